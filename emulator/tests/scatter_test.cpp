@@ -1,4 +1,5 @@
 // Scatter-gather transfers: the bytes of all blocks at their places, refused transfers without effect.
+#include <atomic>
 #include <numeric>
 
 #include "program_fixture.h"
@@ -25,7 +26,7 @@ struct Blocks {
   uint64_t length;
   std::vector<std::vector<uint32_t>> lengths;
   std::vector<std::vector<uint8_t>> bytes;
-  uint32_t calls = 0;
+  std::atomic<uint32_t> calls{0};  // ranks call `next` in parallel
 
   /// missing: bytes per DPU that no block has.
   Blocks(uint64_t bytes_per_dpu, uint64_t seed, uint64_t missing = 0) : length(bytes_per_dpu) {
@@ -185,7 +186,7 @@ TEST(Scatter_NeedsItsProfileAndMram) {
     ScatterSet set(profile);
     Blocks blocks(64, 1000);
     CHECK_STATUS(push(set.set, DPU_XFER_TO_DPU, blocks), DPU_ERR_SG_NOT_ACTIVATED);
-    CHECK_EQ(blocks.calls, 0u);
+    CHECK_EQ(blocks.calls.load(), 0u);
   }
   dpu_set_t set;
   for (const char *profile :

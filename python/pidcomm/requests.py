@@ -20,7 +20,7 @@ class Request(Generic[T]):
     transfer) wait for the end of the collective; freeing the PEs raises an error. The end of a ``with`` block waits for
     the request. Garbage collection of the request waits, too.
 
-    On DIMMs, the collective ends before the call returns.
+    On DIMMs, and if PEs reorder blocks, the collective ends before the call returns.
     """
 
     def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None:

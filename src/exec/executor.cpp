@@ -329,9 +329,9 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
   std::future<pidcomm_trace> end = underway->end.get_future();
   underway->call.emplace(prepare(request, options, underway->trace));
   const Plan &plan = underway->call->cached->plan;
-  if (plan.bytes != 0 && rank_queues_block_later_work()) {
-    const bool is_host_pass = !std::holds_alternative<SdkForm>(plan.form) && !reorders(plan);
-    if (is_host_pass) {
+  // While PEs run, transfers of other threads would fail instead of waiting for the job.
+  if (plan.bytes != 0 && !reorders(plan) && rank_queues_block_later_work()) {
+    if (!std::holds_alternative<SdkForm>(plan.form)) {
       const Stopwatch acquiring;
       underway->ranks.emplace(placement_, mapped_);
       underway->trace.seconds_acquire += acquiring.seconds();

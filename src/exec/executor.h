@@ -52,8 +52,9 @@ class Executor {
   pidcomm_audit audit();
 
   /// Works like run, but bytes may move after start has returned, in a job in the queues of the ranks; later work on the set queues behind
-  /// this job. The call ends before start returns if rank queues do not block later work (rank_access.h), or if no job can be queued. The
-  /// executor must exist until the future is ready. start throws the errors of checks and planning, the future all others.
+  /// this job. The call ends before start returns if PEs reorder blocks, if rank queues do not block later work (rank_access.h), or if no
+  /// job can be queued. The executor must exist until the future is ready. start throws the errors of checks and planning, the future all
+  /// others.
   std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
