@@ -31,7 +31,7 @@ struct CallbackCall {
   }
 };
 
-/// Makes the call in a thread of its own. Only dpu_sync and dpu_free of the ranks wait for the call.
+/// Calls the callback in another thread. Of the operations on its ranks, only dpu_sync and dpu_free wait until it returns.
 void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   for (Rank *rank : call->ranks) rank->begin_detached();
   const auto end = [](const CallbackCall &ended, dpu_error_t status) {

@@ -91,7 +91,7 @@ class Rank {
   /// Queues a job after which the rank starts no job until release(). If the rank has nothing to wait for, calls the job at once. The job
   /// must not throw and must not wait; it may call release(). Throws as enqueue does.
   void enqueue_hold(std::function<void()> job, bool beside_running_pes);
-  /// Ends the hold of a job of enqueue_hold; the status is that of the job.
+  /// Lets the rank start jobs again after a job of enqueue_hold. status: the result that dpu_sync reports for this job.
   void release(dpu_error_t status);
   /// Mark the begin and the end of work for which only wait_until_idle() waits.
   void begin_detached();

@@ -284,7 +284,7 @@ void Pool::open() {
       memory_ = std::make_unique<PoolMemory>(settings_, is_first);
     } catch (const Error &error) {
       if (!is_first || settings_.name == nullptr || error.status() != PIDCOMM_ERR_MEMORY) throw;
-      // The others wait for host 0; it tells them why in an object that has only the library's own bytes.
+      // The other processes wait for host 0. It creates an object with only the library's own bytes, and leaves its error there.
       failure = error;
       pidcomm_pool_settings smallest = settings_;
       smallest.bytes = own_bytes(hosts());
