@@ -42,48 +42,25 @@ Out2<uint64_t> convert(In2<uint64_t> x, In<uint64_t> weights, In<uint64_t> sourc
 
 /// Returns (a - b) weights[limb] modulo moduli[limb].
 Out2<uint64_t> scale(In2<uint64_t> a, In2<uint64_t> b, In<uint64_t> weights, In<uint64_t> moduli) {
-  const size_t limbs = a.shape(0), n = a.shape(1);
-  require(b.shape(0) == limbs && b.shape(1) == n && weights.shape(0) == limbs && moduli.shape(0) == limbs,
-          "shapes must be equal, with a weight and a modulus for every limb");
-  Owned<uint64_t> made(limbs * n);
-  {
-    const gil::Released released;
-    uint64_t *const out = made.data();
-#pragma omp parallel
-    for (size_t limb = 0; limb < limbs; ++limb) {
-      const uint64_t q = moduli.data()[limb];
-      const Factor w = factor_of(weights.data()[limb], q);
-      const uint64_t *const x = a.data() + limb * n, *const y = b.data() + limb * n;
-#pragma omp for schedule(static) nowait
-      for (size_t i = 0; i < n; ++i) {
-        const uint64_t value = times(x[i] + q - y[i], w, q);
-        out[limb * n + i] = value >= q ? value - q : value;
-      }
-    }
-  }
-  return made.array(limbs, n);
+  require(weights.shape(0) == a.shape(0) && moduli.shape(0) == a.shape(0), "there must be a weight and a modulus for every limb");
+  return each_pair(a, b, [&](size_t limb) {
+    const uint64_t q = moduli.data()[limb];
+    return [q, w = factor_of(weights.data()[limb], q)](uint64_t x, uint64_t y) {
+      const uint64_t value = times(x + q - y, w, q);
+      return value >= q ? value - q : value;
+    };
+  });
 }
 
 /// Returns a + b modulo moduli[limb].
 Out2<uint64_t> sum(In2<uint64_t> a, In2<uint64_t> b, In<uint64_t> moduli) {
-  const size_t limbs = a.shape(0), n = a.shape(1);
-  require(b.shape(0) == limbs && b.shape(1) == n && moduli.shape(0) == limbs, "shapes must be equal, with a modulus for every limb");
-  Owned<uint64_t> made(limbs * n);
-  {
-    const gil::Released released;
-    uint64_t *const out = made.data();
-#pragma omp parallel
-    for (size_t limb = 0; limb < limbs; ++limb) {
-      const uint64_t q = moduli.data()[limb];
-      const uint64_t *const x = a.data() + limb * n, *const y = b.data() + limb * n;
-#pragma omp for schedule(static) nowait
-      for (size_t i = 0; i < n; ++i) {
-        const uint64_t value = x[i] + y[i];
-        out[limb * n + i] = value >= q ? value - q : value;
-      }
-    }
-  }
-  return made.array(limbs, n);
+  require(moduli.shape(0) == a.shape(0), "there must be a modulus for every limb");
+  return each_pair(a, b, [&](size_t limb) {
+    return [q = moduli.data()[limb]](uint64_t x, uint64_t y) {
+      const uint64_t value = x + y;
+      return value >= q ? value - q : value;
+    };
+  });
 }
 
 }  // namespace

@@ -149,21 +149,10 @@ Out2<uint64_t> transform(In2<uint64_t> values, In2<uint64_t> tables, In2<uint64_
 Out2<uint64_t> forward(In2<uint64_t> values, In2<uint64_t> tables) { return transform<false>(values, tables, tables); }
 
 Out2<uint64_t> multiply(In2<uint64_t> a, In2<uint64_t> b, In<uint64_t> moduli) {
-  const size_t limbs = a.shape(0), n = a.shape(1);
-  require(b.shape(0) == limbs && b.shape(1) == n && moduli.shape(0) == limbs, "shapes must be equal, with a modulus for every limb");
-  Owned<uint64_t> made(limbs * n);
-  {
-    const gil::Released released;
-    uint64_t *const out = made.data();
-#pragma omp parallel
-    for (size_t limb = 0; limb < limbs; ++limb) {
-      const Modulus q(moduli.data()[limb]);
-      const uint64_t *const x = a.data() + limb * n, *const y = b.data() + limb * n;
-#pragma omp for schedule(static) nowait
-      for (size_t i = 0; i < n; ++i) out[limb * n + i] = q.reduced(static_cast<Wide>(x[i]) * y[i]);
-    }
-  }
-  return made.array(limbs, n);
+  require(moduli.shape(0) == a.shape(0), "there must be a modulus for every limb");
+  return each_pair(a, b, [&](size_t limb) {
+    return [q = Modulus(moduli.data()[limb])](uint64_t x, uint64_t y) { return q.reduced(static_cast<Wide>(x) * y); };
+  });
 }
 
 }  // namespace

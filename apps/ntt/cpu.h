@@ -46,4 +46,24 @@ inline void require(bool holds, const char *rule) {
   if (!holds) throw nb::value_error(rule);
 }
 
+/// Returns rows of of_limb(limb)(a[limb, i], b[limb, i]).
+template <class OfLimb>
+Out2<uint64_t> each_pair(const In2<uint64_t> &a, const In2<uint64_t> &b, const OfLimb &of_limb) {
+  const size_t limbs = a.shape(0), n = a.shape(1);
+  require(b.shape(0) == limbs && b.shape(1) == n, "the shapes of the two arrays must be equal");
+  Owned<uint64_t> made(limbs * n);
+  {
+    const gil::Released released;
+    uint64_t *const out = made.data();
+#pragma omp parallel
+    for (size_t limb = 0; limb < limbs; ++limb) {
+      const auto value_of = of_limb(limb);
+      const uint64_t *const x = a.data() + limb * n, *const y = b.data() + limb * n;
+#pragma omp for schedule(static) nowait
+      for (size_t i = 0; i < n; ++i) out[limb * n + i] = value_of(x[i], y[i]);
+    }
+  }
+  return made.array(limbs, n);
+}
+
 }  // namespace pidcomm_apps

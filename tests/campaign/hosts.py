@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pidcomm
 from attack import Attack
-from mpi import MPI, OPS, start_processes
+from mpi import MPI, collective_by_mpi, start_processes
 from pidcomm.tables import OVERLAPS, TRANSPORTS
 
 PROCESSES = 8
@@ -189,24 +189,7 @@ def definition(case: Case, cart: Any) -> Any:
     inputs = case.ordered(case.make_inputs(), row.at_pes_before)
     for number in range(case.shape[case.rows_axis]):
         mine = np.ascontiguousarray(inputs[index(row.at_pes_before, number)])
-        out = np.empty(row.blocks_after(case.members) * case.count, mine.dtype)
-        if case.collective == "alltoall":
-            group.Alltoall(mine, out)
-        elif case.collective == "reduce_scatter":
-            group.Reduce_scatter_block(mine, out, OPS[case.op])
-        elif case.collective == "allreduce":
-            group.Allreduce(mine, out, OPS[case.op])
-        elif case.collective == "allgather":
-            group.Allgather(mine, out)
-        elif case.collective == "scatter":
-            group.Scatter(mine if group.rank == 0 else None, out)
-        elif case.collective == "gather":
-            group.Gather(mine, out if group.rank == 0 else None)
-        elif case.collective == "reduce":
-            group.Reduce(mine, out if group.rank == 0 else None, OPS[case.op])
-        else:
-            out[:] = mine if group.rank == 0 else 0
-            group.Bcast(out)
+        out = collective_by_mpi(case, group, mine)
         if row.at_pes_after or group.rank == 0:
             results.append((index(row.at_pes_after, number), out))
     rows = np.empty(case.rows_at(row.at_pes_after, row.blocks_after(case.members)), case.dtype)

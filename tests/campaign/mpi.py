@@ -103,30 +103,35 @@ def pidcomm_result(pes: pidcomm.PeSet, case: Case) -> Any:
     return y.reshape(shape) if case.mask == "10" else y.reshape(shape).transpose(1, 0, 2)
 
 
+def collective_by_mpi(case: Any, group: Any, mine: Any) -> Any:
+    """Run the collective of a case by MPI with the row `mine` of this process; return its row of the result."""
+    out = np.empty(case.row.blocks_after(case.members) * case.count, mine.dtype)
+    if case.collective == "alltoall":
+        group.Alltoall(mine, out)
+    elif case.collective == "reduce_scatter":
+        group.Reduce_scatter_block(mine, out, OPS[case.op])
+    elif case.collective == "allreduce":
+        group.Allreduce(mine, out, OPS[case.op])
+    elif case.collective == "allgather":
+        group.Allgather(mine, out)
+    elif case.collective == "scatter":
+        group.Scatter(mine if group.rank == 0 else None, out)
+    elif case.collective == "gather":
+        group.Gather(mine, out if group.rank == 0 else None)
+    elif case.collective == "reduce":
+        group.Reduce(mine, out if group.rank == 0 else None, OPS[case.op])
+    else:
+        out[:] = mine if group.rank == 0 else 0
+        group.Bcast(out)
+    return out
+
+
 def mpi_result(case: Case, group: Any) -> Any:
     """Return this process' row of the result for each group, or None if the process has no row."""
     rank, rows = group.rank, []
     for inputs in case.make_inputs():
         mine = np.ascontiguousarray(inputs[rank if case.row.at_pes_before else 0])
-        out = np.empty(case.row.blocks_after(case.members) * case.count, mine.dtype)
-        if case.collective == "alltoall":
-            group.Alltoall(mine, out)
-        elif case.collective == "reduce_scatter":
-            group.Reduce_scatter_block(mine, out, OPS[case.op])
-        elif case.collective == "allreduce":
-            group.Allreduce(mine, out, OPS[case.op])
-        elif case.collective == "allgather":
-            group.Allgather(mine, out)
-        elif case.collective == "scatter":
-            group.Scatter(mine if rank == 0 else None, out)
-        elif case.collective == "gather":
-            group.Gather(mine, out if rank == 0 else None)
-        elif case.collective == "reduce":
-            group.Reduce(mine, out if rank == 0 else None, OPS[case.op])
-        else:
-            out[:] = mine if rank == 0 else 0
-            group.Bcast(out)
-        rows.append(out)
+        rows.append(collective_by_mpi(case, group, mine))
     return np.stack(rows)
 
 

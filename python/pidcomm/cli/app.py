@@ -256,6 +256,15 @@ app = typer.Typer(
 )
 
 
+def add_group(name: str, about: str, *examples: str) -> typer.Typer:
+    """Add a group of commands. about: the text of its --help, which ends with the examples (shell lines)."""
+    made = typer.Typer(
+        name=name, cls=Group, no_args_is_help=True, rich_markup_mode=None, help=about, epilog="\n".join(examples)
+    )
+    app.add_typer(made)
+    return made
+
+
 def command(*examples: str, name: str | None = None, group: typer.Typer = app) -> Callable[[_Function], _Function]:
     """Add a function as a command of a group. The --help of the command ends with the examples (shell lines)."""
     return group.command(name, cls=Command, epilog="\n".join(examples))

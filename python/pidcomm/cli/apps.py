@@ -24,7 +24,7 @@ from pidcomm.apps.application import (
 from pidcomm.apps.report import FAIR_ITERS, Conditions, Row, rows_of
 from pidcomm.apps.stage import ASSUMED
 from pidcomm.arguments import Options
-from pidcomm.cli.app import Command, Group, ThreadsOption, WideOption, app, exit_if_wrong, json_option, working
+from pidcomm.cli.app import Command, ThreadsOption, WideOption, add_group, exit_if_wrong, json_option, working
 from pidcomm.cli.bench import Coherence
 from pidcomm.cli.completion import complete_list
 from pidcomm.errors import ArgumentError, Error
@@ -67,13 +67,12 @@ _NO_CLAIM = (
     "and fast enough transfers of this size"
 )
 
-applications = typer.Typer(
-    cls=Group,
-    no_args_is_help=True,
-    help="Run an application on emulated DIMMs, check the result, and show the phase times.",
-    epilog="pidcomm app bfs --quick\npidcomm app mlp --quick --technique conventional,tile --cpu",
+applications = add_group(
+    "app",
+    "Run an application on emulated DIMMs, check the result, and show the phase times.",
+    "pidcomm app bfs --quick",
+    "pidcomm app mlp --quick --technique conventional,tile --cpu",
 )
-app.add_typer(applications, name="app")
 
 
 def common_options(

@@ -11,10 +11,9 @@ from pidcomm.cli.app import (
     BytesOption,
     CollectiveArgument,
     DtypeOption,
-    Group,
     OpOption,
     TechniqueOption,
-    app,
+    add_group,
     command,
     json_option,
 )
@@ -23,19 +22,11 @@ from pidcomm.evaluation.results import Results
 from pidcomm.hosts import plan as plan_of_host
 from pidcomm.sizes import format_about, format_duration, parse_shape, parse_size
 
-hosts = typer.Typer(
-    name="hosts",
-    cls=Group,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    epilog="pidcomm hosts run -n 2 --pes 64 -- pidcomm info",
+hosts = add_group(
+    "hosts",
+    "Run programs over several hosts by MPI, and show plans.",
+    "pidcomm hosts run -n 2 --pes 64 -- pidcomm info",
 )
-app.add_typer(hosts)
-
-
-@hosts.callback()
-def _hosts() -> None:
-    """Run programs over several hosts by MPI, and show plans."""
 
 
 @command("pidcomm hosts run -n 2 --pes 64 -- pidcomm info", group=hosts)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pidcomm.cli import figures as shown_figures
-from pidcomm.cli.app import ExitCode, Group, app, command, json_option, working
+from pidcomm.cli.app import ExitCode, add_group, command, json_option, working
 from pidcomm.errors import ArgumentError
 from pidcomm.evaluation.columns import table
 from pidcomm.evaluation.results import Results
@@ -23,19 +23,12 @@ EngineOption = Annotated[str, typer.Option("--engine", help=f"MPI: {ENGINE_HELP}
 LatencyOption = Annotated[int, typer.Option("--latency", min=0, help="Cycles of the network's latency.")]
 PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the results: a .svg or .png file.")]
 
-parcels = typer.Typer(
-    name="parcels",
-    cls=Group,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    epilog="pidcomm parcels bench --figures fig4\npidcomm parcels run exchange",
+parcels = add_group(
+    "parcels",
+    "Run MPI on simulated processors in memory.",
+    "pidcomm parcels bench --figures fig4",
+    "pidcomm parcels run exchange",
 )
-app.add_typer(parcels)
-
-
-@parcels.callback()
-def _parcels() -> None:
-    """Run MPI on simulated processors in memory."""
 
 
 def _check_picture(plot: Path | None) -> None:
