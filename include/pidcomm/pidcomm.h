@@ -212,10 +212,11 @@ PIDCOMM_API int pidcomm_isa_available(int isa);
 PIDCOMM_API int pidcomm_default_threads(int *is_ignored);
 
 /* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores the hypercube in *cube.
- * PEs are numbered p = 8 * e + lane. The index e counts the entangled groups in the order of the set's ranks, then in the order of banks.
- * An entangled group is the 8 PEs of one rank that have the same bank number. The lane of a PE is its chip number. The order of PE numbers
- * is NOT the order of DPU_FOREACH (chip * 8 + bank): use PIDCOMM_FOREACH_PE. The hypercube does not use entangled groups with a disabled
- * PE. Exception: if the number of PEs is not a multiple of 8, the last entangled group may have fewer than 8 PEs. This group needs lanes 0
+ * PEs are numbered p = 8 * e + lane. An entangled group is the 8 PEs of one rank that have the same bank number. The lane of a PE is its
+ * chip number. The index e counts the complete entangled groups in the order of the set's ranks, then in the order of banks; ranks with a
+ * disabled PE come after all others. The order of PE numbers is NOT the order of DPU_FOREACH (chip * 8 + bank): use PIDCOMM_FOREACH_PE. The
+ * hypercube leaves out dpu_get_nr_dpus - pidcomm_pes PEs of the set, among them all entangled groups with a disabled PE. Exception: if the
+ * number of PEs is not a multiple of 8, the last entangled group may have fewer than 8 PEs. This group needs lanes 0
  * to pes % 8 - 1. On real DIMMs the call also finds the mapped memory of every rank of the set on which no hypercube exists yet. To find
  * this memory, the call waits for running PEs and earlier asynchronous work. Then the call writes a few words of each PE's MRAM and
  * restores these words. Do not launch PEs of the set during the call. The error sentence of ERR_DEVICE explains why the library cannot use

@@ -122,6 +122,11 @@ class Hypercube(HypercubeCollectives):
         return self._pes
 
     @property
+    def unused_pes(self) -> int:
+        """Number of PEs of the set that the hypercube leaves out."""
+        return self._pe_set.pes - self._pes
+
+    @property
     def arrays(self) -> ArrayCollectives:
         """The collectives that take a NumPy array and return a NumPy array."""
         return ArrayCollectives(self)
@@ -132,9 +137,10 @@ class Hypercube(HypercubeCollectives):
         return self._pe_set
 
     def __repr__(self) -> str:
-        """Report the shape, the number of PEs and whether the PEs are freed."""
+        """Report the shape, the numbers of used and unused PEs, and whether the PEs are freed."""
+        unused = f", {self.unused_pes} unused" if self.unused_pes else ""
         freed = ", freed" if self._pe_set.is_freed else ""
-        return f"<Hypercube {format_shape(self._shape)} of {self._pes} PEs{freed}>"
+        return f"<Hypercube {format_shape(self._shape)} of {self._pes} PEs{unused}{freed}>"
 
     # ---- groups and members
 

@@ -52,6 +52,21 @@ std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
   return text.str();
 }
 
+/// Returns the complete entangled groups of the set: those of complete ranks, then those of other ranks, each in the order of ranks, then
+/// banks. So the bank pairs of most ranks stay at equal places of the axes, which is faster; and smaller hypercubes have the same numbers.
+std::vector<PlacedEg> complete_egs(const std::vector<RankDpus> &ranks) {
+  std::vector<PlacedEg> egs, others;
+  for (uint32_t r = 0; r < ranks.size(); ++r) {
+    std::vector<PlacedEg> of_rank;
+    for (uint32_t bank = 0; bank < kBanks; ++bank)
+      if (lanes_present(ranks[r].dpu[bank]) == kAllLanes) of_rank.push_back({r, bank});
+    std::vector<PlacedEg> &to = of_rank.size() == kBanks ? egs : others;
+    to.insert(to.end(), of_rank.begin(), of_rank.end());
+  }
+  egs.insert(egs.end(), others.begin(), others.end());
+  return egs;
+}
+
 }  // namespace
 
 EgUse use_of_eg(uint32_t lanes, uint32_t pes) {
@@ -67,23 +82,19 @@ Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
   const std::size_t egs_needed = (cube.pes + kLanes - 1) / kLanes;
   Placement placement;
   for (const RankDpus &rank : ranks) placement.ranks.push_back(rank.rank);
-  const auto place = [&](EgUse use) {
-    for (uint32_t r = 0; r < ranks.size(); ++r) {
-      for (uint32_t bank = 0; bank < kBanks && placement.egs.size() < egs_needed; ++bank) {
-        if (use_of_eg(lanes_present(ranks[r].dpu[bank]), cube.pes) != use) continue;
-        placement.egs.push_back({r, bank});
-        for (uint32_t lane = 0; lane < kLanes && placement.dpus.size() < cube.pes; ++lane)
-          placement.dpus.push_back(ranks[r].dpu[bank][lane]);
-      }
-    }
-  };
-  place(EgUse::whole);
+  placement.egs = complete_egs(ranks);
   const std::size_t whole_egs = placement.egs.size();
-  if (whole_egs + 1 == egs_needed) place(EgUse::last);
+  if (whole_egs > egs_needed) placement.egs.resize(egs_needed);
+  for (uint32_t r = 0; r < ranks.size() && placement.egs.size() + 1 == egs_needed; ++r)
+    for (uint32_t bank = 0; bank < kBanks && placement.egs.size() < egs_needed; ++bank)
+      if (use_of_eg(lanes_present(ranks[r].dpu[bank]), cube.pes) == EgUse::last) placement.egs.push_back({r, bank});
   if (placement.egs.size() < egs_needed)
     fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes, " PEs in whole entangled groups",
          cube.pes % kLanes == 0 ? std::string() : " except the last, which needs chips 0 to " + std::to_string(cube.pes % kLanes - 1),
          "; the set has ", set_pes, " PEs, ", whole_egs * kLanes, " of them in whole entangled groups", incomplete_egs(ranks));
+  for (const PlacedEg &eg : placement.egs)
+    for (uint32_t lane = 0; lane < kLanes && placement.dpus.size() < cube.pes; ++lane)
+      placement.dpus.push_back(ranks[eg.rank].dpu[eg.bank][lane]);
   return placement;
 }
 

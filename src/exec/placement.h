@@ -11,7 +11,7 @@ namespace pidcomm {
 
 /// The ways in which a hypercube uses an entangled group.
 enum class EgUse : uint32_t {
-  whole,  // the hypercube may use all 8 PEs; such groups are in the order of the set's ranks, then banks
+  whole,  // the hypercube may use all 8 PEs
   last,   // the first group with this use becomes the last entangled group of the hypercube, if the set has too few complete groups
   unused,
   count,
@@ -33,8 +33,9 @@ struct Placement {
   std::vector<PlacedEg> egs;
   std::vector<struct dpu_t *> dpus;  // by PE
 
-  /// Places the hypercube on the first cube.pes PEs of the set: the complete entangled groups of the set, in the order of the set's ranks,
-  /// then banks. Errors: ERR_SET (the set is not allocated), ERR_SHAPE (the error message names the missing chips by rank and bank).
+  /// Places the hypercube on the first cube.pes PEs of the set's complete entangled groups: those of ranks without a missing PE, then those
+  /// of other ranks, in the order of the set's ranks, then banks. Errors: ERR_SET (the set is not allocated), ERR_SHAPE (the error message
+  /// names the missing chips by rank and bank).
   static Placement of(struct dpu_set_t set, const Hypercube &cube);
 };
 

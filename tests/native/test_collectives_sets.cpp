@@ -60,6 +60,21 @@ TEST(EgsWithADisabledLane_AreSkipped) {
   grid.finish();
 }
 
+TEST(RanksWithADisabledLane_ComeLast) {
+  machine::power_up(3, {{0, 3, 2}, {2, 1, 5}});
+  const DpuSet set = DpuSet::of_ranks(3);
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> egs;
+  for (std::uint32_t rank : {1u, 0u, 2u})
+    for (std::uint32_t bank = 0; bank < 8; ++bank)
+      if (!(rank == 0 && bank == 2) && !(rank == 2 && bank == 5)) egs.push_back({rank, bank});
+  check_pe_order(Hypercube(set, {8, 22}), egs);
+  egs.resize(12);
+  check_pe_order(Hypercube(set, {32, 3}), egs);
+  Grid grid("ranks with a disabled lane");
+  for (const Axes &axis_len : {Axes{8, 8}, Axes{16, 11}, Axes{12, 8}, Axes{171}}) run_some(set, axis_len, grid);
+  grid.finish();
+}
+
 TEST(PartialLastEg_MayHaveADisabledLaneAfterItsPes) {
   machine::power_up(1, {{0, 3, 2}});
   const DpuSet set = DpuSet::of_ranks(1);

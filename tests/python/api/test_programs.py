@@ -263,14 +263,15 @@ def test_collectives_work_between_launches(count: int) -> None:
 
 DISABLED = """
 import dpuemu, numpy as np, pidcomm, sys
-dpuemu.machine(ranks=1, disabled=[(0, 3, 2), (0, 0, 5)])
+dpuemu.machine(ranks=2, disabled=[(0, 3, 2), (0, 0, 5)])
 with pidcomm.allocate() as pes:
     heap, n = pes.symbol("__sys_used_mram_end"), pes.pes
     heap.write(np.arange(n).reshape(n, 1))
-    cubes = [pes.hypercube(48), pes.hypercube(51)]
+    cubes = [pes.hypercube(8, 6), pes.hypercube(115)]
     whole = [(cube.read(1, np.int64)[:, 0] == np.arange(cube.pes)).all() for cube in cubes]
     print(n, [bool(it) for it in whole], (heap.read(np.int64, 1)[:, 0] == np.arange(n)).all())
-    print(*(tuple(cubes[1].location(pe)) for pe in (16, 50)))
+    print(*(tuple(cubes[1].location(pe)) for pe in (0, 64, 114)))
+    print(*cubes)
 """
 
 
@@ -301,7 +302,11 @@ def test_a_collective_that_reorders_replaces_the_program(rank: pidcomm.PeSet, pr
 def test_rows_follow_the_largest_hypercube_if_pes_are_missing() -> None:
     # In a new process, because the machine belongs to the process.
     result = subprocess.run([sys.executable, "-c", DISABLED], capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines() == ["62 [True, True] True", "(0, 0, 3) (0, 2, 2)"]  # bank 2 is last, for 3 PEs
+    assert result.stdout.splitlines() == [
+        "126 [True, True] True",
+        "(1, 0, 0) (0, 0, 0) (0, 2, 2)",  # rank 0 is last; its bank 2 is last, for 3 PEs
+        "<Hypercube 8x6 of 48 PEs, 78 unused> <Hypercube 115 of 115 PEs, 11 unused>",
+    ]
 
 
 def is_busy(call: Callable[[], object]) -> bool:

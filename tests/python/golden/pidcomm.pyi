@@ -39,6 +39,10 @@ class Hypercube(HypercubeCollectives):
         ...
 
     @property
+    def unused_pes(self) -> int:
+        ...
+
+    @property
     def arrays(self) -> ArrayCollectives:
         ...
 
