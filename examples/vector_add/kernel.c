@@ -1,9 +1,9 @@
-/* Adds two vectors of a PE: c = a + b. Each tasklet adds every NR_TASKLETS-th piece of 256 words. */
+/* Adds two vectors of a PE: c = a + b. Each tasklet adds every NR_TASKLETS-th piece of 64 words. */
 #include <defs.h>
 #include <mram.h>
 #include <stdint.h>
 
-enum { kPieceWords = 256, kMostWords = 65536 };
+enum { kPieceWords = 64, kMostWords = 65536 };
 
 __host uint32_t words; /* number of words of each vector, a multiple of kPieceWords */
 __mram_noinit uint32_t a[kMostWords], b[kMostWords], c[kMostWords];

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import dpuemu
 import pidcomm
 import pytest
 
@@ -25,6 +26,14 @@ def pes() -> Iterator[pidcomm.PeSet]:
 def cube(pes: pidcomm.PeSet) -> pidcomm.Hypercube:
     """64 PEs as 8x8."""
     return pes.hypercube(8, 8)
+
+
+@pytest.fixture
+def strict_machine() -> Iterator[None]:
+    """A strict machine: addresses and sizes that hardware masks are faults, as are stacks above their declared size."""
+    dpuemu.machine(strict=True)
+    yield
+    dpuemu.machine(strict=False)
 
 
 def pytest_sessionstart() -> None:

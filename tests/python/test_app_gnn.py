@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-import dpuemu
 import numpy as np
 import pidcomm
 import pytest
@@ -130,13 +129,10 @@ def test_products_are_right_for_any_width_of_slabs_and_room(in_width: int, out_w
     np.testing.assert_array_equal(got.view(np.uint8), slabs(matrix @ weights, out_width))
 
 
+@pytest.mark.usefixtures("strict_machine")
 def test_a_strict_machine_finds_no_fault() -> None:
-    dpuemu.machine(strict=True)
-    try:
-        for strategy in ("rs_ar", "ar_ag"):
-            check(network(random_graph(203, 900), [12, 9, 5], "int8", strategy), (5, 3))
-    finally:
-        dpuemu.machine(strict=False)
+    for strategy in ("rs_ar", "ar_ag"):
+        check(network(random_graph(203, 900), [12, 9, 5], "int8", strategy), (5, 3))
 
 
 def test_undirected_graphs_have_the_edges_of_the_file(tmp_path: Path) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
-import dpuemu
 import numpy as np
 import pidcomm
 import pytest
@@ -96,14 +94,6 @@ def test_x_of_the_largest_problem_of_one_pe_fits_its_wram() -> None:
         apps.run(larger, pes=1)
     with pidcomm.allocate(pes=1) as pe_set, Stage(pe_set, (1,), largest.place((1,)), {"technique": "tile"}) as stage:
         stage.launch(layer=0)
-
-
-@pytest.fixture
-def strict_machine() -> Iterator[None]:
-    """A strict machine: it faults on addresses and sizes that hardware masks."""
-    dpuemu.machine(strict=True)
-    yield
-    dpuemu.machine(strict=False)
 
 
 @pytest.mark.usefixtures("strict_machine")

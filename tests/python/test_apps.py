@@ -155,6 +155,7 @@ def test_unknown_applications_are_named() -> None:
 # ---- runs
 
 
+@pytest.mark.usefixtures("strict_machine")
 @pytest.mark.parametrize("name", apps.NAMES)
 def test_every_application_is_right_with_every_technique(name: str) -> None:
     problem = apps.get(name).make(quick=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,13 +13,23 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 IN_PROCESSES = ("hosts", "bfs_over_hosts", "pool")  # test_hosts_mpi.py runs these
 ALONE = [path for path in sorted(EXAMPLES.glob("*.py")) if path.stem not in IN_PROCESSES]
+STRICT = {**os.environ, "DPUEMU_STRICT": "1"}
 
 
 @pytest.mark.parametrize("path", ALONE, ids=lambda path: path.stem)
 def test_an_example_reports_a_right_result_in_one_line(path: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    words = [sys.executable, str(path)]
+    done = subprocess.run(words, cwd=tmp_path, env=STRICT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_the_example_of_the_sdk_has_no_fault_on_a_strict_machine(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "vector_add", tmp_path / "vector_add", ignore=shutil.ignore_patterns("host", "kernel"))
+    words = [sys.executable, "-m", "dpuemu", "run", "--strict", "--", "make", "-s", "-C", str(tmp_path / "vector_add")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "524288 sums on 128 PEs, 0 wrong\n"
 
 
 def test_an_example_with_a_wrong_result_fails(tmp_path: Path) -> None:
