@@ -46,7 +46,7 @@ typedef enum dpu_error_t {
   DPU_ERR_NO_THREAD_PER_RANK,                ///< not used by dpuemu
   DPU_ERR_INVALID_BUFFER_SIZE,               ///< not used by dpuemu
   DPU_ERR_NONBLOCKING_SYNC_CALLBACK,         ///< DPU_CALLBACK_NONBLOCKING is used without DPU_CALLBACK_ASYNC
-  DPU_ERR_TOO_MANY_TASKLETS,                 ///< the program has more than 24 tasklets
+  DPU_ERR_TOO_MANY_TASKLETS,                 ///< the program has more tasklets than the chip
   DPU_ERR_SG_TOO_MANY_BLOCKS,                ///< a DPU has more blocks than the profile's sgXferMaxBlocksPerDpu
   DPU_ERR_SG_LENGTH_MISMATCH,                ///< the blocks of a DPU do not have the length of the transfer
   DPU_ERR_SG_NOT_ACTIVATED,                  ///< the profile of the set lacks sgXferEnable=true

@@ -28,6 +28,13 @@ extern "C" {
 #define DPUEMU_REGION_BYTES (UINT64_C(8) << 30)
 #define DPUEMU_MAX_RANKS 40u
 
+/// The chips, whose limits are the rows of PE_CHIP_TABLE (pe/calls.h), in the same order.
+typedef enum dpuemu_chip_t {
+  DPUEMU_CHIP_GENERIC = 1,
+  DPUEMU_CHIP_V1A = 2,
+  DPUEMU_CHIP_V1B = 3,
+} dpuemu_chip_t;
+
 /// The emulated machine. A field that is 0 means its default: the value of the environment variable in brackets, or, if this variable is
 /// not set, the value in parentheses.
 typedef struct dpuemu_machine {
@@ -43,6 +50,8 @@ typedef struct dpuemu_machine {
                                ///< run, the PE is in fault. 2: off. [DPUEMU_STRICT=1|0] (2)
   uint32_t patience_seconds;   ///< if none of the PEs that a host thread runs (up to 8 in turn) ends for this time, one gets a
                                ///< fault and the launch ends [DPUEMU_PATIENCE] (60)
+  int chip;                    ///< a value of dpuemu_chip_t: the limits of PE programs, and their clock
+                               ///< [DPUEMU_CHIP=generic|v1A|v1B] (DPUEMU_CHIP_GENERIC)
 } dpuemu_machine_t;
 
 /// Replaces the emulated machine (if `machine` is NULL: by a machine whose fields are all 0). `disabled` (may be NULL) lists n_disabled
@@ -110,6 +119,7 @@ typedef struct dpuemu_report {
   uint64_t instructions;       ///< modelled number of instructions of all tasklets
   double cycles_max;           ///< modelled cycles of the slowest PE
   double cycles_sum;           ///< sum of the modelled cycles of all PEs
+  double cycles_per_second;    ///< clock of the PEs in Hz, to convert modelled cycles to seconds
   double host_seconds;         ///< measured host time of the rank of the set whose launch took longest
 } dpuemu_report_t;
 
@@ -126,9 +136,6 @@ dpu_error_t dpuemu_stop(struct dpu_set_t dpu_set);
 /// an empty string. Errors: DPU_ERR_INVALID_DPU_SET; DPU_ERR_MRAM_BUSY while PEs run.
 #define DPUEMU_FAULT_BYTES 4096
 dpu_error_t dpuemu_get_fault(struct dpu_set_t dpu_set, char *text, size_t size);
-
-/// Number of cycles of a PE per second, to convert modelled cycles to seconds.
-#define DPUEMU_CYCLES_PER_SECOND 350e6
 
 /// Stores the number of bytes of emulated MRAM in all ranks that use memory of the host now.
 dpu_error_t dpuemu_resident_bytes(uint64_t *bytes);

@@ -27,12 +27,12 @@
   X(17, __pe_print_bytes)
 
 /// Reasons that a PE program passes to __pe_fault.
-#define PE_FAULT_TABLE(X)                                           \
-  X(1, HEAP_FULL, "the WRAM heap is full")                          \
-  X(2, ASSERT_FAILED, "an assertion failed")                        \
-  X(3, HALT, "the program halted")                                  \
-  X(4, BUDDY_NOT_READY, "buddy_alloc was called before buddy_init") \
-  X(5, ABORT, "the program called abort")                           \
+#define PE_FAULT_TABLE(X)                                                                             \
+  X(1, HEAP_FULL, "the WRAM heap is full")                                                            \
+  X(2, ASSERT_FAILED, "an assertion failed")                                                          \
+  X(3, HALT, "the program halted")                                                                    \
+  X(4, BUDDY_NOT_READY, "buddy_alloc was called before buddy_init")                                   \
+  X(5, ABORT, "the program called abort")                                                             \
   X(6, MRAM_UNALIGNED, "the two addresses of mram_write_unaligned differ in their lowest three bits") \
   X(7, FAULT_INSTRUCTION, "the program executed the instruction fault")
 
@@ -54,12 +54,17 @@
 #define PE_STACK_BLOCK_BYTES 0x10000
 
 #define PE_MAX_TASKLETS 24
-/// The number of instructions that IRAM holds. The emulator estimates the number of instructions of a program to within a factor of about
-/// 1.5, so it compares the estimate with PE_MAX_ESTIMATED_INSTRUCTIONS.
-#define PE_MAX_INSTRUCTIONS 4096
-#define PE_MAX_ESTIMATED_INSTRUCTIONS 6144
 
-/// Value of CLOCKS_PER_SEC, in Hz.
-#define PE_CLOCKS_PER_SECOND 350000000
+/// The chips, and their limits: X(name, chip number of the host API, clock in MHz, tasklets, bytes of WRAM, instructions in IRAM, mutexes).
+/// No chip exceeds PE_MAX_TASKLETS, PE_WRAM_BYTES and PE_ATOMIC_BYTES. v1A and v1B: the vendor's manual of the SDK 2025.1, "DPU chip
+/// characteristics". generic, the default: a v1A with all the mutexes that the SDK's linker accepts.
+#define PE_CHIP_TABLE(X)                   \
+  X(generic, 4, 350, 24, 65536, 4096, 256) \
+  X(v1A, 4, 350, 24, 65536, 4096, 56)      \
+  X(v1B, 68, 400, 16, 63488, 3968, 64)
+
+/// The emulator estimates the number of instructions of a program to within a factor of about 1.5, so it accepts programs whose estimate is
+/// at most this percentage of the instructions that fit into IRAM.
+#define PE_ESTIMATE_PERCENT 150
 
 #endif  // DPUEMU_PE_CALLS_H

@@ -66,7 +66,7 @@ constexpr Sentence kSentences[] = {
 
 char *dpu_error_to_string(dpu_error_t status) {
   try {
-    const std::string problem = status == DPU_ERR_INVALID_PROFILE ? dpuemu::isa_problem() : "";
+    const std::string problem = status == DPU_ERR_INVALID_PROFILE ? dpuemu::environment_problem() : "";
     if (!problem.empty()) return strdup(("invalid machine description: " + problem).c_str());
     const std::string details = dpuemu::explanation_of(status);
     for (const Sentence &sentence : kSentences)

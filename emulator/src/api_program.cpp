@@ -25,8 +25,6 @@
 
 using namespace dpuemu;
 
-static_assert(DPUEMU_CYCLES_PER_SECOND == PE_CLOCKS_PER_SECOND);
-
 namespace {
 
 const Program *as_program(const dpu_program_t *program) { return reinterpret_cast<const Program *>(program); }
@@ -45,6 +43,7 @@ dpu_error_t load(const dpu_set_t &dpu_set, const char *name, dpu_program_t **han
     if (status != DPU_OK) return status;
     const Program *program;
     status = find_or_parse_program({reinterpret_cast<const uint8_t *>(file.data()), file.size()}, name, program);
+    if (status == DPU_OK) status = program->check_fit(Machine::instance().chip());
     if (status == DPU_OK) status = load_program(set, *program);
     if (status == DPU_OK && handle != nullptr) *handle = as_handle(program);
     return status;
@@ -166,6 +165,7 @@ dpu_error_t dpuemu_get_report(struct dpu_set_t dpu_set, dpuemu_report_t *report)
   return between_runs(dpu_set, [&](const PinnedSet &set) {
     if (report == nullptr) return DPU_ERR_INTERNAL;
     dpuemu_report_t sum = {};
+    sum.cycles_per_second = Machine::instance().chip().cycles_per_second();
     for (size_t i = 0; i < set.ranks().size(); ++i) add_to_report(*set.ranks()[i], set.members(i), sum);
     if (sum.pes == 0) return DPU_ERR_NO_PROGRAM_LOADED;
     *report = sum;

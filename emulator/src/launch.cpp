@@ -89,6 +89,7 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
     bool any_fault = false;
     for (const Members &members : all) members.rank->run_seconds = seconds;
     dpuemu_report_t report = {};
+    report.cycles_per_second = Machine::instance().chip().cycles_per_second();
     for (const Members &members : all) add_to_report(*members.rank, members.dpus, report);
     char fault[DPUEMU_FAULT_BYTES] = "";
     if (const FaultPlace place = first_fault_of(all); place.rank != nullptr)
@@ -195,7 +196,7 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
         return;
       }
     }
-    program.write_wram(place);
+    program.write_wram(place, Machine::instance().chip());
     pe.program = &program;
     pe.fault = {};
     pe.log.clear();

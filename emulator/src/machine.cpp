@@ -93,6 +93,7 @@ dpu_error_t Machine::configure_locked(dpuemu_machine_t wanted, std::optional<std
   flush_ = wanted.flush;
   is_strict_ = wanted.strict == kOn;
   patience_seconds_ = wanted.patience_seconds;
+  chip_ = wanted.chip;
   if (is_strict_) install_strict_handler(regions_, DPUEMU_MAX_RANKS);
   return DPU_OK;
 }

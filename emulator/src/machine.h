@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "chip.h"
 #include "handle_arena.h"
 #include "rank.h"
 
@@ -78,6 +79,7 @@ class Machine {
   /// Returns when transfers flush lines from the caches: before and after loading (kOn), only before loading (kOnce), or never (kOff).
   int flush() const { return flush_.load(std::memory_order_relaxed); }
   uint32_t patience_seconds() const { return patience_seconds_.load(std::memory_order_relaxed); }
+  const Chip &chip() const { return kChipRows[static_cast<size_t>(chip_.load(std::memory_order_relaxed) - DPUEMU_CHIP_GENERIC)]; }
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
   uint64_t resident_bytes();
   /// Returns the name of the PE whose WRAM contains the address, or "".
@@ -125,6 +127,7 @@ class Machine {
   std::atomic<int> flush_{0};
   std::atomic<bool> is_strict_{false};
   std::atomic<uint32_t> patience_seconds_{60};
+  std::atomic<int> chip_{DPUEMU_CHIP_GENERIC};
 
  public:
   int numa_node() const { return numa_node_; }  // set once, at construction

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "address_map.h"
+#include "chip.h"
 #include "line_kernels.h"
 
 namespace dpuemu {
@@ -65,6 +66,12 @@ int parse_switch(const char *text) {
   return 0;
 }
 
+/// Returns the value of dpuemu_chip_t, or 0 if no chip has this name.
+int parse_chip(std::string_view name) {
+  const auto found = std::find_if(kChipRows.begin(), kChipRows.end(), [&](const Chip &chip) { return chip.name == name; });
+  return found != kChipRows.end() ? static_cast<int>(found - kChipRows.begin()) + DPUEMU_CHIP_GENERIC : 0;
+}
+
 }  // namespace
 
 dpu_error_t complete_settings(dpuemu_machine_t &machine) {
@@ -84,14 +91,23 @@ dpu_error_t complete_settings(dpuemu_machine_t &machine) {
     }
     if (value < kOn || value > setting.last) return DPU_ERR_INVALID_PROFILE;
   }
-  const bool is_valid = machine.channels * machine.ranks_per_channel >= machine.ranks && isa_problem().empty();
+  if (machine.chip == 0) {
+    const char *text = environment("DPUEMU_CHIP");
+    machine.chip = text != nullptr ? parse_chip(text) : DPUEMU_CHIP_GENERIC;
+  }
+  if (machine.chip < 1 || machine.chip > static_cast<int>(kChipRows.size())) return DPU_ERR_INVALID_PROFILE;
+  const bool is_valid = machine.channels * machine.ranks_per_channel >= machine.ranks && environment_problem().empty();
   return is_valid ? DPU_OK : DPU_ERR_INVALID_PROFILE;
 }
 
-std::string isa_problem() {
+std::string environment_problem() {
+  std::string names;
+  if (const char *chip = environment("DPUEMU_CHIP"); chip != nullptr && parse_chip(chip) == 0) {
+    for (const Chip &row : kChipRows) names += (names.empty() ? "" : ", ") + std::string(row.name);
+    return "DPUEMU_CHIP is " + std::string(chip) + "; the chips are " + names;
+  }
   const char *isa = environment("DPUEMU_ISA");
   if (isa == nullptr || line_kernels_by_name(isa) != nullptr) return {};
-  std::string names;
   for (uint32_t i = 0; const LineKernels *kernels = supported_line_kernels(i); ++i)
     names += (i == 0 ? "" : ", ") + std::string(kernels->isa);
   return "DPUEMU_ISA is " + std::string(isa) + "; this machine supports " + names;

@@ -111,12 +111,15 @@ class ElfReader {
       } else if (section.sh_addr >= PE_ATOMIC_ORIGIN) {
         areas_[i] = Area::kWram;
         if (!lies_in(section.sh_addr, section.sh_size, PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES)) status_ = DPU_ERR_INVALID_WRAM_ACCESS;
+        program_.mutexes_ = std::max(program_.mutexes_, section.sh_addr - PE_ATOMIC_ORIGIN + section.sh_size);
       } else {
         areas_[i] = Area::kWram;
         if (!lies_in(section.sh_addr, section.sh_size, PE_WRAM_ORIGIN, PE_WRAM_BYTES))
           status_ = DPU_ERR_INVALID_WRAM_ACCESS;
-        else
+        else {
+          program_.wram_end_ = std::max(program_.wram_end_, section.sh_addr - PE_WRAM_ORIGIN + section.sh_size);
           put(program_.wram_, section.sh_addr - PE_WRAM_ORIGIN, contents, section.sh_size);
+        }
       }
     }
     return !program_.text_.empty() || status_ != DPU_OK;
@@ -196,9 +199,9 @@ class ElfReader {
   }
 
   bool read_constants() {
-    uint32_t format = 0, instructions = 0, default_stack = 0;
+    uint32_t format = 0, default_stack = 0;
     if (!constant("__pe_format", format) || format != kFormat || !constant("__pe_tasklets", program_.tasklets_) ||
-        !constant("__pe_stack_bytes", default_stack) || !constant("__pe_instructions", instructions))
+        !constant("__pe_stack_bytes", default_stack) || !constant("__pe_instructions", program_.instructions_))
       return false;
     if (program_.tasklets_ == 0) return false;
     if (program_.tasklets_ > PE_MAX_TASKLETS) {
@@ -209,7 +212,6 @@ class ElfReader {
       program_.stack_bytes_[i] = default_stack;
       constant("__pe_stack_bytes_" + std::to_string(i), program_.stack_bytes_[i]);
     }
-    if (instructions > PE_MAX_ESTIMATED_INSTRUCTIONS && status_ == DPU_OK) status_ = DPU_ERR_INVALID_IRAM_ACCESS;
     const uint64_t text_bytes = program_.text_.size();
     if (status_ == DPU_OK && program_.gate_offset_ + 2 * sizeof(uint64_t) > text_bytes) return false;
     program_.entry_offset_ = header_->e_entry - PE_TEXT_ORIGIN;
@@ -285,6 +287,25 @@ dpu_error_t Program::parse(std::span<const uint8_t> file, const std::string &nam
   return status;
 }
 
+dpu_error_t Program::check_fit(const Chip &chip) const {
+  struct {
+    dpu_error_t status;
+    const char *what;
+    uint64_t needed, available;
+  } const limits[] = {
+      {DPU_ERR_TOO_MANY_TASKLETS, " tasklets", tasklets_, chip.tasklets},
+      {DPU_ERR_INVALID_WRAM_ACCESS, " bytes of WRAM with the heap", wram_end_, chip.wram_bytes},
+      {DPU_ERR_INVALID_WRAM_ACCESS, " mutexes", mutexes_, chip.mutexes},
+      {DPU_ERR_INVALID_IRAM_ACCESS, " instructions (estimated)", instructions_, uint64_t{chip.instructions} * PE_ESTIMATE_PERCENT / 100},
+  };
+  for (const auto &limit : limits)
+    if (limit.needed > limit.available)
+      return explained(limit.status, "the program has " + std::to_string(limit.needed) + limit.what + "; a DPU of the chip " +
+                                         std::string(chip.name) + " has at most " + std::to_string(limit.available) +
+                                         "; to compile for a chip, set DPUEMU_CHIP");
+  return DPU_OK;
+}
+
 const dpu_symbol_t *Program::find(std::string_view name) const {
   const auto found = symbols_.find(std::string(name));
   return found != symbols_.end() ? &found->second : nullptr;
@@ -339,9 +360,12 @@ void Program::write_text(const PePlace &place, void (*gate)(), void (*yield)()) 
   std::memcpy(place.text + gate_offset_ + sizeof gate, &yield, sizeof yield);
 }
 
-void Program::write_wram(const PePlace &place) const {
+void Program::write_wram(const PePlace &place, const Chip &chip) const {
   std::copy(wram_.begin(), wram_.end(), place.wram);
   relocate(place.wram, wram_relocations_, Area::kWram, place);
+  const uint32_t clock = chip.clock_mhz * 1000000;
+  if (const dpu_symbol_t *variable = find("CLOCKS_PER_SEC"); variable != nullptr && variable->address + sizeof clock <= wram_.size())
+    std::memcpy(place.wram + variable->address, &clock, sizeof clock);
 }
 
 dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const std::string &name, const Program *&out) {

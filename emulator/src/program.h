@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "chip.h"
 #include "pe/calls.h"
 
 namespace dpuemu {
@@ -26,9 +27,12 @@ inline uint32_t address_of(const uint8_t *pointer) { return static_cast<uint32_t
 
 class Program {
  public:
-  /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not from dpuemu's compiler, DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if the program
-  /// does not fit in WRAM, IRAM or MRAM, DPU_ERR_TOO_MANY_TASKLETS. name: of the file, for explanation.h.
+  /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not from dpuemu's compiler, DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if a
+  /// section does not fit in its memory, DPU_ERR_TOO_MANY_TASKLETS. name: of the file, for explanation.h.
   static dpu_error_t parse(std::span<const uint8_t> file, const std::string &name, std::shared_ptr<const Program> &out);
+
+  /// Checks that the program fits into a PE of the chip. Errors: DPU_ERR_TOO_MANY_TASKLETS, DPU_ERR_INVALID_{WRAM,IRAM}_ACCESS.
+  dpu_error_t check_fit(const Chip &chip) const;
 
   uint32_t tasklets() const { return tasklets_; }
   /// Returns the number of stack bytes that the program declares for the tasklet.
@@ -54,8 +58,8 @@ class Program {
 
   /// Writes the program's text, whose runtime calls jump to `gate`, and whose waiting loops jump to `yield`.
   void write_text(const PePlace &place, void (*gate)(), void (*yield)()) const;
-  /// Writes the initial values of all variables in WRAM. The WRAM heap keeps its contents.
-  void write_wram(const PePlace &place) const;
+  /// Writes the initial values of all variables in WRAM, and the clock of the chip. The WRAM heap keeps its contents.
+  void write_wram(const PePlace &place, const Chip &chip) const;
 
   /// A part of MRAM with initialised variables.
   struct MramPart {
@@ -88,6 +92,7 @@ class Program {
   std::vector<Function> functions_;
   std::vector<uint8_t> debug_line_, debug_frame_, texts_;  // contents of sections
   uint32_t tasklets_ = 0;
+  uint32_t wram_end_ = 0, mutexes_ = 0, instructions_ = 0;  // the memories that the program needs; instructions: estimated
   uint32_t stack_bytes_[PE_MAX_TASKLETS] = {};
   uint32_t entry_offset_ = 0;
   uint32_t gate_offset_ = 0;

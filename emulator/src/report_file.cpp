@@ -61,6 +61,7 @@ void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
   DPUEMU_ADD(instructions);
   DPUEMU_ADD(cycles_max);
   DPUEMU_ADD(cycles_sum);
+  DPUEMU_ADD(cycles_per_second);
   DPUEMU_ADD(host_seconds);
 #undef DPUEMU_ADD
   size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), ", \"fault\": \"");

@@ -303,10 +303,11 @@ TEST(Configure_RefusesInvalidMachines) {
   machine(2);
   dpuemu_machine_t machine_now;
   const uint32_t beyond = 64 * 2;
-  const dpuemu_machine_t cases[] = {{41, 0, 0, 0, 0, 0, 0, 0}, {4, 1, 2, 0, 0, 0, 0, 0},  {0, 0, 0, 0, 3, 0, 0, 0},
-                                    {0, 0, 0, 0, 0, 4, 0, 0},  {0, 0, 0, 0, 0, 0, -1, 0}, {0, 0, 0, 0, 0, 0, 0, 1000001}};
+  const dpuemu_machine_t cases[] = {{41, 0, 0, 0, 0, 0, 0, 0, 0}, {4, 1, 2, 0, 0, 0, 0, 0, 0},  {0, 0, 0, 0, 3, 0, 0, 0, 0},
+                                    {0, 0, 0, 0, 0, 4, 0, 0, 0},  {0, 0, 0, 0, 0, 0, -1, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 1000001, 0},
+                                    {0, 0, 0, 0, 0, 0, 0, 0, 4},  {0, 0, 0, 0, 0, 0, 0, 0, -1}};
   for (const dpuemu_machine_t &wanted : cases) CHECK_STATUS(dpuemu_configure(&wanted, nullptr, 0), DPU_ERR_INVALID_PROFILE);
-  const dpuemu_machine_t two_ranks = {2, 0, 0, 0, 0, 0, 0, 0};
+  const dpuemu_machine_t two_ranks = {2, 0, 0, 0, 0, 0, 0, 0, 0};
   CHECK_STATUS(dpuemu_configure(&two_ranks, &beyond, 1), DPU_ERR_INVALID_PROFILE);
   CHECK_STATUS(dpuemu_set_transfer(0, 4), DPU_ERR_INVALID_PROFILE);
   CHECK_OK(dpuemu_get_machine(&machine_now));
@@ -320,6 +321,7 @@ TEST(Configure_TakesMissingSettingsFromTheEnvironment) {
   setenv("DPUEMU_RANKS_PER_CHANNEL", "2", 1);
   setenv("DPUEMU_DISABLED", "0.1.2,5.7.7", 1);
   setenv("DPUEMU_FLUSH", "on", 1);
+  setenv("DPUEMU_CHIP", "v1B", 1);
   CHECK_OK(dpuemu_configure(nullptr, nullptr, 0));
   dpuemu_machine_t got;
   CHECK_OK(dpuemu_get_machine(&got));
@@ -335,12 +337,17 @@ TEST(Configure_TakesMissingSettingsFromTheEnvironment) {
   setenv("DPUEMU_HUGEPAGES", "once", 1);
   CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
   unsetenv("DPUEMU_HUGEPAGES");
+  setenv("DPUEMU_CHIP", "v2", 1);
+  CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
+  CHECK(text(DPU_ERR_INVALID_PROFILE).find("DPUEMU_CHIP is v2; the chips are generic, v1A, v1B") != std::string::npos);
+  unsetenv("DPUEMU_CHIP");
   setenv("DPUEMU_RANKS", "six", 1);
   CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
   for (const char *variable : {"DPUEMU_RANKS", "DPUEMU_RANKS_PER_CHANNEL", "DPUEMU_FLUSH"}) unsetenv(variable);
   CHECK_EQ(got.ranks, 6u);
   CHECK_EQ(got.channels, 3u);
   CHECK_EQ(got.flush, 1);
+  CHECK_EQ(got.chip, int{DPUEMU_CHIP_V1B});
 }
 
 TEST(Configure_RefusesAnUnknownInstructionSetAndNamesTheValidOnes) {

@@ -34,7 +34,8 @@ class TemporaryFile {
 };
 
 /// A machine for PE programs. strict: 1 on, 2 off.
-inline void pe_machine(uint32_t ranks, int strict = 2, uint32_t threads = 2, uint32_t patience_seconds = 60) {
+inline void pe_machine(uint32_t ranks, int strict = 2, uint32_t threads = 2, uint32_t patience_seconds = 60,
+                       int chip = DPUEMU_CHIP_GENERIC) {
   dpuemu_machine_t wanted = {};
   wanted.ranks = ranks;
   wanted.threads = threads;
@@ -42,6 +43,7 @@ inline void pe_machine(uint32_t ranks, int strict = 2, uint32_t threads = 2, uin
   wanted.flush = 2;
   wanted.strict = strict;
   wanted.patience_seconds = patience_seconds;
+  wanted.chip = chip;
   CHECK_OK(dpuemu_configure(&wanted, nullptr, 0));
 }
 

@@ -225,6 +225,37 @@ TEST(Load_RefusesMoreThan24Tasklets) {
   CHECK_OK(file.load(set.set));
 }
 
+TEST(Load_ChecksTheLimitsOfTheChip) {
+  const auto machine_of = [](int chip) { pe_machine(1, kLenient, 1, 60, chip); };
+  {
+    machine_of(DPUEMU_CHIP_V1B);
+    Set set(1);
+    CHECK_STATUS(File("synchronisation").load(set.set), DPU_ERR_TOO_MANY_TASKLETS);  // 24
+    CHECK_STATUS(File("other").load(set.set), DPU_ERR_INVALID_WRAM_ACCESS);          // its heap ends at 64 KiB
+    CHECK(text(DPU_ERR_INVALID_WRAM_ACCESS).find("has 65536 bytes of WRAM with the heap; a DPU of the chip v1B has at most 63488") !=
+          std::string::npos);
+    File small("counter_v1B");
+    CHECK_OK(small.load(set.set));
+    small.set_constant("__pe_tasklets", 17);
+    CHECK_STATUS(small.load(set.set), DPU_ERR_TOO_MANY_TASKLETS);
+    small.set_constant("__pe_tasklets", 16);
+    small.set_constant("__pe_instructions", 5952);  // 1.5 times 3968
+    CHECK_OK(small.load(set.set));
+    small.set_constant("__pe_instructions", 5953);
+    CHECK_STATUS(small.load(set.set), DPU_ERR_INVALID_IRAM_ACCESS);
+  }
+  for (const auto &[chip, mutexes] : {std::pair{DPUEMU_CHIP_V1A, 56u}, {DPUEMU_CHIP_V1B, 64u}}) {
+    machine_of(chip);
+    Set set(1);
+    File file("mutexes_v1B");
+    Elf32_Shdr &atomic = file.section(".atomic");
+    atomic.sh_size = mutexes;
+    CHECK_OK(file.load(set.set));
+    atomic.sh_size = mutexes + 1;
+    CHECK_STATUS(file.load(set.set), DPU_ERR_INVALID_WRAM_ACCESS);
+  }
+}
+
 TEST(Load_ThatFailsKeepsThePreviousProgram) {
   pe_machine(1);
   Loaded set(3, "other");

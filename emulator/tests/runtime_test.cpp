@@ -284,6 +284,19 @@ TEST(Runtime_BehavesTheSameAtEveryOptimisationLevel) {
 
 // --- Time
 
+TEST(Chip_DecidesTheClockAndNotTheCycles) {
+  double cycles[2];
+  for (const auto &[chip, clock] : {std::pair{DPUEMU_CHIP_V1A, 350000000u}, {DPUEMU_CHIP_V1B, 400000000u}}) {
+    pe_machine(1, kLenient, 1, 60, chip);
+    Loaded set(1, "counter_v1B");
+    launch(set.set);
+    CHECK_EQ(number(set.all[0], "clocks"), clock);
+    CHECK_EQ(report_of(set.set).cycles_per_second, static_cast<double>(clock));
+    cycles[chip - DPUEMU_CHIP_V1A] = report_of(set.set).cycles_max;
+  }
+  CHECK_EQ(cycles[0], cycles[1]);
+}
+
 TEST(Perfcounter_GrowsWithWorkAndDmaAndCountsCyclesOrInstructions) {
   pe_machine(1);
   Loaded set(1, "counter");

@@ -38,12 +38,13 @@ for flush in ("once", True, False):
     flushes.append([dpuemu.machine().flush, dpuemu.machine(ranks=2, flush=flush).flush])
 wrong = []
 for keywords in ({"ranks": 0}, {"ranks": 41}, {"ranks": -1}, {"channels": 2**32}, {"disabled": [(0, 8, 0)]},
-                 {"disabled": [(99, 0, 0)]}, {"disabled": [7]}):
+                 {"disabled": [(99, 0, 0)]}, {"disabled": [7]}, {"chip": "v2"}):
     try:
         dpuemu.machine(**keywords)
         wrong.append("accepted " + str(keywords))
     except dpuemu.ArgumentError:
         pass
+assert dpuemu.machine(chip='v1B').chip == 'v1B'
 restored = dpuemu.machine(disabled=())
 print(json.dumps([default == restored, vars(small), count, busy, shape, kept, changed.threads, changed.flush, flushes,
                   wrong]))
@@ -64,6 +65,7 @@ def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
         "flush": True,
         "strict": False,
         "patience_seconds": 60,
+        "chip": "generic",
     }
     assert count == 3 * 64 - 2
     assert "free every PE set" in busy

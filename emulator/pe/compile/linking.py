@@ -77,6 +77,7 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
     named = set(re.findall(r"\bPE_\w+", script.read_text()))
     symbols = {
         **{name: value for name, value in sizes.items() if name in named},
+        "PE_WRAM_BYTES": options.chip.wram_bytes,
         "__pe_format": 2,
         "__pe_tasklets": options.tasklets,
         "__pe_stack_bytes": options.stack_default,
@@ -136,13 +137,13 @@ def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
     stacks = options.stack_total()
     heap_start = program.sections[".heap"][0]
     used = heap_start + stacks - sizes["PE_WRAM_ORIGIN"]
-    if used > sizes["PE_WRAM_BYTES"]:
+    if used > options.chip.wram_bytes:
         raise CompileError(
             f"the program needs {used} bytes of WRAM ({heap_start} of data, {stacks} of stacks) "
-            f"but a DPU has {sizes['PE_WRAM_BYTES']}"
+            f"but a DPU has {options.chip.wram_bytes}"
         )
     for name, section, origin, available in (
-        ("of mutexes", ".atomic", sizes["PE_ATOMIC_ORIGIN"], sizes["PE_ATOMIC_BYTES"]),
+        ("of mutexes", ".atomic", sizes["PE_ATOMIC_ORIGIN"], options.chip.mutexes),
         ("of MRAM", ".mram", sizes["PE_MRAM_ORIGIN"], sizes["PE_MRAM_BYTES"]),
         ("of x86-64 code", ".text", sizes["PE_TEXT_ORIGIN"], sizes["PE_TEXT_BYTES"]),
     ):
@@ -150,7 +151,7 @@ def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
         if program.end(section) and used > available:
             raise CompileError(f"the program needs {used} bytes {name} but a DPU has {available}")
     estimate = program.instructions()
-    if estimate > sizes["PE_MAX_ESTIMATED_INSTRUCTIONS"]:
+    if 100 * estimate > options.chip.instructions * sizes["PE_ESTIMATE_PERCENT"]:
         raise CompileError(
-            f"the program has about {estimate} instructions but the IRAM of a DPU holds {sizes['PE_MAX_INSTRUCTIONS']}"
+            f"the program has about {estimate} instructions but the IRAM of a DPU holds {options.chip.instructions}"
         )

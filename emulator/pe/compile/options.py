@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-MAX_TASKLETS = 24
+from chips import Chip, choose
+
 # Defaults of the SDK's compiler.
 DEFAULT_TASKLETS = 1
 DEFAULT_STACK_BYTES = 1024
@@ -69,6 +70,7 @@ class Options:
     tasklets: int = DEFAULT_TASKLETS
     stack_default: int = DEFAULT_STACK_BYTES
     stacks: dict[int, int] = field(default_factory=dict)  # tasklet -> declared bytes
+    chip: Chip = field(default_factory=lambda: choose([]))
 
     def stack_total(self) -> int:
         """Return the bytes of WRAM for all stacks, each rounded up to 8."""
@@ -117,7 +119,12 @@ def _note_macro(options: Options, definition: str) -> bool:
 
 def parse(words: list[str]) -> Options:
     """Parse the command line. Raises UsageError."""
-    options = Options()
+    try:
+        options = Options(chip=choose([word[6:] for word in words if word.startswith("-mcpu=")]))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    if options.chip.name == "v1B":
+        options.compiler.append("-D__dpu_v1B__=1")
     tasklets_given = False
     rest = iter(words)
 
@@ -186,11 +193,10 @@ def parse(words: list[str]) -> Options:
 
     if not tasklets_given:
         options.compiler.append(f"-DNR_TASKLETS={DEFAULT_TASKLETS}")
-    if not 1 <= options.tasklets <= MAX_TASKLETS:
-        raise UsageError(f"NR_TASKLETS is {options.tasklets} but a DPU runs 1 to {MAX_TASKLETS} tasklets")
+    most = options.chip.tasklets
+    if not 1 <= options.tasklets <= most:
+        raise UsageError(f"NR_TASKLETS is {options.tasklets} but a DPU ({options.chip.name}) runs 1 to {most} tasklets")
     for tasklet in options.stacks:
-        if tasklet >= MAX_TASKLETS:
-            raise UsageError(
-                f"STACK_SIZE_TASKLET_{tasklet} is declared but tasklets are numbered 0 to {MAX_TASKLETS - 1}"
-            )
+        if tasklet >= most:
+            raise UsageError(f"STACK_SIZE_TASKLET_{tasklet} is declared but tasklets are numbered 0 to {most - 1}")
     return options

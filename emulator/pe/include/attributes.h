@@ -13,7 +13,7 @@
 #define __used __attribute__((used))
 #define __noinline __attribute__((noinline))
 
-/// Places a mutex, which is one byte; a program has at most 256 mutexes.
+/// Places a mutex, which is one byte. The chip limits their number (docs/emulator.md).
 #define __atomic_bit __section(".atomic")
 
 /// The alignment that mram_read and mram_write require of the MRAM address and the WRAM address.

@@ -15,7 +15,7 @@ typedef struct barrier_t {
   uint8_t lock;
 } barrier_t;
 
-/// Defines the barrier _name for _counter tasklets, and takes one of the 256 locks as on hardware.
+/// Defines the barrier _name for _counter tasklets, and takes one of the mutexes of the chip, as on hardware.
 #define BARRIER_INIT(_name, _counter)                                                                                 \
   _Static_assert((_counter) < 128 && (_counter) >= -127, "the number of tasklets of a barrier must fit into a byte"); \
   ATOMIC_BIT_INIT(__CONCAT(barrier_, _name));                                                                         \

@@ -25,9 +25,9 @@ perfcounter_t perfcounter_get(void);
 /// Selects the counted event; if reset_value is true, resets the counter to 0. Returns the value of the counter before this call.
 perfcounter_t perfcounter_config(perfcounter_config_t config, bool reset_value);
 
-#define perfcounter_get_both(should_reset)                                                 \
-  do {                                                                                     \
-    _Static_assert(0, "perfcounter_get_both needs a v1B DPU; the emulator's PEs are v1A"); \
+#define perfcounter_get_both(should_reset)                                \
+  do {                                                                    \
+    _Static_assert(0, "the emulator does not have perfcounter_get_both"); \
   } while (0)
 
 #endif  // PE_PERFCOUNTER_H

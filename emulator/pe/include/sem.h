@@ -14,7 +14,7 @@ typedef struct sem_t {
   uint8_t lock;
 } sem_t;
 
-/// Defines the semaphore _name with _counter units, and takes one of the 256 locks as on hardware.
+/// Defines the semaphore _name with _counter units, and takes one of the mutexes of the chip, as on hardware.
 #define SEMAPHORE_INIT(_name, _counter)                                                                              \
   _Static_assert((_counter) < 128 && (_counter) >= -127, "the number of units of a semaphore must fit into a byte"); \
   ATOMIC_BIT_INIT(__CONCAT(semaphore_, _name));                                                                      \

@@ -100,6 +100,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="end a launch if one of its PEs takes longer on this computer (default: 60)",
     )
+    made.add_argument(
+        "--chip", choices=_dpuemu.CHIPS, help="chip whose limits and clock PE programs have (default: generic)"
+    )
     made.add_argument("--report", action="store_true", help="print a table of the launches at the end")
     _add_json(made, "one line of JSON per launch")
     made.add_argument("words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments")
@@ -158,6 +161,7 @@ def run_host_program(options: argparse.Namespace) -> int:
                 threads=options.threads,
                 strict=options.strict,
                 patience=options.patience,
+                chip=options.chip,
                 stdout=sys.stderr if options.json == STDOUT else None,
                 on_long_launch=print_long_launch if sys.stderr.isatty() else None,
             )
@@ -210,6 +214,7 @@ def print_information(options: argparse.Namespace) -> int:
         rows = {
             "version": facts["version"],
             "machine": f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {_dpuemu.MRAM_BYTES >> 20} MiB",
+            "chip": it.chip,
             "transfers": f"{it.threads} threads, flush {flush}",
             "strict": "on" if it.strict else "off",
             "huge pages": "on" if it.hugepages else "off",

@@ -29,7 +29,8 @@ class LaunchReport:
     barrier, for a semaphore or a handshake when their PE ended.
 
     Modelled counters, from the x86-64 code that replaces the DPU code: ``instructions`` of all tasklets, ``cycles_max``
-    of the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`.
+    of the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds` at ``cycles_per_second``, the clock of the
+    chip.
 
     ``fault``: the sentence about the first PE in fault, or an empty text.
 
@@ -50,13 +51,14 @@ class LaunchReport:
     instructions: int
     cycles_max: float
     cycles_sum: float
+    cycles_per_second: float
     host_seconds: float
     fault: str = ""
 
     @property
     def modelled_seconds(self) -> float:
-        """Return the modelled time of the slowest PE at 350 MHz, without the time in which the host starts it."""
-        return self.cycles_max / _dpuemu.CYCLES_PER_SECOND
+        """Return the modelled time of the slowest PE without the time in which the host starts it."""
+        return self.cycles_max / self.cycles_per_second
 
     def __repr__(self) -> str:
         """Report the number of PEs, the number of faults and the modelled time."""

@@ -33,6 +33,7 @@ def program_environment(
     threads: int | None = None,
     strict: bool = False,
     patience: int | None = None,
+    chip: str | None = None,
     report: Path | None = None,
     running: Path | None = None,
 ) -> dict[str, str]:
@@ -49,7 +50,7 @@ def program_environment(
         result[name] = tools.put_first(own[name], name, variables)
     wanted = {
         **{"DPUEMU_RANKS": ranks, "DPUEMU_THREADS": threads, "DPUEMU_PATIENCE": patience},
-        **{"DPUEMU_REPORT": report, "DPUEMU_RUNNING": running},
+        **{"DPUEMU_CHIP": chip, "DPUEMU_REPORT": report, "DPUEMU_RUNNING": running},
     }
     return result | {name: str(value) for name, value in wanted.items() if value is not None}
 
@@ -61,6 +62,7 @@ def run_program(
     threads: int | None = None,
     strict: bool = False,
     patience: int | None = None,
+    chip: str | None = None,
     stdout: TextIO | None = None,
     on_long_launch: Callable[[str], None] | None = None,
 ) -> tuple[int, list[LaunchReport], str]:
@@ -81,6 +83,7 @@ def run_program(
             threads=threads,
             strict=strict,
             patience=patience,
+            chip=chip,
             report=report,
             running=running.path,
         )

@@ -27,7 +27,8 @@ class Machine:
     (True), only before loading ("once"), or never (False). hugepages: whether MRAM uses transparent huge pages. strict:
     if true, the host cannot access a rank that its PEs own, and a PE is in fault if it uses values that the hardware
     masks silently, or accesses another PE's WRAM. patience_seconds: a launch ends with faults if none of the PEs
-    that a thread runs (up to 8 in turn) ends for this many seconds of this computer.
+    that a thread runs (up to 8 in turn) ends for this many seconds of this computer. chip: "generic", "v1A" or "v1B",
+    which decides the limits of PE programs and their clock.
     """
 
     ranks: int
@@ -38,6 +39,7 @@ class Machine:
     flush: Flush
     strict: bool
     patience_seconds: int
+    chip: str
 
 
 def machine(
@@ -50,12 +52,13 @@ def machine(
     flush: Flush | None = None,
     strict: bool | None = None,
     patience_seconds: int | None = None,
+    chip: str | None = None,
     disabled: Iterable[tuple[int, int, int]] | None = None,
 ) -> Machine:
     """Replace the emulated machine and return it; without arguments, only return the machine.
 
-    ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience_seconds: the same as in `Machine`.
-    None selects the DPUEMU_ environment variable or else the default, not the previous value. disabled: PEs that the
+    ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience_seconds, chip: the same as in
+    `Machine`. None selects the DPUEMU_ environment variable or else the default, not the previous value. disabled: PEs that the
     machine lacks, as (rank, chip, bank).
 
     Raises ArgumentError for values out of range, Error while any PE set is allocated. The call takes no memory, because
@@ -63,15 +66,16 @@ def machine(
     """
     counts = {"ranks": ranks, "channels": channels, "ranks_per_channel": ranks_per_channel, "threads": threads}
     if disabled is not None or any(
-        value is not None for value in (*counts.values(), hugepages, flush, strict, patience_seconds)
+        value is not None for value in (*counts.values(), hugepages, flush, strict, patience_seconds, chip)
     ):
         fields = [0 if value is None else as_integer(name, value, 1, MAX_COUNT) for name, value in counts.items()]
         fields += [_switch("hugepages", hugepages), _flush_code(flush), _switch("strict", strict)]
         fields += [0 if patience_seconds is None else as_integer("patience_seconds", patience_seconds, 1, MAX_COUNT)]
+        fields += [_chip_code(chip)]
         _dpuemu.configure(fields, _pe_numbers(disabled))
     fields_now = _dpuemu.get_machine()
     flush_now = next(name for name, code in FLUSHES.items() if code == fields_now["flush"])
-    return Machine(**{**fields_now, "flush": flush_now})
+    return Machine(**{**fields_now, "flush": flush_now, "chip": _dpuemu.CHIPS[fields_now["chip"] - 1]})
 
 
 def set_transfer(*, threads: int | None = None, flush: Flush | None = None) -> None:
@@ -89,6 +93,13 @@ def _switch(name: str, value: bool | None) -> int:
     if value is not None and (not isinstance(value, int) or value not in (0, 1)):
         raise ArgumentError(f"{name} ({value!r}) must be True, False or None")
     return 0 if value is None else 1 if value else 2
+
+
+def _chip_code(name: str | None) -> int:
+    """Return the value of dpuemu_chip_t in dpuemu.h, or 0 for the default."""
+    if name is not None and name not in _dpuemu.CHIPS:
+        raise ArgumentError(f"chip {name!r} is unknown; the chips are {', '.join(_dpuemu.CHIPS)}")
+    return 0 if name is None else _dpuemu.CHIPS.index(name) + 1
 
 
 def _flush_code(value: Flush | None) -> int:

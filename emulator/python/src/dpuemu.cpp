@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "../../pe/calls.h"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -58,16 +60,23 @@ nb::dict get_machine() {
   DPUEMU_FIELD(flush, machine.flush)
   DPUEMU_FIELD(strict, machine.strict == 1)
   DPUEMU_FIELD(patience_seconds, machine.patience_seconds)
+  DPUEMU_FIELD(chip, machine.chip)
 #undef DPUEMU_FIELD
   return dict;
 }
 
 /// fields: the fields of dpuemu_machine_t, in order.
-void configure(const std::array<uint32_t, 8> &fields, const std::vector<uint32_t> &disabled) {
-  const auto [ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience] = fields;
-  const dpuemu_machine_t machine = {
-      ranks,   channels, ranks_per_channel, threads, static_cast<int>(hugepages), static_cast<int>(flush), static_cast<int>(strict),
-      patience};
+void configure(const std::array<uint32_t, 9> &fields, const std::vector<uint32_t> &disabled) {
+  const auto [ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience, chip] = fields;
+  const dpuemu_machine_t machine = {ranks,
+                                    channels,
+                                    ranks_per_channel,
+                                    threads,
+                                    static_cast<int>(hugepages),
+                                    static_cast<int>(flush),
+                                    static_cast<int>(strict),
+                                    patience,
+                                    static_cast<int>(chip)};
   const dpu_error_t error =
       dpuemu_configure(&machine, disabled.empty() ? nullptr : disabled.data(), static_cast<uint32_t>(disabled.size()));
   if (error == DPU_ERR_ALLOCATION)
@@ -111,6 +120,7 @@ nb::dict report(const nb::bytes &set) {
   DPUEMU_FIELD(instructions)
   DPUEMU_FIELD(cycles_max)
   DPUEMU_FIELD(cycles_sum)
+  DPUEMU_FIELD(cycles_per_second)
   DPUEMU_FIELD(host_seconds)
 #undef DPUEMU_FIELD
   return dict;
@@ -135,7 +145,9 @@ NB_MODULE(_dpuemu, m) {
   m.attr("MRAM_BYTES") = DPUEMU_MRAM_BYTES;
   m.attr("PES_PER_RANK") = DPUEMU_DPUS_PER_RANK;
   m.attr("MAX_RANKS") = DPUEMU_MAX_RANKS;
-  m.attr("CYCLES_PER_SECOND") = DPUEMU_CYCLES_PER_SECOND;
+#define DPUEMU_CHIP_NAME(name, ...) #name,
+  m.attr("CHIPS") = std::vector<std::string>{PE_CHIP_TABLE(DPUEMU_CHIP_NAME)};
+#undef DPUEMU_CHIP_NAME
   m.def("get_machine", get_machine);
   m.def("configure", configure, "fields"_a, "disabled"_a);
   m.def(

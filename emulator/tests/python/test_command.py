@@ -142,6 +142,11 @@ def test_run_reports_launches(host_folder: Path) -> None:
         assert (launch["pes"], launch["dma_reads"], launch["dma_read_bytes"]) == (64, 64, 64 * 64)
         assert (launch["dma_writes"], launch["dma_write_bytes"], launch["masked_addresses"]) == (64, 64 * 32, 64)
         assert launch["modelled_seconds"] == launch["cycles_max"] / 350e6
+    build = ["dpu-upmem-dpurte-clang", "-mcpu=v1B", "-o", str(host_folder / "pe_v1B"), str(host_folder / "pe.c")]
+    assert run("run", "--", *build).returncode == 0
+    result = run("run", "--chip", "v1B", "--json", "-", *command[:-2], str(host_folder / "pe_v1B"), "twice")
+    for launch in map(json.loads, result.stdout.splitlines()):
+        assert launch["modelled_seconds"] == launch["cycles_max"] / 400e6
     result = run("run", "--report", *command)
     assert result.returncode == 7
     for word in ("DMA bytes", "odd DMA", "exact", "modelled", "host us", "measured", "6,144", "sum", "12,288"):

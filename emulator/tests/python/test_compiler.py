@@ -48,6 +48,40 @@ def test_asm_that_is_no_instruction_stays(tmp_path: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(
+    ("chip", "tasklets", "wram_bytes", "mutexes"),
+    [(None, 24, 65536, 256), ("v1A", 24, 65536, 56), ("v1B", 16, 63488, 64)],
+)
+def test_the_chip_limits_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chip: str | None, tasklets: int, wram_bytes: int, mutexes: int
+) -> None:
+    if chip:
+        monkeypatch.setenv("DPUEMU_CHIP", chip)
+    text = "#include <atomic_bit.h>\n#include <attributes.h>\n"
+    text += "uint8_t __atomic_bit mutexes[N];\n__host char data[W];\nint main(void) { return mutexes[0] + data[0]; }\n"
+    (tmp_path / "f.c").write_text("#include <stdint.h>\n" + text)
+
+    def compiled(most_tasklets: int, bytes_: int, locks: int) -> Any:
+        flags = (f"-DNR_TASKLETS={most_tasklets}", "-DSTACK_SIZE_DEFAULT=1024", f"-DW={bytes_}", f"-DN={locks}")
+        return compile_files(tmp_path, *flags, "f.c").stderr
+
+    free = wram_bytes - tasklets * 1024 - 1024  # without the runtime's variables
+    assert compiled(tasklets, free, mutexes) == ""
+    assert f"runs 1 to {tasklets} tasklets" in compiled(tasklets + 1, 8, 1)
+    assert f"but a DPU has {wram_bytes}" in compiled(tasklets, free + 1024, 1)
+    assert f"bytes of mutexes but a DPU has {mutexes}" in compiled(tasklets, 8, mutexes + 1)
+
+
+def test_an_option_chooses_v1b_unless_the_machine_names_a_chip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f.c").write_text("#ifndef __dpu_v1B__\n#error other chip\n#endif\nint main(void) { return 0; }\n")
+    assert compile_files(tmp_path, "-mcpu=v1B", "f.c").stderr == ""
+    assert "other chip" in compile_files(tmp_path, "-mcpu=v1A", "f.c").stderr
+    monkeypatch.setenv("DPUEMU_CHIP", "v1A")
+    assert "other chip" in compile_files(tmp_path, "-mcpu=v1B", "f.c").stderr
+    monkeypatch.setenv("DPUEMU_CHIP", "v2")
+    assert "DPUEMU_CHIP is v2; the chips are generic, v1A, v1B" in compile_files(tmp_path, "f.c").stderr
+
+
 def test_errors_in_c_are_refused_without_advice_about_assembly(tmp_path: Path) -> None:
     (tmp_path / "f.c").write_text("int main(void) { return undeclared; }\n")
     result = compile_files(tmp_path, "f.c")

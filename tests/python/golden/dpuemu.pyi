@@ -20,6 +20,7 @@ class LaunchReport:
     instructions: int
     cycles_max: float
     cycles_sum: float
+    cycles_per_second: float
     host_seconds: float
     fault: str = ''
 
@@ -37,10 +38,11 @@ class Machine:
     flush: Flush
     strict: bool
     patience_seconds: int
+    chip: str
 
 __version__: str
 
-def machine(*, ranks: int | None=None, channels: int | None=None, ranks_per_channel: int | None=None, threads: int | None=None, hugepages: bool | None=None, flush: Flush | None=None, strict: bool | None=None, patience_seconds: int | None=None, disabled: Iterable[tuple[int, int, int]] | None=None) -> Machine:
+def machine(*, ranks: int | None=None, channels: int | None=None, ranks_per_channel: int | None=None, threads: int | None=None, hugepages: bool | None=None, flush: Flush | None=None, strict: bool | None=None, patience_seconds: int | None=None, chip: str | None=None, disabled: Iterable[tuple[int, int, int]] | None=None) -> Machine:
     ...
 
 def report(pes: DpuSet) -> LaunchReport:
