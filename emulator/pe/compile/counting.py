@@ -15,6 +15,7 @@ import re
 from functools import lru_cache
 
 import costs
+from division import Constants, divides
 from steps import COUNTER, count_steps, division_steps, multiplication_steps
 from waiting import WaitingLoops, yielding
 
@@ -315,29 +316,18 @@ def _moves_argument(cost: Cost) -> bool:
     )
 
 
-def _divides_by_constant(block: list[Cost], place: int) -> bool:
-    """Return whether the 64-bit product at `place` of the block divides 32 bits by a constant.
+def _sum_block(block: list[Cost], factors: dict[int, int], routines: set[str]) -> tuple[int, float]:
+    """Return the instructions that the block executes, and its size in IRAM.
 
-    gcc then uses only the upper half of the product.
+    factors: the constant factors of the block's products, by place.
     """
-    target = block[place].operands[-1]
-    for later in block[place + 1 : place + 4]:
-        if later.mnemonic in ("shrq", "sarq") and later.operands[-1] == target:
-            return len(later.operands) == 2 and _constant(later.operands[0]) >= 32
-        if target in later.operands[-1:] and later.mnemonic not in ("movq", "movl"):
-            return False
-    return False
-
-
-def _sum_block(block: list[Cost], routines: set[str]) -> tuple[int, float]:
-    """Return the instructions that the block executes, and its size in IRAM."""
     run = size = 0.0
     indexed: set[str] = set()
     inlined = block[-1].inlined
     for place, cost in enumerate(block):
         if inlined and _moves_argument(cost):
             continue  # the one instruction of an inlined call reads its operands where they are
-        if cost.routine == "int64_mul" and len(cost.operands) > 1 and _divides_by_constant(block, place):
+        if place in factors and cost.routine == "int64_mul" and divides(factors[place], block, place):
             run += cost.run - costs.ROUTINE_RUN["int64_mul"] + costs.ROUTINE_RUN["int32_div"]
             routines.add("int32_div")
         else:
@@ -356,6 +346,8 @@ def count(assembly: str) -> str:
     """Return the assembly with counting instructions and size labels."""
     result: list[str] = []
     block: list[Cost] = []
+    factors: dict[int, int] = {}  # of the block
+    constants = Constants()
     start = 0  # position in `result` of the block's counting instruction
     steps: int | None = None  # position in `result` of the instruction that counts the first steps of the block
     section = ".text"
@@ -370,13 +362,14 @@ def count(assembly: str) -> str:
     def close() -> None:
         nonlocal block, steps
         if block:
-            run, size = _sum_block(block, routines.setdefault(section, set()))
+            run, size = _sum_block(block, factors, routines.setdefault(section, set()))
             sizes[section] = sizes.get(section, 0.0) + size
             if run and steps is not None:  # one instruction counts the block and the first steps
                 result[steps] = count_steps(1 + run)
             elif run:
                 result[start] = f"\tleaq\t{run}({COUNTER}), {COUNTER}\n{result[start]}"
             block = []
+            factors.clear()
             steps = None
 
     loops = WaitingLoops()
@@ -427,6 +420,8 @@ def count(assembly: str) -> str:
             if _BLOCK_LABEL.match(text):
                 close()
                 loops.label(text.partition(":")[0], len(result) + 1)
+                if not text.startswith(".L"):
+                    constants.forget()
             text = text[text.index(":") + 1 :].strip()
             if text and text[0] not in ".#":  # hand-written code can have an instruction on the line of its label
                 result.append(line[: line.index(":") + 1])
@@ -452,6 +447,9 @@ def count(assembly: str) -> str:
             steps = len(result) + cost.steps.index(count_steps(1))
         result.extend(cost.steps)
         result.append(line)
+        if (factor := constants.factor(cost)) is not None:
+            factors[len(block)] = factor
+        constants.execute(cost)
         block.append(cost)
         if cost.ends:
             close()
