@@ -1,7 +1,7 @@
 /// dpu.h: the part of the UPMEM host API that dpuemu emulates. Names, signatures and values match the UPMEM SDK 2025.1.
 ///
 /// dpuemu has DPU sets and loops over them, transfers to MRAM and WRAM (synchronous, asynchronous, broadcast), PE programs, callbacks and
-/// status queries. dpuemu lacks scatter-gather transfers, FIFOs, checkpoints and transfers to IRAM. dpuemu's own compiler, also called
+/// status queries. dpuemu lacks FIFOs, checkpoints and transfers to IRAM. dpuemu's own compiler, also called
 /// dpu-upmem-dpurte-clang, makes the PE programs. For a program file from the SDK's compiler, dpu_load returns DPU_ERR_ELF_INVALID_FILE.
 ///
 /// Errors of every function that takes a set: DPU_ERR_INVALID_DPU_SET if the set is invalid or its allocation has been freed (even if
@@ -86,9 +86,10 @@ static inline void dpu_print_error_(const char *file, int line, const char *func
 /// rank, bank and chip.
 ///
 /// profile: NULL or a list "key=value,key=value". sgXferEnable (true or false) and sgXferMaxBlocksPerDpu (1 or more) concern
-/// dpu_push_sg_xfer. Other keys have no effect (instead of nrThreadPerPool, set DPUEMU_THREADS). The contents of MRAM are undefined after
-/// allocation, as on hardware. Errors: DPU_ERR_ALLOCATION if nr_dpus is 0 or larger than the number of free DPUs (then no rank is
-/// allocated); DPU_ERR_INVALID_PROFILE if the profile is not such a list, or if a DPUEMU_ environment variable has an invalid value.
+/// dpu_push_sg_xfer. chipId must be the machine's (dpu_hw_description.h). Other keys have no effect (instead of nrThreadPerPool, set
+/// DPUEMU_THREADS). The contents of MRAM are undefined after allocation, as on hardware. Errors: DPU_ERR_ALLOCATION if nr_dpus is 0 or
+/// larger than the number of free DPUs (then no rank is allocated); DPU_ERR_INVALID_PROFILE if the profile is not such a list, or if a
+/// DPUEMU_ environment variable has an invalid value.
 dpu_error_t dpu_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set);
 
 /// Takes the first `nr_ranks` free ranks, with all their enabled DPUs. Errors: those of dpu_alloc.

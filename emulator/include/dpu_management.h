@@ -1,10 +1,11 @@
 /// dpu_management.h: properties of ranks and DPUs. Names and signatures match the UPMEM SDK.
 ///
-/// The functions of this header do not return a status. For a rank or DPU that is not allocated, these functions return NULL, false, -1, or
-/// an integer whose bits are all 1.
+/// Most functions of this header do not return a status. For a rank or DPU that is not allocated, these functions return NULL, false, -1,
+/// or an integer whose bits are all 1.
 #ifndef DPU_MANAGEMENT_H
 #define DPU_MANAGEMENT_H
 
+#include <dpu_description.h>
 #include <dpu_error.h>
 #include <dpu_macro_utils.h>
 #include <dpu_types.h>
@@ -24,6 +25,13 @@ dpu_id_t dpu_get_id(struct dpu_t *dpu);
 
 /// Returns the number of the rank in the machine, 0 to 39. Rank r is on channel r / ranks_per_channel (dpuemu_get_machine).
 dpu_id_t dpu_get_rank_id(struct dpu_rank_t *rank);
+
+/// Allocates one rank, as dpu_alloc_ranks; frees such a rank, as dpu_free. Errors: those of dpu_alloc_ranks and of dpu_free.
+dpu_error_t dpu_get_rank_of_type(const char *profile, struct dpu_rank_t **rank);
+dpu_error_t dpu_free_rank(struct dpu_rank_t *rank);
+
+/// Returns the description of the machine's ranks.
+dpu_description_t dpu_get_description(struct dpu_rank_t *rank);
 
 /// Returns the NUMA node of the rank's memory, or -1 if the node is unknown.
 int dpu_get_rank_numa_node(struct dpu_rank_t *rank);

@@ -33,6 +33,10 @@ dpu_error_t read_profile(const char *profile, uint32_t &sg_max_blocks) {
     const size_t equals = entry.find('=');
     if (equals == std::string_view::npos || equals == 0) return DPU_ERR_INVALID_PROFILE;
     const std::string_view key = trim(entry.substr(0, equals)), value = trim(entry.substr(equals + 1));
+    const Chip &chip = Machine::instance().chip();
+    if (key == "chipId" && value != std::to_string(chip.id))
+      return explained(DPU_ERR_INVALID_PROFILE, "chipId is " + std::string(value) + "; the machine's chip " + std::string(chip.name) +
+                                                    " is " + std::to_string(chip.id) + " (DPUEMU_CHIP)");
     if (key == "sgXferEnable") is_enabled = value == "true";
     if (key == "sgXferMaxBlocksPerDpu") {
       const auto [last, error] = std::from_chars(value.begin(), value.end(), max_blocks);

@@ -123,8 +123,11 @@ dpu_error_t with_symbol(const dpu_set_t &dpu_set, const char *symbol_name, Trans
 
 constexpr dpu_symbol_t kWholeMram = {kMramAddress, static_cast<dpu_mem_max_size_t>(kMramBytes)};
 
-/// dpu_memory.h has no symbols, so an access past the end of the symbol has the status of an access past the end of MRAM.
+constexpr dpu_symbol_t kWholeWram = {PE_WRAM_ORIGIN, PE_WRAM_BYTES};
+
+/// dpu_memory.h has no symbols, so an access past the end of the symbol has the status of an access past the end of the memory.
 dpu_error_t as_mram_error(dpu_error_t status) { return status == DPU_ERR_INVALID_SYMBOL_ACCESS ? DPU_ERR_INVALID_MRAM_ACCESS : status; }
+dpu_error_t as_wram_error(dpu_error_t status) { return status == DPU_ERR_INVALID_SYMBOL_ACCESS ? DPU_ERR_INVALID_WRAM_ACCESS : status; }
 
 dpu_error_t copy_one(const dpu_set_t &dpu_set, Move move, const Target &target, uint8_t *buffer) {
   return guarded([&] {
@@ -217,16 +220,23 @@ dpu_error_t dpu_copy_from_mram(struct dpu_t *dpu, uint8_t *destination, mram_add
 
 namespace {
 
+constexpr uint64_t kWramWords = PE_WRAM_BYTES / kWramWordBytes;
+
+/// A part of WRAM.
+constexpr Target words(uint64_t offset, uint64_t count) { return {kWholeWram, offset * kWramWordBytes, count * kWramWordBytes}; }
+
 constexpr uint32_t matrix_index(uint32_t chip, uint32_t bank) { return bank * kChips + chip; }
 
-dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *matrix) {
+/// unit_bytes: the unit of the matrix's offset and size.
+dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *matrix, const dpu_symbol_t &memory, uint64_t unit_bytes) {
   return guarded([&] {
     PinnedSet set;
     const dpu_error_t status = set.pin(dpu_set_from_rank(&rank));
     if (status != DPU_OK) return status;
     if (matrix == nullptr) return DPU_ERR_INTERNAL;
     if (matrix->type != DPU_DEFAULT_XFER_MATRIX) return DPU_ERR_SG_NOT_ACTIVATED;
-    return as_mram_error(transfer_set(set, move, {kWholeMram, matrix->offset, matrix->size}, DPU_XFER_DEFAULT, [&] {
+    const Target target = {memory, matrix->offset * unit_bytes, matrix->size * unit_bytes};
+    return transfer_set(set, move, target, DPU_XFER_DEFAULT, [&] {
       std::vector<PreparedBuffers> buffers(1);
       for (uint32_t chip = 0; chip < kChips; ++chip)
         for (uint32_t bank = 0; bank < kBanks; ++bank) {
@@ -234,7 +244,7 @@ dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *
           if (set.members(0) >> index & 1) buffers[0].of_dpu[index] = static_cast<uint8_t *>(matrix->ptr[matrix_index(chip, bank)]);
         }
       return buffers;
-    }));
+    });
   });
 }
 
@@ -250,11 +260,36 @@ void *&matrix_entry(dpu_t *dpu, dpu_transfer_matrix &matrix) {
 }  // namespace
 
 dpu_error_t dpu_copy_to_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
-  return copy_matrix(rank, Move::kWrite, transfer_matrix);
+  return as_mram_error(copy_matrix(rank, Move::kWrite, transfer_matrix, kWholeMram, 1));
 }
 
 dpu_error_t dpu_copy_from_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
-  return copy_matrix(rank, Move::kRead, transfer_matrix);
+  return as_mram_error(copy_matrix(rank, Move::kRead, transfer_matrix, kWholeMram, 1));
+}
+
+dpu_error_t dpu_copy_to_wram_for_dpu(struct dpu_t *dpu, wram_addr_t wram_word_offset, const dpuword_t *source, wram_size_t nb_of_words) {
+  return as_wram_error(copy_one(dpu_set_from_dpu(dpu), Move::kWrite, words(wram_word_offset, nb_of_words), writable_bytes(source)));
+}
+
+dpu_error_t dpu_copy_from_wram_for_dpu(struct dpu_t *dpu, dpuword_t *destination, wram_addr_t wram_word_offset, wram_size_t nb_of_words) {
+  return as_wram_error(
+      copy_one(dpu_set_from_dpu(dpu), Move::kRead, words(wram_word_offset, nb_of_words), reinterpret_cast<uint8_t *>(destination)));
+}
+
+dpu_error_t dpu_copy_to_wram_for_rank(struct dpu_rank_t *rank, wram_addr_t wram_word_offset, const dpuword_t *source,
+                                      wram_size_t nb_of_words) {
+  if (wram_word_offset >= kWramWords || nb_of_words > kWramWords) return DPU_ERR_INVALID_WRAM_ACCESS;
+  return as_wram_error(dpu_broadcast_to_symbol(dpu_set_from_rank(&rank), kWholeWram,
+                                               static_cast<uint32_t>(wram_word_offset * kWramWordBytes), source,
+                                               nb_of_words * kWramWordBytes, DPU_XFER_DEFAULT));
+}
+
+dpu_error_t dpu_copy_to_wram_for_matrix(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
+  return as_wram_error(copy_matrix(rank, Move::kWrite, transfer_matrix, kWholeWram, kWramWordBytes));
+}
+
+dpu_error_t dpu_copy_from_wram_for_matrix(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
+  return as_wram_error(copy_matrix(rank, Move::kRead, transfer_matrix, kWholeWram, kWramWordBytes));
 }
 
 void dpu_transfer_matrix_add_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix, void *buffer) {

@@ -229,6 +229,21 @@ dpu_error_t Machine::free(const dpu_set_t &set) {
   return DPU_OK;
 }
 
+dpu_error_t Machine::free_rank(const dpu_rank_t *rank) {
+  dpu_set_t set = {};
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (live_rank(rank) == nullptr) return DPU_ERR_INVALID_DPU_SET;
+    // The record of an allocation is in the page before its first rank.
+    const auto *first = reinterpret_cast<const uint8_t *>(rank) - HandleArena::kPageBytes;
+    auto *record = static_cast<SetRecord *>(arena_.page_of(first));
+    if (record == nullptr || record->kind != HandleKind::kSet || record->nr_ranks != 1 || record->ranks[0] != rank)
+      return DPU_ERR_INVALID_DPU_SET;
+    set.list = {1, record->ranks};
+  }
+  return free(set);
+}
+
 dpu_rank_t *Machine::live_rank(const dpu_rank_t *rank) const {
   auto *handle = static_cast<dpu_rank_t *>(arena_.page_of(rank));
   return handle != nullptr && handle == rank && handle->kind == HandleKind::kRank ? handle : nullptr;

@@ -90,6 +90,8 @@ class Machine {
   static constexpr uint32_t kAllDpus = UINT32_MAX;
   dpu_error_t allocate(Unit unit, uint32_t count, uint32_t sg_max_blocks, dpu_set_t &out);
   dpu_error_t free(const dpu_set_t &set);
+  /// Frees a rank that is the only rank of its allocation.
+  dpu_error_t free_rank(const dpu_rank_t *rank);
 
   bool is_live(const dpu_set_t &set);
   /// Copies the rank or DPU to which a pointer of the program refers; returns false if the rank or DPU is not allocated.

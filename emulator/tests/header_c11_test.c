@@ -1,13 +1,16 @@
 /* The headers and their macros in C11; called from transfer_test.cpp. */
 #include <complex.h>
 #include <dpu.h>
+#include <dpu_config.h>
 #include <dpu_error.h>
 #include <dpu_log.h>
 #include <dpu_log_internals.h>
 #include <dpu_macro_utils.h>
 #include <dpu_management.h>
 #include <dpu_memory.h>
+#include <dpu_probe.h>
 #include <dpu_program.h>
+#include <dpu_runner.h>
 #include <dpu_transfer_matrix.h>
 #include <dpu_types.h>
 #include <dpuemu.h>

@@ -32,7 +32,8 @@ def chips() -> dict[str, Chip]:
 def choose(names: list[str]) -> Chip:
     """Return the chip in DPUEMU_CHIP, else v1B if the last option -mcpu=NAME names it, else the default.
 
-    names: of these options. Public builds write -mcpu=v1A on all machines, so it chooses nothing. Raises ValueError if DPUEMU_CHIP is unknown.
+    names: of these options. Public builds write -mcpu=v1A on all machines, so it chooses nothing. Raises ValueError if
+    DPUEMU_CHIP is unknown.
     """
     known = chips()
     name = os.environ.get("DPUEMU_CHIP") or (names[-1] if names[-1:] == ["v1B"] else next(iter(known)))

@@ -58,8 +58,8 @@ def machine(
     """Replace the emulated machine and return it; without arguments, only return the machine.
 
     ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience_seconds, chip: the same as in
-    `Machine`. None selects the DPUEMU_ environment variable or else the default, not the previous value. disabled: PEs that the
-    machine lacks, as (rank, chip, bank).
+    `Machine`. None selects the DPUEMU_ environment variable or else the default, not the previous value. disabled: PEs
+    that the machine lacks, as (rank, chip, bank).
 
     Raises ArgumentError for values out of range, Error while any PE set is allocated. The call takes no memory, because
     MRAM takes memory at its first use.
