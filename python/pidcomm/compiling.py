@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pidcomm import _core
+from pidcomm import _core, emulated
 from pidcomm.arguments import MAX_COUNT, as_integer, as_text
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.installation import package
@@ -58,7 +58,13 @@ def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[
         command = [*compiler_command(), *extra, *options, "-o", str(program), *map(str, sources)]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **emulated.compiler_variables()},
             )
         except OSError as error:
             raise Error(f"the compiler of PE programs cannot be run: {error}") from None

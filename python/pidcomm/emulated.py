@@ -1,7 +1,8 @@
-"""The functions stop and explain_fault of the emulator, which the API uses. On DIMMs both functions are None.
+"""The functions of the emulator that the API uses. On DIMMs, stop and explain_fault are None.
 
 stop(dpu_set) ends the launch of a set. explain_fault(dpu_set) returns a sentence about the faulting PE. dpu_set is
-`PeSet.dpu_set`.
+`PeSet.dpu_set`. compiler_variables() returns the environment variables that make the compiler compile for the chip of
+the emulated machine.
 """
 
 from __future__ import annotations
@@ -15,3 +16,8 @@ _dpuemu = import_module("dpuemu._dpuemu") if _core.IS_EMULATED else None
 
 stop: Callable[[bytes], None] | None = _dpuemu.stop if _dpuemu else None
 explain_fault: Callable[[bytes], str] | None = _dpuemu.explain_fault if _dpuemu else None
+
+
+def compiler_variables() -> dict[str, str]:
+    """Return the variables; none on DIMMs."""
+    return {"DPUEMU_CHIP": _dpuemu.CHIPS[_dpuemu.get_machine()["chip"] - 1]} if _dpuemu else {}

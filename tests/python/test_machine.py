@@ -76,6 +76,44 @@ def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
     assert wrong == []
 
 
+CHIP_PE = """
+#include <attributes.h>
+#include <perfcounter.h>
+#include <stdint.h>
+__host uint32_t clock;
+int main(void) {
+  clock = CLOCKS_PER_SEC;
+  return 0;
+}
+"""
+
+CHIP = f"""
+import dpuemu, json, numpy as np, pidcomm
+dpuemu.machine(ranks=1, chip="v1B")
+with pidcomm.allocate() as pes:
+    pes.load({CHIP_PE!r}, tasklets=16)
+    pes.launch()
+    clock = int(pes.symbol("clock").read(np.uint32)[63, 0])
+    try:
+        pes.load({CHIP_PE!r}, tasklets=17)
+    except pidcomm.ArgumentError as error:
+        refused = str(error)
+    cube = pes.hypercube(8, 8)
+    rows = np.arange(64 * 64, dtype=np.int64).reshape(64, 64)
+    by_pes, by_host = (cube.arrays.alltoall(rows, "10", technique=name) for name in ("pr+im", "conventional"))
+    is_equal = bool((by_pes == by_host).all())
+    print(json.dumps([clock, dpuemu.report(pes).cycles_per_second, refused, is_equal]))
+"""
+
+
+def test_the_api_compiles_for_the_chip_of_the_machine() -> None:
+    result = subprocess.run([sys.executable, "-c", CHIP], capture_output=True, text=True, check=True)
+    clock, cycles_per_second, refused, is_equal = json.loads(result.stdout)
+    assert clock == cycles_per_second == 400e6
+    assert is_equal
+    assert "a DPU (v1B) runs 1 to 16 tasklets" in refused
+
+
 def test_transfer_settings_are_checked() -> None:
     with pytest.raises(dpuemu.ArgumentError, match=r"threads \(0\)"):
         dpuemu.set_transfer(threads=0)
