@@ -123,7 +123,7 @@ dpu_error_t with_symbol(const dpu_set_t &dpu_set, const char *symbol_name, Trans
 
 constexpr dpu_symbol_t kWholeMram = {kMramAddress, static_cast<dpu_mem_max_size_t>(kMramBytes)};
 
-constexpr dpu_symbol_t kWholeWram = {PE_WRAM_ORIGIN, PE_WRAM_BYTES};
+dpu_symbol_t whole_wram() { return {PE_WRAM_ORIGIN, Machine::instance().chip().wram_bytes}; }
 
 /// dpu_memory.h has no symbols, so an access past the end of the symbol has the status of an access past the end of the memory.
 dpu_error_t as_mram_error(dpu_error_t status) { return status == DPU_ERR_INVALID_SYMBOL_ACCESS ? DPU_ERR_INVALID_MRAM_ACCESS : status; }
@@ -220,10 +220,8 @@ dpu_error_t dpu_copy_from_mram(struct dpu_t *dpu, uint8_t *destination, mram_add
 
 namespace {
 
-constexpr uint64_t kWramWords = PE_WRAM_BYTES / kWramWordBytes;
-
 /// A part of WRAM.
-constexpr Target words(uint64_t offset, uint64_t count) { return {kWholeWram, offset * kWramWordBytes, count * kWramWordBytes}; }
+Target words(uint64_t offset, uint64_t count) { return {whole_wram(), offset * kWramWordBytes, count * kWramWordBytes}; }
 
 constexpr uint32_t matrix_index(uint32_t chip, uint32_t bank) { return bank * kChips + chip; }
 
@@ -278,18 +276,18 @@ dpu_error_t dpu_copy_from_wram_for_dpu(struct dpu_t *dpu, dpuword_t *destination
 
 dpu_error_t dpu_copy_to_wram_for_rank(struct dpu_rank_t *rank, wram_addr_t wram_word_offset, const dpuword_t *source,
                                       wram_size_t nb_of_words) {
-  if (wram_word_offset >= kWramWords || nb_of_words > kWramWords) return DPU_ERR_INVALID_WRAM_ACCESS;
-  return as_wram_error(dpu_broadcast_to_symbol(dpu_set_from_rank(&rank), kWholeWram,
-                                               static_cast<uint32_t>(wram_word_offset * kWramWordBytes), source,
-                                               nb_of_words * kWramWordBytes, DPU_XFER_DEFAULT));
+  const dpu_symbol_t wram = whole_wram();
+  if (wram_word_offset > wram.size / kWramWordBytes) return DPU_ERR_INVALID_WRAM_ACCESS;
+  return as_wram_error(dpu_broadcast_to_symbol(dpu_set_from_rank(&rank), wram, static_cast<uint32_t>(wram_word_offset * kWramWordBytes),
+                                               source, nb_of_words * kWramWordBytes, DPU_XFER_DEFAULT));
 }
 
 dpu_error_t dpu_copy_to_wram_for_matrix(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
-  return as_wram_error(copy_matrix(rank, Move::kWrite, transfer_matrix, kWholeWram, kWramWordBytes));
+  return as_wram_error(copy_matrix(rank, Move::kWrite, transfer_matrix, whole_wram(), kWramWordBytes));
 }
 
 dpu_error_t dpu_copy_from_wram_for_matrix(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
-  return as_wram_error(copy_matrix(rank, Move::kRead, transfer_matrix, kWholeWram, kWramWordBytes));
+  return as_wram_error(copy_matrix(rank, Move::kRead, transfer_matrix, whole_wram(), kWramWordBytes));
 }
 
 void dpu_transfer_matrix_add_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix, void *buffer) {

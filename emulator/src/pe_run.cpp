@@ -58,6 +58,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   const Program &program = *pe.program;
   pe_ = &pe;
   place_ = place;
+  wram_bytes_ = Machine::instance().chip().wram_bytes;
   is_strict_ = is_strict;
   has_ended_ = false;
   woken_ = 0;
@@ -199,7 +200,7 @@ void PeRun::wake(uint32_t number, uint64_t result) {
 uint8_t *PeRun::own_bytes(uint32_t address, uint64_t bytes) const {
   const auto wram = reinterpret_cast<uintptr_t>(place_.wram);
   const bool is_own =
-      (address >= wram && address - wram <= PE_WRAM_BYTES && bytes <= PE_WRAM_BYTES - (address - wram)) || stacks_.contains(address, bytes);
+      (address >= wram && address - wram <= wram_bytes_ && bytes <= wram_bytes_ - (address - wram)) || stacks_.contains(address, bytes);
   return is_own ? reinterpret_cast<uint8_t *>(static_cast<uintptr_t>(address)) : nullptr;
 }
 

@@ -109,6 +109,7 @@ class PeRun {
 
   Pe *pe_ = nullptr;
   PePlace place_ = {};
+  uint32_t wram_bytes_ = 0;  // of the machine's chip
   bool is_strict_ = false;
   bool has_ended_ = false;
   Stacks stacks_;

@@ -26,7 +26,7 @@ FrameRegisters registers_of(const Interrupted &at) {
 
 std::string PeRun::wram_place(uint32_t address) const {
   const uint32_t offset = address - address_of(place_.wram);
-  if (offset < PE_WRAM_BYTES) return "WRAM address " + hexadecimal(offset) + in_brackets(pe_->program->variable_at(offset));
+  if (offset < wram_bytes_) return "WRAM address " + hexadecimal(offset) + in_brackets(pe_->program->variable_at(offset));
   if (offset < (1u << 20)) return "WRAM address " + hexadecimal(offset) + ", beyond the end of WRAM";
   if (const uint32_t owner = stacks_.owner(address); owner < PE_MAX_TASKLETS) return "the stack of tasklet " + std::to_string(owner);
   return "address " + hexadecimal(address) + ", outside the PE's memory";

@@ -168,6 +168,21 @@ TEST(Dma_AcceptsAnOffsetAsMramAddress) {
   }
 }
 
+TEST(Dma_EndsWithTheWramOfTheChip) {
+  for (int chip : {DPUEMU_CHIP_V1A, DPUEMU_CHIP_V1B}) {
+    pe_machine(1, kLenient, 1, 60, chip);
+    Loaded set(1, "dma_v1B");
+    const uint32_t read_of_16[] = {0, 64, 0, 16};
+    put(set.all[0], "calls", read_of_16);
+    put<uint32_t>(set.all[0], "count", 1);
+    put<uint32_t>(set.all[0], "moves_beyond", 65536 - 16);  // from the end of v1B's WRAM
+    launch(set.set);
+    put<uint32_t>(set.all[0], "moves_beyond", 65536 - 8);
+    CHECK_STATUS(dpu_launch(set.set, DPU_SYNCHRONOUS), chip == DPUEMU_CHIP_V1A ? DPU_OK : DPU_ERR_DPU_FAULT);
+    if (chip == DPUEMU_CHIP_V1B) CHECK(fault_of(set.set).find("reaches WRAM address 0xf807, beyond the end") != std::string::npos);
+  }
+}
+
 TEST(Dma_OutsideWramIsAFaultInBothModes) {
   for (int strict : {kLenient, kStrict})
     for (uint32_t address : {65536u - 8, 65536u + 256, 1u << 20}) {

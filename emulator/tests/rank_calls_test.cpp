@@ -135,6 +135,8 @@ TEST(RankCalls_DescribeTheChip) {
     CHECK_EQ(int{description->hw.signature.chip_id}, id);
     CHECK_EQ(description->hw.timings.fck_frequency_in_mhz / description->hw.timings.clock_division, clock);
     CHECK_EQ(description->hw.memories.wram_size, words);
+    dpuword_t word = 0;
+    CHECK_STATUS(dpu_copy_from_wram_for_dpu(dpu_get(own.rank, 0, 0), &word, words, 1), DPU_ERR_INVALID_WRAM_ACCESS);
     CHECK_EQ(description->hw.dpu.nr_of_atomic_bits, mutexes);
     CHECK(description->hw.topology.nr_of_control_interfaces == 8 && description->hw.topology.nr_of_dpus_per_control_interface == 8);
     dpu_set_t set;
