@@ -7,7 +7,7 @@ VERSION: str
 MRAM_BYTES: int
 PES_PER_RANK: int
 MAX_RANKS: int
-CYCLES_PER_SECOND: float
+CHIPS: list[str]
 
 def get_machine() -> dict[str, Any]: ...
 def configure(fields: Sequence[int], disabled: Sequence[int]) -> None: ...
