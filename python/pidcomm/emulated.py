@@ -20,4 +20,4 @@ explain_fault: Callable[[bytes], str] | None = _dpuemu.explain_fault if _dpuemu 
 
 def compiler_variables() -> dict[str, str]:
     """Return the variables; none on DIMMs."""
-    return {"DPUEMU_CHIP": _dpuemu.CHIPS[_dpuemu.get_machine()["chip"] - 1]} if _dpuemu else {}
+    return {"DPUEMU_CHIP": _dpuemu.chips()[_dpuemu.get_machine()["chip"] - 1]} if _dpuemu else {}

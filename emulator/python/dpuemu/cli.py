@@ -101,7 +101,7 @@ def parser() -> argparse.ArgumentParser:
         help="end a launch if one of its PEs takes longer on this computer (default: 60)",
     )
     made.add_argument(
-        "--chip", choices=_dpuemu.CHIPS, help="chip whose limits and clock PE programs have (default: generic)"
+        "--chip", choices=_dpuemu.chips(), help="chip whose limits and clock PE programs have (default: generic)"
     )
     made.add_argument("--report", action="store_true", help="print a table of the launches at the end")
     _add_json(made, "one line of JSON per launch")

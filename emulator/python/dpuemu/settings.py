@@ -75,7 +75,7 @@ def machine(
         _dpuemu.configure(fields, _pe_numbers(disabled))
     fields_now = _dpuemu.get_machine()
     flush_now = next(name for name, code in FLUSHES.items() if code == fields_now["flush"])
-    return Machine(**{**fields_now, "flush": flush_now, "chip": _dpuemu.CHIPS[fields_now["chip"] - 1]})
+    return Machine(**{**fields_now, "flush": flush_now, "chip": _dpuemu.chips()[fields_now["chip"] - 1]})
 
 
 def set_transfer(*, threads: int | None = None, flush: Flush | None = None) -> None:
@@ -97,9 +97,9 @@ def _switch(name: str, value: bool | None) -> int:
 
 def _chip_code(name: str | None) -> int:
     """Return the value of dpuemu_chip_t in dpuemu.h, or 0 for the default."""
-    if name is not None and name not in _dpuemu.CHIPS:
-        raise ArgumentError(f"chip {name!r} is unknown; the chips are {', '.join(_dpuemu.CHIPS)}")
-    return 0 if name is None else _dpuemu.CHIPS.index(name) + 1
+    if name is not None and name not in _dpuemu.chips():
+        raise ArgumentError(f"chip {name!r} is unknown; the chips are {', '.join(_dpuemu.chips())}")
+    return 0 if name is None else _dpuemu.chips().index(name) + 1
 
 
 def _flush_code(value: Flush | None) -> int:

@@ -47,6 +47,12 @@ void check(dpu_error_t error, const std::string &doing, const char *python_name 
   if (error != DPU_OK) throw DeviceError(doing + ": " + dpu_error_to_string(error), python_name);
 }
 
+std::vector<std::string> chips() {
+#define DPUEMU_CHIP_NAME(name, ...) #name,
+  return {PE_CHIP_TABLE(DPUEMU_CHIP_NAME)};
+#undef DPUEMU_CHIP_NAME
+}
+
 nb::dict get_machine() {
   dpuemu_machine_t machine;
   check(dpuemu_get_machine(&machine), "reading the emulated machine", kArgumentError);
@@ -145,9 +151,7 @@ NB_MODULE(_dpuemu, m) {
   m.attr("MRAM_BYTES") = DPUEMU_MRAM_BYTES;
   m.attr("PES_PER_RANK") = DPUEMU_DPUS_PER_RANK;
   m.attr("MAX_RANKS") = DPUEMU_MAX_RANKS;
-#define DPUEMU_CHIP_NAME(name, ...) #name,
-  m.attr("CHIPS") = std::vector<std::string>{PE_CHIP_TABLE(DPUEMU_CHIP_NAME)};
-#undef DPUEMU_CHIP_NAME
+  m.def("chips", chips);
   m.def("get_machine", get_machine);
   m.def("configure", configure, "fields"_a, "disabled"_a);
   m.def(
