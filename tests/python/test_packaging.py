@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -111,16 +112,22 @@ def test_an_installation_without_headers_says_so(tmp_path: Path, monkeypatch: py
 
 
 @pytest.fixture(scope="session")
-def bare_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new environment with the wheel that `make install` kept, and this environment's other packages."""
+def wheel() -> Path:
+    """The wheel that `make install` kept."""
     chosen = os.environ.get("PIDCOMM_TEST_WHEEL")
     wheels = [Path(chosen)] if chosen else list((ROOT / "build" / "wheel").glob("pidcomm-*.whl"))
     if not wheels:
         pytest.skip("there is no wheel in build/wheel: `make install` puts it there")
+    return wheels[0]
+
+
+@pytest.fixture(scope="session")
+def bare_machine(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with the wheel, and this environment's other packages."""
     folder = tmp_path_factory.mktemp("bare") / "venv"
     venv.create(folder, symlinks=True)
     python = str(folder / "bin" / "python")
-    arguments = ["install", "--quiet", "--no-index", "--no-deps", "--ignore-installed", str(wheels[0])]
+    arguments = ["install", "--quiet", "--no-index", "--no-deps", "--ignore-installed", str(wheel)]
     run(sys.executable, "-m", "pip", "--python", python, *arguments, cwd=folder)
     packages = next((folder / "lib").glob("python*/site-packages"))
     (packages / "others.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")) + "\n")
@@ -155,6 +162,29 @@ with pidcomm.allocate(pes=8) as pes:
     said = run_bare(bare_machine, "python", "-c", script)
     assert said.startswith("Error ")
     assert "PATH has no gcc or cc; DPU programs need a GCC for x86-64" in said
+
+
+def test_the_ci_job_installs_a_wheel_and_runs_the_tests_of_a_pe_program(
+    wheel: Path, examples: Path, tmp_path: Path
+) -> None:
+    commands = re.findall(r"- run: (.*)", (examples / "ci" / "dpu-tests.yml").read_text())
+    environment = tmp_path / "venv"
+    venv.create(environment, symlinks=True)
+    # pip reads PIP_PYTHON: the environment into which it installs. dpuemu needs no other package.
+    variables = {
+        "DPUEMU": str(wheel),
+        "PATH": os.pathsep.join([str(environment / "bin"), TOOLS]),
+        **{"PIP_PYTHON": str(environment / "bin" / "python"), "PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1"},
+    }
+    install, test = commands
+    run("bash", "-c", install, cwd=examples, **variables)
+    assert (environment / "bin" / "dpuemu").is_file()
+    program = examples / "vector_add"
+    assert ", 0 wrong" in run("bash", "-c", test, cwd=program, **variables)
+    host = program / "host.c"
+    host.write_text(host.read_text().replace("!= in[0]", "!= 1 + in[0]"))
+    done = subprocess.run(["bash", "-c", test], cwd=program, env={**os.environ, **variables}, check=False)
+    assert done.returncode != 0
 
 
 def test_importing_the_package_loads_only_numpy_and_itself() -> None:
