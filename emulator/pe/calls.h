@@ -24,7 +24,8 @@
   X(14, perfcounter_config) \
   X(15, perfcounter_get)    \
   X(16, __pe_print_format)  \
-  X(17, __pe_print_bytes)
+  X(17, __pe_print_bytes)   \
+  X(18, __pe_turn)
 
 /// Reasons that a PE program passes to __pe_fault.
 #define PE_FAULT_TABLE(X)                                                                             \

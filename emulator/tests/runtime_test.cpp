@@ -192,6 +192,7 @@ TEST(Handshake_PassesPrefixSumsAlongAllTasklets) {
 }
 
 TEST(AtomicBit_IsALockAloneAndInArrays) { run_topic("synchronisation", 12); }
+TEST(MemAlloc_SerialisesTaskletsInTheOrderOfTheirTime) { run_topic("synchronisation", 13); }
 
 // --- Reading MRAM
 
@@ -270,10 +271,10 @@ TEST(Runtime_BehavesTheSameAtEveryOptimisationLevel) {
   const struct {
     const char *name, *plain;
     uint32_t topics;
-  } programs[] = {{"synchronisation_O0", "synchronisation", 13},
+  } programs[] = {{"synchronisation_O0", "synchronisation", 14},
                   {"direct_O0", "direct", 3},
                   {"allocators_O3", "allocators", 6},
-                  {"synchronisation_Os", "synchronisation", 13},
+                  {"synchronisation_Os", "synchronisation", 14},
                   {"direct_O3", "direct", 3}};
   for (const auto &program : programs)
     for (uint32_t topic = 0; topic < program.topics; ++topic) {

@@ -10,9 +10,13 @@ extern uint8_t __sys_wram_end[];
 // The end of the last buffer. Like all variables in WRAM, this variable keeps its value over launches.
 uintptr_t __sys_heap_pointer = (uintptr_t)__sys_heap_pointer_reset;
 
+// Returns when no other tasklet is behind in modelled time. On a DPU, a lock of the heap has this effect.
+void __pe_turn(void);
+
 static uintptr_t align_up(uintptr_t address) { return (address + 7) & ~(uintptr_t)7; }
 
 void *mem_alloc(size_t size) {
+  __pe_turn();
   uintptr_t buffer = align_up(__sys_heap_pointer);
   uintptr_t end = (uintptr_t)__sys_wram_end;
   if (buffer > end || size > end - buffer) __pe_fault(PE_FAULT_HEAP_FULL, 0);
@@ -21,6 +25,7 @@ void *mem_alloc(size_t size) {
 }
 
 void *mem_reset(void) {
+  __pe_turn();
   __sys_heap_pointer = align_up((uintptr_t)__sys_heap_pointer_reset);
   return (void *)__sys_heap_pointer;
 }

@@ -1,4 +1,5 @@
 // Barriers, mutexes, semaphores, handshakes, atomic bits, with 24 tasklets.
+#include <alloc.h>
 #include <atomic_bit.h>
 #include <barrier.h>
 #include <errno.h>
@@ -24,7 +25,8 @@ enum {
   kNotifierFirst,
   kAlready,
   kChain,
-  kAtomicBit
+  kAtomicBit,
+  kHeapOrder
 };
 
 BARRIER_INIT(all, NR_TASKLETS)
@@ -264,6 +266,15 @@ static void atomic_bit(void) {
   EXPECT(counts[1] == 5 * NR_TASKLETS && counts[2] == 5 * NR_TASKLETS);
 }
 
+// All tasklets leave the barrier at one time, so all of them allocate once before one of them allocates twice.
+static void heap_order(void) {
+  barrier_wait(&all);
+  EXPECT(mem_alloc(8) != 0);
+  ++counts[0];
+  EXPECT(mem_alloc(8) != 0);
+  EXPECT(counts[0] == NR_TASKLETS);
+}
+
 int main(void) {
   if (topic == kBarrier) barriers();
   if (topic == kBarrierSizes)
@@ -279,5 +290,6 @@ int main(void) {
   if (topic == kAlready) already();
   if (topic == kChain) chain();
   if (topic == kAtomicBit) atomic_bit();
+  if (topic == kHeapOrder) heap_order();
   return 0;
 }
