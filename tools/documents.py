@@ -32,7 +32,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).resolve().parent.parent
-LANGUAGES = ("sh", "python", "c", "cpp", "cmake", "make", "text")
+LANGUAGES = ("sh", "python", "c", "cpp", "cmake", "make", "yaml", "text")
 MARKERS = ("from", "add to", "run by", "run with", "printed by", "not run")
 # Things that the tests lack. The reason not to run a block must name one of them.
 LACKING = ("DIMMs", "SDK", "MPI", "NCCL", "sources", "minutes")
