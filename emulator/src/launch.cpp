@@ -112,9 +112,9 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
 }
 
 /// Begins the runs of all ranks. If begin_run fails for a rank, cancels the runs of all ranks.
-dpu_error_t begin_runs(const std::vector<Members> &all, const StopFlag &stop) {
+dpu_error_t begin_runs(const std::vector<Members> &all, const StopFlag &stop, bool caller_waits) {
   for (size_t i = 0; i < all.size(); ++i) {
-    const dpu_error_t status = all[i].rank->begin_run(all[i].dpus, stop);
+    const dpu_error_t status = all[i].rank->begin_run(all[i].dpus, stop, caller_waits);
     if (status == DPU_OK) continue;
     for (size_t j = 0; j < i; ++j) all[j].rank->cancel_run();
     return status;
@@ -123,10 +123,10 @@ dpu_error_t begin_runs(const std::vector<Members> &all, const StopFlag &stop) {
 }
 
 /// Calls begin_runs and start_members. If an error occurs before PEs run, cancels the runs.
-dpu_error_t begin_and_start(const std::vector<Members> &all, std::function<void(bool)> on_end) {
+dpu_error_t begin_and_start(const std::vector<Members> &all, bool caller_waits, std::function<void(bool)> on_end) {
   if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
   const auto stop = std::make_shared<std::atomic<bool>>(false);
-  const dpu_error_t status = begin_runs(all, stop);
+  const dpu_error_t status = begin_runs(all, stop, caller_waits);
   if (status != DPU_OK) return status;
   try {
     start_members(all, stop, std::move(on_end));
@@ -214,7 +214,7 @@ dpu_error_t run_programs(const PinnedSet &set) {
     bool is_reached = false, any_fault = false;
   };
   const auto end = std::make_shared<End>();
-  const dpu_error_t status = begin_and_start(members_of(set), [end](bool any_fault) {
+  const dpu_error_t status = begin_and_start(members_of(set), true, [end](bool any_fault) {
     std::lock_guard<std::mutex> lock(end->mutex);
     end->is_reached = true;
     end->any_fault = any_fault;
@@ -230,7 +230,7 @@ dpu_error_t queue_programs(const PinnedSet &set) {
   std::vector<Members> all = members_of(set);
   if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
   std::vector<QueuedWork> work;
-  for (const Members &members : all) work.push_back({members.rank, [members] { return begin_and_start({members}, [](bool) {}); }});
+  for (const Members &members : all) work.push_back({members.rank, [members] { return begin_and_start({members}, false, [](bool) {}); }});
   enqueue_all(std::move(work), false);
   return DPU_OK;
 }

@@ -207,9 +207,9 @@ dpu_error_t Machine::free(const dpu_set_t &set) {
     lock.lock();
   };
 
-  if (any_access()) return DPU_ERR_MRAM_BUSY;
   wait_until_idle();
   if (record->kind != HandleKind::kSet) return DPU_ERR_INVALID_DPU_SET;  // another thread has freed the set
+  if (any_access()) return DPU_ERR_MRAM_BUSY;
   set_alive(false);
   unpinned_.wait(lock, [&] { return !any_rank([](Rank *rank) { return rank->pins != 0; }); });
   if (any_access()) {

@@ -1,6 +1,7 @@
 // The state of a PE between launches, without the PE's memories: its program, and the log, report and fault of its last run.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -43,13 +44,28 @@ struct PeReport {
   double cycles = 0;
 };
 
+/// The loaded program of a PE, or null. Other threads may read it while a queued job loads a program.
+class LoadedProgram {
+ public:
+  LoadedProgram &operator=(const Program *program) {
+    program_.store(program, std::memory_order_release);
+    return *this;
+  }
+  LoadedProgram &operator=(const LoadedProgram &other) { return *this = static_cast<const Program *>(other); }
+  operator const Program *() const { return program_.load(std::memory_order_acquire); }
+  const Program *operator->() const { return *this; }
+
+ private:
+  std::atomic<const Program *> program_{nullptr};
+};
+
 struct Pe {
-  const Program *program = nullptr;  // the loaded program
-  const Program *text = nullptr;     // the program whose text is in the PE's text area
-  bool has_wram = false;             // whether the WRAM is accessible
-  bool has_run = false;              // whether the PE has run since dpu_alloc
-  std::string log;                   // output that the host has not read yet
-  bool log_is_cut = false;           // whether the program printed more bytes than the log holds
+  LoadedProgram program;
+  const Program *text = nullptr;  // the program whose text is in the PE's text area
+  bool has_wram = false;          // whether the WRAM is accessible
+  bool has_run = false;           // whether the PE has run since dpu_alloc
+  std::string log;                // output that the host has not read yet
+  bool log_is_cut = false;        // whether the program printed more bytes than the log holds
   PeReport report;
   PeFault fault;
 };

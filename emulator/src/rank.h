@@ -48,9 +48,10 @@ class Rank {
 
   // --- Ownership. The host owns the MRAM of a new rank.
 
-  /// Makes the host the owner of the MRAM until the matching close_transfer or close_access. A transfer waits for queued jobs; a rank
-  /// access (dpuemu_rank_acquire) also waits for running PEs; inside a callback of this rank, neither of the two waits. Errors:
-  /// DPU_ERR_MRAM_BUSY if PEs run and the call does not wait for them; for a rank access also DPU_ERR_DPU_FAULT if a PE is in fault.
+  /// Makes the host the owner of the MRAM until the matching close_transfer or close_access. A transfer waits for queued jobs and the PEs
+  /// that these jobs run; a rank access (dpuemu_rank_acquire) waits for all running PEs; inside a callback of this rank, neither of the two
+  /// waits. Errors: DPU_ERR_MRAM_BUSY if PEs run and the call does not wait for them; for a rank access also DPU_ERR_DPU_FAULT if a PE is
+  /// in fault.
   dpu_error_t open_transfer();
   dpu_error_t open_access();
   void close_transfer();
@@ -58,8 +59,9 @@ class Rank {
   dpu_error_t close_access();
 
   /// After the queued jobs, the PEs in `members` (by dpu_index) become the owner of the rank's MRAM and run; begin_run clears the faults of
-  /// these PEs. Errors: DPU_ERR_MRAM_BUSY while a transfer or rank access is open, DPU_ERR_DPU_ALREADY_RUNNING.
-  dpu_error_t begin_run(uint64_t members, StopFlag stop = nullptr);
+  /// these PEs. caller_waits: whether the caller waits for the end of the run; if the caller is a queued job, the run is then a part of
+  /// this job. Errors: DPU_ERR_MRAM_BUSY while a transfer or rank access is open, DPU_ERR_DPU_ALREADY_RUNNING.
+  dpu_error_t begin_run(uint64_t members, StopFlag stop = nullptr, bool caller_waits = false);
   /// Sets the StopFlag of the current run.
   void stop_run();
   /// Makes the MRAM inaccessible until the host becomes its owner (strict mode). Requires running PEs.
@@ -129,6 +131,7 @@ class Rank {
   dpu_error_t open_locked(bool is_access);
   void record_locked(dpu_error_t status);
   bool has_no_jobs_locked() const { return jobs_.empty() && !is_working_; }
+  bool has_own_run_locked() const { return is_running_ && !is_run_of_job_; }
   bool is_idle_locked() const { return has_no_jobs_locked() && detached_ == 0 && !is_running_; }
 
   uint32_t id_ = 0;
@@ -139,6 +142,7 @@ class Rank {
   std::deque<QueuedJob> jobs_;
   bool is_working_ = false;  // whether a thread runs the queued jobs, or a job holds the rank
   bool is_running_ = false;
+  bool is_run_of_job_ = false;  // whether the run is a part of a queued job; meaningful while PEs run
   StopFlag stop_;
   uint32_t detached_ = 0;
   uint32_t transfers_ = 0;

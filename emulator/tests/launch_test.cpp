@@ -375,6 +375,34 @@ TEST(Free_ForgetsThePrograms) {
   CHECK_STATUS(dpu_copy_from(set.dpus()[0], "output", 0, &word, 4), DPU_ERR_NO_PROGRAM_LOADED);
 }
 
+TEST(TransfersAndLaunches_WaitForPesThatAQueuedCallbackRuns) {
+  pe_machine(1);
+  Loaded set(2, "gate");
+  put<uint32_t>(set.set, "gate", 0);
+  put<uint32_t>(set.set, "started", 0);
+  const auto run = [](dpu_set_t all, uint32_t, void *) { return dpu_launch(all, DPU_SYNCHRONOUS); };
+  CHECK_OK(dpu_callback(set.set, run, nullptr, static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)));
+  Running::wait_for(set.all[0]);
+  std::atomic<int> ended = 0;
+  std::vector<std::thread> others;
+  const auto expect_ok = [&](auto act) {
+    others.emplace_back([&ended, act] {
+      CHECK_OK(act());
+      ++ended;
+    });
+  };
+  static uint64_t word = 5;
+  expect_ok([&] { return dpu_copy_to(set.set, kHeap, 0, &word, 8); });
+  expect_ok([&] { return dpu_launch(set.all[1], DPU_SYNCHRONOUS); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK_EQ(ended.load(), 0);
+  const uint32_t one = 1;
+  CHECK_OK(dpu_broadcast_to(set.set, "gate", 0, &one, 4, DPU_XFER_PARALLEL));
+  for (std::thread &other : others) other.join();
+  CHECK_EQ(ended.load(), 2);
+  CHECK_OK(dpu_sync(set.set));
+}
+
 TEST(Launch_IsRefusedWhileARankAccessIsOpen) {
   pe_machine(1);
   Loaded set(64, "other");

@@ -295,7 +295,8 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 PIDCOMM_API int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace);
 
 /* Checks a request without running it: returns the error that pidcomm_run would return before any byte moves. If `host` is NULL and
- * host_bytes is 0, the host buffer is not checked. Like pidcomm_run, pidcomm_validate waits for earlier asynchronous work of the set.
+ * host_bytes is 0, the host buffer is not checked. pidcomm_validate waits for earlier asynchronous work of the set, except while
+ * non-blocking calls run.
  * pidcomm_validate does not allocate buffers, so a later pidcomm_run may still return ERR_MEMORY. The next pidcomm_run of the same request
  * reuses the plan that pidcomm_validate made. */
 PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options);
@@ -306,13 +307,13 @@ PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request 
  * these windows, and do not read the output. You may free the mask, request and options as soon as pidcomm_irun returns.
  *
  * Later operations on the DPU set of a non-blocking call queue behind the call in FIFO order: launches, transfers and dpu_sync of the SDK,
- * and collectives on any hypercube of the set. A set therefore runs one collective at a time, and a second non-blocking call on the set may
- * wait for the end of the first call before it returns. To gain time, let the host or other DPU sets work during the call. A non-blocking
- * call wakes a thread; use it for collectives that take longer than that.
+ * and collectives on any hypercube of the set. A set therefore runs one collective at a time. Several non-blocking calls queue without
+ * waiting for each other; a non-blocking call waits only for blocking calls of other threads. If PEs are in fault or host memory is short
+ * when the queued call begins, pidcomm_wait returns the error, and the call has changed nothing. To gain time, let the host or other DPU
+ * sets work during the call. A non-blocking call wakes a thread; use it for collectives that take longer than that.
  *
- * In two cases the collective is already complete when pidcomm_irun returns: if PEs reorder blocks, and on real DIMMs, where a job in
- * the SDK's queues does not block operations that other threads start. On dpuemu, dpu_free waits for a call with `conventional`; for other
- * calls it returns DPU_ERR_MRAM_BUSY. If one thread starts a PE launch while another thread starts a blocking or non-blocking call on the
+ * On real DIMMs, the collective is already complete when pidcomm_irun returns, because a job in the SDK's queues does not block operations
+ * that other threads start. On dpuemu, dpu_free waits for non-blocking calls. If one thread starts a PE launch while another thread starts a blocking or non-blocking call on the
  * set, the launch may also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for non-blocking calls, and do not use
  * hypercubes that share a rank with hypercubes that other threads use. After fork, the child process must not use a set on which a
  * non-blocking call runs.

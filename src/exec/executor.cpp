@@ -107,13 +107,14 @@ class Executor::AcquiredRanks {
   std::vector<std::byte *> rank_base_;  // of the acquired ranks
 };
 
+/// A plan and its key. `prepared` is guarded by planning_.
 struct Executor::CachedPlan {
   pidcomm_request request;
   std::string mask;
   Options options;
   uint64_t version;  // the planner's version() when the planner made the plan
   Plan plan;
-  std::optional<PreparedSweep> prepared{};  // of a TileForm; kept between calls unless it is large
+  std::shared_ptr<const PreparedSweep> prepared{};  // of a TileForm; kept between calls unless it is large
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
     if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
@@ -200,60 +201,78 @@ Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths, c
       calls_(placement_.ranks) {}
 Executor::~Executor() = default;
 
-Executor::CachedPlan &Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
+std::shared_ptr<Executor::CachedPlan> Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
   constexpr std::size_t kCachedPlans = 16;
   if (request.mask != nullptr) {
     const auto found = std::find_if(plans_.begin(), plans_.end(),
                                     [&](const auto &cached) { return cached->is_for(request, options, heap_base, planner_); });
     if (found != plans_.end()) {
       std::rotate(plans_.begin(), found, found + 1);
-      return *plans_.front();
+      return plans_.front();
     }
   }
   const uint64_t version = planner_.version();  // read first: if the version changes meanwhile, the plan is only made once more
   Plan plan = planner_.plan(cube_, request, options, heap_base);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
-  plans_.insert(plans_.begin(), std::unique_ptr<CachedPlan>(new CachedPlan{request, request.mask, options, version, std::move(plan)}));
-  return *plans_.front();
+  plans_.insert(plans_.begin(), std::shared_ptr<CachedPlan>(new CachedPlan{request, request.mask, options, version, std::move(plan)}));
+  return plans_.front();
 }
 
-/// A call that has passed all checks.
+/// A call that holds the locks of its ranks. After plan_call, it has a plan.
 struct Executor::Call {
   RankLocks::Guard guard;
   Stopwatch total{};
-  CachedPlan *cached = nullptr;  // while the guard exists
+  std::shared_ptr<CachedPlan> cached{};
+  std::shared_ptr<const PreparedSweep> prepared{};  // of a TileForm
   std::byte *host = nullptr;
 };
 
-Executor::Call Executor::plan_call(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
+/// Waits for earlier work and calls on the ranks.
+Executor::Call Executor::blocking_call(pidcomm_trace &trace) {
   const Stopwatch acquiring;
   wait_for_set(set_, placement_);  // without the lock, so that callbacks of the set can call its other hypercubes
-  Call call{calls_.lock()};
+  Call call{calls_.lock(FifoLock::Mode::exclusive)};
   trace = {};
   wait_for_set(set_, placement_);
   trace.seconds_acquire = acquiring.seconds();
+  return call;
+}
 
+/// Waits for earlier blocking calls. If no call runs or waits, waits for the other work on the ranks too, to report its faults.
+Executor::Call Executor::queued_call(pidcomm_trace &trace) {
+  const Stopwatch acquiring;
+  if (!calls_.are_in_use()) wait_for_set(set_, placement_);
+  Call call{calls_.lock(FifoLock::Mode::shared)};
+  trace = {};
+  trace.seconds_acquire = acquiring.seconds();
+  return call;
+}
+
+void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
   const Stopwatch planning;
   const Options resolved = resolve(options);
-  call.cached = &plan_for(request, resolved, heap_base_of(placement_));
+  const uint64_t heap_base = heap_base_of(placement_);
+  const std::lock_guard<std::mutex> lock(planning_);
+  call.cached = plan_for(request, resolved, heap_base);
   call.host = static_cast<std::byte *>(request.host);
   trace.technique = call.cached->plan.options.technique;
   trace.threads = resolved.threads;
   trace.coherence = resolved.coherence;
   trace.isa = kernels_of(resolved.isa).isa;
   trace.seconds_plan = planning.seconds();
-  return call;
 }
 
-Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
-  Call call = plan_call(request, options, trace);
+/// The checks and preparations after planning.
+void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   check_host(plan, request);
-  audit_ = {};
-  if (plan.bytes == 0) return call;
-  if (const auto *form = std::get_if<TileForm>(&plan.form); form != nullptr && !call.cached->prepared) {
+  if (plan.bytes == 0) return;
+  if (const auto *form = std::get_if<TileForm>(&plan.form)) {
     const Stopwatch preparing;
-    call.cached->prepared.emplace(plan, form->sweep);
+    const std::lock_guard<std::mutex> lock(planning_);
+    if (call.cached->prepared == nullptr) call.cached->prepared = std::make_shared<const PreparedSweep>(plan, form->sweep);
+    call.prepared = call.cached->prepared;
+    if (call.prepared->tables().bytes() > kKeptTableBytes) call.cached->prepared = nullptr;
     trace.seconds_plan += preparing.seconds();
   }
 
@@ -265,59 +284,54 @@ Executor::Call Executor::prepare(const pidcomm_request &request, const pidcomm_o
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
   if (const auto *form = std::get_if<PaperForm>(&plan.form); form != nullptr && form->to_host_memory) {
-    const uint64_t bytes = HostLines::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
-    host_buffer_.require(bytes);
-    trace.bytes_staged = bytes;
+    trace.bytes_staged = HostLines::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
     trace.host_bytes_written += plan.in_pe_bytes * line_bytes;
     trace.host_bytes_read += plan.in_pe_bytes * line_bytes;
   }
-  return call;
 }
 
+/// Moves the bytes. No other call may move bytes of the ranks meanwhile.
 void Executor::finish(const Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
+  audit_ = {};
   if (plan.bytes == 0) {
     // there is nothing to move
   } else if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
     const Stopwatch pass;
     run_conventional(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host, host_buffer_, trace);
     trace.seconds_pass = pass.seconds();
-  } else if (reorders(plan)) {
-    run_with_reordering(*call.cached, call.host, trace);
   } else {
-    run_on_ranks(*call.cached, call.host, trace);
+    if (const auto *paper = std::get_if<PaperForm>(&plan.form); paper != nullptr && paper->to_host_memory)
+      host_buffer_.require(trace.bytes_staged);
+    reorders(plan) ? run_with_reordering(call, trace) : run_on_ranks(call, trace);
   }
   trace.seconds_total = call.total.seconds();
 }
 
 void Executor::run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
-  finish(prepare(request, options, trace), trace);
+  Call call = blocking_call(trace);
+  plan_call(call, request, options, trace);
+  prepare(call, request, trace);
+  finish(call, trace);
 }
 
-/// A call that runs as a job in the queues of its ranks. At its end, the job releases the ranks, then releases the lock, and then makes the
-/// future ready.
+/// A call that runs as a job in the queues of its ranks. At its end, the job releases the locks, and then makes the future ready.
 struct Executor::Underway {
   Executor &executor;
   std::promise<pidcomm_trace> end{};
   pidcomm_trace trace{};
   std::optional<Call> call{};
-  std::optional<AcquiredRanks> ranks{};  // of a plan that is only a host pass, so that the set cannot be freed meanwhile
 
   /// Runs the job. Later work on the ranks waits until this function returns.
   static dpu_error_t run(struct dpu_set_t, uint32_t, void *self) {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
     try {
-      if (own->ranks) {
-        own->executor.run_host_pass(*own->call->cached, own->call->host, *own->ranks, own->trace);
-        own->trace.seconds_total = own->call->total.seconds();
-      } else {
-        own->executor.finish(*own->call, own->trace);
-      }
+      wait_for_set(own->executor.set_, own->executor.placement_);  // inside a job, only reports faults
+      own->executor.finish(*own->call, own->trace);
     } catch (...) {
       error = std::current_exception();
     }
-    own->ranks.reset();
     own->call.reset();
     error == nullptr ? own->end.set_value(own->trace) : own->end.set_exception(error);
     return DPU_OK;
@@ -327,29 +341,24 @@ struct Executor::Underway {
 std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const pidcomm_options *options) {
   auto underway = std::unique_ptr<Underway>(new Underway{*this});
   std::future<pidcomm_trace> end = underway->end.get_future();
-  underway->call.emplace(prepare(request, options, underway->trace));
-  const Plan &plan = underway->call->cached->plan;
-  // While PEs run, transfers of other threads would fail instead of waiting for the job.
-  if (plan.bytes != 0 && !reorders(plan) && rank_queues_block_later_work()) {
-    if (!std::holds_alternative<SdkForm>(plan.form)) {
-      const Stopwatch acquiring;
-      underway->ranks.emplace(placement_, mapped_);
-      underway->trace.seconds_acquire += acquiring.seconds();
-    }
+  if (rank_queues_block_later_work()) {
+    underway->call.emplace(queued_call(underway->trace));
+    plan_call(*underway->call, request, options, underway->trace);
+    prepare(*underway->call, request, underway->trace);
     constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
     if (dpu_callback(set_, Underway::run, underway.get(), kOnceForAllRanks) == DPU_OK) {
       underway.release();  // the job owns the object now
       return end;
     }
-    underway->ranks.reset();
+    underway->call.reset();
   }
-  finish(*underway->call, underway->trace);
+  run(request, options, underway->trace);
   underway->end.set_value(underway->trace);
   return end;
 }
 
-void Executor::run_with_reordering(CachedPlan &cached, std::byte *host, pidcomm_trace &trace) {
-  const Plan &plan = cached.plan;
+void Executor::run_with_reordering(const Call &call, pidcomm_trace &trace) {
+  const Plan &plan = call.cached->plan;
   const PeSteps &steps = *pe_steps_of(plan);
   const PeReorder pes(set_, placement_, plan.heap_base, trace);
   const auto fail_midway = [](pidcomm_status status, const std::string &sentence) {
@@ -357,7 +366,7 @@ void Executor::run_with_reordering(CachedPlan &cached, std::byte *host, pidcomm_
   };
   try {
     if (steps.before) pes.run(*steps.before, trace);
-    run_on_ranks(cached, host, trace);
+    run_on_ranks(call, trace);
     if (steps.after) pes.run(*steps.after, trace);
   } catch (const Error &error) {
     fail_midway(error.status(), error.what());
@@ -366,18 +375,15 @@ void Executor::run_with_reordering(CachedPlan &cached, std::byte *host, pidcomm_
   }
 }
 
-void Executor::run_on_ranks(CachedPlan &cached, std::byte *host, pidcomm_trace &trace) {
+void Executor::run_on_ranks(const Call &call, pidcomm_trace &trace) {
   const Stopwatch acquiring;
   const AcquiredRanks ranks(placement_, mapped_);
   trace.seconds_acquire += acquiring.seconds();
-  run_host_pass(cached, host, ranks, trace);
-}
 
-void Executor::run_host_pass(CachedPlan &cached, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace) {
-  const Plan &plan = cached.plan;
+  const Plan &plan = call.cached->plan;
   const Stopwatch passing;
   const HostLines host_lines = {host_buffer_.data(), plan.in_pe_bytes / kWordBytes};
-  const HostPass pass{plan, kernels_of(plan.options.isa), ranks.eg_base(), host, host_lines, plan.options.threads};
+  const HostPass pass{plan, kernels_of(plan.options.isa), ranks.eg_base(), call.host, host_lines, plan.options.threads};
   AuditRecord record;
   std::optional<AuditScope> scope;
   record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());
@@ -386,35 +392,35 @@ void Executor::run_host_pass(CachedPlan &cached, std::byte *host, const Acquired
     flush_window(pass.kernels, ranks.bank_pairs(), pass_src_of(plan), plan.in_pe_bytes, pass.threads);
     if (keeps_lanes(plan)) flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
-  std::visit(FormPass(pass, cached.prepared ? &*cached.prepared : nullptr, trace), plan.form);
+  std::visit(FormPass(pass, call.prepared.get(), trace), plan.form);
   if (scope) {
     audit_ = record.counts();
     audit_.lines_outside = lines_outside(record, plan, ranks.eg_base());
   }
-  if (cached.prepared && cached.prepared->tables().bytes() > kKeptTableBytes) cached.prepared.reset();
   trace.seconds_pass = passing.seconds();
 }
 
 uint64_t Executor::heap_base() {
-  const RankLocks::Guard guard = calls_.lock();
+  const RankLocks::Guard guard = calls_.lock(FifoLock::Mode::exclusive);
   wait_for_set(set_, placement_);
   return heap_base_of(placement_);
 }
 
 pidcomm_audit Executor::audit() {
-  const RankLocks::Guard guard = calls_.lock();
+  const RankLocks::Guard guard = calls_.lock(FifoLock::Mode::exclusive);
   return audit_;
 }
 
 void Executor::validate(const pidcomm_request &request, const pidcomm_options *options) {
   pidcomm_trace trace;
-  const Call call = plan_call(request, options, trace);
+  Call call = queued_call(trace);
+  plan_call(call, request, options, trace);
   if (request.host != nullptr || request.host_bytes != 0) check_host(call.cached->plan, request);
 }
 
 double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
                               const pidcomm_options *options) {
-  const RankLocks::Guard guard = calls_.lock();
+  const RankLocks::Guard guard = calls_.lock(FifoLock::Mode::exclusive);
   wait_for_set(set_, placement_);
   const Options resolved = resolve(options);
   const CopyOrder *const order = copy_order_of(copy_order);

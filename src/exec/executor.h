@@ -3,6 +3,7 @@
 
 #include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -52,9 +53,9 @@ class Executor {
   pidcomm_audit audit();
 
   /// Works like run, but bytes may move after start has returned, in a job in the queues of the ranks; later work on the set queues behind
-  /// this job. The call ends before start returns if PEs reorder blocks, if rank queues do not block later work (rank_access.h), or if no
-  /// job can be queued. The executor must exist until the future is ready. start throws the errors of checks and planning, the future all
-  /// others.
+  /// this job. start does not wait for earlier jobs of other calls of start. The call ends before start returns if rank queues do not block
+  /// later work (rank_access.h), or if no job can be queued. The executor must exist until the future is ready. start throws the errors of
+  /// checks and planning, the future all others.
   std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
@@ -72,13 +73,14 @@ class Executor {
     std::vector<std::byte *> eg_base;
     std::vector<BankPair> bank_pairs;
   };
-  CachedPlan &plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
-  Call plan_call(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
-  Call prepare(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
+  std::shared_ptr<CachedPlan> plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
+  Call blocking_call(pidcomm_trace &trace);
+  Call queued_call(pidcomm_trace &trace);
+  void plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
+  void prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace);
   void finish(const Call &call, pidcomm_trace &trace);
-  void run_with_reordering(CachedPlan &cached, std::byte *host, pidcomm_trace &trace);
-  void run_on_ranks(CachedPlan &cached, std::byte *host, pidcomm_trace &trace);
-  void run_host_pass(CachedPlan &cached, std::byte *host, const AcquiredRanks &ranks, pidcomm_trace &trace);
+  void run_with_reordering(const Call &call, pidcomm_trace &trace);
+  void run_on_ranks(const Call &call, pidcomm_trace &trace);
 
   struct dpu_set_t set_;
   const Planner &planner_;
@@ -86,10 +88,14 @@ class Executor {
   Placement placement_;
   OpenedRanks opened_;
   RankLocks calls_;  // serialises the calls with those of all hypercubes on these ranks
+
+  // Of the call that moves bytes.
   pidcomm_audit audit_{};
-  MappedEgs mapped_;                                // of the last call; kept because addresses seldom change
-  std::vector<std::unique_ptr<CachedPlan>> plans_;  // the most recently used plan first
-  HostBuffer host_buffer_;                          // for techniques that copy through host memory; kept between calls
+  MappedEgs mapped_;        // kept between calls because addresses seldom change
+  HostBuffer host_buffer_;  // for techniques that copy through host memory; kept between calls
+
+  std::mutex planning_;                             // guards the plans, which calls make while others move bytes
+  std::vector<std::shared_ptr<CachedPlan>> plans_;  // the most recently used plan first
 };
 
 }  // namespace pidcomm

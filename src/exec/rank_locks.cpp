@@ -26,11 +26,15 @@ RankLocks::RankLocks(std::vector<struct dpu_rank_t *> ranks) {
   for (struct dpu_rank_t *rank : ranks) locks_.push_back(lock_of(rank));
 }
 
-RankLocks::Guard RankLocks::lock() {
+RankLocks::Guard RankLocks::lock(FifoLock::Mode mode) {
   Guard guard;
   guard.reserve(locks_.size());
-  for (const auto &lock : locks_) guard.push_back(lock->lock());
+  for (const auto &lock : locks_) guard.push_back(lock->lock(mode));
   return guard;
+}
+
+bool RankLocks::are_in_use() {
+  return std::any_of(locks_.begin(), locks_.end(), [](const auto &lock) { return lock->is_in_use(); });
 }
 
 }  // namespace pidcomm

@@ -177,41 +177,100 @@ TEST(Launch_WaitsForABusyRank) {
   CHECK_EQ(pidcomm_wait(&pending, nullptr), +PIDCOMM_OK);
 }
 
-TEST(FreeAndDestroyWhileBusy_AreErrors) {
+TEST(DestroyWhileACallIsPending_IsAnError_AndFreeWaits) {
   machine::power_up(1);
   DpuSet set = DpuSet::of_ranks(1);
   const std::uint32_t lengths[] = {8, 8};
   pidcomm_hypercube *cube = nullptr;
   CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, lengths, &cube), +PIDCOMM_OK);
-#ifdef PIDCOMM_TEST_SDK_ACCESS
-  bool was_refused = true;
-  pidcomm_pending *ended = nullptr;
-  CHECK_EQ(irun(cube, request::alltoall("10", 512, 0, 4096, PIDCOMM_INT32), &ended), +PIDCOMM_OK);
-  CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_ERR_BUSY);
-  CHECK_EQ(pidcomm_wait(&ended, nullptr), +PIDCOMM_OK);
-#else
-  bool was_refused = false;
-#endif
-  for (int turn = 0; turn < 10 && !was_refused; ++turn) {
-    pidcomm_pending *pending = nullptr;
-    const pidcomm_request request = alltoall_of(kLongBytes, 0, 1 << 20);
-    const pidcomm_options options = slow();
-    CHECK_EQ(pidcomm_irun(cube, &request, &options, &pending), +PIDCOMM_OK);
-    pidcomm_pending *const call = pending;
-    int is_done = 0;
-    CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_ERR_BUSY);  // even if the call has ended
-    CHECK(std::string(pidcomm_last_error()).find("8x8 has non-blocking calls that have not been waited for: 1") != std::string::npos);
-    CHECK(pending == call);
-    CHECK_EQ(pidcomm_test(&pending, &is_done, nullptr), +PIDCOMM_OK);
-    if (is_done) continue;  // it ended too early for the check below
-    CHECK_EQ(dpu_free(set.get()), DPU_ERR_MRAM_BUSY);
-    was_refused = true;
-    CHECK_EQ(pidcomm_wait(&pending, nullptr), +PIDCOMM_OK);
-  }
-  CHECK(was_refused);
-  CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_OK);
+  pidcomm_pending *pending = nullptr;
+  const pidcomm_request request = alltoall_of(kLongBytes, 0, 1 << 20);
+  const pidcomm_options options = slow();
+  CHECK_EQ(pidcomm_irun(cube, &request, &options, &pending), +PIDCOMM_OK);
+  pidcomm_pending *const call = pending;
+  CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_ERR_BUSY);  // even if the call has ended
+  CHECK(std::string(pidcomm_last_error()).find("8x8 has non-blocking calls that have not been waited for: 1") != std::string::npos);
+  CHECK(pending == call);
   set.free();
+  int is_done = 0;
+  CHECK_EQ(pidcomm_test(&pending, &is_done, nullptr), +PIDCOMM_OK);
+  CHECK_EQ(is_done, 1);
+  CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_OK);
 }
+
+#ifndef PIDCOMM_TEST_SDK_ACCESS
+TEST(SeveralCalls_QueueInOrderWithoutWaiting) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {8, 16}), other(set, {8, 4, 4});
+  constexpr std::size_t kAt = 1 << 20;
+  Bytes rows(128 * kLongBytes);
+  verify::fill_distinct(11, kLongBytes, rows);
+  pidcomm_options reordering{}, conventional{};
+  reordering.technique = PIDCOMM_TECHNIQUE_PR_IM;
+  reordering.scratch_offset = 8 * kAt;
+  conventional.technique = PIDCOMM_TECHNIQUE_CONVENTIONAL;
+  bool were_queued = false;
+  for (int turn = 0; turn < 10 && !were_queued; ++turn) {
+    CHECK_EQ(pidcomm_write(cube.get(), 0, kLongBytes, rows.data()), +PIDCOMM_OK);
+    std::vector<pidcomm_pending *> calls = {start(cube, alltoall_of(kLongBytes, 0, kAt), slow())};
+    for (std::size_t i = 1; i < 24; ++i) {  // more calls than the hypercube caches plans
+      const pidcomm_request next =
+          pidcomm::request::alltoall(i % 2 == 0 ? "10" : "100", kLongBytes, kAt * (i % 7), kAt * ((i + 1) % 7), PIDCOMM_INT32);
+      calls.push_back(start(i % 2 == 0 ? cube : other, next, i % 3 == 0 ? reordering : i % 3 == 1 ? conventional : pidcomm_options{}));
+    }
+    int is_done = 1;
+    CHECK_EQ(pidcomm_test(&calls[0], &is_done, nullptr), +PIDCOMM_OK);
+    were_queued = !is_done;
+    for (auto call = calls.rbegin(); call != calls.rend(); ++call) CHECK_EQ(pidcomm_wait(&*call, nullptr), +PIDCOMM_OK);
+    CHECK(cube.read(kAt * (24 % 7), kLongBytes) == rows);  // an even number of alltoalls over the same groups is a copy
+  }
+  CHECK(were_queued);
+}
+
+TEST(TransfersOfOtherThreads_WaitForPesThatReorderBlocks) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  pidcomm_options reordering{};
+  reordering.technique = PIDCOMM_TECHNIQUE_PR_IM;
+  reordering.scratch_offset = 8 << 20;
+  Bytes rows(64 * kLongBytes);
+  for (std::uint64_t turn = 0; turn < 5; ++turn) {
+    verify::fill_distinct(20 + turn, kLongBytes, rows);
+    CHECK_EQ(pidcomm_write(cube.get(), 0, kLongBytes, rows.data()), +PIDCOMM_OK);
+    pidcomm_pending *first = start(cube, alltoall_of(kLongBytes, 0, 1 << 20), reordering);
+    pidcomm_pending *second = start(cube, alltoall_of(kLongBytes, 1 << 20, 2 << 20), reordering);
+    CHECK(cube.read(2 << 20, kLongBytes) == rows);  // by dpu_push_xfer
+    CHECK_EQ(pidcomm_wait(&first, nullptr), +PIDCOMM_OK);
+    CHECK_EQ(pidcomm_wait(&second, nullptr), +PIDCOMM_OK);
+  }
+}
+
+TEST(FaultThatAnEarlierJobCauses_IsReportedByWait) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  CHECK_EQ(pidcomm_write(cube.get(), 2 << 20, 64, Bytes(64 * 64, 7).data()), +PIDCOMM_OK);
+  pidcomm_pending *first = start(cube, alltoall_of(kLongBytes, 0, 1 << 20), slow());
+  const auto fault = [](struct dpu_set_t, std::uint32_t, void *rank) {
+    const dpu_error_t status = dpuemu_begin_run(static_cast<struct dpu_rank_t *>(rank));
+    return status == DPU_OK ? dpuemu_end_run(static_cast<struct dpu_rank_t *>(rank), true, 3) : status;
+  };
+  DPU_OK_OR_FAIL(dpu_callback(set.get(), fault, set.rank(0), DPU_CALLBACK_ASYNC));
+  pidcomm_pending *second = nullptr;
+  const int started = irun(cube.get(), alltoall_of(64, 0, 2 << 20), &second);
+  CHECK_EQ(pidcomm_wait(&first, nullptr), +PIDCOMM_OK);
+  if (started == PIDCOMM_OK)
+    CHECK_EQ(pidcomm_wait(&second, nullptr), +PIDCOMM_ERR_DEVICE);
+  else
+    CHECK_EQ(started, +PIDCOMM_ERR_DEVICE);  // the first call had ended
+  CHECK(std::string(pidcomm_last_error()).find("chip") != std::string::npos);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(0)));  // clears the fault
+  DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(0), false, 0));
+  CHECK(cube.read(2 << 20, 64) == Bytes(64 * 64, 7));
+}
+#endif
 
 TEST(Errors_ComeBeforeTheCallStarts) {
   machine::power_up(1);
