@@ -98,7 +98,8 @@ dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_s
 /// Waits for the asynchronous work and running PEs of the set, then frees the ranks of the set and returns the memory of the ranks to the
 /// operating system.
 /// Errors: DPU_ERR_INVALID_DPU_SET if no allocation returned exactly this set; DPU_ERR_MRAM_BUSY while a rank access
-/// (dpuemu_rank_acquire) of the set is open (the set then stays valid); DPU_ERR_INTERNAL inside a callback of the set.
+/// (dpuemu_rank_acquire) of the set is open, or in a child process of fork while work of the parent process is pending (the set then
+/// stays valid); DPU_ERR_INTERNAL inside a callback of the set.
 dpu_error_t dpu_free(struct dpu_set_t dpu_set);
 
 dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks);

@@ -1,5 +1,7 @@
 #include "machine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <fstream>
@@ -14,6 +16,7 @@ namespace dpuemu {
 struct SetRecord {
   HandleKind kind;
   uint32_t nr_ranks;
+  pid_t process;  // that allocated the set
   dpu_rank_t *ranks[DPUEMU_MAX_RANKS];
 };
 
@@ -169,7 +172,7 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, uint32_t sg_max_blocks,
     taken[i]->region().advise_huge_pages(settings_.hugepages == kOn && is_worth_it);
   }
   auto *pages = static_cast<uint8_t *>(arena_.allocate(taken.size() + 1));
-  auto *record = new (pages) SetRecord{HandleKind::kSet, static_cast<uint32_t>(taken.size()), {}};
+  auto *record = new (pages) SetRecord{HandleKind::kSet, static_cast<uint32_t>(taken.size()), getpid(), {}};
   for (size_t i = 0; i < taken.size(); ++i) {
     auto *handle = new (pages + (i + 1) * HandleArena::kPageBytes) dpu_rank_t{HandleKind::kRank, taken[i], enabled[i], {}};
     for (uint32_t chip = 0; chip < kChips; ++chip)
@@ -207,6 +210,8 @@ dpu_error_t Machine::free(const dpu_set_t &set) {
     lock.lock();
   };
 
+  // The threads that end the work are in the parent process.
+  if (record->process != getpid() && any_rank([](Rank *rank) { return !rank->is_idle(); })) return DPU_ERR_MRAM_BUSY;
   wait_until_idle();
   if (record->kind != HandleKind::kSet) return DPU_ERR_INVALID_DPU_SET;  // another thread has freed the set
   if (any_access()) return DPU_ERR_MRAM_BUSY;

@@ -378,29 +378,29 @@ TEST(Free_ForgetsThePrograms) {
 TEST(TransfersAndLaunches_WaitForPesThatAQueuedCallbackRuns) {
   pe_machine(1);
   Loaded set(2, "gate");
-  put<uint32_t>(set.set, "gate", 0);
-  put<uint32_t>(set.set, "started", 0);
   const auto run = [](dpu_set_t all, uint32_t, void *) { return dpu_launch(all, DPU_SYNCHRONOUS); };
-  CHECK_OK(dpu_callback(set.set, run, nullptr, static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)));
-  Running::wait_for(set.all[0]);
-  std::atomic<int> ended = 0;
-  std::vector<std::thread> others;
-  const auto expect_ok = [&](auto act) {
-    others.emplace_back([&ended, act] {
-      CHECK_OK(act());
-      ++ended;
+  const uint64_t word = 5;
+  const uint32_t zero = 0, one = 1;
+  for (const bool launches : {false, true}) {
+    CHECK_OK(dpu_copy_to(set.set, "gate", 0, &zero, 4));
+    CHECK_OK(dpu_copy_to(set.set, "started", 0, &zero, 4));
+    CHECK_OK(dpu_callback(set.set, run, nullptr, static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)));
+    Running::wait_for(set.all[0]);
+    std::atomic<bool> has_ended = false;
+    dpu_error_t status = DPU_ERR_INTERNAL;
+    std::thread other([&] {
+      status = launches ? dpu_launch(set.all[1], DPU_SYNCHRONOUS) : dpu_copy_to(set.set, kHeap, 0, &word, 8);
+      has_ended = true;
     });
-  };
-  static uint64_t word = 5;
-  expect_ok([&] { return dpu_copy_to(set.set, kHeap, 0, &word, 8); });
-  expect_ok([&] { return dpu_launch(set.all[1], DPU_SYNCHRONOUS); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  CHECK_EQ(ended.load(), 0);
-  const uint32_t one = 1;
-  CHECK_OK(dpu_broadcast_to(set.set, "gate", 0, &one, 4, DPU_XFER_PARALLEL));
-  for (std::thread &other : others) other.join();
-  CHECK_EQ(ended.load(), 2);
-  CHECK_OK(dpu_sync(set.set));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    const bool has_waited = !has_ended;
+    const dpu_error_t opened = dpu_broadcast_to(set.set, "gate", 0, &one, 4, DPU_XFER_PARALLEL);
+    other.join();
+    CHECK(has_waited);
+    CHECK_OK(opened);
+    CHECK_OK(status);
+    CHECK_OK(dpu_sync(set.set));
+  }
 }
 
 TEST(Launch_IsRefusedWhileARankAccessIsOpen) {

@@ -163,6 +163,23 @@ def test_a_call_returns_before_its_collective_ends(cube: pidcomm.Hypercube) -> N
     pytest.fail("every call had ended when it returned")
 
 
+@needs_emulated_access
+def test_several_calls_queue_without_waiting(cube: pidcomm.Hypercube) -> None:
+    x = written(cube, LONG)
+    for _ in range(10):
+        first = cube.alltoall("10", bytes=LONG, dst=1 << 20, dtype=np.int32, wait=False, **SLOW)
+        second = cube.alltoall(
+            "10", bytes=LONG, src=1 << 20, dst=2 << 20, technique="pr+im", scratch=3 << 20, wait=False
+        )
+        third = cube.gather("10", bytes=LONG, src=2 << 20, dtype=np.int32, wait=False)  # checks before it allocates
+        was_under_way = not first.test()
+        np.testing.assert_array_equal(third.wait(), x.reshape(8, -1))
+        assert first.wait().mram_bytes_written == second.wait().mram_bytes_written == 64 * LONG
+        if was_under_way:
+            return
+    pytest.fail("the first call had ended when the third returned")
+
+
 def test_errors_are_raised_by_the_call(cube: pidcomm.Hypercube) -> None:
     with pytest.raises(pidcomm.ArgumentError, match="divisible by 8"):
         cube.alltoall("10", bytes=12, wait=False)
