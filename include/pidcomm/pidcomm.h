@@ -313,10 +313,10 @@ PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request 
  * sets work during the call. A non-blocking call wakes a thread; use it for collectives that take longer than that.
  *
  * On real DIMMs, the collective is already complete when pidcomm_irun returns, because a job in the SDK's queues does not block operations
- * that other threads start. On dpuemu, dpu_free waits for non-blocking calls. If one thread starts a PE launch while another thread starts a blocking or non-blocking call on the
- * set, the launch may also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for non-blocking calls, and do not use
- * hypercubes that share a rank with hypercubes that other threads use. After fork, the child process must not use a set on which a
- * non-blocking call runs.
+ * that other threads start. On dpuemu, dpu_free waits for non-blocking calls. If one thread starts a PE launch while another thread starts
+ * a blocking or non-blocking call on the set, the launch may also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for
+ * non-blocking calls, and do not use hypercubes that share a rank with hypercubes that other threads use. After fork, the child process
+ * must not use a set on which a non-blocking call runs.
  *
  * Errors: those of pidcomm_run, ERR_ARGUMENT (pending is null). Any thread may wait for a non-blocking call, but only one thread at a
  * time. */
