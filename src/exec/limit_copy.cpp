@@ -43,7 +43,7 @@ class CopyWorker {
   }
 
   /// Moves the added pieces. If the source and destination pieces have equal sizes, copies the data. Otherwise, first loads the source
-  /// pieces and then stores zeros to the destination pieces.
+  /// pieces and then stores arbitrary lines to the destination pieces.
   void run() {
     if (count_ == 0) return;
     if (in_[0].count == out_[0].count) {

@@ -101,10 +101,14 @@ struct Reducer {
   /// function also stores the lines of `store` to all streams of every item, between its loads. accumulate[1] transposes lines after
   /// loading, and accumulate[0] does not.
   void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
-  /// Combines lanes in each of `words` lines: every lane becomes the combination of all lanes of its group. reduce_lanes combines lanes
-  /// pairwise, from the lowest bit of lane_mask to the highest bit. Lines are in PIM order for byte-wise operators, and in host order (word
-  /// i is lane i) for all other operators.
-  void (*reduce_lanes)(std::byte *lines, uint32_t words, uint32_t lane_mask);
+  // reduce_words and reduce_blocks combine lanes pairwise, from the lowest bit of the lane mask to the highest bit. Lines are in PIM order
+  // for byte-wise operators, and in host order (word i is lane i) for all other operators.
+  /// [lane mask] Reduces 8 lines, for the words 0 .. 7, over the lanes of their groups. Line i, for every i that lacks all bits of the mask,
+  /// becomes the results for the words i | m: lane l has the result of its group for word i | (l & mask). Other lines do not change.
+  void (*reduce_words[kLanes])(std::byte *lines);
+  /// [lane mask] Reduces `words` words of 2^k blocks over the lanes of their groups; word w of block j is line j * words + w. In line w, lane
+  /// l becomes the result of its group for the block whose number is the selected bits of l. Lines of other blocks may change.
+  void (*reduce_blocks[kLanes])(std::byte *sums, uint32_t words);
   /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order; for byte-wise operators the data may be
   /// in any order. Both pointers may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
@@ -151,7 +155,7 @@ struct SweepCall {
                         // lines for every row, then, if a set has several sections, kTurnWords lines for every input stream of a section
 };
 
-/// Runs of lines to copy side by side. If `in` is null, the call stores lines of zeros; if `out` is null, the call only loads lines.
+/// Runs of lines to copy side by side. If `in` is null, the call stores lines that are not zero; if `out` is null, the call only loads lines.
 struct CopyCall {
   const std::byte *const *in;
   std::byte *const *out;

@@ -188,22 +188,50 @@ void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t bloc
   function(call, step, sums, blocks, store);
 }
 
-template <class T, int Op, bool Bytewise, int Bit>
-Line reduce_bit(Line line, uint32_t lane_mask) {
-  if ((lane_mask >> Bit & 1) == 0) return line;
-  if constexpr (Bytewise)
-    return combine_lines<T, Op>(line, Isa::template swap_lanes<Bit>(line));
-  else
-    return combine_lines<T, Op>(line, Isa::swap_words(line, Bit));
+/// Transposes and combines pairs of lines over lane bit Bit, if Mask has this bit: line i becomes the combination of the two lanes that
+/// differ in the bit, for line i in lanes without the bit, and for line i | 1 << Bit in lanes with the bit. The bits of a line's index are
+/// those of Mask and Others; lower bits of Mask are already combined, so they are 0.
+template <class T, int Op, bool Bytewise, int Bit, int Mask, int Others>
+[[gnu::always_inline]] inline void reduce_stage(Line *tile) {
+  if constexpr ((Mask >> Bit & 1) != 0) {
+    constexpr int kZeroBits = (Mask & ((2 << Bit) - 1)) | (7 & ~Mask & ~Others);
+    for (int i = 0; i < kMaxTileLines; ++i) {
+      if ((i & kZeroBits) != 0) continue;
+      if constexpr (Bytewise)
+        Isa::template butterfly<Bit>(tile[i], tile[i | 1 << Bit]);
+      else
+        Isa::template butterfly_words<Bit>(tile[i], tile[i | 1 << Bit]);
+      tile[i] = combine_lines<T, Op>(tile[i], tile[i | 1 << Bit]);
+    }
+  }
+}
+template <class T, int Op, bool Bytewise, int Mask, int Others>
+[[gnu::always_inline]] inline void reduce_tile(Line *tile) {
+  reduce_stage<T, Op, Bytewise, 0, Mask, Others>(tile);
+  reduce_stage<T, Op, Bytewise, 1, Mask, Others>(tile);
+  reduce_stage<T, Op, Bytewise, 2, Mask, Others>(tile);
 }
 
-template <class T, int Op, bool Bytewise>
-void reduce_lanes(std::byte *lines, uint32_t words, uint32_t lane_mask) {
+template <class T, int Op, bool Bytewise, int Mask>
+void reduce_words_over(std::byte *lines) {
   Line *const line = reinterpret_cast<Line *>(lines);
+  Line tile[kMaxTileLines];
+  for (int i = 0; i < kMaxTileLines; ++i) tile[i] = line[i];
+  reduce_tile<T, Op, Bytewise, Mask, 7 & ~Mask>(tile);
+  for (int i = 0; i < kMaxTileLines; ++i)
+    if ((i & Mask) == 0) line[i] = tile[i];
+}
+
+template <class T, int Op, bool Bytewise, int Mask>
+void reduce_blocks_over(std::byte *sums, uint32_t words) {
+  Line *const sum = reinterpret_cast<Line *>(sums);
   for (uint32_t w = 0; w < words; ++w) {
-    Line reduced = reduce_bit<T, Op, Bytewise, 0>(line[w], lane_mask);
-    reduced = reduce_bit<T, Op, Bytewise, 1>(reduced, lane_mask);
-    line[w] = reduce_bit<T, Op, Bytewise, 2>(reduced, lane_mask);
+    Line tile[kMaxTileLines];
+    uint32_t block = 0;
+    for (int i = 0; i < kMaxTileLines; ++i)
+      if ((i & ~Mask) == 0) tile[i] = sum[block++ * words + w];
+    reduce_tile<T, Op, Bytewise, Mask, 0>(tile);
+    sum[w] = tile[0];
   }
 }
 
@@ -233,7 +261,17 @@ void combine_rows(std::byte *rows, const uint32_t *row_of, const std::byte *from
 
 template <class T, int Op, bool Bytewise>
 constexpr Reducer reducer_of() {
-  return {{accumulate<T, Op, false>, accumulate<T, Op, true>}, reduce_lanes<T, Op, Bytewise>, combine<T, Op>, combine_rows<T, Op>};
+#define PIDCOMM_EACH_MASK(function)                                                                                              \
+  {                                                                                                                              \
+    function<T, Op, Bytewise, 0>, function<T, Op, Bytewise, 1>, function<T, Op, Bytewise, 2>, function<T, Op, Bytewise, 3>,      \
+        function<T, Op, Bytewise, 4>, function<T, Op, Bytewise, 5>, function<T, Op, Bytewise, 6>, function<T, Op, Bytewise, 7>   \
+  }
+  return {{accumulate<T, Op, false>, accumulate<T, Op, true>},
+          PIDCOMM_EACH_MASK(reduce_words_over),
+          PIDCOMM_EACH_MASK(reduce_blocks_over),
+          combine<T, Op>,
+          combine_rows<T, Op>};
+#undef PIDCOMM_EACH_MASK
 }
 
 /// Returns an entry of Kernels::reducers. If the operator is not defined for the type, the functions are null.

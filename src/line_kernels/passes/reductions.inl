@@ -1,26 +1,7 @@
 // Reductions: the passes reduce_blocks (reduce_scatter), reduce_lanes (allreduce), reduce_to_host (reduce). A part of passes.inl.
 
-/// Exchanges the sums of a step so that line i of an item holds the contributions of all group members to lane i.
-template <int Mask, class Order>
-void exchange_sums_in(const SweepCall &call, Step step) {
-  constexpr int kLines = 1 << __builtin_popcount(Mask);
-  for (uint32_t item = 0; item < call.item_count; ++item) {
-    Line *const sums = lines_of(call, item);
-    for (uint32_t w = 0; w < step.count; ++w) {
-      Line tile[kLines];
-      for (uint32_t i = 0; i < kLines; ++i) tile[i] = sums[i * step.count + w];
-      const uint32_t ahead = step.word + step.count + w;
-      if (ahead < call.prefetch_end)  // prefetches the first member's lines of the next step, to keep memory busy
-        for (int stream = 0; stream < kLines; ++stream) Isa::prefetch_far(line_at(call.items[item].in[stream], ahead));
-      transpose_tile<Mask, Order>(tile);
-      for (uint32_t i = 0; i < kLines; ++i) sums[i * step.count + w] = tile[i];
-    }
-  }
-}
-template <int Mask>
-void exchange_sums(const SweepCall &call, Step step) {
-  call.host_order ? exchange_sums_in<Mask, HostOrder>(call, step) : exchange_sums_in<Mask, PimOrder>(call, step);
-}
+/// Transposes a line if one of its source and destination is in PIM order and the other is in host order.
+Line reordered(Line line, bool transposes) { return transposes ? Isa::transpose(line) : line; }
 
 void transpose_lines(Line *lines, uint32_t count) {
   for (uint32_t w = 0; w < count; ++w) lines[w] = Isa::transpose(lines[w]);
@@ -42,22 +23,19 @@ void pass_reduce_blocks(const SweepCall &call) {
   const uint32_t blocks = 1u << count_bits(call.lane_mask);
   each_step<kReduceStepWords>(call, [&](Step step) {
     accumulate_step(call, step, lines_of(call, 0), blocks, nullptr);
-    PIDCOMM_BY_LANE_MASK(exchange_sums, call, step);
     for (uint32_t item = 0; item < call.item_count; ++item) {
-      combine_blocks(call, step, lines_of(call, item), blocks);
-      if (call.host_order) transpose_lines(lines_of(call, item), step.count);
+      Line *const sums = lines_of(call, item);
+      if (blocks > 1) call.reducer->reduce_blocks[call.lane_mask](bytes_of(sums), step.count);
+      if (call.host_order) transpose_lines(sums, step.count);
     }
     put_everywhere(call, step);
   });
 }
 
-/// Reduces the sums of every item over the lanes, and leaves the lines in PIM order or in host order.
-void reduce_sums(const SweepCall &call, Step step, Line *sums, bool to_pim_order) {
-  for (uint32_t i = 0; i < call.item_count; ++i) {
-    Line *const lines = sums + i * kItemBufferLines;
-    call.reducer->reduce_lanes(bytes_of(lines), step.count, call.lane_mask);
-    if (call.host_order == to_pim_order) transpose_lines(lines, step.count);
-  }
+/// Reduces the sums of an item over the lanes of their groups; see Reducer::reduce_words.
+void reduce_sums(const SweepCall &call, Line *sums, uint32_t words) {
+  for (uint32_t w = words; w < kStepWords; ++w) sums[w] = kZeroLine;
+  call.reducer->reduce_words[call.lane_mask](bytes_of(sums));
 }
 
 /// Stores all lines of `store`.
@@ -68,41 +46,89 @@ void put_waiting(const SweepCall &call, const Store &store) {
 
 /// The pass stores the lines of one step while it loads the lines of the next step.
 void pass_reduce_lanes(const SweepCall &call) {
+  const uint32_t mask = call.lane_mask;
+  decltype(Isa::lane_control(0)) controls[kStepWords];  // [word]: sends the result for a word from its lane to all lanes of the group
+  for (uint32_t w = 0; w < kStepWords; ++w) {
+    uint64_t map = 0;
+    for (uint32_t lane = 0; lane < 8; ++lane) map |= uint64_t{(lane & ~mask) | (w & mask)} << 8 * lane;
+    controls[w] = Isa::lane_control(map);
+  }
   Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kStepWords};
   Store store = {nullptr, {0, 0}, 1};
   uint32_t turn = 0;
   each_step(call, [&](Step step) {
     Line *const sums = buffers[turn++ % 2];
     accumulate_step(call, step, sums, 1, store.lines == nullptr ? nullptr : &store);
-    reduce_sums(call, step, sums, true);
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      Line *const lines = sums + i * kItemBufferLines;
+      if (mask == 0) {
+        if (call.host_order) transpose_lines(lines, step.count);
+        continue;
+      }
+      reduce_sums(call, lines, step.count);
+      Line results[kStepWords];
+      for (uint32_t w = 0; w < kStepWords; ++w)
+        if ((w & mask) == 0) results[w] = reordered(lines[w], call.host_order);
+      for (uint32_t w = 0; w < step.count; ++w) lines[w] = Isa::shuffle_lanes(results[w & ~mask], controls[w]);
+    }
     store = {bytes_of(sums), step, 1};
   });
   put_waiting(call, store);
 }
 
-/// Stores the first lines in the buffer of every item, which are in host order, to host rows. Stream number o receives the words of the
-/// o-th lane that is set in the mask `lanes`.
-void put_words(const SweepCall &call, Step step, uint32_t lanes) {
+/// Stores the first lines in the buffer of every item, which are in host order, to host rows. Stream number o receives the words of lane o.
+void put_words(const SweepCall &call, Step step) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
-    if (step.count == kStepWords && call.out_count > 1) {
+    if (step.count == kStepWords) {
       Line *const tile = lines_of(call, i);
       transpose_tile<7, HostOrder>(tile);
-      for (uint32_t o = 0; o < call.out_count; ++o)
-        store_row_words(call, host_word(call.items[i].out[o], step.word), tile[deposit_bits(o, lanes)]);
+      for (uint32_t o = 0; o < call.out_count; ++o) store_row_words(call, host_word(call.items[i].out[o], step.word), tile[o]);
       continue;
     }
-    for (uint32_t o = 0; o < call.out_count; ++o) {
-      const uint32_t lane = deposit_bits(o, lanes);
+    for (uint32_t o = 0; o < call.out_count; ++o)
       for (uint32_t w = 0; w < step.count; ++w)
-        store_word(host_word(call.items[i].out[o], step.word + w), load_word(bytes_of(&lines_of(call, i)[w]) + 8 * lane));
-    }
+        store_word(host_word(call.items[i].out[o], step.word + w), load_word(bytes_of(&lines_of(call, i)[w]) + 8 * o));
   }
+}
+
+/// Transposes the results of Reducer::reduce_words over the lanes that Mask does not select. Line i becomes the 8 words of the group whose
+/// lanes have the unselected bits i.
+template <int Mask, class Order>
+void transpose_results(Line *lines) {
+  Line tile[kMaxTileLines];
+  for (int i = 0; i < kMaxTileLines; ++i)
+    if ((i & Mask) == 0) tile[i] = lines[i];
+  constexpr int kBits[] = {1, 2, 4};
+  const auto stage = [&]<int Bit>() {
+    for (int i = 0; i < kMaxTileLines; ++i)
+      if ((i & (Mask | kBits[Bit])) == 0) Order::template butterfly<Bit>(tile[i], tile[i | kBits[Bit]]);
+  };
+  if constexpr ((Mask & 1) == 0) stage.template operator()<0>();
+  if constexpr ((Mask & 2) == 0) stage.template operator()<1>();
+  if constexpr ((Mask & 4) == 0) stage.template operator()<2>();
+  for (int i = 0; i < kMaxTileLines; ++i)
+    if ((i & Mask) == 0) lines[i] = tile[i];
+}
+template <int Mask>
+void results_to_rows(const SweepCall &call, Line *lines) {
+  call.host_order ? transpose_results<Mask, HostOrder>(lines) : transpose_results<Mask, PimOrder>(lines);
 }
 
 void pass_reduce_to_host(const SweepCall &call) {
   each_step(call, [&](Step step) {
     accumulate_step(call, step, lines_of(call, 0), 1, nullptr);
-    reduce_sums(call, step, lines_of(call, 0), false);
-    put_words(call, step, ~call.lane_mask & 7);
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      Line *const lines = lines_of(call, i);
+      reduce_sums(call, lines, step.count);
+      PIDCOMM_BY_LANE_MASK(results_to_rows, call, lines);
+      for (uint32_t o = 0; o < call.out_count; ++o) {
+        const Line words = reordered(lines[deposit_bits(o, ~call.lane_mask & 7)], !call.host_order);
+        std::byte *const to = host_word(call.items[i].out[o], step.word);
+        if (step.count == kStepWords)
+          store_row_words(call, to, words);
+        else
+          __builtin_memcpy(to, &words, 8 * step.count);
+      }
+    }
   });
 }

@@ -32,9 +32,6 @@ class Rotation {
   decltype(Isa::word_control(0)) words_[8];
 };
 
-/// Transposes a line if one of its source and destination is in PIM order and the other is in host order.
-Line reordered(Line line, bool transposes) { return transposes ? Isa::transpose(line) : line; }
-
 void pass_rotate(const SweepCall &call) {
   const Rotation rotation(call);
   Line lines[2 * kMaxTileLines];
@@ -112,6 +109,6 @@ void pass_reduce_rotated_to_host(const SweepCall &call) {
   each_step(call, [&](Step step) {
     reduce_slots(call, step, rotation, nullptr);
     for (uint32_t i = 0; !call.host_order && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
-    put_words(call, step, 0xFF);
+    put_words(call, step);
   });
 }
