@@ -24,8 +24,9 @@ inline constexpr uint32_t kStepWords = 8;
 inline constexpr uint32_t kReduceStepWords = 16;
 
 /// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of an item has an accumulator line for each
-/// lane and each word of a step.
-inline constexpr std::size_t kItemBufferBytes = kReduceStepWords * kLanes * kLineBytes;
+/// lane and each word of a step. The buffers of items that a pass visits side by side are not a multiple of 4 KiB apart, because equal lines
+/// of all of them would compete for a few places in the first-level cache.
+inline constexpr std::size_t kItemBufferBytes = (kReduceStepWords + 2) * kLanes * kLineBytes;
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
 
 struct SweepCall;

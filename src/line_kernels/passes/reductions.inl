@@ -44,15 +44,25 @@ void put_waiting(const SweepCall &call, const Store &store) {
     put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemBufferLines, o, o + call.out_pair_banks);
 }
 
+/// Replaces the results of Reducer::reduce_words by one line for each word, in PIM order: the results for a word go from their lanes to all
+/// lanes of their groups.
+template <int Mask>
+void replicate_results(const SweepCall &call, Line *lines) {
+  Line results[kStepWords];
+  for (uint32_t w = 0; w < kStepWords; ++w)
+    if ((w & Mask) == 0) results[w] = reordered(lines[w], call.host_order);
+  if constexpr (Mask == 0) {
+    for (uint32_t w = 0; w < kStepWords; ++w) lines[w] = results[w];
+  } else {
+    for (uint32_t w = 0; w < kStepWords; ++w) {
+      constexpr uint64_t kLaneNumbers = 0x0706050403020100, kEachLane = 0x0101010101010101;
+      lines[w] = Isa::shuffle_lanes(results[w & ~Mask], Isa::lane_control((kLaneNumbers & (7 & ~Mask) * kEachLane) | (w & Mask) * kEachLane));
+    }
+  }
+}
+
 /// The pass stores the lines of one step while it loads the lines of the next step.
 void pass_reduce_lanes(const SweepCall &call) {
-  const uint32_t mask = call.lane_mask;
-  decltype(Isa::lane_control(0)) controls[kStepWords];  // [word]: sends the result for a word from its lane to all lanes of the group
-  for (uint32_t w = 0; w < kStepWords; ++w) {
-    uint64_t map = 0;
-    for (uint32_t lane = 0; lane < 8; ++lane) map |= uint64_t{(lane & ~mask) | (w & mask)} << 8 * lane;
-    controls[w] = Isa::lane_control(map);
-  }
   Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kStepWords};
   Store store = {nullptr, {0, 0}, 1};
   uint32_t turn = 0;
@@ -61,15 +71,8 @@ void pass_reduce_lanes(const SweepCall &call) {
     accumulate_step(call, step, sums, 1, store.lines == nullptr ? nullptr : &store);
     for (uint32_t i = 0; i < call.item_count; ++i) {
       Line *const lines = sums + i * kItemBufferLines;
-      if (mask == 0) {
-        if (call.host_order) transpose_lines(lines, step.count);
-        continue;
-      }
-      reduce_sums(call, lines, step.count);
-      Line results[kStepWords];
-      for (uint32_t w = 0; w < kStepWords; ++w)
-        if ((w & mask) == 0) results[w] = reordered(lines[w], call.host_order);
-      for (uint32_t w = 0; w < step.count; ++w) lines[w] = Isa::shuffle_lanes(results[w & ~mask], controls[w]);
+      if (call.lane_mask != 0) reduce_sums(call, lines, step.count);
+      PIDCOMM_BY_LANE_MASK(replicate_results, call, lines);
     }
     store = {bytes_of(sums), step, 1};
   });
