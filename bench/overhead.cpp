@@ -4,7 +4,8 @@
 //   build/bench/bench/bench_overhead [calls = 2000] [KiB per PE = 8]
 //
 // Times are medians in microseconds. `outside` is the call without its host pass. `smallest` is the pass with blocks of one word: mostly
-// its set-up and the threads. `after 1 ms` is a call whose threads are asleep.
+// its set-up and the threads. `after 1 ms` is a call whose threads are asleep. The table `steps of a call` times every step of a small call
+// by itself; `other` is the remainder of the call: argument checks, the trace, clocks.
 #include <dpu.h>
 #include <pidcomm/pidcomm.h>
 
@@ -14,12 +15,18 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "exec/clock.h"
+#include "exec/device.h"
 #include "exec/executor.h"
 #include "exec/parallel.h"
+#include "exec/placement.h"
+#include "exec/rank_locks.h"
+#include "plan/options.h"
 #include "plan/plan.h"
+#include "rank_access/rank_access.h"
 
 namespace {
 
@@ -168,6 +175,71 @@ void print_waiting(int calls) {
   }
 }
 
+/// Returns the median time of one call of step().
+template <class Step>
+double time_us(int calls, const Step &step) {
+  std::vector<double> seconds;
+  for (int call = -calls / 10; call < calls; ++call) {
+    const pidcomm::Stopwatch watch;
+    step();
+    if (call >= 0) seconds.push_back(watch.seconds());
+  }
+  return median_us(std::move(seconds));
+}
+
+/// Prints the steps of a call that moves 64 bytes per PE. The steps add up to the call, because `other` is the difference.
+void print_steps(int calls) {
+  std::vector<std::pair<const char *, std::vector<double>>> rows = {
+      {"wait for earlier work", {}}, {"lock the ranks", {}}, {"resolve the options", {}}, {"read the heap bases", {}},
+      {"find the plan", {}},         {"take the ranks", {}}, {"wake the threads", {}},    {"pass", {}},
+      {"other", {}},                 {"call", {}}};
+  const std::vector<uint32_t> rank_counts = {1, 4, 16, 40};
+  for (const uint32_t ranks : rank_counts) {
+    const DpuSet pes(PIDCOMM_PES_PER_RANK * ranks);
+    const std::vector<uint32_t> shape = {PIDCOMM_CHIPS_PER_RANK, PIDCOMM_BANKS_PER_CHIP * ranks};
+    pidcomm_hypercube *const cube = hypercube_on(pes, shape);
+    const pidcomm_request request{sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
+    const pidcomm::Placement placement = pidcomm::Placement::of(pes.set, pidcomm::Hypercube::of(shape));
+    pidcomm::RankLocks locks(placement.ranks);
+    const int threads = pidcomm::default_threads().threads;
+    std::vector<double> plan, pass;
+    const double call = time_us(calls, [&] {
+      pidcomm_trace trace{};
+      if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK) end("pidcomm_run", pidcomm_last_error());
+      plan.push_back(trace.seconds_plan);
+      pass.push_back(trace.seconds_pass);
+    });
+    const double waits = 2 * time_us(calls, [&] { pidcomm::wait_for_set(pes.set, placement); });
+    const double locking = time_us(calls, [&] { locks.lock(); });
+    const double resolving = time_us(calls, [] { pidcomm::resolve(nullptr); });
+    const double heap = time_us(calls, [&] { pidcomm::heap_base_of(placement); });
+    const double taking = time_us(calls, [&] {
+      for (struct dpu_rank_t *rank : placement.ranks) {
+        std::byte *base = nullptr;
+        if (pidcomm::rank_access_acquire(rank, &base) != DPU_OK) end("rank_access_acquire", "the rank is busy");
+      }
+      for (struct dpu_rank_t *rank : placement.ranks) pidcomm::rank_access_release(rank);
+    });
+    const double waking = time_us(calls, [&] { pidcomm::run_threads(threads, [](int) {}); });
+    std::vector<double> column = {waits, locking, resolving, heap, median_us(plan) - resolving - heap, taking, waking,
+                                  median_us(pass) - waking};
+    double other = call;
+    for (const double us : column) other -= us;
+    column.push_back(other);
+    column.push_back(call);
+    for (std::size_t row = 0; row < rows.size(); ++row) rows[row].second.push_back(column[row]);
+    pidcomm_hypercube_destroy(cube);
+  }
+  std::printf("\n%-22s", "steps of a call, ranks");
+  for (const uint32_t ranks : rank_counts) std::printf(" %9u", ranks);
+  std::printf("   (an alltoall of 64 bytes per PE with a cached plan)\n");
+  for (const auto &[name, column] : rows) {
+    std::printf("%-22s", name);
+    for (const double us : column) std::printf(" %9.2f", us);
+    std::printf("\n");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -175,6 +247,7 @@ int main(int argc, char **argv) {
   const std::size_t bytes = std::size_t{1024} * static_cast<std::size_t>(std::max(argc > 2 ? std::atoi(argv[2]) : 8, 1));
   print_calls(calls, bytes);
   print_pool(calls);
+  print_steps(calls);
   print_waiting(std::max(calls / 10, 10));
   print_shapes(std::max(calls / 20, 1));
 }

@@ -16,14 +16,18 @@ void words_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step step) 
 /// Prefetch distance, in words, of lines that go to host rows.
 constexpr uint32_t kToHostPrefetchWords = 32;
 
-/// Moves complete tiles of 8 words of stream `e` of an item to the rows of its 8 lanes. Rows are far apart, so storing several lines of one
-/// row uses the memory bandwidth better than storing one line of each row.
+/// The most words that tiles_to_host moves at a time. Rows are far apart, so storing several lines of one row uses the memory bandwidth
+/// better than storing one line of each row. If the rows stay in the caches, the tile stays in registers.
+template <bool NonTemporal>
+constexpr uint32_t kToHostWords = NonTemporal ? kTurnWords : kStepWords;
+
+/// Moves complete tiles of 8 words of stream `e` of an item to the rows of its 8 lanes.
 template <bool NonTemporal>
 void tiles_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step turn) {
   const std::byte *const in = call.items[item].in[e];
   std::byte *const *const out = call.items[item].out + 8 * e;
-  Line rows[kTurnLines][8];
-  const uint32_t tiles = turn.count / kStepWords;
+  Line rows[kToHostWords<NonTemporal> / kStepWords][8];
+  const uint32_t tiles = NonTemporal ? turn.count / kStepWords : 1;
   for (uint32_t t = 0; t < tiles; ++t) {
     Line tile[kMaxTileLines];
     for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = Isa::transpose(Isa::load_line(line_at(in, turn.word + t * kStepWords + w)));
@@ -44,13 +48,13 @@ void tiles_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step turn) 
   }
 }
 
-/// Calls visit_words(step) for the words before and after complete tiles, and visit_tiles(turn) for a few tiles at once.
-template <class VisitWords, class VisitTiles>
+/// Calls visit_words(step) for the words before and after complete tiles, and visit_tiles(turn) for tiles of at most TurnWords words.
+template <uint32_t TurnWords, class VisitWords, class VisitTiles>
 void each_turn(const SweepCall &call, const VisitWords &visit_words, const VisitTiles &visit_tiles) {
   uint32_t word = call.first_words == kStepWords ? 0 : call.first_words < call.words ? call.first_words : call.words;
   if (word != 0) visit_words({0, word});
   for (uint32_t left = call.words - word; left >= kStepWords; left = call.words - word) {
-    const uint32_t count = left < kTurnWords ? left / kStepWords * kStepWords : kTurnWords;
+    const uint32_t count = left < TurnWords ? left / kStepWords * kStepWords : TurnWords;
     visit_tiles({word, count});
     word += count;
   }
@@ -70,9 +74,9 @@ void pass_to_host(const SweepCall &call) {
       };
     };
     if (is_non_temporal)
-      each_turn(call, for_items(words_to_host), for_items(tiles_to_host<true>));
+      each_turn<kToHostWords<true>>(call, for_items(words_to_host), for_items(tiles_to_host<true>));
     else
-      each_turn(call, for_items(words_to_host), for_items(tiles_to_host<false>));
+      each_turn<kToHostWords<false>>(call, for_items(words_to_host), for_items(tiles_to_host<false>));
   }
 }
 
