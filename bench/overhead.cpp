@@ -155,7 +155,8 @@ void print_shapes(int calls) {
 }
 
 void print_waiting(int calls) {
-  std::printf("\n%-15s %9s %9s %9s   (an alltoall of 64 bytes per PE; pidcomm_irun and pidcomm_wait)\n", "ranks", "run", "irun", "irun+wait");
+  std::printf("\n%-15s %9s %9s %9s   (an alltoall of 64 bytes per PE; pidcomm_irun and pidcomm_wait)\n", "ranks", "run", "irun",
+              "irun+wait");
   for (const uint32_t ranks : {1u, 4u, 16u, 40u}) {
     const DpuSet pes(PIDCOMM_PES_PER_RANK * ranks);
     pidcomm_hypercube *const cube = hypercube_on(pes, {PIDCOMM_CHIPS_PER_RANK, PIDCOMM_BANKS_PER_CHIP * ranks});
@@ -189,10 +190,16 @@ double time_us(int calls, const Step &step) {
 
 /// Prints the steps of a call that moves 64 bytes per PE. The steps add up to the call, because `other` is the difference.
 void print_steps(int calls) {
-  std::vector<std::pair<const char *, std::vector<double>>> rows = {
-      {"wait for earlier work", {}}, {"lock the ranks", {}}, {"resolve the options", {}}, {"read the heap bases", {}},
-      {"find the plan", {}},         {"take the ranks", {}}, {"wake the threads", {}},    {"pass", {}},
-      {"other", {}},                 {"call", {}}};
+  std::vector<std::pair<const char *, std::vector<double>>> rows = {{"wait for earlier work", {}},
+                                                                    {"lock the ranks", {}},
+                                                                    {"resolve the options", {}},
+                                                                    {"read the heap bases", {}},
+                                                                    {"find the plan", {}},
+                                                                    {"take the ranks", {}},
+                                                                    {"wake the threads", {}},
+                                                                    {"pass", {}},
+                                                                    {"other", {}},
+                                                                    {"call", {}}};
   const std::vector<uint32_t> rank_counts = {1, 4, 16, 40};
   for (const uint32_t ranks : rank_counts) {
     const DpuSet pes(PIDCOMM_PES_PER_RANK * ranks);
@@ -221,8 +228,8 @@ void print_steps(int calls) {
       for (struct dpu_rank_t *rank : placement.ranks) pidcomm::rank_access_release(rank);
     });
     const double waking = time_us(calls, [&] { pidcomm::run_threads(threads, [](int) {}); });
-    std::vector<double> column = {waits, locking, resolving, heap, median_us(plan) - resolving - heap, taking, waking,
-                                  median_us(pass) - waking};
+    std::vector<double> column = {
+        waits, locking, resolving, heap, median_us(plan) - resolving - heap, taking, waking, median_us(pass) - waking};
     double other = call;
     for (const double us : column) other -= us;
     column.push_back(other);
