@@ -24,8 +24,8 @@ inline constexpr uint32_t kStepWords = 8;
 inline constexpr uint32_t kReduceStepWords = 16;
 
 /// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of an item has an accumulator line for each
-/// lane and each word of a step. The buffers of items that a pass visits side by side are not a multiple of 4 KiB apart, because equal lines
-/// of all of them would compete for a few places in the first-level cache.
+/// lane and each word of a step. The buffers of items that a pass visits side by side are not a multiple of 4 KiB apart, because equal
+/// lines of all of them would compete for a few places in the first-level cache.
 inline constexpr std::size_t kItemBufferBytes = (kReduceStepWords + 2) * kLanes * kLineBytes;
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
 
@@ -104,11 +104,11 @@ struct Reducer {
   void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
   // reduce_words and reduce_blocks combine lanes pairwise, from the lowest bit of the lane mask to the highest bit. Lines are in PIM order
   // for byte-wise operators, and in host order (word i is lane i) for all other operators.
-  /// [lane mask] Reduces 8 lines, for the words 0 .. 7, over the lanes of their groups. Line i, for every i that lacks all bits of the mask,
-  /// becomes the results for the words i | m: lane l has the result of its group for word i | (l & mask). Other lines do not change.
+  /// [lane mask] Reduces 8 lines, for the words 0 .. 7, over the lanes of their groups. Line i, for every i that lacks all bits of the
+  /// mask, becomes the results for the words i | m: lane l has the result of its group for word i | (l & mask). Other lines do not change.
   void (*reduce_words[kLanes])(std::byte *lines);
-  /// [lane mask] Reduces `words` words of 2^k blocks over the lanes of their groups; word w of block j is line j * words + w. In line w, lane
-  /// l becomes the result of its group for the block whose number is the selected bits of l. Lines of other blocks may change.
+  /// [lane mask] Reduces `words` words of 2^k blocks over the lanes of their groups; word w of block j is line j * words + w. In line w,
+  /// lane l becomes the result of its group for the block whose number is the selected bits of l. Lines of other blocks may change.
   void (*reduce_blocks[kLanes])(std::byte *sums, uint32_t words);
   /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order; for byte-wise operators the data may be
   /// in any order. Both pointers may be unaligned.
@@ -156,7 +156,8 @@ struct SweepCall {
                         // lines for every row, then, if a set has several sections, kTurnWords lines for every input stream of a section
 };
 
-/// Runs of lines to copy side by side. If `in` is null, the call stores lines that are not zero; if `out` is null, the call only loads lines.
+/// Runs of lines to copy side by side. If `in` is null, the call stores lines that are not zero; if `out` is null, the call only loads
+/// lines.
 struct CopyCall {
   const std::byte *const *in;
   std::byte *const *out;

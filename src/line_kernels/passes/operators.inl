@@ -261,10 +261,10 @@ void combine_rows(std::byte *rows, const uint32_t *row_of, const std::byte *from
 
 template <class T, int Op, bool Bytewise>
 constexpr Reducer reducer_of() {
-#define PIDCOMM_EACH_MASK(function)                                                                                              \
-  {                                                                                                                              \
-    function<T, Op, Bytewise, 0>, function<T, Op, Bytewise, 1>, function<T, Op, Bytewise, 2>, function<T, Op, Bytewise, 3>,      \
-        function<T, Op, Bytewise, 4>, function<T, Op, Bytewise, 5>, function<T, Op, Bytewise, 6>, function<T, Op, Bytewise, 7>   \
+#define PIDCOMM_EACH_MASK(function)                                                                                            \
+  {                                                                                                                            \
+    function<T, Op, Bytewise, 0>, function<T, Op, Bytewise, 1>, function<T, Op, Bytewise, 2>, function<T, Op, Bytewise, 3>,    \
+        function<T, Op, Bytewise, 4>, function<T, Op, Bytewise, 5>, function<T, Op, Bytewise, 6>, function<T, Op, Bytewise, 7> \
   }
   return {{accumulate<T, Op, false>, accumulate<T, Op, true>},
           PIDCOMM_EACH_MASK(reduce_words_over),

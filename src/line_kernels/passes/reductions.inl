@@ -56,7 +56,8 @@ void replicate_results(const SweepCall &call, Line *lines) {
   } else {
     for (uint32_t w = 0; w < kStepWords; ++w) {
       constexpr uint64_t kLaneNumbers = 0x0706050403020100, kEachLane = 0x0101010101010101;
-      lines[w] = Isa::shuffle_lanes(results[w & ~Mask], Isa::lane_control((kLaneNumbers & (7 & ~Mask) * kEachLane) | (w & Mask) * kEachLane));
+      lines[w] =
+          Isa::shuffle_lanes(results[w & ~Mask], Isa::lane_control((kLaneNumbers & (7 & ~Mask) * kEachLane) | (w & Mask) * kEachLane));
     }
   }
 }
