@@ -4,8 +4,9 @@
 //   build/bench/bench/bench_overhead [calls = 2000] [KiB per PE = 8]
 //
 // Times are medians in microseconds. `outside` is the call without its host pass. `smallest` is the pass with blocks of one word: mostly
-// its set-up and the threads. `after 1 ms` is a call whose threads are asleep. The table `steps of a call` times every step of a small call
-// by itself; `other` is the remainder of the call: argument checks, the trace, clocks.
+// its set-up and the threads. `after 1 ms` is a call whose threads are asleep. The table `steps of a call` times the steps of a small call
+// by themselves. `find the plan` and `pass` are times of the trace without the steps that they contain; `other` is the remainder of the
+// call: argument checks, the trace, clocks.
 #include <dpu.h>
 #include <pidcomm/pidcomm.h>
 
@@ -21,6 +22,7 @@
 #include "exec/clock.h"
 #include "exec/device.h"
 #include "exec/executor.h"
+#include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/placement.h"
 #include "exec/rank_locks.h"
@@ -208,7 +210,9 @@ void print_steps(int calls) {
     const pidcomm_request request{sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
     const pidcomm::Placement placement = pidcomm::Placement::of(pes.set, pidcomm::Hypercube::of(shape));
     pidcomm::RankLocks locks(placement.ranks);
-    const int threads = pidcomm::default_threads().threads;
+    const pidcomm::Options options = pidcomm::resolve(nullptr);
+    const pidcomm::Plan made = pidcomm::make_plan(pidcomm::Hypercube::of(shape), request, options, 0);
+    const int threads = pidcomm::useful_threads_of(made, options.threads);
     std::vector<double> plan, pass;
     const double call = time_us(calls, [&] {
       pidcomm_trace trace{};

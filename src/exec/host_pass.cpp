@@ -43,6 +43,11 @@ bool stores_rows_non_temporally(const Plan &plan) {
   return plan.out_row_bytes * plan.grouping.groups >= kCacheBytes;
 }
 
+int useful_threads_of(const Plan &plan, int threads) {
+  constexpr uint64_t kSerialBytes = uint64_t{64} << 10;
+  return (plan.in_pe_bytes + plan.out_pe_bytes) * plan.cube.pes < kSerialBytes ? 1 : threads;
+}
+
 uint32_t words_to_line(const void *row) {
   const uint64_t past_bytes = reinterpret_cast<uintptr_t>(row) % kLineBytes;
   return past_bytes % kWordBytes == 0 ? static_cast<uint32_t>((kLineBytes - past_bytes) / kWordBytes) : kStepWords;

@@ -200,9 +200,7 @@ class SweepWorker {
 }  // namespace
 
 uint64_t run_sweep(const HostPass &pass, const PreparedSweep &prepared) {
-  constexpr uint64_t kSerialBytes = uint64_t{64} << 10;  // for fewer bytes, waking other threads takes more time than it saves
-  const uint64_t line_bytes = (pass.plan.in_pe_bytes + pass.plan.out_pe_bytes) * pass.plan.cube.pes;
-  const int useful_threads = line_bytes < kSerialBytes ? 1 : pass.threads;
+  const int useful_threads = useful_threads_of(pass.plan, pass.threads);
   const Units units(prepared, useful_threads);
   // Allocate all memory before the first byte moves.
   const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(useful_threads), units.count()));
