@@ -94,12 +94,16 @@ dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) 
 }
 
 /// How a hypercube uses an entangled group, in the order of use (see pidcomm_hypercube_create).
-enum class EgUse : uint32_t { whole, last, unused, count };
+enum class EgUse : uint32_t { whole_in_complete_rank, whole, last, unused, count };
 
-/// lanes: bit l is set if lane l of the group is enabled. An incomplete group can be the last group of a hypercube if it has lanes 0 to
-/// cube_size % 8 - 1.
-EgUse use_of_eg(uint32_t lanes, uint32_t cube_size) {
-  if (lanes == kAllLanes) return EgUse::whole;
+/// An incomplete group can be the last group of a hypercube if it has lanes 0 to cube_size % 8 - 1.
+EgUse use_of_eg(struct dpu_rank_t *rank, uint32_t bank, uint32_t cube_size) {
+  const uint32_t lanes = enabled_lanes(rank, bank);
+  if (lanes == kAllLanes) {
+    uint32_t whole = 0;
+    while (whole < kBanks && enabled_lanes(rank, whole) == kAllLanes) ++whole;
+    return whole == kBanks ? EgUse::whole_in_complete_rank : EgUse::whole;
+  }
   const uint32_t last_lanes = (1u << cube_size % kLanes) - 1;
   return last_lanes != 0 && (lanes & last_lanes) == last_lanes ? EgUse::last : EgUse::unused;
 }
@@ -112,8 +116,8 @@ void find(pidcomm_artifact_iterator &it) {
   if (it.set.kind != DPU_SET_RANKS || dpu_get_nr_ranks(it.set, &ranks) != DPU_OK) return;
   const uint32_t egs = ranks * kBanks, end = egs * static_cast<uint32_t>(EgUse::count);
   for (; it.lanes == 0 && it.eg < end; ++it.eg) {
-    const uint32_t lanes = enabled_lanes(it.set.list.ranks[it.eg % egs / kBanks], it.eg % kBanks);
-    if (use_of_eg(lanes, it.cube_size) == static_cast<EgUse>(it.eg / egs)) it.lanes = lanes;
+    struct dpu_rank_t *const rank = it.set.list.ranks[it.eg % egs / kBanks];
+    if (use_of_eg(rank, it.eg % kBanks, it.cube_size) == static_cast<EgUse>(it.eg / egs)) it.lanes = enabled_lanes(rank, it.eg % kBanks);
   }
   if (it.lanes == 0) return;
   const uint32_t eg = (it.eg - 1) % egs, lane = static_cast<uint32_t>(std::countr_zero(it.lanes));
