@@ -260,8 +260,9 @@ dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t s
 /// Calls callback(rank as a set, index of the rank in the set, args) for each rank. For a set of one DPU, or with DPU_CALLBACK_SINGLE_CALL,
 /// the callback is called only once, with the complete set and the index UINT32_MAX. Inside a callback, functions of this API do not wait
 /// for the callback's ranks: transfers run immediately and use separate prepared buffers. If a queued callback launches PEs and waits for
-/// them, transfers and launches of other threads wait for the end of the callback. Errors: DPU_ERR_NONBLOCKING_SYNC_CALLBACK; the
-/// first error that a synchronous callback returns. dpu_sync returns the errors of asynchronous callbacks.
+/// them, transfers (without DPU_XFER_PARALLEL) and launches of other threads wait for the end of the callback. Errors:
+/// DPU_ERR_NONBLOCKING_SYNC_CALLBACK; the first error that a synchronous callback returns. dpu_sync returns the errors of asynchronous
+/// callbacks.
 dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struct dpu_set_t, uint32_t, void *), void *args,
                          dpu_callback_flags_t flags);
 

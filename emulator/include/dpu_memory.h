@@ -24,7 +24,8 @@ dpu_error_t dpu_copy_to_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matri
 dpu_error_t dpu_copy_from_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix);
 
 /// Copy words of 4 bytes between the host and WRAM: of one DPU, of all DPUs of a rank (the same words), or of the DPUs of a transfer
-/// matrix, whose offset and size are then words. Errors: those of dpu_copy_to_mrams, with DPU_ERR_INVALID_WRAM_ACCESS.
+/// matrix, whose offset and size are then words. The copies run immediately, also while PEs run. Errors: DPU_ERR_INVALID_DPU_SET,
+/// DPU_ERR_DPU_DISABLED, DPU_ERR_INVALID_WRAM_ACCESS, DPU_ERR_SG_NOT_ACTIVATED for a scatter-gather matrix.
 dpu_error_t dpu_copy_to_wram_for_dpu(struct dpu_t *dpu, wram_addr_t wram_word_offset, const dpuword_t *source, wram_size_t nb_of_words);
 dpu_error_t dpu_copy_from_wram_for_dpu(struct dpu_t *dpu, dpuword_t *destination, wram_addr_t wram_word_offset, wram_size_t nb_of_words);
 dpu_error_t dpu_copy_to_wram_for_rank(struct dpu_rank_t *rank, wram_addr_t wram_word_offset, const dpuword_t *source,

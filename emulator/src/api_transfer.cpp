@@ -129,14 +129,14 @@ dpu_symbol_t whole_wram() { return {PE_WRAM_ORIGIN, Machine::instance().chip().w
 dpu_error_t as_mram_error(dpu_error_t status) { return status == DPU_ERR_INVALID_SYMBOL_ACCESS ? DPU_ERR_INVALID_MRAM_ACCESS : status; }
 dpu_error_t as_wram_error(dpu_error_t status) { return status == DPU_ERR_INVALID_SYMBOL_ACCESS ? DPU_ERR_INVALID_WRAM_ACCESS : status; }
 
-dpu_error_t copy_one(const dpu_set_t &dpu_set, Move move, const Target &target, uint8_t *buffer) {
+dpu_error_t copy_one(const dpu_set_t &dpu_set, Move move, const Target &target, uint8_t *buffer, dpu_xfer_flags_t flags) {
   return guarded([&] {
     PinnedSet set;
     const dpu_error_t status = set.pin(dpu_set);
     if (status != DPU_OK) return status;
     if (!set.is_single_dpu()) return DPU_ERR_INVALID_DPU_SET;
     if (buffer == nullptr) return DPU_ERR_INTERNAL;
-    return transfer_set(set, move, target, DPU_XFER_DEFAULT, [&] { return same_buffer(set, buffer); });
+    return transfer_set(set, move, target, flags, [&] { return same_buffer(set, buffer); });
   });
 }
 
@@ -202,7 +202,7 @@ dpu_error_t dpu_copy_to_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t sym
 }
 
 dpu_error_t dpu_copy_from_symbol(struct dpu_set_t dpu_set, struct dpu_symbol_t symbol, uint32_t symbol_offset, void *dst, size_t length) {
-  return copy_one(dpu_set, Move::kRead, {symbol, symbol_offset, length}, static_cast<uint8_t *>(dst));
+  return copy_one(dpu_set, Move::kRead, {symbol, symbol_offset, length}, static_cast<uint8_t *>(dst), DPU_XFER_DEFAULT);
 }
 
 dpu_error_t dpu_copy_from(struct dpu_set_t dpu_set, const char *symbol_name, uint32_t symbol_offset, void *dst, size_t length) {
@@ -211,14 +211,19 @@ dpu_error_t dpu_copy_from(struct dpu_set_t dpu_set, const char *symbol_name, uin
 }
 
 dpu_error_t dpu_copy_to_mram(struct dpu_t *dpu, mram_addr_t mram_byte_offset, const uint8_t *source, mram_size_t nb_of_bytes) {
-  return as_mram_error(copy_one(dpu_set_from_dpu(dpu), Move::kWrite, {kWholeMram, mram_byte_offset, nb_of_bytes}, writable_bytes(source)));
+  return as_mram_error(
+      copy_one(dpu_set_from_dpu(dpu), Move::kWrite, {kWholeMram, mram_byte_offset, nb_of_bytes}, writable_bytes(source), DPU_XFER_DEFAULT));
 }
 
 dpu_error_t dpu_copy_from_mram(struct dpu_t *dpu, uint8_t *destination, mram_addr_t mram_byte_offset, mram_size_t nb_of_bytes) {
-  return as_mram_error(copy_one(dpu_set_from_dpu(dpu), Move::kRead, {kWholeMram, mram_byte_offset, nb_of_bytes}, destination));
+  return as_mram_error(
+      copy_one(dpu_set_from_dpu(dpu), Move::kRead, {kWholeMram, mram_byte_offset, nb_of_bytes}, destination, DPU_XFER_DEFAULT));
 }
 
 namespace {
+
+/// Copies of WRAM words run immediately, also while PEs run.
+constexpr dpu_xfer_flags_t kOfWords = DPU_XFER_PARALLEL;
 
 /// A part of WRAM.
 Target words(uint64_t offset, uint64_t count) { return {whole_wram(), offset * kWramWordBytes, count * kWramWordBytes}; }
@@ -226,7 +231,8 @@ Target words(uint64_t offset, uint64_t count) { return {whole_wram(), offset * k
 constexpr uint32_t matrix_index(uint32_t chip, uint32_t bank) { return bank * kChips + chip; }
 
 /// unit_bytes: the unit of the matrix's offset and size.
-dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *matrix, const dpu_symbol_t &memory, uint64_t unit_bytes) {
+dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *matrix, const dpu_symbol_t &memory, uint64_t unit_bytes,
+                        dpu_xfer_flags_t flags) {
   return guarded([&] {
     PinnedSet set;
     const dpu_error_t status = set.pin(dpu_set_from_rank(&rank));
@@ -234,7 +240,7 @@ dpu_error_t copy_matrix(dpu_rank_t *rank, Move move, const dpu_transfer_matrix *
     if (matrix == nullptr) return DPU_ERR_INTERNAL;
     if (matrix->type != DPU_DEFAULT_XFER_MATRIX) return DPU_ERR_SG_NOT_ACTIVATED;
     const Target target = {memory, matrix->offset * unit_bytes, matrix->size * unit_bytes};
-    return transfer_set(set, move, target, DPU_XFER_DEFAULT, [&] {
+    return transfer_set(set, move, target, flags, [&] {
       std::vector<PreparedBuffers> buffers(1);
       for (uint32_t chip = 0; chip < kChips; ++chip)
         for (uint32_t bank = 0; bank < kBanks; ++bank) {
@@ -258,20 +264,21 @@ void *&matrix_entry(dpu_t *dpu, dpu_transfer_matrix &matrix) {
 }  // namespace
 
 dpu_error_t dpu_copy_to_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
-  return as_mram_error(copy_matrix(rank, Move::kWrite, transfer_matrix, kWholeMram, 1));
+  return as_mram_error(copy_matrix(rank, Move::kWrite, transfer_matrix, kWholeMram, 1, DPU_XFER_DEFAULT));
 }
 
 dpu_error_t dpu_copy_from_mrams(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
-  return as_mram_error(copy_matrix(rank, Move::kRead, transfer_matrix, kWholeMram, 1));
+  return as_mram_error(copy_matrix(rank, Move::kRead, transfer_matrix, kWholeMram, 1, DPU_XFER_DEFAULT));
 }
 
 dpu_error_t dpu_copy_to_wram_for_dpu(struct dpu_t *dpu, wram_addr_t wram_word_offset, const dpuword_t *source, wram_size_t nb_of_words) {
-  return as_wram_error(copy_one(dpu_set_from_dpu(dpu), Move::kWrite, words(wram_word_offset, nb_of_words), writable_bytes(source)));
+  return as_wram_error(
+      copy_one(dpu_set_from_dpu(dpu), Move::kWrite, words(wram_word_offset, nb_of_words), writable_bytes(source), kOfWords));
 }
 
 dpu_error_t dpu_copy_from_wram_for_dpu(struct dpu_t *dpu, dpuword_t *destination, wram_addr_t wram_word_offset, wram_size_t nb_of_words) {
-  return as_wram_error(
-      copy_one(dpu_set_from_dpu(dpu), Move::kRead, words(wram_word_offset, nb_of_words), reinterpret_cast<uint8_t *>(destination)));
+  return as_wram_error(copy_one(dpu_set_from_dpu(dpu), Move::kRead, words(wram_word_offset, nb_of_words),
+                                reinterpret_cast<uint8_t *>(destination), kOfWords));
 }
 
 dpu_error_t dpu_copy_to_wram_for_rank(struct dpu_rank_t *rank, wram_addr_t wram_word_offset, const dpuword_t *source,
@@ -279,15 +286,15 @@ dpu_error_t dpu_copy_to_wram_for_rank(struct dpu_rank_t *rank, wram_addr_t wram_
   const dpu_symbol_t wram = whole_wram();
   if (wram_word_offset > wram.size / kWramWordBytes) return DPU_ERR_INVALID_WRAM_ACCESS;
   return as_wram_error(dpu_broadcast_to_symbol(dpu_set_from_rank(&rank), wram, static_cast<uint32_t>(wram_word_offset * kWramWordBytes),
-                                               source, nb_of_words * kWramWordBytes, DPU_XFER_DEFAULT));
+                                               source, nb_of_words * kWramWordBytes, kOfWords));
 }
 
 dpu_error_t dpu_copy_to_wram_for_matrix(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
-  return as_wram_error(copy_matrix(rank, Move::kWrite, transfer_matrix, whole_wram(), kWramWordBytes));
+  return as_wram_error(copy_matrix(rank, Move::kWrite, transfer_matrix, whole_wram(), kWramWordBytes, kOfWords));
 }
 
 dpu_error_t dpu_copy_from_wram_for_matrix(struct dpu_rank_t *rank, struct dpu_transfer_matrix *transfer_matrix) {
-  return as_wram_error(copy_matrix(rank, Move::kRead, transfer_matrix, whole_wram(), kWramWordBytes));
+  return as_wram_error(copy_matrix(rank, Move::kRead, transfer_matrix, whole_wram(), kWramWordBytes, kOfWords));
 }
 
 void dpu_transfer_matrix_add_dpu(struct dpu_t *dpu, struct dpu_transfer_matrix *transfer_matrix, void *buffer) {

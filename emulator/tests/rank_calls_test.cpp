@@ -21,6 +21,20 @@ struct OwnRank {
   dpu_rank_t *rank = nullptr;
 };
 
+/// Lets the PEs of the program "gate" end, also after a failed check.
+struct OpensGate {
+  explicit OpensGate(OwnRank &own) : own_(own) {}
+  ~OpensGate() {
+    const uint32_t one = 1;
+    dpu_broadcast_to(own_.set(), "gate", 0, &one, 4, DPU_XFER_PARALLEL);
+  }
+  OpensGate(const OpensGate &) = delete;
+  OpensGate &operator=(const OpensGate &) = delete;
+
+ private:
+  OwnRank &own_;
+};
+
 void wait_for(dpu_rank_t *rank, bool &fault) {
   bool done = false;
   while (!done) {
@@ -124,6 +138,46 @@ TEST(RankCalls_CopyWordsOfWram) {
     matrix.size = count;
     CHECK_STATUS(dpu_copy_to_wram_for_matrix(own.rank, &matrix), DPU_ERR_INVALID_WRAM_ACCESS);
   }
+}
+
+TEST(RankCalls_CopyWordsOfWramWhilePesRun) {
+  pe_machine(1);
+  OwnRank own;
+  bool fault = true;
+  load(own.set(), "gate");
+  dpu_t *const dpu = dpu_get(own.rank, 1, 2);
+  const auto word_of = [&](const char *name) {
+    dpu_symbol_t symbol;
+    CHECK_OK(dpu_get_symbol(dpu_get_program(dpu), name, &symbol));
+    return symbol.address / 4;
+  };
+  const wram_addr_t input = word_of("input"), gate = word_of("gate");
+  put<uint32_t>(own.set(), "gate", 0);
+  const OpensGate at_end(own);
+  CHECK_OK(dpu_boot_rank(own.rank));
+  const dpuword_t for_all = 5, for_one = 7, open = 1;
+  dpuword_t for_matrix = 9, got = 0;
+  CHECK_OK(dpu_copy_to_wram_for_rank(own.rank, input, &for_all, 1));
+  CHECK_OK(dpu_copy_to_wram_for_dpu(dpu, input, &for_one, 1));
+  CHECK_OK(dpu_copy_from_wram_for_dpu(dpu, &got, input, 1));
+  CHECK_EQ(got, 7u);
+  dpu_transfer_matrix matrix;
+  dpu_transfer_matrix_clear_all(own.rank, &matrix);
+  dpu_transfer_matrix_add_dpu(dpu_get(own.rank, 6, 0), &matrix, &for_matrix);
+  matrix.offset = input;
+  matrix.size = 1;
+  CHECK_OK(dpu_copy_to_wram_for_matrix(own.rank, &matrix));
+  dpu_transfer_matrix_add_dpu(dpu_get(own.rank, 6, 0), &matrix, &got);
+  CHECK_OK(dpu_copy_from_wram_for_matrix(own.rank, &matrix));
+  CHECK_EQ(got, 9u);
+  uint8_t byte = 0;
+  CHECK_STATUS(dpu_copy_from_mram(dpu, &byte, 0, 1), DPU_ERR_MRAM_BUSY);
+  CHECK_OK(dpu_copy_to_wram_for_rank(own.rank, gate, &open, 1));
+  wait_for(own.rank, fault);
+  CHECK(!fault);
+  CHECK_EQ(number(dpu_set_from_dpu(dpu), "output"), 14u);
+  CHECK_EQ(number(dpu_set_from_dpu(dpu_get(own.rank, 6, 0)), "output"), 18u);
+  CHECK_EQ(number(dpu_set_from_dpu(dpu_get(own.rank, 0, 0)), "output"), 10u);
 }
 
 TEST(RankCalls_DescribeTheChip) {
