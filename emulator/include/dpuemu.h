@@ -63,6 +63,10 @@ dpu_error_t dpuemu_configure(const dpuemu_machine_t *machine, const uint32_t *di
 /// Stores the settings of the current machine in *machine; every field that was 0 has its default value.
 dpu_error_t dpuemu_get_machine(dpuemu_machine_t *machine);
 
+/// Returns the name of the chip of the current machine, as in DPUEMU_CHIP; NULL if the environment variables are invalid. A compiler that
+/// runs with DPUEMU_CHIP set to this name compiles for this machine.
+const char *dpuemu_chip_name(void);
+
 /// Changes the transfer settings of the running machine. threads: the new number of threads, or 0 for no change. flush: a value of
 /// dpuemu_machine.flush, or 0 for no change.
 /// Errors: DPU_ERR_INVALID_PROFILE for values out of range.

@@ -34,6 +34,12 @@ dpu_error_t dpuemu_get_machine(dpuemu_machine_t *machine) {
   return guarded([&] { return machine != nullptr ? Machine::instance().settings(*machine) : DPU_ERR_INTERNAL; });
 }
 
+const char *dpuemu_chip_name() {
+  dpuemu_machine_t machine;
+  const bool is_known = dpuemu_get_machine(&machine) == DPU_OK;
+  return is_known ? kChipRows[static_cast<size_t>(machine.chip - DPUEMU_CHIP_GENERIC)].name : nullptr;
+}
+
 dpu_error_t dpuemu_set_transfer(uint32_t threads, int flush) {
   return guarded([&] { return Machine::instance().set_transfer(threads, flush); });
 }

@@ -10,7 +10,7 @@
 namespace dpuemu {
 
 struct Chip {
-  std::string_view name;
+  const char *name;
   uint32_t id;  // in the host API
   uint32_t clock_mhz, tasklets, wram_bytes, instructions, mutexes;
 

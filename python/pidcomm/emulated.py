@@ -20,4 +20,5 @@ explain_fault: Callable[[bytes], str] | None = _dpuemu.explain_fault if _dpuemu 
 
 def compiler_variables() -> dict[str, str]:
     """Return the variables; none on DIMMs."""
-    return {"DPUEMU_CHIP": _dpuemu.chips()[_dpuemu.get_machine()["chip"] - 1]} if _dpuemu else {}
+    name = _dpuemu.chip_name() if _dpuemu else None
+    return {"DPUEMU_CHIP": name} if name else {}

@@ -75,7 +75,7 @@ def machine(
         _dpuemu.configure(fields, _pe_numbers(disabled))
     fields_now = _dpuemu.get_machine()
     flush_now = next(name for name, code in FLUSHES.items() if code == fields_now["flush"])
-    return Machine(**{**fields_now, "flush": flush_now, "chip": _dpuemu.chips()[fields_now["chip"] - 1]})
+    return Machine(**{**fields_now, "flush": flush_now, "chip": _dpuemu.chip_name()})
 
 
 def set_transfer(*, threads: int | None = None, flush: Flush | None = None) -> None:

@@ -152,6 +152,7 @@ NB_MODULE(_dpuemu, m) {
   m.attr("PES_PER_RANK") = DPUEMU_DPUS_PER_RANK;
   m.attr("MAX_RANKS") = DPUEMU_MAX_RANKS;
   m.def("chips", chips);
+  m.def("chip_name", dpuemu_chip_name);
   m.def("get_machine", get_machine);
   m.def("configure", configure, "fields"_a, "disabled"_a);
   m.def(

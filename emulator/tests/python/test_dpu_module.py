@@ -75,6 +75,15 @@ raises("not both", lambda: DpuSet(1, 1))
 raises("assembly", lambda: DpuSet(1, asm_source='x.S'))
 assert len(DpuSet(ALLOCATE_ALL)) == 128
 """
+CHIP = """
+import dpuemu
+dpuemu.machine(ranks=1, chip="v1B")  # not by the environment
+with DpuSet(1, c_source='pe.c') as dpus:
+    dpus.factor = bytearray(struct.pack("I", 14))
+    dpus.exec()
+    assert dpus.product.uint32() == 42
+    raises("WRAM", lambda: dpus.load('pe'))  # for the default chip
+"""
 QUEUES = """
 with DpuSet(nr_ranks=2, binary='pe', async_mode=True) as dpus:
     seen = []
@@ -89,7 +98,7 @@ with DpuSet(nr_ranks=2, binary='pe', async_mode=True) as dpus:
 """
 
 
-@pytest.mark.parametrize("script", [VARIABLES, COPIES, QUEUES], ids=["variables", "copies", "queues"])
+@pytest.mark.parametrize("script", [VARIABLES, COPIES, CHIP, QUEUES], ids=["variables", "copies", "chip", "queues"])
 def test_programs_of_the_sdks_python_api_run(tmp_path: Path, script: str) -> None:
     if not (tools.sdk_root() / "lib" / "libdpu.so").exists():
         pytest.skip("a source tree does not set PYTHONPATH to the library")

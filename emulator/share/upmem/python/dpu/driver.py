@@ -372,7 +372,9 @@ def _compile(sources: list[Any], folder: Path) -> str:
         paths.append(os.fspath(source))
     compiler = Path(__file__).resolve().parents[4] / "bin" / "dpu-upmem-dpurte-clang"
     output = str(folder / "program")
-    done = subprocess.run([str(compiler), "-O2", "-o", output, *paths], check=False, capture_output=True, text=True)
+    command = [str(compiler), "-O2", "-o", output, *paths]
+    variables = {**os.environ, "DPUEMU_CHIP": LIBRARY.dpuemu_chip_name().decode()}
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=variables)
     if done.returncode:
         raise DpuError(done.stderr.strip())
     return output

@@ -75,6 +75,7 @@ def _load() -> ctypes.CDLL:
         function = getattr(library, name)
         function.argtypes, function.restype = arguments, ctypes.c_int
     library.dpu_error_to_string.restype = ctypes.c_void_p
+    library.dpuemu_chip_name.restype = ctypes.c_char_p
     for name, iterator in (("rank", RankIterator), ("dpu", DpuIterator)):
         getattr(library, f"dpu_set_{name}_iterator_from").argtypes = [ctypes.POINTER(Set)]
         getattr(library, f"dpu_set_{name}_iterator_from").restype = iterator
