@@ -244,9 +244,9 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
   return After::kGoOn;
 }
 
-// --- The WRAM heap
+// --- The allocators of WRAM
 
-/// Tasklets that are behind in modelled time run first. So tasklets change the heap in the order of modelled time.
+/// Tasklets that are behind in modelled time run first. So tasklets allocate and free in the order of modelled time.
 PeRun::After PeRun::call___pe_turn(uint32_t, const uint32_t *) { return After::kGoOn; }
 
 // --- The performance counter. As on hardware, the value of the counter lacks the low four bits.

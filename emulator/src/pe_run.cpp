@@ -42,7 +42,7 @@ constexpr uint32_t barrier_wait = 14, sem_take = 12, sem_give = 12, handshake_no
 constexpr uint32_t mutex_lock = 1, mutex_trylock = 2, mutex_unlock = 1, vmutex_lock = 11, vmutex_unlock = 11;
 constexpr uint32_t perfcounter_config = 4, perfcounter_get = 3;
 constexpr uint32_t __pe_print_format = 200, __pe_print_bytes = 100;
-constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of the heap
+constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of an allocator
 }  // namespace instructions_of
 
 struct PeRun::CallRow {

@@ -192,7 +192,7 @@ TEST(Handshake_PassesPrefixSumsAlongAllTasklets) {
 }
 
 TEST(AtomicBit_IsALockAloneAndInArrays) { run_topic("synchronisation", 12); }
-TEST(MemAlloc_SerialisesTaskletsInTheOrderOfTheirTime) { run_topic("synchronisation", 13); }
+TEST(Allocators_SerialiseTaskletsInTheOrderOfTheirTime) { run_topic("synchronisation", 13); }
 
 // --- Reading MRAM
 

@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "fault.h"
+#include "turn.h"
 
 // Bounds of the heap, from program.ld.
 extern uint8_t __sys_heap_pointer_reset[];
@@ -9,9 +10,6 @@ extern uint8_t __sys_wram_end[];
 
 // The end of the last buffer. Like all variables in WRAM, this variable keeps its value over launches.
 uintptr_t __sys_heap_pointer = (uintptr_t)__sys_heap_pointer_reset;
-
-// Returns when no other tasklet is behind in modelled time. On a DPU, a lock of the heap has this effect.
-void __pe_turn(void);
 
 static uintptr_t align_up(uintptr_t address) { return (address + 7) & ~(uintptr_t)7; }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "fault.h"
+#include "turn.h"
 
 enum { kUnitBytes = 16, kOrders = 13 };  // a block of order n has 16 << n bytes; order 12 is all of WRAM
 
@@ -94,6 +95,7 @@ void buddy_init(size_t size_of_heap) {
 }
 
 void buddy_reset(void) {
+  __pe_turn();
   memset(heap.free, 0, sizeof heap.free);
   if (heap.bytes == NULL) return;
   memset(heap.starts, kNothing, heap.units);
@@ -106,7 +108,7 @@ void buddy_reset(void) {
   }
 }
 
-void *buddy_alloc(size_t size) {
+static void *take(size_t size) {
   if (heap.bytes == NULL) __pe_fault(PE_FAULT_BUDDY_NOT_READY, 0);
   if (size == 0 || size > heap.units * kUnitBytes) {
     errno = EINVAL;
@@ -124,8 +126,14 @@ void *buddy_alloc(size_t size) {
   return NULL;
 }
 
+void *buddy_alloc(size_t size) {
+  __pe_turn();
+  return take(size);
+}
+
 void buddy_free(void *pointer) {
   if (pointer == NULL) return;
+  __pe_turn();
   uint32_t unit = find_taken(pointer);
   if (unit == heap.units) {
     errno = EINVAL;
@@ -140,6 +148,7 @@ void *buddy_realloc(void *ptr, size_t size) {
     buddy_free(ptr);
     return ptr;
   }
+  __pe_turn();
   uint32_t unit = find_taken(ptr);
   if (unit == heap.units || size > heap.units * kUnitBytes) {
     errno = EINVAL;
@@ -151,7 +160,7 @@ void *buddy_realloc(void *ptr, size_t size) {
     split_taken(unit, order, wanted);
     return block_at(unit);
   }
-  void *moved = buddy_alloc(size);
+  void *moved = take(size);
   if (moved == NULL) return NULL;
   memcpy(moved, block_at(unit), (size_t)kUnitBytes << order);
   free_taken(unit);

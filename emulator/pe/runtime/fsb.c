@@ -2,6 +2,13 @@
 #include <fsb_allocator.h>
 #include <stdint.h>
 
+#include "turn.h"
+
+static void add_free(fsb_allocator_t allocator, void *block) {
+  *(void **)block = *allocator;
+  *allocator = block;
+}
+
 fsb_allocator_t fsb_alloc(unsigned int block_size, unsigned int nb_of_blocks) {
   uint64_t block_bytes = block_size == 0 ? 8 : ((uint64_t)block_size + 7) & ~(uint64_t)7;
   fsb_allocator_t allocator = mem_alloc(sizeof *allocator);
@@ -9,17 +16,18 @@ fsb_allocator_t fsb_alloc(unsigned int block_size, unsigned int nb_of_blocks) {
   uint64_t bytes = block_bytes * nb_of_blocks;
   uint8_t *blocks = mem_alloc(bytes > UINT32_MAX ? UINT32_MAX : (size_t)bytes);
   *allocator = NULL;
-  for (unsigned int i = nb_of_blocks; i-- > 0;) fsb_free(allocator, blocks + i * (size_t)block_bytes);
+  for (unsigned int i = nb_of_blocks; i-- > 0;) add_free(allocator, blocks + i * (size_t)block_bytes);
   return allocator;
 }
 
 void *fsb_get(fsb_allocator_t allocator) {
+  __pe_turn();
   void **block = *allocator;
   if (block != NULL) *allocator = *block;
   return block;
 }
 
 void fsb_free(fsb_allocator_t allocator, void *ptr) {
-  *(void **)ptr = *allocator;
-  *allocator = ptr;
+  __pe_turn();
+  add_free(allocator, ptr);
 }

@@ -2,7 +2,9 @@
 #include <alloc.h>
 #include <atomic_bit.h>
 #include <barrier.h>
+#include <buddy_alloc.h>
 #include <errno.h>
+#include <fsb_allocator.h>
 #include <handshake.h>
 #include <mram.h>
 #include <mutex.h>
@@ -266,13 +268,31 @@ static void atomic_bit(void) {
   EXPECT(counts[1] == 5 * NR_TASKLETS && counts[2] == 5 * NR_TASKLETS);
 }
 
-// All tasklets leave the barrier at one time, so all of them allocate once before one of them allocates twice.
+// Calls `call` twice per tasklet. All tasklets leave the barrier at one time, so all have called once before one has called twice.
+#define EXPECT_ORDER(count, call)                     \
+  do {                                                \
+    barrier_wait(&all);                               \
+    for (int calls = 0; calls < 2; ++calls) {         \
+      call;                                           \
+      if (calls == 1) EXPECT((count) == NR_TASKLETS); \
+      if (calls == 0) ++(count);                      \
+    }                                                 \
+  } while (0)
+
+static fsb_allocator_t fixed;
+
 static void heap_order(void) {
-  barrier_wait(&all);
-  EXPECT(mem_alloc(8) != 0);
-  ++counts[0];
-  EXPECT(mem_alloc(8) != 0);
-  EXPECT(counts[0] == NR_TASKLETS);
+  if (me() == 0) {
+    buddy_init(4096);
+    fixed = fsb_alloc(8, 2 * NR_TASKLETS);
+  }
+  void *block = 0, *mine[2] = {0, 0};
+  EXPECT_ORDER(counts[0], EXPECT(mem_alloc(8) != 0));
+  EXPECT_ORDER(counts[1], EXPECT((mine[calls] = fsb_get(fixed)) != 0));
+  EXPECT_ORDER(counts[2], fsb_free(fixed, mine[calls]));
+  EXPECT_ORDER(counts[3], EXPECT((mine[calls] = buddy_alloc(16)) != 0));
+  EXPECT_ORDER(counts[4], EXPECT((block = buddy_realloc(mine[calls], 16)) == mine[calls]));
+  EXPECT_ORDER(counts[5], buddy_free(mine[calls]));
 }
 
 int main(void) {
