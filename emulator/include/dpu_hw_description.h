@@ -5,7 +5,7 @@
 #include <dpu_types.h>
 #include <stdint.h>
 
-/// The chips of DIMMs. Values above 8 are v1B.
+/// The numbers of the chips, with the names of the UPMEM SDK. The column id of PE_CHIP_TABLE (pe/calls.h) holds these numbers.
 typedef enum dpu_chip_id_e {
   vD_asic8 = 4,        ///< generic and v1A
   vD_asic8_v1_4 = 68,  ///< v1B

@@ -165,7 +165,6 @@ dpu_error_t dpuemu_get_report(struct dpu_set_t dpu_set, dpuemu_report_t *report)
   return between_runs(dpu_set, [&](const PinnedSet &set) {
     if (report == nullptr) return DPU_ERR_INTERNAL;
     dpuemu_report_t sum = {};
-    sum.cycles_per_second = Machine::instance().chip().cycles_per_second();
     for (size_t i = 0; i < set.ranks().size(); ++i) add_to_report(*set.ranks()[i], set.members(i), sum);
     if (sum.pes == 0) return DPU_ERR_NO_PROGRAM_LOADED;
     *report = sum;

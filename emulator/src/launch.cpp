@@ -89,7 +89,6 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
     bool any_fault = false;
     for (const Members &members : all) members.rank->run_seconds = seconds;
     dpuemu_report_t report = {};
-    report.cycles_per_second = Machine::instance().chip().cycles_per_second();
     for (const Members &members : all) add_to_report(*members.rank, members.dpus, report);
     char fault[DPUEMU_FAULT_BYTES] = "";
     if (const FaultPlace place = first_fault_of(all); place.rank != nullptr)
@@ -238,6 +237,7 @@ dpu_error_t queue_programs(const PinnedSet &set) {
 FaultPlace first_fault(const PinnedSet &set) { return first_fault_of(members_of(set)); }
 
 void add_to_report(const Rank &rank, uint64_t dpus, dpuemu_report_t &report) {
+  report.cycles_per_second = Machine::instance().chip().cycles_per_second();
   for_each_dpu(dpus, [&](uint32_t i) {
     const Pe &pe = rank.pes[i];
     if (!pe.has_run) return;

@@ -31,7 +31,7 @@ dpu_error_t Rank::open_locked(bool is_access) {
 
 dpu_error_t Rank::open_transfer() {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return has_own_run_locked() || has_no_jobs_locked(); });
+  if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return runs_outside_jobs_locked() || has_no_jobs_locked(); });
   const dpu_error_t status = open_locked(false);
   if (status == DPU_OK) ++transfers_;
   return status;
@@ -59,12 +59,12 @@ dpu_error_t Rank::close_access() {
 
 dpu_error_t Rank::begin_run(uint64_t members, StopFlag stop, bool caller_waits) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return has_own_run_locked() || has_no_jobs_locked(); });
+  if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return runs_outside_jobs_locked() || has_no_jobs_locked(); });
   if (is_running_) return DPU_ERR_DPU_ALREADY_RUNNING;
   if (transfers_ + accesses_ != 0) return DPU_ERR_MRAM_BUSY;
   if (!region_.protect(false)) return DPU_ERR_SYSTEM;
   is_running_ = true;
-  is_run_of_job_ = caller_waits && CallbackScope::contains(this);
+  is_run_inside_job_ = caller_waits && CallbackScope::contains(this);
   stop_ = std::move(stop);
   faulted_before_run_ = faulted_;
   faulted_ &= ~members;

@@ -131,7 +131,8 @@ class Rank {
   dpu_error_t open_locked(bool is_access);
   void record_locked(dpu_error_t status);
   bool has_no_jobs_locked() const { return jobs_.empty() && !is_working_; }
-  bool has_own_run_locked() const { return is_running_ && !is_run_of_job_; }
+  /// Returns whether PEs run and no queued job waits for them. Then calls that need the MRAM fail instead of waiting for the jobs.
+  bool runs_outside_jobs_locked() const { return is_running_ && !is_run_inside_job_; }
   bool is_idle_locked() const { return has_no_jobs_locked() && detached_ == 0 && !is_running_; }
 
   uint32_t id_ = 0;
@@ -142,7 +143,7 @@ class Rank {
   std::deque<QueuedJob> jobs_;
   bool is_working_ = false;  // whether a thread runs the queued jobs, or a job holds the rank
   bool is_running_ = false;
-  bool is_run_of_job_ = false;  // whether the run is a part of a queued job; meaningful while PEs run
+  bool is_run_inside_job_ = false;  // whether a queued job started the run and waits for it; meaningful while PEs run
   StopFlag stop_;
   uint32_t detached_ = 0;
   uint32_t transfers_ = 0;

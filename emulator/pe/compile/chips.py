@@ -10,6 +10,7 @@ from typing import NamedTuple
 _CALLS = Path(__file__).resolve().parent.parent / "calls.h"
 _TABLE = re.compile(r"#define PE_CHIP_TABLE\(X\)((?:.*\\\n)+.*)")
 _ROW = re.compile(r"X\((\w+), \d+, \d+, (\d+), (\d+), (\d+), (\d+)\)")
+_ON_ALL_MACHINES = "v1A"  # public builds write -mcpu=v1A for all machines
 
 
 class Chip(NamedTuple):
@@ -26,17 +27,19 @@ def chips() -> dict[str, Chip]:
     """Return all chips by name; the default is the first."""
     table = _TABLE.search(_CALLS.read_text())
     rows = _ROW.findall(table[1]) if table else []
+    if not table or len(rows) != table[1].count("X("):
+        raise ValueError(f"PE_CHIP_TABLE in {_CALLS} has a row that is not X(name, id, MHz, limits)")
     return {name: Chip(name, *map(int, limits)) for name, *limits in rows}
 
 
 def choose(names: list[str]) -> Chip:
-    """Return the chip in DPUEMU_CHIP, else v1B if the last option -mcpu=NAME names it, else the default.
+    """Return the chip in DPUEMU_CHIP, else that of the last option -mcpu=NAME unless it is v1A, else the default.
 
-    names: of these options. Public builds write -mcpu=v1A on all machines, so it chooses nothing. Raises ValueError if
-    DPUEMU_CHIP is unknown.
+    names: of these options; unknown names are ignored. Raises ValueError if DPUEMU_CHIP is unknown.
     """
     known = chips()
-    name = os.environ.get("DPUEMU_CHIP") or (names[-1] if names[-1:] == ["v1B"] else next(iter(known)))
+    wanted = names[-1] if names and names[-1] in known and names[-1] != _ON_ALL_MACHINES else next(iter(known))
+    name = os.environ.get("DPUEMU_CHIP") or wanted
     if name not in known:
         raise ValueError(f"DPUEMU_CHIP is {name}; the chips are {', '.join(known)}")
     return known[name]

@@ -123,8 +123,7 @@ def parse(words: list[str]) -> Options:
         options = Options(chip=choose([word[6:] for word in words if word.startswith("-mcpu=")]))
     except ValueError as error:
         raise UsageError(str(error)) from error
-    if options.chip.name == "v1B":
-        options.compiler.append("-D__dpu_v1B__=1")
+    options.compiler.append(f"-D__dpu_{options.chip.name}__=1")
     tasklets_given = False
     rest = iter(words)
 
