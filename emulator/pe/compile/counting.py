@@ -12,10 +12,11 @@ Two kinds of local labels give linking.py a section's size in IRAM. If the linke
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 import costs
-from division import Constants, divides
+from division import Constants, constants_at_labels, divides
 from steps import COUNTER, count_steps, division_steps, multiplication_steps
 from waiting import WaitingLoops, yielding
 
@@ -26,6 +27,7 @@ USES_LABEL = "__pe_uses_"
 # targets.
 _BLOCK_LABEL = re.compile(r"(?:\.L\d+|[^.\s:][^\s:]*):")
 _ANY_LABEL = re.compile(r"[\w.$@]+:")
+_TABLE_ENTRY = re.compile(r"^\s*\.(?:long|quad)\s+(\.L\d+)", re.MULTILINE)
 _SECTION = re.compile(r"\.(?:section\s+([\w.$-]+)(.*)|(text|data|bss)\b)")
 _CODE_SECTION = re.compile(r"\.text|\.pe_gate")
 _MEMORY = re.compile(r"(%[cdefgs]s:)?([^\s,()$]*)\(([^)]*)\)")
@@ -342,11 +344,31 @@ def _sum_block(block: list[Cost], factors: dict[int, int], routines: set[str]) -
     return int(run + 0.5), size
 
 
+def _flow(lines: list[str]) -> Iterator[str | Cost]:
+    """Yield the labels and the instructions of the code that the compiler made."""
+    in_code, inline = True, False
+    for line in lines:
+        text = line.strip()
+        if text.startswith("#"):
+            inline = text.startswith("#APP") or (inline and not text.startswith("#NO_APP"))
+        elif inline or not text:
+            continue
+        elif _BLOCK_LABEL.match(text):
+            yield text.partition(":")[0]
+        elif found := _SECTION.match(text):
+            in_code = _CODE_SECTION.match(found[1] or "." + found[3]) is not None
+        elif in_code and text[0] != "." and not _ANY_LABEL.match(text):
+            yield instruction_cost(text.partition("#")[0].rstrip())
+
+
 def count(assembly: str) -> str:
     """Return the assembly with counting instructions and size labels."""
     result: list[str] = []
     block: list[Cost] = []
     factors: dict[int, int] = {}  # of the block
+    lines = assembly.split("\n")
+    in_tables = set(_TABLE_ENTRY.findall(assembly))
+    at_labels = constants_at_labels(list(_flow(lines)), in_tables) if "imulq" in assembly else {}
     constants = Constants()
     start = 0  # position in `result` of the block's counting instruction
     steps: int | None = None  # position in `result` of the instruction that counts the first steps of the block
@@ -381,7 +403,7 @@ def count(assembly: str) -> str:
         previous, section = section, name
         in_code = _CODE_SECTION.match(name) is not None
 
-    for line in assembly.split("\n"):
+    for line in lines:
         text = line.strip()
         if not text:
             continue
@@ -420,8 +442,7 @@ def count(assembly: str) -> str:
             if _BLOCK_LABEL.match(text):
                 close()
                 loops.label(text.partition(":")[0], len(result) + 1)
-                if not text.startswith(".L"):
-                    constants.forget()
+                constants = Constants(at_labels.get(text.partition(":")[0]))
             text = text[text.index(":") + 1 :].strip()
             if text and text[0] not in ".#":  # hand-written code can have an instruction on the line of its label
                 result.append(line[: line.index(":") + 1])

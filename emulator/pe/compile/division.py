@@ -7,14 +7,15 @@ gcc divides x by d as (x * m) >> s, where the constant m is 2^s / d, rounded up.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Protocol
 
 _SHORT = {"a": "rax", "b": "rbx", "c": "rcx", "d": "rdx", "si": "rsi", "di": "rdi", "bp": "rbp", "sp": "rsp"}
 _NAME = re.compile(r"%(?:[re]?([abcd])[xlh]|[re]?(si|di|bp|sp)l?|(r\d+)[dwb]?)$")
 _KEPT_BY_CALLS = {"rbx", "rbp", "r12", "r13", "r14"}
-_WRITES_RAX_RDX = {"mul", "div", "idiv", "cltd", "cqto", "cltq", "cwtl", "imul", "cmpxchg"}
+_WRITES_RAX_RDX = {"mul", "div", "idiv", "cltd", "cqto", "cltq", "cwtl", "imul"}
+_WRITES_ALL_OPERANDS = ("xchg", "xadd", "cmpxchg")
 _WINDOW = 8  # instructions after the product, in which gcc shifts it
 _MOST_SHIFT = 30  # a shift by 31 extracts a sign
 
@@ -45,21 +46,26 @@ def _constant(operand: str) -> int | None:
 
 
 class Constants:
-    """The registers whose last write, in the order of the code, was a constant."""
+    """The registers that have the same constant on all paths to the current instruction."""
 
-    def __init__(self) -> None:
-        """Start a function."""
-        self._values: dict[str, int] = {}
+    def __init__(self, values: dict[str, int] | None = None) -> None:
+        """Start with these registers, without any at the start of a function."""
+        self._values = dict(values or {})
 
-    def forget(self) -> None:
-        """Start another function."""
-        self._values.clear()
+    def common(self, others: dict[str, int] | None) -> dict[str, int]:
+        """Return the registers whose constant is the same in `others` (None: of a path that is not known yet)."""
+        if others is None:
+            return dict(self._values)
+        return {register: value for register, value in self._values.items() if others.get(register) == value}
 
     def execute(self, instruction: Instruction) -> None:
         """Note what the instruction writes."""
         name, operands = instruction.mnemonic, instruction.operands
         if name.startswith("call"):
             self._values = {register: value for register, value in self._values.items() if register in _KEPT_BY_CALLS}
+        elif name.startswith(_WRITES_ALL_OPERANDS):
+            for register in ("rax", "rdx", *map(_register, operands)):
+                self._values.pop(register or "", None)
         elif name in _WRITES_RAX_RDX or (len(operands) == 1 and name[:-1] in _WRITES_RAX_RDX):
             self._values.pop("rax", None)
             self._values.pop("rdx", None)
@@ -77,6 +83,46 @@ class Constants:
             return None
         values = (self._values.get(_register(operand) or "") for operand in operands[:2])
         return next((value for value in (_constant(operands[0]), *values) if value is not None), None)
+
+
+def constants_at_labels(code: Sequence[str | Instruction], in_tables: set[str]) -> dict[str, dict[str, int]]:
+    """Return the registers with constants at each label. code: labels and instructions, in order.
+
+    in_tables: the labels in jump tables. They, and labels that no jump names, have no constants.
+    """
+    targets = {item.operands[0] for item in code if _jumps(item) and item.operands} - in_tables
+    found: dict[str, dict[str, int]] = {item: {} for item in code if isinstance(item, str) and item not in targets}
+    while _pass(code, found):
+        pass
+    return found
+
+
+def _jumps(item: str | Instruction) -> bool:
+    return not isinstance(item, str) and item.mnemonic[0] == "j"
+
+
+def _pass(code: Iterable[str | Instruction], found: dict[str, dict[str, int]]) -> bool:
+    """Follow the code once, and remove from `found` what a path contradicts. Return whether `found` changed."""
+    constants: Constants | None = None  # None after a jump
+    changed = False
+
+    def reach(label: str) -> None:
+        nonlocal changed
+        if constants is not None and (common := constants.common(found.get(label))) != found.get(label):
+            found[label] = common
+            changed = True
+
+    for item in code:
+        if isinstance(item, str):
+            reach(item)
+            constants = Constants(found[item]) if item in found else None
+        elif constants is not None:
+            if _jumps(item):
+                reach(item.operands[0])
+            constants.execute(item)
+            if item.mnemonic.startswith(("jmp", "ret")):
+                constants = None
+    return changed
 
 
 def divides(factor: int, block: Sequence[Instruction], place: int) -> bool:

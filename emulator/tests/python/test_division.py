@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import re
 import subprocess
@@ -18,6 +19,8 @@ int f1(int a, int b) { return (i)a * b >> 33; }
 u f2(u a, u m, u reciprocal) { u t = (w)a * reciprocal >> 32; return a - t * m; }
 u f3(u *a, u *b, int n) { u s = 0; for (int j = 0; j < n; j++) s += (w)a[j] * b[j] >> 32; return s; }
 u f4(u a, u b, int c) { u d = c ? 2863311531u : b; return (w)a * d >> 33; }
+u f5(u a, u d, int c, u *p) { if (c) d = 2863311531u, p[0] = a; return (w)a * d >> 33; }
+u f6(u a, u d, u *p) { u s = 0; do s += (w)a * d >> 33, d = 2863311531u, a = *p++; while (a); return s; }
 """
 
 
@@ -49,11 +52,33 @@ def test_divisions_by_constants_are_divisions(tmp_path: Path, optimisation: str)
     assert [name for name, names in used.items() if "int32_div" not in names or "int64_mul" in names] == []
 
 
+def test_divisions_in_loops_and_branches_are_divisions(tmp_path: Path) -> None:
+    used = routines(
+        tmp_path,
+        "u f0(u *p, int n) { u s = 0; for (int j = 0; j < n; j++) s += p[j] / 3; return s; }\n"
+        "u f1(u *p, int n) { u s = 0; for (int j = 0; j < n; j++) if (p[j] & 1) s += p[j] / 5; return s; }\n",
+        "-O2",
+    )
+    assert used == {"0": {"int32_div"}, "1": {"int32_div"}}
+
+
+@pytest.mark.parametrize("instruction", ["xchgl", "xaddl", "cmpxchgl"])
+def test_exchanges_write_both_operands(monkeypatch: pytest.MonkeyPatch, instruction: str) -> None:
+    monkeypatch.syspath_prepend(str(tools.sdk_root() / "pe" / "compile"))
+    counting, division = importlib.import_module("counting"), importlib.import_module("division")
+    constants = division.Constants()
+    for text in ("movl\t$7, %eax", "movl\t$8, %ecx", "movl\t$9, %ebx"):
+        constants.execute(counting.instruction_cost(text))
+    constants.execute(counting.instruction_cost(f"{instruction}\t%ecx, (%rdi)"))
+    assert constants.factor(counting.instruction_cost("imulq\t%rcx, %rsi")) is None
+    assert constants.factor(counting.instruction_cost("imulq\t%rbx, %rsi")) == 9
+
+
 @pytest.mark.parametrize("optimisation", ["-O1", "-O2", "-O3"])
 def test_other_products_are_multiplications(tmp_path: Path, optimisation: str) -> None:
     rng = random.Random(8)
     source = VARIABLE
-    for number in range(5, 150):
+    for number in range(7, 150):
         factor, shift = rng.randrange(2 ** rng.choice((12, 31)), 2**32), rng.randrange(32, 36)
         source += f"u f{number}(u a) {{ return (w)a * {factor}u >> {shift}; }}\n"
     used = routines(tmp_path, source, optimisation)
