@@ -29,7 +29,8 @@ struct FaultPlace {
 /// Returns the first member of the set, in the order of ranks and DPUs, that is in fault; if possible, one that was not merely stopped.
 FaultPlace first_fault(const PinnedSet &set);
 
-/// Adds the counters of the last launch of some PEs of the rank to `report`, and sets the clock. dpus: these PEs, as a bit set by dpu_index.
+/// Adds the counters of the last launch of some PEs of the rank to `report`, and sets the clock. dpus: these PEs, as a bit set by
+/// dpu_index.
 void add_to_report(const Rank &rank, uint64_t dpus, dpuemu_report_t &report);
 
 }  // namespace dpuemu
