@@ -20,5 +20,4 @@ explain_fault: Callable[[bytes], str] | None = _dpuemu.explain_fault if _dpuemu 
 
 def compiler_variables() -> dict[str, str]:
     """Return the variables; none on DIMMs."""
-    name = _dpuemu.chip_name() if _dpuemu else None
-    return {"DPUEMU_CHIP": name} if name else {}
+    return {"DPUEMU_CHIP": _dpuemu.chip_name()} if _dpuemu else {}

@@ -71,6 +71,12 @@ nb::dict get_machine() {
   return dict;
 }
 
+std::string chip_name() {
+  dpuemu_machine_t machine;
+  check(dpuemu_get_machine(&machine), "reading the emulated machine", kArgumentError);
+  return dpuemu_chip_name();
+}
+
 /// fields: the fields of dpuemu_machine_t, in order.
 void configure(const std::array<uint32_t, 9> &fields, const std::vector<uint32_t> &disabled) {
   const auto [ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience, chip] = fields;
@@ -152,7 +158,7 @@ NB_MODULE(_dpuemu, m) {
   m.attr("PES_PER_RANK") = DPUEMU_DPUS_PER_RANK;
   m.attr("MAX_RANKS") = DPUEMU_MAX_RANKS;
   m.def("chips", chips);
-  m.def("chip_name", dpuemu_chip_name);
+  m.def("chip_name", chip_name);
   m.def("get_machine", get_machine);
   m.def("configure", configure, "fields"_a, "disabled"_a);
   m.def(
