@@ -82,6 +82,19 @@ TEST(HeapPointer_IsAfterTheLogAndTheMramVariables) {
   CHECK_EQ(heap_address("layout_both"), 64u + 40u);
 }
 
+TEST(MramVariables_HaveTheOrderOfTheSource) {
+  pe_machine(1);
+  Set set(1);
+  dpu_program_t *program = nullptr;
+  CHECK_OK(dpu_load(set.set, program_path("variables").c_str(), &program));
+  dpu_symbol_t first, second, last;
+  CHECK_OK(dpu_get_symbol(program, "left_in_mram", &first));
+  CHECK_OK(dpu_get_symbol(program, "left_static", &second));
+  CHECK_OK(dpu_get_symbol(program, "left_last", &last));
+  CHECK_EQ(second.address - first.address, 8u);
+  CHECK_EQ(last.address - second.address, 16u);
+}
+
 TEST(WramHeap_BeginsAfterTheDeclaredStacks) {
   pe_machine(1);
   Set set(1);

@@ -1,5 +1,6 @@
 // The runtime of PE programs: each call follows the SDK's headers.
 #include <cstdint>
+#include <numeric>
 
 #include "program_fixture.h"
 
@@ -205,6 +206,15 @@ TEST(Seqread_CrossesAllPageBordersWithEveryCacheSize) {
     CHECK_OK(dpu_copy_to(set.set, kHeap, 0, pattern.data(), pattern.size()));
     CHECK_PROGRAM(set.all[0], name, 0);
   }
+}
+
+TEST(Seqread_AllocatesSeparateBuffersForTasklets) {
+  pe_machine(1);
+  std::vector<uint32_t> words(12 * 200);
+  std::iota(words.begin(), words.end(), 1u);
+  Loaded set(1, "readers");
+  CHECK_OK(dpu_copy_to(set.set, kHeap, 0, words.data(), words.size() * sizeof words[0]));
+  CHECK_PROGRAM(set.all[0], "readers", 0);
 }
 
 TEST(MramUnaligned_ReadsWritesAndUpdatesAtAnyAddress) {

@@ -32,11 +32,14 @@
 // (After a for loop, gcc takes the bare keyword for a type name.)
 #define __mram_ptr __attribute__(()) __seg_gs
 
+/// Places an object after those that the source declares before it, as the SDK's compiler does; gcc would reverse the order.
+#define __in_order __attribute__((no_reorder))
+
 /// Mark MRAM objects. Only __mram and __mram_keep objects can have initial values; when a program is loaded, all other MRAM objects keep
 /// the bytes that are in MRAM.
-#define __mram __mram_ptr __section(".mram") __dma_aligned __used
-#define __mram_noinit __mram_ptr __section(".mram.noinit") __dma_aligned __used
-#define __mram_keep __mram_ptr __section(".mram.keep") __dma_aligned __used
-#define __mram_noinit_keep __mram_ptr __section(".mram.noinit.keep") __dma_aligned __used
+#define __mram __mram_ptr __section(".mram") __dma_aligned __used __in_order
+#define __mram_noinit __mram_ptr __section(".mram.noinit") __dma_aligned __used __in_order
+#define __mram_keep __mram_ptr __section(".mram.keep") __dma_aligned __used __in_order
+#define __mram_noinit_keep __mram_ptr __section(".mram.noinit.keep") __dma_aligned __used __in_order
 
 #endif  // PE_ATTRIBUTES_H

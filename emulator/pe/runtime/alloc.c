@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "fault.h"
+#include "heap.h"
 #include "turn.h"
 
 // Bounds of the heap, from program.ld.
@@ -11,19 +12,21 @@ extern uint8_t __sys_wram_end[];
 // The end of the last buffer. Like all variables in WRAM, this variable keeps its value over launches.
 uintptr_t __sys_heap_pointer = (uintptr_t)__sys_heap_pointer_reset;
 
-static uintptr_t align_up(uintptr_t address) { return (address + 7) & ~(uintptr_t)7; }
+static uintptr_t align_up(uintptr_t address, uintptr_t alignment) { return (address + alignment - 1) & ~(alignment - 1); }
 
-void *mem_alloc(size_t size) {
+void *__pe_mem_alloc(size_t size, uintptr_t alignment) {
   __pe_turn();
-  uintptr_t buffer = align_up(__sys_heap_pointer);
+  uintptr_t buffer = align_up(__sys_heap_pointer, alignment);
   uintptr_t end = (uintptr_t)__sys_wram_end;
   if (buffer > end || size > end - buffer) __pe_fault(PE_FAULT_HEAP_FULL, 0);
   if (size != 0) __sys_heap_pointer = buffer + size;
   return (void *)buffer;
 }
 
+void *mem_alloc(size_t size) { return __pe_mem_alloc(size, 8); }
+
 void *mem_reset(void) {
   __pe_turn();
-  __sys_heap_pointer = align_up((uintptr_t)__sys_heap_pointer_reset);
+  __sys_heap_pointer = align_up((uintptr_t)__sys_heap_pointer_reset, 8);
   return (void *)__sys_heap_pointer;
 }

@@ -1,9 +1,9 @@
 // All cache sizes share one implementation. Functions such as seqread32_get only pass their cache size.
-#include <alloc.h>
 #include <mram.h>
 #include <seqread.h>
 
 #include "../calls.h"
+#include "heap.h"
 
 // Fills both halves of the buffer from the page (of `size` bytes) around the address, and returns the item's address. If the page is the
 // last page of MRAM, fills only the first half of the buffer.
@@ -16,12 +16,7 @@ static void *load(uintptr_t mram_addr, seqreader_t *reader, uint32_t size) {
 }
 
 // As on hardware, the buffer begins at a multiple of `size`.
-static seqreader_buffer_t alloc(uint32_t size) {
-  uintptr_t start = (uintptr_t)mem_alloc(0);
-  uintptr_t cache = (start + size - 1) & ~(uintptr_t)(size - 1);
-  mem_alloc(cache + 2 * size - start);
-  return cache;
-}
+static seqreader_buffer_t alloc(uint32_t size) { return (seqreader_buffer_t)__pe_mem_alloc(2 * size, size); }
 
 static void *init(seqreader_buffer_t cache, __mram_ptr void *mram_addr, seqreader_t *reader, uint32_t size) {
   reader->wram_cache = cache;

@@ -25,6 +25,8 @@ uint32_t (*volatile operations[2])(uint32_t, uint32_t) = {add, multiply};
 static const char *words[2] = {"zero", "one"};
 __mram uint64_t initialised_in_mram = 77;
 __mram_noinit uint64_t left_in_mram;
+static __mram_noinit uint32_t left_static[4];
+__mram_noinit uint64_t left_last;
 
 __host uint32_t results[8];
 __host uint64_t heap_word;  // the previous first word of the heap
@@ -46,5 +48,7 @@ int main(void) {
   *word = 0xABCD0000 + launches;
   initialised_in_mram += 1;
   left_in_mram += 1;
+  left_static[0] += 1;
+  left_last += 1;
   return 0;
 }
