@@ -29,7 +29,7 @@ TEST(Symbols_HaveAddressAndSize) {
   CHECK_OK(dpu_get_symbol(program, "zeroed", &symbol));
   CHECK_EQ(symbol.size, 16u);
   CHECK_OK(dpu_get_symbol(program, "initialised_in_mram", &symbol));
-  CHECK(symbol.size == 8 && symbol.address >= 0x08000000 && symbol.address < 0x08000020);
+  CHECK(symbol.size == 8 && symbol.address >= 0x08000000 && symbol.address < 0x08000040);
   CHECK_OK(dpu_get_symbol(program, "main", &symbol));
   CHECK(symbol.address >= 0x80000000);
   CHECK_STATUS(dpu_get_symbol(program, "nobody", &symbol), DPU_ERR_UNKNOWN_SYMBOL);
