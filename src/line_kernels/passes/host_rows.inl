@@ -14,51 +14,24 @@ void words_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step step) 
 }
 
 /// Prefetch distance, in words, of lines that go to host rows.
-constexpr uint32_t kToHostPrefetchWords = 32;
+constexpr uint32_t kToHostPrefetchWords = 64;
 
-/// The most words that tiles_to_host moves at a time. Rows are far apart, so storing several lines of one row uses the memory bandwidth
-/// better than storing one line of each row. If the rows stay in the caches, the tile stays in registers.
+/// Moves 8 words of stream `e` of an item to the rows of its 8 lanes.
 template <bool NonTemporal>
-constexpr uint32_t kToHostWords = NonTemporal ? kTurnWords : kStepWords;
-
-/// Moves complete tiles of 8 words of stream `e` of an item to the rows of its 8 lanes.
-template <bool NonTemporal>
-void tiles_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step turn) {
+void tile_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step step) {
   const std::byte *const in = call.items[item].in[e];
   std::byte *const *const out = call.items[item].out + 8 * e;
-  Line rows[kToHostWords<NonTemporal> / kStepWords][8];
-  const uint32_t tiles = NonTemporal ? turn.count / kStepWords : 1;
-  for (uint32_t t = 0; t < tiles; ++t) {
-    Line tile[kMaxTileLines];
-    for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = Isa::transpose(Isa::load_line(line_at(in, turn.word + t * kStepWords + w)));
-    transpose_tile<7, HostOrder>(tile);
-    for (uint32_t lane = 0; lane < 8; ++lane) rows[t][lane] = tile[lane];
+  Line tile[kMaxTileLines];
+  for (uint32_t w = step.word; w < step.word + kStepWords; ++w) {
+    if (w + kToHostPrefetchWords < call.prefetch_end) Isa::prefetch_far(line_at(in, w + kToHostPrefetchWords));
+    tile[w - step.word] = Isa::transpose(Isa::load_line(line_at(in, w)));
   }
+  transpose_tile<7, HostOrder>(tile);
   for (uint32_t lane = 0; lane < 8; ++lane) {
     if (out[lane] == nullptr) continue;
-    std::byte *const to = host_word(out[lane], turn.word);
-    for (uint32_t t = 0; t < tiles; ++t) {
-      const uint32_t ahead = turn.word + t * kStepWords + lane + kToHostPrefetchWords;
-      if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(in, ahead));
-      if (NonTemporal)
-        Isa::store_words_non_temporal(to + sizeof(Line) * t, rows[t][lane]);
-      else
-        store_words(to + sizeof(Line) * t, rows[t][lane]);
-    }
+    std::byte *const to = host_word(out[lane], step.word);
+    NonTemporal ? Isa::store_words_non_temporal(to, tile[lane]) : store_words(to, tile[lane]);
   }
-}
-
-/// Calls visit_words(step) for the words before and after complete tiles, and visit_tiles(turn) for tiles of at most TurnWords words.
-template <uint32_t TurnWords, class VisitWords, class VisitTiles>
-void each_turn(const SweepCall &call, const VisitWords &visit_words, const VisitTiles &visit_tiles) {
-  uint32_t word = call.first_words == kStepWords ? 0 : call.first_words < call.words ? call.first_words : call.words;
-  if (word != 0) visit_words({0, word});
-  for (uint32_t left = call.words - word; left >= kStepWords; left = call.words - word) {
-    const uint32_t count = left < TurnWords ? left / kStepWords * kStepWords : TurnWords;
-    visit_tiles({word, count});
-    word += count;
-  }
-  if (word != call.words) visit_words({word, call.words - word});
 }
 
 void pass_to_host(const SweepCall &call) {
@@ -67,17 +40,11 @@ void pass_to_host(const SweepCall &call) {
   for (uint32_t i = 0; i < call.item_count; ++i)
     for (uint32_t o = 0; o < call.out_count; ++o)
       is_non_temporal &= call.items[i].out[o] == nullptr || is_aligned(host_word(call.items[i].out[o], call.first_words));
-  for (uint32_t e = 0; e < call.in_count; ++e) {
-    const auto for_items = [&call, e](auto function) {
-      return [&call, e, function](Step step) {
-        for (uint32_t i = 0; i < call.item_count; ++i) function(call, i, e, step);
-      };
-    };
-    if (is_non_temporal)
-      each_turn<kToHostWords<true>>(call, for_items(words_to_host), for_items(tiles_to_host<true>));
-    else
-      each_turn<kToHostWords<false>>(call, for_items(words_to_host), for_items(tiles_to_host<false>));
-  }
+  const auto tile_of_item = is_non_temporal ? tile_to_host<true> : tile_to_host<false>;
+  for (uint32_t e = 0; e < call.in_count; ++e)
+    each_step(call, [&](Step step) {
+      for (uint32_t i = 0; i < call.item_count; ++i) (step.count == kStepWords ? tile_of_item : words_to_host)(call, i, e, step);
+    });
 }
 
 /// Returns whether 8 lanes share one row, have a row each, or lack rows.
@@ -142,17 +109,29 @@ void from_host(const std::byte *const *in, Step step, const Put &put) {
     tile_from_host<false>(in, step.word, put);
 }
 
+/// Calls visit(part) for every kStepWords words of a step; the last part may have fewer words.
+template <class Visit>
+void each_part(Step step, const Visit &visit) {
+  for (uint32_t done = 0; done < step.count; done += kStepWords)
+    visit(Step{step.word + done, step.count - done < kStepWords ? step.count - done : kStepWords});
+}
+
+/// Words of an entangled group that pass_from_host makes before it continues with the other entangled group of the bank pair. Rows are often
+/// a power of two apart; then lines of 8 rows fit into a set of the first-level cache, and lines of 16 rows do not.
+constexpr uint32_t kFromHostTurnWords = 64;
+
 /// Makes lines from the rows of each entangled group. Output stream o belongs to entangled group o mod `egs` of the
 /// section.
 void pass_from_host(const SweepCall &call) {
   const uint32_t egs = call.in_count / 8;
   if (call.out_count == egs && call.keep_lanes == 0) {
     for (uint32_t e = 0; e < egs; ++e) {
-      each_step(call, [&](Step step) {
-        for (uint32_t i = 0; i < call.item_count; ++i) {
-          std::byte *const to = line_at(call.items[i].out[e], step.word);
-          from_host(call.items[i].in + 8 * e, step, [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
-        }
+      each_step<kFromHostTurnWords>(call, [&](Step turn) {
+        for (uint32_t i = 0; i < call.item_count; ++i)
+          each_part(turn, [&](Step part) {
+            std::byte *const to = line_at(call.items[i].out[e], part.word);
+            from_host(call.items[i].in + 8 * e, part, [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
+          });
       });
     }
     return;
@@ -163,12 +142,12 @@ void pass_from_host(const SweepCall &call) {
       for (uint32_t i = 0; i < call.item_count; ++i) {
         const SweepItem &item = call.items[i];
         Line *lines = lines_of(call, i);
-        for (uint32_t done = 0; done < step.count; done += kStepWords, lines += kStepWords) {
-          const Step part = {step.word + done, step.count - done < kStepWords ? step.count - done : kStepWords};
+        each_part(step, [&](Step part) {
           from_host(item.in + 8 * e, part, [&](uint32_t w, Line line) {
             lines[w] = keep_lanes == 0 ? line : with_kept_lanes(line, line_at(item.out[e], part.word + w), keep_lanes);
           });
-        }
+          lines += kStepWords;
+        });
       }
       for (uint32_t o = e; o < call.out_count; o += egs * call.out_pair_banks)
         put_streams(call, step, lines_of(call, 0), kItemBufferLines, o, o + call.out_pair_banks);
