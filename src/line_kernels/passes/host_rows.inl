@@ -153,5 +153,5 @@ void pass_from_host(const SweepCall &call) {
         put_streams(call, step, lines_of(call, 0), kItemBufferLines, o, o + call.out_pair_banks);
     }
   };
-  call.out_count <= kFewStreams ? each_step(call, visit) : each_step<kItemBufferLines>(call, visit);
+  each_step<kItemBufferLines>(call, visit);
 }

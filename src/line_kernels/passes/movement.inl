@@ -159,11 +159,18 @@ Line *lines_of(const SweepCall &call, uint32_t item) { return reinterpret_cast<L
 /// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item. The function stores the two lines of a bank
 /// pair directly after each other.
 void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t pitch, uint32_t first, uint32_t last) {
-  for (uint32_t o = first; o < last; o += call.out_pair_banks)
+  for (uint32_t o = first; o < last; o += call.out_pair_banks) {
+    std::byte *to[2 * kMaxItems];
+    const Line *from[2 * kMaxItems];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t n = 0; n < call.out_pair_banks; ++n, ++count) {
+        to[count] = line_at(call.items[i].out[o + n], step.word);
+        from[count] = lines + i * pitch;
+      }
     for (uint32_t w = 0; w < step.count; ++w)
-      for (uint32_t i = 0; i < call.item_count; ++i)
-        for (uint32_t n = 0; n < call.out_pair_banks; ++n)
-          Isa::store_line(line_at(call.items[i].out[o + n], step.word + w), lines[i * pitch + w]);
+      for (uint32_t k = 0; k < count; ++k) Isa::store_line(line_at(to[k], w), from[k][w]);
+  }
 }
 
 constexpr uint32_t kItemBufferLines = kItemBufferBytes / sizeof(Line);
