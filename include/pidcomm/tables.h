@@ -122,7 +122,7 @@
 #define PIDCOMM_TRACE_FIELDS(X)                                                                                                      \
   X(int, technique, TECHNIQUE, "the technique that ran")                                                                             \
   X(int, isa, ISA, "the instruction set that ran")                                                                                   \
-  X(int, threads, NUMBER, "number of host threads that the call used")                                                               \
+  X(int, threads, NUMBER, "number of host threads that the call may use; the pass of a small call uses one")                         \
   X(int, coherence, COHERENCE, "the coherence policy that the call used")                                                            \
   X(double, seconds_total, NUMBER, "the complete call")                                                                              \
   X(double, seconds_plan, NUMBER, "checks and planning")                                                                             \

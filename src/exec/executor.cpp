@@ -383,7 +383,8 @@ void Executor::run_on_ranks(const Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   const Stopwatch passing;
   const HostLines host_lines = {host_buffer_.data(), plan.in_pe_bytes / kWordBytes};
-  const HostPass pass{plan, kernels_of(plan.options.isa), ranks.eg_base(), call.host, host_lines, plan.options.threads};
+  const HostPass pass{
+      plan, kernels_of(plan.options.isa), ranks.eg_base(), call.host, host_lines, useful_threads_of(plan, plan.options.threads)};
   AuditRecord record;
   std::optional<AuditScope> scope;
   record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());
@@ -439,9 +440,10 @@ double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t byte
   if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
   const std::vector<BankPair> bank_pairs = bank_pairs_of(std::move(whole_egs));
   const Kernels &kernels = kernels_of(resolved.isa);
+  const int threads = useful_threads((bytes_read + bytes_written) * cube_.pes, resolved.threads);
   const Stopwatch pass;
-  if (resolved.coherence == PIDCOMM_COHERENCE_HARDWARE) flush_window(kernels, bank_pairs, base + src, bytes_read, resolved.threads);
-  run_limit_copy(kernels, *order, bank_pairs, base + src, bytes_read, base + dst, bytes_written, resolved.threads);
+  if (resolved.coherence == PIDCOMM_COHERENCE_HARDWARE) flush_window(kernels, bank_pairs, base + src, bytes_read, threads);
+  run_limit_copy(kernels, *order, bank_pairs, base + src, bytes_read, base + dst, bytes_written, threads);
   return pass.seconds();
 }
 

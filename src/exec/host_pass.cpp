@@ -43,9 +43,13 @@ bool stores_rows_non_temporally(const Plan &plan) {
   return plan.out_row_bytes * plan.grouping.groups >= kCacheBytes;
 }
 
-int useful_threads_of(const Plan &plan, int threads) {
+int useful_threads(uint64_t bytes, int threads) {
   constexpr uint64_t kSerialBytes = uint64_t{64} << 10;
-  return (plan.in_pe_bytes + plan.out_pe_bytes) * plan.cube.pes < kSerialBytes ? 1 : threads;
+  return bytes < kSerialBytes ? 1 : threads;
+}
+
+int useful_threads_of(const Plan &plan, int threads) {
+  return useful_threads((plan.in_pe_bytes + plan.out_pe_bytes) * plan.cube.pes, threads);
 }
 
 uint32_t words_to_line(const void *row) {

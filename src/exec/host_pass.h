@@ -69,7 +69,9 @@ void run_limit_copy(const Kernels &kernels, const CopyOrder &order, const std::v
 /// Whether the host rows that a plan writes are too large for the caches.
 bool stores_rows_non_temporally(const Plan &plan);
 
-/// Returns `threads`, or 1 if a sweep of the plan moves so few bytes that waking other threads takes more time than it saves.
+/// Returns `threads`, or 1 if a pass moves so few bytes of lines that waking other threads takes more time than it saves.
+int useful_threads(uint64_t bytes, int threads);
+/// Does the same for the passes of a plan.
 int useful_threads_of(const Plan &plan, int threads);
 
 /// Returns the number of words (1 to 8) from `row` to the next line boundary, or 8 if `row` is not aligned to a word.

@@ -200,10 +200,9 @@ class SweepWorker {
 }  // namespace
 
 uint64_t run_sweep(const HostPass &pass, const PreparedSweep &prepared) {
-  const int useful_threads = useful_threads_of(pass.plan, pass.threads);
-  const Units units(prepared, useful_threads);
+  const Units units(prepared, pass.threads);
   // Allocate all memory before the first byte moves.
-  const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(useful_threads), units.count()));
+  const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units.count()));
   std::vector<std::unique_ptr<SweepWorker>> workers;
   for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<SweepWorker>(pass, prepared, units));
   WorkQueue queue(units.count(), threads);

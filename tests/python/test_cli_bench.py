@@ -397,6 +397,22 @@ def test_every_problem_is_measured_on_a_new_hypercube(pes: pidcomm.PeSet, monkey
     assert [cube is cubes[-1] for cube in cubes] == [False] * runs + [True] * runs
 
 
+def test_rounds_run_the_techniques_forwards_and_backwards(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    run_trial = Trial.run
+
+    def remember(self: Trial, options: pidcomm.Options) -> pidcomm.Trace:
+        ran.append(str(options["technique"]))
+        return run_trial(self, options)
+
+    monkeypatch.setattr(Trial, "run", remember)
+    problem = Problem("scatter", (8, 8), "10", 64, "int32")
+    schedule = benchmark.Schedule(iters=2, warmup=0, with_limit=False)
+    timed = benchmark.measure_rows(pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), FAIR)
+    assert ran[:4] == ["tile", "conventional", "conventional", "tile"]
+    assert [row.carried_out for row in timed.rows] == ["tile", "conventional"]
+
+
 def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Problem("allreduce", (8, 8), "10", 64, "int32")
     trial = Trial(pes.hypercube(8, 8), problem, Scratch([problem]))

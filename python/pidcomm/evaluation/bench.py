@@ -125,8 +125,11 @@ def measure_rows(
     variants = [options_of(**{**options, "technique": technique}) for technique in techniques]
     rounds: list[list[Trace]] = []
     limit_seconds: list[list[float]] = []
-    for _ in range(schedule.warmup + schedule.iters):
-        rounds.append([trial.run(variant) for variant in variants])
+    for number in range(schedule.warmup + schedule.iters):
+        # In turn forwards and backwards: a run that follows a run of the same case finds its host buffer in the caches.
+        order = range(len(variants)) if number % 2 == 0 else reversed(range(len(variants)))
+        traces = {index: trial.run(variants[index]) for index in order}
+        rounds.append([traces[index] for index in range(len(variants))])
         if schedule.with_limit:
             limit_seconds.append(trial.limit(options))
         on_step()

@@ -116,8 +116,8 @@ void each_part(Step step, const Visit &visit) {
     visit(Step{step.word + done, step.count - done < kStepWords ? step.count - done : kStepWords});
 }
 
-/// Words of an entangled group that pass_from_host makes before it continues with the other entangled group of the bank pair. Rows are often
-/// a power of two apart; then lines of 8 rows fit into a set of the first-level cache, and lines of 16 rows do not.
+/// Words of an entangled group that pass_from_host makes before it continues with the other entangled group of the bank pair. Rows are
+/// often a power of two apart; then lines of 8 rows fit into a set of the first-level cache, and lines of 16 rows do not.
 constexpr uint32_t kFromHostTurnWords = 64;
 
 /// Makes lines from the rows of each entangled group. Output stream o belongs to entangled group o mod `egs` of the
