@@ -74,8 +74,16 @@ PreparedSweep::PreparedSweep(const Plan &plan, const Sweep &sweep)
     : sweep_(sweep),
       tables_(plan, sweep),
       origin_{sweep.in.eg, sweep.out.eg, sweep.in.offset, sweep.out.offset},
-      parts_(parts_of(sweep, tables_.keep_lanes())) {
+      parts_(parts_of(sweep, tables_.keep_lanes())),
+      reduces_(plan.reduces) {
   make_batches();
+}
+
+uint32_t PreparedSweep::rank_members() const {
+  const auto streams_below = [&](uint32_t egs) {
+    return std::count_if(parts_[0].in.begin(), parts_[0].in.end(), [=](const StreamStart &stream) { return stream.egs < egs; });
+  };
+  return static_cast<uint32_t>(streams_below(kBanks) / streams_below(1));
 }
 
 /// Puts items in one batch if they load and store the entangled groups of the same bank pairs. If lockstep loops visit the bank pairs, or
@@ -89,9 +97,9 @@ void PreparedSweep::make_batches() {
   if (parts_.size() == 1 && (!sweep_.split.has_lane_split() || !sweep_.lockstep.empty() || stores_to_many || items > kMaxSortedItems))
     return;
   // One bank pair does not use the whole bandwidth. Therefore, if items have few streams, the banks of a rank take the place of a bank
-  // pair.
+  // pair. Reductions that load from several ranks also need all banks of a rank, so that they change the rank less often.
   const auto rank_of = [](uint32_t eg) { return eg - eg % kBanks; };
-  const auto place_in = [&](uint32_t eg) { return streams <= 2 || stores_to_members ? rank_of(eg) : pair_of(eg); };
+  const auto place_in = [&](uint32_t eg) { return streams <= 2 || stores_to_members || reduces_ ? rank_of(eg) : pair_of(eg); };
   const auto place_out = [&](uint32_t eg) { return stores_to_members ? rank_of(eg) : pair_of(eg); };
   struct Entry {
     // Entries of a batch have equal places. In a batch, the bank pair of the output varies fastest.

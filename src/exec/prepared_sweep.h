@@ -52,6 +52,8 @@ class PreparedSweep {
   /// Numbers of streams of an item, on the input side and on the output side.
   std::size_t in_streams() const { return parts_[0].in.size(); }
   std::size_t out_streams() const { return parts_[0].out.size(); }
+  /// Number of group members with input streams in one rank.
+  uint32_t rank_members() const;
 
   uint64_t batches() const { return begins_.empty() ? steps_of(sweep_.outer) : begins_.size() - 1; }
   uint32_t batch_size(uint64_t batch) const { return begins_.empty() ? 1 : begins_[batch + 1] - begins_[batch]; }
@@ -67,6 +69,7 @@ class PreparedSweep {
   const SectionTables tables_;
   const ItemStart origin_;
   const std::vector<ItemPart> parts_;
+  const bool reduces_;
   std::vector<BatchItem> items_;  // batch after batch
   std::vector<uint32_t> begins_;  // index of each batch's first item, then the number of items; empty if every item is a batch
   uint32_t largest_batch_ = 1;

@@ -156,6 +156,7 @@ class SweepWorker {
         section_buffer_(prepared.tables().buffer_bytes()) {
     const Sweep &sweep = prepared.sweep();
     call_.out_pair_banks = sweep.out.pair_banks;
+    call_.rank_members = prepared.rank_members();
     call_.lane_mask = sweep.lane_mask;
     call_.lane_map = sweep.lane_map;
     call_.host_order = sweep.host_order;

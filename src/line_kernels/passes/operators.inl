@@ -181,10 +181,11 @@ void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint3
 template <class T, int Op, bool Transposes>
 void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
   const uint32_t members = call.in_count / blocks;
-  const auto function = members % 8 == 0   ? accumulate_members<T, Op, Transposes, 8>
-                        : members % 4 == 0 ? accumulate_members<T, Op, Transposes, 4>
-                        : members % 2 == 0 ? accumulate_members<T, Op, Transposes, 2>
-                                           : accumulate_members<T, Op, Transposes, 1>;
+  const auto fits = [&](uint32_t count) { return count <= call.rank_members && members % count == 0; };
+  const auto function = fits(8)   ? accumulate_members<T, Op, Transposes, 8>
+                        : fits(4) ? accumulate_members<T, Op, Transposes, 4>
+                        : fits(2) ? accumulate_members<T, Op, Transposes, 2>
+                                  : accumulate_members<T, Op, Transposes, 1>;
   function(call, step, sums, blocks, store);
 }
 
