@@ -109,13 +109,6 @@ void from_host(const std::byte *const *in, Step step, const Put &put) {
     tile_from_host<false>(in, step.word, put);
 }
 
-/// Calls visit(part) for every kStepWords words of a step; the last part may have fewer words.
-template <class Visit>
-void each_part(Step step, const Visit &visit) {
-  for (uint32_t done = 0; done < step.count; done += kStepWords)
-    visit(Step{step.word + done, step.count - done < kStepWords ? step.count - done : kStepWords});
-}
-
 /// Words of an entangled group that pass_from_host makes before it continues with the other entangled group of the bank pair. Rows are
 /// often a power of two apart; then lines of 8 rows fit into a set of the first-level cache, and lines of 16 rows do not.
 constexpr uint32_t kFromHostTurnWords = 64;

@@ -47,6 +47,13 @@ void each_step(const SweepCall &call, const Visit &visit) {
   }
 }
 
+/// Calls visit(part) for every kStepWords words of a step; the last part may have fewer words.
+template <class Visit>
+void each_part(Step step, const Visit &visit) {
+  for (uint32_t done = 0; done < step.count; done += kStepWords)
+    visit(Step{step.word + done, step.count - done < kStepWords ? step.count - done : kStepWords});
+}
+
 /// Returns the line of word `w` of a stream.
 template <class Pointer>
 Pointer line_at(Pointer stream, uint32_t w) {

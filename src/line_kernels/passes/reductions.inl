@@ -64,17 +64,18 @@ void replicate_results(const SweepCall &call, Line *lines) {
 
 /// The pass stores the lines of one step while it loads the lines of the next step.
 void pass_reduce_lanes(const SweepCall &call) {
-  Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kStepWords};
+  Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kReduceStepWords};
   Store store = {nullptr, {0, 0}, 1};
   uint32_t turn = 0;
-  each_step(call, [&](Step step) {
+  each_step<kReduceStepWords>(call, [&](Step step) {
     Line *const sums = buffers[turn++ % 2];
     accumulate_step(call, step, sums, 1, store.lines == nullptr ? nullptr : &store);
-    for (uint32_t i = 0; i < call.item_count; ++i) {
-      Line *const lines = sums + i * kItemBufferLines;
-      if (call.lane_mask != 0) reduce_sums(call, lines, step.count);
-      PIDCOMM_BY_LANE_MASK(replicate_results, call, lines);
-    }
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      each_part(step, [&](Step part) {
+        Line *const lines = sums + i * kItemBufferLines + (part.word - step.word);
+        if (call.lane_mask != 0) reduce_sums(call, lines, part.count);
+        PIDCOMM_BY_LANE_MASK(replicate_results, call, lines);
+      });
     store = {bytes_of(sums), step, 1};
   });
   put_waiting(call, store);
@@ -119,20 +120,21 @@ void results_to_rows(const SweepCall &call, Line *lines) {
 }
 
 void pass_reduce_to_host(const SweepCall &call) {
-  each_step(call, [&](Step step) {
+  each_step<kReduceStepWords>(call, [&](Step step) {
     accumulate_step(call, step, lines_of(call, 0), 1, nullptr);
-    for (uint32_t i = 0; i < call.item_count; ++i) {
-      Line *const lines = lines_of(call, i);
-      reduce_sums(call, lines, step.count);
-      PIDCOMM_BY_LANE_MASK(results_to_rows, call, lines);
-      for (uint32_t o = 0; o < call.out_count; ++o) {
-        const Line words = reordered(lines[deposit_bits(o, ~call.lane_mask & 7)], !call.host_order);
-        std::byte *const to = host_word(call.items[i].out[o], step.word);
-        if (step.count == kStepWords)
-          store_row_words(call, to, words);
-        else
-          __builtin_memcpy(to, &words, 8 * step.count);
-      }
-    }
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      each_part(step, [&](Step part) {
+        Line *const lines = lines_of(call, i) + (part.word - step.word);
+        reduce_sums(call, lines, part.count);
+        PIDCOMM_BY_LANE_MASK(results_to_rows, call, lines);
+        for (uint32_t o = 0; o < call.out_count; ++o) {
+          const Line words = reordered(lines[deposit_bits(o, ~call.lane_mask & 7)], !call.host_order);
+          std::byte *const to = host_word(call.items[i].out[o], part.word);
+          if (part.count == kStepWords)
+            store_row_words(call, to, words);
+          else
+            __builtin_memcpy(to, &words, 8 * part.count);
+        }
+      });
   });
 }
