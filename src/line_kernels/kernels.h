@@ -19,8 +19,8 @@ namespace pidcomm {
 /// groups, its step is as long as the buffer of an item.)
 inline constexpr uint32_t kStepWords = 8;
 
-/// Words of a step of the passes for reduce_scatter, allreduce and reduce. These passes load from many streams and ranks, and steps longer
-/// than kStepWords use the memory bandwidth better.
+/// Words of a step of a reduction that loads blocks (reduce_scatter) or loads from several ranks. With many streams, steps longer than
+/// kStepWords use the memory bandwidth better.
 inline constexpr uint32_t kReduceStepWords = 16;
 
 /// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of an item has an accumulator line for each

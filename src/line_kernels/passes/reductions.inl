@@ -62,12 +62,18 @@ void replicate_results(const SweepCall &call, Line *lines) {
   }
 }
 
+/// Calls visit(step) for every step of a reduction without blocks. Steps are longer if the group has members in several ranks.
+template <class Visit>
+void each_reduce_step(const SweepCall &call, const Visit &visit) {
+  call.rank_members < call.in_count ? each_step<kReduceStepWords>(call, visit) : each_step(call, visit);
+}
+
 /// The pass stores the lines of one step while it loads the lines of the next step.
 void pass_reduce_lanes(const SweepCall &call) {
   Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kReduceStepWords};
   Store store = {nullptr, {0, 0}, 1};
   uint32_t turn = 0;
-  each_step<kReduceStepWords>(call, [&](Step step) {
+  each_reduce_step(call, [&](Step step) {
     Line *const sums = buffers[turn++ % 2];
     accumulate_step(call, step, sums, 1, store.lines == nullptr ? nullptr : &store);
     for (uint32_t i = 0; i < call.item_count; ++i)
@@ -120,7 +126,7 @@ void results_to_rows(const SweepCall &call, Line *lines) {
 }
 
 void pass_reduce_to_host(const SweepCall &call) {
-  each_step<kReduceStepWords>(call, [&](Step step) {
+  each_reduce_step(call, [&](Step step) {
     accumulate_step(call, step, lines_of(call, 0), 1, nullptr);
     for (uint32_t i = 0; i < call.item_count; ++i)
       each_part(step, [&](Step part) {
