@@ -221,7 +221,7 @@ void print_steps(int calls) {
       pass.push_back(trace.seconds_pass);
     });
     const double waits = 2 * time_us(calls, [&] { pidcomm::wait_for_set(pes.set, placement); });
-    const double locking = time_us(calls, [&] { locks.lock(); });
+    const double locking = time_us(calls, [&] { locks.lock(pidcomm::FifoLock::Mode::exclusive); });
     const double resolving = time_us(calls, [] { pidcomm::resolve(nullptr); });
     const double heap = time_us(calls, [&] { pidcomm::heap_base_of(placement); });
     const double taking = time_us(calls, [&] {
