@@ -141,6 +141,10 @@ dpu_error_t dpuemu_stop(struct dpu_set_t dpu_set);
 #define DPUEMU_FAULT_BYTES 4096
 dpu_error_t dpuemu_get_fault(struct dpu_set_t dpu_set, char *text, size_t size);
 
+/// Returns a number that increases whenever the loaded program of any DPU changes. A library may keep what it has read about programs, such
+/// as addresses of symbols, while this number stays the same; it reads the number first.
+uint64_t dpuemu_program_changes(void);
+
 /// Stores the number of bytes of emulated MRAM in all ranks that use memory of the host now.
 dpu_error_t dpuemu_resident_bytes(uint64_t *bytes);
 

@@ -80,6 +80,8 @@ dpu_error_t dpuemu_end_run(struct dpu_rank_t *handle, bool fault, uint32_t dpu_i
   });
 }
 
+uint64_t dpuemu_program_changes(void) { return LoadedProgram::changes(); }
+
 dpu_error_t dpuemu_resident_bytes(uint64_t *bytes) {
   return guarded([&] {
     if (bytes == nullptr) return DPU_ERR_INTERNAL;

@@ -48,14 +48,18 @@ struct PeReport {
 class LoadedProgram {
  public:
   LoadedProgram &operator=(const Program *program) {
-    program_.store(program, std::memory_order_release);
+    if (program_.exchange(program, std::memory_order_acq_rel) != program) changes_.fetch_add(1, std::memory_order_release);
     return *this;
   }
   LoadedProgram &operator=(const LoadedProgram &other) { return *this = static_cast<const Program *>(other); }
   operator const Program *() const { return program_.load(std::memory_order_acquire); }
   const Program *operator->() const { return *this; }
 
+  /// The number of times that the program of any PE has changed.
+  static uint64_t changes() { return changes_.load(std::memory_order_acquire); }
+
  private:
+  inline static std::atomic<uint64_t> changes_{0};
   std::atomic<const Program *> program_{nullptr};
 };
 

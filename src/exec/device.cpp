@@ -7,6 +7,7 @@
 #include "exec/placement.h"
 #include "pidcomm/sdk_error.hpp"
 #include "plan/request.h"
+#include "rank_access/rank_access.h"
 
 namespace pidcomm {
 
@@ -79,6 +80,15 @@ uint64_t heap_base_of(const Placement &placement) {
     base = own_base;
   }
   return base;
+}
+
+uint64_t KeptHeapBase::of(const Placement &placement) {
+  const std::optional<uint64_t> changes = program_changes();
+  if (!changes || changes != changes_) {
+    base_ = heap_base_of(placement);
+    changes_ = changes;
+  }
+  return base_;
 }
 
 }  // namespace pidcomm

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "rank_access/sdk.h"
@@ -24,5 +25,16 @@ void wait_for_set(struct dpu_set_t set, const Placement &placement);
 /// Returns the heap base as an MRAM byte address: __sys_used_mram_end of the loaded program, or 0 if no program is loaded. Errors:
 /// ERR_DEVICE if PEs have different heap bases.
 uint64_t heap_base_of(const Placement &placement);
+
+/// Keeps the heap base of a placement until the program of a PE changes.
+class KeptHeapBase {
+ public:
+  /// Returns heap_base_of(placement), with its errors. placement: the same in every call. Threads must not call `of` at the same time.
+  uint64_t of(const Placement &placement);
+
+ private:
+  std::optional<uint64_t> changes_;  // program_changes() before the heap base was read
+  uint64_t base_ = 0;
+};
 
 }  // namespace pidcomm

@@ -251,9 +251,8 @@ Executor::Call Executor::queued_call(pidcomm_trace &trace) {
 void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
   const Stopwatch planning;
   const Options resolved = resolve(options);
-  const uint64_t heap_base = heap_base_of(placement_);
   const std::lock_guard<std::mutex> lock(planning_);
-  call.cached = plan_for(request, resolved, heap_base);
+  call.cached = plan_for(request, resolved, heap_base_.of(placement_));
   call.host = static_cast<std::byte *>(request.host);
   trace.technique = call.cached->plan.options.technique;
   trace.threads = resolved.threads;

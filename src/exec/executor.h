@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/device.h"
 #include "exec/host_buffer.h"
 #include "exec/host_pass.h"
 #include "exec/opened_ranks.h"
@@ -94,7 +95,8 @@ class Executor {
   MappedEgs mapped_;        // kept between calls because addresses seldom change
   HostBuffer host_buffer_;  // for techniques that copy through host memory; kept between calls
 
-  std::mutex planning_;                             // guards the plans, which calls make while others move bytes
+  std::mutex planning_;                             // guards the members below, which calls use while others move bytes
+  KeptHeapBase heap_base_;
   std::vector<std::shared_ptr<CachedPlan>> plans_;  // the most recently used plan first
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "rank_access/sdk.h"
@@ -16,6 +17,9 @@ bool ranks_are_coherent();
 /// Whether a job in the queues of ranks blocks all later work of all threads on these ranks. The queues of the SDK block only asynchronous
 /// calls. Synchronous calls of other threads overtake the job, or read memory that the job frees at its end.
 bool rank_queues_block_later_work();
+
+/// Returns a number that changes whenever the loaded program of any PE changes, or nothing if the SDK does not report such changes.
+std::optional<uint64_t> program_changes();
 
 /// Finds the region of an allocated rank. After this call, the rank may be acquired until the matching rank_access_close. Several opens of
 /// one rank may nest. The calling thread must not have acquired the rank before. On real DIMMs the call waits for running PEs and earlier

@@ -14,6 +14,7 @@ dpu_error_t rank_access_acquire(struct dpu_rank_t *rank, std::byte **base) {
 
 bool ranks_are_coherent() { return true; }
 bool rank_queues_block_later_work() { return true; }
+std::optional<uint64_t> program_changes() { return dpuemu_program_changes(); }
 
 dpu_error_t rank_access_open(struct dpu_rank_t *, std::string *) { return DPU_OK; }
 void rank_access_close(struct dpu_rank_t *) {}

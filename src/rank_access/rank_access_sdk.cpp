@@ -272,6 +272,7 @@ dpu_error_t find_region(struct dpu_rank_t *rank, OpenRank &open, std::unique_loc
 
 bool ranks_are_coherent() { return false; }
 bool rank_queues_block_later_work() { return false; }
+std::optional<uint64_t> program_changes() { return std::nullopt; }
 
 dpu_error_t rank_access_open(struct dpu_rank_t *rank, std::string *why) {
   std::unique_lock<std::mutex> lock(mutex);

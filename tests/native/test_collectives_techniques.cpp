@@ -59,6 +59,27 @@ TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
   DPU_OK_OR_FAIL(dpu_launch(set.get(), DPU_SYNCHRONOUS));
 }
 
+TEST(LoadBetweenCalls_MovesTheHeap_AndCallsFindRanksThatDisagree) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {8, 16});
+  const Bytes rows(128 * 64, 5), others(128 * 64, 6);
+  const auto load_on = [&](std::uint32_t rank) {
+    struct dpu_rank_t *one = set.rank(rank);
+    DPU_OK_OR_FAIL(dpu_load(dpu_set_from_rank(&one), PIDCOMM_TEST_PROGRAM, nullptr));
+  };
+  const auto write = [&](const Bytes &all) { return pidcomm_write(cube.get(), 0, 64, all.data()); };
+  CHECK_EQ(write(rows), +PIDCOMM_OK);
+  CHECK_EQ(write(rows), +PIDCOMM_OK);
+  load_on(1);
+  CHECK_EQ(write(others), +PIDCOMM_ERR_DEVICE);
+  CHECK(std::string(pidcomm_last_error()).find("disagree about the MRAM heap base") != std::string::npos);
+  load_on(0);
+  CHECK(cube.read(0, 64) != others);  // through the SDK
+  CHECK_EQ(write(others), +PIDCOMM_OK);
+  CHECK(cube.read(0, 64) == others);
+}
+
 TEST(PaperTechnique_RefusesShapesWithoutALaneSplit) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
