@@ -221,7 +221,7 @@ void print_steps(int calls) {
       pass.push_back(trace.seconds_pass);
     });
     const double waits = 2 * time_us(calls, [&] { pidcomm::wait_for_set(pes.set, placement); });
-    const double locking = time_us(calls, [&] { locks.lock(pidcomm::FifoLock::Mode::exclusive); });
+    const double locking = time_us(calls, [&] { locks.lock(pidcomm::RankLocks::Mode::exclusive); });
     const double resolving = time_us(calls, [] { pidcomm::resolve(nullptr); });
     pidcomm::KeptHeapBase kept;
     const double heap = time_us(calls, [&] { kept.of(placement); });

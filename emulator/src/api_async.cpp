@@ -46,52 +46,53 @@ void call_detached(const std::shared_ptr<const CallbackCall> &call) {
 
 /// A callback call for several ranks: when all ranks have ended their earlier jobs, a thread makes the call. If the call blocks, the
 /// ranks are held from their arrival until the call has ended.
-class Meeting : public std::enable_shared_from_this<Meeting> {
+class Meeting : public RankHold, public std::enable_shared_from_this<Meeting> {
  public:
-  Meeting(std::shared_ptr<const CallbackCall> call, bool blocks) : call_(std::move(call)), blocks_(blocks) {
+  Meeting(CallbackCall call, bool blocks) : call_(std::make_shared<const CallbackCall>(std::move(call))), blocks_(blocks) {
     arrived_.reserve(call_->ranks.size());
   }
 
-  /// The rank has ended its earlier jobs, and is held.
-  void arrive(Rank *rank) {
-    bool is_last = false, is_held = blocks_;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (is_cancelled_) {
-        is_held = false;
-      } else {
-        arrived_.push_back(rank);
-        is_last = is_complete() && !is_queueing_;
-      }
+  void queue(bool beside_running_pes) {
+    std::vector<Rank *> held;
+    held.reserve(call_->ranks.size());
+    try {
+      enqueue_holds(call_->ranks, shared_from_this(), beside_running_pes, held);
+    } catch (...) {
+      for (Rank *rank : held) rank->release(DPU_OK);
+      cancel();
+      throw;
     }
-    if (is_last) start();
-    if (!is_held) rank->release(DPU_OK);
+    add(held);
   }
 
-  /// All ranks have the job in their queues.
-  void end_queueing() {
+  void arrive(Rank *rank) override { add({&rank, 1}); }
+
+ private:
+  /// The ranks have ended their earlier jobs, and are held.
+  void add(std::span<Rank *const> ranks) {
+    bool is_complete, is_held = blocks_;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      is_queueing_ = false;
-      if (!is_complete()) return;
+      if (is_cancelled_) is_held = false;
+      arrived_.insert(arrived_.end(), ranks.begin(), ranks.end());
+      is_complete = !is_cancelled_ && arrived_.size() == call_->ranks.size() && !ranks.empty();
     }
-    start();
+    if (is_complete) start();
+    if (!is_held)
+      for (Rank *rank : ranks) rank->release(DPU_OK);
   }
 
-  /// Not all ranks have the job in their queues: cancels the call.
+  /// Not all ranks have the hold in their queues.
   void cancel() {
     std::vector<Rank *> arrived;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       is_cancelled_ = true;
-      arrived = std::move(arrived_);
+      arrived = arrived_;
     }
     if (blocks_)
       for (Rank *rank : arrived) rank->release(DPU_OK);
   }
-
- private:
-  bool is_complete() const { return arrived_.size() == call_->ranks.size(); }
 
   void start() {
     if (!blocks_) return call_detached(call_);
@@ -111,7 +112,7 @@ class Meeting : public std::enable_shared_from_this<Meeting> {
   const bool blocks_;
   std::mutex mutex_;
   std::vector<Rank *> arrived_;
-  bool is_queueing_ = true, is_cancelled_ = false;
+  bool is_cancelled_ = false;
 };
 
 void queue_calls(const std::vector<CallbackCall> &calls, bool blocks, bool beside_running_pes) {
@@ -125,17 +126,6 @@ void queue_calls(const std::vector<CallbackCall> &calls, bool blocks, bool besid
                     }});
   }
   enqueue_all(std::move(work), beside_running_pes);
-}
-
-void queue_meeting(const CallbackCall &call, bool blocks, bool beside_running_pes) {
-  const auto meeting = std::make_shared<Meeting>(std::make_shared<const CallbackCall>(call), blocks);
-  try {
-    enqueue_holds(call.ranks, [meeting](Rank *rank) { meeting->arrive(rank); }, beside_running_pes);
-  } catch (...) {
-    meeting->cancel();
-    throw;
-  }
-  meeting->end_queueing();
 }
 
 }  // namespace
@@ -194,7 +184,8 @@ dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struc
 
     if (is_async) {
       const bool is_meeting = calls[0].ranks.size() > 1;
-      is_meeting ? queue_meeting(calls[0], blocks, beside_running_pes) : queue_calls(calls, blocks, beside_running_pes);
+      is_meeting ? std::make_shared<Meeting>(std::move(calls[0]), blocks)->queue(beside_running_pes)
+                 : queue_calls(calls, blocks, beside_running_pes);
       return DPU_OK;
     }
     for (Rank *rank : set.ranks()) rank->wait_for_jobs(beside_running_pes);

@@ -83,19 +83,21 @@ void Rank::protect_run() {
 }
 
 dpu_error_t Rank::end_run(uint64_t faulted) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   if (!is_running_) return DPU_ERR_INTERNAL;
   is_running_ = false;
   faulted_ |= faulted;
   changed_.notify_all();
+  start_jobs(std::move(lock));
   return DPU_OK;
 }
 
 void Rank::cancel_run() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   is_running_ = false;
   faulted_ = faulted_before_run_;
   changed_.notify_all();
+  start_jobs(std::move(lock));
 }
 
 bool Rank::open_wram(uint32_t dpu_index) {
@@ -150,12 +152,10 @@ void Rank::record_locked(dpu_error_t status) {
   if (async_error_ == DPU_OK) async_error_ = status;
 }
 
-void Rank::push_locked(QueuedJob job) {
-  jobs_.push_back(std::move(job));
-  if (is_working_) {
-    changed_.notify_all();
-    return;
-  }
+void Rank::enqueue(Job job, bool beside_running_pes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  jobs_.push_back({std::move(job), nullptr, beside_running_pes});
+  if (!can_start_locked()) return;
   try {
     JobThreads::instance().run([this] { work(); });
     is_working_ = true;
@@ -165,39 +165,33 @@ void Rank::push_locked(QueuedJob job) {
   }
 }
 
-void Rank::enqueue(Job job, bool beside_running_pes) {
+bool Rank::enqueue_hold(const std::shared_ptr<RankHold> &hold, bool beside_running_pes) {
   std::lock_guard<std::mutex> lock(mutex_);
-  push_locked({std::move(job), beside_running_pes, false});
-}
-
-void Rank::enqueue_hold(std::function<void()> job, bool beside_running_pes) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (is_working_ || (is_running_ && !beside_running_pes)) {
-      const auto run = [job = std::move(job)] {
-        job();
-        return DPU_OK;
-      };
-      push_locked({run, beside_running_pes, true});
-      return;
-    }
+  if (has_no_jobs_locked() && (!is_running_ || beside_running_pes)) {
     is_working_ = true;
+    return true;
   }
-  job();
+  jobs_.push_back({nullptr, hold, beside_running_pes});
+  return false;
 }
 
 void Rank::release(dpu_error_t status) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    record_locked(status);
-    if (jobs_.empty()) {
-      is_working_ = false;
-      changed_.notify_all();
-      return;
-    }
+  std::unique_lock<std::mutex> lock(mutex_);
+  record_locked(status);
+  is_working_ = false;
+  if (jobs_.empty()) changed_.notify_all();
+  start_jobs(std::move(lock));
+}
+
+/// Starts the next job or hold if it need not wait.
+void Rank::start_jobs(std::unique_lock<std::mutex> lock) {
+  if (!can_start_locked()) return;
+  is_working_ = true;
+  const bool needs_thread = jobs_.front().hold == nullptr;
+  lock.unlock();
+  if (needs_thread) {
     try {
-      JobThreads::instance().run([this] { work(); });
-      return;
+      return JobThreads::instance().run([this] { work(); });
     } catch (const std::exception &) {
       // The host lacks memory or threads.
     }
@@ -205,17 +199,15 @@ void Rank::release(dpu_error_t status) {
   work();
 }
 
+/// Runs the queued jobs until a hold begins, or the next job waits for running PEs. Requires is_working_, and a job that need not wait.
 void Rank::work() {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!jobs_.empty()) {
-    changed_.wait(lock, [this] { return !is_running_ || jobs_.front().beside_running_pes; });
+  for (is_working_ = false; can_start_locked();) {
+    is_working_ = true;
     const QueuedJob job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    if (job.holds) {
-      job.run();
-      return;
-    }
+    if (job.hold != nullptr) return job.hold->arrive(this);
     dpu_error_t status;
     {
       Rank *const self[] = {this};
@@ -224,8 +216,8 @@ void Rank::work() {
     }
     lock.lock();
     record_locked(status);
+    is_working_ = false;
   }
-  is_working_ = false;
   changed_.notify_all();
 }
 

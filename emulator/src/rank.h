@@ -37,6 +37,16 @@ struct PreparedBuffers {
 /// Set to true to stop a launch before its PEs end.
 using StopFlag = std::shared_ptr<std::atomic<bool>>;
 
+class Rank;
+
+/// Work for which several ranks wait for each other.
+class RankHold {
+ public:
+  virtual ~RankHold() = default;
+  /// The rank has ended its earlier jobs, and starts no job until Rank::release. Must not throw and must not wait; may call Rank::release.
+  virtual void arrive(Rank *rank) = 0;
+};
+
 class Rank {
  public:
   using Job = std::function<dpu_error_t()>;
@@ -90,10 +100,10 @@ class Rank {
 
   /// Queues a job. If the host lacks memory or threads, throws std::bad_alloc or std::system_error and does not queue the job.
   void enqueue(Job job, bool beside_running_pes = false);
-  /// Queues a job after which the rank starts no job until release(). If the rank has nothing to wait for, calls the job at once. The job
-  /// must not throw and must not wait; it may call release(). Throws as enqueue does.
-  void enqueue_hold(std::function<void()> job, bool beside_running_pes);
-  /// Lets the rank start jobs again after a job of enqueue_hold. status: the result that dpu_sync reports for this job.
+  /// After the earlier jobs, the rank starts no job until release(). If the rank has nothing to wait for, this begins at once, and the
+  /// function returns true. Otherwise the function queues a call of hold->arrive(this), and returns false. Throws std::bad_alloc.
+  bool enqueue_hold(const std::shared_ptr<RankHold> &hold, bool beside_running_pes);
+  /// Lets the rank start jobs again after a hold. status: the result that dpu_sync reports for the hold.
   void release(dpu_error_t status);
   /// Mark the begin and the end of work for which only wait_until_idle() waits.
   void begin_detached();
@@ -121,13 +131,14 @@ class Rank {
 
  private:
   struct QueuedJob {
-    Job run;
+    Job run;                         // empty for a hold
+    std::shared_ptr<RankHold> hold;  // null for a job
     bool beside_running_pes;
-    bool holds;
   };
 
   void work();
-  void push_locked(QueuedJob job);
+  void start_jobs(std::unique_lock<std::mutex> lock);
+  bool can_start_locked() const { return !is_working_ && !jobs_.empty() && (!is_running_ || jobs_.front().beside_running_pes); }
   dpu_error_t open_locked(bool is_access);
   void record_locked(dpu_error_t status);
   bool has_no_jobs_locked() const { return jobs_.empty() && !is_working_; }
@@ -141,7 +152,7 @@ class Rank {
   std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   std::deque<QueuedJob> jobs_;
-  bool is_working_ = false;  // whether a thread runs the queued jobs, or a job holds the rank
+  bool is_working_ = false;  // whether a thread runs the queued jobs, or a hold has begun
   bool is_running_ = false;
   bool is_run_inside_job_ = false;  // whether a queued job started the run and waits for it; meaningful while PEs run
   StopFlag stop_;

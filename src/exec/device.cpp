@@ -34,6 +34,8 @@ std::string faults_of(struct dpu_set_t set, const Placement &placement) {
   return text.str();
 }
 
+constexpr const char *kWaiting = "waiting for earlier work of the set";
+
 }  // namespace
 
 void check_device(dpu_error_t status, const std::string &doing) {
@@ -44,6 +46,7 @@ void check_device(dpu_error_t status, const std::string &doing) {
 
 void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, const Placement &placement) {
   if (status != DPU_ERR_INVALID_DPU_SET) {
+    const std::lock_guard<std::mutex> lock(programs_mutex());
     if (has_reorder_program(placement.dpus.front()))
       doing += "; a collective has replaced the program of these PEs by its program that reorders blocks: load yours again before a launch";
     doing += faults_of(set, placement);
@@ -52,16 +55,25 @@ void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, cons
 }
 
 void wait_for_set(struct dpu_set_t set, const Placement &placement) {
-  dpu_error_t status = dpu_sync(set);
-  if (status == DPU_OK) {  // the SDK returns a fault only once: a launch or an earlier dpu_sync may already have returned it
-    bool is_done = false, is_faulted = false;
-    status = dpu_status(set, &is_done, &is_faulted);
-    if (status == DPU_OK && is_faulted) status = DPU_ERR_DPU_FAULT;
-  }
-  if (status != DPU_OK) check_pes(status, "waiting for earlier work of the set", set, placement);
+  const dpu_error_t status = dpu_sync(set);
+  if (status != DPU_OK) check_pes(status, kWaiting, set, placement);
+  check_faults(set, placement);  // the SDK returns a fault only once: a launch or an earlier dpu_sync may already have returned it
+}
+
+void check_faults(struct dpu_set_t set, const Placement &placement) {
+  bool is_done = false, is_faulted = false;
+  dpu_error_t status = dpu_status(set, &is_done, &is_faulted);
+  if (status == DPU_OK && is_faulted) status = DPU_ERR_DPU_FAULT;
+  if (status != DPU_OK) check_pes(status, kWaiting, set, placement);
+}
+
+std::mutex &programs_mutex() {
+  static auto *const mutex = new std::mutex;  // threads may use it while the process exits
+  return *mutex;
 }
 
 uint64_t heap_base_of(const Placement &placement) {
+  const std::lock_guard<std::mutex> lock(programs_mutex());
   struct dpu_program_t *program = nullptr;
   uint64_t base = 0;
   for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe) {

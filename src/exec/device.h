@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,13 @@ void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, cons
 /// Waits for earlier asynchronous work of the set. Errors: ERR_SET, ERR_DEVICE (with the error sentence of check_pes; also if a PE was
 /// already in fault before the call).
 void wait_for_set(struct dpu_set_t set, const Placement &placement);
+
+/// Throws the errors of wait_for_set if a PE of the set is in fault now. Does not wait.
+void check_faults(struct dpu_set_t set, const Placement &placement);
+
+/// A thread holds this mutex while it loads a program or reads facts about the programs of PEs: a load frees the earlier program, and
+/// non-blocking calls load programs while other threads check their calls.
+std::mutex &programs_mutex();
 
 /// Returns the heap base as an MRAM byte address: __sys_used_mram_end of the loaded program, or 0 if no program is loaded. Errors:
 /// ERR_DEVICE if PEs have different heap bases.

@@ -192,13 +192,21 @@ class FormPass {
 
 }  // namespace
 
+/// Opens the ranks. If the ranks' queues do not make this wait for the calls on the ranks, waits for their turns to end, because opening
+/// changes words of MRAM for a moment.
+OpenedRanks Executor::opened(struct dpu_set_t set, const Placement &placement, RankLocks &calls) {
+  std::optional<RankLocks::Turn> turn;
+  if (!rank_queues_block_later_work()) turn.emplace(calls.lock(RankLocks::Mode::exclusive));
+  return OpenedRanks(set, placement);
+}
+
 Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths, const Planner &planner)
     : set_(set),
       planner_(planner),
       cube_(Hypercube::of(lengths)),
       placement_(Placement::of(set, cube_)),
-      opened_(set_, placement_),
-      calls_(placement_.ranks) {}
+      calls_(placement_.ranks),
+      opened_(opened(set_, placement_, calls_)) {}
 Executor::~Executor() = default;
 
 std::shared_ptr<Executor::CachedPlan> Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
@@ -218,35 +226,14 @@ std::shared_ptr<Executor::CachedPlan> Executor::plan_for(const pidcomm_request &
   return plans_.front();
 }
 
-/// A call that holds the locks of its ranks. After plan_call, it has a plan.
+/// A call. After plan_call, it has a plan.
 struct Executor::Call {
-  RankLocks::Guard guard;
+  std::optional<RankLocks::Turn> turn{};
   Stopwatch total{};
   std::shared_ptr<CachedPlan> cached{};
   std::shared_ptr<const PreparedSweep> prepared{};  // of a TileForm
   std::byte *host = nullptr;
 };
-
-/// Waits for earlier work and calls on the ranks.
-Executor::Call Executor::blocking_call(pidcomm_trace &trace) {
-  const Stopwatch acquiring;
-  wait_for_set(set_, placement_);  // without the lock, so that callbacks of the set can call its other hypercubes
-  Call call{calls_.lock(FifoLock::Mode::exclusive)};
-  trace = {};
-  wait_for_set(set_, placement_);
-  trace.seconds_acquire = acquiring.seconds();
-  return call;
-}
-
-/// Waits for earlier blocking calls. If no call runs or waits, waits for the other work on the ranks too, to report its faults.
-Executor::Call Executor::queued_call(pidcomm_trace &trace) {
-  const Stopwatch acquiring;
-  if (!calls_.are_in_use()) wait_for_set(set_, placement_);
-  Call call{calls_.lock(FifoLock::Mode::shared)};
-  trace = {};
-  trace.seconds_acquire = acquiring.seconds();
-  return call;
-}
 
 void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
   const Stopwatch planning;
@@ -308,30 +295,44 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
 }
 
 void Executor::run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
-  Call call = blocking_call(trace);
+  const Stopwatch acquiring;
+  wait_for_set(set_, placement_);  // without a turn, so that callbacks of the set can call its other hypercubes
+  Call call{calls_.lock(RankLocks::Mode::exclusive)};
+  trace = {};
+  wait_for_set(set_, placement_);
+  trace.seconds_acquire = acquiring.seconds();
   plan_call(call, request, options, trace);
   prepare(call, request, trace);
   finish(call, trace);
 }
 
-/// A call that runs as a job in the queues of its ranks. At its end, the job releases the locks, and then makes the future ready.
+/// A non-blocking call, which another thread carries out. At its end, this thread ends the turn of the call, and then makes the future
+/// ready.
 struct Executor::Underway {
   Executor &executor;
   std::promise<pidcomm_trace> end{};
   pidcomm_trace trace{};
-  std::optional<Call> call{};
+  Call call{};
 
-  /// Runs the job. Later work on the ranks waits until this function returns.
+  /// Plans the call. Does not wait, so it reports only faults of earlier work that has ended.
+  void plan(const pidcomm_request &request, const pidcomm_options *options) {
+    if (!executor.calls_.are_in_use()) check_faults(executor.set_, executor.placement_);
+    executor.plan_call(call, request, options, trace);
+  }
+
+  /// Carries out the call. Later work on the ranks waits until this function returns.
   static dpu_error_t run(struct dpu_set_t, uint32_t, void *self) {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
     try {
-      wait_for_set(own->executor.set_, own->executor.placement_);  // inside a job, only reports faults
-      own->executor.finish(*own->call, own->trace);
+      own->call.turn->wait();
+      wait_for_set(own->executor.set_, own->executor.placement_);  // inside a job of the ranks' queues, only reports faults
+      own->executor.require_heap_base(own->call);
+      own->executor.finish(own->call, own->trace);
     } catch (...) {
       error = std::current_exception();
     }
-    own->call.reset();
+    own->call.turn.reset();
     error == nullptr ? own->end.set_value(own->trace) : own->end.set_exception(error);
     return DPU_OK;
   }
@@ -340,20 +341,42 @@ struct Executor::Underway {
 std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const pidcomm_options *options) {
   auto underway = std::unique_ptr<Underway>(new Underway{*this});
   std::future<pidcomm_trace> end = underway->end.get_future();
-  if (rank_queues_block_later_work()) {
-    underway->call.emplace(queued_call(underway->trace));
-    plan_call(*underway->call, request, options, underway->trace);
-    prepare(*underway->call, request, underway->trace);
-    constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
-    if (dpu_callback(set_, Underway::run, underway.get(), kOnceForAllRanks) == DPU_OK) {
-      underway.release();  // the job owns the object now
-      return end;
-    }
-    underway->call.reset();
+  underway->plan(request, options);
+  prepare(underway->call, request, underway->trace);
+  if (queue(*underway)) {
+    underway.release();  // the other thread owns the object now
+    return end;
   }
+  underway->call.turn.reset();
   run(request, options, underway->trace);
   underway->end.set_value(underway->trace);
   return end;
+}
+
+/// Lets another thread carry out the call. Returns false if the host lacks memory or threads.
+bool Executor::queue(Underway &underway) {
+  if (rank_queues_block_later_work()) {
+    underway.call.turn.emplace(calls_.lock(RankLocks::Mode::shared));
+    constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
+    return dpu_callback(set_, Underway::run, &underway, kOnceForAllRanks) == DPU_OK;
+  }
+  const std::lock_guard<std::mutex> lock(queueing_);  // the worker gets calls in the order of their turns
+  underway.call.turn.emplace(calls_.queue(RankLocks::Mode::exclusive));
+  try {
+    worker_.run([&underway] { Underway::run({}, 0, &underway); });
+  } catch (const std::exception &) {
+    return false;
+  }
+  return true;
+}
+
+/// Earlier jobs of the set may have loaded another program after the call was planned.
+void Executor::require_heap_base(const Call &call) {
+  const std::lock_guard<std::mutex> lock(planning_);
+  const uint64_t planned = call.cached->plan.heap_base, base = heap_base_.of(placement_);
+  if (base != planned)
+    fail(PIDCOMM_ERR_DEVICE, "the MRAM heap base was ", planned, " when the call was checked and is ", base,
+         " now, because earlier work of the set has loaded another program");
 }
 
 void Executor::run_with_reordering(const Call &call, pidcomm_trace &trace) {
@@ -401,26 +424,25 @@ void Executor::run_on_ranks(const Call &call, pidcomm_trace &trace) {
 }
 
 uint64_t Executor::heap_base() {
-  const RankLocks::Guard guard = calls_.lock(FifoLock::Mode::exclusive);
+  const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
   wait_for_set(set_, placement_);
   return heap_base_of(placement_);
 }
 
 pidcomm_audit Executor::audit() {
-  const RankLocks::Guard guard = calls_.lock(FifoLock::Mode::exclusive);
+  const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
   return audit_;
 }
 
 void Executor::validate(const pidcomm_request &request, const pidcomm_options *options) {
-  pidcomm_trace trace;
-  Call call = queued_call(trace);
-  plan_call(call, request, options, trace);
-  if (request.host != nullptr || request.host_bytes != 0) check_host(call.cached->plan, request);
+  Underway underway{*this};
+  underway.plan(request, options);
+  if (request.host != nullptr || request.host_bytes != 0) check_host(underway.call.cached->plan, request);
 }
 
 double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
                               const pidcomm_options *options) {
-  const RankLocks::Guard guard = calls_.lock(FifoLock::Mode::exclusive);
+  const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
   wait_for_set(set_, placement_);
   const Options resolved = resolve(options);
   const CopyOrder *const order = copy_order_of(copy_order);

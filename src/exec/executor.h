@@ -13,6 +13,7 @@
 #include "exec/opened_ranks.h"
 #include "exec/placement.h"
 #include "exec/rank_locks.h"
+#include "exec/worker.h"
 #include "line_kernels/audit_counts.h"
 #include "plan/planner.h"
 #include "rank_access/sdk.h"
@@ -43,8 +44,8 @@ class Executor {
   /// a host buffer changes.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
-  /// Throws the errors that run would throw before any byte of MRAM or of a host buffer changes. If the request has no host buffer (null, 0
-  /// bytes), the host buffer is not checked.
+  /// Throws the errors that run would throw before any byte of MRAM or of a host buffer changes. Does not wait for earlier work, so it
+  /// reports only faults of work that has ended. If the request has no host buffer (null, 0 bytes), the host buffer is not checked.
   void validate(const pidcomm_request &request, const pidcomm_options *options);
 
   /// Returns the MRAM byte address of offset 0 in requests. Waits for earlier work on the set. Errors: ERR_SET, ERR_DEVICE.
@@ -53,10 +54,11 @@ class Executor {
   /// Returns the counts of the audit instruction set from the last call that has ended.
   pidcomm_audit audit();
 
-  /// Works like run, but bytes may move after start has returned, in a job in the queues of the ranks; later work on the set queues behind
-  /// this job. start does not wait for earlier jobs of other calls of start. The call ends before start returns if rank queues do not block
-  /// later work (rank_access.h), or if no job can be queued. The executor must exist until the future is ready. start throws the errors of
-  /// checks and planning, the future all others.
+  /// Works like run, but another thread moves the bytes. If rank queues block later work (rank_access.h), this thread runs a job in the
+  /// queues of the ranks, and later work on the set queues behind this job; start then waits only for blocking calls of other threads.
+  /// Otherwise the thread is a worker of the executor: later calls of all executors on these ranks wait, but operations of the SDK do not.
+  /// If the host lacks memory or threads, the call ends before start returns. The executor must exist until the future is ready. start
+  /// throws the errors of checks and planning, the future all others.
   std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
@@ -74,12 +76,13 @@ class Executor {
     std::vector<std::byte *> eg_base;
     std::vector<BankPair> bank_pairs;
   };
+  static OpenedRanks opened(struct dpu_set_t set, const Placement &placement, RankLocks &calls);
   std::shared_ptr<CachedPlan> plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
-  Call blocking_call(pidcomm_trace &trace);
-  Call queued_call(pidcomm_trace &trace);
   void plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
   void prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace);
   void finish(const Call &call, pidcomm_trace &trace);
+  bool queue(Underway &underway);
+  void require_heap_base(const Call &call);
   void run_with_reordering(const Call &call, pidcomm_trace &trace);
   void run_on_ranks(const Call &call, pidcomm_trace &trace);
 
@@ -87,8 +90,8 @@ class Executor {
   const Planner &planner_;
   Hypercube cube_;
   Placement placement_;
-  OpenedRanks opened_;
   RankLocks calls_;  // serialises the calls with those of all hypercubes on these ranks
+  OpenedRanks opened_;
 
   // Of the call that moves bytes.
   pidcomm_audit audit_{};
@@ -98,6 +101,9 @@ class Executor {
   std::mutex planning_;                             // guards the members below, which calls use while others move bytes
   KeptHeapBase heap_base_;
   std::vector<std::shared_ptr<CachedPlan>> plans_;  // the most recently used plan first
+
+  std::mutex queueing_;  // guards the worker
+  Worker worker_;
 };
 
 }  // namespace pidcomm

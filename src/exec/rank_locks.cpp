@@ -1,40 +1,79 @@
 #include "exec/rank_locks.h"
 
+#include <pthread.h>
+
 #include <algorithm>
-#include <map>
+#include <condition_variable>
+#include <functional>
 #include <mutex>
 
 namespace pidcomm {
 
 namespace {
 
-std::shared_ptr<FifoLock> lock_of(struct dpu_rank_t *rank) {
-  static std::mutex mutex;
-  static auto *const locks = new std::map<struct dpu_rank_t *, std::weak_ptr<FifoLock>>;  // threads may use it while the process exits
-  const std::lock_guard<std::mutex> guard(mutex);
-  std::erase_if(*locks, [](const auto &entry) { return entry.second.expired(); });
-  std::weak_ptr<FifoLock> &entry = (*locks)[rank];
-  std::shared_ptr<FifoLock> lock = entry.lock();
-  if (lock == nullptr) entry = lock = std::make_shared<FifoLock>();
-  return lock;
+/// Both lists are in the order of the addresses.
+bool share_a_rank(const std::vector<struct dpu_rank_t *> &a, const std::vector<struct dpu_rank_t *> &b) {
+  const std::less<> is_before;
+  for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {
+    if (*i == *j) return true;
+    is_before(*i, *j) ? ++i : ++j;
+  }
+  return false;
 }
 
 }  // namespace
 
-RankLocks::RankLocks(std::vector<struct dpu_rank_t *> ranks) {
-  std::sort(ranks.begin(), ranks.end(), std::less<>());
-  for (struct dpu_rank_t *rank : ranks) locks_.push_back(lock_of(rank));
+/// The calls of the process, in their order.
+struct RankLocks::Calls {
+  std::mutex mutex;  // guards `all`
+  std::condition_variable changed;
+  std::list<Call> all;
+};
+
+RankLocks::Calls &RankLocks::calls() {
+  static Calls *const calls = [] {
+    pthread_atfork([] { RankLocks::calls().mutex.lock(); }, [] { RankLocks::calls().mutex.unlock(); },
+                   [] { RankLocks::calls().mutex.unlock(); });
+    return new Calls;  // never destroyed: threads may use it while the process exits
+  }();
+  return *calls;
 }
 
-RankLocks::Guard RankLocks::lock(FifoLock::Mode mode) {
-  Guard guard;
-  guard.reserve(locks_.size());
-  for (const auto &lock : locks_) guard.push_back(lock->lock(mode));
-  return guard;
+RankLocks::RankLocks(std::vector<struct dpu_rank_t *> ranks) : ranks_(std::move(ranks)) {
+  std::sort(ranks_.begin(), ranks_.end(), std::less<>());
+}
+
+RankLocks::Turn RankLocks::queue(Mode mode) {
+  const std::lock_guard<std::mutex> lock(calls().mutex);
+  return Turn(calls().all.insert(calls().all.end(), Call{ranks_, mode}));
+}
+
+RankLocks::Turn RankLocks::lock(Mode mode) {
+  Turn turn = queue(mode);
+  turn.wait();
+  return turn;
 }
 
 bool RankLocks::are_in_use() {
-  return std::any_of(locks_.begin(), locks_.end(), [](const auto &lock) { return lock->is_in_use(); });
+  const std::lock_guard<std::mutex> lock(calls().mutex);
+  return std::any_of(calls().all.begin(), calls().all.end(), [this](const Call &call) { return share_a_rank(call.ranks, ranks_); });
+}
+
+void RankLocks::Turn::wait() const {
+  const Call &own = **call_;
+  std::unique_lock<std::mutex> lock(calls().mutex);
+  calls().changed.wait(lock, [&] {
+    return std::none_of(calls().all.begin(), *call_, [&own](const Call &earlier) {
+      return (own.mode == Mode::exclusive || earlier.mode == Mode::exclusive) && share_a_rank(own.ranks, earlier.ranks);
+    });
+  });
+}
+
+RankLocks::Turn::~Turn() {
+  if (!call_) return;
+  const std::lock_guard<std::mutex> lock(calls().mutex);
+  calls().all.erase(*call_);
+  calls().changed.notify_all();
 }
 
 }  // namespace pidcomm
