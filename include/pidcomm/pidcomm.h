@@ -295,10 +295,9 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 PIDCOMM_API int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace);
 
 /* Checks a request without running it: returns the error that pidcomm_run would return before any byte moves. If `host` is NULL and
- * host_bytes is 0, the host buffer is not checked. pidcomm_validate waits for earlier asynchronous work of the set, except while
- * non-blocking calls run.
- * pidcomm_validate does not allocate buffers, so a later pidcomm_run may still return ERR_MEMORY. The next pidcomm_run of the same request
- * reuses the plan that pidcomm_validate made. */
+ * host_bytes is 0, the host buffer is not checked. pidcomm_validate does not wait for earlier asynchronous work, so it reports only faults
+ * of work that has ended. pidcomm_validate does not allocate buffers, so a later pidcomm_run may still return ERR_MEMORY. The next
+ * pidcomm_run of the same request reuses the plan that pidcomm_validate made. */
 PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options);
 
 /* Non-blocking collectives. pidcomm_irun works like pidcomm_run, but may return before the bytes have moved; pass *pending to pidcomm_wait
@@ -306,17 +305,19 @@ PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request 
  * has waited for the call, the library owns the host buffer of the call and its windows in MRAM. Until then, do not write to this buffer or
  * these windows, and do not read the output. You may free the mask, request and options as soon as pidcomm_irun returns.
  *
- * Later operations on the DPU set of a non-blocking call queue behind the call in FIFO order: launches, transfers and dpu_sync of the SDK,
- * and collectives on any hypercube of the set. A set therefore runs one collective at a time. Several non-blocking calls queue without
- * waiting for each other; a non-blocking call waits only for blocking calls of other threads. If PEs are in fault or host memory is short
- * when the queued call begins, pidcomm_wait returns the error, and the call has changed nothing. To gain time, let the host or other DPU
- * sets work during the call. A non-blocking call wakes a thread; use it for collectives that take longer than that.
+ * Calls run in the order in which they start: later collectives on any hypercube of the set wait for the non-blocking call. A set
+ * therefore runs one collective at a time. pidcomm_irun itself does not wait for earlier asynchronous work of the set, such as a launch of
+ * PEs; the collective begins after this work. If PEs are in fault, if earlier work has moved the heap, or if host memory is short when the
+ * collective begins, pidcomm_wait returns the error, and the call has changed nothing. To gain time, let the host or other DPU sets work
+ * during the call. A non-blocking call wakes a thread; use it for collectives that take longer than that.
  *
- * On real DIMMs, the collective is already complete when pidcomm_irun returns, because a job in the SDK's queues does not block operations
- * that other threads start. On dpuemu, dpu_free waits for non-blocking calls. If one thread starts a PE launch while another thread starts
- * a blocking or non-blocking call on the set, the launch may also return DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for
- * non-blocking calls, and do not use hypercubes that share a rank with hypercubes that other threads use. After fork, the child process
- * must not use a set on which a non-blocking call runs.
+ * On dpuemu, operations of the SDK on the set (launches, transfers, dpu_sync, dpu_free) queue behind the non-blocking call too, and
+ * pidcomm_irun waits for blocking calls of other threads. On real DIMMs, operations of the SDK do not wait: call pidcomm_sync or
+ * pidcomm_wait before each operation of the SDK on the set, also before dpu_load and dpu_free.
+ *
+ * If one thread starts a PE launch while another thread starts a blocking or non-blocking call on the set, the launch may also return
+ * DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for non-blocking calls, and do not use hypercubes that share a rank with
+ * hypercubes that other threads use. After fork, the child process must not use a set on which a non-blocking call runs.
  *
  * Errors: those of pidcomm_run, ERR_ARGUMENT (pending is null). Any thread may wait for a non-blocking call, but only one thread at a
  * time. */
@@ -332,6 +333,10 @@ PIDCOMM_API int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace);
 /* If the non-blocking call has ended, stores 1 in *is_done and does the same as pidcomm_wait. If the call has not ended, stores 0 in
  * *is_done and does not wait. Errors: those of pidcomm_wait. */
 PIDCOMM_API int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace);
+
+/* Waits until all earlier calls on the ranks of the hypercube have ended, also those of other hypercubes. Does not release calls: pass
+ * them to pidcomm_wait. Errors: ERR_ARGUMENT (cube is null). */
+PIDCOMM_API int pidcomm_sync(pidcomm_hypercube *cube);
 
 /* Writes as JSON the plan that pidcomm_run would carry out for a request on a hypercube with axis lengths axis_len. pidcomm_plan_json does
  * not need a device. If `expand` is not 0, the JSON also lists the steps of the host pass (except for

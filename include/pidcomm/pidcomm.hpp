@@ -124,6 +124,9 @@ class Hypercube {
     return Pending(call);
   }
 
+  /// Waits until all earlier calls on the ranks have ended: necessary before operations of the SDK on real DIMMs.
+  void sync() { check(pidcomm_sync(cube_)); }
+
   /// The collectives of pidcomm.h. T is the element type: cube.allreduce<float>("10", bytes, src, dst, PIDCOMM_SUM). If a collective has a
   /// host buffer, the compiler deduces T from the buffer. The last argument of a collective may be a pidcomm_options.
 #define PIDCOMM_METHOD_011(name)                                                                                                   \

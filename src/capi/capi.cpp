@@ -174,25 +174,10 @@ const char *pidcomm_version(void) {
 const char *pidcomm_last_error(void) { return last_error::text(); }
 
 const char *pidcomm_name(pidcomm_table table, int code) {
-  switch (table) {
-    case PIDCOMM_TABLE_STATUS:
-      return name_of_status(code);
-    case PIDCOMM_TABLE_COLLECTIVE:
-      return name_of_collective(code);
-    case PIDCOMM_TABLE_TYPE:
-      return name_of_type(code);
-    case PIDCOMM_TABLE_OP:
-      return name_of_op(code);
-    case PIDCOMM_TABLE_TECHNIQUE:
-      return name_of_technique(code);
-    case PIDCOMM_TABLE_ISA:
-      return name_of_isa(code);
-    case PIDCOMM_TABLE_COHERENCE:
-      return name_of_coherence(code);
-    case PIDCOMM_TABLE_COPY_ORDER:
-      return name_of_copy_order(code);
-  }
-  return nullptr;
+  constexpr const char *(*kNames[])(int) = {name_of_status,    name_of_collective, name_of_type,      name_of_op,
+                                            name_of_technique, name_of_isa,        name_of_coherence, name_of_copy_order};
+  const std::size_t index = static_cast<std::size_t>(table);
+  return index < std::size(kNames) ? kNames[index](code) : nullptr;
 }
 
 int pidcomm_isa_available(int isa) { return isa_available(isa) ? 1 : 0; }
@@ -356,6 +341,13 @@ int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace) 
       *is_done = *pending == nullptr || (*pending)->end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
       return *is_done ? end_of(pending) : pidcomm_trace{};
     });
+  });
+}
+
+int pidcomm_sync(pidcomm_hypercube *cube) {
+  return guarded([&] {
+    require(cube, "cube");
+    cube->executor.wait_for_calls();
   });
 }
 

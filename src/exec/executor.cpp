@@ -429,6 +429,8 @@ uint64_t Executor::heap_base() {
   return heap_base_of(placement_);
 }
 
+void Executor::wait_for_calls() { calls_.lock(RankLocks::Mode::exclusive); }
+
 pidcomm_audit Executor::audit() {
   const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
   return audit_;

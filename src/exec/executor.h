@@ -51,6 +51,9 @@ class Executor {
   /// Returns the MRAM byte address of offset 0 in requests. Waits for earlier work on the set. Errors: ERR_SET, ERR_DEVICE.
   uint64_t heap_base();
 
+  /// Waits until all earlier calls on the ranks have ended.
+  void wait_for_calls();
+
   /// Returns the counts of the audit instruction set from the last call that has ended.
   pidcomm_audit audit();
 

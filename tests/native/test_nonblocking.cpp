@@ -1,4 +1,6 @@
 // Non-blocking calls (pidcomm_irun), pidcomm_wait, pidcomm_test.
+#include <dpu_program.h>
+
 #include <atomic>
 #include <cstring>
 #include <pidcomm/pidcomm.hpp>
@@ -35,6 +37,13 @@ pidcomm_pending *start(const Hypercube &cube, const pidcomm_request &request, co
   CHECK_EQ(pidcomm_irun(cube.get(), &request, &options, &pending), +PIDCOMM_OK);
   CHECK(pending != nullptr);
   return pending;
+}
+
+/// On DIMMs, operations of the SDK do not wait for non-blocking calls.
+void before_sdk([[maybe_unused]] const Hypercube &cube) {
+#ifdef PIDCOMM_TEST_SDK_ACCESS
+  CHECK_EQ(pidcomm_sync(cube.get()), +PIDCOMM_OK);
+#endif
 }
 
 int irun(pidcomm_hypercube *cube, const pidcomm_request &request, pidcomm_pending **pending) {
@@ -109,7 +118,6 @@ TEST(NonBlockingRequests_EqualTheNamedFunctions) {
        [&](auto p) { return irun(m, request::broadcast("10", bytes, host.data(), 8 * bytes, at, kType), p); });
 }
 
-#ifndef PIDCOMM_TEST_SDK_ACCESS  // through the SDK's rank access, calls end before they return
 TEST(Call_ReturnsBeforeItsCollectiveEnds) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
@@ -129,8 +137,6 @@ TEST(Call_ReturnsBeforeItsCollectiveEnds) {
   CHECK(was_under_way);
 }
 
-#endif
-
 TEST(LaterCallsOnTheSet_SeeTheResult) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
@@ -147,6 +153,7 @@ TEST(LaterCallsOnTheSet_SeeTheResult) {
   CHECK_EQ(pidcomm_wait(&first, nullptr), +PIDCOMM_OK);
   // The same through the SDK.
   pidcomm_pending *third = start(cube, alltoall_of(kLongBytes, 1 << 20, 3 << 20), slow());
+  before_sdk(cube);
   CHECK(cube.read(3 << 20, kLongBytes) == cube.read(0, kLongBytes));
   CHECK_EQ(pidcomm_wait(&third, nullptr), +PIDCOMM_OK);
 }
@@ -169,6 +176,7 @@ TEST(Launch_WaitsForABusyRank) {
     return bytes;
   };
   pidcomm_pending *pending = start(cube, alltoall_of(kLongBytes, 0, 1 << 20), slow());
+  before_sdk(cube);
   DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(0)));  // as dpu_launch
   bool is_complete = true;
   for (std::uint32_t word = 0; word < kLongBytes / 8; ++word) is_complete = is_complete && line(word, 1 << 20) == line(word, 2 << 20);
@@ -191,6 +199,9 @@ TEST(DestroyWhileACallIsPending_IsAnError_AndFreeWaits) {
   CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_ERR_BUSY);  // even if the call has ended
   CHECK(std::string(pidcomm_last_error()).find("8x8 has non-blocking calls that have not been waited for: 1") != std::string::npos);
   CHECK(pending == call);
+#ifdef PIDCOMM_TEST_SDK_ACCESS
+  CHECK_EQ(pidcomm_sync(cube), +PIDCOMM_OK);
+#endif
   set.free();
   int is_done = 0;
   CHECK_EQ(pidcomm_test(&pending, &is_done, nullptr), +PIDCOMM_OK);
@@ -198,7 +209,6 @@ TEST(DestroyWhileACallIsPending_IsAnError_AndFreeWaits) {
   CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_OK);
 }
 
-#ifndef PIDCOMM_TEST_SDK_ACCESS
 TEST(SeveralCalls_QueueInOrderWithoutWaiting) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
@@ -241,6 +251,7 @@ TEST(TransfersOfOtherThreads_WaitForPesThatReorderBlocks) {
     CHECK_EQ(pidcomm_write(cube.get(), 0, kLongBytes, rows.data()), +PIDCOMM_OK);
     pidcomm_pending *first = start(cube, alltoall_of(kLongBytes, 0, 1 << 20), reordering);
     pidcomm_pending *second = start(cube, alltoall_of(kLongBytes, 1 << 20, 2 << 20), reordering);
+    before_sdk(cube);
     CHECK(cube.read(2 << 20, kLongBytes) == rows);  // by dpu_push_xfer
     CHECK_EQ(pidcomm_wait(&first, nullptr), +PIDCOMM_OK);
     CHECK_EQ(pidcomm_wait(&second, nullptr), +PIDCOMM_OK);
@@ -253,6 +264,7 @@ TEST(FaultThatAnEarlierJobCauses_IsReportedByWait) {
   const Hypercube cube(set, {8, 8});
   CHECK_EQ(pidcomm_write(cube.get(), 2 << 20, 64, Bytes(64 * 64, 7).data()), +PIDCOMM_OK);
   pidcomm_pending *first = start(cube, alltoall_of(kLongBytes, 0, 1 << 20), slow());
+  before_sdk(cube);
   const auto fault = [](struct dpu_set_t, std::uint32_t, void *rank) {
     const dpu_error_t status = dpuemu_begin_run(static_cast<struct dpu_rank_t *>(rank));
     return status == DPU_OK ? dpuemu_end_run(static_cast<struct dpu_rank_t *>(rank), true, 3) : status;
@@ -270,7 +282,41 @@ TEST(FaultThatAnEarlierJobCauses_IsReportedByWait) {
   DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(0), false, 0));
   CHECK(cube.read(2 << 20, 64) == Bytes(64 * 64, 7));
 }
-#endif
+
+TEST(CallDuringALaunch_ReturnsBeforeThePesEnd) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {8, 16});
+  Bytes rows(128 * kLongBytes);
+  verify::fill_distinct(13, kLongBytes, rows);
+  CHECK_EQ(pidcomm_write(cube.get(), 0, kLongBytes, rows.data()), +PIDCOMM_OK);
+  for (std::uint32_t rank : {0u, 1u}) DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(rank)));  // as an asynchronous launch
+  pidcomm_pending *first = start(cube, alltoall_of(kLongBytes, 0, 1 << 20));
+  pidcomm_pending *second = start(cube, alltoall_of(kLongBytes, 1 << 20, 2 << 20));
+  for (std::uint32_t rank : {0u, 1u}) {
+    int is_done = 1;
+    CHECK_EQ(pidcomm_test(&first, &is_done, nullptr), +PIDCOMM_OK);
+    CHECK_EQ(is_done, 0);
+    DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(rank), false, 0));
+  }
+  CHECK_EQ(pidcomm_wait(&second, nullptr), +PIDCOMM_OK);
+  CHECK_EQ(pidcomm_wait(&first, nullptr), +PIDCOMM_OK);
+  CHECK(cube.read(2 << 20, kLongBytes) == rows);
+}
+
+TEST(ProgramThatAnEarlierJobLoads_IsReportedByWait) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  const auto load = [](struct dpu_set_t own, std::uint32_t, void *) { return dpu_load(own, PIDCOMM_TEST_PROGRAM, nullptr); };
+  DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(0)));
+  DPU_OK_OR_FAIL(dpu_callback(set.get(), load, nullptr, DPU_CALLBACK_ASYNC));
+  pidcomm_pending *pending = start(cube, alltoall_of(64, 0, 4096));
+  DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(0), false, 0));
+  CHECK_EQ(pidcomm_wait(&pending, nullptr), +PIDCOMM_ERR_DEVICE);
+  CHECK(std::string(pidcomm_last_error()).find("heap base was 0") != std::string::npos);
+  CHECK_EQ(pidcomm_alltoall(cube.get(), "10", 64, 0, 4096, PIDCOMM_INT32), +PIDCOMM_OK);
+}
 
 TEST(Errors_ComeBeforeTheCallStarts) {
   machine::power_up(1);
@@ -286,6 +332,7 @@ TEST(Errors_ComeBeforeTheCallStarts) {
   CHECK_EQ(pidcomm_wait(nullptr, nullptr), +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_test(nullptr, &is_done, nullptr), +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_test(&pending, nullptr, nullptr), +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(pidcomm_sync(nullptr), +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_wait(&pending, nullptr), +PIDCOMM_OK);  // nothing to wait for
   CHECK_EQ(pidcomm_test(&pending, &is_done, nullptr), +PIDCOMM_OK);
   CHECK_EQ(is_done, 1);

@@ -79,6 +79,15 @@ class Allocation {
     return body(set_);
   }
 
+  /// The same for a body that uses the SDK: operations of the SDK do not wait for non-blocking calls on real DIMMs.
+  template <class Body>
+  auto use_sdk(const Body &body) const {
+    return use([&](struct dpu_set_t set) {
+      if (pending_ != 0 && !cubes_.empty()) check(pidcomm_sync(cubes_.front()));
+      return body(set);
+    });
+  }
+
  private:
   std::shared_lock<std::shared_mutex> enter() const {
     const std::scoped_lock entry(entry_);

@@ -176,7 +176,7 @@ class Cube {
 
   /// Seconds of one dpu_push_xfer between rows (one row per PE) and the PEs at `offset`.
   double push_xfer(bool to_pes, uint64_t offset, MutableBytes rows) {
-    return allocation_->use([&](struct dpu_set_t set) {
+    return allocation_->use_sdk([&](struct dpu_set_t set) {
       const uint32_t pes = pidcomm_pes(cube_);
       if (rows.size() % pes != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
       if (offset > PIDCOMM_MRAM_BYTES) throw StatusError(PIDCOMM_ERR_WINDOW, "the offset is past the end of MRAM");

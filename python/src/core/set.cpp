@@ -152,7 +152,7 @@ class Set {
   // --- PE programs. Rows are PEs in the order of rows_of.
 
   void load(const std::string &path) {
-    allocation_->use([&](struct dpu_set_t set) {
+    allocation_->use_sdk([&](struct dpu_set_t set) {
       struct dpu_program_t *program = nullptr;
       const dpu_error_t error = dpu_load(set, path.c_str(), &program);
       check_device(error, "loading " + path, status_of(error));
@@ -162,7 +162,7 @@ class Set {
   }
 
   void launch(bool waits, const Stop &stop, const ExplainFault &explain) {
-    allocation_->use([&](struct dpu_set_t set) {
+    allocation_->use_sdk([&](struct dpu_set_t set) {
       require_own_program(set);
       ++launches_;
       const auto launch = [=] { return dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS); };
@@ -171,7 +171,7 @@ class Set {
   }
   void sync(const Stop &stop, const ExplainFault &explain) {
     if (launches_ == 0 && !allocation_->is_freed()) throw StatusError(PIDCOMM_ERR_DEVICE, "no program has been launched on these PEs");
-    allocation_->use([&](struct dpu_set_t set) { check_run(run_interruptibly(set, stop, [=] { return dpu_sync(set); }), set, explain); });
+    allocation_->use_sdk([&](struct dpu_set_t set) { check_run(run_interruptibly(set, stop, [=] { return dpu_sync(set); }), set, explain); });
   }
 
   SymbolPlace symbol(const std::string &name) const {
@@ -190,7 +190,7 @@ class Set {
     move_rows(DPU_XFER_FROM_DPU, symbol, offset, rows.data(), rows.size());
   }
   void write_same(SymbolPlace symbol, uint32_t offset, Bytes bytes) {
-    allocation_->use([&](struct dpu_set_t set) {
+    allocation_->use_sdk([&](struct dpu_set_t set) {
       if (!is_in_mram(symbol)) require_own_program(set);
       check_access(dpu_broadcast_to_symbol(set, {symbol.first, symbol.second}, offset, bytes.data(), bytes.size(), DPU_XFER_DEFAULT));
     });
@@ -200,7 +200,7 @@ class Set {
   std::pair<nb::bytes, bool> log(uint32_t pe) {
     std::string text;
     bool is_cut = false;
-    allocation_->use([&](struct dpu_set_t set) {
+    allocation_->use_sdk([&](struct dpu_set_t set) {
       if (program_ == nullptr) throw StatusError(PIDCOMM_ERR_DEVICE, "reading a log: no program is loaded");
       char *characters = nullptr;
       std::size_t count = 0;
@@ -255,7 +255,7 @@ class Set {
   }
 
   void move_rows(dpu_xfer_t direction, SymbolPlace symbol, uint32_t offset, uint8_t *bytes, std::size_t size) {
-    allocation_->use([&](struct dpu_set_t set) {
+    allocation_->use_sdk([&](struct dpu_set_t set) {
       if (size % pes_ != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
       if (!is_in_mram(symbol)) require_own_program(set);
       const std::size_t row_bytes = size / pes_;
