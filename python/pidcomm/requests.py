@@ -19,8 +19,6 @@ class Request(Generic[T]):
     read its output. The request keeps the arrays alive. Later operations on the same PEs (a launch, a collective, a
     transfer) wait for the end of the collective; freeing the PEs raises an error. The end of a ``with`` block waits for
     the request. Garbage collection of the request waits, too.
-
-    On DIMMs, and if PEs reorder blocks, the collective ends before the call returns.
     """
 
     def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None:

@@ -101,7 +101,7 @@ class Executor {
   MappedEgs mapped_;        // kept between calls because addresses seldom change
   HostBuffer host_buffer_;  // for techniques that copy through host memory; kept between calls
 
-  std::mutex planning_;                             // guards the members below, which calls use while others move bytes
+  std::mutex planning_;  // guards the members below, which calls use while others move bytes
   KeptHeapBase heap_base_;
   std::vector<std::shared_ptr<CachedPlan>> plans_;  // the most recently used plan first
 

@@ -171,7 +171,8 @@ class Set {
   }
   void sync(const Stop &stop, const ExplainFault &explain) {
     if (launches_ == 0 && !allocation_->is_freed()) throw StatusError(PIDCOMM_ERR_DEVICE, "no program has been launched on these PEs");
-    allocation_->use_sdk([&](struct dpu_set_t set) { check_run(run_interruptibly(set, stop, [=] { return dpu_sync(set); }), set, explain); });
+    allocation_->use_sdk(
+        [&](struct dpu_set_t set) { check_run(run_interruptibly(set, stop, [=] { return dpu_sync(set); }), set, explain); });
   }
 
   SymbolPlace symbol(const std::string &name) const {

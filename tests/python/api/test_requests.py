@@ -10,7 +10,6 @@ from collections.abc import Iterator
 import numpy as np
 import pidcomm
 import pytest
-from conftest import needs_emulated_access
 from definitions import payload
 from user_program import main as user_program
 
@@ -152,7 +151,6 @@ def test_a_request_keeps_its_hypercube_alive() -> None:
     assert request.wait().mram_bytes_written == 64 * LONG
 
 
-@needs_emulated_access
 def test_a_call_returns_before_its_collective_ends(cube: pidcomm.Hypercube) -> None:
     for _ in range(10):
         request = cube.alltoall("10", bytes=LONG, wait=False, **SLOW)
@@ -163,7 +161,6 @@ def test_a_call_returns_before_its_collective_ends(cube: pidcomm.Hypercube) -> N
     pytest.fail("every call had ended when it returned")
 
 
-@needs_emulated_access
 def test_several_calls_queue_without_waiting(cube: pidcomm.Hypercube) -> None:
     x = written(cube, LONG)
     for _ in range(10):
