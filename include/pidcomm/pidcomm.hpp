@@ -14,6 +14,7 @@
 #include <vector>
 
 namespace pidcomm {
+inline namespace api {  // programs that contain the library have other classes of these names in pidcomm
 
 /// The exception for a failed call; what() names the offending values and the violated rule.
 class Error : public std::runtime_error {
@@ -165,4 +166,5 @@ class Hypercube {
   pidcomm_hypercube *cube_ = nullptr;
 };
 
+}  // namespace api
 }  // namespace pidcomm

@@ -229,9 +229,10 @@ struct OpenRank {
   bool is_being_proved = false;  // while this is true, no thread acquires the rank
 };
 
-std::mutex mutex;
-std::condition_variable changed;
-std::map<struct dpu_rank_t *, OpenRank> open_ranks;
+// Never destroyed: the worker of a non-blocking call may use them while the process exits.
+auto &mutex = *new std::mutex;
+auto &changed = *new std::condition_variable;
+auto &open_ranks = *new std::map<struct dpu_rank_t *, OpenRank>;
 
 void forget_holder_locked(struct dpu_rank_t *rank) {
   const auto found = open_ranks.find(rank);

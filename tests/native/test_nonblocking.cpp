@@ -1,7 +1,11 @@
 // Non-blocking calls (pidcomm_irun), pidcomm_wait, pidcomm_test.
 #include <dpu_program.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <pidcomm/pidcomm.hpp>
 #include <thread>
@@ -48,6 +52,43 @@ void before_sdk([[maybe_unused]] const Hypercube &cube) {
 
 int irun(pidcomm_hypercube *cube, const pidcomm_request &request, pidcomm_pending **pending) {
   return pidcomm_irun(cube, &request, nullptr, pending);
+}
+
+/// A job that ends when `may_end` is true.
+std::atomic<bool> may_end = false;
+dpu_error_t wait_for_may_end(struct dpu_set_t, std::uint32_t, void *) {
+  while (!may_end) usleep(1000);
+  return DPU_OK;
+}
+
+/// If a call is pending at exit, waits for the call after the static objects of the library are destroyed: functions that atexit registers
+/// before the constructors of these objects run after their destructors.
+pidcomm_pending *pending_at_exit = nullptr;
+__attribute__((constructor(101))) void wait_at_exit() {
+  std::atexit([] {
+    if (pending_at_exit == nullptr) return;
+    may_end = true;
+    _exit(pidcomm_wait(&pending_at_exit, nullptr) == PIDCOMM_OK ? 0 : 1);
+  });
+}
+
+/// Returns the exit status of a child process that calls body(), or -1 if a signal has ended the child. After 60 s, a signal ends it.
+template <class Body>
+int status_of_child(const Body &body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    try {
+      body();
+    } catch (const std::exception &error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+    _exit(1);
+  }
+  int status = 0;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 }  // namespace
@@ -238,7 +279,7 @@ TEST(SeveralCalls_QueueInOrderWithoutWaiting) {
   CHECK(were_queued);
 }
 
-TEST(TransfersOfOtherThreads_WaitForPesThatReorderBlocks) {
+TEST(Transfers_WaitForPesThatReorderBlocks) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
@@ -317,6 +358,67 @@ TEST(ProgramThatAnEarlierJobLoads_IsReportedByWait) {
   CHECK(std::string(pidcomm_last_error()).find("heap base was 0") != std::string::npos);
   CHECK_EQ(pidcomm_alltoall(cube.get(), "10", 64, 0, 4096, PIDCOMM_INT32), +PIDCOMM_OK);
 }
+
+TEST(ProgramThatAJobBetweenTwoCallsLoads_IsReportedByWait) {
+  constexpr std::size_t kHeap = 1 << 16, kAt = 4096, kRow = 1 << 17;  // program.c has its heap at kHeap
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  Bytes rows(64 * kRow), window(64 * 64);
+  verify::fill_distinct(17, kRow, rows);
+  CHECK_EQ(pidcomm_write(cube.get(), 0, kRow, rows.data()), +PIDCOMM_OK);  // no program is loaded, so the heap is at 0
+  const auto load = [](struct dpu_set_t own, std::uint32_t, void *) { return dpu_load(own, PIDCOMM_TEST_PROGRAM, nullptr); };
+  pidcomm_pending *first = start(cube, alltoall_of(kLongBytes, 4 << 20, 5 << 20), slow());
+  before_sdk(cube);
+  may_end = false;
+  DPU_OK_OR_FAIL(dpu_callback(set.get(), wait_for_may_end, nullptr, DPU_CALLBACK_ASYNC));
+  DPU_OK_OR_FAIL(dpu_callback(set.get(), load, nullptr, DPU_CALLBACK_ASYNC));
+  pidcomm_pending *second = start(cube, alltoall_of(64, 0, kAt));
+  may_end = true;
+  CHECK_EQ(pidcomm_wait(&first, nullptr), +PIDCOMM_OK);
+  CHECK_EQ(pidcomm_wait(&second, nullptr), +PIDCOMM_ERR_DEVICE);
+  for (const std::size_t at : {kAt, kHeap + kAt}) {  // the windows of both heaps
+    for (std::size_t pe = 0; pe < 64; ++pe)
+      if (at >= kHeap)
+        DPU_OK_OR_FAIL(dpu_copy_from(cube.dpu(pe), DPU_MRAM_HEAP_POINTER_NAME, kAt, &window[64 * pe], 64));
+      else
+        DPU_OK_OR_FAIL(dpu_copy_from(cube.dpu(pe), "variable", kAt, &window[64 * pe], 64));
+    for (std::size_t pe = 0; pe < 64; ++pe) CHECK(std::memcmp(&window[64 * pe], &rows[kRow * pe + at], 64) == 0);
+  }
+}
+
+#ifndef __SANITIZE_THREAD__  // it refuses to start threads in a child of a process with several threads
+TEST(CallThatIsPendingAtExit_StillEnds) {
+  machine::power_up(1);
+  CHECK_EQ(status_of_child([] {
+             const DpuSet set = DpuSet::of_ranks(1);
+             const Hypercube cube(set, {8, 8});
+             may_end = false;
+             DPU_OK_OR_FAIL(dpu_callback(set.get(), wait_for_may_end, nullptr, DPU_CALLBACK_ASYNC));
+             pending_at_exit = start(cube, alltoall_of(64, 0, 4096));
+             std::exit(1);  // wait_at_exit decides about the status
+           }),
+           0);
+}
+
+TEST(ChildOfFork_UsesAnotherSet_WhileCallsOfItsParentWait) {
+  machine::power_up(2);
+  const DpuSet busy_set = DpuSet::of_ranks(1), set = DpuSet::of_ranks(1);
+  const Hypercube first(busy_set, {8, 8}), second(busy_set, {64}), cube(set, {8, 8});
+  may_end = false;
+  DPU_OK_OR_FAIL(dpu_callback(busy_set.get(), wait_for_may_end, nullptr, DPU_CALLBACK_ASYNC));
+  pidcomm_pending *calls[] = {start(first, alltoall_of(64, 0, 4096)),
+                              start(second, pidcomm::request::alltoall("1", 512, 0, 4096, PIDCOMM_INT32))};
+  usleep(100000);  // until the thread of the second call waits for the first call
+  const int status = status_of_child([&] {
+    for (int i = 0; i < 8; ++i) CHECK_EQ(pidcomm_alltoall(cube.get(), "10", 64, 0, 4096, PIDCOMM_INT32), +PIDCOMM_OK);
+    _exit(0);
+  });
+  may_end = true;
+  for (pidcomm_pending *&call : calls) CHECK_EQ(pidcomm_wait(&call, nullptr), +PIDCOMM_OK);
+  CHECK_EQ(status, 0);
+}
+#endif
 
 TEST(Errors_ComeBeforeTheCallStarts) {
   machine::power_up(1);
