@@ -95,8 +95,8 @@ class PeSet:
     def launch(self, *, wait: bool = True) -> None:
         """Run the loaded program on all PEs.
 
-        wait: if False, the call returns at once, and method `wait` waits for the end of the launch. Before this end,
-        calls that use the PEs wait or raise Error.
+        wait: if False, the call waits only for earlier collectives, and method `wait` waits for the end of the launch.
+        Before this end, calls that use the PEs wait or raise Error.
 
         Raises Error if no program is loaded, if the PEs run already, and if PEs fault; the message then describes the
         faulting PE with the lowest number. On emulated DIMMs, Ctrl-C stops the PEs, and `dpuemu.report` describes the

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <new>
 
 namespace pidcomm {
 
@@ -33,7 +34,10 @@ struct RankLocks::Calls {
 RankLocks::Calls &RankLocks::calls() {
   static Calls *const calls = [] {
     pthread_atfork([] { RankLocks::calls().mutex.lock(); }, [] { RankLocks::calls().mutex.unlock(); },
-                   [] { RankLocks::calls().mutex.unlock(); });
+                   [] {
+                     new (&RankLocks::calls().changed) std::condition_variable;  // without the waiting threads of the parent process
+                     RankLocks::calls().mutex.unlock();
+                   });
     return new Calls;  // never destroyed: threads may use it while the process exits
   }();
   return *calls;

@@ -72,13 +72,13 @@ __attribute__((constructor(101))) void wait_at_exit() {
   });
 }
 
-/// Returns the exit status of a child process that calls body(), or -1 if a signal has ended the child. After 60 s, a signal ends it.
+/// Returns the exit status of a child process that calls body(), or -1 if a signal has ended the child. After 30 s, a signal ends it.
 template <class Body>
 int status_of_child(const Body &body) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);
+    alarm(30);
     try {
       body();
     } catch (const std::exception &error) {
@@ -411,7 +411,11 @@ TEST(ChildOfFork_UsesAnotherSet_WhileCallsOfItsParentWait) {
                               start(second, pidcomm::request::alltoall("1", 512, 0, 4096, PIDCOMM_INT32))};
   usleep(100000);  // until the thread of the second call waits for the first call
   const int status = status_of_child([&] {
-    for (int i = 0; i < 8; ++i) CHECK_EQ(pidcomm_alltoall(cube.get(), "10", 64, 0, 4096, PIDCOMM_INT32), +PIDCOMM_OK);
+    for (int i = 0; i < 4; ++i) {
+      pidcomm_pending *call = start(cube, alltoall_of(kLongBytes, 0, 1 << 20), slow());
+      CHECK_EQ(pidcomm_alltoall(cube.get(), "10", 64, 0, 4096, PIDCOMM_INT32), +PIDCOMM_OK);  // waits for the turn of `call`
+      CHECK_EQ(pidcomm_wait(&call, nullptr), +PIDCOMM_OK);
+    }
     _exit(0);
   });
   may_end = true;
