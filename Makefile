@@ -50,7 +50,7 @@ define build_native
 endef
 
 test-native: $(VENV)/tools
-	$(call build_native,release,-DCMAKE_BUILD_TYPE=Release)
+	$(call build_native,release,-DCMAKE_BUILD_TYPE=Release -DPIDCOMM_BUILD_BENCH=ON)
 	tests/run_native.sh build/release
 	tests/check_isa_objects.sh build/release
 	PATH="$(BIN):$$PATH" tests/check_install.sh build/release

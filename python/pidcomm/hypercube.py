@@ -224,8 +224,8 @@ class Hypercube(HypercubeCollectives):
     ) -> None:
         """Check the arguments of a collective without running it. Raises the error that the collective would raise.
 
-        Arguments are those of `pidcomm.plan`; host arrays are not checked. Waits for earlier work on the PEs, as a
-        collective does. Moves no bytes.
+        Arguments are those of `pidcomm.plan`; host arrays are not checked. Does not wait for earlier work on the PEs,
+        so it reports only faults of work that has ended. Moves no bytes.
         """
         row = row_of(COLLECTIVES, "collective", collective)
         self._core.validate(make_request(row, mask, bytes, src, dst, dtype, op), option_codes(options))
