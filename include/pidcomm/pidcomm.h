@@ -337,7 +337,7 @@ PIDCOMM_API int pidcomm_wait(pidcomm_pending **pending, pidcomm_trace *trace);
 PIDCOMM_API int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace);
 
 /* Waits until all earlier calls on the ranks of the hypercube have ended, also those of other hypercubes. Does not release calls: pass
- * them to pidcomm_wait. Errors: ERR_ARGUMENT (cube is null). */
+ * them to pidcomm_wait. pidcomm_test may report the end of a call a moment later. Errors: ERR_ARGUMENT (cube is null). */
 PIDCOMM_API int pidcomm_sync(pidcomm_hypercube *cube);
 
 /* Writes as JSON the plan that pidcomm_run would carry out for a request on a hypercube with axis lengths axis_len. pidcomm_plan_json does
