@@ -2,12 +2,14 @@
 
 * memset, memcpy and memmove with pointers to MRAM become calls of the runtime (mram_bytes.c).
 * A comparison of pointers to two memories compares the values of the pointers.
-* In a file with an array of elements whose size is no multiple of their alignment, such as `typedef struct {...} t
-  __attribute__((aligned(16)))`, such types lose the attribute. Their size stays, as with the SDK's compiler, which
-  aligns only the first element.
-* The bound of a global array may be a `const` integer variable with a constant value.
+* An array of elements whose size is no multiple of their alignment, such as `t name[3];` with `typedef struct {...} t
+  __attribute__((aligned(16)));`: the array keeps the alignment, and its elements get a type without it. As with the
+  SDK's compiler, only the first element is aligned. Pointers to t get the type without alignment too, because they may
+  point to any element. Everything else of type t stays.
+* The bound of a global array may be a global `const` integer variable with a constant value.
 
-repair() takes preprocessed C and the errors of gcc, as JSON without line markers, and returns the changed C.
+repair() takes preprocessed C and the errors of gcc, as JSON without line markers, and returns the changed C. What it
+does not recognise stays, so that gcc refuses it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,11 @@ _ARRAY = (
 _BOUND = re.compile(r"variably modified .(\w+). at file scope")
 KNOWN = re.compile("|".join((_BYTES.pattern, _COMPARISON, _ARRAY, _BOUND.pattern)))
 
-_ALIGNED_TYPE = re.compile(r"\}\s*\w+\s*(__attribute__\s*\(\(\s*(?:__)?aligned(?:__)?\s*\(\s*\w+\s*\)\s*\)\))\s*;")
+_ALIGNED_TYPE = re.compile(
+    r"\}\s*(?P<name>\w+)\s*(?P<attribute>__attribute__\s*\(\(\s*(?:__)?aligned(?:__)?\s*\(\s*\w+\s*\)\s*\)\))\s*;"
+)
+_LITERAL = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+_PACKED = re.compile(r"\b(?:__)?packed(?:__)?\b|#\s*pragma\s+pack\b|_Pragma")
 _STATEMENT_END = re.compile(r"[;{}]")
 # `lower`: operators that bind no tighter than a comparison.
 _TOKEN = re.compile(
@@ -84,8 +90,7 @@ def repair(preprocessed: str, errors: str) -> str:
             for begin, end in _operands(edits.text, edits.offset(places[0]["caret"])):
                 edits.changes[begin, end] = f"(unsigned)({edits.text[begin:end]})"
         elif re.search(_ARRAY, message):
-            for found in _ALIGNED_TYPE.finditer(edits.text):
-                edits.changes[found.span(1)] = ""
+            _unaligned_elements(edits)
         elif found := _BOUND.search(message):
             _constant_bound(edits, edits.offset(places[0]["caret"]))
     for start, arguments in calls.items():
@@ -145,20 +150,68 @@ def _is_binary_and(text: str, token: re.Match[str]) -> bool:
     return token[0] == "&" and (before.isalnum() or before in ("_", ")", "]"))
 
 
+def _unaligned_elements(edits: _Edits) -> None:
+    """Give arrays of over-aligned types, and pointers to these types, elements without alignment.
+
+    gcc's places of these errors are inexact. A file with packed structures stays: an aligned member would change them.
+    """
+    types = list(_ALIGNED_TYPE.finditer(edits.text))
+    if _PACKED.search(edits.text):
+        return
+    for found in types:
+        name, attribute = found["name"], found["attribute"]
+        plain = f"__pe_unaligned_{name}"
+        if sum(other["name"] == name for other in types) > 1:
+            continue
+        edits.changes[found.start("name"), found.end()] = f"{plain}; typedef {plain} {name} {attribute};"
+        after = r"(?=(\s+\w+\s*\[)|(?:\s|\bconst\b|\bvolatile\b)*\*)"
+        for use in re.compile(rf"{_LITERAL}|\b{name}\b{after}").finditer(edits.text, found.end()):
+            if use[0] != name:
+                continue
+            before = re.sub(r"(?:\s|\bconst\b|\bvolatile\b)+$", "", edits.text[max(0, use.start() - 200) : use.start()])
+            if use[1] is None or before.endswith(","):
+                edits.changes[use.span()] = plain
+            elif before.endswith("("):  # a parameter is a pointer; a variable of a `for` stays
+                if not re.search(r"\bfor\s*\($", before):
+                    edits.changes[use.span()] = plain
+            else:
+                edits.changes[use.span()] = f"{attribute} {plain}"
+
+
+def _global_declarations(text: str) -> list[str]:
+    """Return the declarations outside braces, without what braces contain."""
+    parts, depth, done = [], 0, 0
+    for found in re.finditer(rf"{_LITERAL}|[{{}}]", text):
+        if found[0] == "{":
+            if depth == 0:
+                parts.append(text[done : found.start()])
+            depth += 1
+        elif found[0] == "}":
+            depth -= 1
+            if depth == 0:
+                parts.append(";")
+                done = found.end()
+    if depth == 0:
+        parts.append(text[done:])
+    return "".join(parts).split(";")
+
+
 def _constant_bound(edits: _Edits, place: int) -> None:
-    """Replace constants by their values in the bounds of the array that is declared at `place`."""
+    """Replace global constants by their values in the bounds of the array that is declared at `place`."""
     declaration = re.compile(r"[\w\s*]*((?:\[[^\[\]]*\]\s*)+)").match(edits.text, place)
     if declaration is None:
         return
     begin, end = declaration.span(1)
     bounds = edits.text[begin:end]
+    declarations = [one for one in _global_declarations(without_markers(edits.text[:place])) if "const" in one]
 
     def value(word: re.Match[str]) -> str:
-        definition = re.search(
-            rf"\bconst\b[\w\s]*\b{word[0]}\s*=\s*([^;,]+)[;,]|\b[\w\s]+\bconst\s+{word[0]}\s*=\s*([^;,]+)[;,]",
-            edits.text[:place],
-        )
-        return f"({definition[1] or definition[2]})" if definition else word[0]
+        for one in reversed(declarations):
+            if found := re.search(rf"((?:\b\w+\s+)+){word[0]}\s*=\s*([^,]+)$", one):
+                words = found[1].split()
+                kind = [word for word in words if word not in ("static", "const", "volatile", "extern")]
+                return f"(({' '.join(kind)})({found[2].strip()}))" if "const" in words and kind else word[0]
+        return word[0]
 
     for _ in range(8):  # a constant may name other constants
         new = re.sub(r"\b[A-Za-z_]\w*\b", value, bounds)

@@ -21,6 +21,48 @@ static const unsigned kColumns = kRows * 2;
 
 struct table table;
 int cells[kRows][kColumns];
+
+// Only arrays have elements without alignment: the type itself keeps it.
+typedef struct {
+  uint32_t words[3];
+} triple_t __attribute__((aligned(8)));
+struct holder {
+  uint32_t number;
+  triple_t triple;
+};
+triple_t triples[3];
+struct holders {
+  uint32_t number;
+  triple_t triples[2];
+};
+__mram uint32_t source[4] = {1, 2, 3, 4};
+
+// The bound of a global array is a global constant with its type, not a constant of a function.
+static inline uint32_t halved(uint32_t x) {
+  const uint32_t kSize = 2;
+  return x / kSize;
+}
+static const uint32_t kSize = 16;
+const uint8_t kNarrow = 260;
+uint32_t sized[kSize], narrow[kNarrow];
+
+/// The compiler must not assume that an element is aligned.
+static uint32_t __attribute__((noinline)) sum(const triple_t *begin, triple_t more[2]) {
+  triple_t one = *begin;
+  return one.words[0] + one.words[2] + more[1].words[2];
+}
+
+static void align(void) {
+  triple_t local;
+  EXPECT(sizeof(struct holder) == 24 && __builtin_offsetof(struct holder, triple) == 8);
+  EXPECT(__builtin_offsetof(struct holders, triples) == 8 && sizeof triples == 36);
+  EXPECT((uint32_t)&local % 8 == 0 && (uint32_t)triples % 8 == 0);
+  mram_read(source, &local, 8);
+  EXPECT(local.words[0] == 1 && local.words[1] == 2);
+  triples[1].words[0] = 5, triples[1].words[2] = 7, triples[2].words[2] = 11;
+  EXPECT(sum(&triples[1], triples + 1) == 23);
+  EXPECT(sizeof sized == 16 * 4 && sizeof narrow == 4 * 4 && halved(4) == 2);
+}
 __mram_noinit uint8_t bytes[3000];
 __mram_noinit uint8_t others[3000];
 
@@ -73,6 +115,7 @@ int main(void) {
   EXPECT(sizeof cells == 4 * 8 * sizeof(int));
   cells[3][7] = 5;
   EXPECT(cells[3][7] == 5);
+  align();
   copy();
   move();
   compare();
