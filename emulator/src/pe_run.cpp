@@ -82,7 +82,8 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
     fail_without_memory();
     return false;
   }
-  std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES, uint8_t{0});  // the start-up code of a DPU frees the mutexes
+  // The start-up code of a DPU frees the mutexes. After them is the lock of the allocators.
+  std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES + 1, uint8_t{0});
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
     tasklets_[i].stack = prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);

@@ -87,6 +87,7 @@ class ElfReader {
       // Sections do not overlap in the file. So a small file cannot become a large program.
       if (section.sh_type != SHT_NOBITS && (contents_bytes += section.sh_size) > file_.size()) return false;
       if (lies_in(section.sh_addr, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES)) areas_[i] = Area::kMram;  // also an empty section, which has symbols
+      if (section.sh_addr == PE_ATOMIC_ORIGIN) areas_[i] = Area::kWram;  // also an empty section, for the lock of the allocators
       if (section.sh_size == 0) continue;
       const uint8_t *contents = nullptr;
       if (section.sh_type != SHT_NOBITS) {

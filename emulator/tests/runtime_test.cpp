@@ -194,6 +194,9 @@ TEST(Handshake_PassesPrefixSumsAlongAllTasklets) {
 
 TEST(AtomicBit_IsALockAloneAndInArrays) { run_topic("synchronisation", 12); }
 TEST(Allocators_SerialiseTaskletsInTheOrderOfTheirTime) { run_topic("synchronisation", 13); }
+#if !defined(__SANITIZE_THREAD__)  // see Loops_ThatTheCompilerDoesNotRecogniseAreInterrupted
+TEST(Allocators_WaitForAnInterruptedTaskletThatHasTheirLock) { run_topic("synchronisation", 14); }
+#endif
 
 // --- Reading MRAM
 

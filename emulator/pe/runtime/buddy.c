@@ -87,15 +87,7 @@ static uint32_t find_taken(const void *pointer) {
   return heap.units;
 }
 
-void buddy_init(size_t size_of_heap) {
-  heap.units = size_of_heap / kUnitBytes;
-  heap.bytes = mem_alloc(heap.units * kUnitBytes);
-  heap.starts = mem_alloc(heap.units);
-  buddy_reset();
-}
-
-void buddy_reset(void) {
-  __pe_turn();
+static void reset(void) {
   memset(heap.free, 0, sizeof heap.free);
   if (heap.bytes == NULL) return;
   memset(heap.starts, kNothing, heap.units);
@@ -106,6 +98,19 @@ void buddy_reset(void) {
     add_free(unit, order);
     unit += 1u << order;
   }
+}
+
+void buddy_reset(void) {
+  __pe_lock_heap();
+  reset();
+  unlock_heap();
+}
+
+void buddy_init(size_t size_of_heap) {
+  heap.units = size_of_heap / kUnitBytes;
+  heap.bytes = mem_alloc(heap.units * kUnitBytes);
+  heap.starts = mem_alloc(heap.units);
+  buddy_reset();
 }
 
 static void *take(size_t size) {
@@ -127,28 +132,24 @@ static void *take(size_t size) {
 }
 
 void *buddy_alloc(size_t size) {
-  __pe_turn();
-  return take(size);
+  __pe_lock_heap();
+  void *block = take(size);
+  unlock_heap();
+  return block;
 }
 
 void buddy_free(void *pointer) {
   if (pointer == NULL) return;
-  __pe_turn();
+  __pe_lock_heap();
   uint32_t unit = find_taken(pointer);
-  if (unit == heap.units) {
+  if (unit == heap.units)
     errno = EINVAL;
-    return;
-  }
-  free_taken(unit);
+  else
+    free_taken(unit);
+  unlock_heap();
 }
 
-void *buddy_realloc(void *ptr, size_t size) {
-  if (ptr == NULL) return buddy_alloc(size);
-  if (size == 0) {
-    buddy_free(ptr);
-    return ptr;
-  }
-  __pe_turn();
+static void *resize(const void *ptr, size_t size) {
   uint32_t unit = find_taken(ptr);
   if (unit == heap.units || size > heap.units * kUnitBytes) {
     errno = EINVAL;
@@ -164,5 +165,17 @@ void *buddy_realloc(void *ptr, size_t size) {
   if (moved == NULL) return NULL;
   memcpy(moved, block_at(unit), (size_t)kUnitBytes << order);
   free_taken(unit);
+  return moved;
+}
+
+void *buddy_realloc(void *ptr, size_t size) {
+  if (ptr == NULL) return buddy_alloc(size);
+  if (size == 0) {
+    buddy_free(ptr);
+    return ptr;
+  }
+  __pe_lock_heap();
+  void *moved = resize(ptr, size);
+  unlock_heap();
   return moved;
 }

@@ -21,13 +21,15 @@ fsb_allocator_t fsb_alloc(unsigned int block_size, unsigned int nb_of_blocks) {
 }
 
 void *fsb_get(fsb_allocator_t allocator) {
-  __pe_turn();
+  __pe_lock_heap();
   void **block = *allocator;
   if (block != NULL) *allocator = *block;
+  unlock_heap();
   return block;
 }
 
 void fsb_free(fsb_allocator_t allocator, void *ptr) {
-  __pe_turn();
+  __pe_lock_heap();
   add_free(allocator, ptr);
+  unlock_heap();
 }

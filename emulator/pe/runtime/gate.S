@@ -33,4 +33,24 @@ name:                                   \
 
 PE_CALL_TABLE(PE_CALL)
 
+/// The emulator clears the lock at each start, also after a fault of the tasklet that held it. A tasklet can be interrupted while it holds
+/// the lock. Then it is ahead in modelled time, so each further attempt takes 1000 instructions.
+  .section .text.__pe_lock_heap, "ax", @progbits
+  .globl __pe_lock_heap
+  .type __pe_lock_heap, @function
+__pe_lock_heap:
+  subq $8, %rsp
+  jmp 2f
+1:
+  leaq 1000(%r15), %r15
+2:
+  call __pe_turn
+  movb $1, %al
+  xchgb %al, __pe_heap_lock
+  testb %al, %al
+  jne 1b
+  addq $8, %rsp
+  ret
+  .size __pe_lock_heap, . - __pe_lock_heap
+
   .section .note.GNU-stack, "", @progbits

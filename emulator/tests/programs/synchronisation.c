@@ -28,7 +28,8 @@ enum {
   kAlready,
   kChain,
   kAtomicBit,
-  kHeapOrder
+  kHeapOrder,
+  kHeapLock
 };
 
 BARRIER_INIT(all, NR_TASKLETS)
@@ -295,6 +296,32 @@ static void heap_order(void) {
   EXPECT_ORDER(counts[5], buddy_free(mine[calls]));
 }
 
+/// Tasklet 0 is interrupted while it has the allocators' lock. Tasklets 1 and 2 wait for it.
+static volatile uint32_t looked, tried, allocated;
+extern void __pe_lock_heap(void);
+extern volatile uint8_t __pe_heap_lock;
+BARRIER_INIT(locked, 3);
+
+static void heap_lock(void) {
+  if (me() > 2) return;
+  if (me() != 0) {
+    barrier_wait(&locked);
+    ++tried;
+    if (me() == 1)
+      EXPECT(mem_alloc(8) != 0);
+    else
+      EXPECT(fsb_get(fixed) != 0);
+    ++allocated;
+    return;
+  }
+  fixed = fsb_alloc(8, 1);
+  __pe_lock_heap();
+  barrier_wait(&locked);
+  while (tried != 2) ++looked;  // this loop stores, so it ends by an interruption
+  EXPECT(allocated == 0);
+  __pe_heap_lock = 0;
+}
+
 int main(void) {
   if (topic == kBarrier) barriers();
   if (topic == kBarrierSizes)
@@ -311,5 +338,6 @@ int main(void) {
   if (topic == kChain) chain();
   if (topic == kAtomicBit) atomic_bit();
   if (topic == kHeapOrder) heap_order();
+  if (topic == kHeapLock) heap_lock();
   return 0;
 }
