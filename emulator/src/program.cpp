@@ -87,7 +87,6 @@ class ElfReader {
       // Sections do not overlap in the file. So a small file cannot become a large program.
       if (section.sh_type != SHT_NOBITS && (contents_bytes += section.sh_size) > file_.size()) return false;
       if (lies_in(section.sh_addr, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES)) areas_[i] = Area::kMram;  // also an empty section, which has symbols
-      if (section.sh_addr == PE_ATOMIC_ORIGIN) areas_[i] = Area::kWram;  // also an empty section, for the lock of the allocators
       if (section.sh_size == 0) continue;
       const uint8_t *contents = nullptr;
       if (section.sh_type != SHT_NOBITS) {
@@ -237,7 +236,9 @@ class ElfReader {
     const uint32_t index = ELF32_R_SYM(entry.r_info), type = ELF32_R_TYPE(entry.r_info);
     if (index >= symbol_count_) return false;
     const uint16_t section = symbols_[index].st_shndx;
-    const Area target = section != kNoSection && section < header_->e_shnum ? areas_[section] : Area::kFixed;
+    // The lock of the allocators (program.ld) moves with WRAM. In a program without mutexes its symbol is in another section.
+    const bool is_lock = symbols_[index].st_value == PE_ATOMIC_ORIGIN + PE_ATOMIC_BYTES && section != SHN_ABS;
+    const Area target = is_lock ? Area::kWram : section != kNoSection && section < header_->e_shnum ? areas_[section] : Area::kFixed;
     const bool is_distance = type == R_X86_64_PC32 || type == R_X86_64_PLT32;
     const bool is_address = type == R_X86_64_32 || type == R_X86_64_32S || type == R_X86_64_64;
     if (type == R_X86_64_NONE) return true;
