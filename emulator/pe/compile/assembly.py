@@ -61,6 +61,8 @@ _ASM = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 _STRING = re.compile(r'\s*"((?:\\.|[^"\\\n])*)"|^[ \t]*#.*$', re.MULTILINE)
+_SYMBOL = re.compile(r"[A-Za-z_.$][\w.$]*")
+_LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
 _LAST_CHARACTER = re.compile(r"(\S)\s*\Z")
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)$")
 _CONSTRAINT = re.compile(r'(?:\[(\w+)\])?\s*"([=+&%]*)([rgiIn]+)"\s*\((.*)\)$', re.DOTALL)
@@ -139,6 +141,14 @@ def _in_c(template: str, lists: list[str]) -> str | None:
         return None
     named = {f"%[{name}]": number for number, (name, _, _) in enumerate(given) if name}
     numbered = {f"%{number}": number for number in range(len(given))}
+    # Each expression is evaluated once. An output is a pointer, because an instruction may not read it.
+    before = "".join(
+        f"__typeof__({value}) *__pe_{n} = &({value}); "
+        if is_written
+        else f"__pe_word __pe_{n} = (__pe_word)({value}); "
+        for n, (_, is_written, value) in enumerate(given)
+    )
+    names = [f"((__pe_word)*__pe_{n})" if is_written else f"__pe_{n}" for n, (_, is_written, _) in enumerate(given)]
     for pattern, text in _TABLE:
         found = pattern.fullmatch(instruction)
         if found is None:
@@ -154,10 +164,27 @@ def _in_c(template: str, lists: list[str]) -> str | None:
             elif is_target and not given[number][1]:
                 return None
             else:
-                values.append(f"({given[number][2]})" if is_target else f"__pe_{number}")
-        before = "".join(f"__pe_word __pe_{n} = (__pe_word)({value}); " for n, (_, _, value) in enumerate(given))
+                values.append(f"(*__pe_{number})" if is_target else names[number])
         return f"({{ typedef unsigned __pe_word; {before}{text.format(*values)} (void)0; }})"
     return None
+
+
+def _is_declarator(before: str) -> bool:
+    """Return whether the text before `asm("name")` may be a declaration, as in `int f(void) asm("g");`.
+
+    It is none after else, do, and the parentheses of if, for, while and switch. Variables in registers are refused.
+    """
+    before = _LITERAL.sub("0", before).rstrip()
+    if re.search(r"\b(?:else|do)$|\bregister\b[^;{}]*$", before):
+        return False
+    if not before.endswith(")"):
+        return True
+    depth = 0
+    for place in range(len(before) - 1, -1, -1):
+        depth += (before[place] == ")") - (before[place] == "(")
+        if depth == 0:
+            return re.search(r"\b(?:if|for|while|switch)\s*$", before[:place]) is None
+    return False
 
 
 def replace(preprocessed: str, own_headers: str) -> str:
@@ -183,8 +210,12 @@ def replace(preprocessed: str, own_headers: str) -> str:
         text = _template(template)
         before = _LAST_CHARACTER.search(preprocessed, position, found.start())
         is_name = (
-            not found["words"] and not lists and before is not None and before[1] not in ";{}"
-        )  # int f(void) asm("g")
+            not (found["words"] or lists)
+            and before is not None
+            and before[1] not in ";{}:"
+            and _SYMBOL.fullmatch(text or "") is not None
+            and _is_declarator(preprocessed[position : found.start()])
+        )
         if is_name or (text is not None and not text.strip()):
             continue
         statement = _in_c(text or "", lists) if text is not None else None

@@ -48,6 +48,9 @@ static void values(void) {
   uint32_t calls = 0;
   __asm__("add %0, %1, %1" : "=r"(sum) : "r"(++calls));  // an operand is evaluated once
   EXPECT(sum == 2 && calls == 1);
+  uint32_t outputs[2] = {0, 0}, at = 0;
+  __asm__ volatile("move %0, %1" : "=r"(outputs[at++]) : "r"(9));
+  EXPECT(outputs[0] == 9 && outputs[1] == 0 && at == 1);
 }
 
 /// Each tasklet increments the counter, with other tasklets between its load and its store.

@@ -16,6 +16,10 @@ ASM_UNKNOWN = 'int main(void) { int x;\n  __asm__ volatile("mul_step %0, 7" : "=
 ASM_TWO = 'int main(void) { int x;\n  __asm__("move %0, 1\\n\\tadd %0, %0, 2" : "=r"(x)); return x; }\n'
 ASM_REGISTER = 'int main(void) { int x = 0;\n  asm volatile("move r7, %0" : : "r"(x) : "r7"); return x; }\n'
 ASM_MEMORY = 'int main(void) { int x = 0;\n  asm("lw %0, %1, 0" : "=r"(x) : "m"(x)); return x; }\n'
+ASM_AFTER_FOR = "int main(void) { int i;\n  for (i = ')'; i; i--) __asm__(\"ret\"); return i; }\n"
+ASM_AFTER_ELSE = 'int x; int main(void) { if (x) x = 1; else\n  __asm__("ret"); return 0; }\n'
+ASM_AFTER_CASE = 'int x; int main(void) { switch (x) { case 0:\n  __asm__("ret"); } return 0; }\n'
+ASM_VARIABLE = 'int main(void) {\n  register int x __asm__("r15") = 1; return x; }\n'
 ASM_FILE = '\nasm(".section .data.x\\n");\nint main(void) { return 0; }\n'
 ASM_MACRO = '#define F __asm__("boot %0, 0" : : "r"(x))\nint main(void) { int x = 0; F; return x; }\n'
 
@@ -31,6 +35,7 @@ def compile_files(folder: Path, *names: str) -> Any:
     [
         ("f.S", 4, DPU_ASSEMBLY),
         *(("f.c", 2, text) for text in (ASM_UNKNOWN, ASM_TWO, ASM_REGISTER, ASM_MEMORY, ASM_FILE, ASM_MACRO)),
+        *(("f.c", 2, text) for text in (ASM_AFTER_FOR, ASM_AFTER_ELSE, ASM_AFTER_CASE, ASM_VARIABLE)),
     ],
 )
 def test_dpu_assembly_is_refused_with_its_line(tmp_path: Path, name: str, line: int, text: str) -> None:
@@ -42,7 +47,8 @@ def test_dpu_assembly_is_refused_with_its_line(tmp_path: Path, name: str, line: 
 
 
 def test_asm_that_is_no_instruction_stays(tmp_path: Path) -> None:
-    text = 'int f(void) __asm__("g");\nint f(void) { asm volatile("" ::: "memory"); return 0; }\n'
+    text = 'int f(void) __asm__("g");\nextern int v __asm__("w"); int v = 0;\n'
+    text += 'int f(void) { asm volatile("" ::: "memory"); return 0; }\n'
     (tmp_path / "f.c").write_text(text + 'const char *s = "asm(";\nint main(void) { return f() + s[0]; }\n')
     result = compile_files(tmp_path, "f.c")
     assert (result.returncode, result.stderr) == (0, "")
