@@ -95,6 +95,16 @@ with DpuSet(nr_ranks=2, binary='pe', async_mode=True) as dpus:
     dpus.sync()
     assert sorted(seen) == [(0, 64, "x"), (1, 64, "x")]
     assert all(struct.unpack("I", each[:4])[0] == 15 for each in back)
+    def fail(rank, index, arg):
+        raise KeyError(arg)
+    for act in (lambda: dpus.call(fail, "now", async_mode=False), lambda: (dpus.call(fail, "now"), dpus.sync())):
+        try:
+            act()
+        except KeyError as error:
+            assert error.args == ("now",)
+        else:
+            raise SystemExit("no error")
+    dpus.sync()  # each exception is raised once
 """
 
 

@@ -137,6 +137,7 @@ class DpuSet:
         self._dpus: list[DpuSet] = []
         self._ranks: list[DpuSet] = []
         self._callbacks: dict[int, Any] = {}  # functions that C may still call
+        self._failures: list[BaseException] = []  # of functions that C called
         self._lock = threading.Lock()
         if _part is not None:
             self.c_set = _part
@@ -297,7 +298,7 @@ class DpuSet:
     def sync(self) -> None:
         """Wait for the queued work. Raises its first error."""
         try:
-            _check(LIBRARY.dpu_sync(self.c_set))
+            self._raise_first(LIBRARY.dpu_sync(self.c_set))
         finally:
             with self._lock:
                 self._callbacks.clear()
@@ -310,7 +311,10 @@ class DpuSet:
         is_blocking: bool = True,
         single_call: bool = False,
     ) -> None:
-        """Call fn(rank, index, arg) for each rank, or once for the set."""
+        """Call fn(rank, index, arg) for each rank, or once for the set.
+
+        An exception of fn is raised here, or by sync() of the same set if the call is asynchronous.
+        """
         flags = library.CALLBACK_ASYNC if self._is_async(async_mode) else 0
         flags |= (0 if is_blocking else library.CALLBACK_NONBLOCKING) | (
             library.CALLBACK_SINGLE_CALL if single_call else 0
@@ -319,14 +323,28 @@ class DpuSet:
         def run(_: library.Set, index: int, __: object) -> int:
             try:
                 fn(self._ranks[index] if index < len(self._ranks) and not single_call else self, index, arg)
-            except DpuError:
+            except BaseException as error:  # C cannot pass it on; call() or sync() raises it
+                with self._lock:
+                    self._failures.append(error)
                 return library.SYSTEM_ERROR
             return 0
 
         function = library.Callback(run)
         if flags & library.CALLBACK_ASYNC:
             self._keep(function)
-        _check(LIBRARY.dpu_callback(self.c_set, function, None, flags))
+        status = LIBRARY.dpu_callback(self.c_set, function, None, flags)
+        if flags & library.CALLBACK_ASYNC:
+            _check(status)
+        else:
+            self._raise_first(status)
+
+    def _raise_first(self, status: int) -> None:
+        """Raise the first exception of the functions of call(), else the error that the status names."""
+        with self._lock:
+            failures, self._failures = self._failures, []
+        if failures:
+            raise failures[0]
+        _check(status)
 
     def _is_async(self, chosen: bool | None) -> bool:
         return self._async_mode if chosen is None else chosen
