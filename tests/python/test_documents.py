@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,6 +74,16 @@ def test_python_runs(document: Document, tmp_path: Path) -> None:
 def test_long_commands_run_in_short_form(document: Document, tmp_path: Path) -> None:
     script = "set -x\n" + "\n".join(document.cut_commands())
     run_in_a_copy(["bash", "-e", "-c", script], tmp_path)
+
+
+def test_the_table_of_chips_has_the_limits_of_the_emulator() -> None:
+    text = (ROOT / "docs/emulator.md").read_text()
+    shown = re.findall(r"^\| `(\w+)`(?: \(default\))?((?: \| [\d,]+){5}) \|$", text, re.MULTILINE)
+    header = (ROOT / "emulator/pe/calls.h").read_text()
+    rows = re.findall(r"^  X\((\w+), \d+((?:, \d+){5})\)", header, re.MULTILINE)
+    assert len(rows) == 3
+    numbers = {name: [int(each.replace(",", "")) for each in limits.split(" | ")[1:]] for name, limits in shown}
+    assert numbers == {name: [int(each) for each in limits.split(", ")[1:]] for name, limits in rows}
 
 
 def test_every_status_and_its_meaning_is_explained() -> None:
