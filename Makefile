@@ -32,7 +32,7 @@ install: $(VENV)/tools
 	rm -rf build/wheel
 	@echo 'compiling the emulator, the library and the Python package (two minutes the first time) ...'
 	PATH="$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel \
-	  -C build-dir=build/make/{wheel_tag} -C cmake.define.PIDCOMM_LINE_KERNELS=$(LINE_KERNELS) .
+	  --config-settings build-dir=build/make/{wheel_tag} --config-settings cmake.define.PIDCOMM_LINE_KERNELS=$(LINE_KERNELS) .
 	@echo 'installing the package and its dependencies into $(VENV) ...'
 	$(call install_extra,studies)
 	$(BIN)/pip install --quiet --no-deps --force-reinstall build/wheel/pidcomm-*.whl
