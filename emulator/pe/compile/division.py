@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 _SHORT = {"a": "rax", "b": "rbx", "c": "rcx", "d": "rdx", "si": "rsi", "di": "rdi", "bp": "rbp", "sp": "rsp"}
 _NAME = re.compile(r"%(?:[re]?([abcd])[xlh]|[re]?(si|di|bp|sp)l?|(r\d+)[dwb]?)$")
@@ -97,7 +97,7 @@ def constants_at_labels(code: Sequence[str | Instruction], in_tables: set[str]) 
     return found
 
 
-def _jumps(item: str | Instruction) -> bool:
+def _jumps(item: str | Instruction) -> TypeGuard[Instruction]:
     return not isinstance(item, str) and item.mnemonic[0] == "j"
 
 
