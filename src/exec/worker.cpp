@@ -12,23 +12,36 @@ namespace pidcomm {
 
 struct Worker::State {
   const pid_t process = getpid();
-  std::mutex mutex;  // guards the members below
-  std::condition_variable changed;
-  std::deque<std::function<void()>> jobs;
+  std::thread thread{};
+  std::mutex mutex{};  // guards the members below
+  std::condition_variable changed{};
+  std::deque<std::function<void()>> jobs{};
   bool is_ended = false;
 };
 
+/// In a child of fork, forgets the thread of the parent process.
+void Worker::leave_to_parent() {
+  if (state_ != nullptr && state_->process != getpid()) static_cast<void>(state_.release());
+}
+
+Worker::Worker() = default;
+
 Worker::~Worker() {
-  if (state_ == nullptr || state_->process != getpid()) return;
-  const std::lock_guard<std::mutex> lock(state_->mutex);
-  state_->is_ended = true;
+  leave_to_parent();
+  if (state_ == nullptr) return;
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->is_ended = true;
+  }
   state_->changed.notify_one();
+  state_->thread.join();
 }
 
 void Worker::run(std::function<void()> job) {
-  if (state_ == nullptr || state_->process != getpid()) {
-    auto state = std::make_shared<State>();
-    std::thread([state] { serve(state); }).detach();
+  leave_to_parent();
+  if (state_ == nullptr) {
+    auto state = std::make_unique<State>();
+    state->thread = std::thread(serve, std::ref(*state));
     state_ = std::move(state);
   }
   {
@@ -38,13 +51,13 @@ void Worker::run(std::function<void()> job) {
   state_->changed.notify_one();
 }
 
-void Worker::serve(const std::shared_ptr<State> &state) {
-  std::unique_lock<std::mutex> lock(state->mutex);
+void Worker::serve(State &state) {
+  std::unique_lock<std::mutex> lock(state.mutex);
   for (;;) {
-    state->changed.wait(lock, [&] { return state->is_ended || !state->jobs.empty(); });
-    if (state->jobs.empty()) return;
-    const std::function<void()> job = std::move(state->jobs.front());
-    state->jobs.pop_front();
+    state.changed.wait(lock, [&] { return state.is_ended || !state.jobs.empty(); });
+    if (state.jobs.empty()) return;
+    const std::function<void()> job = std::move(state.jobs.front());
+    state.jobs.pop_front();
     lock.unlock();
     job();
     lock.lock();

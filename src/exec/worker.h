@@ -6,12 +6,12 @@
 
 namespace pidcomm {
 
-/// Runs jobs in a thread of its own, in the order of their arrival. The thread sleeps between jobs. The process does not wait for the
-/// thread when it exits. A child of fork does not have the thread, so the first job in the child process starts a new one.
+/// Runs jobs in a separate thread, in the order of their arrival. The thread sleeps between jobs. The process does not wait for the thread
+/// when it exits. A child of fork does not have the thread, so the first job in the child process starts a new one.
 class Worker {
  public:
-  Worker() = default;
-  /// The thread ends after its last job. Does not wait for the thread.
+  Worker();
+  /// Waits until the thread has run all jobs and has ended.
   ~Worker();
   Worker(const Worker &) = delete;
   Worker &operator=(const Worker &) = delete;
@@ -22,8 +22,9 @@ class Worker {
 
  private:
   struct State;
-  static void serve(const std::shared_ptr<State> &state);
-  std::shared_ptr<State> state_;  // null before the first job
+  static void serve(State &state);
+  void leave_to_parent();
+  std::unique_ptr<State> state_;  // null before the first job
 };
 
 }  // namespace pidcomm

@@ -420,6 +420,25 @@ TEST(ChildOfFork_UsesAnotherSet_WhileCallsOfItsParentWait) {
   for (pidcomm_pending *&call : calls) CHECK_EQ(pidcomm_wait(&call, nullptr), +PIDCOMM_OK);
   CHECK_EQ(status, 0);
 }
+
+/// A thread that ends during fork may leave locks of the C library or of a sanitizer locked in the child process.
+TEST(ForkAfterAHypercubeIsDestroyed_DoesNotMeetThreadsThatEnd) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const auto call_once = [&set] {
+    const Hypercube cube(set, {8, 8});
+    pidcomm_pending *call = start(cube, alltoall_of(64, 0, 4096));
+    CHECK_EQ(pidcomm_wait(&call, nullptr), +PIDCOMM_OK);
+  };
+  for (int i = 0; i < 20; ++i) {
+    call_once();
+    CHECK_EQ(status_of_child([&] {
+               call_once();
+               _exit(0);
+             }),
+             0);
+  }
+}
 #endif
 
 TEST(Errors_ComeBeforeTheCallStarts) {
