@@ -19,13 +19,17 @@ namespace pidcomm {
 /// groups, its step is as long as the buffer of an item.)
 inline constexpr uint32_t kStepWords = 8;
 
-/// Words of a step of a reduction that loads blocks (reduce_scatter) or loads from several ranks. With many streams, steps longer than
-/// kStepWords use the memory bandwidth better.
+/// Words of a step of a reduction that loads blocks (reduce_scatter).
 inline constexpr uint32_t kReduceStepWords = 16;
+
+/// Lines of an item's sums in a step of a reduction that loads from several ranks. The memory bandwidth is lower if a pass loads only a few
+/// adjacent lines of a rank at a time, because equal lines of all ranks compete for a few places in the caches.
+inline constexpr uint32_t kRankStepLines = 128;
 
 /// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of an item has an accumulator line for each
 /// lane and each word of a step. The buffers of items that a pass visits side by side are not a multiple of 4 KiB apart, because equal
 /// lines of all of them would compete for a few places in the first-level cache.
+static_assert(kRankStepLines <= kReduceStepWords * kLanes);
 inline constexpr std::size_t kItemBufferBytes = (kReduceStepWords + 2) * kLanes * kLineBytes;
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
 

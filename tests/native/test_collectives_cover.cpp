@@ -113,6 +113,28 @@ TEST(LargeBlocks_AreRightAcrossRunsAndThreads) {
   grid.finish();
 }
 
+/// Rows of at least 16 MiB in all are stored by non-temporal stores, which need complete aligned lines of host memory.
+TEST(GatherToLargeRows_IsRightForEveryAlignmentOfTheRows) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  for (const std::size_t bytes : {(std::size_t{1} << 18) + 8, (std::size_t{1} << 18) + 136, (std::size_t{1} << 18) + 64})
+    for (const std::size_t shift : {0, 4, 24})
+      for (const int isa : {+PIDCOMM_ISA_SCALAR, 0}) {
+        constexpr std::size_t kGuard = 64;
+        Bytes rows(64 * bytes), guarded(64 * bytes + 2 * kGuard, 0xEE), want = guarded;
+        verify::fill_distinct(bytes + shift, bytes, rows);
+        std::memcpy(&want[kGuard + shift], rows.data(), rows.size());  // a row of the mask 10 has the PEs 8 g to 8 g + 7
+        CHECK_EQ(pidcomm_write(cube.get(), 40, bytes, rows.data()), +PIDCOMM_OK);
+        const pidcomm_request gather = pidcomm::request::gather("10", bytes, 40, &guarded[kGuard + shift], rows.size(), PIDCOMM_INT64);
+        pidcomm_options options{};
+        options.isa = isa;
+        options.threads = 2;
+        CHECK_EQ(pidcomm_run(cube.get(), &gather, &options, nullptr), +PIDCOMM_OK);
+        CHECK(guarded == want);
+      }
+}
+
 TEST(ZeroBytes_AreANoOp) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);

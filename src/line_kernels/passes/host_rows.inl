@@ -3,24 +3,22 @@
 /// Prefetch distance of host rows in bytes. Prefetches past the end of a row do not fault.
 constexpr uint64_t kRowPrefetchBytes = 512;
 
-/// Moves a few words of stream `e` of an item to the rows of its 8 lanes.
-void words_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step step) {
-  std::byte *const *const out = call.items[item].out + 8 * e;
+/// Moves a few words of stream `e` of an item to rows: word w of lane l goes to word w - first of rows[l].
+void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step, std::byte *const *rows, uint32_t first) {
   for (uint32_t w = step.word; w < step.word + step.count; ++w) {
     Line line = Isa::transpose(next_line(call, item, e, w));
     for (uint32_t lane = 0; lane < 8; ++lane)
-      if (out[lane] != nullptr) store_word(host_word(out[lane], w), load_word(bytes_of(&line) + 8 * lane));
+      if (rows[lane] != nullptr) store_word(host_word(rows[lane], w - first), load_word(bytes_of(&line) + 8 * lane));
   }
 }
 
 /// Prefetch distance, in words, of lines that go to host rows.
 constexpr uint32_t kToHostPrefetchWords = 64;
 
-/// Moves 8 words of stream `e` of an item to the rows of its 8 lanes.
+/// Does the same as words_to_rows for 8 words.
 template <bool NonTemporal>
-void tile_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step step) {
+void tile_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step, std::byte *const *rows, uint32_t first) {
   const std::byte *const in = call.items[item].in[e];
-  std::byte *const *const out = call.items[item].out + 8 * e;
   Line tile[kMaxTileLines];
   for (uint32_t w = step.word; w < step.word + kStepWords; ++w) {
     if (w + kToHostPrefetchWords < call.prefetch_end) Isa::prefetch_far(line_at(in, w + kToHostPrefetchWords));
@@ -28,23 +26,84 @@ void tile_to_host(const SweepCall &call, uint32_t item, uint32_t e, Step step) {
   }
   transpose_tile<7, HostOrder>(tile);
   for (uint32_t lane = 0; lane < 8; ++lane) {
-    if (out[lane] == nullptr) continue;
-    std::byte *const to = host_word(out[lane], step.word);
+    if (rows[lane] == nullptr) continue;
+    std::byte *const to = host_word(rows[lane], step.word - first);
     NonTemporal ? Isa::store_words_non_temporal(to, tile[lane]) : store_words(to, tile[lane]);
+  }
+}
+
+/// Words that pass_to_host collects for each row if rows are not aligned, and the bytes from row to row in its buffer: words that wait for
+/// their line of host memory, and the words of a turn.
+constexpr uint32_t kToHostTurnWords = 64, kToHostRowBytes = 8 * (kStepWords + kToHostTurnWords);
+static_assert(kLanes * kToHostRowBytes <= kItemBufferBytes);
+
+/// Stores the words of a turn, at `words`, to a row: complete lines of host memory by non-temporal stores, other words by plain stores. The
+/// words after the last complete line wait in front of the words of the next turn, if the call has one.
+void store_turn(const SweepCall &call, Step turn, std::byte *words, std::byte *row) {
+  const auto words_in_line = [](const std::byte *to) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(to) % sizeof(Line) / 8); };
+  const bool is_last = turn.word + turn.count == call.words;
+  std::byte *const begin = words;
+  std::byte *to = host_word(row, turn.word);
+  std::byte *const end = host_word(to, turn.count);
+  const auto store_plain = [&](std::byte *until) {
+    const auto bytes = static_cast<std::size_t>(until - to);
+    __builtin_memcpy(to, words, bytes);
+    words += bytes;
+    to = until;
+  };
+  const uint32_t before = words_in_line(to);
+  if (turn.word != 0) {
+    to -= 8 * before;
+    words -= 8 * before;
+  } else if (before != 0) {
+    std::byte *const line_end = to + 8 * (kStepWords - before);
+    store_plain(line_end < end ? line_end : end);
+  }
+  for (; end - to >= static_cast<std::ptrdiff_t>(sizeof(Line)); to += sizeof(Line), words += sizeof(Line))
+    Isa::store_words_non_temporal(to, load_words(words));
+  if (is_last)
+    store_plain(end);
+  else
+    __builtin_memmove(begin - (end - to), words, static_cast<std::size_t>(end - to));
+}
+
+/// Moves the words of stream `e` of all items to rows that are not aligned to lines.
+void stream_to_unaligned_rows(const SweepCall &call, uint32_t e) {
+  for (Step turn = {0, kToHostTurnWords}; turn.word < call.words; turn.word += turn.count) {
+    if (turn.count > call.words - turn.word) turn.count = call.words - turn.word;
+    for (uint32_t i = 0; i < call.item_count; ++i) {
+      std::byte *const *const out = call.items[i].out + 8 * e;
+      std::byte *rows[kLanes];
+      for (uint32_t lane = 0; lane < kLanes; ++lane) rows[lane] = bytes_of(lines_of(call, i)) + lane * kToHostRowBytes + sizeof(Line);
+      each_part(turn,
+                [&](Step part) { (part.count == kStepWords ? tile_to_rows<false> : words_to_rows)(call, i, e, part, rows, turn.word); });
+      for (uint32_t lane = 0; lane < kLanes; ++lane)
+        if (out[lane] != nullptr) store_turn(call, turn, rows[lane], out[lane]);
+    }
   }
 }
 
 void pass_to_host(const SweepCall &call) {
   // Non-temporal stores to rows need complete aligned lines. Either all steps use them, or no step does.
-  bool is_non_temporal = call.non_temporal_rows;
+  bool has_words = true, has_lines = true;
   for (uint32_t i = 0; i < call.item_count; ++i)
-    for (uint32_t o = 0; o < call.out_count; ++o)
-      is_non_temporal &= call.items[i].out[o] == nullptr || is_aligned(host_word(call.items[i].out[o], call.first_words));
-  const auto tile_of_item = is_non_temporal ? tile_to_host<true> : tile_to_host<false>;
-  for (uint32_t e = 0; e < call.in_count; ++e)
+    for (uint32_t o = 0; o < call.out_count; ++o) {
+      const std::byte *const row = call.items[i].out[o];
+      if (row == nullptr) continue;
+      has_words &= reinterpret_cast<uintptr_t>(row) % 8 == 0;
+      has_lines &= is_aligned(host_word(row, call.first_words));
+    }
+  const auto tile_of_item = call.non_temporal_rows && has_lines ? tile_to_rows<true> : tile_to_rows<false>;
+  for (uint32_t e = 0; e < call.in_count; ++e) {
+    if (call.non_temporal_rows && !has_lines && has_words) {
+      stream_to_unaligned_rows(call, e);
+      continue;
+    }
     each_step(call, [&](Step step) {
-      for (uint32_t i = 0; i < call.item_count; ++i) (step.count == kStepWords ? tile_of_item : words_to_host)(call, i, e, step);
+      for (uint32_t i = 0; i < call.item_count; ++i)
+        (step.count == kStepWords ? tile_of_item : words_to_rows)(call, i, e, step, call.items[i].out + 8 * e, 0);
     });
+  }
 }
 
 /// Returns whether 8 lanes share one row, have a row each, or lack rows.
@@ -119,13 +178,16 @@ void pass_from_host(const SweepCall &call) {
   const uint32_t egs = call.in_count / 8;
   if (call.out_count == egs && call.keep_lanes == 0) {
     for (uint32_t e = 0; e < egs; ++e) {
-      each_step<kFromHostTurnWords>(call, [&](Step turn) {
-        for (uint32_t i = 0; i < call.item_count; ++i)
-          each_part(turn, [&](Step part) {
-            std::byte *const to = line_at(call.items[i].out[e], part.word);
-            from_host(call.items[i].in + 8 * e, part, [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
-          });
-      });
+      each_step(
+          call,
+          [&](Step turn) {
+            for (uint32_t i = 0; i < call.item_count; ++i)
+              each_part(turn, [&](Step part) {
+                std::byte *const to = line_at(call.items[i].out[e], part.word);
+                from_host(call.items[i].in + 8 * e, part, [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
+              });
+          },
+          kFromHostTurnWords);
     }
     return;
   }
@@ -146,5 +208,5 @@ void pass_from_host(const SweepCall &call) {
         put_streams(call, step, lines_of(call, 0), kItemBufferLines, o, o + call.out_pair_banks);
     }
   };
-  each_step<kItemBufferLines>(call, visit);
+  each_step(call, visit, kItemBufferLines);
 }

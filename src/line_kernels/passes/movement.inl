@@ -36,12 +36,12 @@ std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
 /// Prefetch distance in words.
 constexpr uint32_t kPrefetchWords = kStepWords;
 
-/// Calls visit(step) for every step of a call. The first step has the call's first_words words, and later steps have StepWords words; the
+/// Calls visit(step) for every step of a call. The first step has the call's first_words words, and later steps have step_words words; the
 /// last step may have fewer words.
-template <uint32_t StepWords = kStepWords, class Visit>
-void each_step(const SweepCall &call, const Visit &visit) {
-  Step step = {0, call.first_words < kStepWords ? call.first_words : StepWords};
-  for (; step.word < call.words; step.word += step.count, step.count = StepWords) {
+template <class Visit>
+void each_step(const SweepCall &call, const Visit &visit, uint32_t step_words = kStepWords) {
+  Step step = {0, call.first_words < kStepWords ? call.first_words : step_words};
+  for (; step.word < call.words; step.word += step.count, step.count = step_words) {
     if (step.count > call.words - step.word) step.count = call.words - step.word;
     visit(step);
   }

@@ -113,8 +113,9 @@ Line combine_lines(Line a, Line b) {
   return result;
 }
 
-/// Prefetch distance of a reduction, in lines of all items.
-constexpr uint32_t kAheadLines = 64;
+/// Prefetch distance of a reduction, in lines of all items. A long distance needs prefetch_far, because the second-level cache waits for
+/// more lines at a time than the first-level cache.
+constexpr uint32_t kAheadLines = 256;
 
 /// One visit of a reduction. In a visit, the pass reads the streams of Members group members for one block side by side.
 struct Visit {
@@ -142,33 +143,59 @@ const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t it
   return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines + version * store.step.count;
 }
 
+/// The first lines of the streams of a visit: the members of item 0, the members of item 1, ...
+template <int Members>
+struct VisitLines {
+  const std::byte *first[kMaxItems * Members];
+  uint32_t words;
+  VisitLines(const SweepCall &call, Visit visit, uint32_t blocks) : words(visit.step.count) {
+    for (uint32_t i = 0; i < call.item_count; ++i)
+      for (uint32_t m = 0; m < Members; ++m)
+        first[i * Members + m] = line_at(call.items[i].in[visit.first_stream + m * blocks], visit.step.word);
+  }
+};
+
+/// Combines word `w` of a visit with the sums (Adds), or replaces the sums, and prefetches word `later_word` of a later visit.
+template <class T, int Op, bool Transposes, int Members, bool Adds>
+[[gnu::always_inline]] inline void accumulate_word(uint32_t items, const VisitLines<Members> &now, uint32_t w,
+                                                   const VisitLines<Members> &later, uint32_t later_word, Line *sum) {
+  for (uint32_t i = 0; i < items; ++i, sum += kItemBufferLines) {
+    const auto next = [&](uint32_t m) {
+      if (later_word < later.words) Isa::prefetch_far(line_at(later.first[i * Members + m], later_word));
+      const Line line = Isa::load_line(line_at(now.first[i * Members + m], w));
+      return Transposes ? Isa::transpose(line) : line;
+    };
+    Line line = next(0);
+    if constexpr (Adds) line = combine_lines<T, Op>(*sum, line);
+    for (uint32_t m = 1; m < Members; ++m) line = combine_lines<T, Op>(line, next(m));
+    *sum = line;
+  }
+}
+
 template <class T, int Op, bool Transposes, int Members>
 void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
   const uint32_t visits = call.in_count / Members;
-  const uint32_t visit_lines = Members * call.item_count * step.count;
-  const uint32_t later = visit_lines < kAheadLines ? kAheadLines / visit_lines : 1;
+  const uint32_t ahead_words = kAheadLines / (Members * call.item_count), later = ahead_words / step.count;
   for (uint32_t index = 0; index < visits; ++index) {
     const uint32_t member = index / blocks * Members, block = index % blocks;
-    const uint32_t s = member * blocks + block;
-    const Visit ahead = visit_after(call, step, index, later, Members, blocks);
+    const VisitLines<Members> now(call, {member * blocks + block, step}, blocks);
+    const VisitLines<Members> later_lines[2] = {{call, visit_after(call, step, index, later, Members, blocks), blocks},
+                                                {call, visit_after(call, step, index, later + 1, Members, blocks), blocks}};
     const bool stores = store != nullptr;
     const uint32_t first_out = stores ? share_of_streams(call, index, visits) : 0;
     const uint32_t last_out = stores ? share_of_streams(call, index + 1, visits) : 0;
     const uint32_t words = stores && store->step.count > step.count ? store->step.count : step.count;
     for (uint32_t w = 0; w < words; ++w) {
       if (w < step.count) {
-        for (uint32_t i = 0; i < call.item_count; ++i) {
-          const std::byte *const *const in = call.items[i].in;
-          Line *const sum = reinterpret_cast<Line *>(sums) + i * kItemBufferLines + block * step.count + w;
-          Line line = kZeroLine;
-          for (uint32_t m = 0; m < Members; ++m) {
-            if (w < ahead.step.count) Isa::prefetch_line(line_at(in[ahead.first_stream + m * blocks], ahead.step.word + w));
-            Line next = Isa::load_line(line_at(in[s + m * blocks], step.word + w));
-            if constexpr (Transposes) next = Isa::transpose(next);
-            line = m == 0 ? (member == 0 ? next : combine_lines<T, Op>(*sum, next)) : combine_lines<T, Op>(line, next);
-          }
-          *sum = line;
-        }
+        Line *const sum = reinterpret_cast<Line *>(sums) + block * step.count + w;
+        const uint32_t ahead = w + ahead_words % step.count;
+        const bool wraps = ahead >= step.count;
+        const VisitLines<Members> &lines = later_lines[wraps ? 1 : 0];
+        const uint32_t later_word = ahead - (wraps ? step.count : 0);
+        if (member == 0)
+          accumulate_word<T, Op, Transposes, Members, false>(call.item_count, now, w, lines, later_word, sum);
+        else
+          accumulate_word<T, Op, Transposes, Members, true>(call.item_count, now, w, lines, later_word, sum);
       }
       if (stores && w < store->step.count)  // stores a part of the lines, so that loads and stores alternate
         for (uint32_t o = first_out; o < last_out; ++o)

@@ -19,17 +19,25 @@ void combine_blocks(const SweepCall &call, Step step, Line *sums, uint32_t block
       call.reducer->combine(bytes_of(&sums[i * step.count]), bytes_of(&sums[(i + pace) * step.count]), step.count * sizeof(Line));
 }
 
+/// Returns the number of words of a step: `words`, or, if the group members of an item are in several ranks, `lines` lines for all blocks.
+uint32_t reduce_step_words(const SweepCall &call, uint32_t blocks, uint32_t words, uint32_t lines) {
+  return call.rank_members * blocks < call.in_count ? lines / blocks : words;
+}
+
 void pass_reduce_blocks(const SweepCall &call) {
   const uint32_t blocks = 1u << count_bits(call.lane_mask);
-  each_step<kReduceStepWords>(call, [&](Step step) {
-    accumulate_step(call, step, lines_of(call, 0), blocks, nullptr);
-    for (uint32_t item = 0; item < call.item_count; ++item) {
-      Line *const sums = lines_of(call, item);
-      if (blocks > 1) call.reducer->reduce_blocks[call.lane_mask](bytes_of(sums), step.count);
-      if (call.host_order) transpose_lines(sums, step.count);
-    }
-    put_everywhere(call, step);
-  });
+  each_step(
+      call,
+      [&](Step step) {
+        accumulate_step(call, step, lines_of(call, 0), blocks, nullptr);
+        for (uint32_t item = 0; item < call.item_count; ++item) {
+          Line *const sums = lines_of(call, item);
+          if (blocks > 1) call.reducer->reduce_blocks[call.lane_mask](bytes_of(sums), step.count);
+          if (call.host_order) transpose_lines(sums, step.count);
+        }
+        put_everywhere(call, step);
+      },
+      reduce_step_words(call, blocks, kReduceStepWords, kRankStepLines));
 }
 
 /// Reduces the sums of an item over the lanes of their groups; see Reducer::reduce_words.
@@ -62,28 +70,26 @@ void replicate_results(const SweepCall &call, Line *lines) {
   }
 }
 
-/// Calls visit(step) for every step of a reduction without blocks. Steps are longer if the group has members in several ranks.
-template <class Visit>
-void each_reduce_step(const SweepCall &call, const Visit &visit) {
-  call.rank_members < call.in_count ? each_step<kReduceStepWords>(call, visit) : each_step(call, visit);
-}
-
 /// The pass stores the lines of one step while it loads the lines of the next step.
 void pass_reduce_lanes(const SweepCall &call) {
-  Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kReduceStepWords};
+  constexpr uint32_t kBufferLines = kRankStepLines / 2;
+  Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kBufferLines};
   Store store = {nullptr, {0, 0}, 1};
   uint32_t turn = 0;
-  each_reduce_step(call, [&](Step step) {
-    Line *const sums = buffers[turn++ % 2];
-    accumulate_step(call, step, sums, 1, store.lines == nullptr ? nullptr : &store);
-    for (uint32_t i = 0; i < call.item_count; ++i)
-      each_part(step, [&](Step part) {
-        Line *const lines = sums + i * kItemBufferLines + (part.word - step.word);
-        if (call.lane_mask != 0) reduce_sums(call, lines, part.count);
-        PIDCOMM_BY_LANE_MASK(replicate_results, call, lines);
-      });
-    store = {bytes_of(sums), step, 1};
-  });
+  each_step(
+      call,
+      [&](Step step) {
+        Line *const sums = buffers[turn++ % 2];
+        accumulate_step(call, step, sums, 1, store.lines == nullptr ? nullptr : &store);
+        for (uint32_t i = 0; i < call.item_count; ++i)
+          each_part(step, [&](Step part) {
+            Line *const lines = sums + i * kItemBufferLines + (part.word - step.word);
+            if (call.lane_mask != 0) reduce_sums(call, lines, part.count);
+            PIDCOMM_BY_LANE_MASK(replicate_results, call, lines);
+          });
+        store = {bytes_of(sums), step, 1};
+      },
+      reduce_step_words(call, 1, kStepWords, kBufferLines));
   put_waiting(call, store);
 }
 
@@ -126,21 +132,24 @@ void results_to_rows(const SweepCall &call, Line *lines) {
 }
 
 void pass_reduce_to_host(const SweepCall &call) {
-  each_reduce_step(call, [&](Step step) {
-    accumulate_step(call, step, lines_of(call, 0), 1, nullptr);
-    for (uint32_t i = 0; i < call.item_count; ++i)
-      each_part(step, [&](Step part) {
-        Line *const lines = lines_of(call, i) + (part.word - step.word);
-        reduce_sums(call, lines, part.count);
-        PIDCOMM_BY_LANE_MASK(results_to_rows, call, lines);
-        for (uint32_t o = 0; o < call.out_count; ++o) {
-          const Line words = reordered(lines[deposit_bits(o, ~call.lane_mask & 7)], !call.host_order);
-          std::byte *const to = host_word(call.items[i].out[o], part.word);
-          if (part.count == kStepWords)
-            store_row_words(call, to, words);
-          else
-            __builtin_memcpy(to, &words, 8 * part.count);
-        }
-      });
-  });
+  each_step(
+      call,
+      [&](Step step) {
+        accumulate_step(call, step, lines_of(call, 0), 1, nullptr);
+        for (uint32_t i = 0; i < call.item_count; ++i)
+          each_part(step, [&](Step part) {
+            Line *const lines = lines_of(call, i) + (part.word - step.word);
+            reduce_sums(call, lines, part.count);
+            PIDCOMM_BY_LANE_MASK(results_to_rows, call, lines);
+            for (uint32_t o = 0; o < call.out_count; ++o) {
+              const Line words = reordered(lines[deposit_bits(o, ~call.lane_mask & 7)], !call.host_order);
+              std::byte *const to = host_word(call.items[i].out[o], part.word);
+              if (part.count == kStepWords)
+                store_row_words(call, to, words);
+              else
+                __builtin_memcpy(to, &words, 8 * part.count);
+            }
+          });
+      },
+      reduce_step_words(call, 1, kStepWords, kRankStepLines));
 }

@@ -77,11 +77,14 @@ void reduce_slots(const SweepCall &call, Step step, const Rotation &rotation, co
 
 void pass_reduce_rotated(const SweepCall &call) {
   const Rotation rotation(call);
-  each_step<kReduceStepWords>(call, [&](Step step) {
-    reduce_slots(call, step, rotation, nullptr);
-    for (uint32_t i = 0; call.store_transposes && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
-    put_everywhere(call, step);
-  });
+  each_step(
+      call,
+      [&](Step step) {
+        reduce_slots(call, step, rotation, nullptr);
+        for (uint32_t i = 0; call.store_transposes && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
+        put_everywhere(call, step);
+      },
+      kReduceStepWords);
 }
 
 /// Like pass_reduce_lanes, stores the lines of one step while it loads the lines of the next step.
