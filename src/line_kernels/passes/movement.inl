@@ -123,21 +123,32 @@ template <int Mask, class Order = PimOrder>
   if constexpr ((Mask & 4) != 0) exchange_stage<kLines, kAfter1, 2, Order>(tile);
 }
 
-/// Transposes one tile, or exchanges two tiles in place (Tiles == 2). The function loads both tiles before it stores a tile.
+/// Words of an item that pass_transpose moves before it continues with the next item. If streams are a power of two apart, equal lines of
+/// all streams compete for a few places in the caches. A prefetched line then stays there only if few other lines come before it.
+constexpr uint32_t kTransposeTurnWords = 4;
+
+/// Transposes one tile for each word of a turn, or exchanges two tiles in place (Tiles == 2). The function loads both tiles before it
+/// stores a tile.
+template <int Mask, int Tiles>
+void transpose_turn(const SweepCall &call, uint32_t item, Step turn) {
+  constexpr int kLines = 1 << __builtin_popcount(Mask);
+  const SweepItem &streams = call.items[item];
+  for (uint32_t w = turn.word; w < turn.word + turn.count; ++w) {
+    Line tile[Tiles][kLines];
+    for (int t = 0; t < Tiles; ++t)
+      for (int i = 0; i < kLines; ++i) tile[t][i] = next_line<&Isa::prefetch_far>(call, item, t * kLines + i, w);
+    for (int t = 0; t < Tiles; ++t) {
+      transpose_tile<Mask>(tile[t]);
+      for (int i = 0; i < kLines; ++i) Isa::store_line(line_at(streams.out[t * kLines + i], w), tile[t][i]);
+    }
+  }
+}
+
 template <int Mask, int Tiles>
 void transpose_words(const SweepCall &call) {
-  constexpr int kLines = 1 << __builtin_popcount(Mask);
-  for (uint32_t w = 0; w < call.words; ++w) {
-    for (uint32_t item = 0; item < call.item_count; ++item) {
-      const SweepItem &streams = call.items[item];
-      Line tile[Tiles][kLines];
-      for (int t = 0; t < Tiles; ++t)
-        for (int i = 0; i < kLines; ++i) tile[t][i] = next_line<&Isa::prefetch_far>(call, item, t * kLines + i, w);
-      for (int t = 0; t < Tiles; ++t) {
-        transpose_tile<Mask>(tile[t]);
-        for (int i = 0; i < kLines; ++i) Isa::store_line(line_at(streams.out[t * kLines + i], w), tile[t][i]);
-      }
-    }
+  for (Step turn = {0, kTransposeTurnWords}; turn.word < call.words; turn.word += turn.count) {
+    if (turn.count > call.words - turn.word) turn.count = call.words - turn.word;
+    for (uint32_t item = 0; item < call.item_count; ++item) transpose_turn<Mask, Tiles>(call, item, turn);
   }
 }
 
