@@ -421,8 +421,9 @@ TEST(ChildOfFork_UsesAnotherSet_WhileCallsOfItsParentWait) {
   CHECK_EQ(status, 0);
 }
 
+#ifdef PIDCOMM_TEST_SDK_ACCESS  // otherwise, threads of the emulator carry out the calls
 /// A thread that ends during fork may leave locks of the C library or of a sanitizer locked in the child process.
-TEST(ForkAfterAHypercubeIsDestroyed_DoesNotMeetThreadsThatEnd) {
+TEST(DestroyedHypercube_HasNoThreadThatEndsDuringFork) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const auto call_once = [&set] {
@@ -439,6 +440,7 @@ TEST(ForkAfterAHypercubeIsDestroyed_DoesNotMeetThreadsThatEnd) {
              0);
   }
 }
+#endif
 #endif
 
 TEST(Errors_ComeBeforeTheCallStarts) {
