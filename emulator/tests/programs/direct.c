@@ -48,6 +48,30 @@ static void types(void) {
   EXPECT(record.wide == 9);
 }
 
+struct pair {
+  uint32_t first, second;
+};
+static const struct pair nothing = {UINT32_MAX, UINT32_MAX};
+__mram_noinit struct pair pairs[12];
+
+__attribute__((noinline)) static void fill(__mram_ptr struct pair *to, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i)
+    if (i % 3 == 1)
+      to[i] = (struct pair){i, 7 * i};
+    else
+      to[i] = nothing;
+}
+
+static void structures(void) {
+  static __dma_aligned struct pair copy[12];
+  fill(pairs, 12);
+  mram_read(pairs, copy, sizeof copy);
+  for (uint32_t i = 0; i < 12; ++i) {
+    EXPECT(copy[i].first == (i % 3 == 1 ? i : UINT32_MAX));
+    EXPECT(copy[i].second == (i % 3 == 1 ? 7 * i : UINT32_MAX));
+  }
+}
+
 static void with_dma(void) {
   static __dma_aligned uint32_t buffer[8];
   words[0] = 1234;
@@ -81,6 +105,7 @@ int main(void) {
   if (topic == kAllTasklets) all_tasklets();
   if (me() != 0) return 0;
   if (topic == kTypes) types();
+  if (topic == kDma) structures();
   if (topic == kDma) with_dma();
   if (topic == kHeap) heap();
   return 0;
