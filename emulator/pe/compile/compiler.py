@@ -17,6 +17,7 @@ from pathlib import Path
 import assembly
 import counting
 import dialect
+import mram_order
 import source_model
 
 PE_ROOT = Path(__file__).resolve().parent.parent
@@ -266,7 +267,7 @@ class Compiler:
             raise CompileError(
                 f"{source} has thread-local variables, but a DPU has none; use an array with one element per tasklet"
             )
-        return counting.count(code)
+        return counting.count(mram_order.arrange(code, text))
 
     def _repaired(self, preprocessed: str, flags: list[str]) -> str:
         """Return the C source with the places changed that gcc refuses and the SDK's compiler accepts."""

@@ -32,8 +32,7 @@
 // (After a for loop, gcc takes the bare keyword for a type name.)
 #define __mram_ptr __attribute__(()) __seg_gs
 
-/// Places an object after those that the source declares before it, as the SDK's compiler does; gcc would reverse the order. An `extern`
-/// declaration counts too.
+/// Keeps the order of declarations, from which mram_order.py makes the order of the SDK's compiler; gcc would reverse the order.
 #define __in_order __attribute__((no_reorder))
 
 /// Mark MRAM objects. Only __mram and __mram_keep objects can have initial values; when a program is loaded, all other MRAM objects keep

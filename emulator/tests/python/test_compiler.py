@@ -104,6 +104,38 @@ def test_an_object_for_real_dpus_is_refused_with_advice(tmp_path: Path) -> None:
     assert "real.o is for real DPUs; compile its source with this compiler" in result.stderr
 
 
+ORDER = """
+#include <mram.h>
+struct pair { int c, d; };
+__mram_noinit int c[2], k[2];
+extern __mram_noinit int b[2];
+static __mram_noinit int i; __mram_noinit struct pair j;
+__mram_noinit int d, e, a[3];
+__mram int n = 3, m[2] = {1};
+static int late(void) { return k[0] + i; }
+__mram_ptr int *table[] = {a};
+void f(int x) { c[x] = b[x]; n = sizeof j; }
+int main(void) {
+  struct pair p = {.d = 1};
+  if (p.d) e = late();
+  static __mram_noinit int g, h;
+  f(1);
+  return d + h + g;
+}
+__mram_noinit int b[2];
+"""
+
+
+@pytest.mark.parametrize("optimisation", ["-O0", "-O2"])
+def test_mram_variables_have_the_order_of_the_sdks_compiler(tmp_path: Path, optimisation: str) -> None:
+    (tmp_path / "f.c").write_text(ORDER)
+    result = compile_files(tmp_path, optimisation, "-w", "f.c")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = subprocess.run(["nm", "-n", tmp_path / "program"], capture_output=True, text=True, check=True).stdout
+    names = [line.split()[2].partition(".")[0] for line in lines.splitlines() if line.startswith("08")]
+    assert [name for name in names if len(name) == 1] == list("abceghdkijnm")  # as with Clang 14
+
+
 @pytest.mark.parametrize("optimisation", ["-O0", "-O1", "-O2", "-O3", "-Os"])
 def test_divisors_may_be_anywhere(tmp_path: Path, optimisation: str) -> None:
     functions = ["int main(void) { return 0; }"]
