@@ -36,7 +36,7 @@ _MACROS = [
 # x32: 32-bit pointers in 64-bit mode. Position-dependent: the emulator relocates symbols, which are plain addresses.
 # r15 counts instructions; r11 and xmm15 are for the counting of steps (steps.py). Jump tables would take WRAM. Vector
 # code would distort the count of DPU instructions.
-# Address 0 is ordinary WRAM.
+# Address 0 is ordinary WRAM. gcc still assumes that the address of a variable is not 0.
 _MACHINE = [
     *(
         "-mx32",

@@ -53,7 +53,7 @@ def _plain(tokens: list[str]) -> list[str]:
 
 def _items(tokens: list[str]) -> list[tuple[list[str], list[str]]]:
     """Return head and body of each declaration and function of the file. Only functions have a body."""
-    items = []
+    items: list[tuple[list[str], list[str]]] = []
     start = index = 0
     while index < len(tokens):
         token = tokens[index]
