@@ -316,9 +316,9 @@ PIDCOMM_API int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request 
  * pidcomm_wait before each operation of the SDK on the set, also before dpu_load and dpu_free.
  *
  * If one thread starts a PE launch while another thread starts a blocking or non-blocking call on the set, the launch may also return
- * DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for non-blocking calls, do not run a blocking collective on ranks of
- * non-blocking calls that have not ended (it would wait for calls that wait for the callback, and never end), and do not use hypercubes
- * that share a rank with hypercubes that other threads use. After fork, the child process must not use a set on which a non-blocking call
+ * DPU_ERR_MRAM_BUSY. In a dpu_callback of the set, do not wait for non-blocking calls. While a non-blocking call on the ranks has not
+ * ended, do not run a blocking collective on them in the callback: each would wait for the other. Do not use hypercubes that share a rank
+ * with hypercubes of other threads. After fork, the child process must not use a set on which a non-blocking call
  * runs. On dpuemu, a call may still run for a moment after pidcomm_wait, so call dpu_sync before fork.
  *
  * Errors: those of pidcomm_run, ERR_ARGUMENT (pending is null). Any thread may wait for a non-blocking call, but only one thread at a

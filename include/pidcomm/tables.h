@@ -124,7 +124,7 @@
   X(int, isa, ISA, "the instruction set that ran")                                                                                   \
   X(int, threads, NUMBER, "number of host threads that the call may use; the pass of a small call uses one")                         \
   X(int, coherence, COHERENCE, "the coherence policy that the call used")                                                            \
-  X(double, seconds_total, NUMBER, "the complete call")                                                                              \
+  X(double, seconds_total, NUMBER, "the complete call, with waiting")                                                                \
   X(double, seconds_plan, NUMBER, "checks and planning")                                                                             \
   X(double, seconds_acquire, NUMBER, "waiting for the ranks and acquiring them")                                                     \
   X(double, seconds_pass, NUMBER, "the host pass; conventional: transfers from PEs, host work, transfers to PEs")                    \

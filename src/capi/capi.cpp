@@ -176,6 +176,7 @@ const char *pidcomm_last_error(void) { return last_error::text(); }
 const char *pidcomm_name(pidcomm_table table, int code) {
   constexpr const char *(*kNames[])(int) = {name_of_status,    name_of_collective, name_of_type,      name_of_op,
                                             name_of_technique, name_of_isa,        name_of_coherence, name_of_copy_order};
+  static_assert(std::size(kNames) == PIDCOMM_TABLE_COPY_ORDER + 1);
   const std::size_t index = static_cast<std::size_t>(table);
   return index < std::size(kNames) ? kNames[index](code) : nullptr;
 }

@@ -46,7 +46,6 @@ void check_device(dpu_error_t status, const std::string &doing) {
 
 void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, const Placement &placement) {
   if (status != DPU_ERR_INVALID_DPU_SET) {
-    const std::lock_guard<std::mutex> lock(programs_mutex());
     if (has_reorder_program(placement.dpus.front()))
       doing += "; a collective has replaced the program of these PEs by its program that reorders blocks: load yours again before a launch";
     doing += faults_of(set, placement);
@@ -54,8 +53,9 @@ void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, cons
   check_device(status, doing);
 }
 
-void wait_for_set(struct dpu_set_t set, const Placement &placement) {
-  const dpu_error_t status = dpu_sync(set);
+void wait_for_set(struct dpu_set_t set, const Placement &placement, dpu_error_t earlier) {
+  dpu_error_t status = dpu_sync(set);
+  if (earlier != DPU_OK) status = earlier;
   if (status != DPU_OK) check_pes(status, kWaiting, set, placement);
   check_faults(set, placement);  // the SDK returns a fault only once: a launch or an earlier dpu_sync may already have returned it
 }
@@ -67,13 +67,7 @@ void check_faults(struct dpu_set_t set, const Placement &placement) {
   if (status != DPU_OK) check_pes(status, kWaiting, set, placement);
 }
 
-std::mutex &programs_mutex() {
-  static auto *const mutex = new std::mutex;  // threads may use it while the process exits
-  return *mutex;
-}
-
 uint64_t heap_base_of(const Placement &placement) {
-  const std::lock_guard<std::mutex> lock(programs_mutex());
   struct dpu_program_t *program = nullptr;
   uint64_t base = 0;
   for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe) {
@@ -100,7 +94,7 @@ uint64_t KeptHeapBase::of(const Placement &placement) {
     base_ = heap_base_of(placement);
     changes_ = changes;
   }
-  return base_;
+  return *base_;
 }
 
 }  // namespace pidcomm

@@ -206,7 +206,14 @@ Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths, c
       cube_(Hypercube::of(lengths)),
       placement_(Placement::of(set, cube_)),
       calls_(placement_.ranks),
-      opened_(opened(set_, placement_, calls_)) {}
+      opened_(opened(set_, placement_, calls_)) {
+  if (program_changes()) return;
+  const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
+  try {
+    heap_base_.of(placement_);  // so that the first non-blocking call need not wait for calls that may load programs
+  } catch (const Error &) {     // the PEs disagree; the first call reports this
+  }
+}
 Executor::~Executor() = default;
 
 std::shared_ptr<Executor::CachedPlan> Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
@@ -235,11 +242,13 @@ struct Executor::Call {
   std::byte *host = nullptr;
 };
 
-void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
+/// reads_programs: whether no other call can load a program now, or the SDK reports program changes.
+void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace,
+                         bool reads_programs) {
   const Stopwatch planning;
   const Options resolved = resolve(options);
   const std::lock_guard<std::mutex> lock(planning_);
-  call.cached = plan_for(request, resolved, heap_base_.of(placement_));
+  call.cached = plan_for(request, resolved, reads_programs ? heap_base_.of(placement_) : heap_base_.last().value());
   call.host = static_cast<std::byte *>(request.host);
   trace.technique = call.cached->plan.options.technique;
   trace.threads = resolved.threads;
@@ -295,13 +304,13 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
 }
 
 void Executor::run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
-  const Stopwatch acquiring;
-  wait_for_set(set_, placement_);  // without a turn, so that callbacks of the set can call its other hypercubes
-  Call call{calls_.lock(RankLocks::Mode::exclusive)};
+  Call call;
+  const dpu_error_t earlier = dpu_sync(set_);  // without a turn, so that callbacks of the set can call its other hypercubes
+  call.turn.emplace(calls_.lock(RankLocks::Mode::exclusive));
   trace = {};
-  wait_for_set(set_, placement_);
-  trace.seconds_acquire = acquiring.seconds();
-  plan_call(call, request, options, trace);
+  wait_for_set(set_, placement_, earlier);
+  trace.seconds_acquire = call.total.seconds();
+  plan_call(call, request, options, trace, true);
   prepare(call, request, trace);
   finish(call, trace);
 }
@@ -314,10 +323,17 @@ struct Executor::Underway {
   pidcomm_trace trace{};
   Call call{};
 
-  /// Plans the call. Does not wait, so it reports only faults of earlier work that has ended.
+  /// Plans the call. Reports only faults of earlier work that has ended, and no faults while other calls run on the ranks. Without reports
+  /// of program changes, reads the programs only if no earlier call can load one; waits for such calls only if the heap base is unknown.
   void plan(const pidcomm_request &request, const pidcomm_options *options) {
-    if (!executor.calls_.are_in_use()) check_faults(executor.set_, executor.placement_);
-    executor.plan_call(call, request, options, trace);
+    bool is_first = !executor.calls_.are_in_use();
+    if (!program_changes()) {
+      call.turn.emplace(executor.calls_.queue(RankLocks::Mode::exclusive));
+      if (!executor.knows_heap_base()) call.turn->wait();
+      is_first = call.turn->is_first();
+    }
+    if (is_first) check_faults(executor.set_, executor.placement_);
+    executor.plan_call(call, request, options, trace, is_first || program_changes().has_value());
   }
 
   /// Carries out the call. Later work on the ranks waits until this function returns.
@@ -327,6 +343,7 @@ struct Executor::Underway {
     try {
       own->call.turn->wait();
       wait_for_set(own->executor.set_, own->executor.placement_);  // inside a job of the ranks' queues, only reports faults
+      own->trace.seconds_acquire = own->call.total.seconds() - own->trace.seconds_plan;
       own->executor.require_heap_base(own->call);
       own->executor.finish(own->call, own->trace);
     } catch (...) {
@@ -341,6 +358,8 @@ struct Executor::Underway {
 std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const pidcomm_options *options) {
   auto underway = std::unique_ptr<Underway>(new Underway{*this});
   std::future<pidcomm_trace> end = underway->end.get_future();
+  std::unique_lock<std::mutex> queueing(queueing_, std::defer_lock);
+  if (!rank_queues_block_later_work()) queueing.lock();  // the worker gets calls in the order of their turns
   underway->plan(request, options);
   prepare(underway->call, request, underway->trace);
   if (queue(*underway)) {
@@ -348,6 +367,7 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
     return end;
   }
   underway->call.turn.reset();
+  if (queueing) queueing.unlock();
   run(request, options, underway->trace);
   underway->end.set_value(underway->trace);
   return end;
@@ -360,14 +380,17 @@ bool Executor::queue(Underway &underway) {
     constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
     return dpu_callback(set_, Underway::run, &underway, kOnceForAllRanks) == DPU_OK;
   }
-  const std::lock_guard<std::mutex> lock(queueing_);  // the worker gets calls in the order of their turns
-  underway.call.turn.emplace(calls_.queue(RankLocks::Mode::exclusive));
   try {
     worker_.run([&underway] { Underway::run({}, 0, &underway); });
   } catch (const std::exception &) {
     return false;
   }
   return true;
+}
+
+bool Executor::knows_heap_base() {
+  const std::lock_guard<std::mutex> lock(planning_);
+  return heap_base_.last().has_value();
 }
 
 /// Earlier jobs of the set may have loaded another program after the call was planned.

@@ -45,7 +45,8 @@ class Executor {
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
   /// Throws the errors that run would throw before any byte of MRAM or of a host buffer changes. Does not wait for earlier work, so it
-  /// reports only faults of work that has ended. If the request has no host buffer (null, 0 bytes), the host buffer is not checked.
+  /// reports only faults of work that has ended, and no faults while calls run on the ranks. If the request has no host buffer (null, 0
+  /// bytes), the host buffer is not checked.
   void validate(const pidcomm_request &request, const pidcomm_options *options);
 
   /// Returns the MRAM byte address of offset 0 in requests. Waits for earlier work on the set. Errors: ERR_SET, ERR_DEVICE.
@@ -81,10 +82,11 @@ class Executor {
   };
   static OpenedRanks opened(struct dpu_set_t set, const Placement &placement, RankLocks &calls);
   std::shared_ptr<CachedPlan> plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
-  void plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
+  void plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace, bool reads_programs);
   void prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace);
   void finish(const Call &call, pidcomm_trace &trace);
   bool queue(Underway &underway);
+  bool knows_heap_base();
   void require_heap_base(const Call &call);
   void run_with_reordering(const Call &call, pidcomm_trace &trace);
   void run_on_ranks(const Call &call, pidcomm_trace &trace);
@@ -105,7 +107,7 @@ class Executor {
   KeptHeapBase heap_base_;
   std::vector<std::shared_ptr<CachedPlan>> plans_;  // the most recently used plan first
 
-  std::mutex queueing_;  // guards the worker
+  std::mutex queueing_;  // guards the worker; locked before planning_
   Worker worker_;
 };
 

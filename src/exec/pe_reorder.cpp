@@ -81,7 +81,6 @@ bool has_reorder_program(struct dpu_t *dpu) {
 PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base, pidcomm_trace &trace)
     : set_(set), placement_(placement) {
   const PreparedTransfer turn(set, placement);  // no other hypercube can load or launch the program while this lock is held
-  const std::lock_guard<std::mutex> lock(programs_mutex());
   bool is_loaded = true;
   struct dpu_set_t dpu;
   DPU_FOREACH(set, dpu) is_loaded = is_loaded && has_reorder_program(dpu_from_set(dpu));

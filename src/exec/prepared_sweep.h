@@ -52,7 +52,7 @@ class PreparedSweep {
   /// Numbers of streams of an item, on the input side and on the output side.
   std::size_t in_streams() const { return parts_[0].in.size(); }
   std::size_t out_streams() const { return parts_[0].out.size(); }
-  /// Number of group members with input streams in one rank.
+  /// Number of group members with input streams in one rank, if the first item starts at the first entangled group of a rank.
   uint32_t rank_members() const;
 
   uint64_t batches() const { return begins_.empty() ? steps_of(sweep_.outer) : begins_.size() - 1; }

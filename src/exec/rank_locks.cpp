@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -33,12 +34,15 @@ struct RankLocks::Calls {
 
 RankLocks::Calls &RankLocks::calls() {
   static Calls *const calls = [] {
-    pthread_atfork([] { RankLocks::calls().mutex.lock(); }, [] { RankLocks::calls().mutex.unlock(); },
-                   [] {
-                     new (&RankLocks::calls().changed) std::condition_variable;  // without the waiting threads of the parent process
-                     RankLocks::calls().mutex.unlock();
-                   });
-    return new Calls;  // never destroyed: threads may use it while the process exits
+    auto made = std::make_unique<Calls>();
+    const int status = pthread_atfork([] { RankLocks::calls().mutex.lock(); }, [] { RankLocks::calls().mutex.unlock(); },
+                                      [] {
+                                        // without the waiting threads of the parent process
+                                        new (&RankLocks::calls().changed) std::condition_variable;
+                                        RankLocks::calls().mutex.unlock();
+                                      });
+    if (status != 0) throw std::bad_alloc();
+    return made.release();  // never destroyed: threads may use it while the process exits
   }();
   return *calls;
 }
@@ -63,14 +67,22 @@ bool RankLocks::are_in_use() {
   return std::any_of(calls().all.begin(), calls().all.end(), [this](const Call &call) { return share_a_rank(call.ranks, ranks_); });
 }
 
-void RankLocks::Turn::wait() const {
+/// The caller holds the mutex.
+bool RankLocks::Turn::is_first_locked() const {
   const Call &own = **call_;
-  std::unique_lock<std::mutex> lock(calls().mutex);
-  calls().changed.wait(lock, [&] {
-    return std::none_of(calls().all.begin(), *call_, [&own](const Call &earlier) {
-      return (own.mode == Mode::exclusive || earlier.mode == Mode::exclusive) && share_a_rank(own.ranks, earlier.ranks);
-    });
+  return std::none_of(calls().all.begin(), *call_, [&own](const Call &earlier) {
+    return (own.mode == Mode::exclusive || earlier.mode == Mode::exclusive) && share_a_rank(own.ranks, earlier.ranks);
   });
+}
+
+void RankLocks::Turn::wait() const {
+  std::unique_lock<std::mutex> lock(calls().mutex);
+  calls().changed.wait(lock, [this] { return is_first_locked(); });
+}
+
+bool RankLocks::Turn::is_first() const {
+  const std::lock_guard<std::mutex> lock(calls().mutex);
+  return is_first_locked();
 }
 
 RankLocks::Turn::~Turn() {

@@ -40,8 +40,11 @@ class RankLocks {
     /// Waits until the turns of all earlier calls on these ranks are destroyed; in shared mode, only until the turns of the earlier calls
     /// in exclusive mode are destroyed.
     void wait() const;
+    /// Whether wait() would return at once.
+    bool is_first() const;
 
    private:
+    bool is_first_locked() const;
     std::optional<std::list<Call>::iterator> call_;
   };
 

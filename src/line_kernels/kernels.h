@@ -2,8 +2,8 @@
 // instruction set.
 //
 // Pointers to lines point into a rank's region. Consecutive words of a stream are kLineStride apart, and a call never crosses the end of a
-// run. The functions do not allocate, throw or call the standard library. Otherwise, the linker could use standard library code compiled
-// for AVX-512 on machines without AVX-512.
+// run. The functions do not allocate, throw or call the C++ standard library. Otherwise, the linker could use standard library code
+// compiled for AVX-512 on machines without AVX-512.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,23 @@
 namespace pidcomm {
 
 /// Most passes handle this number of words of one stream before they continue with the next stream. A short step uses both lines of a bank
-/// pair close in time; a long step slows down plain stores to a bank pair. (If a pass stores the lines of one host row to many entangled
-/// groups, its step is as long as the buffer of an item.)
+/// pair close in time; a long step slows down plain stores to a bank pair. (If pass_from_host
+/// collects lines, its step is as long as the buffer of an item.)
 inline constexpr uint32_t kStepWords = 8;
 
 /// Words of a step of a reduction that loads blocks (reduce_scatter).
 inline constexpr uint32_t kReduceStepWords = 16;
 
 /// Lines of an item's sums in a step of a reduction that loads from several ranks. The memory bandwidth is lower if a pass loads only a few
-/// adjacent lines of a rank at a time, because equal lines of all ranks compete for a few places in the caches.
+/// adjacent lines of a rank at a time, because equal lines of all ranks compete for a few places in the caches. allreduce uses half of the
+/// lines, because its buffer holds two steps.
 inline constexpr uint32_t kRankStepLines = 128;
 
 /// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of an item has an accumulator line for each
 /// lane and each word of a step. The buffers of items that a pass visits side by side are not a multiple of 4 KiB apart, because equal
 /// lines of all of them would compete for a few places in the first-level cache.
-static_assert(kRankStepLines <= kReduceStepWords * kLanes);
 inline constexpr std::size_t kItemBufferBytes = (kReduceStepWords + 2) * kLanes * kLineBytes;
+static_assert(kRankStepLines * kLineBytes <= kItemBufferBytes);
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
 
 struct SweepCall;

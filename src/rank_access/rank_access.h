@@ -18,7 +18,8 @@ bool ranks_are_coherent();
 /// calls. Synchronous calls of other threads overtake the job, or read memory that the job frees at its end.
 bool rank_queues_block_later_work();
 
-/// Returns a number that changes whenever the loaded program of any PE changes, or nothing if the SDK does not report such changes.
+/// Returns a number that changes whenever the loaded program of any PE changes, or nothing if the SDK does not report such changes. If the
+/// SDK reports changes, programs exist until the process ends; otherwise a load frees the earlier program.
 std::optional<uint64_t> program_changes();
 
 /// Finds the region of an allocated rank. After this call, the rank may be acquired until the matching rank_access_close. Several opens of

@@ -268,6 +268,37 @@ TEST(CallbackOfASet_MayCallItsOwnHypercubeWhileAnotherCallWaits) {
   CHECK_EQ(pidcomm_alltoall(main_cube.get(), "1", 512, 8192, 16384, PIDCOMM_INT32), +PIDCOMM_OK);
   CHECK_EQ(call.sentence, "");
 }
+
+TEST(CallbackOfASet_MayUseAnotherSetWhileACollectiveLoadsItsProgram) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(1), other_set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8}), other(other_set, {8, 8});
+  const auto callback = [](struct dpu_set_t, uint32_t, void *other_cube) {
+    const int status = pidcomm_alltoall(static_cast<pidcomm_hypercube *>(other_cube), "10", 64, 0, 4096, PIDCOMM_INT32);
+    return status == PIDCOMM_OK ? DPU_OK : DPU_ERR_INTERNAL;
+  };
+  std::atomic<bool> has_ended = false;
+  std::atomic<int> failures = 0;
+  std::thread caller([&] {
+    for (unsigned i = 0; !has_ended; ++i) {
+      failures += dpu_callback(set.get(), callback, other.get(),
+                               static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)) != DPU_OK;
+      std::this_thread::sleep_for(std::chrono::microseconds(i * 37 % 300));
+    }
+  });
+  const pidcomm_request request = pidcomm::request::alltoall("10", 64, 0, 65536, PIDCOMM_INT32);
+  pidcomm_options options{};
+  options.technique = PIDCOMM_TECHNIQUE_PR;
+  options.scratch_offset = 1 << 20;
+  for (int round = 0; round < 100; ++round) {
+    failures += dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr) != DPU_OK;  // so that the collective loads its program again
+    failures += pidcomm_run(cube.get(), &request, &options, nullptr) != PIDCOMM_OK;
+  }
+  has_ended = true;
+  caller.join();
+  CHECK_EQ(dpu_sync(set.get()), DPU_OK);
+  CHECK_EQ(failures.load(), 0);
+}
 #endif
 
 #ifndef __SANITIZE_THREAD__  // TSan supports no threads in the child of a process with threads

@@ -332,13 +332,17 @@ TEST(CallDuringALaunch_ReturnsBeforeThePesEnd) {
   for (std::uint32_t rank : {0u, 1u}) DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(rank)));  // as an asynchronous launch
   pidcomm_pending *first = start(cube, alltoall_of(kLongBytes, 0, 1 << 20));
   pidcomm_pending *second = start(cube, alltoall_of(kLongBytes, 1 << 20, 2 << 20));
+  usleep(50000);
   for (std::uint32_t rank : {0u, 1u}) {
     int is_done = 1;
     CHECK_EQ(pidcomm_test(&first, &is_done, nullptr), +PIDCOMM_OK);
     CHECK_EQ(is_done, 0);
     DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(rank), false, 0));
   }
-  CHECK_EQ(pidcomm_wait(&second, nullptr), +PIDCOMM_OK);
+  pidcomm_trace trace{};
+  CHECK_EQ(pidcomm_wait(&second, &trace), +PIDCOMM_OK);
+  CHECK(trace.seconds_acquire + trace.seconds_plan + trace.seconds_pass <= trace.seconds_total);
+  CHECK(trace.seconds_acquire > 0.05);  // the PEs ran for 50 ms
   CHECK_EQ(pidcomm_wait(&first, nullptr), +PIDCOMM_OK);
   CHECK(cube.read(2 << 20, kLongBytes) == rows);
 }
