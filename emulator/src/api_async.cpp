@@ -2,8 +2,10 @@
 #include <dpu.h>
 #include <dpu_management.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "guard.h"
@@ -62,14 +64,15 @@ class Meeting : public RankHold, public std::enable_shared_from_this<Meeting> {
       cancel();
       throw;
     }
-    add(held);
+    if (const auto status = add(held))
+      for (dpu_error_t own = *status; Rank *rank : held) rank->release(std::exchange(own, DPU_OK));
   }
 
-  void arrive(Rank *rank) override { add({&rank, 1}); }
+  std::optional<dpu_error_t> arrive(Rank *rank) override { return add({&rank, 1}); }
 
  private:
-  /// The ranks have ended their earlier jobs, and are held.
-  void add(std::span<Rank *const> ranks) {
+  /// The ranks have ended their earlier jobs, and are held. Returns nullopt if they stay held, else the result for the first of them.
+  std::optional<dpu_error_t> add(std::span<Rank *const> ranks) {
     bool is_complete, is_held = blocks_;
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -77,9 +80,9 @@ class Meeting : public RankHold, public std::enable_shared_from_this<Meeting> {
       arrived_.insert(arrived_.end(), ranks.begin(), ranks.end());
       is_complete = !is_cancelled_ && arrived_.size() == call_->ranks.size() && !ranks.empty();
     }
-    if (is_complete) start();
-    if (!is_held)
-      for (Rank *rank : ranks) rank->release(DPU_OK);
+    if (is_complete && !blocks_) call_detached(call_);
+    if (is_complete && blocks_) return start(ranks);
+    return is_held ? std::nullopt : std::optional(DPU_OK);
   }
 
   /// Not all ranks have the hold in their queues.
@@ -94,18 +97,23 @@ class Meeting : public RankHold, public std::enable_shared_from_this<Meeting> {
       for (Rank *rank : arrived) rank->release(DPU_OK);
   }
 
-  void start() {
-    if (!blocks_) return call_detached(call_);
+  /// Makes the blocking call in another thread, which then releases all ranks, and returns nullopt. If the host lacks memory or threads,
+  /// makes the call here, releases the ranks except `last`, and returns the result of the call.
+  std::optional<dpu_error_t> start(std::span<Rank *const> last) {
     try {
-      JobThreads::instance().run([self = shared_from_this()] { self->make_call(); });
-    } catch (const std::exception &) {  // the host lacks memory or threads
-      make_call();
+      JobThreads::instance().run([self = shared_from_this()] { self->make_call({}); });
+      return std::nullopt;
+    } catch (const std::exception &) {
+      return make_call(last);
     }
   }
 
-  void make_call() const {
+  /// Returns the result of the call. If a rank was released, it has the result already, and the function returns DPU_OK.
+  dpu_error_t make_call(std::span<Rank *const> held) const {
     dpu_error_t status = guarded(*call_);
-    for (Rank *rank : call_->ranks) rank->release(std::exchange(status, DPU_OK));  // the first rank reports the status for all ranks
+    for (Rank *rank : call_->ranks)  // the first rank reports the status for all ranks
+      if (std::find(held.begin(), held.end(), rank) == held.end()) rank->release(std::exchange(status, DPU_OK));
+    return status;
   }
 
   const std::shared_ptr<const CallbackCall> call_;

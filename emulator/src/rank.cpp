@@ -88,7 +88,7 @@ dpu_error_t Rank::end_run(uint64_t faulted) {
   is_running_ = false;
   faulted_ |= faulted;
   changed_.notify_all();
-  start_jobs(std::move(lock));
+  work(std::move(lock), false);
   return DPU_OK;
 }
 
@@ -97,7 +97,7 @@ void Rank::cancel_run() {
   is_running_ = false;
   faulted_ = faulted_before_run_;
   changed_.notify_all();
-  start_jobs(std::move(lock));
+  work(std::move(lock), false);
 }
 
 bool Rank::open_wram(uint32_t dpu_index) {
@@ -157,7 +157,7 @@ void Rank::enqueue(Job job, bool beside_running_pes) {
   jobs_.push_back({std::move(job), nullptr, beside_running_pes});
   if (!can_start_locked()) return;
   try {
-    JobThreads::instance().run([this] { work(); });
+    work_in_thread_locked();
     is_working_ = true;
   } catch (...) {
     jobs_.pop_back();
@@ -179,37 +179,30 @@ void Rank::release(dpu_error_t status) {
   std::unique_lock<std::mutex> lock(mutex_);
   record_locked(status);
   is_working_ = false;
-  if (jobs_.empty()) changed_.notify_all();
-  start_jobs(std::move(lock));
+  work(std::move(lock), false);
 }
 
-/// Starts the next job or hold if it need not wait.
-void Rank::start_jobs(std::unique_lock<std::mutex> lock) {
-  if (!can_start_locked()) return;
-  is_working_ = true;
-  const bool needs_thread = jobs_.front().hold == nullptr;
-  lock.unlock();
-  if (needs_thread) {
-    try {
-      return JobThreads::instance().run([this] { work(); });
-    } catch (const std::exception &) {
-      // The host lacks memory or threads.
-    }
-  }
-  work();
-}
-
-/// Runs the queued jobs until a hold begins, or the next job waits for running PEs. Requires is_working_, and a job that need not wait.
-void Rank::work() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (is_working_ = false; can_start_locked();) {
+/// Starts the queued jobs and holds until a hold begins, or the next job waits for running PEs. In a thread for jobs, the function also
+/// runs the jobs; otherwise it leaves the first job and all later work to such a thread.
+void Rank::work(std::unique_lock<std::mutex> lock, bool is_job_thread) {
+  while (can_start_locked()) {
     is_working_ = true;
+    if (!is_job_thread && jobs_.front().hold == nullptr) {
+      try {
+        return work_in_thread_locked();
+      } catch (const std::exception &) {
+        is_job_thread = true;  // the host lacks memory or threads
+      }
+    }
     const QueuedJob job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    if (job.hold != nullptr) return job.hold->arrive(this);
-    dpu_error_t status;
-    {
+    dpu_error_t status = DPU_OK;
+    if (job.hold != nullptr) {
+      const std::optional<dpu_error_t> end = job.hold->arrive(this);
+      if (!end) return;
+      status = *end;
+    } else {
       Rank *const self[] = {this};
       CallbackScope scope(self);
       status = guarded(job.run);
@@ -219,6 +212,15 @@ void Rank::work() {
     is_working_ = false;
   }
   changed_.notify_all();
+}
+
+/// Continues work() in a thread for jobs. Requires is_working_.
+void Rank::work_in_thread_locked() {
+  JobThreads::instance().run([this] {
+    std::unique_lock<std::mutex> lock(mutex_);
+    is_working_ = false;
+    work(std::move(lock), true);
+  });
 }
 
 void Rank::begin_detached() {

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "address_map.h"
@@ -43,8 +44,9 @@ class Rank;
 class RankHold {
  public:
   virtual ~RankHold() = default;
-  /// The rank has ended its earlier jobs, and starts no job until Rank::release. Must not throw and must not wait; may call Rank::release.
-  virtual void arrive(Rank *rank) = 0;
+  /// The rank has ended its earlier jobs. Returns the result of the hold, for dpu_sync, or nullopt: then the rank starts no job until
+  /// Rank::release. Must not throw or wait. May call Rank::release, but for this rank only if the function returns nullopt.
+  virtual std::optional<dpu_error_t> arrive(Rank *rank) = 0;
 };
 
 class Rank {
@@ -136,8 +138,8 @@ class Rank {
     bool beside_running_pes;
   };
 
-  void work();
-  void start_jobs(std::unique_lock<std::mutex> lock);
+  void work(std::unique_lock<std::mutex> lock, bool is_job_thread);
+  void work_in_thread_locked();
   bool can_start_locked() const { return !is_working_ && !jobs_.empty() && (!is_running_ || jobs_.front().beside_running_pes); }
   dpu_error_t open_locked(bool is_access);
   void record_locked(dpu_error_t status);

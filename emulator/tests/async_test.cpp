@@ -163,6 +163,24 @@ TEST(SingleCallCallback_RunsWhenAllRanksHaveReachedItAndBlocksThem) {
   CHECK_OK(dpu_sync(set.set));
 }
 
+TEST(NonblockingCallback_OfManyIsNotCalledFromTheOneBefore) {
+  machine(2);
+  Set set(128);
+  Recorder first;
+  first.gate = false;
+  CHECK_OK(dpu_callback(set.set, Recorder::call, &first, DPU_CALLBACK_ASYNC));
+  std::atomic<uint32_t> calls{0};
+  const auto count = [](dpu_set_t, uint32_t, void *counter) {
+    ++*static_cast<std::atomic<uint32_t> *>(counter);
+    return DPU_OK;
+  };
+  for (uint32_t i = 0; i < 100'000; ++i)
+    CHECK_OK(dpu_callback(set.set, count, &calls, flags(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL | DPU_CALLBACK_NONBLOCKING)));
+  first.gate = true;
+  CHECK_OK(dpu_sync(set.set));
+  CHECK_EQ(calls.load(), 100'000u);
+}
+
 TEST(Callback_MayUseTheApiOnItsRankWithSeparateBuffers) {
   machine(2);
   Set set(128);
