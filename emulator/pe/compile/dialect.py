@@ -32,6 +32,11 @@ _ALIGNED_TYPE = re.compile(
     r"\}\s*(?P<name>\w+)\s*(?P<attribute>__attribute__\s*\(\(\s*(?:__)?aligned(?:__)?\s*\(\s*\w+\s*\)\s*\)\))\s*;"
 )
 _LITERAL = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+# Also the line markers between them.
+_QUALIFIERS = (
+    r"(?:\s|#[^\n]*\n|\b(?:const|volatile|restrict|__restrict|__restrict__|__seg_gs)\b"
+    r"|\b__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\))*"
+)
 _PACKED = re.compile(r"\b(?:__)?packed(?:__)?\b|#\s*pragma\s+pack\b|_Pragma")
 _STATEMENT_END = re.compile(r"[;{}]")
 # `lower`: operators that bind no tighter than a comparison.
@@ -155,7 +160,7 @@ def _unaligned_elements(edits: _Edits) -> None:
 
     gcc's places of these errors are inexact. A file with packed structures stays: an aligned member would change them.
     """
-    types = list(_ALIGNED_TYPE.finditer(edits.text))
+    types = [found for found in _ALIGNED_TYPE.finditer(edits.text) if _is_typedef(edits.text, found.start())]
     if _PACKED.search(edits.text):
         return
     for found in types:
@@ -164,18 +169,40 @@ def _unaligned_elements(edits: _Edits) -> None:
         if sum(other["name"] == name for other in types) > 1:
             continue
         edits.changes[found.start("name"), found.end()] = f"{plain}; typedef {plain} {name} {attribute};"
-        after = r"(?=(\s+\w+\s*\[)|(?:\s|\bconst\b|\bvolatile\b)*\*)"
-        for use in re.compile(rf"{_LITERAL}|\b{name}\b{after}").finditer(edits.text, found.end()):
-            if use[0] != name:
+        names = "|".join(_aliases(edits.text, name))
+        after = rf"(?={_QUALIFIERS}(?:(\w+\s*\[)|\*))"
+        for use in re.compile(rf"{_LITERAL}|\b(?P<name>{names})\b{after}").finditer(edits.text, found.end()):
+            if use["name"] is None:
                 continue
-            before = re.sub(r"(?:\s|\bconst\b|\bvolatile\b)+$", "", edits.text[max(0, use.start() - 200) : use.start()])
-            if use[1] is None or before.endswith(","):
+            before = re.sub(f"{_QUALIFIERS}$", "", edits.text[max(0, use.start() - 200) : use.start()])
+            if use[2] is None or before.endswith(","):
                 edits.changes[use.span()] = plain
             elif before.endswith("("):  # a parameter is a pointer; a variable of a `for` stays
                 if not re.search(r"\bfor\s*\($", before):
                     edits.changes[use.span()] = plain
             else:
                 edits.changes[use.span()] = f"{attribute} {plain}"
+
+
+def _is_typedef(text: str, end: int) -> bool:
+    """Return whether the declaration with the closing brace at `end` is a typedef."""
+    places, start = [0], 0
+    for found in re.finditer(rf"{_LITERAL}|[{{}}]", text[: end + 1]):
+        if found[0] == "{":
+            places.append(found.start())
+        elif found[0] == "}":
+            start = places.pop() if len(places) > 1 else 0
+    return re.search(r"\btypedef\b", _STATEMENT_END.split(text[:start])[-1]) is not None
+
+
+def _aliases(text: str, name: str) -> list[str]:
+    """Return the type's name and the names that typedefs give to the same type."""
+    names = [name]
+    for one in names:  # also the names that the loop adds
+        for found in re.finditer(rf"\btypedef\b{_QUALIFIERS}\b{one}\b([^;{{}}]*);", text):
+            parts = (re.fullmatch(rf"{_QUALIFIERS}(\w+)\s*", part) for part in split(found[1], ","))
+            names += [part[1] for part in parts if part is not None and part[1] not in names]
+    return names
 
 
 def _global_declarations(text: str) -> list[str]:

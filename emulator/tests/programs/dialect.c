@@ -35,6 +35,26 @@ struct holders {
   uint32_t number;
   triple_t triples[2];
 };
+// A wrong alignment of 16 bytes faults, because gcc then copies with aligned SSE instructions.
+typedef struct {
+  uint64_t words[3];
+} wide_t __attribute__((aligned(16)));
+typedef wide_t other_t, *pointer_t;
+typedef other_t third_t;
+wide_t wides[3];
+wide_t __mram_noinit mram_wides[3];
+struct {
+  int number;
+} not_a_type __attribute__((aligned(8)));
+
+static void __attribute__((noinline, noipa)) copy_wide(wide_t *to, const third_t *from) { *to = *from; }
+static void __attribute__((noinline, noipa)) put_wide(__mram_ptr other_t *to, const pointer_t from) { *to = *from; }
+static void __attribute__((noinline, noipa)) get_wide(third_t *restrict to, wide_t __mram_ptr *restrict from) { *to = *from; }
+static uint64_t __attribute__((noinline, noipa)) sum_wide(wide_t const volatile *begin, other_t more[2]) {
+  wide_t one = *begin;
+  return one.words[0] + one.words[2] + more[1].words[2];
+}
+
 __mram uint32_t source[4] = {1, 2, 3, 4};
 
 // The bound of a global array is a global constant with its type, not a constant of a function.
@@ -61,6 +81,14 @@ static void align(void) {
   EXPECT(local.words[0] == 1 && local.words[1] == 2);
   triples[1].words[0] = 5, triples[1].words[2] = 7, triples[2].words[2] = 11;
   EXPECT(sum(&triples[1], triples + 1) == 23);
+  EXPECT(sizeof wides == 72 && (uint32_t)wides % 16 == 0 && sizeof(third_t) == 24 && not_a_type.number == 0);
+  wides[1] = (wide_t){{3, 4, 5}};
+  copy_wide(&wides[2], &wides[1]);
+  EXPECT(sum_wide(&wides[1], wides + 1) == 13);
+  put_wide((__mram_ptr wide_t *)&mram_wides[1], &wides[2]);
+  wides[1].words[2] = 0;
+  get_wide(&wides[1], (wide_t __mram_ptr *)&mram_wides[1]);
+  EXPECT(wides[1].words[2] == 5);
   EXPECT(sizeof sized == 16 * 4 && sizeof narrow == 4 * 4 && halved(4) == 2);
 }
 __mram_noinit uint8_t bytes[3000];
