@@ -88,9 +88,10 @@ class Constants:
 def constants_at_labels(code: Sequence[str | Instruction], in_tables: set[str]) -> dict[str, dict[str, int]]:
     """Return the registers with constants at each label. code: labels and instructions, in order.
 
-    in_tables: the labels in jump tables. They, and labels that no jump names, have no constants.
+    in_tables: the labels in jump tables. They, functions, and labels that no jump names have no constants.
     """
-    targets = {item.operands[0] for item in code if _jumps(item) and item.operands} - in_tables
+    jumps = {item.operands[0] for item in code if _jumps(item) and item.operands} - in_tables
+    targets = {label for label in jumps if label.startswith(".L")}  # other code can call a function
     found: dict[str, dict[str, int]] = {item: {} for item in code if isinstance(item, str) and item not in targets}
     while _pass(code, found):
         pass

@@ -62,6 +62,17 @@ def test_divisions_in_loops_and_branches_are_divisions(tmp_path: Path) -> None:
     assert used == {"0": {"int32_div"}, "1": {"int32_div"}}
 
 
+def test_a_function_has_no_constants_of_its_tail_callers(tmp_path: Path) -> None:
+    used = routines(
+        tmp_path,
+        "u __attribute__((noinline, noclone, noipa)) f0(u a, w m) { return (w)a * m >> 33; }\n"
+        "u f1(u a) { return f0(a, 2863311531u); }\n"
+        "u f2(u a, w m) { return f0(a, m) + 1; }\n",
+        "-O2",
+    )
+    assert used["0"] == {"int64_mul"}
+
+
 @pytest.mark.parametrize("instruction", ["xchgl", "xaddl", "cmpxchgl"])
 def test_exchanges_write_both_operands(monkeypatch: pytest.MonkeyPatch, instruction: str) -> None:
     monkeypatch.syspath_prepend(str(tools.sdk_root() / "pe" / "compile"))
