@@ -141,14 +141,16 @@ def _in_c(template: str, lists: list[str]) -> str | None:
         return None
     named = {f"%[{name}]": number for number, (name, _, _) in enumerate(given) if name}
     numbered = {f"%{number}": number for number in range(len(given))}
-    # Each expression is evaluated once. An output is a pointer, because an instruction may not read it.
+    # Each expression is evaluated once. An output is a pointer, because an instruction may not read it. But a variable
+    # is used directly: it may be in a register, and then has no address.
+    targets = [value if value.strip().isidentifier() else f"*__pe_{n}" for n, (_, _, value) in enumerate(given)]
     before = "".join(
-        f"__typeof__({value}) *__pe_{n} = &({value}); "
+        ("" if targets[n] == value else f"__typeof__({value}) *__pe_{n} = &({value}); ")
         if is_written
         else f"__pe_word __pe_{n} = (__pe_word)({value}); "
         for n, (_, is_written, value) in enumerate(given)
     )
-    names = [f"((__pe_word)*__pe_{n})" if is_written else f"__pe_{n}" for n, (_, is_written, _) in enumerate(given)]
+    names = [f"((__pe_word){targets[n]})" if is_written else f"__pe_{n}" for n, (_, is_written, _) in enumerate(given)]
     for pattern, text in _TABLE:
         found = pattern.fullmatch(instruction)
         if found is None:
@@ -164,7 +166,7 @@ def _in_c(template: str, lists: list[str]) -> str | None:
             elif is_target and not given[number][1]:
                 return None
             else:
-                values.append(f"(*__pe_{number})" if is_target else names[number])
+                values.append(f"({targets[number]})" if is_target else names[number])
         return f"({{ typedef unsigned __pe_word; {before}{text.format(*values)} (void)0; }})"
     return None
 
@@ -208,13 +210,14 @@ def replace(preprocessed: str, own_headers: str) -> str:
         end = closing(preprocessed, found.end())
         template, *lists = split(preprocessed[found.end() : end], ":")
         text = _template(template)
-        before = _LAST_CHARACTER.search(preprocessed, position, found.start())
+        before = re.sub(r"^[ \t]*#.*$", "", preprocessed[position : found.start()], flags=re.MULTILINE)
+        last = _LAST_CHARACTER.search(before)
         is_name = (
             not (found["words"] or lists)
-            and before is not None
-            and before[1] not in ";{}:"
+            and last is not None
+            and last[1] not in ";{}:"
             and _SYMBOL.fullmatch(text or "") is not None
-            and _is_declarator(preprocessed[position : found.start()])
+            and _is_declarator(before)
         )
         if is_name or (text is not None and not text.strip()):
             continue

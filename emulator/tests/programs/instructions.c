@@ -45,6 +45,9 @@ static void values(void) {
   uint32_t sum = 3;
   __asm__("add %0, %0, 0x10" : "+r"(sum));
   EXPECT(sum == 19);
+  register uint32_t kept = 3;
+  __asm__("add %0, %1, 4" : "=r"(kept) : "r"(kept));
+  EXPECT(kept == 7);
   uint32_t calls = 0;
   __asm__("add %0, %1, %1" : "=r"(sum) : "r"(++calls));  // an operand is evaluated once
   EXPECT(sum == 2 && calls == 1);
@@ -71,7 +74,11 @@ static void locks(void) {
 static void stop(void) {
   barrier_wait(&all);
   if (me() == 0) EXPECT(ended == 0);
-  if (me() != 0) __asm__ volatile("stop");
+  if (me() != 0) {
+#pragma GCC diagnostic push
+    __asm__("stop");
+#pragma GCC diagnostic pop
+  }
   ++ended;  // tasklet 0 only
   EXPECT(ended == 1);
 }
