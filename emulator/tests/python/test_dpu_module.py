@@ -105,6 +105,14 @@ with DpuSet(nr_ranks=2, binary='pe', async_mode=True) as dpus:
         else:
             raise SystemExit("no error")
     dpus.sync()  # each exception is raised once
+    dpus.call(fail, "queued")
+    dpus.call(lambda rank, index, arg: None, None, async_mode=False)  # does not raise the exception of the queued call
+    try:
+        dpus.sync()
+    except KeyError as error:
+        assert error.args == ("queued",)
+    else:
+        raise SystemExit("no error")
 """
 
 

@@ -320,26 +320,28 @@ class DpuSet:
             library.CALLBACK_SINGLE_CALL if single_call else 0
         )
 
+        is_queued = bool(flags & library.CALLBACK_ASYNC)
+        failures: list[BaseException] = []  # of a call that is not queued
+
         def run(_: library.Set, index: int, __: object) -> int:
             try:
                 fn(self._ranks[index] if index < len(self._ranks) and not single_call else self, index, arg)
             except BaseException as error:  # C cannot pass it on; call() or sync() raises it
                 with self._lock:
-                    self._failures.append(error)
+                    (self._failures if is_queued else failures).append(error)
                 return library.SYSTEM_ERROR
             return 0
 
         function = library.Callback(run)
-        if flags & library.CALLBACK_ASYNC:
+        if is_queued:
             self._keep(function)
         status = LIBRARY.dpu_callback(self.c_set, function, None, flags)
-        if flags & library.CALLBACK_ASYNC:
-            _check(status)
-        else:
-            self._raise_first(status)
+        if failures:
+            raise failures[0]
+        _check(status)
 
     def _raise_first(self, status: int) -> None:
-        """Raise the first exception of the functions of call(), else the error that the status names."""
+        """Raise the first exception of the queued functions of call(), else the error that the status names."""
         with self._lock:
             failures, self._failures = self._failures, []
         if failures:
