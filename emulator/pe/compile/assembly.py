@@ -174,7 +174,7 @@ def _in_c(template: str, lists: list[str]) -> str | None:
 def _is_declarator(before: str) -> bool:
     """Return whether the text before `asm("name")` may be a declaration, as in `int f(void) asm("g");`.
 
-    It is none after else, do, and the parentheses of if, for, while and switch. Variables in registers are refused.
+    After else, do, and the parentheses of if, for, while and switch, it is not. Variables in registers are refused.
     """
     before = _LITERAL.sub("0", before).rstrip()
     if re.search(r"\b(?:else|do)$|\bregister\b[^;{}]*$", before):

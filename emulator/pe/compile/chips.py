@@ -33,7 +33,7 @@ def chips() -> dict[str, Chip]:
 
 
 def choose(names: list[str]) -> Chip:
-    """Return the chip in DPUEMU_CHIP, else that of the last option -mcpu=NAME unless it is v1A, else the default.
+    """Return the chip in DPUEMU_CHIP, else the chip of the last option -mcpu=NAME (v1A is ignored), else the default.
 
     names: of these options; unknown names are ignored. Raises ValueError if DPUEMU_CHIP is unknown.
     """
