@@ -44,8 +44,9 @@ class Rank;
 class RankHold {
  public:
   virtual ~RankHold() = default;
-  /// The rank has ended its earlier jobs. Returns the result of the hold, for dpu_sync, or nullopt: then the rank starts no job until
-  /// Rank::release. Must not throw or wait. May call Rank::release, but for this rank only if the function returns nullopt.
+  /// The rank has ended its earlier jobs. If the function returns a result, dpu_sync reports this result and the rank continues. If it
+  /// returns nullopt, the rank starts no job until Rank::release. A function that returns a result must not call Rank::release for this
+  /// rank. Must not throw, and must not wait unless the host lacks memory or threads.
   virtual std::optional<dpu_error_t> arrive(Rank *rank) = 0;
 };
 

@@ -15,8 +15,8 @@
 namespace pidcomm {
 
 /// Most passes handle this number of words of one stream before they continue with the next stream. A short step uses both lines of a bank
-/// pair close in time; a long step slows down plain stores to a bank pair. (If pass_from_host
-/// collects lines, its step is as long as the buffer of an item.)
+/// pair close in time; a long step slows down plain stores to a bank pair. (If pass_from_host collects
+/// lines, its step is as long as the buffer of an item.)
 inline constexpr uint32_t kStepWords = 8;
 
 /// Words of a step of a reduction that loads blocks (reduce_scatter).
