@@ -79,11 +79,12 @@ class Allocation {
     return body(set_);
   }
 
-  /// The same for a body that uses the SDK. Operations of the SDK queue behind non-blocking calls on emulated DIMMs, but not on real DIMMs.
+  /// The same for a body that uses the SDK. First waits for non-blocking calls, because operations of the SDK on real DIMMs do not wait for
+  /// them.
   template <class Body>
   auto use_sdk(const Body &body) const {
     return use([&](struct dpu_set_t set) {
-      if (!PIDCOMM_SDK_IS_EMULATED && pending_ != 0 && !cubes_.empty()) check(pidcomm_sync(cubes_.front()));
+      if (pending_ != 0 && !cubes_.empty()) check(pidcomm_sync(cubes_.front()));
       return body(set);
     });
   }
