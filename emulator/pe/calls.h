@@ -25,7 +25,8 @@
   X(15, perfcounter_get)    \
   X(16, __pe_print_format)  \
   X(17, __pe_print_bytes)   \
-  X(18, __pe_turn)
+  X(18, __pe_turn)          \
+  X(19, __pe_read_counters)
 
 /// Reasons that a PE program passes to __pe_fault.
 #define PE_FAULT_TABLE(X)                                                                             \
@@ -58,7 +59,8 @@
 
 /// The chips, and their limits: X(name, chip number of the host API, clock in MHz, tasklets, bytes of WRAM, instructions in IRAM, mutexes).
 /// No chip exceeds PE_MAX_TASKLETS, PE_WRAM_BYTES and PE_ATOMIC_BYTES. v1A and v1B: the vendor's manual of the SDK 2025.1, "DPU chip
-/// characteristics". generic, the default: a v1A with all the mutexes that the SDK's linker accepts.
+/// characteristics". generic, the default: a v1A with all the
+/// mutexes that the SDK's linker accepts, which counts cycles and instructions at once like a v1B.
 #define PE_CHIP_TABLE(X)                   \
   X(generic, 4, 350, 24, 65536, 4096, 256) \
   X(v1A, 4, 350, 24, 65536, 4096, 56)      \

@@ -14,7 +14,7 @@ constexpr uint32_t kMostDmaBytes = 2048;
 constexpr uint32_t kWordMask = 7;
 constexpr uint32_t kEalready = 7;  // the value of EALREADY in the PE's errno.h
 
-enum CounterMode : uint32_t { kSame = 0, kCycles = 1, kInstructions = 2, kNothing = 3 };
+enum CounterMode : uint32_t { kSame = 0, kCycles = 1, kInstructions = 2, kNothing = 3, kDisableBoth = 6, kEnableBoth = 7 };
 
 // The layouts of these structs match barrier.h, sem.h and vmutex.h of PE programs.
 struct PeBarrier {
@@ -29,6 +29,8 @@ struct PeVirtualMutex {
   uint32_t bits, hardware_mutexes;
   uint8_t mask;
 };
+
+uint64_t counter_value(double count) { return static_cast<uint64_t>(count) & ~UINT64_C(15); }
 
 template <class T>
 T *as(uint8_t *bytes) {
@@ -249,24 +251,42 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
 /// Tasklets that are behind in modelled time run first. So tasklets allocate and free in the order of modelled time.
 PeRun::After PeRun::call___pe_turn(uint32_t, const uint32_t *) { return After::kGoOn; }
 
-// --- The performance counter. As on hardware, the value of the counter lacks the low four bits.
+// --- The performance counters. As on hardware, the value of a counter lacks the low four bits.
+
+uint64_t PeRun::counted_cycles() const { return counter_value(clock_.cycles() - counter_start_); }
+uint64_t PeRun::counted_instructions() const {
+  const double start = counter_mode_ == kEnableBoth ? second_counter_start_ : counter_start_;
+  return counter_value(static_cast<double>(clock_.instructions()) - start);
+}
 
 PeRun::After PeRun::call_perfcounter_get(uint32_t tasklet, const uint32_t *) {
-  double count = 0;
-  if (counter_mode_ == kCycles) count = clock_.cycles() - counter_start_;
-  if (counter_mode_ == kInstructions) count = static_cast<double>(clock_.instructions()) - counter_start_;
-  tasklets_[tasklet].result = static_cast<uint64_t>(count) & ~UINT64_C(15);
+  const bool is_on = counter_mode_ == kCycles || counter_mode_ == kEnableBoth;
+  tasklets_[tasklet].result = is_on ? counted_cycles() : counter_mode_ == kInstructions ? counted_instructions() : 0;
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call_perfcounter_config(uint32_t tasklet, const uint32_t *arguments) {
+  const uint32_t mode = arguments[0] == kSame ? counter_mode_ : arguments[0];
+  if ((mode == kEnableBoth || mode == kDisableBoth) && !has_both_counters_)
+    return fault(FaultKind::kProgram, tasklet, "perfcounter_config got mode " + std::to_string(mode) + ", which needs chip v1B");
   call_perfcounter_get(tasklet, nullptr);
   const bool resets = (arguments[1] & 0xFF) != 0;
-  const auto now = [this] { return counter_mode_ == kInstructions ? static_cast<double>(clock_.instructions()) : clock_.cycles(); };
+  const auto instructions = static_cast<double>(clock_.instructions());
+  const auto now = [&] { return counter_mode_ == kInstructions ? instructions : clock_.cycles(); };
   const double counted = now() - counter_start_;
-  if (arguments[0] != kSame) counter_mode_ = arguments[0];
+  if (mode == kEnableBoth && (resets || counter_mode_ != kEnableBoth)) second_counter_start_ = instructions;
+  counter_mode_ = mode;
   counter_start_ = resets ? now() : now() - counted;
   return After::kGoOn;
+}
+
+PeRun::After PeRun::call___pe_read_counters(uint32_t tasklet, const uint32_t *arguments) {
+  const uint64_t values[] = {counted_cycles(), counted_instructions()};
+  uint8_t *const pair = own_bytes(arguments[0], sizeof values);
+  if (pair == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("perfcounter_get_both") + " got " + wram_place(arguments[0]));
+  std::memcpy(pair, values, sizeof values);
+  const uint32_t restart[] = {kEnableBoth, arguments[1]};
+  return call_perfcounter_config(tasklet, restart);
 }
 
 // --- Printing

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "machine.h"
@@ -40,7 +41,7 @@ constexpr uint32_t __pe_exit = 1, __pe_fault = 1;
 constexpr uint32_t mram_read = 1, mram_write = 1;
 constexpr uint32_t barrier_wait = 14, sem_take = 12, sem_give = 12, handshake_notify = 10, handshake_wait_for = 12;
 constexpr uint32_t mutex_lock = 1, mutex_trylock = 2, mutex_unlock = 1, vmutex_lock = 11, vmutex_unlock = 11;
-constexpr uint32_t perfcounter_config = 4, perfcounter_get = 3;
+constexpr uint32_t perfcounter_config = 4, perfcounter_get = 3, __pe_read_counters = 20;
 constexpr uint32_t __pe_print_format = 200, __pe_print_bytes = 100;
 constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of an allocator
 }  // namespace instructions_of
@@ -59,13 +60,15 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   const Program &program = *pe.program;
   pe_ = &pe;
   place_ = place;
-  wram_bytes_ = Machine::instance().chip().wram_bytes;
+  const Chip &chip = Machine::instance().chip();
+  wram_bytes_ = chip.wram_bytes;
+  has_both_counters_ = chip.name != std::string_view("v1A");
   is_strict_ = is_strict;
   has_ended_ = false;
   woken_ = 0;
   sequence_ = 0;
   counter_mode_ = 0;
-  counter_start_ = 0;
+  counter_start_ = second_counter_start_ = 0;
   pe.has_run = true;
   pe.report = {};
   pe.fault = {};

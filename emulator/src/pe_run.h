@@ -101,6 +101,8 @@ class PeRun {
   };
   VirtualMutex virtual_mutex_at(uint32_t tasklet, const uint32_t *arguments);
   After transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes, bool is_read);
+  uint64_t counted_cycles() const;
+  uint64_t counted_instructions() const;
   void print(const char *bytes, size_t count);
 
 #define DPUEMU_DECLARE_CALL(number, name) After call_##name(uint32_t tasklet, const uint32_t *arguments);
@@ -110,6 +112,7 @@ class PeRun {
   Pe *pe_ = nullptr;
   PePlace place_ = {};
   uint32_t wram_bytes_ = 0;  // of the machine's chip
+  bool has_both_counters_ = false;
   bool is_strict_ = false;
   bool has_ended_ = false;
   Stacks stacks_;
@@ -120,7 +123,7 @@ class PeRun {
   uint8_t mutex_holders_[PE_ATOMIC_BYTES] = {};  // the tasklet that has locked the mutex last
   uint64_t sequence_ = 0;
   uint32_t counter_mode_ = 0;  // mode of perfcounter_config
-  double counter_start_ = 0;
+  double counter_start_ = 0, second_counter_start_ = 0;  // the second counter counts instructions beside the cycles
 };
 
 }  // namespace dpuemu

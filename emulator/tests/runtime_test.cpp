@@ -329,6 +329,34 @@ TEST(Perfcounter_GrowsWithWorkAndDmaAndCountsCyclesOrInstructions) {
   CHECK(at[7] < 100);
 }
 
+TEST(PerfcounterGetBoth_ReturnsCyclesAndInstructions) {
+  pe_machine(1);
+  Loaded set(1, "counter");
+  const dpu_set_t dpu = set.all[0];
+  put<uint32_t>(dpu, "topic", 1);
+  launch(set.set);
+  uint64_t cycles[3], instructions[3];
+  for (uint32_t i = 0; i < 3; ++i) {
+    cycles[i] = get<uint64_t>(dpu, "cycles", 8 * i);
+    instructions[i] = get<uint64_t>(dpu, "instructions", 8 * i);
+  }
+  CHECK(cycles[0] < 1000 && instructions[0] < 100);
+  CHECK(instructions[1] > 3000 && instructions[1] < 20000);  // reset, then 1000 steps
+  CHECK(instructions[2] > 2 * instructions[1] - 100 && instructions[2] < 2 * instructions[1] + 100);
+  for (uint32_t i = 0; i < 3; ++i) {  // a tasklet alone issues an instruction every 11 cycles
+    CHECK(cycles[i] <= 11 * (instructions[i] + 16) && 11 * instructions[i] <= cycles[i] + 11 * 16);
+    CHECK(cycles[i] % 16 == 0 && instructions[i] % 16 == 0);
+  }
+}
+
+TEST(PerfcounterGetBoth_FaultsOnV1a) {
+  pe_machine(1, kLenient, 1, 60, DPUEMU_CHIP_V1A);
+  Loaded set(1, "counter");
+  put<uint32_t>(set.all[0], "topic", 1);
+  CHECK_STATUS(dpu_launch(set.set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+  CHECK(fault_of(set.all[0]).find("mode 7, which needs chip v1B") != std::string::npos);
+}
+
 // --- The C library
 
 TEST(String_FunctionsEqualTheHostsLibrary) {

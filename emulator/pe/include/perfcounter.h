@@ -1,4 +1,4 @@
-/// perfcounter.h: the PE's counter of modelled cycles or instructions.
+/// perfcounter.h: the PE's counters of modelled cycles and instructions. Chip v1A counts one of them at a time.
 #ifndef PE_PERFCOUNTER_H
 #define PE_PERFCOUNTER_H
 
@@ -12,9 +12,14 @@ typedef enum _perfcounter_config_t {
   COUNT_CYCLES = 1,
   COUNT_INSTRUCTIONS = 2,
   COUNT_NOTHING = 3,
-  COUNT_DISABLE_BOTH = 6,  // v1B only
-  COUNT_ENABLE_BOTH = 7,   // v1B only
+  COUNT_DISABLE_BOTH = 6,  // not on v1A
+  COUNT_ENABLE_BOTH = 7,   // not on v1A; perfcounter_get then returns the cycles
 } perfcounter_config_t;
+
+typedef struct {
+  perfcounter_t cycles;
+  perfcounter_t instr;
+} perfcounter_pair_t;
 
 /// Number of cycles of the PE per second.
 extern const volatile uint32_t CLOCKS_PER_SEC;
@@ -25,9 +30,16 @@ perfcounter_t perfcounter_get(void);
 /// Selects the counted event; if reset_value is true, resets the counter to 0. Returns the value of the counter before this call.
 perfcounter_t perfcounter_config(perfcounter_config_t config, bool reset_value);
 
-#define perfcounter_get_both(should_reset)                                \
-  do {                                                                    \
-    _Static_assert(0, "the emulator does not have perfcounter_get_both"); \
-  } while (0)
+#ifdef __dpu_v1A__
+#define perfcounter_get_both(should_reset)                                                 \
+  ({                                                                                       \
+    _Static_assert(0, "chip v1A does not have perfcounter_get_both; compile for chip v1B"); \
+    (perfcounter_pair_t){};                                                                \
+  })
+#else
+/// Returns the values of both counters, starts both, and resets them to 0 if should_reset is true. The values are undefined before
+/// perfcounter_config(COUNT_ENABLE_BOTH, ...).
+perfcounter_pair_t perfcounter_get_both(bool should_reset);
+#endif
 
 #endif  // PE_PERFCOUNTER_H

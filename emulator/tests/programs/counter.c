@@ -5,8 +5,15 @@
 #include "expect.h"
 
 __host uint64_t readings[8];
+__host uint64_t cycles[3], instructions[3];
 __host uint32_t clocks;
 static volatile uint32_t sink;
+
+static void read_both(uint32_t place, bool resets) {
+  const perfcounter_pair_t pair = perfcounter_get_both(resets);
+  cycles[place] = pair.cycles;
+  instructions[place] = pair.instr;
+}
 
 static void work(uint32_t steps) {
   for (uint32_t i = 0; i < steps; ++i) sink += i;
@@ -30,5 +37,13 @@ int main(void) {
   readings[6] = perfcounter_get();
   perfcounter_config(COUNT_SAME, true);
   readings[7] = perfcounter_get();
+  if (topic == 1) {
+    perfcounter_config(COUNT_ENABLE_BOTH, true);
+    read_both(0, true);
+    work(1000);
+    read_both(1, false);
+    work(1000);
+    read_both(2, false);
+  }
   return 0;
 }

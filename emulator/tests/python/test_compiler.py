@@ -88,6 +88,14 @@ def test_an_option_chooses_v1b_unless_the_machine_names_a_chip(tmp_path: Path, m
     assert "DPUEMU_CHIP is v2; the chips are generic, v1A, v1B" in compile_files(tmp_path, "f.c").stderr
 
 
+def test_v1a_counts_either_cycles_or_instructions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "#include <perfcounter.h>\nint main(void) { return (int)perfcounter_get_both(false).cycles; }\n"
+    (tmp_path / "f.c").write_text(text)
+    assert compile_files(tmp_path, "f.c").stderr == ""
+    monkeypatch.setenv("DPUEMU_CHIP", "v1A")
+    assert "chip v1A does not have perfcounter_get_both" in compile_files(tmp_path, "f.c").stderr
+
+
 def test_errors_in_c_are_refused_without_advice_about_assembly(tmp_path: Path) -> None:
     (tmp_path / "f.c").write_text("int main(void) { return undeclared; }\n")
     result = compile_files(tmp_path, "f.c")
