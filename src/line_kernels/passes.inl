@@ -10,10 +10,14 @@
 //   Line transpose(Line)                         PIM order <-> host order (the domain transfer)
 //   void butterfly<Bit>(Line &a, Line &b)        PIM order: exchanges a's lanes with the bit set and b's lanes without it
 //   void butterfly_words<Bit>(Line &a, Line &b)  host order: the same for words
+//   void pair_words<Bit>(Line &a, Line &b)       host order: puts the words i and i ^ (1 << Bit) of a line to the same place in a and b:
+//   the
+//                                                place i is for a's words if i lacks the bit, else for b's words
 //   Line swap_lanes<Bit>(Line)                   PIM order: exchanges lanes l and l ^ (1 << Bit)
 //   Line swap_words(Line, bit)                   host order: the same for words
 //   Line shuffle_lanes(Line, control)            PIM order: lane l of every beat = lane map[l], or 0 if map[l] is kNoLane; control =
-//   lane_control(map) Line shuffle_words(Line, control)            host order: the same for words; control = word_control(map)
+//                                                lane_control(map)
+//   Line shuffle_words(Line, control)            host order: the same for words; control = word_control(map)
 // Byte l of a map is for lane l.
 
 // Keep this order: later files use earlier files.

@@ -83,6 +83,11 @@ struct Isa {
   }
 
   template <int Bit>
+  static void pair_words(Line &a, Line &b) {
+    butterfly_words<Bit>(a, b);
+  }
+
+  template <int Bit>
   static Line swap_lanes(Line line) {
     const Halves h = halves(line);
     return join(_mm256_shuffle_epi8(h.low, lane_xor<Bit>()), _mm256_shuffle_epi8(h.high, lane_xor<Bit>()));

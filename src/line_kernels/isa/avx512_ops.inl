@@ -34,6 +34,17 @@ struct Avx512Ops {
     b = line(_mm512_permutex2var_epi64(old_a, second, reg(b)));
   }
 
+  /// Takes half of the cross-lane shuffles of butterfly_words.
+  template <int Bit>
+  static void pair_words(Line &a, Line &b) {
+    constexpr __mmask8 kHigh = Bit == 0 ? 0xAA : Bit == 1 ? 0xCC : 0xF0;
+    const __m512i own = _mm512_mask_blend_epi64(kHigh, reg(a), reg(b)), other = _mm512_mask_blend_epi64(kHigh, reg(b), reg(a));
+    a = line(own);
+    if constexpr (Bit == 0) b = line(_mm512_shuffle_epi32(other, _MM_PERM_BADC));
+    if constexpr (Bit == 1) b = line(_mm512_shuffle_i64x2(other, other, 0xB1));
+    if constexpr (Bit == 2) b = line(_mm512_shuffle_i64x2(other, other, 0x4E));
+  }
+
   template <int Bit>
   static Line swap_lanes(Line x) {
     return line(_mm512_shuffle_epi8(reg(x), _mm512_loadu_si512(&kLaneXor<Bit>)));

@@ -51,6 +51,11 @@ struct ScalarOps {
   }
 
   template <int Bit>
+  static void pair_words(Line &a, Line &b) {
+    butterfly_words<Bit>(a, b);
+  }
+
+  template <int Bit>
   static Line swap_lanes(Line line) {
     constexpr uint64_t kHigh = lanes_with(Bit);
     constexpr int kShift = 8 << Bit;

@@ -117,19 +117,33 @@ Line combine_lines(Line a, Line b) {
 /// more lines at a time than the first-level cache.
 constexpr uint32_t kAheadLines = 256;
 
-/// One visit of a reduction. In a visit, the pass reads the streams of Members group members for one block side by side.
-struct Visit {
-  uint32_t first_stream;
+/// Goes through the visits of a reduction in their order. In a visit, the pass reads the streams of Members group members for one block
+/// side by side, for the words of a step. The visits of the other blocks follow, then those of the other members, then those of the next
+/// step.
+template <int Members>
+struct VisitCursor {
+  const SweepCall &call;
+  uint32_t blocks;
   Step step;
-};
+  uint32_t block = 0, member = 0;
 
-/// Returns the visit that is `later` visits after visit `index` of a step, limited to the words that may be prefetched.
-Visit visit_after(const SweepCall &call, Step step, uint32_t index, uint32_t later, uint32_t members, uint32_t blocks) {
-  const uint32_t visits = call.in_count / members, target = index + later;
-  const uint32_t word = step.word + target / visits * step.count, v = target % visits;
-  const uint32_t left = word < call.prefetch_end ? call.prefetch_end - word : 0;
-  return {v / blocks * members * blocks + v % blocks, {word, left < step.count ? left : step.count}};
-}
+  uint32_t visits_of_step() const { return call.in_count / Members; }
+  void advance() {
+    if (++block < blocks) return;
+    block = 0;
+    member += Members;
+    if (member * blocks < call.in_count) return;
+    member = 0;
+    step.word += step.count;
+  }
+  /// Goes from the first visit of a step to a later visit.
+  void skip(uint32_t count) {
+    const uint32_t of_step = count % visits_of_step();
+    step.word += count / visits_of_step() * step.count;
+    member = of_step / blocks * Members;
+    block = of_step % blocks;
+  }
+};
 
 /// Returns the number of output streams that the pass must have stored after `visited` of `visits` visits.
 uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visits) {
@@ -143,15 +157,38 @@ const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t it
   return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines + version * store.step.count;
 }
 
-/// The first lines of the streams of a visit: the members of item 0, the members of item 1, ...
+/// The first lines of the streams of a visit, those of item 0, those of item 1, ..., and the number of words that may be read.
 template <int Members>
 struct VisitLines {
   const std::byte *first[kMaxItems * Members];
   uint32_t words;
-  VisitLines(const SweepCall &call, Visit visit, uint32_t blocks) : words(visit.step.count) {
+  void move_to(const VisitCursor<Members> &visit, uint32_t end_word) {
+    const SweepCall &call = visit.call;
+    const uint32_t left = visit.step.word < end_word ? end_word - visit.step.word : 0;
+    words = left < visit.step.count ? left : visit.step.count;
     for (uint32_t i = 0; i < call.item_count; ++i)
       for (uint32_t m = 0; m < Members; ++m)
-        first[i * Members + m] = line_at(call.items[i].in[visit.first_stream + m * blocks], visit.step.word);
+        first[i * Members + m] = line_at(call.items[i].in[(visit.member + m) * visit.blocks + visit.block], visit.step.word);
+  }
+};
+
+/// The lines that a pass stores in a visit while it loads, word by word: for the first stream those of item 0, those of item 1, ..., then
+/// for the second stream. An item has at most as many output streams as input streams.
+template <int Members>
+struct VisitStores {
+  static constexpr uint32_t kMost = kMaxItems * (Members + 1);
+  const Line *from[kMost];
+  std::byte *to[kMost];
+  uint32_t count = 0, words = 0;
+  VisitStores(const SweepCall &call, const Store *store, uint32_t index, uint32_t visits) {
+    if (store == nullptr) return;
+    words = store->step.count;
+    const uint32_t last = share_of_streams(call, index + 1, visits);
+    for (uint32_t o = share_of_streams(call, index, visits); o < last; ++o)
+      for (uint32_t i = 0; i < call.item_count; ++i, ++count) {
+        from[count] = waiting_lines(call, *store, i, o);
+        to[count] = line_at(call.items[i].out[o], store->step.word);
+      }
   }
 };
 
@@ -174,33 +211,31 @@ template <class T, int Op, bool Transposes, int Members, bool Adds>
 
 template <class T, int Op, bool Transposes, int Members>
 void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
-  const uint32_t visits = call.in_count / Members;
-  const uint32_t ahead_words = kAheadLines / (Members * call.item_count), later = ahead_words / step.count;
-  for (uint32_t index = 0; index < visits; ++index) {
-    const uint32_t member = index / blocks * Members, block = index % blocks;
-    const VisitLines<Members> now(call, {member * blocks + block, step}, blocks);
-    const VisitLines<Members> later_lines[2] = {{call, visit_after(call, step, index, later, Members, blocks), blocks},
-                                                {call, visit_after(call, step, index, later + 1, Members, blocks), blocks}};
-    const bool stores = store != nullptr;
-    const uint32_t first_out = stores ? share_of_streams(call, index, visits) : 0;
-    const uint32_t last_out = stores ? share_of_streams(call, index + 1, visits) : 0;
-    const uint32_t words = stores && store->step.count > step.count ? store->step.count : step.count;
+  const uint32_t ahead_words = kAheadLines / (Members * call.item_count), ahead_in_step = ahead_words % step.count;
+  VisitCursor<Members> visit = {call, blocks, step}, later = {call, blocks, step};
+  later.skip(ahead_words / step.count);
+  VisitLines<Members> now, later_lines[2];
+  later_lines[0].move_to(later, call.prefetch_end);
+  const uint32_t visits = visit.visits_of_step();
+  for (uint32_t index = 0; index < visits; ++index, visit.advance()) {
+    later.advance();
+    later_lines[(index + 1) % 2].move_to(later, call.prefetch_end);
+    now.move_to(visit, call.words);
+    const VisitStores<Members> stores(call, store, index, visits);
+    const uint32_t words = stores.words > step.count ? stores.words : step.count;
     for (uint32_t w = 0; w < words; ++w) {
       if (w < step.count) {
-        Line *const sum = reinterpret_cast<Line *>(sums) + block * step.count + w;
-        const uint32_t ahead = w + ahead_words % step.count;
-        const bool wraps = ahead >= step.count;
-        const VisitLines<Members> &lines = later_lines[wraps ? 1 : 0];
-        const uint32_t later_word = ahead - (wraps ? step.count : 0);
-        if (member == 0)
+        Line *const sum = reinterpret_cast<Line *>(sums) + visit.block * step.count + w;
+        const bool wraps = w + ahead_in_step >= step.count;
+        const VisitLines<Members> &lines = later_lines[(index + (wraps ? 1 : 0)) % 2];
+        const uint32_t later_word = w + ahead_in_step - (wraps ? step.count : 0);
+        if (visit.member == 0)
           accumulate_word<T, Op, Transposes, Members, false>(call.item_count, now, w, lines, later_word, sum);
         else
           accumulate_word<T, Op, Transposes, Members, true>(call.item_count, now, w, lines, later_word, sum);
       }
-      if (stores && w < store->step.count)  // stores a part of the lines, so that loads and stores alternate
-        for (uint32_t o = first_out; o < last_out; ++o)
-          for (uint32_t i = 0; i < call.item_count; ++i)
-            Isa::store_line(line_at(call.items[i].out[o], store->step.word + w), waiting_lines(call, *store, i, o)[w]);
+      if (w < stores.words)
+        for (uint32_t k = 0; k < stores.count; ++k) Isa::store_line(line_at(stores.to[k], w), stores.from[k][w]);
     }
   }
 }
@@ -228,7 +263,7 @@ template <class T, int Op, bool Bytewise, int Bit, int Mask, int Others>
       if constexpr (Bytewise)
         Isa::template butterfly<Bit>(tile[i], tile[i | 1 << Bit]);
       else
-        Isa::template butterfly_words<Bit>(tile[i], tile[i | 1 << Bit]);
+        Isa::template pair_words<Bit>(tile[i], tile[i | 1 << Bit]);
       tile[i] = combine_lines<T, Op>(tile[i], tile[i | 1 << Bit]);
     }
   }

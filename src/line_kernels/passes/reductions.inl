@@ -89,7 +89,7 @@ void pass_reduce_lanes(const SweepCall &call) {
           });
         store = {bytes_of(sums), step, 1};
       },
-      reduce_step_words(call, 1, kStepWords, kBufferLines));
+      reduce_step_words(call, 1, kReduceStepWords, kBufferLines));
   put_waiting(call, store);
 }
 
