@@ -16,13 +16,19 @@ namespace {
 /// The units of work of a sweep. A unit is one batch on one range of words. There are enough units to give all threads equal shares.
 class Units {
  public:
+  struct Unit {
+    uint64_t batch, first_word, last_word;
+  };
+
   Units(const PreparedSweep &prepared, int threads)
       : prepared_(prepared), words_(prepared.sweep().words), pieces_(pieces_of(prepared.batches(), words_, threads)) {}
 
   uint64_t count() const { return prepared_.batches() * pieces_; }
-  uint64_t batch(uint64_t unit) const { return unit / pieces_; }
-  uint64_t first_word(uint64_t unit) const { return start_of(unit % pieces_); }
-  uint64_t last_word(uint64_t unit) const { return std::min(start_of(unit % pieces_ + 1), words_); }
+  Unit at(uint64_t number) const {
+    if (pieces_ == 1) return {number, 0, words_};
+    const uint64_t piece = number % pieces_;
+    return {number / pieces_, start_of(piece), std::min(start_of(piece + 1), words_)};
+  }
 
  private:
   uint64_t start_of(uint64_t piece) const { return (words_ + kShareWords - 1) / kShareWords * piece / pieces_ * kShareWords; }
@@ -42,9 +48,9 @@ class Chunk {
 
   Chunk(const HostPass &pass, const PreparedSweep &prepared, const Units &units)
       : pass_(pass), prepared_(prepared), sweep_(prepared.sweep()), units_(units) {
-    const uint64_t sides = sweep_.exchange ? 2 : 1;
-    const uint64_t items = steps_of(sweep_.lockstep) * prepared.largest_batch();
-    for (uint64_t i = 0; i < items; ++i) {
+    const uint64_t sides = sweep_.exchange ? 2 : 1, lockstep = steps_of(sweep_.lockstep);
+    for (uint64_t i = 0; i < lockstep; ++i) lockstep_.push_back(advanced({}, sweep_.lockstep, i));
+    for (uint64_t i = 0; i < lockstep * prepared.largest_batch(); ++i) {
       in_.emplace_back(prepared.in_streams() * sides);
       out_.emplace_back(prepared.out_streams() * sides);
       items_.push_back({in_.back().data(), out_.back().data()});
@@ -55,27 +61,30 @@ class Chunk {
   void move_to(const Place &place) {
     if (place == place_) return;
     place_ = place;
+    unit_ = units_.at(place.unit);
     item_count_ = 0;
-    const uint64_t batch = units_.batch(place.unit), ordered = steps_of(sweep_.ordered), lockstep = steps_of(sweep_.lockstep);
-    const uint64_t step = sweep_.ordered_downwards ? ordered - 1 - place.step : place.step;
+    const uint64_t step = sweep_.ordered_downwards ? ordered_steps_ - 1 - place.step : place.step;
     run_words_ = static_cast<uint32_t>(std::min<uint64_t>(sweep_.words - place.word, kRunWords));
-    for (uint32_t m = 0; m < prepared_.batch_size(batch); ++m) {
-      const auto [start, part] = prepared_.item(batch, m);
+    for (uint32_t m = 0; m < prepared_.batch_size(unit_.batch); ++m) {
+      const auto [start, part] = prepared_.item(unit_.batch, m);
       keep_lanes_ = part->keep_lanes;
-      for (uint64_t i = 0; i < lockstep; ++i) point(advanced(advanced(start, sweep_.ordered, step), sweep_.lockstep, i), *part);
+      const ItemStart first = advanced(start, sweep_.ordered, step);
+      for (const ItemStart &more : lockstep_)
+        point({first.in_eg + more.in_eg, first.out_eg + more.out_eg, first.in_offset + more.in_offset, first.out_offset + more.out_offset},
+              *part);
     }
-    words_ = static_cast<uint32_t>(std::min<uint64_t>(units_.last_word(place.unit) - place.word, run_words_));
+    words_ = static_cast<uint32_t>(std::min<uint64_t>(unit_.last_word - place.word, run_words_));
   }
 
   /// Returns the place of the chunk after this one, with unit units.count() after the last chunk.
   Place next() const {
     Place next = {place_.unit, place_.step, place_.word + words_};
-    if (next.word < units_.last_word(next.unit)) return next;
-    if (++next.step == steps_of(sweep_.ordered)) {
+    if (next.word < unit_.last_word) return next;
+    if (++next.step == ordered_steps_) {
       next.step = 0;
       if (++next.unit == units_.count()) return next;
     }
-    next.word = units_.first_word(next.unit);
+    next.word = units_.at(next.unit).first_word;
     return next;
   }
 
@@ -136,7 +145,10 @@ class Chunk {
   const PreparedSweep &prepared_;
   const Sweep &sweep_;
   const Units &units_;
+  const uint64_t ordered_steps_ = steps_of(sweep_.ordered);
+  std::vector<ItemStart> lockstep_;  // the steps of the lockstep loops, relative to the first step
   Place place_{~uint64_t{0}, 0, 0};
+  Units::Unit unit_{};
   uint32_t words_ = 0, run_words_ = 0, keep_lanes_ = 0;
   uint32_t item_count_ = 0, in_count_ = 0, out_count_ = 0;
   bool is_of_twin_ = false;
@@ -174,7 +186,7 @@ class SweepWorker {
 
   /// Carries out one unit of work.
   void run(uint64_t unit) {
-    for (Chunk::Place place = {unit, 0, units_.first_word(unit)}; place.unit == unit;) {
+    for (Chunk::Place place = {unit, 0, units_.at(unit).first_word}; place.unit == unit;) {
       next_->move_to(place);
       std::swap(chunk_, next_);
       place = chunk_->next();
