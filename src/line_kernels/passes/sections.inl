@@ -152,10 +152,12 @@ template <class LineOfWord>
 /// The passes with rows. They visit item after item in every step.
 class RowPass {
  public:
-  explicit RowPass(const SweepCall &call)
+  /// stored_streams: the number of output streams to which the pass stores lines with `store`.
+  RowPass(const SweepCall &call, uint32_t stored_streams)
       : call_(call),
         table_(*call.rows),
         has_sums_(call.in_count != table_.in_streams),
+        stored_streams_(stored_streams),
         streams_{0, table_.in_streams, 0, 0},
         prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, kTurnWords, kTurnWords) {}
 
@@ -197,7 +199,7 @@ class RowPass {
 
  private:
   void advance() {
-    if (!has_sums_) prefetch_.advance(table_.in_streams, table_.in_streams + call_.out_count);
+    if (!has_sums_) prefetch_.advance(table_.in_streams, table_.in_streams + stored_streams_);
   }
 
   /// Combines the words of a step from all input streams of an item into the rows. If the set has several sections, first combines the
@@ -228,17 +230,18 @@ class RowPass {
   const SweepCall &call_;
   const RowTable &table_;
   const bool has_sums_;
+  const uint32_t stored_streams_;
   const MergePart streams_;
   SectionPrefetch prefetch_;
 };
 
 void pass_reduce_rows(const SweepCall &call) {
-  RowPass pass(call);
+  RowPass pass(call, call.out_count);
   pass.each([&](const SweepItem &item, Step step) { pass.store(item, step); });
 }
 
 void pass_reduce_rows_to_host(const SweepCall &call) {
-  RowPass pass(call);
+  RowPass pass(call, 0);
   pass.each([&](const SweepItem &item, Step step) {
     for (uint32_t row = 0; row < call.rows->rows; ++row) {
       for (uint32_t w = 0; w < step.count; w += kStepWords) {
