@@ -30,8 +30,6 @@ struct PeVirtualMutex {
   uint8_t mask;
 };
 
-uint64_t counter_value(double count) { return static_cast<uint64_t>(count) & ~UINT64_C(15); }
-
 template <class T>
 T *as(uint8_t *bytes) {
   return reinterpret_cast<T *>(bytes);
@@ -251,37 +249,44 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
 /// Tasklets that are behind in modelled time run first. So tasklets allocate and free in the order of modelled time.
 PeRun::After PeRun::call___pe_turn(uint32_t, const uint32_t *) { return After::kGoOn; }
 
-// --- The performance counters. As on hardware, the value of a counter lacks the low four bits.
+// --- The performance counters: one of cycles and one of instructions. As on hardware, values lack the low four bits.
 
-uint64_t PeRun::counted_cycles() const { return counter_value(clock_.cycles() - counter_start_); }
-uint64_t PeRun::counted_instructions() const {
-  const double start = counter_mode_ == kEnableBoth ? second_counter_start_ : counter_start_;
-  return counter_value(static_cast<double>(clock_.instructions()) - start);
+uint64_t PeRun::Counter::value(double now) const {
+  const double counted = count + (runs ? now - start : 0);
+  return static_cast<uint64_t>(counted) & ~UINT64_C(15);
+}
+
+void PeRun::Counter::set(double now, bool will_run, bool resets) {
+  count = resets ? 0 : count + (runs ? now - start : 0);
+  start = now;
+  runs = will_run;
 }
 
 PeRun::After PeRun::call_perfcounter_get(uint32_t tasklet, const uint32_t *) {
-  const bool is_on = counter_mode_ == kCycles || counter_mode_ == kEnableBoth;
-  tasklets_[tasklet].result = is_on ? counted_cycles() : counter_mode_ == kInstructions ? counted_instructions() : 0;
+  const auto instructions = static_cast<double>(clock_.instructions());
+  tasklets_[tasklet].result = shows_instructions_ ? instruction_counter_.value(instructions) : cycle_counter_.value(clock_.cycles());
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call_perfcounter_config(uint32_t tasklet, const uint32_t *arguments) {
-  const uint32_t mode = arguments[0] == kSame ? counter_mode_ : arguments[0];
+  const uint32_t mode = arguments[0];
   if ((mode == kEnableBoth || mode == kDisableBoth) && !has_both_counters_)
     return fault(FaultKind::kProgram, tasklet, "perfcounter_config got mode " + std::to_string(mode) + ", which needs chip v1B");
   call_perfcounter_get(tasklet, nullptr);
   const bool resets = (arguments[1] & 0xFF) != 0;
-  const auto instructions = static_cast<double>(clock_.instructions());
-  const auto now = [&] { return counter_mode_ == kInstructions ? instructions : clock_.cycles(); };
-  const double counted = now() - counter_start_;
-  if (mode == kEnableBoth && (resets || counter_mode_ != kEnableBoth)) second_counter_start_ = instructions;
-  counter_mode_ = mode;
-  counter_start_ = resets ? now() : now() - counted;
+  const auto counts = [&](const Counter &counter, CounterMode own) {
+    return mode == kSame ? counter.runs : mode == own || mode == kEnableBoth;
+  };
+  cycle_counter_.set(clock_.cycles(), counts(cycle_counter_, kCycles), resets);
+  instruction_counter_.set(static_cast<double>(clock_.instructions()), counts(instruction_counter_, kInstructions), resets);
+  if (mode == kInstructions) shows_instructions_ = true;
+  if (mode == kCycles || mode == kEnableBoth) shows_instructions_ = false;
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call___pe_read_counters(uint32_t tasklet, const uint32_t *arguments) {
-  const uint64_t values[] = {counted_cycles(), counted_instructions()};
+  if (!has_both_counters_) return fault(FaultKind::kProgram, tasklet, "perfcounter_get_both needs chip v1B");
+  const uint64_t values[] = {cycle_counter_.value(clock_.cycles()), instruction_counter_.value(static_cast<double>(clock_.instructions()))};
   uint8_t *const pair = own_bytes(arguments[0], sizeof values);
   if (pair == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("perfcounter_get_both") + " got " + wram_place(arguments[0]));
   std::memcpy(pair, values, sizeof values);

@@ -67,8 +67,8 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   has_ended_ = false;
   woken_ = 0;
   sequence_ = 0;
-  counter_mode_ = 0;
-  counter_start_ = second_counter_start_ = 0;
+  cycle_counter_ = instruction_counter_ = {};
+  shows_instructions_ = false;
   pe.has_run = true;
   pe.report = {};
   pe.fault = {};

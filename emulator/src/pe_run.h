@@ -99,10 +99,14 @@ class PeRun {
     uint8_t bit = 0;
     uint32_t number = 0;
   };
+  struct Counter {
+    double count = 0, start = 0;  // the events before the counter started, and the clock or the instructions at this moment
+    bool runs = false;
+    uint64_t value(double now) const;
+    void set(double now, bool will_run, bool resets);
+  };
   VirtualMutex virtual_mutex_at(uint32_t tasklet, const uint32_t *arguments);
   After transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes, bool is_read);
-  uint64_t counted_cycles() const;
-  uint64_t counted_instructions() const;
   void print(const char *bytes, size_t count);
 
 #define DPUEMU_DECLARE_CALL(number, name) After call_##name(uint32_t tasklet, const uint32_t *arguments);
@@ -122,8 +126,8 @@ class PeRun {
   uint32_t woken_ = 0;                           // bit set of the tasklets to resume now
   uint8_t mutex_holders_[PE_ATOMIC_BYTES] = {};  // the tasklet that has locked the mutex last
   uint64_t sequence_ = 0;
-  uint32_t counter_mode_ = 0;  // mode of perfcounter_config
-  double counter_start_ = 0, second_counter_start_ = 0;  // the second counter counts instructions beside the cycles
+  Counter cycle_counter_, instruction_counter_;
+  bool shows_instructions_ = false;  // perfcounter_get returns the instructions
 };
 
 }  // namespace dpuemu

@@ -16,11 +16,6 @@ typedef enum _perfcounter_config_t {
   COUNT_ENABLE_BOTH = 7,   // not on v1A; perfcounter_get then returns the cycles
 } perfcounter_config_t;
 
-typedef struct {
-  perfcounter_t cycles;
-  perfcounter_t instr;
-} perfcounter_pair_t;
-
 /// Number of cycles of the PE per second.
 extern const volatile uint32_t CLOCKS_PER_SEC;
 
@@ -31,14 +26,14 @@ perfcounter_t perfcounter_get(void);
 perfcounter_t perfcounter_config(perfcounter_config_t config, bool reset_value);
 
 #ifdef __dpu_v1A__
-#define perfcounter_get_both(should_reset)                                                 \
-  ({                                                                                       \
-    _Static_assert(0, "chip v1A does not have perfcounter_get_both; compile for chip v1B"); \
-    (perfcounter_pair_t){};                                                                \
-  })
+#define perfcounter_get_both(should_reset) ({ _Static_assert(0, "chip v1A does not have perfcounter_get_both; compile for chip v1B"); })
 #else
-/// Returns the values of both counters, starts both, and resets them to 0 if should_reset is true. The values are undefined before
-/// perfcounter_config(COUNT_ENABLE_BOTH, ...).
+typedef struct {
+  perfcounter_t cycles;
+  perfcounter_t instr;
+} perfcounter_pair_t;
+
+/// Returns the values of both counters, starts both, and resets them to 0 if should_reset is true.
 perfcounter_pair_t perfcounter_get_both(bool should_reset);
 #endif
 

@@ -5,7 +5,7 @@
 #include "expect.h"
 
 __host uint64_t readings[8];
-__host uint64_t cycles[3], instructions[3];
+__host uint64_t cycles[5], instructions[5];
 __host uint32_t clocks;
 static volatile uint32_t sink;
 
@@ -39,11 +39,21 @@ int main(void) {
   readings[7] = perfcounter_get();
   if (topic == 1) {
     perfcounter_config(COUNT_ENABLE_BOTH, true);
+    work(1000);
+    readings[0] = perfcounter_get();
     read_both(0, true);
     work(1000);
     read_both(1, false);
     work(1000);
+    perfcounter_config(COUNT_DISABLE_BOTH, false);
+    work(1000);
     read_both(2, false);
+    perfcounter_config(COUNT_INSTRUCTIONS, false);
+    work(1000);
+    readings[1] = perfcounter_get();
+    read_both(3, false);
+    perfcounter_config(COUNT_SAME, true);
+    read_both(4, false);
   }
   return 0;
 }
