@@ -79,14 +79,19 @@ class Allocation {
     return body(set_);
   }
 
-  /// The same for a body that uses the SDK. First waits for non-blocking calls, because operations of the SDK on real DIMMs do not wait for
-  /// them.
+  /// The same for a body that uses the SDK. First waits for non-blocking calls.
   template <class Body>
   auto use_sdk(const Body &body) const {
     return use([&](struct dpu_set_t set) {
-      if (pending_ != 0 && !cubes_.empty()) check(pidcomm_sync(cubes_.front()));
+      wait_for_calls();
       return body(set);
     });
+  }
+
+  /// Waits for non-blocking calls: if the library accesses ranks through the SDK, operations of the SDK do not wait for them. Requires that
+  /// the set cannot be freed during the call.
+  void wait_for_calls() const {
+    if (pending_ != 0 && !cubes_.empty()) check(pidcomm_sync(cubes_.front()));
   }
 
  private:

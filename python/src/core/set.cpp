@@ -162,17 +162,25 @@ class Set {
   }
 
   void launch(bool waits, const Stop &stop, const ExplainFault &explain) {
-    allocation_->use_sdk([&](struct dpu_set_t set) {
-      require_own_program(set);
-      ++launches_;
-      const auto launch = [=] { return dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS); };
-      check_run(waits ? run_interruptibly(set, stop, launch) : launch(), set, explain);
+    allocation_->use([&](struct dpu_set_t set) {
+      const auto launch = [=, this] {
+        allocation_->wait_for_calls();
+        require_own_program(set);
+        ++launches_;
+        return dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS);
+      };
+      check_run(waits || allocation_->pending() != 0 ? run_interruptibly(set, stop, launch) : launch(), set, explain);
     });
   }
   void sync(const Stop &stop, const ExplainFault &explain) {
     if (launches_ == 0 && !allocation_->is_freed()) throw StatusError(PIDCOMM_ERR_DEVICE, "no program has been launched on these PEs");
-    allocation_->use_sdk(
-        [&](struct dpu_set_t set) { check_run(run_interruptibly(set, stop, [=] { return dpu_sync(set); }), set, explain); });
+    allocation_->use([&](struct dpu_set_t set) {
+      const auto wait = [=, this] {
+        allocation_->wait_for_calls();
+        return dpu_sync(set);
+      };
+      check_run(run_interruptibly(set, stop, wait), set, explain);
+    });
   }
 
   SymbolPlace symbol(const std::string &name) const {

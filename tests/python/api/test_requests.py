@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import signal
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 
+import dpuemu
 import numpy as np
 import pidcomm
 import pytest
@@ -106,6 +109,25 @@ def test_a_launch_waits_for_the_request(pes: pidcomm.PeSet, cube: pidcomm.Hyperc
     want = np.repeat(x.reshape(8, 8, -1).sum(axis=1), 8, axis=0) + 1
     np.testing.assert_array_equal(cube.read(LONG // 4, np.int32, offset=1 << 20), want)
     request.wait()
+
+
+def test_ctrl_c_stops_pes_for_which_a_request_waits(pes: pidcomm.PeSet, cube: pidcomm.Hypercube) -> None:
+    pes.load("int main(void) { for (;;) __asm__ volatile(\"\"); }")
+    pes.launch(wait=False)
+    request = cube.alltoall("10", bytes=512, wait=False)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    start = time.monotonic()
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            pes.wait()
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - start < dpuemu.machine().patience_seconds / 2
+    with pytest.raises(pidcomm.Error, match="in fault"):
+        request.wait()
 
 
 def test_freeing_a_busy_set_is_an_error(pes: pidcomm.PeSet, cube: pidcomm.Hypercube) -> None:
