@@ -19,7 +19,8 @@ namespace pidcomm {
 /// lines, its step is as long as the buffer of an item.)
 inline constexpr uint32_t kStepWords = 8;
 
-/// Words of a step of a reduction that loads blocks (reduce_scatter).
+/// Words of a step of reduce_scatter and allreduce in one rank. Longer steps than kStepWords take fewer instructions per line; even longer
+/// steps lower the memory bandwidth.
 inline constexpr uint32_t kReduceStepWords = 16;
 
 /// Lines of an item's sums in a step of a reduction that loads from several ranks. The memory bandwidth is lower if a pass loads only a few

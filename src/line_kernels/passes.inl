@@ -10,9 +10,8 @@
 //   Line transpose(Line)                         PIM order <-> host order (the domain transfer)
 //   void butterfly<Bit>(Line &a, Line &b)        PIM order: exchanges a's lanes with the bit set and b's lanes without it
 //   void butterfly_words<Bit>(Line &a, Line &b)  host order: the same for words
-//   void pair_words<Bit>(Line &a, Line &b)       host order: puts the words i and i ^ (1 << Bit) of a line to the same place in a and b:
-//   the
-//                                                place i is for a's words if i lacks the bit, else for b's words
+//   void pair_words<Bit>(Line &a, Line &b)       host order: word i of the results is the pair of the words i and i ^ (1 << Bit), of a if i
+//                                                lacks the bit, else of b; a and b have the two words of a pair in any order
 //   Line swap_lanes<Bit>(Line)                   PIM order: exchanges lanes l and l ^ (1 << Bit)
 //   Line swap_words(Line, bit)                   host order: the same for words
 //   Line shuffle_lanes(Line, control)            PIM order: lane l of every beat = lane map[l], or 0 if map[l] is kNoLane; control =

@@ -34,7 +34,7 @@ struct Avx512Ops {
     b = line(_mm512_permutex2var_epi64(old_a, second, reg(b)));
   }
 
-  /// Takes half of the cross-lane shuffles of butterfly_words.
+  /// Needs one shuffle; butterfly_words needs two.
   template <int Bit>
   static void pair_words(Line &a, Line &b) {
     constexpr __mmask8 kHigh = Bit == 0 ? 0xAA : Bit == 1 ? 0xCC : 0xF0;

@@ -173,7 +173,8 @@ struct VisitLines {
 };
 
 /// The lines that a pass stores in a visit while it loads, word by word: for the first stream those of item 0, those of item 1, ..., then
-/// for the second stream. An item has at most as many output streams as input streams.
+/// for the second stream. A call that stores has at most as many output streams as input streams, so a visit stores to at most Members
+/// streams of an item, rounded up to whole bank pairs.
 template <int Members>
 struct VisitStores {
   static constexpr uint32_t kMost = kMaxItems * (Members + 1);

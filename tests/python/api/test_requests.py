@@ -112,7 +112,7 @@ def test_a_launch_waits_for_the_request(pes: pidcomm.PeSet, cube: pidcomm.Hyperc
 
 
 def test_ctrl_c_stops_pes_for_which_a_request_waits(pes: pidcomm.PeSet, cube: pidcomm.Hypercube) -> None:
-    pes.load("int main(void) { for (;;) __asm__ volatile(\"\"); }")
+    pes.load('int main(void) { for (;;) __asm__ volatile(""); }')
     pes.launch(wait=False)
     request = cube.alltoall("10", bytes=512, wait=False)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
