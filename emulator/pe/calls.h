@@ -59,8 +59,8 @@
 
 /// The chips, and their limits: X(name, chip number of the host API, clock in MHz, tasklets, bytes of WRAM, instructions in IRAM, mutexes).
 /// No chip exceeds PE_MAX_TASKLETS, PE_WRAM_BYTES and PE_ATOMIC_BYTES. v1A and v1B: the vendor's manual of the SDK 2025.1, "DPU chip
-/// characteristics". generic, the default: a v1A with all the
-/// mutexes that the SDK's linker accepts, which counts cycles and instructions at once like a v1B.
+/// characteristics". generic, the default: a v1A with all the mutexes that the SDK's linker accepts, and with the performance
+/// counters of v1B.
 #define PE_CHIP_TABLE(X)                   \
   X(generic, 4, 350, 24, 65536, 4096, 256) \
   X(v1A, 4, 350, 24, 65536, 4096, 56)      \

@@ -251,13 +251,11 @@ PeRun::After PeRun::call___pe_turn(uint32_t, const uint32_t *) { return After::k
 
 // --- The performance counters: one of cycles and one of instructions. As on hardware, values lack the low four bits.
 
-uint64_t PeRun::Counter::value(double now) const {
-  const double counted = count + (runs ? now - start : 0);
-  return static_cast<uint64_t>(counted) & ~UINT64_C(15);
-}
+double PeRun::Counter::counted(double now) const { return count + (runs ? now - start : 0); }
+uint64_t PeRun::Counter::value(double now) const { return static_cast<uint64_t>(counted(now)) & ~UINT64_C(15); }
 
 void PeRun::Counter::set(double now, bool will_run, bool resets) {
-  count = resets ? 0 : count + (runs ? now - start : 0);
+  count = resets ? 0 : counted(now);
   start = now;
   runs = will_run;
 }

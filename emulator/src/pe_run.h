@@ -102,6 +102,7 @@ class PeRun {
   struct Counter {
     double count = 0, start = 0;  // the events before the counter started, and the clock or the instructions at this moment
     bool runs = false;
+    double counted(double now) const;
     uint64_t value(double now) const;
     void set(double now, bool will_run, bool resets);
   };

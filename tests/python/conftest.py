@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import dpuemu
 import pidcomm
@@ -34,6 +37,20 @@ def strict_machine() -> Iterator[None]:
     dpuemu.machine(strict=True)
     yield
     dpuemu.machine(strict=False)
+
+
+@contextmanager
+def ctrl_c() -> Iterator[None]:
+    """Interrupt the body of the with statement after 0.3 s. The body must raise KeyboardInterrupt."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            yield
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def pytest_sessionstart() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,6 +13,7 @@ import dpuemu
 import numpy as np
 import pidcomm
 import pytest
+from conftest import ctrl_c
 from pidcomm.compiling import compiled
 
 HEAP = "__sys_used_mram_end"
@@ -488,15 +487,8 @@ int main(void) { for (volatile int i = 0;; ++i); }
 
 def test_ctrl_c_stops_the_pes(pes: pidcomm.PeSet) -> None:
     pes.load(ENDLESS)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    try:
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            pes.launch()
-        timer.join()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with ctrl_c():
+        pes.launch()
     with pytest.raises(pidcomm.Error, match="in fault"):
         pes.wait()
     pes.load("int main(void) { return 0; }")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 import threading
 import time
 import weakref
@@ -13,6 +12,7 @@ import dpuemu
 import numpy as np
 import pidcomm
 import pytest
+from conftest import ctrl_c
 from definitions import payload
 from user_program import main as user_program
 
@@ -115,16 +115,9 @@ def test_ctrl_c_stops_pes_for_which_a_request_waits(pes: pidcomm.PeSet, cube: pi
     pes.load('int main(void) { for (;;) __asm__ volatile(""); }')
     pes.launch(wait=False)
     request = cube.alltoall("10", bytes=512, wait=False)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     start = time.monotonic()
-    try:
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            pes.wait()
-        timer.join()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with ctrl_c():
+        pes.wait()
     assert time.monotonic() - start < dpuemu.machine().patience_seconds / 2
     with pytest.raises(pidcomm.Error, match="in fault"):
         request.wait()
