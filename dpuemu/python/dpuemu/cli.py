@@ -1,0 +1,252 @@
+"""Define the command dpuemu, which runs programs for the UPMEM SDK without DIMMs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import dpuemu
+from dpuemu import _dpuemu, run, tools
+
+STDOUT = "-"
+USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes of failures; 0 means success
+
+
+def main() -> None:
+    """Run the command line."""
+    if sys.stdout is None:  # closed, as by >&-
+        sys.exit(BROKEN_PIPE)
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    try:
+        try:
+            code = run_command(sys.argv[1:])
+        finally:
+            sys.stdout.flush()
+        sys.exit(code)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # now the last flush succeeds
+        sys.exit(BROKEN_PIPE)
+
+
+def run_command(words: Sequence[str]) -> int:
+    """Run one command line; return its exit code. Raises SystemExit if the arguments are wrong."""
+    options = parser().parse_args(words)
+    try:
+        return int(options.act(options))
+    except BrokenPipeError:
+        raise
+    except (dpuemu.Error, OSError) as error:
+        return fail(str(error))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    top = argparse.ArgumentParser(
+        "dpuemu",
+        description="Build and run programs for the UPMEM SDK on machines without DIMMs.",
+        epilog="Exit codes: 0 for success, 2 for wrong usage or an error. `run` returns the code of the program.",
+    )
+    top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    columns = shutil.get_terminal_size().columns
+
+    def command(
+        name: str, act: Callable[[argparse.Namespace], int], text: str, example: str
+    ) -> argparse.ArgumentParser:
+        made = commands.add_parser(
+            name,
+            help=text.partition("\n")[0],
+            description="\n\n".join(textwrap.fill(part, min(100, columns - 2)) for part in text.split("\n\n")),
+            epilog=f"example:\n  {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        made.set_defaults(act=act, usage_error=made.error)
+        return made
+
+    made = command(
+        "run",
+        run_host_program,
+        "Run a host program, or its build, on the emulated machine.\n\n"
+        "Run only programs that you trust: PE programs run as code of the host process, with all its rights.\n\n"
+        "The program finds the stand-in tools in PATH, and finds the library of the emulator. If an option is missing, "
+        "its DPUEMU_* environment variable applies. The exit code is the exit code of the program, 128 + n if signal n "
+        "ended it (then a message names the signal), 127 if it does not exist, 126 if it cannot run.\n\n"
+        "The report has a line per launch; for an asynchronous launch, a line per rank. Columns are exact (counted), "
+        "modelled (time on a DPU; `PE us` is the time of the slowest PE) or measured (time on this machine). `odd DMA` "
+        "counts transfers whose address or size the hardware masks or wraps.",
+        "dpuemu run --ranks 2 --report -- ./host -n 64",
+    )
+    made.usage = "dpuemu run [OPTIONS] [--] PROGRAM [ARGS]"
+    most = _dpuemu.MAX_RANKS
+    made.add_argument(
+        "--ranks", type=_number(1, most), metavar="N", help=f"number of ranks of the machine, 1 to {most}"
+    )
+    made.add_argument("--threads", type=_number(1), metavar="N", help="number of host threads that run PEs")
+    _add_strict(made)
+    made.add_argument(
+        "--patience",
+        type=_number(1),
+        metavar="SECONDS",
+        help="end a launch if one of its PEs takes longer on this computer (default: 60)",
+    )
+    made.add_argument(
+        "--chip", choices=_dpuemu.chips(), help="chip whose limits and clock PE programs have (default: generic)"
+    )
+    made.add_argument("--report", action="store_true", help="print a table of the launches at the end")
+    _add_json(made, "one line of JSON per launch")
+    made.add_argument("words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments")
+
+    made = command(
+        "env",
+        print_environment,
+        "Print shell commands that put the stand-in UPMEM tools in PATH.\n\n"
+        "Builds then find dpu-upmem-dpurte-clang and dpu-pkg-config, and programs find the emulator.",
+        'eval "$(dpuemu env)" && make',
+    )
+    _add_strict(made)
+    _add_json(made, "the variables as one JSON object")
+
+    made = command(
+        "info",
+        print_information,
+        "Print the version, the emulated machine and the paths of the stand-in tools.",
+        "dpuemu info",
+    )
+    _add_json(made, "this information as one JSON object")
+    return top
+
+
+def _add_strict(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--strict", action="store_true", help="turn silent errors into faults (strict mode)")
+
+
+def _add_json(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument(
+        "--json", metavar="FILE|-", help=f"write {what} to a file; - writes only the JSON, to standard output"
+    )
+
+
+def _number(low: int, high: int | None = None) -> Callable[[str], int]:
+    rule = f"of at least {low}" if high is None else f"from {low} to {high}"
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < low or (high is not None and int(text) > high):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {rule}")
+        return int(text)
+
+    return parse
+
+
+def run_host_program(options: argparse.Namespace) -> int:
+    """Run a host program; return its code."""
+    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+    if not words:
+        options.usage_error("name the program to run")
+    with _json_target(options.json) as write_json:
+        try:
+            code, launches, running = run.run_program(
+                words,
+                ranks=options.ranks,
+                threads=options.threads,
+                strict=options.strict,
+                patience=options.patience,
+                chip=options.chip,
+                stdout=sys.stderr if options.json == STDOUT else None,
+                on_long_launch=print_long_launch if sys.stderr.isatty() else None,
+            )
+        except OSError as error:
+            fail(f"cannot run {words[0]}: {os.strerror(error.errno or 0)}")
+            return run.NOT_FOUND if isinstance(error, FileNotFoundError) else run.NOT_EXECUTABLE
+        for launch in launches:
+            write_json(json.dumps(run.launch_fields(launch)))
+    for problem in run.problems(launches):
+        fail(problem)
+    if code < 0:
+        during = f" during {running}" if running else ""
+        fail(f"{run.signal_name(-code)} ended {words[0]}{during}; the exit code is {run.exit_code(code)}")
+    if options.report and options.json != STDOUT:
+        lines = run.launch_table(launches) if launches else ["no PE program was launched"]
+        print(*lines, sep="\n")
+    return run.exit_code(code)
+
+
+def print_long_launch(launch: str) -> None:
+    """Tell the user of a launch that takes long."""
+    print(f"dpuemu: still running: {launch}", file=sys.stderr)
+
+
+def print_environment(options: argparse.Namespace) -> int:
+    """Print the variables that let builds and programs find the emulator."""
+    variables = tools.environment(strict=options.strict)
+    _print_json(options.json, variables)
+    if options.json != STDOUT:
+        for name, value in variables.items():
+            earlier = f'"${{{name}:+:${name}}}"' if name in tools.SEARCH_PATHS else ""
+            print(f"export {name}={shlex.quote(value)}{earlier}")
+    return 0
+
+
+def print_information(options: argparse.Namespace) -> int:
+    """Print the version, the machine and the tools."""
+    it = dpuemu.machine()
+    pes = it.ranks * _dpuemu.PES_PER_RANK
+    facts: dict[str, Any] = {
+        "version": dpuemu.__version__,
+        "machine": {**asdict(it), "pes": pes, "mram_bytes": _dpuemu.MRAM_BYTES},
+        "sdk": str(tools.sdk_root()),
+        "library": str(tools.library_folder()),
+        "cmake": str(tools.library_folder() / "cmake"),
+        "gcc": os.environ.get("DPUEMU_CC") or shutil.which("gcc") or shutil.which("cc"),
+    }
+    _print_json(options.json, facts)
+    if options.json != STDOUT:
+        flush = it.flush if isinstance(it.flush, str) else "on" if it.flush else "off"
+        rows = {
+            "version": facts["version"],
+            "machine": f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {_dpuemu.MRAM_BYTES >> 20} MiB",
+            "chip": it.chip,
+            "transfers": f"{it.threads} threads, flush {flush}",
+            "strict": "on" if it.strict else "off",
+            "huge pages": "on" if it.hugepages else "off",
+            "tools": f"{facts['sdk']}/bin",
+            "library": facts["library"],
+            "CMake": f"-Ddpuemu_DIR={facts['cmake']}",
+            "C compiler": facts["gcc"] or "none in PATH; PE programs cannot be compiled",
+        }
+        for name, value in rows.items():
+            print(f"{name:<12}{value}")
+    return 0
+
+
+@contextmanager
+def _json_target(target: str | None) -> Iterator[Callable[[str], None]]:
+    """Yield a function that writes a line of JSON: to a file (opened now), to stdout, or nowhere."""
+    if target is None:
+        yield lambda text: None
+    elif target == STDOUT:
+        yield lambda text: print(text, flush=True)
+    else:
+        with open(target, "w") as file:
+            yield lambda text: print(text, file=file, flush=True)
+
+
+def _print_json(target: str | None, value: object) -> None:
+    with _json_target(target) as write_json:
+        write_json(json.dumps(value, indent=2))
+
+
+def fail(sentence: str) -> int:
+    """Print an error to standard error; return its exit code."""
+    print(f"dpuemu: {sentence}", file=sys.stderr)
+    return USAGE

@@ -1,0 +1,208 @@
+#include "base/door.h"
+
+#include <ucontext.h>
+
+#include <cstddef>
+#include <cstring>
+
+static_assert(offsetof(dpuemu::Door, tasklet_stack) == 8 && offsetof(dpuemu::Door, call) == 16 && offsetof(dpuemu::Door, arguments) == 20 &&
+              offsetof(dpuemu::Door, is_inside) == 36 && offsetof(dpuemu::Door, instructions) == 40);
+
+extern "C" {
+__attribute__((visibility("hidden"), tls_model("initial-exec"))) thread_local dpuemu::Door *dpuemu_door = nullptr;
+__attribute__((visibility("hidden"))) void dpuemu_enter(dpuemu::Door *door, uint64_t result);
+__attribute__((visibility("hidden"))) void dpuemu_continue(dpuemu::Door *door, const dpuemu::Interrupted *at);
+__attribute__((visibility("hidden"))) void dpuemu_leave();
+__attribute__((visibility("hidden"))) void dpuemu_door_end();
+}
+
+static_assert(offsetof(dpuemu::Interrupted, r8) == 512 && offsetof(dpuemu::Interrupted, rip) == 632 &&
+              offsetof(dpuemu::Door, interrupted) == 64 && dpuemu::kInterrupted == 0xFFFFFFFE);
+
+// The host thread and the tasklet each push the callee-saved registers on their own stack, in the same order. dpuemu_continue restores all
+// registers: it pops them from the structure, and iretq sets the stack pointer last.
+asm(R"(
+  .macro push_callee_saved
+  pushq %rbx
+  pushq %rbp
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  .endm
+  .macro pop_callee_saved
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbp
+  popq %rbx
+  .endm
+
+  .text
+  .p2align 4
+  .hidden dpuemu_enter
+  .globl dpuemu_enter
+  .type dpuemu_enter, @function
+dpuemu_enter:
+  push_callee_saved
+  movq %rsp, 0(%rdi)
+  movq 8(%rdi), %rsp
+  movq %rsi, %rax
+  movl $1, 36(%rdi)
+  pop_callee_saved
+  ret
+  .size dpuemu_enter, .-dpuemu_enter
+
+  .p2align 4
+  .hidden dpuemu_continue
+  .globl dpuemu_continue
+  .type dpuemu_continue, @function
+dpuemu_continue:
+  push_callee_saved
+  movq %rsp, 0(%rdi)
+  movl $1, 36(%rdi)
+  fxrstor64 (%rsi)
+  leaq 512(%rsi), %rsp
+  popq %r8
+  popq %r9
+  popq %r10
+  popq %r11
+  popq %r12
+  popq %r13
+  popq %r14
+  popq %r15
+  popq %rdi
+  popq %rsi
+  popq %rbp
+  popq %rbx
+  popq %rdx
+  popq %rax
+  popq %rcx
+  iretq
+  .size dpuemu_continue, .-dpuemu_continue
+
+  .p2align 4
+  .hidden dpuemu_gate
+  .globl dpuemu_gate
+  .type dpuemu_gate, @function
+dpuemu_gate:
+  push_callee_saved
+  movq dpuemu_door@gottpoff(%rip), %r11
+  movq %fs:(%r11), %r11
+  movl %eax, 16(%r11)
+  movl %edi, 20(%r11)
+  movl %esi, 24(%r11)
+  movl %edx, 28(%r11)
+  movl %ecx, 32(%r11)
+  movq %r15, 40(%r11)
+  movq %rsp, 8(%r11)
+  .hidden dpuemu_leave
+  .globl dpuemu_leave
+dpuemu_leave:
+  movl $0, 36(%r11)
+  movq 0(%r11), %rsp
+  pop_callee_saved
+  ret
+  .size dpuemu_gate, .-dpuemu_gate
+
+  .p2align 4
+  .hidden dpuemu_yield
+  .globl dpuemu_yield
+  .type dpuemu_yield, @function
+dpuemu_yield:
+  movq %r11, %xmm15
+  movq dpuemu_door@gottpoff(%rip), %r11
+  movq %fs:(%r11), %r11
+  fxsave64 64(%r11)
+  movq %r8, 64+512(%r11)
+  movq %r9, 64+520(%r11)
+  movq %r10, 64+528(%r11)
+  movq %r12, 64+544(%r11)
+  movq %r13, 64+552(%r11)
+  movq %r14, 64+560(%r11)
+  movq %r15, 64+568(%r11)
+  movq %rdi, 64+576(%r11)
+  movq %rsi, 64+584(%r11)
+  movq %rbp, 64+592(%r11)
+  movq %rbx, 64+600(%r11)
+  movq %rdx, 64+608(%r11)
+  movq %rax, 64+616(%r11)
+  movq %rcx, 64+624(%r11)
+  movq %xmm15, 64+632(%r11)
+  movq %rsp, 64+656(%r11)
+  movq 0(%r11), %rsp
+  pushfq
+  popq 64+648(%r11)
+  movl %cs, %eax
+  movq %rax, 64+640(%r11)
+  movl %ss, %eax
+  movq %rax, 64+664(%r11)
+  movq %r15, 40(%r11)
+  movl $0xFFFFFFFE, 16(%r11)
+  jmp dpuemu_leave
+  .size dpuemu_yield, .-dpuemu_yield
+  .hidden dpuemu_door_end
+  .globl dpuemu_door_end
+dpuemu_door_end:
+  .purgem push_callee_saved
+  .purgem pop_callee_saved
+)");
+
+namespace dpuemu {
+
+Door *current_door() { return dpuemu_door; }
+void set_current_door(Door *door) { dpuemu_door = door; }
+
+void enter_tasklet(Door &door, uint64_t result) { dpuemu_enter(&door, result); }
+void continue_tasklet(Door &door, const Interrupted &at) { dpuemu_continue(&door, &at); }
+
+uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number) {
+  const uint32_t end_words[2] = {static_cast<uint32_t>(stack_top), number};
+  std::memcpy(reinterpret_cast<void *>(block_end - sizeof end_words), end_words, sizeof end_words);
+  // dpuemu_enter pops six registers (zero) and the entry; then the stack is aligned to 16.
+  uint64_t frame[7] = {};
+  frame[6] = entry;
+  const uint64_t top = stack_top - sizeof frame;
+  std::memcpy(reinterpret_cast<void *>(top), frame, sizeof frame);
+  return top;
+}
+
+namespace {
+
+/// Stores the registers in the door, and lets the signal handler return to dpuemu_leave.
+void leave(Door &door, void *context) {
+  auto &machine = static_cast<ucontext_t *>(context)->uc_mcontext;
+  auto &registers = machine.gregs;
+  const auto value = [&](int which) { return static_cast<uint64_t>(registers[which]); };
+  Interrupted &at = door.interrupted;
+  std::memcpy(at.floating_point, machine.fpregs, sizeof at.floating_point);
+  at.r8 = value(REG_R8), at.r9 = value(REG_R9), at.r10 = value(REG_R10), at.r11 = value(REG_R11);
+  at.r12 = value(REG_R12), at.r13 = value(REG_R13), at.r14 = value(REG_R14), at.r15 = value(REG_R15);
+  at.rdi = value(REG_RDI), at.rsi = value(REG_RSI), at.rbp = value(REG_RBP), at.rbx = value(REG_RBX);
+  at.rdx = value(REG_RDX), at.rax = value(REG_RAX), at.rcx = value(REG_RCX);
+  at.rip = value(REG_RIP), at.flags = value(REG_EFL), at.rsp = value(REG_RSP);
+  at.cs = value(REG_CSGSFS) & 0xFFFF, at.ss = value(REG_CSGSFS) >> 48;
+  door.instructions = at.r15;
+  registers[REG_R11] = reinterpret_cast<greg_t>(&door);
+  registers[REG_RIP] = reinterpret_cast<greg_t>(&dpuemu_leave);
+  registers[REG_EFL] &= ~greg_t{0x400};  // clears the direction flag
+}
+
+}  // namespace
+
+void leave_by_signal(Door &door, int signal, uint64_t address, void *context) {
+  door.call = kSignal;
+  door.signal = signal;
+  door.signal_address = address;
+  leave(door, context);
+}
+
+void interrupt_tasklet(Door &door, void *context) {
+  const auto place = static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]);
+  if (place >= reinterpret_cast<uint64_t>(&dpuemu_enter) && place < reinterpret_cast<uint64_t>(&dpuemu_door_end)) return;
+  door.call = kInterrupted;
+  leave(door, context);
+}
+
+}  // namespace dpuemu

@@ -1,0 +1,77 @@
+#include "base/report_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+namespace dpuemu {
+
+namespace {
+
+/// Appends a line to the file that an environment variable names, if any. Errors have no effect.
+void append_line(const char *variable, const char *line, int bytes) {
+  const char *path = std::getenv(variable);
+  if (path == nullptr || *path == '\0') return;
+  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  // A single write keeps the lines of several processes apart.
+  if (write(file, line, static_cast<size_t>(bytes)) < 0) bytes = 0;
+  close(file);
+}
+
+}  // namespace
+
+uint64_t note_start(uint64_t pes) {
+  static std::atomic<uint32_t> launches{0};
+  const uint64_t key = static_cast<uint64_t>(getpid()) << 32 | ++launches;
+  char line[64];
+  const int bytes =
+      std::snprintf(line, sizeof line, "%llu %llu\n", static_cast<unsigned long long>(key), static_cast<unsigned long long>(pes));
+  append_line("DPUEMU_RUNNING", line, bytes);
+  return key;
+}
+
+void note_end(uint64_t key) {
+  char line[32];
+  append_line("DPUEMU_RUNNING", line, std::snprintf(line, sizeof line, "%llu\n", static_cast<unsigned long long>(key)));
+}
+
+void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
+  // A thread that runs PEs must not fail here, so the line has a fixed buffer.
+  char line[1024 + 6 * DPUEMU_FAULT_BYTES];
+  int size = 0;
+  const auto add = [&](const char *name, double value) {
+    size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "%s\"%s\": %.17g", size == 0 ? "{" : ", ", name, value);
+  };
+#define DPUEMU_ADD(field) add(#field, static_cast<double>(report.field))
+  DPUEMU_ADD(pes);
+  DPUEMU_ADD(faulted_pes);
+  DPUEMU_ADD(dma_reads);
+  DPUEMU_ADD(dma_read_bytes);
+  DPUEMU_ADD(dma_writes);
+  DPUEMU_ADD(dma_write_bytes);
+  DPUEMU_ADD(masked_addresses);
+  DPUEMU_ADD(masked_sizes);
+  DPUEMU_ADD(wrapped_addresses);
+  DPUEMU_ADD(direct_pages);
+  DPUEMU_ADD(waiting_tasklets);
+  DPUEMU_ADD(instructions);
+  DPUEMU_ADD(cycles_max);
+  DPUEMU_ADD(cycles_sum);
+  DPUEMU_ADD(cycles_per_second);
+  DPUEMU_ADD(host_seconds);
+#undef DPUEMU_ADD
+  size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), ", \"fault\": \"");
+  for (const char *next = fault; *next != '\0'; ++next) {
+    const auto byte = static_cast<unsigned char>(*next);
+    const char *const format = byte == '"' || byte == '\\' ? "\\%c" : byte < ' ' ? "\\u%04x" : "%c";
+    size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), format, byte);
+  }
+  size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "\"}\n");
+  append_line("DPUEMU_REPORT", line, size);
+}
+
+}  // namespace dpuemu

@@ -1,0 +1,389 @@
+#include "machine/program.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "machine/debug_info.h"
+#include "base/explanation.h"
+
+namespace dpuemu {
+namespace {
+
+constexpr uint32_t kFormat = 2;
+constexpr std::string_view kHeapName = DPU_MRAM_HEAP_POINTER_NAME;
+constexpr uint16_t kNoSection = 0;
+constexpr uint16_t kDpuMachine = 0xF5;  // e_machine of the programs of the SDK's compiler
+constexpr uint32_t kSymbolIramAddress = 0x80000000;
+
+/// Addresses have 32 bits, so the upper half of a wide address stays zero.
+void add_to_word(uint8_t *bytes, uint32_t addend) {
+  uint32_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  word += addend;
+  std::memcpy(bytes, &word, sizeof word);
+}
+
+}  // namespace
+
+/// Reads a program file and checks every access to the file, so that the loader refuses a broken file.
+class ElfReader {
+ public:
+  ElfReader(std::span<const uint8_t> file, Program &program) : file_(file), program_(program) {}
+
+  dpu_error_t read() {
+    if (!read_header() || !read_sections()) return DPU_ERR_ELF_INVALID_FILE;
+    if (!read_symbols() || !read_constants()) return DPU_ERR_ELF_INVALID_FILE;
+    if (status_ != DPU_OK) return status_;
+    return read_relocations() ? DPU_OK : DPU_ERR_ELF_INVALID_FILE;
+  }
+
+  /// Returns the reason of DPU_ERR_ELF_INVALID_FILE.
+  const std::string &problem() const { return problem_; }
+
+ private:
+  using Area = Program::Area;
+
+  /// Returns the objects at the offset, or nullptr unless all `count` objects are in the file.
+  template <class T>
+  const T *at(uint64_t offset, uint64_t count = 1) const {
+    if (offset > file_.size() || count > (file_.size() - offset) / sizeof(T) || offset % alignof(uint32_t) != 0) return nullptr;
+    return reinterpret_cast<const T *>(file_.data() + offset);
+  }
+
+  bool read_header() {
+    header_ = at<Elf32_Ehdr>(0);
+    const bool is_elf = header_ != nullptr && std::memcmp(header_->e_ident, ELFMAG, SELFMAG) == 0;
+    if (!is_elf) return refuse("not a program of dpuemu's dpu-upmem-dpurte-clang");
+    if (header_->e_machine == kDpuMachine)
+      return refuse("the SDK's compiler made it for real DPUs; compile its source with dpuemu's dpu-upmem-dpurte-clang");
+    if (header_->e_type == ET_REL) return refuse("an object file; link a program with dpuemu's dpu-upmem-dpurte-clang");
+    const bool is_program = header_->e_ident[EI_CLASS] == ELFCLASS32 && header_->e_ident[EI_DATA] == ELFDATA2LSB &&
+                            header_->e_machine == EM_X86_64 && header_->e_type == ET_EXEC && header_->e_shentsize == sizeof(Elf32_Shdr);
+    if (!is_program) return refuse("not a program of dpuemu's dpu-upmem-dpurte-clang");
+    sections_ = at<Elf32_Shdr>(header_->e_shoff, header_->e_shnum);
+    return sections_ != nullptr;
+  }
+
+  bool refuse(const std::string &problem) {
+    problem_ = problem;
+    return false;
+  }
+
+  static bool lies_in(uint64_t begin, uint64_t bytes, uint64_t origin, uint64_t room) {
+    return begin >= origin && begin - origin <= room && bytes <= room - (begin - origin);
+  }
+
+  /// Fills the images. If a section is larger than the memory for the section, sets status_.
+  bool read_sections() {
+    areas_.assign(header_->e_shnum, Area::kFixed);
+    uint64_t contents_bytes = 0;
+    for (uint16_t i = 0; i < header_->e_shnum; ++i) {
+      const Elf32_Shdr &section = sections_[i];
+      // Sections do not overlap in the file. So a small file cannot become a large program.
+      if (section.sh_type != SHT_NOBITS && (contents_bytes += section.sh_size) > file_.size()) return false;
+      if (lies_in(section.sh_addr, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES)) areas_[i] = Area::kMram;  // also an empty section, which has symbols
+      if (section.sh_size == 0) continue;
+      const uint8_t *contents = nullptr;
+      if (section.sh_type != SHT_NOBITS) {
+        if (section.sh_offset > file_.size() || section.sh_size > file_.size() - section.sh_offset) return false;
+        contents = file_.data() + section.sh_offset;
+      }
+      if (!(section.sh_flags & SHF_ALLOC)) {
+        if (contents != nullptr) keep_section(i, {contents, section.sh_size});
+        continue;
+      }
+      if (section.sh_addr >= PE_TEXT_ORIGIN) {
+        areas_[i] = Area::kText;
+        if (!lies_in(section.sh_addr, section.sh_size, PE_TEXT_ORIGIN, PE_TEXT_BYTES))
+          status_ = DPU_ERR_INVALID_IRAM_ACCESS;
+        else
+          put(program_.text_, section.sh_addr - PE_TEXT_ORIGIN, contents, section.sh_size);
+      } else if (section.sh_addr >= PE_MRAM_ORIGIN) {
+        if (!lies_in(section.sh_addr, section.sh_size, PE_MRAM_ORIGIN, PE_MRAM_BYTES))
+          status_ = DPU_ERR_INVALID_MRAM_ACCESS;
+        else if (contents != nullptr)
+          program_.mram_.push_back({section.sh_addr - PE_MRAM_ORIGIN, {contents, contents + section.sh_size}});
+      } else if (section.sh_addr >= PE_ATOMIC_ORIGIN) {
+        areas_[i] = Area::kWram;
+        if (!lies_in(section.sh_addr, section.sh_size, PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES)) status_ = DPU_ERR_INVALID_WRAM_ACCESS;
+        program_.mutexes_ = std::max(program_.mutexes_, section.sh_addr - PE_ATOMIC_ORIGIN + section.sh_size);
+      } else {
+        areas_[i] = Area::kWram;
+        if (!lies_in(section.sh_addr, section.sh_size, PE_WRAM_ORIGIN, PE_WRAM_BYTES))
+          status_ = DPU_ERR_INVALID_WRAM_ACCESS;
+        else {
+          program_.wram_end_ = std::max(program_.wram_end_, section.sh_addr - PE_WRAM_ORIGIN + section.sh_size);
+          put(program_.wram_, section.sh_addr - PE_WRAM_ORIGIN, contents, section.sh_size);
+        }
+      }
+    }
+    return !program_.text_.empty() || status_ != DPU_OK;
+  }
+
+  /// Keeps the contents of the sections that explain faults.
+  void keep_section(uint16_t index, std::span<const uint8_t> contents) {
+    const std::string_view name =
+        header_->e_shstrndx < header_->e_shnum ? text_of(sections_[header_->e_shstrndx], sections_[index].sh_name) : "";
+    for (const auto &[wanted, kept] :
+         {std::pair{".debug_line", &program_.debug_line_}, {".debug_frame", &program_.debug_frame_}, {".pe_strings", &program_.texts_}})
+      if (name == wanted) kept->assign(contents.begin(), contents.end());
+  }
+
+  static void put(std::vector<uint8_t> &image, uint32_t offset, const uint8_t *contents, uint32_t bytes) {
+    if (image.size() < offset + bytes) image.resize(offset + bytes);
+    if (contents != nullptr) std::copy(contents, contents + bytes, image.begin() + offset);
+  }
+
+  bool read_symbols() {
+    for (uint16_t i = 0; i < header_->e_shnum; ++i) {
+      if (sections_[i].sh_type != SHT_SYMTAB) continue;
+      symbol_count_ = sections_[i].sh_size / sizeof(Elf32_Sym);
+      symbols_ = at<Elf32_Sym>(sections_[i].sh_offset, symbol_count_);
+      if (symbols_ == nullptr || sections_[i].sh_link >= header_->e_shnum) return false;
+      names_ = &sections_[sections_[i].sh_link];
+      if (names_->sh_offset > file_.size() || names_->sh_size > file_.size() - names_->sh_offset) return false;
+    }
+    for (uint32_t i = 0; i < symbol_count_; ++i) {
+      const Elf32_Sym &symbol = symbols_[i];
+      const std::string_view name = name_of(symbol);
+      if (name.empty()) continue;
+      if (symbol.st_shndx == SHN_ABS) {
+        constants_.emplace(name, symbol.st_value);
+      } else if (symbol.st_shndx != kNoSection && symbol.st_shndx < header_->e_shnum) {
+        const bool is_heap = name == kHeapName && status_ == DPU_OK;
+        if (is_heap && (symbol.st_value % 8 != 0 || !lies_in(symbol.st_value, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES)))
+          return refuse("the heap base " + std::string(kHeapName) + " (" + std::to_string(symbol.st_value) +
+                        ") is not a multiple of 8 in MRAM");
+        add_symbol(name, symbol);
+      }
+    }
+    return symbols_ != nullptr;
+  }
+
+  void add_symbol(std::string_view name, const Elf32_Sym &symbol) {
+    const auto type = ELF32_ST_TYPE(symbol.st_info);
+    if (type == STT_SECTION || type == STT_FILE) return;
+    dpu_symbol_t found = {symbol.st_value, symbol.st_size};
+    if (type == STT_FUNC) program_.functions_.push_back({symbol.st_value, symbol.st_size, std::string(name.substr(0, name.find('.')))});
+    if (areas_[symbol.st_shndx] == Area::kText) found.address = symbol.st_value - PE_TEXT_ORIGIN + kSymbolIramAddress;
+    if (name == kHeapName) found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
+    if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
+    if (name == "__stdout_buffer") program_.stdout_bytes_ = symbol.st_size;
+    // The heap is not a variable, so loading does not change its contents.
+    if (name == "__sys_heap_pointer_reset" && symbol.st_value < program_.wram_.size()) program_.wram_.resize(symbol.st_value);
+    // A global symbol overrides a local symbol with the same name.
+    if (ELF32_ST_BIND(symbol.st_info) == STB_LOCAL)
+      program_.symbols_.emplace(name, found);
+    else
+      program_.symbols_.insert_or_assign(std::string(name), found);
+  }
+
+  std::string_view name_of(const Elf32_Sym &symbol) const { return text_of(*names_, symbol.st_name); }
+
+  /// Returns the text at an offset of a section.
+  std::string_view text_of(const Elf32_Shdr &section, uint32_t offset) const {
+    if (section.sh_offset > file_.size() || section.sh_size > file_.size() - section.sh_offset || offset >= section.sh_size) return {};
+    const char *begin = reinterpret_cast<const char *>(file_.data() + section.sh_offset + offset);
+    return {begin, strnlen(begin, section.sh_size - offset)};
+  }
+
+  bool constant(const std::string &name, uint32_t &out) const {
+    const auto found = constants_.find(name);
+    if (found != constants_.end()) out = found->second;
+    return found != constants_.end();
+  }
+
+  bool read_constants() {
+    uint32_t format = 0, default_stack = 0;
+    if (!constant("__pe_format", format) || format != kFormat || !constant("__pe_tasklets", program_.tasklets_) ||
+        !constant("__pe_stack_bytes", default_stack) || !constant("__pe_instructions", program_.instructions_))
+      return false;
+    if (program_.tasklets_ == 0) return false;
+    if (program_.tasklets_ > PE_MAX_TASKLETS) {
+      status_ = DPU_ERR_TOO_MANY_TASKLETS;
+      return true;
+    }
+    for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+      program_.stack_bytes_[i] = default_stack;
+      constant("__pe_stack_bytes_" + std::to_string(i), program_.stack_bytes_[i]);
+    }
+    const uint64_t text_bytes = program_.text_.size();
+    if (status_ == DPU_OK && program_.gate_offset_ + 2 * sizeof(uint64_t) > text_bytes) return false;
+    program_.entry_offset_ = header_->e_entry - PE_TEXT_ORIGIN;
+    return status_ != DPU_OK || program_.entry_offset_ < text_bytes;
+  }
+
+  bool read_relocations() {
+    for (uint16_t i = 0; i < header_->e_shnum; ++i) {
+      const Elf32_Shdr &section = sections_[i];
+      if (section.sh_type != SHT_RELA || section.sh_info >= header_->e_shnum) continue;
+      if (!(sections_[section.sh_info].sh_flags & SHF_ALLOC)) continue;
+      const uint32_t count = section.sh_size / sizeof(Elf32_Rela);
+      const auto *entries = at<Elf32_Rela>(section.sh_offset, count);
+      if (entries == nullptr) return false;
+      for (uint32_t j = 0; j < count; ++j)
+        if (!read_relocation(entries[j], areas_[section.sh_info])) return false;
+    }
+    return true;
+  }
+
+  bool read_relocation(const Elf32_Rela &entry, Area own) {
+    const uint32_t index = ELF32_R_SYM(entry.r_info), type = ELF32_R_TYPE(entry.r_info);
+    if (index >= symbol_count_) return false;
+    const uint16_t section = symbols_[index].st_shndx;
+    // The lock of the allocators (program.ld) moves with WRAM. In a program without mutexes its symbol is in another section.
+    const bool is_lock = symbols_[index].st_value == PE_ATOMIC_ORIGIN + PE_ATOMIC_BYTES && section != SHN_ABS;
+    const Area target = is_lock ? Area::kWram : section != kNoSection && section < header_->e_shnum ? areas_[section] : Area::kFixed;
+    const bool is_distance = type == R_X86_64_PC32 || type == R_X86_64_PLT32;
+    const bool is_address = type == R_X86_64_32 || type == R_X86_64_32S || type == R_X86_64_64;
+    if (type == R_X86_64_NONE) return true;
+    if (!is_distance && !is_address) return false;
+    if (is_distance ? target == own : target == Area::kFixed) return true;  // the distance does not depend on the program's address
+    const bool is_wide = type == R_X86_64_64;
+    if (own == Area::kMram) return target == Area::kMram && relocate_in_mram(entry.r_offset);  // such a variable cannot point to WRAM
+    const uint32_t origin = own == Area::kText ? PE_TEXT_ORIGIN : PE_WRAM_ORIGIN;
+    const auto &image = own == Area::kText ? program_.text_ : program_.wram_;
+    auto &relocations = own == Area::kText ? program_.text_relocations_ : program_.wram_relocations_;
+    if (!lies_in(entry.r_offset, is_wide ? 8 : 4, origin, image.size())) return false;
+    relocations.push_back({entry.r_offset - origin, is_distance, is_wide, target});
+    return true;
+  }
+
+  /// Changes an address of MRAM in an initialised MRAM variable.
+  bool relocate_in_mram(uint32_t address) {
+    for (Program::MramPart &part : program_.mram_) {
+      if (!lies_in(address, sizeof(uint32_t), PE_MRAM_ORIGIN + part.offset, part.bytes.size())) continue;
+      add_to_word(part.bytes.data() + (address - PE_MRAM_ORIGIN - part.offset), 0u - PE_MRAM_ORIGIN);
+      return true;
+    }
+    return false;
+  }
+
+  std::span<const uint8_t> file_;
+  Program &program_;
+  std::string problem_ = "damaged, or another version of dpuemu made it";
+  dpu_error_t status_ = DPU_OK;  // the error of a well-formed program that does not fit in a memory
+  const Elf32_Ehdr *header_ = nullptr;
+  const Elf32_Shdr *sections_ = nullptr;
+  const Elf32_Sym *symbols_ = nullptr;
+  const Elf32_Shdr *names_ = nullptr;
+  uint32_t symbol_count_ = 0;
+  std::vector<Area> areas_;  // the area of each section
+  std::map<std::string, uint32_t, std::less<>> constants_;
+};
+
+dpu_error_t Program::parse(std::span<const uint8_t> file, const std::string &name, std::shared_ptr<const Program> &out) {
+  // The parser reads a copy, because the bytes of the caller may be unaligned.
+  std::vector<uint64_t> aligned((file.size() + 7) / 8);
+  if (!file.empty()) std::memcpy(aligned.data(), file.data(), file.size());
+  auto program = std::make_shared<Program>();
+  ElfReader reader({reinterpret_cast<const uint8_t *>(aligned.data()), file.size()}, *program);
+  const dpu_error_t status = reader.read();
+  if (status == DPU_ERR_ELF_INVALID_FILE) return explained(status, name + ": " + reader.problem());
+  if (status == DPU_OK) out = std::move(program);
+  return status;
+}
+
+dpu_error_t Program::check_fit(const Chip &chip) const {
+  struct {
+    dpu_error_t status;
+    const char *what;
+    uint64_t needed, available;
+  } const limits[] = {
+      {DPU_ERR_TOO_MANY_TASKLETS, " tasklets", tasklets_, chip.tasklets},
+      {DPU_ERR_INVALID_WRAM_ACCESS, " bytes of WRAM with the heap", wram_end_, chip.wram_bytes},
+      {DPU_ERR_INVALID_WRAM_ACCESS, " mutexes", mutexes_, chip.mutexes},
+      {DPU_ERR_INVALID_IRAM_ACCESS, " instructions (estimated)", instructions_, uint64_t{chip.instructions} * PE_ESTIMATE_PERCENT / 100},
+  };
+  for (const auto &limit : limits)
+    if (limit.needed > limit.available)
+      return explained(limit.status, "the program has " + std::to_string(limit.needed) + limit.what + "; a DPU of the chip " +
+                                         std::string(chip.name) + " has at most " + std::to_string(limit.available) +
+                                         "; to compile for a chip, set DPUEMU_CHIP");
+  return DPU_OK;
+}
+
+const dpu_symbol_t *Program::find(std::string_view name) const {
+  const auto found = symbols_.find(std::string(name));
+  return found != symbols_.end() ? &found->second : nullptr;
+}
+
+std::string Program::variable_at(uint32_t address) const {
+  std::string name;  // of several names, the first in alphabetical order
+  uint32_t offset = 0;
+  for (const auto &[candidate, symbol] : symbols_) {
+    const bool is_here = address - symbol.address < std::max(symbol.size, 1u);
+    if (!is_here || candidate == kHeapName || (!name.empty() && name < candidate)) continue;
+    name = candidate;
+    offset = address - symbol.address;
+  }
+  for (const std::string_view prefix : {"__atomic_bit_mutex_", "__atomic_bit_"})  // of MUTEX_INIT and ATOMIC_BIT_INIT
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  char text[16];
+  std::snprintf(text, sizeof text, " + 0x%x", offset);
+  return offset != 0 ? name + text : name;
+}
+
+std::string Program::function_at(uint32_t address) const {
+  for (const Function &function : functions_) {
+    if (address < function.address || address - function.address >= function.bytes) continue;
+    const SourceLine source = find_line(debug_line_, address);
+    return source.line == 0 ? function.name : function.name + " (" + source.file + ":" + std::to_string(source.line) + ")";
+  }
+  return "";
+}
+
+std::string Program::text_at(uint32_t offset) const {
+  const auto begin = texts_.begin() + std::min<ptrdiff_t>(offset, std::ssize(texts_));
+  return std::string(begin, std::find(begin, texts_.end(), 0));
+}
+
+void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own, const PePlace &place) {
+  const auto shift_of = [&](Area area) -> uint32_t {
+    if (area == Area::kText) return address_of(place.text) - PE_TEXT_ORIGIN;
+    if (area == Area::kMram) return 0u - PE_MRAM_ORIGIN;
+    return area == Area::kWram ? address_of(place.wram) - PE_WRAM_ORIGIN : 0;
+  };
+  const uint32_t own_shift = shift_of(own);
+  for (const Relocation &relocation : relocations) {
+    add_to_word(image + relocation.offset, shift_of(relocation.target) - (relocation.is_distance ? own_shift : 0));
+  }
+}
+
+void Program::write_text(const PePlace &place, void (*gate)(), void (*yield)()) const {
+  std::copy(text_.begin(), text_.end(), place.text);
+  relocate(place.text, text_relocations_, Area::kText, place);
+  std::memcpy(place.text + gate_offset_, &gate, sizeof gate);
+  std::memcpy(place.text + gate_offset_ + sizeof gate, &yield, sizeof yield);
+}
+
+void Program::write_wram(const PePlace &place, const Chip &chip) const {
+  std::copy(wram_.begin(), wram_.end(), place.wram);
+  relocate(place.wram, wram_relocations_, Area::kWram, place);
+  const uint32_t clock = chip.clock_mhz * 1000000;
+  if (const dpu_symbol_t *variable = find("CLOCKS_PER_SEC"); variable != nullptr && variable->address + sizeof clock <= wram_.size())
+    std::memcpy(place.wram + variable->address, &clock, sizeof clock);
+}
+
+dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const std::string &name, const Program *&out) {
+  static std::mutex mutex;
+  static auto *const programs = new std::map<std::string, std::shared_ptr<const Program>, std::less<>>;
+  const std::string_view key(reinterpret_cast<const char *>(file.data()), file.size());
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = programs->find(key);
+  if (found == programs->end()) {
+    std::shared_ptr<const Program> program;
+    const dpu_error_t status = Program::parse(file, name, program);
+    if (status != DPU_OK) return status;
+    found = programs->emplace(key, std::move(program)).first;
+  }
+  out = found->second.get();
+  return DPU_OK;
+}
+
+}  // namespace dpuemu

@@ -1,0 +1,212 @@
+#include "pe/run.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include "machine/machine.h"
+
+namespace dpuemu {
+
+std::string hexadecimal(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+namespace {
+
+constexpr uint32_t kPageBytes = 4096;
+
+constexpr uint32_t round_up(uint32_t value, uint32_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+/// In strict mode, a tasklet has a stack of its declared size, so that the first byte below it is inaccessible. Otherwise it has the
+/// largest possible stack, because x86-64 frames are larger than DPU frames.
+uint32_t stack_bytes(const Program &program, uint32_t tasklet, bool is_strict) {
+  constexpr uint32_t kMost = Stacks::kMostBytes - kStackEndBytes, kFrameAlignment = 16;
+  return is_strict ? std::min(round_up(program.stack_bytes(tasklet), kFrameAlignment), kMost) : kMost;
+}
+
+}  // namespace
+
+/// The number of instructions of a call on a DPU: one instruction, or our estimate for the SDK's routine. The numbers do not include
+/// waiting and the formatting of printf. Formatting takes thousands of instructions on a DPU, but is rare in programs whose run time
+/// matters.
+namespace instructions_of {
+constexpr uint32_t __pe_exit = 1, __pe_fault = 1;
+constexpr uint32_t mram_read = 1, mram_write = 1;
+constexpr uint32_t barrier_wait = 14, sem_take = 12, sem_give = 12, handshake_notify = 10, handshake_wait_for = 12;
+constexpr uint32_t mutex_lock = 1, mutex_trylock = 2, mutex_unlock = 1, vmutex_lock = 11, vmutex_unlock = 11;
+constexpr uint32_t perfcounter_config = 4, perfcounter_get = 3, __pe_read_counters = 20;
+constexpr uint32_t __pe_print_format = 200, __pe_print_bytes = 100;
+constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of an allocator
+}  // namespace instructions_of
+
+struct PeRun::CallRow {
+  uint32_t number;
+  Call function;
+  uint32_t instructions;
+};
+
+#define DPUEMU_CALL_ROW(number, name) {number, &PeRun::call_##name, instructions_of::name},
+constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
+#undef DPUEMU_CALL_ROW
+
+bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible) {
+  const Program &program = *pe.program;
+  pe_ = &pe;
+  place_ = place;
+  const Chip &chip = Machine::instance().chip();
+  wram_bytes_ = chip.wram_bytes;
+  has_both_counters_ = chip.name != std::string_view("v1A");
+  is_strict_ = is_strict;
+  has_ended_ = false;
+  woken_ = 0;
+  sequence_ = 0;
+  cycle_counter_ = instruction_counter_ = {};
+  shows_instructions_ = false;
+  pe.has_run = true;
+  pe.report = {};
+  pe.fault = {};
+  direct_mram_.begin(port);
+  clock_.start();
+  bool has_memory = is_accessible;
+  uint64_t stack_tops[PE_MAX_TASKLETS];
+  for (uint32_t i = 0; i < program.tasklets(); ++i) {
+    const uint32_t bytes = stack_bytes(program, i, is_strict), usable = round_up(bytes + kStackEndBytes, kPageBytes);
+    stack_tops[i] = stacks_.end(i) - usable + bytes;
+    has_memory = has_memory && stacks_.set_usable(i, usable);
+  }
+  if (!has_memory) {
+    fail_without_memory();
+    return false;
+  }
+  // The start-up code of a DPU frees the mutexes. After them is the lock of the allocators.
+  std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES + 1, uint8_t{0});
+  for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
+  for (uint32_t i = 0; i < program.tasklets(); ++i) {
+    tasklets_[i].stack = prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
+    tasklets_[i].state = State::kWaiting;
+    woken_ |= 1u << i;
+  }
+  return true;
+}
+
+void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
+  Tasklet &tasklet = tasklets_[number];
+  door.tasklet_stack = tasklet.stack;
+  turns.fetch_add(1, std::memory_order_relaxed);
+  if (const auto at = std::move(tasklet.interrupted); at != nullptr)
+    continue_tasklet(door, *at);
+  else
+    enter_tasklet(door, tasklet.result);
+  if (door.call == kSignal) return fault_by_signal(door, number);
+  const uint64_t computed = door.instructions - std::exchange(tasklet.instructions, door.instructions);
+  if (door.call == kInterrupted) {
+    tasklet.interrupted = std::make_unique<Interrupted>(door.interrupted);
+    tasklet.state = State::kPaused;
+    return clock_.compute(number, computed);
+  }
+  tasklet.stack = door.tasklet_stack;
+  tasklet.call = door.call;
+  std::copy_n(door.arguments, 4, tasklet.arguments);
+  tasklet.state = State::kCalling;
+  clock_.compute(number, computed + (door.call < std::size(kCalls) ? kCalls[door.call].instructions : 1));
+}
+
+PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
+  while (woken_ != 0 && !has_ended_) {
+    const auto number = static_cast<uint32_t>(std::countr_zero(woken_));
+    woken_ &= woken_ - 1;
+    resume(door, turns, number);
+  }
+  if (has_ended_) return Step::kEnded;
+
+  const uint32_t number = clock_.next();
+  if (number == PeClock::kNobody) {
+    end_waiting();
+    if (!has_ended_) finish();
+    return Step::kEnded;
+  }
+  Tasklet &tasklet = tasklets_[number];
+  if (tasklet.state == State::kTransferring || tasklet.state == State::kPaused) {
+    woken_ |= 1u << number;
+    return Step::kOther;
+  }
+  if (tasklet.call >= std::size(kCalls)) {
+    fault(FaultKind::kInstruction, number, "the program was not compiled for this emulator");
+  } else {
+    tasklet.state = State::kWaiting;
+    const Call call = kCalls[tasklet.call].function;
+    if ((this->*call)(number, tasklet.arguments) == After::kGoOn) woken_ |= 1u << number;
+  }
+  if (has_ended_) return Step::kEnded;
+  return tasklet.state == State::kTransferring ? Step::kTransferred : Step::kOther;
+}
+
+void PeRun::stop(const char *reason) {
+  if (!has_ended_) fault(FaultKind::kStopped, 0, reason);
+}
+
+void PeRun::end_as_endless() {
+  if (has_ended_) return;
+  uint32_t running = woken_ != 0 ? static_cast<uint32_t>(std::countr_zero(woken_)) : clock_.next();  // does not wait
+  if (running == PeClock::kNobody) running = 0;
+  const std::string patience = std::to_string(Machine::instance().patience_seconds());
+  fault(FaultKind::kEndless, running,
+        "the PE ran for longer than DPUEMU_PATIENCE (" + patience + " s of this computer): an endless loop, or a long program");
+}
+
+PeRun::Step PeRun::fail_without_memory() {
+  pe_->fault.kind = FaultKind::kNoMemory;
+  pe_->fault.reason.clear();
+  if (!has_ended_) finish();
+  return Step::kEnded;
+}
+
+void PeRun::finish() {
+  has_ended_ = true;
+  pe_->report.instructions = clock_.instructions();
+  pe_->report.cycles = clock_.cycles();
+  pe_->report.direct_pages = direct_mram_.end();
+}
+
+PeRun::After PeRun::wait(uint32_t number, WaitKind kind, uint32_t key) {
+  Tasklet &tasklet = tasklets_[number];
+  tasklet.state = State::kWaiting;
+  tasklet.wait_kind = kind;
+  tasklet.wait_key = key;
+  tasklet.wait_sequence = ++sequence_;
+  if (kind == WaitKind::kMutex) clock_.spin(number);
+  return After::kStay;
+}
+
+uint32_t PeRun::first_waiter(WaitKind kind, uint32_t key) const {
+  uint32_t first = PE_MAX_TASKLETS;
+  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+    const Tasklet &tasklet = tasklets_[i];
+    if (tasklet.state != State::kWaiting || tasklet.wait_sequence == 0 || tasklet.wait_kind != kind || tasklet.wait_key != key) continue;
+    if (first == PE_MAX_TASKLETS || tasklet.wait_sequence < tasklets_[first].wait_sequence) first = i;
+  }
+  return first;
+}
+
+void PeRun::wake(uint32_t number, uint64_t result) {
+  clock_.stop_spinning(number);
+  tasklets_[number].wait_sequence = 0;
+  tasklets_[number].result = result;
+  woken_ |= 1u << number;
+}
+
+uint8_t *PeRun::own_bytes(uint32_t address, uint64_t bytes) const {
+  const auto wram = reinterpret_cast<uintptr_t>(place_.wram);
+  const bool is_own =
+      (address >= wram && address - wram <= wram_bytes_ && bytes <= wram_bytes_ - (address - wram)) || stacks_.contains(address, bytes);
+  return is_own ? reinterpret_cast<uint8_t *>(static_cast<uintptr_t>(address)) : nullptr;
+}
+
+}  // namespace dpuemu

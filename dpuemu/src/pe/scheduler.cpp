@@ -1,0 +1,245 @@
+#include "pe/scheduler.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "pe/run.h"
+#include "pe/signals.h"
+#include "base/worker_pool.h"
+
+namespace dpuemu {
+namespace {
+
+constexpr uint32_t kMostThreads = 32;
+/// The time between two looks of the watch. The watch interrupts a tasklet that has made no call between two looks. After an interruption,
+/// the next kShortPeriods periods are short, because loops that wait for another tasklet are interrupted often.
+constexpr std::chrono::milliseconds kPeriod{50}, kShortPeriod{1};
+constexpr uint32_t kShortPeriods = 20;
+/// At most this time counts for the patience between two looks, because a debugger or the user may have stopped the process.
+constexpr std::chrono::seconds kLongestLook{1};
+
+struct Batch {
+  PeBatch work;
+  size_t next = 0;                      // next group to start
+  size_t running = 0;                   // number of groups that have started and have not ended
+  std::atomic<bool> is_endless{false};  // whether a PE ran for longer than the patience
+
+  /// Returns why the PEs that have not ended must end, or nullptr.
+  const char *stop_reason() const {
+    if (work.is_stopped != nullptr && work.is_stopped->load(std::memory_order_relaxed)) return "stopped by the host";
+    return is_endless.load(std::memory_order_relaxed) ? "stopped because another PE ran for longer than DPUEMU_PATIENCE" : nullptr;
+  }
+};
+
+/// The runs of the PEs that one host thread executes together, and the thread's stack for signal handlers. A thread of the pool borrows a
+/// Runner only while it runs PEs.
+class Runner {
+ public:
+  /// Throws std::bad_alloc.
+  Runner() {
+    for (PeRun &run : runs_)
+      if (!run.reserve()) throw std::bad_alloc();
+  }
+
+  /// Lets the calling thread run PEs until detach().
+  void attach() {
+    thread_ = pthread_self();
+    gs_base_ = kUnknownGs;
+    signals_.attach();
+  }
+  void detach() { signals_.detach(); }
+
+  void run(const PeGroup &group, Batch &of) {
+    ++progress_;
+    if (of.work.is_strict) {
+      for (const PeTask &task : group) run_alone(task, of);
+      return;
+    }
+    PeRun *active[kChips];
+    size_t count = 0;
+    for (const PeTask &task : group) {
+      PeRun &run = runs_[count];
+      if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, false, true)) active[count++] = &run;
+    }
+    while (count != 0) {
+      size_t left = 0;
+      for (size_t i = 0; i < count; ++i)
+        if (advance(*active[i], of)) active[left++] = active[i];
+      count = left;
+    }
+  }
+
+  /// The watch calls this function after each period. The function interrupts a tasklet that has made no call since the last look. If no PE
+  /// of the thread has started or ended for the batch's patience, the function ends the run of a PE. Returns whether it interrupted a
+  /// tasklet.
+  bool look(std::chrono::nanoseconds period) {
+    const uint64_t turn = signals_.target.turns.load(std::memory_order_relaxed);
+    const bool is_same_turn = turn == std::exchange(watched_turn_, turn);
+    const uint64_t progress = progress_;
+    idle_ = progress == std::exchange(watched_progress_, progress) ? idle_ + period : std::chrono::nanoseconds(0);
+    if (batch == nullptr) return false;
+    if (idle_ >= batch->work.patience) endless_progress_ = progress;
+    if (is_same_turn) interrupt_turn(thread_, signals_.target, turn);
+    return is_same_turn;
+  }
+
+  Batch *batch = nullptr;  // batch of the group that runs; the scheduler's mutex guards `batch` and calls of look()
+
+ private:
+  void run_alone(const PeTask &task, Batch &of) {
+    PeRun &run = runs_[0];
+    const bool is_accessible = task.places->enter(task.dpu_index);
+    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, true, is_accessible))
+      while (advance(run, of)) continue;
+    if (is_accessible) task.places->leave(task.dpu_index);
+  }
+
+  /// Runs the PE to the end of its next DMA. Returns whether the PE continues.
+  bool advance(PeRun &run, Batch &of) {
+    signals_.target.run.store(&run, std::memory_order_relaxed);
+    if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
+    PeRun::Step step;
+    do {
+      try {
+        if (const char *const reason = of.stop_reason()) run.stop(reason);
+        if (endless_progress_.load(std::memory_order_relaxed) == progress_.load(std::memory_order_relaxed)) {
+          of.is_endless = true;
+          run.end_as_endless();
+        }
+        step = run.step(signals_.target.door, signals_.target.turns);
+      } catch (const std::bad_alloc &) {
+        step = run.fail_without_memory();
+      }
+    } while (step == PeRun::Step::kOther);
+    if (step == PeRun::Step::kEnded) ++progress_;
+    // The program's first direct access changed gs, perhaps just before the end of the run.
+    gs_base_ = step == PeRun::Step::kEnded ? kUnknownGs : run.gs_base();
+    return step == PeRun::Step::kTransferred;
+  }
+
+  static constexpr uint64_t kUnknownGs = UINT64_MAX;
+
+  PeSignals signals_;
+  PeRun runs_[kChips];
+  uint64_t gs_base_ = kUnknownGs;  // gs of the thread
+  pthread_t thread_ = {};
+  std::atomic<uint64_t> progress_{1};          // incremented when PEs start, and when a PE ends
+  std::atomic<uint64_t> endless_progress_{0};  // the value of progress_ at which the watch lost patience
+  uint64_t watched_turn_ = 0, watched_progress_ = 0;
+  std::chrono::nanoseconds idle_{0};  // how long progress_ has had its value
+};
+
+class Scheduler : public WorkerPool::Job {
+ public:
+  void start(PeBatch work, uint32_t threads) {
+    install_signal_handlers();
+    auto batch = std::make_shared<Batch>();
+    batch->work = std::move(work);
+    std::lock_guard<std::mutex> lock(mutex_);
+    prepare(std::clamp(threads, 1u, kMostThreads));
+    batches_.push_back(std::move(batch));
+    groups_left_ += batches_.back()->work.groups.size();
+    if (serving_ >= allowed_) return;
+    const auto wanted = static_cast<uint32_t>(std::min<size_t>(groups_left_, allowed_ - serving_));
+    if (of_this_process<WorkerPool>().invite(*this, wanted, std::max(threads, 1u))) return;
+    groups_left_ -= batches_.back()->work.groups.size();
+    batches_.pop_back();
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  }
+
+  /// Runs PEs on a thread of the pool until no group is left.
+  void run() override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (batches_.empty() || serving_ >= allowed_) return;
+    if (++serving_ == 1) begun_.notify_one();
+    Runner &runner = *free_.back();
+    free_.pop_back();
+    runner.attach();
+    while (!batches_.empty() && serving_ <= allowed_) run_next_group(runner, lock);
+    runner.detach();
+    free_.push_back(&runner);
+    --serving_;
+  }
+
+ private:
+  /// Creates the watch and up to `threads` Runners; fewer than `threads` Runners suffice for all PEs. Throws if it cannot create any
+  /// Runner.
+  void prepare(uint32_t threads) {
+    if (!has_watch_) {
+      std::thread([this] { watch(); }).detach();
+      has_watch_ = true;
+    }
+    try {
+      runners_.reserve(threads);
+      free_.reserve(threads);
+      while (runners_.size() < threads) {
+        runners_.push_back(std::make_unique<Runner>());
+        free_.push_back(runners_.back().get());
+      }
+    } catch (const std::exception &) {
+      if (runners_.empty()) throw;
+    }
+    allowed_ = std::min(threads, static_cast<uint32_t>(runners_.size()));
+  }
+
+  /// Releases the lock while PEs run.
+  void run_next_group(Runner &runner, std::unique_lock<std::mutex> &lock) {
+    const std::shared_ptr<Batch> batch = batches_.front();
+    const PeGroup &group = batch->work.groups[batch->next++];
+    if (batch->next == batch->work.groups.size()) batches_.pop_front();
+    --groups_left_;
+    ++batch->running;
+    runner.batch = batch.get();
+    lock.unlock();
+    runner.run(group, *batch);
+    lock.lock();
+    runner.batch = nullptr;
+    --batch->running;
+    if (batch->running != 0 || batch->next != batch->work.groups.size()) return;
+    lock.unlock();
+    batch->work.on_end();
+    lock.lock();
+  }
+
+  void watch() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    for (uint32_t short_periods = 0;;) {
+      begun_.wait(lock, [this] { return serving_ != 0; });
+      lock.unlock();
+      const auto begin = std::chrono::steady_clock::now();
+      std::this_thread::sleep_for(short_periods != 0 ? kShortPeriod : kPeriod);
+      const std::chrono::nanoseconds slept = std::chrono::steady_clock::now() - begin;
+      lock.lock();
+      bool has_interrupted = false;
+      for (const auto &runner : runners_) has_interrupted |= runner->look(std::min<std::chrono::nanoseconds>(slept, kLongestLook));
+      short_periods = has_interrupted ? kShortPeriods : short_periods - std::min(short_periods, 1u);
+    }
+  }
+
+  std::mutex mutex_;                            // guards all members below; a thread locks it before it locks the pool's mutex
+  std::condition_variable begun_;               // wakes the watch
+  std::deque<std::shared_ptr<Batch>> batches_;  // batches that have groups to start
+  size_t groups_left_ = 0;                      // number of groups, in all batches, that have not started
+  std::vector<std::unique_ptr<Runner>> runners_;
+  std::vector<Runner *> free_;          // runners without a thread
+  uint32_t allowed_ = 0, serving_ = 0;  // number of threads that may run PEs, and number of threads that run PEs
+  bool has_watch_ = false;
+};
+
+}  // namespace
+
+void start_pes(PeBatch batch, uint32_t threads) {
+  if (batch.groups.empty()) return batch.on_end();  // a rank without enabled DPUs
+  of_this_process<Scheduler>().start(std::move(batch), threads);
+}
+
+}  // namespace dpuemu

@@ -1,0 +1,193 @@
+// A transfer is divided into units. A unit is a few consecutive runs of a bank pair of one rank. Threads process the units one by one. A
+// unit has a few slices for the line kernels. Bytes at the start and the end of a transfer that do not fill a word are copied one by one.
+#include "transfer/transfer.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/line_kernels.h"
+#include "machine/machine.h"
+#include "machine/machine_settings.h"
+#include "base/worker_pool.h"
+
+namespace dpuemu {
+namespace {
+
+constexpr uint64_t kUnitBytes = 8 * kRunBytes;          // bytes per DPU in a unit: 1 MiB of the region
+constexpr uint64_t kSerialBytes = UINT64_C(256) << 10;  // below this size, waking other threads costs more time than it saves
+constexpr uint64_t kStreamBytes = UINT64_C(16) << 20;   // from this size on, the caches cannot hold the read bytes
+
+/// A bank pair of one rank, and the complete words of its DPUs in host memory.
+struct PairWork {
+  uint8_t *region;
+  uint32_t bank;
+  RunSlice slice;  // host, lanes
+};
+
+class WordMover {
+ public:
+  WordMover(const Transfer &transfer, uint64_t begin, uint64_t end)
+      : move_(transfer.move), begin_(begin), end_(end), flush_(Machine::instance().flush()), kernels_(line_kernels()) {
+    uint64_t buffers = 0;
+    for (const RankBuffers &rank : transfer.ranks)
+      for (uint32_t bank = 0; bank < kBankPairs; ++bank) {
+        PairWork pair{rank.rank->region().base(), bank, {}};
+        for (uint32_t half = 0; half < 2; ++half)
+          for (uint32_t chip = 0; chip < kChips; ++chip) {
+            uint8_t *buffer = rank.buffers.of_dpu[dpu_index(chip, bank + half * kBankPairs)];
+            if (buffer == nullptr) continue;
+            pair.slice.host[half][chip] = buffer + (begin - transfer.offset);
+            pair.slice.lanes[half] |= static_cast<uint8_t>(1 << chip);
+            ++buffers;
+          }
+        if ((pair.slice.lanes[0] | pair.slice.lanes[1]) != 0) pairs_.push_back(pair);
+      }
+    total_bytes_ = buffers * (end - begin);
+  }
+
+  void run() const {
+    const uint64_t first_unit = begin_ / kUnitBytes;
+    const uint64_t units_per_pair = (end_ - 1) / kUnitBytes - first_unit + 1;
+    const uint32_t threads = total_bytes_ < kSerialBytes ? 1 : Machine::instance().threads();
+    parallel_for(pairs_.size() * units_per_pair, threads, [&](uint64_t i) {
+      const uint64_t unit_begin = (first_unit + i % units_per_pair) * kUnitBytes;
+      move_unit(pairs_[i / units_per_pair], std::max(begin_, unit_begin), std::min(end_, unit_begin + kUnitBytes));
+    });
+  }
+
+ private:
+  void move_unit(const PairWork &pair, uint64_t begin, uint64_t end) const {
+    // Reads write every lane; lanes that do not take part write here.
+    alignas(kLineBytes) uint8_t waste[kRunBytes + kLineBytes];
+    for (uint64_t run_end; begin < end; begin = run_end) {
+      run_end = std::min(end, (begin / kRunBytes + 1) * kRunBytes);
+      RunSlice slice = pair.slice;
+      slice.lines = pair.region + line_offset(pair.bank, begin);
+      slice.words = static_cast<uint32_t>((run_end - begin) / kWordBytes);
+      const uint64_t misalignment = place_host_pointers(slice, begin - begin_, waste);
+      move_run(slice, misalignment);
+    }
+    fence_stores();
+  }
+
+  /// Advances the host pointers to the run, and gives lanes without a buffer a substitute. If all pointers have the same offset from a
+  /// 64-byte boundary, and this offset is a multiple of 8, returns this offset; else returns kMixed.
+  uint64_t place_host_pointers(RunSlice &slice, uint64_t advance, uint8_t *waste) const {
+    uint64_t offsets_seen = 0;  // bit i is set if a pointer is i bytes after a boundary
+    uint8_t *any = nullptr;
+    for (auto &bank : slice.host)
+      for (uint8_t *&pointer : bank) {
+        if (pointer == nullptr) continue;
+        pointer += advance;
+        any = pointer;
+        offsets_seen |= UINT64_C(1) << reinterpret_cast<uintptr_t>(pointer) % kLineBytes;
+      }
+    const auto first_seen = static_cast<uint64_t>(std::countr_zero(offsets_seen));
+    const uint64_t misalignment = std::has_single_bit(offsets_seen) && first_seen % kWordBytes == 0 ? first_seen : kMixed;
+    uint8_t *const substitute = move_ == Move::kRead ? waste + (misalignment != kMixed ? misalignment : 0) : any;
+    for (auto &bank : slice.host)
+      for (uint8_t *&pointer : bank)
+        if (pointer == nullptr) pointer = substitute;
+    return misalignment;
+  }
+
+  void move_run(RunSlice slice, uint64_t misalignment) const {
+    const bool keeps_bytes = (slice.lanes[0] != 0 && slice.lanes[0] != 0xFF) || (slice.lanes[1] != 0 && slice.lanes[1] != 0xFF);
+    if (flush_ != kOff && (move_ == Move::kRead || keeps_bytes)) flush_lines(slice.lines, slice.words);
+    const uint8_t *const lines = slice.lines;
+    const uint32_t words = slice.words;
+
+    const bool streams = move_ == Move::kRead && misalignment != kMixed && total_bytes_ >= kStreamBytes;
+    const uint64_t words_to_boundary = streams ? (kLineBytes - misalignment) % kLineBytes / kWordBytes : 0;
+    const uint32_t head = std::min(words, static_cast<uint32_t>(words_to_boundary));
+    const uint32_t body = (words - head) / kernels_.words_per_step * kernels_.words_per_step;
+    move_words(kPortableKernels, slice, head, false);
+    move_words(kernels_, slice, body, streams);
+    move_words(kPortableKernels, slice, words - head - body, false);
+
+    if (flush_ == kOn && move_ == Move::kRead) flush_lines(lines, words);
+  }
+
+  /// Moves the first `words` words of the slice and advances the slice past these words.
+  void move_words(const LineKernels &kernels, RunSlice &slice, uint32_t words, bool streams) const {
+    if (words == 0) return;
+    RunSlice part = slice;
+    part.words = words;
+    switch (move_) {
+      case Move::kWrite:
+        kernels.write(part);
+        break;
+      case Move::kBroadcast:
+        kernels.broadcast(part);
+        break;
+      case Move::kRead:
+        kernels.read(part, streams);
+        break;
+    }
+    slice.lines += words * kLineStride;
+    for (auto &bank : slice.host)
+      for (uint8_t *&pointer : bank) pointer += words * kWordBytes;
+  }
+
+  static constexpr uint64_t kMixed = UINT64_MAX;
+
+  Move move_;
+  uint64_t begin_, end_;  // MRAM offsets, multiples of 8
+  int flush_;
+  const LineKernels &kernels_;
+  uint64_t total_bytes_ = 0;
+  std::vector<PairWork> pairs_;
+};
+
+/// Moves the bytes [begin, end) of MRAM one by one.
+void move_single_bytes(const Transfer &transfer, uint64_t begin, uint64_t end) {
+  if (begin == end) return;
+  const int flush = Machine::instance().flush();
+  const bool flushes_after = flush == kOn || (flush == kOnce && transfer.move != Move::kRead);  // these stores stay in the caches
+  for (const RankBuffers &rank : transfer.ranks)
+    for (uint32_t chip = 0; chip < kChips; ++chip)
+      for (uint32_t bank = 0; bank < kBanks; ++bank) {
+        uint8_t *buffer = rank.buffers.of_dpu[dpu_index(chip, bank)];
+        if (buffer == nullptr) continue;
+        const uint8_t *line = rank.rank->region().base() + line_offset(bank % kBankPairs, begin & ~(kWordBytes - 1));
+        if (flush != kOff) flush_lines(line, 1);
+        for (uint64_t m = begin; m < end; ++m) {
+          uint8_t &mram_byte = rank.rank->region().base()[byte_offset(chip, bank, m)];
+          uint8_t &host_byte = buffer[m - transfer.offset];
+          if (transfer.move == Move::kRead)
+            host_byte = mram_byte;
+          else
+            mram_byte = host_byte;
+        }
+        if (flushes_after) flush_lines(line, 1);
+      }
+}
+
+}  // namespace
+
+namespace {
+
+void move_wram_bytes(const Transfer &transfer) {
+  for (const RankBuffers &rank : transfer.ranks)
+    for (uint32_t i = 0; i < kDpusPerRank; ++i) {
+      uint8_t *const buffer = rank.buffers.of_dpu[i];
+      if (buffer == nullptr) continue;
+      const WramUse use(rank.rank->places, i, Machine::instance().is_strict());
+      uint8_t *const wram = rank.rank->places.of(i).wram + transfer.offset;
+      transfer.move == Move::kRead ? std::copy_n(wram, transfer.length, buffer) : std::copy_n(buffer, transfer.length, wram);
+    }
+}
+
+}  // namespace
+
+void move_bytes(const Transfer &transfer) {
+  if (transfer.memory == Memory::kWram) return move_wram_bytes(transfer);
+  const uint64_t begin = transfer.offset, end = begin + transfer.length;
+  const uint64_t first_word = std::min((begin + kWordBytes - 1) & ~(kWordBytes - 1), end);
+  const uint64_t last_word_end = std::max(end & ~(kWordBytes - 1), first_word);
+  move_single_bytes(transfer, begin, first_word);
+  if (first_word < last_word_end) WordMover(transfer, first_word, last_word_end).run();
+  move_single_bytes(transfer, last_word_end, end);
+}
+
+}  // namespace dpuemu

@@ -1,0 +1,73 @@
+"""Collective communication between the PEs of processing-in-DIMM machines.
+
+An example:
+
+    pes  = pidcomm.allocate(pes=1024)
+    cube = pes.hypercube(32, 32)
+    cube.write(x)
+    cube.allreduce("10", bytes=x.shape[1] * x.itemsize, dst=1 << 20, dtype=x.dtype, op="sum")
+    y = cube.read(x.shape[1], x.dtype, offset=1 << 20)
+    z = cube.arrays.alltoall(x, "10")
+    it = pidcomm.model.predict("allreduce", (32, 32), "10", bytes=1 << 20, machine="isca24")  # modelled
+"""
+
+from __future__ import annotations
+
+from pidcomm import hosts as hosts
+from pidcomm import model as model
+from pidcomm import pool as pool
+from pidcomm._core import MRAM_BYTES, PES_PER_RANK
+from pidcomm._core import version as _version
+from pidcomm.arguments import Options
+from pidcomm.arrays import ArrayCollectives
+from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
+from pidcomm.hypercube import Groups, Hypercube, Location
+from pidcomm.pe_set import PeSet, allocate
+from pidcomm.plans import Plan, plan
+from pidcomm.programs import Symbol
+from pidcomm.requests import Request
+from pidcomm.tables import (
+    COHERENCES,
+    COLLECTIVES,
+    COPY_ORDERS,
+    DEFAULT_ISA,
+    ISAS,
+    OPS,
+    STATUSES,
+    TECHNIQUES,
+    TYPES,
+)
+from pidcomm.trace import Trace
+
+__version__ = _version()
+"""Version of the library, as "major.minor.patch"."""
+
+__all__ = [
+    "COHERENCES",
+    "COLLECTIVES",
+    "COPY_ORDERS",
+    "DEFAULT_ISA",
+    "ISAS",
+    "MRAM_BYTES",
+    "OPS",
+    "PES_PER_RANK",
+    "STATUSES",
+    "TECHNIQUES",
+    "TYPES",
+    "ArgumentError",
+    "ArrayCollectives",
+    "Error",
+    "Groups",
+    "Hypercube",
+    "Location",
+    "Options",
+    "OutOfMemoryError",
+    "PeSet",
+    "Plan",
+    "Request",
+    "Symbol",
+    "Trace",
+    "__version__",
+    "allocate",
+    "plan",
+]

@@ -1,0 +1,126 @@
+"""Facts about the installed package and the machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pidcomm
+from pidcomm import _core
+from pidcomm.bench import platform
+from pidcomm.bench.platform import Flush
+from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECHNIQUES, TYPES
+
+VARIABLE = "OMP_NUM_THREADS"
+RESULTS = ("bench/reference", "bench/apps")
+
+
+def cpu_name() -> str:
+    """Return the name of the CPU, as the operating system reports it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return "unknown CPU"
+
+
+@cache
+def commit() -> str | None:
+    """Return the commit of the project's work tree with the package or the working directory; None without a work tree.
+
+    The text ends in -dirty if files other than the reference rows in `RESULTS` differ from the commit.
+    """
+    for start in (Path(__file__).resolve().parent, Path.cwd()):
+        for folder in (start, *start.parents):
+            project = folder / "pyproject.toml"
+            if project.is_file() and 'name = "pidcomm"' in project.read_text():
+                found = _git(folder, "rev-parse", "--short", "HEAD")
+                changed = _git(folder, "diff", "--name-only", "HEAD", "--", ".", *(f":(exclude){it}" for it in RESULTS))
+                return f"{found}-dirty" if found and changed else found
+    return None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() or None
+
+
+def cpus() -> int:
+    """Return the number of CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def geometry() -> str:
+    """Return the geometry of the emulated machine in words, or on DIMMs the name of the SDK."""
+    it = platform.emulated()
+    if it is None:
+        return platform.SDK
+    pes = it.ranks * pidcomm.PES_PER_RANK
+    return f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {pidcomm.MRAM_BYTES >> 20} MiB"
+
+
+def has_hugepages() -> bool:
+    """Return whether emulated MRAM is backed by huge pages; False on DIMMs."""
+    it = platform.emulated()
+    return it is not None and it.hugepages
+
+
+def _word(setting: Flush) -> str:
+    return setting if isinstance(setting, str) else "on" if setting else "off"
+
+
+def facts() -> dict[str, Any]:
+    """Return the facts of `pidcomm info`: the package, the machine, and the names of all choices."""
+    it = platform.emulated()
+    threads, is_ignored = _core.default_threads()
+    return {
+        "version": pidcomm.__version__,
+        "commit": commit(),
+        "machine": {"cpu": cpu_name(), "cpus": cpus()},
+        "default_isa": DEFAULT_ISA,
+        "default_threads": threads,
+        "ignored_omp_num_threads": os.environ.get(VARIABLE) if is_ignored else None,
+        "sdk": platform.SDK,
+        "emulated_machine": None
+        if it is None
+        else {**asdict(it), "pes": it.ranks * pidcomm.PES_PER_RANK, "mram_bytes": pidcomm.MRAM_BYTES},
+        "isas": {name: isa.is_available for name, isa in ISAS.items()},
+        "collectives": list(COLLECTIVES),
+        "types": list(TYPES),
+        "operators": list(OPS),
+        "techniques": list(TECHNIQUES),
+        "coherence": list(COHERENCES),
+    }
+
+
+def in_words(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield facts as pairs of name and text."""
+    emulated = facts["emulated_machine"]
+    yield "version", facts["version"] + (f" ({facts['commit']})" if facts["commit"] else "")
+    yield "CPU", f"{facts['machine']['cpu']}, {facts['machine']['cpus']} CPUs"
+    yield "ISAs", ", ".join(name + ("" if is_here else " (not here)") for name, is_here in facts["isas"].items())
+    yield "default ISA", facts["default_isa"]
+    ignored = facts["ignored_omp_num_threads"]
+    note = "" if ignored is None else f" ({VARIABLE} {ignored!r} is ignored: it must begin with a whole number from 1)"
+    yield "default threads", f"{facts['default_threads']}{note}"
+    yield "SDK", facts["sdk"]
+    if emulated is not None:
+        yield "emulated machine", geometry()
+        yield (
+            "emulated SDK",
+            f"{emulated['threads']} threads, flushes {_word(emulated['flush'])}, strict {_word(emulated['strict'])}",
+        )
+        yield "huge pages", _word(emulated["hugepages"])
+    for name in ("collectives", "types", "operators", "techniques", "coherence"):
+        yield name, ", ".join(facts[name])

@@ -1,0 +1,426 @@
+"""Latencies of collectives between processes in the form of the OSU micro-benchmarks, by messages, a pool and a switch.
+
+A case has hosts x ppn processes. On host buffers, the processes run the experiment of ETRI's iMEX: with `mpi` the
+collective of the MPI library, or, over an emulated link, a message to every other process; with `pool` each process
+writes its data once, all sync, and each process reads. On PE buffers they run the collectives of `pidcomm.hosts`.
+
+The rules are those of the OSU micro-benchmarks: per size 1000 iterations after 100 to warm up, above 8 KiB 100 after
+10; a barrier before each iteration; a latency per process, averaged over the iterations; then the average, minimum and
+maximum over the processes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import pidcomm
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.bench import launcher
+from pidcomm.hosts import Link
+from pidcomm.pool import Pool, open_over
+
+COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")
+SMALL_BYTES, SMALL, LARGE = 8192, (1000, 100), (100, 10)
+"""The largest small size; iterations and warm-up of small and of large sizes."""
+ROW = "osu "  # before the JSON of a row
+TIMEOUT_S = 120.0
+EMULATED_LINK = "emulated link"
+SLEEP_ERROR_S = 1e-4
+DTYPE = np.dtype(np.int32)
+MACHINE = "emulated-host"  # its switch.gb_s
+
+
+@dataclass(frozen=True)
+class OsuCase:
+    """A collective over hosts x ppn processes with one transport. pes: PEs of a process, or 0 for host buffers.
+
+    link_gb_s, link_latency_us: of the emulated link or pool port of a host, which its processes share; 0: none. iters:
+    at most this number of iterations.
+    """
+
+    collective: str
+    transport: str
+    hosts: int
+    ppn: int
+    sizes: tuple[int, ...]
+    pes: int = 0
+    link_gb_s: float = 0.0
+    link_latency_us: float = 0.0
+    iters: int = SMALL[0]
+
+    @property
+    def processes(self) -> int:
+        """The number of processes."""
+        return self.hosts * self.ppn
+
+    @property
+    def link(self) -> Link | None:
+        """The emulated link of a process: its share of the link of its host."""
+        has_link = self.link_gb_s > 0 or self.link_latency_us > 0
+        return Link(self.link_gb_s / self.ppn, self.link_latency_us) if has_link else None
+
+
+@dataclass(frozen=True)
+class OsuRow:
+    """The latency of one size.
+
+    size_bytes: of the call, which may be larger than the wanted size: of the input of a process on host buffers, and
+    per PE as in a call on PE buffers. copied: bytes that a process copies between its memory and the
+    pool, over the size.
+
+    wrong: wrong elements in all processes. source: measured, or mixed on host buffers with a switch: a process of this
+    machine reduces, and its time is replaced by the time of reading all rows at `switch.gb_s` of the machine file.
+    On PE buffers the time of the switch is measured at the speed of this machine.
+    """
+
+    collective: str
+    transport: str
+    hosts: int
+    ppn: int
+    buffers: str
+    size_bytes: int
+    avg_us: float
+    min_us: float
+    max_us: float
+    iterations: int
+    copied: float | None
+    wrong: int
+    link: str
+    source: str = "measured"
+
+
+def measure(cases: Sequence[OsuCase]) -> list[OsuRow]:
+    """Time and check cases, each with its own processes. Raises Error if the processes fail."""
+    rows = []
+    for case in cases:
+        if case.collective not in COLLECTIVES:
+            raise ArgumentError(f"collective '{case.collective}' is not one of {', '.join(COLLECTIVES)}")
+        words = launcher.command(case.processes, [sys.executable, "-m", __name__, json.dumps(asdict(case))])
+        variables = launcher.environment(case.processes, case.pes or 8)
+        done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
+        found = [OsuRow(**json.loads(line[len(ROW) :])) for line in done.stdout.splitlines() if line.startswith(ROW)]
+        if done.returncode != 0 or len(found) != len(case.sizes):
+            lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+            raise Error(f"{words[0]} ends with code {done.returncode}: {' '.join(lines[-3:])}", "ERR_DEVICE")
+        rows += found
+    return rows
+
+
+def schedule(size_bytes: int, most: int) -> tuple[int, int]:
+    """Return the iterations and the warm-up of a size, at most `most` iterations."""
+    iters, warmup = SMALL if size_bytes <= SMALL_BYTES else LARGE
+    return (iters, warmup) if iters <= most else (most, max(1, warmup * most // iters))
+
+
+class _Payment:
+    """Time on the emulated link of this process."""
+
+    def __init__(self, link: Link | None) -> None:
+        self._link = link
+
+    def __call__(self, begin: float, bytes: int, accesses: int = 1) -> None:
+        """Return when a use of the link that began at `begin` would end."""
+        if self._link is None:
+            return
+        rate = bytes / (1e9 * self._link.gb_s) if self._link.gb_s else 0.0
+        end = begin + 1e-6 * self._link.latency_us * accesses + rate
+        while (rest := end - time.perf_counter()) > 0:
+            if rest > SLEEP_ERROR_S:
+                time.sleep(rest - SLEEP_ERROR_S)
+
+
+class _HostBuffers:
+    """A collective on host buffers: `x` of this process, and `out`."""
+
+    copied: float | None = None
+    correction_s = 0.0
+    """Modelled less measured time of the switch, on process 0."""
+
+    def __init__(self, case: OsuCase, comm: Any, pool: Pool | None, size_bytes: int, offset: int) -> None:
+        self.case, self.comm, self.pool, self.offset = case, comm, pool, offset
+        self.pay = _Payment(case.link)
+        parts = comm.size if case.collective in ("reduce_scatter", "alltoall") else 1
+        self.count = max(size_bytes // DTYPE.itemsize // parts, 1) * parts
+        self.bytes = self.count * DTYPE.itemsize
+        self.x = self.input_of(comm.rank)
+        row = pidcomm.COLLECTIVES[case.collective]
+        self.out = np.zeros(self.count // row.blocks_before(comm.size) * row.blocks_after(comm.size), DTYPE)
+        self.switch_s = comm.size * self.bytes / (1e9 * pidcomm.model.load_machine(MACHINE)["switch.gb_s"])
+        self.turn = 0
+        self.run: Callable[[], None] = getattr(self, f"{'mpi' if pool is None else 'pool'}_{case.collective}")
+
+    def input_of(self, rank: int) -> NDArray[Any]:
+        """Return the data of a process."""
+        return (np.arange(self.count, dtype=np.int64) * 7 + rank * 1009).astype(DTYPE)
+
+    def wrong(self) -> int:
+        """Clear the output, run, and return the number of wrong elements."""
+        self.out.fill(-1)
+        self.comm.Barrier()
+        self.run()
+        rows = [self.input_of(rank) for rank in range(self.comm.size)]
+        if self.case.collective == "allgather":
+            want = np.concatenate(rows)
+        elif self.case.collective == "alltoall":
+            want = np.concatenate([np.split(row, self.comm.size)[self.comm.rank] for row in rows])
+        else:
+            want = np.asarray(np.sum(rows, axis=0, dtype=DTYPE))
+            if self.case.collective == "reduce_scatter":
+                want = np.split(want, self.comm.size)[self.comm.rank]
+        return int(np.count_nonzero(self.out != want))
+
+    # ---- messages: the MPI library, or a message to each process, which pays for the processes of other hosts
+
+    def _exchange(self, sent: Sequence[NDArray[Any]], received: Sequence[NDArray[Any]]) -> None:
+        begin, rank, size = time.perf_counter(), self.comm.rank, self.comm.size
+        requests = [
+            request
+            for n in range(1, size)
+            for request in (
+                self.comm.Irecv(received[(rank - n) % size], (rank - n) % size),
+                self.comm.Isend(sent[(rank + n) % size], (rank + n) % size),
+            )
+        ]
+        while not all([request.Test() for request in requests]):
+            time.sleep(2e-5)
+        remote = size - self.case.ppn
+        self.pay(begin, remote * sent[0].nbytes, remote)
+
+    def mpi_allgather(self) -> None:
+        if self.case.link is None:
+            self.comm.Allgather(self.x, self.out)
+            return
+        blocks = np.split(self.out, self.comm.size)
+        blocks[self.comm.rank][:] = self.x
+        self._exchange([self.x] * self.comm.size, blocks)
+
+    def mpi_alltoall(self) -> None:
+        if self.case.link is None:
+            self.comm.Alltoall(self.x, self.out)
+            return
+        parts, blocks = np.split(self.x, self.comm.size), np.split(self.out, self.comm.size)
+        blocks[self.comm.rank][:] = parts[self.comm.rank]
+        self._exchange(parts, blocks)
+
+    def _reduced_part(self) -> NDArray[Any]:
+        received = np.empty((self.comm.size, self.count // self.comm.size), DTYPE)
+        parts = np.split(self.x, self.comm.size)
+        received[self.comm.rank] = parts[self.comm.rank]
+        self._exchange(parts, list(received))
+        return np.asarray(np.add.reduce(received, axis=0, dtype=DTYPE))
+
+    def mpi_reduce_scatter(self) -> None:
+        if self.case.link is None:
+            self.comm.Reduce_scatter_block(self.x, self.out)
+        else:
+            self.out[:] = self._reduced_part()
+
+    def mpi_allreduce(self) -> None:
+        if self.case.link is None:
+            self.comm.Allreduce(self.x, self.out)
+        elif self.count % self.comm.size:  # too small for parts
+            received = np.empty((self.comm.size, self.count), DTYPE)
+            received[self.comm.rank] = self.x
+            self._exchange([self.x] * self.comm.size, list(received))
+            np.add.reduce(received, axis=0, out=self.out)
+        else:
+            blocks = np.split(self.out, self.comm.size)
+            blocks[self.comm.rank][:] = self._reduced_part()
+            self._exchange([blocks[self.comm.rank]] * self.comm.size, blocks)
+
+    # ---- the pool; two slots in turn, so that one sync per call is enough
+
+    def _slot(self) -> int:
+        self.turn += 1
+        return self.offset + self.turn % 2 * int(self.comm.size) * self.x.nbytes
+
+    def _write(self, offset: int, x: NDArray[Any]) -> None:
+        begin = time.perf_counter()
+        self.pool.write(offset, x)  # type: ignore[union-attr]
+        self.pay(begin, x.nbytes)
+
+    def _read(self, offset: int, out: NDArray[Any]) -> NDArray[Any]:
+        begin = time.perf_counter()
+        self.pool.read(offset, out.size, DTYPE, out=out)  # type: ignore[union-attr]
+        self.pay(begin, out.nbytes)
+        return out
+
+    def _sync(self) -> None:
+        self.pool.sync()  # type: ignore[union-attr]
+        self.pay(time.perf_counter(), 0, 2)
+
+    def pool_allgather(self) -> None:
+        slot = self._slot()
+        self._write(slot + self.comm.rank * self.x.nbytes, self.x)
+        self._sync()
+        self._read(slot, self.out)
+        self.copied = 1 + self.comm.size
+
+    def pool_alltoall(self) -> None:
+        slot = self._slot()
+        self._write(slot + self.comm.rank * self.x.nbytes, self.x)
+        self._sync()
+        for rank, block in enumerate(np.split(self.out, self.comm.size)):
+            self._read(slot + rank * self.x.nbytes + self.comm.rank * block.nbytes, block)
+        self.copied = 2
+
+    def _reduce(self, slot: int, first: int, out: NDArray[Any]) -> None:
+        """Reduce the elements of all processes from `first` on into out."""
+        part = np.empty_like(out)
+        for rank in range(self.comm.size):
+            self._read(slot + rank * self.x.nbytes + first * DTYPE.itemsize, part if rank else out)
+            if rank:
+                np.add(out, part, out=out)
+
+    def _on_switch(self, slot: int) -> None:
+        if self.comm.rank == 0:
+            begin = time.perf_counter()
+            self.pool.reduce(slot, self.comm.size, self.count, DTYPE)  # type: ignore[union-attr]
+            self.correction_s += self.switch_s - (time.perf_counter() - begin)
+            self.pay(begin, 0, 2)  # the request and its answer
+        self._sync()
+
+    def pool_reduce_scatter(self) -> None:
+        slot, first = self._slot(), self.comm.rank * self.out.size
+        self._write(slot + self.comm.rank * self.x.nbytes, self.x)
+        self._sync()
+        if self.case.transport == "switch":
+            self._on_switch(slot)
+            self._read(slot + first * DTYPE.itemsize, self.out)
+            self.copied = 1 + 1 / self.comm.size
+        else:
+            self._reduce(slot, first, self.out)
+            self.copied = 2
+
+    def pool_allreduce(self) -> None:
+        slot = self._slot()
+        self._write(slot + self.comm.rank * self.x.nbytes, self.x)
+        self._sync()
+        if self.case.transport == "switch":
+            self._on_switch(slot)
+            self.copied = 2
+        else:
+            first, end = (self.count * (self.comm.rank + n) // self.comm.size for n in (0, 1))
+            part = np.empty(end - first, DTYPE)
+            self._reduce(slot, first, part)
+            self._write(slot + first * DTYPE.itemsize, part)
+            self._sync()
+            self.copied = 3 + 1 / self.comm.size
+        self._read(slot, self.out)
+
+
+class _PeBuffers:
+    """A collective of `pidcomm.hosts` along all PEs of all processes; size_bytes per PE as in a call."""
+
+    copied: float | None = None
+    correction_s = 0.0
+
+    def __init__(self, case: OsuCase, cube: pidcomm.hosts.Cube, size_bytes: int) -> None:
+        self.cube, self.name = cube, case.collective
+        members = cube.pes * cube.hosts
+        self.bytes = max(size_bytes // (8 * members), 1) * 8 * members
+        row = pidcomm.COLLECTIVES[case.collective]
+        count = self.bytes // DTYPE.itemsize // row.blocks_per_pe(members) * row.blocks_before(members)
+        rows = cube.host * cube.pes + np.arange(cube.pes)
+        self.x = (rows[:, None] * 1009 + np.arange(count)[None] * 7).astype(DTYPE)
+        self.everything = (np.arange(members)[:, None] * 1009 + np.arange(count)[None] * 7).astype(DTYPE)
+        self.dst, self.after = self.bytes, row.blocks_after(members)
+        cube.write(self.x)
+
+    def run(self) -> None:
+        self.cube.carry_out(
+            self.name,
+            "11",
+            bytes=self.bytes,
+            src=0,
+            dst=self.dst,
+            dtype=DTYPE,
+            op="sum",
+            host=None,
+            out=None,
+            options={},
+        )
+
+    def wrong(self) -> int:
+        """Clear the result, run, and return the number of wrong elements."""
+        self.cube.write(np.full((self.cube.pes, self.bytes // DTYPE.itemsize), -1, DTYPE), self.dst)
+        self.run()
+        if self.name == "allgather":
+            want = np.broadcast_to(self.everything.reshape(-1), (self.cube.pes, self.everything.size))
+        elif self.name == "alltoall":
+            members = self.cube.pes * self.cube.hosts
+            blocks = self.everything.reshape(members, members, -1).swapaxes(0, 1).reshape(members, -1)
+            want = np.split(blocks, self.cube.hosts)[self.cube.host]
+        else:
+            want = np.broadcast_to(self.everything.sum(0, dtype=DTYPE), (self.cube.pes, self.everything.shape[1]))
+            if self.name == "reduce_scatter":
+                want = np.split(want[0].reshape(self.cube.pes * self.cube.hosts, -1), self.cube.hosts)[self.cube.host]
+        return int(np.count_nonzero(self.cube.read(want.shape[1], DTYPE, self.dst) != want))
+
+
+def _work(case: OsuCase) -> None:
+    """Measure the sizes of a case in every process; process 0 prints the rows."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    largest = max(*case.sizes, 8 * comm.size)
+    shared = 2 * comm.size * largest
+    pool: Pool | None = None
+    if case.transport != "mpi":
+        needed = (shared if not case.pes else 2 * comm.size * (largest + (1 << 16))) + (1 << 20)
+        pool = open_over(comm, -(-needed // 4096) * 4096, case.transport == "switch", TIMEOUT_S)
+    trials: Callable[[int], Any]
+    if case.pes:
+        cube = pidcomm.hosts.connect(
+            pidcomm.allocate(pes=case.pes).hypercube(case.pes), pool or comm, link=case.link, timeout=TIMEOUT_S
+        )
+        trials = lambda size: _PeBuffers(case, cube, size)  # noqa: E731
+    else:
+        offset = pool.allocate(shared) if pool else 0
+        trials = lambda size: _HostBuffers(case, comm, pool, size, offset)  # noqa: E731
+    for size in case.sizes:
+        iters, warmup = schedule(size, case.iters)
+        trial = trials(size)
+        seconds = 0.0
+        for n in range(warmup + iters):
+            if n == warmup:
+                trial.correction_s = 0.0
+            comm.Barrier()
+            begin = time.perf_counter()
+            trial.run()
+            if n >= warmup:
+                seconds += time.perf_counter() - begin
+        latencies = np.array(comm.allgather(1e6 * seconds / iters)) + comm.bcast(1e6 * trial.correction_s / iters)
+        wrong = comm.allreduce(trial.wrong())
+        if comm.rank == 0:
+            row = OsuRow(
+                collective=case.collective,
+                transport=case.transport,
+                hosts=case.hosts,
+                ppn=case.ppn,
+                buffers="PE" if case.pes else "host",
+                size_bytes=trial.bytes,
+                avg_us=float(latencies.mean()),
+                min_us=float(latencies.min()),
+                max_us=float(latencies.max()),
+                iterations=iters,
+                copied=trial.copied,
+                wrong=wrong,
+                source="mixed" if trial.correction_s else "measured",
+                link=f"{EMULATED_LINK} {case.link_gb_s:g} GB/s, {case.link_latency_us:g} us" if case.link else "none",
+            )
+            print(ROW + json.dumps(asdict(row)), flush=True)
+
+
+if __name__ == "__main__":
+    fields = json.loads(sys.argv[1])
+    _work(OsuCase(**{**fields, "sizes": tuple(fields["sizes"])}))

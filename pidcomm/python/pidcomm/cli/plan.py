@@ -1,0 +1,90 @@
+"""The command plan."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import pidcomm
+from pidcomm.arguments import options_of, with_scratch
+from pidcomm.cli.app import (
+    BytesOption,
+    CollectiveArgument,
+    DtypeOption,
+    MaskOption,
+    OpOption,
+    ShapeOption,
+    TechniqueOption,
+    check_op,
+    command,
+    json_option,
+)
+from pidcomm.explain import places, words
+from pidcomm.explain.plan import explain
+from pidcomm.bench.results import Results
+from pidcomm.sizes import parse_shape, parse_size
+
+
+@command(
+    "pidcomm plan alltoall --shape 32x32 --mask 10 --bytes 1MiB",
+    "pidcomm plan reduce --dtype float32 --op max --json -",
+    "pidcomm plan allreduce --shape 8x128 --mask 01 --technique auto",
+    "pidcomm plan allgather --shape 8x8 --bytes 4KiB --technique pr+im --expand",
+    "pidcomm plan alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --draw",
+)
+def plan(
+    collective: CollectiveArgument,
+    shape: ShapeOption = "32x32",
+    mask: MaskOption = "10",
+    size: BytesOption = "1MiB",
+    dtype: DtypeOption = "int32",
+    op: OpOption = "sum",
+    technique: TechniqueOption = "tile",
+    src: Annotated[str, typer.Option("--src", help="MRAM offset of the source window.")] = "0",
+    dst: Annotated[
+        str | None,
+        typer.Option("--dst", help="MRAM offset of the destination window (default: the end of the source window)."),
+    ] = None,
+    scratch: Annotated[
+        str | None,
+        typer.Option(
+            "--scratch",
+            help="MRAM offset of scratch for ring and pr techniques (default: the end of the windows; none for auto).",
+        ),
+    ] = None,
+    expand: Annotated[bool, typer.Option("--expand", help="List every step of the plan.")] = False,
+    draw: Annotated[
+        bool, typer.Option("--draw", help="Show the place (channel, rank, bank, chip) and the group of each PE.")
+    ] = False,
+    json_target: Annotated[str | None, json_option("the plan as one JSON object")] = None,
+) -> None:
+    """Show the steps of a collective without running it."""
+    check_op([collective])
+    size_bytes, src_offset = parse_size(size), parse_size(src)
+    dst_offset = src_offset + size_bytes if dst is None else parse_size(dst)
+    options = options_of(technique=technique)
+    if scratch is None:
+        options = with_scratch(options, max(src_offset, dst_offset) + size_bytes)
+    else:
+        options["scratch"] = parse_size(scratch)
+    it = pidcomm.plan(
+        collective,
+        parse_shape(shape),
+        mask,
+        bytes=size_bytes,
+        src=src_offset,
+        dst=dst_offset,
+        dtype=dtype,
+        op=op,
+        expand=expand,
+        **options,
+    )
+    with Results(json_target) as results:
+        if draw:
+            where = places.locate(parse_shape(shape), mask)
+            results.text(*words.explain_places(where, it))
+            results.json({"places": where.rows(), "plan": it})
+        else:
+            results.text(*explain(it))
+            results.json(it)

@@ -1,0 +1,76 @@
+"""Compile PE programs with the compiler of the SDK for which the library was built."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pidcomm import _core, emulated
+from pidcomm.arguments import MAX_COUNT, as_integer, as_text
+from pidcomm.errors import ArgumentError, Error, shown
+from pidcomm.installation import package
+from dpuemu.tools import temporary_folder
+
+DEFAULT_OPTIMISATION = "-O2"
+NO_COMPILER = 127  # the exit code of the emulated SDK's compiler if gcc is missing
+
+
+def compiler_command() -> list[str]:
+    """Return the command of the compiler of PE programs. The emulated SDK's compiler is a Python program."""
+    compiler = package().pe_compiler
+    return [sys.executable, compiler] if _core.IS_EMULATED else shlex.split(compiler)
+
+
+def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Sequence[str]) -> list[str]:
+    """Return the compiler's arguments. Raises ArgumentError for numbers below 1 and for options that are not str."""
+    if isinstance(options, str) or not isinstance(options, Sequence):
+        raise ArgumentError(
+            f"options ({shown(options)}) must be a sequence of str, one per word of the compiler's command line"
+        )
+    words = [as_text("option of the compiler", word) for word in options]
+    if tasklets is not None:
+        words.append(f"-DNR_TASKLETS={as_integer('tasklets', tasklets, 1, MAX_COUNT)}")
+    if stack_bytes is not None:
+        words.append(f"-DSTACK_SIZE_DEFAULT={as_integer('stack_bytes', stack_bytes, 1, MAX_COUNT)}")
+    return words
+
+
+@contextmanager
+def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """Compile C files, or C source text, to a program in a temporary folder; yield its path and the warnings.
+
+    Cost: a run of gcc. If the compiler refuses the sources, raises ArgumentError with the compiler's messages. Raises
+    Error if the compiler cannot be run or gcc is missing.
+    """
+    with temporary_folder("pidcomm") as folder:
+        program = folder / "program"
+        extra = [] if any(option.startswith("-O") for option in options) else [DEFAULT_OPTIMISATION]
+        if isinstance(sources, str):
+            text = program.with_suffix(".c")
+            text.write_text(sources if sources.endswith("\n") else sources + "\n")
+            sources = [text]
+            extra += ["-iquote", os.curdir, f"-ffile-prefix-map={folder}{os.sep}="]
+        command = [*compiler_command(), *extra, *options, "-o", str(program), *map(str, sources)]
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **emulated.compiler_variables()},
+            )
+        except OSError as error:
+            raise Error(f"the compiler of PE programs cannot be run: {error}") from None
+        messages = done.stderr.replace(f"{folder}{os.sep}", "").strip()
+        if done.returncode == NO_COMPILER:
+            raise Error(messages)
+        if done.returncode:
+            raise ArgumentError(messages or f"the compiler of PE programs ended with code {done.returncode}")
+        yield program, messages

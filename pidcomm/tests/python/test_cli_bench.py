@@ -1,0 +1,440 @@
+"""The commands that measure: bench and its ablation."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pidcomm
+import pytest
+from command_line import commands
+from pidcomm._rows import CollectiveName, TechniqueName
+from pidcomm.cli import app
+from pidcomm.bench import ablation
+from pidcomm.bench import timing as benchmark
+from pidcomm.bench import info as information
+from pidcomm.bench import report as reporting
+from pidcomm.bench.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
+from pidcomm.bench.oracle import Problem
+from pidcomm.bench.sweep import even_shape
+from test_cli import KEYS, RUN_KEYS, run
+from typer.testing import CliRunner
+
+
+def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    command = "bench all --shape 8x8 --bytes 64KiB --iters 2 --warmup 1 --coherence hardware --threads 2"
+    result = run(*command.split(), "--json", str(path))
+    assert result.returncode == 0, result
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(row["collective"], row["technique"]) for row in rows] == [
+        (name, technique) for name in pidcomm.COLLECTIVES for technique in benchmark.COMPARED
+    ]
+    for row in rows:
+        assert list(row) == KEYS + RUN_KEYS
+        assert (row["version"], row["hugepages"], row["sdk_flush"]) == (pidcomm.__version__, True, "once")
+        assert row["machine"] == {"cpu": information.cpu_name(), "cpus": information.cpus()}
+        assert row["wrong"] == 0
+        assert (row["source"], row["coherence"], row["threads"]) == ("measured", "hardware", 2)
+        assert 0 < row["t_min_us"] <= row["t_p50_us"] <= row["t_p99_us"]
+        assert row["limit_pct"] == pytest.approx(100 * row["bus_gb_s"] / row["limit_gb_s"])
+        assert row["limit_copy_order"] in pidcomm.COPY_ORDERS
+        assert 0 < row["outside_us"] < row["t_p50_us"]
+        assert row["plan_us"] > 0
+        assert (row["op"] is None) == (not pidcomm.COLLECTIVES[row["collective"]].takes_op)
+    lines = result.stdout.splitlines()
+    comments = [line for line in lines if line.startswith("#")]
+    text = "\n".join(comments)
+    for word in (
+        pidcomm.__version__,
+        "commit",
+        "CPU",
+        "ISA",
+        "threads 2",
+        "policy hardware",
+        "geometry",
+        "huge pages",
+        "dpu_push_xfer",
+        "includes the flushes",
+        "hypercube made in",
+        *pidcomm.COPY_ORDERS,
+    ):
+        assert word in text
+    assert len(lines) == len(comments) + 1 + len(rows) + 1  # titles, and how many are wrong
+
+
+def test_bench_runs_without_limit_and_without_huge_pages(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    command = "bench allreduce --shape 8x3 --bytes 4KiB --dtype float32 --op max --technique tile"
+    options = "--iters 1 --warmup 0 --no-limit --hugepages off"
+    result = run(*command.split(), *options.split(), "--json", str(path))
+    assert result.returncode == 0, result
+    assert "huge pages off" in result.stdout
+    (row,) = map(json.loads, path.read_text().splitlines())
+    assert row["limit_gb_s"] is row["limit_pct"] is row["limit_copy_order"] is None
+    assert "includes the flushes" not in result.stdout
+    assert "flushes of the emulated SDK: off" in result.stdout
+    assert (row["dtype"], row["op"], row["shape"]) == ("float32", "max", "8x3")
+
+
+@pytest.mark.parametrize(("choice", "words"), [([], "once, before"), (["--sdk-flush", "stock"], "before and after")])
+def test_bench_says_how_the_emulated_sdk_flushes(choice: list[str], words: str) -> None:
+    command = "bench gather --shape 8x8 --bytes 4KiB --iters 1 --warmup 0 --coherence hardware"
+    result = run(*command.split(), *choice)
+    assert result.returncode == 0, result
+    assert f"flushes of the emulated SDK: {words}" in result.stdout
+
+
+def test_bench_fails_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong_row(*_: Any, **__: Any) -> benchmark.Timed:
+        fields = {**dict.fromkeys(KEYS, 1), "technique": "tile", "collective": "alltoall"}
+        return benchmark.Timed([benchmark.Row(**fields)], np.ones((1, 1)))  # type: ignore[arg-type]
+
+    def invoke(*arguments: str) -> Any:
+        return CliRunner().invoke(app, list(arguments))
+
+    monkeypatch.setattr("pidcomm.cli.bench.measure_rows", wrong_row)
+    monkeypatch.setattr("pidcomm.bench.platform.configure", lambda **_: None)
+    assert invoke("bench", "alltoall", "--shape", "8x8", "--bytes", "4KiB", "--technique", "tile").exit_code == 1
+    assert invoke("bench", "--quick", "--shape", "8x8", "--bytes", "4KiB").exit_code == 1
+
+
+def test_bench_writes_json_alone_to_stdout() -> None:
+    arguments = ("--shape", "8x8", "--technique", "tile", "--json", "-", "--iters", "1", "--warmup", "3")
+    result = run("bench", "alltoall", "reduce", *arguments, "--sweep", "bytes=8,64")
+    assert result.returncode == 0, result
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["collective"], row["bytes_per_pe"]) for row in found] == [
+        ("reduce", 8),
+        ("alltoall", 64),
+        ("reduce", 64),
+    ]
+    assert all(row["sdk_flush"] == "off" and row["speed_up"] is None for row in found)
+    assert "skipped: mask 10 of 8x8 selects 8 PEs; alltoall needs bytes (8)" in result.stderr
+
+
+def test_bench_refuses_an_unwritable_file_before_it_measures(tmp_path: Path) -> None:
+    result = run("bench", "gather", "--shape", "8x8", "--bytes", "4KiB", "--json", str(tmp_path / "no" / "rows"))
+    assert result.returncode == 2
+    assert "cannot write" in result.stderr
+    assert result.stdout == ""
+
+
+STEP_KEYS = [
+    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
+    *(
+        "host_us",
+        "step_gain",
+        "step_low",
+        "step_high",
+        "from_us",
+        "work_us",
+        "to_us",
+        "outside_us",
+        "bus_us",
+        "host_memory_us",
+        "dt_us",
+        "modulation_us",
+    ),
+    *("pe_us", "launches", "launch_us", "loads", "load_us", "total_us", "mram_bytes", "host_bytes", "pe_bytes"),
+    *("wrong", "source", "coherence", "threads", "isa"),
+]
+
+
+def test_ablation_times_the_steps_of_the_paper() -> None:
+    command = "bench --ablation alltoall reduce_scatter scatter --shape 8x8 --mask 10 --bytes 64KiB --iters 2 --json -"
+    result = run(*command.split(), "--launch-us", "7", "--load-us", "50")
+    assert result.returncode == 0, result
+    steps = [json.loads(line) for line in result.stdout.splitlines()]
+    assert all(list(step) == STEP_KEYS + RUN_KEYS for step in steps)
+    techniques: dict[str, list[str]] = {}
+    for step in steps:
+        techniques.setdefault(step["collective"], []).append(step["technique"])
+    assert techniques == {
+        "alltoall": ["conventional", "pr", "pr+im", "pr+im+cm", "tile"],
+        "reduce_scatter": ["conventional", "pr", "pr+im", "tile"],  # int32: no cross-domain modulation
+        "scatter": ["conventional", "tile"],  # pr as conventional, in-register modulation as tile
+    }
+    launches = {"alltoall": 2, "reduce_scatter": 1, "scatter": 0}
+    total_bytes = 64 * 65536
+    for step in steps:
+        parts = ("outside_us", "bus_us", "host_memory_us", "modulation_us")
+        assert step["host_us"] == pytest.approx(sum(step[part] for part in parts) + (step["dt_us"] or 0))
+        assert (step["dt_us"] is None) == ((step["collective"], step["technique"]) != ("alltoall", "pr+im"))
+        has_phases = step["technique"] == "conventional" or (step["technique"], step["collective"]) == (
+            "pr",
+            "alltoall",
+        )
+        if has_phases or step["technique"] not in ("conventional", "pr"):
+            assert (step["from_us"] + step["to_us"] > 0) == has_phases
+        reorders = launches[step["collective"]] if "pr" in step["technique"] else 0
+        assert step["launches"] == reorders
+        assert (step["launch_us"], step["loads"]) == (7 * reorders, 2 if reorders else 0)
+        assert step["load_us"] == 50 * step["loads"]
+        assert step["pe_bytes"] == 2 * reorders * total_bytes
+        assert (step["pe_us"] > 0) == (reorders > 0)
+        assert step["source"] == ("mixed" if reorders else "measured")
+        assert step["total_us"] == pytest.approx(
+            sum(step[part] for part in ("host_us", "pe_us", "launch_us", "load_us"))
+        )
+        assert step["wrong"] == 0
+        if step["collective"] == "alltoall":
+            staged = {"conventional": 4, "pr": 2}.get(step["technique"], 0)
+            assert (step["mram_bytes"], step["host_bytes"]) == (2 * total_bytes, staged * total_bytes)
+    words = run("bench", "--ablation", "alltoall", "--shape", "8x8", "--bytes", "8KiB", "--iters", "1").stdout
+    assert "a launch is assumed to take 100 us" in words
+    assert [line.split()[1] for line in words.splitlines() if line.startswith("alltoall")] == techniques["alltoall"]
+
+
+@pytest.mark.parametrize(
+    ("collective", "dtype", "wanted"),
+    [
+        ("alltoall", "int32", ["conventional", "pr", "pr+im", "pr+im+cm", "tile"]),
+        ("allgather", "int32", ["conventional", "pr", "pr+im", "pr+im+cm", "tile"]),
+        ("allreduce", "int8", ["conventional", "pr", "pr+im", "pr+im+cm", "tile"]),
+        ("allreduce", "int32", ["conventional", "pr", "pr+im", "tile"]),
+        *((name, "int32", ["conventional", "tile"]) for name in ("scatter", "gather", "broadcast")),
+    ],
+)
+@pytest.mark.parametrize("mask", ["10", "01", "11"])
+def test_techniques_that_do_the_same_have_one_row(
+    collective: CollectiveName, dtype: str, wanted: list[str], mask: str
+) -> None:
+    assert ablation.steps_for(Problem(collective, (8, 8), mask, 4096, dtype), {}) == wanted
+
+
+FAIR = SdkCondition(1.0, 1.0, {"plain": 1.0}, 1.0, has_flushes=False)
+SLOW_SDK = SdkCondition(0.1, 0.1, {"plain": 1.0}, 1.0, has_flushes=False)
+
+
+def ablated(
+    monkeypatch: pytest.MonkeyPatch,
+    pes: pidcomm.PeSet,
+    seconds: dict[str, list[float]],
+    condition: SdkCondition = FAIR,
+) -> dict[str, ablation.Step]:
+    """Ablate an alltoall with given times, by technique and round; other techniques take a second."""
+    run_trial = Trial.run
+    left = {technique: iter(times) for technique, times in seconds.items()}
+
+    def timed(self: Trial, options: pidcomm.Options) -> pidcomm.Trace:
+        trace = run_trial(self, options)
+        took = next(left.get(str(options["technique"]), iter(())), 1.0)
+        return replace(trace, seconds_total=took, seconds_load=0.0, seconds_launch=0.0)
+
+    monkeypatch.setattr(Trial, "run", timed)
+    problem = Problem("alltoall", (8, 8), "10", 4096, "int32")
+    schedule = benchmark.Schedule(iters=len(next(iter(seconds.values()))), warmup=0)
+    steps = ablation.ablate(pes, problem, ablation.Assumed(), {}, schedule, Scratch([problem]), condition)
+    assert not any(step.wrong for step in steps)
+    return {step.technique: step for step in steps}
+
+
+def test_the_gain_of_a_step_is_the_median_of_its_gains_per_round(
+    pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drift = [1.0, 2.0, 4.0, 8.0, 16.0]  # the machine gets slower; the middle round has a different gain
+    gains = [1.02, 1.05, 1.50, 1.04, 1.08]
+    seconds = {"pr+im+cm": [slow * gain for slow, gain in zip(drift, gains, strict=True)], "tile": drift}
+    tile = ablated(monkeypatch, pes, seconds)["tile"]
+    assert np.median(seconds["pr+im+cm"]) / np.median(seconds["tile"]) == 1.5  # the ratio of medians
+    assert (tile.step_gain, tile.step_low, tile.step_high) == pytest.approx((1.05, 1.04, 1.08))
+    assert "  1.05x 1.04-1.08 " in reporting.row_line(tile)
+
+
+def test_an_unclear_gain_of_a_step_has_a_question_mark(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = {"pr+im": [0.97, 0.9, 1.02, 1.04, 1.3], "pr+im+cm": [1.0] * 5}
+    step = ablated(monkeypatch, pes, seconds)["pr+im+cm"]
+    assert (step.step_gain, step.step_low, step.step_high) == pytest.approx((1.02, 0.97, 1.04))
+    assert " 1.02x? 0.97-1.04 " in reporting.row_line(step)
+
+
+def test_few_rounds_have_no_quartiles(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = ablated(monkeypatch, pes, {"pr+im": [1.5, 1.5], "pr+im+cm": [1.0, 1.0]})["pr+im+cm"]
+    assert (step.step_gain, step.step_low, step.step_high) == (1.5, None, None)
+    assert "1.50x? " in reporting.row_line(step)
+
+
+def test_no_gain_over_a_slow_sdk_is_claimed(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    for condition, claims in ((FAIR, True), (SLOW_SDK, False)):
+        with monkeypatch.context() as patch:
+            steps = ablated(patch, pes, {"conventional": [3.0] * 3}, condition)
+        gains = {name: (step.step_gain, step.step_low, step.step_high) for name, step in steps.items()}
+        assert gains["conventional"] == (None, None, None)
+        assert gains["pr"] == ((3.0, 3.0, 3.0) if claims else (None, None, None))
+        assert gains["pr+im"] == (1.0, 1.0, 1.0)
+
+
+def test_reference_commands_are_commands() -> None:
+    text = (Path(__file__).parents[2] / "bench" / "README.md").read_text()
+    lines = [line.split()[2:] for line in text.splitlines() if line.startswith("pidcomm bench ")]
+    bench = commands()["bench"]
+    targets = [bench.make_context("bench", command).params["json_target"] for command in lines]
+    assert len(set(targets)) == len(lines) > 0
+    assert all(re.fullmatch(r"bench/reference/\w+\.jsonl", target) for target in targets)
+
+
+def rows_of(result: Any) -> list[dict[str, str]]:
+    """Return the rows of a printed table by column, without the op and the speed-up, which may be empty."""
+    assert result.returncode == 0, result
+    title, *lines, last = (line for line in result.stdout.splitlines() if not line.startswith("#"))
+    assert last == "every element compared with the oracle: 0 wrong"
+    names = title.replace("limit by", "limit_by").split()
+    return [dict(zip(names, line.split(), strict=True)) for line in lines]
+
+
+QUICK = ("--iters", "1", "--warmup", "0", "--wide")
+
+
+def test_bench_sweeps_over_bytes_and_pes_and_names_skipped_rows() -> None:
+    sweeps = ("--sweep", "bytes=256..1KiB", "--sweep", "pes=64,128", "--mask", "11")
+    result = run("bench", "alltoall", "reduce", *sweeps, "--technique", "tile", *QUICK)
+    assert [(row["collective"], row["shape"], row["bytes/PE"]) for row in rows_of(result)] == [
+        ("reduce", "8x8", "256"),
+        ("alltoall", "8x8", "512"),
+        ("reduce", "8x8", "512"),
+        ("alltoall", "8x8", "1024"),
+        ("reduce", "8x8", "1024"),
+        ("reduce", "16x8", "256"),
+        ("reduce", "16x8", "512"),
+        ("alltoall", "16x8", "1024"),
+        ("reduce", "16x8", "1024"),
+    ]
+    for left_out in (
+        "8x8 selects 64 PEs; alltoall needs bytes (256)",
+        "16x8 selects 128 PEs; alltoall needs bytes (256)",
+        "16x8 selects 128 PEs; alltoall needs bytes (512)",
+    ):
+        assert result.stdout.count(f"# skipped: mask 11 of {left_out}") == 1
+    for shape in ("64 PEs as 8x8", "128 PEs as 16x8"):
+        for size in ("256 bytes", "512 bytes", "1 KiB"):
+            assert f"# {shape}, {size} per PE, ISA {pidcomm.DEFAULT_ISA}" in result.stdout
+    assert "# reduce         tile            6 rows, limit%" in result.stdout
+
+
+def test_bench_covers_every_combination() -> None:
+    lists = ("--shape", "8x8,4x4x4", "--mask", "all", "--dtype", "int8,float64", "--isa", "all", "--bytes", "512")
+    result = run("bench", "allreduce", *lists, *QUICK, "--no-limit", "--no-summary")
+    isas = [name for name, isa in pidcomm.ISAS.items() if isa.is_available and name != "audit"]
+    found = [(row["shape"], row["mask"], row["dtype"], row["technique"]) for row in rows_of(result)]
+    masks = {"8x8": ["10", "01", "11"], "4x4x4": ["100", "010", "110", "001", "101", "011", "111"]}
+    assert found == [
+        (shape, mask, dtype, technique)
+        for shape in masks
+        for _ in isas
+        for mask in masks[shape]
+        for dtype in ("int8", "float64")
+        for technique in benchmark.COMPARED
+    ]
+    assert "summary" not in result.stdout
+    for isa in isas:
+        assert result.stdout.count(f"per PE, ISA {isa};") == 2
+    result = run("bench", "gather", "--shape", "8x8,64", "--mask", "1,01", "--bytes", "512", *QUICK, "--summary")
+    assert {(row["shape"], row["mask"]) for row in rows_of(result)} == {("8x8", "01"), ("64", "1")}
+    assert "# gather         tile            2 rows, limit%" in result.stdout
+
+
+def test_bench_skips_rows_that_do_not_fit_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pidcomm.bench.measure.available_bytes", lambda: 1 << 20)
+    monkeypatch.setattr("pidcomm.bench.platform.configure", lambda **_: None)
+    arguments = ["bench", "gather", "--shape", "8x8", "--technique", "tile", *QUICK, "--sweep"]
+    result = CliRunner().invoke(app, [*arguments, "bytes=1KiB,64KiB"])
+    assert [row["bytes/PE"] for row in rows_of(_Result(result.exit_code, result.output))] == ["1024"]
+    assert "# skipped: 64 KiB for each of 64 PEs need about " in result.output
+    result = CliRunner().invoke(app, [*arguments, "bytes=64KiB"])
+    assert result.exit_code == 2
+
+
+class _Result(NamedTuple):
+    returncode: int
+    stdout: str
+
+
+@pytest.mark.parametrize(
+    ("pes", "axes", "shape"),
+    [(64, 2, (8, 8)), (128, 2, (16, 8)), (1024, 2, (32, 32)), (1024, 3, (16, 8, 8)), (2, 3, (2, 1, 1)), (8, 1, (8,))],
+)
+def test_even_shapes_have_axes_of_similar_length(pes: int, axes: int, shape: tuple[int, ...]) -> None:
+    assert even_shape(pes, axes) == shape
+
+
+def test_the_summary_has_minimum_median_and_maximum() -> None:
+    def row(
+        collective: CollectiveName, technique: TechniqueName, limit_pct: float | None, speed_up: float | None
+    ) -> benchmark.Row:
+        fields: dict[str, Any] = {**dict.fromkeys(KEYS, 1), "collective": collective, "technique": technique}
+        return benchmark.Row(**{**fields, "limit_pct": limit_pct, "speed_up": speed_up})
+
+    rows = [row("alltoall", "tile", limit, gain) for limit, gain in ((90.0, 2.0), (50.0, 8.0), (70.0, 4.0))]
+    rows += [row("reduce", "tile", None, 9.0), row("reduce", "conventional", None, 1.0), row("gather", "tile", 1, None)]
+    _, alltoall, reduce, base, gather, mean = reporting.summary(rows)
+    assert re.sub(" +", " ", alltoall) == "alltoall tile 3 rows, limit% 50 / 70 / 90, speed-up 2.00 / 4.00 / 8.00"
+    assert re.sub(" +", " ", reduce) == "reduce tile 1 rows, limit% -, speed-up 9.00 / 9.00 / 9.00"
+    assert base.split()[:2] == ["reduce", "conventional"]
+    assert gather.endswith("speed-up -")
+    assert mean == "tile: geometric mean of the median speed-ups of 2 collectives 6.00x"
+
+
+def test_every_problem_is_measured_on_a_new_hypercube(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem("allreduce", (8, 8), "10", 64, "int32")
+    cubes = []
+    run_trial = Trial.run
+
+    def remember(self: Trial, options: pidcomm.Options) -> pidcomm.Trace:
+        cubes.append(self.cube)
+        return run_trial(self, options)
+
+    monkeypatch.setattr(Trial, "run", remember)
+    schedule = benchmark.Schedule(iters=1, warmup=0, with_limit=False)
+    for _ in range(2):
+        benchmark.measure_rows(pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), FAIR)
+    runs = len(cubes) // 2
+    assert [cube is cubes[0] for cube in cubes] == [True] * runs + [False] * runs
+    assert [cube is cubes[-1] for cube in cubes] == [False] * runs + [True] * runs
+
+
+def test_rounds_run_the_techniques_forwards_and_backwards(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    run_trial = Trial.run
+
+    def remember(self: Trial, options: pidcomm.Options) -> pidcomm.Trace:
+        ran.append(str(options["technique"]))
+        return run_trial(self, options)
+
+    monkeypatch.setattr(Trial, "run", remember)
+    problem = Problem("scatter", (8, 8), "10", 64, "int32")
+    schedule = benchmark.Schedule(iters=2, warmup=0, with_limit=False)
+    timed = benchmark.measure_rows(pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), FAIR)
+    assert ran[:4] == ["tile", "conventional", "conventional", "tile"]
+    assert [row.carried_out for row in timed.rows] == ["tile", "conventional"]
+
+
+def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem("allreduce", (8, 8), "10", 64, "int32")
+    trial = Trial(pes.hypercube(8, 8), problem, Scratch([problem]))
+    assert trial.check({"technique": "tile"}).wrong == 0
+    monkeypatch.setattr(Trial, "run", lambda self, options: None)
+    assert trial.check({"technique": "tile"}).wrong == 64 * 16
+
+
+def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
+    seconds = np.full((3, len(pidcomm.COPY_ORDERS)), 9.0)
+    seconds[:, 2] = 2.0
+    seconds[0, -1] = 1.0  # once the best, but not at the median
+    rates = limit_rates(seconds, 10**9)
+    assert list(rates) == list(pidcomm.COPY_ORDERS)
+    assert best_limit(rates) == (list(pidcomm.COPY_ORDERS)[2], 0.5)
+    explanation = "the limit is below 90%"
+    for contiguous, has_flushes, explained in (
+        (0.5, False, None),
+        (0.6, False, "128 KiB"),
+        (0.6, True, "does not flush"),
+    ):
+        lines = SdkCondition(1.0, 1.0, rates, contiguous, has_flushes).lines()
+        found = [line for line in lines if explanation in line]
+        assert found == [] if explained is None else explained in found[0]
+        assert ("includes the flushes" in lines[0]) == has_flushes

@@ -1,0 +1,424 @@
+"""The command line at a terminal: progress, colour, Ctrl-C, internal errors."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import dpuemu
+import pidcomm
+import pyte
+import pytest
+from command_line import PIDCOMM
+from dpuemu.run import parse_launches
+from pidcomm.cli import app, main
+from pidcomm.cli.app import ExitCode
+from typer.testing import CliRunner
+
+QUICK = ["--shape", "8x8", "--bytes", "8KiB"]
+ENDLESS = [*QUICK, "--iters", "1000000"]
+COLOUR = "\x1b["
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def variables(**wanted: str) -> dict[str, str]:
+    """Return the environment without variables about colour, and with `wanted`."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")}
+    return {**kept, "TERM": "xterm-256color", "COLUMNS": "160", **wanted}
+
+
+class Terminal:
+    """A terminal that collects its output."""
+
+    def __init__(self, columns: int = 160) -> None:
+        self._master, self.file = pty.openpty()
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self._parts: list[bytes] = []
+        self._reader = threading.Thread(target=self._read)  # a terminal that is not read stops its writers
+        self._reader.start()
+
+    def _read(self) -> None:
+        with suppress(OSError):  # the last writer has closed it
+            while part := os.read(self._master, 1 << 16):
+                self._parts.append(part)
+
+    def text(self) -> str:
+        """Return the whole output after all writers have ended."""
+        os.close(self.file)
+        self._reader.join()
+        os.close(self._master)
+        return b"".join(self._parts).decode()
+
+
+def on_terminal(stream: str, *arguments: str, **wanted: str) -> tuple[int, str, str]:
+    """Run with one of the two streams at a terminal; return exit code, the terminal's output, and the other stream."""
+    terminal = Terminal()
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal.file}
+    with subprocess.Popen([*PIDCOMM, *arguments], env=variables(**wanted), text=True, **streams) as process:
+        out, err = process.communicate(timeout=600)
+    return process.returncode, terminal.text(), err if stream == "stdout" else out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "phases"),
+    [
+        (["bench", *QUICK, "--iters", "1"], ["filling memory", "allocating 64 PEs", "alltoall", "broadcast"]),
+        (["check", "--cases", "20"], ["allocating PEs", "cases", "/20"]),
+    ],
+)
+def test_progress_is_for_terminals(arguments: list[str], phases: list[str]) -> None:
+    code, shown, out = on_terminal("stderr", *arguments)
+    assert code == ExitCode.RIGHT
+    assert all(phase in shown for phase in phases)
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is visible again
+    assert out != ""
+    assert COLOUR not in out
+    for wanted in ({}, {"FORCE_COLOR": "1"}):
+        command = [*PIDCOMM, *arguments]
+        result = subprocess.run(
+            command, env=variables(**wanted), capture_output=True, text=True, check=True, timeout=600
+        )
+        assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "wanted", "is_coloured"),
+    [
+        (True, {}, True),
+        (True, {"NO_COLOR": "1"}, False),
+        (False, {}, False),
+        (False, {"FORCE_COLOR": "1"}, True),
+        (False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colour_is_for_terminals_unless_a_variable_decides(
+    is_terminal: bool, wanted: dict[str, str], is_coloured: bool
+) -> None:
+    arguments = ["check", "--cases", "1"]
+    if is_terminal:
+        code, text, _ = on_terminal("stdout", *arguments, **wanted)
+    else:
+        result = subprocess.run(
+            [*PIDCOMM, *arguments], env=variables(**wanted), capture_output=True, text=True, check=False, timeout=600
+        )
+        code, text = result.returncode, result.stdout
+    assert code == ExitCode.RIGHT
+    assert "1 passed, 0 failed" in text
+    assert (COLOUR in text) == is_coloured
+
+
+TABLES = {
+    "bench --shape 8x8 --bytes 8KiB --iters 1": "collective technique t_p50_us pe_us algbw bus limit% speed-up wrong",
+    "bench --ablation alltoall --shape 8x8 --bytes 8KiB --iters 1": "collective technique host_us step bus DT PE_us",
+    "model predict allreduce": "technique total most in of it GB/s needs",
+    "model machines": "machine pes published measured fitted assumed title",
+    "model machines isca24": "constant value kind meaning",
+    "model advise alltoall --pes 64 --top 3": "shape mask technique total GB/s alike reason",
+    "model scale pes alltoall --up-to 256": "collective technique value time_us algbw speed-up source",
+    "model validate --published": "point what published modelled error",
+    "reproduce fig16 --no-measure": "collective shape bytes/PE conventional pr pr+im pr+im+cm tile",
+    "reproduce fig14 --pes 64 --bytes 8KiB --iters 1": "statistic published here source here/publ. modelled error",
+    "app bfs --quick --pes 8 --iters 1": "PEs technique kernel_us collectives_us total_us gain over CPU wrong",
+    "info": "collectives: alltoall, reduce_scatter,",
+    "plan alltoall": "alltoall of int32, technique tile,",
+}
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+@pytest.mark.parametrize("command", TABLES)
+def test_tables_fit_the_terminal_and_progress_leaves_no_trace(command: str, width: int) -> None:
+    screen = pyte.HistoryScreen(width, 400, history=0)
+    terminal = Terminal(width)
+    environment = {name: value for name, value in variables().items() if name != "COLUMNS"}
+    streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.file)
+    code = subprocess.run([*PIDCOMM, *command.split()], env=environment, check=False, timeout=600, **streams).returncode
+    shown = terminal.text()
+    pyte.Stream(screen).feed(shown)
+    lines = [line.rstrip() for line in screen.display]
+    assert code == ExitCode.RIGHT, lines
+    text = "\n".join(lines).rstrip()
+    assert TABLES[command] in re.sub(" +", " ", text)
+    assert "…" not in text  # nothing is cut
+    assert "━" not in text  # no progress bar
+    whole = ANSI.sub("", shown.replace("\r\n", "\n")).split("\n")
+    assert all(len(line) <= width for line in whole if "\r" not in line)  # the terminal breaks no line
+
+
+def interrupt(arguments: list[str], is_ready: Callable[[subprocess.Popen[str]], Any]) -> tuple[int, str, str]:
+    """Send SIGINT to a command once it is ready; return exit code, the rest of stdout, and stderr."""
+    with subprocess.Popen(
+        [*PIDCOMM, *arguments], env=variables(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            is_ready(process)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=600)
+        finally:
+            process.kill()
+    return process.returncode, out, err
+
+
+def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
+    """Return a function that waits for a file."""
+
+    def wait(process: subprocess.Popen[str]) -> None:
+        for _ in range(600):
+            if path.exists():
+                break
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.3)  # so that the work begins
+
+    return wait
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bench", "all", *QUICK, "--iters", "3", "--warmup", "0", "--sweep", f"bytes={','.join(['8KiB'] * 1000)}"],
+        ["bench", "--quick", "--shape", "32x32", "--bytes", "32KiB"],
+    ],
+    ids=["bench", "quick"],
+)
+def test_ctrl_c_leaves_whole_lines_of_json(arguments: list[str]) -> None:
+    first = ""
+
+    def has_row(process: subprocess.Popen[str]) -> None:
+        nonlocal first
+        assert process.stdout is not None
+        first = process.stdout.readline()
+
+    code, rest, err = interrupt([*arguments, "--json", "-"], has_row)
+    assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+    assert rest == "" or rest.endswith("\n")
+    assert all("collective" in json.loads(line) for line in (first + rest).splitlines())
+
+
+def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("rows of an earlier run\n")
+
+    def has_rows(process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        while not process.stdout.readline().startswith("alltoall"):
+            pass
+
+    sweep = f"bytes={','.join(['8KiB'] * 1000)}"
+    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", str(path)]
+    code, _, err = interrupt(command, has_rows)
+    assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+    text = path.read_text()
+    assert text.endswith("}\n")
+    assert all("collective" in json.loads(line) for line in text.splitlines())
+
+
+@pytest.mark.parametrize("command", [["check", "--cases", "1000000"], ["bench", *ENDLESS]], ids=["check", "bench"])
+def test_ctrl_c_before_the_first_result_leaves_no_file(command: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    code, _, err = interrupt([*command, "--json", str(path)], has_file(path))
+    assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+    assert not path.exists()
+
+
+def test_ctrl_c_of_the_doctor_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    path = tmp_path / "doctor.jsonl"
+
+    def interrupt_both(process: subprocess.Popen[str]) -> None:
+        has_file(path)(process)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+
+    with subprocess.Popen(
+        [*PIDCOMM, "doctor", "--ranks", "1", "--json", str(path)],
+        env=variables(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        interrupt_both(process)
+        _, err = process.communicate(timeout=600)
+    assert (process.returncode, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+    assert [*tmp_path.iterdir()] == [path]
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+
+
+def test_ctrl_c_frees_the_pes(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pidcomm.cli.bench.measure_rows", interrupt)
+    monkeypatch.setattr("pidcomm.bench.platform.configure", lambda **_: None)
+    result = CliRunner().invoke(app, ["bench", *QUICK])
+    assert result.exit_code == ExitCode.INTERRUPTED
+    assert result.output.endswith("pidcomm: interrupted\n")
+    pidcomm.allocate(ranks=dpuemu.machine().ranks - pes.ranks).free()
+
+
+def test_ctrl_c_is_reported_even_if_the_cleanup_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Checker:
+        def __enter__(self) -> Checker:
+            return self
+
+        def failure(self, _: Any) -> None:
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_: object) -> None:
+            raise pidcomm.Error("some rank is allocated")
+
+    monkeypatch.setattr("pidcomm.cli.check.Checker", Checker)
+    result = CliRunner().invoke(app, ["check"])
+    assert (result.exit_code, result.output) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+
+
+def test_ctrl_c_in_a_command_of_a_group_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pidcomm.bench.launcher.run", interrupt)
+    result = CliRunner().invoke(app, ["hosts", "run", "--", "true"])
+    assert (result.exit_code, result.output) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
+
+
+def test_a_truncated_list_of_launches_is_empty() -> None:
+    assert parse_launches('{"pes": 6') == []
+
+
+@pytest.mark.parametrize("debug", [None, "1"])
+def test_an_internal_error_prints_no_traceback(
+    debug: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fall_over(*_: Any) -> None:
+        raise ZeroDivisionError("seven by zero")
+
+    monkeypatch.setattr("pidcomm.cli.plan.explain", fall_over)
+    monkeypatch.setattr("sys.argv", ["pidcomm", "plan", "alltoall"])
+    monkeypatch.delenv("PIDCOMM_DEBUG", raising=False)
+    if debug is not None:
+        monkeypatch.setenv("PIDCOMM_DEBUG", debug)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == ExitCode.INTERNAL
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "pidcomm: internal error: ZeroDivisionError: seven by zero\n" in err
+    assert "please report this" in err
+    assert ("fall_over" in err) == (debug is not None)
+
+
+def test_lack_of_memory_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_out(*_: Any) -> None:
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr("pidcomm.cli.plan.explain", run_out)
+    result = CliRunner().invoke(app, ["plan", "alltoall"])
+    assert (result.exit_code, result.output) == (ExitCode.USAGE, "pidcomm: Unable to allocate 9 TiB\n")
+
+
+@pytest.mark.parametrize("target", ["-", "rows.jsonl"])
+def test_a_closed_output_pipe_ends_a_command_quietly(target: str, tmp_path: Path) -> None:
+    sweep = f"bytes={','.join(['8KiB'] * 1000)}"
+    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", target]
+    with subprocess.Popen(
+        [*PIDCOMM, *command],
+        env=variables(),
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        err = process.stderr.read()
+        assert (process.wait(timeout=600), err) == (ExitCode.BROKEN_PIPE, "")
+
+
+DPUEMU = [sys.executable, "-m", "dpuemu"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *([*PIDCOMM, *words] for words in (["info"], ["info", "--json", "-"], ["--help"], ["--version"])),
+        *([*DPUEMU, *words] for words in (["info"], ["env", "--json", "-"], ["--help"], ["--version"])),
+    ],
+    ids=lambda command: f"{command[1]} {' '.join(command[3:])}",
+)
+def test_a_closed_output_ends_a_command_quietly(command: list[str]) -> None:
+    how: dict[str, Any] = {"env": variables(PYTHONUNBUFFERED=""), "text": True, "check": False, "timeout": 600}
+    reader, writer = os.pipe()
+    os.close(reader)
+    pipe = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, **how)
+    os.close(writer)
+    assert (pipe.returncode, pipe.stderr) == (ExitCode.BROKEN_PIPE, "")
+    for closed, code in ((1, ExitCode.BROKEN_PIPE), (2, ExitCode.RIGHT)):
+        streams: dict[str, Any] = {
+            name: subprocess.PIPE for name, file in (("stdout", 1), ("stderr", 2)) if file != closed
+        }
+        done = subprocess.run(command, preexec_fn=partial(os.close, closed), **streams, **how)
+        assert (done.returncode, done.stderr or "") == (code, "")
+
+
+def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
+    for options in ([], ["--json", "-"]):
+        with Path("/dev/full").open("w") as full:
+            result = subprocess.run(
+                [*PIDCOMM, "info", *options], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=600
+            )
+        assert (result.returncode, result.stderr) == (
+            ExitCode.USAGE,
+            "pidcomm: [Errno 28] No space left on device\n",
+        )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["info"],
+        ["plan", "alltoall"],
+        ["check", "--cases", "1000000"],
+        ["bench", *ENDLESS],
+        ["doctor"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_an_unwritable_json_file_is_an_error_before_the_work(command: list[str], tmp_path: Path) -> None:
+    for target, reason in ((tmp_path / "no" / "file", "No such file or directory"), (tmp_path, "Is a directory")):
+        options = [command[0], "--json", str(target), *command[1:]]
+        result = subprocess.run([*PIDCOMM, *options], capture_output=True, text=True, check=False, timeout=600)
+        assert (result.returncode, result.stdout) == (ExitCode.USAGE, "")
+        assert f"cannot write {target}: {reason}\n" in result.stderr
+
+
+def test_a_file_keeps_its_json_until_new_json_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+
+    def plan(*options: str) -> int:
+        return CliRunner().invoke(app, ["plan", "alltoall", "--json", str(path), *options]).exit_code
+
+    assert plan("--bytes", "100") == ExitCode.USAGE
+    assert not path.exists()
+    assert plan() == ExitCode.RIGHT
+    before = path.read_text()
+    assert plan("--bytes", "100") == ExitCode.USAGE
+    assert path.read_text() == before
+    assert plan("--bytes", "64KiB") == ExitCode.RIGHT
+    assert json.loads(path.read_text())["bytes_per_pe"] == 65536
+    assert CliRunner().invoke(app, ["plan", "alltoall", "--json", "/dev/null"]).exit_code == ExitCode.RIGHT

@@ -1,0 +1,97 @@
+"""Collectives over hosts, which are MPI processes, with MPICH and with Open MPI."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from over_mpi import Mpi
+from over_mpi import mpi as mpi
+from pidcomm import installation
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "tests" / "python" / "hosts_program.py"
+
+
+def run_program(mpi: Mpi, processes: int, test: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+    """Run a function of hosts_program.py in processes."""
+    return mpi.run(processes, sys.executable, str(PROGRAM), test, seconds=seconds)
+
+
+def test_random_calls_equal_plain_mpi(mpi: Mpi) -> None:
+    variables = {**mpi.variables, "CAMPAIGN_CASES": "75", "MPIEXEC": " ".join(mpi.launcher)}
+    done = subprocess.run(
+        [sys.executable, "tests/campaign/hosts.py", "60", "11"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=variables,
+        cwd=ROOT,
+    )
+    assert "finding" not in done.stdout
+    assert done.stdout.splitlines()[-1:] == ["cases: 75"], done.stderr
+
+
+def test_the_example_in_c_has_no_wrong_element(mpi: Mpi, tmp_path: Path) -> None:
+    program = tmp_path / "hosts"
+    flags = [*installation.package().cflags.split(), *installation.package().libs.split()]
+    words = [str(mpi.folder / "bin" / "mpicc"), "-Wall", "-Wextra", "-Wpedantic", "-Werror", "examples/hosts.c", *flags]
+    compiled = subprocess.run(
+        [*words, f"-Wl,-rpath,{mpi.folder / 'lib'}", "-o", str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert compiled.returncode == 0, compiled.stderr
+    (tmp_path / "twice.cpp").write_text("#include <pidcomm/mpi.h>\n#include <pidcomm/mpi.h>\n")
+    words = [
+        str(mpi.folder / "bin" / "mpicxx"),
+        "-std=c++17",
+        *words[1:5],
+        "-fsyntax-only",
+        str(tmp_path / "twice.cpp"),
+    ]
+    compiled = subprocess.run([*words, *flags], capture_output=True, text=True, check=False, env=mpi.variables)
+    assert compiled.returncode == 0, compiled.stderr
+    for processes in (1, 3, 8):
+        done = mpi.run(processes, str(program))
+        lines = [f"host {host} of {processes}: 0 wrong elements" for host in range(processes)]
+        assert sorted(done.stdout.splitlines()) == lines, done.stderr
+
+
+@pytest.mark.parametrize("name", ["hosts", "pool"])
+def test_the_examples_in_python_have_no_wrong_element(mpi: Mpi, name: str) -> None:
+    done = mpi.run(3, sys.executable, str(ROOT / "examples" / f"{name}.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.findall(r"\b(\d+) wrong elements", done.stdout) == ["0"] * 3
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "errors_are_the_same_everywhere",
+        "a_wait_needs_a_thread_level",
+        "a_late_host_is_a_time_out",
+        "a_pool_in_a_window_of_mpi",
+        "one_host",
+    ],
+)
+def test_calls_over_hosts(mpi: Mpi, name: str) -> None:
+    done = run_program(mpi, 1 if name == "one_host" else 3, name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("passed") == (1 if name == "one_host" else 3)
+
+
+def test_the_launcher_ends_all_hosts_if_one_dies(mpi: Mpi) -> None:
+    begin = time.monotonic()
+    done = run_program(mpi, 3, "a_host_dies", seconds=60)
+    assert done.returncode != 0
+    assert "passed" not in done.stdout
+    assert time.monotonic() - begin < 30  # far less than the time-out of the calls

@@ -1,0 +1,67 @@
+"""Latencies by the rules of the OSU micro-benchmarks, and the experiment of iMEX."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pidcomm
+import pytest
+from command_line import PIDCOMM
+from pidcomm.bench import osu
+from pidcomm.bench.osu import OsuCase, measure
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run `pidcomm` with these words."""
+    return subprocess.run([*PIDCOMM, *words], capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("transport", ["mpi", "pool", "switch"])
+@pytest.mark.parametrize("pes", [0, 4])
+def test_every_collective_is_right(transport: str, pes: int) -> None:
+    least = 8 * 2 * pes or 8  # bytes: a block of 8 bytes for each PE of 2 hosts
+    for collective in osu.COLLECTIVES:
+        link = (5.0, 1.0) if collective == "allreduce" else (0.0, 0.0)
+        rows = measure([OsuCase(collective, transport, 2, 1, (8, 40000), pes, *link, iters=3)])
+        assert [(row.size_bytes, row.wrong, row.iterations) for row in rows] == [(least, 0, 3), (40000, 0, 3)]
+        for row in rows:
+            assert 0 < row.min_us <= row.avg_us <= row.max_us
+            is_mixed = transport == "switch" and not pes and collective.endswith(("reduce", "scatter"))
+            assert row.source == ("mixed" if is_mixed else "measured")
+            assert row.link == ("emulated link 5 GB/s, 1 us" if collective == "allreduce" else "none")
+        if collective == "allgather" and not pes:
+            assert rows[0].copied == (None if transport == "mpi" else 3)  # one write, and the blocks of two processes
+
+
+def test_the_schedule_is_that_of_osu() -> None:
+    assert osu.schedule(8192, 1000) == (1000, 100)
+    assert osu.schedule(8193, 1000) == (100, 10)
+    assert osu.schedule(8, 20) == (20, 2)
+    assert osu.schedule(1 << 20, 5) == (5, 1)
+
+
+def test_an_emulated_link_takes_the_time_of_its_bytes() -> None:
+    for transport, seconds in (("mpi", 4e6 / 1e8), ("pool", (4e6 + 8e6) / 1e8)):
+        (row,) = measure([OsuCase("allgather", transport, 2, 1, (4_000_000,), 0, 0.1, 5.0, 2)])
+        assert row.min_us >= 1e6 * seconds
+
+
+def test_the_command_prints_rows_and_refuses_wrong_options() -> None:
+    words = ["hosts", "osu", "--collective", "allgather", "--transport", "mpi,pool", "--sizes", "8:32", "--iters", "2"]
+    rows = [json.loads(line) for line in run(*words, "--json", "-").stdout.splitlines()]
+    assert [row["size_bytes"] for row in rows] == [8, 16, 32] * 2
+    for mpi, pool in zip(rows[:3], rows[3:], strict=True):
+        assert mpi["over_mpi"] == 1
+        assert pool["over_mpi"] == pool["avg_us"] / mpi["avg_us"]
+    for option, value, message in (
+        ("--collective", "gather", "collective 'gather' is unknown"),
+        ("--transport", "tcp", "transport 'tcp' is unknown"),
+        ("--sizes", "64:8", "the sizes 64:8 end below their start"),
+        ("--link", "fast", "--link fast must be GB/s"),
+        ("--hosts", "0", "count '0' is not a count"),
+    ):
+        done = run("hosts", "osu", option, value)
+        assert done.returncode != 0
+        assert message in done.stderr

@@ -1,0 +1,112 @@
+"""A homomorphic multiplication on the CPUs, by the functions of cpu.cpp here and of the transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from time import perf_counter
+from typing import TypeVar
+
+import numpy as np
+from pidcomm_studies.apps import _apps
+from pidcomm_studies.apps.ckks.conversion import Conversion, conversions
+from pidcomm_studies.apps.ckks.scheme import Scheme
+from pidcomm.arguments import Array
+
+T = TypeVar("T")
+
+
+def multiply(scheme: Scheme, inputs: Sequence[Array]) -> tuple[tuple[Array, Array], dict[str, float]]:
+    """Return both parts of the product, shape (L, size) each, and the seconds of each primitive.
+
+    inputs: both parts of two ciphertexts.
+    """
+    work = _Cpu(scheme, inputs)
+    return work.run(), work.seconds
+
+
+class _Cpu:
+    def __init__(self, scheme: Scheme, inputs: Sequence[Array]) -> None:
+        self.scheme, self.parameters, self.inputs = scheme, scheme.parameters, inputs
+        self.tables = scheme.tables
+        self.moduli = self.tables.moduli
+        self.up, self.down, self.last = conversions(self.parameters)
+        self.seconds: dict[str, float] = {}
+
+    def run(self) -> tuple[Array, Array]:
+        it = self.parameters
+        count = len(it.moduli)
+        x0, x1, y0, y1 = self.inputs
+
+        def tensor() -> list[Array]:
+            middle = self._add(self._product(x0, y1), self._product(x1, y0))
+            return [self._product(x0, y0), middle, self._product(x1, y1)]
+
+        d0, d1, d2 = self._timed("multiply", tensor)
+        coefficients = self._inverse(d2, 0)
+        sums: list[Array] = []
+        for digit, its in enumerate(it.digits):
+            raised = self._convert(coefficients[its.start : its.stop], self.up[digit])
+            limbs = [i for i in range(len(it.all)) if i not in its]
+            raised = self._timed(
+                "NTT",
+                lambda raised=raised, limbs=limbs: _apps.ntt_forward(raised, self.tables.forward[limbs]),  # type: ignore[misc]
+            )
+            whole = np.concatenate([raised[: its.start], d2[its.start : its.stop], raised[its.start :]])
+
+            def keyed(digit: int = digit, whole: Array = whole, sums: list[Array] = sums) -> list[Array]:
+                parts = [self._product(whole, key) for key in self.scheme.key[digit]]
+                return parts if digit == 0 else [self._add(a, b) for a, b in zip(sums, parts, strict=True)]
+
+            sums = self._timed("key product", keyed)
+        found = []
+        inverse = [pow(prod(it.extension), -1, q) for q in it.moduli]
+        for part, base in zip(sums, (d0, d1), strict=True):
+            scaled = self._dropped(part[:count], part[count:], count, self.down, inverse)
+            found.append(self._timed("add", lambda scaled=scaled, base=base: self._add(base, scaled)))  # type: ignore[misc]
+        inverse = [pow(it.moduli[-1], -1, q) for q in it.moduli[:-1]]
+        first, second = (self._dropped(d[:-1], d[-1:], count - 1, self.last, inverse) for d in found)
+        return first, second
+
+    def _dropped(self, kept: Array, dropped: Array, first: int, it: Conversion, inverse: list[int]) -> Array:
+        """Return (kept - dropped) * inverse; dropped belongs to the moduli from `first` on."""
+        lowered = self._convert(self._inverse(dropped, first), it)
+        lowered = self._timed("NTT", lambda: _apps.ntt_forward(lowered, self.tables.forward[: len(kept)].copy()))
+
+        def scaled() -> Array:
+            weights = np.array(inverse, np.uint64)
+            return _apps.ckks_scale(kept, lowered, weights, self.moduli[: len(kept)].copy())
+
+        return self._timed("scale", scaled)
+
+    def _inverse(self, values: Array, first: int) -> Array:
+        its = slice(first, first + len(values))
+        tables, scales = self.tables.inverse[its].copy(), self.tables.scales[its].copy()
+        return self._timed("iNTT", lambda: _apps.ntt_inverse(np.ascontiguousarray(values), tables, scales))
+
+    def _convert(self, values: Array, it: Conversion) -> Array:
+        arrays = [np.array(a, np.uint64) for a in (it.weights, it.sources, it.factors, it.targets)]
+
+        def converted() -> Array:
+            given = np.ascontiguousarray(values)
+            if it.is_rounded:
+                given = _apps.ckks_add(given, np.full_like(given, it.half), arrays[1])
+            found = _apps.ckks_convert(given, *arrays)
+            if it.is_rounded:
+                rest = np.array([[t - it.half % t] for t in it.targets], np.uint64)
+                found = _apps.ckks_add(found, np.broadcast_to(rest, found.shape).copy(), arrays[3])
+            return found
+
+        return self._timed("base conversion", converted)
+
+    def _product(self, a: Array, b: Array) -> Array:
+        return _apps.ntt_multiply(a, b, self.moduli[: len(a)].copy())
+
+    def _add(self, a: Array, b: Array) -> Array:
+        return _apps.ckks_add(a, b, self.moduli[: len(a)].copy())
+
+    def _timed(self, name: str, act: Callable[[], T]) -> T:
+        begin = perf_counter()
+        done = act()
+        self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - begin
+        return done

@@ -1,0 +1,364 @@
+"""DLRM: the forward pass of a deep learning recommendation model for a batch of clicks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import numpy as np
+from pidcomm_studies.apps import inputs
+from pidcomm_studies.apps.application import Application
+from pidcomm_studies.apps.dlrm.criteo import CATEGORIES, Criteo, read
+from pidcomm_studies.apps.partition import padded, round_up, share
+from pidcomm_studies.apps.stage import Placement, Stage
+from pidcomm.arguments import Array, as_integer
+from pidcomm.errors import ArgumentError
+from pidcomm.bench.measure import require_bytes
+
+GENERATORS = {"criteo": Criteo}
+DEFAULT_SAMPLES, DEFAULT_ROWS = 16384, 65536
+QUICK_SAMPLES, QUICK_ROWS = 512, 4096
+SAMPLES_MAX, ROWS_MAX, SEED_MAX = 2**24, 2**24, 2**32 - 1
+SAMPLE_BYTES = 1024  # approximate memory of the generator per sample
+OUTPUTS_MAX, FEATURES_MAX = (
+    2048,
+    256,
+)  # limits of the outputs of a layer and of the dense features, which one transfer reads
+COLUMNS_MAX = 64  # limit for an embedding: two of its rows fit in a tasklet's buffer
+NO_ROW = np.uint32(2**32 - 1)  # the row number in padded samples and tables; no PE has this row
+
+TASKLETS = 16
+STACK_BYTES = 768
+BUFFER_BYTES = 1024  # size of the buffer of each tasklet
+WRAM_BYTES = 60 * 1024  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
+PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # values of `phase` in kernel.c
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of the model and of the samples that one PE has, and the sizes of its windows.
+
+    samples, tables, rows, columns: the number of samples, of tables, of rows and of columns. wanted_bytes: size of the
+    indices of the PE's samples into all tables. index_bytes: size of the indices of all samples into the PE's tables.
+    vector_bytes: size of the rows that the PE looks up in its tables and columns, for the samples of all PEs with the
+    same y.
+    """
+
+    samples: int
+    tables: int
+    rows: int
+    columns: int
+    wanted_bytes: int
+    index_bytes: int
+    vector_bytes: int
+
+
+class Dlrm(Application):
+    """Deep learning recommendation model: embedding tables, dot products and dense layers, in 32-bit integers."""
+
+    name = "dlrm"
+    about = "Deep learning recommendation model: embedding tables, dot products of pairs, dense layers."
+    axes = 3
+    data_help: ClassVar[str] = (
+        "a Criteo click log (.gz also works): each line has a label, 13 numbers and 26 categories, separated by tabs"
+    )
+    generate_help = inputs.describe(GENERATORS)
+
+    def __init__(
+        self,
+        tables: Array,
+        rows: Array,
+        dense: Array,
+        bottom: Sequence[Array],
+        top: Sequence[Array],
+        source: str = "arrays",
+        seed: int | None = None,
+    ) -> None:
+        """Take a model and a batch.
+
+        tables: int32, shape (tables, rows, columns). rows: shape (samples, tables), the row of each table that a sample
+        uses. dense: int32, shape (samples, features). bottom, top: layers, int32, each of shape (outputs, inputs + 1);
+        the last column is the bias. The last layer of bottom has an output for each column of a table. The inputs of
+        the first layer of top are these outputs and a dot product for each pair of vectors. The last layer of top has
+        one output. source: origin of the samples, for `facts`. seed: seed of the model, for `facts`.
+
+        Raises ArgumentError if shapes do not agree or a row is not in its table.
+        """
+        self.tables, self.dense = _words("tables", tables), _words("dense features", dense)
+        self.bottom = [_words("a bottom layer", layer) for layer in bottom]
+        self.top = [_words("a top layer", layer) for layer in top]
+        found = np.asarray(rows)
+        if self.tables.ndim != 3 or 0 in self.tables.shape:
+            raise ArgumentError(f"tables of shape {self.tables.shape} must have shape (tables, rows, columns), all > 0")
+        count, table_rows, columns = self.tables.shape
+        if columns % 2 or columns > COLUMNS_MAX:
+            raise ArgumentError(f"an embedding of {columns} columns must be even and at most {COLUMNS_MAX}")
+        if found.ndim != 2 or found.shape[1] != count or not len(found):
+            raise ArgumentError(f"rows of shape {found.shape} must have shape (samples, {count}), one column per table")
+        if self.dense.ndim != 2 or len(self.dense) != len(found) or not 1 <= self.dense.shape[1] <= FEATURES_MAX:
+            raise ArgumentError(
+                f"dense features of shape {self.dense.shape} must have shape ({len(found)}, 1 to {FEATURES_MAX})"
+            )
+        if found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= table_rows:
+            raise ArgumentError(f"rows must be integers from 0 to {table_rows - 1}, the last row of a table")
+        self.rows = found.astype(np.uint32)
+        vectors = count + 1
+        self.bottom_widths = _widths("bottom", self.bottom, self.dense.shape[1], columns)
+        self.top_widths = _widths("top", self.top, columns + vectors * (vectors - 1) // 2, 1)
+        self.source, self.seed = source, seed
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        data: Path | None = None,
+        generate: str | None = None,
+        quick: bool = False,
+        batch: Annotated[
+            int | None,
+            f"Number of samples; with --data, the first samples of the file "
+            f"(default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES}).",
+        ] = None,
+        embedding: Annotated[int, "Number of columns of the tables; the paper uses 16 and 32."] = 16,
+        rows: Annotated[
+            int | None, f"Number of rows of each table (default: {DEFAULT_ROWS}; quick: {QUICK_ROWS})."
+        ] = None,
+        bottom: Annotated[
+            str, "Numbers of outputs of the hidden layers before the dot products, such as 64,32."
+        ] = "64,32",
+        top: Annotated[str, "Numbers of outputs of the hidden layers after the dot products, such as 64,32."] = "64,32",
+        seed: Annotated[int, "Seed of the random tables and layers."] = 1,
+    ) -> Dlrm:
+        """Return the model with random tables and layers, and a batch of clicks.
+
+        quick: 512 samples and tables of 4096 rows, unless batch, rows, data or generate are given.
+        """
+        inputs.one_source(data, generate)
+        is_quick = quick and data is None and generate is None
+        default_samples, default_rows = (QUICK_SAMPLES, QUICK_ROWS) if is_quick else (DEFAULT_SAMPLES, DEFAULT_ROWS)
+        samples = as_integer("batch", default_samples if batch is None else batch, 1, SAMPLES_MAX)
+        table_rows = as_integer("rows", default_rows if rows is None else rows, 1, ROWS_MAX)
+        columns = as_integer("embedding", embedding, 2, COLUMNS_MAX)
+        hidden = {name: _hidden(name, text) for name, text in (("bottom", bottom), ("top", top))}
+        rng = np.random.default_rng(as_integer("seed", seed, 0, SEED_MAX))
+        spec = generate or "criteo"
+        generator = inputs.generated(spec, GENERATORS)
+        require_bytes(
+            4 * CATEGORIES * table_rows * columns + (samples * SAMPLE_BYTES if data is None else 0),
+            f"{CATEGORIES} tables of {table_rows} rows and {columns} columns, and {samples} samples,",
+        )
+        if data is not None:
+            clicks, source = read(data, samples), str(data)
+        else:
+            clicks, source = generator.clicks(samples), inputs.canonical(spec, GENERATORS)
+        dense, found = clicks.dense(), clicks.rows(table_rows)
+        tables, vectors = found.shape[1], found.shape[1] + 1
+        return cls(
+            tables=rng.integers(-8, 8, (tables, table_rows, columns), np.int32),
+            rows=found,
+            dense=dense,
+            bottom=_random_layers(rng, [dense.shape[1], *hidden["bottom"], columns]),
+            top=_random_layers(rng, [columns + vectors * (vectors - 1) // 2, *hidden["top"], 1]),
+            source=source,
+            seed=seed,
+        )
+
+    @property
+    def facts(self) -> Mapping[str, int | str]:
+        """The source of the samples, the sizes of the model, and the seed of a random model."""
+        tables, rows, columns = self.tables.shape
+        return {
+            "input": self.source,
+            "samples": len(self.rows),
+            "tables": tables,
+            "rows": rows,
+            "embedding": columns,
+            "bottom": "-".join(map(str, self.bottom_widths)),
+            "top": "-".join(map(str, self.top_widths)),
+            **({} if self.seed is None else {"seed": self.seed}),
+        }
+
+    @classmethod
+    def shape_of(cls, pes: int) -> tuple[int, ...]:
+        """Return axis lengths.
+
+        Factors of 2 go to x, y, z, x, y, ..., up to x = 16 and z = 8. The remaining factors go to y.
+        """
+        lengths, most = [1, 1, 1], (16, pes, 8)
+        rest, axis = pes, 0
+        while rest % 2 == 0:
+            if lengths[axis] < most[axis]:
+                lengths[axis] *= 2
+                rest //= 2
+            axis = (axis + 1) % 3
+        lengths[1] *= rest
+        return tuple(lengths)
+
+    def place(self, shape: Sequence[int]) -> Placement:
+        """Return the layout. Raises ArgumentError if slices of columns are not words, or if WRAM is too small."""
+        x, y, z = shape
+        pes = x * y * z
+        part = self._part(shape)
+        all_tables, _, embedding = self.tables.shape
+        dense = self.dense.shape[1]
+        widest = max([dense, *self.bottom_widths[1:-1], *self.top_widths[1:]])
+        resident = {"tables": 4 * part.tables * part.rows * part.columns, "weights": self._layers().nbytes}
+        return Placement(
+            source=Path(__file__).parent / "kernel.c",
+            resident=resident,
+            windows={
+                "dense": 4 * part.samples * round_up(dense, 2),
+                "wanted": part.wanted_bytes,
+                "indices": part.index_bytes,
+                "requests": part.index_bytes,
+                "lookups": y * part.vector_bytes,
+                "sums": part.vector_bytes,
+                "vectors": part.vector_bytes,
+                "outputs": 4 * part.samples,
+            },
+            tasklets=TASKLETS,
+            stack_bytes=STACK_BYTES,
+            defines={
+                **PHASES,
+                **{"PES_X": x, "PES_Y": y, "PES_Z": z, "SAMPLES": part.samples},
+                **{"TABLES": part.tables, "ROWS": part.rows, "COLUMNS": part.columns},
+                **{"ALL_TABLES": all_tables, "EMBEDDING": embedding, "DENSE": dense},
+                **{"BOTTOM": _joined(self.bottom_widths), "TOP": _joined(self.top_widths), "WIDEST": widest},
+                **{"GROUP": self._group(widest, part.samples), "BUFFER_BYTES": BUFFER_BYTES},
+            },
+            host_bytes=pes * max(2 * resident["tables"], 2 * part.wanted_bytes, resident["weights"]),
+        )
+
+    def run(self, stage: Stage) -> Array:
+        """Compute the forward pass; return int32, shape (samples,)."""
+        x, y, z = stage.shape
+        pes = stage.pes
+        part = self._part(stage.shape)
+        all_tables, _, embedding = self.tables.shape
+        samples, tables, rows, columns = part.samples, part.tables, part.rows, part.columns
+
+        model = padded(self.tables, (x * tables, y * rows, embedding)).reshape(x, tables, y, rows, z, columns)
+        stage.place("tables", model.transpose(4, 2, 0, 1, 3, 5).reshape(pes, -1))
+        stage.place("weights", np.tile(self._layers(), (pes, 1)))
+
+        def inputs_of_pes() -> tuple[Array, Array]:
+            numbers = padded(self.dense, self._dense_shape(pes * samples)).reshape(1, -1)
+            wanted = np.full((pes * samples, x * tables), NO_ROW)
+            wanted[: len(self.rows), :all_tables] = self.rows
+            return numbers, wanted.reshape(pes, samples, x, tables).swapaxes(1, 2).reshape(1, -1)
+
+        numbers, by_x = stage.host_work(inputs_of_pes)
+        stage.scatter("111", numbers, dst="dense")
+        stage.scatter("111", by_x, dst="wanted")
+
+        stage.launch(phase=PHASES["ARRANGE"])
+
+        stage.alltoall("111", bytes=part.index_bytes, src="indices", dst="requests")
+
+        stage.launch(phase=PHASES["LOOK_UP"], first_row=np.arange(pes) // x % y * rows)
+
+        stage.reduce_scatter("010", bytes=y * part.vector_bytes, src="lookups", dst="sums", dtype=np.int32)
+        stage.alltoall("101", bytes=part.vector_bytes, src="sums", dst="vectors")
+
+        stage.launch(phase=PHASES["PREDICT"])
+        return stage.gather("111", bytes=4 * samples, src="outputs", dtype=np.int32)[0, : len(self.rows)]
+
+    def reference(self) -> Array:
+        """Compute the forward pass on all CPUs."""
+        from pidcomm_studies.apps import _apps
+
+        layers = [np.concatenate([it.ravel() for it in layers]) for layers in (self.bottom, self.top)]
+        widths = [np.array(it, np.int32) for it in (self.bottom_widths, self.top_widths)]
+        flat = self.tables.reshape(-1, self.tables.shape[2])
+        return _apps.dlrm(flat, self.tables.shape[1], self.rows, self.dense, layers[0], widths[0], layers[1], widths[1])
+
+    def _part(self, shape: Sequence[int]) -> Part:
+        """Return the part of each PE. Raises ArgumentError if slices of columns are not words."""
+        x, y, z = shape
+        all_tables, all_rows, embedding = self.tables.shape
+        if embedding % (2 * z):
+            raise ArgumentError(
+                f"{embedding} columns cannot be cut into slices of whole 8-byte words for {z} PEs along z; "
+                f"the length of z must divide {embedding // 2}"
+            )
+        tables, rows, columns = -(-all_tables // x), -(-all_rows // y), embedding // z
+        samples = share(len(self.rows), x * y * z, np.int32)
+        return Part(
+            samples=samples,
+            tables=tables,
+            rows=rows,
+            columns=columns,
+            wanted_bytes=4 * x * samples * tables,
+            index_bytes=4 * x * y * z * samples * tables,
+            vector_bytes=4 * x * z * samples * tables * columns,
+        )
+
+    def _layers(self) -> Array:
+        """Return all layers in the layout of kernel.c: rows without gaps, each padded to an even word count."""
+        rows = (padded(it, (len(it), round_up(it.shape[1], 2))) for it in (*self.bottom, *self.top))
+        return np.concatenate([it.ravel() for it in rows])
+
+    def _dense_shape(self, samples: int) -> tuple[int, int]:
+        return samples, round_up(self.dense.shape[1], 2)
+
+    def _group(self, widest: int, samples: int) -> int:
+        """Return the even number of samples that a PE processes together: equal groups that fit in WRAM."""
+        tables, _, columns = self.tables.shape
+        words = round_up(self.top_widths[0] + 1, 2) + tables * columns + 2 * round_up(widest + 1, 2)
+        room = WRAM_BYTES - TASKLETS * (STACK_BYTES + BUFFER_BYTES)
+        most = room // (4 * words + 4) // 2 * 2
+        if most == 0:
+            raise ArgumentError(
+                f"two samples with {tables} tables of {columns} columns, {self.top_widths[0]} inputs of the top layers "
+                f"and layers of up to {widest} outputs need {2 * 4 * words} bytes of WRAM; {room} are available"
+            )
+        groups = -(-samples // most)
+        return round_up(-(-samples // groups), 2)
+
+
+def _words(name: str, values: Array) -> Array:
+    words = np.ascontiguousarray(values)
+    if words.dtype != np.int32:
+        raise ArgumentError(f"{name} of type {words.dtype} must be of type int32")
+    return words
+
+
+def _hidden(name: str, text: str) -> list[int]:
+    """Parse the widths in the text of an option."""
+    try:
+        return [as_integer(name, int(word), 1, OUTPUTS_MAX) for word in text.split(",")] if text else []
+    except ValueError:
+        raise ArgumentError(
+            f"{name} ({text!r}) must be numbers of outputs, each from 1 to {OUTPUTS_MAX}, such as 64,32"
+        ) from None
+
+
+def _random_layers(rng: np.random.Generator, widths: Sequence[int]) -> list[Array]:
+    return [rng.integers(-4, 5, (outputs, inputs + 1), np.int32) for inputs, outputs in pairwise(widths)]
+
+
+def _widths(name: str, layers: Sequence[Array], inputs: int, outputs: int) -> list[int]:
+    """Return the inputs of the first layer and the outputs of all layers. Raises ArgumentError if they do not fit."""
+    widths = [inputs]
+    for number, layer in enumerate(layers, 1):
+        if layer.ndim != 2 or layer.shape[1] != widths[-1] + 1 or not 1 <= len(layer) <= OUTPUTS_MAX:
+            raise ArgumentError(
+                f"{name} layer {number} of shape {layer.shape} must have shape (1 to {OUTPUTS_MAX}, {widths[-1] + 1}), "
+                "its inputs and a bias"
+            )
+        widths.append(len(layer))
+    if len(widths) == 1 or widths[-1] != outputs:
+        raise ArgumentError(
+            f"{name} layers {widths}: there must be at least one, and the last must have {outputs} outputs"
+        )
+    return widths
+
+
+def _joined(widths: Sequence[int]) -> str:
+    return ",".join(map(str, widths))
+
+
+APPLICATION = Dlrm

@@ -1,0 +1,445 @@
+"""Number-theoretic transforms of polynomials modulo x^N + 1 and products of such polynomials, over PEs.
+
+Each limb is a polynomial modulo a prime q = 1 modulo 2N. A transform is cut into steps with an alltoall between two
+steps (`pidcomm_studies.apps.ntt.decomposition`); limbs are spread over slices of the hypercube. Results are in bit-reversed
+order: element i is the polynomial at psi^(2 r + 1), psi being a root of unity of order 2N and r being i with its bits
+reversed.
+
+Source: G. Jonatan et al., Scalability limitations of processing-in-memory using real system evaluations, SIGMETRICS
+2024, section 5. There, a step multiplies by twiddles between two transforms; here the twiddles are part of the next
+step's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from pidcomm_studies.apps.application import Application
+from pidcomm_studies.apps.inputs import canonical, describe, generated, one_source
+from pidcomm_studies.apps.ntt import field
+from pidcomm_studies.apps.ntt.decomposition import (
+    AXES,
+    FACTOR_BYTES,
+    MOST_STEPS,
+    RADIXES,
+    SIZE_MAX,
+    SIZE_MIN,
+    STEP_MAX,
+    Decomposition,
+    balanced,
+    check_radix,
+    check_size,
+)
+from pidcomm_studies.apps.stage import KERNEL, Placement, Stage
+from pidcomm.arguments import MAX_COUNT, Array, as_integer, as_text
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.files import malformed, require_file
+from pidcomm.sizes import format_shape, parse_shape
+
+SIZE, LIMBS, STEPS, TASKLETS = 2**16, 8, "2", 16
+QUICK_SIZE, QUICK_LIMBS = 2**12, 4
+LIMBS_MAX, TASKLETS_MAX, SEED_MAX = 1024, 24, 2**32 - 1
+BATCH = 1024  # elements in WRAM at a time, unless a step is larger
+STACK_BYTES = 640
+OPERATIONS = ("forward", "inverse", "product")
+FORWARD, INVERSE, MULTIPLY = range(3)  # the kernel's operations
+GENERATOR = "uniform"
+
+
+def uniform(seed: int = 1) -> Callable[[Sequence[int], int, int], Array]:
+    """Return a function (moduli, size, operand) -> random elements below their moduli, shape (limbs, size)."""
+    as_integer("seed", seed, 0, SEED_MAX)
+
+    def make(moduli: Sequence[int], size: int, operand: int) -> Array:
+        random = np.random.default_rng([seed, operand])
+        return np.stack([random.integers(0, q, size, np.uint64) for q in moduli])
+
+    return make
+
+
+GENERATORS: Mapping[str, Callable[..., Callable[[Sequence[int], int, int], Array]]] = {"uniform": uniform}
+
+
+class Tables:
+    """The twiddles of some moduli. moduli: primes that are 1 modulo 2 * size."""
+
+    def __init__(self, moduli: Sequence[int], size: int) -> None:
+        """Compute the tables on the CPUs."""
+        from pidcomm_studies.apps import _apps
+
+        self.moduli = np.array(moduli, np.uint64)
+        roots = [field.root_of(q, size) for q in moduli]
+        inverses = [pow(root, -1, q) for root, q in zip(roots, moduli, strict=True)]
+        self.forward = _apps.ntt_tables(self.moduli, np.array(roots, np.uint64), size)
+        self.inverse = _apps.ntt_tables(self.moduli, np.array(inverses, np.uint64), size)
+        """Tables of forward and of inverse transforms, shape (limbs, 2 size)."""
+        self.scales = factors([pow(size, -1, q) for q in moduli], moduli)
+        """The factors 1 / size, shape (limbs, 2)."""
+
+
+def factors(values: Sequence[int], moduli: Sequence[int]) -> Array:
+    """Return values with their quotients, shape (values, 2); see apps/pe/modular.h."""
+    pairs = [(value, (value << 64) // q) for value, q in zip(values, moduli, strict=True)]
+    return np.array(pairs, np.uint64).reshape(-1, 2)
+
+
+class Transforms:
+    """The transforms of a decomposition on a stage: what the kernel needs, and the launches and alltoalls.
+
+    Windows that are transformed have `Decomposition.bytes` bytes. Decompositions of three or more steps need a window
+    ``spare`` of that size too, because their middle steps cannot work in place.
+    """
+
+    def __init__(self, cut: Decomposition, tables: Tables, *, has_inverse: bool = True) -> None:
+        """Take the tables of the decomposition's limbs. has_inverse: whether `inverse` will be called."""
+        self.cut, self.tables, self.has_inverse = cut, tables, has_inverse
+
+    @property
+    def resident(self) -> dict[str, int]:
+        """Names and bytes of the resident data."""
+        sizes = {f"tables{step}": self.cut.table_bytes(step) for step in range(len(self.cut.steps))}
+        if self.has_inverse:
+            sizes |= {f"inverse{step}": self.cut.table_bytes(step) for step in range(len(self.cut.steps))}
+        return {**sizes, "scales": self.cut.limbs_per_pe * FACTOR_BYTES}
+
+    def defines(self, placement: Placement) -> dict[str, int | str]:
+        """Return the macros that ntt.h needs, for the offsets of a placement."""
+        at = placement.offsets
+        names = [[f"{kind}{step}" for step in range(len(self.cut.steps))] for kind in ("tables", "inverse")]
+        tables, inverse = ([at.get(name, 0) for name in its] for its in names)
+        return {
+            "STEPS": self.cut.descriptions(tables, inverse),
+            "LIMBS": self.cut.limbs_per_pe,
+            "ELEMENTS": self.cut.elements,
+            "LOG_RADIX": self.cut.radix.bit_length() - 1,
+            "BATCH": max(BATCH, *self.cut.steps),
+        }
+
+    def place(self, stage: Stage) -> None:
+        """Write the tables."""
+        for step in range(len(self.cut.steps)):
+            stage.place(f"tables{step}", self.cut.table_rows(step, self.tables.forward))
+            if self.has_inverse:
+                stage.place(f"inverse{step}", self.cut.table_rows(step, self.tables.inverse))
+        scales = self.tables.scales[self.cut.limb_rows()].reshape(self.cut.slices, -1)
+        stage.place("scales", np.repeat(scales, self.cut.pes_per_limb, axis=0))
+
+    def forward(
+        self, stage: Stage, window: str, limbs: int | None = None, variables: Mapping[str, int] | None = None
+    ) -> list[float]:
+        """Transform a window in place. Return the modelled seconds of each step's kernel.
+
+        limbs: limbs of a PE in the window; None: those of the decomposition. variables: more variables of the kernel.
+        """
+        return self._run(stage, window, limbs, FORWARD, variables or {})
+
+    def inverse(
+        self, stage: Stage, window: str, limbs: int | None = None, variables: Mapping[str, int] | None = None
+    ) -> list[float]:
+        """Transform a window back in place. Return the modelled seconds of each kernel, of the last step first."""
+        return self._run(stage, window, limbs, INVERSE, variables or {})
+
+    def _run(
+        self, stage: Stage, window: str, limbs: int | None, operation: int, variables: Mapping[str, int]
+    ) -> list[float]:
+        count, masks = len(self.cut.steps), self.cut.masks()
+        order = list(range(count)) if operation == FORWARD else list(reversed(range(count)))
+        size = self.cut.bytes if limbs is None else limbs * self.cut.bytes // self.cut.limbs_per_pe
+        here, seconds = window, []
+        for turn, step in enumerate(order):
+            there = self._target(window, here, step)
+            before = stage.costs[KERNEL].modelled if KERNEL in stage.costs else 0.0
+            at = stage.offsets
+            own = {} if limbs is None else {"limbs": limbs}
+            stage.launch(operation=operation, step=step, source=at[here], target=at[there], **own, **variables)
+            seconds.append(stage.costs[KERNEL].modelled - before)
+            here = there
+            if turn + 1 < count and (mask := masks[min(step, order[turn + 1])]) is not None:
+                stage.alltoall(mask, bytes=size, src=here, dst=here)
+        return seconds
+
+    def _target(self, window: str, here: str, step: int) -> str:
+        """Return the window that a kernel writes.
+
+        Of three or more steps, the second and the third move the data to `spare` and back.
+        """
+        if len(self.cut.steps) < 3 or step not in (1, 2):
+            return here
+        return "spare" if here == window else window
+
+
+class Ntt(Application):
+    """Transforms of polynomials, or products of two polynomials, one for each limb."""
+
+    name = "ntt"
+    about = (
+        "Number-theoretic transforms over PEs: polynomials modulo x^N + 1 and primes, with an alltoall between steps."
+    )
+    axes = AXES
+    data_help = "An .npz with arrays moduli (limbs), a (limbs x size) and, for products, b, all of dtype uint64."
+    generate_help = describe(GENERATORS)
+
+    def __init__(
+        self,
+        moduli: Sequence[int],
+        a: Array,
+        b: Array | None = None,
+        *,
+        operation: str = "forward",
+        steps: str = STEPS,
+        radix: int | None = None,
+        tasklets: int = TASKLETS,
+        source: str = "arrays",
+    ) -> None:
+        """Take polynomials a, shape (limbs, size), and for products b, with elements below their moduli.
+
+        steps: sizes such as "256x256", or a number of steps. radix: 2, 4 or 16; None chooses the one with the most
+        equal steps. Raises ArgumentError for arrays, moduli, steps and radixes that break a rule.
+        """
+        if operation not in OPERATIONS:
+            raise ArgumentError(f"operation {operation!r} must be one of {', '.join(OPERATIONS)}")
+        if b is not None and operation != "product":
+            raise ArgumentError(f"b is only for products; the operation is {operation}")
+        self.operation = operation
+        self.tasklets = as_integer("tasklets", tasklets, 1, TASKLETS_MAX)
+        operands = {"a": a, "b": b} if operation == "product" else {"a": a}
+        self.moduli = check_polynomials(moduli, operands)
+        self.size = a.shape[1]
+        self.steps, self.radix = steps_of(self.size, steps, radix)
+        self.operands = [np.ascontiguousarray(array) for array in operands.values() if array is not None]
+        self.source = source
+        self.tables = Tables(self.moduli, self.size)
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        data: Path | None = None,
+        generate: str | None = None,
+        quick: bool = False,
+        operation: Annotated[str, f"Operation: {', '.join(OPERATIONS)}."] = "forward",
+        size: Annotated[
+            int | None, f"Coefficients N, {SIZE_MIN} to {SIZE_MAX} (default: {SIZE}; quick: {QUICK_SIZE})."
+        ] = None,
+        limbs: Annotated[int | None, f"Number of primes and limbs (default: {LIMBS}; quick: {QUICK_LIMBS})."] = None,
+        bits: Annotated[
+            int | None, f"Bits of each prime, at most {field.BITS_MAX} (default: {field.BITS_MAX})."
+        ] = None,
+        steps: Annotated[
+            str, f"Number of steps, 1 to 4, or their sizes, such as 256x256; each at most {STEP_MAX}."
+        ] = STEPS,
+        radix: Annotated[
+            int | None,
+            f"Radix of the butterflies: {', '.join(map(str, RADIXES))} (default: the one with the most equal steps).",
+        ] = None,
+        tasklets: Annotated[int, f"Tasklets of a PE, 1 to {TASKLETS_MAX}."] = TASKLETS,
+    ) -> Ntt:
+        """Return the polynomials of a file or of a generator.
+
+        quick: size 4096 and 4 limbs, unless size, limbs, data or generate are given.
+        """
+        one_source(data, generate)
+        if data is not None:
+            for name, given in (("size", size), ("limbs", limbs), ("bits", bits)):
+                if given is not None:
+                    raise ArgumentError(f"{name} ({given}) is only for generators; {data} has its own")
+            moduli, a, b = _load(data, operation)
+            source = str(data)
+        else:
+            spec = generate or GENERATOR
+            values = generated(spec, GENERATORS)
+            is_small = quick and generate is None
+            default_size, default_limbs = (QUICK_SIZE, QUICK_LIMBS) if is_small else (SIZE, LIMBS)
+            count = as_integer("limbs", default_limbs if limbs is None else limbs, 1, LIMBS_MAX)
+            points = as_integer("size", default_size if size is None else size, 1, MAX_COUNT)
+            width = as_integer("bits", field.BITS_MAX if bits is None else bits, 2, field.BITS_MAX)
+            steps_of(points, steps, radix)  # raises ArgumentError before a large size takes memory
+            moduli = field.first_primes(count, width, points)
+            a = values(moduli, points, 0)
+            b = values(moduli, points, 1) if operation == "product" else None
+            source = canonical(spec, GENERATORS)
+        return cls(moduli, a, b, operation=operation, steps=steps, radix=radix, tasklets=tasklets, source=source)
+
+    @property
+    def facts(self) -> Mapping[str, int | str]:
+        """The source of the polynomials, the operation, and the sizes."""
+        return {
+            "input": self.source,
+            "operation": self.operation,
+            "size": self.size,
+            "limbs": len(self.moduli),
+            "modulus_bits": sum(q.bit_length() for q in self.moduli),
+            "steps": format_shape(self.steps),
+            "radix": self.radix,
+            "tasklets": self.tasklets,
+        }
+
+    def shape_of(self, pes: int) -> tuple[int, ...]:
+        """Return a shape with as many PEs per limb as the steps allow; the last axis is for limbs."""
+        return Decomposition.shape_of(pes, self.steps, len(self.moduli))
+
+    def cut(self, shape: Sequence[int]) -> Decomposition:
+        """Return the decomposition on a shape."""
+        return Decomposition(self.size, self.steps, tuple(shape), len(self.moduli), self.radix)
+
+    def transforms(self, shape: Sequence[int]) -> Transforms:
+        """Return the transforms on a shape."""
+        return Transforms(self.cut(shape), self.tables, has_inverse=self.operation != "forward")
+
+    def place(self, shape: Sequence[int]) -> Placement:
+        """Return the layout of a PE: twiddles, and the elements of its limbs."""
+        transforms = self.transforms(shape)
+        size = transforms.cut.bytes
+        names = ["a", *(["b"] if self.operation == "product" else []), *(["spare"] if len(self.steps) > 2 else [])]
+        return placed(transforms, Path(__file__).parent / "kernel.c", dict.fromkeys(names, size), self.tasklets)
+
+    def run(self, stage: Stage) -> Array:
+        """Compute the transforms or products, shape (limbs, size)."""
+        return self.run_steps(stage)[0]
+
+    def run_steps(self, stage: Stage) -> tuple[Array, list[float]]:
+        """Return the result of `run`, and the modelled seconds of each kernel of the last transform."""
+        transforms = self.transforms(stage.shape)
+        cut = transforms.cut
+        transforms.place(stage)
+        is_inverse = self.operation == "inverse"
+        for window, values in zip("ab", self.operands, strict=False):
+            rows = stage.host_work(
+                lambda values=values: cut.rows(values, is_inverse=is_inverse).reshape(1, -1)  # type: ignore[misc]
+            )
+            stage.scatter("1" * self.axes, rows, dst=window)
+        if is_inverse:
+            kernels = transforms.inverse(stage, "a")
+        else:
+            for window, _ in zip("ab", self.operands, strict=False):
+                kernels = transforms.forward(stage, window)
+        if self.operation == "product":
+            stage.launch(operation=MULTIPLY, step=0, source=stage.offsets["a"], target=stage.offsets["b"])
+            kernels = transforms.inverse(stage, "a")
+        found = stage.gather("1" * self.axes, bytes=cut.bytes, src="a", dtype=np.uint64).reshape(stage.pes, -1)
+        return stage.host_work(lambda: cut.values(found, is_inverse=self.operation != "forward")), kernels
+
+    def reference(self) -> Array:
+        """Compute the transforms or products on all CPUs."""
+        from pidcomm_studies.apps import _apps
+
+        if self.operation == "inverse":
+            return _apps.ntt_inverse(self.operands[0], self.tables.inverse, self.tables.scales)
+        done = [_apps.ntt_forward(values, self.tables.forward) for values in self.operands]
+        if self.operation == "forward":
+            return done[0]
+        product = _apps.ntt_multiply(done[0], done[1], self.tables.moduli)
+        return _apps.ntt_inverse(product, self.tables.inverse, self.tables.scales)
+
+
+def placed(
+    transforms: Transforms,
+    source: Path,
+    windows: Mapping[str, int],
+    tasklets: int,
+    resident: Mapping[str, int] | None = None,
+    defines: Mapping[str, int | str] | None = None,
+) -> Placement:
+    """Return the placement of a program that includes ntt.h. resident, defines: besides those of the transforms."""
+    kept = {**transforms.resident, **(resident or {})}
+    layout = Placement(source, kept, windows)
+    rows = transforms.cut.bytes * transforms.cut.pes_per_limb * transforms.cut.slices
+    return Placement(
+        source,
+        kept,
+        windows,
+        tasklets=tasklets,
+        defines={**transforms.defines(layout), **(defines or {})},
+        stack_bytes=STACK_BYTES,
+        host_bytes=6 * rows,  # places, tables of a step, and rows
+    )
+
+
+def check_polynomials(moduli: Sequence[int], operands: Mapping[str, Array | None]) -> list[int]:
+    """Return the moduli. Raises ArgumentError unless the polynomials and the moduli of their limbs fit each other."""
+    its = [as_integer("modulus", q, 0, 2**64 - 1) for q in moduli]
+    as_integer("number of limbs", len(its), 1, LIMBS_MAX)
+    limits = np.array(its, np.uint64)[:, None]
+    size: int | None = None
+    for name, array in operands.items():
+        if not isinstance(array, np.ndarray) or array.dtype != np.uint64 or array.ndim != 2 or len(array) != len(its):
+            found = (
+                f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+            )
+            raise ArgumentError(
+                f"{name} is {found}; it must be a uint64 array of shape (limbs, size) with a limb for each of "
+                f"{len(its)} moduli"
+            )
+        if size is None:
+            size = array.shape[1]
+            check_size(size)
+            field.check_moduli(its, size)
+        if array.shape[1] != size:
+            raise ArgumentError(f"{name} has size {array.shape[1]}; a has {size}")
+        if (array >= limits).any():
+            limb, place = np.argwhere(array >= limits)[0]
+            raise ArgumentError(
+                f"{name}[{limb}, {place}] is {array[limb, place]}; it must be below its modulus {its[limb]}"
+            )
+    return its
+
+
+def steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...], int]:
+    """Return the sizes of steps and the radix. Raises ArgumentError if the size allows no such steps."""
+    check_size(size)
+    if radix is not None:
+        check_radix(radix)
+    sizes, its = _steps_of(size, as_text("steps", steps), radix)
+    Decomposition(size, sizes, (1,) * AXES, 1, its)  # checks the sizes
+    return sizes, its
+
+
+def _steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...], int]:
+    if not steps.isdecimal() or int(steps) > MOST_STEPS:
+        sizes = tuple(parse_shape(steps))
+        fitting = [it for it in RADIXES if all((n.bit_length() - 1) % (it.bit_length() - 1) == 0 for n in sizes)]
+        return sizes, max(fitting, default=2) if radix is None else radix
+    if steps == "0":
+        raise ArgumentError(f"steps must be a number from 1 to {MOST_STEPS}, or sizes such as 256x256, not 0")
+    if radix is not None:
+        return balanced(size, int(steps), radix), radix
+    found = []
+    for it in RADIXES:
+        try:
+            sizes = balanced(size, int(steps), it)
+        except ArgumentError:
+            continue
+        found.append((max(sizes) // min(sizes), -it, sizes))
+    _, negative, sizes = min(found)  # radix 2 always fits
+    return sizes, -negative
+
+
+def _load(path: Path, operation: str) -> tuple[list[int], Array, Array | None]:
+    """Return the moduli, a and, for products, b. Raises FileContentError with the file for what breaks a rule."""
+    require_file(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: np.asarray(file[name]) for name in file.files}
+    except OSError as error:
+        raise Error(f"cannot read {path}: {error.strerror or error}") from None
+    except Exception:  # NumPy and zipfile raise errors of many types for a damaged file
+        malformed(path, None, "not an .npz file as numpy.savez writes it")
+    wanted = ["moduli", "a", *(["b"] if operation == "product" else [])]
+    if missing := [name for name in wanted if name not in arrays]:
+        malformed(path, None, f"arrays {', '.join(missing)} are missing")
+    moduli = arrays["moduli"]
+    if moduli.ndim != 1 or moduli.dtype != np.uint64:
+        malformed(
+            path, None, f"moduli has dtype {moduli.dtype.name} and shape {moduli.shape}; it must be uint64 (limbs,)"
+        )
+    operands = {name: arrays[name] for name in wanted[1:]}
+    try:
+        return check_polynomials(moduli.tolist(), operands), arrays["a"], operands.get("b")
+    except ArgumentError as error:
+        malformed(path, None, str(error))
+
+
+APPLICATION = Ntt

@@ -1,0 +1,394 @@
+"""The commands model predict, model machines and model advise. All times are modelled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+import pidcomm
+from pidcomm._rows import CollectiveName
+from pidcomm.arguments import AUTO, options_of
+from pidcomm.cli.app import (
+    BytesOption,
+    CollectiveArgument,
+    DtypeOption,
+    MaskOption,
+    OpOption,
+    ShapeOption,
+    WideOption,
+    check_op,
+    command,
+    json_option,
+    working,
+)
+from pidcomm.cli.completion import complete_list, complete_name
+from pidcomm_studies.cli.model.group import group
+from pidcomm.bench.columns import table
+from pidcomm.bench.oracle import Problem
+from pidcomm.bench.report import technique_label
+from pidcomm.bench.results import Results
+from pidcomm.model import (
+    CONSTANTS,
+    KINDS,
+    LINE_COSTS,
+    LINK_CONSTANTS,
+    PHASES,
+    Machine,
+    Prediction,
+    load_machine,
+    machine_names,
+)
+from pidcomm_studies.models import LINKS, Estimate, advise, compare, influences, predict_links
+from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
+from pidcomm.sizes import (
+    format_duration,
+    format_shape,
+    format_size,
+    parse_names,
+    parse_shape,
+    parse_size,
+)
+from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
+
+NOTED = 4  # number of constants in a note under the table
+MATTERS = 0.05  # assumed constants with at least this influence are listed
+MORE_PCT = 10  # percent by which a constant grows in the notes under the table
+
+MachineOption = Annotated[
+    str,
+    typer.Option(
+        "--machine",
+        metavar="NAME|FILE",
+        help="Machine: " + ", ".join(machine_names()) + ", or a .toml file.",
+        autocompletion=complete_name(machine_names()),
+    ),
+]
+ModelTechniques = Annotated[
+    str,
+    typer.Option(
+        "--technique",
+        help=f"Techniques, separated by commas, or all: {', '.join(TECHNIQUES)}, {AUTO} (the fastest technique that "
+        f"does not need scratch), {LINKS} (between PEs).",
+        autocompletion=complete_list([*TECHNIQUES, AUTO, LINKS]),
+    ),
+]
+
+
+@command(
+    "pidcomm model predict allreduce --shape 32x32 --mask 10 --bytes 1MiB",
+    "pidcomm model predict alltoall --machine isca24 --technique tile,conventional --json -",
+    "pidcomm model predict allgather --machine upmem-2560 --shape 64x40 --mask 01 --bytes 640KiB --threads 4",
+    group=group,
+)
+def predict(
+    collective: CollectiveArgument,
+    shape: ShapeOption = "32x32",
+    mask: MaskOption = "10",
+    size: BytesOption = "1MiB",
+    dtype: DtypeOption = "int32",
+    op: OpOption = "sum",
+    machine: MachineOption = DEFAULT_MACHINE,
+    technique: ModelTechniques = "all",
+    threads: Annotated[
+        int, typer.Option("--threads", min=0, help="Number of host threads, 0 for all CPUs of the machine.")
+    ] = 0,
+    isa: Annotated[
+        str | None,
+        typer.Option(
+            "--isa",
+            help="Instruction set, even one that this CPU lacks (default: the machine's best).",
+            autocompletion=complete_name(ISAS),
+        ),
+    ] = None,
+    coherence: Annotated[
+        str | None,
+        typer.Option(
+            "--coherence",
+            help="Coherence policy (default: hardware; for machines with emulated DIMMs: none).",
+            autocompletion=complete_name(COHERENCES),
+        ),
+    ] = None,
+    scratch: Annotated[
+        str,
+        typer.Option("--scratch", help="MRAM offset of scratch; 0 means the end of the windows (auto has no scratch)."),
+    ] = "0",
+    is_wide: Annotated[bool, typer.Option("--wide", help="Show the time of each phase.")] = False,
+    json_target: Annotated[str | None, json_option("a JSON line per technique")] = None,
+) -> None:
+    """Predict the time of a collective on a machine, for each technique.
+
+    The times are modelled from the plan and the constants of the machine (`pidcomm model machines`); the collective
+    does not run. GB/s is the larger side summed over PEs, divided by the total time. The lines under the table list
+    the constants with the largest effect: how much the total time changes if a constant grows by 10%. If the machine
+    has links between PEs, row links is the time over links.
+    """
+    check_op([collective])
+    on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
+    arguments: dict[str, Any] = {"bytes": size_bytes, "dtype": dtype, "op": op, "machine": on}
+    options = options_of(threads=threads, isa=isa, coherence=coherence)
+    if offset := parse_size(scratch):
+        options["scratch"] = offset
+    # None: every possible technique. Impossible techniques are omitted without an error.
+    wanted = [None] if technique == "all" else parse_names(technique, [*TECHNIQUES, AUTO, LINKS], "technique")
+    with Results(json_target) as results:
+        found = []
+        for name in wanted:
+            if name == LINKS:
+                continue
+            variant = options_of(**{**options, "technique": name})
+            for estimate in compare(collective, lengths, mask, **arguments, **variant):
+                found.append((name or estimate.prediction.technique, estimate))
+        if LINKS in wanted or (on.links and technique == "all"):
+            found.append((LINKS, _over_links(collective, lengths, mask, arguments)))
+        found.sort(key=lambda pair: pair[1].prediction.seconds)
+        problem = Problem(collective, lengths, mask, size_bytes, dtype, op)
+        names = dict.fromkeys(name for _, it in found for name in it.prediction.phases)
+        phases = [name for name in names if any(it.prediction.phases.get(name) for _, it in found)]
+        shown = [">" + name for name in phases] if is_wide else ["most in", ">of it"]
+        columns = ["technique", ">total", *shown, ">GB/s", "~needs"]
+        made = table(f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}", columns)
+        notes = {}  # by the technique that runs, because auto repeats a technique of the table
+        assumed: dict[str, None] = {}
+        for asked, it in found:
+            prediction = it.prediction
+            influence: dict[str, float] = {}
+            if asked != LINKS:
+                changed = options_of(**{**options, "technique": prediction.technique})
+                changed.setdefault("scratch", 2 * size_bytes)
+                influence = influences(collective, lengths, mask, **arguments, **changed)
+                notes[prediction.technique] = _note(prediction, influence, on)
+            largest, percent = _largest_phase(prediction)
+            spent = [format_duration(prediction.phases.get(name, 0.0)) for name in phases]
+            made.add_row(
+                technique_label(asked, prediction.technique),
+                format_duration(prediction.seconds),
+                *(spent if is_wide else [largest, f"{percent:.0f}%"]),
+                _rate(_algbw(problem, it)),
+                _needs(it),
+            )
+            assumed |= {
+                name: None
+                for name, percent in influence.items()
+                if abs(percent) >= MATTERS and on.constants[name].kind == "assumed"
+            }
+            results.json_lines([{**_json_row(problem, it, asked), "influences": influence}])
+        results.text(made, *_capacity(problem, on))
+        results.text(f"change of the total if a constant grows by {MORE_PCT}%:")
+        results.text(*(f"  {note}" for note in notes.values()))
+        if assumed:
+            results.text(f"assumed, of the constants that matter: {', '.join(assumed)}")
+
+
+@command(
+    "pidcomm model machines",
+    "pidcomm model machines isca24",
+    "pidcomm model machines emulated-host --json -",
+    group=group,
+)
+def machines(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME|FILE]",
+            help="Machine whose constants to show: " + ", ".join(machine_names()) + ", or a .toml file.",
+            autocompletion=complete_name(machine_names()),
+        ),
+    ] = None,
+    is_wide: WideOption = False,
+    json_target: Annotated[
+        str | None, json_option("a JSON line per machine (or per constant of the given machine)")
+    ] = None,
+) -> None:
+    """List the machines, or the constants of one machine with the source of each constant.
+
+    A constant is published (the source is a publication), measured by us, fitted to measurements, or assumed.
+    """
+    with Results(json_target) as results:
+        if name is not None:
+            _show_constants(load_machine(name), results, is_wide=is_wide)
+            return
+        rows = [_facts(load_machine(it)) for it in machine_names()]
+        columns = ["machine", ">pes", *(f">{kind}" for kind in KINDS), "~title", *["~isas"] * is_wide]
+        made = table("machines, and how many of their constants are " + ", ".join(KINDS), columns)
+        for row in rows:
+            cells = (row[name.lstrip(">~")] for name in columns)
+            made.add_row(*(", ".join(it) if isinstance(it, list) else str(it) for it in cells))
+        results.json_lines(rows)
+        results.text(made)
+
+
+@command(
+    "pidcomm model advise allreduce --pes 1024 --bytes 4MiB",
+    "pidcomm model advise alltoall --pes 1024 --group 32 --bytes 1MiB --machine isca24",
+    "pidcomm model advise reduce --pes 2560 --machine upmem-2560 --top 3 --json -",
+    name="advise",
+    group=group,
+)
+def advise_shapes(
+    collective: CollectiveArgument,
+    pes: Annotated[int, typer.Option("--pes", min=1, help="Number of PEs.")] = 1024,
+    group_pes: Annotated[
+        int | None, typer.Option("--group", min=1, help="Number of PEs per group (default: all).")
+    ] = None,
+    size: BytesOption = "1MiB",
+    dtype: DtypeOption = "int32",
+    op: OpOption = "sum",
+    machine: MachineOption = DEFAULT_MACHINE,
+    top: Annotated[int, typer.Option("--top", min=1, help="Number of variants to print.")] = 10,
+    is_wide: WideOption = False,
+    json_target: Annotated[str | None, json_option("a JSON line per printed variant")] = None,
+) -> None:
+    """List variants of a collective (shape, mask and technique), the shortest predicted time first.
+
+    All times are modelled. Shapes have one to three axes. If several variants have equal plans and times, only the
+    variant with the fewest axes is printed; column alike counts the hidden variants. For large numbers of PEs, the
+    command skips shapes in which two neighbouring axes have equal mask bits.
+    """
+    check_op([collective])
+    on, size_bytes = load_machine(machine), parse_size(size)
+    with Results(json_target) as results:
+        with working("pricing shapes"):
+            found = advise(
+                collective, pes=pes, bytes=size_bytes, group=group_pes, dtype=dtype, op=op, machine=on, top=top
+            )
+        problem = Problem(collective, (pes,), "1", size_bytes, dtype, op)
+        needs = ["~needs"] if is_wide else []
+        columns = ["shape", "mask", "technique", ">total", ">GB/s", ">alike", *needs, "~reason"]
+        made = table(f"{_title(problem, on)}, {pes} PEs in groups of {group_pes or pes}", columns)
+        for it in found:
+            problem = replace(problem, shape=it.shape, mask=it.mask)
+            prediction = it.prediction
+            made.add_row(
+                format_shape(it.shape),
+                it.mask,
+                prediction.technique,
+                format_duration(prediction.seconds),
+                _rate(_algbw(problem, it)),
+                f"+{len(it.alike)}" if it.alike else "-",
+                *([_needs(it)] if is_wide else []),
+                it.reason,
+            )
+            alike = [{**way._asdict(), "shape": format_shape(way.shape)} for way in it.alike]
+            results.json_lines([{**_json_row(problem, it), "reason": it.reason, "alike": alike}])
+        results.text(made, *_capacity(problem, on))
+
+
+def _over_links(collective: CollectiveName, shape: tuple[int, ...], mask: str, arguments: dict[str, Any]) -> Estimate:
+    """Return the estimate for bytes over links between PEs. Its phases are the host's part and the levels of links."""
+    it = predict_links(collective, shape, mask, **arguments)
+    phases = {**dict.fromkeys(PHASES, 0.0), "host": it.host_seconds, **it.link_seconds}
+    return Estimate(shape, mask, Prediction(it.machine, LINKS, "", 0, "", it.seconds, phases), 0, False)
+
+
+def _title(problem: Problem, machine: Machine) -> str:
+    """Return the title of a prediction. The title contains the word "modelled"."""
+    op = f" {problem.op}" if problem.row.takes_op else ""
+    size = format_size(problem.bytes)
+    return f"{SOURCE} on {machine.name}: {problem.collective}{op} of {problem.dtype}, {size} per PE"
+
+
+def _capacity(problem: Problem, machine: Machine) -> list[str]:
+    """Return a line of explanation if the machine has fewer PEs than the case."""
+    if problem.pes <= machine.pes:
+        return []
+    return [f"{machine.name} has {machine.pes} PEs; for {problem.pes} PEs the model puts more ranks on its channels"]
+
+
+def _needs(estimate: Estimate) -> str:
+    scratch = f"{format_size(estimate.scratch_bytes)} of scratch" if estimate.scratch_bytes else ""
+    return ", ".join(filter(None, (scratch, "replaces the program" * estimate.replaces_program))) or "-"
+
+
+def _algbw(problem: Problem, estimate: Estimate) -> float | None:
+    """Return the GB/s of the larger of input and output, or None if the time is 0."""
+    seconds = estimate.prediction.seconds
+    return problem.larger_side_bytes / seconds / 1e9 if seconds else None
+
+
+def _rate(gb_s: float | None) -> str:
+    return "-" if gb_s is None else f"{gb_s:.2f}"
+
+
+def _json_row(problem: Problem, estimate: Estimate, asked: str | None = None) -> dict[str, Any]:
+    it = estimate.prediction
+    return {
+        "collective": problem.collective,
+        "technique": asked or it.technique,
+        "carried_out": it.technique,
+        "dtype": problem.dtype,
+        "op": problem.op if problem.row.takes_op else None,
+        "shape": format_shape(problem.shape),
+        "mask": problem.mask,
+        "bytes_per_pe": problem.bytes,
+        "source": it.source,
+        "machine": it.machine,
+        "seconds": it.seconds,
+        "host_seconds": it.host_seconds,
+        "pe_seconds": it.pe_seconds,
+        "phases": it.phases,
+        "algbw_gb_s": _algbw(problem, estimate),
+        "scratch_bytes": estimate.scratch_bytes,
+        "replaces_program": estimate.replaces_program,
+        "coherence": it.coherence,
+        "threads": it.threads,
+        "isa": it.isa,
+        "version": pidcomm.__version__,
+    }
+
+
+def _largest_phase(prediction: Prediction) -> tuple[str, float]:
+    """Return the longest phase, and its percentage of the predicted time."""
+    name = max(prediction.phases, key=lambda name: prediction.phases[name])
+    return name, 100 * prediction.phases[name] / prediction.seconds if prediction.seconds else 0.0
+
+
+def _note(prediction: Prediction, influence: dict[str, float], machine: Machine) -> str:
+    """Return a sentence about the constants with the largest effect on a prediction."""
+    changes = [
+        f"{name} ({machine.constants[name].kind}) {MORE_PCT * percent:+.1f}%" for name, percent in influence.items()
+    ]
+    return f"{prediction.technique}: {', '.join(changes[:NOTED])}"
+
+
+def _facts(machine: Machine) -> dict[str, Any]:
+    """Return the facts about a machine for its row in the table."""
+    kinds = [constant.kind for constant in machine.constants.values()]
+    return {
+        "machine": machine.name,
+        "title": machine.title,
+        "pes": machine.pes,
+        "isas": machine.isas,
+        **{kind: kinds.count(kind) for kind in KINDS},
+    }
+
+
+def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> None:
+    meanings = {row.name: row.meaning for row in (*CONSTANTS, *LINE_COSTS)}
+    columns = ["constant", ">value", *(["unit", "~source"] if is_wide else ["kind"]), "~meaning"]
+    made = table(f"{machine.name}: {machine.title}", columns)
+    meanings |= {row.name: row.meaning for row in LINK_CONSTANTS}
+    of_links = {
+        f"links.{level}.{row.name}": getattr(link, row.name)
+        for level, link in machine.links.items()
+        for row in LINK_CONSTANTS
+        if row.name != "topology"
+    }
+    for name, constant in {**machine.constants, **of_links}.items():
+        meaning = meanings.get(name) or meanings[name.rpartition(".")[2]]
+        origin = [constant.unit, constant.source] if is_wide else [constant.kind]
+        made.add_row(name, f"{constant.value:g}", *origin, meaning)
+        results.json_lines(
+            [
+                {
+                    "machine": machine.name,
+                    "constant": name,
+                    **constant._asdict(),
+                    "kind": constant.kind,
+                    "meaning": meaning,
+                }
+            ]
+        )
+    results.text(made)
+    results.text(*(f"links.{level}: {link.topology}, {link.gb_s:g} GB/s" for level, link in machine.links.items()))

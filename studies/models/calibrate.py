@@ -1,0 +1,166 @@
+"""Describe this machine by rates that are measured directly, and constants that are fitted to timed collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from pidcomm.arguments import as_bytes
+from pidcomm.bench import _verify, platform
+from pidcomm_studies.papers.pidcomm.experiments import modelled_points
+from pidcomm_studies.papers.pidcomm.published import PUBLISHED
+from pidcomm_studies.models.samples import MAX_TOTAL, Timed, Timer, draw, host_seconds
+from pidcomm.hypercube import Hypercube
+from pidcomm.model.machines import Constant, Machine, load_machine
+from pidcomm.model.prediction import EMULATED_MACHINE
+from pidcomm.pe_set import allocate
+from pidcomm.tables import COPY_ORDERS
+
+SEED = 1
+SAMPLES = 400
+_RATE_PES = 256
+_ROUNDS = 7
+_LEAST_TOTAL = 1 << 28  # bytes of a measured pass; fewer bytes could fit in the caches
+_KEPT = (
+    "host.emulated",
+    "host.overlap",
+    "ranks.channels",
+    "ranks.per_channel",
+    "call.mux_us",
+    "sdk.serial_kib",
+    "pe.clock_mhz",
+    "pe.dma_cycles",
+    "pe.dma_cycles_per_byte",
+    "pe.word_instructions",
+    "pe.run_cycles",
+    "pe.launch_us",
+    "pe.load_us",
+    "network.gb_s",
+    "network.latency_us",
+)  # these constants do not affect the host's times on an emulated machine
+_PULL = 0.05  # weight of a constant's start value; the weight matters if few samples depend on the constant
+_OUTLIER = 0.2  # a sample has less weight if its error, log(modelled / measured), is above this value
+
+
+def calibrate(
+    name: str,
+    title: str,
+    *,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    max_total: int = MAX_TOTAL,
+    on_step: Callable[[], None] = lambda: None,
+    on_fit: Callable[[], None] = lambda: None,
+) -> tuple[Machine, list[Timed]]:
+    """Measure this machine. Return its description, which inherits EMULATED_MACHINE, and the samples of the fit.
+
+    The machine must be idle. on_step is called after every sample; a sample takes about SECONDS_EACH. on_fit is called
+    before the fit.
+    """
+    threads = platform.threads()
+    drawn = draw(seed, samples, threads, max_total=max_total)
+    measured = {"host.threads": Constant(threads, "threads", "measured: CPUs that this process may use")}
+    measured |= _rates(threads, max(max_total, _LEAST_TOTAL))
+    timed = []
+    with Timer(drawn) as timer:
+        for sample in drawn:
+            timed.append(timer.time(sample))
+            on_step()
+    on_fit()
+    isas = {sample.options["isa"] for sample in drawn}
+    constants = {
+        key: constant
+        for key, constant in {**load_machine(EMULATED_MACHINE).inheritance(), **measured}.items()
+        if not key.startswith("isa.") or key.split(".")[1] in isas
+    }
+    source = f"fitted: least squares over {samples} random collectives timed on this machine (seed {seed})"
+    start = Machine(name, title, constants, EMULATED_MACHINE)
+    return fit(start, timed, [*_KEPT, *measured], source), timed
+
+
+def _rates(threads: int, total: int) -> dict[str, Constant]:
+    """Return the measured rates of streaming passes and copies."""
+    size = total // _RATE_PES // 2
+    with allocate(pes=_RATE_PES) as pes:
+        cube = pes.hypercube(_RATE_PES)
+        read = _stream_gb_s(cube, size, 0, threads)
+        written = _stream_gb_s(cube, 0, size, threads)
+        alone = _stream_gb_s(cube, size, size, 1)
+    source, target = (np.full(total // 2, value, np.uint8) for value in (1, 2))
+    copies = [_verify.host_copy(as_bytes(target), as_bytes(source), threads) for _ in range(_ROUNDS)]
+    copy = float(2 * source.nbytes / np.median(copies) / 1e9)
+    how = f"{2 * size * _RATE_PES >> 21} MiB, the best order of COPY_ORDERS"
+
+    def rate(value: float, what: str, unit: str = "GB/s") -> Constant:
+        return Constant(float(f"{value:.3g}"), unit, f"measured: {what}")
+
+    return {
+        "bus.read_gb_s": rate(read, f"streaming loads of {how}, {threads} threads", "GB/s per channel"),
+        "bus.write_gb_s": rate(written, f"streaming stores of {how}, {threads} threads", "GB/s per channel"),
+        "memory.read_gb_s": rate(copy, f"an ordinary copy, bytes read + written, {threads} threads"),
+        "memory.write_gb_s": rate(copy, f"an ordinary copy, bytes read + written, {threads} threads"),
+        "memory.thread_gb_s": rate(alone, "streaming copy, bytes read + written, one thread"),
+    }
+
+
+def _stream_gb_s(cube: Hypercube, bytes_read: int, bytes_written: int, threads: int) -> float:
+    """Return the rate of the streaming limit in the fastest copy order."""
+    dst = max(bytes_read, bytes_written)
+    rates = []
+    for copy_order in COPY_ORDERS:
+        runs = [
+            cube.stream_limit(
+                bytes_read, bytes_written, dst=dst, copy_order=copy_order, threads=threads, coherence="none"
+            )
+            for _ in range(_ROUNDS)
+        ]
+        rates.append(runs[0][1] / np.median([seconds for seconds, _ in runs]) / 1e9)
+    return float(max(rates))
+
+
+def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str) -> Machine:
+    """Return the machine with constants that are fitted to the timed samples. kept: constants that are not fitted.
+
+    The method is least squares over log(modelled / measured) with less weight for outliers. Constants are fitted as
+    logarithms and therefore stay positive. A small weight pulls the constants towards their start values.
+    """
+    names = [name for name in start.constants if name not in kept]
+    places = [start.places[name] for name in names]
+    first = np.log([start[name] for name in names])
+    arguments = [it.sample.arguments() for it in timed]
+    measured = np.log([it.seconds for it in timed])
+    numbers = np.array(start.numbers)
+
+    def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        numbers[places] = np.exp(logs)
+        now = numbers.tolist()
+        modelled = np.log([host_seconds(it, now) for it in arguments])
+        return np.concatenate([modelled - measured, _PULL * (logs - first)])
+
+    found = least_squares(residuals, first, loss="soft_l1", f_scale=_OUTLIER, max_nfev=30)
+    values = {name: float(f"{value:.3g}") for name, value in zip(names, np.exp(found.x), strict=True)}
+    return start.with_values(values, source)
+
+
+def fit_to_points(start: Machine, names: Sequence[str], keys: Sequence[str]) -> Machine:
+    """Return a machine whose constants `names` are fitted to published points. The source of each names the points.
+
+    keys: the points, as keys of ``pidcomm_studies.papers.pidcomm.published.PUBLISHED``. The number of keys must be at least the
+    number of names.
+    """
+    targets = np.log([PUBLISHED[key].value for key in keys])
+
+    first = np.array([start[name] for name in names])
+
+    def changed(logs: NDArray[np.float64]) -> Machine:  # logs start at 1: relative steps are absolute
+        values = {name: float(value) for name, value in zip(names, first * np.exp(logs - 1), strict=True)}
+        return start.with_values(values, f"fitted: to the published {', '.join(keys)}")
+
+    def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        points = modelled_points(changed(logs))
+        return np.log([points[key] for key in keys]) - targets
+
+    return changed(least_squares(residuals, np.ones(len(names)), diff_step=1e-3).x)

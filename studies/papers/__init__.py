@@ -1,0 +1,1 @@
+"""Figures of published papers, each beside what this machine and the model give."""

@@ -1,0 +1,80 @@
+"""Numbers that the PID-Comm paper states about its experiments. They are not measurements of this project.
+
+The published value of broadcast is inferred, because the paper does not state it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SOURCE = "published"
+PAPER = "PID-Comm (ISCA 2024)"
+
+
+class Published(NamedTuple):
+    """A number of the paper.
+
+    key: the key of a statistic in `pidcomm_studies.papers.pidcomm.experiments`; source: where the paper states it.
+    """
+
+    key: str
+    figure: str
+    what: str
+    value: float
+    unit: str
+    source: str
+
+
+def _points(figure: str, section: str, *points: tuple[str, str, float, str]) -> list[Published]:
+    """Return the points of a figure, each given as (name, what, value, unit)."""
+    source = f"{PAPER}, section {section}, figure {figure.removeprefix('fig')}"
+    return [Published(f"{figure}.{name}", figure, what, value, unit, source) for name, what, value, unit in points]
+
+
+_POINTS = [
+    *_points(
+        "fig14",
+        "VIII-B",
+        ("alltoall", "alltoall: speed-up over conventional", 5.19, "x"),
+        ("reduce_scatter", "reduce_scatter: speed-up over conventional", 4.46, "x"),
+        ("allreduce", "allreduce: speed-up over conventional", 4.23, "x"),
+        ("broadcast", "broadcast: speed-up over conventional (inferred)", 1.0, "x"),
+        ("geomean", "all collectives (the exception is broadcast): speed-up over conventional", 2.83, "x"),
+    ),
+    *_points(
+        "fig16",
+        "VIII-D",
+        ("pr", "pr over conventional", 1.48, "x"),
+        ("im", "pr+im over pr", 2.03, "x"),
+        ("cm", "pr+im+cm over pr+im (alltoall, allgather)", 1.42, "x"),
+    ),
+    *_points(
+        "fig17",
+        "VIII-D",
+        ("im", "no host memory access: pr+im over conventional", 2.9, "x"),
+        ("reorder", "share of PE reordering in a call", 4.5, "%"),
+    ),
+    *_points("fig18", "VIII-E", ("largest", "largest size: speed-up over conventional", 2.89, "x")),
+    *_points(
+        "fig19",
+        "VIII-E",
+        ("64", "64 PEs: speed-up over conventional", 2.36, "x"),
+        ("1024", "1024 PEs: speed-up over conventional", 4.20, "x"),
+    ),
+    *_points(
+        "fig20",
+        "VIII-E",
+        ("alltoall", "alltoall: throughput, up to", 20.6, "GB/s"),
+        ("allreduce", "allreduce: throughput, up to", 12.2, "GB/s"),
+        ("reduce_scatter", "reduce_scatter: throughput, up to", 17.8, "GB/s"),
+        ("allgather", "allgather: throughput, up to", 36.1, "GB/s"),
+    ),
+    *_points(
+        "fig23a",
+        "VIII-H",
+        ("ring", "ring: time over pr+im+cm, at most", 2.05, "x"),
+        ("tree", "tree: time over pr+im+cm, at most", 7.89, "x"),
+    ),
+]
+PUBLISHED = {point.key: point for point in _POINTS}
+"""The points by key. Speed-ups over several cases are geometric means. PID-Comm in the paper is pr+im+cm here."""

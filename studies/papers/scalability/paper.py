@@ -1,0 +1,80 @@
+"""Words and comparisons that the figures of the paper share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from pidcomm_studies.apps.embedding import Clocks
+from pidcomm_studies.papers.figure import PUBLISHED, Point
+
+PAPER = (
+    "Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System Evaluations (SIGMETRICS 2024)"
+)
+SERVER = "the server of the paper"
+NEAR = 2.0  # a value agrees with a published number within this factor
+HERE = "emulated DIMMs of this host"
+PAPER_WAY, FAST = "paper's way", "reduce by tile"
+PAPERS = ("gather", "conventional")
+"""The path and technique of the paper."""
+WAYS = {PAPER_WAY: PAPERS, FAST: ("reduce", "tile")}
+"""The two ways that the figures compare."""
+CLOCKS = {"kernel": "kernel", "host": "host", "CPU to PE": "cpu_to_pe", "PE to CPU": "pe_to_cpu"}
+"""The paper's clocks, and the fields of `pidcomm_studies.apps.embedding.Clocks`."""
+WAY_NAMES = (
+    "The paper's way gathers all partial sums by transfers of the SDK, and the host reduces them. The other way "
+    "reduces them on the way to the host."
+)
+
+Series: TypeAlias = Mapping[Any, float]
+
+
+def priced(points: Sequence[Point]) -> list[Point]:
+    """Return the points that are prices, without those of runs here."""
+    return [it for it in points if it.on != HERE]
+
+
+def published(panel: str, series: str, x: float | str, value: float) -> Point:
+    """Return a number that the paper prints."""
+    return Point(panel, f"the paper: {series}", x, value, PUBLISHED, SERVER)
+
+
+def near(value: float, number: float) -> bool:
+    """Return whether a value is within a factor of `NEAR` of a published number."""
+    return number / NEAR <= value <= number * NEAR
+
+
+def clock_shares(panels: str, label: str, x: float | str, it: Clocks, source: str, on: str) -> list[Point]:
+    """Return each clock in percent of the total, in the panels of the clocks."""
+    return [
+        Point(f"{panels} {name}", label, x, 100 * getattr(it, key) / it.total, source, on)
+        for name, key in CLOCKS.items()
+    ]
+
+
+def crossing(falling: Series, level: Series) -> float | str | None:
+    """Return the first x from which a series stays at or below another, or None."""
+    found: float | str | None = None
+    for x in falling:
+        if falling[x] > level[x]:
+            found = None
+        elif found is None:
+            found = x
+    return found
+
+
+def steady(series: Series, share: float) -> bool:
+    """Return whether all values are within a share of the first."""
+    first = next(iter(series.values()))
+    return all(abs(value - first) <= share * first for value in series.values())
+
+
+def falls(series: Series) -> bool:
+    """Return whether no value is larger than the one before."""
+    values = list(series.values())
+    return values == sorted(values, reverse=True)
+
+
+def listed(series: Series) -> str:
+    """Return the values as text, each with its x."""
+    return ", ".join(f"{value:.3g} at {x}" for x, value in series.items())

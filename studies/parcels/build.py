@@ -1,0 +1,166 @@
+"""Compile the simulated machine, an engine of MPI and an MPI program with gcc, so that they count as they run."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pidcomm.errors import ArgumentError, Error
+from pidcomm_studies.parcels.count import MAX_REFERENCES, CountError, count
+from dpuemu.tools import temporary_folder
+
+HERE = Path(__file__).parent
+COMPILER = "gcc"
+_COMMON = ["-std=gnu11", "-O2", "-g0", f"-I{HERE}"]
+# One basic block per label, no red zone below the stack pointer, r11 for the counting code.
+_COUNTED = [
+    "-S",
+    "-ffixed-r11",
+    "-mno-red-zone",
+    "-fno-asynchronous-unwind-tables",
+    "-fno-stack-protector",
+    "-fcf-protection=none",
+    "-fno-reorder-blocks-and-partition",
+    "-mmemcpy-strategy=unrolled_loop:-1:noalign",  # no repeated string instructions
+    "-mmemset-strategy=unrolled_loop:-1:noalign",
+]
+# The protocol uses no libc and no vector registers: gcc must not make calls of memcpy from its loops.
+_PROTOCOL = ["-mgeneral-regs-only", "-ffreestanding", "-fno-tree-loop-distribute-patterns", "-fno-pic"]
+# exit() ends one process of the program, not the machine. A call that mpi.h leaves out is an error.
+_PROGRAM = [
+    "-Dmain=parcels_main",
+    "-Dexit=parcels_exit",
+    "-Werror=implicit-function-declaration",
+    "-fstack-clash-protection",  # so that a large frame hits the page below the stack
+]
+_MACHINE = ["-mgeneral-regs-only", "-fno-tree-loop-distribute-patterns", "-fno-pic", "-Wall", "-Wextra"]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An implementation of MPI. machine: the machine of table 1 that it runs on."""
+
+    name: str
+    about: str
+    sources: tuple[str, ...]
+    is_conventional: bool
+
+
+ENGINES = {
+    it.name: it
+    for it in (
+        Engine("pim", "travelling threads", ("pim/queues.c", "pim/protocol.c", "pim/check.c"), False),
+        Engine("lam", "a progress engine in the manner of LAM", ("engines/lam.c",), True),
+        Engine("mpich", "a progress engine in the manner of MPICH", ("engines/mpich.c",), True),
+    )
+}
+
+
+def categories() -> list[str]:
+    """Return the names of `enum pim_category` in pim/hooks.h."""
+    text = (HERE / "pim" / "hooks.h").read_text()
+    body = re.search(r"enum pim_category \{(.*?)\}", text, re.DOTALL)
+    names = re.findall(r"\bPIM_(\w+),", body[1] if body else "")
+    if not names:
+        raise Error("pim/hooks.h lists no categories")
+    return names
+
+
+def compile_program(source: Path, folder: Path, *, counts: bool = True) -> Path:
+    """Compile an MPI program in C to a shared object in a folder.
+
+    counts: whether the program's own instructions count and take time, too.
+    Raises ArgumentError with the messages of gcc if the program does not compile.
+    """
+    if not source.is_file():
+        raise ArgumentError(f"{source} is not a file; give an MPI program in C")
+    made = folder / f"{source.stem}.so"
+    assembly = folder / f"{source.stem}.program.s"
+    options = [f"-I{HERE / 'mpi'}", "-fPIC", *_PROGRAM]
+    if counts:
+        _counted(source, assembly, "application", options)
+    else:
+        _gcc([*_COMMON, "-S", *options, str(source), "-o", str(assembly)])
+    own = folder / "addresses.c"
+    own.write_text(f'__attribute__((visibility("hidden"))) unsigned long machine_addresses[{MAX_REFERENCES + 1}];\n')
+    _gcc([*_COMMON, "-fPIC", "-shared", "-Wl,-z,now", "-o", str(made), str(assembly), str(own), "-lm"])
+    return made
+
+
+def compile_machine(engine: Engine, folder: Path) -> Path:
+    """Compile the machine with an engine to an executable in a folder."""
+    names = categories()
+    table = folder / "categories.c"
+    table.write_text(
+        "extern const char *const machine_categories[];\n"
+        f"const char *const machine_categories[] = {{{', '.join(f'{chr(34)}{name}{chr(34)}' for name in names)}}};\n"
+    )
+    counted = []
+    for name in ("mpi/calls.c", *engine.sources):
+        assembly = folder / f"{engine.name}-{Path(name).stem}.s"
+        _counted(HERE / name, assembly, "state", _PROTOCOL)
+        counted.append(str(assembly))
+    fast = folder / f"{engine.name}-threads.o"
+    parts = []
+    for name in ("threads.c", "conventional.c", "pim.c"):
+        made = fast.with_name(f"{engine.name}-{name}.o")
+        _gcc([*_COMMON, *_MACHINE, "-c", str(HERE / "machine" / name), "-o", str(made)])
+        parts.append(str(made))
+    rest = [str(HERE / "machine" / name) for name in ("main.c", "switch.S")]
+    made = folder / f"machine-{engine.name}"
+    # The functions of the other machine are not linked: an engine that used them would not link.
+    _gcc(
+        [
+            *_COMMON,
+            "-fno-pic",
+            "-no-pie",
+            "-rdynamic",
+            "-Wall",
+            "-Wextra",
+            "-o",
+            str(made),
+            *rest,
+            *parts,
+            *counted,
+            str(table),
+            "-ldl",
+        ]
+    )
+    return made
+
+
+@contextmanager
+def build_folder() -> Iterator[Path]:
+    """Make a temporary folder for compiled files."""
+    with temporary_folder("pidcomm") as folder:
+        yield folder
+
+
+def _counted(source: Path, assembly: Path, default: str, options: Sequence[str]) -> None:
+    _gcc([*_COMMON, *_COUNTED, "-Wall", *options, str(source), "-o", str(assembly)])
+    try:
+        assembly.write_text(count(assembly.read_text(), categories(), default))
+    except CountError as error:
+        raise ArgumentError(f"{source}: {error}") from None
+
+
+def _gcc(words: Sequence[str]) -> None:
+    try:
+        done = subprocess.run(
+            [COMPILER, *words],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except OSError as error:
+        raise Error(f"the simulated machine needs {COMPILER}, which cannot be run: {error}") from None
+    if done.returncode:
+        raise ArgumentError(done.stderr.strip() or f"{COMPILER} ended with code {done.returncode}")

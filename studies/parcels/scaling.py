@@ -1,0 +1,46 @@
+"""The time of a barrier and of a halo exchange by number of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pidcomm.errors import Error
+from pidcomm_studies.parcels.build import HERE, build_folder, compile_program
+from pidcomm_studies.parcels.run import Machine
+
+PROGRAMS = ("barrier", "halo")
+REPEATS = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """The modelled seconds of one call or exchange at process 0. bytes: of a side; None for the barrier."""
+
+    program: str
+    engine: str
+    nodes: int
+    bytes: int | None
+    seconds: float
+    source: str = "modelled"
+
+
+def measure(
+    engines: Sequence[str], nodes: Sequence[int], size: int, step: Callable[[str], None], **changes: int
+) -> Iterator[Row]:
+    """Yield a row for each program, engine and number of nodes. changes: as for `Machine`.
+
+    Raises Error if a process got wrong data.
+    """
+    with build_folder() as folder:
+        programs = {name: compile_program(HERE / "programs" / f"{name}.c", folder) for name in PROGRAMS}
+        machines = [Machine(engine, folder, **changes) for engine in engines]
+        for name, program in programs.items():
+            for number in nodes:
+                for machine in machines:
+                    step(f"{name}: {machine.engine.name}, {number} nodes")
+                    run = machine.run(program, number, (REPEATS,) if name == "barrier" else (size, REPEATS))
+                    if run.code or run.blocked:
+                        raise Error(f"{name} on {number} nodes, {machine.engine.name}: wrong data")
+                    is_barrier = name == "barrier"
+                    yield Row(name, run.engine, number, None if is_barrier else size, float(run.output))

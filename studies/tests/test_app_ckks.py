@@ -1,0 +1,196 @@
+"""Homomorphic multiplication: every element against Python integers, and decryption against the plain product."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from pidcomm_studies import apps
+from pidcomm_studies.apps import _apps
+from pidcomm_studies.apps.ckks import Ckks
+from pidcomm_studies.papers.scalability import ckks as figures
+from pidcomm_studies.apps.ckks.scheme import Parameters
+from pidcomm.arguments import Array
+from pidcomm.errors import ArgumentError
+from test_app_ntt import by_flint
+
+Limbs = list[list[int]]
+
+
+class Plain:
+    """The multiplication with Python integers on coefficients; products of polynomials by FLINT.
+
+    It shares no code with the kernels and with apps/ckks/cpu.py. A polynomial has a list of integers for each modulus.
+    """
+
+    def __init__(self, problem: Ckks) -> None:
+        self.problem, self.it = problem, problem.parameters
+
+    def coefficients(self, transforms: Array, first: int = 0) -> Limbs:
+        its, tables = slice(first, first + len(transforms)), self.problem.scheme.tables
+        found: Limbs = _apps.ntt_inverse(transforms, tables.inverse[its].copy(), tables.scales[its].copy()).tolist()
+        return found
+
+    def product(self, a: Limbs, b: Limbs) -> Limbs:
+        its = zip(a, b, self.it.all, strict=False)
+        return [by_flint(np.array(x, object), np.array(y, object), q) for x, y, q in its]
+
+    def sum(self, a: Limbs, b: Limbs) -> Limbs:
+        return [[(x + y) % q for x, y in zip(*its, strict=True)] for *its, q in zip(a, b, self.it.all, strict=False)]
+
+    def converted(self, a: Limbs, sources: tuple[int, ...], targets: tuple[int, ...]) -> Limbs:
+        """Return the sum of [a_i (Q/q_i)^-1]_(q_i) Q/q_i modulo each target, Q being the product of the sources."""
+        whole = prod(sources)
+        sums = [
+            sum(x * pow(whole // q, -1, q) % q * (whole // q) for x, q in zip(column, sources, strict=True))
+            for column in zip(*a, strict=True)
+        ]
+        return [[value % t for value in sums] for t in targets]
+
+    def divided(self, a: Limbs, divisors: tuple[int, ...], moduli: tuple[int, ...], half: int = 0) -> Limbs:
+        """Return (a + half - [a + half]) / D for the product D of the divisors, to which the last limbs belong."""
+        a = [[(x + half) % q for x in limb] for limb, q in zip(a, (*moduli, *divisors), strict=True)]
+        rest = self.converted(a[len(moduli) :], divisors, moduli)
+        return [
+            [(x - y) * pow(prod(divisors), -1, q) % q for x, y in zip(*its, strict=True)]
+            for *its, q in zip(a, rest, moduli, strict=False)
+        ]
+
+    def multiplied(self) -> list[Limbs]:
+        it = self.it
+        x0, x1, y0, y1 = (self.coefficients(part) for part in self.problem.inputs)
+        d = [self.product(x0, y0), self.sum(self.product(x0, y1), self.product(x1, y0)), self.product(x1, y1)]
+        zero = [[0] * it.size for _ in it.all]
+        sums = [zero, zero]
+        for digit, its in enumerate(it.digits):
+            own = d[2][its.start : its.stop]
+            raised = self.converted(own, it.moduli[its.start : its.stop], it.all)
+            raised[its.start : its.stop] = own
+            keys = [self.coefficients(key) for key in self.problem.scheme.key[digit]]
+            sums = [self.sum(a, self.product(raised, key)) for a, key in zip(sums, keys, strict=True)]
+        switched = [self.divided(a, it.extension, it.moduli) for a in sums]
+        added = [self.sum(a, b) for a, b in zip(d[:2], switched, strict=True)]
+        return [self.divided(a, it.moduli[-1:], it.moduli[:-1], it.moduli[-1] // 2) for a in added]
+
+
+def assert_right(problem: Ckks, shape: tuple[int, ...], *techniques: str) -> Array:
+    """Check PEs against the CPU reference, which another test checks; return the product."""
+    for run in apps.compare(problem, shape=shape, techniques=techniques or ["tile"], iters=1):
+        np.testing.assert_array_equal(run.result, problem.reference(), err_msg=run.technique)
+        assert run.wrong == 0
+    return run.result
+
+
+@pytest.mark.parametrize(("level", "dnum"), [(1, 1), (2, 3), (4, 2)])
+def test_the_integer_polynomials_are_equal(level: int, dnum: int) -> None:
+    """Of PEs, the CPU reference and Python integers; with digits that divide the moduli and digits that do not."""
+    problem = Ckks.make(size=256, level=level, dnum=dnum)
+    result = assert_right(problem, (4, 2, 1, 1))
+    plain = Plain(problem)
+    for part, expected in zip(np.split(result, 2), plain.multiplied(), strict=True):
+        assert plain.coefficients(part) == expected
+
+
+@pytest.mark.parametrize(
+    ("size", "level", "dnum", "steps", "shape"),
+    [
+        (1024, 2, 1, "2", (32, 1, 1, 1)),
+        (1024, 2, 3, "3", (8, 8, 1, 1)),
+        (4096, 5, 3, "3", (16, 16, 1, 1)),
+        (1024, 23, 2, "4", (4, 4, 2, 1)),
+    ],
+)
+def test_shapes_levels_and_digits_are_right(
+    size: int, level: int, dnum: int, steps: str, shape: tuple[int, ...]
+) -> None:
+    problem = Ckks.make(size=size, level=level, dnum=dnum, steps=steps)
+    assert problem.error(assert_right(problem, shape)) < problem.parameters.error_bound()
+
+
+def test_every_technique_is_right() -> None:
+    """The pr techniques replace the program between its launches."""
+    assert_right(Ckks.make(size=256, level=2, dnum=2), (2, 4, 1, 1), "conventional", "pr+im+cm", "tile")
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_decryption_gives_the_product_of_the_messages(seed: int) -> None:
+    """Within the bound of the scheme; a wrong product is far outside."""
+    problem = Ckks.make(size=1024, level=3, dnum=2, generate=f"uniform:seed={seed}")
+    product = problem.reference()
+    bound = problem.parameters.error_bound()
+    assert bound < 1e-6
+    assert problem.error(product) < bound
+    product[1, 5] ^= 1 << 40
+    product[0, 5] ^= 1 << 40
+    assert problem.error(product) > bound
+
+
+def test_messages_survive_encoding_and_encryption() -> None:
+    problem = Ckks.make(size=512, level=1, dnum=1)
+    scheme = problem.scheme
+    for message, parts in zip(problem.messages, (problem.inputs[:2], problem.inputs[2:]), strict=True):
+        encoded = scheme.encode(message)
+        np.testing.assert_allclose(scheme.decode(encoded.astype(float), 2.0**50), message, atol=1e-12)
+        np.testing.assert_allclose(scheme.decode(scheme.decrypt((parts[0], parts[1])), 2.0**50), message, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"level": 0}, "level 0: a multiplication drops a modulus, so the level must be at least 1"),
+        ({"dnum": 0}, "dnum 0 must be from 1 to 3"),
+        ({"dnum": 4}, "dnum 4 must be from 1 to 3"),
+        ({"scale_bits": 81}, r"the noise budget is exhausted: products have 163 bits \(scale 2\^81\), and the 3"),
+        ({"bits": 55}, r"bits \(55\) must be between"),
+        ({"size": 128}, r"size \(128\) must be between 256"),
+        ({"level": 64}, r"level \(64\) must be between"),
+        ({"steps": "1", "size": 4096}, "step 4096 of 4096"),
+        ({"tasklets": 0}, r"tasklets \(0\)"),
+    ],
+)
+def test_parameters_that_break_a_rule_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        Ckks.make(**{"size": 256, "level": 2, **options})
+
+
+@pytest.mark.parametrize(
+    ("moduli", "extension", "message"),
+    [
+        ((0, 1, 1), (3,), "moduli must be distinct"),
+        ((0, 1, 2), (2, 3), "moduli must be distinct"),
+        ((0, 1, 2), (), "the 0 moduli of the extension have 0.0 bits; they need at least"),
+    ],
+)
+def test_moduli_that_break_a_rule_are_refused(
+    moduli: tuple[int, ...], extension: tuple[int, ...], message: str
+) -> None:
+    primes = Parameters.of(256, 3, 4, 54, 50).all
+    with pytest.raises(ArgumentError, match=message):
+        Parameters(256, tuple(primes[i] for i in moduli), tuple(primes[i] for i in extension), 3, 50)
+
+
+def test_shapes_with_slices_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="shape 4x4x1x2 has 2 slices; a PE needs all limbs of its coefficients"):
+        apps.run(Ckks.make(size=256, level=1, dnum=1), shape=(4, 4, 1, 2))
+    with pytest.raises(ArgumentError, match="1024 PEs are too many"):
+        apps.run(Ckks.make(size=256, level=1, dnum=1), pes=1024)
+
+
+def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a small multiplication."""
+    for name, value in (("SIZE", 256), ("LEVEL", 2), ("SHAPE", (4, 4, 1, 1)), ("TECHNIQUES", ("tile",))):
+        monkeypatch.setattr(figures, name, value)
+    figures._problem.cache_clear()
+    figure = figures.FIGURES["scalability/fig16"]
+    assert figure.measure is not None
+    points = [*figure.measure(1, lambda _: None), *figure.model()]
+    primitives = {"multiply", "copy", "iNTT", "base conversion", "NTT", "key product", "scale", "add"}
+    assert {it.x for it in points if it.panel == "tile"} == primitives | {"all"}
+    assert {it.x for it in points if it.panel == "CPU"} == primitives - {"copy"}
+    assert not any(it.wrong for it in points)
+    between = {it.x: it.value for it in points if it.series == "between PEs" and it.source == "modelled"}
+    assert {name for name, value in between.items() if value > 0} == {"NTT", "iNTT", "all"}
+    assert len(list(figure.statements(points))) == 4
+    figures._problem.cache_clear()

@@ -1,0 +1,187 @@
+"""The figures of embedding tables: their models, runs, statements, table, JSON and picture."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from command_line import PIDCOMM
+from pidcomm_studies import apps
+from pidcomm_studies.papers import figures
+from pidcomm_studies.apps.embedding import Model
+from pidcomm_studies.papers.scalability import embedding_links as figures_links
+from pidcomm_studies.papers.scalability import embedding as of_tables
+from pidcomm_studies.papers.scalability.embedding_links import (
+    DOMAINS,
+    FAST_LINKS,
+    FED,
+    FED_LINKS,
+    GAIN,
+    LITTLE,
+    LITTLE_GAIN,
+    PAPER_LINKS,
+    REDUCE_LINKS,
+    SHAPE,
+    SIZES,
+    at_rate,
+    seconds_of,
+)
+from pidcomm_studies.papers.scalability.paper import (
+    HERE,
+    WAYS,
+    crossing,
+    falls,
+    near,
+    priced,
+    steady,
+)
+from pidcomm_studies.papers.scalability.embedding_price import MACHINE, Work
+from pidcomm_studies.papers.figure import MIXED, MODELLED, PUBLISHED, Figure, Point, series_of
+from pidcomm_studies.models import LINKS
+from pidcomm.model import load_machine, predict
+from pidcomm.tables import COLLECTIVES
+
+LINKED = load_machine(figures_links.MACHINE)
+TINY = Model(1, 256, 8, 4, 16)
+
+
+def assert_valid(figure: Figure, points: Iterable[Point]) -> None:
+    """Check that all values are finite, unique and in a panel of the figure."""
+    points = list(points)
+    names = {panel.name for panel in figure.panels}
+    assert points
+    assert all(it.panel in names and math.isfinite(it.value) and it.value >= 0 and not it.wrong for it in points)
+    keys = [(it.panel, it.series, it.x, it.source, it.on) for it in points]
+    assert len(keys) == len(set(keys))
+
+
+def test_every_row_names_its_figure() -> None:
+    for name in figures.FIGURES:
+        assert figures.get(name).name == name
+
+
+@pytest.mark.parametrize("name", ["scalability/fig7", "scalability/fig9", "scalability/fig18"])
+def test_a_figure_and_its_statements_follow_from_the_prices(name: str) -> None:
+    figure = figures.get(name)
+    points = list(figure.model())
+    assert_valid(figure, points)
+    assert {it.source for it in points} <= {MODELLED, PUBLISHED}
+    statements = list(figure.statements(points))
+    assert all(it.published and it.here for it in statements)
+    if figure.name == "scalability/fig7":
+        assert all(it.agrees for it in statements), statements
+    if figure is figures_links.FIGURE_18:
+        assert set(series_of(points, "collectives", LINKS)) == set(COLLECTIVES)
+        assert set(series_of(points, "applications", LINKS)) == set(apps.NAMES)
+
+
+def test_verdicts_about_links_depend_on_every_domain() -> None:
+    """A gain of 1 in one domain contradicts all statements; the published gains everywhere agree with them."""
+
+    def verdicts(last: float | None) -> list[bool]:
+        points = []
+        for number, domain in enumerate(DOMAINS):
+            for label in (PAPER_LINKS, FED_LINKS, REDUCE_LINKS, FAST_LINKS):
+                for panel, x in (("a", LITTLE), ("a", 1.0), ("a, RM2 and batch 256", 1.0), ("b", 0.35), ("b", 3.5)):
+                    gain = LITTLE_GAIN if x == LITTLE else GAIN
+                    if number == len(DOMAINS) - 1 and last is not None:
+                        gain = last
+                    points.append(Point(panel, f"{domain}: {label}", x, gain, MODELLED, MACHINE))
+        return [it.agrees for it in figures_links.FIGURE_18.statements(points)]
+
+    assert verdicts(None) == [True] * 4
+    assert verdicts(1.0) == [False] * 4
+
+
+def test_values_are_near_a_number_within_a_factor_of_two() -> None:
+    assert [near(it, 10) for it in (4.9, 5, 10, 20, 20.1)] == [False, True, True, True, False]
+
+
+def test_runs_have_points_of_both_ways_without_wrong_elements() -> None:
+    works: dict[float | str, dict[str, Work]] = {8: {"row": Work(TINY, (1, 8, 1)), "column": Work(TINY, (1, 1, 8))}}
+    points = list(of_tables._run(works, 1, lambda _: None))
+    assert_valid(of_tables.FIGURE_6, points)
+    assert {it.on for it in points} == {HERE}
+    assert {it.series for it in points if it.panel == "b"} == {
+        f"{partition}, {way}" for partition in ("row", "column") for way in WAYS
+    } | {"CPU"}
+    assert all(it.source == MIXED for it in points if it.panel == "b" and it.series != "CPU")
+    assert not priced(points)
+    for way in WAYS:
+        shares = [it.value for it in points if it.panel.startswith("c ") and it.series == f"row, {way}"]
+        assert sum(shares) == pytest.approx(100)
+
+
+def test_links_gain_nothing_without_global_reduction_and_more_with_more() -> None:
+    for mask in DOMAINS.values():
+        gains = [
+            (it := seconds_of(SIZES["a"], ratio, mask, LINKED))["conventional"] / it[LINKS] for ratio in (0, 0.1, 1)
+        ]
+        assert gains[0] == 1
+        assert gains == sorted(gains)
+    free, fed = (seconds_of(SIZES["a"], 1.0, "0100", LINKED)[way] for way in (LINKS, FED))
+    assert fed > free
+
+
+def test_the_host_gathers_the_partial_sums_and_the_rest() -> None:
+    size, members = SIZES["a"], 8
+    it = seconds_of(size, 0.5, "0100", LINKED)
+    bytes_per_pe = size // 2 + size // 2 // members
+    whole = predict("gather", SHAPE, "0100", bytes=bytes_per_pe, machine=LINKED, technique="conventional")
+    assert it["conventional"] == whole.seconds
+
+
+def test_slower_links_take_longer() -> None:
+    slow, fast = (seconds_of(SIZES["a"], 0.5, "1110", at_rate(LINKED, rate))[LINKS] for rate in (0.35, 3.5))
+    assert slow > fast
+    assert at_rate(LINKED, 0.35).links["rank"].gb_s == pytest.approx(0.35)
+
+
+def test_the_words_of_comparisons() -> None:
+    level = {1: 5.0, 2: 5.0, 4: 5.0, 8: 5.0}
+    assert crossing({1: 9.0, 2: 4.0, 4: 6.0, 8: 5.0}, level) == 8
+    assert crossing({1: 9.0, 2: 8.0, 4: 7.0, 8: 6.0}, level) is None
+    assert falls({1: 3.0, 2: 3.0, 4: 1.0})
+    assert not falls({1: 3.0, 2: 4.0})
+    assert steady({1: 10.0, 2: 10.4}, 0.05)
+    assert not steady({1: 10.0, 2: 11.0}, 0.05)
+
+
+def test_the_command_writes_the_points_and_draws_a_picture(tmp_path: Path) -> None:
+    command = [
+        *PIDCOMM,
+        "reproduce",
+        "scalability/fig7",
+        "--no-measure",
+        "--json",
+        "rows.jsonl",
+        "--plot",
+        "figure.svg",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    assert "columns: imbalance has no effect" in done.stdout
+    assert f"modelled on {MACHINE}" in done.stdout
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert {row["figure"] for row in rows} == {"scalability/fig7"}
+    assert any("agrees" in row for row in rows)
+    text = (tmp_path / "figure.svg").read_text()
+    assert text.count("modelled row, paper") >= 2
+    assert "imbalance" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["scalability/fig7,fig14", "--no-measure"], "scalability/fig7 is of another paper"),
+        (["scalability/fig7", "--pes", "64"], "--pes 64 does not apply: scalability/fig7 has fixed sizes"),
+        (["scalability/fig4"], "figure 'scalability/fig4' is unknown"),
+    ],
+)
+def test_wrong_words_are_refused(words: list[str], message: str) -> None:
+    done = subprocess.run([*PIDCOMM, "reproduce", *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert message in done.stderr

@@ -1,0 +1,281 @@
+"""MPI by travelling threads and the single-threaded engines, on the simulated machines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pidcomm.errors import ArgumentError, Error
+from pidcomm_studies.papers.parcels import figures
+from pidcomm_studies.parcels import patterns, scaling
+from pidcomm_studies.parcels.build import ENGINES, HERE, categories, compile_program
+from pidcomm_studies.parcels.count import CountError, count
+from pidcomm_studies.parcels.run import Machine
+
+PROGRAMS = Path(__file__).parent / "parcels"
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+RANKS = 4
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for compiled files."""
+    return tmp_path_factory.mktemp("parcels")
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def machine(request: pytest.FixtureRequest, folder: Path) -> Machine:
+    """A machine with each engine."""
+    return Machine(request.param, folder)
+
+
+@pytest.fixture(scope="module")
+def pim(folder: Path) -> Machine:
+    """The machine with travelling threads."""
+    return Machine("pim", folder)
+
+
+@pytest.fixture(scope="module")
+def programs(folder: Path) -> dict[str, Path]:
+    """The compiled programs by name. The programs that fill many bytes do not count their own instructions."""
+    own = {name: compile_program(HERE / "programs" / f"{name}.c", folder) for name in ("posted", "exchange", "copy")}
+    own |= {"pattern": compile_program(HERE / "programs" / "pattern.c", folder, counts=False)}
+    return own | {path.stem: compile_program(path, folder) for path in PROGRAMS.glob("*.c")}
+
+
+def test_every_engine_keeps_the_rules_of_the_standard(machine: Machine, programs: dict[str, Path]) -> None:
+    run = machine.run(programs["conformance"], 2, checks=True)
+    # A single-threaded engine may leave a message until the sender's next call.
+    expected = "rank 0: messages_progress_without_calls\n" if machine.engine.is_conventional else ""
+    assert (run.output, run.code, run.blocked) == (expected, 0, ())
+
+
+@pytest.mark.parametrize("messages", [4, 14])
+def test_random_patterns_lose_double_and_reorder_no_message(
+    machine: Machine, programs: dict[str, Path], tmp_path: Path, messages: int
+) -> None:
+    made = [patterns.make(1000 * messages + i, 1 + i % RANKS, messages) for i in range(100)]
+    file = tmp_path / "patterns.txt"
+    file.write_text(patterns.write(made))
+    run = machine.run(programs["pattern"], RANKS, [file], checks=True, seconds=100)
+    assert run.blocked == ()
+    received = patterns.read(run.output)
+    for number, pattern in enumerate(made):
+        found = [it for it in received if it.pattern == number]
+        assert list(patterns.wrong(pattern, found)) == [], f"pattern {number}"
+
+
+def test_the_rules_find_lost_doubled_and_reordered_messages() -> None:
+    pattern = [
+        patterns.Operation(0, patterns.ISEND, 1, 5, 0, 8, 0, 0),
+        patterns.Operation(0, patterns.ISEND, 1, 5, 0, 16, 1, 1),
+        patterns.Operation(1, patterns.IRECV, 0, 5, 0, 99, 0),
+        patterns.Operation(1, patterns.IRECV, 0, 5, 0, 99, 1),
+    ]
+    first = patterns.Received(0, 2, 0, 5, 8, 0, 0)
+    second = patterns.Received(0, 3, 0, 5, 16, 0, 1)
+    assert list(patterns.wrong(pattern, [first, second])) == []
+    assert list(patterns.wrong(pattern, [first]))
+    swapped = [patterns.Received(0, 2, 0, 5, 16, 0, 1), patterns.Received(0, 3, 0, 5, 8, 0, 0)]
+    assert list(patterns.wrong(pattern, swapped))
+    assert list(patterns.wrong(pattern, [first, patterns.Received(0, 3, 0, 5, 8, 0, 0)]))
+    assert list(patterns.wrong(pattern, [first, patterns.Received(0, 3, 0, 5, 16, 0, -1)]))
+
+
+@pytest.mark.skipif(not MPIEXEC.exists(), reason="the package mpich is not installed")
+def test_patterns_without_wildcards_end_as_with_a_real_mpi(
+    machine: Machine, programs: dict[str, Path], tmp_path: Path
+) -> None:
+    made = [patterns.make(i, RANKS, 12, wildcards=False) for i in range(40)]
+    file = tmp_path / "patterns.txt"
+    file.write_text(patterns.write(made))
+    library = next(MPIEXEC.parent.parent.glob("lib/libmpi.so.*"))
+    done = subprocess.run(
+        [str(MPIEXEC), "-n", str(RANKS), sys.executable, str(PROGRAMS / "real_mpi.py"), str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "MPI4PY_LIBMPI": str(library), "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    ours = machine.run(programs["pattern"], RANKS, [file], seconds=100)
+    assert sorted(ours.output.splitlines()) == sorted(done.stdout.splitlines())
+
+
+def test_messages_that_find_no_buffer_wait_and_stay_in_order(machine: Machine, programs: dict[str, Path]) -> None:
+    run = machine.run(programs["flood"], 2, checks=True)
+    assert (run.output, run.code, run.blocked) == ("", 0, ())
+
+
+def test_equal_runs_have_equal_counts(machine: Machine, programs: dict[str, Path]) -> None:
+    runs = [machine.run(programs["posted"], 2, (256, 50)) for _ in range(6)]
+    assert all(run == runs[0] for run in runs)  # the system places programs at random addresses
+    assert runs[0].code == 0
+
+
+def test_counts_do_not_depend_on_the_names_of_folders(
+    machine: Machine, programs: dict[str, Path], tmp_path: Path
+) -> None:
+    runs = []
+    for length in (1, 20, 37, 90):
+        target = tmp_path / ("f" * length)
+        target.mkdir()
+        runs.append(machine.run(Path(shutil.copy(programs["posted"], target)), 2, (256, 40)))
+    assert all(run == runs[0] for run in runs)
+
+
+def test_a_process_that_waits_for_ever_is_named(machine: Machine, programs: dict[str, Path]) -> None:
+    run = machine.run(programs["blocked"], 2)
+    assert (0, "MPI_Recv") in run.blocked
+    with pytest.raises(Error, match=r"blocked on 2 nodes did not end in 0.2 s"):
+        machine.run(programs["blocked"], 2, (2,), seconds=0.2)
+
+
+def test_barriers_of_two_communicators_in_two_orders_are_found(machine: Machine, programs: dict[str, Path]) -> None:
+    if machine.engine.is_conventional:
+        assert machine.run(programs["blocked"], 2, (3,)).blocked == ((0, "MPI_Barrier"), (1, "MPI_Barrier"))
+    else:
+        with pytest.raises(Error, match="barriers of different communicators"):
+            machine.run(programs["blocked"], 2, (3,))
+
+
+def test_an_error_of_mpi_names_rank_and_rule(machine: Machine, programs: dict[str, Path]) -> None:
+    with pytest.raises(Error, match=r"rank \d, cycle \d+: MPI error 6: the rank is not in the communicator"):
+        machine.run(programs["blocked"], 2, (1,))
+
+
+def test_copies_count_one_load_and_one_store_per_word(pim: Machine, programs: dict[str, Path]) -> None:
+    def references(copies: int) -> float:
+        return pim.run(programs["copy"], 1, (4096, copies)).total("references", ("application",))
+
+    per_copy = references(3) - references(2)
+    assert 2 * 512 <= per_copy <= 2 * 512 + 20  # the call and the loop around the copy
+
+
+def test_count_charges_each_block_once() -> None:
+    assembly = (
+        "\t.section\t.text.pim_queue\nf:\n\tmovq\t8(%rdi), %rax\n\taddl\t$1, (%rax)\n\ttestq\t%rax, %rax\n\tje\t.L2\n"
+    )
+    assembly += "\tpushq\t%rbx\n.L2:\n\tret\n"
+    lines = count(assembly, categories(), "state").splitlines()
+    records = [line.split("\t")[2] for line in lines if line.startswith("\t.short")]
+    # je ends the first block: a load, then a load and a store of one instruction.
+    assert [record.split(", ")[:2] for record in records] == [["4", "3"], ["1", "1"], ["1", "0"]]
+    assert lines.count(f"\t.byte\t{categories().index('queue')}, 0") == 3
+    assert sum("machine_step" in line for line in lines) == 3
+    lines = count("f:\n\tleave\n\tleal\t8(%rdi), %eax\n\tret\n", categories(), "state").splitlines()
+    assert [line.split("\t")[2].split(", ")[:2] for line in lines if line.startswith("\t.short")] == [["3", "1"]]
+    with pytest.raises(CountError, match="inline assembly"):
+        count('f:\n#APP\n# 1 "a.c" 1\n\tincq\t%rax\n# 0 "" 2\n#NO_APP\n\tret\n', categories(), "state")
+    with pytest.raises(CountError, match="rep stosq"):
+        count("f:\n\trep stosq\n", categories(), "state")
+
+
+def test_the_protocol_needs_only_the_hooks(tmp_path: Path) -> None:
+    declared = "".join((HERE / "pim" / name).read_text() for name in ("hooks.h", "queues.h"))
+    for source in (HERE / "pim" / "queues.c", HERE / "pim" / "protocol.c"):
+        made = tmp_path / f"{source.stem}.o"
+        subprocess.run(
+            [
+                *["gcc", "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2", "-ffreestanding", "-o"],
+                str(made),
+                f"-I{HERE}",
+                "-c",
+                str(source),
+            ],
+            check=True,
+        )
+        undefined = subprocess.run(["nm", "-u", str(made)], capture_output=True, text=True, check=True).stdout.split()
+        names = {word for word in undefined if word != "U" and not word.startswith("_GLOBAL")}
+        assert [word for word in names if f"{word}(" not in declared] == []
+
+
+def test_travelling_threads_do_not_juggle_and_single_threaded_engines_do(
+    machine: Machine, programs: dict[str, Path]
+) -> None:
+    run = machine.run(programs["posted"], 2, (256, 100))
+    assert (run.total("instructions", ("juggling",)) > 0) == machine.engine.is_conventional
+    assert run.total("instructions", ("network",)) > 0
+
+
+def test_a_trace_shows_threads_parcels_and_queues(pim: Machine, programs: dict[str, Path], tmp_path: Path) -> None:
+    from pidcomm_studies.pictures import style, timeline
+
+    run = pim.run(programs["exchange"], 2, (256,), trace=True)
+    assert {it["event"] for it in run.events} == {"active", "parcel", "queues"}
+    assert max(it["unexpected"] for it in run.events if it["event"] == "queues") == 1
+    style.save(timeline.draw(run.events, "exchange"), tmp_path / "exchange.svg")
+    with pytest.raises(ArgumentError, match="17 nodes"):
+        timeline.draw([{"event": "parcel", "node": 16}], "too many")
+
+
+def test_barrier_and_halo_scale(folder: Path) -> None:
+    rows = list(scaling.measure(list(ENGINES), [4, 36], 256, lambda _: None))
+    seconds = {(it.program, it.engine, it.nodes): it.seconds for it in rows}
+    for engine in ENGINES:
+        assert seconds["barrier", engine, 36] > seconds["barrier", engine, 4]  # log2(nodes) rounds
+        assert seconds["halo", engine, 36] < 2 * seconds["halo", engine, 4]  # each process has four neighbours
+
+
+def test_figures_have_all_points_and_statements(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "POSTED", (0, 100))
+    monkeypatch.setattr(figures, "SIZES", {"eager": 64, "rendezvous": 65536})
+    monkeypatch.setattr(figures, "COPY_BYTES", (4096, 65536))
+    for figure in figures.figures(figures.measure()):
+        points = list(figure.model())
+        assert {it.panel for it in points} == {panel.name for panel in figure.panels}
+        assert list(figure.statements(points))
+
+
+@pytest.mark.parametrize("end", ["return -1;", "exit(-1);", "exit(rank ? -1 : 0);"])
+def test_the_code_of_a_process_is_reported(machine: Machine, tmp_path: Path, end: str) -> None:
+    run = machine.run(_program(tmp_path, end), 2)
+    assert (run.code, run.blocked) == (-1, ())
+
+
+def test_a_program_that_crashes_or_stops_the_machine_is_named(pim: Machine, tmp_path: Path) -> None:
+    with pytest.raises(Error, match="SIGSEGV; the stack of a process has 1 MiB"):
+        pim.run(_program(tmp_path, "volatile char local[1600000]; local[rank] = 1; return local[rank] - 1;"), 2)
+    with pytest.raises(Error, match="ended the simulated machine"):
+        pim.run(_program(tmp_path, "_exit(0);"), 2)
+
+
+def test_a_call_that_is_left_out_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="MPI_Initialized"):
+        _program(tmp_path, "return MPI_Initialized(&rank);")
+
+
+def test_a_long_run_of_instructions_counts_each_reference(pim: Machine, tmp_path: Path) -> None:
+    run = pim.run(_program(tmp_path, "volatile int x = 0;" + "x = 0;" * 6000 + "return x;"), 1)
+    assert 6000 <= run.total("references", ("application",)) <= 6100
+
+
+def _program(folder: Path, end: str) -> Path:
+    """Compile a program that ends after MPI_Finalize with some C code."""
+    source = folder / "ends.c"
+    source.write_text(
+        "#include <mpi.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n"
+        "  int rank;\n  MPI_Init(&argc, &argv);\n  MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n  MPI_Finalize();\n"
+        f"  {end}\n}}\n"
+    )
+    return compile_program(source, folder)
+
+
+def test_bad_input_is_named(pim: Machine, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="nodes"):
+        pim.run(Path("any"), 0)
+    with pytest.raises(ArgumentError, match="lamm"):
+        Machine("lamm", folder)
+    with pytest.raises(ArgumentError, match="banks"):
+        Machine("pim", folder, banks=0)
+    with pytest.raises(ArgumentError, match="is not a file"):
+        compile_program(tmp_path / "missing.c", tmp_path)
+    wrong = tmp_path / "wrong.c"
+    wrong.write_text("int main(void) { return x; }\n")
+    with pytest.raises(ArgumentError, match=r"wrong\.c"):
+        compile_program(wrong, tmp_path)

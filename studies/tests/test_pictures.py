@@ -1,0 +1,484 @@
+"""Figures, pictures and the report."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pidcomm
+import pytest
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
+from pidcomm._rows import CollectiveName, TechniqueName
+from pidcomm.cli import app
+from pidcomm.errors import FileContentError
+from pidcomm.bench.ablation import STEPS
+from pidcomm_studies.pictures import drawing, figures, phases, style
+from pidcomm.explain import places
+from pidcomm_studies.pictures.rows import JsonRow, kind_of, pes_of, read_rows
+from pidcomm.sizes import format_gain, parse_shape
+from pidcomm.tables import techniques_for
+from typer.testing import CliRunner
+
+REFERENCE = Path(__file__).parents[2] / "pidcomm" / "bench" / "reference"
+REFERENCE_FILES = sorted(path.stem for path in REFERENCE.glob("*.jsonl"))
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+# collective, shape, mask, bytes, technique: one PE row, one rank, a general shape, many ranks, the whole machine.
+EXPLAINED = (
+    ("alltoall", "2x4", "10", 64, "tile"),
+    ("alltoall", "4x8x2", "010", 8192, "tile"),
+    ("alltoall", "4x8x2", "010", 8192, "pr"),
+    ("allreduce", "16x16", "10", 8192, "pr+im"),
+    ("alltoall", "32x32", "10", 1 << 20, "tile"),
+    ("allreduce", "5x7x8", "010", 7168, "tile"),
+    ("gather", "32x32", "01", 1 << 20, "conventional"),
+    ("allreduce", "32x80", "01", 1 << 20, "tile"),
+    ("broadcast", "7", "0", 64, "tile"),
+)
+
+
+def reference(name: str) -> list[JsonRow]:
+    """Return reference rows of the project."""
+    return read_rows([REFERENCE / f"{name}.jsonl"])
+
+
+def run(*arguments: str) -> Any:
+    """Run the command line in a new process."""
+    command = [sys.executable, "-c", "from pidcomm.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+@pytest.fixture(scope="session")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Small rows of this version: every technique, sweeps over both quantities, an ablation."""
+    folder = tmp_path_factory.mktemp("rows")
+    runs = {
+        "bars": "all --shape 8x8 --bytes 16KiB --technique all",
+        "bytes": "alltoall reduce --shape 8x8 --sweep bytes=8KiB..32KiB",
+        "pes": "allgather --bytes 8KiB --sweep pes=64..256 --technique tile",
+        "both": "alltoall --sweep bytes=8KiB..64KiB --sweep pes=64,128 --technique tile",
+        "ablation": "--ablation --shape 8x8 --bytes 16KiB",
+        "no_limit": "gather broadcast --shape 8x8 --bytes 8KiB --no-limit",
+    }
+    paths = {}
+    for name, arguments in runs.items():
+        paths[name] = folder / f"{name}.jsonl"
+        result = run("bench", *arguments.split(), "--iters", "1", "--warmup", "0", "--json", str(paths[name]))
+        assert result.returncode == 0, result
+    return paths
+
+
+def explained(
+    collective: CollectiveName, shape: str, mask: str, size_bytes: int, technique: TechniqueName
+) -> tuple[places.Places, Any]:
+    """Return the places of a collective, and its plan."""
+    lengths = parse_shape(shape)
+    plan = pidcomm.plan(
+        collective,
+        lengths,
+        mask,
+        bytes=size_bytes,
+        dst=size_bytes,
+        dtype="int32",
+        technique=technique,
+        scratch=2 * size_bytes,
+    )
+    return places.locate(lengths, mask), plan
+
+
+def bars_of(axes: Axes) -> list[Rectangle]:
+    """Return the bars, without the legend's."""
+    return [patch for container in axes.containers for patch in container.patches]  # type: ignore[attr-defined]
+
+
+def limits_of(axes: Axes) -> list[Line2D]:
+    return [line for line in axes.lines if line.get_gid() == style.LIMIT_GID]
+
+
+def points_of(line: Line2D) -> tuple[list[float], list[float]]:
+    return np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist()
+
+
+def plots_of(figure: Figure) -> list[Axes]:
+    """Return all axes, including the axes in parts of the figure."""
+    return figure.findobj(Axes)
+
+
+def legend_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for part in figure.subfigs for legend in part.legends for text in legend.get_texts()]
+
+
+def all_text(figure: Figure) -> str:
+    """Return the whole text of the figure."""
+    return "\n".join(text.get_text() for text in figure.findobj(Text))
+
+
+# ---- laziness
+
+
+def test_only_figures_load_matplotlib_and_nothing_loads_pyplot(tmp_path: Path) -> None:
+    script = f"""
+import sys
+from pathlib import Path
+import pidcomm, pidcomm.cli
+from typer.testing import CliRunner
+for arguments in (["info"], ["plan", "alltoall"], ["plan", "alltoall", "--draw"], ["plot", "--help"]):
+    assert CliRunner().invoke(pidcomm.cli.app, arguments).exit_code == 0
+assert "matplotlib" not in sys.modules
+from pidcomm_studies.pictures import figures, rows, style
+style.save(figures.draw(rows.read_rows([Path({str(REFERENCE / "collectives.jsonl")!r})])), Path("x.png"))
+assert "matplotlib" in sys.modules and "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=600)
+
+
+def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
+    before = dict(rcParams)
+    figures.draw(reference("ablation"))
+    assert dict(rcParams) == before
+
+
+# ---- bars
+
+
+@pytest.mark.parametrize(
+    ("metric", "key", "unit"),
+    [
+        (None, "speed_up", "speed-up"),
+        ("time", "t_p50_ms", "(ms)"),
+        ("bus", "bus_gb_s", "GB/s"),
+        ("algbw", "algbw_gb_s", "GB/s"),
+    ],
+)
+def test_bars_and_limits_have_the_heights_of_their_rows(metric: str | None, key: str, unit: str) -> None:
+    rows = [
+        {**row, "t_p50_ms": row["t_p50_us"] / 1e3, "speed_up": row["speed_up"] + at / 1e9}  # no two bars are equal
+        for at, row in enumerate(reference("collectives"))
+    ]
+    (axes,) = plots_of(figures.draw(rows, metric=metric))
+    assert unit in axes.get_ylabel()
+    assert sorted(bar.get_height() for bar in bars_of(axes)) == sorted(row[key] for row in rows)
+    ticks = {label.get_text(): x for x, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)}
+    assert list(ticks) == list(pidcomm.COLLECTIVES)
+    for row in rows:  # each bar stands at its collective, in its technique's colour
+        colour = to_rgb(style.look_of(row["technique"]).colour)
+        (bar,) = [it for it in bars_of(axes) if it.get_height() == row[key]]
+        assert abs(bar.get_x() + bar.get_width() / 2 - ticks[row["collective"]]) < 0.5
+        assert bar.get_facecolor()[:3] == pytest.approx(colour)
+        (limit,) = [it for it in limits_of(axes) if points_of(it)[0][0] == pytest.approx(bar.get_x())]
+        factor = row["limit_pct"] / 100
+        assert points_of(limit)[1][0] == pytest.approx(row[key] * factor if metric == "time" else row[key] / factor)
+
+
+def test_bars_without_speed_ups_show_time() -> None:
+    rows = reference("isas")
+    assert {row["speed_up"] for row in rows} == {None}
+    assert plots_of(figures.draw(rows))[0].get_ylabel() == "time of a call (ms)"
+    with pytest.raises(pidcomm.Error, match="have no speed-ups"):
+        figures.draw(rows, metric="speed-up")
+
+
+def test_speed_ups_are_above_their_bars() -> None:
+    rows = reference("collectives")
+    (axes,) = plots_of(figures.draw(rows, metric="bus"))
+    gains = [row for row in rows if row["technique"] != "conventional"]
+    assert [text.get_text().replace("\n", " ") for text in axes.texts] == [
+        format_gain(row["speed_up"]) for row in gains
+    ]
+    for text, row in zip(axes.texts, gains, strict=True):
+        assert text.xy[1] == max(row["bus_gb_s"], row["limit_gb_s"])  # type: ignore[attr-defined]
+
+
+def test_rows_of_different_conditions_have_different_panels() -> None:
+    rows = reference("masks")
+    panels = plots_of(figures.draw(rows, metric="bus"))
+    conditions = {f"{row['shape']}, mask {row['mask']}" for row in rows}
+    assert {panel.get_title() for panel in panels} == conditions
+    for panel in panels:
+        of_panel = [row for row in rows if f"{row['shape']}, mask {row['mask']}" == panel.get_title()]
+        assert sorted(bar.get_height() for bar in bars_of(panel)) == sorted(row["bus_gb_s"] for row in of_panel)
+
+
+def test_rows_without_limits_and_of_all_techniques_are_drawn(fresh: dict[str, Path]) -> None:
+    (axes,) = plots_of(figures.draw(read_rows([fresh["no_limit"]])))
+    assert (len(bars_of(axes)), limits_of(axes)) == (4, [])
+    rows = read_rows([fresh["bars"]])
+    figure = figures.draw(rows)
+    assert len(bars_of(plots_of(figure)[0])) == len(rows)
+    assert {(row["collective"], row["technique"]) for row in rows} == {
+        (name, technique) for name in pidcomm.COLLECTIVES for technique in techniques_for(name)
+    }
+    assert "source: measured, mixed" in all_text(figure)
+
+
+# ---- sweeps
+
+
+@pytest.mark.parametrize(("name", "x_of"), [("sizes", lambda row: row["bytes_per_pe"]), ("pes", pes_of)])
+def test_sweeps_have_a_panel_per_collective_on_logarithmic_axes(name: str, x_of: Callable[[JsonRow], int]) -> None:
+    rows = reference(name)
+    assert kind_of(rows) == "sweep"
+    panels = plots_of(figures.draw(rows))
+    assert [panel.get_title() for panel in panels] == list(pidcomm.COLLECTIVES)
+    assert {panel.get_xlabel() for panel in panels} <= {"", "bytes per PE", "number of PEs"}
+    assert any(panel.get_xlabel() for panel in panels)
+    assert any("GB/s" in panel.get_ylabel() for panel in panels)
+    for panel in panels:
+        assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
+        of_panel = sorted((row for row in rows if row["collective"] == panel.get_title()), key=x_of)
+        (line,) = [line for line in panel.lines if line.get_gid() == "tile"]
+        assert points_of(line)[0] == [x_of(row) for row in of_panel]
+        assert points_of(line)[1] == [row["bus_gb_s"] for row in of_panel]
+        (limit,) = limits_of(panel)
+        assert points_of(limit)[1] == [row["limit_gb_s"] for row in of_panel]
+        low, high = panel.get_ylim()
+        assert len([tick for tick in panel.get_yticks() if low <= tick <= high]) >= 3
+
+
+def test_every_combination_in_a_sweep_has_its_own_line(fresh: dict[str, Path]) -> None:
+    figure = figures.draw(read_rows([fresh["bytes"]]))
+    assert legend_texts(figure)[:2] == ["conventional", "tile"]
+    looks = [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in plots_of(figure)[0].lines]
+    assert len(set(looks)) == 3  # two techniques, one limit
+    assert legend_texts(figures.draw(read_rows([fresh["both"]])))[:2] == ["tile, 8x8", "tile, 16x8"]
+    for technique in style.TECHNIQUE_LOOKS:  # lines of one technique differ without colour
+        lines = [style.line_of(technique, series) for series in range(8)]
+        assert len({(it["linestyle"], it["marker"], it["markerfacecolor"]) for it in lines}) == len(lines)
+
+
+# ---- ablation
+
+
+@pytest.mark.parametrize("name", ["ablation", "ablation_avx2", "ablation_int8"])
+def test_an_ablation_stacks_the_phases_of_every_technique(name: str) -> None:
+    rows = reference(name)
+    figure = figures.draw(rows)
+    panels = plots_of(figure)
+    assert {panel.get_title() for panel in panels} == {row["collective"] for row in rows}
+    for panel in panels:
+        assert panel.get_xlabel() == "time (ms)"
+        techniques = [label.get_text() for label in panel.get_yticklabels()]
+        assert techniques[0] == "conventional"
+        assert techniques[-1] == "tile"
+        for row in (row for row in rows if row["collective"] == panel.get_title()):
+            at = techniques.index(row["technique"])
+            bars = [bar for bar in bars_of(panel) if round(bar.get_y() + bar.get_height() / 2) == at]
+            widths = {str(bar.get_gid()): [] for bar in bars}  # type: dict[str, list[float]]
+            for bar in bars:
+                widths[str(bar.get_gid())].append(1e3 * bar.get_width())
+            parts = [row[name] for name in ("from_us", "work_us", "to_us", "outside_us")]
+            rest = max(0, row["host_us"] - sum(parts))  # medians of parts may exceed the median of the whole
+            assert sorted(widths.get("measured", [])) == pytest.approx(sorted(it for it in [*parts, rest] if it))
+            assert sum(widths.get("modelled", [])) == pytest.approx(row["pe_us"])
+            assert sum(widths.get("assumed", [])) == pytest.approx(row["launch_us"] + row["load_us"])
+            (limit,) = [it for it in limits_of(panel) if round(float(np.mean(points_of(it)[1]))) == at]
+            assert points_of(limit)[0][0] == pytest.approx(row["bus_us"] / 1e3)
+
+
+def test_modelled_or_assumed_times_are_hatched_and_labelled() -> None:
+    figure = figures.draw(reference("ablation"))
+    marks = {"modelled": style.MODELLED_HATCH, "assumed": style.ASSUMED_HATCH}
+    found = {(str(bar.get_gid()), bar.get_hatch()) for panel in plots_of(figure) for bar in bars_of(panel)}
+    for source, hatch in marks.items():
+        assert {it for of, it in found if of == source} == {hatch}
+        assert hatch not in {it for of, it in found if of != source}
+        assert any(f"({source})" in text for text in legend_texts(figure))
+    assert {phase.source for phase in phases.PHASES} == {"measured", *marks}
+
+
+# ---- all figures
+
+
+def _drawn_boxes(figure: Figure) -> list[tuple[str, Any]]:
+    """Return every drawn text with its box in pixels."""
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    drawn: dict[int, Text] = {}
+    original = Text.draw
+
+    def draw(text: Text, *arguments: Any) -> None:
+        drawn[id(text)] = text
+        original(text, *arguments)
+
+    with style.settings(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Text, "draw", draw)
+        figure.draw(renderer)
+        texts = [text for text in drawn.values() if text.get_visible() and text.get_text()]
+        return [(text.get_text(), Text.get_window_extent(text, renderer)) for text in texts]
+
+
+def assert_legible(figure: Figure) -> None:
+    """Check that no text touches another or leaves the figure."""
+    found = _drawn_boxes(figure)
+    assert len(found) > 5
+    x0, y0, x1, y1 = np.array([box.extents for _, box in found]).T
+    overlap = (np.minimum.outer(x1, x1) - np.maximum.outer(x0, x0) > 0.5) & (
+        np.minimum.outer(y1, y1) - np.maximum.outer(y0, y0) > 0.5
+    )
+    pairs = [(found[a][0], found[b][0]) for a, b in zip(*np.nonzero(np.triu(overlap, 1)), strict=True)]
+    assert pairs == []
+    assert min(x0.min(), y0.min()) >= 0
+    assert x1.max() <= figure.bbox.width
+    assert y1.max() <= figure.bbox.height
+
+
+def test_the_overlap_check_can_fail() -> None:
+    figure = figures.draw(reference("collectives"))
+    figure.text(0.5, 0.02, "in the way of the small print")
+    with pytest.raises(AssertionError):
+        assert_legible(figure)
+
+
+@pytest.mark.parametrize("name", REFERENCE_FILES)
+@pytest.mark.parametrize("metric", [None, "time", "bus"])
+def test_no_text_of_reference_figures_overlaps(name: str, metric: str | None) -> None:
+    assert_legible(figures.draw(reference(name), metric=metric))
+
+
+def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
+    for path in fresh.values():
+        assert_legible(figures.draw(read_rows([path])))
+    rows = read_rows([fresh["bytes"]])
+    assert_legible(figures.draw(rows, kind="bars"))
+    rows = [{**row, "speed_up": 123.456} for row in read_rows([fresh["bars"]])]  # the widest text, above every bar
+    assert_legible(figures.draw(rows))
+    names = ("collectives", "collectives_hardware", "collectives_hardware_stock_sdk")
+    rows = [{**row, "speed_up": 123.456} for name in names for row in reference(name)]
+    for metric in ("speed-up", "time", "bus"):
+        assert_legible(figures.draw(rows, metric=metric))
+
+
+@pytest.mark.parametrize("case", EXPLAINED)
+def test_no_text_of_an_explanation_overlaps(case: tuple[Any, ...]) -> None:
+    assert_legible(drawing.draw(*explained(*case)))
+
+
+@pytest.mark.parametrize("name", ["collectives", "sizes", "pes", "ablation"])
+def test_figures_show_their_conditions_source_and_version(name: str) -> None:
+    rows = reference(name)
+    text = all_text(figures.draw(rows))
+    row = rows[0]
+    for wanted in (f"mask {row['mask']}", row["dtype"], f"ISA {row['isa']}", "policy none", "measured"):
+        assert wanted in text
+    assert f"pidcomm {row['version']}" in text
+    assert f"commit {row['commit']}" in text
+    assert ("1 MiB per PE" in text) == (name != "sizes")
+    assert ("32x32" in text) == (name != "pes")
+
+
+def test_techniques_differ_in_lightness() -> None:
+    def lightness(colour: str) -> float:
+        return float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114)))
+
+    steps = [lightness(style.look_of(technique).colour) for technique in STEPS]
+    assert all(before - after > 0.05 for before, after in pairwise(steps))
+    looks = style.TECHNIQUE_LOOKS
+    assert set(looks) >= set(pidcomm.TECHNIQUES)
+    assert len({look.colour for look in looks.values()}) == len({look.marker for look in looks.values()}) == len(looks)
+    assert not {look.colour for look in looks.values()} & set(style.PARTS)
+    groups = [lightness(colour) for colour in drawing.COLOURS]
+    assert all(abs(before - after) > 0.05 for before, after in pairwise(groups))
+
+
+def test_a_line_has_its_techniques_colour() -> None:
+    for panel in plots_of(figures.draw(reference("sizes"))):
+        (line,) = [line for line in panel.lines if line.get_gid() == "tile"]
+        assert line.get_color() == style.look_of("tile").colour
+
+
+def test_both_formats_are_written_and_equal_figures_are_equal_files(tmp_path: Path) -> None:
+    for name in ("a.png", "a.svg", "b.SVG"):
+        style.save(figures.draw(reference("collectives")), tmp_path / name)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    svg = (tmp_path / "a.svg").read_text()
+    assert "</svg>" in svg
+    assert ">speed-up over conventional</text>" in svg
+    assert (tmp_path / "b.SVG").read_text() == svg
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot read"),
+        ("", "rows.jsonl: no rows"),
+        ("not json\n", "rows.jsonl:1: no JSON object"),
+        ("[1, 2]\n", "rows.jsonl:1: no JSON object"),
+        ('{"collective": "alltoall"}\n', "rows.jsonl:1: no 'algbw_gb_s'"),
+        ("{good}\n{good}\n", "two rows of alltoall with tile"),
+        ("{good}\n{step}\n", "mixed"),
+        ('{good}\n{good, "bus_gb_s": "fast"}\n', "rows.jsonl:2: 'fast'"),
+        ('{good, "bus_gb_s": NaN}\n', "nan for 'bus_gb_s'"),
+        ('{good, "bus_gb_s": 0}\n', "0 for 'bus_gb_s'"),
+        ('{good, "machine": "mine"}\n', "'mine' for 'machine'"),
+        ('{good, "op": 1}\n', "1 for 'op'"),
+        ('{good, "shape": "8y8"}\n', "shape '8y8'"),
+        ('{good, "shape": "8x0"}\n', "shape 8x0 has 0 PEs"),
+        ('{good, "wrong": 3}\n', "alltoall with tile has 3 wrong elements"),
+    ],
+)
+def test_invalid_rows_are_errors(text: str | None, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    good, step = dict(reference("collectives")[0]), dict(reference("ablation")[0])
+    if text is not None:
+        text = text.replace("{good}", json.dumps(good)).replace("{step}", json.dumps(step))
+        text = re.sub(r"\{good, (.*)\}", lambda match: json.dumps({**good, **json.loads(f"{{{match[1]}}}")}), text)
+        path.write_text(text)
+    out = tmp_path / "x.svg"
+    result = CliRunner().invoke(app, ["plot", str(path), "--out", str(out)])
+    assert message in result.output
+    with pytest.raises(pidcomm.Error, match=re.escape(message)) as refusal:
+        figures.draw(read_rows([path]))
+    assert result.exit_code == (1 if isinstance(refusal.value, FileContentError) else 2)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plot", "{rows}", "--out", "x.gif"], "must end in .svg or .png"),
+        (["plot", "{rows}", "--out", "x"], "must end in .svg or .png"),
+        (["plot", "{rows}", "--out", "nowhere/x.svg"], "cannot write nowhere/x.svg"),
+        (["plot", "{rows}", "--out", "x.svg", "--kind", "pie"], "kind 'pie' is unknown"),
+        (["plot", "{rows}", "--out", "x.svg", "--metric", "mood"], "metric 'mood' is unknown"),
+        (["plot", "{rows}", "--out", "x.svg", "--kind", "sweep"], "are no sweep"),
+        (["plot", "{rows}", "--out", "x.svg", "--kind", "ablation"], "cannot be drawn as ablation"),
+        (["draw", "alltoall", "--out", "x.pdf"], "must end in .svg or .png"),
+        (["plan", "alltoall", "--draw", "--bytes", "100"], "divisible by"),
+        (["plan", "alltoall", "--draw", "--shape", "64x64"], "4096"),
+        (["report", "x.txt"], "must end in .html"),
+        (["report", "nowhere/x.html"], "no folder nowhere"),
+        (["report", "x.html", "--from", "nothing.jsonl"], "cannot read nothing.jsonl"),
+    ],
+)
+def test_usage_errors_are_one_sentence(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = str(REFERENCE / "collectives.jsonl")
+    result = CliRunner().invoke(app, [argument.replace("{rows}", rows) for argument in arguments])
+    assert result.exit_code == 2
+    assert message in result.output
+    assert len(result.output.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_has_examples() -> None:
+    overview = CliRunner().invoke(app, ["--help"]).output
+    for command in ("plot", "plan", "report"):
+        assert command in overview
+        assert f"pidcomm {command}" in CliRunner().invoke(app, [command, "--help"]).output

@@ -1,0 +1,105 @@
+"""One line for every public object, and tables in notebooks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pidcomm
+import pytest
+from pidcomm_studies.apps.report import Row as ApplicationRow
+from pidcomm.bench.timing import Row
+from pidcomm_studies.pictures.rows import read_rows
+from test_pictures import REFERENCE
+from pidcomm_studies.models.scaling import STUDIES, model_points
+from pidcomm_studies.models import advise
+from pidcomm.model import load_machine, predict, predict_hosts
+from pidcomm.sizes import format_gain
+
+
+APPLICATIONS = Path(__file__).parents[1] / "bench" / "apps"
+
+
+def bench_row() -> Row:
+    """A row that is kept with the project."""
+    (row, *_) = read_rows([REFERENCE / "collectives.jsonl"])
+    return Row(**{name: value for name, value in row.items() if name in Row.__dataclass_fields__})
+
+
+def application_row() -> ApplicationRow:
+    """A run that is kept with the project."""
+    row = json.loads((APPLICATIONS / "bfs.jsonl").read_text().splitlines()[0])
+    return ApplicationRow(**{name: value for name, value in row.items() if name in ApplicationRow.__dataclass_fields__})
+
+
+def test_sets_hypercubes_and_requests_say_what_they_are() -> None:
+    with pidcomm.allocate(pes=64) as pes:
+        cube = pes.hypercube(8, 8)
+        assert repr(pes) == "<PeSet of 64 PEs in 1 rank>"
+        assert repr(cube) == "<Hypercube 8x8 of 64 PEs>"
+        assert repr(cube.arrays) == "<ArrayCollectives on Hypercube 8x8 of 64 PEs>"
+        trace = cube.write(np.ones((64, 64), np.int32))
+        assert repr(trace).startswith("<Trace tile, ")
+        assert repr(trace).endswith("32 KiB over the memory bus>")
+        request = cube.alltoall("10", bytes=64, dst=64, wait=False)
+        assert repr(request) == "<Request alltoall, not waited for>"
+        request.wait()
+    assert repr(cube) == "<Hypercube 8x8 of 64 PEs, freed>"
+    assert repr(pidcomm.TECHNIQUES["pr"]) == "<Technique pr>"
+    assert repr(pidcomm.COLLECTIVES["gather"]) == "<Collective gather>"
+
+
+def test_a_plan_prints_as_a_line_and_is_a_dict() -> None:
+    plan = pidcomm.plan("alltoall", (32, 32), "10", bytes=1 << 20, dst=1 << 20, dtype="int32", technique="tile")
+    assert repr(plan) == (
+        "<Plan alltoall of int32, tile, 32x32 mask 10, 1 MiB per PE: 1 GiB read and 1 GiB written in MRAM>"
+    )
+    assert plan["groups"] == dict(plan)["groups"] == 32
+
+
+def test_predictions_say_that_they_are_modelled() -> None:
+    where = ((32, 32), "10")
+    assert repr(predict("allreduce", *where, bytes=1 << 20)).startswith("<Prediction isca24, tile: ")
+    assert " ms modelled, " in repr(predict("allreduce", *where, bytes=1 << 20))
+    assert repr(predict_hosts("allreduce", 4, *where, bytes=1 << 20)).startswith(
+        "<HostsPrediction isca24, 4 hosts, tile: "
+    )
+    (advice, *_) = advise("allreduce", pes=1024, bytes=1 << 20)
+    assert repr(advice).startswith("<Advice ")
+    assert repr(advice).endswith("modelled on isca24>")
+    assert repr(load_machine("isca24")).startswith("<Machine isca24, 1024 PEs: testbed of ")
+
+
+def shown() -> list[object]:
+    """Objects that notebooks show as tables."""
+    where = ((32, 32), "10")
+    study = STUDIES["hosts"]
+    points, _ = model_points(study, ["alltoall"], load_machine("isca24"), [2], None)
+    plan = pidcomm.plan("alltoall", *where, dst=1 << 20, bytes=1 << 20)
+    return [
+        plan,
+        predict("alltoall", *where, bytes=1 << 20),
+        predict_hosts("alltoall", 2, *where, bytes=1 << 20),
+        *points,
+        advise("alltoall", pes=64, bytes=1 << 20)[0],
+        bench_row(),
+        application_row(),
+    ]
+
+
+@pytest.mark.parametrize("it", shown(), ids=lambda it: type(it).__name__)
+def test_reprs_are_one_short_line_and_notebooks_get_a_table(it: object) -> None:
+    assert len(repr(it)) < 130
+    assert "\n" not in repr(it)
+    html = it._repr_html_()  # type: ignore[attr-defined]
+    assert html.startswith(f"<table><caption>{type(it).__name__} ")
+    assert html.count("<tr>") == html.count("</tr>") >= 3
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [(4.4512, "4.45x"), (1.0, "1.00x"), (0.996, "1.00x"), (0.94, "1.06x slower"), (0.03, "33x slower")],
+)
+def test_gains_below_1_are_called_slower(gain: float, words: str) -> None:
+    assert format_gain(gain) == words
