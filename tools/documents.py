@@ -4,12 +4,13 @@ Every fenced block of a document is of one of these kinds (the marker is the lin
 
     ```sh          commands; a test runs a document's blocks in order, as one script
     ```python      a test runs a document's blocks in order, as one script
-    any            <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file that a test runs
-    ```text        output, tables or formulas; with <!-- printed by: python --> (or sh), the output of those blocks
-    any            <!-- add to: PATH#PLACE -->: lines that a test adds to a copy of a file; PATH alone: a new file
-    any            <!-- run by: PATH -->: lines of a block that a test runs; the test's file PATH contains each line
-    ```sh          <!-- run with: WORDS -->: a test shortens each command: it applies OLD=>NEW and adds other words
-    any            <!-- not run: REASON -->: a block that the tests cannot run
+    any            <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file that a
+    test runs ```text        output, tables or formulas; with <!-- printed by: python --> (or sh),
+    the output of those blocks any            <!-- add to: PATH#PLACE -->: lines that a test adds to
+    a copy of a file; PATH alone: a new file any            <!-- run by: PATH -->: lines of a block
+    that a test runs; the test's file PATH contains each line ```sh          <!-- run with: WORDS
+    -->: a test shortens each command: it applies OLD=>NEW and adds other words any            <!--
+    not run: REASON -->: a block that the tests cannot run
 
 python tools/documents.py           updates the excerpts
 python tools/documents.py --check   reports faults, and lists the blocks that the tests do not run
@@ -46,7 +47,9 @@ _NOT_OURS = {"build", "node_modules", "venv", "sdk"}
 
 
 class Block(NamedTuple):
-    """A fenced block. line: number of its first text line, from 1. marker, about: from the line above."""
+    """A fenced block. line: number of its first text line, from 1. marker, about: from the line
+    above.
+    """
 
     line: int
     language: str
@@ -114,21 +117,38 @@ class Document:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """Return the fenced and indented blocks of the document. An indented block has no language."""
+        """Return the fenced and indented blocks of the document.
+
+        An indented block has no language.
+        """
         blocks = []
         for before, token in zip([None, *self._tokens], self._tokens, strict=False):
             if token.type not in ("fence", "code_block") or token.map is None:
                 continue
             comment = None
-            if before is not None and before.type == "html_block" and before.map and before.map[1] == token.map[0]:
+            if (
+                before is not None
+                and before.type == "html_block"
+                and before.map
+                and before.map[1] == token.map[0]
+            ):
                 comment = _MARKER.fullmatch(before.content.splitlines()[-1])
             line = token.map[0] + (2 if token.type == "fence" else 1)
-            blocks.append(Block(line, token.info.strip(), token.content, *(comment.groups() if comment else ("", ""))))
+            blocks.append(
+                Block(
+                    line,
+                    token.info.strip(),
+                    token.content,
+                    *(comment.groups() if comment else ("", "")),
+                )
+            )
         return blocks
 
     @cached_property
     def anchors(self) -> set[str]:
-        """Return the possible targets of links: ids, and headings as repository viewers name them."""
+        """Return the possible targets of links: ids, and headings as repository viewers name
+        them.
+        """
         found: dict[str, int] = {}
         names = set()
         for before, token in zip([None, *self._tokens], self._tokens, strict=False):
@@ -146,13 +166,19 @@ class Document:
             line = token.map[0] + 1 if token.map else 0
             for child in (token, *(token.children or ())):
                 if child.type in ("link_open", "image"):
-                    found.append(Link(line, unquote(str(child.attrGet("href") or child.attrGet("src") or ""))))
+                    found.append(
+                        Link(
+                            line, unquote(str(child.attrGet("href") or child.attrGet("src") or ""))
+                        )
+                    )
                 elif child.type in ("html_block", "html_inline"):
                     found += [Link(line, target) for target in _HTML_LINK.findall(child.content)]
         return found
 
     def script(self, language: str) -> str:
-        """Return the blocks of a language that the tests run, each line at its line number in the document."""
+        """Return the blocks of a language that the tests run, each line at its line number in
+        the document.
+        """
         lines: list[str] = []
         for block in self.blocks:
             if block.language == language and not block.marker:
@@ -161,7 +187,11 @@ class Document:
 
     def printed(self, language: str) -> list[str]:
         """Return the blocks that the blocks of a language print."""
-        return [block.text for block in self.blocks if (block.marker, block.about) == ("printed by", language)]
+        return [
+            block.text
+            for block in self.blocks
+            if (block.marker, block.about) == ("printed by", language)
+        ]
 
     def cut_commands(self) -> list[str]:
         """Return the shortened commands of the blocks with marker `run with`."""
@@ -178,12 +208,17 @@ class Document:
         return cut
 
     def with_excerpts(self) -> str:
-        """Return the text of the document with current excerpts. Raises ValueError if an excerpt is not found."""
+        """Return the text of the document with current excerpts.
+
+        Raises ValueError if an excerpt is not found.
+        """
         lines = self.path.read_text().splitlines()
         for block in reversed(self.blocks):
             if block.marker == "from":
                 start = block.line - 1
-                lines[start : start + len(block.text.splitlines())] = region(block.about).read().splitlines()
+                lines[start : start + len(block.text.splitlines())] = (
+                    region(block.about).read().splitlines()
+                )
         return "\n".join(lines) + "\n"
 
     def wrong_blocks(self) -> Iterator[str]:
@@ -193,7 +228,10 @@ class Document:
                 yield f"{self.name}:{block.line}: {problem}"
 
     def wrong_links(self) -> Iterator[str]:
-        """Yield a sentence for each broken link. Links to other machines must be https; this does not open them."""
+        """Yield a sentence for each broken link.
+
+        Links to other machines must be https; this does not open them.
+        """
         for link in self.links:
             if problem := self._link_problem(link.target):
                 yield f"{self.name}:{link.line}: {link.target}: {problem}"
@@ -213,10 +251,14 @@ class Document:
 
 
 def documents() -> list[Document]:
-    """Return all documents of the project: every Markdown file outside folders of builds and tools."""
+    """Return all documents of the project: every Markdown file outside folders of builds and
+    tools.
+    """
     paths = []
     for folder, folders, files in os.walk(ROOT):
-        folders[:] = sorted(name for name in folders if not name.startswith((".", "_")) and name not in _NOT_OURS)
+        folders[:] = sorted(
+            name for name in folders if not name.startswith((".", "_")) and name not in _NOT_OURS
+        )
         paths += [Path(folder, name) for name in sorted(files) if name.endswith(".md")]
     return [Document(path) for path in paths]
 
@@ -245,7 +287,11 @@ def _problem(block: Block) -> str:
             text = region(block.about).read()
         except ValueError as error:
             return str(error)
-        return "" if block.text == text else f"the excerpt differs from {block.about}: run `make snippets`"
+        return (
+            ""
+            if block.text == text
+            else f"the excerpt differs from {block.about}: run `make snippets`"
+        )
     if block.marker == "add to":
         name, _, place = block.about.partition("#")
         if not place:
@@ -259,7 +305,11 @@ def _problem(block: Block) -> str:
         missing = [command for command in block.commands if command not in text]
         return f"{block.about} does not run `{missing[0]}`" if missing else ""
     if block.marker == "not run":
-        return "" if any(word in block.about for word in LACKING) else f"the reason names none of {', '.join(LACKING)}"
+        return (
+            ""
+            if any(word in block.about for word in LACKING)
+            else f"the reason names none of {', '.join(LACKING)}"
+        )
     if block.marker == "printed by":
         is_right = block.language == "text" and block.about in ("sh", "python")
         return "" if is_right else "only text is printed, by sh or python"

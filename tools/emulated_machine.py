@@ -8,9 +8,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 import dpuemu
 import pidcomm
-import pytest
 
 needs_emulated_access = pytest.mark.skipif(
     "PIDCOMM_TEST_SDK_ACCESS" in os.environ,
@@ -33,7 +34,9 @@ def cube(pes: pidcomm.PeSet) -> pidcomm.Hypercube:
 
 @pytest.fixture
 def strict_machine() -> Iterator[None]:
-    """A strict machine: addresses and sizes that hardware masks are faults, as are stacks above their declared size."""
+    """A strict machine: addresses and sizes that hardware masks are faults, as are stacks above
+    their declared size.
+    """
     dpuemu.machine(strict=True)
     yield
     dpuemu.machine(strict=False)
@@ -41,7 +44,10 @@ def strict_machine() -> Iterator[None]:
 
 @contextmanager
 def ctrl_c() -> Iterator[None]:
-    """Interrupt the body of the with statement after 0.3 s. The body must raise KeyboardInterrupt."""
+    """Interrupt the body of the with statement after 0.3 s.
+
+    The body must raise KeyboardInterrupt.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     try:

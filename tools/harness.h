@@ -1,10 +1,12 @@
-// A test runner in one header, for the emulator and for libraries that use it. It works with sanitizers.
+// A test runner in one header, for the emulator and for libraries that use it. It works with
+// sanitizers.
 //
 //   TEST(AllToAll_MovesBlockQOfMemberPToBlockPOfMemberQ) { CHECK_EQ(got, want); }
-//   int main(int argc, char **argv) { return harness::run_all(argc, argv); }   // arguments: only tests whose name contains one of them
+//   int main(int argc, char **argv) { return harness::run_all(argc, argv); }   // arguments: only
+//   tests whose name contains one of them
 //
-// If the environment variable PIDCOMM_TEST_TIMES is set, each test is listed with its seconds. The last line printed is `N passed, M
-// failed`; the exit status is 1 if any test failed or none ran.
+// If the environment variable PIDCOMM_TEST_TIMES is set, each test is listed with its seconds. The
+// last line printed is `N passed, M failed`; the exit status is 1 if any test failed or none ran.
 #pragma once
 
 #include <chrono>
@@ -35,7 +37,9 @@ inline std::vector<Test> &tests() {
 }
 
 struct Registrar {
-  Registrar(std::string name, std::function<void()> body) { tests().push_back({std::move(name), std::move(body)}); }
+  Registrar(std::string name, std::function<void()> body) {
+    tests().push_back({std::move(name), std::move(body)});
+  }
 };
 
 template <class T>
@@ -68,7 +72,9 @@ inline int run_all(int argc, char **argv) {
       std::printf("FAILED %s\n  %s\n", test.name.c_str(), error.what());
     }
     if (prints_times)
-      std::printf("%8.3f s  %s\n", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(), test.name.c_str());
+      std::printf("%8.3f s  %s\n",
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(),
+                  test.name.c_str());
   }
   std::printf("%zu passed, %zu failed\n", passed, failed);
   return failed != 0 || passed == 0;
@@ -86,10 +92,12 @@ inline int run_all(int argc, char **argv) {
     if (!(condition)) harness::fail(__FILE__, __LINE__, #condition); \
   } while (0)
 
-#define CHECK_EQ(got, want)                                                                                                                \
-  do {                                                                                                                                     \
-    const auto &got_ = (got);                                                                                                              \
-    const auto &want_ = (want);                                                                                                            \
-    if (!(got_ == want_))                                                                                                                  \
-      harness::fail(__FILE__, __LINE__, std::string(#got " == " #want ": got ") + harness::show(got_) + ", want " + harness::show(want_)); \
+#define CHECK_EQ(got, want)                                                                     \
+  do {                                                                                          \
+    const auto &got_ = (got);                                                                   \
+    const auto &want_ = (want);                                                                 \
+    if (!(got_ == want_))                                                                       \
+      harness::fail(__FILE__, __LINE__,                                                         \
+                    std::string(#got " == " #want ": got ") + harness::show(got_) + ", want " + \
+                        harness::show(want_));                                                  \
   } while (0)

@@ -1,5 +1,5 @@
-# Functions for the scripts that check an installation in a prefix. A script sets `build`, the build folder
-# to install, and then sources this file.
+# Functions for the scripts that check an installation in a prefix. A script sets `build`, the build
+# folder to install, and then sources this file.
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# For each product, its folders by layer, the lowest layer first. A file may use only its own folder and
-# lower layers, and the interfaces of lower products.
+# For each product, its folders by layer, the lowest layer first. A file may use only its own folder
+# and lower layers, and the interfaces of lower products.
 LAYERS = {
     "dpuemu": [
         ["dpuemu/include", "dpuemu/runtime"],
@@ -70,7 +70,14 @@ PACKAGES = {
 # For each product, the folders in which its files find includes.
 INCLUDE_FOLDERS = {
     "dpuemu": ["dpuemu/include", "dpuemu/src", "dpuemu", "dpuemu/runtime"],
-    "pidcomm": ["pidcomm/include", "pidcomm/src", "pidcomm", "pidcomm/artifact/include", "pidcomm/python/src", "dpuemu/include"],
+    "pidcomm": [
+        "pidcomm/include",
+        "pidcomm/src",
+        "pidcomm",
+        "pidcomm/artifact/include",
+        "pidcomm/python/src",
+        "dpuemu/include",
+    ],
     "studies": ["studies/parcels", "studies/apps"],
 }
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".inl", ".py"}
@@ -84,13 +91,17 @@ def folder_of(path: str) -> str | None:
 
 def files() -> Iterator[Path]:
     """Yield the source files of all layers."""
-    seen = {file for folder in LAYER for file in (ROOT / folder).rglob("*") if file.suffix in SOURCES}
+    seen = {
+        file for folder in LAYER for file in (ROOT / folder).rglob("*") if file.suffix in SOURCES
+    }
     yield from sorted(seen)
 
 
 def included(file: Path) -> Iterator[str]:
     """Yield the files of the project that a C or C++ file includes, relative to the root."""
-    for bracket, name in re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', file.read_text(), re.MULTILINE):
+    for bracket, name in re.findall(
+        r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', file.read_text(), re.MULTILINE
+    ):
         own = [file.parent] if bracket == '"' else []
         product = file.relative_to(ROOT).parts[0]
         for start in (*own, *(ROOT / name for name in INCLUDE_FOLDERS[product])):
@@ -111,14 +122,18 @@ def module_file(name: str) -> Path | None:
 
 
 def imported(file: Path) -> Iterator[str]:
-    """Yield the files of the project that a Python file imports, anywhere in it, relative to the root."""
+    """Yield the files of the project that a Python file imports, anywhere in it, relative to the
+    root.
+    """
     for node in ast.walk(ast.parse(file.read_text())):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [
-                f"{node.module}.{alias.name}" if module_file(f"{node.module}.{alias.name}") else node.module
+                f"{node.module}.{alias.name}"
+                if module_file(f"{node.module}.{alias.name}")
+                else node.module
                 for alias in node.names
             ]
         for name in names:
@@ -129,7 +144,8 @@ def imported(file: Path) -> Iterator[str]:
 def uses() -> dict[str, set[str]]:
     """Return, for every file, the files that it uses."""
     return {
-        str(file.relative_to(ROOT)): set(imported(file) if file.suffix == ".py" else included(file)) for file in files()
+        str(file.relative_to(ROOT)): set(imported(file) if file.suffix == ".py" else included(file))
+        for file in files()
     }
 
 
@@ -147,7 +163,9 @@ def upward(graph: dict[str, set[str]]) -> list[str]:
                 and not same_product
                 and user not in MAY_INCLUDE_DPUEMU
             ):
-                wrong.append(f"{user} includes dpuemu.h, which is for {', '.join(MAY_INCLUDE_DPUEMU)}")
+                wrong.append(
+                    f"{user} includes dpuemu.h, which is for {', '.join(MAY_INCLUDE_DPUEMU)}"
+                )
             if LAYER[below] >= LAYER[above]:
                 wrong.append(f"{user} uses {used}, which is not below {above}")
             elif not same_product and not any(used.startswith(f"{name}/") for name in INTERFACES):
@@ -176,12 +194,19 @@ def cycles(graph: dict[str, set[str]]) -> list[str]:
 
 
 def main() -> int:
-    """Print the uses between folders. Return 1 if a use goes to a higher layer or is part of a cycle."""
+    """Print the uses between folders.
+
+    Return 1 if a use goes to a higher layer or is part of a cycle.
+    """
     graph = uses()
     pairs = Counter(
-        (folder_of(user) or "", folder_of(used) or "") for user, used_files in graph.items() for used in used_files
+        (folder_of(user) or "", folder_of(used) or "")
+        for user, used_files in graph.items()
+        for used in used_files
     )
-    for (above, below), count in sorted(pairs.items(), key=lambda it: (LAYER.get(it[0][0], (-1, -1)), it[0]), reverse=True):
+    for (above, below), count in sorted(
+        pairs.items(), key=lambda it: (LAYER.get(it[0][0], (-1, -1)), it[0]), reverse=True
+    ):
         if above != below and below:
             print(f"{above:<26} -> {below:<26} {count:>4}")
     wrong = [*upward(graph), *cycles(graph)]

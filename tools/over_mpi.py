@@ -36,7 +36,9 @@ class Mpi:
             "CAMPAIGN_FOLDER": "build/campaign",
         }
 
-    def run(self, processes: int, *words: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, processes: int, *words: str, seconds: float = 120
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command in processes; fails if it does not end."""
         return subprocess.run(
             [*self.launcher, "-n", str(processes), *words],
@@ -50,7 +52,10 @@ class Mpi:
 
 @pytest.fixture(params=["mpich", "openmpi"])
 def mpi(request: pytest.FixtureRequest) -> Mpi:
-    """An MPI library. Sums of uint8 saturate in the AVX component of Open MPI, so the definition runs without it."""
+    """An MPI library.
+
+    Sums of uint8 saturate in the AVX component of Open MPI, so the definition runs without it.
+    """
     if request.param == "mpich":
         return Mpi(Path(sys.prefix))
     if not OPEN_MPI.is_dir():

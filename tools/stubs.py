@@ -1,4 +1,5 @@
-"""Writes the public Python API as one .pyi file per package, so that a change of the API changes these files.
+"""Writes the public Python API as one .pyi file per package, so that a change of the API changes
+these files.
 
 python tools/stubs.py          # updates tools/golden/*.pyi
 """
@@ -38,9 +39,14 @@ class _WithoutBodies(ast.NodeTransformer):
 
 def stub(module: ModuleType) -> str:
     """Return the public names of a module, sorted, with signatures and types and without bodies."""
-    names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+    names = getattr(module, "__all__", None) or [
+        name for name in vars(module) if not name.startswith("_")
+    ]
     values = {name: getattr(module, name) for name in sorted(names) if name != "annotations"}
-    return "\n".join(_block(name, it) for name, it in values.items() if not inspect.ismodule(it)) + "\n"
+    return (
+        "\n".join(_block(name, it) for name, it in values.items() if not inspect.ismodule(it))
+        + "\n"
+    )
 
 
 def _block(name: str, value: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+
 import pidcomm
 
 
@@ -78,7 +79,9 @@ WRONG: dict[str, Any] = {
 
 
 def wrong_calls(call: Callable[..., Any], right: Mapping[str, Any]) -> list[str]:
-    """Call with each argument replaced by each wrong value; return the calls that raise an undocumented exception."""
+    """Call with each argument replaced by each wrong value; return the calls that raise an
+    undocumented exception.
+    """
     found = []
     for name in right:
         for kind, value in WRONG.items():
@@ -90,6 +93,8 @@ def wrong_calls(call: Callable[..., Any], right: Mapping[str, Any]) -> list[str]
                 pass
             except Exception as error:
                 # As for every Python function, an unknown keyword is a TypeError.
-                if not isinstance(error, TypeError) or "unexpected keyword argument" not in str(error):
+                if not isinstance(error, TypeError) or "unexpected keyword argument" not in str(
+                    error
+                ):
                     found.append(f"{name}={kind}: {type(error).__name__}: {str(error)[:100]}")
     return found

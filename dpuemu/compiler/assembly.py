@@ -1,7 +1,8 @@
 """Replace asm blocks of one DPU instruction, in preprocessed C, by C with the same effect.
 
-The instructions of TABLE are known. Empty blocks stay: they only order memory accesses. All other blocks raise
-AssemblyError with the file and line. The headers of the emulator may contain x86-64 assembly, so they stay unchanged.
+The instructions of TABLE are known. Empty blocks stay: they only order memory accesses. All other
+blocks raise AssemblyError with the file and line. The headers of the emulator may contain x86-64
+assembly, so they stay unchanged.
 """
 
 from __future__ import annotations
@@ -10,11 +11,17 @@ import bisect
 import re
 from collections.abc import Iterator
 
-# Instruction -> C. {0}, {1}, ... are its operands in the order of the assembly, as 32-bit values; an operand that the
-# instruction writes is an lvalue. A lock is the low 8 bits of a sum, as in the instruction; `.` is the instruction
-# itself and `.+1` the next one.
+# Instruction -> C. {0}, {1}, ... are its operands in the order of the assembly, as 32-bit values;
+# an operand that the instruction writes is an lvalue. A lock is the low 8 bits of a sum, as in the
+# instruction; `.` is the instruction itself and `.+1` the next one.
 _BINARY = {
-    **{"add": "{1} + {2}", "sub": "{1} - {2}", "and": "{1} & {2}", "or": "{1} | {2}", "xor": "{1} ^ {2}"},
+    **{
+        "add": "{1} + {2}",
+        "sub": "{1} - {2}",
+        "and": "{1} & {2}",
+        "or": "{1} | {2}",
+        "xor": "{1} ^ {2}",
+    },
     **{
         "nand": "~({1} & {2})",
         "nor": "~({1} | {2})",
@@ -40,7 +47,10 @@ TABLE = [
     # One instruction that does nothing. r15 counts the DPU instructions (counting.py).
     (r"nop", '__asm__ volatile("leaq 1(%%r15), %%r15" : : : "memory");'),
     (r"stop", "extern void __pe_exit(int); __pe_exit(0);"),
-    (rf"fault{_OPERAND}", "extern void __pe_fault_instruction(__pe_word); __pe_fault_instruction({0});"),
+    (
+        rf"fault{_OPERAND}",
+        "extern void __pe_fault_instruction(__pe_word); __pe_fault_instruction({0});",
+    ),
     (
         rf"acquire{_OPERAND},{_OPERAND},\s*nz\s*,\s*\.",
         _LOCK.format(name="__pe_acquire", name_of_call="mutex_lock"),
@@ -49,7 +59,10 @@ TABLE = [
         rf"release{_OPERAND},{_OPERAND},\s*nz\s*,\s*\.\s*\+\s*1",
         _LOCK.format(name="__pe_release", name_of_call="mutex_unlock"),
     ),
-    *((rf"{name}\s{_OPERAND},{_OPERAND},{_OPERAND}", f"{{0}} = {text};") for name, text in _BINARY.items()),
+    *(
+        (rf"{name}\s{_OPERAND},{_OPERAND},{_OPERAND}", f"{{0}} = {text};")
+        for name, text in _BINARY.items()
+    ),
     *((rf"{name}\s{_OPERAND},{_OPERAND}", f"{{0}} = {text};") for name, text in _UNARY.items()),
 ]
 _TABLE = [(re.compile(pattern + r"\s*;?"), text) for pattern, text in TABLE]
@@ -77,15 +90,17 @@ def refused(place: str, text: str) -> AssemblyError:
     """Return the error for assembly at `place` (a file, or file:line)."""
     shown = " ".join(text.split())
     return AssemblyError(
-        f"DPU assembly at {place} is not supported{f' ({shown[:60]})' if shown else ''}: PE programs run as x86-64 "
-        "code; write this function in C"
+        f"DPU assembly at {place} is not supported{f' ({shown[:60]})' if shown else ''}: PE"
+        " programs run as x86-64 code; write this function in C"
     )
 
 
 def closing(text: str, start: int) -> int:
     """Return the position of the parenthesis that closes the one before `start`."""
     depth = 1
-    for found in re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[()\[\]{}]').finditer(text, start):
+    for found in re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[()\[\]{}]').finditer(
+        text, start
+    ):
         if found[0] in ("(", "[", "{"):
             depth += 1
         elif found[0] in (")", "]", "}"):
@@ -129,28 +144,39 @@ def _operands(lists: list[str]) -> Iterator[tuple[str, bool, str]]:
 
 
 def _in_c(template: str, lists: list[str]) -> str | None:
-    """Return a C statement for the instruction, or None if it is not in the table or its operands are not."""
+    """Return a C statement for the instruction, or None if it is not in the table or its
+    operands are not.
+    """
     instruction = template.strip()
     try:
         given = list(_operands(lists))
     except ValueError:
         return None
     if any(
-        clobber.strip() not in ("", '"memory"', '"cc"') for clobber in split(lists[2] if len(lists) > 2 else "", ",")
+        clobber.strip() not in ("", '"memory"', '"cc"')
+        for clobber in split(lists[2] if len(lists) > 2 else "", ",")
     ):
         return None
     named = {f"%[{name}]": number for number, (name, _, _) in enumerate(given) if name}
     numbered = {f"%{number}": number for number in range(len(given))}
-    # Each expression is evaluated once. An output is a pointer, because an instruction may not read it. But a variable
-    # is used directly: it may be in a register, and then has no address.
-    targets = [value if value.strip().isidentifier() else f"*__pe_{n}" for n, (_, _, value) in enumerate(given)]
+    # Each expression is evaluated once. An output is a pointer, because an instruction may not read
+    # it. But a variable is used directly: it may be in a register, and then has no address.
+    targets = [
+        value if value.strip().isidentifier() else f"*__pe_{n}"
+        for n, (_, _, value) in enumerate(given)
+    ]
     before = "".join(
-        ("" if targets[n] == value else f"__typeof__({value}) *__pe_{n} = &({value}); ")
-        if is_written
-        else f"__pe_word __pe_{n} = (__pe_word)({value}); "
+        (
+            ("" if targets[n] == value else f"__typeof__({value}) *__pe_{n} = &({value}); ")
+            if is_written
+            else f"__pe_word __pe_{n} = (__pe_word)({value}); "
+        )
         for n, (_, is_written, value) in enumerate(given)
     )
-    names = [f"((__pe_word){targets[n]})" if is_written else f"__pe_{n}" for n, (_, is_written, _) in enumerate(given)]
+    names = [
+        f"((__pe_word){targets[n]})" if is_written else f"__pe_{n}"
+        for n, (_, is_written, _) in enumerate(given)
+    ]
     for pattern, text in _TABLE:
         found = pattern.fullmatch(instruction)
         if found is None:
@@ -172,9 +198,11 @@ def _in_c(template: str, lists: list[str]) -> str | None:
 
 
 def _is_declarator(before: str) -> bool:
-    """Return whether the text before `asm("name")` may be a declaration, as in `int f(void) asm("g");`.
+    """Return whether the text before `asm("name")` may be a declaration, as in `int f(void)
+    asm("g");`.
 
-    After else, do, and the parentheses of if, for, while and switch, it is not. Variables in registers are refused.
+    After else, do, and the parentheses of if, for, while and switch, it is not. Variables in
+    registers are refused.
     """
     before = _LITERAL.sub("0", before).rstrip()
     if re.search(r"\b(?:else|do)$|\bregister\b[^;{}]*$", before):
@@ -190,7 +218,8 @@ def _is_declarator(before: str) -> bool:
 
 
 def replace(preprocessed: str, own_headers: str) -> str:
-    """Return the C source without DPU instructions. own_headers: the folder whose files stay unchanged.
+    """Return the C source without DPU instructions. own_headers: the folder whose files stay
+    unchanged.
 
     Raises AssemblyError.
     """
@@ -198,7 +227,9 @@ def replace(preprocessed: str, own_headers: str) -> str:
         return preprocessed
     parts: list[str] = []
     done = 0
-    marks: list[tuple[int, str, int]] = [(0, "", 1)]  # position, file and line of the text after a line marker
+    marks: list[tuple[int, str, int]] = [
+        (0, "", 1)
+    ]  # position, file and line of the text after a line marker
     for found in _ASM.finditer(preprocessed):
         if found["line"]:
             marks.append((found.end() + 1, found["file"], int(found["line"])))
@@ -210,7 +241,9 @@ def replace(preprocessed: str, own_headers: str) -> str:
         end = closing(preprocessed, found.end())
         template, *lists = split(preprocessed[found.end() : end], ":")
         text = _template(template)
-        before = re.sub(r"^[ \t]*#.*$", "", preprocessed[position : found.start()], flags=re.MULTILINE)
+        before = re.sub(
+            r"^[ \t]*#.*$", "", preprocessed[position : found.start()], flags=re.MULTILINE
+        )
         last = _LAST_CHARACTER.search(before)
         is_name = (
             not (found["words"] or lists)

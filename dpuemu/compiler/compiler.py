@@ -1,4 +1,6 @@
-"""Run gcc for PE programs: compile C to counted assembly and objects, and build the archive of the runtime."""
+"""Run gcc for PE programs: compile C to counted assembly and objects, and build the archive of
+the runtime.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,38 @@ RUNTIME = COMPILER.parent / "runtime"
 # Defines the macros that the DPU's compiler predefines, and removes the macros of the host.
 _MACROS = [
     *("-D__DPU=1", "-D__DPU__=1"),
-    *("-U__x86_64__", "-U__x86_64", "-U__amd64__", "-U__amd64", "-U__k8__", "-U__k8", "-U__code_model_small__"),
+    *(
+        "-U__x86_64__",
+        "-U__x86_64",
+        "-U__amd64__",
+        "-U__amd64",
+        "-U__k8__",
+        "-U__k8",
+        "-U__code_model_small__",
+    ),
     *("-U__linux__", "-U__linux", "-Ulinux", "-U__gnu_linux__", "-U__unix__", "-U__unix", "-Uunix"),
-    *("-U__SSE__", "-U__SSE2__", "-U__SSE_MATH__", "-U__SSE2_MATH__", "-U__MMX__", "-U__MMX_WITH_SSE__"),
-    *("-U__WCHAR_TYPE__", "-D__WCHAR_TYPE__=unsigned char", "-U__WCHAR_MAX__", "-D__WCHAR_MAX__=255"),
+    *(
+        "-U__SSE__",
+        "-U__SSE2__",
+        "-U__SSE_MATH__",
+        "-U__SSE2_MATH__",
+        "-U__MMX__",
+        "-U__MMX_WITH_SSE__",
+    ),
+    *(
+        "-U__WCHAR_TYPE__",
+        "-D__WCHAR_TYPE__=unsigned char",
+        "-U__WCHAR_MAX__",
+        "-D__WCHAR_MAX__=255",
+    ),
     *("-U__WCHAR_MIN__", "-D__WCHAR_MIN__=0", "-U__SIZEOF_WCHAR_T__", "-D__SIZEOF_WCHAR_T__=1"),
     *source_model.MACROS,
 ]
 
-# x32: 32-bit pointers in 64-bit mode. Position-dependent: the emulator relocates symbols, which are plain addresses.
-# r15 counts instructions; r11 and xmm15 are for the counting of steps (steps.py). Jump tables would take WRAM. Vector
-# code would distort the count of DPU instructions.
+# x32: 32-bit pointers in 64-bit mode. Position-dependent: the emulator relocates symbols, which are
+# plain addresses.
+# r15 counts instructions; r11 and xmm15 are for the counting of steps (steps.py). Jump tables would
+# take WRAM. Vector code would distort the count of DPU instructions.
 # Address 0 is ordinary WRAM. gcc still assumes that the address of a variable is not 0.
 _MACHINE = [
     *(
@@ -50,7 +73,12 @@ _MACHINE = [
         "-mfpmath=sse",
         "-mlong-double-64",
     ),
-    *("-fno-jump-tables", "-fno-tree-vectorize", "-fno-tree-slp-vectorize", "-fno-tree-loop-distribute-patterns"),
+    *(
+        "-fno-jump-tables",
+        "-fno-tree-vectorize",
+        "-fno-tree-slp-vectorize",
+        "-fno-tree-loop-distribute-patterns",
+    ),
     *(
         "-fno-stack-protector",
         "-fstack-clash-protection",  # large frames touch the inaccessible page below the stack
@@ -59,28 +87,41 @@ _MACHINE = [
         "-fno-unwind-tables",
         "-fno-exceptions",
     ),
-    *("-ffunction-sections", "-fdata-sections", "-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"),
+    *(
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-fwrapv",
+        "-fno-strict-aliasing",
+        "-fno-delete-null-pointer-checks",
+    ),
 ]
 
-# Source lines and stack frames for messages about faults, in the version of DWARF that the emulator reads. A program
-# may ask for more information with -g.
+# Source lines and stack frames for messages about faults, in the version of DWARF that the emulator
+# reads. A program may ask for more information with -g.
 _DEBUG = ["-g1"]
 _DEBUG_FORMAT = [
     *("-gdwarf-4", "-gno-variable-location-views", "-fno-var-tracking"),
     f"-ffile-prefix-map={RUNTIME}=dpuemu/runtime",
 ]
 
-# Functions of math.h that a program may define, because a DPU has no C library. gcc must not replace or fold them.
+# Functions of math.h that a program may define, because a DPU has no C library. gcc must not
+# replace or fold them.
 _MATH = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fdim floor fma fmax fmin fmod
 frexp hypot ilogb j0 j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nearbyint nextafter
 pow pow10 remainder rint round scalbn sin sincos sinh sqrt tan tanh tgamma trunc y0 y1 yn
 """.split()  # noqa: SIM905
 
-# There is no hosted C library, but gcc expands small memcpy and memset, as the SDK's compiler does. printf and similar
-# functions return void.
+# There is no hosted C library, but gcc expands small memcpy and memset, as the SDK's compiler does.
+# printf and similar functions return void.
 _LANGUAGE = [
-    *("-ffreestanding", "-fbuiltin", "-fno-builtin-printf", "-fno-builtin-puts", "-fno-builtin-putchar"),
+    *(
+        "-ffreestanding",
+        "-fbuiltin",
+        "-fno-builtin-printf",
+        "-fno-builtin-puts",
+        "-fno-builtin-putchar",
+    ),
     *(f"-fno-builtin-{name}{suffix}" for name in _MATH for suffix in ("", "f", "l")),
 ]
 
@@ -100,7 +141,8 @@ MOST_REPAIRS = 4  # attempts to compile; gcc names some errors only after others
 NO_COMPILER = 127  # exit code with which shells report a missing command
 
 _UNRECOGNIZED = re.compile(
-    r"unrecognized (?:command-line|command line|debug output level)?\s*option [‘'`\"]([^’'`\"]+)[’'\"]"
+    r"unrecognized (?:command-line|command line|debug output level)?\s*option"
+    r" [‘'`\"]([^’'`\"]+)[’'\"]"
 )
 _STRICT_GNU = re.compile(r"-std=gnu")
 
@@ -108,8 +150,8 @@ _STRICT_GNU = re.compile(r"-std=gnu")
 class CompileError(Exception):
     """Raised if a step fails.
 
-    `code` is the exit code of the step; the text is empty or a sentence for the user (gcc has printed its own
-    messages).
+    `code` is the exit code of the step; the text is empty or a sentence for the user (gcc has
+    printed its own messages).
     """
 
     def __init__(self, sentence: str = "", code: int = 1) -> None:
@@ -126,13 +168,16 @@ class Compiler:
         chosen = shlex.split(os.environ.get("DPUEMU_CC", ""))
         candidates = [chosen] if chosen else [["gcc"], ["cc"]]
         words, found = next(
-            ((words, path) for words in candidates if (path := shutil.which(words[0]))), (candidates[-1], None)
+            ((words, path) for words in candidates if (path := shutil.which(words[0]))),
+            (candidates[-1], None),
         )
         if found is None:
-            missing = f"DPUEMU_CC ({words[0]}) is not a program" if chosen else "PATH has no gcc or cc"
+            missing = (
+                f"DPUEMU_CC ({words[0]}) is not a program" if chosen else "PATH has no gcc or cc"
+            )
             raise CompileError(
-                f"{missing}; DPU programs need a GCC for x86-64 with binutils (on Debian: the package gcc); DPUEMU_CC "
-                "selects another one",
+                f"{missing}; DPU programs need a GCC for x86-64 with binutils (on Debian: the"
+                " package gcc); DPUEMU_CC selects another one",
                 NO_COMPILER,
             )
         self.command = [found, *words[1:]]
@@ -147,16 +192,21 @@ class Compiler:
         self._count += 1
         return self.folder / f"{self._count}{suffix}"
 
-    def run(self, arguments: list[str], capture: bool = False, show: bool = True) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, arguments: list[str], capture: bool = False, show: bool = True
+    ) -> subprocess.CompletedProcess[str]:
         """Run gcc; its messages go to stderr, unless the caller shows them.
 
-        Options that gcc does not know are left out, with a message on stderr unless they concern warnings.
+        Options that gcc does not know are left out, with a message on stderr unless they concern
+        warnings.
         """
         words = [*self.command, *(word for word in arguments if word not in self._unknown)]
         while True:
             if self.verbose:
                 print(shlex.join(words), file=sys.stderr)
-            environment = {name: value for name, value in os.environ.items() if name not in _HOST_SEARCH_PATHS}
+            environment = {
+                name: value for name, value in os.environ.items() if name not in _HOST_SEARCH_PATHS
+            }
             environment["LC_ALL"] = "C.UTF-8"
             done = subprocess.run(
                 words,
@@ -182,13 +232,16 @@ class Compiler:
             for option in sorted(unknown):
                 if not option.startswith("-W"):
                     print(
-                        f"dpu-upmem-dpurte-clang: {self.command[0]} does not know {option}; it is left out",
+                        f"dpu-upmem-dpurte-clang: {self.command[0]} does not know {option}; it is"
+                        " left out",
                         file=sys.stderr,
                     )
             self._unknown |= unknown
             words = [word for word in words if word not in unknown]
 
-    def checked(self, arguments: list[str], capture: bool = False) -> subprocess.CompletedProcess[str]:
+    def checked(
+        self, arguments: list[str], capture: bool = False
+    ) -> subprocess.CompletedProcess[str]:
         """Run gcc; a failure raises CompileError.
 
         The error has a sentence if this gcc cannot compile for x32.
@@ -201,7 +254,9 @@ class Compiler:
     def _ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run gcc and capture its output."""
         command = [*self.command, *arguments]
-        return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        return subprocess.run(
+            command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True
+        )
 
     def _what_is_missing(self) -> str:
         source = self.temporary(".c")
@@ -209,10 +264,14 @@ class Compiler:
         probe = self._ask("-mx32", "-ffixed-r15", "-c", str(source), "-o", os.devnull)
         if probe.returncode == 0:
             return ""
-        reason = next((line for line in probe.stderr.splitlines() if line.strip()), f"exit code {probe.returncode}")
+        reason = next(
+            (line for line in probe.stderr.splitlines() if line.strip()),
+            f"exit code {probe.returncode}",
+        )
         return (
-            f"{' '.join(self.command)} cannot compile DPU programs: {reason.strip()}; they need a GCC for x86-64 with "
-            "-mx32 and -ffixed-r15 and binutils with x32; DPUEMU_CC selects another one"
+            f"{' '.join(self.command)} cannot compile DPU programs: {reason.strip()}; they need a"
+            " GCC for x86-64 with -mx32 and -ffixed-r15 and binutils with x32; DPUEMU_CC selects"
+            " another one"
         )
 
     def include_flags(self) -> list[str]:
@@ -224,12 +283,23 @@ class Compiler:
     def preprocess_flags(self, standard: str) -> list[str]:
         """Return the options of the preprocessor, without the options of the user."""
         gnu_name = ["-DDPU=1"] if _STRICT_GNU.match(standard) else []
-        return [standard, *_LANGUAGE, "-mx32", "-mlong-double-64", "-fno-pic", "-fno-pie", *_MACROS, *gnu_name]
+        return [
+            standard,
+            *_LANGUAGE,
+            "-mx32",
+            "-mlong-double-64",
+            "-fno-pic",
+            "-fno-pie",
+            *_MACROS,
+            *gnu_name,
+        ]
 
     def counted_assembly(
         self, source: str, flags: list[str], standard: str, dependencies: list[str] | None = None
     ) -> str:
-        """Return the counted assembly of a C file. flags: of the user; dependencies: flags that write a make rule."""
+        """Return the counted assembly of a C file. flags: of the user; dependencies: flags that
+        write a make rule.
+        """
         common = [*self.preprocess_flags(standard), *flags, *self.include_flags()]
         preprocessed = self.temporary(".i")
         self.checked(["-E", *common, *(dependencies or []), "-o", str(preprocessed), source])
@@ -240,9 +310,27 @@ class Compiler:
             raise CompileError(str(error)) from error
         adapted = source_model.adapt(in_c) or (in_c if in_c != text else None)
         plain = self.temporary(".s")
-        machine = [*_LENIENCY, *_LANGUAGE, *_DEBUG, *flags, *_DEBUG_FORMAT, *_MACHINE, "-S", "-o", str(plain)]
+        machine = [
+            *_LENIENCY,
+            *_LANGUAGE,
+            *_DEBUG,
+            *flags,
+            *_DEBUG_FORMAT,
+            *_MACHINE,
+            "-S",
+            "-o",
+            str(plain),
+        ]
         # printf's formats no longer match gcc's types.
-        rewritten = [standard, "-fpreprocessed", *machine, "-Wno-format", "-x", "cpp-output", str(preprocessed)]
+        rewritten = [
+            standard,
+            "-fpreprocessed",
+            *machine,
+            "-Wno-format",
+            "-x",
+            "cpp-output",
+            str(preprocessed),
+        ]
         # With ivopts, gcc 12 stores literals and constant structures into WRAM instead of MRAM.
         careful = ["-fno-ivopts"] if _names_mram(text) else []
         command = [*self.preprocess_flags(standard), *machine, *self.include_flags(), source]
@@ -254,7 +342,10 @@ class Compiler:
             done = self.run([*careful, *command], show=False)
             if not done.returncode or not dialect.KNOWN.search(done.stderr):
                 break
-            previous, current = current, self._repaired(current, [standard, *_LENIENCY, *_LANGUAGE, *_MACHINE])
+            previous, current = (
+                current,
+                self._repaired(current, [standard, *_LENIENCY, *_LANGUAGE, *_MACHINE]),
+            )
             if current == previous:
                 break
         sys.stderr.write(done.stderr)
@@ -266,15 +357,25 @@ class Compiler:
         code = plain.read_text(errors="surrogateescape")
         if "@tpoff" in code:
             raise CompileError(
-                f"{source} has thread-local variables, but a DPU has none; use an array with one element per tasklet"
+                f"{source} has thread-local variables, but a DPU has none; use an array with one"
+                " element per tasklet"
             )
         return counting.count(mram_order.arrange(code, text))
 
     def _repaired(self, preprocessed: str, flags: list[str]) -> str:
-        """Return the C source with the places changed that gcc refuses and the SDK's compiler accepts."""
+        """Return the C source with the places changed that gcc refuses and the SDK's compiler
+        accepts.
+        """
         plain = self.temporary(".i")
         plain.write_text(dialect.without_markers(preprocessed), errors="surrogateescape")
-        syntax = ["-fsyntax-only", "-fdiagnostics-format=json", "-fpreprocessed", "-w", "-x", "cpp-output"]
+        syntax = [
+            "-fsyntax-only",
+            "-fdiagnostics-format=json",
+            "-fpreprocessed",
+            "-w",
+            "-x",
+            "cpp-output",
+        ]
         done = self._ask(*flags, *syntax, str(plain))
         try:
             return dialect.repair(preprocessed, done.stderr)
@@ -282,26 +383,47 @@ class Compiler:
             return preprocessed
 
     def object(
-        self, source: str, target: Path, flags: list[str], standard: str, dependencies: list[str] | None = None
+        self,
+        source: str,
+        target: Path,
+        flags: list[str],
+        standard: str,
+        dependencies: list[str] | None = None,
     ) -> None:
         """Compile a C or assembly file to an object. Assembly is not counted."""
         if source.endswith((".c", ".i", ".C", ".I")):
             counted = self.temporary(".s")
-            counted.write_text(self.counted_assembly(source, flags, standard, dependencies), errors="surrogateescape")
+            counted.write_text(
+                self.counted_assembly(source, flags, standard, dependencies),
+                errors="surrogateescape",
+            )
             self.checked(["-mx32", "-c", "-o", str(target), str(counted)])
         else:
-            done = self.run(["-mx32", "-c", "-D__ASSEMBLER__", f"-I{RUNTIME}", *flags, "-o", str(target), source])
+            done = self.run(
+                [
+                    "-mx32",
+                    "-c",
+                    "-D__ASSEMBLER__",
+                    f"-I{RUNTIME}",
+                    *flags,
+                    "-o",
+                    str(target),
+                    source,
+                ]
+            )
             if done.returncode:
                 line = re.search(rf"^{re.escape(source)}:(\d+)", done.stderr, re.MULTILINE)
                 place = f"{source}:{line[1]}" if line else source
-                raise CompileError(self._what_is_missing() or str(assembly.refused(place, "")), done.returncode)
+                raise CompileError(
+                    self._what_is_missing() or str(assembly.refused(place, "")), done.returncode
+                )
 
     def runtime(self) -> Path:
         """Return the archive of the PE-side runtime, in the temporary folder.
 
         Compiling it takes longer than a small program, so a folder of the user (DPUEMU_CACHE, else
-        XDG_CACHE_HOME/dpuemu, else ~/.cache/dpuemu) caches the archive under a hash of all its inputs. Without such a
-        folder the runtime is compiled each time.
+        XDG_CACHE_HOME/dpuemu, else ~/.cache/dpuemu) caches the archive under a hash of all its
+        inputs. Without such a folder the runtime is compiled each time.
         """
         archive = self.temporary(".a")
         name = f"runtime-{self._fingerprint()}.a"
@@ -326,10 +448,20 @@ class Compiler:
         compiler = Path(self.command[0]).resolve()
         status = compiler.stat()
         digest.update(
-            repr((self.command, str(compiler), status.st_size, status.st_mtime_ns, self.include_flags()[-1])).encode()
+            repr(
+                (
+                    self.command,
+                    str(compiler),
+                    status.st_size,
+                    status.st_mtime_ns,
+                    self.include_flags()[-1],
+                )
+            ).encode()
         )
         for folder in (RUNTIME, COMPILER):
-            for file in sorted(file for file in folder.rglob("*") if file.suffix in (".h", ".c", ".S", ".py")):
+            for file in sorted(
+                file for file in folder.rglob("*") if file.suffix in (".h", ".c", ".S", ".py")
+            ):
                 content = file.read_bytes()
                 digest.update(f"{file.relative_to(folder)} {len(content)}\n".encode() + content)
         return digest.hexdigest()[:32]
@@ -348,7 +480,9 @@ class Compiler:
         tool = shutil.which(self._ask("-print-prog-name=ar").stdout.strip() or "ar")
         if tool is None:
             raise CompileError("DPU programs need the program ar of binutils, which was not found")
-        done = subprocess.run([tool, "rcs", str(archive), *objects], check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [tool, "rcs", str(archive), *objects], check=False, stdin=subprocess.DEVNULL
+        )
         if done.returncode:
             raise CompileError(code=done.returncode)
 
@@ -383,5 +517,7 @@ def _forget_old(folder: Path, keep: int = 8) -> None:
     for unfinished in folder.glob("new-*"):
         if time.time() - unfinished.stat().st_mtime > UNFINISHED_SECONDS:
             unfinished.unlink(missing_ok=True)
-    for old in sorted(folder.glob("runtime-*.a"), key=lambda file: file.stat().st_mtime, reverse=True)[keep:]:
+    for old in sorted(
+        folder.glob("runtime-*.a"), key=lambda file: file.stat().st_mtime, reverse=True
+    )[keep:]:
         old.unlink(missing_ok=True)

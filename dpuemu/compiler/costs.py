@@ -1,15 +1,18 @@
 """List the costs of gcc's x86-64 instructions on a DPU, for counting.py.
 
-Costs count DPU instructions, which are issue slots of a tasklet. A DPU is a 32-bit machine with three-operand
-instructions. One instruction compares and jumps, shifts and adds, or loads or stores 1 to 8 bytes at base + offset.
-Software routines do the other operations: multiplication (8x8-bit steps), division, 64-bit multiplication and
-division, floating point.
+Costs count DPU instructions, which are issue slots of a tasklet. A DPU is a 32-bit machine with
+three-operand instructions. One instruction compares and jumps, shifts and adds, or loads or stores
+1 to 8 bytes at base + offset.
+Software routines do the other operations: multiplication (8x8-bit steps), division, 64-bit
+multiplication and division, floating point.
 """
 
-# The clock in MHz, and the throughput in 10^6 operations per second that PrIM (arXiv:2105.03814) measured on one DPU
-# with 11 tasklets or more, where one instruction issues per cycle. No figure is checked against its text.
-# An iteration of its loop has 5 instructions of overhead (address, load, store, index, compare-and-jump), and 6 with
-# 64-bit elements. So the operation itself takes 350 / throughput - overhead instructions.
+# The clock in MHz, and the throughput in 10^6 operations per second that PrIM (arXiv:2105.03814)
+# measured on one DPU with 11 tasklets or more, where one instruction issues per cycle. No figure is
+# checked against its text.
+# An iteration of its loop has 5 instructions of overhead (address, load, store, index,
+# compare-and-jump), and 6 with 64-bit elements. So the operation itself takes 350 / throughput -
+# overhead instructions.
 CLOCK_MHZ = 350
 LOOP_OVERHEAD = {32: 5, 64: 6}
 MEASURED_MOPS = {
@@ -27,12 +30,14 @@ MEASURED_MOPS = {
     "double_div": (0.16, 64),
 }
 
-# Software routine -> instructions of one run. The rows without a measurement are estimates. A comparison unpacks and
-# orders two words, which is about a third of an addition. An integer becomes a float by counting leading zeros,
-# shifting and rounding, which is the second half of an addition. A narrowing conversion rounds, a widening conversion
-# only moves bits. A minimum is
+# Software routine -> instructions of one run. The rows without a measurement are estimates. A
+# comparison unpacks and orders two words, which is about a third of an addition. An integer becomes
+# a float by counting leading zeros, shifting and rounding, which is the second half of an addition.
+# A narrowing conversion rounds, a widening conversion only moves bits. A minimum is
 # a comparison and a choice. A square root yields one bit per step, like a division.
-ROUTINE_RUN = {name: CLOCK_MHZ / mops - LOOP_OVERHEAD[bits] for name, (mops, bits) in MEASURED_MOPS.items()} | {
+ROUTINE_RUN = {
+    name: CLOCK_MHZ / mops - LOOP_OVERHEAD[bits] for name, (mops, bits) in MEASURED_MOPS.items()
+} | {
     "float_compare": 22,
     "double_compare": 30,
     "int32_to_float": 30,
@@ -49,8 +54,9 @@ ROUTINE_RUN = {name: CLOCK_MHZ / mops - LOOP_OVERHEAD[bits] for name, (mops, bit
     "double_sqrt": 2100,
 }
 
-# The routines of the SDK for 32-bit integers end early: a multiplication takes a step per bit of the smaller factor, a
-# division a step per bit of the quotient. Instructions of one run without its steps, which are counted at run time.
+# The routines of the SDK for 32-bit integers end early: a multiplication takes a step per bit of
+# the smaller factor, a division a step per bit of the quotient. Instructions of one run without its
+# steps, which are counted at run time.
 # Source: our reading of the routines; a call, a comparison, moves and a return.
 MULTIPLICATION_WITHOUT_STEPS = 7
 DIVISION_WITHOUT_STEPS = 8
@@ -59,8 +65,8 @@ SIGNED_DIVISION_WITHOUT_STEPS = 16
 # Calls that are one instruction on a DPU, so the call itself costs nothing.
 INLINED_CALLS = {"mutex_lock", "mutex_trylock", "mutex_unlock", "mram_read", "mram_write"}
 
-# Software routine -> its instructions in IRAM, once per program. The estimates assume 32 unrolled steps in the 32-bit
-# routines, and loops in all other routines.
+# Software routine -> its instructions in IRAM, once per program. The estimates assume 32 unrolled
+# steps in the 32-bit routines, and loops in all other routines.
 ROUTINE_SIZE = {
     "int32_mul": 40,
     "int32_div": 45,
@@ -93,12 +99,13 @@ ROUTINE_SIZE = {
 # Instructions to call a software routine: the call and the move of an argument.
 ROUTINE_CALL = 2
 
-# An access directly to MRAM, through %gs: an 8-byte transfer while other tasklets run, and the instructions around it.
+# An access directly to MRAM, through %gs: an 8-byte transfer while other tasklets run, and the
+# instructions around it.
 MRAM_ACCESS_RUN = 16
 MRAM_ACCESS_SIZE = 6
 
-# One iteration of a string instruction: load or store, address, compare-and-jump. An x86 address scale counts the
-# iterations, so the value must be 1, 2, 4 or 8.
+# One iteration of a string instruction: load or store, address, compare-and-jump. An x86 address
+# scale counts the iterations, so the value must be 1, 2, 4 or 8.
 STRING_TURN = 4
 # Estimated iterations of a string instruction that ends at a difference or a match.
 STRING_SEARCH_TURNS = 8
@@ -106,7 +113,8 @@ STRING_SEARCH_TURNS = 8
 # An address base + index needs a separate addition, once per basic block.
 INDEXED_ADDRESS = 1
 
-# Mnemonics without their operand size -> instructions at 32 bits, at 64 bits, without loads and stores of operands.
+# Mnemonics without their operand size -> instructions at 32 bits, at 64 bits, without loads and
+# stores of operands.
 INTEGER = {
     "add": (1, 2),
     "sub": (1, 2),
@@ -122,7 +130,8 @@ INTEGER = {
     # A comparison is part of the jump that uses it. The upper halves take one more instruction.
     "cmp": (0, 1),
     "test": (0, 1),
-    # 64-bit shifts: two shifts and the crossing bits; a variable amount also needs a choice (VARIABLE_SHIFT_64).
+    # 64-bit shifts: two shifts and the crossing bits; a variable amount also needs a choice
+    # (VARIABLE_SHIFT_64).
     "shl": (1, 3),
     "sal": (1, 3),
     "shr": (1, 3),
@@ -149,8 +158,8 @@ INTEGER = {
 }
 VARIABLE_SHIFT_64 = 7
 
-# Moves. A DPU's three-operand code does not need all copies of gcc's two-operand code, but it must move arguments, so
-# half of the copies count.
+# Moves. A DPU's three-operand code does not need all copies of gcc's two-operand code, but it must
+# move arguments, so half of the copies count.
 REGISTER_MOVE = 0.5
 CONSTANT_MOVE = 1
 EXTEND_REGISTER = 1  # movzbl %al, %eax; an extending load costs the same as a load
@@ -190,7 +199,12 @@ CONDITIONAL_JUMP = 1
 
 # Multiplication and division by operand size. A product of bytes takes one instruction and a move.
 MULTIPLY = {"b": (2, None), "w": (0, "int32_mul"), "l": (0, "int32_mul"), "q": (0, "int64_mul")}
-DIVIDE = {"b": (0, "int32_div"), "w": (0, "int32_div"), "l": (0, "int32_div"), "q": (0, "int64_div")}
+DIVIDE = {
+    "b": (0, "int32_div"),
+    "w": (0, "int32_div"),
+    "l": (0, "int32_div"),
+    "q": (0, "int64_div"),
+}
 # A constant factor with at most this many signed binary digits takes one shift-and-add per digit.
 SHIFT_AND_ADD_DIGITS = 2
 
@@ -243,8 +257,8 @@ FLOATING_COMPARE_SUFFIX = {"ss": "float_compare", "sd": "double_compare"}
 # Packed floating point (rare, since vectorisation is off): suffix -> lanes, scalar suffix.
 PACKED_FLOATING = {"ps": (4, "ss"), "pd": (2, "sd")}
 
-# SSE moves: mnemonic -> 8-byte loads or stores of a memory operand. Moves between registers are free: a DPU has one
-# register file.
+# SSE moves: mnemonic -> 8-byte loads or stores of a memory operand. Moves between registers are
+# free: a DPU has one register file.
 SSE_MOVE = {
     "movss": 1,
     "movsd": 1,

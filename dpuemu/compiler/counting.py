@@ -1,12 +1,15 @@
 """Make a PE program count its DPU instructions.
 
-count(assembly) takes gcc's x86-64 assembly (AT&T syntax, x32) and adds `leaq N(%r15), %r15` at the start of each basic
-block, where N is the block's modelled number of DPU instructions (costs.py). An lea changes no flags, so it may stand
-anywhere. A block ends after every jump, call and return, so the instructions before a call are counted before the call.
+count(assembly) takes gcc's x86-64 assembly (AT&T syntax, x32) and adds `leaq N(%r15), %r15` at the
+start of each basic block, where N is the block's modelled number of DPU instructions (costs.py). An
+lea changes no flags, so it may stand anywhere. A block ends after every jump, call and return, so
+the instructions before a call are counted before the call.
 
-Two kinds of local labels give linking.py a section's size in IRAM. If the linker drops a section, it drops them too:
+Two kinds of local labels give linking.py a section's size in IRAM. If the linker drops a section,
+it drops them too:
   __pe_size_<N>_<k>             the section has N instructions
-  __pe_uses_<k>_<routine>       the section calls a software routine, which IRAM holds once per program
+  __pe_uses_<k>_<routine>       the section calls a software routine, which IRAM holds once per
+  program
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ from waiting import WaitingLoops, yielding
 SIZE_LABEL = "__pe_size_"
 USES_LABEL = "__pe_uses_"
 
-# gcc's code labels, numbered labels and functions. Labels of debug information (.LVL1, .LFB0, .LBB2) are not jump
-# targets.
+# gcc's code labels, numbered labels and functions. Labels of debug information (.LVL1, .LFB0,
+# .LBB2) are not jump targets.
 _BLOCK_LABEL = re.compile(r"(?:\.L\d+|[^.\s:][^\s:]*):")
 _ANY_LABEL = re.compile(r"[\w.$@]+:")
 _TABLE_ENTRY = re.compile(r"^\s*\.(?:long|quad)\s+(\.L\d+)", re.MULTILINE)
@@ -41,13 +44,26 @@ _ENDS_BLOCK = ("jmp", "ret", "call", "hlt", "ud2")
 class Cost:
     """Cost of one instruction.
 
-    `run`: instructions executed; `size`: instructions in IRAM; `routine`: the software routine that it calls, or None;
-    `indexed`: the address base + index that must be computed, or None; `ends`: whether it ends a block; `inlined`:
-    whether it is a call that is one instruction on a DPU; `turns`: the address scale that counts the iterations of a
-    string instruction; 0 for other instructions; `steps`: assembly that counts the steps of a routine.
+    `run`: instructions executed; `size`: instructions in IRAM; `routine`: the software routine that
+    it calls, or None; `indexed`: the address base + index that must be computed, or None; `ends`:
+    whether it ends a block; `inlined`:
+    whether it is a call that is one instruction on a DPU; `turns`: the address scale that counts
+    the iterations of a string instruction; 0 for other instructions; `steps`: assembly that counts
+    the steps of a routine.
     """
 
-    __slots__ = ("ends", "indexed", "inlined", "mnemonic", "operands", "routine", "run", "size", "steps", "turns")
+    __slots__ = (
+        "ends",
+        "indexed",
+        "inlined",
+        "mnemonic",
+        "operands",
+        "routine",
+        "run",
+        "size",
+        "steps",
+        "turns",
+    )
 
     def __init__(self, mnemonic: str, operands: list[str]) -> None:
         """Start at zero cost."""
@@ -104,7 +120,9 @@ def is_memory(operand: str) -> bool:
 
 
 def signed_digits(value: int) -> int:
-    """Return the number of nonzero signed binary digits of the value: a product has one term per digit."""
+    """Return the number of nonzero signed binary digits of the value: a product has one term per
+    digit.
+    """
     value, digits = abs(value), 0
     while value:
         if value & 1:
@@ -130,7 +148,9 @@ def _add_access(cost: Cost, operand: str, accesses: int, words: int = 1) -> None
 def _integer(cost: Cost, name: str, size: str, operands: list[str]) -> None:
     narrow, wide = costs.INTEGER[name]
     last = operands[-1] if operands else ""
-    is_wide = size == "q" or (not size and last.startswith("%r") and not last.endswith(("d", "w", "b")))
+    is_wide = size == "q" or (
+        not size and last.startswith("%r") and not last.endswith(("d", "w", "b"))
+    )
     instructions = wide if is_wide and last not in _POINTER_REGISTERS else narrow
     if is_wide and name in ("shl", "sal", "shr", "sar") and operands[0] == "%cl":
         instructions = costs.VARIABLE_SHIFT_64
@@ -172,13 +192,15 @@ def _multiply(cost: Cost, size: str, operands: list[str]) -> None:
     instructions, routine = costs.MULTIPLY[size]
     cost.add(instructions)
     if routine is not None:
-        # With one operand, the product is twice as wide. gcc needs the 128-bit product only to divide 64 bits by a
-        # constant.
+        # With one operand, the product is twice as wide. gcc needs the 128-bit product only to
+        # divide 64 bits by a constant.
         if len(operands) == 1:
             routine = {"l": "int64_mul", "q": "int64_div"}.get(size, routine)
         cost.call(routine)
         if len(operands) > 1 and size == "l":
-            cost.count_steps(routine, costs.MULTIPLICATION_WITHOUT_STEPS, multiplication_steps(operands))
+            cost.count_steps(
+                routine, costs.MULTIPLICATION_WITHOUT_STEPS, multiplication_steps(operands)
+            )
 
 
 def _move(cost: Cost, source: str, target: str) -> None:
@@ -211,7 +233,9 @@ def _sse(cost: Cost, mnemonic: str, operands: list[str]) -> None:
     elif mnemonic in costs.SSE_FREE:
         if memory is not None:
             _add_access(cost, memory, 1)
-    elif mnemonic.startswith(("and", "or", "xor")):  # this changes a sign: one word, or the upper word of two
+    elif mnemonic.startswith(
+        ("and", "or", "xor")
+    ):  # this changes a sign: one word, or the upper word of two
         cost.add(1)
     else:
         if memory is not None:
@@ -266,13 +290,17 @@ def instruction_cost(text: str) -> Cost:
 
     sized = _SIZED.match(mnemonic)
     name, size = (sized[1], sized[2]) if sized else (mnemonic, "")
-    if mnemonic in costs.INTEGER:  # names without a size that end in a size letter (shl, sub, bsr with a register)
+    if (
+        mnemonic in costs.INTEGER
+    ):  # names without a size that end in a size letter (shl, sub, bsr with a register)
         name, size = mnemonic, ""
     if name in costs.INTEGER:
         _integer(cost, name, size, operands)
     elif name == "mov" or mnemonic == "movabsq":
         _move(cost, operands[0], operands[-1])
-    elif name in ("movz", "movs") or mnemonic.startswith(("movzb", "movzw", "movsb", "movsw", "movsl")):
+    elif name in ("movz", "movs") or mnemonic.startswith(
+        ("movzb", "movzw", "movsb", "movsw", "movsl")
+    ):
         if is_memory(operands[0]):
             _add_access(cost, operands[0], 1)
         else:
@@ -293,9 +321,13 @@ def instruction_cost(text: str) -> Cost:
         cost.add(instructions)
         cost.call(routine)
         if size == "l" and name == "div":
-            cost.count_steps(routine, costs.DIVISION_WITHOUT_STEPS, division_steps(operands[0], False))
+            cost.count_steps(
+                routine, costs.DIVISION_WITHOUT_STEPS, division_steps(operands[0], False)
+            )
         elif size == "l":
-            cost.count_steps(routine, costs.SIGNED_DIVISION_WITHOUT_STEPS, division_steps(operands[0], True))
+            cost.count_steps(
+                routine, costs.SIGNED_DIVISION_WITHOUT_STEPS, division_steps(operands[0], True)
+            )
     elif mnemonic.startswith(("set", "cmov")):
         cost.add(costs.SET_CONDITION if mnemonic.startswith("set") else costs.CONDITIONAL_MOVE)
         for operand in operands:
@@ -329,7 +361,11 @@ def _sum_block(block: list[Cost], factors: dict[int, int], routines: set[str]) -
     for place, cost in enumerate(block):
         if inlined and _moves_argument(cost):
             continue  # the one instruction of an inlined call reads its operands where they are
-        if place in factors and cost.routine == "int64_mul" and divides(factors[place], block, place):
+        if (
+            place in factors
+            and cost.routine == "int64_mul"
+            and divides(factors[place], block, place)
+        ):
             run += cost.run - costs.ROUTINE_RUN["int64_mul"] + costs.ROUTINE_RUN["int32_div"]
             routines.add("int32_div")
         else:
@@ -371,7 +407,9 @@ def count(assembly: str) -> str:
     at_labels = constants_at_labels(list(_flow(lines)), in_tables) if "imulq" in assembly else {}
     constants = Constants()
     start = 0  # position in `result` of the block's counting instruction
-    steps: int | None = None  # position in `result` of the instruction that counts the first steps of the block
+    steps: int | None = (
+        None  # position in `result` of the instruction that counts the first steps of the block
+    )
     section = ".text"
     in_code = True
     stack: list[str] = []
@@ -420,7 +458,9 @@ def count(assembly: str) -> str:
             if found:
                 name = found[1] or "." + found[3]
                 enter(name)
-                if name.startswith(".mram.noinit"):  # then the file does not contain the zeroes of the section
+                if name.startswith(
+                    ".mram.noinit"
+                ):  # then the file does not contain the zeroes of the section
                     line = re.sub(r'("[^"]*").*', r"\1,@nobits", line, count=1)
                 directives.setdefault(name, line)
                 result.append(line)
@@ -444,7 +484,9 @@ def count(assembly: str) -> str:
                 loops.label(text.partition(":")[0], len(result) + 1)
                 constants = Constants(at_labels.get(text.partition(":")[0]))
             text = text[text.index(":") + 1 :].strip()
-            if text and text[0] not in ".#":  # hand-written code can have an instruction on the line of its label
+            if (
+                text and text[0] not in ".#"
+            ):  # hand-written code can have an instruction on the line of its label
                 result.append(line[: line.index(":") + 1])
                 line = "\t" + text
             else:
@@ -479,6 +521,8 @@ def count(assembly: str) -> str:
     for number, (name, size) in enumerate(sizes.items()):
         result.append(directives.get(name, "\t.text"))
         result.append(f"{SIZE_LABEL}{int(size + 0.5)}_{number}:")
-        result.extend(f"{USES_LABEL}{number}_{routine}:" for routine in sorted(routines.get(name, ())))
+        result.extend(
+            f"{USES_LABEL}{number}_{routine}:" for routine in sorted(routines.get(name, ()))
+        )
     result.append("")
     return "\n".join(result)

@@ -2,14 +2,15 @@
 
 * memset, memcpy and memmove with pointers to MRAM become calls of the runtime (mram_bytes.c).
 * A comparison of pointers to two memories compares the values of the pointers.
-* An array of elements whose size is no multiple of their alignment, such as `t name[3];` with `typedef struct {...} t
-  __attribute__((aligned(16)));`: the array keeps the alignment, and its elements get a type without it. As with the
-  SDK's compiler, only the first element is aligned. Pointers to t get the type without alignment too, because they may
-  point to any element. Everything else of type t stays.
+* An array of elements whose size is no multiple of their alignment, such as `t name[3];` with
+  `typedef struct {...} t __attribute__((aligned(16)));`: the array keeps the alignment, and its
+  elements get a type without it. As with the SDK's compiler, only the first element is aligned.
+  Pointers to t get the type without alignment too, because they may point to any element.
+  Everything else of type t stays.
 * The bound of a global array may be a global `const` integer variable with a constant value.
 
-repair() takes preprocessed C and the errors of gcc, as JSON without line markers, and returns the changed C. What it
-does not recognise stays, so that gcc refuses it.
+repair() takes preprocessed C and the errors of gcc, as JSON without line markers, and returns the
+changed C. What it does not recognise stays, so that gcc refuses it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from typing import Any
 
 from assembly import closing, split
 
-_BYTES = re.compile(r"passing argument (\d) of .(mem(?:set|cpy|move)). from pointer to non-enclosed address space")
+_BYTES = re.compile(
+    r"passing argument (\d) of .(mem(?:set|cpy|move)). from pointer to non-enclosed address space"
+)
 _COMPARISON = "comparison of pointers to disjoint address spaces"
 _ARRAY = (
-    "size of array element is not a multiple of its alignment|alignment of array elements is greater than element size"
+    "size of array element is not a multiple of its alignment|alignment of array elements is"
+    " greater than element size"
 )
 _BOUND = re.compile(r"variably modified .(\w+). at file scope")
 KNOWN = re.compile("|".join((_BYTES.pattern, _COMPARISON, _ARRAY, _BOUND.pattern)))
@@ -50,7 +54,9 @@ _MARKER = re.compile(r"^[ \t]*#[ \t]*(?:line[ \t]+)?\d+[ \t]+\".*$", re.MULTILIN
 
 
 def without_markers(preprocessed: str) -> str:
-    """Return the text with empty lines instead of line markers, so that gcc's positions are positions in the text."""
+    """Return the text with empty lines instead of line markers, so that gcc's positions are
+    positions in the text.
+    """
     return _MARKER.sub("", preprocessed)
 
 
@@ -66,7 +72,9 @@ class _Edits:
         """Return the position of gcc's line and column, which count bytes from 1."""
         start: int = self.lines[place["line"] - 1]
         line = self.text[start : self.text.find("\n", start)].encode(errors="surrogateescape")
-        return start + len(line[: place.get("byte-column", place["column"]) - 1].decode(errors="surrogateescape"))
+        return start + len(
+            line[: place.get("byte-column", place["column"]) - 1].decode(errors="surrogateescape")
+        )
 
     def apply(self) -> str:
         """Return the changed text; of overlapping changes, the first."""
@@ -79,7 +87,9 @@ class _Edits:
 
 
 def repair(preprocessed: str, errors: str) -> str:
-    """Return the C with all places changed that the errors name. errors: gcc's JSON, for without_markers()."""
+    """Return the C with all places changed that the errors name. errors: gcc's JSON, for
+    without_markers().
+    """
     edits = _Edits(preprocessed)
     calls: dict[int, set[int]] = {}
     for error in json.loads(errors):
@@ -88,7 +98,10 @@ def repair(preprocessed: str, errors: str) -> str:
             continue
         if found := _BYTES.search(message):
             place = edits.offset(places[0]["caret"])
-            starts = [call.start() for call in re.finditer(rf"\b(?:__builtin_)?{found[2]}\s*\(", edits.text[:place])]
+            starts = [
+                call.start()
+                for call in re.finditer(rf"\b(?:__builtin_)?{found[2]}\s*\(", edits.text[:place])
+            ]
             if starts:
                 calls.setdefault(starts[-1], set()).add(int(found[1]))
         elif _COMPARISON in message:
@@ -107,19 +120,25 @@ def repair(preprocessed: str, errors: str) -> str:
 
 
 def _call(name: str, arguments: str, in_mram: set[int]) -> str:
-    """Return the call of the runtime: bit 0 of its first argument: argument 1 is in MRAM; bit 1: argument 2 is."""
+    """Return the call of the runtime: bit 0 of its first argument: argument 1 is in MRAM; bit 1:
+    argument 2 is.
+    """
     parts = [part.strip() for part in split(arguments, ",")]
     spaces = sum(1 << (number - 1) for number in in_mram)
     if name == "memset":
         act = (
-            f"extern void __pe_memset_mram(unsigned, int, unsigned); __pe_memset_mram(__pe_to, {parts[1]}, {parts[2]});"
+            "extern void __pe_memset_mram(unsigned, int, unsigned); __pe_memset_mram(__pe_to,"
+            f" {parts[1]}, {parts[2]});"
         )
     else:
         act = (
             "extern void __pe_memmove_mram(unsigned, unsigned, unsigned, unsigned); "
             f"__pe_memmove_mram({spaces}, __pe_to, (unsigned)({parts[1]}), {parts[2]});"
         )
-    return f"({{ unsigned __pe_to = (unsigned)({parts[0]}); {act} (typeof(({parts[0]}) + 0))__pe_to; }})"
+    return (
+        f"({{ unsigned __pe_to = (unsigned)({parts[0]}); {act} (typeof(({parts[0]}) +"
+        " 0))__pe_to; })"
+    )
 
 
 def _operands(text: str, place: int) -> list[tuple[int, int]]:
@@ -128,7 +147,9 @@ def _operands(text: str, place: int) -> list[tuple[int, int]]:
     if operator is None:
         return []
     begin = max((end.end() for end in _STATEMENT_END.finditer(text, 0, place)), default=0)
-    open_places: list[int] = []  # positions after the innermost parentheses and lower operators before the comparison
+    open_places: list[
+        int
+    ] = []  # positions after the innermost parentheses and lower operators before the comparison
     start = begin
     for token in _TOKEN.finditer(text, begin, place):
         if token[0] in ("(", "[", "{"):
@@ -158,9 +179,14 @@ def _is_binary_and(text: str, token: re.Match[str]) -> bool:
 def _unaligned_elements(edits: _Edits) -> None:
     """Give arrays of over-aligned types, and pointers to these types, elements without alignment.
 
-    gcc's places of these errors are inexact. A file with packed structures stays: an aligned member would change them.
+    gcc's places of these errors are inexact. A file with packed structures stays: an aligned member
+    would change them.
     """
-    types = [found for found in _ALIGNED_TYPE.finditer(edits.text) if _is_typedef(edits.text, found.start())]
+    types = [
+        found
+        for found in _ALIGNED_TYPE.finditer(edits.text)
+        if _is_typedef(edits.text, found.start())
+    ]
     if _PACKED.search(edits.text):
         return
     for found in types:
@@ -168,13 +194,19 @@ def _unaligned_elements(edits: _Edits) -> None:
         plain = f"__pe_unaligned_{name}"
         if sum(other["name"] == name for other in types) > 1:
             continue
-        edits.changes[found.start("name"), found.end()] = f"{plain}; typedef {plain} {name} {attribute};"
+        edits.changes[found.start("name"), found.end()] = (
+            f"{plain}; typedef {plain} {name} {attribute};"
+        )
         names = "|".join(_aliases(edits.text, name))
         after = rf"(?={_QUALIFIERS}(?:(\w+\s*\[)|\*))"
-        for use in re.compile(rf"{_LITERAL}|\b(?P<name>{names})\b{after}").finditer(edits.text, found.end()):
+        for use in re.compile(rf"{_LITERAL}|\b(?P<name>{names})\b{after}").finditer(
+            edits.text, found.end()
+        ):
             if use["name"] is None:
                 continue
-            before = re.sub(f"{_QUALIFIERS}$", "", edits.text[max(0, use.start() - 200) : use.start()])
+            before = re.sub(
+                f"{_QUALIFIERS}$", "", edits.text[max(0, use.start() - 200) : use.start()]
+            )
             if use[2] is None or before.endswith(","):
                 edits.changes[use.span()] = plain
             elif before.endswith("("):  # a parameter is a pointer; a variable of a `for` stays
@@ -224,20 +256,30 @@ def _global_declarations(text: str) -> list[str]:
 
 
 def _constant_bound(edits: _Edits, place: int) -> None:
-    """Replace global constants by their values in the bounds of the array that is declared at `place`."""
+    """Replace global constants by their values in the bounds of the array that is declared at
+    `place`.
+    """
     declaration = re.compile(r"[\w\s*]*((?:\[[^\[\]]*\]\s*)+)").match(edits.text, place)
     if declaration is None:
         return
     begin, end = declaration.span(1)
     bounds = edits.text[begin:end]
-    declarations = [one for one in _global_declarations(without_markers(edits.text[:place])) if "const" in one]
+    declarations = [
+        one for one in _global_declarations(without_markers(edits.text[:place])) if "const" in one
+    ]
 
     def value(word: re.Match[str]) -> str:
         for one in reversed(declarations):
             if found := re.search(rf"((?:\b\w+\s+)+){word[0]}\s*=\s*([^,]+)$", one):
                 words = found[1].split()
-                kind = [word for word in words if word not in ("static", "const", "volatile", "extern")]
-                return f"(({' '.join(kind)})({found[2].strip()}))" if "const" in words and kind else word[0]
+                kind = [
+                    word for word in words if word not in ("static", "const", "volatile", "extern")
+                ]
+                return (
+                    f"(({' '.join(kind)})({found[2].strip()}))"
+                    if "const" in words and kind
+                    else word[0]
+                )
         return word[0]
 
     for _ in range(8):  # a constant may name other constants

@@ -1,7 +1,8 @@
 """Find the products with which gcc divides 32 bits by a constant, for counting.py.
 
-gcc divides x by d as (x * m) >> s, where the constant m is 2^s / d, rounded up. It uses only the upper half of the
-64-bit product, so a program's own product of two variables can look the same. The value of m makes the difference.
+gcc divides x by d as (x * m) >> s, where the constant m is 2^s / d, rounded up. It uses only the
+upper half of the 64-bit product, so a program's own product of two variables can look the same. The
+value of m makes the difference.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Protocol, TypeGuard
 
-_SHORT = {"a": "rax", "b": "rbx", "c": "rcx", "d": "rdx", "si": "rsi", "di": "rdi", "bp": "rbp", "sp": "rsp"}
+_SHORT = {
+    "a": "rax",
+    "b": "rbx",
+    "c": "rcx",
+    "d": "rdx",
+    "si": "rsi",
+    "di": "rdi",
+    "bp": "rbp",
+    "sp": "rsp",
+}
 _NAME = re.compile(r"%(?:[re]?([abcd])[xlh]|[re]?(si|di|bp|sp)l?|(r\d+)[dwb]?)$")
 _KEPT_BY_CALLS = {"rbx", "rbp", "r12", "r13", "r14"}
 _WRITES_RAX_RDX = {"mul", "div", "idiv", "cltd", "cqto", "cltq", "cwtl", "imul"}
@@ -53,16 +63,26 @@ class Constants:
         self._values = dict(values or {})
 
     def common(self, others: dict[str, int] | None) -> dict[str, int]:
-        """Return the registers whose constant is the same in `others` (None: of a path that is not known yet)."""
+        """Return the registers whose constant is the same in `others` (None: of a path that is
+        not known yet).
+        """
         if others is None:
             return dict(self._values)
-        return {register: value for register, value in self._values.items() if others.get(register) == value}
+        return {
+            register: value
+            for register, value in self._values.items()
+            if others.get(register) == value
+        }
 
     def execute(self, instruction: Instruction) -> None:
         """Note what the instruction writes."""
         name, operands = instruction.mnemonic, instruction.operands
         if name.startswith("call"):
-            self._values = {register: value for register, value in self._values.items() if register in _KEPT_BY_CALLS}
+            self._values = {
+                register: value
+                for register, value in self._values.items()
+                if register in _KEPT_BY_CALLS
+            }
         elif name.startswith(_WRITES_ALL_OPERANDS):
             for register in ("rax", "rdx", *map(_register, operands)):
                 self._values.pop(register or "", None)
@@ -82,17 +102,24 @@ class Constants:
         if name != "imulq" or len(operands) < 2:
             return None
         values = (self._values.get(_register(operand) or "") for operand in operands[:2])
-        return next((value for value in (_constant(operands[0]), *values) if value is not None), None)
+        return next(
+            (value for value in (_constant(operands[0]), *values) if value is not None), None
+        )
 
 
-def constants_at_labels(code: Sequence[str | Instruction], in_tables: set[str]) -> dict[str, dict[str, int]]:
+def constants_at_labels(
+    code: Sequence[str | Instruction], in_tables: set[str]
+) -> dict[str, dict[str, int]]:
     """Return the registers with constants at each label. code: labels and instructions, in order.
 
-    in_tables: the labels in jump tables. They, functions, and labels that no jump names have no constants.
+    in_tables: the labels in jump tables. They, functions, and labels that no jump names have no
+    constants.
     """
     jumps = {item.operands[0] for item in code if _jumps(item) and item.operands} - in_tables
     targets = {label for label in jumps if label.startswith(".L")}  # other code can call a function
-    found: dict[str, dict[str, int]] = {item: {} for item in code if isinstance(item, str) and item not in targets}
+    found: dict[str, dict[str, int]] = {
+        item: {} for item in code if isinstance(item, str) and item not in targets
+    }
     while _pass(code, found):
         pass
     return found
@@ -103,13 +130,18 @@ def _jumps(item: str | Instruction) -> TypeGuard[Instruction]:
 
 
 def _pass(code: Iterable[str | Instruction], found: dict[str, dict[str, int]]) -> bool:
-    """Follow the code once, and remove from `found` what a path contradicts. Return whether `found` changed."""
+    """Follow the code once, and remove from `found` what a path contradicts.
+
+    Return whether `found` changed.
+    """
     constants: Constants | None = None  # None after a jump
     changed = False
 
     def reach(label: str) -> None:
         nonlocal changed
-        if constants is not None and (common := constants.common(found.get(label))) != found.get(label):
+        if constants is not None and (common := constants.common(found.get(label))) != found.get(
+            label
+        ):
             found[label] = common
             changed = True
 
@@ -127,22 +159,36 @@ def _pass(code: Iterable[str | Instruction], found: dict[str, dict[str, int]]) -
 
 
 def divides(factor: int, block: Sequence[Instruction], place: int) -> bool:
-    """Return whether the product at `place` of the block, with this constant factor, divides 32 bits by a constant."""
+    """Return whether the product at `place` of the block, with this constant factor, divides 32
+    bits by a constant.
+    """
     later, target, upper = block[place + 1 :], block[place].operands[-1], 0
     for shift in later[:3]:
-        if shift.mnemonic in ("shrq", "sarq") and shift.operands[-1] == target and len(shift.operands) == 2:
+        if (
+            shift.mnemonic in ("shrq", "sarq")
+            and shift.operands[-1] == target
+            and len(shift.operands) == 2
+        ):
             upper = _constant(shift.operands[0]) or 0
             break
         if target in shift.operands[-1:] and shift.mnemonic not in ("movq", "movl"):
             return False
     if upper < 32:
         return False
-    more = {sum(chosen) for count in range(3) for chosen in combinations(_shifts(later[:_WINDOW]), count)}
+    more = {
+        sum(chosen)
+        for count in range(3)
+        for chosen in combinations(_shifts(later[:_WINDOW]), count)
+    }
     # If d is even, gcc may shift x first, and then needs fewer bits of the quotient.
     fewer = max(_shifts(block[max(0, place - _WINDOW) : place]), default=0)
     low = factor % 2**32
     # gcc adds x afterwards if the multiplier needs 33 bits.
-    return any(_is_reciprocal(value, upper + extra, 31 - fewer) for value in (low, low + 2**32) for extra in more)
+    return any(
+        _is_reciprocal(value, upper + extra, 31 - fewer)
+        for value in (low, low + 2**32)
+        for extra in more
+    )
 
 
 def _shifts(instructions: Sequence[Instruction]) -> list[int]:
@@ -156,6 +202,8 @@ def _shifts(instructions: Sequence[Instruction]) -> list[int]:
 
 
 def _is_reciprocal(multiplier: int, shift: int, bits: int) -> bool:
-    """Return whether (x * multiplier) >> shift is x / d for some d above 2 and all x of `bits` bits."""
+    """Return whether (x * multiplier) >> shift is x / d for some d above 2 and all x of `bits`
+    bits.
+    """
     divisor = -(-(2**shift) // multiplier) if multiplier else 0
     return divisor > 2 and multiplier * divisor - 2**shift <= 2 ** (shift - bits)

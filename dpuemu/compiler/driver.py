@@ -29,13 +29,22 @@ def _is_for_real_dpus(path: str) -> bool:
 
 
 def _dependencies(options: Options, source: str) -> list[str]:
-    """Return the preprocessor options that write a make rule beside the output, as gcc does when it compiles."""
+    """Return the preprocessor options that write a make rule beside the output, as gcc does when
+    it compiles.
+    """
     if not options.dependencies:
         return []
     output = options.output if options.output != "-" else None
     target = output or f"{_stem(source)}.{'s' if options.mode == 'assembly' else 'o'}"
-    file = options.dependency_file or (os.path.splitext(output)[0] if output else _stem(source)) + ".d"
-    return [*options.dependencies, "-MF", file, *([] if options.dependency_target else ["-MT", target])]
+    file = (
+        options.dependency_file or (os.path.splitext(output)[0] if output else _stem(source)) + ".d"
+    )
+    return [
+        *options.dependencies,
+        "-MF",
+        file,
+        *([] if options.dependency_target else ["-MT", target]),
+    ]
 
 
 def _answer(compiler: Compiler, options: Options) -> int:
@@ -61,22 +70,36 @@ def _compile(compiler: Compiler, options: Options) -> int:
         raise UsageError("no input file is given")
     separate = options.mode != "link"
     if separate and options.output and len(options.inputs) > 1:
-        raise UsageError(f"-o names one file, {options.output}, but {len(options.inputs)} files would be written")
+        raise UsageError(
+            f"-o names one file, {options.output}, but {len(options.inputs)} files would be written"
+        )
     objects = []
     for source in options.inputs:
         if not os.path.exists(source):
             raise UsageError(f"{source} does not exist")
         flags = options.compiler
         if options.mode == "assembly":
-            text = compiler.counted_assembly(source, flags, options.standard, _dependencies(options, source))
+            text = compiler.counted_assembly(
+                source, flags, options.standard, _dependencies(options, source)
+            )
             if options.output == "-":
                 sys.stdout.write(text)
             else:
-                Path(options.output or f"{_stem(source)}.s").write_text(text, errors="surrogateescape")
+                Path(options.output or f"{_stem(source)}.s").write_text(
+                    text, errors="surrogateescape"
+                )
         elif is_source(source) or is_assembly(source):
-            target = Path(options.output or f"{_stem(source)}.o") if separate else compiler.temporary(".o")
+            target = (
+                Path(options.output or f"{_stem(source)}.o")
+                if separate
+                else compiler.temporary(".o")
+            )
             compiler.object(
-                source, target, flags, options.standard, _dependencies(options, source) if is_source(source) else None
+                source,
+                target,
+                flags,
+                options.standard,
+                _dependencies(options, source) if is_source(source) else None,
             )
             objects.append(str(target))
         elif _is_for_real_dpus(source):
@@ -106,7 +129,9 @@ def main() -> int:
 
 
 def _is_for_dpus(words: list[str]) -> bool:
-    """Return whether a call of `clang` compiles a PE program: by its target, else by options that only DPUs have."""
+    """Return whether a call of `clang` compiles a PE program: by its target, else by options
+    that only DPUs have.
+    """
     line = "\0".join(words)
     target = re.search(r"(?:^|\0)--?target[=\0]([^\0]*)", line)
     if target:
@@ -115,7 +140,9 @@ def _is_for_dpus(words: list[str]) -> bool:
 
 
 def clang_main() -> int:
-    """Run `clang`: compile PE programs; start the next clang in PATH for all other programs, if there is one."""
+    """Run `clang`: compile PE programs; start the next clang in PATH for all other programs, if
+    there is one.
+    """
     words = sys.argv[1:]
     own = Path(sys.argv[0])
     if not _is_for_dpus(words):

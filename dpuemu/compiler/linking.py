@@ -19,7 +19,9 @@ _CONSTANT = re.compile(r"^#define (PE_\w+) (0[xX][0-9a-fA-F]+|\d+)\s*$", re.MULT
 
 def constants() -> dict[str, int]:
     """Return the constants of calls.h."""
-    return {name: int(value, 0) for name, value in _CONSTANT.findall((RUNTIME / "calls.h").read_text())}
+    return {
+        name: int(value, 0) for name, value in _CONSTANT.findall((RUNTIME / "calls.h").read_text())
+    }
 
 
 @dataclass
@@ -36,8 +38,13 @@ class Program:
 
     def __init__(self, content: bytes) -> None:
         """Read section headers and symbols."""
-        table, count, names = (*struct.unpack_from("<I", content, 32), *struct.unpack_from("<HH", content, 48))
-        headers = [struct.unpack_from("<10I", content, table + 40 * index) for index in range(count)]
+        table, count, names = (
+            *struct.unpack_from("<I", content, 32),
+            *struct.unpack_from("<HH", content, 48),
+        )
+        headers = [
+            struct.unpack_from("<10I", content, table + 40 * index) for index in range(count)
+        ]
         self.sections: dict[str, tuple[int, int]] = {}  # name -> address, bytes
         self.symbols: list[Symbol] = []
         for name, kind, _, address, offset, size, link, _, _, _ in headers:
@@ -55,7 +62,9 @@ class Program:
         return address + size
 
     def instructions(self) -> int:
-        """Return the number of instructions in IRAM: of all sections, and of each software routine once."""
+        """Return the number of instructions in IRAM: of all sections, and of each software
+        routine once.
+        """
         total = 0
         routines: set[str] = set()
         for symbol in self.symbols:
@@ -63,7 +72,9 @@ class Program:
                 total += int(symbol.name[len(counting.SIZE_LABEL) :].partition("_")[0])
             elif symbol.name.startswith(counting.USES_LABEL):
                 routines.add(symbol.name[len(counting.USES_LABEL) :].partition("_")[2])
-        return total + sum(costs.ROUTINE_SIZE[routine] for routine in routines if routine in costs.ROUTINE_SIZE)
+        return total + sum(
+            costs.ROUTINE_SIZE[routine] for routine in routines if routine in costs.ROUTINE_SIZE
+        )
 
 
 def _text(content: bytes, start: int) -> str:
@@ -71,7 +82,10 @@ def _text(content: bytes, start: int) -> str:
 
 
 def link(compiler: Compiler, options: Options, objects: list[str], output: str) -> None:
-    """Link the objects with the runtime into `output`. Raises CompileError if the program does not fit."""
+    """Link the objects with the runtime into `output`.
+
+    Raises CompileError if the program does not fit.
+    """
     sizes = constants()
     script = RUNTIME / "program.ld"
     named = set(re.findall(r"\bPE_\w+", script.read_text()))
@@ -86,10 +100,19 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
         "__pe_instructions": 0,
     }
     linked = compiler.temporary(".elf")
-    # --no-check-sections: check() below reports an overflow with numbers, which ld would not report.
+    # --no-check-sections: check() below reports an overflow with numbers, which ld would not
+    # report.
     compiler.checked(
         [
-            *("-mx32", "-nostdlib", "-static", "-no-pie", "-fno-use-linker-plugin", "-o", str(linked)),
+            *(
+                "-mx32",
+                "-nostdlib",
+                "-static",
+                "-no-pie",
+                "-fno-use-linker-plugin",
+                "-o",
+                str(linked),
+            ),
             *(f"-Wl,--defsym={name}={value:#x}" for name, value in symbols.items()),
             *("-T", str(script)),
             "-Wl,-m,elf32_x86_64,--emit-relocs,--gc-sections,--build-id=none,--no-check-sections,-n",
@@ -115,7 +138,10 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
 
 
 def _move(linked: Path, output: str) -> None:
-    """Replace the output file. The old file is not rewritten: it may be in use or have other hard links."""
+    """Replace the output file.
+
+    The old file is not rewritten: it may be in use or have other hard links.
+    """
     if os.path.exists(output) and not os.path.isfile(output):  # for example /dev/null
         with open(output, "wb") as target:
             target.write(linked.read_bytes())
@@ -133,7 +159,9 @@ def _move(linked: Path, output: str) -> None:
 
 
 def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
-    """Raise CompileError if the program does not fit in WRAM, MRAM, the atomic page, the text area or IRAM."""
+    """Raise CompileError if the program does not fit in WRAM, MRAM, the atomic page, the text
+    area or IRAM.
+    """
     stacks = options.stack_total()
     heap_start = program.sections[".heap"][0]
     used = heap_start + stacks - sizes["PE_WRAM_ORIGIN"]
@@ -153,5 +181,6 @@ def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
     estimate = program.instructions()
     if 100 * estimate > options.chip.instructions * sizes["PE_ESTIMATE_PERCENT"]:
         raise CompileError(
-            f"the program has about {estimate} instructions but the IRAM of a DPU holds {options.chip.instructions}"
+            f"the program has about {estimate} instructions but the IRAM of a DPU holds"
+            f" {options.chip.instructions}"
         )

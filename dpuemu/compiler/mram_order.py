@@ -1,8 +1,9 @@
 """Put the MRAM variables of a C file into the order of the SDK's compiler.
 
-Clang places a variable where it first meets it: functions and initial values come in the order of the file, and static
-functions last. Variables that no function and no initial value names come in the order of their declarations. In an
-assignment, the right side comes first. gcc uses the order of declarations.
+Clang places a variable where it first meets it: functions and initial values come in the order of
+the file, and static functions last. Variables that no function and no initial value names come in
+the order of their declarations. In an assignment, the right side comes first. gcc uses the order of
+declarations.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def _closing(tokens: list[str], start: int) -> int:
 
 
 def _plain(tokens: list[str]) -> list[str]:
-    """Return the tokens without attributes, operands that are not evaluated, and names of members."""
+    """Return the tokens without attributes, operands that are not evaluated, and names of
+    members.
+    """
     result: list[str] = []
     index = 0
     while index < len(tokens):
@@ -52,7 +55,10 @@ def _plain(tokens: list[str]) -> list[str]:
 
 
 def _items(tokens: list[str]) -> list[tuple[list[str], list[str]]]:
-    """Return head and body of each declaration and function of the file. Only functions have a body."""
+    """Return head and body of each declaration and function of the file.
+
+    Only functions have a body.
+    """
     items: list[tuple[list[str], list[str]]] = []
     start = index = 0
     while index < len(tokens):
@@ -89,7 +95,11 @@ def _met(tokens: list[str]) -> list[str]:
 
 def order(preprocessed: str, variables: set[str]) -> list[str]:
     """Return the variables in Clang's order. Unknown ones are missing."""
-    tokens = [found[0] for found in _TOKEN.finditer(preprocessed) if found["name"] or found[0][0] not in "#\"' \t"]
+    tokens = [
+        found[0]
+        for found in _TOKEN.finditer(preprocessed)
+        if found["name"] or found[0][0] not in "#\"' \t"
+    ]
     met: list[str] = []
     last: list[str] = []
     for head, body in _items(tokens):

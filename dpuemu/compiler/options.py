@@ -1,4 +1,6 @@
-"""Parse the command line of dpu-upmem-dpurte-clang into options for gcc, options for the linker and dropped options."""
+"""Parse the command line of dpu-upmem-dpurte-clang into options for gcc, options for the linker
+and dropped options.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,18 @@ DEFAULT_TASKLETS = 1
 DEFAULT_STACK_BYTES = 1024
 
 # Options whose argument is the next word.
-_TAKES_WORD = {"-D", "-U", "-I", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-x", "--param"}
+_TAKES_WORD = {
+    "-D",
+    "-U",
+    "-I",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-x",
+    "--param",
+}
 _LINKER_TAKES_WORD = {"-L", "-l", "-Xlinker", "-u", "-z", "-T"}
 _DROPPED_WITH_WORD = {
     "-target",
@@ -26,9 +39,9 @@ _DROPPED_WITH_WORD = {
     "-B",
 }
 
-# Dropped options: for clang, for other machines, or for choices of the emulator (position, machine, libraries,
-# instrumentation). -Werror is dropped because gcc and clang give different warnings, and a program that the SDK accepts
-# must not fail.
+# Dropped options: for clang, for other machines, or for choices of the emulator (position, machine,
+# libraries, instrumentation). -Werror is dropped because gcc and clang give different warnings, and
+# a program that the SDK accepts must not fail.
 _DROPPED = re.compile(
     r"""-m(32|64|x32|16|cpu=.*|arch=.*|tune=.*|fpu=.*|float-abi=.*|cmodel=.*|no-sse.*|avx.*|sse.*)$
     |
@@ -38,9 +51,9 @@ _DROPPED = re.compile(
     |
     -(g0|static|shared|rdynamic|pie|no-pie|nostdlib|nostdlibinc|nostdinc|nostartfiles|nodefaultlibs|pg|p|coverage|save-temps.*|pipe|pthread|s)$
     |
-    -l(m|c|gcc)$ | -(Werror|Qunused-arguments|emit-llvm|flto.*|stdlib=.*|gcc-toolchain=.*|rtlib=.*|ansi)$ |
-    --(target|sysroot|gcc-toolchain|rtlib|coverage)(=.*)?$
-    """,
+    -l(m|c|gcc)$ |
+    -(Werror|Qunused-arguments|emit-llvm|flto.*|stdlib=.*|gcc-toolchain=.*|rtlib=.*|ansi)$ |
+    --(target|sysroot|gcc-toolchain|rtlib|coverage)(=.*)?$ """,
     re.VERBOSE,
 )
 
@@ -58,11 +71,15 @@ class Options:
 
     compiler: list[str] = field(default_factory=list)  # options for preprocessing and compiling
     linker: list[str] = field(default_factory=list)
-    inputs: list[str] = field(default_factory=list)  # sources, assembly and objects, in the order of the command line
+    inputs: list[str] = field(
+        default_factory=list
+    )  # sources, assembly and objects, in the order of the command line
     output: str | None = None
     mode: str = "link"  # other modes: preprocess, assembly, object, ask
     question: list[str] = field(default_factory=list)  # options -print-... for gcc
-    dependencies: list[str] = field(default_factory=list)  # options such as -MD, -MMD, -MP, -MT target
+    dependencies: list[str] = field(
+        default_factory=list
+    )  # options such as -MD, -MMD, -MP, -MT target
     dependency_file: str | None = None
     dependency_target: bool = False
     standard: str = "-std=gnu11"
@@ -89,17 +106,27 @@ def is_assembly(path: str) -> bool:
 
 
 def _gnu_standard(option: str) -> str:
-    """Return -std=... for the GNU dialect of that standard: only GNU dialects have named address spaces."""
+    """Return -std=... for the GNU dialect of that standard: only GNU dialects have named address
+    spaces.
+    """
     name = option.partition("=")[2]
     if name.startswith("iso9899:"):
-        name = {"1990": "c90", "199409": "c90", "1999": "c99", "2011": "c11", "2017": "c17", "2018": "c17"}.get(
-            name[8:], "c11"
-        )
+        name = {
+            "1990": "c90",
+            "199409": "c90",
+            "1999": "c99",
+            "2011": "c11",
+            "2017": "c17",
+            "2018": "c17",
+        }.get(name[8:], "c11")
     return "-std=" + re.sub(r"^c(\d)", r"gnu\1", name)
 
 
 def _note_macro(options: Options, definition: str) -> bool:
-    """Take NR_TASKLETS and stack sizes from a macro or symbol definition. Return whether this was NR_TASKLETS."""
+    """Take NR_TASKLETS and stack sizes from a macro or symbol definition.
+
+    Return whether this was NR_TASKLETS.
+    """
     name, _, value = definition.partition("=")
     number = re.match(r"\s*\(?\s*(0[xX][0-9a-fA-F]+|\d+)", value)
     if name == "NR_TASKLETS":
@@ -133,7 +160,13 @@ def parse(words: list[str]) -> Options:
             raise UsageError(f"{option} needs an argument")
         return word
 
-    modes = {"-c": "object", "-S": "assembly", "-E": "preprocess", "-M": "preprocess", "-MM": "preprocess"}
+    modes = {
+        "-c": "object",
+        "-S": "assembly",
+        "-E": "preprocess",
+        "-M": "preprocess",
+        "-MM": "preprocess",
+    }
     for word in rest:
         if not word.startswith("-") or word == "-":
             options.inputs.append(word)
@@ -173,9 +206,13 @@ def parse(words: list[str]) -> Options:
             continue
         elif word.startswith(("-L", "-l")):
             options.linker.append(word)
-        elif word in ("--version", "-dumpversion", "-dumpmachine", "-dumpfullversion", "--help") or word.startswith(
-            ("-print-", "--print-")
-        ):
+        elif word in (
+            "--version",
+            "-dumpversion",
+            "-dumpmachine",
+            "-dumpfullversion",
+            "--help",
+        ) or word.startswith(("-print-", "--print-")):
             options.mode = "ask"
             options.question.append(word)
         elif word in ("-v", "-###"):
@@ -194,8 +231,14 @@ def parse(words: list[str]) -> Options:
         options.compiler.append(f"-DNR_TASKLETS={DEFAULT_TASKLETS}")
     most = options.chip.tasklets
     if not 1 <= options.tasklets <= most:
-        raise UsageError(f"NR_TASKLETS is {options.tasklets} but a DPU ({options.chip.name}) runs 1 to {most} tasklets")
+        raise UsageError(
+            f"NR_TASKLETS is {options.tasklets} but a DPU ({options.chip.name}) runs 1 to {most}"
+            " tasklets"
+        )
     for tasklet in options.stacks:
         if tasklet >= most:
-            raise UsageError(f"STACK_SIZE_TASKLET_{tasklet} is declared but tasklets are numbered 0 to {most - 1}")
+            raise UsageError(
+                f"STACK_SIZE_TASKLET_{tasklet} is declared but tasklets are numbered 0 to"
+                f" {most - 1}"
+            )
     return options

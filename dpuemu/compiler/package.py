@@ -26,16 +26,24 @@ def _library_number(path: Path) -> list[int]:
 
 
 def find_library() -> tuple[Path, str]:
-    """Return libdpuemu's folder and linker option: the full file name if the folder has no plain libdpuemu.so."""
+    """Return libdpuemu's folder and linker option: the full file name if the folder has no plain
+    libdpuemu.so.
+    """
     chosen = os.environ.get("DPUEMU_LIBDIR")
     folders = [Path(chosen)] if chosen else [ROOT / "lib", ROOT.parent]
     for folder in folders:
         files = sorted(folder.glob("libdpuemu.so*"), key=_library_number)
         if files:
-            name = "-ldpuemu" if any(file.name == "libdpuemu.so" for file in files) else f"-l:{files[-1].name}"
+            name = (
+                "-ldpuemu"
+                if any(file.name == "libdpuemu.so" for file in files)
+                else f"-l:{files[-1].name}"
+            )
             return folder.resolve(), name
     where = (
-        f"the folder {chosen} that DPUEMU_LIBDIR names" if chosen else " or ".join(str(folder) for folder in folders)
+        f"the folder {chosen} that DPUEMU_LIBDIR names"
+        if chosen
+        else " or ".join(str(folder) for folder in folders)
     )
     raise PackageError(f"libdpuemu.so is not in {where}; set DPUEMU_LIBDIR to its folder")
 
@@ -60,7 +68,9 @@ def answer(words: list[str]) -> str:
     packages = [word for word in words if not word.startswith("-")]
     for package in packages:
         if package not in _PACKAGES:
-            raise PackageError(f"there is no package {package}, only {', '.join(sorted(_PACKAGES))}")
+            raise PackageError(
+                f"there is no package {package}, only {', '.join(sorted(_PACKAGES))}"
+            )
     # The output has the order of pkg-config: flags, then libraries.
     known = (
         "--cflags",
@@ -82,7 +92,12 @@ def answer(words: list[str]) -> str:
         "--cflags-only-other",
     )
     for word in words:
-        if word.startswith("-") and word not in known and word not in quiet and not word.startswith("--variable="):
+        if (
+            word.startswith("-")
+            and word not in known
+            and word not in quiet
+            and not word.startswith("--variable=")
+        ):
             raise PackageError(f"{NAME} has no option {word}")
     if not packages:
         raise PackageError("name the package: dpu")
@@ -98,7 +113,8 @@ def answer(words: list[str]) -> str:
         if "--libs" in words or "--libs-only-L" in words:
             parts.append(f"-L{folder}")
         if "--libs" in words or "--libs-only-other" in words:
-            # Linkers that drop unneeded libraries would drop libdpuemu if it stands before the sources.
+            # Linkers that drop unneeded libraries would drop libdpuemu if it stands before the
+            # sources.
             parts += ["-Wl,--no-as-needed", f"-Wl,-rpath,{folder}"]
         if "--libs" in words or "--libs-only-l" in words:
             parts.append(name)
@@ -112,7 +128,10 @@ def main() -> int:
         if "--version" in words:
             print(SDK_VERSION)
         elif "--help" in words:
-            print(f"{NAME} [--cflags] [--libs] [--modversion] [--variable=prefix|includedir|libdir|bindir] dpu")
+            print(
+                f"{NAME} [--cflags] [--libs] [--modversion]"
+                " [--variable=prefix|includedir|libdir|bindir] dpu"
+            )
         else:
             line = answer(words)
             if line or "--exists" not in words:

@@ -1,11 +1,12 @@
 """Rewrite preprocessed C so that gcc compiles it as the SDK's compiler does.
 
-`long` has 64 bits on a DPU but 32 in x32; pointers, size_t and int have 32 bits in both. gcc cannot change the width of
-long. So `long` becomes `long long`, except in `long long` and `long double`. Constants that end in L get LL, and
-builtins for long become builtins for long long.
+`long` has 64 bits on a DPU but 32 in x32; pointers, size_t and int have 32 bits in both. gcc cannot
+change the width of long. So `long` becomes `long long`, except in `long long` and `long double`.
+Constants that end in L get LL, and builtins for long become builtins for long long.
 
-An integer variable is undefined if its initialiser uses its own value (SimplePIM has such a variable). The SDK's
-compiler usually drops the code that depends on it; gcc uses the current content of a register. Here the variable is 0.
+An integer variable is undefined if its initialiser uses its own value (SimplePIM has such a
+variable). The SDK's compiler usually drops the code that depends on it; gcc uses the current
+content of a register. Here the variable is 0.
 
 Clang's unroll pragmas become gcc's.
 """
@@ -26,7 +27,8 @@ MACROS = [
     *("-D__LONG_WIDTH__=64", "-U__ILP32__", "-U_ILP32"),
 ]
 
-# Strings, characters and line markers match first and are kept. The specifiers of a type may have any order:
+# Strings, characters and line markers match first and are kept. The specifiers of a type may have
+# any order:
 # `long unsigned int long`.
 _TOKEN = re.compile(
     r"""(?P<keep>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*\#.*$)
@@ -52,12 +54,13 @@ def _replace(found: re.Match[str]) -> str:
 
 
 _UNROLL = re.compile(
-    r"^[ \t]*#[ \t]*pragma[ \t]+(?:clang[ \t]+loop[ \t]+)?(?:unroll|unroll_count)\b[ \t]*\(?[ \t]*(\w*)[ \t]*\)?.*$",
+    r"^[ \t]*#[ \t]*pragma[ \t]+(?:clang[ \t]+loop[ \t]+)?(?:unroll|unroll_count)\b[ \t]*\(?["
+    r" \t]*(\w*)[ \t]*\)?.*$",
     re.MULTILINE,
 )
 _NO_UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+nounroll\b.*$", re.MULTILINE)
-# Without a number, clang unrolls loops of known length completely and chooses a number for other loops. gcc needs a
-# number, and a large number would make loops too long for IRAM.
+# Without a number, clang unrolls loops of known length completely and chooses a number for other
+# loops. gcc needs a number, and a large number would make loops too long for IRAM.
 _UNROLL_DEFAULT = 8
 
 
@@ -67,8 +70,9 @@ def _unroll(found: re.Match[str]) -> str:
     return f"#pragma GCC unroll {found[1] if found[1].isdigit() else _UNROLL_DEFAULT}"
 
 
-# Matches one scalar integer variable that is initialised by arithmetic on names and numbers only, without call, comma,
-# member, string, sizeof or address. So its name in the initialiser can only mean its value.
+# Matches one scalar integer variable that is initialised by arithmetic on names and numbers only,
+# without call, comma, member, string, sizeof or address. So its name in the initialiser can only
+# mean its value.
 _SELF_INITIALISED = re.compile(
     r"""(?P<head>[;{}]\s*(?:(?:const|volatile|unsigned|signed|char|short|int|long|u?int(?:8|16|32|64)_t|size_t)\b\s*)+
       (?P<name>[A-Za-z_]\w*)\s*=)

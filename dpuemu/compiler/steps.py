@@ -1,20 +1,25 @@
-"""Write the assembly that counts the steps of a multiplication or division at run time, for counting.py."""
+"""Write the assembly that counts the steps of a multiplication or division at run time, for
+counting.py.
+"""
 
 from __future__ import annotations
 
 COUNTER = "%r15"  # the register that counts instructions
 
-# gcc does not use r11 (-ffixed-r11), so the counting code may change r11. It may also change the flags, because
-# multiplication and division change them.
+# gcc does not use r11 (-ffixed-r11), so the counting code may change r11. It may also change the
+# flags, because multiplication and division change them.
 _OWN = "%r11d"
 
 
 def count_steps(instructions: int) -> str:
-    """Return the instruction that adds `instructions` and the result of the counting code to the counter."""
+    """Return the instruction that adds `instructions` and the result of the counting code to the
+    counter.
+    """
     return f"\tleaq\t{instructions}({COUNTER},%r11), {COUNTER}"
 
 
-# Division also borrows one of these registers, and saves it in _SAVED, which gcc does not use either.
+# Division also borrows one of these registers, and saves it in _SAVED, which gcc does not use
+# either.
 _BORROWED = {"%rcx": ("%ecx", "%cx", "%cl"), "%rsi": ("%esi", "%si"), "%rdi": ("%edi", "%di")}
 _SAVED = "%xmm15"
 
@@ -33,11 +38,20 @@ def multiplication_steps(operands: list[str]) -> list[str]:
 
 def division_steps(divisor: str, is_signed: bool) -> list[str]:
     """Return code that counts the bits of the quotient of %eax and the divisor; at least 1."""
-    wide, names = next(item for item in _BORROWED.items() if not any(name in divisor for name in (item[0], *item[1])))
+    wide, names = next(
+        item
+        for item in _BORROWED.items()
+        if not any(name in divisor for name in (item[0], *item[1]))
+    )
     high, low = _OWN, names[0]
     code = [f"\tmovq\t{wide}, {_SAVED}", f"\tmovl\t%eax, {high}", f"\tmovl\t{divisor}, {low}"]
     if is_signed:  # the magnitudes
-        code += [f"\tnegl\t{high}", f"\tcmovs\t%eax, {high}", f"\tnegl\t{low}", f"\tcmovs\t{divisor}, {low}"]
+        code += [
+            f"\tnegl\t{high}",
+            f"\tcmovs\t%eax, {high}",
+            f"\tnegl\t{low}",
+            f"\tcmovs\t{divisor}, {low}",
+        ]
     code += [
         f"\torl\t$1, {high}",
         f"\torl\t$1, {low}",

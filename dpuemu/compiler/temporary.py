@@ -13,16 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# A process makes its folder, locks it, then writes files. So an empty folder may lack the lock of a living process.
+# A process makes its folder, locks it, then writes files. So an empty folder may lack the lock of a
+# living process.
 _LEAST_AGE_OF_EMPTY_SECONDS = 60
 
 
 @contextmanager
 def temporary_folder(product: str) -> Iterator[Path]:
-    """Make a folder PRODUCT-tmp-... and remove it at the end; before, remove such folders of dead processes.
+    """Make a folder PRODUCT-tmp-... and remove it at the end; before, remove such folders of dead
+    processes.
 
-    The owner locks its folder (flock), so a folder of this user without a lock belongs to no process. If a file system
-    has no locks, no folder is removed. Symbolic links are not followed.
+    The owner locks its folder (flock), so a folder of this user without a lock belongs to no
+    process. If a file system has no locks, no folder is removed. Symbolic links are not followed.
     """
     prefix = f"{product}-tmp-"
     with tempfile.TemporaryDirectory(prefix=prefix) as name:

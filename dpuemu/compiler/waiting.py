@@ -1,8 +1,10 @@
-"""Find loops that wait for another tasklet's store, for counting.py, and write the code that lets other tasklets run.
+"""Find loops that wait for another tasklet's store, for counting.py, and write the code that lets
+other tasklets run.
 
-Such a loop has no calls and no stores, and no register carries a value from one iteration to the next. So only another
-tasklet can end it. The other tasklets run once per iteration (`__pe_gate` in runtime/gate.S); all registers keep their
-values. A loop that this file does not recognise still works, because the emulator interrupts its tasklet after a while.
+Such a loop has no calls and no stores, and no register carries a value from one iteration to the
+next. So only another tasklet can end it. The other tasklets run once per iteration (`__pe_gate` in
+runtime/gate.S); all registers keep their values. A loop that this file does not recognise still
+works, because the emulator interrupts its tasklet after a while.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from itertools import count
 _REGISTER = re.compile(r"%(?:[er]?(si|di|bp|sp)l?|[er]?([abcd])[xlh]|(r\d+)[dwb]?|(xmm\d+))\b")
 _LOAD = re.compile(r"(?:mov[sz]?[bwlq]{0,2}|movabsq|lea[lq]|movs[sd]|cvt\w+|sqrts[sd])$")
 _COMPARE = re.compile(r"(?:cmp[bwlq]?|test[bwlq]?|u?comis[sd])$")
-_CHANGE = re.compile(r"(?:add|sub|and|or|xor|imul|shl|sal|shr|sar|rol|ror|neg|not|inc|dec|cmov\w+?|set\w+?)[bwlq]?$")
+_CHANGE = re.compile(
+    r"(?:add|sub|and|or|xor|imul|shl|sal|shr|sar|rol|ror|neg|not|inc|dec|cmov\w+?|set\w+?)[bwlq]?$"
+)
 _CONDITIONAL_JUMP = re.compile(r"j(?!mp)[a-z]+$")
 _numbers = count()
 
@@ -24,7 +28,9 @@ def registers(text: str) -> set[str]:
 
 
 class _Region:
-    """The code from a label to the current instruction. position: of the label's next line in the output."""
+    """The code from a label to the current instruction. position: of the label's next line in
+    the output.
+    """
 
     def __init__(self, position: int) -> None:
         self.position = position
@@ -49,7 +55,9 @@ class WaitingLoops:
         self._regions: dict[str, _Region] = {}  # by label: code without calls and stores
 
     def label(self, name: str, position: int) -> None:
-        """Start a region at a label. position: the index of the line after the label in the output."""
+        """Start a region at a label. position: the index of the line after the label in the
+        output.
+        """
         self._regions[name] = _Region(position)
 
     def forget(self) -> None:
@@ -57,7 +65,10 @@ class WaitingLoops:
         self._regions.clear()
 
     def add(self, mnemonic: str, operands: list[str]) -> int | None:
-        """Note an instruction. If it ends a waiting loop, return the position at which the loop starts."""
+        """Note an instruction.
+
+        If it ends a waiting loop, return the position at which the loop starts.
+        """
         if not operands or _CONDITIONAL_JUMP.match(mnemonic) or mnemonic == "jmp":
             return self._jump(mnemonic, operands)
         target, sources = operands[-1], operands[:-1]

@@ -1,6 +1,7 @@
 /// dpu.hpp: the C++11 API of the UPMEM SDK, over dpu.h. Include it as <dpu>.
 ///
-/// All functions throw dpu::DpuError with the status of the C call. Buffers of asynchronous operations must exist until sync().
+/// All functions throw dpu::DpuError with the status of the C call. Buffers of asynchronous
+/// operations must exist until sync().
 #ifndef DPU_HPP
 #define DPU_HPP
 
@@ -100,9 +101,9 @@ bool get_block(sg_block_info *out, uint32_t dpu, uint32_t block, void *function)
 
 }  // namespace internals
 
-/// Operations that a DpuSet runs at once and a DpuSetAsync queues. Sizes and offsets are in bytes; the default size is the size of a
-/// buffer, and buffers of several DPUs must then have equal sizes (else DPU_ERR_INVALID_MEMORY_TRANSFER). Buffer i belongs to DPU i of the
-/// set.
+/// Operations that a DpuSet runs at once and a DpuSetAsync queues. Sizes and offsets are in bytes;
+/// the default size is the size of a buffer, and buffers of several DPUs must then have equal sizes
+/// (else DPU_ERR_INVALID_MEMORY_TRANSFER). Buffer i belongs to DPU i of the set.
 class DpuSetOps {
   using Symbol = internals::SymbolOrName;
 
@@ -111,8 +112,10 @@ class DpuSetOps {
   template <class T>
   void copy(const Symbol &to, unsigned offset, const std::vector<T> &from, unsigned size) {
     const dpu_xfer_flags_t flags = xfer_flags();
-    DpuError::throwOnErr(to.name() != nullptr ? dpu_broadcast_to(set_, to.name(), offset, from.data(), size, flags)
-                                              : dpu_broadcast_to_symbol(set_, to.symbol(), offset, from.data(), size, flags));
+    DpuError::throwOnErr(
+        to.name() != nullptr
+            ? dpu_broadcast_to(set_, to.name(), offset, from.data(), size, flags)
+            : dpu_broadcast_to_symbol(set_, to.symbol(), offset, from.data(), size, flags));
   }
   template <class T>
   void copy(const Symbol &to, unsigned offset, const std::vector<T> &from) {
@@ -129,7 +132,8 @@ class DpuSetOps {
 
   /// Copy one buffer to each DPU.
   template <class T>
-  void copy(const Symbol &to, unsigned offset, const std::vector<std::vector<T>> &from, unsigned size) {
+  void copy(const Symbol &to, unsigned offset, const std::vector<std::vector<T>> &from,
+            unsigned size) {
     push(DPU_XFER_TO_DPU, to, offset, from, size);
   }
   template <class T>
@@ -147,7 +151,8 @@ class DpuSetOps {
 
   /// Copy from each DPU to its buffer.
   template <class T>
-  void copy(std::vector<std::vector<T>> &to, unsigned size, const Symbol &from, unsigned offset = 0) {
+  void copy(std::vector<std::vector<T>> &to, unsigned size, const Symbol &from,
+            unsigned offset = 0) {
     push(DPU_XFER_FROM_DPU, from, offset, to, size);
   }
   template <class T>
@@ -155,16 +160,19 @@ class DpuSetOps {
     push(DPU_XFER_FROM_DPU, from, offset, to, bytes_of_each(to));
   }
 
-  /// Gather the blocks of each DPU (dpu_push_sg_xfer). The function object F is bool(sg_block_info *out, uint32_t dpu, uint32_t block);
-  /// an asynchronous call copies its bytes.
-  void copyScatterGather(const Symbol &to, unsigned offset, get_block_t &blocks, unsigned size, bool length_check = true) {
+  /// Gather the blocks of each DPU (dpu_push_sg_xfer). The function object F is bool(sg_block_info
+  /// *out, uint32_t dpu, uint32_t block); an asynchronous call copies its bytes.
+  void copyScatterGather(const Symbol &to, unsigned offset, get_block_t &blocks, unsigned size,
+                         bool length_check = true) {
     push_blocks(DPU_XFER_TO_DPU, to, offset, blocks, size, length_check);
   }
-  void copyScatterGather(const Symbol &to, get_block_t &blocks, unsigned size, bool length_check = true) {
+  void copyScatterGather(const Symbol &to, get_block_t &blocks, unsigned size,
+                         bool length_check = true) {
     push_blocks(DPU_XFER_TO_DPU, to, 0, blocks, size, length_check);
   }
   template <class F>
-  void copyScatterGather(const Symbol &to, unsigned offset, F function, unsigned size, bool length_check = true) {
+  void copyScatterGather(const Symbol &to, unsigned offset, F function, unsigned size,
+                         bool length_check = true) {
     get_block_t blocks = blocks_of(function);
     push_blocks(DPU_XFER_TO_DPU, to, offset, blocks, size, length_check);
   }
@@ -174,14 +182,17 @@ class DpuSetOps {
   }
 
   /// Scatter the data of each DPU to its blocks.
-  void copyScatterGather(get_block_t &blocks, unsigned size, const Symbol &from, unsigned offset, bool length_check = true) {
+  void copyScatterGather(get_block_t &blocks, unsigned size, const Symbol &from, unsigned offset,
+                         bool length_check = true) {
     push_blocks(DPU_XFER_FROM_DPU, from, offset, blocks, size, length_check);
   }
-  void copyScatterGather(get_block_t &blocks, unsigned size, const Symbol &from, bool length_check = true) {
+  void copyScatterGather(get_block_t &blocks, unsigned size, const Symbol &from,
+                         bool length_check = true) {
     push_blocks(DPU_XFER_FROM_DPU, from, 0, blocks, size, length_check);
   }
   template <class F>
-  void copyScatterGather(F function, unsigned size, const Symbol &from, unsigned offset, bool length_check = true) {
+  void copyScatterGather(F function, unsigned size, const Symbol &from, unsigned offset,
+                         bool length_check = true) {
     get_block_t blocks = blocks_of(function);
     push_blocks(DPU_XFER_FROM_DPU, from, offset, blocks, size, length_check);
   }
@@ -191,7 +202,9 @@ class DpuSetOps {
   }
 
   /// Runs the loaded program.
-  void exec() { DpuError::throwOnErr(dpu_launch(set_, is_async_ ? DPU_ASYNCHRONOUS : DPU_SYNCHRONOUS)); }
+  void exec() {
+    DpuError::throwOnErr(dpu_launch(set_, is_async_ ? DPU_ASYNCHRONOUS : DPU_SYNCHRONOUS));
+  }
 
  protected:
   DpuSetOps(const dpu_set_t &set, bool is_async) : set_(set), is_async_(is_async) {}
@@ -218,7 +231,8 @@ class DpuSetOps {
   dpu_xfer_flags_t xfer_flags() const { return is_async_ ? DPU_XFER_ASYNC : DPU_XFER_DEFAULT; }
 
   template <class T>
-  void push(dpu_xfer_t direction, const Symbol &symbol, unsigned offset, const std::vector<std::vector<T>> &buffers, unsigned size) {
+  void push(dpu_xfer_t direction, const Symbol &symbol, unsigned offset,
+            const std::vector<std::vector<T>> &buffers, unsigned size) {
     uint32_t dpus = 0;
     DpuError::throwOnErr(dpu_get_nr_dpus(set_, &dpus));
     if (buffers.size() < dpus) throw DpuError(DPU_ERR_INVALID_MEMORY_TRANSFER);
@@ -226,24 +240,31 @@ class DpuSetOps {
       if (bytes_of(buffers[i]) < size) throw DpuError(DPU_ERR_INVALID_MEMORY_TRANSFER);
     dpu_set_t dpu;
     uint32_t i;
-    DPU_FOREACH(set_, dpu, i) DpuError::throwOnErr(dpu_prepare_xfer(dpu, const_cast<T *>(buffers[i].data())));
-    DpuError::throwOnErr(symbol.name() != nullptr ? dpu_push_xfer(set_, direction, symbol.name(), offset, size, xfer_flags())
-                                                  : dpu_push_xfer_symbol(set_, direction, symbol.symbol(), offset, size, xfer_flags()));
+    DPU_FOREACH(set_, dpu, i)
+    DpuError::throwOnErr(dpu_prepare_xfer(dpu, const_cast<T *>(buffers[i].data())));
+    DpuError::throwOnErr(
+        symbol.name() != nullptr
+            ? dpu_push_xfer(set_, direction, symbol.name(), offset, size, xfer_flags())
+            : dpu_push_xfer_symbol(set_, direction, symbol.symbol(), offset, size, xfer_flags()));
   }
 
-  void push_blocks(dpu_xfer_t direction, const Symbol &symbol, unsigned offset, get_block_t &blocks, unsigned size, bool length_check) {
-    const auto flags = static_cast<dpu_sg_xfer_flags_t>((is_async_ ? DPU_SG_XFER_ASYNC : DPU_SG_XFER_DEFAULT) |
-                                                        (length_check ? DPU_SG_XFER_DEFAULT : DPU_SG_XFER_DISABLE_LENGTH_CHECK));
-    DpuError::throwOnErr(symbol.name() != nullptr
-                             ? dpu_push_sg_xfer(set_, direction, symbol.name(), offset, size, &blocks, flags)
-                             : dpu_push_sg_xfer_symbol(set_, direction, symbol.symbol(), offset, size, &blocks, flags));
+  void push_blocks(dpu_xfer_t direction, const Symbol &symbol, unsigned offset, get_block_t &blocks,
+                   unsigned size, bool length_check) {
+    const auto flags = static_cast<dpu_sg_xfer_flags_t>(
+        (is_async_ ? DPU_SG_XFER_ASYNC : DPU_SG_XFER_DEFAULT) |
+        (length_check ? DPU_SG_XFER_DEFAULT : DPU_SG_XFER_DISABLE_LENGTH_CHECK));
+    DpuError::throwOnErr(
+        symbol.name() != nullptr
+            ? dpu_push_sg_xfer(set_, direction, symbol.name(), offset, size, &blocks, flags)
+            : dpu_push_sg_xfer_symbol(set_, direction, symbol.symbol(), offset, size, &blocks,
+                                      flags));
   }
 
   bool is_async_;
 };
 
-/// A set of DPUs. The object that allocate() or allocateRanks() returns frees the DPUs at its end; copies, and the members of dpus() and
-/// ranks(), must not be used after that.
+/// A set of DPUs. The object that allocate() or allocateRanks() returns frees the DPUs at its end;
+/// copies, and the members of dpus() and ranks(), must not be used after that.
 class DpuSet : public DpuSetOps {
  public:
   static DpuSet allocate(unsigned dpus = ALLOCATE_ALL, const std::string &profile = "") {
@@ -271,7 +292,8 @@ class DpuSet : public DpuSetOps {
   void log(std::ostream &stream) {
     for (DpuSet *dpu : dpus_) {
       dpu_t *const handle = dpu_from_set(dpu->set_);
-      DpuError::throwOnErr(print(&stream, DPU_LOG_FORMAT_HEADER, static_cast<unsigned>(dpu_get_id(handle))));
+      DpuError::throwOnErr(
+          print(&stream, DPU_LOG_FORMAT_HEADER, static_cast<unsigned>(dpu_get_id(handle))));
       DpuError::throwOnErr(dpulog_read_for_dpu_(handle, print, &stream));
     }
   }
@@ -295,7 +317,8 @@ class DpuSet : public DpuSetOps {
   };
 
   explicit DpuSet(const dpu_set_t &set) : DpuSetOps(set, false) {}
-  DpuSet(const dpu_set_t &set, bool frees_set) : DpuSetOps(set, false), owner_(std::make_shared<Owner>(set, frees_set)) {
+  DpuSet(const dpu_set_t &set, bool frees_set)
+      : DpuSetOps(set, false), owner_(std::make_shared<Owner>(set, frees_set)) {
     dpu_set_t rank, dpu;
     DPU_RANK_FOREACH(set_, rank) {
       DpuSet *const own_rank = add(rank);
@@ -335,16 +358,18 @@ class DpuSet : public DpuSetOps {
 /// The asynchronous operations of a set, which must exist longer.
 class DpuSetAsync : public DpuSetOps {
  public:
-  /// Queues a callback of each rank, or of the set (is_single_call). If is_blocking, later operations of the rank wait for it. A DpuError
-  /// of the callback is an error of sync().
+  /// Queues a callback of each rank, or of the set (is_single_call). If is_blocking, later
+  /// operations of the rank wait for it. A DpuError of the callback is an error of sync().
   void call(const CallbackFn &callback, bool is_blocking, bool is_single_call) {
     unsigned flags = DPU_CALLBACK_ASYNC;
     if (!is_blocking) flags |= DPU_CALLBACK_NONBLOCKING;
     if (is_single_call) flags |= DPU_CALLBACK_SINGLE_CALL;
     uint32_t ranks = 0;
     DpuError::throwOnErr(dpu_get_nr_ranks(set_, &ranks));
-    auto *const context = new Context{callback, {is_single_call || set_.kind == DPU_SET_DPU ? 1u : ranks}};
-    const dpu_error_t status = dpu_callback(set_, run, context, static_cast<dpu_callback_flags_t>(flags));
+    auto *const context =
+        new Context{callback, {is_single_call || set_.kind == DPU_SET_DPU ? 1u : ranks}};
+    const dpu_error_t status =
+        dpu_callback(set_, run, context, static_cast<dpu_callback_flags_t>(flags));
     if (status == DPU_OK) return;
     delete context;
     throw DpuError(status);

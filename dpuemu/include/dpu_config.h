@@ -10,9 +10,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/// Waits for the asynchronous work and running PEs of the rank, then clears the faults of its PEs. Programs and memories keep their
-/// contents. Errors: DPU_ERR_INVALID_DPU_SET if the rank is not allocated, DPU_ERR_MRAM_BUSY, DPU_ERR_INTERNAL inside a callback of the
-/// rank.
+/// Waits for the asynchronous work and running PEs of the rank, then clears the faults of its PEs.
+/// Programs and memories keep their contents. Errors: DPU_ERR_INVALID_DPU_SET if the rank is not
+/// allocated, DPU_ERR_MRAM_BUSY, DPU_ERR_INTERNAL inside a callback of the rank.
 dpu_error_t dpu_reset_rank(struct dpu_rank_t *rank);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-/// dpu_description.h: the chip and the shape of a rank, with the names of the UPMEM SDK. Fields of the SDK that concern its drivers are
-/// absent.
+/// dpu_description.h: the chip and the shape of a rank, with the names of the UPMEM SDK. Fields of
+/// the SDK that concern its drivers are absent.
 #ifndef DPU_DESCRIPTION_H
 #define DPU_DESCRIPTION_H
 

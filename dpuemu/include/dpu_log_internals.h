@@ -15,8 +15,9 @@ extern "C" {
 
 typedef dpu_error_t (*dpu_log_print_fct_t)(void *arg, const char *format, ...);
 
-/// Calls print_fct(arg, format, ...) with the output of the DPU's program since the last call or dpu_load.
-/// Errors: those of dpu_log_read, and the error that print_fct returns (then the output is kept).
+/// Calls print_fct(arg, format, ...) with the output of the DPU's program since the last call or
+/// dpu_load. Errors: those of dpu_log_read, and the error that print_fct returns (then the output
+/// is kept).
 dpu_error_t dpulog_read_for_dpu_(struct dpu_t *dpu, dpu_log_print_fct_t print_fct, void *arg);
 
 /// Prints to the stream `arg` (FILE *). Errors: DPU_ERR_SYSTEM.

@@ -1,7 +1,7 @@
 /// dpu_management.h: properties of ranks and DPUs. Names and signatures match the UPMEM SDK.
 ///
-/// Most functions of this header do not return a status. For a rank or DPU that is not allocated, these functions return NULL, false, -1,
-/// or an integer whose bits are all 1.
+/// Most functions of this header do not return a status. For a rank or DPU that is not allocated,
+/// these functions return NULL, false, -1, or an integer whose bits are all 1.
 #ifndef DPU_MANAGEMENT_H
 #define DPU_MANAGEMENT_H
 
@@ -17,16 +17,19 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/// Returns the DPU at (chip, bank), even if it is disabled; returns NULL if chip or bank is above 7.
+/// Returns the DPU at (chip, bank), even if it is disabled; returns NULL if chip or bank is
+/// above 7.
 struct dpu_t *dpu_get(struct dpu_rank_t *rank, dpu_slice_id_t slice_id, dpu_member_id_t dpu_id);
 
 /// Returns rank id << 16 | chip << 8 | bank.
 dpu_id_t dpu_get_id(struct dpu_t *dpu);
 
-/// Returns the number of the rank in the machine, 0 to 39. Rank r is on channel r / ranks_per_channel (dpuemu_get_machine).
+/// Returns the number of the rank in the machine, 0 to 39. Rank r is on channel r /
+/// ranks_per_channel (dpuemu_get_machine).
 dpu_id_t dpu_get_rank_id(struct dpu_rank_t *rank);
 
-/// Allocates one rank, as dpu_alloc_ranks; frees such a rank, as dpu_free. Errors: those of dpu_alloc_ranks and of dpu_free.
+/// Allocates one rank, as dpu_alloc_ranks; frees such a rank, as dpu_free. Errors: those of
+/// dpu_alloc_ranks and of dpu_free.
 dpu_error_t dpu_get_rank_of_type(const char *profile, struct dpu_rank_t **rank);
 dpu_error_t dpu_free_rank(struct dpu_rank_t *rank);
 
@@ -48,8 +51,8 @@ bool dpu_is_enabled(struct dpu_t *dpu);
 struct dpu_set_t dpu_set_from_rank(struct dpu_rank_t **rank);
 struct dpu_set_t dpu_set_from_dpu(struct dpu_t *dpu);
 
-/// dpu_rank_from_set returns the rank of a set of one rank. dpu_from_set returns the DPU of a set of one DPU. For all other sets, these
-/// functions return NULL.
+/// dpu_rank_from_set returns the rank of a set of one rank. dpu_from_set returns the DPU of a set
+/// of one DPU. For all other sets, these functions return NULL.
 struct dpu_rank_t *dpu_rank_from_set(struct dpu_set_t set);
 struct dpu_t *dpu_from_set(struct dpu_set_t set);
 

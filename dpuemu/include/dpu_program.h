@@ -10,8 +10,8 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/// Returns the program that is loaded in the DPU, as an opaque argument for dpu_get_symbol. Returns NULL if no program is loaded or the
-/// DPU's set has been freed.
+/// Returns the program that is loaded in the DPU, as an opaque argument for dpu_get_symbol. Returns
+/// NULL if no program is loaded or the DPU's set has been freed.
 struct dpu_program_t *dpu_get_program(struct dpu_t *dpu);
 
 #pragma GCC visibility pop

@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// The number of chips of a rank (the SDK calls a chip a slice or a control interface), and the number of DPUs of a chip (the SDK calls a
-/// DPU of a chip a member).
+/// The number of chips of a rank (the SDK calls a chip a slice or a control interface), and the
+/// number of DPUs of a chip (the SDK calls a DPU of a chip a member).
 #define DPU_MAX_NR_CIS 8
 #define DPU_MAX_NR_DPUS_PER_CI 8
 #define DPU_MAX_NR_GROUPS 8
@@ -25,8 +25,8 @@ typedef uint8_t dpu_group_id_t;
 typedef uint8_t dpu_thread_t;
 typedef uint8_t dpu_notify_bit_id_t;
 
-/// Addresses and sizes in the three memories of a DPU. The unit of IRAM values is an instruction; of WRAM values, a word or a byte; of MRAM
-/// values, a byte.
+/// Addresses and sizes in the three memories of a DPU. The unit of IRAM values is an instruction;
+/// of WRAM values, a word or a byte; of MRAM values, a byte.
 typedef uint16_t iram_addr_t;
 typedef uint32_t wram_addr_t;
 typedef uint32_t mram_addr_t;
@@ -59,7 +59,8 @@ struct dpu_rank_list_t {
   struct dpu_rank_t **ranks;
 };
 
-/// A set of DPUs: all enabled DPUs of some ranks, or one DPU. Programs copy sets by value; the array of ranks belongs to the allocation.
+/// A set of DPUs: all enabled DPUs of some ranks, or one DPU. Programs copy sets by value; the
+/// array of ranks belongs to the allocation.
 struct dpu_set_t {
   dpu_set_kind_t kind;
   union {
@@ -68,7 +69,8 @@ struct dpu_set_t {
   };
 };
 
-/// A variable of a PE program: its address in the DPU's address space (MRAM starts at 0x08000000) and its size in bytes.
+/// A variable of a PE program: its address in the DPU's address space (MRAM starts at 0x08000000)
+/// and its size in bytes.
 struct dpu_symbol_t {
   dpu_mem_max_addr_t address;
   dpu_mem_max_size_t size;
@@ -81,7 +83,8 @@ struct dpu_incbin_t {
   const char *path;
 };
 
-/// The blocks of one DPU in a scatter-gather transfer. dpuemu does not use this struct; see dpu_push_sg_xfer.
+/// The blocks of one DPU in a scatter-gather transfer. dpuemu does not use this struct; see
+/// dpu_push_sg_xfer.
 struct sg_xfer_buffer {
   uint32_t max_nr_blocks;
   uint8_t **blocks_addr;

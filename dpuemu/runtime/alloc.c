@@ -9,10 +9,13 @@
 extern uint8_t __sys_heap_pointer_reset[];
 extern uint8_t __sys_wram_end[];
 
-// The end of the last buffer. Like all variables in WRAM, this variable keeps its value over launches.
+// The end of the last buffer. Like all variables in WRAM, this variable keeps its value over
+// launches.
 uintptr_t __sys_heap_pointer = (uintptr_t)__sys_heap_pointer_reset;
 
-static uintptr_t align_up(uintptr_t address, uintptr_t alignment) { return (address + alignment - 1) & ~(alignment - 1); }
+static uintptr_t align_up(uintptr_t address, uintptr_t alignment) {
+  return (address + alignment - 1) & ~(alignment - 1);
+}
 
 void *__pe_mem_alloc(size_t size, uintptr_t alignment) {
   __pe_lock_heap();

@@ -1,5 +1,5 @@
-// Free blocks of each order form a doubly linked list inside the blocks. For each unit of 16 bytes, one byte describes the block that
-// begins in this unit.
+// Free blocks of each order form a doubly linked list inside the blocks. For each unit of 16 bytes,
+// one byte describes the block that begins in this unit.
 #include <alloc.h>
 #include <buddy_alloc.h>
 #include <errno.h>
@@ -10,9 +10,17 @@
 #include "fault.h"
 #include "turn.h"
 
-enum { kUnitBytes = 16, kOrders = 13 };  // a block of order n has 16 << n bytes; order 12 is all of WRAM
+enum {
+  kUnitBytes = 16,
+  kOrders = 13
+};  // a block of order n has 16 << n bytes; order 12 is all of WRAM
 
-enum { kNothing = 0, kFree = 0x40, kTaken = 0x80, kOrderMask = 0x3F };  // kFree and kTaken are added to the order of the block
+enum {
+  kNothing = 0,
+  kFree = 0x40,
+  kTaken = 0x80,
+  kOrderMask = 0x3F
+};  // kFree and kTaken are added to the order of the block
 
 typedef struct free_block {
   struct free_block *next;
@@ -26,9 +34,13 @@ static struct {
   free_block_t *free[kOrders];
 } heap;
 
-static free_block_t *block_at(uint32_t unit) { return (free_block_t *)(heap.bytes + unit * kUnitBytes); }
+static free_block_t *block_at(uint32_t unit) {
+  return (free_block_t *)(heap.bytes + unit * kUnitBytes);
+}
 
-static uint32_t unit_of(const void *block) { return (uint32_t)((const uint8_t *)block - heap.bytes) / kUnitBytes; }
+static uint32_t unit_of(const void *block) {
+  return (uint32_t)((const uint8_t *)block - heap.bytes) / kUnitBytes;
+}
 
 static void add_free(uint32_t unit, uint32_t order) {
   free_block_t *block = block_at(unit);
@@ -57,7 +69,8 @@ static uint32_t order_for(size_t size) {
   return order;
 }
 
-// Shrinks the taken block at `unit` from order `from` to order `to`, and frees the rest of the block.
+// Shrinks the taken block at `unit` from order `from` to order `to`, and frees the rest of the
+// block.
 static void split_taken(uint32_t unit, uint32_t from, uint32_t to) {
   heap.starts[unit] = (uint8_t)(kTaken + to);
   while (from-- > to) add_free(unit + (1u << from), from);
@@ -75,10 +88,12 @@ static void free_taken(uint32_t unit) {
   add_free(unit, order);
 }
 
-// Returns the first unit of the taken block that contains the pointer, or heap.units if no taken block contains it.
+// Returns the first unit of the taken block that contains the pointer, or heap.units if no taken
+// block contains it.
 static uint32_t find_taken(const void *pointer) {
   uintptr_t offset = (uintptr_t)pointer - (uintptr_t)heap.bytes;
-  if (heap.bytes == NULL || (uintptr_t)pointer % 8 != 0 || offset >= heap.units * kUnitBytes) return heap.units;
+  if (heap.bytes == NULL || (uintptr_t)pointer % 8 != 0 || offset >= heap.units * kUnitBytes)
+    return heap.units;
   for (uint32_t order = 0; order < kOrders; ++order) {
     uint32_t unit = (uint32_t)(offset / kUnitBytes) & ~((1u << order) - 1);
     uint8_t start = heap.starts[unit];
@@ -91,7 +106,8 @@ static void reset(void) {
   memset(heap.free, 0, sizeof heap.free);
   if (heap.bytes == NULL) return;
   memset(heap.starts, kNothing, heap.units);
-  // Larger blocks have lower addresses than smaller blocks. Therefore the address of each block is a multiple of its size.
+  // Larger blocks have lower addresses than smaller blocks. Therefore the address of each block is
+  // a multiple of its size.
   uint32_t unit = 0;
   for (uint32_t order = kOrders; order-- > 0;) {
     if (heap.units - unit < 1u << order) continue;

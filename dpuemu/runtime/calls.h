@@ -1,8 +1,11 @@
-/// calls.h: the calls by which a PE program enters the emulator. C++, C and the assembler include this header.
+/// calls.h: the calls by which a PE program enters the emulator. C++, C and the assembler include
+/// this header.
 ///
-/// Each call has a row X(number, name); the numbers of the rows ascend from 0. The PE program calls `name` as an ordinary function. The
-/// body of this function (runtime/gate.S) enters the emulator, which executes the call at the tasklet's modelled time and resumes the
-/// tasklet with the result. The arguments of a call are 32-bit words in registers edi, esi, edx, ecx; the result is in register rax.
+/// Each call has a row X(number, name); the numbers of the rows ascend from 0. The PE program calls
+/// `name` as an ordinary function. The body of this function (runtime/gate.S) enters the emulator,
+/// which executes the call at the tasklet's modelled time and resumes the tasklet with the result.
+/// The arguments of a call are 32-bit words in registers edi, esi, edx, ecx; the result is in
+/// register rax.
 #ifndef DPUEMU_PE_CALLS_H
 #define DPUEMU_PE_CALLS_H
 
@@ -29,19 +32,21 @@
   X(19, __pe_read_counters)
 
 /// Reasons that a PE program passes to __pe_fault.
-#define PE_FAULT_TABLE(X)                                                                             \
-  X(1, HEAP_FULL, "the WRAM heap is full")                                                            \
-  X(2, ASSERT_FAILED, "an assertion failed")                                                          \
-  X(3, HALT, "the program halted")                                                                    \
-  X(4, BUDDY_NOT_READY, "buddy_alloc was called before buddy_init")                                   \
-  X(5, ABORT, "the program called abort")                                                             \
-  X(6, MRAM_UNALIGNED, "the two addresses of mram_write_unaligned differ in their lowest three bits") \
+#define PE_FAULT_TABLE(X)                                                          \
+  X(1, HEAP_FULL, "the WRAM heap is full")                                         \
+  X(2, ASSERT_FAILED, "an assertion failed")                                       \
+  X(3, HALT, "the program halted")                                                 \
+  X(4, BUDDY_NOT_READY, "buddy_alloc was called before buddy_init")                \
+  X(5, ABORT, "the program called abort")                                          \
+  X(6, MRAM_UNALIGNED,                                                             \
+    "the two addresses of mram_write_unaligned differ in their lowest three bits") \
   X(7, FAULT_INSTRUCTION, "the program executed the instruction fault")
 
-/// The program file: an ELF32 x86-64 executable at the link addresses below, with its relocations (--emit-relocs). For each PE, the loader
-/// moves text and WRAM to addresses below 2 GiB that only this PE uses. MRAM addresses in the program begin at 0, as the SDK's linker makes
-/// them, but the file's symbols keep PE_MRAM_ORIGIN. Accesses past the end of WRAM fault
-/// in a gap between WRAM and the mutexes.
+/// The program file: an ELF32 x86-64 executable at the link addresses below, with its relocations
+/// (--emit-relocs). For each PE, the loader moves text and WRAM to addresses below 2 GiB that only
+/// this PE uses. MRAM addresses in the program begin at 0, as the SDK's linker makes them, but the
+/// file's symbols keep PE_MRAM_ORIGIN. Accesses past the end of WRAM fault in a gap between WRAM
+/// and the mutexes.
 #define PE_WRAM_ORIGIN 0x00000000
 #define PE_WRAM_BYTES 0x10000
 #define PE_ATOMIC_ORIGIN 0x0001F000
@@ -51,23 +56,26 @@
 #define PE_TEXT_ORIGIN 0x40000000
 #define PE_TEXT_BYTES 0x20000
 
-/// The size in bytes of the block that holds a tasklet's stack. The block is aligned to its size. Its last word holds the tasklet's number,
-/// and the word before it the address at which the tasklet's frames start.
+/// The size in bytes of the block that holds a tasklet's stack. The block is aligned to its size.
+/// Its last word holds the tasklet's number, and the word before it the address at which the
+/// tasklet's frames start.
 #define PE_STACK_BLOCK_BYTES 0x10000
 
 #define PE_MAX_TASKLETS 24
 
-/// The chips, and their limits: X(name, chip number of the host API, clock in MHz, tasklets, bytes of WRAM, instructions in IRAM, mutexes).
-/// No chip exceeds PE_MAX_TASKLETS, PE_WRAM_BYTES and PE_ATOMIC_BYTES. v1A and v1B: the vendor's manual of the SDK 2025.1, "DPU chip
-/// characteristics". generic, the default: a v1A with all the mutexes that the SDK's linker accepts, and with the performance
-/// counters of v1B.
+/// The chips, and their limits: X(name, chip number of the host API, clock in MHz, tasklets, bytes
+/// of WRAM, instructions in IRAM, mutexes). No chip exceeds PE_MAX_TASKLETS, PE_WRAM_BYTES and
+/// PE_ATOMIC_BYTES. v1A and v1B: the vendor's manual of the SDK 2025.1, "DPU chip characteristics".
+/// generic, the default: a v1A with all the mutexes that the SDK's linker accepts, and with the
+/// performance counters of v1B.
 #define PE_CHIP_TABLE(X)                   \
   X(generic, 4, 350, 24, 65536, 4096, 256) \
   X(v1A, 4, 350, 24, 65536, 4096, 56)      \
   X(v1B, 68, 400, 16, 63488, 3968, 64)
 
-/// The emulator estimates the number of instructions of a program to within a factor of about 1.5, so it accepts programs whose estimate is
-/// at most this percentage of the instructions that fit into IRAM.
+/// The emulator estimates the number of instructions of a program to within a factor of about 1.5,
+/// so it accepts programs whose estimate is at most this percentage of the instructions that fit
+/// into IRAM.
 #define PE_ESTIMATE_PERCENT 150
 
 #endif  // DPUEMU_PE_CALLS_H

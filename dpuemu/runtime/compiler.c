@@ -1,7 +1,9 @@
-// Arithmetic functions that gcc calls where x86-64 has no instruction. gcc's own library does not exist for x32.
+// Arithmetic functions that gcc calls where x86-64 has no instruction. gcc's own library does not
+// exist for x32.
 #include <stdint.h>
 
-// This is not a loop, because gcc would turn a loop into a call of this function. The function counts bits in fields of 2, 4 and 8 bits.
+// This is not a loop, because gcc would turn a loop into a call of this function. The function
+// counts bits in fields of 2, 4 and 8 bits.
 int __popcountdi2(uint64_t value) {
   value -= value >> 1 & 0x5555555555555555;
   value = (value & 0x3333333333333333) + (value >> 2 & 0x3333333333333333);
@@ -17,14 +19,15 @@ int __clrsbdi2(int64_t value) {
   return differing == 0 ? 63 : __builtin_clzll(differing) - 1;
 }
 
-#define DEFINE_POWER(name, type)                                                                           \
-  type name(type base, int exponent) {                                                                     \
-    type power = 1;                                                                                        \
-    for (uint32_t left = exponent < 0 ? -(uint32_t)exponent : (uint32_t)exponent; left != 0; left >>= 1) { \
-      if ((left & 1) != 0) power *= base;                                                                  \
-      base *= base;                                                                                        \
-    }                                                                                                      \
-    return exponent < 0 ? 1 / power : power;                                                               \
+#define DEFINE_POWER(name, type)                                                             \
+  type name(type base, int exponent) {                                                       \
+    type power = 1;                                                                          \
+    for (uint32_t left = exponent < 0 ? -(uint32_t)exponent : (uint32_t)exponent; left != 0; \
+         left >>= 1) {                                                                       \
+      if ((left & 1) != 0) power *= base;                                                    \
+      base *= base;                                                                          \
+    }                                                                                        \
+    return exponent < 0 ? 1 / power : power;                                                 \
   }
 DEFINE_POWER(__powidf2, double)
 DEFINE_POWER(__powisf2, float)

@@ -13,4 +13,6 @@ void abort(void) { __pe_fault(PE_FAULT_ABORT, 0); }
 void exit(int status) { __pe_exit(status); }
 
 /// The instruction fault with this number (assembly.py).
-void __pe_fault_instruction(unsigned number) { __pe_fault(PE_FAULT_FAULT_INSTRUCTION, (const char *)number); }
+void __pe_fault_instruction(unsigned number) {
+  __pe_fault(PE_FAULT_FAULT_INSTRUCTION, (const char *)number);
+}

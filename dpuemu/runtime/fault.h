@@ -16,7 +16,8 @@ enum {
 /// Ends the calling tasklet.
 __attribute__((noreturn)) void __pe_exit(int status);
 
-/// Stops the PE with a fault. `code`: a number of PE_FAULT_TABLE. text: 0, or a string in section .pe_strings.
+/// Stops the PE with a fault. `code`: a number of PE_FAULT_TABLE. text: 0, or a string in section
+/// .pe_strings.
 __attribute__((noreturn)) void __pe_fault(uint32_t code, const char *text);
 
 void __pe_print_format(const char *format, va_list *arguments);

@@ -16,7 +16,8 @@ fsb_allocator_t fsb_alloc(unsigned int block_size, unsigned int nb_of_blocks) {
   uint64_t bytes = block_bytes * nb_of_blocks;
   uint8_t *blocks = mem_alloc(bytes > UINT32_MAX ? UINT32_MAX : (size_t)bytes);
   *allocator = NULL;
-  for (unsigned int i = nb_of_blocks; i-- > 0;) add_free(allocator, blocks + i * (size_t)block_bytes);
+  for (unsigned int i = nb_of_blocks; i-- > 0;)
+    add_free(allocator, blocks + i * (size_t)block_bytes);
   return allocator;
 }
 

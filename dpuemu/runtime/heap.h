@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// As mem_alloc, at a multiple of `alignment`, a power of two that is at least 8. No other tasklet allocates meanwhile.
+/// As mem_alloc, at a multiple of `alignment`, a power of two that is at least 8. No other tasklet
+/// allocates meanwhile.
 void *__pe_mem_alloc(size_t size, uintptr_t alignment);
 
 #endif  // PE_RUNTIME_HEAP_H

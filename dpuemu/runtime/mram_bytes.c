@@ -1,4 +1,5 @@
-// memset, memcpy and memmove with pointers to MRAM (dialect.py). Complete words go through a buffer by DMA, other bytes one by one.
+// memset, memcpy and memmove with pointers to MRAM (dialect.py). Complete words go through a buffer
+// by DMA, other bytes one by one.
 #include <mram.h>
 #include <stdint.h>
 #include <string.h>
@@ -6,7 +7,9 @@
 #define BUFFER_BYTES 256
 
 /// A byte in MRAM (space 1) or WRAM (space 0).
-static uint8_t load(uint32_t space, uint32_t address) { return space ? *(__mram_ptr uint8_t *)address : *(uint8_t *)address; }
+static uint8_t load(uint32_t space, uint32_t address) {
+  return space ? *(__mram_ptr uint8_t *)address : *(uint8_t *)address;
+}
 
 static void store(uint32_t space, uint32_t address, uint8_t value) {
   if (space)
@@ -43,8 +46,10 @@ void __pe_memmove_mram(uint32_t spaces, uint32_t to, uint32_t from, uint32_t siz
     uint32_t bytes = 1;
     if (to % 8 == 0 && from % 8 == 0 && size >= 8) {
       bytes = size < BUFFER_BYTES ? size & ~7u : BUFFER_BYTES;
-      if (from_space) mram_read((__mram_ptr void *)from, to_space ? (void *)buffer : (void *)to, bytes);
-      if (to_space) mram_write(from_space ? (void *)buffer : (void *)from, (__mram_ptr void *)to, bytes);
+      if (from_space)
+        mram_read((__mram_ptr void *)from, to_space ? (void *)buffer : (void *)to, bytes);
+      if (to_space)
+        mram_write(from_space ? (void *)buffer : (void *)from, (__mram_ptr void *)to, bytes);
     } else {
       store(to_space, to, load(from_space, from));
     }

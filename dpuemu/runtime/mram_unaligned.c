@@ -7,7 +7,9 @@ VMUTEX_INIT(__mram_unaligned_access_virtual_locks, 1 << __MRAM_UNALIGNED_ACCESS_
 
 __dma_aligned uint8_t __mram_unaligned_access_buffer[DPU_NR_THREADS << 3];
 
-static uint16_t lock_of(uintptr_t address) { return (address >> 3) & ((1 << __MRAM_UNALIGNED_ACCESS_LOG_NB_VLOCK) - 1); }
+static uint16_t lock_of(uintptr_t address) {
+  return (address >> 3) & ((1 << __MRAM_UNALIGNED_ACCESS_LOG_NB_VLOCK) - 1);
+}
 
 void *__pe_open_mram_word(uintptr_t address) {
   uint8_t *word = &__mram_unaligned_access_buffer[me() << 3];
@@ -17,7 +19,8 @@ void *__pe_open_mram_word(uintptr_t address) {
 }
 
 void __pe_close_mram_word(uintptr_t address) {
-  mram_write(&__mram_unaligned_access_buffer[me() << 3], (__mram_ptr void *)(address & ~(uintptr_t)7), 8);
+  mram_write(&__mram_unaligned_access_buffer[me() << 3],
+             (__mram_ptr void *)(address & ~(uintptr_t)7), 8);
   vmutex_unlock(&__mram_unaligned_access_virtual_locks, lock_of(address));
 }
 
@@ -36,7 +39,8 @@ void *mram_read_unaligned(const __mram_ptr void *from, void *buffer, unsigned in
   // The words around a range of 2048 bytes need more than one DMA.
   for (uint32_t done = 0; done < bytes && nb_of_bytes != 0; done += kMostBytes) {
     uint32_t left = bytes - done;
-    mram_read((const __mram_ptr void *)(start + done), (uint8_t *)buffer + done, left < kMostBytes ? left : kMostBytes);
+    mram_read((const __mram_ptr void *)(start + done), (uint8_t *)buffer + done,
+              left < kMostBytes ? left : kMostBytes);
   }
   return (uint8_t *)buffer + offset;
 }

@@ -3,7 +3,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
-// Accumulates the digits as a negative number, because a signed type has one more negative value than positive values.
+// Accumulates the digits as a negative number, because a signed type has one more negative value
+// than positive values.
 static long long parse(const char *text, long long lowest, long long highest) {
   while (isspace(*text)) ++text;
   int is_negative = *text == '-';

@@ -1,5 +1,6 @@
-// The compiler must not turn these functions into calls of themselves: for example, it must not recognise a loop, nor
-// replace a stpcpy with unused result by strcpy. Therefore similar functions share static functions whose names the compiler does not know.
+// The compiler must not turn these functions into calls of themselves: for example, it must not
+// recognise a loop, nor replace a stpcpy with unused result by strcpy. Therefore similar functions
+// share static functions whose names the compiler does not know.
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 
 #include <ctype.h>
@@ -9,7 +10,9 @@
 // The DPU also copies and compares such words if the addresses are aligned.
 typedef uint64_t __attribute__((may_alias)) word_t;
 
-static int is_aligned(const void *a, const void *b) { return (((uintptr_t)a | (uintptr_t)b) & (sizeof(word_t) - 1)) == 0; }
+static int is_aligned(const void *a, const void *b) {
+  return (((uintptr_t)a | (uintptr_t)b) & (sizeof(word_t) - 1)) == 0;
+}
 
 size_t strlen(const char *string) {
   const char *end = string;
@@ -43,7 +46,9 @@ static int compare(const char *string1, const char *string2, size_t size) {
 
 int strcmp(const char *string1, const char *string2) { return compare(string1, string2, SIZE_MAX); }
 
-int strncmp(const char *string1, const char *string2, size_t size) { return compare(string1, string2, size); }
+int strncmp(const char *string1, const char *string2, size_t size) {
+  return compare(string1, string2, size);
+}
 
 void *memset(void *area, int value, size_t size) {
   uint8_t *to = area;
@@ -56,11 +61,13 @@ void *memset(void *area, int value, size_t size) {
   return area;
 }
 
-// Copies in ascending order, so the destination may overlap the start of the source: aligned addresses differ by at least one word.
+// Copies in ascending order, so the destination may overlap the start of the source: aligned
+// addresses differ by at least one word.
 static void copy_up(uint8_t *to, const uint8_t *from, size_t size) {
   uint8_t *end = to + size;
   if (is_aligned(to, from)) {
-    for (; size >= sizeof(word_t); size -= sizeof(word_t), to += sizeof(word_t), from += sizeof(word_t)) {
+    for (; size >= sizeof(word_t);
+         size -= sizeof(word_t), to += sizeof(word_t), from += sizeof(word_t)) {
       *(word_t *)to = *(const word_t *)from;
     }
   }
@@ -106,7 +113,8 @@ char *strrchr(const char *string, int character) {
   return (char *)(uintptr_t)last;
 }
 
-// copy and copy_padded return the end: the address of the zero, or the address where the zero would be.
+// copy and copy_padded return the end: the address of the zero, or the address where the zero would
+// be.
 static char *copy(char *destination, const char *source) {
   while ((*destination = *source++) != '\0') ++destination;
   return destination;
@@ -144,7 +152,9 @@ char *strncpy(char *destination, const char *source, size_t size) {
 
 char *stpcpy(char *destination, const char *source) { return copy(destination, source); }
 
-char *stpncpy(char *destination, const char *source, size_t size) { return copy_padded(destination, source, size); }
+char *stpncpy(char *destination, const char *source, size_t size) {
+  return copy_padded(destination, source, size);
+}
 
 char *strlwr(char *string) {
   for (char *c = string; *c != '\0'; ++c) *c = (char)tolower(*c);
@@ -165,7 +175,8 @@ char *strrev(char *string) {
   return string;
 }
 
-// Returns the length of the longest prefix whose characters are all in the set, or all not in the set.
+// Returns the length of the longest prefix whose characters are all in the set, or all not in the
+// set.
 static size_t span(const char *string, const char *set, int is_member) {
   size_t length = 0;
   while (string[length] != '\0' && (strchr(set, string[length]) != NULL) == is_member) ++length;

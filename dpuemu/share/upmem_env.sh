@@ -1,4 +1,5 @@
-# Source this file in bash or zsh: builds and programs of that shell then find the stand-in SDK, as after `eval "$(dpuemu env)"`.
+# Source this file in bash or zsh: builds and programs of that shell then find the stand-in SDK, as
+# after `eval "$(dpuemu env)"`.
 UPMEM_HOME=$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")" && pwd)
 export UPMEM_HOME
 export PATH="$UPMEM_HOME/bin${PATH:+:$PATH}"

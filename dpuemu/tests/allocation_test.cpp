@@ -48,7 +48,8 @@ TEST(Foreach_VisitsRanksInOrderThenChipThenBankAndSkipsDisabled) {
     for (uint32_t chip = 0; chip < 8; ++chip)
       for (uint32_t bank = 0; bank < 8; ++bank) {
         const uint32_t here = place(rank, chip, bank);
-        if (here != place(1, 0, 0) && here != place(1, 7, 7) && here != place(2, 3, 4)) want.push_back(rank << 16 | chip << 8 | bank);
+        if (here != place(1, 0, 0) && here != place(1, 7, 7) && here != place(2, 3, 4))
+          want.push_back(rank << 16 | chip << 8 | bank);
       }
   DPU_FOREACH(set.set, dpu, i) {
     CHECK_EQ(i, expected);
@@ -92,14 +93,16 @@ TEST(Alloc_DisablesTheSurplusInTheLastBankFromTheLastChipDown) {
 
 TEST(Alloc_DisablesTheSurplusInABankThatLacksADpuAlready) {
   machine(2, {place(0, 2, 3)});  // rank 0 has 63
-  Set set(120);                  // 127 available: 7 too many, exactly the remaining DPUs of that bank
-  for (const dpu_set_t &dpu : set.dpus()) CHECK(dpu_get_rank_id(dpu_get_rank(dpu.dpu)) != 0 || dpu_get_member_id(dpu.dpu) != 3);
+  Set set(120);  // 127 available: 7 too many, exactly the remaining DPUs of that bank
+  for (const dpu_set_t &dpu : set.dpus())
+    CHECK(dpu_get_rank_id(dpu_get_rank(dpu.dpu)) != 0 || dpu_get_member_id(dpu.dpu) != 3);
   CHECK_EQ(count_dpus(set.set), 120u);
 }
 
 TEST(Alloc_DisablesFirstInTheFullestRankAndAmongEqualsInTheLast) {
   machine(3);
-  Set set(3 * 64 - 9);  // a whole bank of the last rank, then one DPU of the second rank, then the fullest
+  Set set(3 * 64 -
+          9);  // a whole bank of the last rank, then one DPU of the second rank, then the fullest
   CHECK_EQ(count_dpus(set.set), 183u);
   uint64_t missing_in_rank[3] = {64, 64, 64};
   for (const dpu_set_t &dpu : set.dpus()) --missing_in_rank[dpu_get_rank_id(dpu_get_rank(dpu.dpu))];
@@ -123,7 +126,8 @@ TEST(Alloc_AllocatesNothingIfTooFewDpusAreFree) {
 
 TEST(Alloc_AcceptsKeyValueListsAndRefusesOthers) {
   machine(1);
-  for (const char *profile : {"", "backend=simulator", "nrThreadPerPool=8,nrThreadsPerRank=1", "empty=", "a=b=c"}) {
+  for (const char *profile :
+       {"", "backend=simulator", "nrThreadPerPool=8,nrThreadsPerRank=1", "empty=", "a=b=c"}) {
     Set set;
     CHECK_OK(dpu_alloc(1, profile, &set.set));
   }
@@ -175,17 +179,22 @@ TEST(FreedSets_AreRefusedByEveryCallEvenIfTheirRanksAreAllocatedAgain) {
       CHECK_STATUS(dpu_get_nr_ranks(set, &count), DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_get_nr_dpus(set, &count), DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_prepare_xfer(set, &word), DPU_ERR_INVALID_DPU_SET);
-      CHECK_STATUS(dpu_push_xfer(set, DPU_XFER_TO_DPU, kHeap, 0, 8, DPU_XFER_DEFAULT), DPU_ERR_INVALID_DPU_SET);
-      CHECK_STATUS(dpu_push_xfer_symbol(set, DPU_XFER_TO_DPU, mram, 0, 8, DPU_XFER_ASYNC), DPU_ERR_INVALID_DPU_SET);
-      CHECK_STATUS(dpu_broadcast_to(set, kHeap, 0, &word, 8, DPU_XFER_DEFAULT), DPU_ERR_INVALID_DPU_SET);
-      CHECK_STATUS(dpu_broadcast_to_symbol(set, mram, 0, &word, 8, DPU_XFER_DEFAULT), DPU_ERR_INVALID_DPU_SET);
+      CHECK_STATUS(dpu_push_xfer(set, DPU_XFER_TO_DPU, kHeap, 0, 8, DPU_XFER_DEFAULT),
+                   DPU_ERR_INVALID_DPU_SET);
+      CHECK_STATUS(dpu_push_xfer_symbol(set, DPU_XFER_TO_DPU, mram, 0, 8, DPU_XFER_ASYNC),
+                   DPU_ERR_INVALID_DPU_SET);
+      CHECK_STATUS(dpu_broadcast_to(set, kHeap, 0, &word, 8, DPU_XFER_DEFAULT),
+                   DPU_ERR_INVALID_DPU_SET);
+      CHECK_STATUS(dpu_broadcast_to_symbol(set, mram, 0, &word, 8, DPU_XFER_DEFAULT),
+                   DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_copy_to(set, kHeap, 0, &word, 8), DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_copy_to_symbol(set, mram, 0, &word, 8), DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_copy_from(set, kHeap, 0, &word, 8), DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_copy_from_symbol(set, mram, 0, &word, 8), DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_sync(set), DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_status(set, &done, &fault), DPU_ERR_INVALID_DPU_SET);
-      CHECK_STATUS(dpu_callback(set, no_callback, nullptr, DPU_CALLBACK_DEFAULT), DPU_ERR_INVALID_DPU_SET);
+      CHECK_STATUS(dpu_callback(set, no_callback, nullptr, DPU_CALLBACK_DEFAULT),
+                   DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_load(set, "/", nullptr), DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_launch(set, DPU_SYNCHRONOUS), DPU_ERR_INVALID_DPU_SET);
       CHECK_STATUS(dpu_log_read(set, stdout), DPU_ERR_INVALID_DPU_SET);
@@ -200,7 +209,8 @@ TEST(FreedSets_AreRefusedByEveryCallEvenIfTheirRanksAreAllocatedAgain) {
     CHECK_STATUS(dpuemu_rank_release(rank), DPU_ERR_INVALID_DPU_SET);
     CHECK_STATUS(dpuemu_begin_run(rank), DPU_ERR_INVALID_DPU_SET);
     CHECK_STATUS(dpuemu_end_run(rank, false, 0), DPU_ERR_INVALID_DPU_SET);
-    CHECK_STATUS(dpu_copy_to_mram(dpu, 0, reinterpret_cast<uint8_t *>(&word), 8), DPU_ERR_INVALID_DPU_SET);
+    CHECK_STATUS(dpu_copy_to_mram(dpu, 0, reinterpret_cast<uint8_t *>(&word), 8),
+                 DPU_ERR_INVALID_DPU_SET);
     dpu_transfer_matrix matrix = {};
     CHECK_STATUS(dpu_copy_from_mrams(rank, &matrix), DPU_ERR_INVALID_DPU_SET);
     CHECK_STATUS(dpulog_read_for_dpu(dpu, stdout), DPU_ERR_INVALID_DPU_SET);
@@ -271,7 +281,8 @@ TEST(Threads_AllocateTransferAndFreeSetsInParallel) {
       failures += dpu_push_xfer(set, DPU_XFER_TO_DPU, kHeap, 64, 4096, DPU_XFER_DEFAULT) != DPU_OK;
       got.assign(sent.size(), std::vector<uint8_t>(4096));
       DPU_FOREACH(set, dpu, i) dpu_prepare_xfer(dpu, got[i].data());
-      failures += dpu_push_xfer(set, DPU_XFER_FROM_DPU, kHeap, 64, 4096, DPU_XFER_DEFAULT) != DPU_OK;
+      failures +=
+          dpu_push_xfer(set, DPU_XFER_FROM_DPU, kHeap, 64, 4096, DPU_XFER_DEFAULT) != DPU_OK;
       failures += sent != got;
       failures += dpu_free(set) != DPU_OK;
     }
@@ -303,10 +314,12 @@ TEST(Configure_RefusesInvalidMachines) {
   machine(2);
   dpuemu_machine_t machine_now;
   const uint32_t beyond = 64 * 2;
-  const dpuemu_machine_t cases[] = {{41, 0, 0, 0, 0, 0, 0, 0, 0}, {4, 1, 2, 0, 0, 0, 0, 0, 0},  {0, 0, 0, 0, 3, 0, 0, 0, 0},
-                                    {0, 0, 0, 0, 0, 4, 0, 0, 0},  {0, 0, 0, 0, 0, 0, -1, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 1000001, 0},
+  const dpuemu_machine_t cases[] = {{41, 0, 0, 0, 0, 0, 0, 0, 0}, {4, 1, 2, 0, 0, 0, 0, 0, 0},
+                                    {0, 0, 0, 0, 3, 0, 0, 0, 0},  {0, 0, 0, 0, 0, 4, 0, 0, 0},
+                                    {0, 0, 0, 0, 0, 0, -1, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 1000001, 0},
                                     {0, 0, 0, 0, 0, 0, 0, 0, 4},  {0, 0, 0, 0, 0, 0, 0, 0, -1}};
-  for (const dpuemu_machine_t &wanted : cases) CHECK_STATUS(dpuemu_configure(&wanted, nullptr, 0), DPU_ERR_INVALID_PROFILE);
+  for (const dpuemu_machine_t &wanted : cases)
+    CHECK_STATUS(dpuemu_configure(&wanted, nullptr, 0), DPU_ERR_INVALID_PROFILE);
   const dpuemu_machine_t two_ranks = {2, 0, 0, 0, 0, 0, 0, 0, 0};
   CHECK_STATUS(dpuemu_configure(&two_ranks, &beyond, 1), DPU_ERR_INVALID_PROFILE);
   CHECK_STATUS(dpuemu_set_transfer(0, 4), DPU_ERR_INVALID_PROFILE);
@@ -339,11 +352,13 @@ TEST(Configure_TakesMissingSettingsFromTheEnvironment) {
   unsetenv("DPUEMU_HUGEPAGES");
   setenv("DPUEMU_CHIP", "v2", 1);
   CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
-  CHECK(text(DPU_ERR_INVALID_PROFILE).find("DPUEMU_CHIP is v2; the chips are generic, v1A, v1B") != std::string::npos);
+  CHECK(text(DPU_ERR_INVALID_PROFILE).find("DPUEMU_CHIP is v2; the chips are generic, v1A, v1B") !=
+        std::string::npos);
   unsetenv("DPUEMU_CHIP");
   setenv("DPUEMU_RANKS", "six", 1);
   CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
-  for (const char *variable : {"DPUEMU_RANKS", "DPUEMU_RANKS_PER_CHANNEL", "DPUEMU_FLUSH"}) unsetenv(variable);
+  for (const char *variable : {"DPUEMU_RANKS", "DPUEMU_RANKS_PER_CHANNEL", "DPUEMU_FLUSH"})
+    unsetenv(variable);
   CHECK_EQ(got.ranks, 6u);
   CHECK_EQ(got.channels, 3u);
   CHECK_EQ(got.flush, 1);
@@ -354,7 +369,8 @@ TEST(Configure_RefusesAnUnknownInstructionSetAndNamesTheValidOnes) {
   setenv("DPUEMU_ISA", "mmx", 1);
   CHECK_STATUS(dpuemu_configure(nullptr, nullptr, 0), DPU_ERR_INVALID_PROFILE);
   const std::string sentence = text(DPU_ERR_INVALID_PROFILE);
-  for (const char *word : {"DPUEMU_ISA is mmx", "portable"}) CHECK(sentence.find(word) != std::string::npos);
+  for (const char *word : {"DPUEMU_ISA is mmx", "portable"})
+    CHECK(sentence.find(word) != std::string::npos);
   for (const char *valid : {"portable", ""}) {
     setenv("DPUEMU_ISA", valid, 1);
     CHECK_OK(dpuemu_configure(nullptr, nullptr, 0));
@@ -396,7 +412,8 @@ TEST(InvalidPrograms_AreRefusedByEveryCall) {
   CHECK_STATUS(dpu_load(set.set, "/proc/self/exe", nullptr), DPU_ERR_ELF_INVALID_FILE);
   CHECK_STATUS(dpu_load_from_memory(set.set, &byte, 1, nullptr), DPU_ERR_ELF_INVALID_FILE);
   CHECK_STATUS(dpu_launch(set.set, DPU_SYNCHRONOUS), DPU_ERR_NO_PROGRAM_LOADED);
-  CHECK_STATUS(dpu_launch(set.set, static_cast<dpu_launch_policy_t>(2)), DPU_ERR_INVALID_LAUNCH_POLICY);
+  CHECK_STATUS(dpu_launch(set.set, static_cast<dpu_launch_policy_t>(2)),
+               DPU_ERR_INVALID_LAUNCH_POLICY);
   CHECK_STATUS(dpu_log_read(set.dpus()[0], stdout), DPU_ERR_LOG_CONTEXT_MISSING);
   CHECK_STATUS(dpu_get_symbol(nullptr, "other", &symbol), DPU_ERR_NO_PROGRAM_LOADED);
   CHECK_STATUS(dpu_get_symbol(nullptr, nullptr, &symbol), DPU_ERR_UNKNOWN_SYMBOL);
@@ -418,10 +435,14 @@ TEST(Alloc_RefusesTooManyDpusWithTheirNumber) {
   const auto check = [&](dpu_error_t status, const std::string &words) {
     CHECK_EQ(text(status), std::to_string(DPU_ERR_ALLOCATION) + " not enough free DPUs: " + words);
   };
-  check(dpu_alloc(65, nullptr, &set), "the call asks for 65 DPUs; 64 of 127 DPUs (1 of 2 ranks) are free");
-  check(dpu_alloc_ranks(2, nullptr, &set), "the call asks for 2 ranks; 64 of 127 DPUs (1 of 2 ranks) are free");
+  check(dpu_alloc(65, nullptr, &set),
+        "the call asks for 65 DPUs; 64 of 127 DPUs (1 of 2 ranks) are free");
+  check(dpu_alloc_ranks(2, nullptr, &set),
+        "the call asks for 2 ranks; 64 of 127 DPUs (1 of 2 ranks) are free");
   check(dpu_alloc(0, nullptr, &set), "the call asks for 0; at least 1 is necessary");
-  check(dpuemu_configure(nullptr, nullptr, 0), "rank 0 is allocated; the machine can change after dpu_free");
+  check(dpuemu_configure(nullptr, nullptr, 0),
+        "rank 0 is allocated; the machine can change after dpu_free");
   Set other(64);
-  check(dpu_alloc(DPU_ALLOCATE_ALL, nullptr, &set), "the call asks for all DPUs; 0 of 127 DPUs (0 of 2 ranks) are free");
+  check(dpu_alloc(DPU_ALLOCATE_ALL, nullptr, &set),
+        "the call asks for all DPUs; 0 of 127 DPUs (0 of 2 ranks) are free");
 }

@@ -108,10 +108,12 @@ TEST(Callback_IsCalledOncePerRankInTheCallersThread) {
   CHECK_OK(dpu_callback(set.set, Recorder::call, &recorder, DPU_CALLBACK_DEFAULT));
   CHECK(recorder.indices == std::vector<uint32_t>({0, 1, 2}));
   recorder.result = DPU_ERR_TIMEOUT;
-  CHECK_STATUS(dpu_callback(set.dpus()[70], Recorder::call, &recorder, DPU_CALLBACK_DEFAULT), DPU_ERR_TIMEOUT);
+  CHECK_STATUS(dpu_callback(set.dpus()[70], Recorder::call, &recorder, DPU_CALLBACK_DEFAULT),
+               DPU_ERR_TIMEOUT);
   CHECK_EQ(recorder.indices.back(), UINT32_MAX);
   CHECK_OK(dpu_sync(set.set));
-  CHECK_STATUS(dpu_callback(set.set, Recorder::call, &recorder, DPU_CALLBACK_NONBLOCKING), DPU_ERR_NONBLOCKING_SYNC_CALLBACK);
+  CHECK_STATUS(dpu_callback(set.set, Recorder::call, &recorder, DPU_CALLBACK_NONBLOCKING),
+               DPU_ERR_NONBLOCKING_SYNC_CALLBACK);
   CHECK_STATUS(dpu_callback(set.set, nullptr, nullptr, DPU_CALLBACK_DEFAULT), DPU_ERR_INTERNAL);
 }
 
@@ -120,12 +122,14 @@ TEST(AsyncCallback_ReportsItsErrorToTheNextSyncOnly) {
   Set set(128);
   Recorder recorder;
   recorder.result = DPU_ERR_TIMEOUT;
-  for (int how : {0, int{DPU_CALLBACK_NONBLOCKING}, int{DPU_CALLBACK_SINGLE_CALL}, DPU_CALLBACK_SINGLE_CALL | DPU_CALLBACK_NONBLOCKING}) {
+  for (int how : {0, int{DPU_CALLBACK_NONBLOCKING}, int{DPU_CALLBACK_SINGLE_CALL},
+                  DPU_CALLBACK_SINGLE_CALL | DPU_CALLBACK_NONBLOCKING}) {
     recorder.indices.clear();
     CHECK_OK(dpu_callback(set.set, Recorder::call, &recorder, flags(DPU_CALLBACK_ASYNC | how)));
     CHECK_STATUS(dpu_sync(set.set), DPU_ERR_TIMEOUT);
     CHECK_OK(dpu_sync(set.set));
-    CHECK(recorder.seen() == (how & DPU_CALLBACK_SINGLE_CALL ? std::vector<uint32_t>({UINT32_MAX}) : std::vector<uint32_t>({0, 1})));
+    CHECK(recorder.seen() == (how & DPU_CALLBACK_SINGLE_CALL ? std::vector<uint32_t>({UINT32_MAX})
+                                                             : std::vector<uint32_t>({0, 1})));
   }
 }
 
@@ -135,7 +139,8 @@ TEST(NonblockingCallback_DoesNotDelayLaterWorkOfTheRank) {
   for (int single : {0, int{DPU_CALLBACK_SINGLE_CALL}}) {
     Recorder recorder;
     recorder.gate = false;
-    CHECK_OK(dpu_callback(set.set, Recorder::call, &recorder, flags(DPU_CALLBACK_ASYNC | DPU_CALLBACK_NONBLOCKING | single)));
+    CHECK_OK(dpu_callback(set.set, Recorder::call, &recorder,
+                          flags(DPU_CALLBACK_ASYNC | DPU_CALLBACK_NONBLOCKING | single)));
     uint64_t word = 5;
     CHECK_OK(dpu_broadcast_to(set.set, kHeap, 0, &word, 8, DPU_XFER_ASYNC));
     CHECK_EQ(word_at(set.dpus()[0], 0), 5u);
@@ -153,12 +158,14 @@ TEST(SingleCallCallback_RunsWhenAllRanksHaveReachedItAndBlocksThem) {
   first.gate = false;
   dpu_set_t rank = dpu_set_from_rank(&set.set.list.ranks[1]);
   CHECK_OK(dpu_callback(rank, Recorder::call, &first, DPU_CALLBACK_ASYNC));
-  CHECK_OK(dpu_callback(set.set, Recorder::call, &meeting, flags(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)));
+  CHECK_OK(dpu_callback(set.set, Recorder::call, &meeting,
+                        flags(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)));
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK(meeting.seen().empty());
   first.gate = true;
   uint64_t word = 1;
-  CHECK_OK(dpu_broadcast_to(dpu_set_from_rank(&set.set.list.ranks[0]), kHeap, 0, &word, 8, DPU_XFER_DEFAULT));
+  CHECK_OK(dpu_broadcast_to(dpu_set_from_rank(&set.set.list.ranks[0]), kHeap, 0, &word, 8,
+                            DPU_XFER_DEFAULT));
   CHECK_EQ(meeting.seen().size(), 1u);
   CHECK_OK(dpu_sync(set.set));
 }
@@ -175,7 +182,9 @@ TEST(NonblockingCallback_OfManyIsNotCalledFromTheOneBefore) {
     return DPU_OK;
   };
   for (uint32_t i = 0; i < 100'000; ++i)
-    CHECK_OK(dpu_callback(set.set, count, &calls, flags(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL | DPU_CALLBACK_NONBLOCKING)));
+    CHECK_OK(dpu_callback(
+        set.set, count, &calls,
+        flags(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL | DPU_CALLBACK_NONBLOCKING)));
   first.gate = true;
   CHECK_OK(dpu_sync(set.set));
   CHECK_EQ(calls.load(), 100'000u);
@@ -190,7 +199,8 @@ TEST(Callback_MayUseTheApiOnItsRankWithSeparateBuffers) {
     uint64_t word = 100 + index, got = 0;
     dpu_set_t dpu;
     dpu_error_t status = dpu_prepare_xfer(rank, &word);
-    if (status == DPU_OK) status = dpu_push_xfer(rank, DPU_XFER_TO_DPU, kHeap, 0, 8, DPU_XFER_DEFAULT);
+    if (status == DPU_OK)
+      status = dpu_push_xfer(rank, DPU_XFER_TO_DPU, kHeap, 0, 8, DPU_XFER_DEFAULT);
     if (status == DPU_OK) status = dpu_sync(rank);
     DPU_FOREACH(rank, dpu) {
       if (status == DPU_OK) status = dpu_copy_from(dpu, kHeap, 0, &got, 8);
@@ -213,7 +223,9 @@ TEST(Free_WaitsForAsynchronousWorkAndIsRefusedInsideACallback) {
   dpu_set_t set;
   CHECK_OK(dpu_alloc(64, nullptr, &set));
   CHECK_OK(dpu_broadcast_to(set, kHeap, 0, bytes.data(), bytes.size(), DPU_XFER_ASYNC));
-  const auto free_inside = [](dpu_set_t, uint32_t, void *whole) { return dpu_free(*static_cast<dpu_set_t *>(whole)); };
+  const auto free_inside = [](dpu_set_t, uint32_t, void *whole) {
+    return dpu_free(*static_cast<dpu_set_t *>(whole));
+  };
   CHECK_STATUS(dpu_callback(set, free_inside, &set, DPU_CALLBACK_DEFAULT), DPU_ERR_INTERNAL);
   CHECK_OK(dpu_broadcast_to(set, kHeap, 0, bytes.data(), bytes.size(), DPU_XFER_ASYNC));
   CHECK_OK(dpu_free(set));
@@ -228,7 +240,8 @@ TEST(Async_TwoThreadsOnTwoSetsDoNotInterfere) {
     std::vector<uint8_t> got(sent.size());
     for (int round = 0; round < 20; ++round) {
       CHECK_OK(dpu_broadcast_to(set.set, kHeap, 0, sent.data(), sent.size(), DPU_XFER_ASYNC));
-      CHECK_OK(dpu_copy_from(set.dpus()[static_cast<size_t>(round)], kHeap, 0, got.data(), got.size()));
+      CHECK_OK(
+          dpu_copy_from(set.dpus()[static_cast<size_t>(round)], kHeap, 0, got.data(), got.size()));
       CHECK(got == sent);
     }
     CHECK_OK(dpu_sync(set.set));

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs a build folder into a prefix and moves the prefix. Builds an UPMEM program against it with
-# CMake, with pkg-config and with the tools of the stand-in SDK, and runs it. Usage:
+# Installs a build folder into a prefix and moves the prefix. Builds an UPMEM program against it
+# with CMake, with pkg-config and with the tools of the stand-in SDK, and runs it. Usage:
 # dpuemu/tests/check_install.sh BUILD_FOLDER. Prints `N passed, M failed`.
 set -u
 build=$(cd "$1" && pwd)

@@ -8,7 +8,8 @@ namespace {
 bool is_compiled(const std::string &text) {
   const TemporaryFile source("tried.c", {text.begin(), text.end()});
   const std::string program = program_path("tried");
-  const std::string command = DPUEMU_TEST_COMPILER " -O2 -o " + program + " " + source.path + " >/dev/null 2>&1";
+  const std::string command =
+      DPUEMU_TEST_COMPILER " -O2 -o " + program + " " + source.path + " >/dev/null 2>&1";
   const bool is_made = std::system(command.c_str()) == 0;
   std::remove(program.c_str());
   return is_made;

@@ -72,7 +72,8 @@ TEST(Cxx_CopiesReachEachDpu) {
   for (const auto &each : back) CHECK(each == (std::vector<uint32_t>{7, 8, 9, 10}));
   set.dpus()[3]->copy(heap, 8, std::vector<uint32_t>{1, 2, 3, 4}, 8);
   set.copy(back, heap);
-  CHECK(back[3] == (std::vector<uint32_t>{7, 8, 1, 2}) && back[4] == (std::vector<uint32_t>{7, 8, 9, 10}));
+  CHECK(back[3] == (std::vector<uint32_t>{7, 8, 1, 2}) &&
+        back[4] == (std::vector<uint32_t>{7, 8, 9, 10}));
 }
 
 TEST(Cxx_BuffersOfWrongSizesAreRefused) {
@@ -141,7 +142,8 @@ TEST(Cxx_CallbacksRunInTheOrderOfTheQueue) {
     dpus += static_cast<unsigned>(rank.dpus().size());
   });
   queue.copy(kHeap, second);
-  queue.call([&](DpuSet &all, unsigned) { calls += static_cast<unsigned>(all.ranks().size()); }, true, true);
+  queue.call([&](DpuSet &all, unsigned) { calls += static_cast<unsigned>(all.ranks().size()); },
+             true, true);
   queue.sync();
   CHECK_EQ(dpus.load(), kDpus);
   CHECK_EQ(calls.load(), 2u);

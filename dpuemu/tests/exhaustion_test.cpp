@@ -1,5 +1,6 @@
-// Memory and threads of the host run out. Each case is a process in which one request fails: the first, the second, ... until the process
-// makes fewer requests. No call may end the process or wait forever; the emulator must work again afterwards.
+// Memory and threads of the host run out. Each case is a process in which one request fails: the
+// first, the second, ... until the process makes fewer requests. No call may end the process or
+// wait forever; the emulator must work again afterwards.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -36,8 +37,8 @@ template <class Function>
 
 }  // namespace
 
-// These definitions replace those of the C and C++ libraries in the whole process. Thread sanitizer calls the functions before it can run
-// functions of the program, so the tests do nothing there.
+// These definitions replace those of the C and C++ libraries in the whole process. Thread sanitizer
+// calls the functions before it can run functions of the program, so the tests do nothing there.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kReplaces = false;
 #else
@@ -51,7 +52,8 @@ void *operator new(size_t bytes) {
 void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
-extern "C" void *mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
+extern "C" void *mmap(void *address, size_t bytes, int protection, int flags, int file,
+                      off_t offset) noexcept {
   static const auto real = next<decltype(mmap)>("mmap");
   if (!fails(Request::kMap)) return real(address, bytes, protection, flags, file, offset);
   errno = ENOMEM;
@@ -65,7 +67,8 @@ extern "C" int mprotect(void *address, size_t bytes, int protection) noexcept {
   return -1;
 }
 
-extern "C" int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *argument) noexcept {
+extern "C" int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                              void *(*body)(void *), void *argument) noexcept {
   static const auto real = next<decltype(pthread_create)>("pthread_create");
   return fails(Request::kThread) ? EAGAIN : real(thread, attributes, body, argument);
 }
@@ -77,7 +80,8 @@ constexpr uint32_t kDpus = 2;
 
 dpu_error_t do_nothing(dpu_set_t, uint32_t, void *) { return DPU_OK; }
 
-/// Calls the host API as a program does, without a request of the test itself. Returns the first status that is not DPU_OK.
+/// Calls the host API as a program does, without a request of the test itself. Returns the first
+/// status that is not DPU_OK.
 dpu_error_t use_emulator(std::vector<uint8_t> &program, int strict) {
   dpuemu_machine_t machine = {};
   machine.ranks = 1;
@@ -95,7 +99,9 @@ dpu_error_t use_emulator(std::vector<uint8_t> &program, int strict) {
   if (note(dpu_load_from_memory(set, program.data(), program.size(), nullptr))) {
     note(dpu_launch(set, DPU_SYNCHRONOUS));
     note(dpu_launch(set, DPU_ASYNCHRONOUS));
-    note(dpu_callback(set, do_nothing, nullptr, static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_NONBLOCKING)));
+    note(dpu_callback(
+        set, do_nothing, nullptr,
+        static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_NONBLOCKING)));
     note(dpu_sync(set));
     note(dpu_launch(set, DPU_ASYNCHRONOUS));
     note(dpuemu_stop(set));
@@ -119,12 +125,14 @@ Exit fail_once(Request request, int number, std::vector<uint8_t> program, int st
   is_armed = true;
   const dpu_error_t status = use_emulator(program, strict);
   is_armed = false;
-  if (status != DPU_OK && status != DPU_ERR_SYSTEM && status != DPU_ERR_DPU_FAULT) return kWrongStatus;
+  if (status != DPU_OK && status != DPU_ERR_SYSTEM && status != DPU_ERR_DPU_FAULT)
+    return kWrongStatus;
   if (!has_failed) return status == DPU_OK ? kNoRequest : kWrongStatus;
   return use_emulator(program, strict) == DPU_OK ? kSurvived : kBrokenAfterwards;
 }
 
-void check_every_request(Request request, const std::string &name, int least, int strict = kLenient) {
+void check_every_request(Request request, const std::string &name, int least,
+                         int strict = kLenient) {
   const std::vector<uint8_t> program = program_bytes("direct");
   for (int number = 1; kReplaces; ++number) {
     const pid_t child = fork();

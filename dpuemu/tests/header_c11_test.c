@@ -15,10 +15,14 @@
 #include <dpu_types.h>
 #include <dpuemu.h>
 
-_Static_assert(sizeof(struct dpu_set_t) == 24, "layout of the SDK: kind, padding, nr_ranks, padding, ranks");
-_Static_assert(offsetof(struct dpu_set_t, list.ranks) == 16 && offsetof(struct dpu_set_t, dpu) == 8, "layout of the SDK");
+_Static_assert(sizeof(struct dpu_set_t) == 24,
+               "layout of the SDK: kind, padding, nr_ranks, padding, ranks");
+_Static_assert(offsetof(struct dpu_set_t, list.ranks) == 16 && offsetof(struct dpu_set_t, dpu) == 8,
+               "layout of the SDK");
 _Static_assert(sizeof(struct dpu_symbol_t) == 8, "layout of the SDK");
-_Static_assert(DPU_ERR_MRAM_BUSY == 12 && DPU_ERR_INVALID_PROFILE == 28 && DPU_ERR_SG_NOT_MRAM_SYMBOL == 42, "values of the SDK");
+_Static_assert(DPU_ERR_MRAM_BUSY == 12 && DPU_ERR_INVALID_PROFILE == 28 &&
+                   DPU_ERR_SG_NOT_MRAM_SYMBOL == 42,
+               "values of the SDK");
 
 int sum_in_c(uint32_t nr_dpus);
 
@@ -33,7 +37,8 @@ int sum_in_c(uint32_t nr_dpus) {
     words[i] = i;
     DPU_ASSERT(dpu_prepare_xfer(dpu, &words[i]));
   }
-  DPU_ASSERT(dpu_push_xfer(set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, sizeof(uint64_t), DPU_XFER_DEFAULT));
+  DPU_ASSERT(dpu_push_xfer(set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, sizeof(uint64_t),
+                           DPU_XFER_DEFAULT));
   DPU_RANK_FOREACH(set, rank, r) {
     DPU_FOREACH(rank, dpu) {
       uint64_t word;

@@ -1,4 +1,5 @@
-// Launches: the PEs that run, the calls that the host may make meanwhile, and the order of asynchronous work.
+// Launches: the PEs that run, the calls that the host may make meanwhile, and the order of
+// asynchronous work.
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -61,7 +62,8 @@ TEST(Launch_WithoutAProgramOnEveryPeRunsNone) {
   load(rank, "other");
   CHECK_STATUS(dpu_launch(set.set, DPU_SYNCHRONOUS), DPU_ERR_NO_PROGRAM_LOADED);
   CHECK_EQ(number(set.dpus()[0], "output"), 0u);
-  CHECK_STATUS(dpu_launch(rank, static_cast<dpu_launch_policy_t>(7)), DPU_ERR_INVALID_LAUNCH_POLICY);
+  CHECK_STATUS(dpu_launch(rank, static_cast<dpu_launch_policy_t>(7)),
+               DPU_ERR_INVALID_LAUNCH_POLICY);
   dpuemu_report_t report;
   CHECK_STATUS(dpuemu_get_report(set.set, &report), DPU_ERR_NO_PROGRAM_LOADED);
   launch(rank);
@@ -73,7 +75,8 @@ TEST(Launch_OfOneDpuDoesNotChangeTheOthers) {
   pe_machine(1);
   Loaded set(64, "other");
   launch(set.all[20]);
-  for (size_t i = 0; i < set.all.size(); ++i) CHECK_EQ(number(set.all[i], "output"), i == 20 ? 18u : 0u);
+  for (size_t i = 0; i < set.all.size(); ++i)
+    CHECK_EQ(number(set.all[i], "output"), i == 20 ? 18u : 0u);
   CHECK_EQ(report_of(set.set).pes, 1u);
   CHECK_EQ(report_of(set.all[20]).pes, 1u);
 }
@@ -100,7 +103,8 @@ TEST(Launch_OfOneRankDoesNotChangeTheOther) {
   pe_machine(2);
   Loaded set(128, "other");
   launch(dpu_set_from_rank(&set.set.list.ranks[1]));
-  for (size_t i = 0; i < set.all.size(); ++i) CHECK_EQ(number(set.all[i], "output"), i >= 64 ? 18u : 0u);
+  for (size_t i = 0; i < set.all.size(); ++i)
+    CHECK_EQ(number(set.all[i], "output"), i >= 64 ? 18u : 0u);
 }
 
 TEST(Launch_RunsEveryPeOfManyRanksOnItsOwnMram) {
@@ -163,7 +167,8 @@ TEST(WhilePesRun_TheHostCanAccessWramButNotMram) {
   CHECK_OK(dpu_broadcast_to(set.set, "input", 0, &input, 4, DPU_XFER_PARALLEL));
   CHECK_EQ(Running::read_beside(set.all[1], "input"), 21u);
   CHECK_EQ(Running::read_beside(set.all[0], "finished"), 0u);
-  CHECK_STATUS(dpu_broadcast_to(set.set, kHeap, 0, &word, 8, DPU_XFER_PARALLEL), DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER);
+  CHECK_STATUS(dpu_broadcast_to(set.set, kHeap, 0, &word, 8, DPU_XFER_PARALLEL),
+               DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER);
   CHECK_OK(run.open());
   CHECK_OK(dpu_sync(set.set));
   for (dpu_set_t dpu : set.all) {
@@ -175,7 +180,8 @@ TEST(WhilePesRun_TheHostCanAccessWramButNotMram) {
 TEST(WhilePesRun_OtherRanksAreUsable) {
   pe_machine(2);
   Loaded set(128, "gate");
-  dpu_set_t ranks[2] = {dpu_set_from_rank(&set.set.list.ranks[0]), dpu_set_from_rank(&set.set.list.ranks[1])};
+  dpu_set_t ranks[2] = {dpu_set_from_rank(&set.set.list.ranks[0]),
+                        dpu_set_from_rank(&set.set.list.ranks[1])};
   put<uint32_t>(ranks[1], "gate", 1);
   Running run(set.all[0]);
   Running::wait_for(set.all[0]);
@@ -231,12 +237,14 @@ TEST(AsyncWork_LaunchesTransfersAndCallbacksRunInOrder) {
     inputs[round] = 10 + round;
     CHECK_OK(dpu_broadcast_to(set.set, "input", 0, &inputs[round], 4, DPU_XFER_ASYNC));
     CHECK_OK(dpu_launch(set.set, DPU_ASYNCHRONOUS));
-    for (size_t i = 0; i < set.all.size(); ++i) CHECK_OK(dpu_prepare_xfer(set.all[i], &got[round * set.all.size() + i]));
+    for (size_t i = 0; i < set.all.size(); ++i)
+      CHECK_OK(dpu_prepare_xfer(set.all[i], &got[round * set.all.size() + i]));
     CHECK_OK(dpu_push_xfer(set.set, DPU_XFER_FROM_DPU, "output", 0, 4, DPU_XFER_ASYNC));
     CHECK_OK(dpu_callback(set.set, Callback::call, &callback, DPU_CALLBACK_ASYNC));
   }
   CHECK_OK(dpu_sync(set.set));
-  for (size_t i = 0; i < got.size(); ++i) CHECK_EQ(got[i], 3 * (10 + static_cast<uint32_t>(i / set.all.size())));
+  for (size_t i = 0; i < got.size(); ++i)
+    CHECK_EQ(got[i], 3 * (10 + static_cast<uint32_t>(i / set.all.size())));
   CHECK_EQ(callback.outputs.size(), 2 * size_t{kRounds});
   std::sort(callback.outputs.begin(), callback.outputs.end());
   for (uint32_t i = 0; i < 2 * kRounds; ++i) CHECK_EQ(callback.outputs[i], 3 * (10 + i / 2));
@@ -257,7 +265,8 @@ TEST(AsyncParallelTransfer_DoesNotWaitForTheRunningPes) {
   Running run(set.set);
   Running::wait_for(set.all[0]);
   const uint32_t one = 1;
-  CHECK_OK(dpu_broadcast_to(set.set, "gate", 0, &one, 4, static_cast<dpu_xfer_flags_t>(DPU_XFER_ASYNC | DPU_XFER_PARALLEL)));
+  CHECK_OK(dpu_broadcast_to(set.set, "gate", 0, &one, 4,
+                            static_cast<dpu_xfer_flags_t>(DPU_XFER_ASYNC | DPU_XFER_PARALLEL)));
   CHECK_OK(dpu_sync(set.set));
   CHECK_EQ(number(set.all[0], "finished"), 1u);
 }
@@ -294,7 +303,8 @@ TEST(DifferentPrograms_RunSideBySideAndHaveNoCommonSymbols) {
   pe_machine(2);
   Set set(128);
   const auto dpus = set.dpus();
-  const dpu_set_t ranks[2] = {dpu_set_from_rank(&set.set.list.ranks[0]), dpu_set_from_rank(&set.set.list.ranks[1])};
+  const dpu_set_t ranks[2] = {dpu_set_from_rank(&set.set.list.ranks[0]),
+                              dpu_set_from_rank(&set.set.list.ranks[1])};
   load(ranks[0], "gate");
   load(ranks[1], "other");
   put<uint32_t>(ranks[0], "gate", 1);
@@ -384,12 +394,15 @@ TEST(TransfersAndLaunches_WaitForPesThatAQueuedCallbackRuns) {
   for (const bool launches : {false, true}) {
     CHECK_OK(dpu_copy_to(set.set, "gate", 0, &zero, 4));
     CHECK_OK(dpu_copy_to(set.set, "started", 0, &zero, 4));
-    CHECK_OK(dpu_callback(set.set, run, nullptr, static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)));
+    CHECK_OK(dpu_callback(
+        set.set, run, nullptr,
+        static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)));
     Running::wait_for(set.all[0]);
     std::atomic<bool> has_ended = false;
     dpu_error_t status = DPU_ERR_INTERNAL;
     std::thread other([&] {
-      status = launches ? dpu_launch(set.all[1], DPU_SYNCHRONOUS) : dpu_copy_to(set.set, kHeap, 0, &word, 8);
+      status = launches ? dpu_launch(set.all[1], DPU_SYNCHRONOUS)
+                        : dpu_copy_to(set.set, kHeap, 0, &word, 8);
       has_ended = true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -1,4 +1,5 @@
-// Shared by the tests: a machine per test, sets that free themselves, and payloads in which bytes of different places differ.
+// Shared by the tests: a machine per test, sets that free themselves, and payloads in which bytes
+// of different places differ.
 #pragma once
 
 #include <dpu.h>
@@ -27,8 +28,10 @@ inline std::string text(dpu_error_t status) {
   return out;
 }
 
-/// Configures `ranks` ranks, two threads and 4 KiB pages (small tests use little memory), without the DPUs in `absent`.
-inline void machine(uint32_t ranks, std::initializer_list<uint32_t> absent = {}, int flush = 2, int strict = 2) {
+/// Configures `ranks` ranks, two threads and 4 KiB pages (small tests use little memory), without
+/// the DPUs in `absent`.
+inline void machine(uint32_t ranks, std::initializer_list<uint32_t> absent = {}, int flush = 2,
+                    int strict = 2) {
   dpuemu_machine_t wanted = {};
   wanted.ranks = ranks;
   wanted.threads = 2;
@@ -37,11 +40,14 @@ inline void machine(uint32_t ranks, std::initializer_list<uint32_t> absent = {},
   wanted.strict = strict;
   const std::vector<uint32_t> list(absent);
   const uint32_t none = 0;
-  CHECK_OK(dpuemu_configure(&wanted, list.empty() ? &none : list.data(), static_cast<uint32_t>(list.size())));
+  CHECK_OK(dpuemu_configure(&wanted, list.empty() ? &none : list.data(),
+                            static_cast<uint32_t>(list.size())));
 }
 
 /// Number of a DPU in dpuemu_configure's list.
-inline uint32_t place(uint32_t rank, uint32_t chip, uint32_t bank) { return rank * 64 + chip * 8 + bank; }
+inline uint32_t place(uint32_t rank, uint32_t chip, uint32_t bank) {
+  return rank * 64 + chip * 8 + bank;
+}
 
 class Set {
  public:
@@ -82,7 +88,9 @@ inline std::vector<uint8_t> noise_bytes(uint64_t seed, size_t bytes) {
 /// The region of one rank while the host owns it.
 class RankAccess {
  public:
-  explicit RankAccess(dpu_rank_t *rank) : rank_(rank) { CHECK_OK(dpuemu_rank_acquire(rank, &access)); }
+  explicit RankAccess(dpu_rank_t *rank) : rank_(rank) {
+    CHECK_OK(dpuemu_rank_acquire(rank, &access));
+  }
   ~RankAccess() { dpuemu_rank_release(rank_); }
   RankAccess(const RankAccess &) = delete;
   RankAccess &operator=(const RankAccess &) = delete;

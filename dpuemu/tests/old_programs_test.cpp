@@ -1,4 +1,5 @@
-// Features that published programs need: old C, addresses in integers, structures shared with the host.
+// Features that published programs need: old C, addresses in integers, structures shared with the
+// host.
 #include "program_fixture.h"
 
 using namespace fixture;
@@ -19,7 +20,8 @@ TEST(OldPrograms_KeepAddressesInIntegersAndUseOldC) {
   launch(set.set);
   for (dpu_set_t dpu : set.all) {
     CHECK_EQ(number(dpu, "sum"), sum);
-    const std::string log = log_of(dpu);  // a %lu with 32 bits may print anything, but the rest is right
+    const std::string log =
+        log_of(dpu);  // a %lu with 32 bits may print anything, but the rest is right
     CHECK_EQ(log.substr(log.find(' ')), std::string(" 5 7\n"));
   }
 }

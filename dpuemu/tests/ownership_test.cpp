@@ -24,7 +24,8 @@ std::thread end_run_soon(dpu_rank_t *rank, std::atomic<bool> &has_ended) {
   });
 }
 
-/// Runs `body` in a child process and returns its stderr; signal_number: the signal that ended it, or 0.
+/// Runs `body` in a child process and returns its stderr; signal_number: the signal that ended it,
+/// or 0.
 template <class Body>
 std::string stderr_of_child(Body body, int &signal_number) {
   int ends[2];
@@ -42,7 +43,8 @@ std::string stderr_of_child(Body body, int &signal_number) {
   close(ends[1]);
   std::string said;
   char buffer[256];
-  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, static_cast<size_t>(n));
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;)
+    said.append(buffer, static_cast<size_t>(n));
   close(ends[0]);
   int status = 0;
   CHECK_EQ(waitpid(child, &status, 0), child);
@@ -79,7 +81,8 @@ TEST(RankAccesses_NestAndRefuseLaunchesAndFree) {
   CHECK_STATUS(dpuemu_begin_run(set.rank(0)), DPU_ERR_MRAM_BUSY);
   CHECK_STATUS(dpu_free(set.set), DPU_ERR_MRAM_BUSY);
   uint64_t word = 1;
-  CHECK_OK(dpu_copy_to(set.set, kHeap, 0, &word, 8));  // the set is still there, and the host owns its MRAM
+  CHECK_OK(dpu_copy_to(set.set, kHeap, 0, &word,
+                       8));  // the set is still there, and the host owns its MRAM
   CHECK_OK(dpuemu_rank_release(set.rank(0)));
   CHECK_STATUS(dpuemu_rank_release(set.rank(0)), DPU_ERR_INTERNAL);
   CHECK_OK(dpuemu_begin_run(set.rank(0)));
@@ -96,7 +99,8 @@ TEST(RunningPes_RefuseTransfersWithoutEffect) {
   CHECK_STATUS(dpuemu_begin_run(set.rank(1)), DPU_ERR_DPU_ALREADY_RUNNING);
   CHECK_STATUS(dpu_copy_to(set.set, kHeap, 0, &other, 8), DPU_ERR_MRAM_BUSY);
   CHECK_OK(dpu_prepare_xfer(set.set, &other));
-  CHECK_STATUS(dpu_push_xfer(set.set, DPU_XFER_FROM_DPU, kHeap, 0, 8, DPU_XFER_DEFAULT), DPU_ERR_MRAM_BUSY);
+  CHECK_STATUS(dpu_push_xfer(set.set, DPU_XFER_FROM_DPU, kHeap, 0, 8, DPU_XFER_DEFAULT),
+               DPU_ERR_MRAM_BUSY);
   CHECK_STATUS(dpu_copy_from(set.dpus()[64], kHeap, 0, &got, 8), DPU_ERR_MRAM_BUSY);
   CHECK_OK(dpu_status(set.set, &done, &fault));
   CHECK(!done && !fault);
@@ -213,7 +217,8 @@ TEST(Fork_GivesTheChildAWorkingMachine) {
   machine(1);
   Set set(64);
   std::vector<uint8_t> bytes(8 << 20, 5);
-  CHECK_OK(dpu_copy_to(set.set, kHeap, 0, bytes.data(), bytes.size() / 2));  // the pool has threads now
+  CHECK_OK(
+      dpu_copy_to(set.set, kHeap, 0, bytes.data(), bytes.size() / 2));  // the pool has threads now
   int signal_number;
   const std::string said = stderr_of_child(
       [&] {

@@ -14,7 +14,8 @@ struct DmaCall {
   uint32_t is_write, mram, wram, bytes;
 };
 
-/// One DPU that makes DMA calls. MRAM holds noise(1, position) in the first 8 KiB, the buffer in WRAM noise(2, position).
+/// One DPU that makes DMA calls. MRAM holds noise(1, position) in the first 8 KiB, the buffer in
+/// WRAM noise(2, position).
 class Dma {
  public:
   explicit Dma(int strict) {
@@ -52,13 +53,15 @@ class Dma {
   std::vector<uint8_t> mram, wram;
 };
 
-/// Checks that in strict mode the call is a fault of tasklet 0, its sentence contains `word`, no byte moves, and no DMA is counted.
+/// Checks that in strict mode the call is a fault of tasklet 0, its sentence contains `word`, no
+/// byte moves, and no DMA is counted.
 void check_strict_fault(const DmaCall &call, const std::string &word) {
   Dma dma(kStrict);
   CHECK_STATUS(dma.run({call}), DPU_ERR_DPU_FAULT);
   const std::string sentence = fault_of(dma.dpu());
   CHECK_EQ(sentence.substr(0, fault_prefix(dma.dpu(), 0).size()), fault_prefix(dma.dpu(), 0));
-  if (sentence.find(word) == std::string::npos) harness::fail(__FILE__, __LINE__, sentence + " does not say " + word);
+  if (sentence.find(word) == std::string::npos)
+    harness::fail(__FILE__, __LINE__, sentence + " does not say " + word);
   CHECK(dma.buffer() == dma.wram);
   CHECK(heap_bytes(dma.dpu(), 0, 8192) == dma.mram);
   CHECK_EQ(number(dma.dpu(), "ended"), 0u);
@@ -109,13 +112,15 @@ TEST(Dma_DropsTheLowThreeBitsOfAWramAddress) {
 TEST(Dma_KeepsEightBitsOfTheNumberOfWords) {
   const struct {
     uint32_t asked, moved;
-  } sizes[] = {{0, 2048}, {7, 2048}, {12, 8}, {15, 8}, {2047, 2040}, {2056, 8}, {2064, 16}, {4096, 2048}, {4100, 2048}};
+  } sizes[] = {{0, 2048}, {7, 2048},  {12, 8},      {15, 8},     {2047, 2040},
+               {2056, 8}, {2064, 16}, {4096, 2048}, {4100, 2048}};
   for (const auto &size : sizes) {
     for (uint32_t is_write : {0u, 1u}) {
       Dma dma(kLenient);
       CHECK_OK(dma.run({{is_write, kMram + 8, 512, size.asked}}));
       CHECK(dma.buffer() == (is_write ? dma.wram : dma.buffer_with(512, 8, size.moved)));
-      CHECK(heap_bytes(dma.dpu(), 0, 8192) == (is_write ? dma.mram_with(8, 512, size.moved) : dma.mram));
+      CHECK(heap_bytes(dma.dpu(), 0, 8192) ==
+            (is_write ? dma.mram_with(8, 512, size.moved) : dma.mram));
       const dpuemu_report_t report = report_of(dma.dpu());
       CHECK_EQ(report.masked_sizes, 1u);
       CHECK_EQ(is_write ? report.dma_write_bytes : report.dma_read_bytes, size.moved);
@@ -140,7 +145,8 @@ TEST(Dma_OfValidAddressesAndSizesIsCountedAndNoFaultInStrictMode) {
   CHECK_EQ(report.dma_writes, 2u);
   CHECK_EQ(report.dma_write_bytes, 2056u);
   CHECK_EQ(report.masked_addresses + report.masked_sizes + report.wrapped_addresses, 0u);
-  CHECK(heap_bytes(dma.dpu(), 4096, 8) == std::vector<uint8_t>(dma.mram.begin() + 1024, dma.mram.begin() + 1032));
+  CHECK(heap_bytes(dma.dpu(), 4096, 8) ==
+        std::vector<uint8_t>(dma.mram.begin() + 1024, dma.mram.begin() + 1032));
 }
 
 TEST(Dma_PastTheEndOfMramContinuesAtItsStart) {
@@ -148,7 +154,8 @@ TEST(Dma_PastTheEndOfMramContinuesAtItsStart) {
   {
     Dma dma(kLenient);
     CHECK_OK(dma.run({{1, end - 16, 0, 64}, {0, end - 8, 1024, 32}}));
-    CHECK(heap_bytes(dma.dpu(), kMramBytes - 16, 16) == std::vector<uint8_t>(dma.wram.begin(), dma.wram.begin() + 16));
+    CHECK(heap_bytes(dma.dpu(), kMramBytes - 16, 16) ==
+          std::vector<uint8_t>(dma.wram.begin(), dma.wram.begin() + 16));
     CHECK(heap_bytes(dma.dpu(), 0, 8192) == dma.mram_with(0, 16, 48));
     std::vector<uint8_t> want = dma.wram;
     std::copy_n(dma.wram.begin() + 8, 32, want.begin() + 1024);
@@ -178,8 +185,11 @@ TEST(Dma_EndsWithTheWramOfTheChip) {
     put<uint32_t>(set.all[0], "moves_beyond", 65536 - 16);  // from the end of v1B's WRAM
     launch(set.set);
     put<uint32_t>(set.all[0], "moves_beyond", 65536 - 8);
-    CHECK_STATUS(dpu_launch(set.set, DPU_SYNCHRONOUS), chip == DPUEMU_CHIP_V1A ? DPU_OK : DPU_ERR_DPU_FAULT);
-    if (chip == DPUEMU_CHIP_V1B) CHECK(fault_of(set.set).find("reaches WRAM address 0xf807, beyond the end") != std::string::npos);
+    CHECK_STATUS(dpu_launch(set.set, DPU_SYNCHRONOUS),
+                 chip == DPUEMU_CHIP_V1A ? DPU_OK : DPU_ERR_DPU_FAULT);
+    if (chip == DPUEMU_CHIP_V1B)
+      CHECK(fault_of(set.set).find("reaches WRAM address 0xf807, beyond the end") !=
+            std::string::npos);
   }
 }
 

@@ -38,7 +38,8 @@ class Faults {
 
     const std::string sentence = fault_of(set->set), place = fault_prefix(bad(), tasklet);
     CHECK_EQ(name + sentence.substr(0, place.size()), name + place);
-    if (sentence.find(word) == std::string::npos) harness::fail(__FILE__, __LINE__, name + sentence + " does not say " + word);
+    if (sentence.find(word) == std::string::npos)
+      harness::fail(__FILE__, __LINE__, name + sentence + " does not say " + word);
     CHECK_EQ(fault_of(bad()), sentence);
     CHECK_EQ(fault_of(set->all[0]), std::string());
     const dpuemu_report_t report = report_of(set->set);
@@ -78,10 +79,11 @@ class Faults {
 
 TEST(Fault_OfMemoryNamesThePeAndTheOthersFinish) {
   Faults faults;
-  for (fault_kind what : {FAULT_WILD_READ, FAULT_WILD_WRITE, FAULT_NULL_READ, FAULT_NULL_WRITE, FAULT_NULL_CALL, FAULT_OWN_TEXT_WRITE,
-                          FAULT_MRAM_POINTER_AS_WRAM})
+  for (fault_kind what : {FAULT_WILD_READ, FAULT_WILD_WRITE, FAULT_NULL_READ, FAULT_NULL_WRITE,
+                          FAULT_NULL_CALL, FAULT_OWN_TEXT_WRITE, FAULT_MRAM_POINTER_AS_WRAM})
     faults.check_fault(what, "address");
-  for (fault_kind what : {FAULT_FAR_BEHIND_WRAM, FAULT_BEFORE_WRAM}) faults.check_fault(what, "address");
+  for (fault_kind what : {FAULT_FAR_BEHIND_WRAM, FAULT_BEFORE_WRAM})
+    faults.check_fault(what, "address");
   faults.check_fault(FAULT_DMA_OUT_OF_WRAM, "mram_read");
   faults.check_recovery();
 }
@@ -114,7 +116,8 @@ TEST(Fault_OfTheStack) {
 
 TEST(Fault_OfDivision) {
   Faults faults;
-  for (fault_kind what : {FAULT_DIVISION_32, FAULT_REMAINDER_32, FAULT_DIVISION_64, FAULT_DIVISION_UNSIGNED_64, FAULT_DIVISION_OVERFLOW})
+  for (fault_kind what : {FAULT_DIVISION_32, FAULT_REMAINDER_32, FAULT_DIVISION_64,
+                          FAULT_DIVISION_UNSIGNED_64, FAULT_DIVISION_OVERFLOW})
     faults.check_fault(what, "division");
   faults.check_recovery();
 }
@@ -135,7 +138,8 @@ TEST(Fault_OfAPrintfThatPrintsTooManyCharacters) {
   Faults faults;
   put<uint32_t>(faults.bad(), "distance", 2000000000);
   faults.check_fault(FAULT_WIDE_PRINT, "width or precision of 2000000000; at most 1048576");
-  put<int32_t>(faults.bad(), "distance", INT32_MIN);  // a negative width is a width with the flag `-`
+  put<int32_t>(faults.bad(), "distance",
+               INT32_MIN);  // a negative width is a width with the flag `-`
   faults.check_fault(FAULT_WIDE_PRINT, "width or precision of -2147483648; at most 1048576");
   put<uint32_t>(faults.bad(), "distance", 600000);
   faults.check_fault(FAULT_WIDE_PRINT, "printf prints 1200000 characters or more; at most 1048576");
@@ -156,7 +160,9 @@ TEST(Fault_OfAFullHeap) {
 
 TEST(Fault_OfTaskletsThatWaitForEverIsCountedOutsideOfStrictMode) {
   Faults faults;
-  for (const auto &[what, waiting] : {std::pair{FAULT_BARRIER, Faults::kTasklets - 1}, {FAULT_NEVER_NOTIFIED, 1u}, {FAULT_SEMAPHORE, 1u}}) {
+  for (const auto &[what, waiting] : {std::pair{FAULT_BARRIER, Faults::kTasklets - 1},
+                                      {FAULT_NEVER_NOTIFIED, 1u},
+                                      {FAULT_SEMAPHORE, 1u}}) {
     put<uint32_t>(faults.set->set, "what", FAULT_NONE);
     put<uint32_t>(faults.bad(), "what", what);
     launch(faults.set->set);
@@ -173,7 +179,8 @@ TEST(Fault_OfDeadlockNamesTheWaitingTasklets) {
   // All tasklets except one wait at a barrier; the fault names the first of them.
   faults.check_fault(FAULT_BARRIER, "barrier", 0);
   const std::string sentence = fault_of(faults.bad());
-  CHECK(sentence.find("deadlock") != std::string::npos && sentence.find("(short_of_one)") != std::string::npos);
+  CHECK(sentence.find("deadlock") != std::string::npos &&
+        sentence.find("(short_of_one)") != std::string::npos);
   CHECK(sentence.find("tasklets 0, 1, 2, 3, 5 wait at the barrier") != std::string::npos);
   load(faults.bad(), "faults");
   put<uint32_t>(faults.bad(), "input", 1000 * Faults::kBad);
@@ -195,25 +202,31 @@ TEST(Fault_OfAMutexLockedTwiceIsADeadlock) {
   put<uint32_t>(faults.bad(), "what", FAULT_MUTEX_TWICE);
   CHECK_STATUS(dpu_launch(faults.set->set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
   const std::string sentence = fault_of(faults.set->set);
-  CHECK(sentence.find("deadlock") != std::string::npos && sentence.find("mutex") != std::string::npos);
-  CHECK(sentence.find("tasklet 4 waits for mutex 2 (lock, held by tasklet 4)") != std::string::npos);
+  CHECK(sentence.find("deadlock") != std::string::npos &&
+        sentence.find("mutex") != std::string::npos);
+  CHECK(sentence.find("tasklet 4 waits for mutex 2 (lock, held by tasklet 4)") !=
+        std::string::npos);
   for (uint32_t i = 0; i < Faults::kDpus; ++i)
     if (i != Faults::kBad) CHECK_EQ(number(faults.set->all[i], "finished"), Faults::kTasklets);
   faults.check_recovery();
 }
 
-// Thread sanitizer delays the signal that interrupts such a loop until the thread makes a call that it intercepts; this one makes none.
+// Thread sanitizer delays the signal that interrupts such a loop until the thread makes a call that
+// it intercepts; this one makes none.
 #if !defined(__SANITIZE_THREAD__)
 TEST(Fault_OfEndlessLoopsComesAfterOnePatience) {
   for (const fault_kind what : {FAULT_ENDLESS, FAULT_ENDLESS_CALLS}) {
     const auto begin = std::chrono::steady_clock::now();
     Faults faults(kLenient, 2);
     put<uint32_t>(faults.set->set, "what", FAULT_NONE);
-    for (uint32_t i = 16; i < Faults::kDpus; i += 8) put<uint32_t>(faults.set->all[i], "what", what);
+    for (uint32_t i = 16; i < Faults::kDpus; i += 8)
+      put<uint32_t>(faults.set->all[i], "what", what);
     CHECK_STATUS(dpu_launch(faults.set->set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
     const std::string sentence = fault_of(faults.set->set);
-    CHECK(sentence.find("tasklet 4") != std::string::npos && sentence.find("endless loop") != std::string::npos);
-    // Not two seconds for each of the 14 PEs, also not for each of the 8 PEs that a thread runs in turn.
+    CHECK(sentence.find("tasklet 4") != std::string::npos &&
+          sentence.find("endless loop") != std::string::npos);
+    // Not two seconds for each of the 14 PEs, also not for each of the 8 PEs that a thread runs in
+    // turn.
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
     uint32_t stopped = 0;
     for (uint32_t i = 0; i < Faults::kDpus; ++i) {
@@ -297,8 +310,10 @@ TEST(StrictMode_NamesThePeWhoseWramAnotherPeAccesses) {
   for (uint32_t distance : {kDistance, 2 * kDistance, -kDistance}) {
     put<uint32_t>(strict.bad(), "distance", distance);
     // PE 77 is at rank 1, chip 1, bank 5.
-    const uint32_t bank = 5 + static_cast<uint32_t>(static_cast<int32_t>(distance) / static_cast<int32_t>(kDistance));
-    strict.check_fault(FAULT_OTHER_PE, "in the WRAM of rank 1, chip 1, bank " + std::to_string(bank));
+    const uint32_t bank =
+        5 + static_cast<uint32_t>(static_cast<int32_t>(distance) / static_cast<int32_t>(kDistance));
+    strict.check_fault(FAULT_OTHER_PE,
+                       "in the WRAM of rank 1, chip 1, bank " + std::to_string(bank));
   }
   strict.check_recovery();
 }

@@ -36,7 +36,8 @@ TEST(Determinism_HoldsForTaskletsThatContendForLocks) {
       load(set.set, "synchronisation");
       put<uint32_t>(set.set, "topic", 2);
       launch(set.set);
-      reports.insert(modelled(report_of(set.set)) + " " + std::to_string(number(set.all[63], "lost_without_lock")));
+      reports.insert(modelled(report_of(set.set)) + " " +
+                     std::to_string(number(set.all[63], "lost_without_lock")));
     }
   }
   CHECK_EQ(reports.size(), 1u);

@@ -15,7 +15,9 @@
 namespace fixture {
 
 /// A program of tests/programs, built beside the tests.
-inline std::string program_path(const std::string &name) { return std::string(DPUEMU_TEST_PROGRAMS) + "/" + name; }
+inline std::string program_path(const std::string &name) {
+  return std::string(DPUEMU_TEST_PROGRAMS) + "/" + name;
+}
 
 inline std::vector<uint8_t> program_bytes(const std::string &name) {
   std::ifstream file(program_path(name), std::ios::binary);
@@ -26,16 +28,19 @@ inline std::vector<uint8_t> program_bytes(const std::string &name) {
 /// A file in the folder of the programs, until the end of the test.
 class TemporaryFile {
  public:
-  TemporaryFile(const std::string &name, const std::vector<uint8_t> &bytes) : path(program_path(name)) {
-    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char *>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  TemporaryFile(const std::string &name, const std::vector<uint8_t> &bytes)
+      : path(program_path(name)) {
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char *>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
   }
   ~TemporaryFile() { std::remove(path.c_str()); }
   const std::string path;
 };
 
 /// A machine for PE programs. strict: 1 on, 2 off.
-inline void pe_machine(uint32_t ranks, int strict = 2, uint32_t threads = 2, uint32_t patience_seconds = 60,
-                       int chip = DPUEMU_CHIP_GENERIC) {
+inline void pe_machine(uint32_t ranks, int strict = 2, uint32_t threads = 2,
+                       uint32_t patience_seconds = 60, int chip = DPUEMU_CHIP_GENERIC) {
   dpuemu_machine_t wanted = {};
   wanted.ranks = ranks;
   wanted.threads = threads;
@@ -49,7 +54,9 @@ inline void pe_machine(uint32_t ranks, int strict = 2, uint32_t threads = 2, uin
 
 constexpr int kStrict = 1, kLenient = 2;  // of pe_machine
 
-inline void load(dpu_set_t set, const std::string &name) { CHECK_OK(dpu_load(set, program_path(name).c_str(), nullptr)); }
+inline void load(dpu_set_t set, const std::string &name) {
+  CHECK_OK(dpu_load(set, program_path(name).c_str(), nullptr));
+}
 
 inline void launch(dpu_set_t set) { CHECK_OK(dpu_launch(set, DPU_SYNCHRONOUS)); }
 
@@ -65,7 +72,9 @@ T get(dpu_set_t dpu, const char *symbol, uint32_t offset = 0) {
   return value;
 }
 
-inline uint32_t number(dpu_set_t dpu, const char *symbol, uint32_t index = 0) { return get<uint32_t>(dpu, symbol, 4 * index); }
+inline uint32_t number(dpu_set_t dpu, const char *symbol, uint32_t index = 0) {
+  return get<uint32_t>(dpu, symbol, 4 * index);
+}
 
 inline std::vector<uint8_t> heap_bytes(dpu_set_t dpu, uint32_t offset, size_t count) {
   std::vector<uint8_t> bytes(count);
@@ -82,8 +91,9 @@ inline std::string fault_of(dpu_set_t set) {
 /// The beginning of every sentence about a fault of this PE.
 inline std::string fault_prefix(dpu_set_t dpu, uint32_t tasklet) {
   dpu_t *const pe = dpu_from_set(dpu);
-  return "rank " + std::to_string(dpu_get_rank_id(dpu_get_rank(pe))) + ", chip " + std::to_string(dpu_get_slice_id(pe)) + ", bank " +
-         std::to_string(dpu_get_member_id(pe)) + ", tasklet " + std::to_string(tasklet) + ": ";
+  return "rank " + std::to_string(dpu_get_rank_id(dpu_get_rank(pe))) + ", chip " +
+         std::to_string(dpu_get_slice_id(pe)) + ", bank " + std::to_string(dpu_get_member_id(pe)) +
+         ", tasklet " + std::to_string(tasklet) + ": ";
 }
 
 inline dpuemu_report_t report_of(dpu_set_t set) {
@@ -95,10 +105,13 @@ inline dpuemu_report_t report_of(dpu_set_t set) {
 /// All fields of a report that do not depend on the host's speed.
 inline std::string modelled(const dpuemu_report_t &r) {
   char text[512];
-  std::snprintf(text, sizeof text, "%llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g", (unsigned long long)r.pes,
-                (unsigned long long)r.faulted_pes, (unsigned long long)r.dma_reads, (unsigned long long)r.dma_read_bytes,
-                (unsigned long long)r.dma_writes, (unsigned long long)r.dma_write_bytes, (unsigned long long)r.masked_addresses,
-                (unsigned long long)r.masked_sizes, (unsigned long long)r.wrapped_addresses, (unsigned long long)r.direct_pages,
+  std::snprintf(text, sizeof text,
+                "%llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g",
+                (unsigned long long)r.pes, (unsigned long long)r.faulted_pes,
+                (unsigned long long)r.dma_reads, (unsigned long long)r.dma_read_bytes,
+                (unsigned long long)r.dma_writes, (unsigned long long)r.dma_write_bytes,
+                (unsigned long long)r.masked_addresses, (unsigned long long)r.masked_sizes,
+                (unsigned long long)r.wrapped_addresses, (unsigned long long)r.direct_pages,
                 (unsigned long long)r.instructions, r.cycles_max, r.cycles_sum);
   return text;
 }
@@ -130,8 +143,11 @@ class Loaded : public Set {
 /// Fails if a check of the program failed, or if it made no check. For programs with expect.h.
 inline void check_expectations(dpu_set_t dpu, const std::string &name, const char *file, int line) {
   const uint32_t failed = number(dpu, "failed_line");
-  if (failed != 0) harness::fail(file, line, "programs/" + name + ".c:" + std::to_string(failed) + " does not hold");
-  if (number(dpu, "checks") == 0) harness::fail(file, line, "programs/" + name + ".c checked nothing");
+  if (failed != 0)
+    harness::fail(file, line,
+                  "programs/" + name + ".c:" + std::to_string(failed) + " does not hold");
+  if (number(dpu, "checks") == 0)
+    harness::fail(file, line, "programs/" + name + ".c checked nothing");
 }
 
 /// Runs one topic of a program with expect.h on one DPU and verifies its checks.

@@ -25,7 +25,8 @@ class File {
     Elf32_Sym *found = nullptr;
     for_each_section([&](Elf32_Shdr &section, const char *) {
       if (section.sh_type != SHT_SYMTAB) return;
-      const uint32_t names = at<Elf32_Shdr>(header().e_shoff + section.sh_link * sizeof(Elf32_Shdr)).sh_offset;
+      const uint32_t names =
+          at<Elf32_Shdr>(header().e_shoff + section.sh_link * sizeof(Elf32_Shdr)).sh_offset;
       for (uint32_t i = 0; i < section.sh_size / sizeof(Elf32_Sym); ++i) {
         auto &symbol = at<Elf32_Sym>(section.sh_offset + i * sizeof(Elf32_Sym));
         if (name == reinterpret_cast<const char *>(&bytes[names + symbol.st_name])) found = &symbol;
@@ -42,7 +43,9 @@ class File {
     CHECK(found != nullptr);
     return *found;
   }
-  dpu_error_t load(dpu_set_t set) { return dpu_load_from_memory(set, bytes.data(), bytes.size(), nullptr); }
+  dpu_error_t load(dpu_set_t set) {
+    return dpu_load_from_memory(set, bytes.data(), bytes.size(), nullptr);
+  }
 
   std::vector<uint8_t> bytes;
 
@@ -54,7 +57,8 @@ class File {
   }
   template <class Act>
   void for_each_section(Act act) {
-    const uint32_t names = at<Elf32_Shdr>(header().e_shoff + header().e_shstrndx * sizeof(Elf32_Shdr)).sh_offset;
+    const uint32_t names =
+        at<Elf32_Shdr>(header().e_shoff + header().e_shstrndx * sizeof(Elf32_Shdr)).sh_offset;
     for (uint32_t i = 0; i < header().e_shnum; ++i) {
       auto &section = at<Elf32_Shdr>(header().e_shoff + i * sizeof(Elf32_Shdr));
       act(section, reinterpret_cast<const char *>(&bytes[names + section.sh_name]));
@@ -67,7 +71,8 @@ class File {
 TEST(Load_RefusesAFileThatDoesNotExist) {
   pe_machine(1);
   Set set(1);
-  CHECK_STATUS(dpu_load(set.set, program_path("absent").c_str(), nullptr), DPU_ERR_ELF_NO_SUCH_FILE);
+  CHECK_STATUS(dpu_load(set.set, program_path("absent").c_str(), nullptr),
+               DPU_ERR_ELF_NO_SUCH_FILE);
   CHECK_STATUS(dpu_load(set.set, nullptr, nullptr), DPU_ERR_ELF_NO_SUCH_FILE);
 }
 
@@ -106,23 +111,27 @@ TEST(Load_NamesTheFileAndWhatToDo) {
   Set set(1);
   const auto check = [&](const std::string &path, const std::string &words) {
     const std::string sentence = text(dpu_load(set.set, path.c_str(), nullptr));
-    if (sentence.find(words) == std::string::npos) harness::fail(__FILE__, __LINE__, sentence + " does not say " + words);
+    if (sentence.find(words) == std::string::npos)
+      harness::fail(__FILE__, __LINE__, sentence + " does not say " + words);
   };
   const std::string absent = program_path("absent");
   check(absent, "no such program file: " + absent);
   File real("other"), object("other"), heap("other"), far_heap("other");
   real.header().e_machine = 245;
   const TemporaryFile real_file("real", real.bytes);
-  check(real_file.path, real_file.path + ": the SDK's compiler made it for real DPUs; compile its source with");
+  check(real_file.path,
+        real_file.path + ": the SDK's compiler made it for real DPUs; compile its source with");
   object.header().e_type = ET_REL;
   const TemporaryFile object_file("object.o", object.bytes);
   check(object_file.path, object_file.path + ": an object file; link a program with");
   heap.symbol(kHeap).st_value += 4;
   const TemporaryFile heap_file("heap", heap.bytes);
-  check(heap_file.path, heap_file.path + ": the heap base __sys_used_mram_end (134217732) is not a multiple of 8");
+  check(heap_file.path,
+        heap_file.path + ": the heap base __sys_used_mram_end (134217732) is not a multiple of 8");
   far_heap.symbol(kHeap).st_value = 0x0C000008;
   const TemporaryFile far_heap_file("far_heap", far_heap.bytes);
-  check(far_heap_file.path, "the heap base __sys_used_mram_end (201326600) is not a multiple of 8 in MRAM");
+  check(far_heap_file.path,
+        "the heap base __sys_used_mram_end (201326600) is not a multiple of 8 in MRAM");
   check("/proc/self/exe", "/proc/self/exe: not a program of dpuemu's dpu-upmem-dpurte-clang");
 }
 
@@ -139,7 +148,8 @@ TEST(Load_RefusesFilesWithoutEnd) {
   const TemporaryFile large("large", {1});
   CHECK_EQ(truncate(large.path.c_str(), (off_t{256} << 20) + 1), 0);
   CHECK_STATUS(dpu_load(set.set, large.path.c_str(), nullptr), DPU_ERR_ELF_INVALID_FILE);
-  CHECK(text(DPU_ERR_ELF_INVALID_FILE).find("268435457 bytes; a program has at most 268435456") != std::string::npos);
+  CHECK(text(DPU_ERR_ELF_INVALID_FILE).find("268435457 bytes; a program has at most 268435456") !=
+        std::string::npos);
 }
 
 TEST(Load_RefusesSectionsThatOverlapInTheFile) {
@@ -159,7 +169,8 @@ TEST(Load_RefusesEveryTruncatedFile) {
   const std::vector<uint8_t> whole = program_bytes("other");
   for (size_t length = 0; length < whole.size(); length += 1 + whole.size() / 150) {
     std::vector<uint8_t> part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
-    CHECK_STATUS(dpu_load_from_memory(set.set, part.data(), part.size(), nullptr), DPU_ERR_ELF_INVALID_FILE);
+    CHECK_STATUS(dpu_load_from_memory(set.set, part.data(), part.size(), nullptr),
+                 DPU_ERR_ELF_INVALID_FILE);
   }
 }
 
@@ -170,7 +181,10 @@ TEST(Load_OfAFileWithWrongBytesIsHarmless) {
   for (uint32_t round = 0; round < 300; ++round) {
     std::vector<uint8_t> wrong = whole;
     // The header, the section headers and the symbols hold offsets and sizes.
-    const size_t place = round < 52 ? round : wrong.size() - 1 - (noise(1, round) * 256u + noise(2, round)) % (wrong.size() / 2);
+    const size_t place =
+        round < 52
+            ? round
+            : wrong.size() - 1 - (noise(1, round) * 256u + noise(2, round)) % (wrong.size() / 2);
     wrong[place] = static_cast<uint8_t>(wrong[place] ^ (1u << noise(3, round) % 8));
     dpu_load_from_memory(set.set, wrong.data(), wrong.size(), nullptr);
   }
@@ -231,9 +245,13 @@ TEST(Load_ChecksTheLimitsOfTheChip) {
     machine_of(DPUEMU_CHIP_V1B);
     Set set(1);
     CHECK_STATUS(File("synchronisation").load(set.set), DPU_ERR_TOO_MANY_TASKLETS);  // 24
-    CHECK_STATUS(File("other").load(set.set), DPU_ERR_INVALID_WRAM_ACCESS);          // its heap ends at 64 KiB
-    CHECK(text(DPU_ERR_INVALID_WRAM_ACCESS).find("has 65536 bytes of WRAM with the heap; a DPU of the chip v1B has at most 63488") !=
-          std::string::npos);
+    CHECK_STATUS(File("other").load(set.set),
+                 DPU_ERR_INVALID_WRAM_ACCESS);  // its heap ends at 64 KiB
+    CHECK(
+        text(DPU_ERR_INVALID_WRAM_ACCESS)
+            .find(
+                "has 65536 bytes of WRAM with the heap; a DPU of the chip v1B has at most 63488") !=
+        std::string::npos);
     File small("counter_v1B");
     CHECK_OK(small.load(set.set));
     small.set_constant("__pe_tasklets", 17);
@@ -260,7 +278,8 @@ TEST(Load_ThatFailsKeepsThePreviousProgram) {
   pe_machine(1);
   Loaded set(3, "other");
   put<uint32_t>(set.set, "input", 7);
-  CHECK_STATUS(dpu_load(set.set, program_path("absent").c_str(), nullptr), DPU_ERR_ELF_NO_SUCH_FILE);
+  CHECK_STATUS(dpu_load(set.set, program_path("absent").c_str(), nullptr),
+               DPU_ERR_ELF_NO_SUCH_FILE);
   File large("gate");
   large.set_constant("__pe_tasklets", 25);
   CHECK_STATUS(large.load(set.set), DPU_ERR_TOO_MANY_TASKLETS);

@@ -46,8 +46,10 @@ TEST(Transfer_OfASymbolChecksNameSizeAndPlace) {
   CHECK_STATUS(dpu_copy_from(dpu, "nobody", 0, bytes.data(), 4), DPU_ERR_UNKNOWN_SYMBOL);
   CHECK_STATUS(dpu_copy_to(set.set, "zeroed", 0, bytes.data(), 20), DPU_ERR_INVALID_SYMBOL_ACCESS);
   CHECK_STATUS(dpu_copy_to(set.set, "zeroed", 12, bytes.data(), 8), DPU_ERR_INVALID_SYMBOL_ACCESS);
-  CHECK_STATUS(dpu_copy_to(set.set, "zeroed", UINT32_MAX - 3, bytes.data(), 8), DPU_ERR_INVALID_SYMBOL_ACCESS);
-  CHECK_STATUS(dpu_copy_to(set.set, "left_in_mram", 8, bytes.data(), 8), DPU_ERR_INVALID_SYMBOL_ACCESS);
+  CHECK_STATUS(dpu_copy_to(set.set, "zeroed", UINT32_MAX - 3, bytes.data(), 8),
+               DPU_ERR_INVALID_SYMBOL_ACCESS);
+  CHECK_STATUS(dpu_copy_to(set.set, "left_in_mram", 8, bytes.data(), 8),
+               DPU_ERR_INVALID_SYMBOL_ACCESS);
   CHECK_STATUS(dpu_copy_to(set.set, "six_bytes", 0, bytes.data(), 6), DPU_ERR_INVALID_WRAM_ACCESS);
   CHECK_STATUS(dpu_copy_to(set.set, "zeroed", 2, bytes.data(), 4), DPU_ERR_INVALID_WRAM_ACCESS);
   CHECK_STATUS(dpu_copy_from(dpu, "zeroed", 4, bytes.data(), 3), DPU_ERR_INVALID_WRAM_ACCESS);

@@ -94,7 +94,8 @@ TEST(RankCalls_ResetClearsFaultsAndKeepsMemories) {
   CHECK_OK(dpu_status_rank(own.rank, &done, &fault));
   CHECK(done && !fault);
   CHECK_OK(dpu_sync(own.set()));
-  CHECK_EQ(number(dpu_set_from_dpu(dpu_get(own.rank, 1, 1)), "clocks"), 0u);  // the program is still loaded
+  CHECK_EQ(number(dpu_set_from_dpu(dpu_get(own.rank, 1, 1)), "clocks"),
+           0u);  // the program is still loaded
   CHECK_STATUS(dpu_reset_rank(nullptr), DPU_ERR_INVALID_DPU_SET);
 }
 
@@ -110,9 +111,12 @@ TEST(RankCalls_CopyWordsOfWram) {
   CHECK_OK(dpu_copy_to_wram_for_rank(own.rank, at, same.data(), 10));
   CHECK_OK(dpu_copy_to_wram_for_dpu(dpu_get(own.rank, 2, 6), at, one.data(), 10));
   for (uint32_t chip : {2u, 5u}) {
-    CHECK_OK(dpu_copy_from_wram_for_dpu(dpu_get(own.rank, static_cast<uint8_t>(chip), 6), got.data(), at, 10));
+    CHECK_OK(dpu_copy_from_wram_for_dpu(dpu_get(own.rank, static_cast<uint8_t>(chip), 6),
+                                        got.data(), at, 10));
     CHECK(got == (chip == 2 ? one : same));
-    CHECK_EQ(number(dpu_set_from_dpu(dpu_get(own.rank, static_cast<uint8_t>(chip), 6)), "before", 9), got[9]);
+    CHECK_EQ(
+        number(dpu_set_from_dpu(dpu_get(own.rank, static_cast<uint8_t>(chip), 6)), "before", 9),
+        got[9]);
   }
   dpu_transfer_matrix matrix;
   dpu_transfer_matrix_clear_all(own.rank, &matrix);
@@ -130,10 +134,14 @@ TEST(RankCalls_CopyWordsOfWram) {
   CHECK(got[0] == 2000 && got[2] == 2002 && got[3] == 1003);  // three words
 
   dpu_t *const dpu = dpu_get(own.rank, 0, 0);
-  for (const auto &[offset, count] : {std::pair{0x4000u, 1u}, {0x3FFFu, 2u}, {0u, 0x4001u}, {0x40000000u, 1u}}) {
-    CHECK_STATUS(dpu_copy_to_wram_for_dpu(dpu, offset, one.data(), count), DPU_ERR_INVALID_WRAM_ACCESS);
-    CHECK_STATUS(dpu_copy_from_wram_for_dpu(dpu, one.data(), offset, count), DPU_ERR_INVALID_WRAM_ACCESS);
-    CHECK_STATUS(dpu_copy_to_wram_for_rank(own.rank, offset, one.data(), count), DPU_ERR_INVALID_WRAM_ACCESS);
+  for (const auto &[offset, count] :
+       {std::pair{0x4000u, 1u}, {0x3FFFu, 2u}, {0u, 0x4001u}, {0x40000000u, 1u}}) {
+    CHECK_STATUS(dpu_copy_to_wram_for_dpu(dpu, offset, one.data(), count),
+                 DPU_ERR_INVALID_WRAM_ACCESS);
+    CHECK_STATUS(dpu_copy_from_wram_for_dpu(dpu, one.data(), offset, count),
+                 DPU_ERR_INVALID_WRAM_ACCESS);
+    CHECK_STATUS(dpu_copy_to_wram_for_rank(own.rank, offset, one.data(), count),
+                 DPU_ERR_INVALID_WRAM_ACCESS);
     matrix.offset = offset;
     matrix.size = count;
     CHECK_STATUS(dpu_copy_to_wram_for_matrix(own.rank, &matrix), DPU_ERR_INVALID_WRAM_ACCESS);
@@ -182,17 +190,21 @@ TEST(RankCalls_CopyWordsOfWramWhilePesRun) {
 
 TEST(RankCalls_DescribeTheChip) {
   for (const auto &[chip, id, clock, words, mutexes] :
-       {std::tuple{DPUEMU_CHIP_V1A, 4, 350u, 16384u, 56u}, {DPUEMU_CHIP_V1B, 68, 400u, 15872u, 64u}}) {
+       {std::tuple{DPUEMU_CHIP_V1A, 4, 350u, 16384u, 56u},
+        {DPUEMU_CHIP_V1B, 68, 400u, 15872u, 64u}}) {
     pe_machine(1, kLenient, 1, 60, chip);
     OwnRank own;
     const dpu_description_t description = dpu_get_description(own.rank);
     CHECK_EQ(int{description->hw.signature.chip_id}, id);
-    CHECK_EQ(description->hw.timings.fck_frequency_in_mhz / description->hw.timings.clock_division, clock);
+    CHECK_EQ(description->hw.timings.fck_frequency_in_mhz / description->hw.timings.clock_division,
+             clock);
     CHECK_EQ(description->hw.memories.wram_size, words);
     dpuword_t word = 0;
-    CHECK_STATUS(dpu_copy_from_wram_for_dpu(dpu_get(own.rank, 0, 0), &word, words, 1), DPU_ERR_INVALID_WRAM_ACCESS);
+    CHECK_STATUS(dpu_copy_from_wram_for_dpu(dpu_get(own.rank, 0, 0), &word, words, 1),
+                 DPU_ERR_INVALID_WRAM_ACCESS);
     CHECK_EQ(description->hw.dpu.nr_of_atomic_bits, mutexes);
-    CHECK(description->hw.topology.nr_of_control_interfaces == 8 && description->hw.topology.nr_of_dpus_per_control_interface == 8);
+    CHECK(description->hw.topology.nr_of_control_interfaces == 8 &&
+          description->hw.topology.nr_of_dpus_per_control_interface == 8);
     dpu_set_t set;
     CHECK_STATUS(dpu_alloc(1, id == 4 ? "chipId=68" : "chipId=4", &set), DPU_ERR_INVALID_PROFILE);
   }
@@ -203,8 +215,10 @@ TEST(RankCalls_RefuseIramAndEnergy) {
   pe_machine(1);
   OwnRank own;
   dpuinstruction_t instruction = 0;
-  CHECK_STATUS(dpu_copy_from_iram_for_dpu(dpu_get(own.rank, 0, 0), &instruction, 0, 1), DPU_ERR_INVALID_IRAM_ACCESS);
-  CHECK_STATUS(dpu_copy_to_iram_for_rank(own.rank, 0, &instruction, 1), DPU_ERR_INVALID_IRAM_ACCESS);
+  CHECK_STATUS(dpu_copy_from_iram_for_dpu(dpu_get(own.rank, 0, 0), &instruction, 0, 1),
+               DPU_ERR_INVALID_IRAM_ACCESS);
+  CHECK_STATUS(dpu_copy_to_iram_for_rank(own.rank, 0, &instruction, 1),
+               DPU_ERR_INVALID_IRAM_ACCESS);
   CHECK(text(DPU_ERR_INVALID_IRAM_ACCESS).find("x86-64 code") != std::string::npos);
   dpu_probe_t probe;
   CHECK_STATUS(dpu_probe_init("energy_probe", &probe), DPU_ERR_INTERNAL);

@@ -89,7 +89,8 @@ TEST(Loops_ThatWaitForAnotherTaskletsStoreEndAtTheSameModelledTime) {
   }
 }
 
-// Thread sanitizer delays the signal that interrupts a tasklet until the thread makes a call that it intercepts; this program makes none.
+// Thread sanitizer delays the signal that interrupts a tasklet until the thread makes a call that
+// it intercepts; this program makes none.
 #if !defined(__SANITIZE_THREAD__)
 TEST(Loops_ThatTheCompilerDoesNotRecogniseAreInterrupted) { run_topic("stores", 1); }
 #endif
@@ -101,7 +102,8 @@ TEST(Interruption_ChangesNoRegister) {
   uint64_t a = 1, b = 2, c = 3, d = 4, e = 5, f = 6;
   double x = 1, y = 2, z = 3;
   for (uint32_t i = 0; i < 20000000; ++i) {
-    a = a * 6364136223846793005u + 1, b ^= a >> 7, c += b, d ^= c << 3, e += d ^ i, f = (f << 1 | f >> 63) + e;
+    a = a * 6364136223846793005u + 1, b ^= a >> 7, c += b, d ^= c << 3, e += d ^ i,
+    f = (f << 1 | f >> 63) + e;
     x = x * 0.5 + 1, y = y * 0.25 + x, z = z * 0.125 + y;
   }
   for (uint32_t tasklet = 0; tasklet < 24; ++tasklet) {
@@ -115,7 +117,15 @@ TEST(Interruption_ChangesNoRegister) {
 namespace {
 
 constexpr uint32_t kTurns = 1000;
-enum { kMultiply, kDivide, kDivideSigned, kDma, kMutex, kMutexWait, kSemaphoreWait };  // as in costs.c
+enum {
+  kMultiply,
+  kDivide,
+  kDivideSigned,
+  kDma,
+  kMutex,
+  kMutexWait,
+  kSemaphoreWait
+};  // as in costs.c
 
 dpuemu_report_t report_of_costs(uint32_t topic, uint32_t left = 0, uint32_t right = 0) {
   pe_machine(1);
@@ -133,8 +143,10 @@ dpuemu_report_t report_of_costs(uint32_t topic, uint32_t left = 0, uint32_t righ
 TEST(Costs_OfMultiplicationGrowWithTheBitsOfTheSmallerFactor) {
   const uint64_t least = report_of_costs(kMultiply, 1, 0xFFFFFFFF).instructions;
   for (uint32_t bits = 2; bits <= 32; ++bits) {
-    CHECK_EQ(report_of_costs(kMultiply, 0xFFFFFFFF, 1u << (bits - 1)).instructions - least, (bits - 1) * uint64_t{kTurns});
-    CHECK_EQ(report_of_costs(kMultiply, 1u << (bits - 1), 0xFFFFFFFF).instructions - least, (bits - 1) * uint64_t{kTurns});
+    CHECK_EQ(report_of_costs(kMultiply, 0xFFFFFFFF, 1u << (bits - 1)).instructions - least,
+             (bits - 1) * uint64_t{kTurns});
+    CHECK_EQ(report_of_costs(kMultiply, 1u << (bits - 1), 0xFFFFFFFF).instructions - least,
+             (bits - 1) * uint64_t{kTurns});
   }
   CHECK_EQ(report_of_costs(kMultiply, 0, 12345).instructions, least);
 }
@@ -143,23 +155,27 @@ TEST(Costs_OfDivisionGrowWithTheBitsOfTheQuotient) {
   for (uint32_t topic : {kDivide, kDivideSigned}) {
     const uint64_t least = report_of_costs(topic, 5, 5).instructions;
     for (uint32_t bits = 2; bits <= 31; ++bits) {
-      CHECK_EQ(report_of_costs(topic, 1u << (bits - 1), 1).instructions - least, (bits - 1) * uint64_t{kTurns});
+      CHECK_EQ(report_of_costs(topic, 1u << (bits - 1), 1).instructions - least,
+               (bits - 1) * uint64_t{kTurns});
       CHECK_EQ(report_of_costs(topic, 1u << (bits - 1), 1u << (bits - 1)).instructions, least);
     }
   }
-  CHECK_EQ(report_of_costs(kDivideSigned, 0u - 1024u, 2).instructions, report_of_costs(kDivideSigned, 1024, 0u - 2u).instructions);
+  CHECK_EQ(report_of_costs(kDivideSigned, 0u - 1024u, 2).instructions,
+           report_of_costs(kDivideSigned, 1024, 0u - 2u).instructions);
 }
 
 TEST(Costs_OfDmaAndMutexesAreOneInstructionEach) {
   const dpuemu_report_t dma = report_of_costs(kDma);
   CHECK(dma.instructions < 4 * kTurns + 200);  // the call and the loop
-  // The engine takes 38 cycles, and the tasklet issues an instruction every 11 cycles; no further latency.
+  // The engine takes 38 cycles, and the tasklet issues an instruction every 11 cycles; no further
+  // latency.
   CHECK(dma.cycles_max > 38.0 * kTurns && dma.cycles_max < (38.0 + 4 * 11) * kTurns + 2200);
   CHECK(report_of_costs(kMutex).instructions < 5 * kTurns + 200);
 }
 
 TEST(Costs_OfWaitingForAMutexAreInstructionsButNotOfWaitingForASemaphore) {
-  const uint64_t spinning = report_of_costs(kMutexWait).instructions, stopped = report_of_costs(kSemaphoreWait).instructions;
+  const uint64_t spinning = report_of_costs(kMutexWait).instructions,
+                 stopped = report_of_costs(kSemaphoreWait).instructions;
   CHECK(stopped > 2 * kTurns);
   CHECK(spinning > 2 * stopped - 1000);  // tasklet 1 issues as many instructions as tasklet 0
 }
@@ -189,7 +205,8 @@ TEST(Handshake_PassesPrefixSumsAlongAllTasklets) {
   pe_machine(1);
   Loaded set(1, "synchronisation");
   CHECK_PROGRAM(set.all[0], "synchronisation", 11);
-  for (uint32_t i = 0; i < 24; ++i) CHECK_EQ(number(set.all[0], "orders", i), (i + 1) * (i + 2) / 2);
+  for (uint32_t i = 0; i < 24; ++i)
+    CHECK_EQ(number(set.all[0], "orders", i), (i + 1) * (i + 2) / 2);
 }
 
 TEST(AtomicBit_IsALockAloneAndInArrays) { run_topic("synchronisation", 12); }
@@ -204,7 +221,8 @@ TEST(Seqread_CrossesAllPageBordersWithEveryCacheSize) {
   pe_machine(1);
   std::vector<uint8_t> pattern(8192 + 2048);
   for (uint32_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<uint8_t>(i * 7 + i / 251);
-  for (const char *name : {"sequential_32", "sequential_64", "sequential_128", "sequential_256", "sequential_512", "sequential_1024"}) {
+  for (const char *name : {"sequential_32", "sequential_64", "sequential_128", "sequential_256",
+                           "sequential_512", "sequential_1024"}) {
     Loaded set(1, name);
     CHECK_OK(dpu_copy_to(set.set, kHeap, 0, pattern.data(), pattern.size()));
     CHECK_PROGRAM(set.all[0], name, 0);
@@ -300,7 +318,8 @@ TEST(Runtime_BehavesTheSameAtEveryOptimisationLevel) {
 
 TEST(Chip_DecidesTheClockAndNotTheCycles) {
   double cycles[2];
-  for (const auto &[chip, clock] : {std::pair{DPUEMU_CHIP_V1A, 350000000u}, {DPUEMU_CHIP_V1B, 400000000u}}) {
+  for (const auto &[chip, clock] :
+       {std::pair{DPUEMU_CHIP_V1A, 350000000u}, {DPUEMU_CHIP_V1B, 400000000u}}) {
     pe_machine(1, kLenient, 1, 60, chip);
     Loaded set(1, "counter_v1B");
     launch(set.set);
@@ -340,17 +359,22 @@ TEST(PerfcounterGetBoth_ReturnsCyclesAndInstructions) {
     cycles[i] = get<uint64_t>(dpu, "cycles", 8 * i);
     instructions[i] = get<uint64_t>(dpu, "instructions", 8 * i);
   }
-  const auto is_near = [](uint64_t value, uint64_t wanted, uint64_t most) { return value + most > wanted && value < wanted + most; };
+  const auto is_near = [](uint64_t value, uint64_t wanted, uint64_t most) {
+    return value + most > wanted && value < wanted + most;
+  };
   const uint64_t steps = instructions[0];
   CHECK(steps > 3000 && steps < 20000);
   CHECK(is_near(get<uint64_t>(dpu, "readings", 0), cycles[0], 1100));
   CHECK(is_near(instructions[1], steps, 100));      // since the reset
   CHECK(is_near(instructions[2], 2 * steps, 100));  // without the steps after COUNT_DISABLE_BOTH
-  CHECK(is_near(instructions[3], 3 * steps, 200) && is_near(get<uint64_t>(dpu, "readings", 8), 3 * steps, 200));
+  CHECK(is_near(instructions[3], 3 * steps, 200) &&
+        is_near(get<uint64_t>(dpu, "readings", 8), 3 * steps, 200));
   CHECK(is_near(cycles[3], cycles[2], 1100));  // stopped by COUNT_INSTRUCTIONS
   CHECK(instructions[4] < 100 && cycles[4] < 1100);
   for (uint32_t i = 0; i < 5; ++i) {
-    if (i != 3) CHECK(is_near(cycles[i], 11 * instructions[i], 1100));  // a tasklet alone issues an instruction every 11 cycles
+    if (i != 3)
+      CHECK(is_near(cycles[i], 11 * instructions[i],
+                    1100));  // a tasklet alone issues an instruction every 11 cycles
     CHECK(cycles[i] % 16 == 0 && instructions[i] % 16 == 0);
   }
 }
@@ -375,11 +399,14 @@ TEST(String_FunctionsEqualTheHostsLibrary) {
   std::vector<Input> inputs(set.all.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     for (uint32_t j = 0; j < CASE_BYTES; ++j)
-      inputs[i].bytes[j] = static_cast<uint8_t>('a' + noise(i, j) % 4 + (noise(i + 99, j) % 16 == 0 ? 120 : 0));
-    for (uint32_t j : {noise(i, 500) % 20 + 4u, 25u, 31u, 45u, 63u, 95u, 127u}) inputs[i].bytes[j] = 0;
+      inputs[i].bytes[j] =
+          static_cast<uint8_t>('a' + noise(i, j) % 4 + (noise(i + 99, j) % 16 == 0 ? 120 : 0));
+    for (uint32_t j : {noise(i, 500) % 20 + 4u, 25u, 31u, 45u, 63u, 95u, 127u})
+      inputs[i].bytes[j] = 0;
     for (uint32_t j = 0; j < CASES; ++j)
-      inputs[i].cases[j] = {static_cast<uint32_t>((i * CASES + j) % CASE_FUNCTIONS), noise(i, 1000 + 4 * j) % 32u,
-                            noise(i, 1001 + 4 * j) % 32u, noise(i, 1002 + 4 * j) % 24u};
+      inputs[i].cases[j] = {static_cast<uint32_t>((i * CASES + j) % CASE_FUNCTIONS),
+                            noise(i, 1000 + 4 * j) % 32u, noise(i, 1001 + 4 * j) % 32u,
+                            noise(i, 1002 + 4 * j) % 24u};
     CHECK_OK(dpu_copy_to(set.all[i], "bytes", 0, inputs[i].bytes, CASE_BYTES));
     CHECK_OK(dpu_copy_to(set.all[i], "cases", 0, inputs[i].cases, sizeof inputs[i].cases));
   }
@@ -391,7 +418,8 @@ TEST(String_FunctionsEqualTheHostsLibrary) {
       std::memcpy(copy, inputs[i].bytes, CASE_BYTES);
       const uint32_t value = call_case(copy, &inputs[i].cases[j]);
       const auto got = get<string_result>(set.all[i], "results", j * sizeof(string_result));
-      const std::string which = "function " + std::to_string(inputs[i].cases[j].function) + " of string_case.h: ";
+      const std::string which =
+          "function " + std::to_string(inputs[i].cases[j].function) + " of string_case.h: ";
       CHECK_EQ(which + std::to_string(got.value), which + std::to_string(value));
       CHECK_EQ(which + std::to_string(got.checksum), which + std::to_string(case_checksum(copy)));
     }
@@ -411,12 +439,14 @@ TEST(Arithmetic_OfAllTypesEqualsTheHostsBits) {
     cases[i].y = (static_cast<double>(noise_word(4, i) >> 11) / 9007199254740992.0 + 0.001) * 1000;
   }
   for (size_t i = 0; i < set.all.size(); ++i)
-    CHECK_OK(dpu_copy_to(set.all[i], "cases", 0, &cases[i * ARITHMETIC_CASES], ARITHMETIC_CASES * sizeof(arithmetic_case)));
+    CHECK_OK(dpu_copy_to(set.all[i], "cases", 0, &cases[i * ARITHMETIC_CASES],
+                         ARITHMETIC_CASES * sizeof(arithmetic_case)));
   launch(set.set);
   for (size_t i = 0; i < cases.size(); ++i) {
     uint64_t want[ARITHMETIC_RESULTS], got[ARITHMETIC_RESULTS];
     compute_case(&cases[i], want);
-    CHECK_OK(dpu_copy_from(set.all[i / ARITHMETIC_CASES], "results", i % ARITHMETIC_CASES * sizeof got, got, sizeof got));
+    CHECK_OK(dpu_copy_from(set.all[i / ARITHMETIC_CASES], "results",
+                           i % ARITHMETIC_CASES * sizeof got, got, sizeof got));
     for (uint32_t j = 0; j < ARITHMETIC_RESULTS; ++j) {
       const std::string which = "result " + std::to_string(j) + ": ";
       CHECK_EQ(which + std::to_string(got[j]), which + std::to_string(want[j]));
@@ -426,7 +456,9 @@ TEST(Arithmetic_OfAllTypesEqualsTheHostsBits) {
 
 TEST(Printf_PrintsAllConversionsAsTheHostDoes) { CHECK_EQ(printed(0), printed_by_host()); }
 
-TEST(Printf_PrintsLongsWith64Bits) { CHECK_EQ(printed(1), std::string("-1234567890123456789 18446744073709551615 123456789abcdef\n")); }
+TEST(Printf_PrintsLongsWith64Bits) {
+  CHECK_EQ(printed(1), std::string("-1234567890123456789 18446744073709551615 123456789abcdef\n"));
+}
 
 TEST(Printf_PrintsAnAddressInHexadecimal) {
   const std::string address = printed(2);
@@ -436,7 +468,9 @@ TEST(Printf_PrintsAnAddressInHexadecimal) {
 
 TEST(PutsAndPutchar_PrintALineAndACharacter) { CHECK_EQ(printed(3), std::string("a line\nx9\n")); }
 
-TEST(Printf_OfAllTaskletsIsInTimeOrder) { CHECK_EQ(printed(4), std::string("tasklet 0\ntasklet 1\ntasklet 2\ntasklet 3\n")); }
+TEST(Printf_OfAllTaskletsIsInTimeOrder) {
+  CHECK_EQ(printed(4), std::string("tasklet 0\ntasklet 1\ntasklet 2\ntasklet 3\n"));
+}
 
 TEST(Types_HaveTheSizesOfTheSdksHeaders) { run_topic("basics", 0); }
 
@@ -457,7 +491,8 @@ TEST(CheckStack_ReturnsUnusedWordsOfTheDeclaredStack) {
   launch(set.set);
   for (uint32_t i = 0; i < 24; ++i) {
     const int declared_words = i == 3 ? 512 : 128;
-    const int outside = get<int32_t>(set.all[0], "unused_words", 4 * i), inside = get<int32_t>(set.all[0], "unused_words", 4 * (24 + i));
+    const int outside = get<int32_t>(set.all[0], "unused_words", 4 * i),
+              inside = get<int32_t>(set.all[0], "unused_words", 4 * (24 + i));
     CHECK(outside < declared_words && outside > declared_words - 100);
     CHECK(inside < outside - 4 * 16);  // four frames of 16 words at least
   }
@@ -471,5 +506,6 @@ TEST(Exit_EndsOnlyTheCallingTaskletForAnyStatus) {
   Loaded set(1, "basics");
   put<uint32_t>(set.set, "topic", 6);
   launch(set.set);
-  for (uint32_t i = 0; i < 24; ++i) CHECK_EQ(number(set.all[0], "numbers", i), i % 2 == 0 ? 1u : 2u);
+  for (uint32_t i = 0; i < 24; ++i)
+    CHECK_EQ(number(set.all[0], "numbers", i), i % 2 == 0 ? 1u : 2u);
 }

@@ -1,4 +1,5 @@
-// Scatter-gather transfers: the bytes of all blocks at their places, refused transfers without effect.
+// Scatter-gather transfers: the bytes of all blocks at their places, refused transfers without
+// effect.
 #include <atomic>
 #include <numeric>
 
@@ -21,7 +22,8 @@ class ScatterSet : public Set {
   }
 };
 
-/// Host memory of all DPUs, cut into blocks of different lengths, in an order that differs from the order in MRAM.
+/// Host memory of all DPUs, cut into blocks of different lengths, in an order that differs from the
+/// order in MRAM.
 struct Blocks {
   uint64_t length;
   std::vector<std::vector<uint32_t>> lengths;
@@ -50,7 +52,8 @@ struct Blocks {
   /// The bytes in the order of MRAM; after the last block, 0.
   std::vector<uint8_t> gathered(uint32_t dpu) {
     std::vector<uint8_t> all;
-    for (uint32_t i = 0; i < lengths[dpu].size(); ++i) all.insert(all.end(), address(dpu, i), address(dpu, i) + lengths[dpu][i]);
+    for (uint32_t i = 0; i < lengths[dpu].size(); ++i)
+      all.insert(all.end(), address(dpu, i), address(dpu, i) + lengths[dpu][i]);
     all.resize(length);
     return all;
   }
@@ -64,14 +67,18 @@ struct Blocks {
   }
 };
 
-dpu_error_t push(dpu_set_t set, dpu_xfer_t direction, Blocks &blocks, uint32_t flags = DPU_SG_XFER_DEFAULT) {
+dpu_error_t push(dpu_set_t set, dpu_xfer_t direction, Blocks &blocks,
+                 uint32_t flags = DPU_SG_XFER_DEFAULT) {
   Blocks *self = &blocks;  // an asynchronous transfer copies this pointer
   get_block_t source = {Blocks::next, &self, sizeof self};
-  return dpu_push_sg_xfer(set, direction, kHeap, kOffset, blocks.length, &source, static_cast<dpu_sg_xfer_flags_t>(flags));
+  return dpu_push_sg_xfer(set, direction, kHeap, kOffset, blocks.length, &source,
+                          static_cast<dpu_sg_xfer_flags_t>(flags));
 }
 
 /// The MRAM of a DPU around the transfer.
-std::vector<uint8_t> mram(dpu_set_t dpu, uint64_t length) { return heap_bytes(dpu, kOffset - 8, length + 16); }
+std::vector<uint8_t> mram(dpu_set_t dpu, uint64_t length) {
+  return heap_bytes(dpu, kOffset - 8, length + 16);
+}
 
 void fill(Set &set, uint64_t length) {
   auto dpus = set.dpus();
@@ -99,7 +106,8 @@ TEST(Scatter_GathersTheBlocksOfEachDpuIntoMram) {
     Blocks blocks(length, 100);
     CHECK_OK(push(set.set, DPU_XFER_TO_DPU, blocks));
     const auto dpus = set.dpus();
-    for (uint32_t i = 0; i < kDpus; ++i) CHECK(mram(dpus[i], length) == filled_except(i, blocks.gathered(i)));
+    for (uint32_t i = 0; i < kDpus; ++i)
+      CHECK(mram(dpus[i], length) == filled_except(i, blocks.gathered(i)));
   }
 }
 
@@ -134,10 +142,12 @@ TEST(Scatter_WithoutLengthCheckFillsMramWithZerosAndLeavesHostBytes) {
   const auto before = blocks.bytes;
   CHECK_OK(push(set.set, DPU_XFER_TO_DPU, blocks, DPU_SG_XFER_DISABLE_LENGTH_CHECK));
   const auto dpus = set.dpus();
-  for (uint32_t i = 0; i < kDpus; ++i) CHECK(mram(dpus[i], kLength) == filled_except(i, blocks.gathered(i)));
+  for (uint32_t i = 0; i < kDpus; ++i)
+    CHECK(mram(dpus[i], kLength) == filled_except(i, blocks.gathered(i)));
   fill(set, kLength);
   CHECK_OK(push(set.set, DPU_XFER_FROM_DPU, blocks, DPU_SG_XFER_DISABLE_LENGTH_CHECK));
-  for (uint32_t i = 0; i < kDpus; ++i) CHECK(std::equal(before[i].end() - 7777, before[i].end(), blocks.bytes[i].end() - 7777));
+  for (uint32_t i = 0; i < kDpus; ++i)
+    CHECK(std::equal(before[i].end() - 7777, before[i].end(), blocks.bytes[i].end() - 7777));
 }
 
 TEST(Scatter_OfOneDpuOrOneRankCountsItsDpusFromZero) {
@@ -155,11 +165,15 @@ TEST(Scatter_RefusalMovesNoByte) {
   fill(set, 4096);
   Blocks blocks(4096, 800);
   const auto before = blocks.bytes;
-  const auto refused = [&](dpu_error_t status, const char *symbol, uint32_t offset, uint64_t length, get_block_t *source) {
+  const auto refused = [&](dpu_error_t status, const char *symbol, uint32_t offset, uint64_t length,
+                           get_block_t *source) {
     for (const dpu_xfer_t direction : {DPU_XFER_TO_DPU, DPU_XFER_FROM_DPU})
-      CHECK_STATUS(dpu_push_sg_xfer(set.set, direction, symbol, offset, length, source, DPU_SG_XFER_DEFAULT), status);
+      CHECK_STATUS(
+          dpu_push_sg_xfer(set.set, direction, symbol, offset, length, source, DPU_SG_XFER_DEFAULT),
+          status);
     CHECK(blocks.bytes == before);
-    for (uint32_t i = 0; i < kDpus; ++i) CHECK(mram(set.dpus()[i], 4096) == noise_bytes(5000 + i, 4096 + 16));
+    for (uint32_t i = 0; i < kDpus; ++i)
+      CHECK(mram(set.dpus()[i], 4096) == noise_bytes(5000 + i, 4096 + 16));
   };
   Blocks *self = &blocks;
   get_block_t source = {Blocks::next, &self, 0}, no_function = {nullptr, nullptr, 0};
@@ -182,21 +196,23 @@ TEST(Scatter_ErrorsOfBlocksReachSync) {
 }
 
 TEST(Scatter_NeedsItsProfileAndMram) {
-  for (const char *profile : {static_cast<const char *>(nullptr), "sgXferEnable=false", "sgXferMaxBlocksPerDpu=8"}) {
+  for (const char *profile :
+       {static_cast<const char *>(nullptr), "sgXferEnable=false", "sgXferMaxBlocksPerDpu=8"}) {
     ScatterSet set(profile);
     Blocks blocks(64, 1000);
     CHECK_STATUS(push(set.set, DPU_XFER_TO_DPU, blocks), DPU_ERR_SG_NOT_ACTIVATED);
     CHECK_EQ(blocks.calls.load(), 0u);
   }
   dpu_set_t set;
-  for (const char *profile :
-       {"sgXferMaxBlocksPerDpu=0", "sgXferMaxBlocksPerDpu=x", "sgXferMaxBlocksPerDpu=", "sgXferEnable", "=true", "a=1,"})
+  for (const char *profile : {"sgXferMaxBlocksPerDpu=0", "sgXferMaxBlocksPerDpu=x",
+                              "sgXferMaxBlocksPerDpu=", "sgXferEnable", "=true", "a=1,"})
     CHECK_STATUS(dpu_alloc(1, profile, &set), DPU_ERR_INVALID_PROFILE);
   ScatterSet enabled("sgXferEnable=true");
   Blocks blocks(64, 1000);
   get_block_t source = {Blocks::next, nullptr, 0};
   CHECK_OK(push(enabled.set, DPU_XFER_TO_DPU, blocks));
   const dpu_symbol_t wram = {0x100, 64};
-  CHECK_STATUS(dpu_push_sg_xfer_symbol(enabled.set, DPU_XFER_TO_DPU, wram, 0, 64, &source, DPU_SG_XFER_DEFAULT),
+  CHECK_STATUS(dpu_push_sg_xfer_symbol(enabled.set, DPU_XFER_TO_DPU, wram, 0, 64, &source,
+                                       DPU_SG_XFER_DEFAULT),
                DPU_ERR_SG_NOT_MRAM_SYMBOL);
 }

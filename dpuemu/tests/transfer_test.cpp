@@ -1,4 +1,5 @@
-// Transfers: every byte at its place of the address map, no other byte changed, refused transfers without effect.
+// Transfers: every byte at its place of the address map, no other byte changed, refused transfers
+// without effect.
 #include <dpu_memory.h>
 #include <dpu_transfer_matrix.h>
 
@@ -17,10 +18,13 @@ struct Range {
   uint64_t offset, length;
 };
 
-// Aligned and unaligned, one word and many, across borders of a run (8 KiB), of 16 KiB, 32 KiB and 4 MiB, up to the end of MRAM.
-constexpr Range kRanges[] = {
-    {0, 8}, {8, 64}, {0, 0},  {64, 4096}, {0x1FF8, 16}, {0x1FC0, 0x4080}, {0x7F00, 512},      {0x3FFFF8, 16},   {0x3FFFF80, 128},
-    {1, 1}, {3, 2},  {5, 11}, {7, 8194},  {0x1FFF, 2},  {0x3FFFFFB, 5},   {0x2468, 8192 + 8}, {0x10000, 20000}, {0x100, 7}};
+// Aligned and unaligned, one word and many, across borders of a run (8 KiB), of 16 KiB, 32 KiB and
+// 4 MiB, up to the end of MRAM.
+constexpr Range kRanges[] = {{0, 8},           {8, 64},          {0, 0},         {64, 4096},
+                             {0x1FF8, 16},     {0x1FC0, 0x4080}, {0x7F00, 512},  {0x3FFFF8, 16},
+                             {0x3FFFF80, 128}, {1, 1},           {3, 2},         {5, 11},
+                             {7, 8194},        {0x1FFF, 2},      {0x3FFFFFB, 5}, {0x2468, 8192 + 8},
+                             {0x10000, 20000}, {0x100, 7}};
 
 std::vector<std::vector<uint8_t>> payloads(size_t dpus, uint64_t bytes, uint64_t seed) {
   std::vector<std::vector<uint8_t>> all;
@@ -32,13 +36,16 @@ std::vector<std::vector<uint8_t>> payloads(size_t dpus, uint64_t bytes, uint64_t
 template <class Skip>
 void send(Set &set, std::vector<std::vector<uint8_t>> &payload, const Range &range, Skip skip) {
   const auto dpus = set.dpus();
-  for (size_t i = 0; i < dpus.size(); ++i) CHECK_OK(dpu_prepare_xfer(dpus[i], skip(i) ? nullptr : payload[i].data()));
-  CHECK_OK(dpu_push_xfer(set.set, DPU_XFER_TO_DPU, kHeap, static_cast<uint32_t>(range.offset), range.length, DPU_XFER_DEFAULT));
+  for (size_t i = 0; i < dpus.size(); ++i)
+    CHECK_OK(dpu_prepare_xfer(dpus[i], skip(i) ? nullptr : payload[i].data()));
+  CHECK_OK(dpu_push_xfer(set.set, DPU_XFER_TO_DPU, kHeap, static_cast<uint32_t>(range.offset),
+                         range.length, DPU_XFER_DEFAULT));
 }
 
 const auto kSkipNone = [](size_t) { return false; };
 
-/// The bytes of a range and 16 more on either side, of all 64 DPUs of a rank, read by the address map.
+/// The bytes of a range and 16 more on either side, of all 64 DPUs of a rank, read by the address
+/// map.
 std::vector<uint8_t> surroundings(dpu_rank_t *rank, const Range &range) {
   RankAccess access(rank);
   const uint64_t begin = range.offset < 16 ? 0 : range.offset - 16;
@@ -57,10 +64,12 @@ void fill(dpu_rank_t *rank, const Range &range) {
   const uint64_t end = std::min<uint64_t>(range.offset + range.length + 16, DPUEMU_MRAM_BYTES);
   for (uint32_t chip = 0; chip < 8; ++chip)
     for (uint32_t bank = 0; bank < 8; ++bank)
-      for (uint64_t m = begin; m < end; ++m) access.byte(chip, bank, m) = noise(99 + chip * 8 + bank, m);
+      for (uint64_t m = begin; m < end; ++m)
+        access.byte(chip, bank, m) = noise(99 + chip * 8 + bank, m);
 }
 
-/// Checks the surroundings: sent(chip, bank, i) inside the range (negative: not written), the bytes of fill() elsewhere.
+/// Checks the surroundings: sent(chip, bank, i) inside the range (negative: not written), the bytes
+/// of fill() elsewhere.
 template <class Sent>
 void check_region(dpu_rank_t *rank, const Range &range, Sent sent) {
   RankAccess access(rank);
@@ -72,7 +81,8 @@ void check_region(dpu_rank_t *rank, const Range &range, Sent sent) {
       for (uint64_t m = begin; m < end; ++m) {
         const bool is_inside = m >= range.offset && m < range.offset + range.length;
         const int value = is_inside ? sent(chip, bank, m - range.offset) : -1;
-        wrong += access.byte(chip, bank, m) != (value >= 0 ? value : noise(99 + chip * 8 + bank, m));
+        wrong +=
+            access.byte(chip, bank, m) != (value >= 0 ? value : noise(99 + chip * 8 + bank, m));
       }
   CHECK_EQ(wrong, 0u);
 }
@@ -94,8 +104,9 @@ TEST(PushTo_WritesEveryByteAtItsPlaceOfTheMapAndNoOther) {
       for (uint32_t rank = 0; rank < 2; ++rank) fill(set.rank(rank), range);
       send(set, payload, range, kSkipNone);
       for (uint32_t rank = 0; rank < 2; ++rank)
-        check_region(set.rank(rank), range,
-                     [&](uint32_t chip, uint32_t bank, uint64_t i) { return int{payload[rank * 64 + chip * 8 + bank][i]}; });
+        check_region(set.rank(rank), range, [&](uint32_t chip, uint32_t bank, uint64_t i) {
+          return int{payload[rank * 64 + chip * 8 + bank][i]};
+        });
     }
   });
 }
@@ -110,7 +121,8 @@ TEST(PushTo_DoesNotChangeDisabledDpusAndDpusWithoutABuffer) {
     int sender[8][8];  // by chip and bank: the DPU's place in `dpus` if it takes part, or -1
     for (auto &chip : sender) std::fill(std::begin(chip), std::end(chip), -1);
     for (size_t i = 0; i < dpus.size(); ++i)
-      if (!skip(i)) sender[dpu_get_slice_id(dpus[i].dpu)][dpu_get_member_id(dpus[i].dpu)] = static_cast<int>(i);
+      if (!skip(i))
+        sender[dpu_get_slice_id(dpus[i].dpu)][dpu_get_member_id(dpus[i].dpu)] = static_cast<int>(i);
     for (const Range &range : kRanges) {
       auto payload = payloads(62, range.length, 7);
       fill(set.rank(0), range);
@@ -134,11 +146,16 @@ TEST(PushFrom_ReadsTheSentBytesToHostBuffersOfAnyAlignment) {
       for (uint64_t misalignment : {0, 8, 1}) {
         std::vector<std::vector<uint8_t>> got(127, std::vector<uint8_t>(range.length + 128, 0xEE));
         for (size_t i = 0; i < dpus.size(); ++i)
-          CHECK_OK(dpu_prepare_xfer(dpus[i], i % 5 == 4 ? nullptr : got[i].data() + 64 + misalignment * (i % 7)));
-        CHECK_OK(dpu_push_xfer(set.set, DPU_XFER_FROM_DPU, kHeap, static_cast<uint32_t>(range.offset), range.length, DPU_XFER_DEFAULT));
+          CHECK_OK(dpu_prepare_xfer(
+              dpus[i], i % 5 == 4 ? nullptr : got[i].data() + 64 + misalignment * (i % 7)));
+        CHECK_OK(dpu_push_xfer(set.set, DPU_XFER_FROM_DPU, kHeap,
+                               static_cast<uint32_t>(range.offset), range.length,
+                               DPU_XFER_DEFAULT));
         for (size_t i = 0; i < dpus.size(); ++i) {
           std::vector<uint8_t> want(range.length + 128, 0xEE);
-          if (i % 5 != 4) std::copy(payload[i].begin(), payload[i].end(), want.begin() + static_cast<long>(64 + misalignment * (i % 7)));
+          if (i % 5 != 4)
+            std::copy(payload[i].begin(), payload[i].end(),
+                      want.begin() + static_cast<long>(64 + misalignment * (i % 7)));
           CHECK(got[i] == want);
         }
       }
@@ -158,8 +175,10 @@ TEST(PushFrom_OfManyBytesStreamsToAlignedAndEvenlyMisalignedBuffers) {
   for (uint64_t misalignment : {0, 16, 48, 4}) {
     std::fill(all.begin(), all.end(), uint8_t{0});
     for (size_t i = 0; i < 64; ++i)
-      CHECK_OK(dpu_prepare_xfer(dpus[i], i == 9 ? nullptr : aligned + misalignment + i * (range.length + 64)));
-    CHECK_OK(dpu_push_xfer(set.set, DPU_XFER_FROM_DPU, kHeap, static_cast<uint32_t>(range.offset), range.length, DPU_XFER_DEFAULT));
+      CHECK_OK(dpu_prepare_xfer(
+          dpus[i], i == 9 ? nullptr : aligned + misalignment + i * (range.length + 64)));
+    CHECK_OK(dpu_push_xfer(set.set, DPU_XFER_FROM_DPU, kHeap, static_cast<uint32_t>(range.offset),
+                           range.length, DPU_XFER_DEFAULT));
     for (size_t i = 0; i < 64; ++i) {
       const uint8_t *got = aligned + misalignment + i * (range.length + 64);
       CHECK((i == 9) != std::equal(payload[i].begin(), payload[i].end(), got));
@@ -175,10 +194,12 @@ TEST(Broadcast_WritesTheSameBytesToEveryEnabledDpu) {
       const auto bytes = noise_bytes(5, range.length);
       const uint8_t unused = 0;
       fill(set.rank(0), range);
-      CHECK_OK(dpu_broadcast_to(set.set, kHeap, static_cast<uint32_t>(range.offset), bytes.empty() ? &unused : bytes.data(), range.length,
+      CHECK_OK(dpu_broadcast_to(set.set, kHeap, static_cast<uint32_t>(range.offset),
+                                bytes.empty() ? &unused : bytes.data(), range.length,
                                 DPU_XFER_DEFAULT));
-      check_region(set.rank(0), range,
-                   [&](uint32_t chip, uint32_t bank, uint64_t i) { return chip == 2 && bank == 2 ? -1 : int{bytes[i]}; });
+      check_region(set.rank(0), range, [&](uint32_t chip, uint32_t bank, uint64_t i) {
+        return chip == 2 && bank == 2 ? -1 : int{bytes[i]};
+      });
     }
   });
 }
@@ -192,9 +213,13 @@ TEST(Copy_ToAndFromOneDpuMovesOnlyItsBytes) {
     const auto bytes = noise_bytes(6, range.length);
     std::vector<uint8_t> got(range.length);
     fill(set.rank(0), range);
-    CHECK_OK(dpu_copy_to(dpus[8 * 3 + 6], kHeap, static_cast<uint32_t>(range.offset), bytes.data(), range.length));
-    check_region(set.rank(0), range, [&](uint32_t chip, uint32_t bank, uint64_t i) { return chip == 3 && bank == 6 ? int{bytes[i]} : -1; });
-    CHECK_OK(dpu_copy_from(dpus[8 * 3 + 6], kHeap, static_cast<uint32_t>(range.offset), got.data(), range.length));
+    CHECK_OK(dpu_copy_to(dpus[8 * 3 + 6], kHeap, static_cast<uint32_t>(range.offset), bytes.data(),
+                         range.length));
+    check_region(set.rank(0), range, [&](uint32_t chip, uint32_t bank, uint64_t i) {
+      return chip == 3 && bank == 6 ? int{bytes[i]} : -1;
+    });
+    CHECK_OK(dpu_copy_from(dpus[8 * 3 + 6], kHeap, static_cast<uint32_t>(range.offset), got.data(),
+                           range.length));
     CHECK(got == bytes);
   }
 }
@@ -230,11 +255,13 @@ TEST(Transfers_ThatAreRefusedChangeNothing) {
   auto bytes = noise_bytes(1, 256);
   dpu_set_t one = set.dpus()[0], disabled = dpu_set_from_dpu(dpu_get(set.rank(0), 1, 0));
   CHECK_OK(dpu_prepare_xfer(set.set, bytes.data()));
-  const auto push = [&](dpu_symbol_t symbol, uint32_t offset, size_t length, int flags = DPU_XFER_DEFAULT) {
-    return dpu_push_xfer_symbol(set.set, DPU_XFER_TO_DPU, symbol, offset, length, static_cast<dpu_xfer_flags_t>(flags));
+  const auto push = [&](dpu_symbol_t symbol, uint32_t offset, size_t length,
+                        int flags = DPU_XFER_DEFAULT) {
+    return dpu_push_xfer_symbol(set.set, DPU_XFER_TO_DPU, symbol, offset, length,
+                                static_cast<dpu_xfer_flags_t>(flags));
   };
-  const dpu_symbol_t small = {0x08000000, 64}, wram = {0x100, 64}, wram_end = {0xFFF0, 64}, iram = {0x80000000, 64},
-                     beyond = {0x0BFFFFF8, 64}, past = {0x0C000000, 64};
+  const dpu_symbol_t small = {0x08000000, 64}, wram = {0x100, 64}, wram_end = {0xFFF0, 64},
+                     iram = {0x80000000, 64}, beyond = {0x0BFFFFF8, 64}, past = {0x0C000000, 64};
   CHECK_STATUS(push(small, 0, 65), DPU_ERR_INVALID_SYMBOL_ACCESS);
   CHECK_STATUS(push(small, 60, 8), DPU_ERR_INVALID_SYMBOL_ACCESS);
   CHECK_STATUS(push(small, UINT32_MAX, 8), DPU_ERR_INVALID_SYMBOL_ACCESS);
@@ -247,16 +274,22 @@ TEST(Transfers_ThatAreRefusedChangeNothing) {
   CHECK_STATUS(push(past, 0, 8), DPU_ERR_INVALID_MRAM_ACCESS);
   CHECK_STATUS(push(small, 0, 8, DPU_XFER_PARALLEL), DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER);
   CHECK_STATUS(push(small, 0, 65, DPU_XFER_ASYNC), DPU_ERR_INVALID_SYMBOL_ACCESS);
-  CHECK_STATUS(dpu_push_xfer(set.set, static_cast<dpu_xfer_t>(2), kHeap, 0, 8, DPU_XFER_DEFAULT), DPU_ERR_INVALID_MEMORY_TRANSFER);
-  CHECK_STATUS(dpu_push_xfer(set.set, DPU_XFER_TO_DPU, "variable", 0, 8, DPU_XFER_DEFAULT), DPU_ERR_NO_PROGRAM_LOADED);
-  CHECK_STATUS(dpu_push_xfer(set.set, DPU_XFER_TO_DPU, nullptr, 0, 8, DPU_XFER_DEFAULT), DPU_ERR_UNKNOWN_SYMBOL);
-  CHECK_STATUS(dpu_broadcast_to(set.set, kHeap, (64 << 20) - 8, bytes.data(), 16, DPU_XFER_DEFAULT), DPU_ERR_INVALID_SYMBOL_ACCESS);
-  CHECK_STATUS(dpu_broadcast_to(set.set, kHeap, 0, nullptr, 16, DPU_XFER_DEFAULT), DPU_ERR_INTERNAL);
+  CHECK_STATUS(dpu_push_xfer(set.set, static_cast<dpu_xfer_t>(2), kHeap, 0, 8, DPU_XFER_DEFAULT),
+               DPU_ERR_INVALID_MEMORY_TRANSFER);
+  CHECK_STATUS(dpu_push_xfer(set.set, DPU_XFER_TO_DPU, "variable", 0, 8, DPU_XFER_DEFAULT),
+               DPU_ERR_NO_PROGRAM_LOADED);
+  CHECK_STATUS(dpu_push_xfer(set.set, DPU_XFER_TO_DPU, nullptr, 0, 8, DPU_XFER_DEFAULT),
+               DPU_ERR_UNKNOWN_SYMBOL);
+  CHECK_STATUS(dpu_broadcast_to(set.set, kHeap, (64 << 20) - 8, bytes.data(), 16, DPU_XFER_DEFAULT),
+               DPU_ERR_INVALID_SYMBOL_ACCESS);
+  CHECK_STATUS(dpu_broadcast_to(set.set, kHeap, 0, nullptr, 16, DPU_XFER_DEFAULT),
+               DPU_ERR_INTERNAL);
   CHECK_STATUS(dpu_copy_to_symbol(set.set, wram, 3, bytes.data(), 8), DPU_ERR_INVALID_WRAM_ACCESS);
   CHECK_STATUS(dpu_copy_from(set.set, kHeap, 0, bytes.data(), 8), DPU_ERR_INVALID_DPU_SET);
   CHECK_STATUS(dpu_copy_from(one, kHeap, 64 << 20, bytes.data(), 8), DPU_ERR_INVALID_SYMBOL_ACCESS);
   CHECK_STATUS(dpu_prepare_xfer(disabled, bytes.data()), DPU_ERR_DPU_DISABLED);
-  CHECK_STATUS(dpu_push_xfer(disabled, DPU_XFER_TO_DPU, kHeap, 0, 8, DPU_XFER_DEFAULT), DPU_ERR_DPU_DISABLED);
+  CHECK_STATUS(dpu_push_xfer(disabled, DPU_XFER_TO_DPU, kHeap, 0, 8, DPU_XFER_DEFAULT),
+               DPU_ERR_DPU_DISABLED);
   CHECK_STATUS(dpu_copy_to(disabled, kHeap, 0, bytes.data(), 8), DPU_ERR_DPU_DISABLED);
   CHECK_STATUS(dpu_copy_from(disabled, kHeap, 0, bytes.data(), 8), DPU_ERR_DPU_DISABLED);
   CHECK_STATUS(dpu_copy_to_mram(one.dpu, 64 << 20, bytes.data(), 8), DPU_ERR_INVALID_MRAM_ACCESS);

@@ -26,7 +26,8 @@ using namespace dpuemu;
 
 namespace {
 
-/// Whether a loop calls its body once per index. The counts are not atomic: the pool has to order the accesses.
+/// Whether a loop calls its body once per index. The counts are not atomic: the pool has to order
+/// the accesses.
 bool runs_each_once(uint64_t count, uint32_t threads) {
   std::vector<int> calls(count, 0);
   parallel_for(count, threads, [&](uint64_t i) { ++calls[i]; });
@@ -120,7 +121,8 @@ TEST(Pool_RunsLoopsInTheirCallerInAChildOfFork) {
   const auto body = [] {
     const std::thread::id caller = std::this_thread::get_id();
     bool is_alone = true;
-    parallel_for(1000, 3, [&](uint64_t) { is_alone = is_alone && std::this_thread::get_id() == caller; });
+    parallel_for(1000, 3,
+                 [&](uint64_t) { is_alone = is_alone && std::this_thread::get_id() == caller; });
     return is_alone ? 0 : 1;
   };
   CHECK_EQ(status_of_child(body), 0);

@@ -1,15 +1,19 @@
-"""Compare the first round trip of a set of PEs with later round trips, and array collectives with their parts.
+"""Compare the first round trip of a set of PEs with later round trips, and array collectives with
+their parts.
 
 python bench/first_touch.py [--pes 1024] [--mib 1] [--technique tile] [--rounds 5]
 
-A round trip is a collective of `cube.arrays`: it writes the input to the PEs, runs the collective and reads the result.
-The first round trip of a new set and a new result array also causes the page faults of both. `memset` fills as many
-new bytes as the round trip writes (MRAM windows, result and buffers of the technique), with huge pages and one thread
-per CPU. `faults` is (first - later) / memset. `parts` is the later round trip as `write`, collective and `read`, and
-`ratio` is later / parts. Times are medians in milliseconds.
+A round trip is a collective of `cube.arrays`: it writes the input to the PEs, runs the collective
+and reads the result.
+The first round trip of a new set and a new result array also causes the page faults of both.
+`memset` fills as many new bytes as the round trip writes (MRAM windows, result and buffers of the
+technique), with huge pages and one thread per CPU. `faults` is (first - later) / memset. `parts` is
+the later round trip as `write`, collective and `read`, and `ratio` is later / parts. Times are
+medians in milliseconds.
 
-In a virtual machine, the first use of memory that is new to the hypervisor takes several times as long. Before each
-round, the script therefore fills and frees more memory than the round uses. The first round is not counted.
+In a virtual machine, the first use of memory that is new to the hypervisor takes several times as
+long. Before each round, the script therefore fills and frees more memory than the round uses. The
+first round is not counted.
 """
 
 from __future__ import annotations
@@ -25,9 +29,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import pidcomm
 from pidcomm.arguments import Array
 from pidcomm.tables import Collective
+
+import pidcomm
 
 MASK, AXIS = "10", 32
 COLUMNS = ("memset", "first", "faults", "later", "parts", "ratio")
@@ -104,7 +109,10 @@ class RoundTrip:
                 written_bytes = self.pes * self.size_bytes + out.nbytes + staged_bytes
                 arrays, parts = partial(self.arrays, cube, out), partial(self.parts, cube, out)
                 later, apart = (
-                    median(times) for times in zip(*((timed(arrays), timed(parts)) for _ in range(5)), strict=True)
+                    median(times)
+                    for times in zip(
+                        *((timed(arrays), timed(parts)) for _ in range(5)), strict=True
+                    )
                 )
             if turn:
                 rows.append((fill, first, (first - later) / fill, later, apart, later / apart))
@@ -113,18 +121,34 @@ class RoundTrip:
 
 def main() -> None:
     """Print a line per collective."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pes", type=int, default=1024, help=f"a multiple of {AXIS} (default: 1024)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--pes", type=int, default=1024, help=f"a multiple of {AXIS} (default: 1024)"
+    )
     parser.add_argument("--mib", type=float, default=1, help="MiB per PE (default: 1)")
     parser.add_argument("--technique", default="tile", help="name of a technique (default: tile)")
-    parser.add_argument("--rounds", type=int, default=5, help="new sets per collective (default: 5)")
-    parser.add_argument("--collective", nargs="+", choices=list(pidcomm.COLLECTIVES), default=list(pidcomm.COLLECTIVES))
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="new sets per collective (default: 5)"
+    )
+    parser.add_argument(
+        "--collective",
+        nargs="+",
+        choices=list(pidcomm.COLLECTIVES),
+        default=list(pidcomm.COLLECTIVES),
+    )
     given = parser.parse_args()
     print(f"{given.pes} PEs, {given.mib} MiB per PE, mask {MASK}, technique {given.technique}")
     print(f"{'collective':15}" + "".join(f"{name:>9}" for name in COLUMNS))
     for name in given.collective:
-        trip = RoundTrip(pidcomm.COLLECTIVES[name], given.pes, int(given.mib * 2**20), given.technique)
-        print(f"{name:15}" + "".join(f"{value:9.2f}" for value in trip.measure(given.rounds)), flush=True)
+        trip = RoundTrip(
+            pidcomm.COLLECTIVES[name], given.pes, int(given.mib * 2**20), given.technique
+        )
+        print(
+            f"{name:15}" + "".join(f"{value:9.2f}" for value in trip.measure(given.rounds)),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

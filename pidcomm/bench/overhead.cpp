@@ -1,12 +1,15 @@
-// Measures the costs of a collective besides moving bytes: the work around the host pass, the wake-up of the threads, planning.
+// Measures the costs of a collective besides moving bytes: the work around the host pass, the
+// wake-up of the threads, planning.
 //
-//   cmake -S . -B build/bench -DCMAKE_BUILD_TYPE=Release -DPIDCOMM_BUILD_BENCH=ON && cmake --build build/bench --target bench_overhead
-//   build/bench/bench/bench_overhead [calls = 2000] [KiB per PE = 8]
+//   cmake -S . -B build/bench -DCMAKE_BUILD_TYPE=Release -DPIDCOMM_BUILD_BENCH=ON && cmake --build
+//   build/bench --target bench_overhead build/bench/bench/bench_overhead [calls = 2000] [KiB per PE
+//   = 8]
 //
-// Times are medians in microseconds. `outside` is the call without its host pass. `smallest` is the pass with blocks of one word: mostly
-// its set-up and the threads. `after 1 ms` is a call whose threads are asleep. The table `steps of a call` times the steps of a small call
-// by themselves. `find the plan` and `pass` are times of the trace without the steps that they contain; `other` is the remainder of the
-// call: argument checks, the trace, clocks.
+// Times are medians in microseconds. `outside` is the call without its host pass. `smallest` is the
+// pass with blocks of one word: mostly its set-up and the threads. `after 1 ms` is a call whose
+// threads are asleep. The table `steps of a call` times the steps of a small call by themselves.
+// `find the plan` and `pass` are times of the trace without the steps that they contain; `other` is
+// the remainder of the call: argument checks, the trace, clocks.
 #include <dpu.h>
 #include <pidcomm/pidcomm.h>
 
@@ -57,7 +60,8 @@ struct DpuSet {
 
 pidcomm_hypercube *hypercube_on(const DpuSet &pes, const std::vector<uint32_t> &shape) {
   pidcomm_hypercube *cube = nullptr;
-  if (pidcomm_hypercube_create(pes.set, static_cast<uint32_t>(shape.size()), shape.data(), &cube) != PIDCOMM_OK)
+  if (pidcomm_hypercube_create(pes.set, static_cast<uint32_t>(shape.size()), shape.data(), &cube) !=
+      PIDCOMM_OK)
     end("pidcomm_hypercube_create", pidcomm_last_error());
   return cube;
 }
@@ -66,12 +70,14 @@ struct Medians {
   double total_us, pass_us, outside_us;
 };
 
-Medians medians_of(pidcomm_hypercube *cube, const pidcomm_request &request, int calls, std::chrono::microseconds pause) {
+Medians medians_of(pidcomm_hypercube *cube, const pidcomm_request &request, int calls,
+                   std::chrono::microseconds pause) {
   std::vector<double> total, pass, outside;
   for (int call = -calls / 10; call < calls; ++call) {
     if (pause.count() != 0) std::this_thread::sleep_for(pause);
     pidcomm_trace trace{};
-    if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK) end("pidcomm_run", pidcomm_last_error());
+    if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK)
+      end("pidcomm_run", pidcomm_last_error());
     if (call < 0) continue;
     total.push_back(trace.seconds_total);
     pass.push_back(trace.seconds_pass);
@@ -93,15 +99,19 @@ void print_calls(int calls, std::size_t bytes) {
     return request;
   };
   std::printf("%zu bytes per PE, 32x32, mask 10, %d calls\n", bytes, calls);
-  std::printf("%-15s %9s %9s %9s %9s   after 1 ms: %9s %9s\n", "collective", "total", "pass", "outside", "smallest", "total", "outside");
+  std::printf("%-15s %9s %9s %9s %9s   after 1 ms: %9s %9s\n", "collective", "total", "pass",
+              "outside", "smallest", "total", "outside");
   for (int collective = PIDCOMM_ALLTOALL; collective <= PIDCOMM_BROADCAST; ++collective) {
     const pidcomm_request request = request_of(collective, bytes);
-    const bool has_blocks = collective == PIDCOMM_ALLTOALL || collective == PIDCOMM_REDUCE_SCATTER || collective == PIDCOMM_ALLGATHER;
+    const bool has_blocks = collective == PIDCOMM_ALLTOALL ||
+                            collective == PIDCOMM_REDUCE_SCATTER || collective == PIDCOMM_ALLGATHER;
     const Medians warm = medians_of(cube, request, calls, std::chrono::microseconds(0));
-    const Medians small = medians_of(cube, request_of(collective, has_blocks ? 8 * kGroupPes : 8), calls, std::chrono::microseconds(0));
+    const Medians small = medians_of(cube, request_of(collective, has_blocks ? 8 * kGroupPes : 8),
+                                     calls, std::chrono::microseconds(0));
     const Medians cold = medians_of(cube, request, calls / 10, std::chrono::milliseconds(1));
-    std::printf("%-15s %9.1f %9.1f %9.1f %9.1f               %9.1f %9.1f\n", pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective),
-                warm.total_us, warm.pass_us, warm.outside_us, small.pass_us, cold.total_us, cold.outside_us);
+    std::printf("%-15s %9.1f %9.1f %9.1f %9.1f               %9.1f %9.1f\n",
+                pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective), warm.total_us, warm.pass_us,
+                warm.outside_us, small.pass_us, cold.total_us, cold.outside_us);
   }
   pidcomm_hypercube_destroy(cube);
 }
@@ -126,14 +136,32 @@ void print_pool(int calls) {
 
 void print_shapes(int calls) {
   const DpuSet pes(2560);
-  std::printf("\n%-15s %9s %9s %9s %9s   (create: pidcomm_hypercube_create, plan: make_plan of an alltoall, first: its first call)\n",
-              "shape, 2560 PEs", "create", "plan", "together", "first");
-  for (const std::vector<uint32_t> &shape : std::vector<std::vector<uint32_t>>{
-           {64, 40}, {32, 80}, {16, 16, 10}, {2560}, {4, 8, 2, 4, 2, 5}, {5, 512}, {12, 16, 13}, {10, 256}, {3, 853}, {2559}}) {
+  std::printf(
+      "\n%-15s %9s %9s %9s %9s   (create: pidcomm_hypercube_create, plan: make_plan of an "
+      "alltoall, first: its first call)\n",
+      "shape, 2560 PEs", "create", "plan", "together", "first");
+  for (const std::vector<uint32_t> &shape : std::vector<std::vector<uint32_t>>{{64, 40},
+                                                                               {32, 80},
+                                                                               {16, 16, 10},
+                                                                               {2560},
+                                                                               {4, 8, 2, 4, 2, 5},
+                                                                               {5, 512},
+                                                                               {12, 16, 13},
+                                                                               {10, 256},
+                                                                               {3, 853},
+                                                                               {2559}}) {
     std::string mask(shape.size(), '0');
     mask[0] = '1';
-    const pidcomm_request request{
-        sizeof(pidcomm_request), PIDCOMM_ALLTOALL, mask.c_str(), 8 * shape[0], 0, std::size_t{1} << 20, nullptr, 0, PIDCOMM_INT32, 0};
+    const pidcomm_request request{sizeof(pidcomm_request),
+                                  PIDCOMM_ALLTOALL,
+                                  mask.c_str(),
+                                  8 * shape[0],
+                                  0,
+                                  std::size_t{1} << 20,
+                                  nullptr,
+                                  0,
+                                  PIDCOMM_INT32,
+                                  0};
     std::vector<double> create, plan, together, first;
     std::string name;
     for (int call = 0; call < calls; ++call) {
@@ -147,33 +175,40 @@ void print_shapes(int calls) {
       plan.push_back(planning.seconds());
       together.push_back(create.back() + plan.back());
       pidcomm_trace trace{};
-      if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK) end("pidcomm_run", pidcomm_last_error());
+      if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK)
+        end("pidcomm_run", pidcomm_last_error());
       first.push_back(trace.seconds_total);
       pidcomm_hypercube_destroy(cube);
       name = cube_of.to_string();
     }
-    std::printf("%-15s %9.1f %9.1f %9.1f %9.1f\n", name.c_str(), median_us(create), median_us(plan), median_us(together), median_us(first));
+    std::printf("%-15s %9.1f %9.1f %9.1f %9.1f\n", name.c_str(), median_us(create), median_us(plan),
+                median_us(together), median_us(first));
   }
 }
 
 void print_waiting(int calls) {
-  std::printf("\n%-15s %9s %9s %9s   (an alltoall of 64 bytes per PE; pidcomm_irun and pidcomm_wait)\n", "ranks", "run", "irun",
-              "irun+wait");
+  std::printf(
+      "\n%-15s %9s %9s %9s   (an alltoall of 64 bytes per PE; pidcomm_irun and pidcomm_wait)\n",
+      "ranks", "run", "irun", "irun+wait");
   for (const uint32_t ranks : {1u, 4u, 16u, 40u}) {
     const DpuSet pes(PIDCOMM_PES_PER_RANK * ranks);
-    pidcomm_hypercube *const cube = hypercube_on(pes, {PIDCOMM_CHIPS_PER_RANK, PIDCOMM_BANKS_PER_CHIP * ranks});
-    const pidcomm_request request{sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
+    pidcomm_hypercube *const cube =
+        hypercube_on(pes, {PIDCOMM_CHIPS_PER_RANK, PIDCOMM_BANKS_PER_CHIP * ranks});
+    const pidcomm_request request{
+        sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
     std::vector<double> returned, waited;
     for (int call = 0; call < calls; ++call) {
       const pidcomm::Stopwatch watch;
       pidcomm_pending *pending = nullptr;
-      if (pidcomm_irun(cube, &request, nullptr, &pending) != PIDCOMM_OK) end("pidcomm_irun", pidcomm_last_error());
+      if (pidcomm_irun(cube, &request, nullptr, &pending) != PIDCOMM_OK)
+        end("pidcomm_irun", pidcomm_last_error());
       returned.push_back(watch.seconds());
       if (pidcomm_wait(&pending, nullptr) != PIDCOMM_OK) end("pidcomm_wait", pidcomm_last_error());
       waited.push_back(watch.seconds());
     }
     const Medians blocking = medians_of(cube, request, calls, std::chrono::microseconds(0));
-    std::printf("%-15u %9.1f %9.1f %9.1f\n", ranks, blocking.total_us, median_us(returned), median_us(waited));
+    std::printf("%-15u %9.1f %9.1f %9.1f\n", ranks, blocking.total_us, median_us(returned),
+                median_us(waited));
     pidcomm_hypercube_destroy(cube);
   }
 }
@@ -190,7 +225,8 @@ double time_us(int calls, const Step &step) {
   return median_us(std::move(seconds));
 }
 
-/// Prints the steps of a call that moves 64 bytes per PE. The steps add up to the call, because `other` is the difference.
+/// Prints the steps of a call that moves 64 bytes per PE. The steps add up to the call, because
+/// `other` is the difference.
 void print_steps(int calls) {
   std::vector<std::pair<const char *, std::vector<double>>> rows = {{"wait for earlier work", {}},
                                                                     {"lock the ranks", {}},
@@ -207,16 +243,20 @@ void print_steps(int calls) {
     const DpuSet pes(PIDCOMM_PES_PER_RANK * ranks);
     const std::vector<uint32_t> shape = {PIDCOMM_CHIPS_PER_RANK, PIDCOMM_BANKS_PER_CHIP * ranks};
     pidcomm_hypercube *const cube = hypercube_on(pes, shape);
-    const pidcomm_request request{sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
-    const pidcomm::Placement placement = pidcomm::Placement::of(pes.set, pidcomm::Hypercube::of(shape));
+    const pidcomm_request request{
+        sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
+    const pidcomm::Placement placement =
+        pidcomm::Placement::of(pes.set, pidcomm::Hypercube::of(shape));
     pidcomm::RankLocks locks(placement.ranks);
     const pidcomm::Options options = pidcomm::resolve(nullptr);
-    const pidcomm::Plan made = pidcomm::make_plan(pidcomm::Hypercube::of(shape), request, options, 0);
+    const pidcomm::Plan made =
+        pidcomm::make_plan(pidcomm::Hypercube::of(shape), request, options, 0);
     const int threads = pidcomm::useful_threads_of(made, options.threads);
     std::vector<double> plan, pass;
     const double call = time_us(calls, [&] {
       pidcomm_trace trace{};
-      if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK) end("pidcomm_run", pidcomm_last_error());
+      if (pidcomm_run(cube, &request, nullptr, &trace) != PIDCOMM_OK)
+        end("pidcomm_run", pidcomm_last_error());
       plan.push_back(trace.seconds_plan);
       pass.push_back(trace.seconds_pass);
     });
@@ -228,13 +268,20 @@ void print_steps(int calls) {
     const double taking = time_us(calls, [&] {
       for (struct dpu_rank_t *rank : placement.ranks) {
         std::byte *base = nullptr;
-        if (pidcomm::rank_access_acquire(rank, &base) != DPU_OK) end("rank_access_acquire", "the rank is busy");
+        if (pidcomm::rank_access_acquire(rank, &base) != DPU_OK)
+          end("rank_access_acquire", "the rank is busy");
       }
       for (struct dpu_rank_t *rank : placement.ranks) pidcomm::rank_access_release(rank);
     });
     const double waking = time_us(calls, [&] { pidcomm::run_threads(threads, [](int) {}); });
-    std::vector<double> column = {
-        waits, locking, resolving, heap, median_us(plan) - resolving - heap, taking, waking, median_us(pass) - waking};
+    std::vector<double> column = {waits,
+                                  locking,
+                                  resolving,
+                                  heap,
+                                  median_us(plan) - resolving - heap,
+                                  taking,
+                                  waking,
+                                  median_us(pass) - waking};
     double other = call;
     for (const double us : column) other -= us;
     column.push_back(other);
@@ -256,7 +303,8 @@ void print_steps(int calls) {
 
 int main(int argc, char **argv) {
   const int calls = std::max(argc > 1 ? std::atoi(argv[1]) : 2000, 10);
-  const std::size_t bytes = std::size_t{1024} * static_cast<std::size_t>(std::max(argc > 2 ? std::atoi(argv[2]) : 8, 1));
+  const std::size_t bytes =
+      std::size_t{1024} * static_cast<std::size_t>(std::max(argc > 2 ? std::atoi(argv[2]) : 8, 1));
   print_calls(calls, bytes);
   print_pool(calls);
   print_steps(calls);

@@ -1,6 +1,8 @@
-# Turns the machine descriptions into rows of C++: machines.inc. One constant per line, `key = { value = 1.5, ... }`, in [sections].
-# A line `inherits = "NAME"` may precede them: the rows of that machine then come first, and the machine's rows replace them. If a file has
-# sections [isa.NAME], the machine has only these instruction sets. Only Python prices links between PEs (python/pidcomm/model/links.py), so
+# Turns the machine descriptions into rows of C++: machines.inc. One constant per line, `key = {
+# value = 1.5, ... }`, in [sections].
+# A line `inherits = "NAME"` may precede them: the rows of that machine then come first, and the
+# machine's rows replace them. If a file has sections [isa.NAME], the machine has only these
+# instruction sets. Only Python prices links between PEs (python/pidcomm/model/links.py), so
 # sections [links.LEVEL] make no rows.
 file(GLOB PIDCOMM_MACHINES CONFIGURE_DEPENDS machines/*.toml)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PIDCOMM_MACHINES})
@@ -39,14 +41,17 @@ function(pidcomm_machine_rows name heirs out)
   list(APPEND heirs ${name})
   set(rows "")
   if(parent AND NOT parent IN_LIST machines)
-    message(FATAL_ERROR "machines/${name}.toml: inherits = \"${parent}\" is no machine; there are ${machines}")
+    message(FATAL_ERROR
+      "machines/${name}.toml: inherits = \"${parent}\" is no machine; there are ${machines}")
   elseif(parent IN_LIST heirs)
     list(JOIN heirs " inherits " circle)
-    message(FATAL_ERROR "machines/${name}.toml: inherits = \"${parent}\" closes a circle (${circle}); one must give all constants")
+    message(FATAL_ERROR
+      "machines/${name}.toml: inherits = \"${parent}\" closes a circle (${circle}); one must give all constants")
   elseif(parent)
     pidcomm_machine_rows(${parent} "${heirs}" inherited)
     foreach(row IN LISTS inherited)
-      if(NOT isas_${name} OR NOT row MATCHES "\"(isa\\.[a-z0-9]+)\\." OR CMAKE_MATCH_1 IN_LIST isas_${name})
+      if(NOT isas_${name} OR NOT row MATCHES "\"(isa\\.[a-z0-9]+)\\." OR CMAKE_MATCH_1 IN_LIST
+        isas_${name})
         list(APPEND rows "${row}")
       endif()
     endforeach()

@@ -1,5 +1,6 @@
-# The installed files and their folders. In a prefix: libraries in lib, headers in include. In a wheel: all in the package pidcomm, beside the
-# package dpuemu. The header of the published artifact's calls is called <pidcomm.h>, so it has a separate folder.
+# The installed files and their folders. In a prefix: libraries in lib, headers in include. In a
+# wheel: all in the package pidcomm, beside the package dpuemu. The header of the published
+# artifact's calls is called <pidcomm.h>, so it has a separate folder.
 include(CMakePackageConfigHelpers)
 if(PIDCOMM_BUILD_PYTHON)
   set(libdir pidcomm)
@@ -55,16 +56,21 @@ find_dependency(dpuemu ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
   string(APPEND sdk_config ")
 set(PIDCOMM_PE_COMPILER \${dpuemu_PE_COMPILER})")
 endif()
-install(TARGETS pidcomm EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime} ${namelink} INCLUDES DESTINATION ${includedir})
-install(TARGETS pidcomm_artifact EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime} ${namelink}
+install(TARGETS pidcomm EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime}
+  ${namelink} INCLUDES DESTINATION ${includedir})
+install(TARGETS pidcomm_artifact EXPORT pidcomm LIBRARY DESTINATION ${libdir} COMPONENT ${runtime}
+  ${namelink}
         INCLUDES DESTINATION ${artifactdir}/include)
-install(DIRECTORY artifact/bin artifact/include DESTINATION ${artifactdir} COMPONENT ${development} USE_SOURCE_PERMISSIONS)
+install(DIRECTORY artifact/bin artifact/include DESTINATION ${artifactdir} COMPONENT ${development}
+  USE_SOURCE_PERMISSIONS)
 install(TARGETS pidcomm-doctor RUNTIME DESTINATION ${bindir} COMPONENT ${runtime})
 install(DIRECTORY include/pidcomm DESTINATION ${includedir} COMPONENT ${development})
 
-# Each library finds the others. A wheel cannot hold symbolic links, so there the file has the name that the loader and the linker need.
+# Each library finds the others. A wheel cannot hold symbolic links, so there the file has the name
+# that the loader and the linker need.
 file(RELATIVE_PATH libdir_from_bindir /${bindir} /${libdir})
-set_target_properties(pidcomm-doctor PROPERTIES INSTALL_RPATH "$ORIGIN/${libdir_from_bindir}${sdk_rpath}")
+set_target_properties(pidcomm-doctor PROPERTIES INSTALL_RPATH
+  "$ORIGIN/${libdir_from_bindir}${sdk_rpath}")
 set(own_libs -lpidcomm)
 set(artifact_libs -lpidcomm_artifact)
 if(PIDCOMM_BUILD_PYTHON)
@@ -76,12 +82,16 @@ endif()
 set_target_properties(${libraries} PROPERTIES INSTALL_RPATH "$ORIGIN${sdk_rpath}")
 
 set(built ${CMAKE_CURRENT_BINARY_DIR}/package)
-install(EXPORT pidcomm NAMESPACE pidcomm:: FILE pidcommTargets.cmake DESTINATION ${cmakedir} COMPONENT ${development})
-configure_package_config_file(cmake/pidcommConfig.cmake.in ${built}/pidcommConfig.cmake INSTALL_DESTINATION ${cmakedir})
+install(EXPORT pidcomm NAMESPACE pidcomm:: FILE pidcommTargets.cmake DESTINATION ${cmakedir}
+  COMPONENT ${development})
+configure_package_config_file(cmake/pidcommConfig.cmake.in ${built}/pidcommConfig.cmake
+  INSTALL_DESTINATION ${cmakedir})
 write_basic_package_version_file(${built}/pidcommConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 file(RELATIVE_PATH prefix_from_pkgconfigdir /prefix/${pkgconfigdir} /prefix)
 string(REGEX REPLACE "/$" "" prefix_from_pkgconfigdir ${prefix_from_pkgconfigdir})
 configure_file(cmake/pidcomm.pc.in ${built}/pidcomm.pc @ONLY)
 configure_file(cmake/pidcomm-artifact.pc.in ${built}/pidcomm-artifact.pc @ONLY)
-install(FILES ${built}/pidcommConfig.cmake ${built}/pidcommConfigVersion.cmake DESTINATION ${cmakedir} COMPONENT ${development})
-install(FILES ${built}/pidcomm.pc ${built}/pidcomm-artifact.pc DESTINATION ${pkgconfigdir} COMPONENT ${development})
+install(FILES ${built}/pidcommConfig.cmake ${built}/pidcommConfigVersion.cmake DESTINATION
+  ${cmakedir} COMPONENT ${development})
+install(FILES ${built}/pidcomm.pc ${built}/pidcomm-artifact.pc DESTINATION ${pkgconfigdir} COMPONENT
+  ${development})

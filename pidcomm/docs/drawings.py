@@ -3,8 +3,8 @@
 python docs/drawings.py          # writes those that are committed to docs/drawings
 python docs/drawings.py FOLDER   # writes all to a folder
 
-The script asks the library, on emulated DIMMs, for the numbers of PEs, groups, blocks and bytes. So a drawing shows
-what the library does. Equal versions of Matplotlib write equal files.
+The script asks the library, on emulated DIMMs, for the numbers of PEs, groups, blocks and bytes. So
+a drawing shows what the library does. Equal versions of Matplotlib write equal files.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import NamedTuple
 
 import matplotlib
 import numpy as np
-import pidcomm
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from matplotlib.text import Text
+
+import pidcomm
 
 STYLE = {
     "font.family": "sans-serif",
@@ -56,17 +57,34 @@ class Drawing(NamedTuple):
         return cls(figure, []), ax
 
     def box(
-        self, ax: Axes, x: float, y: float, w: float, h: float, label: str = "", tint: int = 0, **style: object
+        self,
+        ax: Axes,
+        x: float,
+        y: float,
+        w: float,
+        h: float,
+        label: str = "",
+        tint: int = 0,
+        **style: object,
     ) -> None:
         """Draw a box with its label in the middle."""
         size = style.pop("size", 8)
         colour = "white" if tint == len(TINTS) - 1 else INK
         patch = ax.add_patch(
-            Rectangle((x, y), w, h, **{"facecolor": TINTS[tint], "edgecolor": INK, "lw": 0.7, **style})
+            Rectangle(
+                (x, y), w, h, **{"facecolor": TINTS[tint], "edgecolor": INK, "lw": 0.7, **style}
+            )
         )
         if label:
             text = ax.text(
-                x + w / 2, y + h / 2, label, ha="center", va="center", size=size, color=colour, linespacing=1.15
+                x + w / 2,
+                y + h / 2,
+                label,
+                ha="center",
+                va="center",
+                size=size,
+                color=colour,
+                linespacing=1.15,
             )
             self.boxed.append((text, patch))
 
@@ -85,13 +103,19 @@ def note(ax: Axes, x: float, y: float, *lines: str) -> None:
 def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], **style: object) -> None:
     """Draw an arrow."""
     ax.add_patch(
-        FancyArrowPatch(start, end, **{"arrowstyle": "-|>", "mutation_scale": 11, "color": INK, "lw": 1.1, **style})
+        FancyArrowPatch(
+            start,
+            end,
+            **{"arrowstyle": "-|>", "mutation_scale": 11, "color": INK, "lw": 1.1, **style},
+        )
     )
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Make and save drawings with our settings, whatever those of the user or of the process are."""
+    """Make and save drawings with our settings, whatever those of the user or of the process
+    are.
+    """
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
@@ -99,7 +123,9 @@ def style() -> Iterator[None]:
 
 
 def rank() -> Drawing:
-    """A rank: 8 chips with 8 banks each, an entangled group, both ways to count, and what a PE is."""
+    """A rank: 8 chips with 8 banks each, an entangled group, both ways to count, and what a PE
+    is.
+    """
     drawing, ax = Drawing.blank(20.5, 8.6)
     with pidcomm.allocate(ranks=1) as pes:
         cube = pes.hypercube(pes.pes)
@@ -117,7 +143,15 @@ def rank() -> Drawing:
             say(ax, left + 0.55, 1.7 + 0.7 * bank, str(bank), ha="center", color=FAINT, size=8)
             for chip in range(8):
                 tint = 3 if bank == chosen else 0
-                drawing.box(ax, left + 0.8 + 0.7 * chip, 1.35 + 0.7 * bank, 0.7, 0.7, str(number(chip, bank)), tint)
+                drawing.box(
+                    ax,
+                    left + 0.8 + 0.7 * chip,
+                    1.35 + 0.7 * bank,
+                    0.7,
+                    0.7,
+                    str(number(chip, bank)),
+                    tint,
+                )
         say(ax, left + 0.55, 1.7 + 0.7 * 8 - 0.1, "bank", ha="center", color=FAINT, size=8)
     note(
         ax,
@@ -143,8 +177,20 @@ def line() -> Drawing:
     drawing, ax = Drawing.blank(20.9, 9.1)
     marked = 3
     for left, title, rows, columns, label in (
-        (0.4, "in PIM order: as the memory bus has it", "beat", "lane", lambda row, column: (column, row)),
-        (11.0, "in host order: after a domain transfer", "word", "byte", lambda row, column: (row, column)),
+        (
+            0.4,
+            "in PIM order: as the memory bus has it",
+            "beat",
+            "lane",
+            lambda row, column: (column, row),
+        ),
+        (
+            11.0,
+            "in host order: after a domain transfer",
+            "word",
+            "byte",
+            lambda row, column: (row, column),
+        ),
     ):
         say(ax, left + 1.2, 0.4, title, weight="bold")
         for i in range(8):
@@ -153,7 +199,13 @@ def line() -> Drawing:
             for j in range(8):
                 word, byte = label(i, j)
                 drawing.box(
-                    ax, left + 1.2 + 0.9 * j, 1.4 + 0.7 * i, 0.9, 0.7, f"{word}.{byte}", 3 if word == marked else 0
+                    ax,
+                    left + 1.2 + 0.9 * j,
+                    1.4 + 0.7 * i,
+                    0.9,
+                    0.7,
+                    f"{word}.{byte}",
+                    3 if word == marked else 0,
                 )
         say(ax, left + 8.75, 1.1, columns, color=FAINT, size=8)
         say(ax, left + 0.9, 7.2, rows, ha="center", color=FAINT, size=8)
@@ -164,8 +216,10 @@ def line() -> Drawing:
         ax,
         1.6,
         7.75,
-        f"c.r: byte r of the 64-bit word of the PE in lane c; dark: the word of lane {marked}. Rows lie one after the",
-        "other in memory, 8 bytes each. To move every PE's word one lane on, move every byte one place to the right:",
+        f"c.r: byte r of the 64-bit word of the PE in lane c; dark: the word of lane {marked}. Rows"
+        " lie one after the",
+        "other in memory, 8 bytes each. To move every PE's word one lane on, move every byte one"
+        " place to the right:",
         "data that only move from PE to PE stay in PIM order.",
     )
     return drawing
@@ -180,7 +234,9 @@ def hypercube() -> Drawing:
         for panel, mask in enumerate(masks):
             left = 0.5 + 7.3 * panel
             groups = cube.groups(mask)
-            selected = " and ".join(axis for axis, bit in zip("xyz", mask, strict=True) if bit == "1")
+            selected = " and ".join(
+                axis for axis, bit in zip("xyz", mask, strict=True) if bit == "1"
+            )
             say(ax, left, 0.4, f'mask "{mask}": along {selected}', weight="bold")
             say(ax, left, 0.9, f"{groups.groups} groups of {groups.group_pes}", size=8.5)
             for pe in range(cube.pes):
@@ -188,27 +244,46 @@ def hypercube() -> Drawing:
                 group, member = cube.group_of(pe, mask), cube.member_of(pe, mask)
                 tint = group * max(1, 4 // groups.groups) % 4
                 label = f"PE {pe}\n{group}.{member}"
-                drawing.box(ax, left + 1.62 * x, 1.5 + 1.25 * y + 3.2 * z, 1.4, 1.0, label, tint, size=8.5)
+                drawing.box(
+                    ax, left + 1.62 * x, 1.5 + 1.25 * y + 3.2 * z, 1.4, 1.0, label, tint, size=8.5
+                )
             for z in range(shape[2]):
-                say(ax, left + 6.45, 2.6 + 3.2 * z, f"z = {z}", rotation=90, ha="center", color=FAINT, size=8)
+                say(
+                    ax,
+                    left + 6.45,
+                    2.6 + 3.2 * z,
+                    f"z = {z}",
+                    rotation=90,
+                    ha="center",
+                    color=FAINT,
+                    size=8,
+                )
     note(
         ax,
         0.5,
         7.9,
-        "x to the right, y downwards. Below the number of a PE: group.member. A tint is a group (with mask 010 the",
-        "lower four groups repeat the tints of the upper ones). PEs 0 to 7 are an entangled group, 8 to 15 the next.",
+        "x to the right, y downwards. Below the number of a PE: group.member. A tint is a group"
+        " (with mask 010 the",
+        "lower four groups repeat the tints of the upper ones). PEs 0 to 7 are an entangled group,"
+        " 8 to 15 the next.",
     )
     return drawing
 
 
 def collectives() -> Drawing:
-    """What the members of a group of 4 hold before and after each collective, as the library moved it."""
+    """What the members of a group of 4 hold before and after each collective, as the library
+    moved it.
+    """
     drawing, ax = Drawing.blank(21, 16)
     members = len(MEMBERS)
-    names = np.array([[1 << (members * p + q) for q in range(members)] for p in range(members)], np.uint64)
+    names = np.array(
+        [[1 << (members * p + q) for q in range(members)] for p in range(members)], np.uint64
+    )
 
     def label(value: int) -> str:
-        """Name a block: the member it comes from and its number there; a sum of all members' by its number."""
+        """Name a block: the member it comes from and its number there; a sum of all members' by
+        its number.
+        """
         parts = [divmod(bit, members) for bit in range(members * members) if value >> bit & 1]
         if len(parts) == 1:
             return f"{MEMBERS[parts[0][0]]}{parts[0][1]}"
@@ -228,7 +303,9 @@ def collectives() -> Drawing:
         cube = pes.hypercube(members)
         for number, (name, row) in enumerate(pidcomm.COLLECTIVES.items()):
             columns = members if row.per_member_before else 1
-            before = names[:, :columns] if row.at_pes_before else names[:1].reshape(1, -1)[:, :columns]
+            before = (
+                names[:, :columns] if row.at_pes_before else names[:1].reshape(1, -1)[:, :columns]
+            )
             after = getattr(cube.arrays, name)(before, "1")
             x, y = 0.4 + 10.5 * (number % 2), 0.4 + 3.8 * (number // 2)
             say(ax, x, y, name, weight="bold")
@@ -239,8 +316,8 @@ def collectives() -> Drawing:
         ax,
         0.4,
         15.6,
-        "Left of a row: the member that holds it, or host. A0: block 0 of member 0; B0: of member 1. "
-        "Σ0: the reduction of A0, B0, C0, D0.",
+        "Left of a row: the member that holds it, or host. A0: block 0 of member 0; B0: of member"
+        " 1. Σ0: the reduction of A0, B0, C0, D0.",
     )
     return drawing
 
@@ -252,11 +329,15 @@ def paths() -> Drawing:
     with pidcomm.allocate(pes=pes_count) as pes:
         cube = pes.hypercube(8, 8)
         for technique in ("conventional", "tile"):
-            trace = cube.alltoall("10", bytes=size_bytes, src=0, dst=size_bytes, technique=technique)
+            trace = cube.alltoall(
+                "10", bytes=size_bytes, src=0, dst=size_bytes, technique=technique
+            )
             moved = size_bytes * pes_count
             bus = (trace.mram_bytes_read + trace.mram_bytes_written) / moved
             host = (trace.host_bytes_read + trace.host_bytes_written) / moved
-            crossings[technique] = f"per byte moved: {bus:g} at the PEs' bus, {host:g} in host memory"
+            crossings[technique] = (
+                f"per byte moved: {bus:g} at the PEs' bus, {host:g} in host memory"
+            )
     drawing, ax = Drawing.blank(21, 10.6)
     say(ax, 0.4, 0.4, "PEs have no connection to each other", weight="bold")
     drawing.box(ax, 0.4, 1.2, 2.4, 1.0, "PE a", 1)
@@ -275,7 +356,9 @@ def paths() -> Drawing:
         "of 64 bytes. A byte from PE to PE crosses the bus at least twice: once in, once out.",
     )
 
-    def chain(y: float, title: str, figures: str, steps: list[tuple[str, int]], width: float, gap: float) -> None:
+    def chain(
+        y: float, title: str, figures: str, steps: list[tuple[str, int]], width: float, gap: float
+    ) -> None:
         say(ax, 0.4, y, title, weight="bold")
         say(ax, 20.4, y, figures, size=8.5, ha="right")
         for i, (label, tint) in enumerate(steps):

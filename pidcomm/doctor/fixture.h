@@ -17,16 +17,19 @@ namespace doctor {
 
 using Axes = std::vector<uint32_t>;
 using Bytes = std::vector<uint8_t>;
-using pidcomm::kBanks, pidcomm::kLanes, pidcomm::kMramAddress, pidcomm::kMramBytes, pidcomm::kRunBytes, pidcomm::kWordBytes;
+using pidcomm::kBanks, pidcomm::kLanes, pidcomm::kMramAddress, pidcomm::kMramBytes,
+    pidcomm::kRunBytes, pidcomm::kWordBytes;
 
 /// If the status is an error, throw Failed with the sentence of the SDK or of the library.
 void check_sdk(dpu_error_t status, const std::string &doing);
 void check_library(int status, const std::string &doing);
 
-/// Some DPUs of a set. Rows are in the order of the DPUs; dpu_push_xfer copies the rows to and from MRAM byte `address`.
+/// Some DPUs of a set. Rows are in the order of the DPUs; dpu_push_xfer copies the rows to and from
+/// MRAM byte `address`.
 class Dpus {
  public:
-  Dpus(struct dpu_set_t set, std::vector<struct dpu_set_t> dpus) : set_(set), dpus_(std::move(dpus)) {}
+  Dpus(struct dpu_set_t set, std::vector<struct dpu_set_t> dpus)
+      : set_(set), dpus_(std::move(dpus)) {}
   /// Selects all enabled DPUs of the set.
   explicit Dpus(struct dpu_set_t set);
 
@@ -57,10 +60,12 @@ class Ranks {
   struct dpu_set_t set() const { return set_; }
   uint32_t count() const { return set_.list.nr_ranks; }
   struct dpu_rank_t **rank(uint32_t index) const { return &set_.list.ranks[index]; }
-  /// Return the number of complete entangled groups (all 8 PEs of a bank), of one rank or of all ranks.
+  /// Return the number of complete entangled groups (all 8 PEs of a bank), of one rank or of all
+  /// ranks.
   uint32_t whole_egs(uint32_t rank) const;
   uint32_t whole_egs() const;
-  /// Returns text such as "2 ranks, 127 PEs, 120 of them in whole entangled groups; disabled: rank 0 chip 2 bank 5".
+  /// Returns text such as "2 ranks, 127 PEs, 120 of them in whole entangled groups; disabled: rank
+  /// 0 chip 2 bank 5".
   std::string describe() const;
 
  private:
@@ -81,19 +86,29 @@ class Cube {
   /// Returns the number of bytes of MRAM from offset 0 on.
   std::size_t room() const { return kMramBytes - heap_base(); }
 
-  /// Copy rows in PE order: the functions `by_sdk` use dpu_push_xfer; the functions `by_library` use pidcomm_write and pidcomm_read.
-  void write_by_sdk(std::size_t offset, Bytes &rows) const { dpus_->write(heap_base() + offset, rows); }
-  Bytes read_by_sdk(std::size_t offset, std::size_t row_bytes) const { return dpus_->read(heap_base() + offset, row_bytes); }
+  /// Copy rows in PE order: the functions `by_sdk` use dpu_push_xfer; the functions `by_library`
+  /// use pidcomm_write and pidcomm_read.
+  void write_by_sdk(std::size_t offset, Bytes &rows) const {
+    dpus_->write(heap_base() + offset, rows);
+  }
+  Bytes read_by_sdk(std::size_t offset, std::size_t row_bytes) const {
+    return dpus_->read(heap_base() + offset, row_bytes);
+  }
   void write_by_library(std::size_t offset, const Bytes &rows) const;
   Bytes read_by_library(std::size_t offset, std::size_t row_bytes) const;
-  /// Throws Failed if a row at `offset` differs; the sentence names the first such PE. The sentence begins with `what`, such as "round 3,
+  /// Throws Failed if a row at `offset` differs; the sentence names the first such PE. The sentence
+  /// begins with `what`, such as "round 3,
   /// ".
-  void check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset, const std::string &what) const;
+  void check_rows(const Bytes &got, const Bytes &want, std::size_t row_bytes, std::size_t offset,
+                  const std::string &what) const;
   /// Returns the rows of the set's other DPUs at the same offset.
-  Bytes read_others(std::size_t offset, std::size_t row_bytes) const { return others_->read(heap_base() + offset, row_bytes); }
+  Bytes read_others(std::size_t offset, std::size_t row_bytes) const {
+    return others_->read(heap_base() + offset, row_bytes);
+  }
 
  private:
-  /// Returns the MRAM byte from which the library's offsets count: the start of the heap of the loaded program.
+  /// Returns the MRAM byte from which the library's offsets count: the start of the heap of the
+  /// loaded program.
   std::size_t heap_base() const;
 
   Axes axis_len_;
@@ -109,10 +124,11 @@ struct Trial {
   pidcomm_options options = {};
 };
 
-/// Runs a trial. Throws Failed if the result is wrong, or if other data have changed: the source, the words before and after the
-/// destination, or the destination window of the set's other DPUs.
+/// Runs a trial. Throws Failed if the result is wrong, or if other data have changed: the source,
+/// the words before and after the destination, or the destination window of the set's other DPUs.
 pidcomm_trace run_trial(const Cube &cube, const Trial &trial);
 
-/// Returns the `bytes` of a collective whose blocks have `block_words` words, for groups of `group_pes` PEs.
+/// Returns the `bytes` of a collective whose blocks have `block_words` words, for groups of
+/// `group_pes` PEs.
 std::size_t bytes_of_call(int collective, uint32_t group_pes, std::size_t block_words);
 }  // namespace doctor

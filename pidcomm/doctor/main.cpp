@@ -1,4 +1,5 @@
-// pidcomm-doctor: a check list for a machine with real or emulated UPMEM DIMMs. It uses only the UPMEM SDK and the C API of the library.
+// pidcomm-doctor: a check list for a machine with real or emulated UPMEM DIMMs. It uses only the
+// UPMEM SDK and the C API of the library.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -14,18 +15,24 @@ namespace {
 using namespace doctor;
 
 constexpr const char *kUsage =
-    "usage: pidcomm-doctor [--quick] [--minutes M] [--ranks N] [--profile TEXT] [--seed N] [--json FILE|-]\n"
+    "usage: pidcomm-doctor [--quick] [--minutes M] [--ranks N] [--profile TEXT] [--seed N] [--json "
+    "FILE|-]\n"
     "\n"
-    "Checks the library on this machine, in about ten minutes: the memory of every rank, the address map, the caches, the ownership of\n"
-    "the PEs' memory, every collective and its speed. Then it runs random calls for the rest of the time. It overwrites the MRAM of the\n"
-    "ranks that it allocates. The exit code is 0 if no item failed, 1 if an item failed, 2 for wrong options.\n"
+    "Checks the library on this machine, in about ten minutes: the memory of every rank, the "
+    "address map, the caches, the ownership of\n"
+    "the PEs' memory, every collective and its speed. Then it runs random calls for the rest of "
+    "the time. It overwrites the MRAM of the\n"
+    "ranks that it allocates. The exit code is 0 if no item failed, 1 if an item failed, 2 for "
+    "wrong options.\n"
     "\n"
     "  --quick         check less, in about ten seconds\n"
     "  --minutes M     duration (default: 10); random calls fill the remaining time\n"
-    "  --ranks N       number of ranks to allocate (default: all free ranks; on an emulated machine 4)\n"
+    "  --ranks N       number of ranks to allocate (default: all free ranks; on an emulated "
+    "machine 4)\n"
     "  --profile TEXT  profile of the allocation (default: backend=hw,regionMode=perf)\n"
     "  --seed N        seed of the payloads and the random calls (default: 1)\n"
-    "  --json FILE     also write one JSON object per line to FILE; with -, print only JSON, to standard output\n";
+    "  --json FILE     also write one JSON object per line to FILE; with -, print only JSON, to "
+    "standard output\n";
 
 struct Options {
   Settings settings;
@@ -86,10 +93,14 @@ int examine(const Options &options, std::FILE *json) {
   const Stopwatch total;
   const Settings &settings = options.settings;
   Report report(json != stdout, json);
-  report.header({{"pidcomm", pidcomm_version()},
-                 {"sdk", PIDCOMM_SDK_NAME},
-                 {"dimms", settings.is_emulated ? "EMULATED: the results do not cover caches, ownership and speed of real DIMMs" : "real"},
-                 {"isa", best_isa()}});
+  report.header(
+      {{"pidcomm", pidcomm_version()},
+       {"sdk", PIDCOMM_SDK_NAME},
+       {"dimms",
+        settings.is_emulated
+            ? "EMULATED: the results do not cover caches, ownership and speed of real DIMMs"
+            : "real"},
+       {"isa", best_isa()}});
 
   std::unique_ptr<Ranks> ranks;
   const bool has_ranks = report.item("ranks", [&] {
@@ -107,10 +118,15 @@ int examine(const Options &options, std::FILE *json) {
       return check();
     };
   };
-  report.item("address map, SDK first", with_cube([&] { return check_address_map(*cube, Direction::kSdkToLibrary, settings); }));
-  report.item("address map, SDK last", with_cube([&] { return check_address_map(*cube, Direction::kLibraryToSdk, settings); }));
+  report.item("address map, SDK first", with_cube([&] {
+                return check_address_map(*cube, Direction::kSdkToLibrary, settings);
+              }));
+  report.item("address map, SDK last", with_cube([&] {
+                return check_address_map(*cube, Direction::kLibraryToSdk, settings);
+              }));
   report.item("stale lines", with_cube([&] { return check_stale_lines(*cube, settings); }));
-#define PIDCOMM_ROW(ENUM, code, name, ...) report.item(#name, [&] { return check_collective(*ranks, code, settings); });
+#define PIDCOMM_ROW(ENUM, code, name, ...) \
+  report.item(#name, [&] { return check_collective(*ranks, code, settings); });
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   double limit_gb_s = 0;
@@ -119,16 +135,22 @@ int examine(const Options &options, std::FILE *json) {
                 return joined(limit_gb_s, " GB/s of the memory bus");
               }));
 #define PIDCOMM_ROW(ENUM, code, name, ...) \
-  report.item("speed of " #name, with_cube([&] { return measure_collective(*cube, code, limit_gb_s, settings); }));
+  report.item("speed of " #name,           \
+              with_cube([&] { return measure_collective(*cube, code, limit_gb_s, settings); }));
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-  report.item("launches", with_cube([&] { return check_launches(*ranks, *cube, PeProgram(settings.is_emulated), settings); }));
+  report.item("launches", with_cube([&] {
+                return check_launches(*ranks, *cube, PeProgram(settings.is_emulated), settings);
+              }));
   cube.reset();
 #define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, ...) \
-  if (code != PIDCOMM_TECHNIQUE_TILE) report.item("technique " name, [&] { return check_technique(*ranks, code, collectives, settings); });
+  if (code != PIDCOMM_TECHNIQUE_TILE)                                \
+    report.item("technique " name,                                   \
+                [&] { return check_technique(*ranks, code, collectives, settings); });
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)  // the checks of collectives above used `tile`
 #undef PIDCOMM_ROW
-  const double left = settings.is_quick ? 2 : std::max(10.0, 60 * options.minutes - total.seconds());
+  const double left =
+      settings.is_quick ? 2 : std::max(10.0, 60 * options.minutes - total.seconds());
   report.item("random calls", [&] { return soak(*ranks, left, settings); });
   return report.finish();
 }
@@ -148,9 +170,11 @@ int main(int argc, char **argv) {
   const std::string &target = options->json_target;
   if (target.empty()) return examine(*options, nullptr);
   if (target == "-") return examine(*options, stdout);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(target.c_str(), "w"), std::fclose);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE *)> file(std::fopen(target.c_str(), "w"),
+                                                              std::fclose);
   if (file == nullptr) {
-    std::fprintf(stderr, "pidcomm-doctor: cannot write %s: %s\n", target.c_str(), std::strerror(errno));
+    std::fprintf(stderr, "pidcomm-doctor: cannot write %s: %s\n", target.c_str(),
+                 std::strerror(errno));
     return 2;
   }
   return examine(*options, file.get());

@@ -5,13 +5,14 @@
 
 namespace doctor {
 
-/// A compiled program in a temporary folder; the destructor removes it. The program adds 1 to each of the first kWords 8-byte words of
-/// the MRAM heap.
+/// A compiled program in a temporary folder; the destructor removes it. The program adds 1 to each
+/// of the first kWords 8-byte words of the MRAM heap.
 class PeProgram {
  public:
   static constexpr unsigned kWords = 256;
 
-  /// Throws Failed if the compiler is missing or fails. On emulated DIMMs, throws Skipped if the compiler is missing.
+  /// Throws Failed if the compiler is missing or fails. On emulated DIMMs, throws Skipped if the
+  /// compiler is missing.
   explicit PeProgram(bool is_emulated);
   ~PeProgram();
   PeProgram(const PeProgram &) = delete;

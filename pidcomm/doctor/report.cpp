@@ -18,7 +18,9 @@ std::string quoted(const std::string &text) {
   return result + "\"";
 }
 
-std::string json_seconds(double seconds) { return joined("\"seconds\": ", std::fixed, std::setprecision(3), seconds); }
+std::string json_seconds(double seconds) {
+  return joined("\"seconds\": ", std::fixed, std::setprecision(3), seconds);
+}
 
 }  // namespace
 
@@ -66,14 +68,17 @@ bool Report::item(const std::string &name, const std::function<std::string()> &b
       std::printf("%s: %s (%.1f s)\n", result.c_str(), detail.c_str(), seconds);
     std::fflush(stdout);
   }
-  write_json(
-      joined("\"item\": ", quoted(name), ", \"result\": ", quoted(result), ", \"detail\": ", quoted(detail), ", ", json_seconds(seconds)));
+  write_json(joined("\"item\": ", quoted(name), ", \"result\": ", quoted(result),
+                    ", \"detail\": ", quoted(detail), ", ", json_seconds(seconds)));
   return result != "FAILED";
 }
 
 int Report::finish() const {
-  if (has_text_) std::printf("%u passed, %u failed, %u skipped in %.0f s\n", passed_, failed_, skipped_, total_.seconds());
-  write_json(joined("\"passed\": ", passed_, ", \"failed\": ", failed_, ", \"skipped\": ", skipped_, ", ", json_seconds(total_.seconds())));
+  if (has_text_)
+    std::printf("%u passed, %u failed, %u skipped in %.0f s\n", passed_, failed_, skipped_,
+                total_.seconds());
+  write_json(joined("\"passed\": ", passed_, ", \"failed\": ", failed_, ", \"skipped\": ", skipped_,
+                    ", ", json_seconds(total_.seconds())));
   return failed_ == 0 ? 0 : 1;
 }
 

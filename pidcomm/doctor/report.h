@@ -1,4 +1,5 @@
-// The doctor's report. Each item of the check list has a line with `ok`, `FAILED: sentence` or `skipped: reason`, and the time.
+// The doctor's report. Each item of the check list has a line with `ok`, `FAILED: sentence` or
+// `skipped: reason`, and the time.
 #pragma once
 
 #include <chrono>
@@ -29,7 +30,9 @@ std::string joined(const Parts &...parts) {
 
 class Stopwatch {
  public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -37,13 +40,15 @@ class Stopwatch {
 
 class Report {
  public:
-  /// has_text: whether to print text to stdout. json: a borrowed file that also receives one JSON object per line, or nullptr.
+  /// has_text: whether to print text to stdout. json: a borrowed file that also receives one JSON
+  /// object per line, or nullptr.
   Report(bool has_text, std::FILE *json) : has_text_(has_text), json_(json) {}
 
   /// Prints facts about the machine, in this order, before the items.
   void header(const std::vector<std::pair<std::string, std::string>> &facts) const;
 
-  /// Runs an item and prints its result. body returns a detail to print. Returns false if the item failed.
+  /// Runs an item and prints its result. body returns a detail to print. Returns false if the item
+  /// failed.
   bool item(const std::string &name, const std::function<std::string()> &body);
 
   /// Prints the totals. Returns the exit code: 0 if nothing failed.

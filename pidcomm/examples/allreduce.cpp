@@ -1,5 +1,6 @@
-/// AllReduce (max) of floats along x of an 8 x 8 hypercube, then along both axes, with the C++ interface. Destructors free
-/// sets and hypercubes; exceptions name the invalid values and the rule. Loops on the host check the results.
+/// AllReduce (max) of floats along x of an 8 x 8 hypercube, then along both axes, with the C++
+/// interface. Destructors free sets and hypercubes; exceptions name the invalid values and the
+/// rule. Loops on the host check the results.
 #include <algorithm>
 #include <cstdio>
 #include <pidcomm/pidcomm.hpp>
@@ -8,12 +9,14 @@
 constexpr std::size_t kPes = 64, kMembers = 8, kFloats = 1000, kBytes = kFloats * sizeof(float);
 
 /// Counts the floats that are not the maximum over their group: `members` consecutive PEs.
-static std::size_t count_wrong(const std::vector<float> &input, const std::vector<float> &output, std::size_t members) {
+static std::size_t count_wrong(const std::vector<float> &input, const std::vector<float> &output,
+                               std::size_t members) {
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < input.size(); ++i) {
     const std::size_t first = i / kFloats / members * members;
     float largest = input[first * kFloats + i % kFloats];
-    for (std::size_t pe = first; pe < first + members; ++pe) largest = std::max(largest, input[pe * kFloats + i % kFloats]);
+    for (std::size_t pe = first; pe < first + members; ++pe)
+      largest = std::max(largest, input[pe * kFloats + i % kFloats]);
     wrong += output[i] != largest;
   }
   return wrong;
@@ -21,7 +24,8 @@ static std::size_t count_wrong(const std::vector<float> &input, const std::vecto
 
 int main() try {
   std::vector<float> input(kPes * kFloats), along_x(input.size()), along_both(input.size());
-  for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(i * 7919 % 10007) - 5000.0f;
+  for (std::size_t i = 0; i < input.size(); ++i)
+    input[i] = static_cast<float>(i * 7919 % 10007) - 5000.0f;
 
   /* [allreduce] */
   pidcomm::DpuSet pes(kPes);
@@ -32,7 +36,8 @@ int main() try {
   /* [end] */
   const pidcomm_trace trace = cube.allreduce<float>("01", kBytes, 0, 0, PIDCOMM_MAX);
   cube.read(0, kBytes, along_both.data());
-  const std::size_t wrong = count_wrong(input, along_x, kMembers) + count_wrong(input, along_both, kPes);
+  const std::size_t wrong =
+      count_wrong(input, along_x, kMembers) + count_wrong(input, along_both, kPes);
 
   /* [error] */
   bool is_refused = false;

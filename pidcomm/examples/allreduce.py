@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+
 import pidcomm
 
 COUNT = 1024
@@ -12,7 +13,9 @@ x = np.random.default_rng(1).integers(-1000, 1000, size=(64, COUNT), dtype=np.in
 with pidcomm.allocate(pes=64) as pes:
     cube = pes.hypercube(8, 8)  # PE p has the coordinates (p % 8, p // 8)
     cube.write(x)
-    cube.allreduce("10", bytes=x[0].nbytes, dtype=x.dtype, op="sum")  # along the first axis, in place
+    cube.allreduce(
+        "10", bytes=x[0].nbytes, dtype=x.dtype, op="sum"
+    )  # along the first axis, in place
     y = cube.read(count=COUNT, dtype=x.dtype)
 # [end]
 

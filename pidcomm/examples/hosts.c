@@ -26,7 +26,8 @@ int main(int argc, char **argv) {
 
   static int32_t rows[kPes][kElements];
   for (int pe = 0; pe < kPes; ++pe)
-    for (int i = 0; i < kElements; ++i) rows[pe][i] = (int32_t)(transport.host * 1000 + (uint32_t)(pe * kElements + i));
+    for (int i = 0; i < kElements; ++i)
+      rows[pe][i] = (int32_t)(transport.host * 1000 + (uint32_t)(pe * kElements + i));
   PIDCOMM_CHECK(pidcomm_write(cube, 0, sizeof rows[0], rows));
 
   /* The mask selects the first axis and, with its last character, the hosts. */
@@ -44,7 +45,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < kElements; ++i) {
       int32_t want = 0;
       for (uint32_t host = 0; host < transport.hosts; ++host)
-        for (int x = 0; x < 8; ++x) want += (int32_t)(host * 1000 + (uint32_t)((pe / 8 * 8 + x) * kElements + i));
+        for (int x = 0; x < 8; ++x)
+          want += (int32_t)(host * 1000 + (uint32_t)((pe / 8 * 8 + x) * kElements + i));
       wrong += rows[pe][i] != want;
     }
   printf("host %u of %u: %d wrong elements\n", transport.host, transport.hosts, wrong);

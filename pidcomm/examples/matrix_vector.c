@@ -1,8 +1,11 @@
-/* A PE program with collectives between its launches: x becomes A' A x, four times, with the matrix A in blocks on 8 x 8 PEs.
+/* A PE program with collectives between its launches: x becomes A' A x, four times, with the matrix
+ * A in blocks on 8 x 8 PEs.
  *
- * PE (c, r) holds block (r, c) of A and part c of x. A launch multiplies every block by its part of the vector. Allreduce along x adds the
- * products of a row of blocks; the sum is this row's part of y = A x. The next launch multiplies by the transposed blocks, and allreduce
- * along y leaves each part of A' y at its PEs. The vector never leaves the PEs. Loops on the host check the result; words wrap. */
+ * PE (c, r) holds block (r, c) of A and part c of x. A launch multiplies every block by its part of
+ * the vector. Allreduce along x adds the products of a row of blocks; the sum is this row's part of
+ * y = A x. The next launch multiplies by the transposed blocks, and allreduce along y leaves each
+ * part of A' y at its PEs. The vector never leaves the PEs. Loops on the host check the result;
+ * words wrap. */
 #include "pe/matrix_vector.h"
 
 #include <pidcomm/pidcomm.h>
@@ -55,10 +58,11 @@ int main(void) {
   /* [launch] */
   for (uint32_t step = 0; step < kSteps; ++step) {
     const uint32_t is_transposed = step % 2;
-    DPU_ASSERT(dpu_broadcast_to(dpu_set, "is_transposed", 0, &is_transposed, sizeof is_transposed, DPU_XFER_DEFAULT));
+    DPU_ASSERT(dpu_broadcast_to(dpu_set, "is_transposed", 0, &is_transposed, sizeof is_transposed,
+                                DPU_XFER_DEFAULT));
     DPU_ASSERT(dpu_launch(dpu_set, DPU_SYNCHRONOUS));
-    PIDCOMM_CHECK(
-        pidcomm_allreduce(cube, is_transposed ? "01" : "10", kVectorBytes, kOutputOffset, kInputOffset, PIDCOMM_UINT32, PIDCOMM_SUM));
+    PIDCOMM_CHECK(pidcomm_allreduce(cube, is_transposed ? "01" : "10", kVectorBytes, kOutputOffset,
+                                    kInputOffset, PIDCOMM_UINT32, PIDCOMM_SUM));
   }
   /* [end] */
   PIDCOMM_CHECK(pidcomm_read(cube, kInputOffset, kVectorBytes, parts));
@@ -70,6 +74,7 @@ int main(void) {
   for (uint32_t pe = 0; pe < kPes; ++pe) {
     for (uint32_t i = 0; i < kSide; ++i) wrong += parts[pe][i] != x[pe % kGrid * kSide + i];
   }
-  printf("%d steps with a %dx%d matrix on %dx%d PEs: %u of %d words wrong\n", kSteps, kN, kN, kGrid, kGrid, wrong, kPes * kSide);
+  printf("%d steps with a %dx%d matrix on %dx%d PEs: %u of %d words wrong\n", kSteps, kN, kN, kGrid,
+         kGrid, wrong, kPes * kSide);
   return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
 import pidcomm
 
 GRID, SIDE, STEPS = 8, 32, 8
@@ -17,7 +18,9 @@ INPUT, OUTPUT = BLOCK_BYTES, BLOCK_BYTES + VECTOR_BYTES  # offsets of pe/matrix_
 random = np.random.default_rng(1)
 matrix = random.integers(0, 2**32, size=(N, N), dtype=np.uint32)
 x = random.integers(0, 2**32, size=N, dtype=np.uint32)
-blocks = matrix.reshape(GRID, SIDE, GRID, SIDE).swapaxes(1, 2).reshape(GRID * GRID, SIDE * SIDE)  # row = PE
+blocks = (
+    matrix.reshape(GRID, SIDE, GRID, SIDE).swapaxes(1, 2).reshape(GRID * GRID, SIDE * SIDE)
+)  # row = PE
 
 # [program]
 pes = pidcomm.allocate(pes=GRID * GRID)
@@ -40,5 +43,7 @@ pes.free()
 for step in range(STEPS):
     x = (matrix.T if step % 2 else matrix) @ x
 wrong = np.count_nonzero(parts != x.reshape(GRID, SIDE))
-print(f"{STEPS} steps with a {N}x{N} matrix on {GRID}x{GRID} PEs: {wrong} of {parts.size} words wrong")
+print(
+    f"{STEPS} steps with a {N}x{N} matrix on {GRID}x{GRID} PEs: {wrong} of {parts.size} words wrong"
+)
 sys.exit(1 if wrong else 0)

@@ -1,6 +1,8 @@
-"""Move bytes as the host does, in NumPy; check the result against definitions, the library and an emulated rank.
+"""Move bytes as the host does, in NumPy; check the result against definitions, the library and an
+emulated rank.
 
-docs/design.md explains the ideas. Here a region is an array of bytes, laid out as the host sees the ranks in memory.
+docs/design.md explains the ideas. Here a region is an array of bytes, laid out as the host sees the
+ranks in memory.
 """
 
 import ctypes
@@ -9,10 +11,11 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import dpuemu
 import numpy as np
-import pidcomm
 from numpy.typing import NDArray
+
+import dpuemu
+import pidcomm
 
 Bytes = NDArray[np.uint8]
 Lines = NDArray[np.uint64]  # (..., 8): a line is 8 words of 64 bits
@@ -63,7 +66,9 @@ def rows_of(region: Bytes, pes: int, size: int) -> Bytes:
 
 
 def word_indices(eg: int, byte: int, words: int) -> NDArray[np.int64]:
-    """Return the indices (words, 8) of the 64-bit words in the lines of an entangled group from an MRAM byte on."""
+    """Return the indices (words, 8) of the 64-bit words in the lines of an entangled group from
+    an MRAM byte on.
+    """
     at = eg // 8 * RANK_BYTES + line_offset(eg % 8, byte + 8 * np.arange(words))
     found: NDArray[np.int64] = at[:, None] // 8 + np.arange(8)
     return found
@@ -88,7 +93,11 @@ def domain_transfer(lines: Lines) -> Lines:
     return np.ascontiguousarray(np.swapaxes(beats, -1, -2)).view(np.uint64)[..., 0]
 
 
-LANES_WITH = [np.uint64(0xFF00FF00FF00FF00), np.uint64(0xFFFF0000FFFF0000), np.uint64(0xFFFFFFFF00000000)]
+LANES_WITH = [
+    np.uint64(0xFF00FF00FF00FF00),
+    np.uint64(0xFFFF0000FFFF0000),
+    np.uint64(0xFFFFFFFF00000000),
+]
 
 
 # [butterfly]
@@ -102,7 +111,9 @@ def butterfly(a: Any, b: Any, bit: int) -> tuple[Any, Any]:
 
 
 def transpose_tile(lines: list[Lines], lane_mask: int) -> list[Lines]:
-    """Exchange the selected lane bits of 2^k lines in PIM order with the bits of the line number."""
+    """Exchange the selected lane bits of 2^k lines in PIM order with the bits of the line
+    number.
+    """
     lines, step = list(lines), 1
     for bit in range(3):
         if lane_mask >> bit & 1:
@@ -141,7 +152,9 @@ def replicate(lines: Lines, lane_mask: int, t: int) -> Lines:
 
 
 def lane_split(shape: tuple[int, ...], mask: str) -> tuple[int, list[int], list[int]]:
-    """Return the lane mask, the entangled groups of one set in member order, and the first group of every set."""
+    """Return the lane mask, the entangled groups of one set in member order, and the first group
+    of every set.
+    """
     lane_mask, stride, egs = 0, 1, {"1": [0], "0": [0]}
     for length, selected in zip(shape, mask, strict=True):
         room = max(8 // stride, 1) if stride < 8 else 1
@@ -158,7 +171,9 @@ def lane_split(shape: tuple[int, ...], mask: str) -> tuple[int, list[int], list[
 # ---- the collectives: size, src and dst are bytes
 
 
-def alltoall(region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: int, dst: int) -> None:
+def alltoall(
+    region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: int, dst: int
+) -> None:
     """For every pair of entangled groups of a set, transpose a tile."""
     lane_mask, members, sets = lane_split(shape, mask)
     ways = 1 << lane_mask.bit_count()
@@ -166,12 +181,17 @@ def alltoall(region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: i
     for first in sets:
         for j, b in enumerate(members):  # destination
             for i, a in enumerate(members):  # source
-                tile = [lines_at(region, first + a, src + (j * ways + t) * block, block // 8) for t in range(ways)]
+                tile = [
+                    lines_at(region, first + a, src + (j * ways + t) * block, block // 8)
+                    for t in range(ways)
+                ]
                 for t, lines in enumerate(transpose_tile(tile, lane_mask)):
                     store_lines(region, first + b, dst + (i * ways + t) * block, lines)
 
 
-def allgather(region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: int, dst: int) -> None:
+def allgather(
+    region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: int, dst: int
+) -> None:
     """Make 2^k lines of every line, and store each at every entangled group of the set."""
     lane_mask, members, sets = lane_split(shape, mask)
     ways = 1 << lane_mask.bit_count()
@@ -181,10 +201,17 @@ def allgather(region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: 
             lines = lines_at(region, first + a, src, block // 8)
             for t in range(ways):
                 for b in members:
-                    store_lines(region, first + b, dst + (i * ways + t) * block, replicate(lines, lane_mask, t))
+                    store_lines(
+                        region,
+                        first + b,
+                        dst + (i * ways + t) * block,
+                        replicate(lines, lane_mask, t),
+                    )
 
 
-def allreduce(region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: int, dst: int, dtype: Any) -> None:
+def allreduce(
+    region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: int, dst: int, dtype: Any
+) -> None:
     """Add the lines of the set, then the lanes of each group, in host order."""
     lane_mask, members, sets = lane_split(shape, mask)
     for first in sets:
@@ -199,8 +226,12 @@ def allreduce(region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: 
             store_lines(region, first + b, dst, lines)
 
 
-def reduce_scatter(region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: int, dst: int, dtype: Any) -> None:
-    """Add 2^k sums over the set for every destination, transpose them as a tile, add the lines of the tile."""
+def reduce_scatter(
+    region: Bytes, shape: tuple[int, ...], mask: str, size: int, src: int, dst: int, dtype: Any
+) -> None:
+    """Add 2^k sums over the set for every destination, transpose them as a tile, add the lines
+    of the tile.
+    """
     lane_mask, members, sets = lane_split(shape, mask)
     bits = [bit for bit in range(3) if lane_mask >> bit & 1]
     ways = 1 << len(bits)
@@ -209,8 +240,15 @@ def reduce_scatter(region: Bytes, shape: tuple[int, ...], mask: str, size: int, 
         for j, b in enumerate(members):
             sums = []
             for t in range(ways):
-                streams = [lines_at(region, first + a, src + (j * ways + t) * block, block // 8) for a in members]
-                sums.append(np.sum([domain_transfer(lines).view(dtype) for lines in streams], 0, dtype).view(np.uint64))
+                streams = [
+                    lines_at(region, first + a, src + (j * ways + t) * block, block // 8)
+                    for a in members
+                ]
+                sums.append(
+                    np.sum(
+                        [domain_transfer(lines).view(dtype) for lines in streams], 0, dtype
+                    ).view(np.uint64)
+                )
             for n, bit in enumerate(bits):
                 for i in range(ways):
                     if not i >> n & 1:
@@ -264,15 +302,23 @@ def defined(name: str, x: Bytes, shape: tuple[int, ...], mask: str, dtype: Any) 
 def check_the_map(random: np.random.Generator, emulator: ctypes.CDLL) -> None:
     """Compare the address map with the emulator's."""
     for _ in range(2000):
-        lane, bank, m = int(random.integers(8)), int(random.integers(8)), int(random.integers(64 << 20))
+        lane, bank, m = (
+            int(random.integers(8)),
+            int(random.integers(8)),
+            int(random.integers(64 << 20)),
+        )
         offset = byte_offset(lane, bank, m)
         assert offset == emulator.dpuemu_region_offset(lane, bank, ctypes.c_uint64(m))
         assert not offset >> 17 & 1  # the control interface
 
 
 def check_the_pieces(random: np.random.Generator) -> None:
-    """Compare the line kernels with literal bytes, and the paper's PE-assisted reordering with alltoall."""
-    example = np.arange(8, dtype=np.uint64) * np.uint64(0x0101010101010101)  # beat r is r r r r r r r r
+    """Compare the line kernels with literal bytes, and the paper's PE-assisted reordering with
+    alltoall.
+    """
+    example = np.arange(8, dtype=np.uint64) * np.uint64(
+        0x0101010101010101
+    )  # beat r is r r r r r r r r
     assert (domain_transfer(example) == 0x0706050403020100).all()
     a, b = np.uint64(0xA7A6A5A4A3A2A1A0), np.uint64(0xB7B6B5B4B3B2B1B0)
     assert butterfly(a, b, 1) == (0xB5B4A5A4B1B0A1A0, 0xB7B6A7A6B3B2A3A2)
@@ -283,16 +329,22 @@ def check_the_pieces(random: np.random.Generator) -> None:
     assert lane_split((32, 32), "10") == (0b111, [0, 1, 2, 3], list(range(0, 128, 4)))
     assert lane_split((4, 4, 2), "101") == (0b011, [0, 2], [0, 1])
 
-    words = random.integers(1 << 62, size=(8, 8), dtype=np.uint64)  # [lane][block]: one entangled group, k = 3
+    words = random.integers(
+        1 << 62, size=(8, 8), dtype=np.uint64
+    )  # [lane][block]: one entangled group, k = 3
     lane = np.arange(8)
     slots = np.array([words[c, (c + lane) % 8] for c in lane])  # the PE in lane c, before
-    moved = np.stack([np.roll(slots[:, s], s) for s in lane], axis=1)  # the host moves line s by s lanes
+    moved = np.stack(
+        [np.roll(slots[:, s], s) for s in lane], axis=1
+    )  # the host moves line s by s lanes
     result = np.array([moved[c, (c - lane) % 8] for c in lane])  # the PE in lane c, after
     assert (result == words.T).all()
 
 
 def check_the_collectives(random: np.random.Generator) -> int:
-    """Compare every collective with its definition and with the library; return the number of cases."""
+    """Compare every collective with its definition and with the library; return the number of
+    cases.
+    """
     cases = 0
     src, dst, mram = 8, 8192 - 64, 9216  # the destination crosses the end of a run
     for shape in [(8, 2), (4, 4, 2), (16, 8), (24, 2)]:
@@ -304,7 +356,9 @@ def check_the_collectives(random: np.random.Generator) -> int:
             size = n * 8 * max(1, 1024 // (n * 8) // 3 * 2)
             for move in (alltoall, allgather, allreduce, reduce_scatter):
                 name = move.__name__
-                x = random.integers(256, size=(pes, size // n if name == "allgather" else size), dtype=np.uint8)
+                x = random.integers(
+                    256, size=(pes, size // n if name == "allgather" else size), dtype=np.uint8
+                )
                 want = defined(name, x, shape, mask, np.int32)
 
                 memory = np.zeros((pes, mram), np.uint8)
@@ -323,7 +377,9 @@ def check_the_collectives(random: np.random.Generator) -> int:
 
         x = random.integers(256, size=(pes, 64), dtype=np.uint8)
         region = region_of(x)
-        assert all((tile_to_rows(region, eg, 0) == x[8 * eg : 8 * eg + 8]).all() for eg in range(pes // 8))
+        assert all(
+            (tile_to_rows(region, eg, 0) == x[8 * eg : 8 * eg + 8]).all() for eg in range(pes // 8)
+        )
         machine.free()
     return cases
 
@@ -331,7 +387,11 @@ def check_the_collectives(random: np.random.Generator) -> int:
 class DpuSet(ctypes.Structure):
     """A set of ranks, which is struct dpu_set_t."""
 
-    _fields_ = [("kind", ctypes.c_uint64), ("nr_ranks", ctypes.c_uint64), ("ranks", ctypes.POINTER(ctypes.c_void_p))]
+    _fields_ = [
+        ("kind", ctypes.c_uint64),
+        ("nr_ranks", ctypes.c_uint64),
+        ("ranks", ctypes.POINTER(ctypes.c_void_p)),
+    ]
 
 
 class RankAccess(ctypes.Structure):
@@ -346,19 +406,29 @@ class RankAccess(ctypes.Structure):
 
 
 def check_the_rank(random: np.random.Generator, emulator: ctypes.CDLL) -> None:
-    """Compare an alltoall here, line by line, with the region of an emulated rank after the library's alltoall."""
+    """Compare an alltoall here, line by line, with the region of an emulated rank after the
+    library's alltoall.
+    """
     library = ctypes.CDLL(str(next(Path(pidcomm.__file__).parent.glob("libpidcomm.so*"))))
     shape, mask, size, mram = (4, 4, 2), "101", 8 * 512, 16384
     pe_set, cube, access = DpuSet(), ctypes.c_void_p(), RankAccess()
     assert emulator.dpu_alloc(64, None, ctypes.byref(pe_set)) == 0
-    assert library.pidcomm_hypercube_create(pe_set, 3, (ctypes.c_uint32 * 3)(*shape), ctypes.byref(cube)) == 0
+    assert (
+        library.pidcomm_hypercube_create(
+            pe_set, 3, (ctypes.c_uint32 * 3)(*shape), ctypes.byref(cube)
+        )
+        == 0
+    )
     memory = np.zeros((32, mram), np.uint8)
     memory[:, :size] = random.integers(256, size=(32, size), dtype=np.uint8)
     start = memory.ctypes.data_as(ctypes.c_void_p)
     assert library.pidcomm_write(cube, ctypes.c_size_t(0), ctypes.c_size_t(mram), start) == 0
     for dst in (8192, 0):  # to another window, then in place
         windows = [ctypes.c_size_t(n) for n in (size, 0, dst)]
-        assert library.pidcomm_alltoall(cube, mask.encode(), *windows, pidcomm.TYPES["uint32"].code) == 0
+        assert (
+            library.pidcomm_alltoall(cube, mask.encode(), *windows, pidcomm.TYPES["uint32"].code)
+            == 0
+        )
     image = region_of(memory)
     alltoall(image, shape, mask, size, 0, 8192)
 
@@ -366,7 +436,9 @@ def check_the_rank(random: np.random.Generator, emulator: ctypes.CDLL) -> None:
     raw = np.ctypeslib.as_array((ctypes.c_uint8 * RANK_BYTES).from_address(access.base))
     for eg in range(4):
         for window in (8192, 0):
-            assert (lines_at(raw, eg, window, size // 8) == lines_at(image, eg, 8192, size // 8)).all()
+            assert (
+                lines_at(raw, eg, window, size // 8) == lines_at(image, eg, 8192, size // 8)
+            ).all()
     del raw
     emulator.dpuemu_rank_release(ctypes.c_void_p(pe_set.ranks[0]))
     library.pidcomm_hypercube_destroy(cube)
@@ -380,4 +452,7 @@ check_the_map(random, emulator)
 check_the_pieces(random)
 cases = check_the_collectives(random)
 check_the_rank(random, emulator)
-print(f"moving bytes in NumPy: {cases} collectives agree with the definitions, the library and an emulated rank")
+print(
+    f"moving bytes in NumPy: {cases} collectives agree with the definitions, the library and an"
+    " emulated rank"
+)

@@ -1,12 +1,14 @@
-"""An allgather between processes through a memory pool, and an allreduce over their PEs through another.
+"""An allgather between processes through a memory pool, and an allreduce over their PEs through
+another.
 
 pidcomm hosts run -n 2 --pes 64 -- python examples/pool.py
 """
 
 # [pool]
 import numpy as np
-import pidcomm
 from mpi4py import MPI
+
+import pidcomm
 
 comm = MPI.COMM_WORLD
 name = comm.bcast(f"example-{comm.rank}-{MPI.Wtime():.0f}")
@@ -23,9 +25,13 @@ x = np.arange(64 * 32, dtype=np.int32).reshape(64, 32) + 1000 * cube.host
 y = cube.arrays.allreduce(x, "101")
 # [end]
 
-want = sum(np.arange(64 * 32).reshape(8, 8, 32).sum(axis=1) + 8000 * host for host in range(cube.hosts))
+want = sum(
+    np.arange(64 * 32).reshape(8, 8, 32).sum(axis=1) + 8000 * host for host in range(cube.hosts)
+)
 wrong = np.count_nonzero(y.reshape(8, 8, 32) != want[:, None, :])
-wrong += np.count_nonzero(everything.reshape(comm.size, -1) != np.arange(1000) + 10000 * np.arange(comm.size)[:, None])
+wrong += np.count_nonzero(
+    everything.reshape(comm.size, -1) != np.arange(1000) + 10000 * np.arange(comm.size)[:, None]
+)
 print(f"host {cube.host} of {cube.hosts}: {wrong} wrong elements")
 cube.close()
 local.pe_set.free()

@@ -1,6 +1,8 @@
-/* Predicts the time of an allreduce on another machine, and the gain from more threads. No PE is allocated.
+/* Predicts the time of an allreduce on another machine, and the gain from more threads. No PE is
+ * allocated.
  *
- * All times are modelled. The checks: phases add up to the total, auto is not slower than tile, many threads are not slower than one. */
+ * All times are modelled. The checks: phases add up to the total, auto is not slower than tile,
+ * many threads are not slower than one. */
 #include <pidcomm/model.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +53,10 @@ int main(void) {
   int wrong = rest > 1e-9 || rest < -1e-9;
   wrong += best.seconds_total > tile.seconds_total;
   wrong += tile.seconds_total > alone.seconds_total;
-  printf("allreduce on %s with %g channels (modelled): %s, %.1f ms, of them %.1f ms on the bus; %d of 3 checks wrong\n", name,
-         machine.ranks_channels, pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, best.technique), 1e3 * best.seconds_total, 1e3 * best.seconds.bus,
-         wrong);
+  printf(
+      "allreduce on %s with %g channels (modelled): %s, %.1f ms, of them %.1f ms on the bus; %d of "
+      "3 checks wrong\n",
+      name, machine.ranks_channels, pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, best.technique),
+      1e3 * best.seconds_total, 1e3 * best.seconds.bus, wrong);
   return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,7 +1,9 @@
-/* ReduceScatter and AllGather along the y axis of a 4 x 8 x 2 hypercube: the calls of figure 10 of the PID-Comm paper (ISCA 2024).
+/* ReduceScatter and AllGather along the y axis of a 4 x 8 x 2 hypercube: the calls of figure 10 of
+ * the PID-Comm paper (ISCA 2024).
  *
- * Every PE holds 2048 words. The 8 PEs that agree in x and z form a group. After reduce_scatter member q of a group holds block q (256
- * words) of the group's sum; allgather then gives all members all blocks. Both results are compared with loops. */
+ * Every PE holds 2048 words. The 8 PEs that agree in x and z form a group. After reduce_scatter
+ * member q of a group holds block q (256 words) of the group's sum; allgather then gives all
+ * members all blocks. Both results are compared with loops. */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,9 +44,11 @@ int main(void) {
   uint32_t wrong = 0;
   for (uint32_t pe = 0; pe < kPes; ++pe) {
     const uint32_t y = pe / 4 % 8; /* the member index */
-    for (uint32_t i = 0; i < kBlockWords; ++i) wrong += blocks[pe][i] != sum_of_group(pe, y * kBlockWords + i);
+    for (uint32_t i = 0; i < kBlockWords; ++i)
+      wrong += blocks[pe][i] != sum_of_group(pe, y * kBlockWords + i);
     for (uint32_t i = 0; i < kWords; ++i) wrong += sums[pe][i] != sum_of_group(pe, i);
   }
-  printf("reduce_scatter and allgather along y of 4x8x2 PEs: %u of %u words wrong\n", wrong, kPes * (kBlockWords + kWords));
+  printf("reduce_scatter and allgather along y of 4x8x2 PEs: %u of %u words wrong\n", wrong,
+         kPes * (kBlockWords + kWords));
   return wrong == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

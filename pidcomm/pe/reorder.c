@@ -1,11 +1,14 @@
-/* PE-assisted reordering (PID-Comm, ISCA 2024, section V-A): permutes the blocks inside every part of a window. Each PE has its own job.
+/* PE-assisted reordering (PID-Comm, ISCA 2024, section V-A): permutes the blocks inside every part
+ * of a window. Each PE has its own job.
  *
- * All PEs run this program; the host writes the job to pidcomm_reorder_job. The program does not define MRAM variables and does not print,
- * so MRAM changes only in the output window. If a caller launches the PEs without a job, because it has not loaded its own program again,
- * the launch ends with a fault.
+ * All PEs run this program; the host writes the job to pidcomm_reorder_job. The program does not
+ * define MRAM variables and does not print, so MRAM changes only in the output window. If a caller
+ * launches the PEs without a job, because it has not loaded its own program again, the launch ends
+ * with a fault.
  *
- * A tasklet reads a complete piece of work before it writes the piece, and pieces of work do not share bytes. To reorder large blocks in
- * place, the job must be self-inverse. Each piece of work then consists of two pieces of blocks, which the tasklet swaps. */
+ * A tasklet reads a complete piece of work before it writes the piece, and pieces of work do not
+ * share bytes. To reorder large blocks in place, the job must be self-inverse. Each piece of work
+ * then consists of two pieces of blocks, which the tasklet swaps. */
 #include "reorder.h"
 
 #include <alloc.h>
@@ -25,9 +28,13 @@ BARRIER_INIT(everybody, NR_TASKLETS);
 /* Each tasklet uses a copy of the job in registers. */
 typedef struct pidcomm_reorder_job job_t;
 
-static inline uint32_t source_of(const job_t *job, uint32_t j) { return (job->first + j * job->step) & (job->ways - 1); }
+static inline uint32_t source_of(const job_t *job, uint32_t j) {
+  return (job->first + j * job->step) & (job->ways - 1);
+}
 
-static inline void read_mram(uint32_t from, uint8_t *to, uint32_t bytes) { mram_read((const __mram_ptr void *)(uintptr_t)from, to, bytes); }
+static inline void read_mram(uint32_t from, uint8_t *to, uint32_t bytes) {
+  mram_read((const __mram_ptr void *)(uintptr_t)from, to, bytes);
+}
 static inline void write_mram(const uint8_t *from, uint32_t to, uint32_t bytes) {
   mram_write(from, (__mram_ptr void *)(uintptr_t)to, bytes);
 }
@@ -39,7 +46,8 @@ static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
   const uint32_t words = job->block_bytes / 8;
   uint32_t sources[MAX_WAYS];
   for (uint32_t j = 0; j < job->ways; ++j) sources[j] = source_of(job, j) * job->block_bytes;
-  for (uint32_t part = me() * parts_at_once; part < job->parts; part += NR_TASKLETS * parts_at_once) {
+  for (uint32_t part = me() * parts_at_once; part < job->parts;
+       part += NR_TASKLETS * parts_at_once) {
     const uint32_t parts = job->parts - part < parts_at_once ? job->parts - part : parts_at_once;
     const uint32_t offset = part * part_bytes, bytes = parts * part_bytes;
     read_mram(job->from + offset, buffer, bytes);
@@ -53,8 +61,8 @@ static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
   }
 }
 
-/* Writes one piece of a block at a time to its new position. If from == to, the job is self-inverse: two pieces are swapped, or a piece
- * does not move. */
+/* Writes one piece of a block at a time to its new position. If from == to, the job is
+ * self-inverse: two pieces are swapped, or a piece does not move. */
 static void reorder_large_blocks(const job_t *job, uint8_t *buffer) {
   const uint32_t pieces = (job->block_bytes + DMA_BYTES - 1) / DMA_BYTES;
   const uint32_t part_bytes = job->block_bytes * job->ways;

@@ -1,4 +1,5 @@
-"""Write pidcomm/_rows.py, which has the rows of tables.h as Python types and methods. The build runs this script.
+"""Write pidcomm/_rows.py, which has the rows of tables.h as Python types and methods. The build
+runs this script.
 
 python python/rows.py include/pidcomm/tables.h OUTPUT
 """
@@ -64,7 +65,10 @@ def rows_of(text: str, table: str) -> list[list[str]]:
     lines = re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', body[1])
     if len(lines) != body[1].count("X("):
         raise SystemExit(f"tables.h: a row of PIDCOMM_{table} has parentheses in a column")
-    return [[column.strip().strip('"') for column in re.findall(r'(?:[^,"]|"[^"]*")+', line)] for line in lines]
+    return [
+        [column.strip().strip('"') for column in re.findall(r'(?:[^,"]|"[^"]*")+', line)]
+        for line in lines
+    ]
 
 
 class Collective(NamedTuple):
@@ -85,7 +89,9 @@ class Collective(NamedTuple):
 
     def size_of(self, has_blocks: bool) -> str:
         """Return in words the size per PE of the input or output."""
-        are_blocks = (self.at_pes_before and self.blocks_before) or (self.at_pes_after and self.blocks_after)
+        are_blocks = (self.at_pes_before and self.blocks_before) or (
+            self.at_pes_after and self.blocks_after
+        )
         return "`bytes`, N blocks," if has_blocks else "bytes / N" if are_blocks else "`bytes`"
 
     def sizes(self) -> str:
@@ -93,11 +99,21 @@ class Collective(NamedTuple):
         read, written = self.size_of(self.blocks_before), self.size_of(self.blocks_after)
         host = f"shape (groups, {'N * n' if (self.blocks_before or self.blocks_after) else 'n'})"
         if not self.at_pes_before:
-            return f"`host` has {host}. Writes n * itemsize bytes per PE; `bytes`, if given, must equal this."
+            return (
+                f"`host` has {host}. Writes n * itemsize bytes per PE; `bytes`, if given, must"
+                " equal this."
+            )
         if not self.at_pes_after:
             elements = "N * bytes / itemsize" if self.blocks_after else "bytes / itemsize"
-            return f"Reads `bytes` per PE. Returns the host rows, shape (groups, {elements}), in `out` if given."
-        in_place = "" if read == written else " In place, both input and output begin at the start of the window."
+            return (
+                f"Reads `bytes` per PE. Returns the host rows, shape (groups, {elements}), in `out`"
+                " if given."
+            )
+        in_place = (
+            ""
+            if read == written
+            else " In place, both input and output begin at the start of the window."
+        )
         return f"Reads {read} and writes {written} per PE.".replace(", per", " per") + in_place
 
     def method(self, over_hosts: bool = False) -> str:
@@ -107,26 +123,35 @@ class Collective(NamedTuple):
         form, result = (
             ("FromHost", "Trace")
             if not self.at_pes_before
-            else ("Moved" if moves else "Reduced", "Trace")
-            if self.at_pes_after
-            else ("ToHost" if moves else "ReducedToHost", "Array")
+            else (
+                ("Moved" if moves else "Reduced", "Trace")
+                if self.at_pes_after
+                else ("ToHost" if moves else "ReducedToHost", "Array")
+            )
         )
         if form == "FromHost":
             parameters = ["host: ArrayInput", "bytes: int | None = None", "dst: int = 0"]
         else:
             parameters = ["bytes: int", "src: int = 0"]
             parameters += ["dst: int = 0"] if self.at_pes_after else []
-            parameters += ["dtype: DTypeLike = np.uint8"] if moves else ["dtype: DTypeLike", 'op: OpName = "sum"']
+            parameters += (
+                ["dtype: DTypeLike = np.uint8"]
+                if moves
+                else ["dtype: DTypeLike", 'op: OpName = "sum"']
+            )
             parameters += [] if self.at_pes_after else ["out: ArrayOutput | None = None"]
         if is_rooted:
             form, result = f"Rooted{form}", result if self.at_pes_after else f"{result} | None"
-            parameters = [it.replace("host: ArrayInput", "host: ArrayInput | None = None") for it in parameters]
+            parameters = [
+                it.replace("host: ArrayInput", "host: ArrayInput | None = None")
+                for it in parameters
+            ]
             parameters += ["dtype: DTypeLike = np.uint8"] if not self.at_pes_before else []
             parameters.append("root: int = 0")
         names = [parameter.partition(":")[0] for parameter in parameters]
         overloads = "".join(
-            f"    @overload\n    def {self.name}(\n"
-            f"        self, mask: str, *, wait: {wait}, **arguments: Unpack[{form}]\n    ) -> {returns}: ...\n"
+            f"    @overload\n    def {self.name}(\n        self, mask: str, *, wait: {wait},"
+            f" **arguments: Unpack[{form}]\n    ) -> {returns}: ...\n"
             for wait, returns in (
                 ("Literal[True] = True", result),
                 ("Literal[False]", f"Request[{result}]"),
@@ -157,7 +182,9 @@ class Collective(NamedTuple):
         root, passed = ("        root: int = 0,\n", ", root=root") if is_rooted else ("", "")
         columns = "N * n" if self.blocks_before else "n"
         given = f"({'pes' if self.at_pes_before else 'groups'}, {columns})"
-        made = f"({'pes' if self.at_pes_after else 'groups'}, {'N * n' if self.blocks_after else 'n'})"
+        made = (
+            f"({'pes' if self.at_pes_after else 'groups'}, {'N * n' if self.blocks_after else 'n'})"
+        )
         op = '        op: OpName = "sum",\n' if self.takes_op else ""
         return f'''
     def {self.name}(
@@ -186,7 +213,9 @@ def generate(text: str) -> str:
     for name, (table, column) in NAMES.items():
         values = ", ".join(f'"{row[column]}"' for row in rows_of(text, table))
         parts.append(f"{name}: TypeAlias = Literal[{values}]\n")
-    parts.append('\n\n@dataclass(frozen=True)\nclass TraceFields:\n    """The fields of `Trace`."""\n\n')
+    parts.append(
+        '\n\n@dataclass(frozen=True)\nclass TraceFields:\n    """The fields of `Trace`."""\n\n'
+    )
     for ctype, name, table, meaning in rows_of(text, "TRACE_FIELDS"):
         kind = TYPES_OF_FIELDS[ctype] if table == "NUMBER" else f"{table.capitalize()}Name"
         parts.append(f'    {name}: {kind}\n    """{meaning}."""\n')
@@ -194,12 +223,19 @@ def generate(text: str) -> str:
     parts.append('\n\nclass HypercubeCollectives:\n    """The collectives of `Hypercube`."""\n\n')
     parts.append("    _call: Any\n")
     parts += [collective.method() for collective in collectives]
-    parts.append('\n\nclass ArrayCollectivesBase:\n    """The collectives of `ArrayCollectives`."""\n\n')
+    parts.append(
+        '\n\nclass ArrayCollectivesBase:\n    """The collectives of `ArrayCollectives`."""\n\n'
+    )
     parts.append("    _round_trip: Any\n")
     parts += [collective.array_method() for collective in collectives]
-    parts.append('\n\nclass HostsCollectives:\n    """The collectives of `hosts.Cube`."""\n\n    _call: Any\n')
+    parts.append(
+        '\n\nclass HostsCollectives:\n    """The collectives of `hosts.Cube`."""\n\n    _call:'
+        " Any\n"
+    )
     parts += [collective.method(over_hosts=True) for collective in collectives]
-    parts.append('\n\nclass HostsArrayCollectives:\n    """The collectives of `hosts.CubeArrays`."""\n\n')
+    parts.append(
+        '\n\nclass HostsArrayCollectives:\n    """The collectives of `hosts.CubeArrays`."""\n\n'
+    )
     parts.append("    _round_trip: Any\n")
     parts += [collective.array_method(over_hosts=True) for collective in collectives]
     return "".join(parts)

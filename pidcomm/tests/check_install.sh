@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs the build folders of dpuemu and pidcomm into a prefix and moves the prefix. Builds the examples
-# against it with CMake and with pkg-config, and runs them. Then configures a project that has pidcomm as a
-# subfolder. Does not compile the library. Usage: pidcomm/tests/check_install.sh BUILD_FOLDER
-# BUILD_FOLDER_OF_DPUEMU. Prints `N passed, M failed`.
+# Installs the build folders of dpuemu and pidcomm into a prefix and moves the prefix. Builds the
+# examples against it with CMake and with pkg-config, and runs them. Then configures a project that
+# has pidcomm as a subfolder. Does not compile the library. Usage: pidcomm/tests/check_install.sh
+# BUILD_FOLDER BUILD_FOLDER_OF_DPUEMU. Prints `N passed, M failed`.
 set -u
 build=$(cd "$1" && pwd)
 dpuemu=$(cd "$2" && pwd)

@@ -14,7 +14,8 @@
 namespace verify {
 namespace {
 
-/// The hash of one element (or word) of one row. With the same seed, hashes are distinct for distinct pairs (row, index) below 2^32.
+/// The hash of one element (or word) of one row. With the same seed, hashes are distinct for
+/// distinct pairs (row, index) below 2^32.
 std::uint64_t hash(std::uint64_t seed, std::size_t row, std::size_t index) {
   return mix(mix(seed) ^ (static_cast<std::uint64_t>(row) << 32 | index));
 }
@@ -30,28 +31,33 @@ struct Place {
   std::uint64_t column() const { return column_hash(seed, index); }
 };
 
-/// Returns bits that are 1 with a probability of about 1 / rows, so that an `or` of all rows has bits of both values.
+/// Returns bits that are 1 with a probability of about 1 / rows, so that an `or` of all rows has
+/// bits of both values.
 std::uint64_t sparse_bits(const Place &place) {
   std::uint64_t bits = place.random();
-  for (std::size_t rows = place.rows, salt = 1; rows > 2; rows /= 2, ++salt) bits &= mix(place.random() + salt);
+  for (std::size_t rows = place.rows, salt = 1; rows > 2; rows /= 2, ++salt)
+    bits &= mix(place.random() + salt);
   return bits;
 }
 
 template <class T>
 T integer(const Place &place, int op) {
-  if (op == kPROD) return static_cast<T>(place.random() | 1);  // a product of odd factors is never 0
+  if (op == kPROD)
+    return static_cast<T>(place.random() | 1);  // a product of odd factors is never 0
   if (op == kOR) return static_cast<T>(sparse_bits(place));
   if (op == kAND) return static_cast<T>(~sparse_bits(place));
   return static_cast<T>(place.random());
 }
 
-/// Sums of up to 8192 such values fit into the 24 bits of a float's significand; products have at most 96 factors of 2 or 0.5.
+/// Sums of up to 8192 such values fit into the 24 bits of a float's significand; products have at
+/// most 96 factors of 2 or 0.5.
 template <class T>
 T exact_float(const Place &place, int op) {
   const std::uint64_t random = place.random();
   if (op != kPROD) return static_cast<T>(static_cast<int>(random % 4095) - 2047);
   const T sign = random & 1 ? T(-1) : T(1);
-  // In each column, one of every `stride` rows may have a factor that is not +-1; different columns have such factors in different rows.
+  // In each column, one of every `stride` rows may have a factor that is not +-1; different columns
+  // have such factors in different rows.
   const std::size_t stride = (place.rows + 95) / 96;
   if ((place.row + place.column()) % stride != 0) return sign;
   return sign * (random & 2 ? T(2) : T(0.5));
@@ -69,9 +75,11 @@ T special_float(const Place &place, int op) {
     case 1:  // zeros of both signs
       return sign * T(0);
     case 2:  // one NaN among finite values
-      return place.row == (place.column() >> 8) % place.rows ? Limits::quiet_NaN() : exact_float<T>(place, op);
+      return place.row == (place.column() >> 8) % place.rows ? Limits::quiet_NaN()
+                                                             : exact_float<T>(place, op);
     case 3:  // infinities of one sign, or of both, among finite values
-      return pick % 4 == 0 ? (place.column() & 64 ? T(1) : sign) * Limits::infinity() : exact_float<T>(place, op);
+      return pick % 4 == 0 ? (place.column() & 64 ? T(1) : sign) * Limits::infinity()
+                           : exact_float<T>(place, op);
     case 4:  // denormals; for products, one denormal and factors +-1
       if (op == kPROD && place.row != (place.column() >> 8) % place.rows) return sign;
       return sign * static_cast<T>(1 + pick % 1000) * Limits::denorm_min();
@@ -85,7 +93,8 @@ T rounding_float(const Place &place, int op) {
   const std::uint64_t random = place.random();
   const T unit = static_cast<T>(random >> 11) / static_cast<T>(std::uint64_t{1} << 53);  // [0, 1]
   const int exponent = op == kPROD ? 0 : static_cast<int>(random % 41) - 20;
-  return std::ldexp(T(1) + unit, exponent) * (random & 64 ? T(-1) : T(1)) * (op == kPROD ? T(0.6875) : T(1));
+  return std::ldexp(T(1) + unit, exponent) * (random & 64 ? T(-1) : T(1)) *
+         (op == kPROD ? T(0.6875) : T(1));
 }
 
 template <class T>
@@ -110,31 +119,35 @@ void fill_row(Fill kind, int op, Place place, std::uint8_t *row, std::size_t row
 std::size_t rows_in(std::size_t row_bytes, std::span<const std::uint8_t> rows) {
   if (rows.empty()) return 0;
   if (row_bytes == 0 || rows.size() % row_bytes != 0)
-    throw std::invalid_argument("verify: " + std::to_string(rows.size()) + " bytes do not divide into rows of " +
-                                std::to_string(row_bytes));
+    throw std::invalid_argument("verify: " + std::to_string(rows.size()) +
+                                " bytes do not divide into rows of " + std::to_string(row_bytes));
   return rows.size() / row_bytes;
 }
 
 }  // namespace
 
 Fill fill_for(bool takes_op, int type, int op) {
-  return takes_op && (is_float(type) || op == kPROD || op == kAND || op == kOR) ? Fill::kExact : Fill::kDistinct;
+  return takes_op && (is_float(type) || op == kPROD || op == kAND || op == kOR) ? Fill::kExact
+                                                                                : Fill::kDistinct;
 }
 
 void fill_distinct(std::uint64_t seed, std::size_t row_bytes, std::span<std::uint8_t> rows) {
   parallel_for(rows_in(row_bytes, rows), rows.size(), [&](std::size_t row) {
     for (std::size_t at = 0; at < row_bytes; at += 8) {
       const std::uint64_t word = hash(seed, row, at / 8);
-      std::memcpy(rows.data() + row * row_bytes + at, &word, std::min<std::size_t>(8, row_bytes - at));
+      std::memcpy(rows.data() + row * row_bytes + at, &word,
+                  std::min<std::size_t>(8, row_bytes - at));
     }
   });
 }
 
-void fill(Fill kind, int type, int op, std::uint64_t seed, std::size_t row_bytes, std::span<std::uint8_t> rows) {
+void fill(Fill kind, int type, int op, std::uint64_t seed, std::size_t row_bytes,
+          std::span<std::uint8_t> rows) {
   if (kind == Fill::kDistinct) return fill_distinct(seed, row_bytes, rows);
   if (!is_defined(op, type) || row_bytes % element_bytes(type) != 0)
-    throw std::invalid_argument("verify: no payload of type " + std::to_string(type) + " for operator " + std::to_string(op) +
-                                " in rows of " + std::to_string(row_bytes) + " bytes");
+    throw std::invalid_argument("verify: no payload of type " + std::to_string(type) +
+                                " for operator " + std::to_string(op) + " in rows of " +
+                                std::to_string(row_bytes) + " bytes");
   const std::size_t count = rows_in(row_bytes, rows);
   parallel_for(count, rows.size(), [&](std::size_t row) {
     const Place place{seed, row, count, 0};

@@ -18,7 +18,8 @@ namespace {
 
 [[noreturn]] void reject(const std::string &why) { throw std::invalid_argument("verify: " + why); }
 
-// ---- tables: collectives, types, operators ----------------------------------------------------------------------------------------
+// ---- tables: collectives, types, operators
+// ----------------------------------------------------------------------------------------
 
 /// Calls visit(T{}) with the element type of a code.
 template <class Visit>
@@ -46,9 +47,11 @@ Kind kind_of(int op) {
   reject("unknown operator " + std::to_string(op));
 }
 
-// ---- operators on two elements ----------------------------------------------------------------------------------------------------
+// ---- operators on two elements
+// ------------------------------------------------------------------------------------------
 
-/// Returns the minimum of IEEE 754-2019 (or the maximum if `max`): if one element is NaN the result is NaN, and -0 is below +0.
+/// Returns the minimum of IEEE 754-2019 (or the maximum if `max`): if one element is NaN the result
+/// is NaN, and -0 is below +0.
 template <class T>
 T extreme(T a, T b, bool max) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -83,7 +86,8 @@ T apply(T a, T b) {
 using Combine = void (*)(std::uint8_t *left, const std::uint8_t *right, std::size_t bytes);
 
 template <class T, int kOp>
-void combine(std::uint8_t *__restrict left, const std::uint8_t *__restrict right, std::size_t bytes) {
+void combine(std::uint8_t *__restrict left, const std::uint8_t *__restrict right,
+             std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += sizeof(T)) {
     T a, b;
     std::memcpy(&a, left + i, sizeof(T));
@@ -94,7 +98,8 @@ void combine(std::uint8_t *__restrict left, const std::uint8_t *__restrict right
 }
 
 Combine combine_of(int op, int type) {
-  if (!is_defined(op, type)) reject("operator " + std::to_string(op) + " is not defined for type " + std::to_string(type));
+  if (!is_defined(op, type))
+    reject("operator " + std::to_string(op) + " is not defined for type " + std::to_string(type));
   return with_type(type, [op]<class T>(T) -> Combine {
     switch (op) {
 #define VERIFY_ROW(ENUM, code, name, kind)                                                     \
@@ -108,10 +113,11 @@ Combine combine_of(int op, int type) {
   });
 }
 
-// ---- where output bytes come from -------------------------------------------------------------------------------------------------
+// ---- where output bytes come from
+// ------------------------------------------------------------------------------------------
 
-/// The origin of `size` output bytes: the output bytes are the combination of the bytes at `offset` of several input rows, or a copy if
-/// there is only one input row.
+/// The origin of `size` output bytes: the output bytes are the combination of the bytes at `offset`
+/// of several input rows, or a copy if there is only one input row.
 struct Origin {
   std::span<const std::uint32_t> rows;
   std::size_t offset;
@@ -121,15 +127,16 @@ struct Origin {
 /// The size of a row, in terms of `bytes` and N: one piece, N blocks, one block of N, or N pieces.
 enum class Share { kOne, kBlocks, kBlock, kParts };
 
-/// The input rows or output rows: whether the rows belong to PEs (else to groups), and the size of a row.
+/// The input rows or output rows: whether the rows belong to PEs (else to groups), and the size of
+/// a row.
 struct Side {
   bool at_pes;
   Share share;
 };
 constexpr bool kPes = true, kGroups = false;
 
-/// The definition of a collective: whether it reduces, its rows, and a function for the origin of the output bytes from position `at` of
-/// output row `row` on.
+/// The definition of a collective: whether it reduces, its rows, and a function for the origin of
+/// the output bytes from position `at` of output row `row` on.
 struct Definition {
   bool reduces;
   Side before, after;
@@ -142,15 +149,19 @@ Definition definition_of(int collective) {
       return {false,
               {kPes, Share::kBlocks},
               {kPes, Share::kBlocks},
-              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
-                const std::size_t block = problem.bytes / groups.group_pes, p = at / block, q = groups.member[row];
-                return {groups.members(groups.group[row]).subspan(p, 1), q * block + at % block, block - at % block};
+              [](const Problem &problem, const Groups &groups, std::size_t row,
+                 std::size_t at) -> Origin {
+                const std::size_t block = problem.bytes / groups.group_pes, p = at / block,
+                                  q = groups.member[row];
+                return {groups.members(groups.group[row]).subspan(p, 1), q * block + at % block,
+                        block - at % block};
               }};
     case kREDUCE_SCATTER:  // member q: block q reduced over all members
       return {true,
               {kPes, Share::kBlocks},
               {kPes, Share::kBlock},
-              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+              [](const Problem &problem, const Groups &groups, std::size_t row,
+                 std::size_t at) -> Origin {
                 const std::size_t block = problem.bytes / groups.group_pes, q = groups.member[row];
                 return {groups.members(groups.group[row]), q * block + at, block - at};
               }};
@@ -158,7 +169,8 @@ Definition definition_of(int collective) {
       return {true,
               {kPes, Share::kOne},
               {kPes, Share::kOne},
-              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+              [](const Problem &problem, const Groups &groups, std::size_t row,
+                 std::size_t at) -> Origin {
                 return {groups.members(groups.group[row]), at, problem.bytes - at};
               }};
     /* [collective] */
@@ -166,59 +178,71 @@ Definition definition_of(int collective) {
       return {false,
               {kPes, Share::kBlock},
               {kPes, Share::kBlocks},
-              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+              [](const Problem &problem, const Groups &groups, std::size_t row,
+                 std::size_t at) -> Origin {
                 const std::size_t block = problem.bytes / groups.group_pes, p = at / block;
-                return {groups.members(groups.group[row]).subspan(p, 1), at % block, block - at % block};
+                return {groups.members(groups.group[row]).subspan(p, 1), at % block,
+                        block - at % block};
               }};
     /* [end] */
     case kSCATTER:  // member q gets part q of its group's row
       return {false,
               {kGroups, Share::kParts},
               {kPes, Share::kOne},
-              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
-                return {{&groups.group[row], 1}, groups.member[row] * problem.bytes + at, problem.bytes - at};
+              [](const Problem &problem, const Groups &groups, std::size_t row,
+                 std::size_t at) -> Origin {
+                return {{&groups.group[row], 1},
+                        groups.member[row] * problem.bytes + at,
+                        problem.bytes - at};
               }};
     case kGATHER:  // output rows are groups; part p comes from member p
       return {false,
               {kPes, Share::kOne},
               {kGroups, Share::kParts},
-              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+              [](const Problem &problem, const Groups &groups, std::size_t row,
+                 std::size_t at) -> Origin {
                 const std::size_t bytes = problem.bytes, p = at / bytes;
-                return {groups.members(static_cast<std::uint32_t>(row)).subspan(p, 1), at % bytes, bytes - at % bytes};
+                return {groups.members(static_cast<std::uint32_t>(row)).subspan(p, 1), at % bytes,
+                        bytes - at % bytes};
               }};
     case kREDUCE:
       return {true,
               {kPes, Share::kOne},
               {kGroups, Share::kOne},
-              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
+              [](const Problem &problem, const Groups &groups, std::size_t row,
+                 std::size_t at) -> Origin {
                 return {groups.members(static_cast<std::uint32_t>(row)), at, problem.bytes - at};
               }};
     case kBROADCAST:
       return {false,
               {kGroups, Share::kOne},
               {kPes, Share::kOne},
-              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at) -> Origin {
-                return {{&groups.group[row], 1}, at, problem.bytes - at};
-              }};
+              [](const Problem &problem, const Groups &groups, std::size_t row, std::size_t at)
+                  -> Origin { return {{&groups.group[row], 1}, at, problem.bytes - at}; }};
   }
   reject("unknown collective " + std::to_string(collective));
 }
 
-/// Whether every run of `section` PEs has the groups of the first run: two PEs of a group have residues modulo `section` whose PEs are in
-/// one group, and two PEs of a run whose residues are in one group are in one group.
+/// Whether every run of `section` PEs has the groups of the first run: two PEs of a group have
+/// residues modulo `section` whose PEs are in one group, and two PEs of a run whose residues are in
+/// one group are in one group.
 bool repeats_after(const Groups &groups, std::uint32_t section) {
-  std::vector<std::uint32_t> first_group(groups.count, groups.count);             // by group: the group of the residues of its PEs
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> group_in_run;  // by run and group of the residues
+  std::vector<std::uint32_t> first_group(
+      groups.count, groups.count);  // by group: the group of the residues of its PEs
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+      group_in_run;  // by run and group of the residues
   for (std::uint32_t pe = 0; pe < groups.pes; ++pe) {
     const std::uint32_t group = groups.group[pe], residues = groups.group[pe % section];
     if (first_group[group] == groups.count) first_group[group] = residues;
     if (first_group[group] != residues) return false;
-    if (group_in_run.try_emplace({pe / section, residues}, group).first->second != group) return false;
+    if (group_in_run.try_emplace({pe / section, residues}, group).first->second != group)
+      return false;
   }
   return true;
 }
 
-/// Returns the PEs of a section: the shortest run of whole EGs after which the groups repeat, or all PEs.
+/// Returns the PEs of a section: the shortest run of whole EGs after which the groups repeat, or
+/// all PEs.
 std::uint32_t section_pes(const Groups &groups) {
   for (std::uint32_t section = 8; section < groups.pes; section += 8)
     if (groups.pes % section == 0 && repeats_after(groups, section)) return section;
@@ -226,19 +250,22 @@ std::uint32_t section_pes(const Groups &groups) {
 }
 
 /// Reduces the same `size` bytes of several PE rows into `out`, in the documented order.
-void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::uint8_t> before, std::size_t row_bytes, Combine op,
-                 std::uint32_t section, std::uint8_t *out) {
+void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::uint8_t> before,
+                 std::size_t row_bytes, Combine op, std::uint32_t section, std::uint8_t *out) {
   std::map<std::uint32_t, std::vector<std::uint32_t>> pes_at;  // by place in a section
   for (std::uint32_t pe : origin.rows) pes_at[pe % section].push_back(pe);
   std::vector<std::vector<std::uint8_t>> sums;  // one for each place
   for (auto &[place, pes] : pes_at) {
     std::sort(pes.begin(), pes.end());  // sections ascending
-    const auto part = [&](std::uint32_t pe) { return before.data() + pe * row_bytes + origin.offset; };
+    const auto part = [&](std::uint32_t pe) {
+      return before.data() + pe * row_bytes + origin.offset;
+    };
     std::vector<std::uint8_t> sum(part(pes[0]), part(pes[0]) + size);
     for (std::size_t i = 1; i < pes.size(); ++i) op(sum.data(), part(pes[i]), size);
     sums.push_back(std::move(sum));
   }
-  for (std::size_t i = 1; section != 8 && i < sums.size(); ++i) op(sums[0].data(), sums[i].data(), size);
+  for (std::size_t i = 1; section != 8 && i < sums.size(); ++i)
+    op(sums[0].data(), sums[i].data(), size);
   while (section == 8 && sums.size() > 1) {
     std::vector<std::vector<std::uint8_t>> pairs;
     for (std::size_t i = 0; i < sums.size(); i += 2) {
@@ -250,21 +277,26 @@ void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::ui
   std::memcpy(out, sums[0].data(), size);
 }
 
-/// Calls use(rows, at, part) for parts of the output rows, until every row is complete: the bytes `part` belong at position `at` of each of
-/// `rows`. Makes parts in parallel, and makes rows with the same content (all members of an allreduce) only once.
+/// Calls use(rows, at, part) for parts of the output rows, until every row is complete: the bytes
+/// `part` belong at position `at` of each of `rows`. Makes parts in parallel, and makes rows with
+/// the same content (all members of an allreduce) only once.
 template <class Use>
 void for_each_part(const Problem &problem, std::span<const std::uint8_t> before, Use use) {
   constexpr std::size_t kPartBytes = 4096;
   const Groups groups = groups_of(problem.axis_len, problem.mask);
   const Rows in = rows_before(problem), out = rows_after(problem);
-  if (before.size() != in.bytes()) reject("the input has " + std::to_string(before.size()) + " bytes, not " + std::to_string(in.bytes()));
+  if (before.size() != in.bytes())
+    reject("the input has " + std::to_string(before.size()) + " bytes, not " +
+           std::to_string(in.bytes()));
   if (out.bytes() == 0) return;
-  const Combine op = definition_of(problem.collective).reduces ? combine_of(problem.op, problem.type) : nullptr;
+  const Combine op =
+      definition_of(problem.collective).reduces ? combine_of(problem.op, problem.type) : nullptr;
   const auto origin_of = definition_of(problem.collective).origin;
   const bool is_shared = problem.collective == kALLREDUCE;
   const std::uint32_t section = op == nullptr ? groups.pes : section_pes(groups);
   std::vector<std::uint32_t> every_row(out.count);
-  for (std::size_t row = 0; row < out.count; ++row) every_row[row] = static_cast<std::uint32_t>(row);
+  for (std::size_t row = 0; row < out.count; ++row)
+    every_row[row] = static_cast<std::uint32_t>(row);
 
   const std::size_t kinds_of_row = is_shared ? groups.count : out.count;
   const std::size_t parts = (out.row_bytes + kPartBytes - 1) / kPartBytes;
@@ -272,7 +304,8 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
     const std::size_t kind = item / parts, begin = item % parts * kPartBytes;
     const std::size_t size = std::min(kPartBytes, out.row_bytes - begin);
     const std::span<const std::uint32_t> rows =
-        is_shared ? groups.members(static_cast<std::uint32_t>(kind)) : std::span<const std::uint32_t>(every_row).subspan(kind, 1);
+        is_shared ? groups.members(static_cast<std::uint32_t>(kind))
+                  : std::span<const std::uint32_t>(every_row).subspan(kind, 1);
     alignas(64) std::uint8_t part[kPartBytes];
     for (std::size_t done = 0; done < size;) {
       const Origin origin = origin_of(problem, groups, rows[0], begin + done);
@@ -280,14 +313,16 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
       if (op != nullptr)
         reduce_rows(origin, step, before, in.row_bytes, op, section, part + done);
       else
-        std::memcpy(part + done, before.data() + origin.rows[0] * in.row_bytes + origin.offset, step);
+        std::memcpy(part + done, before.data() + origin.rows[0] * in.row_bytes + origin.offset,
+                    step);
       done += step;
     }
     use(rows, begin, std::span<const std::uint8_t>(part, size));
   });
 }
 
-// ---- comparison -------------------------------------------------------------------------------------------------------------------
+// ---- comparison
+// ------------------------------------------------------------------------------------------
 
 /// Counts wrong elements, and keeps the first wrong element in (row, byte) order.
 struct Tally {
@@ -309,8 +344,8 @@ bool is_nan(T value) {
 }
 
 template <class T>
-void count_wrong(std::size_t row, std::size_t at, const std::uint8_t *got, const std::uint8_t *want, std::size_t bytes, bool nan_equal,
-                 Tally &tally) {
+void count_wrong(std::size_t row, std::size_t at, const std::uint8_t *got, const std::uint8_t *want,
+                 std::size_t bytes, bool nan_equal, Tally &tally) {
   for (std::size_t i = 0; i < bytes; i += sizeof(T)) {
     if (std::memcmp(got + i, want + i, sizeof(T)) == 0) continue;
     T g, w;
@@ -324,9 +359,10 @@ void count_wrong(std::size_t row, std::size_t at, const std::uint8_t *got, const
   }
 }
 
-/// Adds the wrong elements of `got` at (row, at) to the tally. First compares the complete memory, which is usually equal.
-void count_wrong(int type, std::size_t row, std::size_t at, const std::uint8_t *got, const std::uint8_t *want, std::size_t bytes,
-                 bool nan_equal, Tally &tally) {
+/// Adds the wrong elements of `got` at (row, at) to the tally. First compares the complete memory,
+/// which is usually equal.
+void count_wrong(int type, std::size_t row, std::size_t at, const std::uint8_t *got,
+                 const std::uint8_t *want, std::size_t bytes, bool nan_equal, Tally &tally) {
   if (std::memcmp(got, want, bytes) == 0) return;
   with_type(type, [&]<class T>(T) { count_wrong<T>(row, at, got, want, bytes, nan_equal, tally); });
 }
@@ -336,11 +372,14 @@ std::string value_text(int type, std::uint64_t bits) {
     std::memcpy(&value, &bits, sizeof(T));
     char text[64];
     if constexpr (std::is_floating_point_v<T>)
-      std::snprintf(text, sizeof text, "%.17g (0x%llx)", static_cast<double>(value), static_cast<unsigned long long>(bits));
+      std::snprintf(text, sizeof text, "%.17g (0x%llx)", static_cast<double>(value),
+                    static_cast<unsigned long long>(bits));
     else if constexpr (std::is_signed_v<T>)
-      std::snprintf(text, sizeof text, "%lld (0x%llx)", static_cast<long long>(value), static_cast<unsigned long long>(bits));
+      std::snprintf(text, sizeof text, "%lld (0x%llx)", static_cast<long long>(value),
+                    static_cast<unsigned long long>(bits));
     else
-      std::snprintf(text, sizeof text, "%llu (0x%llx)", static_cast<unsigned long long>(value), static_cast<unsigned long long>(bits));
+      std::snprintf(text, sizeof text, "%llu (0x%llx)", static_cast<unsigned long long>(value),
+                    static_cast<unsigned long long>(bits));
     return std::string(text);
   });
 }
@@ -348,15 +387,18 @@ std::string value_text(int type, std::uint64_t bits) {
 Verdict verdict_of(const Tally &tally, int type, const char *row_name) {
   if (tally.wrong == 0) return {};
   return {tally.wrong, std::string(row_name) + " " + std::to_string(tally.row) + ", element " +
-                           std::to_string(tally.byte / element_bytes(type)) + " (byte " + std::to_string(tally.byte) + "): got " +
-                           value_text(type, tally.got) + ", want " + value_text(type, tally.want)};
+                           std::to_string(tally.byte / element_bytes(type)) + " (byte " +
+                           std::to_string(tally.byte) + "): got " + value_text(type, tally.got) +
+                           ", want " + value_text(type, tally.want)};
 }
 
 }  // namespace
 
-// ---- hypercube --------------------------------------------------------------------------------------------------------------------
+// ---- hypercube
+// ------------------------------------------------------------------------------------------
 
-std::vector<std::uint32_t> coordinates(const std::vector<std::uint32_t> &axis_len, std::uint32_t pe) {
+std::vector<std::uint32_t> coordinates(const std::vector<std::uint32_t> &axis_len,
+                                       std::uint32_t pe) {
   std::vector<std::uint32_t> coords;
   for (std::uint32_t len : axis_len) {
     coords.push_back(pe % len);
@@ -366,7 +408,8 @@ std::vector<std::uint32_t> coordinates(const std::vector<std::uint32_t> &axis_le
 }
 
 Groups groups_of(const std::vector<std::uint32_t> &axis_len, const std::string &mask) {
-  if (axis_len.empty() || mask.size() != axis_len.size() || mask.find_first_not_of("01") != std::string::npos)
+  if (axis_len.empty() || mask.size() != axis_len.size() ||
+      mask.find_first_not_of("01") != std::string::npos)
     reject("mask \"" + mask + "\" does not fit " + std::to_string(axis_len.size()) + " axes");
   std::uint64_t selected = 1, unselected = 1;
   for (std::size_t axis = 0; axis < mask.size(); ++axis) {
@@ -401,10 +444,13 @@ namespace {
 Rows rows_of(const Problem &problem, bool is_before) {
   const Groups groups = groups_of(problem.axis_len, problem.mask);
   const Definition definition = definition_of(problem.collective);
-  const bool has_blocks = definition.before.share == Share::kBlocks || definition.after.share == Share::kBlocks;
+  const bool has_blocks =
+      definition.before.share == Share::kBlocks || definition.after.share == Share::kBlocks;
   if (has_blocks && problem.bytes % (groups.group_pes * element_bytes(problem.type)) != 0)
-    reject(std::to_string(problem.bytes) + " bytes do not divide into " + std::to_string(groups.group_pes) + " blocks");
-  if (problem.bytes % element_bytes(problem.type) != 0) reject(std::to_string(problem.bytes) + " bytes are not whole elements");
+    reject(std::to_string(problem.bytes) + " bytes do not divide into " +
+           std::to_string(groups.group_pes) + " blocks");
+  if (problem.bytes % element_bytes(problem.type) != 0)
+    reject(std::to_string(problem.bytes) + " bytes are not whole elements");
   const auto [at_pes, share] = is_before ? definition.before : definition.after;
   const std::size_t row_bytes = share == Share::kBlock   ? problem.bytes / groups.group_pes
                                 : share == Share::kParts ? problem.bytes * groups.group_pes
@@ -436,14 +482,21 @@ bool is_defined(int op, int type) {
   return false;
 }
 
-// ---- results ----------------------------------------------------------------------------------------------------------------------
+// ---- results
+// ------------------------------------------------------------------------------------------
 
-void expected(const Problem &problem, std::span<const std::uint8_t> before, std::span<std::uint8_t> after) {
+void expected(const Problem &problem, std::span<const std::uint8_t> before,
+              std::span<std::uint8_t> after) {
   const Rows out = rows_after(problem);
-  if (after.size() != out.bytes()) reject("the output has " + std::to_string(after.size()) + " bytes, not " + std::to_string(out.bytes()));
-  for_each_part(problem, before, [&](std::span<const std::uint32_t> rows, std::size_t at, std::span<const std::uint8_t> part) {
-    for (std::uint32_t row : rows) std::memcpy(after.data() + row * out.row_bytes + at, part.data(), part.size());
-  });
+  if (after.size() != out.bytes())
+    reject("the output has " + std::to_string(after.size()) + " bytes, not " +
+           std::to_string(out.bytes()));
+  for_each_part(
+      problem, before,
+      [&](std::span<const std::uint32_t> rows, std::size_t at, std::span<const std::uint8_t> part) {
+        for (std::uint32_t row : rows)
+          std::memcpy(after.data() + row * out.row_bytes + at, part.data(), part.size());
+      });
 }
 
 std::vector<std::uint8_t> expected(const Problem &problem, std::span<const std::uint8_t> before) {
@@ -452,32 +505,39 @@ std::vector<std::uint8_t> expected(const Problem &problem, std::span<const std::
   return after;
 }
 
-Verdict check(const Problem &problem, std::span<const std::uint8_t> before, std::span<const std::uint8_t> got) {
+Verdict check(const Problem &problem, std::span<const std::uint8_t> before,
+              std::span<const std::uint8_t> got) {
   const Rows out = rows_after(problem);
-  if (got.size() != out.bytes()) reject("the result has " + std::to_string(got.size()) + " bytes, not " + std::to_string(out.bytes()));
+  if (got.size() != out.bytes())
+    reject("the result has " + std::to_string(got.size()) + " bytes, not " +
+           std::to_string(out.bytes()));
   const bool nan_equal = definition_of(problem.collective).reduces;
   Tally tally;
   std::mutex tally_mutex;
-  for_each_part(problem, before, [&](std::span<const std::uint32_t> rows, std::size_t at, std::span<const std::uint8_t> part) {
-    Tally mine;
-    for (std::uint32_t row : rows)
-      count_wrong(problem.type, row, at, got.data() + row * out.row_bytes + at, part.data(), part.size(), nan_equal, mine);
-    if (mine.wrong == 0) return;
-    const std::lock_guard lock(tally_mutex);
-    tally.merge(mine);
-  });
+  for_each_part(
+      problem, before,
+      [&](std::span<const std::uint32_t> rows, std::size_t at, std::span<const std::uint8_t> part) {
+        Tally mine;
+        for (std::uint32_t row : rows)
+          count_wrong(problem.type, row, at, got.data() + row * out.row_bytes + at, part.data(),
+                      part.size(), nan_equal, mine);
+        if (mine.wrong == 0) return;
+        const std::lock_guard lock(tally_mutex);
+        tally.merge(mine);
+      });
   return verdict_of(tally, problem.type, out.at_pes ? "PE" : "host row");
 }
 
-Verdict compare(int type, std::size_t row_bytes, std::span<const std::uint8_t> got, std::span<const std::uint8_t> want, bool nan_equal,
-                const char *row_name) {
-  if (got.size() != want.size() || (row_bytes == 0 && !got.empty()) || (row_bytes != 0 && got.size() % row_bytes != 0) ||
-      row_bytes % element_bytes(type) != 0)
-    reject("cannot compare " + std::to_string(got.size()) + " with " + std::to_string(want.size()) + " bytes in rows of " +
-           std::to_string(row_bytes));
+Verdict compare(int type, std::size_t row_bytes, std::span<const std::uint8_t> got,
+                std::span<const std::uint8_t> want, bool nan_equal, const char *row_name) {
+  if (got.size() != want.size() || (row_bytes == 0 && !got.empty()) ||
+      (row_bytes != 0 && got.size() % row_bytes != 0) || row_bytes % element_bytes(type) != 0)
+    reject("cannot compare " + std::to_string(got.size()) + " with " + std::to_string(want.size()) +
+           " bytes in rows of " + std::to_string(row_bytes));
   Tally tally;
   for (std::size_t at = 0; at < got.size(); at += row_bytes)
-    count_wrong(type, at / row_bytes, 0, got.data() + at, want.data() + at, row_bytes, nan_equal, tally);
+    count_wrong(type, at / row_bytes, 0, got.data() + at, want.data() + at, row_bytes, nan_equal,
+                tally);
   return verdict_of(tally, type, row_name);
 }
 

@@ -1,20 +1,22 @@
-"""Applications as programs on the library: those of the PID-Comm paper (ISCA 2024, section VII), and others.
+"""Applications as programs on the library: those of the PID-Comm paper (ISCA 2024, section VII),
+and others.
 
 problem = pidcomm_studies.apps.get("bfs").make(generate="rmat:scale=12")
 for run in pidcomm_studies.apps.compare(problem, pes=64, techniques=["conventional", "tile"]):
     print(run.technique, run.wrong, run.result)
 
-Each application has a folder with three files: ``__init__.py`` has its class (`pidcomm_studies.apps.application.Application`),
-``kernel.c`` is the program of the PEs, and ``cpu.cpp`` is the CPU reference that checks every result. A name in `NAMES`
-adds the application to ``pidcomm app``, the tests and the plots.
+Each application has a folder with three files: ``__init__.py`` has its class
+(`pidcomm_studies.apps.application.Application`), ``kernel.c`` is the program of the PEs, and
+``cpu.cpp`` is the CPU reference that checks every result. A name in `NAMES` adds the application to
+``pidcomm app``, the tests and the plots.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 
-from pidcomm_studies.apps.application import Application, Run, compare, run
 from pidcomm.errors import ArgumentError, unknown
+from pidcomm_studies.apps.application import Application, Run, compare, run
 
 NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm", "embedding", "ntt", "ckks")
 """Names of the applications and of their folders."""

@@ -11,17 +11,18 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from pidcomm_studies.apps.stage import HOST, KERNEL, Call, Cost, Placement, Stage, require_room
 from pidcomm.arguments import AUTO, MAX_COUNT, Array, Options, as_integer, options_of, with_scratch
-from pidcomm.errors import ArgumentError
-from pidcomm.bench import platform
-from pidcomm.bench.timing import BASE as BASE
 from pidcomm.bench.measure import Scratch, SdkCondition, make_transfers_alike, measure_sdk
 from pidcomm.bench.oracle import Problem
+from pidcomm.bench.timing import BASE as BASE
+from pidcomm.errors import ArgumentError
 from pidcomm.pe_set import allocate
 from pidcomm.plans import plan
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, TECHNIQUES, WORD_BYTES
+from pidcomm_studies.apps.stage import HOST, KERNEL, Call, Cost, Placement, Stage, require_room
+
+from pidcomm.bench import platform
 
 CONDITION_ROUNDS = 9
 REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # minimum number of runs, and minimum time of all runs
@@ -34,8 +35,8 @@ TECHNIQUES_OF_APPLICATIONS = [
 class Application(ABC):
     """An application together with one input in host memory.
 
-    The constructor takes arrays; `make` takes a file or a generator, as the command line does. An application may run
-    any number of times.
+    The constructor takes arrays; `make` takes a file or a generator, as the command line does. An
+    application may run any number of times.
     """
 
     name: ClassVar[str]
@@ -51,21 +52,27 @@ class Application(ABC):
 
     @classmethod
     @abstractmethod
-    def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> Application:
+    def make(
+        cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False
+    ) -> Application:
         """Read an input from a file or generate one; return the application with this input.
 
-        data: the file. generate: the generator; without both, the application's default generator. quick: selects an
-        input that takes a second or two. Subclasses add keyword arguments, each ``Annotated[type, "sentence for
-        --help"]`` with a default; they become options of the command line.
+        data: the file. generate: the generator; without both, the application's default generator.
+        quick: selects an input that takes a second or two. Subclasses add keyword arguments, each
+        ``Annotated[type, "sentence for --help"]`` with a default; they become options of the
+        command line.
 
-        Raises ArgumentError if both data and generate are given, for an unknown generator, and for a malformed file,
-        with the line number.
+        Raises ArgumentError if both data and generate are given, for an unknown generator, and for
+        a malformed file, with the line number.
         """
 
     @property
     @abstractmethod
     def facts(self) -> Mapping[str, int | str]:
-        """Facts about the input. The first fact, ``input``, is the source of the input. Later facts are sizes."""
+        """Facts about the input.
+
+        The first fact, ``input``, is the source of the input. Later facts are sizes.
+        """
 
     @abstractmethod
     def shape_of(self, pes: int) -> tuple[int, ...]:
@@ -73,7 +80,10 @@ class Application(ABC):
 
     @abstractmethod
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the program of the PEs and its MRAM layout. Raises ArgumentError if the input does not fit."""
+        """Return the program of the PEs and its MRAM layout.
+
+        Raises ArgumentError if the input does not fit.
+        """
 
     @abstractmethod
     def run(self, stage: Stage) -> Array:
@@ -84,7 +94,10 @@ class Application(ABC):
         """Compute the result on all CPUs of the host, without PEs (``cpu.cpp``), and return it."""
 
     def wrong(self, result: Array, expected: Array) -> int:
-        """Return the number of wrong elements. An application with rounded results overrides it with a bound."""
+        """Return the number of wrong elements.
+
+        An application with rounded results overrides it with a bound.
+        """
         return count_wrong(result, expected)
 
 
@@ -92,12 +105,14 @@ class Application(ABC):
 class Run:
     """The result, check and costs of one run with one technique.
 
-    result: the return value of `Application.run`. wrong: number of elements that differ from `Application.reference`.
-    costs: a `Cost` for each phase, in the order in which the phases first occur. The phases are ``kernel``, ``host``
-    (the host lays out rows, and writes variables before a launch) and the names of collectives. setup: cost of placing
-    data that stays, such as a graph or weights; no total contains it. cpu_seconds: measured time of
-    `Application.reference`, the shortest of several runs with all CPUs and with one CPU; None if not timed. calls: the
-    collectives, in order.
+    result: the return value of `Application.run`. wrong: number of elements that differ from
+    `Application.reference`.
+    costs: a `Cost` for each phase, in the order in which the phases first occur. The phases are
+    ``kernel``, ``host`` (the host lays out rows, and writes variables before a launch) and the
+    names of collectives. setup: cost of placing data that stays, such as a graph or weights; no
+    total contains it. cpu_seconds: measured time of `Application.reference`, the shortest of
+    several runs with all CPUs and with one CPU; None if not timed. calls: the collectives, in
+    order.
     """
 
     application: str
@@ -118,7 +133,9 @@ class Run:
 
     @property
     def kernel(self) -> Cost:
-        """Modelled cost of the PE programs of the application, with the assumed cost of their launches."""
+        """Modelled cost of the PE programs of the application, with the assumed cost of their
+        launches.
+        """
         return self.costs.get(KERNEL, Cost())
 
     @property
@@ -143,7 +160,9 @@ class Run:
 
 
 def run(problem: Application, **arguments: Any) -> Run:
-    """Run an application with one technique (default: tile); the other arguments are the same as in `compare`."""
+    """Run an application with one technique (default: tile); the other arguments are the same as
+    in `compare`.
+    """
     (only,) = compare(problem, techniques=[arguments.pop("technique", "tile")], **arguments)
     return only
 
@@ -159,19 +178,24 @@ def compare(
     with_cpu: bool = False,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Run]:
-    """Run an application with every technique on emulated DIMMs; check each result against the reference.
+    """Run an application with every technique on emulated DIMMs; check each result against the
+    reference.
 
-    pes, shape: give pes or shape; for pes the application chooses the shape. techniques: auto, or names of
-    ``pidcomm.TECHNIQUES`` that support all collectives. options: options of the collectives, except technique and
-    scratch. iters: number of runs of each collective; the median time counts. with_cpu: whether to time the reference.
+    pes, shape: give pes or shape; for pes the application chooses the shape. techniques: auto, or
+    names of ``pidcomm.TECHNIQUES`` that support all collectives. options: options of the
+    collectives, except technique and scratch. iters: number of runs of each collective; the median
+    time counts. with_cpu: whether to time the reference.
     on_phase: a function that is called with a few words before each phase.
 
-    Raises ArgumentError, before any allocation, if the input does not fit the machine or its memory.
+    Raises ArgumentError, before any allocation, if the input does not fit the machine or its
+    memory.
     """
     lengths = shape_for(problem, pes, shape)
     chosen = with_defaults(options or {})
     if own := chosen.keys() & {"technique", "scratch"}:
-        raise ArgumentError(f"options have {min(own)!r}: pass techniques separately; scratch is chosen here")
+        raise ArgumentError(
+            f"options have {min(own)!r}: pass techniques separately; scratch is chosen here"
+        )
     for name in techniques:
         require_technique(name, lengths, chosen)
     repeats = as_integer("iters", iters, 1, MAX_COUNT)
@@ -198,7 +222,12 @@ def _runs(
         for technique in techniques:
             on_phase(f"{technique}: compiling")
             with Stage(
-                pe_set, shape, placement, options_of(**{**options, "technique": technique}), repeats, on_phase
+                pe_set,
+                shape,
+                placement,
+                options_of(**{**options, "technique": technique}),
+                repeats,
+                on_phase,
             ) as stage:
                 stage.poison()
                 result = problem.run(stage)
@@ -216,11 +245,13 @@ def _runs(
             )
 
 
-def shape_for(application: Application, pes: int | None, shape: Sequence[int] | None) -> tuple[int, ...]:
+def shape_for(
+    application: Application, pes: int | None, shape: Sequence[int] | None
+) -> tuple[int, ...]:
     """Return the given shape, or the application's shape for `pes` PEs.
 
-    Raises ArgumentError unless exactly one of pes and shape is given, for a wrong number of axes, and for more PEs than
-    this machine has.
+    Raises ArgumentError unless exactly one of pes and shape is given, for a wrong number of axes,
+    and for more PEs than this machine has.
     """
     if (pes is None) == (shape is None):
         raise ArgumentError(f"give pes ({pes}) or shape ({shape}), exactly one")
@@ -230,53 +261,83 @@ def shape_for(application: Application, pes: int | None, shape: Sequence[int] | 
     lengths = tuple(as_integer("axis length", length, 1, most) for length in shape)
     if len(lengths) != application.axes:
         raise ArgumentError(
-            f"{application.name} needs a shape of {application.axes} axes; {format_shape(lengths)} has {len(lengths)}"
+            f"{application.name} needs a shape of {application.axes} axes; {format_shape(lengths)}"
+            f" has {len(lengths)}"
         )
     if prod(lengths) > most:
-        raise ArgumentError(f"shape {format_shape(lengths)} has {prod(lengths)} PEs; this machine has {most}")
+        raise ArgumentError(
+            f"shape {format_shape(lengths)} has {prod(lengths)} PEs; this machine has {most}"
+        )
     return lengths
 
 
 def with_defaults(options: Options) -> Options:
-    """Return options with two defaults: the coherence policy of the DIMMs and the SDK's number of threads."""
+    """Return options with two defaults: the coherence policy of the DIMMs and the SDK's number
+    of threads.
+    """
     threads = options.get("threads") or platform.threads()
-    return options_of(**{**options, "coherence": options.get("coherence") or platform.COHERENCE, "threads": threads})
+    return options_of(
+        **{
+            **options,
+            "coherence": options.get("coherence") or platform.COHERENCE,
+            "threads": threads,
+        }
+    )
 
 
 def require_technique(name: str, shape: Sequence[int], options: Options) -> None:
-    """Raise ArgumentError if a technique lacks a collective or the shape, or if options are invalid."""
+    """Raise ArgumentError if a technique lacks a collective or the shape, or if options are
+    invalid.
+    """
     if name not in TECHNIQUES_OF_APPLICATIONS:
         raise ArgumentError(
-            f"technique {name!r} does not support all collectives; use {', '.join(TECHNIQUES_OF_APPLICATIONS)}"
+            f"technique {name!r} does not support all collectives; use"
+            f" {', '.join(TECHNIQUES_OF_APPLICATIONS)}"
         )
     size = WORD_BYTES * prod(shape)  # a block for each PE
     own = with_scratch(options_of(**{**options, "technique": name}), 2 * size)
     try:
-        plan("alltoall", tuple(shape), "1" * len(shape), bytes=size, dst=size, dtype="uint64", **own)
+        plan(
+            "alltoall", tuple(shape), "1" * len(shape), bytes=size, dst=size, dtype="uint64", **own
+        )
     except ArgumentError as error:
         _, _, rule = str(error).partition(": ")
         raise ArgumentError(rule or str(error)) from None
 
 
 def heaviest_bytes(run: Run) -> int:
-    """Return the bytes per PE in the largest call of the collective that takes the most time in a run."""
-    return max((run.costs[name] for name in run.collectives), key=lambda cost: cost.total, default=Cost()).bytes_per_pe
+    """Return the bytes per PE in the largest call of the collective that takes the most time in
+    a run.
+    """
+    return max(
+        (run.costs[name] for name in run.collectives), key=lambda cost: cost.total, default=Cost()
+    ).bytes_per_pe
 
 
 def transfer_condition(shape: Sequence[int], size_bytes: int, options: Options) -> SdkCondition:
-    """Return whether a comparison with `conventional` is fair. It is not fair if the emulated SDK is too slow.
+    """Return whether a comparison with `conventional` is fair. It is not fair if the emulated SDK
+    is too slow.
 
-    size_bytes: bytes per PE of the timed transfers, as in the most expensive collective. Needs 8 * size_bytes of
-    memory per PE.
+    size_bytes: bytes per PE of the timed transfers, as in the most expensive collective. Needs 8 *
+    size_bytes of memory per PE.
     """
     make_transfers_alike(options)
     problem = Problem("gather", tuple(shape), "1" * len(shape), size_bytes, "int32")
     with allocate(pes=prod(shape)) as pe_set:
-        return measure_sdk(pe_set.hypercube(*shape), size_bytes, options, Scratch([problem]), rounds=CONDITION_ROUNDS)
+        return measure_sdk(
+            pe_set.hypercube(*shape),
+            size_bytes,
+            options,
+            Scratch([problem]),
+            rounds=CONDITION_ROUNDS,
+        )
 
 
 def count_wrong(result: Array, expected: Array) -> int:
-    """Return the number of elements that differ from `expected`. If shapes or types differ, all elements count."""
+    """Return the number of elements that differ from `expected`.
+
+    If shapes or types differ, all elements count.
+    """
     if result.shape != expected.shape or result.dtype != expected.dtype:
         return max(result.size, expected.size, 1)
     return int(np.count_nonzero(result != expected))
@@ -285,7 +346,8 @@ def count_wrong(result: Array, expected: Array) -> int:
 def reference_seconds(problem: Application) -> float:
     """Return the shortest time of the reference in several runs, with all CPUs and with one CPU.
 
-    For a small input one CPU can be faster than all CPUs, because threads may wait for a CPU that another process uses.
+    For a small input one CPU can be faster than all CPUs, because threads may wait for a CPU that
+    another process uses.
     """
     from pidcomm_studies.apps import _apps
 
@@ -295,7 +357,9 @@ def reference_seconds(problem: Application) -> float:
         for threads in (everything, 1):
             _apps.set_threads(threads)
             spent: list[float] = []
-            while len(spent) < REFERENCE_RUNS or (sum(spent) < REFERENCE_SECONDS and len(spent) < 100):
+            while len(spent) < REFERENCE_RUNS or (
+                sum(spent) < REFERENCE_SECONDS and len(spent) < 100
+            ):
                 begin = perf_counter()
                 problem.reference()
                 spent.append(perf_counter() - begin)

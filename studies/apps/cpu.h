@@ -1,4 +1,5 @@
-/// Shared code of the CPU references of the applications. Each adds its functions to one common Python extension.
+/// Shared code of the CPU references of the applications. Each adds its functions to one common
+/// Python extension.
 ///
 /// A file apps/NAME/cpu.cpp contains once:
 ///
@@ -11,7 +12,6 @@
 #include <nanobind/ndarray.h>
 
 #include <memory>
-
 
 namespace pidcomm_apps {
 
@@ -45,7 +45,8 @@ class Owned {
 
  private:
   nb::capsule owner() {
-    return nb::capsule(values_.release(), [](void *values) noexcept { delete[] static_cast<T *>(values); });
+    return nb::capsule(values_.release(),
+                       [](void *values) noexcept { delete[] static_cast<T *>(values); });
   }
   std::unique_ptr<T[]> values_;
 };
@@ -57,9 +58,11 @@ struct Part {
 
 }  // namespace pidcomm_apps
 
-/// Compiles the function after it for several vector widths; the loader chooses the widest that the CPU supports. Not for templates.
+/// Compiles the function after it for several vector widths; the loader chooses the widest that the
+/// CPU supports. Not for templates.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define PIDCOMM_APPS_WIDEST_VECTORS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define PIDCOMM_APPS_WIDEST_VECTORS \
+  __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define PIDCOMM_APPS_WIDEST_VECTORS
 #endif

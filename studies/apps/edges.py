@@ -1,7 +1,7 @@
 """Cut the edges of a graph into even slices, one per PE, and each slice into patches.
 
-A patch holds the edges from one chunk of vertices to one tile of vertices. The PEs read patches with
-``apps/pe/edges.h``, which has the same layout.
+A patch holds the edges from one chunk of vertices to one tile of vertices. The PEs read patches
+with ``apps/pe/edges.h``, which has the same layout.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from pidcomm.arguments import as_integer
+from pidcomm.bench.measure import require_bytes
 from pidcomm_studies.apps.graphs import Graph
 from pidcomm_studies.apps.partition import bounds, ragged_rows, round_up
 from pidcomm_studies.apps.stage import Stage
-from pidcomm.arguments import as_integer
-from pidcomm.bench.measure import require_bytes
 
 ALIGNMENT = 64  # chunks and tiles begin at multiples of 64 vertices: 8 bytes at one bit per vertex
 EDGE_BITS = 32
 MIN_BITS = 6  # log2 of the smallest chunk or tile: ALIGNMENT vertices
 BYTES_OF_CUT = 64  # peak memory per edge, measured
 FIELDS = 6  # number of fields of a patch, each uint32
-# Smallest vector to reduce: the pr techniques cut it into 8 blocks, one per lane of an entangled group, of whole words.
+# Smallest vector to reduce: the pr techniques cut it into 8 blocks, one per lane of an entangled
+# group, of whole words.
 REDUCED_BYTES = 64
 
 
@@ -29,8 +30,10 @@ REDUCED_BYTES = 64
 class Cut:
     """The edges of a graph, cut for the PEs: row p is for PE p.
 
-    edges: (pes, n), source - chunk_first in the high bits, target - tile_first in the low `tile_bits`. patches: (pes, m
-    * FIELDS), the fields of ``struct patch``. counts: (pes,), the number of patches without padding.
+    edges: (pes, n), source - chunk_first in the high bits, target - tile_first in the low
+    `tile_bits`. patches: (pes, m
+    * FIELDS), the fields of ``struct patch``. counts: (pes,), the number of patches without
+      padding.
     """
 
     edges: NDArray[np.uint32]
@@ -76,11 +79,13 @@ def total_count(stage: Stage) -> int:
 
 
 def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
-    """Cut edges, sorted by source and then target, into an even slice per PE, and each slice into patches.
+    """Cut edges, sorted by source and then target, into an even slice per PE, and each slice into
+    patches.
 
-    A slice has few sources, but its targets can be any vertices. Its chunks begin at its first source and have up to
-    2^chunk_bits vertices; tiles have 2^tile_bits vertices and begin at multiples of their size. Raises ArgumentError if
-    chunk_bits or tile_bits is less than 6, or if their sum is more than 32.
+    A slice has few sources, but its targets can be any vertices. Its chunks begin at its first
+    source and have up to 2^chunk_bits vertices; tiles have 2^tile_bits vertices and begin at
+    multiples of their size. Raises ArgumentError if chunk_bits or tile_bits is less than 6, or if
+    their sum is more than 32.
     """
     as_integer("chunk_bits", chunk_bits, MIN_BITS, EDGE_BITS - MIN_BITS)
     as_integer("tile_bits", tile_bits, MIN_BITS, EDGE_BITS - chunk_bits)
@@ -88,29 +93,41 @@ def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
     padded_vertices = round_up(graph.vertices, ALIGNMENT)
     slices = bounds(graph.edges, pes)
     has_edges = np.diff(slices) > 0
-    first, last = np.zeros(pes, np.int64), np.zeros(pes, np.int64)  # the sources of the edges of each PE
+    first, last = (
+        np.zeros(pes, np.int64),
+        np.zeros(pes, np.int64),
+    )  # the sources of the edges of each PE
     first[has_edges] = graph.sources[slices[:-1][has_edges]] // ALIGNMENT * ALIGNMENT
     last[has_edges] = graph.sources[slices[1:][has_edges] - 1]
     chunks = (last - first >> chunk_bits) + 1
-    chunk_of = np.concatenate([[0], np.cumsum(chunks)])  # the patches of all PEs, one PE after the other
+    chunk_of = np.concatenate(
+        [[0], np.cumsum(chunks)]
+    )  # the patches of all PEs, one PE after the other
     tiles = (graph.vertices >> tile_bits) + 1
 
     # Sort 64-bit numbers once: the high bits are the patch, the low bits the edge in the patch.
     pe_of_edge = np.repeat(np.arange(pes), np.diff(slices))
     local = graph.sources - first[pe_of_edge]
-    patch = (chunk_of[pe_of_edge] + (local >> chunk_bits)) * tiles + (graph.targets >> np.uint32(tile_bits))
-    packed = (local & ((1 << chunk_bits) - 1)) << tile_bits | (graph.targets & np.uint32((1 << tile_bits) - 1))
+    patch = (chunk_of[pe_of_edge] + (local >> chunk_bits)) * tiles + (
+        graph.targets >> np.uint32(tile_bits)
+    )
+    packed = (local & ((1 << chunk_bits) - 1)) << tile_bits | (
+        graph.targets & np.uint32((1 << tile_bits) - 1)
+    )
     keys = patch.astype(np.uint64) << np.uint64(EDGE_BITS) | packed.astype(np.uint64)
     del pe_of_edge, local, patch, packed
     keys.sort()
     packed_edges = keys.astype(np.uint32)
     patch_of_edge = (keys >> np.uint64(EDGE_BITS)).astype(np.int64)
 
-    # An odd patch repeats its last edge, so that each patch is aligned to 8 bytes. A repeated edge changes no result.
+    # An odd patch repeats its last edge, so that each patch is aligned to 8 bytes. A repeated edge
+    # changes no result.
     starts = np.flatnonzero(np.diff(patch_of_edge, prepend=-1))
     lengths = np.diff(starts, append=len(patch_of_edge))
     is_odd = lengths % 2 == 1
-    edges = np.insert(packed_edges, (starts + lengths)[is_odd], packed_edges[(starts + lengths - 1)[is_odd]])
+    edges = np.insert(
+        packed_edges, (starts + lengths)[is_odd], packed_edges[(starts + lengths - 1)[is_odd]]
+    )
     lengths = lengths + is_odd
     ends = np.cumsum(lengths)
 

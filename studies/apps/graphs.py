@@ -11,6 +11,10 @@ from warnings import catch_warnings, filterwarnings, simplefilter
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+from pidcomm.arguments import Array, as_integer
+from pidcomm.bench.measure import require_bytes
+from pidcomm.errors import MAX_SHOWN, ArgumentError, require, shown
+from pidcomm.files import malformed
 from pidcomm_studies.apps.inputs import (
     canonical,
     check_text,
@@ -20,19 +24,20 @@ from pidcomm_studies.apps.inputs import (
     one_source,
     opened_text,
 )
-from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import MAX_SHOWN, ArgumentError, require, shown
-from pidcomm.bench.measure import require_bytes
-from pidcomm.files import malformed
 
 BANNER = "%%MatrixMarket"
-FIELDS = {"pattern": 2, "real": 3, "integer": 3}  # MatrixMarket: how many words the line of an entry has
+FIELDS = {
+    "pattern": 2,
+    "real": 3,
+    "integer": 3,
+}  # MatrixMarket: how many words the line of an entry has
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 MAX_VERTICES = 2**32 - 1
 MAX_SCALE = 31
 QUICK = "rmat:scale=11"
 DATA_HELP = (
-    f"MatrixMarket ({BANNER} matrix coordinate ...) or a list of edges: two numbers per line, # starts a comment"
+    f"MatrixMarket ({BANNER} matrix coordinate ...) or a list of edges: two numbers per line, #"
+    " starts a comment"
 )
 # Peak memory per vertex or edge, measured.
 BYTES_OF_IDS, BYTES_OF_STARTS, BYTES_OF_SORT = 9, 16, 33
@@ -45,10 +50,13 @@ FAULTS = (ValueError, OverflowError, DeprecationWarning)
 
 @dataclass(frozen=True)
 class Graph:
-    """A directed graph with the vertices 0 to vertices - 1: edge i leads from sources[i] to targets[i].
+    """A directed graph with the vertices 0 to vertices - 1: edge i leads from sources[i] to
+    targets[i].
 
-    Edges may occur more than once, and from a vertex to itself. name: the file, or the generator with all parameters.
-    ids: the numbers of the vertices in the file, ascending; None if the numbers are 0 to vertices - 1.
+    Edges may occur more than once, and from a vertex to itself. name: the file, or the generator
+    with all parameters.
+    ids: the numbers of the vertices in the file, ascending; None if the numbers are 0 to vertices -
+    1.
     """
 
     name: str
@@ -60,19 +68,30 @@ class Graph:
     def __post_init__(self) -> None:
         """Raise ArgumentError for arrays that are not a graph."""
         object.__setattr__(self, "vertices", as_integer("vertices", self.vertices, 0, MAX_VERTICES))
-        for what, ends in (("sources", np.asarray(self.sources)), ("targets", np.asarray(self.targets))):
+        for what, ends in (
+            ("sources", np.asarray(self.sources)),
+            ("targets", np.asarray(self.targets)),
+        ):
             if ends.dtype != np.uint32 or ends.ndim != 1:
-                raise ArgumentError(f"{what} ({ends.dtype}, shape {ends.shape}) must be uint32 of one dimension")
+                raise ArgumentError(
+                    f"{what} ({ends.dtype}, shape {ends.shape}) must be uint32 of one dimension"
+                )
             if (largest := int(ends.max(initial=0))) >= self.vertices and len(ends):
                 raise ArgumentError(
-                    f"{what} have vertex {largest}; vertices must be below {self.vertices}, their number"
+                    f"{what} have vertex {largest}; vertices must be below {self.vertices}, their"
+                    " number"
                 )
         if len(self.sources) != len(self.targets):
-            raise ArgumentError(f"{len(self.sources)} sources and {len(self.targets)} targets; an edge has one of each")
+            raise ArgumentError(
+                f"{len(self.sources)} sources and {len(self.targets)} targets; an edge has one of"
+                " each"
+            )
         if self.ids is None:
             return
         if self.ids.shape != (self.vertices,):
-            raise ArgumentError(f"ids of shape {self.ids.shape}; {self.vertices} vertices have an id each")
+            raise ArgumentError(
+                f"ids of shape {self.ids.shape}; {self.vertices} vertices have an id each"
+            )
         if np.any(self.ids[1:] <= self.ids[:-1]):
             raise ArgumentError("ids must be ascending, and no two vertices have the same")
 
@@ -82,24 +101,31 @@ class Graph:
         return len(self.sources)
 
     def distinct(self, *, keep_loops: bool) -> Graph:
-        """Return each edge once, sorted by source and then target. keep_loops: also edges from a vertex to itself."""
+        """Return each edge once, sorted by source and then target. keep_loops: also edges from a
+        vertex to itself.
+        """
         self._check_sort(self.edges)
         return self._distinct(_pairs(self.sources, self.targets), keep_loops)
 
     def undirected(self) -> Graph:
-        """Return each edge once in both directions, sorted by source and then target, without loops."""
+        """Return each edge once in both directions, sorted by source and then target, without
+        loops.
+        """
         self._check_sort(2 * self.edges)
         both = _pairs(self.sources, self.targets), _pairs(self.targets, self.sources)
         return self._distinct(np.concatenate(both), keep_loops=False)
 
     def starts(self) -> NDArray[np.int64]:
-        """Return the index of each vertex's first edge, then the number of edges: shape (vertices + 1,).
+        """Return the index of each vertex's first edge, then the number of edges: shape (vertices +
+        1,).
 
         Edges must be sorted.
         """
         needed = BYTES_OF_STARTS * self.vertices + 8 * self.edges
         require_bytes(needed, f"the starts of {self.vertices} vertices")
-        return np.concatenate([[0], np.cumsum(np.bincount(self.sources, minlength=self.vertices), dtype=np.int64)])
+        return np.concatenate(
+            [[0], np.cumsum(np.bincount(self.sources, minlength=self.vertices), dtype=np.int64)]
+        )
 
     def _check_sort(self, edges: int) -> None:
         require_bytes(BYTES_OF_SORT * edges, f"{edges} edges in order")
@@ -133,28 +159,36 @@ def generate_help(default: str) -> str:
 
 
 def load(data: Path | None, generate: str | None, default: str) -> Graph:
-    """Return the graph of a file or of a generator (default: `default`). Raises ArgumentError if both are given."""
+    """Return the graph of a file or of a generator (default: `default`).
+
+    Raises ArgumentError if both are given.
+    """
     one_source(data, generate)
     try:
         return generated(generate or default, GENERATORS) if data is None else read_graph(data)
     except MemoryError:
-        raise ArgumentError(f"graph {data or generate or default} does not fit the memory of this machine") from None
+        raise ArgumentError(
+            f"graph {data or generate or default} does not fit the memory of this machine"
+        ) from None
 
 
 # ---- files
 
 
 def read_graph(path: Path) -> Graph:
-    """Read a MatrixMarket file or a list of edges, packed by gzip if the name of the file ends in .gz.
+    """Read a MatrixMarket file or a list of edges, packed by gzip if the name of the file ends in
+    .gz.
 
-    A MatrixMarket file starts with the banner and has a square matrix in coordinate format; values are ignored, and
-    symmetric entries are edges in both directions. In other files every line is an edge, two vertex numbers separated
-    by blanks or tabs; # starts a comment, and only vertices with edges exist. Raises FileContentError with the
-    malformed line, Error if the file cannot be read.
+    A MatrixMarket file starts with the banner and has a square matrix in coordinate format; values
+    are ignored, and symmetric entries are edges in both directions. In other files every line is an
+    edge, two vertex numbers separated by blanks or tabs; # starts a comment, and only vertices with
+    edges exist. Raises FileContentError with the malformed line, Error if the file cannot be read.
     """
     check_text(path, BYTES_OF_LINE, byte_bytes=BYTES_OF_BYTE)
     _, first = next(numbered_lines(path), (0, ""))
-    return _read_matrix_market(path) if first.lower().startswith(BANNER.lower()) else _read_edges(path)
+    return (
+        _read_matrix_market(path) if first.lower().startswith(BANNER.lower()) else _read_edges(path)
+    )
 
 
 def _read_edges(path: Path) -> Graph:
@@ -181,11 +215,17 @@ def _numbers(path: Path, dtype: DTypeLike, **how: Any) -> Array:
             return np.loadtxt(file, dtype, **how)
 
 
-def _renumbered(path: Path, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Return the distinct numbers in ascending order, and the index of each number among the distinct numbers."""
+def _renumbered(
+    path: Path, numbers: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Return the distinct numbers in ascending order, and the index of each number among the
+    distinct numbers.
+    """
     span = int(numbers.max(initial=-1)) + 1
     if span > 8 * len(numbers):
-        require_bytes(BYTES_OF_UNIQUE * len(numbers) // 2, f"{path}: {len(numbers)} vertex numbers in order")
+        require_bytes(
+            BYTES_OF_UNIQUE * len(numbers) // 2, f"{path}: {len(numbers)} vertex numbers in order"
+        )
         ids, places = np.unique(numbers, return_inverse=True)
         return ids, places.astype(np.uint32)
     occurs = np.zeros(span, bool)  # much faster than sorting
@@ -204,7 +244,9 @@ def _find_bad_edge(path: Path, why: object) -> NoReturn:
 
 
 def _words(line: str) -> list[str]:
-    """Return the words between ASCII blanks, as `_numbers` splits lines. str.split also splits at non-ASCII blanks."""
+    """Return the words between ASCII blanks, as `_numbers` splits lines. str.split also splits
+    at non-ASCII blanks.
+    """
     return [word.decode() for word in line.encode().split()]
 
 
@@ -218,7 +260,9 @@ def _check_vertices(path: Path, number: int, words: list[str], low: int, high: i
 
 
 def _integer(word: str) -> int:
-    """Return the value of an integer in a text, or 2^64 if it has too many digits for a vertex number."""
+    """Return the value of an integer in a text, or 2^64 if it has too many digits for a vertex
+    number.
+    """
     digits = word.lstrip("+-0")
     size = int(digits or "0") if len(digits) <= MAX_DIGITS else 1 << 64
     return -size if word.startswith("-") else size
@@ -243,18 +287,23 @@ def _read_matrix_market(path: Path) -> Graph:
     if symmetry != "general":
         is_off_diagonal = sources != targets
         sources, targets = (
-            np.concatenate([one, other[is_off_diagonal]]) for one, other in ((sources, targets), (targets, sources))
+            np.concatenate([one, other[is_off_diagonal]])
+            for one, other in ((sources, targets), (targets, sources))
         )
     return Graph(str(path), vertices, sources, targets, np.arange(1, vertices + 1))
 
 
 def _matrix_market_header(path: Path) -> tuple[int, int, int, str, str]:
-    """Return the number of the line with the sizes, then the vertices, entries, field and symmetry."""
+    """Return the number of the line with the sizes, then the vertices, entries, field and
+    symmetry.
+    """
     lines = numbered_lines(path)
     _, first = next(lines)
     words = first.lower().split()
     if len(words) != 5 or words[:2] != [BANNER.lower(), "matrix"]:
-        malformed(path, 1, f"{shown(first)}; a header is '{BANNER} matrix coordinate FIELD SYMMETRY'")
+        malformed(
+            path, 1, f"{shown(first)}; a header is '{BANNER} matrix coordinate FIELD SYMMETRY'"
+        )
     _, _, form, field, symmetry = words
     for what, word, known in (
         ("format", form, ("coordinate",)),
@@ -270,7 +319,11 @@ def _matrix_market_header(path: Path) -> tuple[int, int, int, str, str]:
                 malformed(path, number, f"{shown(line)}; sizes are 'ROWS COLUMNS ENTRIES'")
             rows, columns, entries = map(int, line.split())
             if rows != columns:
-                malformed(path, number, f"{rows} rows and {columns} columns; a graph has as many rows as columns")
+                malformed(
+                    path,
+                    number,
+                    f"{rows} rows and {columns} columns; a graph has as many rows as columns",
+                )
             if rows > MAX_VERTICES:
                 malformed(path, number, f"{rows} vertices; at most {MAX_VERTICES} are possible")
             return number, rows, entries, field, symmetry
@@ -288,14 +341,18 @@ def _find_bad_entry(path: Path, why: object) -> NoReturn:
             malformed(path, number, f"one entry more than the {entries} of line {sizes}")
         found += 1
         if len(words) != FIELDS[field]:
-            malformed(path, number, f"{_count(words)}; an entry of field {field} has {FIELDS[field]}")
+            malformed(
+                path, number, f"{_count(words)}; an entry of field {field} has {FIELDS[field]}"
+            )
         _check_vertices(path, number, words[:2], 1, vertices)
         try:
             list(map(float, words[2:]))
         except ValueError:
             malformed(path, number, f"value {shown(words[2])} is not a number")
     if found < entries:
-        malformed(path, number, f"the file ends after {found} of the {entries} entries of line {sizes}")
+        malformed(
+            path, number, f"the file ends after {found} of the {entries} entries of line {sizes}"
+        )
     malformed(path, None, str(why))
 
 
@@ -303,13 +360,18 @@ def _find_bad_entry(path: Path, why: object) -> NoReturn:
 
 
 def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
-    """Return the Kronecker graph of Graph500: 2^scale vertices in random order, with `edges` edges per vertex."""
+    """Return the Kronecker graph of Graph500: 2^scale vertices in random order, with `edges`
+    edges per vertex.
+    """
     as_integer("scale", scale, 0, MAX_SCALE)
     count = as_integer("edges", edges) << scale
     random = np.random.default_rng(as_integer("seed", seed))
-    require_bytes(BYTES_OF_RMAT * (count + (1 << scale)), f"{1 << scale} vertices with {edges} edges each")
+    require_bytes(
+        BYTES_OF_RMAT * (count + (1 << scale)), f"{1 << scale} vertices with {edges} edges each"
+    )
     sources, targets = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
-    # Probabilities of three quarters of the matrix: source and target low, only target high, only source high.
+    # Probabilities of three quarters of the matrix: source and target low, only target high, only
+    # source high.
     a, b, c = 0.57, 0.19, 0.19
     for bit in range(scale):
         chance = random.random(count, np.float32)
@@ -318,26 +380,41 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
         sources |= is_high_source.astype(np.uint32) << np.uint32(bit)
         targets |= is_high_target.astype(np.uint32) << np.uint32(bit)
     order = random.permutation(1 << scale).astype(np.uint32)
-    return Graph(f"rmat:scale={scale},edges={edges},seed={seed}", 1 << scale, order[sources], order[targets])
+    return Graph(
+        f"rmat:scale={scale},edges={edges},seed={seed}", 1 << scale, order[sources], order[targets]
+    )
 
 
 def uniform(*, vertices: int = 65536, edges: int = 524288, seed: int = 1) -> Graph:
     """Return a graph with edges between random vertices, uniformly distributed."""
     as_integer("vertices", vertices, 1 if edges else 0, MAX_VERTICES)
     require_bytes(BYTES_OF_UNIFORM * as_integer("edges", edges), f"{edges} edges")
-    ends = np.random.default_rng(as_integer("seed", seed)).integers(0, max(vertices, 1), (2, edges), np.uint32)
-    return Graph(f"uniform:vertices={vertices},edges={edges},seed={seed}", vertices, ends[0], ends[1])
+    ends = np.random.default_rng(as_integer("seed", seed)).integers(
+        0, max(vertices, 1), (2, edges), np.uint32
+    )
+    return Graph(
+        f"uniform:vertices={vertices},edges={edges},seed={seed}", vertices, ends[0], ends[1]
+    )
 
 
 def grid(*, rows: int = 256, columns: int = 256) -> Graph:
-    """Return a grid: edges lead from each vertex to its right neighbour and to the neighbour below it."""
-    vertices = as_integer("rows", rows, 0, MAX_VERTICES) * as_integer("columns", columns, 0, MAX_VERTICES)
+    """Return a grid: edges lead from each vertex to its right neighbour and to the neighbour
+    below it.
+    """
+    vertices = as_integer("rows", rows, 0, MAX_VERTICES) * as_integer(
+        "columns", columns, 0, MAX_VERTICES
+    )
     as_integer("rows * columns", vertices, 0, MAX_VERTICES)
     require_bytes(BYTES_OF_GRID * vertices, f"{rows} rows of {columns} vertices")
     number = np.arange(vertices, dtype=np.uint32).reshape(rows, columns)
     sources = [number[:, :-1].ravel(), number[:-1].ravel()]
     targets = [number[:, 1:].ravel(), number[1:].ravel()]
-    return Graph(f"grid:rows={rows},columns={columns}", vertices, np.concatenate(sources), np.concatenate(targets))
+    return Graph(
+        f"grid:rows={rows},columns={columns}",
+        vertices,
+        np.concatenate(sources),
+        np.concatenate(targets),
+    )
 
 
 GENERATORS: dict[str, Callable[..., Graph]] = {"rmat": rmat, "uniform": uniform, "grid": grid}

@@ -1,4 +1,6 @@
-"""Read inputs of the applications from text files, with line numbers in errors, or call generators with parameters."""
+"""Read inputs of the applications from text files, with line numbers in errors, or call
+generators with parameters.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
-from pidcomm.errors import ArgumentError, Error
 from pidcomm.bench.measure import require_bytes
+from pidcomm.errors import ArgumentError, Error
 from pidcomm.files import malformed, require_file
 
 T = TypeVar("T")
@@ -22,7 +24,10 @@ MAX_LINE_BYTES = 1 << 16
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a regular file. If the name ends in .gz, gzip unpacks the file. Raises Error if the file cannot be read."""
+    """Open a regular file.
+
+    If the name ends in .gz, gzip unpacks the file. Raises Error if the file cannot be read.
+    """
     require_file(path)
     try:
         with gzip.open(path) if path.suffix == GZIP_SUFFIX else path.open("rb") as file:
@@ -38,18 +43,23 @@ def opened_text(path: Path, encoding: str = "utf-8") -> Iterator[IO[str]]:
         yield TextIOWrapper(file, encoding=encoding, errors="replace")
 
 
-def check_text(path: Path, line_bytes: int, most_lines: int | None = None, byte_bytes: int = 0) -> None:
-    """Check that the lines of a file (or its first `most_lines`) are short enough and fit in memory.
+def check_text(
+    path: Path, line_bytes: int, most_lines: int | None = None, byte_bytes: int = 0
+) -> None:
+    """Check that the lines of a file (or its first `most_lines`) are short enough and fit in
+    memory.
 
-    line_bytes, byte_bytes: the memory for a line, and for a byte of the unpacked file; the larger sum counts. Raises
-    FileContentError for a line of MAX_LINE_BYTES or more, ArgumentError if memory is short, Error if the file cannot
-    be read.
+    line_bytes, byte_bytes: the memory for a line, and for a byte of the unpacked file; the larger
+    sum counts. Raises FileContentError for a line of MAX_LINE_BYTES or more, ArgumentError if
+    memory is short, Error if the file cannot be read.
     """
     lines = size = 0
     with _opened(path) as file:
         while (most_lines is None or lines < most_lines) and (block := file.read(MAX_LINE_BYTES)):
             if lines == 0 and block.startswith(GZIP_START):
-                malformed(path, None, f"the file is packed by gzip; its name must end in {GZIP_SUFFIX}")
+                malformed(
+                    path, None, f"the file is packed by gzip; its name must end in {GZIP_SUFFIX}"
+                )
             ends = max(block.count(b"\n"), block.count(b"\r"))
             if ends == 0 and len(block) == MAX_LINE_BYTES:
                 malformed(path, lines + 1, f"the line has {MAX_LINE_BYTES} bytes or more")
@@ -68,17 +78,20 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def generated(spec: str, generators: Mapping[str, Callable[..., T]]) -> T:
-    """Return the result of a generator: ``rmat`` or ``rmat:scale=12,seed=2``; parameters are its keyword arguments.
+    """Return the result of a generator: ``rmat`` or ``rmat:scale=12,seed=2``; parameters are its
+    keyword arguments.
 
-    Each parameter has the type of its default, a number or text. Raises ArgumentError for unknown generators and
-    parameters, with the valid names, and for values of the wrong type.
+    Each parameter has the type of its default, a number or text. Raises ArgumentError for unknown
+    generators and parameters, with the valid names, and for values of the wrong type.
     """
     name, parameters = _parsed(spec, generators)
     return generators[name](**parameters)
 
 
 def canonical(spec: str, generators: Mapping[str, Callable[..., Any]]) -> str:
-    """Return the specification of a generator with all parameters, so that a user can repeat the generator."""
+    """Return the specification of a generator with all parameters, so that a user can repeat the
+    generator.
+    """
     return _describe(*_parsed(spec, generators))
 
 
@@ -91,7 +104,9 @@ def _parsed(spec: str, generators: Mapping[str, Callable[..., Any]]) -> tuple[st
     for word in filter(None, words.split(",")):
         key, equals, text = word.partition("=")
         if key not in defaults or not equals:
-            raise ArgumentError(f"{word!r} is not a parameter of generator {name}; use {_describe(name, defaults)}")
+            raise ArgumentError(
+                f"{word!r} is not a parameter of generator {name}; use {_describe(name, defaults)}"
+            )
         kind = type(defaults[key])
         try:
             given[key] = kind(text)
@@ -102,7 +117,9 @@ def _parsed(spec: str, generators: Mapping[str, Callable[..., Any]]) -> tuple[st
 
 def describe(generators: Mapping[str, Callable[..., Any]]) -> str:
     """Return the generators with their parameters and defaults, as `generated` reads them."""
-    return " or ".join(_describe(name, _defaults(generator)) for name, generator in generators.items())
+    return " or ".join(
+        _describe(name, _defaults(generator)) for name, generator in generators.items()
+    )
 
 
 def one_source(data: Path | None, generate: str | None) -> None:
@@ -116,4 +133,8 @@ def _defaults(generator: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _describe(name: str, defaults: Mapping[str, Any]) -> str:
-    return f"{name}:{','.join(f'{key}={value}' for key, value in defaults.items())}" if defaults else name
+    return (
+        f"{name}:{','.join(f'{key}={value}' for key, value in defaults.items())}"
+        if defaults
+        else name
+    )

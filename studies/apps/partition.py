@@ -8,7 +8,9 @@ from math import lcm
 import numpy as np
 from numpy.typing import DTypeLike
 from pidcomm.arguments import Array
-from pidcomm.tables import WORD_BYTES as WORD_BYTES  # blocks and DMA transfers are multiples of this size
+from pidcomm.tables import (
+    WORD_BYTES as WORD_BYTES,
+)  # blocks and DMA transfers are multiples of this size
 
 
 def round_up(value: int, multiple: int) -> int:
@@ -17,13 +19,17 @@ def round_up(value: int, multiple: int) -> int:
 
 
 def share(elements: int, parts: int, dtype: DTypeLike, multiple: int = 1) -> int:
-    """Return the number of elements per part: complete words of 8 bytes, and a multiple of `multiple`."""
+    """Return the number of elements per part: complete words of 8 bytes, and a multiple of
+    `multiple`.
+    """
     words = max(WORD_BYTES // np.dtype(dtype).itemsize, 1)
     return max(round_up(-(-elements // parts), lcm(words, multiple)), lcm(words, multiple))
 
 
 def bounds(elements: int, parts: int) -> Array:
-    """Return the start of each of `parts` even parts, then the end of the last part: shape (parts + 1,)."""
+    """Return the start of each of `parts` even parts, then the end of the last part: shape
+    (parts + 1,).
+    """
     return np.arange(parts + 1, dtype=np.int64) * elements // parts
 
 
@@ -39,8 +45,8 @@ def padded(array: Array, shape: Sequence[int]) -> Array:
 def ragged_rows(values: Array, starts: Array, multiple: int) -> Array:
     """Return the parts of an array as rows of equal length, (parts, n).
 
-    starts: the start of each part, then the end of the last part. Zeros fill each row up to n, the length of the
-    longest part, rounded up to a positive multiple of `multiple`.
+    starts: the start of each part, then the end of the last part. Zeros fill each row up to n, the
+    length of the longest part, rounded up to a positive multiple of `multiple`.
     """
     lengths = np.diff(starts)
     width = max(round_up(int(lengths.max(initial=0)), multiple), multiple)

@@ -1,16 +1,19 @@
-"""Make rows of runs. The command line prints the rows, writes the rows as JSON and draws the rows."""
+"""Make rows of runs.
+
+The command line prints the rows, writes the rows as JSON and draws the rows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pidcomm_studies.apps.application import BASE, Run, with_defaults
-from pidcomm_studies.apps.stage import ASSUMED
 from pidcomm.arguments import Options
 from pidcomm.bench.measure import SdkCondition
 from pidcomm.notebook import Shown
 from pidcomm.sizes import format_duration, format_gain, format_shape
+from pidcomm_studies.apps.application import BASE, Run, with_defaults
+from pidcomm_studies.apps.stage import ASSUMED
 
 SOURCE = "mixed"
 FAIR_ITERS = 3  # least number of timings of a collective for a fair comparison
@@ -18,7 +21,9 @@ FAIR_ITERS = 3  # least number of timings of a collective for a fair comparison
 
 @dataclass(frozen=True)
 class Phase:
-    """Time in us of the kernels or of all calls of one collective: measured here, modelled, and assumed for DIMMs."""
+    """Time in us of the kernels or of all calls of one collective: measured here, modelled, and
+    assumed for DIMMs.
+    """
 
     name: str
     calls: int
@@ -36,20 +41,25 @@ class Phase:
 class Row(Shown):
     """The result of a run with one technique; times are in us.
 
-    phases: kernels, work of the host and collectives, in the order in which the phases first occur. kernel_us: modelled
-    time of the application's PE programs. host_us: measured time in which the host lays out rows and writes variables.
-    collectives_us: measured time of the host in collectives; each call counts with the median of `iters` runs.
-    reorder_us: modelled time in which PEs reorder blocks in collectives. total_us: kernel_us + host_us + collectives_us
-    + reorder_us. communication_us: collectives_us plus reorder_us. No total contains assumed_us and setup_us.
-    assumed_us: the assumed cost on DIMMs of launches (launch_us each) and of reloading replaced programs (load_us
-    each). setup_us: the measured time to place resident data. communication_speed_up, speed_up: speed-ups of
-    communication_us and total_us over `conventional`; None if `conventional` did not run or the comparison is not fair.
-    sdk_share_pct: the measure of fairness, which is the speed of the emulated SDK's transfers in percent of the
-    streaming limit; None if `conventional` did not run. fair_bytes_per_pe: the bytes per PE of the SDK's transfers,
-    which is the size of the collective that takes the most time. cpu_us: measured time of the reference on the CPUs of
-    this machine; None if not timed. cpu_speed_up: cpu_us divided by the sum of total_us and assumed_us. wrong: number
-    of elements that differ from the reference. source: source of totals and speed-ups, always `mixed`: some parts are
-    measured, some are modelled.
+    phases: kernels, work of the host and collectives, in the order in which the phases first occur.
+    kernel_us: modelled time of the application's PE programs. host_us: measured time in which the
+    host lays out rows and writes variables.
+    collectives_us: measured time of the host in collectives; each call counts with the median of
+    `iters` runs.
+    reorder_us: modelled time in which PEs reorder blocks in collectives. total_us: kernel_us +
+    host_us + collectives_us + reorder_us. communication_us: collectives_us plus reorder_us. No
+    total contains assumed_us and setup_us.
+    assumed_us: the assumed cost on DIMMs of launches (launch_us each) and of reloading replaced
+    programs (load_us each). setup_us: the measured time to place resident data.
+    communication_speed_up, speed_up: speed-ups of communication_us and total_us over
+    `conventional`; None if `conventional` did not run or the comparison is not fair.
+    sdk_share_pct: the measure of fairness, which is the speed of the emulated SDK's transfers in
+    percent of the streaming limit; None if `conventional` did not run. fair_bytes_per_pe: the bytes
+    per PE of the SDK's transfers, which is the size of the collective that takes the most time.
+    cpu_us: measured time of the reference on the CPUs of this machine; None if not timed.
+    cpu_speed_up: cpu_us divided by the sum of total_us and assumed_us. wrong: number of elements
+    that differ from the reference. source: source of totals and speed-ups, always `mixed`: some
+    parts are measured, some are modelled.
     """
 
     application: str
@@ -88,7 +98,10 @@ class Row(Shown):
         """Report the application, the technique, the PEs, the time and its source."""
         gain = "" if self.speed_up is None else f", {format_gain(self.speed_up)}"
         time = format_duration(1e-6 * self.total_us)
-        return f"<Row {self.application}, {self.technique}, {self.pes} PEs: {time} {self.source}{gain}>"
+        return (
+            f"<Row {self.application}, {self.technique}, {self.pes} PEs: {time}"
+            f" {self.source}{gain}>"
+        )
 
     @property
     def kernel_pct(self) -> float:
@@ -98,7 +111,8 @@ class Row(Shown):
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of all runs of an application on one shape: number of runs of each collective, and options.
+    """Conditions of all runs of an application on one shape: number of runs of each collective, and
+    options.
 
     transfers: speed of the emulated SDK with fair_bytes_per_pe; None if `conventional` did not run.
     """
@@ -123,7 +137,9 @@ class Conditions:
 def rows_of(runs: Iterable[Run], conditions: Conditions) -> list[Row]:
     """Return the rows of the runs of one application on one shape."""
     runs = list(runs)
-    base = next((run for run in runs if run.technique == BASE), None) if conditions.are_fair else None
+    base = (
+        next((run for run in runs if run.technique == BASE), None) if conditions.are_fair else None
+    )
     return [_row(run, base, conditions) for run in runs]
 
 
@@ -149,7 +165,9 @@ def _row(run: Run, base: Run | None, conditions: Conditions) -> Row:
         launches=total.launches,
         loads=total.loads,
         bus_bytes=total.bus_bytes,
-        communication_speed_up=_ratio(None if base is None else base.communication.total, communication.total),
+        communication_speed_up=_ratio(
+            None if base is None else base.communication.total, communication.total
+        ),
         speed_up=_ratio(None if base is None else base.total.total, total.total),
         fair_bytes_per_pe=conditions.fair_bytes_per_pe,
         sdk_share_pct=conditions.sdk_share_pct,

@@ -1,4 +1,6 @@
-"""Define the stage of an application: PEs with a program, named windows of MRAM, and a timer for each phase."""
+"""Define the stage of an application: PEs with a program, named windows of MRAM, and a timer for
+each phase.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +14,19 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
-import pidcomm
 from numpy.typing import DTypeLike
-from pidcomm_studies.apps.partition import round_up
 from pidcomm.arguments import Array, Options, with_scratch
-from pidcomm.compiling import compiled, compiler_options
-from pidcomm.errors import ArgumentError
-from pidcomm.bench import platform
 from pidcomm.bench.ablation import Assumed
 from pidcomm.bench.measure import POISON, require_bytes
+from pidcomm.compiling import compiled, compiler_options
+from pidcomm.errors import ArgumentError
 from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
+from pidcomm_studies.apps.partition import round_up
+
+import pidcomm
+from pidcomm.bench import platform
 
 T = TypeVar("T")
 KERNEL, HOST = "kernel", "host"  # phases that are not collectives
@@ -36,9 +39,11 @@ ASSUMED = Assumed()
 class Cost:
     """Time of a phase in seconds, by source.
 
-    measured: time of the host, on this machine. modelled: time of the PEs, from the cycles of the slowest PE. launches,
-    loads: numbers of launches and loads of programs, with assumed costs (`pidcomm.bench.ablation.Assumed`). calls:
-    number of times that the phase occurred. bus_bytes: bytes that crossed the memory bus, read and written.
+    measured: time of the host, on this machine. modelled: time of the PEs, from the cycles of the
+    slowest PE. launches, loads: numbers of launches and loads of programs, with assumed costs
+    (`pidcomm.bench.ablation.Assumed`). calls:
+    number of times that the phase occurred. bus_bytes: bytes that crossed the memory bus, read and
+    written.
     bytes_per_pe: argument ``bytes`` of the largest collective.
     """
 
@@ -75,7 +80,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Call:
-    """A collective of a run. Its plan follows from these values and the shape. op: a name, or None."""
+    """A collective of a run.
+
+    Its plan follows from these values and the shape. op: a name, or None.
+    """
 
     collective: str
     mask: str
@@ -88,12 +96,15 @@ class Call:
 class Placement:
     """The program of an application's PEs, and the layout of MRAM.
 
-    source: the C file. It must not define MRAM variables, so that offsets of the heap do not depend on the program.
-    resident: names and sizes (bytes per PE) of data that is placed once and stays, such as a graph or weights. windows:
-    names and sizes of data for collectives. Resident data and windows follow each other from the start of the heap,
-    each aligned to 64 bytes; the program gets their offsets as macros, such as ``AT_EDGES`` for ``edges``. tasklets:
-    NR_TASKLETS. defines: more macros. stack_bytes: stack of each tasklet. host_bytes: memory that `Application.run`
-    needs for rows, besides the input.
+    source: the C file. It must not define MRAM variables, so that offsets of the heap do not depend
+    on the program.
+    resident: names and sizes (bytes per PE) of data that is placed once and stays, such as a graph
+    or weights. windows:
+    names and sizes of data for collectives. Resident data and windows follow each other from the
+    start of the heap, each aligned to 64 bytes; the program gets their offsets as macros, such as
+    ``AT_EDGES`` for ``edges``. tasklets:
+    NR_TASKLETS. defines: more macros. stack_bytes: stack of each tasklet. host_bytes: memory that
+    `Application.run` needs for rows, besides the input.
     """
 
     source: Path
@@ -122,13 +133,19 @@ class Placement:
 
     @property
     def scratch_bytes(self) -> int:
-        """Bytes after the windows that techniques may need: the size of the longest input of a collective."""
+        """Bytes after the windows that techniques may need: the size of the longest input of a
+        collective.
+        """
         return max(map(_aligned, self.windows.values()), default=0)
 
     def options(self) -> list[str]:
         """Return the options of the compiler."""
         macros = {**{f"AT_{name.upper()}": at for name, at in self.offsets.items()}, **self.defines}
-        words = ["-I", str(SHARED_HEADERS), *(f"-D{name}={value}" for name, value in macros.items())]
+        words = [
+            "-I",
+            str(SHARED_HEADERS),
+            *(f"-D{name}={value}" for name, value in macros.items()),
+        ]
         return compiler_options(self.tasklets, self.stack_bytes, words)
 
 
@@ -146,15 +163,17 @@ def require_room(placement: Placement, shape: Sequence[int], techniques: Sequenc
         )
     require_bytes(
         platform.host_bytes(pes * per_pe) + placement.host_bytes,
-        f"{pes} PEs with {format_about(per_pe)} each and {format_about(placement.host_bytes)} of host rows",
+        f"{pes} PEs with {format_about(per_pe)} each and {format_about(placement.host_bytes)} of"
+        " host rows",
     )
 
 
 class Stage:
     """PEs with the program of an application, and timed collectives between its launches.
 
-    ``src`` and ``dst`` are names of windows; equal names mean that the collective works in place. Collectives that are
-    not in place, and alltoall, run several times, and their median time counts. Use as a context manager.
+    ``src`` and ``dst`` are names of windows; equal names mean that the collective works in place.
+    Collectives that are not in place, and alltoall, run several times, and their median time
+    counts. Use as a context manager.
     """
 
     def __init__(
@@ -166,7 +185,10 @@ class Stage:
         repeats: int = 1,
         on_phase: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Compile the program. Raises ArgumentError with the compiler's messages if compilation fails."""
+        """Compile the program.
+
+        Raises ArgumentError with the compiler's messages if compilation fails.
+        """
         self.cube = pe_set.hypercube(*shape)
         self.offsets = placement.offsets
         """Offset of each window, in bytes from the start of the MRAM heap."""
@@ -185,7 +207,9 @@ class Stage:
         self._is_loaded = False
         self._replaced_by: str | None = None
         self._close = ExitStack()
-        self._program, _ = self._close.enter_context(compiled([placement.source], placement.options()))
+        self._program, _ = self._close.enter_context(
+            compiled([placement.source], placement.options())
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -205,9 +229,11 @@ class Stage:
     # ---- before a run
 
     def poison(self) -> None:
-        """Fill resident data, windows and scratch with a pattern, so that stale data cannot pass the check.
+        """Fill resident data, windows and scratch with a pattern, so that stale data cannot pass
+        the check.
 
-        The stage does not time this call. The call also allocates the memory, so that no run includes the allocation.
+        The stage does not time this call. The call also allocates the memory, so that no run
+        includes the allocation.
         """
         scratch_bytes = self._placement.scratch_bytes if _needs_scratch([self.technique]) else 0
         row = np.full((1, self._placement.bytes + scratch_bytes), POISON, np.uint8)
@@ -217,10 +243,11 @@ class Stage:
     # ---- resident data
 
     def place(self, name: str, rows: Array, *, at: int = 0) -> None:
-        """Write row p, shape (pes, n), to PE p, `at` bytes into resident data. The cost is in `setup` and in no total.
+        """Write row p, shape (pes, n), to PE p, `at` bytes into resident data. The cost is in
+        `setup` and in no total.
 
-        Rows are multiples of 8 bytes. The technique is always `tile`: the technique of the stage is for repeated
-        transfers only.
+        Rows are multiples of 8 bytes. The technique is always `tile`: the technique of the stage is
+        for repeated transfers only.
         """
         _require_room_in(self._placement.resident, name, at + rows[0].nbytes)
         self._on_phase(f"{self.technique}: placing {name}")
@@ -230,9 +257,11 @@ class Stage:
     # ---- work of the host
 
     def host_work(self, act: Callable[[], T]) -> T:
-        """Return the result of act(), timed: work of the host that every input needs, such as laying out rows.
+        """Return the result of act(), timed: work of the host that every input needs, such as
+        laying out rows.
 
-        The stage calls `act` as often as collectives and counts the median time. Every call must do the same work.
+        The stage calls `act` as often as collectives and counts the median time. Every call must do
+        the same work.
         """
         self._on_phase(f"{self.technique}: {HOST}")
         return self._timed(act, calls=1)
@@ -249,14 +278,18 @@ class Stage:
     # ---- launches
 
     def launch(self, **variables: int | Array) -> None:
-        """Write variables of the program, then run it on all PEs. Variables keep their values between launches.
+        """Write variables of the program, then run it on all PEs. Variables keep their values
+        between launches.
 
-        variables: the name of a ``__host uint32_t`` of the program -> an int for all PEs, or an array of shape (pes,)
-        with a value for each PE.
+        variables: the name of a ``__host uint32_t`` of the program -> an int for all PEs, or an
+        array of shape (pes,) with a value for each PE.
         """
         self._on_phase(f"{self.technique}: {KERNEL}")
         before = {} if self._load() else self._variables
-        self._variables = {**self._variables, **{name: np.asarray(it, np.uint32) for name, it in variables.items()}}
+        self._variables = {
+            **self._variables,
+            **{name: np.asarray(it, np.uint32) for name, it in variables.items()},
+        }
         changed = {
             name: column.reshape(-1, 1) if column.ndim else column
             for name, column in self._variables.items()
@@ -291,11 +324,15 @@ class Stage:
         """Move block q of member p to block p of member q."""
         self._between("alltoall", mask, bytes, src, dst)
 
-    def reduce_scatter(self, mask: str, *, bytes: int, src: str, dst: str, dtype: DTypeLike, op: str = "sum") -> None:
+    def reduce_scatter(
+        self, mask: str, *, bytes: int, src: str, dst: str, dtype: DTypeLike, op: str = "sum"
+    ) -> None:
         """Reduce block q over all members, for member q."""
         self._between("reduce_scatter", mask, bytes, src, dst, dtype, op)
 
-    def allreduce(self, mask: str, *, bytes: int, src: str, dst: str, dtype: DTypeLike, op: str = "sum") -> None:
+    def allreduce(
+        self, mask: str, *, bytes: int, src: str, dst: str, dtype: DTypeLike, op: str = "sum"
+    ) -> None:
         """Reduce element by element over the group, for every member."""
         self._between("allreduce", mask, bytes, src, dst, dtype, op)
 
@@ -305,7 +342,9 @@ class Stage:
 
     def scatter(self, mask: str, host: Array, *, dst: str) -> None:
         """Copy part q of a group's row of `host`, shape (groups, N * n), to member q."""
-        self._from_host("scatter", mask, host, dst, host[0].nbytes // self.cube.groups(mask).group_pes)
+        self._from_host(
+            "scatter", mask, host, dst, host[0].nbytes // self.cube.groups(mask).group_pes
+        )
 
     def broadcast(self, mask: str, host: Array, *, dst: str) -> None:
         """Copy a group's row of `host`, shape (groups, n), to every member."""
@@ -315,12 +354,21 @@ class Stage:
         """Return the data of the members, in member order: shape (groups, N * bytes / itemsize)."""
         return self._to_host("gather", mask, bytes, src, dtype, self.cube.groups(mask).group_pes)
 
-    def reduce(self, mask: str, *, bytes: int, src: str, dtype: DTypeLike, op: str = "sum") -> Array:
+    def reduce(
+        self, mask: str, *, bytes: int, src: str, dtype: DTypeLike, op: str = "sum"
+    ) -> Array:
         """Return the element-wise reduction of every group: shape (groups, bytes / itemsize)."""
         return self._to_host("reduce", mask, bytes, src, dtype, 1, op)
 
     def _between(
-        self, collective: str, mask: str, size: int, src: str, dst: str, dtype: DTypeLike = np.uint8, op: str = "sum"
+        self,
+        collective: str,
+        mask: str,
+        size: int,
+        src: str,
+        dst: str,
+        dtype: DTypeLike = np.uint8,
+        op: str = "sum",
     ) -> None:
         members = self.cube.groups(mask).group_pes
         row = COLLECTIVES[collective]
@@ -339,7 +387,10 @@ class Stage:
         )
 
     def _runs(self, collective: str, *, is_in_place: bool) -> int:
-        """Return how often a collective runs. In place only alltoall repeats: two runs restore the input."""
+        """Return how often a collective runs.
+
+        In place only alltoall repeats: two runs restore the input.
+        """
         if not is_in_place:
             return self._repeats
         return (self._repeats - 1) // 2 * 2 + 1 if collective == "alltoall" else 1
@@ -349,16 +400,34 @@ class Stage:
         self._carry_out(collective, mask, size, self._repeats, host=host, dst=self.offsets[dst])
 
     def _to_host(
-        self, collective: str, mask: str, size: int, src: str, dtype: DTypeLike, parts: int, op: str | None = None
+        self,
+        collective: str,
+        mask: str,
+        size: int,
+        src: str,
+        dtype: DTypeLike,
+        parts: int,
+        op: str | None = None,
     ) -> Array:
         _require_room_in(self._placement.windows, src, size)
         shape = (self.cube.groups(mask).groups, parts * size // np.dtype(dtype).itemsize)
         out = np.empty(shape, dtype)
         out.fill(0)  # untimed: the first touch of memory is slow
-        self._carry_out(collective, mask, size, self._repeats, src=self.offsets[src], dtype=dtype, op=op, out=out)
+        self._carry_out(
+            collective,
+            mask,
+            size,
+            self._repeats,
+            src=self.offsets[src],
+            dtype=dtype,
+            op=op,
+            out=out,
+        )
         return out
 
-    def _carry_out(self, collective: str, mask: str, size: int, repeats: int, **arguments: Any) -> None:
+    def _carry_out(
+        self, collective: str, mask: str, size: int, repeats: int, **arguments: Any
+    ) -> None:
         self._on_phase(f"{self.technique}: {collective}")
         arguments |= {"bytes": size, "options": self._options}
         dtype = np.dtype(arguments.get("dtype", np.uint8)).name
@@ -371,7 +440,16 @@ class Stage:
         if loads and self._is_loaded:
             self._is_loaded, self._replaced_by = False, collective
         self._add(
-            collective, Cost(trace.host_seconds, trace.pe_seconds, trace.pe_launches, loads, 1, trace.bus_bytes, size)
+            collective,
+            Cost(
+                trace.host_seconds,
+                trace.pe_seconds,
+                trace.pe_launches,
+                loads,
+                1,
+                trace.bus_bytes,
+                size,
+            ),
         )
 
     def _add(self, phase: str, cost: Cost) -> None:
@@ -382,7 +460,10 @@ class Stage:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         """Remove the compiled program."""
         self._close.close()

@@ -9,7 +9,29 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
-
+from pidcomm.arguments import Options
+from pidcomm.bench.columns import Column, Lines
+from pidcomm.bench.results import Results
+from pidcomm.cli.app import (
+    Command,
+    ThreadsOption,
+    WideOption,
+    add_group,
+    exit_if_wrong,
+    json_option,
+    working,
+)
+from pidcomm.cli.bench import Coherence
+from pidcomm.cli.completion import complete_list
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.sizes import (
+    format_duration,
+    format_shape,
+    format_size,
+    parse_count,
+    parse_names,
+    parse_shape,
+)
 from pidcomm_studies import apps
 from pidcomm_studies.apps import Application
 from pidcomm_studies.apps.application import (
@@ -23,30 +45,8 @@ from pidcomm_studies.apps.application import (
 )
 from pidcomm_studies.apps.report import FAIR_ITERS, Conditions, Row, rows_of
 from pidcomm_studies.apps.stage import ASSUMED
-from pidcomm.arguments import Options
-from pidcomm.cli.app import (
-    Command,
-    ThreadsOption,
-    WideOption,
-    add_group,
-    exit_if_wrong,
-    json_option,
-    working,
-)
-from pidcomm.cli.bench import Coherence
-from pidcomm.cli.completion import complete_list
-from pidcomm.errors import ArgumentError, Error
+
 from pidcomm.bench import report
-from pidcomm.bench.columns import Column, Lines
-from pidcomm.bench.results import Results
-from pidcomm.sizes import (
-    format_duration,
-    format_shape,
-    format_size,
-    parse_count,
-    parse_names,
-    parse_shape,
-)
 
 DEFAULT_PES = "256"
 DEFAULT_TECHNIQUES = "conventional,pr+im+cm,tile"
@@ -93,32 +93,48 @@ applications = add_group(
 def common_options(
     pes: Annotated[
         str | None,
-        typer.Option("--pes", help=f"One or more numbers of PEs, separated by commas (default: {DEFAULT_PES})."),
+        typer.Option(
+            "--pes",
+            help=f"One or more numbers of PEs, separated by commas (default: {DEFAULT_PES}).",
+        ),
     ] = None,
     shape: Annotated[
-        str | None, typer.Option("--shape", help="Axis lengths, x axis first; give --shape or --pes.")
+        str | None,
+        typer.Option("--shape", help="Axis lengths, x axis first; give --shape or --pes."),
     ] = None,
     technique: Annotated[
         str,
         typer.Option(
             "--technique",
-            help="Techniques, separated by commas, or all: " + ", ".join(TECHNIQUES_OF_APPLICATIONS) + ".",
+            help="Techniques, separated by commas, or all: "
+            + ", ".join(TECHNIQUES_OF_APPLICATIONS)
+            + ".",
             autocompletion=complete_list(TECHNIQUES_OF_APPLICATIONS),
         ),
     ] = DEFAULT_TECHNIQUES,
-    cpu: Annotated[bool, typer.Option("--cpu/--no-cpu", help="Also run on the CPUs alone.")] = False,
+    cpu: Annotated[
+        bool, typer.Option("--cpu/--no-cpu", help="Also run on the CPUs alone.")
+    ] = False,
     iters: Annotated[
-        int, typer.Option("--iters", min=1, help="Number of runs of each collective; rows show the median time.")
+        int,
+        typer.Option(
+            "--iters", min=1, help="Number of runs of each collective; rows show the median time."
+        ),
     ] = 3,
     threads: ThreadsOption = 0,
     coherence: Annotated[
         Coherence,
-        typer.Option("--coherence", metavar="none|hardware", help="Coherence policy; hardware flushes the CPU caches."),
+        typer.Option(
+            "--coherence",
+            metavar="none|hardware",
+            help="Coherence policy; hardware flushes the CPU caches.",
+        ),
     ] = Coherence.none,
     is_wide: WideOption = False,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the time of each phase: a .svg or .png file.")
+        Path | None,
+        typer.Option("--plot", help="Draw the time of each phase: a .svg or .png file."),
     ] = None,
 ) -> None:
     """Declare the options that all applications share."""
@@ -131,9 +147,13 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
     """
     techniques = parse_names(common["technique"], TECHNIQUES_OF_APPLICATIONS, "technique")
     if common["pes"] is not None and common["shape"] is not None:
-        raise ArgumentError(f"give --pes ({common['pes']}) or --shape ({common['shape']}), not both")
+        raise ArgumentError(
+            f"give --pes ({common['pes']}) or --shape ({common['shape']}), not both"
+        )
     lengths = None if common["shape"] is None else parse_shape(common["shape"])
-    counts = dict.fromkeys(map(parse_count, (DEFAULT_PES if common["pes"] is None else common["pes"]).split(",")))
+    counts = dict.fromkeys(
+        map(parse_count, (DEFAULT_PES if common["pes"] is None else common["pes"]).split(","))
+    )
     options = with_defaults({"coherence": common["coherence"].value, "threads": common["threads"]})
     plot: Path | None = common["plot"]
     if plot is not None:
@@ -170,7 +190,9 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
                 work.phase("timing the transfers of the emulated SDK")
                 transfers = transfer_condition(shape, size_bytes, options)
                 conditions = Conditions(common["iters"], options, size_bytes, transfers)
-                comment([f"shape {format_shape(shape)}; transfers of {format_size(size_bytes)} per PE:"])
+                comment(
+                    [f"shape {format_shape(shape)}; transfers of {format_size(size_bytes)} per PE:"]
+                )
                 comment(transfers.lines())
                 if not conditions.are_fair:
                     comment([_NO_CLAIM])
@@ -187,8 +209,11 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
     exit_if_wrong(sum(row.wrong for row in rows))
 
 
-def _possible(techniques: Sequence[str], shape: Sequence[int], options: Options) -> tuple[list[str], list[Error]]:
-    """Return the techniques that a shape allows, and the errors of the techniques that it does not allow.
+def _possible(
+    techniques: Sequence[str], shape: Sequence[int], options: Options
+) -> tuple[list[str], list[Error]]:
+    """Return the techniques that a shape allows, and the errors of the techniques that it does not
+    allow.
 
     Raises the first error if the shape allows no technique.
     """
@@ -207,23 +232,29 @@ def _possible(techniques: Sequence[str], shape: Sequence[int], options: Options)
 
 def _header(problem: Application, options: Options) -> Iterator[str]:
     yield from report.header(options)
-    yield f"{problem.name}: " + ", ".join(f"{name} {value}" for name, value in problem.facts.items())
-    yield (
-        "kernel_us and reorder_us are modelled from the cycles of the slowest PE; host_us (rows and variables) and "
-        "collectives_us are measured on the host; total_us is the sum of these four (mixed); assumed_us is not in the "
-        f"totals: launches take {format_duration(1e-6 * ASSUMED.launch_us)}, reloads of programs "
-        f"{format_duration(1e-6 * ASSUMED.load_us)}"
+    yield f"{problem.name}: " + ", ".join(
+        f"{name} {value}" for name, value in problem.facts.items()
     )
     yield (
-        f"gain is the speed-up of the total over {BASE}, comm. gain the speed-up of the collectives; over CPU is the "
-        "speed-up of total + assumed_us over the CPUs; wrong is the number of wrong elements in the result"
+        "kernel_us and reorder_us are modelled from the cycles of the slowest PE; host_us (rows"
+        " and variables) and collectives_us are measured on the host; total_us is the sum of these"
+        " four (mixed); assumed_us is not in the totals: launches take"
+        f" {format_duration(1e-6 * ASSUMED.launch_us)}, reloads of programs"
+        f" {format_duration(1e-6 * ASSUMED.load_us)}"
+    )
+    yield (
+        f"gain is the speed-up of the total over {BASE}, comm. gain the speed-up of the"
+        " collectives; over CPU is the speed-up of total + assumed_us over the CPUs; wrong is the"
+        " number of wrong elements in the result"
     )
 
 
 def _write(results: Results, rows: Sequence[Row], *, is_wide: bool) -> None:
     for row in rows:
         if row.cpu_us is not None:
-            results.text(f"# CPU only, measured, the best of several: {format_duration(1e-6 * row.cpu_us)}")
+            results.text(
+                f"# CPU only, measured, the best of several: {format_duration(1e-6 * row.cpu_us)}"
+            )
             break
     lines = Lines(COLUMNS, is_wide=is_wide)
     results.text(lines.titles())
@@ -249,13 +280,21 @@ def _gain(value: float | None) -> str:
 
 
 def _command_of(application: type[Application]) -> Callable[..., None]:
-    """Return the function of a command, with the options of `make` and the options that all applications share."""
+    """Return the function of a command, with the options of `make` and the options that all
+    applications share.
+    """
     texts = {
         "data": f"Input: {application.data_help.rstrip('.')}.",
         "generate": f"Input: a generator and its parameters: {application.generate_help}.",
-        "quick": "Use a small input, unless --data or --generate selects another. Other options may set sizes.",
+        "quick": (
+            "Use a small input, unless --data or --generate selects another. Other options may set"
+            " sizes."
+        ),
     }
-    hints = {**get_type_hints(application.make, include_extras=True), **get_type_hints(Application.make)}
+    hints = {
+        **get_type_hints(application.make, include_extras=True),
+        **get_type_hints(Application.make),
+    }
     own: dict[str, Parameter] = {}
     for name, parameter in signature(application.make).parameters.items():
         kind, text = (hints[name], texts[name]) if name in texts else get_args(hints[name])
@@ -288,7 +327,9 @@ def _examples(name: str) -> list[str]:
 def add(application: type[Application]) -> None:
     """Add the command of an application."""
     name = application.name
-    applications.command(name, cls=Command, epilog="\n".join(_examples(name)))(_command_of(application))
+    applications.command(name, cls=Command, epilog="\n".join(_examples(name)))(
+        _command_of(application)
+    )
 
 
 for _name in apps.NAMES:

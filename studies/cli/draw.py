@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-import pidcomm
 from pidcomm.arguments import options_of, with_scratch
 from pidcomm.cli.app import (
     BytesOption,
@@ -21,11 +19,15 @@ from pidcomm.cli.app import (
 from pidcomm.explain import places
 from pidcomm.sizes import parse_shape, parse_size
 
+import pidcomm
+
 
 @command("pidcomm draw allreduce --technique pr+im --out allreduce.svg")
 def draw(
     collective: CollectiveArgument,
-    out: Annotated[Path, typer.Option("--out", help="File of the picture, with a name in .svg or .png.")],
+    out: Annotated[
+        Path, typer.Option("--out", help="File of the picture, with a name in .svg or .png.")
+    ],
     shape: ShapeOption = "32x32",
     mask: MaskOption = "10",
     size: BytesOption = "1MiB",
@@ -35,7 +37,14 @@ def draw(
     size_bytes = parse_size(size)
     options = with_scratch(options_of(technique=technique), 2 * size_bytes)
     plan = pidcomm.plan(
-        collective, parse_shape(shape), mask, bytes=size_bytes, dst=size_bytes, dtype="int32", op="sum", **options
+        collective,
+        parse_shape(shape),
+        mask,
+        bytes=size_bytes,
+        dst=size_bytes,
+        dtype="int32",
+        op="sum",
+        **options,
     )
     where = places.locate(parse_shape(shape), mask)
     with working("drawing"):

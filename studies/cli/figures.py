@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from rich.table import Table
-
-from pidcomm.cli.app import Work
 from pidcomm.bench.columns import table
-from pidcomm_studies.papers.figure import Figure, Panel, Point, json_rows
 from pidcomm.bench.results import Results
+from pidcomm.cli.app import Work
+from pidcomm_studies.papers.figure import Figure, Panel, Point, json_rows
+from rich.table import Table
 
 
 def show(figure: Figure, results: Results, work: Work, iters: int, plot: Path | None) -> int:
@@ -28,7 +27,9 @@ def show(figure: Figure, results: Results, work: Work, iters: int, plot: Path | 
     for panel in figure.panels:
         of_panel = [it for it in points if it.panel == panel.name]
         for source, on in dict.fromkeys((it.source, it.on) for it in of_panel):
-            results.text(_table(panel, [it for it in of_panel if (it.source, it.on) == (source, on)]), "")
+            results.text(
+                _table(panel, [it for it in of_panel if (it.source, it.on) == (source, on)]), ""
+            )
     for it in statements:
         verdict = "agrees" if it.agrees else "differs"
         results.text(f"published: {it.published}", f"here: {it.here}", f"verdict: {verdict}", "")
@@ -45,7 +46,8 @@ def show(figure: Figure, results: Results, work: Work, iters: int, plot: Path | 
 
 
 def _table(panel: Panel, points: Sequence[Point]) -> Table:
-    """Return the points of one source on one machine: a row per x and a column per series, or the other way round.
+    """Return the points of one source on one machine: a row per x and a column per series, or the
+    other way round.
 
     The smaller number becomes the number of columns.
     """

@@ -7,22 +7,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-
-from pidcomm_studies.cli import figures as shown_figures
-from pidcomm.cli.app import ExitCode, add_group, command, json_option, working
-from pidcomm.errors import ArgumentError
 from pidcomm.bench.columns import table
 from pidcomm.bench.results import Results
+from pidcomm.cli.app import ExitCode, add_group, command, json_option, working
+from pidcomm.errors import ArgumentError
+from pidcomm.sizes import format_duration, parse_names, parse_size
+from pidcomm_studies.cli import figures as shown_figures
 from pidcomm_studies.papers.parcels import figures
 from pidcomm_studies.parcels import host, run, scaling
 from pidcomm_studies.parcels.build import ENGINES, HERE, build_folder, compile_program
-from pidcomm.sizes import format_duration, parse_names, parse_size
 
 OWN = sorted(path.stem for path in (HERE / "programs").glob("*.c") if path.stem != "pattern")
 ENGINE_HELP = "; ".join(f"{it.name}: {it.about}" for it in ENGINES.values())
 EngineOption = Annotated[str, typer.Option("--engine", help=f"MPI: {ENGINE_HELP}.")]
-LatencyOption = Annotated[int, typer.Option("--latency", min=0, help="Cycles of the network's latency.")]
-PlotOption = Annotated[Path | None, typer.Option("--plot", help="Draw the results: a .svg or .png file.")]
+LatencyOption = Annotated[
+    int, typer.Option("--latency", min=0, help="Cycles of the network's latency.")
+]
+PlotOption = Annotated[
+    Path | None, typer.Option("--plot", help="Draw the results: a .svg or .png file.")
+]
 
 parcels = add_group(
     "parcels",
@@ -40,7 +43,10 @@ def _check_picture(plot: Path | None) -> None:
 
 
 def _values(text: str) -> dict[str, int]:
-    """Return the fields of a text such as depth=1,banks=4. Raises ArgumentError for text of another form."""
+    """Return the fields of a text such as depth=1,banks=4.
+
+    Raises ArgumentError for text of another form.
+    """
     made = {}
     for word in text.split(",") if text else []:
         name, _, value = word.partition("=")
@@ -57,19 +63,31 @@ def _values(text: str) -> dict[str, int]:
     group=parcels,
 )
 def run_program(
-    program: Annotated[Path, typer.Argument(metavar="PROGRAM", help=f"MPI program in C, or {', '.join(OWN)}.")],
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the program.")] = None,
-    nodes: Annotated[int, typer.Option("-n", "--nodes", help="Number of nodes; each runs a process.")] = 2,
+    program: Annotated[
+        Path, typer.Argument(metavar="PROGRAM", help=f"MPI program in C, or {', '.join(OWN)}.")
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the program.")
+    ] = None,
+    nodes: Annotated[
+        int, typer.Option("-n", "--nodes", help="Number of nodes; each runs a process.")
+    ] = 2,
     engine: EngineOption = "pim",
     latency: LatencyOption = run.TABLE_1[run.PIM]["latency"],
-    seconds: Annotated[float, typer.Option("--seconds", min=0.1, help="The longest time on this computer.")] = 600,
-    check: Annotated[bool, typer.Option("--check", help="Check the queues after each step.")] = False,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.1, help="The longest time on this computer.")
+    ] = 600,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the queues after each step.")
+    ] = False,
     json_target: Annotated[str | None, json_option("the counts")] = None,
     plot: PlotOption = None,
 ) -> None:
-    """Compile an MPI program and run it on the simulated machine. Show what its calls of MPI executed.
+    """Compile an MPI program and run it on the simulated machine. Show what its calls of MPI
+    executed.
 
-    Run only programs that you trust. Instructions and memory references are counted as they run; cycles are modelled.
+    Run only programs that you trust. Instructions and memory references are counted as they run;
+    cycles are modelled.
     If processes wait for each other for ever, the command names their calls and exits with 1.
     """
     _check_picture(plot)
@@ -78,12 +96,22 @@ def run_program(
         own = HERE / "programs" / f"{program}.c"
         compiled = compile_program(own if str(program) in OWN else program, folder)
         work.phase("running")
-        found = machine.run(compiled, nodes, arguments or (), checks=check, trace=plot is not None, seconds=seconds)
+        found = machine.run(
+            compiled, nodes, arguments or (), checks=check, trace=plot is not None, seconds=seconds
+        )
         results.json({**asdict(found), "events": len(found.events), "source": "modelled"})
         results.text(found.output.rstrip("\n"))
-        shown = table("counts over all nodes", ["call", "category", ">instructions", ">references", ">cycles"])
+        shown = table(
+            "counts over all nodes", ["call", "category", ">instructions", ">references", ">cycles"]
+        )
         for it in found.counts:
-            shown.add_row(it.call, it.category, f"{it.instructions:,}", f"{it.references:,}", f"{it.cycles:,.0f}")
+            shown.add_row(
+                it.call,
+                it.category,
+                f"{it.instructions:,}",
+                f"{it.references:,}",
+                f"{it.cycles:,.0f}",
+            )
         results.text(shown)
         results.text(f"{nodes} nodes, {engine}: {found.cycles:,} cycles (modelled)")
         results.text(*(f"process {rank} waits for ever in {call}" for rank, call in found.blocked))
@@ -91,7 +119,9 @@ def run_program(
             from pidcomm_studies.pictures import style, timeline
 
             work.phase("drawing")
-            style.save(timeline.draw(found.events, f"{program.name} on {nodes} nodes, {engine}"), plot)
+            style.save(
+                timeline.draw(found.events, f"{program.name} on {nodes} nodes, {engine}"), plot
+            )
             results.text(f"wrote {plot}")
     if found.blocked:
         raise typer.Exit(ExitCode.WRONG_RESULT)
@@ -100,24 +130,34 @@ def run_program(
 
 @command("pidcomm parcels bench --figures fig5 --pim depth=1", group=parcels)
 def bench(
-    names: Annotated[str, typer.Option("--figures", help="Figures: fig4, fig5, fig6, fig7, or all.")] = "all",
+    names: Annotated[
+        str, typer.Option("--figures", help="Figures: fig4, fig5, fig6, fig7, or all.")
+    ] = "all",
     latency: LatencyOption = run.TABLE_1[run.PIM]["latency"],
     pim: Annotated[
         str,
         typer.Option(
-            "--pim", help="Other values of the machine of travelling threads: " + ", ".join(run.TABLE_1[run.PIM]) + "."
+            "--pim",
+            help="Other values of the machine of travelling threads: "
+            + ", ".join(run.TABLE_1[run.PIM])
+            + ".",
         ),
     ] = "",
     measure: Annotated[
-        bool, typer.Option("--measure", help="Also count the instructions of this host's MPI, with valgrind.")
+        bool,
+        typer.Option(
+            "--measure", help="Also count the instructions of this host's MPI, with valgrind."
+        ),
     ] = False,
     json_target: Annotated[str | None, json_option("a JSON line per value and statement")] = None,
     plot: PlotOption = None,
 ) -> None:
-    """Repeat figures 4 to 7 of the paper on MPI by travelling threads, with the statements of the paper beside.
+    """Repeat figures 4 to 7 of the paper on MPI by travelling threads, with the statements of the
+    paper beside.
 
-    Two processes send 10 messages of 256 bytes (eager) or 80 KiB (rendezvous) in each direction, 0 to 100% of them to
-    posted receives. Overhead is without network, copies and checks of arguments. All values are modelled.
+    Two processes send 10 messages of 256 bytes (eager) or 80 KiB (rendezvous) in each direction, 0
+    to 100% of them to posted receives. Overhead is without network, copies and checks of arguments.
+    All values are modelled.
     """
     valid = ("fig4", "fig5", "fig6", "fig7")
     wanted = valid if names == "all" else parse_names(names, valid, "figure")
@@ -128,13 +168,17 @@ def bench(
         made = figures.measure(work.phase, latency, _values(pim), with_copies="fig7" in wanted)
         for figure in figures.figures(made):
             if figure.name in wanted:
-                path = plot and (plot if len(wanted) == 1 else plot.with_stem(f"{plot.stem}-{figure.name}"))
+                path = plot and (
+                    plot if len(wanted) == 1 else plot.with_stem(f"{plot.stem}-{figure.name}")
+                )
                 shown_figures.show(figure, results, work, 0, path)
         if measure:
             work.phase("counting this host's MPI")
             rows = host.measure()
             results.json_lines(asdict(row) for row in rows)
-            shown = table("this host's MPI: another machine, all instructions of its calls", host.COLUMNS)
+            shown = table(
+                "this host's MPI: another machine, all instructions of its calls", host.COLUMNS
+            )
             for row in rows:
                 shown.add_row(row.size, str(row.posted), f"{row.instructions:,}")
             results.text(shown, host.NOTE)
@@ -142,16 +186,25 @@ def bench(
 
 @command("pidcomm parcels scale --nodes 2,64", group=parcels)
 def scale(
-    nodes: Annotated[str, typer.Option("--nodes", help="Numbers of nodes, separated by commas.")] = "2,16,64,256,1024",
-    engines: Annotated[str, typer.Option("--engines", help="Engines, separated by commas, or all.")] = "all",
+    nodes: Annotated[
+        str, typer.Option("--nodes", help="Numbers of nodes, separated by commas.")
+    ] = "2,16,64,256,1024",
+    engines: Annotated[
+        str, typer.Option("--engines", help="Engines, separated by commas, or all.")
+    ] = "all",
     size: Annotated[str, typer.Option("--bytes", help="Bytes of each of the four sides.")] = "1KiB",
     latency: LatencyOption = run.TABLE_1[run.PIM]["latency"],
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
-    """Show the time of a barrier and of a halo exchange on a torus by number of nodes. The times are modelled."""
+    """Show the time of a barrier and of a halo exchange on a torus by number of nodes.
+
+    The times are modelled.
+    """
     numbers = [int(word) if word.strip().isdigit() else 0 for word in nodes.split(",")]
     if bad := [it for it in numbers if not 1 <= it <= run.MAX_NODES]:
-        raise ArgumentError(f"--nodes {nodes}: {bad[0]} is not a number of nodes from 1 to {run.MAX_NODES}")
+        raise ArgumentError(
+            f"--nodes {nodes}: {bad[0]} is not a number of nodes from 1 to {run.MAX_NODES}"
+        )
     wanted = list(ENGINES) if engines == "all" else parse_names(engines, list(ENGINES), "engine")
     with Results(json_target) as results, working("compiling") as work:
         rows = list(scaling.measure(wanted, numbers, parse_size(size), work.phase, latency=latency))

@@ -6,10 +6,11 @@ pidcomm hosts run -n 4 --pes 64 -- python examples/bfs_over_hosts.py
 from typing import Any
 
 import numpy as np
-import pidcomm
 from mpi4py import MPI
 from pidcomm_studies.apps import bfs
 from pidcomm_studies.apps.stage import Stage
+
+import pidcomm
 
 PES = 64  # of each host
 COMM = MPI.COMM_WORLD
@@ -17,7 +18,9 @@ COMM = MPI.COMM_WORLD
 
 # [adapter]
 class AllHosts:
-    """The PEs of all hosts as the one-dimensional hypercube for which the application is written."""
+    """The PEs of all hosts as the one-dimensional hypercube for which the application is
+    written.
+    """
 
     def __init__(self, local: pidcomm.Hypercube) -> None:
         self.cube = pidcomm.hosts.connect(local, COMM)
@@ -31,7 +34,9 @@ class AllHosts:
     def write(self, rows: Any, offset: int, **options: Any) -> pidcomm.Trace:
         return self.cube.write(rows[self.own], offset, **options)
 
-    def carry_out(self, name: str, mask: str, *, host: Any = None, out: Any = None, **rest: Any) -> Any:
+    def carry_out(
+        self, name: str, mask: str, *, host: Any = None, out: Any = None, **rest: Any
+    ) -> Any:
         if host is not None:
             rest["dtype"] = host.dtype
         is_root = self.cube.host == 0
@@ -63,5 +68,7 @@ with pidcomm.allocate(pes=PES) as pes:
         stage.cube.cube.close()  # type: ignore[attr-defined]
 wrong = int(np.count_nonzero(levels != search.reference()))
 if COMM.rank == 0:
-    print(f"{COMM.size} hosts: {len(levels)} vertices, {levels.max()} levels, {wrong} wrong elements")
+    print(
+        f"{COMM.size} hosts: {len(levels)} vertices, {levels.max()} levels, {wrong} wrong elements"
+    )
 raise SystemExit(int(wrong > 0))

@@ -1,4 +1,6 @@
-"""Predictions beyond one collective: advice, links between PEs, scaling, calibration and validation."""
+"""Predictions beyond one collective: advice, links between PEs, scaling, calibration and
+validation.
+"""
 
 from pidcomm_studies.models.advice import Advice, Estimate, Way, advise, compare, influences
 from pidcomm_studies.models.links import LINKS, LinksPrediction, predict_links

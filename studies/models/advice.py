@@ -1,4 +1,6 @@
-"""Predictions that compare techniques, sort shapes by predicted time, and sort constants by their effect on a time."""
+"""Predictions that compare techniques, sort shapes by predicted time, and sort constants by
+their effect on a time.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
-
 from pidcomm._core import CHIPS_PER_RANK
 from pidcomm.arguments import (
     MAX_COUNT,
@@ -29,26 +30,33 @@ from pidcomm.sizes import format_duration, format_shape
 from pidcomm.tables import TECHNIQUES
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from pidcomm._rows import CollectiveName, OpName
     from pidcomm.arguments import Options
+    from typing_extensions import Unpack
 
 MAX_AXES = 3
-MANY_WAYS = 1 << 24  # limit of the product of ways and PEs; above it, ways with the same groups are priced only once
+MANY_WAYS = (
+    1 << 24
+)  # limit of the product of ways and PEs; above it, ways with the same groups are priced only once
 STEP = 0.01  # relative change of a constant, to find the influence of the constant
 NEGLIGIBLE = 1e-6
-_COUNTS = ("threads", "channels", "ranks", "1 or 0")  # units of constants that cannot grow by one percent
+_COUNTS = (
+    "threads",
+    "channels",
+    "ranks",
+    "1 or 0",
+)  # units of constants that cannot grow by one percent
 _AT_LEAST_1 = "1 or more"  # the unit of constants that are at least 1
 _ALWAYS = "tile"  # supports every valid request
 
 
 @dataclass(frozen=True)
 class Estimate(Shown):
-    """A hypercube, a mask and a technique, with the predicted time and the requirements of the technique.
+    """A hypercube, a mask and a technique, with the predicted time and the requirements of the
+    technique.
 
-    scratch_bytes: the MRAM per PE that the technique needs besides the windows. replaces_program: whether PEs run a
-    program of the library, which replaces the loaded program.
+    scratch_bytes: the MRAM per PE that the technique needs besides the windows. replaces_program:
+    whether PEs run a program of the library, which replaces the loaded program.
     """
 
     shape: tuple[int, ...]
@@ -78,7 +86,8 @@ class Way(NamedTuple):
 class Advice(Estimate):
     """An estimate of a collective, with other variants of equal time.
 
-    alike: the ways with the same plan and prediction as the estimate. reason: a sentence that explains the prediction.
+    alike: the ways with the same plan and prediction as the estimate. reason: a sentence that
+    explains the prediction.
     """
 
     alike: list[Way]
@@ -96,15 +105,22 @@ def compare(
     machine: str | Machine = DEFAULT_MACHINE,
     **options: Unpack[Options],
 ) -> list[Estimate]:
-    """Return an estimate for every technique that supports a collective on a machine, the fastest technique first.
+    """Return an estimate for every technique that supports a collective on a machine, the fastest
+    technique first.
 
-    The arguments are the same as for `predict`. The input is at the start of MRAM, and the output behind the input.
-    Scratch is behind the output unless options give the offset of scratch. Raises ArgumentError as the collective
-    would.
+    The arguments are the same as for `predict`. The input is at the start of MRAM, and the output
+    behind the input.
+    Scratch is behind the output unless options give the offset of scratch. Raises ArgumentError as
+    the collective would.
     """
     on = load_machine(machine)
     arguments = {"bytes": as_integer("bytes", bytes), "dtype": dtype, "op": op, "machine": on}
-    found = [estimate for estimate, _ in _estimates(collective, [(tuple(as_shape(shape)), mask)], arguments, options)]
+    found = [
+        estimate
+        for estimate, _ in _estimates(
+            collective, [(tuple(as_shape(shape)), mask)], arguments, options
+        )
+    ]
     return sorted(found, key=lambda estimate: estimate.prediction.seconds)
 
 
@@ -120,22 +136,28 @@ def advise(
     top: int = 10,
     **options: Unpack[Options],
 ) -> list[Advice]:
-    """Return at most `top` combinations of hypercube, mask and technique, the shortest predicted time first.
+    """Return at most `top` combinations of hypercube, mask and technique, the shortest predicted
+    time first.
 
-    pes: number of PEs; all shapes of one to three axes with this product are compared. bytes: per PE. group: number of
-    PEs per group (default: all PEs). Other arguments are the same as for `predict`; if the options have a technique,
-    only this technique is predicted. Ways with equal costs and equal plans make one piece of advice, which shows the
-    way with the fewest axes. With very many PEs (`MANY_WAYS`), a shape is skipped if its mask has equal bits for two
-    neighbouring axes, because a shape that joins the two axes makes the same groups.
+    pes: number of PEs; all shapes of one to three axes with this product are compared. bytes: per
+    PE. group: number of PEs per group (default: all PEs). Other arguments are the same as for
+    `predict`; if the options have a technique, only this technique is predicted. Ways with equal
+    costs and equal plans make one piece of advice, which shows the way with the fewest axes. With
+    very many PEs (`MANY_WAYS`), a shape is skipped if its mask has equal bits for two neighbouring
+    axes, because a shape that joins the two axes makes the same groups.
 
     Raises ArgumentError as the collective would, and for a group that does not divide pes.
     """
     pes, top = as_integer("pes", pes, low=1, high=MAX_COUNT), as_integer("top", top, low=1)
     group = pes if group is None else as_integer("group", group, low=1)
     if pes % group:
-        raise ArgumentError(f"groups of {group} PEs do not divide {pes} PEs: {pes} is not a multiple of {group}")
+        raise ArgumentError(
+            f"groups of {group} PEs do not divide {pes} PEs: {pes} is not a multiple of {group}"
+        )
     on = load_machine(machine)
-    plan(collective, (pes,), "1", bytes=0, dtype=dtype, op=op)  # raises for an invalid number of PEs
+    plan(
+        collective, (pes,), "1", bytes=0, dtype=dtype, op=op
+    )  # raises for an invalid number of PEs
     arguments = {"bytes": as_integer("bytes", bytes), "dtype": dtype, "op": op, "machine": on}
     kinds: dict[object, list[tuple[Estimate, str]]] = {}
     for estimate, made in _estimates(collective, _arrangements(pes, group), arguments, options):
@@ -163,17 +185,21 @@ def influences(
     machine: str | Machine = DEFAULT_MACHINE,
     **arguments: Any,
 ) -> dict[str, float]:
-    """Return by how many percent a prediction changes if a constant grows by one percent, for each constant.
+    """Return by how many percent a prediction changes if a constant grows by one percent, for each
+    constant.
 
-    The largest influence is first. The arguments are the same as for `predict`. An influence is the mean of the effects
-    of increasing and of decreasing the constant, or only of increasing it if a decrease leaves the constant's range.
-    Constants without influence are omitted. Counts, such as the number of channels, are omitted, too. Raises
-    ArgumentError as `predict` does.
+    The largest influence is first. The arguments are the same as for `predict`. An influence is the
+    mean of the effects of increasing and of decreasing the constant, or only of increasing it if a
+    decrease leaves the constant's range.
+    Constants without influence are omitted. Counts, such as the number of channels, are omitted,
+    too. Raises ArgumentError as `predict` does.
     """
     on = load_machine(machine)
 
     def seconds(machine: Machine, **changed: Any) -> float:
-        return predict(collective, shape, mask, bytes=bytes, machine=machine, **{**arguments, **changed}).seconds
+        return predict(
+            collective, shape, mask, bytes=bytes, machine=machine, **{**arguments, **changed}
+        ).seconds
 
     base = predict(collective, shape, mask, bytes=bytes, machine=on, **arguments)
     found = {}
@@ -183,7 +209,11 @@ def influences(
         is_least = constant.unit == _AT_LEAST_1 and constant.value < 1 + STEP
         exponents = (1, 0) if is_least else (1, -1)
         up, down = (
-            seconds(on.with_values({name: constant.value * (1 + STEP) ** to}), technique=base.technique, isa=base.isa)
+            seconds(
+                on.with_values({name: constant.value * (1 + STEP) ** to}),
+                technique=base.technique,
+                isa=base.isa,
+            )
             for to in exponents
         )
         change = (up - down) / ((exponents[0] - exponents[1]) * log1p(STEP) * base.seconds)
@@ -207,7 +237,10 @@ def _every_arrangement(pes: int, group: int) -> Iterator[tuple[tuple[int, ...], 
     for axes in range(1, MAX_AXES + 1):
         for shape in _shapes(pes, axes):
             for bits in product("10", repeat=axes):
-                if prod(length for length, bit in zip(shape, bits, strict=True) if bit == "1") == group:
+                if (
+                    prod(length for length, bit in zip(shape, bits, strict=True) if bit == "1")
+                    == group
+                ):
                     yield shape, "".join(bits)
 
 
@@ -217,7 +250,11 @@ def _shapes(pes: int, axes: int) -> Iterator[tuple[int, ...]]:
         yield (pes,)
         return
     for length in _divisors(pes):
-        yield from ((length, *rest) for rest in _shapes(pes // length, axes - 1) if length > 1 and rest[0] > 1)
+        yield from (
+            (length, *rest)
+            for rest in _shapes(pes // length, axes - 1)
+            if length > 1 and rest[0] > 1
+        )
 
 
 def _divisors(number: int) -> list[int]:
@@ -231,7 +268,10 @@ def _estimates(
     arguments: dict[str, Any],
     options: Options,
 ) -> Iterator[tuple[Estimate, dict[str, Any]]]:
-    """Yield each valid estimate and its plan. If the options have no technique, use every technique."""
+    """Yield each valid estimate and its plan.
+
+    If the options have no technique, use every technique.
+    """
     option_codes(options)  # raises errors of names
     wanted, size_bytes = options.get("technique"), arguments["bytes"]
     scratch = options.get("scratch") or 2 * size_bytes  # 0: not given
@@ -296,9 +336,20 @@ def _how(made: dict[str, Any]) -> str:
 
 
 def _why(prediction: Prediction, best: Prediction) -> str:
-    """Describe the phase that makes a prediction slower than the best, or the longest phase of the best prediction."""
+    """Describe the phase that makes a prediction slower than the best, or the longest phase of
+    the best prediction.
+    """
     if prediction.seconds <= best.seconds * (1 + 1e-9):
         share, phase = max((seconds, name) for name, seconds in prediction.phases.items())
-        return f"{100 * share / prediction.seconds:.0f}% of the time in {phase}" if share else "it takes no time"
-    more, phase = max((seconds - best.phases[name], name) for name, seconds in prediction.phases.items())
-    return f"{prediction.seconds / best.seconds:.2f}x the best, {format_duration(more)} more in {phase}"
+        return (
+            f"{100 * share / prediction.seconds:.0f}% of the time in {phase}"
+            if share
+            else "it takes no time"
+        )
+    more, phase = max(
+        (seconds - best.phases[name], name) for name, seconds in prediction.phases.items()
+    )
+    return (
+        f"{prediction.seconds / best.seconds:.2f}x the best, {format_duration(more)} more in"
+        f" {phase}"
+    )

@@ -1,4 +1,6 @@
-"""Describe this machine by rates that are measured directly, and constants that are fitted to timed collectives."""
+"""Describe this machine by rates that are measured directly, and constants that are fitted to
+timed collectives.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +8,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import least_squares
-
 from pidcomm.arguments import as_bytes
-from pidcomm.bench import _verify, platform
-from pidcomm_studies.papers.pidcomm.experiments import modelled_points
-from pidcomm_studies.papers.pidcomm.published import PUBLISHED
-from pidcomm_studies.models.samples import MAX_TOTAL, Timed, Timer, draw, host_seconds
 from pidcomm.hypercube import Hypercube
 from pidcomm.model.machines import Constant, Machine, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.pe_set import allocate
 from pidcomm.tables import COPY_ORDERS
+from pidcomm_studies.models.samples import MAX_TOTAL, Timed, Timer, draw, host_seconds
+from pidcomm_studies.papers.pidcomm.experiments import modelled_points
+from pidcomm_studies.papers.pidcomm.published import PUBLISHED
+from scipy.optimize import least_squares
+
+from pidcomm.bench import _verify, platform
 
 SEED = 1
 SAMPLES = 400
@@ -42,7 +44,9 @@ _KEPT = (
     "network.latency_us",
 )  # these constants do not affect the host's times on an emulated machine
 _PULL = 0.05  # weight of a constant's start value; the weight matters if few samples depend on the constant
-_OUTLIER = 0.2  # a sample has less weight if its error, log(modelled / measured), is above this value
+_OUTLIER = (
+    0.2  # a sample has less weight if its error, log(modelled / measured), is above this value
+)
 
 
 def calibrate(
@@ -55,14 +59,17 @@ def calibrate(
     on_step: Callable[[], None] = lambda: None,
     on_fit: Callable[[], None] = lambda: None,
 ) -> tuple[Machine, list[Timed]]:
-    """Measure this machine. Return its description, which inherits EMULATED_MACHINE, and the samples of the fit.
+    """Measure this machine. Return its description, which inherits EMULATED_MACHINE, and the
+    samples of the fit.
 
-    The machine must be idle. on_step is called after every sample; a sample takes about SECONDS_EACH. on_fit is called
-    before the fit.
+    The machine must be idle. on_step is called after every sample; a sample takes about
+    SECONDS_EACH. on_fit is called before the fit.
     """
     threads = platform.threads()
     drawn = draw(seed, samples, threads, max_total=max_total)
-    measured = {"host.threads": Constant(threads, "threads", "measured: CPUs that this process may use")}
+    measured = {
+        "host.threads": Constant(threads, "threads", "measured: CPUs that this process may use")
+    }
     measured |= _rates(threads, max(max_total, _LEAST_TOTAL))
     timed = []
     with Timer(drawn) as timer:
@@ -76,7 +83,10 @@ def calibrate(
         for key, constant in {**load_machine(EMULATED_MACHINE).inheritance(), **measured}.items()
         if not key.startswith("isa.") or key.split(".")[1] in isas
     }
-    source = f"fitted: least squares over {samples} random collectives timed on this machine (seed {seed})"
+    source = (
+        f"fitted: least squares over {samples} random collectives timed on this machine (seed"
+        f" {seed})"
+    )
     start = Machine(name, title, constants, EMULATED_MACHINE)
     return fit(start, timed, [*_KEPT, *measured], source), timed
 
@@ -90,7 +100,9 @@ def _rates(threads: int, total: int) -> dict[str, Constant]:
         written = _stream_gb_s(cube, 0, size, threads)
         alone = _stream_gb_s(cube, size, size, 1)
     source, target = (np.full(total // 2, value, np.uint8) for value in (1, 2))
-    copies = [_verify.host_copy(as_bytes(target), as_bytes(source), threads) for _ in range(_ROUNDS)]
+    copies = [
+        _verify.host_copy(as_bytes(target), as_bytes(source), threads) for _ in range(_ROUNDS)
+    ]
     copy = float(2 * source.nbytes / np.median(copies) / 1e9)
     how = f"{2 * size * _RATE_PES >> 21} MiB, the best order of COPY_ORDERS"
 
@@ -98,10 +110,18 @@ def _rates(threads: int, total: int) -> dict[str, Constant]:
         return Constant(float(f"{value:.3g}"), unit, f"measured: {what}")
 
     return {
-        "bus.read_gb_s": rate(read, f"streaming loads of {how}, {threads} threads", "GB/s per channel"),
-        "bus.write_gb_s": rate(written, f"streaming stores of {how}, {threads} threads", "GB/s per channel"),
-        "memory.read_gb_s": rate(copy, f"an ordinary copy, bytes read + written, {threads} threads"),
-        "memory.write_gb_s": rate(copy, f"an ordinary copy, bytes read + written, {threads} threads"),
+        "bus.read_gb_s": rate(
+            read, f"streaming loads of {how}, {threads} threads", "GB/s per channel"
+        ),
+        "bus.write_gb_s": rate(
+            written, f"streaming stores of {how}, {threads} threads", "GB/s per channel"
+        ),
+        "memory.read_gb_s": rate(
+            copy, f"an ordinary copy, bytes read + written, {threads} threads"
+        ),
+        "memory.write_gb_s": rate(
+            copy, f"an ordinary copy, bytes read + written, {threads} threads"
+        ),
         "memory.thread_gb_s": rate(alone, "streaming copy, bytes read + written, one thread"),
     }
 
@@ -113,7 +133,12 @@ def _stream_gb_s(cube: Hypercube, bytes_read: int, bytes_written: int, threads: 
     for copy_order in COPY_ORDERS:
         runs = [
             cube.stream_limit(
-                bytes_read, bytes_written, dst=dst, copy_order=copy_order, threads=threads, coherence="none"
+                bytes_read,
+                bytes_written,
+                dst=dst,
+                copy_order=copy_order,
+                threads=threads,
+                coherence="none",
             )
             for _ in range(_ROUNDS)
         ]
@@ -122,10 +147,12 @@ def _stream_gb_s(cube: Hypercube, bytes_read: int, bytes_written: int, threads: 
 
 
 def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str) -> Machine:
-    """Return the machine with constants that are fitted to the timed samples. kept: constants that are not fitted.
+    """Return the machine with constants that are fitted to the timed samples. kept: constants that
+    are not fitted.
 
-    The method is least squares over log(modelled / measured) with less weight for outliers. Constants are fitted as
-    logarithms and therefore stay positive. A small weight pulls the constants towards their start values.
+    The method is least squares over log(modelled / measured) with less weight for outliers.
+    Constants are fitted as logarithms and therefore stay positive. A small weight pulls the
+    constants towards their start values.
     """
     names = [name for name in start.constants if name not in kept]
     places = [start.places[name] for name in names]
@@ -141,22 +168,29 @@ def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str
         return np.concatenate([modelled - measured, _PULL * (logs - first)])
 
     found = least_squares(residuals, first, loss="soft_l1", f_scale=_OUTLIER, max_nfev=30)
-    values = {name: float(f"{value:.3g}") for name, value in zip(names, np.exp(found.x), strict=True)}
+    values = {
+        name: float(f"{value:.3g}") for name, value in zip(names, np.exp(found.x), strict=True)
+    }
     return start.with_values(values, source)
 
 
 def fit_to_points(start: Machine, names: Sequence[str], keys: Sequence[str]) -> Machine:
-    """Return a machine whose constants `names` are fitted to published points. The source of each names the points.
+    """Return a machine whose constants `names` are fitted to published points. The source of each
+    names the points.
 
-    keys: the points, as keys of ``pidcomm_studies.papers.pidcomm.published.PUBLISHED``. The number of keys must be at least the
-    number of names.
+    keys: the points, as keys of ``pidcomm_studies.papers.pidcomm.published.PUBLISHED``. The number
+    of keys must be at least the number of names.
     """
     targets = np.log([PUBLISHED[key].value for key in keys])
 
     first = np.array([start[name] for name in names])
 
-    def changed(logs: NDArray[np.float64]) -> Machine:  # logs start at 1: relative steps are absolute
-        values = {name: float(value) for name, value in zip(names, first * np.exp(logs - 1), strict=True)}
+    def changed(
+        logs: NDArray[np.float64],
+    ) -> Machine:  # logs start at 1: relative steps are absolute
+        values = {
+            name: float(value) for name, value in zip(names, first * np.exp(logs - 1), strict=True)
+        }
         return start.with_values(values, f"fitted: to the published {', '.join(keys)}")
 
     def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,13 +1,16 @@
-"""Predictions of collectives over links between PEs, for machines that have links. All times are modelled.
+"""Predictions of collectives over links between PEs, for machines that have links. All times are
+modelled.
 
-The traffic follows the places of PEs: a chip has 8 banks, a rank 8 chips, and a PE in a bank reaches the others by the
-links of its bank, of its chip and of its rank. A reduction goes up level by level: the banks of a chip reduce and
-scatter among themselves, then the chips of a rank, then the ranks; an allgather goes down the same way. In alltoall all
-levels work at once. The busiest link of each level decides. One launch starts the links. The host still moves every
-byte that begins or ends in host memory: a reduction to the host ends with a gather of blocks, a broadcast begins with
-a scatter of blocks, and scatter and gather use no links.
+The traffic follows the places of PEs: a chip has 8 banks, a rank 8 chips, and a PE in a bank
+reaches the others by the links of its bank, of its chip and of its rank. A reduction goes up level
+by level: the banks of a chip reduce and scatter among themselves, then the chips of a rank, then
+the ranks; an allgather goes down the same way. In alltoall all levels work at once. The busiest
+link of each level decides. One launch starts the links. The host still moves every byte that begins
+or ends in host memory: a reduction to the host ends with a gather of blocks, a broadcast begins
+with a scatter of blocks, and scatter and gather use no links.
 
-Source of the question: Jonatan et al. (SIGMETRICS 2024), section 6, which publishes no equations; the traffic is ours.
+Source of the question: Jonatan et al. (SIGMETRICS 2024), section 6, which publishes no equations;
+the traffic is ours.
 """
 
 from __future__ import annotations
@@ -18,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
-
 from pidcomm._core import CHIPS_PER_RANK, PES_PER_RANK
 from pidcomm.arguments import Array, as_flag, as_integer, as_shape
 from pidcomm.errors import ArgumentError
@@ -34,7 +36,12 @@ if TYPE_CHECKING:
 BANKS_PER_CHIP = PES_PER_RANK // CHIPS_PER_RANK
 LINKS = "links"
 """The name of this way of the bytes, beside the names of techniques."""
-ENDS: dict[str, CollectiveName] = {"reduce": "gather", "broadcast": "scatter", "scatter": "scatter", "gather": "gather"}
+ENDS: dict[str, CollectiveName] = {
+    "reduce": "gather",
+    "broadcast": "scatter",
+    "scatter": "scatter",
+    "gather": "gather",
+}
 """The collectives between host and PEs, and the transfer of the host that remains with links."""
 _REDUCING = ("reduce_scatter", "allreduce", "reduce")
 _REPLICATING = ("allgather", "allreduce", "broadcast")
@@ -44,8 +51,9 @@ _REPLICATING = ("allgather", "allreduce", "broadcast")
 class LinksPrediction(Shown):
     """The predicted time of a collective over links. All times are modelled.
 
-    host_seconds: the launch, and the transfer between host and PEs that remains. link_seconds: by level, the time of
-    the stages that its links limit. seconds: their sum. sent_bytes: by level, the most bytes that one link carries.
+    host_seconds: the launch, and the transfer between host and PEs that remains. link_seconds: by
+    level, the time of the stages that its links limit. seconds: their sum. sent_bytes: by level,
+    the most bytes that one link carries.
     """
 
     machine: str
@@ -63,15 +71,18 @@ class LinksPrediction(Shown):
         """Report the machine, the time and the part of the links."""
         links = format_duration(sum(self.link_seconds.values()))
         return (
-            f"<LinksPrediction {self.machine}: {format_duration(self.seconds)} {self.source}, {links} of it over links>"
+            f"<LinksPrediction {self.machine}: {format_duration(self.seconds)} {self.source},"
+            f" {links} of it over links>"
         )
 
 
 @dataclass(frozen=True)
 class _Stage:
-    """A stage of a collective. loads: by level, the bytes of each PE that leave its unit. steps: messages in sequence.
+    """A stage of a collective. loads: by level, the bytes of each PE that leave its unit. steps:
+    messages in sequence.
 
-    block: in alltoall, the bytes of a PE for each other member; 0 if units send to the next unit only.
+    block: in alltoall, the bytes of a PE for each other member; 0 if units send to the next unit
+    only.
     """
 
     level: str
@@ -84,9 +95,10 @@ class _Stage:
 class Spread:
     """How groups lie on the machine. Arrays have an element per PE.
 
-    groups: number of the PE's group. units: by level, the number of the PE's bank, chip or rank, over the whole
-    machine. in_chip, in_rank: members of the
-    PE's group in its chip and rank. chips: chips of the PE's rank with members. ranks: ranks with members. members:
+    groups: number of the PE's group. units: by level, the number of the PE's bank, chip or rank,
+    over the whole machine. in_chip, in_rank: members of the
+    PE's group in its chip and rank. chips: chips of the PE's rank with members. ranks: ranks with
+    members. members:
     number in a group.
     """
 
@@ -113,21 +125,30 @@ class Spread:
         return float(_sum_by(stage.loads[level], keys).max())
 
     def _parents(self, level: str) -> Array:
-        """Return the unit of each PE that has the ring or bus of a level: its chip, its rank, or the machine."""
+        """Return the unit of each PE that has the ring or bus of a level: its chip, its rank, or
+        the machine.
+        """
         above = LINK_LEVELS[LINK_LEVELS.index(level) + 1 :]
         return self.units[above[0]] if above else np.zeros(len(self.groups), np.int64)
 
     def _busiest_of_ring(self, level: str, stage: _Stage) -> float:
-        """Count the bytes of each link of each ring. Bytes take the shorter way; for half of a ring they go forward.
+        """Count the bytes of each link of each ring. Bytes take the shorter way; for half of a ring
+        they go forward.
 
-        A member sends blocks to all members in its ring, or its bytes to the next unit with members of its group. Bytes
-        for other rings use one link.
+        A member sends blocks to all members in its ring, or its bytes to the next unit with members
+        of its group. Bytes for other rings use one link.
         """
-        count = {"bank": BANKS_PER_CHIP, "chip": CHIPS_PER_RANK, "rank": int(self.units["rank"].max()) + 1}[level]
+        count = {
+            "bank": BANKS_PER_CHIP,
+            "chip": CHIPS_PER_RANK,
+            "rank": int(self.units["rank"].max()) + 1,
+        }[level]
         pe = np.arange(len(self.groups))
-        place = {"bank": pe % PES_PER_RANK // CHIPS_PER_RANK, "chip": pe % CHIPS_PER_RANK, "rank": pe // PES_PER_RANK}[
-            level
-        ]
+        place = {
+            "bank": pe % PES_PER_RANK // CHIPS_PER_RANK,
+            "chip": pe % CHIPS_PER_RANK,
+            "rank": pe // PES_PER_RANK,
+        }[level]
         _, ring = np.unique(self._parents(level), return_inverse=True)
         _, own = np.unique(self.groups * len(pe) + ring, return_inverse=True)
         members = np.zeros((own.max() + 1, count))
@@ -141,7 +162,11 @@ class Spread:
             rest = rest - sent
             is_back = 2 * distance > count
             for hop in range(count - distance if is_back else distance):
-                np.add.at(carried[int(is_back)], (ring, (place - hop if is_back else place + hop) % count), sent)
+                np.add.at(
+                    carried[int(is_back)],
+                    (ring, (place - hop if is_back else place + hop) % count),
+                    sent,
+                )
         np.add.at(carried[0], (ring, place), rest)
         return float(carried.max())
 
@@ -167,7 +192,9 @@ def spread_of(shape: Sequence[int], mask: str) -> Spread:
     # A sum of 1 / (members in a unit) over the members counts units.
     chips = np.rint(_sum_by(1 / in_chip, of_rank)).astype(np.int64)
     ranks = np.rint(_sum_by(1 / in_rank, group)).astype(np.int64)
-    return Spread(group, {"bank": pe, "chip": chip, "rank": rank}, in_chip, in_rank, chips, ranks, members)
+    return Spread(
+        group, {"bank": pe, "chip": chip, "rank": rank}, in_chip, in_rank, chips, ranks, members
+    )
 
 
 def _sum_by(values: Array, keys: Array) -> Array:
@@ -195,27 +222,42 @@ def predict_links(
 ) -> LinksPrediction:
     """Return the predicted time of a collective whose members exchange bytes over links.
 
-    The arguments are as for `pidcomm.model.predict`; the host's part has the technique `auto`. is_fed_by_pes: whether
-    PEs read and write the bytes by DMA, and reduce them by instructions; if not, the links do all this at their rate,
-    as in the paper. An addition is assumed to cost the instructions of moving a word (``pe.word_instructions``): both
-    read and write each word in WRAM, and no machine file has a cost of additions.
+    The arguments are as for `pidcomm.model.predict`; the host's part has the technique `auto`.
+    is_fed_by_pes: whether PEs read and write the bytes by DMA, and reduce them by instructions; if
+    not, the links do all this at their rate, as in the paper. An addition is assumed to cost the
+    instructions of moving a word (``pe.word_instructions``): both read and write each word in WRAM,
+    and no machine file has a cost of additions.
 
     Raises ArgumentError as `predict`, and if the machine has no links.
     """
     on = load_machine(machine)
     if not on.links:
-        raise ArgumentError(f"machine {on.name} has no links between PEs; add the sections [links.LEVEL] to its file")
+        raise ArgumentError(
+            f"machine {on.name} has no links between PEs; add the sections [links.LEVEL] to its"
+            " file"
+        )
     # Checks the request.
     predict(collective, shape, mask, bytes=bytes, dtype=dtype, op=op, machine=on, technique="tile")
-    size, spread, is_fed = as_integer("bytes", bytes), spread_of(shape, mask), as_flag("is_fed_by_pes", is_fed_by_pes)
+    size, spread, is_fed = (
+        as_integer("bytes", bytes),
+        spread_of(shape, mask),
+        as_flag("is_fed_by_pes", is_fed_by_pes),
+    )
     host = 0.0
     if end := ENDS.get(collective):
-        # A reduction to the host ends with a gather of blocks of whole words; a broadcast begins with their scatter.
-        block = size if collective == end else -(-size // (spread.members * WORD_BYTES)) * WORD_BYTES
-        host = predict(end, shape, mask, bytes=block, dtype=np.int64, machine=on, technique="auto").seconds
+        # A reduction to the host ends with a gather of blocks of whole words; a broadcast begins
+        # with their scatter.
+        block = (
+            size if collective == end else -(-size // (spread.members * WORD_BYTES)) * WORD_BYTES
+        )
+        host = predict(
+            end, shape, mask, bytes=block, dtype=np.int64, machine=on, technique="auto"
+        ).seconds
     seconds, sent = dict.fromkeys(LINK_LEVELS, 0.0), dict.fromkeys(LINK_LEVELS, 0.0)
     stages = _alltoall(spread, size) if collective == "alltoall" else _by_levels(spread, size)
-    rounds = [True] * (collective in _REDUCING) + [False] * (collective in (*_REPLICATING, "alltoall"))
+    rounds = [True] * (collective in _REDUCING) + [False] * (
+        collective in (*_REPLICATING, "alltoall")
+    )
     if stages and rounds:
         host += 1e-6 * on["pe.launch_us"]
     for is_reduced in rounds:
@@ -228,7 +270,9 @@ def predict_links(
                 most = float(stage.loads["bank"].max())
                 times["bank"] = max(times["bank"], _pe_seconds(on, most, is_reduced))
             slowest = max(times, key=lambda level: times[level])
-            seconds[slowest] += times[slowest] + 1e-9 * stage.steps * on.links[stage.level].latency_ns.value
+            seconds[slowest] += (
+                times[slowest] + 1e-9 * stage.steps * on.links[stage.level].latency_ns.value
+            )
     return LinksPrediction(on.name, host, seconds, sent)
 
 
@@ -256,11 +300,17 @@ def _by_levels(spread: Spread, size: int) -> list[_Stage]:
         "chip": dict.fromkeys(("bank", "chip"), by_chips),
         "rank": dict.fromkeys(LINK_LEVELS, by_ranks),
     }
-    return [_Stage(level, of, spread.peers(level) - 1) for level, of in loads.items() if spread.peers(level) > 1]
+    return [
+        _Stage(level, of, spread.peers(level) - 1)
+        for level, of in loads.items()
+        if spread.peers(level) > 1
+    ]
 
 
 def _pe_seconds(machine: Machine, sent_bytes: float, is_reduced: bool) -> float:
-    """Return the time of a PE that sends and receives `sent_bytes` by DMA, and reduces what it receives."""
+    """Return the time of a PE that sends and receives `sent_bytes` by DMA, and reduces what it
+    receives.
+    """
     dma = 2 * sent_bytes * machine["pe.dma_cycles_per_byte"]
     adds = sent_bytes / WORD_BYTES * machine["pe.word_instructions"] if is_reduced else 0.0
     return 1e-6 * max(dma, adds) / machine["pe.clock_mhz"]

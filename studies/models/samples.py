@@ -10,12 +10,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-
-from pidcomm import _core
 from pidcomm.arguments import Options, as_shape, option_codes, options_of
-from pidcomm.errors import ArgumentError, Error
 from pidcomm.bench.measure import make_transfers_alike
 from pidcomm.bench.oracle import Problem, is_defined
+from pidcomm.errors import ArgumentError, Error
 from pidcomm.model.machines import PHASES
 from pidcomm.model.prediction import PE_PHASES
 from pidcomm.pe_set import PeSet, allocate
@@ -23,12 +21,16 @@ from pidcomm.plans import make_request, plan
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, OPS, TECHNIQUES, TYPES, WORD_BYTES
 
+from pidcomm import _core
+
 MAX_PES = 1024
 DST = _core.MRAM_BYTES // 4
 SCRATCH = 2 * DST
 MAX_WINDOW = DST
 MIN_TOTAL, MAX_TOTAL = 1 << 16, 1 << 29  # bytes of the larger of input and output, summed over PEs
-MAX_REORDERED = 1 << 26  # replaces MAX_TOTAL if PEs reorder blocks, because the emulation of PEs is slow
+MAX_REORDERED = (
+    1 << 26
+)  # replaces MAX_TOTAL if PEs reorder blocks, because the emulation of PEs is slow
 SECONDS_EACH = 0.25
 MIN_ROUNDS = 3
 _HOST_PHASES = [index for index, name in enumerate(PHASES) if name not in PE_PHASES]
@@ -36,7 +38,10 @@ _HOST_PHASES = [index for index, name in enumerate(PHASES) if name not in PE_PHA
 
 @dataclass(frozen=True)
 class Sample:
-    """A collective with all parameters that affect its time. The collective does not work in place."""
+    """A collective with all parameters that affect its time.
+
+    The collective does not work in place.
+    """
 
     problem: Problem
     options: Options
@@ -47,8 +52,9 @@ class Sample:
         it, options = self.problem, self.options
         op = f" {it.op}" if it.row.takes_op else ""
         return (
-            f"{it.collective}{op} {it.dtype} {format_shape(it.shape)} mask {it.mask}, {it.bytes} bytes, "
-            f"{options['technique']} {options['isa']} {options['threads']} threads, coherence {options['coherence']}"
+            f"{it.collective}{op} {it.dtype} {format_shape(it.shape)} mask {it.mask}, {it.bytes}"
+            f" bytes, {options['technique']} {options['isa']} {options['threads']} threads,"
+            f" coherence {options['coherence']}"
         )
 
     def with_technique(self, name: str) -> Sample:
@@ -71,19 +77,26 @@ class Timed:
     seconds: float
 
 
-def host_seconds(arguments: tuple[list[int], _core.Request, _core.OptionCodes], numbers: Sequence[float]) -> float:
+def host_seconds(
+    arguments: tuple[list[int], _core.Request, _core.OptionCodes], numbers: Sequence[float]
+) -> float:
     """Return the modelled seconds of the host. numbers: the constants of the machine."""
     phases = _core.predict(*arguments, numbers)[5]
     return sum(phases[index] for index in _HOST_PHASES)
 
 
-def draw(seed: int, count: int, threads: int, max_pes: int = MAX_PES, max_total: int = MAX_TOTAL) -> list[Sample]:
-    """Return random samples. The samples depend only on the arguments and on the instruction sets of this machine.
+def draw(
+    seed: int, count: int, threads: int, max_pes: int = MAX_PES, max_total: int = MAX_TOTAL
+) -> list[Sample]:
+    """Return random samples. The samples depend only on the arguments and on the instruction sets
+    of this machine.
 
     Raises ArgumentError unless max_total is more than MIN_TOTAL.
     """
     if max_total <= MIN_TOTAL:
-        raise ArgumentError(f"the largest size of a collective ({max_total} bytes) must be more than {MIN_TOTAL}")
+        raise ArgumentError(
+            f"the largest size of a collective ({max_total} bytes) must be more than {MIN_TOTAL}"
+        )
     rng = random.Random(seed)
     samples: list[Sample] = []
     while len(samples) < count:
@@ -94,10 +107,15 @@ def draw(seed: int, count: int, threads: int, max_pes: int = MAX_PES, max_total:
 
 
 def _random_shape(rng: random.Random) -> tuple[int, ...]:
-    """Return axis lengths of a random shape. In three of four cases the lanes divide the shape without remainder."""
+    """Return axis lengths of a random shape.
+
+    In three of four cases the lanes divide the shape without remainder.
+    """
     axes = rng.randint(1, 3)
     if rng.random() < 0.75:
-        return *rng.choices((2, 4, 8, 16, 32), k=axes - 1), rng.choice((3, 5, *(1 << power for power in range(1, 11))))
+        return *rng.choices((2, 4, 8, 16, 32), k=axes - 1), rng.choice(
+            (3, 5, *(1 << power for power in range(1, 11)))
+        )
     return tuple(rng.choices((3, 5, 6, 7, 8, 9, 12, 16, 20, 24), k=axes))
 
 
@@ -112,7 +130,11 @@ def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sam
     options: Options = {
         "technique": rng.choice(("tile", "tile", *TECHNIQUES)),
         "isa": rng.choice(
-            [name for name, isa in ISAS.items() if isa.is_available and isa.level > ISAS["scalar"].level]
+            [
+                name
+                for name, isa in ISAS.items()
+                if isa.is_available and isa.level > ISAS["scalar"].level
+            ]
         ),
         "threads": rng.randint(1, threads),
         "coherence": rng.choice(list(COHERENCES)),
@@ -121,7 +143,9 @@ def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sam
     pes = prod(shape)
     if not 8 <= pes <= max_pes or "1" not in mask:
         return None
-    blocks = row.blocks_per_pe(prod(length for length, bit in zip(shape, mask, strict=True) if bit == "1"))
+    blocks = row.blocks_per_pe(
+        prod(length for length, bit in zip(shape, mask, strict=True) if bit == "1")
+    )
     size = max(1, round(total / pes / WORD_BYTES / blocks)) * WORD_BYTES * blocks
     problem = Problem(collective, shape, mask, size, dtype, op)
     if size > MAX_WINDOW or size * pes > 2 * max_total:
@@ -133,14 +157,21 @@ def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sam
     except Error:
         return None
     reorders = "before" in it or "after" in it
-    if (reorders and size * pes > MAX_REORDERED) or (it["path"] == "sdk" and options["technique"] != "conventional"):
+    if (reorders and size * pes > MAX_REORDERED) or (
+        it["path"] == "sdk" and options["technique"] != "conventional"
+    ):
         return None
     return Sample(problem, options, it["path"])
 
 
 def _plan(problem: Problem, options: Options) -> dict[str, Any]:
     somewhere: Options = {**options, "scratch": SCRATCH}
-    sides: dict[str, Any] = {"bytes": problem.bytes, "dst": DST, "dtype": problem.dtype, "op": problem.op}
+    sides: dict[str, Any] = {
+        "bytes": problem.bytes,
+        "dst": DST,
+        "dtype": problem.dtype,
+        "op": problem.op,
+    }
     return plan(problem.collective, problem.shape, problem.mask, **sides, **somewhere)
 
 
@@ -151,7 +182,9 @@ class Timer:
         """Compute the PEs and the host memory that the samples need."""
         self._pes = max(sample.problem.pes for sample in samples)
         self._host_bytes = max(
-            rows.count * rows.row_bytes for sample in samples for rows in (sample.problem.before, sample.problem.after)
+            rows.count * rows.row_bytes
+            for sample in samples
+            for rows in (sample.problem.before, sample.problem.after)
         )
 
     def __enter__(self) -> Timer:

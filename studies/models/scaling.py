@@ -1,7 +1,7 @@
 """Studies of how the cost of collectives grows with PEs, channels, bytes, group size and hosts.
 
-A study has a parameter that varies, its values, and fixed parameters. The points of a study are modelled for a machine,
-or measured on the emulated DIMMs of this host; each point has its source.
+A study has a parameter that varies, its values, and fixed parameters. The points of a study are
+modelled for a machine, or measured on the emulated DIMMs of this host; each point has its source.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-import pidcomm
 from pidcomm._rows import CollectiveName, OpName
 from pidcomm.arguments import Options, options_of
-from pidcomm.errors import ArgumentError, Error
-from pidcomm.bench import platform
-from pidcomm.bench.timing import BASE, COMPARED, Row, Schedule, measure_rows
 from pidcomm.bench.measure import Scratch, measure_sdk
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.sweep import TOO_LARGE_OR_SMALL, Section, affordable, powers_of_two
+from pidcomm.bench.timing import BASE, COMPARED, Row, Schedule, measure_rows
+from pidcomm.errors import ArgumentError, Error
 from pidcomm.model import NETWORK_PHASES, PHASES, Machine, predict, predict_hosts
 from pidcomm.notebook import Shown
 from pidcomm.sizes import format_duration, format_shape
 from pidcomm.tables import DEFAULT_ISA
+
+import pidcomm
+from pidcomm.bench import platform
 
 DTYPE = "int32"
 OP: OpName = "sum"
@@ -45,7 +46,9 @@ MEANINGS = {**PHASES, **NETWORK_PHASES, **MEASURED_PHASES}
 
 
 def _many(pes: int) -> int:
-    """Return the number of PEs in a study that does not vary the number of PEs. pes: the PEs of the machine."""
+    """Return the number of PEs in a study that does not vary the number of PEs. pes: the PEs of
+    the machine.
+    """
     return powers_of_two(1, min(pes, MANY_PES))[-1]
 
 
@@ -53,10 +56,11 @@ def _many(pes: int) -> int:
 class Study:
     """The parameter that varies and the fixed parameters, on a machine with `pes` PEs.
 
-    varies: the field of `Point` that varies; its values are values(pes). shape(pes, value), mask and size(pes) are the
-    parameters of a point; size is in bytes per PE and is used unless bytes vary. on(machine, value): the machine of a
-    point. grows: whether the throughput should grow with the parameter, or stay constant. For measured points, limit%
-    replaces the throughput. If PEs vary, limit% should stay constant, because the memory of this machine does not grow.
+    varies: the field of `Point` that varies; its values are values(pes). shape(pes, value), mask
+    and size(pes) are the parameters of a point; size is in bytes per PE and is used unless bytes
+    vary. on(machine, value): the machine of a point. grows: whether the throughput should grow with
+    the parameter, or stay constant. For measured points, limit% replaces the throughput. If PEs
+    vary, limit% should stay constant, because the memory of this machine does not grow.
     is_measured: whether emulated DIMMs can measure the study.
     """
 
@@ -76,16 +80,24 @@ class Study:
         return prod(length for length, bit in zip(shape, self.mask, strict=True) if bit == "1")
 
     def can_be_on(self, machine: Machine) -> bool:
-        """Return whether the machine has the parameter that varies. Emulated DIMMs do not have separate channels."""
+        """Return whether the machine has the parameter that varies.
+
+        Emulated DIMMs do not have separate channels.
+        """
         return self.varies != "channels" or not machine["host.emulated"]
 
     def size_at(self, pes: int, value: int, size_bytes: int | None) -> int:
-        """Return the bytes per PE of a point. size_bytes: the caller's choice, or None for the default of the study."""
+        """Return the bytes per PE of a point. size_bytes: the caller's choice, or None for the
+        default of the study.
+        """
         return value if self.varies == "bytes_per_pe" else size_bytes or self.size(pes)
 
 
 def _spread(ranks: int, channels: int) -> int:
-    """Return the number of used channels. All used channels except the last have the same number of ranks."""
+    """Return the number of used channels.
+
+    All used channels except the last have the same number of ranks.
+    """
     return -(-ranks // -(-ranks // channels))
 
 
@@ -93,12 +105,15 @@ def _on_channels(machine: Machine, channels: int) -> Machine:
     """Return a machine with its ranks spread over `channels` channels."""
     ranks = machine.pes // RANK_PES
     return machine.with_values(
-        {"ranks.channels": channels, "ranks.per_channel": -(-ranks // channels)}, "assumed: the study varies it"
+        {"ranks.channels": channels, "ranks.per_channel": -(-ranks // channels)},
+        "assumed: the study varies it",
     )
 
 
 def _size_for_hosts(pes: int) -> int:
-    """Return the smallest size that can be divided into blocks for all PEs with every number of hosts."""
+    """Return the smallest size that can be divided into blocks for all PEs with every number of
+    hosts.
+    """
     unit = pes * MOST_HOSTS * 8
     return -(-LEAST_OF_HOSTS // unit) * unit
 
@@ -120,7 +135,11 @@ STUDIES = {
             "channels",
             f"the PEs of the machine in groups of {GROUP_PES}, distributed over more channels",
             "channels",
-            lambda pes: [value for value in [*powers_of_two(1, 8), 10] if _spread(pes // RANK_PES, value) == value],
+            lambda pes: [
+                value
+                for value in [*powers_of_two(1, 8), 10]
+                if _spread(pes // RANK_PES, value) == value
+            ],
             lambda pes, _: (GROUP_PES, pes // GROUP_PES),
             "10",
             lambda _: 256 << 10,
@@ -165,11 +184,12 @@ STUDIES = {
 class Point(Shown):
     """One collective with one technique at one value of a study. 1 GB = 1e9 bytes.
 
-    where: the modelled machine, or `EMULATED`. hosts, channels: the numbers in use; None if unknown. pes: the PEs of
-    all hosts. shape, mask: the shape and mask of one host. seconds: the time of a call. algbw_gb_s: the larger of input
-    and output summed over PEs, per second. limit_pct: as in `bench.Row`; only for measured points. speed_up: the
-    speed-up over `conventional` at the same value. phases: the seconds of each phase, by name of MEANINGS. wrong: the
-    number of wrong elements; None for modelled points. source: modelled or measured.
+    where: the modelled machine, or `EMULATED`. hosts, channels: the numbers in use; None if
+    unknown. pes: the PEs of all hosts. shape, mask: the shape and mask of one host. seconds: the
+    time of a call. algbw_gb_s: the larger of input and output summed over PEs, per second.
+    limit_pct: as in `bench.Row`; only for measured points. speed_up: the speed-up over
+    `conventional` at the same value. phases: the seconds of each phase, by name of MEANINGS. wrong:
+    the number of wrong elements; None for modelled points. source: modelled or measured.
     """
 
     study: str
@@ -199,8 +219,9 @@ class Point(Shown):
     def __repr__(self) -> str:
         """Report the study, the collective, the technique, the value, the time and its source."""
         return (
-            f"<Point {self.study}, {self.collective}, {self.technique}, {STUDIES[self.study].varies} {self.value}: "
-            f"{format_duration(self.seconds)} {self.source}>"
+            f"<Point {self.study}, {self.collective}, {self.technique},"
+            f" {STUDIES[self.study].varies} {self.value}: {format_duration(self.seconds)}"
+            f" {self.source}>"
         )
 
     @property
@@ -210,7 +231,9 @@ class Point(Shown):
 
     @property
     def rate(self) -> float:
-        """Return the rate that should grow or stay constant: throughput if modelled, limit% if measured."""
+        """Return the rate that should grow or stay constant: throughput if modelled, limit% if
+        measured.
+        """
         return self.algbw_gb_s if self.limit_pct is None else self.limit_pct
 
     @property
@@ -235,15 +258,21 @@ def _left_out(refusals: dict[str, Error]) -> Iterator[None]:
 
 
 def model_points(
-    study: Study, collectives: Sequence[CollectiveName], machine: Machine, values: Sequence[int], size_bytes: int | None
+    study: Study,
+    collectives: Sequence[CollectiveName],
+    machine: Machine,
+    values: Sequence[int],
+    size_bytes: int | None,
 ) -> tuple[list[Point], list[Error]]:
-    """Return the points of a study for a machine. Also return the errors of points with unsupported sizes.
+    """Return the points of a study for a machine. Also return the errors of points with unsupported
+    sizes.
 
     Raises ArgumentError for a machine without the parameter that varies.
     """
     if not study.can_be_on(machine):
         raise ArgumentError(
-            f"study {study.name} cannot be on {machine.name}: emulated DIMMs have no separate {study.name}"
+            f"study {study.name} cannot be on {machine.name}: emulated DIMMs have no separate"
+            f" {study.name}"
         )
     points: list[Point] = []
     refusals: dict[str, Error] = {}
@@ -257,7 +286,9 @@ def model_points(
     return points, list(refusals.values())
 
 
-def _predicted(study: Study, collective: CollectiveName, machine: Machine, value: int, size: int) -> list[Point]:
+def _predicted(
+    study: Study, collective: CollectiveName, machine: Machine, value: int, size: int
+) -> list[Point]:
     shape, machine = study.shape(machine.pes, value), study.on(machine, value)
     hosts = value if study.varies == "hosts" else 1
     pes, group_pes = prod(shape), study.group_pes(shape)
@@ -284,7 +315,10 @@ def _predicted(study: Study, collective: CollectiveName, machine: Machine, value
             op=OP if pidcomm.COLLECTIVES[collective].takes_op else None,
             where=it.machine,
             hosts=hosts,
-            channels=min(int(machine["ranks.channels"]), -(-pes // int(RANK_PES * machine["ranks.per_channel"]))),
+            channels=min(
+                int(machine["ranks.channels"]),
+                -(-pes // int(RANK_PES * machine["ranks.per_channel"])),
+            ),
             pes=hosts * pes,
             group_pes=hosts * group_pes,
             shape=format_shape(shape),
@@ -306,7 +340,10 @@ def _predicted(study: Study, collective: CollectiveName, machine: Machine, value
 
 
 def measured_sections(
-    study: Study, collectives: Sequence[CollectiveName], values: Sequence[int], size_bytes: int | None
+    study: Study,
+    collectives: Sequence[CollectiveName],
+    values: Sequence[int],
+    size_bytes: int | None,
 ) -> tuple[list[Section], list[Error]]:
     """Return the points of a study that this machine can measure, and the errors of other points.
 
@@ -314,7 +351,8 @@ def measured_sections(
     """
     if not study.is_measured:
         raise ArgumentError(
-            f"study {study.name} cannot be measured: the emulated DIMMs share the memory of one machine"
+            f"study {study.name} cannot be measured: the emulated DIMMs share the memory of one"
+            " machine"
         )
     sections: list[Section] = []
     refusals: dict[str, Error] = {}
@@ -324,7 +362,9 @@ def measured_sections(
         problems: list[Problem] = []
         for collective in collectives:
             with _left_out(refusals):
-                predict(collective, shape, study.mask, bytes=size, dtype=DTYPE, op=OP)  # checks the arguments
+                predict(
+                    collective, shape, study.mask, bytes=size, dtype=DTYPE, op=OP
+                )  # checks the arguments
                 problems.append(Problem(collective, shape, study.mask, size, DTYPE, OP))
         if problems:
             sections.append(Section(shape, size, DEFAULT_ISA, problems))
@@ -333,7 +373,9 @@ def measured_sections(
 
 
 def available_pes() -> int:
-    """Return the number of PEs of the emulated machine, or on DIMMs the number of PEs that can be allocated now."""
+    """Return the number of PEs of the emulated machine, or on DIMMs the number of PEs that can
+    be allocated now.
+    """
     most = platform.max_pes()
     if most is not None:
         return most
@@ -351,14 +393,25 @@ def measure_points(
 ) -> Iterator[Point]:
     """Time and check the collectives of a section with `measure_rows`. Yield a point per row."""
     with pidcomm.allocate(pes=section.pes) as pe_set:
-        condition = measure_sdk(pe_set.hypercube(*section.shape), section.size_bytes, options, scratch)
+        condition = measure_sdk(
+            pe_set.hypercube(*section.shape), section.size_bytes, options, scratch
+        )
         for problem in section.problems:
-            rows, _ = measure_rows(pe_set, problem, COMPARED, options, schedule, scratch, condition, on_step)
-            yield from (_measured(study, row, section.pes, study.group_pes(section.shape)) for row in rows)
+            rows, _ = measure_rows(
+                pe_set, problem, COMPARED, options, schedule, scratch, condition, on_step
+            )
+            yield from (
+                _measured(study, row, section.pes, study.group_pes(section.shape)) for row in rows
+            )
 
 
 def _measured(study: Study, row: Row, pes: int, group_pes: int) -> Point:
-    parts_us = {"outside": row.outside_us, "from_pes": row.from_us, "host": row.work_us, "to_pes": row.to_us}
+    parts_us = {
+        "outside": row.outside_us,
+        "from_pes": row.from_us,
+        "host": row.work_us,
+        "to_pes": row.to_us,
+    }
     parts_us["pass"] = max(0.0, row.t_p50_us - sum(parts_us.values()))
     return Point(
         study=study.name,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from math import log2
 
-from pidcomm_studies.models.scaling import MEANINGS, STUDIES, Point
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import format_size
+from pidcomm_studies.models.scaling import MEANINGS, STUDIES, Point
 
 GAIN = 0.10  # the least gain per doubling that counts as scaling; or the largest loss if the rate should stay constant
 
@@ -18,16 +18,19 @@ GAIN = 0.10  # the least gain per doubling that counts as scaling; or the larges
 class Stop:
     """The value at which a collective stops scaling in a study, and the reason.
 
-    stops_at: the first value from which the step to the next value gains less than GAIN per doubling. If the throughput
-    should stay constant, it is the first value from which the step loses more than GAIN. It is None if the collective
-    scales to the end. next_at: the value after stops_at, or the last value. gain_pct: the gain of the step to next_at.
-    phase: the phase whose time in this step exceeds ideal scaling by most; if the collective scales to the end, the
-    longest phase at next_at. phase_pct: the share of the phase in the time at next_at. source: the source of the
-    points.
+    stops_at: the first value from which the step to the next value gains less than GAIN per
+    doubling. If the throughput should stay constant, it is the first value from which the step
+    loses more than GAIN. It is None if the collective scales to the end. next_at: the value after
+    stops_at, or the last value. gain_pct: the gain of the step to next_at.
+    phase: the phase whose time in this step exceeds ideal scaling by most; if the collective scales
+    to the end, the longest phase at next_at. phase_pct: the share of the phase in the time at
+    next_at. source: the source of the points.
 
-    The next three are None if there is no such value. resumes_at: the value from which the collective scales again.
-    regained_at: if the rate falls, the first later value with at least the rate at stops_at. ends_at: the value at
-    which the collective, after it has scaled again, stops scaling until the end.
+    The next three are None if there is no such value. resumes_at: the value from which the
+    collective scales again.
+    regained_at: if the rate falls, the first later value with at least the rate at stops_at.
+    ends_at: the value at which the collective, after it has scaled again, stops scaling until the
+    end.
     """
 
     study: str
@@ -54,7 +57,9 @@ class Stop:
         why = f"{self.phase} ({meaning}) takes {self.phase_pct:.0f}% of the time"
         if self.stops_at is None:
             return f"{head} scales to the end, where {why}"
-        step = "doubling" if self.next_at == 2 * self.stops_at else f"the step to {show(self.next_at)}"
+        step = (
+            "doubling" if self.next_at == 2 * self.stops_at else f"the step to {show(self.next_at)}"
+        )
         change = f"{step} {'gains' if self.gain_pct >= 0 else 'costs'} {abs(self.gain_pct):.0f}%"
         tail = "".join(
             f"; {words} {show(value)}"
@@ -65,15 +70,24 @@ class Stop:
             )
             if value is not None
         )
-        return f"{head} stops at {what} {show(self.stops_at)}: {change}, because {why} after it{tail}"
+        return (
+            f"{head} stops at {what} {show(self.stops_at)}: {change}, because {why} after it{tail}"
+        )
 
 
 def stops_of(points: Sequence[Point]) -> list[Stop]:
-    """Return the stop of each series of points. A series has one study, collective, technique, source and machine."""
+    """Return the stop of each series of points.
+
+    A series has one study, collective, technique, source and machine.
+    """
     series: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
-        series.setdefault((point.study, point.collective, point.technique, point.source, point.where), []).append(point)
-    return [_stop(sorted(it, key=lambda point: point.value)) for it in series.values() if len(it) > 1]
+        series.setdefault(
+            (point.study, point.collective, point.technique, point.source, point.where), []
+        ).append(point)
+    return [
+        _stop(sorted(it, key=lambda point: point.value)) for it in series.values() if len(it) > 1
+    ]
 
 
 def _stop(points: Sequence[Point]) -> Stop:
@@ -92,7 +106,9 @@ def _stop(points: Sequence[Point]) -> Stop:
         if after.rate < before.rate:
             regained_at = next((end.value for _, end, _ in later if end.rate >= before.rate), None)
         if resumes_at is not None:
-            last = [start.value for start, _, _ in takewhile(lambda step: not step[2], reversed(later))]
+            last = [
+                start.value for start, _, _ in takewhile(lambda step: not step[2], reversed(later))
+            ]
             ends_at = last[-1] if last else None
     return Stop(
         study=study.name,
@@ -113,7 +129,8 @@ def _stop(points: Sequence[Point]) -> Stop:
 
 
 def _is_enough(before: Point, after: Point, grows: bool) -> bool:
-    """Return whether a step gains enough per doubling, or loses little if the rate should stay constant.
+    """Return whether a step gains enough per doubling, or loses little if the rate should stay
+    constant.
 
     If a step is less than a doubling, its loss is not extrapolated to a doubling.
     """
@@ -123,7 +140,9 @@ def _is_enough(before: Point, after: Point, grows: bool) -> bool:
 
 
 def _culprit(before: Point, after: Point, wanted: float) -> str:
-    """Return the phase with the largest excess over its allowed time. wanted: the factor of the expected growth."""
+    """Return the phase with the largest excess over its allowed time. wanted: the factor of the
+    expected growth.
+    """
     # rate * seconds is the work: bytes if modelled, bytes at the streaming limit if measured.
     allowed = after.seconds * after.rate / (before.seconds * before.rate) / wanted
     return max(after.phases, key=lambda name: after.phases[name] - allowed * before.phases[name])

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-from pidcomm import _core
 from pidcomm.arguments import AUTO_CODE
-from pidcomm.errors import ArgumentError
-from pidcomm.bench import platform
 from pidcomm.bench.timing import COMPARED
-from pidcomm_studies.papers.pidcomm.experiments import PAPER_MACHINE, PAPER_PES, modelled_points
-from pidcomm_studies.papers.pidcomm.published import PUBLISHED, Published
-from pidcomm_studies.models.samples import MAX_TOTAL, Sample, Timer, draw, host_seconds
+from pidcomm.errors import ArgumentError
 from pidcomm.model.machines import Machine, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
+from pidcomm_studies.models.samples import MAX_TOTAL, Sample, Timer, draw, host_seconds
+from pidcomm_studies.papers.pidcomm.experiments import PAPER_MACHINE, PAPER_PES, modelled_points
+from pidcomm_studies.papers.pidcomm.published import PUBLISHED, Published
+
+from pidcomm import _core
+from pidcomm.bench import platform
 
 SEED = 2  # a seed that the calibration does not use
 SAMPLES = 200
@@ -25,7 +25,9 @@ PERCENTILES = (5, 25, 50, 75, 95)
 
 @dataclass(frozen=True)
 class Compared:
-    """The measured and the predicted host time of a collective on the same machine, without the time of PEs."""
+    """The measured and the predicted host time of a collective on the same machine, without the
+    time of PEs.
+    """
 
     sample: Sample
     measured_us: float
@@ -45,29 +47,40 @@ def compare(
     max_total: int = MAX_TOTAL,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Compared]:
-    """Time random collectives on this machine, and predict their times. machine: a description of this machine.
+    """Time random collectives on this machine, and predict their times. machine: a description of
+    this machine.
 
-    on_step is called after every sample. Raises ArgumentError if the description lacks an instruction set of this
-    machine, or was fitted to samples of this seed.
+    on_step is called after every sample. Raises ArgumentError if the description lacks an
+    instruction set of this machine, or was fitted to samples of this seed.
     """
     on = load_machine(machine)
-    if f"(seed {seed})" in " ".join(it.source for it in on.constants.values() if it.kind == "fitted"):
-        raise ArgumentError(f"machine {on.name} is fitted to the samples of seed {seed}: use another seed")
+    if f"(seed {seed})" in " ".join(
+        it.source for it in on.constants.values() if it.kind == "fitted"
+    ):
+        raise ArgumentError(
+            f"machine {on.name} is fitted to the samples of seed {seed}: use another seed"
+        )
     drawn = draw(seed, samples, platform.threads(), max_total=max_total)
     if missing := {str(sample.options["isa"]) for sample in drawn} - set(on.isas):
-        raise ArgumentError(f"machine {on.name} has no costs for {min(missing)}, which this machine runs")
+        raise ArgumentError(
+            f"machine {on.name} has no costs for {min(missing)}, which this machine runs"
+        )
     compared = []
     with Timer(drawn) as timer:
         for sample in drawn:
             measured = timer.time(sample).seconds
-            compared.append(Compared(sample, 1e6 * measured, 1e6 * host_seconds(sample.arguments(), on.numbers)))
+            compared.append(
+                Compared(sample, 1e6 * measured, 1e6 * host_seconds(sample.arguments(), on.numbers))
+            )
             on_step()
     return compared
 
 
 @dataclass(frozen=True)
 class Errors:
-    """The distribution of the errors of predictions, in percent. median_abs: the median of the absolute errors."""
+    """The distribution of the errors of predictions, in percent. median_abs: the median of the
+    absolute errors.
+    """
 
     name: str
     count: int
@@ -79,19 +92,24 @@ class Errors:
         """Return the distribution of at least one comparison."""
         errors = np.array([it.error_pct for it in compared])
         percentiles = {
-            p: float(value) for p, value in zip(PERCENTILES, np.percentile(errors, PERCENTILES), strict=True)
+            p: float(value)
+            for p, value in zip(PERCENTILES, np.percentile(errors, PERCENTILES), strict=True)
         }
         return Errors(name, len(errors), percentiles, float(np.median(np.abs(errors))))
 
 
 def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
-    """Yield the distribution of all errors, then a distribution for each technique and for each collective."""
+    """Yield the distribution of all errors, then a distribution for each technique and for each
+    collective.
+    """
     yield Errors.of("all", compared)
     techniques = [str(it.sample.options["technique"]) for it in compared]
     collectives = [it.sample.problem.collective for it in compared]
     for names in (techniques, collectives):
         for name in sorted(set(names)):
-            yield Errors.of(name, [it for it, of in zip(compared, names, strict=True) if of == name])
+            yield Errors.of(
+                name, [it for it, of in zip(compared, names, strict=True) if of == name]
+            )
 
 
 @dataclass(frozen=True)
@@ -118,7 +136,8 @@ def choose(
     max_total: int = MAX_TOTAL,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Choice]:
-    """Time random collectives with `tile`, `conventional` and the choice of `auto` for this machine.
+    """Time random collectives with `tile`, `conventional` and the choice of `auto` for this
+    machine.
 
     on_step is called after every sample.
     """
@@ -129,7 +148,9 @@ def choose(
         for sample in drawn:
             chosen = auto_choice(sample, on)
             variants = [sample.with_technique(name) for name in dict.fromkeys((*COMPARED, chosen))]
-            measured = {str(it.options["technique"]): 1e6 * timer.time(it).seconds for it in variants}
+            measured = {
+                str(it.options["technique"]): 1e6 * timer.time(it).seconds for it in variants
+            }
             choices.append(Choice(sample.with_technique(chosen), chosen, measured))
             on_step()
     return choices
@@ -138,7 +159,9 @@ def choose(
 def auto_choice(sample: Sample, machine: Machine) -> str:
     """Return the technique that auto would choose for a sample on a machine, without scratch."""
     lengths, request, (_, isa, threads, coherence, _) = sample.arguments()
-    return _core.predict(lengths, request, (AUTO_CODE, isa, threads, coherence, 0), machine.numbers)[0]
+    return _core.predict(
+        lengths, request, (AUTO_CODE, isa, threads, coherence, 0), machine.numbers
+    )[0]
 
 
 FITTED, HELD_OUT, DEPENDENT = "fitted", "held out", "not independent"
@@ -159,7 +182,9 @@ Agreement with these numbers is weaker evidence than agreement with numbers that
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A published number and its prediction. use: one of USES. why: the reason if the number is not independent."""
+    """A published number and its prediction. use: one of USES. why: the reason if the number is
+    not independent.
+    """
 
     published: Published
     modelled: float
@@ -175,14 +200,19 @@ class PublishedCheck:
 def check_published(machine: str | Machine = PAPER_MACHINE) -> list[PublishedCheck]:
     """Return every published number with its prediction.
 
-    A number is fitted if the source of a constant of the machine names the number after ``fitted:``. Some other numbers
-    depend on fitted numbers (DEPENDENCIES); the remaining numbers are held out. Raises ArgumentError unless the machine
-    has the same number of PEs as the paper's machine.
+    A number is fitted if the source of a constant of the machine names the number after
+    ``fitted:``. Some other numbers depend on fitted numbers (DEPENDENCIES); the remaining numbers
+    are held out. Raises ArgumentError unless the machine has the same number of PEs as the paper's
+    machine.
     """
     on = load_machine(machine)
     if on.pes != PAPER_PES:
-        raise ArgumentError(f"machine {on.name} has {on.pes} PEs; the published numbers are for {PAPER_PES}")
-    fitted = " ".join(constant.source for constant in on.constants.values() if constant.kind == "fitted")
+        raise ArgumentError(
+            f"machine {on.name} has {on.pes} PEs; the published numbers are for {PAPER_PES}"
+        )
+    fitted = " ".join(
+        constant.source for constant in on.constants.values() if constant.kind == "fitted"
+    )
     words = set(fitted.replace(",", " ").split())
     checks = []
     for key, value in modelled_points(on).items():

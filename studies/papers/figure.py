@@ -1,7 +1,8 @@
-"""A figure of another paper, repeated here: points by panel and series, beside the statements that the paper prints.
+"""A figure of another paper, repeated here: points by panel and series, beside the statements that
+the paper prints.
 
-A module that repeats figures lists them as `Figure` objects; ``pidcomm reproduce`` shows, writes and
-draws all of them in the same way.
+A module that repeats figures lists them as `Figure` objects; ``pidcomm reproduce`` shows, writes
+and draws all of them in the same way.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Panel:
 class Point:
     """A value of a series in a panel.
 
-    source: one of `SOURCES`; `mixed` values have measured and modelled parts. on: the machine of the value. wrong:
+    source: one of `SOURCES`; `mixed` values have measured and modelled parts. on: the machine of
+    the value. wrong:
     number of wrong elements in the result behind the value; None if nothing ran.
     """
 
@@ -45,7 +47,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of the paper, the same statement with the values of this project, and whether the two agree."""
+    """A statement of the paper, the same statement with the values of this project, and whether
+    the two agree.
+    """
 
     published: str
     here: str
@@ -56,9 +60,12 @@ class Statement:
 class Figure:
     """A figure of another paper.
 
-    name: ``paper/figN``. paper: authors, venue and year. model: yields the modelled points. measure(iters, step):
-    yields the points of runs on this machine, and calls step with a few words before each run; None if nothing runs.
-    statements: the statements of the paper about the points. note: one paragraph that explains differences.
+    name: ``paper/figN``. paper: authors, venue and year. model: yields the modelled points.
+    measure(iters, step):
+    yields the points of runs on this machine, and calls step with a few words before each run; None
+    if nothing runs.
+    statements: the statements of the paper about the points. note: one paragraph that explains
+    differences.
     """
 
     name: str
@@ -71,12 +78,20 @@ class Figure:
     note: str = ""
 
 
-def series_of(points: Iterable[Point], panel: str, series: str, source: str | None = None) -> dict[float | str, float]:
+def series_of(
+    points: Iterable[Point], panel: str, series: str, source: str | None = None
+) -> dict[float | str, float]:
     """Return the values of a series by x. source: only values with this source."""
-    return {it.x: it.value for it in points if (it.panel, it.series) == (panel, series) and source in (None, it.source)}
+    return {
+        it.x: it.value
+        for it in points
+        if (it.panel, it.series) == (panel, series) and source in (None, it.source)
+    }
 
 
-def json_rows(figure: Figure, points: Iterable[Point], statements: Iterable[Statement]) -> Iterator[dict[str, Any]]:
+def json_rows(
+    figure: Figure, points: Iterable[Point], statements: Iterable[Statement]
+) -> Iterator[dict[str, Any]]:
     """Yield the points and the statements for JSON."""
     for point in points:
         yield {"figure": figure.name, **asdict(point), "version": pidcomm.__version__}

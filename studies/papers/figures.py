@@ -1,4 +1,7 @@
-"""Figures of other papers that applications repeat. A row adds a figure to ``pidcomm reproduce``."""
+"""Figures of other papers that applications repeat.
+
+A row adds a figure to ``pidcomm reproduce``.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ _NUMBERS = {
     "ntt": (12, 13, 14, 15),
     "ckks": (16,),
 }
-FIGURES: dict[str, str] = {f"scalability/fig{number}": app for app, numbers in _NUMBERS.items() for number in numbers}
+FIGURES: dict[str, str] = {
+    f"scalability/fig{number}": app for app, numbers in _NUMBERS.items() for number in numbers
+}
 """The name of each figure, ``paper/figN``, and the module that repeats it."""
 
 
@@ -20,5 +25,7 @@ def get(name: str) -> Figure:
     """Return a figure. Raises ArgumentError with the valid names."""
     if name not in FIGURES:
         raise ArgumentError(unknown("figure", name, FIGURES))
-    found: Figure = import_module(f"pidcomm_studies.papers.scalability.{FIGURES[name]}").FIGURES[name]
+    found: Figure = import_module(f"pidcomm_studies.papers.scalability.{FIGURES[name]}").FIGURES[
+        name
+    ]
     return found

@@ -1,4 +1,6 @@
-"""Compile the simulated machine, an engine of MPI and an MPI program with gcc, so that they count as they run."""
+"""Compile the simulated machine, an engine of MPI and an MPI program with gcc, so that they
+count as they run.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpuemu.tools import temporary_folder
 from pidcomm.errors import ArgumentError, Error
 from pidcomm_studies.parcels.count import MAX_REFERENCES, CountError, count
-from dpuemu.tools import temporary_folder
 
 HERE = Path(__file__).parent
 COMPILER = "gcc"
@@ -29,8 +31,14 @@ _COUNTED = [
     "-mmemcpy-strategy=unrolled_loop:-1:noalign",  # no repeated string instructions
     "-mmemset-strategy=unrolled_loop:-1:noalign",
 ]
-# The protocol uses no libc and no vector registers: gcc must not make calls of memcpy from its loops.
-_PROTOCOL = ["-mgeneral-regs-only", "-ffreestanding", "-fno-tree-loop-distribute-patterns", "-fno-pic"]
+# The protocol uses no libc and no vector registers: gcc must not make calls of memcpy from its
+# loops.
+_PROTOCOL = [
+    "-mgeneral-regs-only",
+    "-ffreestanding",
+    "-fno-tree-loop-distribute-patterns",
+    "-fno-pic",
+]
 # exit() ends one process of the program, not the machine. A call that mpi.h leaves out is an error.
 _PROGRAM = [
     "-Dmain=parcels_main",
@@ -38,7 +46,13 @@ _PROGRAM = [
     "-Werror=implicit-function-declaration",
     "-fstack-clash-protection",  # so that a large frame hits the page below the stack
 ]
-_MACHINE = ["-mgeneral-regs-only", "-fno-tree-loop-distribute-patterns", "-fno-pic", "-Wall", "-Wextra"]
+_MACHINE = [
+    "-mgeneral-regs-only",
+    "-fno-tree-loop-distribute-patterns",
+    "-fno-pic",
+    "-Wall",
+    "-Wextra",
+]
 
 
 @dataclass(frozen=True)
@@ -54,7 +68,9 @@ class Engine:
 ENGINES = {
     it.name: it
     for it in (
-        Engine("pim", "travelling threads", ("pim/queues.c", "pim/protocol.c", "pim/check.c"), False),
+        Engine(
+            "pim", "travelling threads", ("pim/queues.c", "pim/protocol.c", "pim/check.c"), False
+        ),
         Engine("lam", "a progress engine in the manner of LAM", ("engines/lam.c",), True),
         Engine("mpich", "a progress engine in the manner of MPICH", ("engines/mpich.c",), True),
     )
@@ -87,8 +103,23 @@ def compile_program(source: Path, folder: Path, *, counts: bool = True) -> Path:
     else:
         _gcc([*_COMMON, "-S", *options, str(source), "-o", str(assembly)])
     own = folder / "addresses.c"
-    own.write_text(f'__attribute__((visibility("hidden"))) unsigned long machine_addresses[{MAX_REFERENCES + 1}];\n')
-    _gcc([*_COMMON, "-fPIC", "-shared", "-Wl,-z,now", "-o", str(made), str(assembly), str(own), "-lm"])
+    own.write_text(
+        '__attribute__((visibility("hidden"))) unsigned long'
+        f" machine_addresses[{MAX_REFERENCES + 1}];\n"
+    )
+    _gcc(
+        [
+            *_COMMON,
+            "-fPIC",
+            "-shared",
+            "-Wl,-z,now",
+            "-o",
+            str(made),
+            str(assembly),
+            str(own),
+            "-lm",
+        ]
+    )
     return made
 
 
@@ -97,8 +128,8 @@ def compile_machine(engine: Engine, folder: Path) -> Path:
     names = categories()
     table = folder / "categories.c"
     table.write_text(
-        "extern const char *const machine_categories[];\n"
-        f"const char *const machine_categories[] = {{{', '.join(f'{chr(34)}{name}{chr(34)}' for name in names)}}};\n"
+        "extern const char *const machine_categories[];\nconst char *const machine_categories[] ="
+        f" {{{', '.join(f'{chr(34)}{name}{chr(34)}' for name in names)}}};\n"
     )
     counted = []
     for name in ("mpi/calls.c", *engine.sources):
@@ -161,6 +192,8 @@ def _gcc(words: Sequence[str]) -> None:
             env={**os.environ, "LC_ALL": "C"},
         )
     except OSError as error:
-        raise Error(f"the simulated machine needs {COMPILER}, which cannot be run: {error}") from None
+        raise Error(
+            f"the simulated machine needs {COMPILER}, which cannot be run: {error}"
+        ) from None
     if done.returncode:
         raise ArgumentError(done.stderr.strip() or f"{COMPILER} ended with code {done.returncode}")

@@ -1,14 +1,15 @@
 """Make compiled C count its instructions and memory references as it runs.
 
-count(assembly) takes gcc's x86-64 assembly (AT&T syntax). Each basic block begins with a call of machine_step with a
-record of the block (`block` in machine/machine.h): the number of instructions and of memory references, the cycles of
-its issue, the category of the function's section. Each memory reference stores its address first. Only r11 is changed,
-which gcc does not use (-ffixed-r11), and no flags.
+count(assembly) takes gcc's x86-64 assembly (AT&T syntax). Each basic block begins with a call of
+machine_step with a record of the block (`block` in machine/machine.h): the number of instructions
+and of memory references, the cycles of its issue, the category of the function's section. Each
+memory reference stores its address first. Only r11 is changed, which gcc does not use
+(-ffixed-r11), and no flags.
 
-Limits: the instructions are x86-64, not those of the paper's machines. An instruction that loads and stores counts as
-one instruction with two references. push and pop are references; call and return are not, because machines with a link
-register have none there. A reference of any width is one reference. Functions of libc are not compiled here, so they
-count nothing and take no time.
+Limits: the instructions are x86-64, not those of the paper's machines. An instruction that loads
+and stores counts as one instruction with two references. push and pop are references; call and
+return are not, because machines with a link register have none there. A reference of any width is
+one reference. Functions of libc are not compiled here, so they count nothing and take no time.
 """
 
 from __future__ import annotations
@@ -25,7 +26,16 @@ REGISTER = re.compile(r"%(\w+)")
 ISSUE_WIDTH, LOAD_CYCLES, MULTIPLY_CYCLES, DIVIDE_CYCLES = 3, 3, 4, 23  # of the PowerPC MPC7450
 # A longer run of instructions is more than one block: the fields of a block's record have 16 bits.
 MAX_INSTRUCTIONS, MAX_REFERENCES = 1000, 4000
-_PARTS = {"a": "rax", "b": "rbx", "c": "rcx", "d": "rdx", "si": "rsi", "di": "rdi", "bp": "rbp", "sp": "rsp"}
+_PARTS = {
+    "a": "rax",
+    "b": "rbx",
+    "c": "rcx",
+    "d": "rdx",
+    "si": "rsi",
+    "di": "rdi",
+    "bp": "rbp",
+    "sp": "rsp",
+}
 _READ_ONLY = ("cmp", "test", "bt", "push", "ucomis", "comis")
 
 
@@ -35,7 +45,9 @@ class CountError(Exception):
 
 @dataclass
 class Instruction:
-    """An instruction: its references, the registers that it reads and writes, and the cycles until its result."""
+    """An instruction: its references, the registers that it reads and writes, and the cycles
+    until its result.
+    """
 
     text: str
     loads: list[str] = field(default_factory=list)
@@ -62,9 +74,14 @@ def _operands(text: str) -> list[str]:
 
 @lru_cache(maxsize=20000)
 def parse(text: str) -> Instruction:
-    """Return one instruction, given without label and comment. Raises CountError for repeated string instructions."""
+    """Return one instruction, given without label and comment.
+
+    Raises CountError for repeated string instructions.
+    """
     name, _, rest = text.replace("\t", " ").partition(" ")
-    if (name.startswith("rep") and name not in ("repz", "rep")) or text.startswith(("rep stos", "rep movs")):
+    if (name.startswith("rep") and name not in ("repz", "rep")) or text.startswith(
+        ("rep stos", "rep movs")
+    ):
         raise CountError(f"{text}: a repeated instruction has no fixed number of references")
     if name in ("rep", "repz", "lock", "notrack"):
         name, _, rest = rest.strip().partition(" ")
@@ -73,7 +90,11 @@ def parse(text: str) -> Instruction:
     it.ends = name.startswith("j") or name.startswith(("call", "ret", "hlt", "ud2"))
     it.is_conditional = name.startswith("j") and not name.startswith("jmp")
     registers = [_whole(found) for found in REGISTER.findall(rest)]
-    memory = [it for it in operands if ("(" in it and not it.startswith("*")) or (it.startswith("*") and "(" in it)]
+    memory = [
+        it
+        for it in operands
+        if ("(" in it and not it.startswith("*")) or (it.startswith("*") and "(" in it)
+    ]
     memory = [it.lstrip("*") for it in memory if "%fs:" not in it]
     last = operands[-1] if operands else ""
     writes: set[str] = set()
@@ -88,7 +109,11 @@ def parse(text: str) -> Instruction:
             is_moved = name.startswith(("mov", "set", "pop"))
             if not (is_result and is_moved):
                 it.loads.append(operand)
-            if is_result and not name.startswith(("div", "idiv", "mul")) and not (name.startswith("imul")):
+            if (
+                is_result
+                and not name.startswith(("div", "idiv", "mul"))
+                and not (name.startswith("imul"))
+            ):
                 it.stores.append(operand)
     if name.startswith("push"):
         it.stores.append("-8(%rsp)")
@@ -120,7 +145,9 @@ def parse(text: str) -> Instruction:
 
 
 def issue_cycles(block: list[Instruction]) -> int:
-    """Return the cycles in which a block issues: in order, three instructions and one reference per cycle."""
+    """Return the cycles in which a block issues: in order, three instructions and one reference
+    per cycle.
+    """
     ready: dict[str, int] = {}
     cycle = used = memory_free = 0
     for it in block:
@@ -169,7 +196,10 @@ class _Counter:
             self.start = len(self.lines)
         before = sum(len(one.loads) + len(one.stores) for one in self.block)
         for place, operand in enumerate([*it.loads, *it.stores], before):
-            self.lines += [f"\tleaq\t{operand}, %r11", f"\tmovq\t%r11, machine_addresses+{8 * place}(%rip)"]
+            self.lines += [
+                f"\tleaq\t{operand}, %r11",
+                f"\tmovq\t%r11, machine_addresses+{8 * place}(%rip)",
+            ]
         self.lines.append("\t" + text)
         self.block.append(it)
         if it.ends:
@@ -181,17 +211,26 @@ class _Counter:
             return
         number = self.number
         self.number += 1
-        self.lines.insert(self.start, f"\tleaq\t.Lblock{number}(%rip), %r11\n\tcall\t*machine_step@GOTPCREL(%rip)")
+        self.lines.insert(
+            self.start, f"\tleaq\t.Lblock{number}(%rip), %r11\n\tcall\t*machine_step@GOTPCREL(%rip)"
+        )
         following = f".Lblock{number + 1}" if self.block[-1].is_conditional else "0"
         references = sum(len(it.loads) + len(it.stores) for it in self.block)
         self.records += [
             f".Lblock{number}:",
-            f"\t.quad\t{following}, machine_addresses, {f'.Lname_{self.routine}' if self.routine else 0}",
+            (
+                f"\t.quad\t{following}, machine_addresses,"
+                f" {f'.Lname_{self.routine}' if self.routine else 0}"
+            ),
             f"\t.short\t{len(self.block)}, {references}, {issue_cycles(self.block)}",
             f"\t.byte\t{self.categories.index(self.category)}, 0",
         ]
         if self.routine:
-            self.records += ["\t.section\t.rodata.names", f".Lname_{self.routine}:", f'\t.asciz\t"{self.routine}"']
+            self.records += [
+                "\t.section\t.rodata.names",
+                f".Lname_{self.routine}:",
+                f'\t.asciz\t"{self.routine}"',
+            ]
             self.records.append('\t.section\t.data.rel.ro.blocks,"aw"\n\t.balign\t8')
         self.routine = None
         self.block = []

@@ -1,4 +1,7 @@
-"""Count the instructions of this host's MPI for the paper's benchmark, with callgrind. It is another machine."""
+"""Count the instructions of this host's MPI for the paper's benchmark, with callgrind.
+
+It is another machine.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ _TOOLS = {"valgrind": "valgrind", "mpicc": "PIDCOMM_MPICC", "mpiexec": "PIDCOMM_
 
 @dataclass(frozen=True)
 class Row:
-    """Instructions of all calls of the benchmark in both processes. posted: percentage of posted receives."""
+    """Instructions of all calls of the benchmark in both processes. posted: percentage of posted
+    receives.
+    """
 
     size: str
     posted: int
@@ -42,22 +47,41 @@ def require() -> dict[str, str]:
 
 
 def measure() -> list[Row]:
-    """Run the benchmark with this host's MPI under callgrind. Raises Error with the messages of a failed command."""
+    """Run the benchmark with this host's MPI under callgrind.
+
+    Raises Error with the messages of a failed command.
+    """
     tools = require()
     rows = []
     with build_folder() as folder:
         program = folder / "posted"
-        _run([tools["mpicc"], "-O2", "-o", str(program), str(HERE / "programs" / "posted.c")], folder)
+        _run(
+            [tools["mpicc"], "-O2", "-o", str(program), str(HERE / "programs" / "posted.c")], folder
+        )
         collect = [f"--toggle-collect=*{call}" for call in BENCHMARK]
         for name, size in SIZES.items():
             for posted in POSTED:
                 out = folder / f"{name}-{posted}.%p"
-                command = [tools["mpiexec"], "-n", "2", tools["valgrind"], "--tool=callgrind", *collect]
-                _run([*command, f"--callgrind-out-file={out}", str(program), str(size), str(posted)], folder)
+                command = [
+                    tools["mpiexec"],
+                    "-n",
+                    "2",
+                    tools["valgrind"],
+                    "--tool=callgrind",
+                    *collect,
+                ]
+                _run(
+                    [*command, f"--callgrind-out-file={out}", str(program), str(size), str(posted)],
+                    folder,
+                )
                 totals = [
                     int(found[1])
                     for file in folder.glob(f"{name}-{posted}.*")
-                    if (found := re.search(r"^(?:summary|totals): (\d+)", file.read_text(), re.MULTILINE))
+                    if (
+                        found := re.search(
+                            r"^(?:summary|totals): (\d+)", file.read_text(), re.MULTILINE
+                        )
+                    )
                 ]
                 if len(totals) != 2 or not all(totals):
                     raise Error(f"callgrind counted no call of MPI in {program.name}: {totals}")
@@ -66,6 +90,11 @@ def measure() -> list[Row]:
 
 
 def _run(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, cwd=folder)
+    done = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", check=False, cwd=folder
+    )
     if done.returncode:
-        raise Error(f"{Path(command[0]).name} ended with code {done.returncode}: {done.stderr.strip()[-500:]}")
+        raise Error(
+            f"{Path(command[0]).name} ended with code {done.returncode}:"
+            f" {done.stderr.strip()[-500:]}"
+        )

@@ -1,9 +1,11 @@
-"""Random message patterns without deadlock, and the rules of MPI that the received messages must obey.
+"""Random message patterns without deadlock, and the rules of MPI that the received messages must
+obey.
 
-A pattern is a list of operations in one order that a machine with synchronous sends could follow, so it has no
-deadlock. The receives of a process form classes in which all receives accept the same messages; no receive of one class
-can take a message of another, so a wildcard cannot take a message that another receive needs. In a class that accepts
-any source, a later message can take the receive of an earlier one, so no process waits for a send to it before the end.
+A pattern is a list of operations in one order that a machine with synchronous sends could follow,
+so it has no deadlock. The receives of a process form classes in which all receives accept the same
+messages; no receive of one class can take a message of another, so a wildcard cannot take a message
+that another receive needs. In a class that accepts any source, a later message can take the receive
+of an earlier one, so no process waits for a send to it before the end.
 """
 
 from __future__ import annotations
@@ -46,15 +48,25 @@ class Received:
     id: int
 
 
-def make(seed: int, ranks: int, messages: int, wildcards: bool = True, large: bool = True) -> list[Operation]:
-    """Return a pattern. wildcards: whether receives may accept any source. large: whether messages may be long."""
+def make(
+    seed: int, ranks: int, messages: int, wildcards: bool = True, large: bool = True
+) -> list[Operation]:
+    """Return a pattern. wildcards: whether receives may accept any source. large: whether
+    messages may be long.
+    """
     choice = random.Random(seed)
     made: list[Operation] = []
     free = {rank: list(range(SLOTS)) for rank in range(ranks)}
     pending: dict[int, list[int]] = {rank: [] for rank in range(ranks)}
-    to_receive: list[tuple[int, int, int, int]] = []  # sender, receiver, tag, communicator of sends without receive
+    to_receive: list[
+        tuple[int, int, int, int]
+    ] = []  # sender, receiver, tag, communicator of sends without receive
     to_send: list[tuple[int, int, int, int]] = []  # the same of receives without send
-    any_source = {(rank, tag): wildcards and choice.random() < 0.4 for rank in range(ranks) for tag in range(3)}
+    any_source = {
+        (rank, tag): wildcards and choice.random() < 0.4
+        for rank in range(ranks)
+        for tag in range(3)
+    }
     any_both = wildcards and choice.random() < 0.5  # communicator 2
 
     def accepts_any(receiver: int, tag: int, communicator: int) -> bool:
@@ -81,7 +93,9 @@ def make(seed: int, ranks: int, messages: int, wildcards: bool = True, large: bo
     def receive(sender: int, receiver: int, tag: int, communicator: int, kind: int) -> None:
         source, wanted = pattern_of(sender, receiver, tag, communicator)
         number = slot(receiver)
-        made.append(Operation(receiver, kind, source, wanted, communicator, max(LARGE_SIZES), number))
+        made.append(
+            Operation(receiver, kind, source, wanted, communicator, max(LARGE_SIZES), number)
+        )
         if kind != IRECV:
             pending[receiver].remove(number)
             free[receiver].append(number)
@@ -90,7 +104,12 @@ def make(seed: int, ranks: int, messages: int, wildcards: bool = True, large: bo
     while left or to_receive or to_send:
         action = choice.random()
         if left and action < 0.35:
-            message = (choice.randrange(ranks), choice.randrange(ranks), choice.randrange(3), choice.randrange(3))
+            message = (
+                choice.randrange(ranks),
+                choice.randrange(ranks),
+                choice.randrange(3),
+                choice.randrange(3),
+            )
             left -= 1
             if choice.random() < 0.5:
                 send(*message, ISEND)
@@ -100,12 +119,14 @@ def make(seed: int, ranks: int, messages: int, wildcards: bool = True, large: bo
                 to_send.append(message)
         elif to_receive and action < 0.7:
             message = to_receive.pop(choice.randrange(len(to_receive)))
-            # A blocking receive is only safe if no posted receive of its class still needs a message.
+            # A blocking receive is only safe if no posted receive of its class still needs a
+            # message.
             is_safe = not any(it[1] == message[1] and it[3] == message[3] for it in to_send)
             receive(*message, choice.choice((RECV, PROBE, IRECV)) if is_safe else IRECV)
         elif to_send and action < 0.9:
             message = to_send.pop(choice.randrange(len(to_send)))
-            # A blocking send is only safe if it is the next message that its class of receives waits for.
+            # A blocking send is only safe if it is the next message that its class of receives
+            # waits for.
             is_safe = not any(it[1] == message[1] and it[3] == message[3] for it in to_receive)
             is_safe = is_safe and message[0] != message[1] and not accepts_any(*message[1:])
             send(*message, SEND if is_safe and choice.random() < 0.5 else ISEND)
@@ -146,8 +167,9 @@ def accepts(receive: Operation, message: Operation) -> bool:
 def wrong(pattern: Sequence[Operation], received: Sequence[Received]) -> Iterator[str]:
     """Yield a sentence for each rule of MPI that the received messages break.
 
-    Each message arrives once, at a receive that accepts it, with its bytes, source and tag. If an earlier message of
-    the same sender also matches a receive, a receive that was posted earlier has taken it.
+    Each message arrives once, at a receive that accepts it, with its bytes, source and tag. If an
+    earlier message of the same sender also matches a receive, a receive that was posted earlier has
+    taken it.
     """
     taken: dict[int, int] = {}  # place of the message: place of its receive
     receives = [place for place, it in enumerate(pattern) if it.kind in (IRECV, RECV, PROBE)]
@@ -161,7 +183,9 @@ def wrong(pattern: Sequence[Operation], received: Sequence[Received]) -> Iterato
         choices = [
             place
             for place in messages
-            if place not in taken and accepts(receive, pattern[place]) and pattern[place].rank == it.source
+            if place not in taken
+            and accepts(receive, pattern[place])
+            and pattern[place].rank == it.source
         ]
         if not choices:
             yield f"receive {it.place} took a message of {it.source} that does not exist"
@@ -170,7 +194,10 @@ def wrong(pattern: Sequence[Operation], received: Sequence[Received]) -> Iterato
         message = pattern[first]
         taken[first] = it.place
         if (it.tag, it.bytes) != (message.tag, message.bytes):
-            yield f"receive {it.place} took tag {it.tag} with {it.bytes} bytes instead of message {first}"
+            yield (
+                f"receive {it.place} took tag {it.tag} with {it.bytes} bytes instead of message"
+                f" {first}"
+            )
         elif it.id != (message.id if message.bytes else -2):
             yield f"receive {it.place} has the payload {it.id} instead of {message.id}"
     if lost := set(messages) - set(taken):

@@ -19,13 +19,22 @@ MAX_BANKS = 64  # as in machine/machine.h
 MAX_VALUE = 2**31
 STACK_BYTES = 2**20  # of a process: MAIN_STACK_BYTES of machine/main.c
 
-# Cycles and bytes. The latencies and the depth are those of the paper's table 1. The paper does not print the other
-# numbers: a row of a PIM node is the 2,048 bits that section 2 names, with one row open per memory; the conventional
-# machine has four banks with rows of 4 KiB, as SDRAM of its time; one network for both, as no figure includes it.
+# Cycles and bytes. The latencies and the depth are those of the paper's table 1. The paper does not
+# print the other numbers: a row of a PIM node is the 2,048 bits that section 2 names, with one row
+# open per memory; the conventional machine has four banks with rows of 4 KiB, as SDRAM of its time;
+# one network for both, as no figure includes it.
 _NETWORK = {"latency": 200, "bytes_per_cycle": 8}
 TABLE_1: dict[str, dict[str, int]] = {
     PIM: {"open_page": 4, "closed_page": 11, "depth": 4, "row_bytes": 256, "banks": 1, **_NETWORK},
-    CONVENTIONAL: {"open_page": 20, "closed_page": 44, "l2": 6, "depth": 4, "row_bytes": 4096, "banks": 4, **_NETWORK},
+    CONVENTIONAL: {
+        "open_page": 20,
+        "closed_page": 44,
+        "l2": 6,
+        "depth": 4,
+        "row_bytes": 4096,
+        "banks": 4,
+        **_NETWORK,
+    },
 }
 
 SIZES = {"eager": 256, "rendezvous": 80 * 1024}
@@ -42,8 +51,8 @@ _WRONG, _DEADLOCK = 3, 4  # exit codes of machine/main.c
 class Counts:
     """What the calls of one name executed in one category, over all nodes.
 
-    references: of memory. cycles: of the nodes' time while these instructions ran or waited for memory; threads of a
-    node that run at the same time share it. Waiting for messages is not in it.
+    references: of memory. cycles: of the nodes' time while these instructions ran or waited for
+    memory; threads of a node that run at the same time share it. Waiting for messages is not in it.
     """
 
     call: str
@@ -57,8 +66,8 @@ class Counts:
 class Run:
     """A run of a program.
 
-    cycles: until the last event. code: the first exit code of a process that is not 0, or 0. events: of the trace, if
-    it was wanted.
+    cycles: until the last event. code: the first exit code of a process that is not 0, or 0.
+    events: of the trace, if it was wanted.
     """
 
     engine: str
@@ -70,8 +79,12 @@ class Run:
     output: str
     events: tuple[dict[str, Any], ...] = ()
 
-    def total(self, field: str, categories: Iterable[str] = OVERHEAD, calls: Iterable[str] | None = None) -> float:
-        """Return a sum of `instructions`, `references` or `cycles` over categories and calls (default: all)."""
+    def total(
+        self, field: str, categories: Iterable[str] = OVERHEAD, calls: Iterable[str] | None = None
+    ) -> float:
+        """Return a sum of `instructions`, `references` or `cycles` over categories and calls
+        (default: all).
+        """
         wanted, names = set(categories), None if calls is None else set(calls)
         return sum(
             float(getattr(it, field))
@@ -88,7 +101,9 @@ def engine_of(name: str) -> Engine:
 
 
 class Machine:
-    """A compiled machine with an engine. folder: for its files; it must exist while the machine is used."""
+    """A compiled machine with an engine. folder: for its files; it must exist while the machine
+    is used.
+    """
 
     def __init__(self, engine: str, folder: Path, **changes: int) -> None:
         """Compile the machine. changes: fields of table 1 with other values."""
@@ -116,10 +131,11 @@ class Machine:
     ) -> Run:
         """Run a compiled program.
 
-        checks: check the queues after each step of an engine. trace: also return threads, parcels and queues.
+        checks: check the queues after each step of an engine. trace: also return threads, parcels
+        and queues.
         seconds: the longest time on this computer; a process that polls for ever has no other end.
-        Raises ArgumentError for a number of nodes outside 1..4096, Error if the program ends in an error of MPI, the
-        queues are wrong or the time is over.
+        Raises ArgumentError for a number of nodes outside 1..4096, Error if the program ends in an
+        error of MPI, the queues are wrong or the time is over.
         """
         if not 1 <= nodes <= MAX_NODES:
             raise ArgumentError(f"the number of nodes ({nodes}) must be 1 to {MAX_NODES}")
@@ -150,7 +166,9 @@ class Machine:
             raise Error(f"{why}\n{done.stdout}".strip() if done.returncode == _WRONG else why)
         written = report.read_text()
         if not written:
-            raise Error(f"{program.stem} ended the simulated machine before all processes had ended")
+            raise Error(
+                f"{program.stem} ended the simulated machine before all processes had ended"
+            )
         found = json.loads(written)
         return Run(
             self.engine.name,
@@ -167,4 +185,7 @@ class Machine:
 def _end(code: int) -> str:
     if code >= 0:
         return f"the program ended with code {code}"
-    return f"the program ended with {signal.Signals(-code).name}; the stack of a process has {STACK_BYTES // 2**20} MiB"
+    return (
+        f"the program ended with {signal.Signals(-code).name}; the stack of a process has"
+        f" {STACK_BYTES // 2**20} MiB"
+    )

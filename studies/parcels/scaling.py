@@ -15,7 +15,9 @@ REPEATS = 4
 
 @dataclass(frozen=True)
 class Row:
-    """The modelled seconds of one call or exchange at process 0. bytes: of a side; None for the barrier."""
+    """The modelled seconds of one call or exchange at process 0. bytes: of a side; None for the
+    barrier.
+    """
 
     program: str
     engine: str
@@ -26,21 +28,31 @@ class Row:
 
 
 def measure(
-    engines: Sequence[str], nodes: Sequence[int], size: int, step: Callable[[str], None], **changes: int
+    engines: Sequence[str],
+    nodes: Sequence[int],
+    size: int,
+    step: Callable[[str], None],
+    **changes: int,
 ) -> Iterator[Row]:
     """Yield a row for each program, engine and number of nodes. changes: as for `Machine`.
 
     Raises Error if a process got wrong data.
     """
     with build_folder() as folder:
-        programs = {name: compile_program(HERE / "programs" / f"{name}.c", folder) for name in PROGRAMS}
+        programs = {
+            name: compile_program(HERE / "programs" / f"{name}.c", folder) for name in PROGRAMS
+        }
         machines = [Machine(engine, folder, **changes) for engine in engines]
         for name, program in programs.items():
             for number in nodes:
                 for machine in machines:
                     step(f"{name}: {machine.engine.name}, {number} nodes")
-                    run = machine.run(program, number, (REPEATS,) if name == "barrier" else (size, REPEATS))
+                    run = machine.run(
+                        program, number, (REPEATS,) if name == "barrier" else (size, REPEATS)
+                    )
                     if run.code or run.blocked:
                         raise Error(f"{name} on {number} nodes, {machine.engine.name}: wrong data")
                     is_barrier = name == "barrier"
-                    yield Row(name, run.engine, number, None if is_barrier else size, float(run.output))
+                    yield Row(
+                        name, run.engine, number, None if is_barrier else size, float(run.output)
+                    )

@@ -1,25 +1,34 @@
-"""Draw runs of an application: bars of the time of each phase, and a chart of speed-ups against the number of PEs."""
+"""Draw runs of an application: bars of the time of each phase, and a chart of speed-ups against
+the number of PEs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pidcomm
+from pidcomm.sizes import format_gain
+from pidcomm.tables import COLLECTIVES
 from pidcomm_studies.apps.application import BASE
 from pidcomm_studies.apps.report import Row, phase_names
 from pidcomm_studies.apps.stage import HOST, KERNEL
-from pidcomm.bench import info
 from pidcomm_studies.pictures import style
 from pidcomm_studies.pictures.sweeps import ticks_between
-from pidcomm.sizes import format_gain
-from pidcomm.tables import COLLECTIVES
+
+import pidcomm
+from pidcomm.bench import info
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES, LINES_INCHES = 8.0, 0.27, 0.75, 1.5, 2.2
+WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES, LINES_INCHES = (
+    8.0,
+    0.27,
+    0.75,
+    1.5,
+    2.2,
+)
 ROOM_FOR_TOTALS = 1.3  # length of the axis, as a multiple of the longest bar
 KERNEL_LOOK = ("#f4f4f4", style.MODELLED_HATCH)
 REORDER_LOOK = ("#d9d9d9", style.MODELLED_HATCH)
@@ -28,13 +37,16 @@ LOOKS = {
     for at, name in enumerate(COLLECTIVES)
 } | {HOST: ("#ffffff", "")}
 SOURCES = (
-    f"beside the bars: total and speed-up over {BASE}; collectives and host are measured here, kernels and "
-    "PE reordering are modelled, totals are mixed; only gains over the CPUs include launches and reloads of programs"
+    f"beside the bars: total and speed-up over {BASE}; collectives and host are measured here,"
+    " kernels and PE reordering are modelled, totals are mixed; only gains over the CPUs include"
+    " launches and reloads of programs"
 )
 
 
 def draw(rows: Sequence[Row]) -> Figure:
-    """Draw a stacked bar of time per technique and number of PEs; if the number of PEs varies, also draw speed-ups."""
+    """Draw a stacked bar of time per technique and number of PEs; if the number of PEs varies,
+    also draw speed-ups.
+    """
     counts = list(dict.fromkeys(row.pes for row in rows))
     has_lines = len(counts) > 1
     first = rows[0]
@@ -77,12 +89,18 @@ def _legend(body: SubFigure, rows: Sequence[Row]) -> None:
     looks = {"kernel (modelled)": KERNEL_LOOK}
     looks |= {name: LOOKS[name] for name in phase_names(rows) if name != KERNEL}
     looks |= {"PE reorder (modelled)": REORDER_LOOK} if any(row.reorder_us for row in rows) else {}
-    handles = [Patch(**style.box(colour, hatch), label=name) for name, (colour, hatch) in looks.items()]
-    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4)
+    handles = [
+        Patch(**style.box(colour, hatch), label=name) for name, (colour, hatch) in looks.items()
+    ]
+    body.legend(
+        handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4
+    )
 
 
 def _lines(panel: Axes, rows: Sequence[Row], counts: Sequence[int]) -> None:
-    """Draw a chart of gains: speed-ups over the CPUs if the CPUs were timed, else over the conventional technique."""
+    """Draw a chart of gains: speed-ups over the CPUs if the CPUs were timed, else over the
+    conventional technique.
+    """
     from matplotlib.ticker import FixedLocator, FuncFormatter
 
     has_cpu = any(row.cpu_speed_up is not None for row in rows)
@@ -93,14 +111,21 @@ def _lines(panel: Axes, rows: Sequence[Row], counts: Sequence[int]) -> None:
         known = [(pes, gain) for pes, gain in points if gain is not None]
         gains += [gain for _, gain in known]
         if known:
-            panel.plot(*zip(*known, strict=True), **style.line_of(technique), label=technique, gid=technique)
+            panel.plot(
+                *zip(*known, strict=True),
+                **style.line_of(technique),
+                label=technique,
+                gid=technique,
+            )
     panel.axhline(1, color=style.INK, linewidth=0.8)
     panel.set_xscale("log", base=2)
     panel.set_yscale("log")
     panel.set_ylim(min(gains) / 1.4, max(gains) * 1.4)
     panel.set_xticks(counts, [str(count) for count in counts])
     panel.yaxis.set_major_locator(FixedLocator(ticks_between(*panel.get_ylim())))
-    panel.yaxis.set_major_formatter(FuncFormatter(lambda gain, _: "equal" if gain == 1 else format_gain(gain)))
+    panel.yaxis.set_major_formatter(
+        FuncFormatter(lambda gain, _: "equal" if gain == 1 else format_gain(gain))
+    )
     panel.minorticks_off()
     panel.set_xlabel("number of PEs")
     panel.set_ylabel(f"gain over {'the CPUs' if has_cpu else BASE}")

@@ -1,16 +1,19 @@
-"""Bar charts with one bar per collective and technique. A mark shows the streaming limit of each bar."""
+"""Bar charts with one bar per collective and technique.
+
+A mark shows the streaming limit of each bar.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pidcomm.errors import ArgumentError
 from pidcomm.bench.timing import BASE
+from pidcomm.errors import ArgumentError
+from pidcomm.sizes import format_gain
 from pidcomm_studies.pictures import style
 from pidcomm_studies.pictures.metrics import METRICS, Metric
 from pidcomm_studies.pictures.rows import JsonRow, collectives_of, index_rows, split, techniques_of
-from pidcomm.sizes import format_gain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +28,10 @@ WIDTH_INCHES, PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 1.9, 2.8
 FRAME_INCHES = 0.5  # part of a panel's height for its title and ticks
 CHARACTER_INCHES = 0.6 * style.SMALL_POINTS / 72
 MOST_SHARED = 3.0  # panels share the scale if the ratio of their highest values is at most this
-FLAT_LABEL_INCHES, LINES_INCHES = 0.42, 0.3  # width and height of a speed-up with "slower" on a second line
+FLAT_LABEL_INCHES, LINES_INCHES = (
+    0.42,
+    0.3,
+)  # width and height of a speed-up with "slower" on a second line
 ROOMY_GROUP_INCHES = 0.9
 
 
@@ -35,8 +41,8 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
     parts = split(rows)
     if len(parts.parts) > MAX_PANELS:
         raise ArgumentError(
-            f"the rows have {len(parts.parts)} combinations of shape, mask, type and other conditions; "
-            f"bars have room for {MAX_PANELS}: plot fewer rows"
+            f"the rows have {len(parts.parts)} combinations of shape, mask, type and other"
+            f" conditions; bars have room for {MAX_PANELS}: plot fewer rows"
         )
     techniques = techniques_of(rows)
     lines, columns = style.grid_of(len(parts.parts), PANEL_COLUMNS)
@@ -59,11 +65,23 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
         inches = panel_inches - FRAME_INCHES
         width = GROUP_WIDTH / len(techniques)
         is_flat = width * (WIDTH_INCHES / columns - 1) / len(collectives) >= FLAT_LABEL_INCHES
-        label_inches = LINES_INCHES if is_flat else CHARACTER_INCHES * max(map(len, labels), default=0)
+        label_inches = (
+            LINES_INCHES if is_flat else CHARACTER_INCHES * max(map(len, labels), default=0)
+        )
         headroom = inches / (inches - 0.06 - label_inches * bool(labels))
         for number, (words, of_part) in enumerate(parts.parts.items()):
             panel = grid.flat[number]
-            _panel(panel, of_part, words, collectives, techniques, metric, WIDTH_INCHES / columns, width, is_flat)
+            _panel(
+                panel,
+                of_part,
+                words,
+                collectives,
+                techniques,
+                metric,
+                WIDTH_INCHES / columns,
+                width,
+                is_flat,
+            )
             panel.tick_params(axis="x", length=0, labelbottom=number + columns >= len(parts.parts))
             panel.set_ylim(0, headroom * (max(tops) if is_shared else tops[number]))
         for panel in grid.flat[len(parts.parts) :]:
@@ -76,7 +94,12 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
 
 def _top(rows: Sequence[JsonRow], metric: Metric) -> float:
     """Return the highest value of the metric among the rows and the limits of the rows."""
-    return max(value for row in rows for value in (metric.of(row), metric.limit_of(row)) if value is not None)
+    return max(
+        value
+        for row in rows
+        for value in (metric.of(row), metric.limit_of(row))
+        if value is not None
+    )
 
 
 def _label(row: JsonRow) -> str:
@@ -136,4 +159,10 @@ def _legend(body: SubFigure, techniques: Sequence[str], has_limit: bool) -> None
     handles: list[Patch | Line2D] = [Patch(**style.bar_of(it), label=it) for it in techniques]
     if has_limit:
         handles.append(style.limit_handle("limit: streaming copy"))
-    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=len(handles), handlelength=2.4)
+    body.legend(
+        handles=handles,
+        loc="outside lower center",
+        frameon=False,
+        ncols=len(handles),
+        handlelength=2.4,
+    )

@@ -1,4 +1,6 @@
-"""Pictures of collectives: on the left the PEs in the colours of their groups, on the right the steps of the plan."""
+"""Pictures of collectives: on the left the PEs in the colours of their groups, on the right the
+steps of the plan.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pidcomm
 from pidcomm._core import BANKS_PER_CHIP, CHIPS_PER_RANK
 from pidcomm.explain import plan as explain
-from pidcomm_studies.pictures import style
 from pidcomm.explain.places import Places, runs
 from pidcomm.explain.words import count, used
 from pidcomm.sizes import format_size
+from pidcomm_studies.pictures import style
+
+import pidcomm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,7 +86,9 @@ def draw(places: Places, plan: dict[str, Any]) -> Figure:
     layout = _lay_out(places)
     boxes = list(_boxes(plan))
     flow_inches = sum(box.inches for box in boxes) + ARROW_INCHES * (len(boxes) - 1)
-    legend_inches = GAP_INCHES * (1 + ceil(_coloured(places) / LEGEND_COLUMNS)) + LINE_INCHES * len(places.shape)
+    legend_inches = GAP_INCHES * (1 + ceil(_coloured(places) / LEGEND_COLUMNS)) + LINE_INCHES * len(
+        places.shape
+    )
     wide, high = layout.size
     width = wide + FLOW_INCHES + 3 * EDGE_INCHES
     with style.settings():
@@ -120,7 +125,9 @@ def draw(places: Places, plan: dict[str, Any]) -> Figure:
 
 
 def _text(axes: Axes, x: float, y: float, words: str, **how: Any) -> None:
-    """Write words that the layout engine ignores, because there are thousands of words and all lie inside the axes."""
+    """Write words that the layout engine ignores, because there are thousands of words and all
+    lie inside the axes.
+    """
     axes.text(x, y, words, va="center", in_layout=False, **how)
 
 
@@ -128,9 +135,15 @@ def _text(axes: Axes, x: float, y: float, words: str, **how: Any) -> None:
 
 
 def _lay_out(places: Places) -> _Layout:
-    """Return the layout with the largest cells, among layouts of at most about MACHINE_INCHES in width and height."""
+    """Return the layout with the largest cells, among layouts of at most about MACHINE_INCHES in
+    width and height.
+    """
     in_channel = min(max(places.pes_of_rank) + 1, places.ranks_per_channel)
-    bank_rows = BANKS_PER_CHIP if len(places.pes_of_rank) > 1 else max(it.bank for it in places.location) + 1
+    bank_rows = (
+        BANKS_PER_CHIP
+        if len(places.pes_of_rank) > 1
+        else max(it.bank for it in places.location) + 1
+    )
     found = []
     for rank_columns in range(1, in_channel + 1):
         for channel_columns in range(1, places.channels + 1):
@@ -142,8 +155,12 @@ def _lay_out(places: Places) -> _Layout:
                 (MACHINE_INCHES - frame[0]) / (ranks_across * CHIPS_PER_RANK),
                 (MACHINE_INCHES - frame[1]) / (ranks_down * bank_rows),
             )
-            spare = rank_columns * rows[0] - in_channel + channel_columns * rows[1] - places.channels
-            layout = _Layout(max(cell, SMALLEST_CELL), rank_columns, rows[0], channel_columns, rows[1], bank_rows)
+            spare = (
+                rank_columns * rows[0] - in_channel + channel_columns * rows[1] - places.channels
+            )
+            layout = _Layout(
+                max(cell, SMALLEST_CELL), rank_columns, rows[0], channel_columns, rows[1], bank_rows
+            )
             found.append((cell, -spare, -layout.size[1], layout))
     return max(found)[-1]
 
@@ -163,7 +180,9 @@ def _rank_corner(places: Places, layout: _Layout, rank: int) -> tuple[float, flo
     left, top = _channel_corner(layout, places.channel(rank))
     line, column = divmod(rank % places.ranks_per_channel, layout.rank_columns)
     wide, high = layout.rank
-    return left + RANK_GAP + column * (wide + RANK_GAP), top + CHANNEL_HEAD + line * (high + RANK_GAP) + HEAD
+    return left + RANK_GAP + column * (wide + RANK_GAP), top + CHANNEL_HEAD + line * (
+        high + RANK_GAP
+    ) + HEAD
 
 
 def _draw_machine(axes: Axes, places: Places, layout: _Layout) -> None:
@@ -171,16 +190,27 @@ def _draw_machine(axes: Axes, places: Places, layout: _Layout) -> None:
 
     for channel in range(places.channels):
         corner = _channel_corner(layout, channel)
-        axes.add_patch(Rectangle(corner, *layout.channel, fill=False, edgecolor="#777777", linewidth=0.7))
+        axes.add_patch(
+            Rectangle(corner, *layout.channel, fill=False, edgecolor="#777777", linewidth=0.7)
+        )
         words = f"channel {channel}"
-        _text(axes, corner[0] + RANK_GAP, corner[1] + 0.12, words, fontsize=style.SMALL_POINTS, weight="bold")
+        _text(
+            axes,
+            corner[0] + RANK_GAP,
+            corner[1] + 0.12,
+            words,
+            fontsize=style.SMALL_POINTS,
+            weight="bold",
+        )
     _draw_cells(axes, places, layout)
     _draw_numbers(axes, places, layout)
     words = _rank_words(places, layout)
     wide, high = layout.rank
     for rank, pes in places.pes_of_rank.items():
         x, y = _rank_corner(places, layout, rank)
-        axes.add_patch(Rectangle((x, y), wide, high - HEAD, fill=False, edgecolor=style.INK, linewidth=0.8))
+        axes.add_patch(
+            Rectangle((x, y), wide, high - HEAD, fill=False, edgecolor=style.INK, linewidth=0.8)
+        )
         _text(axes, x, y - 0.07, words.format(rank, pes[0], pes[-1]), fontsize=style.SMALL_POINTS)
     corners = [_rank_corner(places, layout, rank) for rank in places.pes_of_rank]
     _draw_axes(
@@ -193,12 +223,25 @@ def _draw_axes(axes: Axes, x: float, y: float, layout: _Layout) -> None:
     cell, high = layout.cell, layout.bank_rows * layout.cell
     how: dict[str, Any] = {"fontsize": style.SMALL_POINTS, "ha": "center", "color": "#444444"}
     for name, end, at, turn in (
-        ("lane (chip)", (CHIPS_PER_RANK * cell, high + 0.26), (CHIPS_PER_RANK * cell / 2, high + 0.33), 0),
+        (
+            "lane (chip)",
+            (CHIPS_PER_RANK * cell, high + 0.26),
+            (CHIPS_PER_RANK * cell / 2, high + 0.33),
+            0,
+        ),
         ("bank", (-0.26, high), (-0.33, high / 2), 90),
     ):
         start = (0.0, end[1]) if turn == 0 else (end[0], 0.0)
-        arrow = {"arrowstyle": "-|>", "color": "#444444", "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}
-        axes.annotate("", (x + end[0], y + end[1]), xytext=(x + start[0], y + start[1]), arrowprops=arrow)
+        arrow = {
+            "arrowstyle": "-|>",
+            "color": "#444444",
+            "linewidth": 0.7,
+            "shrinkA": 0,
+            "shrinkB": 0,
+        }
+        axes.annotate(
+            "", (x + end[0], y + end[1]), xytext=(x + start[0], y + start[1]), arrowprops=arrow
+        )
         _text(axes, x + at[0], y + at[1], name, rotation=turn, **how)
     step = 1 if cell * 72 >= style.SMALL_POINTS + 3 else CHIPS_PER_RANK - 1
     for lane in range(0, CHIPS_PER_RANK, step):
@@ -234,7 +277,10 @@ def _draw_cells(axes: Axes, places: Places, layout: _Layout) -> None:
 
 
 def _draw_numbers(axes: Axes, places: Places, layout: _Layout) -> None:
-    """Write PE and group into each cell. If a cell has no room for two numbers, write only the group."""
+    """Write PE and group into each cell.
+
+    If a cell has no room for two numbers, write only the group.
+    """
     has_pes = _has_pes(places, layout)
     if not has_pes and not _fits(places.groups - 1, layout):
         return
@@ -279,15 +325,23 @@ def _draw_groups(axes: Axes, places: Places, layout: _Layout) -> None:
     words = f"{count(places.groups, 'group')} of {count(places.group_pes, 'PE')}"
     words += f"; colours repeat after {shown} groups" if shown < places.groups else ""
     words += "; in cells: PE and group" if _has_pes(places, layout) else ""
-    words += "; in cells: group" if not _has_pes(places, layout) and _fits(places.groups - 1, layout) else ""
+    words += (
+        "; in cells: group"
+        if not _has_pes(places, layout) and _fits(places.groups - 1, layout)
+        else ""
+    )
     y += 0.05
     _text(axes, AXIS_ROOM, y, words, fontsize=style.SMALL_POINTS)
     columns = max(1, min(LEGEND_COLUMNS, int((wide - AXIS_ROOM) / LEGEND_INCHES)))
     for group in range(shown):
         row, column = divmod(group, columns)
         at = AXIS_ROOM + column * LEGEND_INCHES, y + 0.14 + row * 0.22
-        axes.add_patch(Rectangle(at, 0.24, 0.15, facecolor=COLOURS[group], edgecolor="#555555", linewidth=0.4))
-        words = f"{group}, {group + shown}, .." if group + shown < places.groups else f"group {group}"
+        axes.add_patch(
+            Rectangle(at, 0.24, 0.15, facecolor=COLOURS[group], edgecolor="#555555", linewidth=0.4)
+        )
+        words = (
+            f"{group}, {group + shown}, .." if group + shown < places.groups else f"group {group}"
+        )
         _text(axes, at[0] + 0.29, at[1] + 0.08, words, fontsize=style.SMALL_POINTS)
 
 
@@ -312,11 +366,17 @@ def _boxes(plan: dict[str, Any]) -> Iterator[_Box]:
 
 
 def _wrap(lines: Sequence[str]) -> list[str]:
-    return [part for line in lines for part in textwrap.wrap(_plain(line), FLOW_CHARACTERS, subsequent_indent="   ")]
+    return [
+        part
+        for line in lines
+        for part in textwrap.wrap(_plain(line), FLOW_CHARACTERS, subsequent_indent="   ")
+    ]
 
 
 def _plain(line: str) -> str:
-    """Return a line of a plan without padding: "  outer     source x4" becomes "outer: source x4"."""
+    """Return a line of a plan without padding: "  outer     source x4" becomes "outer: source
+    x4".
+    """
     return ": ".join(line.split(maxsplit=1)) if line.startswith("  ") else line
 
 
@@ -331,7 +391,13 @@ def _draw_flow(axes: Axes, boxes: Sequence[_Box]) -> None:
                 "",
                 (wide / 2, y),
                 xytext=(wide / 2, y - ARROW_INCHES),
-                arrowprops={"arrowstyle": "-|>", "color": style.INK, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 0},
+                arrowprops={
+                    "arrowstyle": "-|>",
+                    "color": style.INK,
+                    "linewidth": 0.9,
+                    "shrinkA": 0,
+                    "shrinkB": 0,
+                },
             )
         axes.add_patch(
             FancyBboxPatch(

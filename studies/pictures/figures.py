@@ -18,9 +18,10 @@ KINDS = ("bars", "sweep", "ablation")
 def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str | None = None) -> Figure:
     """Return a figure that shows rows.
 
-    kind: one of KINDS (default: the kind that fits the rows). metric: one of METRICS. The default metric of sweeps is
-    bus; the default metric of bars is speed-up if every row has a speed-up, or else time. Raises ArgumentError for
-    unknown names, rows with wrong elements and rows that do not fit the kind.
+    kind: one of KINDS (default: the kind that fits the rows). metric: one of METRICS. The default
+    metric of sweeps is bus; the default metric of bars is speed-up if every row has a speed-up, or
+    else time. Raises ArgumentError for unknown names, rows with wrong elements and rows that do not
+    fit the kind.
     """
     from pidcomm_studies.pictures import bars, phases, sweeps
 
@@ -31,11 +32,15 @@ def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str | None = 
     for row in rows:
         if row["wrong"]:
             raise ArgumentError(
-                f"the row of {row['collective']} with {row['technique']} has {row['wrong']} wrong elements, "
-                "therefore its times are not valid"
+                f"the row of {row['collective']} with {row['technique']} has {row['wrong']} wrong"
+                " elements, therefore its times are not valid"
             )
-    if metric == "speed-up" and not (rows := [row for row in rows if row.get("speed_up") is not None]):
-        raise ArgumentError("the rows have no speed-ups: run pidcomm bench with the technique conventional, too")
+    if metric == "speed-up" and not (
+        rows := [row for row in rows if row.get("speed_up") is not None]
+    ):
+        raise ArgumentError(
+            "the rows have no speed-ups: run pidcomm bench with the technique conventional, too"
+        )
     natural = kind_of(rows)
     kind = kind or natural
     if (kind == "ablation") != (natural == "ablation"):
@@ -44,4 +49,6 @@ def draw(rows: Sequence[JsonRow], kind: str | None = None, metric: str | None = 
         return phases.draw(rows)
     if kind == "sweep":
         return sweeps.draw(rows, metric or "bus")
-    return bars.draw(rows, metric or ("time" if any(row["speed_up"] is None for row in rows) else "speed-up"))
+    return bars.draw(
+        rows, metric or ("time" if any(row["speed_up"] is None for row in rows) else "speed-up")
+    )

@@ -1,4 +1,7 @@
-"""The quantities that bars and sweeps can show. For each quantity, the streaming limit gives a limit."""
+"""The quantities that bars and sweeps can show.
+
+For each quantity, the streaming limit gives a limit.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,11 @@ def _call_us(row: JsonRow) -> float:
 
 METRICS = {
     "time": Metric("time", "time of a call (ms)", "Time of collectives"),
-    "speed-up": Metric("speed_up", "speed-up over conventional", "Speed-up of collectives over conventional"),
+    "speed-up": Metric(
+        "speed_up", "speed-up over conventional", "Speed-up of collectives over conventional"
+    ),
     "bus": Metric("bus_gb_s", "bus bandwidth (GB/s)", "Bus bandwidth of collectives"),
-    "algbw": Metric("algbw_gb_s", "algorithm bandwidth (GB/s)", "Algorithm bandwidth of collectives"),
+    "algbw": Metric(
+        "algbw_gb_s", "algorithm bandwidth (GB/s)", "Algorithm bandwidth of collectives"
+    ),
 }

@@ -1,4 +1,7 @@
-"""Reports as one HTML file. The page does not access the network or load fonts; its only script sorts tables."""
+"""Reports as one HTML file.
+
+The page does not access the network or load fonts; its only script sorts tables.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +14,46 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-import pidcomm
-from pidcomm.errors import ArgumentError, require
-from pidcomm.bench import info
 from pidcomm.bench.ablation import Step
 from pidcomm.bench.timing import Row
+from pidcomm.errors import ArgumentError, require
 from pidcomm_studies.pictures import figures, style
 from pidcomm_studies.pictures.rows import JsonRow, is_ablation, kind_of
 
+import pidcomm
+from pidcomm.bench import info
+
 SUFFIXES = (".html", ".htm")
-RUN_KEYS = ("version", "commit", "machine", "hugepages", "sdk_flush")  # fields that are equal in all rows of a run
-# The first columns, which are visible without scrolling; all columns that are not listed follow. Equal values stand
-# above the table.
+RUN_KEYS = (
+    "version",
+    "commit",
+    "machine",
+    "hugepages",
+    "sdk_flush",
+)  # fields that are equal in all rows of a run
+# The first columns, which are visible without scrolling; all columns that are not listed follow.
+# Equal values stand above the table.
 FIRST = [
-    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe", "t_p50_us", "total_us", "speed_up"),
+    *(
+        "collective",
+        "technique",
+        "dtype",
+        "op",
+        "shape",
+        "mask",
+        "bytes_per_pe",
+        "t_p50_us",
+        "total_us",
+        "speed_up",
+    ),
     *("step_gain", "limit_pct", "algbw_gb_s", "bus_gb_s", "host_us", "pe_us", "wrong", "source"),
 ]
-ALWAYS = ("collective", "technique", "wrong", "source")  # columns that are shown even if all rows have equal values
+ALWAYS = (
+    "collective",
+    "technique",
+    "wrong",
+    "source",
+)  # columns that are shown even if all rows have equal values
 _DEFINED = re.compile(
     r"(?<=[.;]) (?=(?:\w+, )*\w+: )"
 )  # matches the space before a definition, such as "from_us, work_us: the phases"
@@ -40,7 +66,9 @@ _REFERENCE = re.compile(r'(?:url\(|href=")#([^)"]+)')
 
 @dataclass(frozen=True)
 class Source:
-    """Rows, and the name of their source. comments: the lines of the benchmark before the rows, if known."""
+    """Rows, and the name of their source. comments: the lines of the benchmark before the rows,
+    if known.
+    """
 
     name: str
     rows: Sequence[JsonRow]
@@ -81,7 +109,9 @@ def build(sources: Sequence[Source]) -> str:
 def check_name(path: Path) -> None:
     """Raise ArgumentError unless a file name ends in one of SUFFIXES and its folder exists."""
     if path.suffix.lower() not in SUFFIXES:
-        raise ArgumentError(f"cannot write {path} as a page: its name must end in {' or '.join(SUFFIXES)}")
+        raise ArgumentError(
+            f"cannot write {path} as a page: its name must end in {' or '.join(SUFFIXES)}"
+        )
     if not path.absolute().parent.is_dir():
         raise ArgumentError(f"cannot write {path}: there is no folder {path.parent}")
     require("matplotlib", f"a page with figures, {path},")
@@ -100,7 +130,9 @@ def _own(name: str) -> str:
 
 
 def _pairs(pairs: Iterable[tuple[str, object]]) -> str:
-    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in pairs)
+    items = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(str(value))}</dd>" for name, value in pairs
+    )
     return f"<dl>{items}</dl>"
 
 
@@ -120,18 +152,26 @@ def _section(source: Source, number: int) -> Iterator[str]:
         with style.settings():
             figure.savefig(buffer, format="svg", metadata={"Date": None})
         kind = kind_of(source.rows)
-        yield f"<figure>{inline_svg(buffer.getvalue(), f's{number}-', f'{kind} of {source.name}')}</figure>"
+        yield (
+            f"<figure>{inline_svg(buffer.getvalue(), f's{number}-', f'{kind} of {source.name}')}</figure>"
+        )
     for rows in _runs(source.rows):
         names = _columns(rows)
-        yield _pairs([*_facts(rows), *((name, rows[0][name]) for name in _keys(rows) if name not in names)])
+        yield _pairs(
+            [*_facts(rows), *((name, rows[0][name]) for name in _keys(rows) if name not in names)]
+        )
         yield _table(rows, names)
 
 
 def inline_svg(document: str, prefix: str, label: str) -> str:
-    """Return an SVG document as an element of a page, without namespaces and metadata and with unique ids."""
+    """Return an SVG document as an element of a page, without namespaces and metadata and with
+    unique ids.
+    """
     element = _NAMESPACE.sub("", _METADATA.sub("", _XML_HEAD.sub("", document)))
     used = set(_REFERENCE.findall(element))
-    element = _ID.sub(lambda match: f' id="{prefix}{match[1]}"' if match[1] in used else "", element)
+    element = _ID.sub(
+        lambda match: f' id="{prefix}{match[1]}"' if match[1] in used else "", element
+    )
     element = _REFERENCE.sub(lambda match: match[0].replace("#", f"#{prefix}"), element)
     return element.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1).strip()
 
@@ -157,7 +197,10 @@ def _facts(rows: Sequence[JsonRow]) -> Iterator[tuple[str, object]]:
     limits = [it["limit_gb_s"] for it in rows if it.get("limit_gb_s") is not None]
     if limits:
         orders = sorted({it["limit_copy_order"] for it in rows if it.get("limit_copy_order")})
-        yield "limits", f"{min(limits):.2f} to {max(limits):.2f} GB/s, best orders {', '.join(orders)}"
+        yield (
+            "limits",
+            f"{min(limits):.2f} to {max(limits):.2f} GB/s, best orders {', '.join(orders)}",
+        )
     yield "wrong elements", sum(int(it.get("wrong", 0)) for it in rows)
 
 
@@ -166,14 +209,28 @@ def _keys(rows: Sequence[JsonRow]) -> list[str]:
 
 
 def _columns(rows: Sequence[JsonRow]) -> list[str]:
-    """Return the columns of a table, most important first. Columns whose values are all equal are left out."""
-    names = [it for it in _keys(rows) if it in ALWAYS or len(rows) == 1 or any(row[it] != rows[0][it] for row in rows)]
+    """Return the columns of a table, most important first.
+
+    Columns whose values are all equal are left out.
+    """
+    names = [
+        it
+        for it in _keys(rows)
+        if it in ALWAYS or len(rows) == 1 or any(row[it] != rows[0][it] for row in rows)
+    ]
     return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 
 
 def _table(rows: Sequence[JsonRow], names: Sequence[str]) -> str:
-    numeric = {name for name in names if all(isinstance(row[name], (int, float, type(None))) for row in rows)}
-    head = "".join(f'<th scope="col" aria-sort="none"{_class(name in numeric)}>{escape(name)}</th>' for name in names)
+    numeric = {
+        name
+        for name in names
+        if all(isinstance(row[name], (int, float, type(None))) for row in rows)
+    }
+    head = "".join(
+        f'<th scope="col" aria-sort="none"{_class(name in numeric)}>{escape(name)}</th>'
+        for name in names
+    )
     lines = ["".join(_cell(row[name], name in numeric) for name in names) for row in rows]
     return (
         f'<div class="wide"><table class="sortable"><caption>{len(rows)} rows; '

@@ -1,4 +1,6 @@
-"""Ablations as stacked bars, with the parts of each technique's time and the source of each part."""
+"""Ablations as stacked bars, with the parts of each technique's time and the source of each
+part.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ WIDTH_INCHES, BAR_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 0.27, 0.75,
 ROOM_FOR_TOTALS = 1.42  # width of a panel, as a multiple of the longest bar
 MAX_PANELS = 16
 SOURCES = (
-    "host phases measured, PE reorder modelled, launches and loads assumed; the medians of the phases need not add up "
-    "to the median of the total"
+    "host phases measured, PE reorder modelled, launches and loads assumed; the medians of the"
+    " phases need not add up to the median of the total"
 )
 
 
@@ -38,11 +40,18 @@ class Phase:
 
 
 def _rest_us(row: JsonRow) -> float:
-    """Return the time of the pass over memory: the host time minus all host phases outside the pass.
+    """Return the time of the pass over memory: the host time minus all host phases outside the
+    pass.
 
     Medians make the result inexact.
     """
-    return max(0.0, float(row["host_us"] - sum(row[name] for name in ("outside_us", "from_us", "work_us", "to_us"))))
+    return max(
+        0.0,
+        float(
+            row["host_us"]
+            - sum(row[name] for name in ("outside_us", "from_us", "work_us", "to_us"))
+        ),
+    )
 
 
 PHASES = (
@@ -51,7 +60,9 @@ PHASES = (
     Phase("to the PEs", lambda row: float(row["to_us"]), style.PARTS[2], ""),
     Phase("pass over memory", _rest_us, style.PARTS[4], ""),
     Phase("rest of the call", lambda row: float(row["outside_us"]), style.PARTS[3], "\\\\\\"),
-    Phase("PE reorder", lambda row: float(row["pe_us"]), "#f4f4f4", style.MODELLED_HATCH, "modelled"),
+    Phase(
+        "PE reorder", lambda row: float(row["pe_us"]), "#f4f4f4", style.MODELLED_HATCH, "modelled"
+    ),
     Phase(
         "launches and loads",
         lambda row: float(row["launch_us"] + row["load_us"]),
@@ -63,11 +74,17 @@ PHASES = (
 
 
 def draw(rows: Sequence[JsonRow]) -> Figure:
-    """Return stacked bars of time, with one panel per collective and conditions. Raises ArgumentError."""
+    """Return stacked bars of time, with one panel per collective and conditions.
+
+    Raises ArgumentError.
+    """
     parts = split(rows)
     panels = [(words, name) for words, part in parts.parts.items() for name in collectives_of(part)]
     if len(panels) > MAX_PANELS:
-        raise ArgumentError(f"the rows need {len(panels)} panels, and there is room for {MAX_PANELS}: plot fewer rows")
+        raise ArgumentError(
+            f"the rows need {len(panels)} panels, and there is room for {MAX_PANELS}: plot fewer"
+            " rows"
+        )
     lines, columns = style.grid_of(len(panels), PANEL_COLUMNS)
     most = max(len(techniques_of(part)) for part in parts.parts.values())
     with style.settings():
@@ -112,4 +129,6 @@ def _legend(body: SubFigure) -> None:
         for phase in PHASES
     ]
     handles.append(style.limit_handle("limit: streaming copy"))
-    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4)
+    body.legend(
+        handles=handles, loc="outside lower center", frameon=False, ncols=4, handlelength=2.4
+    )

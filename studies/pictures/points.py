@@ -12,12 +12,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-COLUMNS, PANEL_INCHES, PANEL_HEIGHT_INCHES, HEAD_AND_FOOT_INCHES, LEGEND_LINE_INCHES = 3, 3.2, 2.3, 1.1, 0.16
+COLUMNS, PANEL_INCHES, PANEL_HEIGHT_INCHES, HEAD_AND_FOOT_INCHES, LEGEND_LINE_INCHES = (
+    3,
+    3.2,
+    2.3,
+    1.1,
+    0.16,
+)
 LEGEND_COLUMNS, MAX_LEVEL = 3, 6  # longer words are turned
 
 
 def draw(figure: Figure, points: Sequence[Point], statements: Sequence[Statement] = ()) -> Picture:
-    """Return the picture of a figure. Filled marks are measured or mixed, hollow marks are modelled.
+    """Return the picture of a figure. Filled marks are measured or mixed, hollow marks are
+    modelled.
 
     statements: those of the paper, for the small print.
     """
@@ -62,7 +69,11 @@ def _panel(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[st
     if all(isinstance(it, (int, float)) for it in places):
         places.sort()
     for name, source in dict.fromkeys((it.series, it.source) for it in points):
-        line = sorted((places.index(it.x), it.value) for it in points if (it.series, it.source) == (name, source))
+        line = sorted(
+            (places.index(it.x), it.value)
+            for it in points
+            if (it.series, it.source) == (name, source)
+        )
         number = names.index(name)
         axes.plot(
             [x for x, _ in line],
@@ -72,7 +83,9 @@ def _panel(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[st
             markersize=4.5,
             linestyle=""
             if source == PUBLISHED
-            else style.SERIES_DASHES[number // (len(style.PARTS) - 1) % len(style.SERIES_DASHES) - 1],
+            else style.SERIES_DASHES[
+                number // (len(style.PARTS) - 1) % len(style.SERIES_DASHES) - 1
+            ],
             markerfacecolor="none" if source == MODELLED else None,
             label=f"{name} ({source})",
             gid=f"{source} {name}",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pidcomm.sizes import format_size
 from pidcomm_studies.papers.pidcomm.experiments import (
     PAPER_BYTES,
     PAPER_MACHINE,
     PAPER_PES,
     Experiment,
 )
-from pidcomm_studies.pictures import style
 from pidcomm_studies.papers.pidcomm.published import PAPER, SOURCE
 from pidcomm_studies.papers.pidcomm.reproduce import Line, Value, format_value
-from pidcomm.sizes import format_size
+from pidcomm_studies.pictures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,8 @@ WIDTH_INCHES, LINE_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 8.0, 0.3, 0.55, 
 BAR = 0.36  # width of a bar, as a share of the distance between statistics
 ROOM_FOR_VALUES = 1.15  # width of a panel, as a multiple of the longest bar
 LABEL_WIDTH = 0.1  # width of the text of a value, as a share of the panel's width
-# Words, colour and hatch by source. Bars of numbers from this host have the colour of their technique.
+# Words, colour and hatch by source. Bars of numbers from this host have the colour of their
+# technique.
 LOOKS = {
     "measured": ("measured here, on emulated DIMMs", "#b0b0b0", ""),
     "mixed": ("mixed: host measured here, PEs modelled", "#b0b0b0", "\\\\\\"),
@@ -34,13 +35,15 @@ LOOKS = {
 }
 
 MODELLED = (
-    f"modelled: predictions, never measured, for {PAPER_MACHINE} with {PAPER_PES} PEs and {format_size(PAPER_BYTES)} "
-    "per PE where these do not vary"
+    f"modelled: predictions, never measured, for {PAPER_MACHINE} with {PAPER_PES} PEs and"
+    f" {format_size(PAPER_BYTES)} per PE where these do not vary"
 )
 
 
 def draw(experiment: Experiment, lines: Sequence[Line], conditions: Sequence[str] = ()) -> Figure:
-    """Return bars of an experiment's statistics, with a panel per unit. conditions: of the measurements, in words."""
+    """Return bars of an experiment's statistics, with a panel per unit. conditions: of the
+    measurements, in words.
+    """
     panels = list(_panels(lines))
     heights = [FRAME_INCHES + LINE_INCHES * len(found) for _, found in panels]
     with style.settings():
@@ -78,7 +81,12 @@ def _bars(line: Line) -> list[Value]:
 
 
 def _panel(axes: Axes, lines: Sequence[Line]) -> None:
-    every = [value.value for line in lines for value in (*_bars(line), line.published) if value is not None]
+    every = [
+        value.value
+        for line in lines
+        for value in (*_bars(line), line.published)
+        if value is not None
+    ]
     right = ROOM_FOR_VALUES * max(every)
     for at, line in enumerate(lines):
         bars = _bars(line)
@@ -110,7 +118,9 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
                 color=style.LIMIT_INK,
                 gid=f"value {SOURCE}",
             )
-    axes.set_yticks(range(len(lines)), [line.statistic.what for line in lines], fontsize=style.SMALL_POINTS)
+    axes.set_yticks(
+        range(len(lines)), [line.statistic.what for line in lines], fontsize=style.SMALL_POINTS
+    )
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_xlim(0, right)
     axes.tick_params(axis="y", length=0)
@@ -119,15 +129,30 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
 
 
 def _label(is_mark_behind: bool, is_inside: bool) -> dict[str, Any]:
-    """Return the place of a value: right of its bar, or in the bar if a mark is there, or with a line to the bar."""
+    """Return the place of a value: right of its bar, or in the bar if a mark is there, or with a
+    line to the bar.
+    """
     if is_inside:
-        return {"xytext": (-7, 0), "ha": "right", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6}}
+        return {
+            "xytext": (-7, 0),
+            "ha": "right",
+            "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+        }
     if is_mark_behind:
-        return {"xytext": (34, 0), "arrowprops": {"arrowstyle": "-", "linewidth": 0.4, "color": style.INK}}
+        return {
+            "xytext": (34, 0),
+            "arrowprops": {"arrowstyle": "-", "linewidth": 0.4, "color": style.INK},
+        }
     return {"xytext": (4, 0)}
 
 
-_MARK: Any = {"color": style.LIMIT_INK, "marker": "D", "markersize": 4.5, "linestyle": "", "markeredgecolor": "white"}
+_MARK: Any = {
+    "color": style.LIMIT_INK,
+    "marker": "D",
+    "markersize": 4.5,
+    "linestyle": "",
+    "markeredgecolor": "white",
+}
 
 
 def _legend(body: SubFigure, lines: Sequence[Line]) -> None:
@@ -136,11 +161,17 @@ def _legend(body: SubFigure, lines: Sequence[Line]) -> None:
 
     bars = [(line, value) for line in lines for value in _bars(line)]
     used = {value.source for _, value in bars}
-    techniques = dict.fromkeys(line.statistic.techniques[0] for line, value in bars if value.source != "modelled")
+    techniques = dict.fromkeys(
+        line.statistic.techniques[0] for line, value in bars if value.source != "modelled"
+    )
     handles: list[Patch | Line2D] = [
-        Patch(**style.box(*look), label=words) for source, (words, *look) in LOOKS.items() if source in used
+        Patch(**style.box(*look), label=words)
+        for source, (words, *look) in LOOKS.items()
+        if source in used
     ]
     if any(line.published for line in lines):
         handles.append(Line2D([], [], **_MARK, label=f"published, {PAPER}"))
     handles += [Patch(**style.box(style.look_of(name).colour), label=name) for name in techniques]
-    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=2, handlelength=2.4)
+    body.legend(
+        handles=handles, loc="outside lower center", frameon=False, ncols=2, handlelength=2.4
+    )

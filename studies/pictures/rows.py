@@ -1,4 +1,6 @@
-"""Read rows of `pidcomm bench --json` from files, and split rows by the conditions in which they differ."""
+"""Read rows of `pidcomm bench --json` from files, and split rows by the conditions in which they
+differ.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pidcomm.arguments import MAX_COUNT
-from pidcomm.errors import ArgumentError, shown
-from pidcomm.bench.timing import Measured
 from pidcomm.bench.measure import require_bytes
+from pidcomm.bench.timing import Measured
+from pidcomm.errors import ArgumentError, shown
 from pidcomm.files import malformed, require_file
 from pidcomm.sizes import format_size, parse_shape
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
@@ -23,16 +25,42 @@ WRITER = "`pidcomm bench --json`"
 BYTES_PER_BYTE = 8  # peak memory per byte of a file, measured
 MAX_TEXT = 200  # characters
 SMALLEST, LARGEST = 1e-18, 1e18
-_PROBLEM_KEYS = {field.name for field in fields(Measured)} | {"isa", "coherence", "source", "version", "wrong"}
+_PROBLEM_KEYS = {field.name for field in fields(Measured)} | {
+    "isa",
+    "coherence",
+    "source",
+    "version",
+    "wrong",
+}
 _BENCH_KEYS = {"t_p50_us", "algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "speed_up"}
-_ABLATION_KEYS = {"host_us", "outside_us", "from_us", "work_us", "to_us", "bus_us", "pe_us", "total_us"} | {
+_ABLATION_KEYS = {
+    "host_us",
+    "outside_us",
+    "from_us",
+    "work_us",
+    "to_us",
+    "bus_us",
+    "pe_us",
+    "total_us",
+} | {
     "launch_us",
     "load_us",
 }
 _POSITIVE = _BENCH_KEYS | {"bytes_per_pe", "host_us", "total_us"}
 _OPTIONAL = {"threads": int, "sdk_flush": str, "hugepages": bool, "commit": str, "machine": dict}
 _MAY_BE_NONE = {"op", "limit_gb_s", "limit_pct", "speed_up"}
-_TEXTS = {"collective", "technique", "dtype", "shape", "mask", "isa", "coherence", "source", "version", "op"}
+_TEXTS = {
+    "collective",
+    "technique",
+    "dtype",
+    "shape",
+    "mask",
+    "isa",
+    "coherence",
+    "source",
+    "version",
+    "op",
+}
 
 
 def is_ablation(row: JsonRow) -> bool:
@@ -46,7 +74,10 @@ def pes_of(row: JsonRow) -> int:
 
 
 def read_rows(paths: Iterable[Path]) -> list[JsonRow]:
-    """Return the rows of files. Raises FileContentError with the file and the line of an invalid row."""
+    """Return the rows of files.
+
+    Raises FileContentError with the file and the line of an invalid row.
+    """
     rows = [row for path in paths for row in _read_file(path)]
     if not rows:
         raise ArgumentError("there are no rows to draw")
@@ -79,13 +110,19 @@ def _parse(path: Path, number: int, line: str) -> JsonRow:
         malformed(path, number, f"no {missing[0]!r}; {WRITER} did not write this row")
     for key in sorted(needed | (set(_OPTIONAL) & set(row))):
         if not _is_sound(key, row[key]):
-            malformed(path, number, f"{shown(row[key])} for {key!r}; {WRITER} did not write this row")
+            malformed(
+                path, number, f"{shown(row[key])} for {key!r}; {WRITER} did not write this row"
+            )
     try:
         pes = pes_of(row)
     except ArgumentError as error:
         malformed(path, number, str(error))
     if not 0 < pes <= MAX_COUNT:
-        malformed(path, number, f"shape {row['shape']} has {shown(pes)} PEs; it must have 1 to {MAX_COUNT}")
+        malformed(
+            path,
+            number,
+            f"shape {row['shape']} has {shown(pes)} PEs; it must have 1 to {MAX_COUNT}",
+        )
     return row
 
 
@@ -130,12 +167,19 @@ CONDITIONS = (
     Condition("pes", pes_of, "{} PEs".format),
     _field("mask", "mask {}"),
     _field("dtype", "{}"),
-    Condition("bytes_per_pe", lambda row: row["bytes_per_pe"], lambda size: f"{format_size(size)} per PE"),
+    Condition(
+        "bytes_per_pe", lambda row: row["bytes_per_pe"], lambda size: f"{format_size(size)} per PE"
+    ),
     _field("isa", "ISA {}"),
     _field("coherence", "policy {}"),
     _field("threads", "{} threads", is_small_print=True),
     _field("sdk_flush", "flushes of the emulated SDK: {}", is_small_print=True),
-    Condition("hugepages", lambda row: row.get("hugepages"), lambda on: f"huge pages {'on' if on else 'off'}", True),
+    Condition(
+        "hugepages",
+        lambda row: row.get("hugepages"),
+        lambda on: f"huge pages {'on' if on else 'off'}",
+        True,
+    ),
     _field("version", "pidcomm {}", is_small_print=True),
     _field("commit", "commit {}", is_small_print=True),
     Condition("cpu", lambda row: (row.get("machine") or {}).get("cpu"), "{}".format, True),
@@ -144,7 +188,9 @@ CONDITIONS = (
 
 @dataclass(frozen=True)
 class Split:
-    """Rows by the words of the conditions that differ. title, small_print: the words of the equal conditions."""
+    """Rows by the words of the conditions that differ. title, small_print: the words of the
+    equal conditions.
+    """
 
     title: list[str]
     small_print: list[str]
@@ -175,7 +221,9 @@ def split(rows: Sequence[JsonRow], without: Iterable[str] = ()) -> Split:
 def in_order(names: Iterable[str], table: Mapping[str, object]) -> list[str]:
     """Return the distinct names in the order of a table; unknown names come last."""
     order = list(table)
-    return sorted(set(names), key=lambda name: (order.index(name) if name in order else len(order), name))
+    return sorted(
+        set(names), key=lambda name: (order.index(name) if name in order else len(order), name)
+    )
 
 
 def collectives_of(rows: Iterable[JsonRow]) -> list[str]:
@@ -191,13 +239,17 @@ def techniques_of(rows: Iterable[JsonRow]) -> list[str]:
 
 
 def index_rows(rows: Sequence[JsonRow], where: str) -> dict[tuple[str, str], JsonRow]:
-    """Return rows by (collective, technique). Raises ArgumentError if two rows have the same key."""
+    """Return rows by (collective, technique).
+
+    Raises ArgumentError if two rows have the same key.
+    """
     found: dict[tuple[str, str], JsonRow] = {}
     for row in rows:
         key = (row["collective"], row["technique"])
         if key in found:
             raise ArgumentError(
-                f"there are two rows of {row['collective']} with {row['technique']} for {where}; plot one run at a time"
+                f"there are two rows of {row['collective']} with {row['technique']} for {where};"
+                " plot one run at a time"
             )
         found[key] = row
     return found
@@ -207,10 +259,11 @@ def index_rows(rows: Sequence[JsonRow], where: str) -> dict[tuple[str, str], Jso
 
 
 def sweep_axis(rows: Sequence[JsonRow]) -> str | None:
-    """Return the condition that the rows sweep, bytes_per_pe or pes, or None if the rows are not a sweep.
+    """Return the condition that the rows sweep, bytes_per_pe or pes, or None if the rows are not a
+    sweep.
 
-    In a sweep, rows that agree in all other conditions have different values. If both conditions vary, the condition
-    with more values is returned.
+    In a sweep, rows that agree in all other conditions have different values. If both conditions
+    vary, the condition with more values is returned.
     """
     found = []
     for name in SWEPT:
@@ -222,7 +275,10 @@ def sweep_axis(rows: Sequence[JsonRow]) -> str | None:
     return max(found)[1] if found else None
 
 
-SWEPT = {"bytes_per_pe": ("bytes_per_pe",), "pes": ("pes", "shape")}  # conditions that vary with the swept condition
+SWEPT = {
+    "bytes_per_pe": ("bytes_per_pe",),
+    "pes": ("pes", "shape"),
+}  # conditions that vary with the swept condition
 
 
 def _series_key(row: JsonRow, swept: str) -> tuple[object, ...]:
@@ -231,11 +287,15 @@ def _series_key(row: JsonRow, swept: str) -> tuple[object, ...]:
 
 
 def kind_of(rows: Sequence[JsonRow]) -> str:
-    """Return the kind of figure for rows: ablation, sweep or bars. Raises ArgumentError for mixed rows."""
+    """Return the kind of figure for rows: ablation, sweep or bars.
+
+    Raises ArgumentError for mixed rows.
+    """
     ablations = {is_ablation(row) for row in rows}
     if len(ablations) > 1:
         raise ArgumentError(
-            "the rows are mixed: only some rows are of `pidcomm bench --ablation`; plot them in two figures"
+            "the rows are mixed: only some rows are of `pidcomm bench --ablation`; plot them in two"
+            " figures"
         )
     if ablations.pop():
         return "ablation"

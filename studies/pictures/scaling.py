@@ -1,4 +1,6 @@
-"""Pictures of scaling studies: a row of panels per study and source, a panel per collective, a line per technique."""
+"""Pictures of scaling studies: a row of panels per study and source, a panel per collective, a
+line per technique.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pidcomm.errors import ArgumentError
-from pidcomm_studies.pictures import style
-from pidcomm_studies.pictures.sweeps import log_scales
-from pidcomm_studies.models.scaling import STUDIES, Point
-from pidcomm_studies.models.stops import stops_of
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import format_size
+from pidcomm_studies.models.scaling import STUDIES, Point
+from pidcomm_studies.models.stops import stops_of
+from pidcomm_studies.pictures import style
+from pidcomm_studies.pictures.sweeps import log_scales
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,14 +33,17 @@ AXIS_LABELS = {
 def check_room(collectives: Sequence[str]) -> None:
     """Raise ArgumentError for more than MAX_COLLECTIVES collectives."""
     if len(collectives) > MAX_COLLECTIVES:
-        raise ArgumentError(f"there is room for {MAX_COLLECTIVES} collectives in a picture, not {len(collectives)}")
+        raise ArgumentError(
+            f"there is room for {MAX_COLLECTIVES} collectives in a picture, not {len(collectives)}"
+        )
 
 
 def draw(points: Sequence[Point]) -> Figure:
     """Return line charts with logarithmic axes.
 
-    Modelled points show GB/s. Measured points show the percentage of the streaming limit. A ring marks the value at
-    which scaling stops. Raises ArgumentError for more than MAX_COLLECTIVES collectives.
+    Modelled points show GB/s. Measured points show the percentage of the streaming limit. A ring
+    marks the value at which scaling stops. Raises ArgumentError for more than MAX_COLLECTIVES
+    collectives.
     """
     collectives = list(dict.fromkeys(point.collective for point in points))
     check_room(collectives)
@@ -46,10 +51,15 @@ def draw(points: Sequence[Point]) -> Figure:
     techniques = list(dict.fromkeys(point.technique for point in points))
     machines = sorted({point.where for point in points if point.source == MODELLED})
     sources = (
-        [f"modelled on {', '.join(machines)}: bytes of the larger side over all PEs, per second"] if machines else []
+        [f"modelled on {', '.join(machines)}: bytes of the larger side over all PEs, per second"]
+        if machines
+        else []
     )
     if any(point.source != MODELLED for point in points):
-        sources.append("measured on emulated DIMMs: percent of the streaming limit, with the bytes that are staged")
+        sources.append(
+            "measured on emulated DIMMs: percent of the streaming limit, with the bytes that are"
+            " staged"
+        )
     with style.settings():
         figure, body = style.new_figure(
             max(PANEL_INCHES * len(collectives), MIN_WIDTH_INCHES),
@@ -58,14 +68,22 @@ def draw(points: Sequence[Point]) -> Figure:
             ["source: " + ", ".join(sorted({point.source for point in points}))],
             [*sources, "rings: from here, doubling gains too little"],
         )
-        grid = body.subplots(len(kinds), len(collectives), sharex="row", sharey="row", squeeze=False)
+        grid = body.subplots(
+            len(kinds), len(collectives), sharex="row", sharey="row", squeeze=False
+        )
         for line, (study, source) in zip(grid, kinds, strict=True):
             of_kind = [point for point in points if (point.study, point.source) == (study, source)]
             for panel, collective in zip(line, collectives, strict=True):
-                _panel(panel, [point for point in of_kind if point.collective == collective], techniques)
+                _panel(
+                    panel,
+                    [point for point in of_kind if point.collective == collective],
+                    techniques,
+                )
                 panel.set_title(f"{collective}, {source}")
                 panel.set_xlabel(AXIS_LABELS[STUDIES[study].varies])
-            line[0].set_ylabel("throughput (GB/s)" if source == MODELLED else "share of the limit (%)")
+            line[0].set_ylabel(
+                "throughput (GB/s)" if source == MODELLED else "share of the limit (%)"
+            )
             words = format_size if STUDIES[study].varies == "bytes_per_pe" else str
             log_scales(line[0], [it.value for it in of_kind], [it.rate for it in of_kind], words)
         from matplotlib.lines import Line2D
@@ -79,10 +97,19 @@ def _panel(panel: Axes, points: Sequence[Point], techniques: Sequence[str]) -> N
     stops = {stop.technique: stop.stops_at for stop in stops_of(points)}
     for technique in techniques:
         line = sorted((it for it in points if it.technique == technique), key=lambda it: it.value)
-        panel.plot([it.value for it in line], [it.rate for it in line], **style.line_of(technique), gid=technique)
+        panel.plot(
+            [it.value for it in line],
+            [it.rate for it in line],
+            **style.line_of(technique),
+            gid=technique,
+        )
         for it in line:
             if it.value == stops.get(technique):
-                ring = {"markersize": 9, "markerfacecolor": "none", "markeredgecolor": style.LIMIT_INK}
+                ring = {
+                    "markersize": 9,
+                    "markerfacecolor": "none",
+                    "markeredgecolor": style.LIMIT_INK,
+                }
                 panel.plot([it.value], [it.rate], "o", **ring, gid=f"stop {technique}")  # type: ignore[arg-type]
     panel.grid(which="major")
     style.clean(panel)

@@ -1,4 +1,7 @@
-"""The style of figures. Colours also differ in lightness, hatch, marker or dash, so that grey prints stay readable."""
+"""The style of figures.
+
+Colours also differ in lightness, hatch, marker or dash, so that grey prints stay readable.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,9 @@ _SETTINGS: Any = {
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """Apply the settings of figures in a with block, and restore the old settings after the block."""
+    """Apply the settings of figures in a with block, and restore the old settings after the
+    block.
+    """
     import matplotlib
 
     with matplotlib.rc_context(_SETTINGS):
@@ -82,9 +87,14 @@ def settings() -> Iterator[None]:
 
 
 def new_figure(
-    width_inches: float, height_inches: float, title: str, conditions: Sequence[str], small_print: Sequence[str]
+    width_inches: float,
+    height_inches: float,
+    title: str,
+    conditions: Sequence[str],
+    small_print: Sequence[str],
 ) -> tuple[Figure, SubFigure]:
-    """Return a white figure and its body, the part between the title with the conditions and the small print.
+    """Return a white figure and its body, the part between the title with the conditions and the
+    small print.
 
     The figure does not need a display or pyplot. height_inches: the height without the small print.
     """
@@ -93,12 +103,18 @@ def new_figure(
 
     notes = _wrapped("; ".join(small_print), width_inches, SMALL_POINTS)
     foot_inches = len(notes) * SMALL_POINTS * 1.5 / 72 + 0.06
-    figure = Figure(figsize=(width_inches, height_inches + foot_inches), layout="constrained", facecolor="white")
+    figure = Figure(
+        figsize=(width_inches, height_inches + foot_inches), layout="constrained", facecolor="white"
+    )
     FigureCanvasAgg(figure)
-    body, foot = figure.subfigures(2, 1, squeeze=False, height_ratios=(height_inches, foot_inches)).flat
+    body, foot = figure.subfigures(
+        2, 1, squeeze=False, height_ratios=(height_inches, foot_inches)
+    ).flat
     lines = [title, *_wrapped(", ".join(conditions), width_inches, FONT_POINTS + 1)]
     body.suptitle("\n".join(lines), fontsize=FONT_POINTS + 1, linespacing=1.4)
-    foot.text(0.5, 0.5, "\n".join(notes), fontsize=SMALL_POINTS, color="#444444", ha="center", va="center")
+    foot.text(
+        0.5, 0.5, "\n".join(notes), fontsize=SMALL_POINTS, color="#444444", ha="center", va="center"
+    )
     return figure, body
 
 
@@ -129,7 +145,9 @@ def limit_handle(label: str) -> Line2D:
 
 
 class Stack(NamedTuple):
-    """A bar of time. parts: gid, ms and (colour, hatch) of each part. words: the text beside the bar."""
+    """A bar of time. parts: gid, ms and (colour, hatch) of each part. words: the text beside the
+    bar.
+    """
 
     name: str
     parts: Sequence[tuple[str, float, tuple[str, str]]]
@@ -199,7 +217,10 @@ def line_of(technique: str, series: int = 0) -> dict[str, Any]:
 
 
 def check_format(path: Path) -> str:
-    """Return the format of a file name. Raises ArgumentError unless the format is in FORMATS and the folder exists."""
+    """Return the format of a file name.
+
+    Raises ArgumentError unless the format is in FORMATS and the folder exists.
+    """
     if path.suffix.lower() not in FORMATS:
         raise ArgumentError(f"cannot draw {path}: its name must end in {' or '.join(FORMATS)}")
     if not path.parent.is_dir():
@@ -209,7 +230,10 @@ def check_format(path: Path) -> str:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as SVG or PNG, by the file's extension. Raises ArgumentError if the file cannot be written."""
+    """Write a figure as SVG or PNG, by the file's extension.
+
+    Raises ArgumentError if the file cannot be written.
+    """
     form = check_format(path)
     metadata = {"Date": None} if form == "svg" else {}
     try:
@@ -220,7 +244,9 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def grid_of(panels: int, columns: int) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a grid of panels. columns: the largest number of columns."""
+    """Return the numbers of rows and columns of a grid of panels. columns: the largest number of
+    columns.
+    """
     columns = min(panels, columns)
     return -(-panels // columns), columns
 

@@ -7,6 +7,7 @@ from math import ceil, floor, log10, sqrt
 from typing import TYPE_CHECKING
 
 from pidcomm.errors import ArgumentError
+from pidcomm.sizes import format_size
 from pidcomm_studies.pictures import style
 from pidcomm_studies.pictures.metrics import METRICS, Metric
 from pidcomm_studies.pictures.rows import (
@@ -18,7 +19,6 @@ from pidcomm_studies.pictures.rows import (
     sweep_axis,
     techniques_of,
 )
-from pidcomm.sizes import format_size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,17 +37,27 @@ TITLES = {"bytes_per_pe": "over bytes per PE", "pes": "over the number of PEs"}
 
 
 def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
-    """Return line charts with logarithmic axes. Raises ArgumentError if the rows are not a sweep."""
+    """Return line charts with logarithmic axes.
+
+    Raises ArgumentError if the rows are not a sweep.
+    """
     metric = METRICS[metric_name]
     axis = sweep_axis(rows)
     if axis is None:
         raise ArgumentError(
-            "the rows are no sweep: they must have several bytes per PE or numbers of PEs, and one row for each"
+            "the rows are no sweep: they must have several bytes per PE or numbers of PEs, and one"
+            " row for each"
         )
     parts = split(rows, without=SWEPT[axis])
-    series = [(words, technique) for words, part in parts.parts.items() for technique in techniques_of(part)]
+    series = [
+        (words, technique)
+        for words, part in parts.parts.items()
+        for technique in techniques_of(part)
+    ]
     if len(series) > MAX_SERIES:
-        raise ArgumentError(f"the rows make {len(series)} lines per collective; a figure can show {MAX_SERIES}")
+        raise ArgumentError(
+            f"the rows make {len(series)} lines per collective; a figure can show {MAX_SERIES}"
+        )
     conditions = list(parts.parts)
     collectives = collectives_of(rows)
     lines, columns = style.grid_of(len(collectives), PANEL_COLUMNS)
@@ -63,15 +73,23 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
         grid = body.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
         for panel, collective in zip(grid.flat, collectives, strict=False):
             for words, technique in series:
-                chosen = [r for r in parts.parts[words] if (r["collective"], r["technique"]) == (collective, technique)]
+                chosen = [
+                    r
+                    for r in parts.parts[words]
+                    if (r["collective"], r["technique"]) == (collective, technique)
+                ]
                 _lines(panel, chosen, axis, metric, technique, conditions.index(words))
             panel.set_title(collective)
             panel.grid(which="major")
             style.clean(panel)
         for panel in grid.flat[len(collectives) :]:
             panel.remove()
-        heights = [it for row in rows for it in (metric.of(row), metric.limit_of(row)) if it is not None]
-        log_scales(grid[0, 0], _values(rows, axis), heights, format_size if axis == "bytes_per_pe" else str)
+        heights = [
+            it for row in rows for it in (metric.of(row), metric.limit_of(row)) if it is not None
+        ]
+        log_scales(
+            grid[0, 0], _values(rows, axis), heights, format_size if axis == "bytes_per_pe" else str
+        )
         for number in range(len(collectives)):
             line, column = divmod(number, columns)
             if column == 0:
@@ -88,14 +106,20 @@ def _values(rows: Sequence[JsonRow], axis: str) -> list[int]:
     return [int(str(value_of(row))) for row in rows]
 
 
-def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, technique: str, series: int) -> None:
+def _lines(
+    panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, technique: str, series: int
+) -> None:
     points = sorted(zip(_values(rows, axis), rows, strict=True), key=lambda point: point[0])
     if not points:
         return
     limits = [(x, limit) for x, row in points if (limit := metric.limit_of(row)) is not None]
     if limits:
         panel.plot(
-            *zip(*limits, strict=True), color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), gid=style.LIMIT_GID
+            *zip(*limits, strict=True),
+            color=style.LIMIT_INK,
+            linewidth=1.0,
+            linestyle=(0, (1, 1)),
+            gid=style.LIMIT_GID,
         )
     panel.plot(
         [x for x, _ in points],
@@ -105,7 +129,9 @@ def _lines(panel: Axes, rows: Sequence[JsonRow], axis: str, metric: Metric, tech
     )
 
 
-def log_scales(panel: Axes, values: Iterable[int], heights: Iterable[float], words: Callable[[int], str]) -> None:
+def log_scales(
+    panel: Axes, values: Iterable[int], heights: Iterable[float], words: Callable[[int], str]
+) -> None:
     """Make both axes of a panel logarithmic. words: returns the text of a value on the x axis."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
@@ -129,7 +155,12 @@ def ticks_between(low: float, high: float) -> list[float]:
     """Return round numbers between low and high for a logarithmic axis."""
     for mantissas in MANTISSAS:
         exponents = range(floor(log10(low)), ceil(log10(high)))
-        ticks = [it for exponent in exponents for it in (m * 10.0**exponent for m in mantissas) if low <= it <= high]
+        ticks = [
+            it
+            for exponent in exponents
+            for it in (m * 10.0**exponent for m in mantissas)
+            if low <= it <= high
+        ]
         if len(ticks) >= ENOUGH_TICKS:
             break
     return ticks
@@ -150,6 +181,15 @@ def _legend(body: SubFigure, series: Sequence[tuple[str, str]], has_limit: bool)
     ]
     if has_limit:
         handles.append(
-            Line2D([], [], color=style.LIMIT_INK, linewidth=1.0, linestyle=(0, (1, 1)), label="limit: streaming copy")
+            Line2D(
+                [],
+                [],
+                color=style.LIMIT_INK,
+                linewidth=1.0,
+                linestyle=(0, (1, 1)),
+                label="limit: streaming copy",
+            )
         )
-    body.legend(handles=handles, loc="outside lower center", frameon=False, ncols=min(len(handles), 4))
+    body.legend(
+        handles=handles, loc="outside lower center", frameon=False, ncols=min(len(handles), 4)
+    )

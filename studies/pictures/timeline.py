@@ -18,9 +18,11 @@ _NODE_INCHES, _HEAD_INCHES = 1.5, 1.4
 def draw(events: Iterable[Mapping[str, Any]], title: str) -> Picture:
     """Return a picture with a band per node.
 
-    A bar is a thread of the node while it does not wait; its colour is the call of MPI that it belongs to. An arrow is
-    a parcel, from the moment when it leaves to its arrival. Lines below the bars show the lengths of the queues.
-    events: as in `pidcomm_studies.parcels.run.Run`. Raises ArgumentError for more than 16 nodes or 400 parcels.
+    A bar is a thread of the node while it does not wait; its colour is the call of MPI that it
+    belongs to. An arrow is a parcel, from the moment when it leaves to its arrival. Lines below the
+    bars show the lengths of the queues.
+    events: as in `pidcomm_studies.parcels.run.Run`. Raises ArgumentError for more than 16 nodes or
+    400 parcels.
     """
     found = list(events)
     nodes = 1 + max((it["node"] for it in found), default=0)
@@ -64,7 +66,11 @@ def draw(events: Iterable[Mapping[str, Any]], title: str) -> Picture:
             for node in range(nodes):
                 steps = [
                     (0, 0),
-                    *((it["at"], it[queue]) for it in found if it["event"] == "queues" and it["node"] == node),
+                    *(
+                        (it["at"], it[queue])
+                        for it in found
+                        if it["event"] == "queues" and it["node"] == node
+                    ),
                 ]
                 highest = max(1, *(length for _, length in steps)) if len(steps) > 1 else 1
                 axes.step(
@@ -78,11 +84,16 @@ def draw(events: Iterable[Mapping[str, Any]], title: str) -> Picture:
                 )
                 if len(steps) > 1:
                     axes.text(
-                        0, node + 0.12 + 0.12 * number, f"{queue}: at most {highest} ", fontsize=style.SMALL_POINTS
+                        0,
+                        node + 0.12 + 0.12 * number,
+                        f"{queue}: at most {highest} ",
+                        fontsize=style.SMALL_POINTS,
                     )
         for call, colour in colours.items():
             axes.barh(0, 0, color=colour, label=call)
-        axes.set_yticks([node + 0.5 for node in range(nodes)], [f"node {node}" for node in range(nodes)])
+        axes.set_yticks(
+            [node + 0.5 for node in range(nodes)], [f"node {node}" for node in range(nodes)]
+        )
         axes.set_ylim(nodes, 0)
         axes.set_xlabel("cycles")
         body.legend(loc="outside lower center", frameon=False, ncols=5)

@@ -13,9 +13,10 @@ import pytest
 from command_line import PIDCOMM
 from pidcomm.arguments import Options
 from pidcomm.errors import ArgumentError
+from pidcomm.model import Machine, load_machine
+from pidcomm.plans import plan
+from pidcomm.tables import COLLECTIVES
 from pidcomm_studies.models.calibrate import fit, fit_to_points
-from pidcomm_studies.papers.pidcomm.experiments import modelled_points
-from pidcomm_studies.papers.pidcomm.published import PUBLISHED
 from pidcomm_studies.models.samples import DST, SCRATCH, Timed, Timer, draw, host_seconds
 from pidcomm_studies.models.validate import (
     DEPENDENT,
@@ -27,15 +28,16 @@ from pidcomm_studies.models.validate import (
     compare,
     distributions,
 )
-from pidcomm.model import Machine, load_machine
-from pidcomm.plans import plan
-from pidcomm.tables import COLLECTIVES
+from pidcomm_studies.papers.pidcomm.experiments import modelled_points
+from pidcomm_studies.papers.pidcomm.published import PUBLISHED
 
 SMALL = 1 << 20
 
 
 def run_cli(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run([*PIDCOMM, *arguments], capture_output=True, text=True, check=False, timeout=300)
+    result = subprocess.run(
+        [*PIDCOMM, *arguments], capture_output=True, text=True, check=False, timeout=300
+    )
     assert result.returncode == status, result.stderr
     return result
 
@@ -79,7 +81,9 @@ def test_a_sample_is_timed() -> None:
 def test_fitting_recovers_a_machine(machine: Machine) -> None:
     """A fit to the predicted times of a machine returns that machine, starting from another."""
     samples = draw(11, 120, threads=2)
-    truth = machine.with_values({name: machine[name] * 1.6 for name in machine.constants if name.startswith("isa.")})
+    truth = machine.with_values(
+        {name: machine[name] * 1.6 for name in machine.constants if name.startswith("isa.")}
+    )
     timed = [Timed(sample, host_seconds(sample.arguments(), truth.numbers)) for sample in samples]
     kept = [name for name in machine.constants if not name.startswith("isa.")]
     found = fit(machine, timed, kept, "fitted: in a test")
@@ -99,7 +103,9 @@ def test_a_fit_to_points_meets_and_names_them() -> None:
     start = paper.with_values({"bus.read_gb_s": 2 * paper["bus.read_gb_s"]})
     keys = ["fig20.alltoall"]
     found = fit_to_points(start, ["bus.read_gb_s"], keys)
-    assert modelled_points(found)["fig20.alltoall"] == pytest.approx(PUBLISHED["fig20.alltoall"].value, rel=0.01)
+    assert modelled_points(found)["fig20.alltoall"] == pytest.approx(
+        PUBLISHED["fig20.alltoall"].value, rel=0.01
+    )
     assert "fig20.alltoall" in found.constants["bus.read_gb_s"].source
 
 
@@ -110,19 +116,35 @@ def test_the_papers_machine_meets_the_points_that_it_was_fitted_to() -> None:
     fitted = {key for key, it in checks.items() if it.use == FITTED}
     assert {it.use for it in checks.values()} == set(USES)
     assert all((it.use == DEPENDENT) == (it.why is not None) for it in checks.values())
-    constants = [it for it in load_machine("isca24").constants.values() if "fig" in it.source and it.kind == "fitted"]
+    constants = [
+        it
+        for it in load_machine("isca24").constants.values()
+        if "fig" in it.source and it.kind == "fitted"
+    ]
     assert 0 < len(fitted) <= len(constants) < len(checks) / 2
-    assert all(abs(checks[key].error_pct) < 1 for key in fitted)  # exactly determined: the file is the fit's result
+    assert all(
+        abs(checks[key].error_pct) < 1 for key in fitted
+    )  # exactly determined: the file is the fit's result
     assert any(abs(it.error_pct) > 1 for it in checks.values())
 
 
 def test_the_fit_can_be_repeated() -> None:
-    """From another start, a fit to the points and constants that the description names returns the same numbers."""
+    """From another start, a fit to the points and constants that the description names returns
+    the same numbers.
+    """
     paper = load_machine("isca24")
-    names = [name for name, it in paper.constants.items() if it.source.startswith("fitted: to the published fig")]
+    names = [
+        name
+        for name, it in paper.constants.items()
+        if it.source.startswith("fitted: to the published fig")
+    ]
     keys = paper.constants[names[0]].source.removeprefix("fitted: to the published ").split(", ")
-    found = fit_to_points(paper.with_values({name: 1.2 * paper[name] for name in names}), names, keys)
-    assert [found[name] for name in names] == pytest.approx([paper[name] for name in names], rel=0.02)
+    found = fit_to_points(
+        paper.with_values({name: 1.2 * paper[name] for name in names}), names, keys
+    )
+    assert [found[name] for name in names] == pytest.approx(
+        [paper[name] for name in names], rel=0.02
+    )
 
 
 @pytest.mark.parametrize("name", ["isca24", "upmem-2560"])
@@ -164,7 +186,17 @@ def test_an_error_is_relative_to_the_measured_time() -> None:
 
 def test_calibrate_writes_a_machine_that_validate_accepts(tmp_path: Path) -> None:
     file, rows = tmp_path / "mine.toml", tmp_path / "rows.jsonl"
-    run_cli("model", "calibrate", str(file), "--samples", "50", "--max-total", "256KiB", "--json", str(rows))
+    run_cli(
+        "model",
+        "calibrate",
+        str(file),
+        "--samples",
+        "50",
+        "--max-total",
+        "256KiB",
+        "--json",
+        str(rows),
+    )
     machine = load_machine(str(file))
     kinds = {constant.kind for constant in machine.constants.values()}
     assert {"measured", "fitted"} <= kinds
@@ -172,12 +204,23 @@ def test_calibrate_writes_a_machine_that_validate_accepts(tmp_path: Path) -> Non
     assert "mux_us" not in file.read_text()
     assert len(rows.read_text().splitlines()) == 50
     result = run_cli(
-        "model", "validate", "--machine", str(file), "--samples", "5", "--max-total", "256KiB", "--json", "-"
+        "model",
+        "validate",
+        "--machine",
+        str(file),
+        "--samples",
+        "5",
+        "--max-total",
+        "256KiB",
+        "--json",
+        "-",
     )
     compared = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(compared) == 5
     for row in compared:
-        assert row["error_pct"] == pytest.approx(100 * (row["modelled_us"] / row["measured_us"] - 1))
+        assert row["error_pct"] == pytest.approx(
+            100 * (row["modelled_us"] / row["measured_us"] - 1)
+        )
         assert row["machine"] == str(file)
 
 
@@ -186,7 +229,9 @@ def test_validate_separates_modelled_from_measured() -> None:
     assert "modelled" in text
     assert "measured here" in text
     text = run_cli("model", "validate", "--published").stdout
-    assert text.index("fitted: published and modelled") < text.index("held out: published and modelled")
+    assert text.index("fitted: published and modelled") < text.index(
+        "held out: published and modelled"
+    )
 
 
 def test_calibrate_refuses_files_that_it_cannot_write(tmp_path: Path) -> None:
@@ -197,7 +242,9 @@ def test_calibrate_refuses_files_that_it_cannot_write(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_the_hosts_instruction_set_is_refused(machine: Machine) -> None:
-    constants = {name: it for name, it in machine.constants.items() if not name.startswith("isa.avx512")}
+    constants = {
+        name: it for name, it in machine.constants.items() if not name.startswith("isa.avx512")
+    }
     if not any(name.startswith("isa.avx512") for name in machine.constants):
         pytest.skip("the machine has no AVX-512")
     with pytest.raises(ArgumentError, match="no costs for avx512"):

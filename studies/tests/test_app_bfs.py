@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import dpuemu
 import numpy as np
 import pytest
 from graph_cases import GRAPHS, graph_of, star
 from numpy.typing import NDArray
+from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps import _apps, compare, run
 from pidcomm_studies.apps.bfs import BreadthFirstSearch
 from pidcomm_studies.apps.graphs import Graph
-from pidcomm.errors import ArgumentError
 from scipy.sparse.csgraph import shortest_path
+
+import dpuemu
 
 SMALL_PATCHES: dict[str, Any] = {"chunk_bits": 6, "tile_bits": 7}
 
@@ -36,7 +37,9 @@ def check(problem: BreadthFirstSearch, graph: Graph, **how: Any) -> None:
     assert done.result.dtype == np.int32
     np.testing.assert_array_equal(done.result, expected)
     np.testing.assert_array_equal(problem.reference(), expected)
-    assert done.kernel.calls == expected.max(initial=-1) + 2  # a launch per level, and one that finds nothing
+    assert (
+        done.kernel.calls == expected.max(initial=-1) + 2
+    )  # a launch per level, and one that finds nothing
 
 
 @pytest.mark.parametrize("direction", ["undirected", "directed"])
@@ -44,7 +47,9 @@ def check(problem: BreadthFirstSearch, graph: Graph, **how: Any) -> None:
 def test_levels_equal_scipys(name: str, direction: str) -> None:
     graph = GRAPHS[name]
     check(
-        BreadthFirstSearch(graph, source=0 if graph.vertices else -1, direction=direction, **SMALL_PATCHES),
+        BreadthFirstSearch(
+            graph, source=0 if graph.vertices else -1, direction=direction, **SMALL_PATCHES
+        ),
         graph,
         pes=8,
     )
@@ -59,7 +64,9 @@ def test_any_number_of_pes_is_right(pes: int) -> None:
 def test_every_technique_in_turn_finds_the_same_levels() -> None:
     problem = BreadthFirstSearch(GRAPHS["many components"])
     expected = levels(GRAPHS["many components"], problem.source, "undirected")
-    for done in compare(problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1):
+    for done in compare(
+        problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1
+    ):
         assert done.wrong == 0
         np.testing.assert_array_equal(done.result, expected)
         assert set(done.costs) == {"broadcast", "kernel", "host", "reduce", "allreduce", "gather"}
@@ -84,7 +91,8 @@ def test_a_source_is_a_vertex_number_of_the_file(tmp_path: Path) -> None:
     assert (problem.source, problem.facts["source"]) == (1, 30)
     assert problem.reference().tolist() == [1, 0, 1]
     with pytest.raises(
-        ArgumentError, match=r"source \(31\) is not a vertex of .*edges.txt: its 3 vertices are from 10 to 70"
+        ArgumentError,
+        match=r"source \(31\) is not a vertex of .*edges.txt: its 3 vertices are from 10 to 70",
     ):
         BreadthFirstSearch.make(data=path, source=31)
 
@@ -96,7 +104,9 @@ def test_a_source_that_is_no_vertex_is_an_error(vertices: int, source: int) -> N
 
 
 def test_an_unknown_direction_is_an_error() -> None:
-    with pytest.raises(ArgumentError, match="direction 'up' is unknown; use undirected or directed"):
+    with pytest.raises(
+        ArgumentError, match="direction 'up' is unknown; use undirected or directed"
+    ):
         BreadthFirstSearch(GRAPHS["rmat"], direction="up")
 
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import dpuemu
 import numpy as np
 import pytest
 from graph_cases import GRAPHS, renumbered
 from numpy.typing import NDArray
+from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps import _apps, compare, run
 from pidcomm_studies.apps.cc import ConnectedComponents
 from pidcomm_studies.apps.graphs import Graph, grid
-from pidcomm.errors import ArgumentError
 from scipy.sparse.csgraph import connected_components
 
+import dpuemu
+
 # Tiles that are always read whole, and tiles that are read whole only if they have many edges.
-SMALL_PATCHES = [{"chunk_bits": 6, "room_bits": 6, "tile_bits": 6}, {"chunk_bits": 6, "room_bits": 7, "tile_bits": 8}]
+SMALL_PATCHES = [
+    {"chunk_bits": 6, "room_bits": 6, "tile_bits": 6},
+    {"chunk_bits": 6, "room_bits": 7, "tile_bits": 8},
+]
 
 
 def labels(graph: Graph) -> NDArray[np.uint32]:
@@ -41,7 +45,9 @@ def check(problem: ConnectedComponents, graph: Graph, **how: Any) -> int:
 
 @pytest.mark.parametrize("patches", SMALL_PATCHES)
 @pytest.mark.parametrize("name", GRAPHS)
-def test_labels_are_the_least_vertices_of_scipys_components(name: str, patches: dict[str, int]) -> None:
+def test_labels_are_the_least_vertices_of_scipys_components(
+    name: str, patches: dict[str, int]
+) -> None:
     check(ConnectedComponents(GRAPHS[name], **patches), GRAPHS[name], pes=8)
 
 
@@ -53,7 +59,9 @@ def test_any_number_of_pes_is_right(pes: int) -> None:
 
 def test_every_technique_in_turn_finds_the_same_labels() -> None:
     problem = ConnectedComponents(GRAPHS["many components"])
-    for done in compare(problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1):
+    for done in compare(
+        problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1
+    ):
         assert done.wrong == 0
         np.testing.assert_array_equal(done.result, labels(GRAPHS["many components"]))
         assert set(done.costs) == {"broadcast", "kernel", "host", "reduce", "allreduce", "gather"}
@@ -81,7 +89,9 @@ def test_a_strict_machine_finds_no_fault() -> None:
         ({"chunk_bits": 8, "tile_bits": 25}, r"tile_bits \(25\) must be between 6 and 24"),
     ],
 )
-def test_bits_that_do_not_fit_wram_or_an_edge_are_errors(bits: dict[str, int], message: str) -> None:
+def test_bits_that_do_not_fit_wram_or_an_edge_are_errors(
+    bits: dict[str, int], message: str
+) -> None:
     with pytest.raises(ArgumentError, match=message):
         ConnectedComponents(GRAPHS["rmat"], **bits)
 

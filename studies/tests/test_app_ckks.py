@@ -1,4 +1,6 @@
-"""Homomorphic multiplication: every element against Python integers, and decryption against the plain product."""
+"""Homomorphic multiplication: every element against Python integers, and decryption against the
+plain product.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pidcomm.arguments import Array
+from pidcomm.errors import ArgumentError
 from pidcomm_studies import apps
 from pidcomm_studies.apps import _apps
 from pidcomm_studies.apps.ckks import Ckks
-from pidcomm_studies.papers.scalability import ckks as figures
 from pidcomm_studies.apps.ckks.scheme import Parameters
-from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
+from pidcomm_studies.papers.scalability import ckks as figures
 from test_app_ntt import by_flint
 
 Limbs = list[list[int]]
@@ -22,7 +24,8 @@ Limbs = list[list[int]]
 class Plain:
     """The multiplication with Python integers on coefficients; products of polynomials by FLINT.
 
-    It shares no code with the kernels and with apps/ckks/cpu.py. A polynomial has a list of integers for each modulus.
+    It shares no code with the kernels and with apps/ckks/cpu.py. A polynomial has a list of
+    integers for each modulus.
     """
 
     def __init__(self, problem: Ckks) -> None:
@@ -30,7 +33,9 @@ class Plain:
 
     def coefficients(self, transforms: Array, first: int = 0) -> Limbs:
         its, tables = slice(first, first + len(transforms)), self.problem.scheme.tables
-        found: Limbs = _apps.ntt_inverse(transforms, tables.inverse[its].copy(), tables.scales[its].copy()).tolist()
+        found: Limbs = _apps.ntt_inverse(
+            transforms, tables.inverse[its].copy(), tables.scales[its].copy()
+        ).tolist()
         return found
 
     def product(self, a: Limbs, b: Limbs) -> Limbs:
@@ -38,20 +43,34 @@ class Plain:
         return [by_flint(np.array(x, object), np.array(y, object), q) for x, y, q in its]
 
     def sum(self, a: Limbs, b: Limbs) -> Limbs:
-        return [[(x + y) % q for x, y in zip(*its, strict=True)] for *its, q in zip(a, b, self.it.all, strict=False)]
+        return [
+            [(x + y) % q for x, y in zip(*its, strict=True)]
+            for *its, q in zip(a, b, self.it.all, strict=False)
+        ]
 
     def converted(self, a: Limbs, sources: tuple[int, ...], targets: tuple[int, ...]) -> Limbs:
-        """Return the sum of [a_i (Q/q_i)^-1]_(q_i) Q/q_i modulo each target, Q being the product of the sources."""
+        """Return the sum of [a_i (Q/q_i)^-1]_(q_i) Q/q_i modulo each target, Q being the product
+        of the sources.
+        """
         whole = prod(sources)
         sums = [
-            sum(x * pow(whole // q, -1, q) % q * (whole // q) for x, q in zip(column, sources, strict=True))
+            sum(
+                x * pow(whole // q, -1, q) % q * (whole // q)
+                for x, q in zip(column, sources, strict=True)
+            )
             for column in zip(*a, strict=True)
         ]
         return [[value % t for value in sums] for t in targets]
 
-    def divided(self, a: Limbs, divisors: tuple[int, ...], moduli: tuple[int, ...], half: int = 0) -> Limbs:
-        """Return (a + half - [a + half]) / D for the product D of the divisors, to which the last limbs belong."""
-        a = [[(x + half) % q for x in limb] for limb, q in zip(a, (*moduli, *divisors), strict=True)]
+    def divided(
+        self, a: Limbs, divisors: tuple[int, ...], moduli: tuple[int, ...], half: int = 0
+    ) -> Limbs:
+        """Return (a + half - [a + half]) / D for the product D of the divisors, to which the
+        last limbs belong.
+        """
+        a = [
+            [(x + half) % q for x in limb] for limb, q in zip(a, (*moduli, *divisors), strict=True)
+        ]
         rest = self.converted(a[len(moduli) :], divisors, moduli)
         return [
             [(x - y) * pow(prod(divisors), -1, q) % q for x, y in zip(*its, strict=True)]
@@ -61,7 +80,11 @@ class Plain:
     def multiplied(self) -> list[Limbs]:
         it = self.it
         x0, x1, y0, y1 = (self.coefficients(part) for part in self.problem.inputs)
-        d = [self.product(x0, y0), self.sum(self.product(x0, y1), self.product(x1, y0)), self.product(x1, y1)]
+        d = [
+            self.product(x0, y0),
+            self.sum(self.product(x0, y1), self.product(x1, y0)),
+            self.product(x1, y1),
+        ]
         zero = [[0] * it.size for _ in it.all]
         sums = [zero, zero]
         for digit, its in enumerate(it.digits):
@@ -69,7 +92,9 @@ class Plain:
             raised = self.converted(own, it.moduli[its.start : its.stop], it.all)
             raised[its.start : its.stop] = own
             keys = [self.coefficients(key) for key in self.problem.scheme.key[digit]]
-            sums = [self.sum(a, self.product(raised, key)) for a, key in zip(sums, keys, strict=True)]
+            sums = [
+                self.sum(a, self.product(raised, key)) for a, key in zip(sums, keys, strict=True)
+            ]
         switched = [self.divided(a, it.extension, it.moduli) for a in sums]
         added = [self.sum(a, b) for a, b in zip(d[:2], switched, strict=True)]
         return [self.divided(a, it.moduli[-1:], it.moduli[:-1], it.moduli[-1] // 2) for a in added]
@@ -85,7 +110,9 @@ def assert_right(problem: Ckks, shape: tuple[int, ...], *techniques: str) -> Arr
 
 @pytest.mark.parametrize(("level", "dnum"), [(1, 1), (2, 3), (4, 2)])
 def test_the_integer_polynomials_are_equal(level: int, dnum: int) -> None:
-    """Of PEs, the CPU reference and Python integers; with digits that divide the moduli and digits that do not."""
+    """Of PEs, the CPU reference and Python integers; with digits that divide the moduli and
+    digits that do not.
+    """
     problem = Ckks.make(size=256, level=level, dnum=dnum)
     result = assert_right(problem, (4, 2, 1, 1))
     plain = Plain(problem)
@@ -111,7 +138,9 @@ def test_shapes_levels_and_digits_are_right(
 
 def test_every_technique_is_right() -> None:
     """The pr techniques replace the program between its launches."""
-    assert_right(Ckks.make(size=256, level=2, dnum=2), (2, 4, 1, 1), "conventional", "pr+im+cm", "tile")
+    assert_right(
+        Ckks.make(size=256, level=2, dnum=2), (2, 4, 1, 1), "conventional", "pr+im+cm", "tile"
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -130,19 +159,31 @@ def test_decryption_gives_the_product_of_the_messages(seed: int) -> None:
 def test_messages_survive_encoding_and_encryption() -> None:
     problem = Ckks.make(size=512, level=1, dnum=1)
     scheme = problem.scheme
-    for message, parts in zip(problem.messages, (problem.inputs[:2], problem.inputs[2:]), strict=True):
+    for message, parts in zip(
+        problem.messages, (problem.inputs[:2], problem.inputs[2:]), strict=True
+    ):
         encoded = scheme.encode(message)
-        np.testing.assert_allclose(scheme.decode(encoded.astype(float), 2.0**50), message, atol=1e-12)
-        np.testing.assert_allclose(scheme.decode(scheme.decrypt((parts[0], parts[1])), 2.0**50), message, atol=1e-9)
+        np.testing.assert_allclose(
+            scheme.decode(encoded.astype(float), 2.0**50), message, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            scheme.decode(scheme.decrypt((parts[0], parts[1])), 2.0**50), message, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": 0}, "level 0: a multiplication drops a modulus, so the level must be at least 1"),
+        (
+            {"level": 0},
+            "level 0: a multiplication drops a modulus, so the level must be at least 1",
+        ),
         ({"dnum": 0}, "dnum 0 must be from 1 to 3"),
         ({"dnum": 4}, "dnum 4 must be from 1 to 3"),
-        ({"scale_bits": 81}, r"the noise budget is exhausted: products have 163 bits \(scale 2\^81\), and the 3"),
+        (
+            {"scale_bits": 81},
+            r"the noise budget is exhausted: products have 163 bits \(scale 2\^81\), and the 3",
+        ),
         ({"bits": 55}, r"bits \(55\) must be between"),
         ({"size": 128}, r"size \(128\) must be between 256"),
         ({"level": 64}, r"level \(64\) must be between"),
@@ -168,11 +209,15 @@ def test_moduli_that_break_a_rule_are_refused(
 ) -> None:
     primes = Parameters.of(256, 3, 4, 54, 50).all
     with pytest.raises(ArgumentError, match=message):
-        Parameters(256, tuple(primes[i] for i in moduli), tuple(primes[i] for i in extension), 3, 50)
+        Parameters(
+            256, tuple(primes[i] for i in moduli), tuple(primes[i] for i in extension), 3, 50
+        )
 
 
 def test_shapes_with_slices_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="shape 4x4x1x2 has 2 slices; a PE needs all limbs of its coefficients"):
+    with pytest.raises(
+        ArgumentError, match="shape 4x4x1x2 has 2 slices; a PE needs all limbs of its coefficients"
+    ):
         apps.run(Ckks.make(size=256, level=1, dnum=1), shape=(4, 4, 1, 2))
     with pytest.raises(ArgumentError, match="1024 PEs are too many"):
         apps.run(Ckks.make(size=256, level=1, dnum=1), pes=1024)
@@ -180,17 +225,33 @@ def test_shapes_with_slices_are_refused() -> None:
 
 def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a small multiplication."""
-    for name, value in (("SIZE", 256), ("LEVEL", 2), ("SHAPE", (4, 4, 1, 1)), ("TECHNIQUES", ("tile",))):
+    for name, value in (
+        ("SIZE", 256),
+        ("LEVEL", 2),
+        ("SHAPE", (4, 4, 1, 1)),
+        ("TECHNIQUES", ("tile",)),
+    ):
         monkeypatch.setattr(figures, name, value)
     figures._problem.cache_clear()
     figure = figures.FIGURES["scalability/fig16"]
     assert figure.measure is not None
     points = [*figure.measure(1, lambda _: None), *figure.model()]
-    primitives = {"multiply", "copy", "iNTT", "base conversion", "NTT", "key product", "scale", "add"}
+    primitives = {
+        "multiply",
+        "copy",
+        "iNTT",
+        "base conversion",
+        "NTT",
+        "key product",
+        "scale",
+        "add",
+    }
     assert {it.x for it in points if it.panel == "tile"} == primitives | {"all"}
     assert {it.x for it in points if it.panel == "CPU"} == primitives - {"copy"}
     assert not any(it.wrong for it in points)
-    between = {it.x: it.value for it in points if it.series == "between PEs" and it.source == "modelled"}
+    between = {
+        it.x: it.value for it in points if it.series == "between PEs" and it.source == "modelled"
+    }
     assert {name for name, value in between.items() if value > 0} == {"NTT", "iNTT", "all"}
     assert len(list(figure.statements(points))) == 4
     figures._problem.cache_clear()

@@ -10,10 +10,10 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-import dpuemu
 import numpy as np
-import pidcomm
 import pytest
+from pidcomm.arguments import Array
+from pidcomm.errors import ArgumentError
 from pidcomm_studies import apps
 from pidcomm_studies.apps.dlrm import BUFFER_BYTES, Dlrm
 from pidcomm_studies.apps.dlrm.criteo import (
@@ -25,8 +25,9 @@ from pidcomm_studies.apps.dlrm.criteo import (
     read,
     write,
 )
-from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
+
+import dpuemu
+import pidcomm
 
 WORDS = np.iinfo(np.int32)
 
@@ -68,7 +69,9 @@ def forward(problem: Dlrm) -> Array:
     for rows, x in zip(problem.rows, problem.dense, strict=True):
         for layer in problem.bottom:
             x = np.maximum(linear(layer, x), 0)
-        vectors = np.stack([x, *(table[row] for table, row in zip(problem.tables, rows, strict=True))])
+        vectors = np.stack(
+            [x, *(table[row] for table, row in zip(problem.tables, rows, strict=True))]
+        )
         products = vectors @ vectors.T
         y = np.concatenate([x, products[np.tril_indices(len(vectors), -1)]])
         for layer in problem.top[:-1]:
@@ -105,7 +108,9 @@ def line_of(label: str = "0", number: str = "1", category: str = "68fd1e64") -> 
 
 
 @pytest.mark.parametrize("embedding", [16, 32])
-@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 2, 2), (4, 2, 1), (3, 2, 2), (8, 8, 1), (1, 3, 4), (2, 1, 8)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (2, 2, 2), (4, 2, 1), (3, 2, 2), (8, 8, 1), (1, 3, 4), (2, 1, 8)]
+)
 def test_the_result_equals_numpys_on_every_shape(shape: tuple[int, ...], embedding: int) -> None:
     assert_right(problem_of(embedding=embedding), shape)
 
@@ -127,7 +132,10 @@ def test_batches_need_not_be_divisible(samples: int) -> None:
         {"tables": 2, "rows": 3, "embedding": 4, "bottom": (1, 2)},
         {"tables": 26, "rows": 2, "samples": 9},
         {"tables": 30, "rows": 40, "embedding": 64, "samples": 5},
-        {"bottom": (300, 7), "top": (520, 17, 16)},  # more weights than fit a tasklet; outputs of all kinds
+        {
+            "bottom": (300, 7),
+            "top": (520, 17, 16),
+        },  # more weights than fit a tasklet; outputs of all kinds
         {"dense": 256, "bottom": (), "top": (33,)},
     ],
     ids=str,
@@ -173,7 +181,14 @@ def test_phases_match_the_paper() -> None:
     """Table III without broadcast, and figure 11; indices cross the bus once for every y and z."""
     run = apps.run(problem_of(samples=64), shape=(2, 2, 2), iters=1)
     calls = {name: cost.calls for name, cost in run.costs.items()}
-    assert calls == {"host": 1, "scatter": 2, "kernel": 3, "alltoall": 2, "reduce_scatter": 1, "gather": 1}
+    assert calls == {
+        "host": 1,
+        "scatter": 2,
+        "kernel": 3,
+        "alltoall": 2,
+        "reduce_scatter": 1,
+        "gather": 1,
+    }
     indices, dense = 4 * 2 * 8 * 3, 4 * 8 * 14
     assert run.costs["scatter"].bus_bytes == 2 * 8 * (indices + dense)  # read and written
     assert run.setup.calls == 2
@@ -192,12 +207,17 @@ def test_powers_of_two_are_divided_among_tables_rows_and_columns() -> None:
 
 @pytest.mark.parametrize(("z", "columns"), [(3, 16), (16, 16), (32, 32)])
 def test_slices_of_columns_are_whole_words(z: int, columns: int) -> None:
-    with pytest.raises(ArgumentError, match=f"{columns} columns .* {z} PEs along z; .* must divide {columns // 2}"):
+    with pytest.raises(
+        ArgumentError, match=f"{columns} columns .* {z} PEs along z; .* must divide {columns // 2}"
+    ):
         problem_of(embedding=columns).place((1, 1, z))
 
 
 def test_a_model_that_does_not_fit_wram_reports_the_bytes_it_needs() -> None:
-    with pytest.raises(ArgumentError, match=r"two samples with 100 tables of 64 columns, 5114 inputs .* bytes of WRAM"):
+    with pytest.raises(
+        ArgumentError,
+        match=r"two samples with 100 tables of 64 columns, 5114 inputs .* bytes of WRAM",
+    ):
         problem_of(tables=100, embedding=64, rows=1, samples=1).place((1, 1, 1))
 
 
@@ -208,7 +228,10 @@ def test_a_model_that_does_not_fit_wram_reports_the_bytes_it_needs() -> None:
         ({"tables": np.zeros((5, 11, 16))}, "tables of type float64 must be of type int32"),
         ({"top": [np.zeros((1, 32), np.int64)]}, "a top layer of type int64 must be of type int32"),
         ({"tables": np.zeros((5, 11, 15), np.int32)}, "15 columns must be even and at most 64"),
-        ({"rows": np.zeros((37, 4), np.int32)}, r"rows of shape \(37, 4\) must have shape \(samples, 5\)"),
+        (
+            {"rows": np.zeros((37, 4), np.int32)},
+            r"rows of shape \(37, 4\) must have shape \(samples, 5\)",
+        ),
         ({"rows": np.full((37, 5), 11)}, "rows must be integers from 0 to 10"),
         ({"rows": np.full((37, 5), -1)}, "rows must be integers from 0 to 10"),
         ({"rows": np.zeros((37, 5))}, "rows must be integers from 0 to 10"),
@@ -216,8 +239,14 @@ def test_a_model_that_does_not_fit_wram_reports_the_bytes_it_needs() -> None:
             {"dense": np.zeros((36, 13), np.int32)},
             r"dense features of shape \(36, 13\) must have shape \(37, 1 to 256\)",
         ),
-        ({"bottom": []}, r"bottom layers \[13\]: there must be at least one, and the last must have 16 outputs"),
-        ({"bottom": [np.zeros((16, 13), np.int32)]}, r"bottom layer 1 of shape \(16, 13\) must have .* 14\)"),
+        (
+            {"bottom": []},
+            r"bottom layers \[13\]: there must be at least one, and the last must have 16 outputs",
+        ),
+        (
+            {"bottom": [np.zeros((16, 13), np.int32)]},
+            r"bottom layer 1 of shape \(16, 13\) must have .* 14\)",
+        ),
         (
             {"top": [np.zeros((2, 32), np.int32)]},
             r"top layers \[31, 2\]: there must be at least one, and the last must have 1 outputs",
@@ -253,7 +282,13 @@ def test_options_out_of_range_are_refused(option: dict[str, Any], message: str) 
 def test_options_are_the_sizes_of_the_model() -> None:
     facts = Dlrm.make(batch=50, embedding=32, rows=7, bottom="", top="5").facts
     assert facts == {
-        **{"input": "criteo:seed=1,skew=1.05", "samples": 50, "tables": 26, "rows": 7, "embedding": 32},
+        **{
+            "input": "criteo:seed=1,skew=1.05",
+            "samples": 50,
+            "tables": 26,
+            "rows": 7,
+            "embedding": 32,
+        },
         **{"bottom": "13-32", "top": "383-5-1", "seed": 1},
     }
     assert "seed" not in problem_of().facts
@@ -274,7 +309,9 @@ def test_the_input_has_all_parameters_of_its_generator() -> None:
         ({"generate": "criteo", "embedding": 2}, 16384, 65536),
     ],
 )
-def test_quick_reduces_only_sizes_that_no_option_sets(options: dict[str, Any], samples: int, rows: int) -> None:
+def test_quick_reduces_only_sizes_that_no_option_sets(
+    options: dict[str, Any], samples: int, rows: int
+) -> None:
     facts = Dlrm.make(quick=True, **options).facts
     assert (facts["samples"], facts["rows"]) == (samples, rows)
 
@@ -284,7 +321,9 @@ def test_a_problem_larger_than_memory_is_refused_before_it_is_made(
     monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     monkeypatch.setattr("pidcomm.bench.measure.available_bytes", lambda: 8 << 30)
-    with pytest.raises(ArgumentError, match=r"26 tables of .* samples, need about .* are available"):
+    with pytest.raises(
+        ArgumentError, match=r"26 tables of .* samples, need about .* are available"
+    ):
         Dlrm.make(**options)
 
 
@@ -302,7 +341,9 @@ def test_a_problem_larger_than_memory_is_refused_before_it_is_made(
         (7, np.array([31, 10, 3, 2], np.int32)),
     ],
 )
-def test_the_reference_takes_only_arrays_that_agree(monkeypatch: pytest.MonkeyPatch, place: int, change: Array) -> None:
+def test_the_reference_takes_only_arrays_that_agree(
+    monkeypatch: pytest.MonkeyPatch, place: int, change: Array
+) -> None:
     from pidcomm_studies.apps import _apps
 
     valid: list[Any] = []
@@ -372,14 +413,20 @@ def test_missing_or_negative_fields_become_0_and_row_0(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("\n", "1 fields; a click has 40 fields separated by tabs: a label, 13 numbers, 26 categories"),
+        (
+            "\n",
+            "1 fields; a click has 40 fields separated by tabs: a label, 13 numbers, 26 categories",
+        ),
         (line_of()[:-1] + "\t\n", "41 fields"),
         (line_of().split("\t", 1)[1], "39 fields"),
         (line_of().replace("\t", " "), "1 fields"),
         (line_of(label="2"), "label '2' must be 0 or 1"),
         (line_of(label=""), "label '' must be 0 or 1"),
         (line_of(label="01"), "label '01' must be 0 or 1"),
-        (line_of(number="1.5"), "number 1 is '1.5'; it must be an integer of at most 11 characters, or empty"),
+        (
+            line_of(number="1.5"),
+            "number 1 is '1.5'; it must be an integer of at most 11 characters, or empty",
+        ),
         (line_of(number="-"), "number 1 is '-'"),
         (line_of(number="--1"), "number 1 is '--1'"),
         (line_of(number="1_0"), "number 1 is '1_0'"),
@@ -388,7 +435,10 @@ def test_missing_or_negative_fields_become_0_and_row_0(tmp_path: Path) -> None:
         (line_of(number="a"), "number 1 is 'a'"),
         (line_of(number="١"), "number 1 is '١'"),
         (line_of(number="123456789012"), "number 1 is '123456789012'"),
-        (line_of(category="68fd1e6g"), "category 1 is '68fd1e6g'; it must be at most 8 hex digits, or empty"),
+        (
+            line_of(category="68fd1e6g"),
+            "category 1 is '68fd1e6g'; it must be at most 8 hex digits, or empty",
+        ),
         (line_of(category="68fd1e640"), "category 1 is '68fd1e640'"),
         (line_of(category="-1"), "category 1 is '-1'"),
         (line_of(category="0x1"), "category 1 is '0x1'"),
@@ -444,9 +494,13 @@ def test_rows_are_the_documented_hash_modulo_their_number() -> None:
         return mixed ^ mixed >> 16
 
     clicks = clicks_of(50)
-    for found, values, there in zip(clicks.rows(1000), clicks.categories, clicks.has_category, strict=True):
+    for found, values, there in zip(
+        clicks.rows(1000), clicks.categories, clicks.has_category, strict=True
+    ):
         words = zip(values.tolist(), there, strict=True)
-        assert found.tolist() == [hashed(value, field) % 1000 * bool(has) for field, (value, has) in enumerate(words)]
+        assert found.tolist() == [
+            hashed(value, field) % 1000 * bool(has) for field, (value, has) in enumerate(words)
+        ]
 
 
 def test_categories_have_the_given_skew_and_the_number_of_the_data_set() -> None:

@@ -1,4 +1,6 @@
-"""Embedding tables: partitions, shapes, pooling, skew and tasklets against NumPy, and wrong inputs."""
+"""Embedding tables: partitions, shapes, pooling, skew and tasklets against NumPy, and wrong
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pidcomm.arguments import Array
+from pidcomm.errors import ArgumentError
+from pidcomm.model import load_machine, predict
 from pidcomm_studies import apps
 from pidcomm_studies.apps.dlrm.criteo import Criteo, write
 from pidcomm_studies.apps.embedding import (
@@ -18,12 +23,9 @@ from pidcomm_studies.apps.embedding import (
     clocks_of,
     summed,
 )
-from pidcomm_studies.papers.scalability import embedding_price as price
 from pidcomm_studies.apps.embedding.bags import GENERATORS, Bags, bags_of, full_bags
 from pidcomm_studies.apps.inputs import generated
-from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
-from pidcomm.model import load_machine, predict
+from pidcomm_studies.papers.scalability import embedding_price as price
 
 MACHINE = load_machine(price.MACHINE)
 SMALL = Model(tables=3, rows=50, columns=6, pooling=5, batch=4)
@@ -51,18 +53,27 @@ def ragged(model: Model, seed: int = 1) -> Bags:
 def oracle(tables: Array, bags: Bags) -> Array:
     """Return the sums of all bags by NumPy: integers wrap, floats are added in float64."""
     count, _, columns = tables.shape
-    sums = np.zeros((bags.samples * count, columns), np.float64 if tables.dtype == np.float32 else np.int64)
+    sums = np.zeros(
+        (bags.samples * count, columns), np.float64 if tables.dtype == np.float32 else np.int64
+    )
     bag = np.repeat(np.arange(len(sums)), bags.counts())
     np.add.at(sums, bag, tables[bag % count, bags.indices])
     whole = sums.reshape(bags.samples, count, columns)
-    return whole if tables.dtype == np.float32 else whole.astype(np.uint64).astype(np.uint32).view(np.int32)
+    return (
+        whole
+        if tables.dtype == np.float32
+        else whole.astype(np.uint64).astype(np.uint32).view(np.int32)
+    )
 
 
 def assert_right(problem: Embedding, shape: tuple[int, int, int], *techniques: str) -> None:
     """Check PEs and CPUs against NumPy."""
     right = oracle(problem.tables, problem.bags)
     runs = list(apps.compare(problem, shape=shape, techniques=techniques or ["tile"], iters=1))
-    for result, name in [(problem.reference(), "CPU"), *((run.result, run.technique) for run in runs)]:
+    for result, name in [
+        (problem.reference(), "CPU"),
+        *((run.result, run.technique) for run in runs),
+    ]:
         assert result.dtype == problem.tables.dtype
         if result.dtype == np.float32:
             assert (np.abs(result - right) <= problem.bound()).all(), name
@@ -82,7 +93,9 @@ def test_every_partition_type_and_path_is_right(partition: str, dtype: str, path
 @pytest.mark.parametrize("technique", ["conventional", "pr", "pr+im+cm"])
 @pytest.mark.parametrize("path", PATHS)
 def test_every_technique_is_right(path: str, technique: str) -> None:
-    assert_right(Embedding(table_values(SMALL, "int32"), ragged(SMALL), path=path), (2, 2, 2), technique)
+    assert_right(
+        Embedding(table_values(SMALL, "int32"), ragged(SMALL), path=path), (2, 2, 2), technique
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,16 +119,28 @@ def test_every_size_and_shape_is_right(model: Model, shape: tuple[int, int, int]
 @pytest.mark.parametrize("columns", [1, 6, 9])
 def test_every_number_of_tasklets_is_right(tasklets: int, columns: int) -> None:
     model = SMALL._replace(columns=columns, batch=50, pooling=20)
-    assert_right(Embedding(table_values(model, "int32"), ragged(model), tasklets=tasklets), (1, 2, 1))
+    assert_right(
+        Embedding(table_values(model, "int32"), ragged(model), tasklets=tasklets), (1, 2, 1)
+    )
 
 
 @pytest.mark.parametrize(
-    "spec", ["uniform", "skewed:biased=0", "skewed:biased=8", "zipf", "zipf:exponent=0,spread=0", "zipf:exponent=3"]
+    "spec",
+    [
+        "uniform",
+        "skewed:biased=0",
+        "skewed:biased=8",
+        "zipf",
+        "zipf:exponent=0,spread=0",
+        "zipf:exponent=3",
+    ],
 )
 def test_every_generator_makes_indices_of_the_table(spec: str) -> None:
     indices = generated(spec, GENERATORS)(9, 2, 640, 8)
     assert indices.shape == (9, 2, 8)
-    assert_right(Embedding(table_values(Model(2, 640, 4, 8, 9), "int32"), full_bags(indices, 640)), (1, 8, 1))
+    assert_right(
+        Embedding(table_values(Model(2, 640, 4, 8, 9), "int32"), full_bags(indices, 640)), (1, 8, 1)
+    )
 
 
 def test_the_skew_is_the_number_of_indices_in_the_first_rows() -> None:
@@ -131,7 +156,9 @@ def test_popular_rows_come_first_unless_they_are_spread() -> None:
     assert len(np.unique(near)) == pytest.approx(len(np.unique(far)), rel=0.2)
 
 
-def test_a_click_log_has_a_table_per_category_and_empty_bags_for_missing_categories(tmp_path: Path) -> None:
+def test_a_click_log_has_a_table_per_category_and_empty_bags_for_missing_categories(
+    tmp_path: Path,
+) -> None:
     log = Criteo().clicks(40)
     write(tmp_path / "clicks.gz", log)
     problem = Embedding.make(data=tmp_path / "clicks.gz", rows=100, columns=4, batch=40)
@@ -170,7 +197,9 @@ def layers_by_numpy(problem: Embedding) -> Array:
         vectors = np.concatenate([first[:, None], oracle(problem.tables, problem.bags)], axis=1)
         products = vectors @ vectors.swapaxes(1, 2)
         i, j = np.tril_indices(vectors.shape[1], -1)
-        return all_layers(np.concatenate([first, products[:, i, j]], axis=1), layers.top, layers.top_widths, True)[:, 0]
+        return all_layers(
+            np.concatenate([first, products[:, i, j]], axis=1), layers.top, layers.top_widths, True
+        )[:, 0]
 
 
 def test_the_host_computes_the_layers_of_the_model() -> None:
@@ -214,7 +243,11 @@ def test_partial_sums_are_added_element_by_element() -> None:
 
 
 def test_the_four_clocks_add_up() -> None:
-    run = apps.run(Embedding(table_values(SMALL, "int32"), ragged(SMALL), path="gather"), shape=(1, 8, 1), iters=1)
+    run = apps.run(
+        Embedding(table_values(SMALL, "int32"), ragged(SMALL), path="gather"),
+        shape=(1, 8, 1),
+        iters=1,
+    )
     assert run.total.assumed > 0
     assert clocks_of(run).total == pytest.approx(run.total.total + run.total.assumed)
     assert all(vars(clocks_of(run)).values())
@@ -223,7 +256,11 @@ def test_the_four_clocks_add_up() -> None:
 @pytest.mark.parametrize(
     ("starts", "indices", "words"),
     [
-        ([0, 1, 2, 3, 4], [0, 1, 49, 50], "table 1, sample 1: index 50 is not in the table; its rows are 0 to 49"),
+        (
+            [0, 1, 2, 3, 4],
+            [0, 1, 49, 50],
+            "table 1, sample 1: index 50 is not in the table; its rows are 0 to 49",
+        ),
         ([0, 0, 2, 2, 3], [3, -1, 2], "table 1, sample 0: index -1 is not in the table"),
         ([0, 1, 2], [0, 1, 2], "starts must grow from 0 to 3"),
         ([0, 2, 1], [0], "starts must grow"),
@@ -265,7 +302,9 @@ def test_wrong_problems_are_refused() -> None:
 
 
 def test_the_models_have_the_sizes_of_table_3() -> None:
-    sizes = {name: round(it.tables * it.rows * it.columns * 4 / 2**30) for name, it in MODELS.items()}
+    sizes = {
+        name: round(it.tables * it.rows * it.columns * 4 / 2**30) for name, it in MODELS.items()
+    }
     assert [sizes[name] for name in ("rm1", "rm2", "rm3")] == [20, 80, 100]
     assert Embedding.make(quick=True).facts["scale"] == "1/16384 of 16777216 rows"
 
@@ -278,7 +317,9 @@ def test_the_price_of_the_kernel_is_that_of_the_slowest_pe_of_a_run() -> None:
     work = price.Work(model, (1, 4, 2), "skewed:biased=5,hot=10")
     problem = Embedding(table_values(model, "int32"), work.bags)
     run = apps.run(problem, shape=work.shape, iters=1)
-    assert price.clocks(work, "reduce", "tile", MACHINE).kernel == pytest.approx(run.kernel.modelled, rel=1e-3)
+    assert price.clocks(work, "reduce", "tile", MACHINE).kernel == pytest.approx(
+        run.kernel.modelled, rel=1e-3
+    )
     assert work.mram_bytes >= problem.place(work.shape).bytes
 
 
@@ -286,8 +327,13 @@ def test_the_price_of_the_transfers_is_that_of_their_plans() -> None:
     work = price.Work(SMALL, (1, 4, 2))
     size, requests = work.part.pooled_bytes(4), work.requests[0].nbytes
     found = price.clocks(work, "reduce_scatter", "tile", MACHINE)
-    plans: list[tuple[Any, str, int]] = [("reduce_scatter", "010", size), ("gather", "010", size // 4)]
-    to_cpu = sum(predict(it, work.shape, mask, bytes=n, machine=MACHINE).seconds for it, mask, n in plans)
+    plans: list[tuple[Any, str, int]] = [
+        ("reduce_scatter", "010", size),
+        ("gather", "010", size // 4),
+    ]
+    to_cpu = sum(
+        predict(it, work.shape, mask, bytes=n, machine=MACHINE).seconds for it, mask, n in plans
+    )
     assert found.pe_to_cpu == pytest.approx(to_cpu)
     to_pes = predict("broadcast", work.shape, "001", bytes=requests, machine=MACHINE).seconds
     assert found.cpu_to_pe == pytest.approx(to_pes)
@@ -313,7 +359,9 @@ def test_the_host_reduces_at_the_rate_of_memory_or_of_its_threads() -> None:
 
 
 def test_tables_that_exceed_the_mram_are_not_priced() -> None:
-    with pytest.raises(ArgumentError, match=r"a PE of 1x1024x1 needs .* bytes of MRAM; it has 67108864"):
+    with pytest.raises(
+        ArgumentError, match=r"a PE of 1x1024x1 needs .* bytes of MRAM; it has 67108864"
+    ):
         price.clocks(price.Work(MODELS["rm2"], (1, 1024, 1)), "reduce", "tile", MACHINE)
 
 
@@ -321,4 +369,6 @@ def test_the_cpu_reads_whole_lines() -> None:
     bags = full_bags(np.zeros((4, 2, 100), np.uint32), 9)
     one, many = (price.cpu_seconds(bags, columns, MACHINE) for columns in (1, 16))
     assert one == many
-    assert price.cpu_seconds(bags, 17, MACHINE) - one == pytest.approx(64e-9 * 800 / MACHINE["memory.read_gb_s"])
+    assert price.cpu_seconds(bags, 17, MACHINE) - one == pytest.approx(
+        64e-9 * 800 / MACHINE["memory.read_gb_s"]
+    )

@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 from command_line import PIDCOMM
+from pidcomm.model import load_machine, predict
+from pidcomm.tables import COLLECTIVES
 from pidcomm_studies import apps
-from pidcomm_studies.papers import figures
 from pidcomm_studies.apps.embedding import Model
-from pidcomm_studies.papers.scalability import embedding_links as figures_links
+from pidcomm_studies.models import LINKS
+from pidcomm_studies.papers import figures
+from pidcomm_studies.papers.figure import MIXED, MODELLED, PUBLISHED, Figure, Point, series_of
 from pidcomm_studies.papers.scalability import embedding as of_tables
+from pidcomm_studies.papers.scalability import embedding_links as figures_links
 from pidcomm_studies.papers.scalability.embedding_links import (
     DOMAINS,
     FAST_LINKS,
@@ -30,6 +34,7 @@ from pidcomm_studies.papers.scalability.embedding_links import (
     at_rate,
     seconds_of,
 )
+from pidcomm_studies.papers.scalability.embedding_price import MACHINE, Work
 from pidcomm_studies.papers.scalability.paper import (
     HERE,
     WAYS,
@@ -39,11 +44,6 @@ from pidcomm_studies.papers.scalability.paper import (
     priced,
     steady,
 )
-from pidcomm_studies.papers.scalability.embedding_price import MACHINE, Work
-from pidcomm_studies.papers.figure import MIXED, MODELLED, PUBLISHED, Figure, Point, series_of
-from pidcomm_studies.models import LINKS
-from pidcomm.model import load_machine, predict
-from pidcomm.tables import COLLECTIVES
 
 LINKED = load_machine(figures_links.MACHINE)
 TINY = Model(1, 256, 8, 4, 16)
@@ -54,7 +54,10 @@ def assert_valid(figure: Figure, points: Iterable[Point]) -> None:
     points = list(points)
     names = {panel.name for panel in figure.panels}
     assert points
-    assert all(it.panel in names and math.isfinite(it.value) and it.value >= 0 and not it.wrong for it in points)
+    assert all(
+        it.panel in names and math.isfinite(it.value) and it.value >= 0 and not it.wrong
+        for it in points
+    )
     keys = [(it.panel, it.series, it.x, it.source, it.on) for it in points]
     assert len(keys) == len(set(keys))
 
@@ -80,13 +83,21 @@ def test_a_figure_and_its_statements_follow_from_the_prices(name: str) -> None:
 
 
 def test_verdicts_about_links_depend_on_every_domain() -> None:
-    """A gain of 1 in one domain contradicts all statements; the published gains everywhere agree with them."""
+    """A gain of 1 in one domain contradicts all statements; the published gains everywhere agree
+    with them.
+    """
 
     def verdicts(last: float | None) -> list[bool]:
         points = []
         for number, domain in enumerate(DOMAINS):
             for label in (PAPER_LINKS, FED_LINKS, REDUCE_LINKS, FAST_LINKS):
-                for panel, x in (("a", LITTLE), ("a", 1.0), ("a, RM2 and batch 256", 1.0), ("b", 0.35), ("b", 3.5)):
+                for panel, x in (
+                    ("a", LITTLE),
+                    ("a", 1.0),
+                    ("a, RM2 and batch 256", 1.0),
+                    ("b", 0.35),
+                    ("b", 3.5),
+                ):
                     gain = LITTLE_GAIN if x == LITTLE else GAIN
                     if number == len(DOMAINS) - 1 and last is not None:
                         gain = last
@@ -102,7 +113,9 @@ def test_values_are_near_a_number_within_a_factor_of_two() -> None:
 
 
 def test_runs_have_points_of_both_ways_without_wrong_elements() -> None:
-    works: dict[float | str, dict[str, Work]] = {8: {"row": Work(TINY, (1, 8, 1)), "column": Work(TINY, (1, 1, 8))}}
+    works: dict[float | str, dict[str, Work]] = {
+        8: {"row": Work(TINY, (1, 8, 1)), "column": Work(TINY, (1, 1, 8))}
+    }
     points = list(of_tables._run(works, 1, lambda _: None))
     assert_valid(of_tables.FIGURE_6, points)
     assert {it.on for it in points} == {HERE}
@@ -112,14 +125,17 @@ def test_runs_have_points_of_both_ways_without_wrong_elements() -> None:
     assert all(it.source == MIXED for it in points if it.panel == "b" and it.series != "CPU")
     assert not priced(points)
     for way in WAYS:
-        shares = [it.value for it in points if it.panel.startswith("c ") and it.series == f"row, {way}"]
+        shares = [
+            it.value for it in points if it.panel.startswith("c ") and it.series == f"row, {way}"
+        ]
         assert sum(shares) == pytest.approx(100)
 
 
 def test_links_gain_nothing_without_global_reduction_and_more_with_more() -> None:
     for mask in DOMAINS.values():
         gains = [
-            (it := seconds_of(SIZES["a"], ratio, mask, LINKED))["conventional"] / it[LINKS] for ratio in (0, 0.1, 1)
+            (it := seconds_of(SIZES["a"], ratio, mask, LINKED))["conventional"] / it[LINKS]
+            for ratio in (0, 0.1, 1)
         ]
         assert gains[0] == 1
         assert gains == sorted(gains)
@@ -131,12 +147,16 @@ def test_the_host_gathers_the_partial_sums_and_the_rest() -> None:
     size, members = SIZES["a"], 8
     it = seconds_of(size, 0.5, "0100", LINKED)
     bytes_per_pe = size // 2 + size // 2 // members
-    whole = predict("gather", SHAPE, "0100", bytes=bytes_per_pe, machine=LINKED, technique="conventional")
+    whole = predict(
+        "gather", SHAPE, "0100", bytes=bytes_per_pe, machine=LINKED, technique="conventional"
+    )
     assert it["conventional"] == whole.seconds
 
 
 def test_slower_links_take_longer() -> None:
-    slow, fast = (seconds_of(SIZES["a"], 0.5, "1110", at_rate(LINKED, rate))[LINKS] for rate in (0.35, 3.5))
+    slow, fast = (
+        seconds_of(SIZES["a"], 0.5, "1110", at_rate(LINKED, rate))[LINKS] for rate in (0.35, 3.5)
+    )
     assert slow > fast
     assert at_rate(LINKED, 0.35).links["rank"].gb_s == pytest.approx(0.35)
 
@@ -162,7 +182,9 @@ def test_the_command_writes_the_points_and_draws_a_picture(tmp_path: Path) -> No
         "--plot",
         "figure.svg",
     ]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
+    )
     assert "columns: imbalance has no effect" in done.stdout
     assert f"modelled on {MACHINE}" in done.stdout
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
@@ -177,11 +199,16 @@ def test_the_command_writes_the_points_and_draws_a_picture(tmp_path: Path) -> No
     ("words", "message"),
     [
         (["scalability/fig7,fig14", "--no-measure"], "scalability/fig7 is of another paper"),
-        (["scalability/fig7", "--pes", "64"], "--pes 64 does not apply: scalability/fig7 has fixed sizes"),
+        (
+            ["scalability/fig7", "--pes", "64"],
+            "--pes 64 does not apply: scalability/fig7 has fixed sizes",
+        ),
         (["scalability/fig4"], "figure 'scalability/fig4' is unknown"),
     ],
 )
 def test_wrong_words_are_refused(words: list[str], message: str) -> None:
-    done = subprocess.run([*PIDCOMM, "reproduce", *words], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [*PIDCOMM, "reproduce", *words], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 2
     assert message in done.stderr

@@ -1,4 +1,6 @@
-"""The graph neural network against SciPy: shapes, strategies, types, techniques, odd graphs and sizes, errors."""
+"""The graph neural network against SciPy: shapes, strategies, types, techniques, odd graphs and
+sizes, errors.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,17 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pidcomm
 import pytest
+from pidcomm.arguments import Array
 from pidcomm_studies import apps
 from pidcomm_studies.apps.gnn import Gnn
 from pidcomm_studies.apps.graphs import Graph
 from pidcomm_studies.apps.stage import SHARED_HEADERS
-from pidcomm.arguments import Array
 
-# A product of two matrices row by row: 21 x 12 and 12 x 6, in one slab each, or in slabs of 4 columns and of 2.
+import pidcomm
+
+# A product of two matrices row by row: 21 x 12 and 12 x 6, in one slab each, or in slabs of 4
+# columns and of 2.
 PRODUCT = """
 #include <barrier.h>
 #include <stdint.h>
@@ -37,7 +41,9 @@ DTYPES = ["int8", "int16", "int32"]
 
 
 def random_graph(vertices: int, edges: int, seed: int = 3) -> Graph:
-    """Edges among the lower half of the vertices and a hub; some occur twice, some lead from a vertex to itself."""
+    """Edges among the lower half of the vertices and a hub; some occur twice, some lead from a
+    vertex to itself.
+    """
     random = np.random.default_rng(seed)
     ends = random.integers(0, max(vertices // 2, 1), (2, edges), np.uint32)
     ends[1, ::5] = max(vertices, 1) - 1
@@ -59,7 +65,9 @@ def network(graph: Graph, widths: list[int], dtype: str, strategy: str) -> Gnn:
 
 
 def expected(problem: Gnn) -> Array:
-    """The definition, with SciPy's sparse product and NumPy's matrix product, in the type of the features."""
+    """The definition, with SciPy's sparse product and NumPy's matrix product, in the type of the
+    features.
+    """
     adjacency = problem.graph.matrix()
     adjacency.data[:] = 1  # an edge that occurs twice is one element
     adjacency = adjacency.astype(problem.features.dtype)
@@ -84,7 +92,9 @@ def test_layers_are_right_on_every_shape(shape: tuple[int, int], dtype: str, str
     check(network(random_graph(203, 900), [12, 20, 9, 5], dtype, strategy), shape)
 
 
-@pytest.mark.parametrize(("dtype", "strategy"), [("int8", "rs_ar"), ("int32", "rs_ar"), ("int16", "ar_ag")])
+@pytest.mark.parametrize(
+    ("dtype", "strategy"), [("int8", "rs_ar"), ("int32", "rs_ar"), ("int16", "ar_ag")]
+)
 def test_all_techniques_agree_for_every_type(dtype: str, strategy: str) -> None:
     check(network(random_graph(203, 900), [40, 33, 7], dtype, strategy), (4, 4), TECHNIQUES)
 
@@ -92,7 +102,9 @@ def test_all_techniques_agree_for_every_type(dtype: str, strategy: str) -> None:
 @pytest.mark.parametrize("layers", [1, 4])
 def test_any_number_of_layers_ends_on_the_right_axis(layers: int) -> None:
     for strategy in ("rs_ar", "ar_ag"):
-        check(network(random_graph(50, 200), [3, 4, 5, 6, 7][: layers + 1], "int32", strategy), (2, 4))
+        check(
+            network(random_graph(50, 200), [3, 4, 5, 6, 7][: layers + 1], "int32", strategy), (2, 4)
+        )
 
 
 @pytest.mark.parametrize(("vertices", "edges"), [(0, 0), (1, 1), (300, 0)])
@@ -102,7 +114,8 @@ def test_tiny_and_empty_graphs_are_right(vertices: int, edges: int) -> None:
 
 
 def test_features_and_weights_need_not_fit_wram() -> None:
-    # Four chunks of features with both strategies. 3703 features, as in Citeseer, take two chunks of weights.
+    # Four chunks of features with both strategies. 3703 features, as in Citeseer, take two chunks
+    # of weights.
     check(network(random_graph(3000, 9000), [64, 64], "int32", "rs_ar"), (2, 1))
     for strategy in ("rs_ar", "ar_ag"):
         check(network(random_graph(90, 300), [3703, 6], "int32", strategy), (1, 2))
@@ -114,11 +127,23 @@ def slabs(matrix: Array, width: int) -> Array:
     return np.ascontiguousarray(parts).view(np.uint8).reshape(1, -1)
 
 
-@pytest.mark.parametrize(("in_width", "out_width", "room"), [(12, 6, 288), (4, 2, 288), (4, 6, 96), (4, 2, 64)])
-def test_products_are_right_for_any_width_of_slabs_and_room(in_width: int, out_width: int, room: int) -> None:
+@pytest.mark.parametrize(
+    ("in_width", "out_width", "room"), [(12, 6, 288), (4, 2, 288), (4, 6, 96), (4, 2, 64)]
+)
+def test_products_are_right_for_any_width_of_slabs_and_room(
+    in_width: int, out_width: int, room: int
+) -> None:
     random = np.random.default_rng(1)
-    matrix, weights = (random.integers(-(2**31), 2**31, shape, np.int32) for shape in ((21, 12), (12, 6)))
-    options = ["-I", str(SHARED_HEADERS), f"-DIN={in_width}", f"-DOUT={out_width}", f"-DROOM={room}"]
+    matrix, weights = (
+        random.integers(-(2**31), 2**31, shape, np.int32) for shape in ((21, 12), (12, 6))
+    )
+    options = [
+        "-I",
+        str(SHARED_HEADERS),
+        f"-DIN={in_width}",
+        f"-DOUT={out_width}",
+        f"-DROOM={room}",
+    ]
     with pidcomm.allocate(pes=1) as pes:
         cube = pes.hypercube(1)
         pes.load(PRODUCT, tasklets=3, options=options)
@@ -140,12 +165,20 @@ def test_undirected_graphs_have_the_edges_of_the_file(tmp_path: Path) -> None:
     path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 3\n2 1\n3 2\n3 3\n")
     problem = Gnn.make(data=path, layers=1, features=2, outputs=3)
     adjacency = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 1]], np.int32)
-    np.testing.assert_array_equal(expected(problem), adjacency @ problem.features @ problem.weights[0])
+    np.testing.assert_array_equal(
+        expected(problem), adjacency @ problem.features @ problem.weights[0]
+    )
     check(problem, (2, 2))
 
 
 def test_numbers_of_pes_become_the_most_even_shape() -> None:
-    assert [Gnn.shape_of(pes) for pes in (1, 7, 24, 128, 256)] == [(1, 1), (7, 1), (6, 4), (16, 8), (16, 16)]
+    assert [Gnn.shape_of(pes) for pes in (1, 7, 24, 128, 256)] == [
+        (1, 1),
+        (7, 1),
+        (6, 4),
+        (16, 8),
+        (16, 16),
+    ]
 
 
 def test_the_same_seed_makes_the_same_network() -> None:
@@ -194,13 +227,17 @@ def one_layer(**changed: Array) -> Array:
         ({"weights": np.ones((3, 5), np.int8)}, "weights must have a row for every column"),
     ],
 )
-def test_the_reference_reads_nothing_beyond_its_arrays(changed: dict[str, Array], message: str) -> None:
+def test_the_reference_reads_nothing_beyond_its_arrays(
+    changed: dict[str, Array], message: str
+) -> None:
     np.testing.assert_array_equal(one_layer(), [[2] * 5, [2] * 5, [0] * 5])
     with pytest.raises(ValueError, match=message):
         one_layer(**changed)
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("starts", "int32"), ("targets", "int64"), ("features", "int64")])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("starts", "int32"), ("targets", "int64"), ("features", "int64")]
+)
 def test_the_reference_converts_no_types(name: str, dtype: str) -> None:
     arrays = {"starts": np.zeros(4), "targets": np.zeros(2), "features": np.ones((3, 2))}
     with pytest.raises(TypeError):
@@ -216,7 +253,10 @@ def test_the_reference_converts_no_types(name: str, dtype: str) -> None:
         ({"features": 0}, r"features \(0\) must be between 1 and"),
         ({"hidden": -1}, r"hidden \(-1\) must be between 1 and"),
         ({"outputs": 0}, r"outputs \(0\) must be between 1 and"),
-        ({"features": 10**12}, "1024 vertices and features 1000000000000-64-64-16 of int32 need .* are available"),
+        (
+            {"features": 10**12},
+            "1024 vertices and features 1000000000000-64-64-16 of int32 need .* are available",
+        ),
         ({"seed": -1}, r"seed \(-1\) must be between 0 and"),
     ],
 )
@@ -229,10 +269,16 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
     graph = random_graph(4, 3)
     features, weights = np.zeros((4, 3), np.int16), np.zeros((3, 2), np.int16)
     for arguments, message in (
-        ((features[:3], [weights]), r"features of shape \(3, 3\) need a row for each of 4 vertices"),
+        (
+            (features[:3], [weights]),
+            r"features of shape \(3, 3\) need a row for each of 4 vertices",
+        ),
         ((features.astype(np.uint8), [weights]), "features of uint8 are not supported"),
         ((features, []), "there are no weights"),
-        ((features, [weights, weights]), r"weights 1 of int16 and shape \(3, 2\) must be of int16 and shape \(2, n\)"),
+        (
+            (features, [weights, weights]),
+            r"weights 1 of int16 and shape \(3, 2\) must be of int16 and shape \(2, n\)",
+        ),
         ((features, [weights.astype(np.int8)]), "weights 0 of int8"),
     ):
         with pytest.raises(pidcomm.ArgumentError, match=message):
@@ -241,5 +287,7 @@ def test_arrays_that_do_not_fit_together_are_refused() -> None:
 
 def test_a_problem_too_large_for_a_pe_lists_the_bytes_of_its_arrays() -> None:
     problem = Gnn.make(generate="grid:rows=100,columns=100", features=700)
-    with pytest.raises(pidcomm.ArgumentError, match=r"a PE of 1 needs .* of MRAM .*features .*use more PEs"):
+    with pytest.raises(
+        pidcomm.ArgumentError, match=r"a PE of 1 needs .* of MRAM .*features .*use more PEs"
+    ):
         apps.run(problem, shape=(1, 1))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_cases import GRAPHS, graph_of
-from pidcomm_studies.apps import edges, graphs
 from pidcomm.errors import ArgumentError, Error
+from pidcomm_studies.apps import edges, graphs
 
 GENERAL = "%%MatrixMarket matrix coordinate pattern general\n"
 SYMMETRIC = "%%MatrixMarket matrix coordinate real symmetric\n"
@@ -63,7 +63,11 @@ def test_matrix_market_entries_are_edges(tmp_path: Path, name: str) -> None:
 
 
 def test_symmetric_matrix_market_entries_are_edges_both_ways(tmp_path: Path) -> None:
-    assert pairs(read(tmp_path, SYMMETRIC + "3 3 2\n2 1 0.5\n3 3 -1e3\n")) == [(1, 0), (2, 2), (0, 1)]
+    assert pairs(read(tmp_path, SYMMETRIC + "3 3 2\n2 1 0.5\n3 3 -1e3\n")) == [
+        (1, 0),
+        (2, 2),
+        (0, 1),
+    ]
     skew = SYMMETRIC.replace("real symmetric", "integer skew-symmetric")
     assert pairs(read(tmp_path, skew + "3 3 1\n3 1 7\n")) == [(2, 0), (0, 2)]
 
@@ -117,7 +121,11 @@ def test_files_that_cannot_be_read_are_errors_that_name_them(tmp_path: Path) -> 
     packed = gzip.compress(b"1 2\n" * 1000)
     damaged = bytearray(packed)
     damaged[len(damaged) // 2] ^= 255
-    for name, content in {"cut.gz": packed[:-9], "damaged.gz": bytes(damaged), "none.gz": b"1 2\n"}.items():
+    for name, content in {
+        "cut.gz": packed[:-9],
+        "damaged.gz": bytes(damaged),
+        "none.gz": b"1 2\n",
+    }.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(Error, match=f"cannot read .*{name}"):
             graphs.read_graph(tmp_path / name)
@@ -138,13 +146,18 @@ def test_distinct_has_each_edge_once_with_loops_or_without() -> None:
 
 
 def test_the_matrix_counts_edges() -> None:
-    assert graph_of(3, [(0, 2), (0, 2), (2, 1)]).matrix().toarray().tolist() == [[0, 0, 2], [0, 0, 0], [0, 1, 0]]
+    assert graph_of(3, [(0, 2), (0, 2), (2, 1)]).matrix().toarray().tolist() == [
+        [0, 0, 2],
+        [0, 0, 0],
+        [0, 1, 0],
+    ]
 
 
 def test_rmat_has_the_degrees_of_a_kronecker_graph() -> None:
     graph = graphs.rmat(scale=12, edges=16, seed=5)
     assert (graph.vertices, graph.edges) == (4096, 65536)
-    # A level of the product sends 0.57 + 0.19 of the edges to its half: the expected degree of the best vertex.
+    # A level of the product sends 0.57 + 0.19 of the edges to its half: the expected degree of the
+    # best vertex.
     expected = graph.edges * 0.76**12
     for ends in (graph.sources, graph.targets):
         degrees = np.bincount(ends, minlength=4096)
@@ -155,7 +168,15 @@ def test_rmat_has_the_degrees_of_a_kronecker_graph() -> None:
 
 
 def test_a_grid_leads_right_and_down() -> None:
-    assert sorted(pairs(graphs.grid(rows=2, columns=3))) == [(0, 1), (0, 3), (1, 2), (1, 4), (2, 5), (3, 4), (4, 5)]
+    assert sorted(pairs(graphs.grid(rows=2, columns=3))) == [
+        (0, 1),
+        (0, 3),
+        (1, 2),
+        (1, 4),
+        (2, 5),
+        (3, 4),
+        (4, 5),
+    ]
 
 
 def test_uniform_edges_are_between_all_vertices() -> None:
@@ -185,7 +206,13 @@ def test_invalid_parameters_of_generators_are_errors(spec: str, message: str) ->
         (3, [0, 1], [1, 4], None, "targets have vertex 4; vertices must be below 3"),
         (0, [0], [0], None, "sources have vertex 0; vertices must be below 0"),
         (3, [0, 1], [1], None, "2 sources and 1 targets"),
-        (3, [[0, 1]], [1, 2], None, r"sources \(uint32, shape \(1, 2\)\) must be uint32 of one dimension"),
+        (
+            3,
+            [[0, 1]],
+            [1, 2],
+            None,
+            r"sources \(uint32, shape \(1, 2\)\) must be uint32 of one dimension",
+        ),
         (-1, [], [], None, r"vertices \(-1\) must be between 0 and 4294967295"),
         (2**32, [], [], None, r"vertices \(4294967296\) must be"),
         (2, [], [], [5], r"ids of shape \(1,\); 2 vertices"),
@@ -226,7 +253,9 @@ def test_a_graph_larger_than_memory_is_an_error_before_it_is_made(
     spec: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pidcomm.bench.measure.available_bytes", lambda: 16 << 30)
-    with pytest.raises(ArgumentError, match=rf"{what} need about .* of memory; 16 GiB are available"):
+    with pytest.raises(
+        ArgumentError, match=rf"{what} need about .* of memory; 16 GiB are available"
+    ):
         graphs.load(None, spec, "rmat").undirected().starts()
 
 
@@ -234,7 +263,9 @@ def test_a_file_of_too_many_vertices_is_an_error_before_they_have_ids(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pidcomm.bench.measure.available_bytes", lambda: 16 << 30)
-    with pytest.raises(ArgumentError, match=r"graph.txt: 4294967295 vertices need about 36 GiB of memory; 16 GiB"):
+    with pytest.raises(
+        ArgumentError, match=r"graph.txt: 4294967295 vertices need about 36 GiB of memory; 16 GiB"
+    ):
         read(tmp_path, GENERAL + "4294967295 4294967295 1\n1 2\n")
 
 
@@ -249,7 +280,10 @@ def test_sorting_and_cutting_need_memory_too(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_bits_of_a_cut_that_do_not_fit_an_edge_are_errors() -> None:
-    for bits, message in (((5, 16), r"chunk_bits \(5\)"), ((16, 17), r"tile_bits \(17\) must be between 6 and 16")):
+    for bits, message in (
+        ((5, 16), r"chunk_bits \(5\)"),
+        ((16, 17), r"tile_bits \(17\) must be between 6 and 16"),
+    ):
         with pytest.raises(ArgumentError, match=message):
             edges.cut(GRAPHS["rmat"], 8, chunk_bits=bits[0], tile_bits=bits[1])
 
@@ -274,7 +308,9 @@ def test_a_cut_has_every_edge_in_even_slices(name: str, pes: int, bits: tuple[in
     chunk_bits, tile_bits = bits
     cut = edges.cut(graph, pes, chunk_bits=chunk_bits, tile_bits=tile_bits)
     found: Counter[tuple[int, int]] = Counter()
-    for row, table, count in zip(cut.edges, cut.patches.reshape(pes, -1, edges.FIELDS), cut.counts, strict=True):
+    for row, table, count in zip(
+        cut.edges, cut.patches.reshape(pes, -1, edges.FIELDS), cut.counts, strict=True
+    ):
         of_pe: set[tuple[int, int]] = set()
         end = 0
         for chunk_first, chunk, tile_first, tile, first, length in table[:count].tolist():
@@ -285,7 +321,9 @@ def test_a_cut_has_every_edge_in_even_slices(name: str, pes: int, bits: tuple[in
             sources, targets = patch >> tile_bits, patch & ((1 << tile_bits) - 1)
             assert sources.max() < chunk <= 1 << chunk_bits
             assert targets.max() < tile <= 1 << tile_bits
-            of_pe.update(zip((sources + chunk_first).tolist(), (targets + tile_first).tolist(), strict=True))
+            of_pe.update(
+                zip((sources + chunk_first).tolist(), (targets + tile_first).tolist(), strict=True)
+            )
         assert graph.edges // pes <= len(of_pe) <= -(-graph.edges // pes)
         found.update(of_pe)
     assert found == Counter(pairs(graph))

@@ -7,13 +7,14 @@ from typing import Any
 from zipfile import ZipFile
 
 import numpy as np
-import pidcomm
 import pytest
+from pidcomm.arguments import Array
+from pidcomm.errors import ArgumentError, Error
 from pidcomm_studies import apps
 from pidcomm_studies.apps.mlp import DTYPES, FEATURES, QUICK_FEATURES, Mlp, prim
 from pidcomm_studies.apps.stage import Stage
-from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError, Error
+
+import pidcomm
 
 TECHNIQUES = ["conventional", "pr", "pr+im+cm", "tile"]
 
@@ -23,7 +24,8 @@ def random_problem(features: int, layers: int, dtype: str) -> Mlp:
     random = np.random.default_rng(features + layers)
     limits = np.iinfo(dtype)
     arrays = [
-        random.integers(limits.min, limits.max, (features,) * axes, dtype, endpoint=True) for axes in (*[2] * layers, 1)
+        random.integers(limits.min, limits.max, (features,) * axes, dtype, endpoint=True)
+        for axes in (*[2] * layers, 1)
     ]
     return Mlp(arrays[:-1], arrays[-1])
 
@@ -47,7 +49,9 @@ def assert_right(problem: Mlp, pes: int, *techniques: str) -> None:
 
 
 def save(path: Path, **changes: Array | None) -> Path:
-    """Write a file with two layers of three features; arrays in `changes` replace others, None leaves them out."""
+    """Write a file with two layers of three features; arrays in `changes` replace others, None
+    leaves them out.
+    """
     square = np.arange(9, dtype=np.int32).reshape(3, 3)
     arrays = {"w0": square, "w1": -square, "x": np.array([1, -2, 3], np.int32), **changes}
     kept: dict[str, Any] = {name: array for name, array in arrays.items() if array is not None}
@@ -70,7 +74,9 @@ def save(path: Path, **changes: Array | None) -> Path:
         (513, 64, 5, "int32"),
     ],
 )
-def test_every_size_type_and_number_of_pes_is_right(features: int, pes: int, layers: int, dtype: str) -> None:
+def test_every_size_type_and_number_of_pes_is_right(
+    features: int, pes: int, layers: int, dtype: str
+) -> None:
     """For sizes that divide and sizes that do not; products and sums wrap."""
     assert_right(random_problem(features, layers, dtype), pes)
 
@@ -88,11 +94,19 @@ def test_one_pe_has_rows_longer_than_a_block(features: int, dtype: str) -> None:
 
 
 def test_x_of_the_largest_problem_of_one_pe_fits_its_wram() -> None:
-    """The kernel's comment promises it: 64-bit elements have the longest x. One more feature is too many for MRAM."""
-    largest, larger = (Mlp([np.zeros((n, n), np.int64)], np.zeros(n, np.int64)) for n in (2895, 2896))
+    """The kernel's comment promises it: 64-bit elements have the longest x.
+
+    One more feature is too many for MRAM.
+    """
+    largest, larger = (
+        Mlp([np.zeros((n, n), np.int64)], np.zeros(n, np.int64)) for n in (2895, 2896)
+    )
     with pytest.raises(ArgumentError, match=r"a PE of 1 needs .*weights .*use more PEs"):
         apps.run(larger, pes=1)
-    with pidcomm.allocate(pes=1) as pe_set, Stage(pe_set, (1,), largest.place((1,)), {"technique": "tile"}) as stage:
+    with (
+        pidcomm.allocate(pes=1) as pe_set,
+        Stage(pe_set, (1,), largest.place((1,)), {"technique": "tile"}) as stage,
+    ):
         stage.launch(layer=0)
 
 
@@ -117,11 +131,15 @@ def test_phases_match_the_paper() -> None:
     assert run.setup.calls == 5
 
 
-@pytest.mark.parametrize("generate", ["uniform", "uniform:low=-3,high=100,seed=4", "sparse:density=0.5", "prim"])
+@pytest.mark.parametrize(
+    "generate", ["uniform", "uniform:low=-3,high=100,seed=4", "sparse:density=0.5", "prim"]
+)
 @pytest.mark.parametrize("dtype", ["int8", "int64"])
 def test_generators_make_the_same_problem_twice(generate: str, dtype: str) -> None:
     """The problem has the given size and type, and its layers differ."""
-    one, other = (Mlp.make(generate=generate, features=120, layers=3, dtype=dtype) for _ in range(2))
+    one, other = (
+        Mlp.make(generate=generate, features=120, layers=3, dtype=dtype) for _ in range(2)
+    )
     for a, b in zip([*one.weights, one.x], [*other.weights, other.x], strict=True):
         np.testing.assert_array_equal(a, b)
         assert a.dtype == dtype
@@ -140,7 +158,9 @@ def test_uniform_keeps_its_bounds_and_sparse_its_density() -> None:
 
 
 def test_prim_has_the_values_of_its_definition() -> None:
-    """Element i is 0, except the last two in a hundred (weights: (layer + i) % 2) and in fifty (x: i % 2)."""
+    """Element i is 0, except the last two in a hundred (weights: (layer + i) % 2) and in fifty
+    (x: i % 2).
+    """
     features, kind = 30, np.dtype(np.int32)
     for layer in range(2):
         flat = prim()((features, features), kind, layer).ravel()
@@ -151,7 +171,12 @@ def test_prim_has_the_values_of_its_definition() -> None:
 def test_quick_is_smaller_and_nothing_else_changes() -> None:
     """The input has all parameters of its generator."""
     source = "uniform:low=-8,high=8,seed=1"
-    assert Mlp.make(quick=True).facts == {"input": source, "features": QUICK_FEATURES, "layers": 5, "dtype": "int32"}
+    assert Mlp.make(quick=True).facts == {
+        "input": source,
+        "features": QUICK_FEATURES,
+        "layers": 5,
+        "dtype": "int32",
+    }
 
 
 @pytest.mark.parametrize(
@@ -193,10 +218,17 @@ def test_options_that_break_a_rule_are_refused(options: dict[str, Any], message:
 def test_files_of_every_type_are_read(tmp_path: Path, dtype: str) -> None:
     """In any byte order, and with column-major arrays."""
     random = np.random.default_rng(1)
-    arrays = {f"w{layer}": random.integers(-9, 9, (6, 6)).astype(dtype, order="F") for layer in range(11)}
+    arrays = {
+        f"w{layer}": random.integers(-9, 9, (6, 6)).astype(dtype, order="F") for layer in range(11)
+    }
     path = save(tmp_path / "a.npz", **arrays, x=np.arange(6).astype(dtype))
     problem = Mlp.make(data=path)
-    assert problem.facts == {"input": str(path), "features": 6, "layers": 11, "dtype": np.dtype(dtype).name}
+    assert problem.facts == {
+        "input": str(path),
+        "features": 6,
+        "layers": 11,
+        "dtype": np.dtype(dtype).name,
+    }
     for layer, weights in enumerate(problem.weights):
         np.testing.assert_array_equal(weights, arrays[f"w{layer}"])
     np.testing.assert_array_equal(problem.reference(), expected(problem))
@@ -210,17 +242,28 @@ def test_files_of_every_type_are_read(tmp_path: Path, dtype: str) -> None:
         ({"w0": None, "w1": None}, "missing: w0; not"),
         ({"w3": np.zeros((3, 3), np.int32)}, "missing: w2; not one of them: w3"),
         ({"bias": np.zeros(3, np.int32)}, "missing: none; not one of them: bias"),
-        ({"w1": np.zeros((3, 4), np.int32)}, r"w1 has shape \(3, 4\); .*\(features, features\), here \(3, 3\)"),
+        (
+            {"w1": np.zeros((3, 4), np.int32)},
+            r"w1 has shape \(3, 4\); .*\(features, features\), here \(3, 3\)",
+        ),
         ({"w0": np.int32(7)}, r"w0 has shape \(\); .*here \(3, 3\)"),
         ({"x": np.zeros((3, 1), np.int32)}, r"x has shape \(3, 1\); x must be \(features,\)"),
         ({"x": np.zeros(0, np.int32)}, r"x has shape \(0,\); x must be \(features,\), not empty"),
         ({"x": np.zeros(3)}, "x has dtype float64; it must be one of int8, int16, int32, int64$"),
-        ({"w1": np.zeros((3, 3), np.uint8)}, "w1 has dtype uint8; it must be int32, the dtype of x$"),
-        ({"w1": np.zeros((3, 3), np.int16)}, "w1 has dtype int16; it must be int32, the dtype of x$"),
+        (
+            {"w1": np.zeros((3, 3), np.uint8)},
+            "w1 has dtype uint8; it must be int32, the dtype of x$",
+        ),
+        (
+            {"w1": np.zeros((3, 3), np.int16)},
+            "w1 has dtype int16; it must be int32, the dtype of x$",
+        ),
         ({"w1": np.array([[None] * 3] * 3)}, "w1 cannot be read"),
     ],
 )
-def test_files_with_wrong_arrays_are_refused(tmp_path: Path, changes: dict[str, Array | None], message: str) -> None:
+def test_files_with_wrong_arrays_are_refused(
+    tmp_path: Path, changes: dict[str, Array | None], message: str
+) -> None:
     """The error names the file, the array and the rule."""
     path = save(tmp_path / "a.npz", **changes)
     with pytest.raises(ArgumentError, match=rf"a\.npz: .*{message}"):
@@ -235,7 +278,13 @@ def test_files_that_are_no_npz_are_refused(tmp_path: Path) -> None:
         np.save(file, np.zeros(3))
     damaged = bytearray(whole)
     damaged[whole.index(b"\x93NUMPY") + 130] ^= 0xFF
-    for content in (b"", b"w0 w1 x\n", whole[: len(whole) // 2], (tmp_path / "b.npy").read_bytes(), bytes(damaged)):
+    for content in (
+        b"",
+        b"w0 w1 x\n",
+        whole[: len(whole) // 2],
+        (tmp_path / "b.npy").read_bytes(),
+        bytes(damaged),
+    ):
         path.write_bytes(content)
         with pytest.raises(ArgumentError, match=r"a\.npz: ") as refusal:
             Mlp.make(data=path)

@@ -1,4 +1,6 @@
-"""Number-theoretic transforms: sizes, radixes, steps, tasklets; against evaluation, FLINT and the schoolbook."""
+"""Number-theoretic transforms: sizes, radixes, steps, tasklets; against evaluation, FLINT and
+the schoolbook.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,21 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import dpuemu
 import numpy as np
-import pidcomm
 import pytest
-from pidcomm_studies import apps
-from pidcomm_studies.apps.ntt import Ntt, field, steps_of
-from pidcomm_studies.papers.scalability import ntt as figures
-from pidcomm_studies.papers.scalability.ntt_clocks import COMPLETE, clocks, modelled
-from pidcomm_studies.apps.ntt.decomposition import RADIXES, Decomposition
-from pidcomm_studies.apps.stage import Stage
 from pidcomm.arguments import Array
 from pidcomm.errors import ArgumentError, Error, FileContentError
-from pidcomm_studies.papers.figure import Point
 from pidcomm.model import load_machine
+from pidcomm_studies import apps
+from pidcomm_studies.apps.ntt import Ntt, field, steps_of
+from pidcomm_studies.apps.ntt.decomposition import RADIXES, Decomposition
+from pidcomm_studies.apps.stage import Stage
+from pidcomm_studies.papers.figure import Point
+from pidcomm_studies.papers.scalability import ntt as figures
+from pidcomm_studies.papers.scalability.ntt_clocks import COMPLETE, clocks, modelled
+
+import dpuemu
+import pidcomm
 
 TECHNIQUES = ["conventional", "pr+im+cm", "tile"]
 
@@ -39,7 +42,9 @@ def by_flint(a: Array, b: Array, q: int) -> list[int]:
     """Multiply two polynomials modulo x^N + 1 and q with FLINT."""
     flint = pytest.importorskip("flint")
     size = len(a)
-    terms = [int(it) for it in (flint.nmod_poly(a.tolist(), q) * flint.nmod_poly(b.tolist(), q)).coeffs()]
+    terms = [
+        int(it) for it in (flint.nmod_poly(a.tolist(), q) * flint.nmod_poly(b.tolist(), q)).coeffs()
+    ]
     terms += [0] * (2 * size - len(terms))
     return [(low - high) % q for low, high in zip(terms[:size], terms[size:], strict=True)]
 
@@ -98,7 +103,9 @@ def test_forward_results_are_values_of_the_polynomial_in_bit_reversed_order() ->
 @pytest.mark.parametrize("tasklets", [1, 7, 11, 16, 24])
 def test_one_pe_is_right_with_every_radix_and_number_of_tasklets(radix: int, tasklets: int) -> None:
     for operation in ("forward", "product"):
-        problem = Ntt.make(size=256, limbs=2, steps="1", radix=radix, tasklets=tasklets, operation=operation)
+        problem = Ntt.make(
+            size=256, limbs=2, steps="1", radix=radix, tasklets=tasklets, operation=operation
+        )
         result = assert_right(problem, (1, 1, 1, 1))
     a, b = (values[1] for values in problem.operands)
     assert result[1].tolist() == schoolbook(a, b, problem.moduli[1])
@@ -124,17 +131,23 @@ DECOMPOSITIONS = [
 
 @pytest.mark.parametrize(("steps", "radix", "shape"), DECOMPOSITIONS)
 def test_every_decomposition_is_right(steps: str, radix: int, shape: tuple[int, ...]) -> None:
-    """Balanced and not, with axes of length 1, with slices that divide the limbs and slices that do not."""
+    """Balanced and not, with axes of length 1, with slices that divide the limbs and slices that
+    do not.
+    """
     size = int(np.prod([int(it) for it in steps.split("x")]))
     for operation in ("inverse", "product"):  # a product includes forward transforms
-        problem = Ntt.make(size=size, limbs=4, steps=steps, radix=radix, operation=operation, tasklets=11)
+        problem = Ntt.make(
+            size=size, limbs=4, steps=steps, radix=radix, operation=operation, tasklets=11
+        )
         assert_right(problem, shape)
 
 
 @pytest.mark.parametrize("steps", ["16x16", "4x16x4"])
 def test_every_technique_is_right(steps: str) -> None:
     """The pr techniques replace the program between its launches."""
-    assert_right(Ntt.make(size=256, limbs=3, steps=steps, operation="product"), (4, 1, 1, 2), *TECHNIQUES)
+    assert_right(
+        Ntt.make(size=256, limbs=3, steps=steps, operation="product"), (4, 1, 1, 2), *TECHNIQUES
+    )
 
 
 @pytest.mark.parametrize("bits", [18, 30, 53])
@@ -147,7 +160,9 @@ def test_extreme_values_are_right(fill: str) -> None:
     """Values of the largest size reach the largest intermediate values."""
     moduli = field.first_primes(2, 54, 2**12)
     most = np.array(moduli, np.uint64)[:, None] - np.uint64(1)
-    values = np.broadcast_to({"zero": 0 * most, "most": most, "one": 0 * most + np.uint64(1)}[fill], (2, 2**12)).copy()
+    values = np.broadcast_to(
+        {"zero": 0 * most, "most": most, "one": 0 * most + np.uint64(1)}[fill], (2, 2**12)
+    ).copy()
     for operation in ("forward", "inverse", "product"):
         b = values if operation == "product" else None
         assert_right(Ntt(moduli, values, b, operation=operation, steps="4", radix=2), (1, 1, 1, 2))
@@ -158,7 +173,9 @@ def test_inverse_undoes_forward() -> None:
     there = Ntt.make(size=1024, limbs=2)
     found = apps.run(there, shape=(8, 1, 1, 2), iters=1).result
     back = Ntt(there.moduli, found, operation="inverse", steps="2")
-    np.testing.assert_array_equal(apps.run(back, shape=(2, 1, 1, 1), iters=1).result, there.operands[0])
+    np.testing.assert_array_equal(
+        apps.run(back, shape=(2, 1, 1, 1), iters=1).result, there.operands[0]
+    )
 
 
 @pytest.fixture
@@ -173,9 +190,14 @@ def strict_machine() -> Iterator[None]:
 @pytest.mark.parametrize(("steps", "size"), [("2048", 2048), ("4x16x4", 256)])
 def test_stacks_and_transfers_are_within_their_limits(steps: str, size: int) -> None:
     for operation in ("inverse", "product"):
-        problem = Ntt.make(size=size, limbs=1, steps=steps, operation=operation, tasklets=24, radix=2)
+        problem = Ntt.make(
+            size=size, limbs=1, steps=steps, operation=operation, tasklets=24, radix=2
+        )
         assert_right(problem, (1, 1, 1, 1))
-        assert_right(Ntt.make(size=256, limbs=1, steps="1", operation=operation, tasklets=24, radix=16), (1, 1, 1, 1))
+        assert_right(
+            Ntt.make(size=256, limbs=1, steps="1", operation=operation, tasklets=24, radix=16),
+            (1, 1, 1, 1),
+        )
 
 
 def test_old_values_in_mram_do_not_change_the_result() -> None:
@@ -219,12 +241,15 @@ def test_pes_of_a_limb_come_before_slices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "steps", "radix"), list(product([2**8, 2**9, 2**12, 2**17], ["1", "2", "3", "4"], RADIXES))
+    ("size", "steps", "radix"),
+    list(product([2**8, 2**9, 2**12, 2**17], ["1", "2", "3", "4"], RADIXES)),
 )
 def test_steps_are_powers_of_the_radix_or_refused(size: int, steps: str, radix: int) -> None:
     units = (size.bit_length() - 1) / (radix.bit_length() - 1)
     if units % 1 or units < int(steps):
-        with pytest.raises(ArgumentError, match=rf"size {size} (is not a power of|has . factors of) radix {radix}"):
+        with pytest.raises(
+            ArgumentError, match=rf"size {size} (is not a power of|has . factors of) radix {radix}"
+        ):
             steps_of(size, steps, radix)
         return
     if size > 2048 ** int(steps):
@@ -247,8 +272,14 @@ def test_steps_are_powers_of_the_radix_or_refused(size: int, steps: str, radix: 
         ({"size": 128}, "size 128 must be a power of two from 256"),
         ({"size": 2**18}, "size 262144 must be a power of two from 256 to 131072"),
         ({"size": 2**30}, "size 1073741824 must be a power of two from 256 to 131072"),
-        ({"size": 2**12, "steps": "1"}, "step 4096 of 4096 must be at most 2048, so that a row and its twiddles fit"),
-        ({"size": 2**17, "limbs": 1024, "steps": "1"}, "step 131072 of 131072 must be at most 2048"),
+        (
+            {"size": 2**12, "steps": "1"},
+            "step 4096 of 4096 must be at most 2048, so that a row and its twiddles fit",
+        ),
+        (
+            {"size": 2**17, "limbs": 1024, "steps": "1"},
+            "step 131072 of 131072 must be at most 2048",
+        ),
         ({"steps": "1x256"}, "step 1 of 1x256 must be a power of radix 16"),
         ({"steps": 2}, r"steps \(2\) must be a str"),
         ({"radix": 2.0}, r"radix \(2.0\) must be an integer"),
@@ -298,16 +329,27 @@ def test_moduli_that_break_a_rule_are_refused(q: int, message: str) -> None:
 def test_elements_above_their_modulus_are_refused() -> None:
     values = np.zeros((2, 256), np.uint64)
     values[1, 7] = 7681
-    with pytest.raises(ArgumentError, match=r"a\[1, 7\] is 7681; it must be below its modulus 7681"):
+    with pytest.raises(
+        ArgumentError, match=r"a\[1, 7\] is 7681; it must be below its modulus 7681"
+    ):
         Ntt([12289, 7681], values)
 
 
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ((32, 1, 1, 1), "axis 0 of shape 32x1x1x1 has 32 PEs; steps 1 and 2 of 16x16 allow a power of two up to 16"),
+        (
+            (32, 1, 1, 1),
+            (
+                "axis 0 of shape 32x1x1x1 has 32 PEs; steps 1 and 2 of 16x16 allow a power of two"
+                " up to 16"
+            ),
+        ),
         ((3, 1, 1, 1), "axis 0 of shape 3x1x1x1 has 3 PEs"),
-        ((16, 2, 1, 1), "axis 1 of shape 16x2x1x1 has 2 PEs; the steps 16x16 allow a power of two up to 1"),
+        (
+            (16, 2, 1, 1),
+            "axis 1 of shape 16x2x1x1 has 2 PEs; the steps 16x16 allow a power of two up to 1",
+        ),
         ((16, 1, 1, 4), "has 4 slices for 3 limbs"),
         ((16, 1, 1), "needs a shape of 4 axes"),
     ],
@@ -318,7 +360,9 @@ def test_shapes_that_do_not_fit_are_refused(shape: tuple[int, ...], message: str
 
 
 def test_too_many_pes_are_refused() -> None:
-    with pytest.raises(ArgumentError, match="64 PEs are too many: the steps 16x16 allow 16 PEs per limb"):
+    with pytest.raises(
+        ArgumentError, match="64 PEs are too many: the steps 16x16 allow 16 PEs per limb"
+    ):
         apps.run(Ntt.make(size=256, limbs=3, steps="16x16"), pes=64)
 
 
@@ -328,7 +372,12 @@ def test_too_many_pes_are_refused() -> None:
 def save(path: Path, **changes: Array | None) -> Path:
     """Write a file with two limbs; arrays in `changes` replace others, None leaves them out."""
     values = np.arange(512, dtype=np.uint64).reshape(2, 256)
-    arrays = {"moduli": np.array([7681, 12289], np.uint64), "a": values, "b": values[::-1].copy(), **changes}
+    arrays = {
+        "moduli": np.array([7681, 12289], np.uint64),
+        "a": values,
+        "b": values[::-1].copy(),
+        **changes,
+    }
     kept: dict[str, Any] = {name: array for name, array in arrays.items() if array is not None}
     np.savez(path, **kept)
     return path
@@ -354,7 +403,9 @@ def test_files_are_read(tmp_path: Path) -> None:
         ({"a": np.zeros((2, 300), np.uint64)}, "size 300 must be a power of two"),
     ],
 )
-def test_files_that_break_a_rule_are_refused(tmp_path: Path, changes: dict[str, Array | None], message: str) -> None:
+def test_files_that_break_a_rule_are_refused(
+    tmp_path: Path, changes: dict[str, Array | None], message: str
+) -> None:
     with pytest.raises(FileContentError, match=rf"a\.npz: {message}"):
         Ntt.make(data=save(tmp_path / "a.npz", **changes), operation="product")
 
@@ -396,7 +447,15 @@ def test_clocks_of_a_transform_add_up() -> None:
     found = clocks(problem, (16, 1, 1, 2), "tile", 2)
     assert found.wrong == 0
     assert len(found.kernels) == 2
-    assert list(found.named()) == ["kernel 1", "kernel 2", "CPU to PEs", "between PEs", "PEs to CPU", "total", COMPLETE]
+    assert list(found.named()) == [
+        "kernel 1",
+        "kernel 2",
+        "CPU to PEs",
+        "between PEs",
+        "PEs to CPU",
+        "total",
+        COMPLETE,
+    ]
     *parts, total, complete = found.named().values()
     assert min(parts) > 0
     assert total == pytest.approx(sum(parts))
@@ -412,7 +471,9 @@ def test_clocks_of_a_transform_add_up() -> None:
 def test_more_tasklets_use_more_of_the_pipeline() -> None:
     """Until 11, as long as the butterflies are a multiple of the tasklets."""
     use = [
-        clocks(Ntt.make(size=256, limbs=1, steps="1", radix=16, tasklets=it), (1, 1, 1, 1), "tile", 1).pipeline_pct
+        clocks(
+            Ntt.make(size=256, limbs=1, steps="1", radix=16, tasklets=it), (1, 1, 1, 1), "tile", 1
+        ).pipeline_pct
         for it in (1, 8, 15, 16)
     ]
     assert use[0] < use[1] < use[3]
@@ -428,10 +489,16 @@ def test_figure_14_has_every_clock_and_statement(monkeypatch: pytest.MonkeyPatch
     points = [*figure.measure(1, lambda _: None), *figure.model()]
     assert len(points) == 2 * (7 + 1) + 2 * (6 + 1)
     assert not any(it.wrong for it in points)
-    kernels = {(it.series, it.x): it.value for it in points if it.source == "modelled" and it.panel == "tile"}
+    kernels = {
+        (it.series, it.x): it.value
+        for it in points
+        if it.source == "modelled" and it.panel == "tile"
+    }
     assert 1.8 < kernels["kernel 1", 64] / kernels["kernel 1", 128] < 2.1
     statements = [*figure.statements(points)]
-    assert [it.here.split(":")[0] for it in statements] == 3 * ["mixed, tile"] + 3 * ["modelled, tile"]
+    assert [it.here.split(":")[0] for it in statements] == 3 * ["mixed, tile"] + 3 * [
+        "modelled, tile"
+    ]
     assert not any(it.agrees for it in statements)  # 2x instead of 63.5x
 
 
@@ -439,17 +506,27 @@ def test_statements_of_figure_14_accept_only_values_near_the_published_ones() ->
     """Invented clocks, as in the paper except for one."""
 
     def agreeing(kernels: float, total: float, share: float) -> list[str]:
-        rows = {"kernel 1": (1.0, 1 / kernels), "kernel 2": (1.0, 1 / kernels), "total": (9.0, 9 / total)}
+        rows = {
+            "kernel 1": (1.0, 1 / kernels),
+            "kernel 2": (1.0, 1 / kernels),
+            "total": (9.0, 9 / total),
+        }
         points = [
             Point("tile", name, pes, value, "modelled", figures.MACHINE)
             for name, values in rows.items()
             for pes, value in zip((32, 2048), values, strict=True)
         ]
-        points += [Point("share", "tile", pes, share, "modelled", figures.MACHINE) for pes in (32, 2048)]
+        points += [
+            Point("share", "tile", pes, share, "modelled", figures.MACHINE) for pes in (32, 2048)
+        ]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(figures, "TECHNIQUES", ("tile",))
             patch.setattr(figures, "PES", (32, 2048))
-            return [it.published for it in figures.FIGURES["scalability/fig14"].statements(points) if it.agrees]
+            return [
+                it.published
+                for it in figures.FIGURES["scalability/fig14"].statements(points)
+                if it.agrees
+            ]
 
     every = agreeing(63.5, 9.7, 40.3)
     assert len(every) == 3

@@ -10,18 +10,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import pidcomm
 import pytest
+from pidcomm.arguments import Array
+from pidcomm.cli import app
+from pidcomm.errors import ArgumentError, Error
 from pidcomm_studies import apps
 from pidcomm_studies.apps import Application, stage
 from pidcomm_studies.apps.application import TECHNIQUES_OF_APPLICATIONS, count_wrong, heaviest_bytes
 from pidcomm_studies.apps.inputs import describe, generated, numbered_lines
 from pidcomm_studies.apps.partition import bounds, padded, ragged_rows, share
 from pidcomm_studies.apps.stage import Placement, Stage
-from pidcomm.arguments import Array
-from pidcomm.cli import app
-from pidcomm.errors import ArgumentError, Error
 from typer.testing import CliRunner
+
+import pidcomm
 
 FOLDER = Path(__file__).parents[1] / "apps"
 SDK_HEADERS = {
@@ -82,7 +83,13 @@ class Scaled(Application):
     def place(self, shape: Sequence[int]) -> Placement:
         self.shape = tuple(shape)
         size = 4 * self.words
-        return Placement(self.source, {"x": size}, {"y": size, "z": size}, tasklets=4, defines={"WORDS": self.words})
+        return Placement(
+            self.source,
+            {"x": size},
+            {"y": size, "z": size},
+            tasklets=4,
+            defines={"WORDS": self.words},
+        )
 
     def run(self, stage: Stage) -> Array:
         stage.place("x", self.values(stage.pes))
@@ -96,7 +103,9 @@ class Scaled(Application):
         self.runs += 1
         pes = int(np.prod(self.shape))
         own = np.arange(pes, dtype=np.uint32)[:, None]
-        expected = np.tile((3 * self.values(pes) + own).sum(axis=0, dtype=np.uint32), pes).reshape(1, -1)
+        expected = np.tile((3 * self.values(pes) + own).sum(axis=0, dtype=np.uint32), pes).reshape(
+            1, -1
+        )
         expected[0, 0] += self.is_wrong
         return expected
 
@@ -123,7 +132,9 @@ def test_an_application_is_a_folder_with_everything_in_it(name: str) -> None:
     assert application.name == name
     for text in (application.about, application.data_help, application.generate_help):
         assert text
-    assert {"__init__.py", "kernel.c", "cpu.cpp"} <= {path.name for path in (FOLDER / name).iterdir()}
+    assert {"__init__.py", "kernel.c", "cpu.cpp"} <= {
+        path.name for path in (FOLDER / name).iterdir()
+    }
     assert len(application.make(quick=True).shape_of(64)) == application.axes
 
 
@@ -132,13 +143,17 @@ def test_every_folder_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*FOLDER.glob("*/*.c"), *FOLDER.glob("pe/*.h")], ids=lambda it: f"{it.parent.name}/{it.name}"
+    "path",
+    [*FOLDER.glob("*/*.c"), *FOLDER.glob("pe/*.h")],
+    ids=lambda it: f"{it.parent.name}/{it.name}",
 )
 def test_pe_programs_need_only_headers_of_the_sdk(path: Path) -> None:
     text = path.read_text()
     own = {it.name for it in FOLDER.glob("pe/*.h")}
     assert set(re.findall(r"#include [<\"](.+?)[>\"]", text)) <= SDK_HEADERS | own
-    assert not re.findall(r"\b(float|double|malloc|asm|__builtin_ia32\w*|__mram|__mram_noinit)\b", text)
+    assert not re.findall(
+        r"\b(float|double|malloc|asm|__builtin_ia32\w*|__mram|__mram_noinit)\b", text
+    )
 
 
 @pytest.mark.parametrize("name", apps.NAMES)
@@ -202,11 +217,14 @@ def test_the_result_of_one_technique_does_not_count_for_the_next() -> None:
 
 
 @pytest.mark.parametrize("technique", TECHNIQUES_OF_APPLICATIONS)
-def test_programs_and_variables_come_back_after_a_technique_that_replaces_them(technique: str) -> None:
+def test_programs_and_variables_come_back_after_a_technique_that_replaces_them(
+    technique: str,
+) -> None:
     run = solved(Scaled(), technique=technique)
     assert run.wrong == 0
     replaces = technique in ("pr", "pr+im", "pr+im+cm")
-    # Loads: the reorder program for each allreduce, and the application's program again after the first.
+    # Loads: the reorder program for each allreduce, and the application's program again after the
+    # first.
     assert run.communication.loads == (3 if replaces else 0)
     assert (run.communication.modelled > 0) == replaces
     assert run.kernel.launches == run.kernel.calls == 2
@@ -271,7 +289,9 @@ def test_the_median_of_the_runs_of_a_collective_counts(monkeypatch: pytest.Monke
         trace, out = original(self, name, mask, **arguments)
         if name == "scatter":  # the placed arrays
             return trace, out
-        return replace(trace, seconds_total=next(seconds), seconds_load=0.0, seconds_launch=0.0), out
+        return replace(
+            trace, seconds_total=next(seconds), seconds_load=0.0, seconds_launch=0.0
+        ), out
 
     monkeypatch.setattr(pidcomm.Hypercube, "carry_out", slow)
     run = solved(Scaled(), technique="tile", iters=3)
@@ -290,7 +310,10 @@ def test_the_median_of_the_runs_of_a_collective_counts(monkeypatch: pytest.Monke
         ({"shape": (2, 4)}, r"give pes \(8\) or shape \(\(2, 4\)\)"),
         ({"pes": 0}, r"pes \(0\) must be between 1"),
         ({"pes": None, "shape": (8,)}, "scaled needs a shape of 2 axes; 8 has 1"),
-        ({"technique": "ring"}, "technique 'ring' does not support all collectives; use tile, conventional"),
+        (
+            {"technique": "ring"},
+            "technique 'ring' does not support all collectives; use tile, conventional",
+        ),
         ({"iters": 0}, r"iters \(0\)"),
         ({"pes": 6, "technique": "pr"}, "^technique pr "),
         ({"pes": 2561}, r"pes \(2561\) must be between 1 and 2560"),
@@ -310,14 +333,18 @@ def test_wrong_arguments_are_refused(arguments: dict[str, Any], sentence: str) -
 def test_a_problem_that_does_not_fit_a_pe_is_refused_before_allocation() -> None:
     problem = Scaled()
     problem.words = 6 << 20
-    with pytest.raises(ArgumentError, match=r"a PE of 8 needs 72 MiB of MRAM \(x 24 MiB, y 24 MiB, z 24 MiB\)"):
+    with pytest.raises(
+        ArgumentError, match=r"a PE of 8 needs 72 MiB of MRAM \(x 24 MiB, y 24 MiB, z 24 MiB\)"
+    ):
         solved(problem, technique="tile")
     problem.words = 5 << 20
     with pytest.raises(ArgumentError, match="scratch of the pr techniques"):
         solved(problem, technique="pr")
 
 
-def test_a_problem_that_does_not_fit_this_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_problem_that_does_not_fit_this_machine_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("pidcomm.bench.measure.available_bytes", lambda: 1000)
     with pytest.raises(ArgumentError, match="1000 bytes are available"):
         solved(Scaled())
@@ -327,11 +354,23 @@ def test_a_problem_that_does_not_fit_this_machine_is_refused(monkeypatch: pytest
     ("act", "sentence"),
     [
         (lambda it: it.place("y", np.zeros((8, 2), np.uint32)), "'y' is not one of x"),
-        (lambda it: it.place("x", np.zeros((8, 66), np.uint32)), "264 bytes do not fit 'x', which has 256"),
-        (lambda it: it.gather("11", bytes=264, src="y", dtype=np.uint8), "264 bytes do not fit 'y'"),
+        (
+            lambda it: it.place("x", np.zeros((8, 66), np.uint32)),
+            "264 bytes do not fit 'x', which has 256",
+        ),
+        (
+            lambda it: it.gather("11", bytes=264, src="y", dtype=np.uint8),
+            "264 bytes do not fit 'y'",
+        ),
         (lambda it: it.allgather("11", bytes=264, src="y", dst="z"), "264 bytes do not fit 'z'"),
-        (lambda it: it.broadcast("11", np.zeros((1, 66), np.uint32), dst="y"), "264 bytes do not fit 'y'"),
-        (lambda it: it.scatter("11", np.zeros((1, 8 * 66), np.uint32), dst="y"), "264 bytes do not fit 'y'"),
+        (
+            lambda it: it.broadcast("11", np.zeros((1, 66), np.uint32), dst="y"),
+            "264 bytes do not fit 'y'",
+        ),
+        (
+            lambda it: it.scatter("11", np.zeros((1, 8 * 66), np.uint32), dst="y"),
+            "264 bytes do not fit 'y'",
+        ),
         (lambda it: it.alltoall("11", bytes=64, src="x", dst="z"), "'x' is not one of y, z"),
         (lambda it: it.launch(speed=1), "no symbol|speed"),
     ],
@@ -365,7 +404,10 @@ def test_generators_take_parameters_of_the_type_of_their_default() -> None:
     ("spec", "sentence"),
     [
         ("pairs", "generator 'pairs' is unknown; use pair:first=1"),
-        ("pair:fourth=1", "'fourth=1' is not a parameter of generator pair; use pair:first=1,second=x"),
+        (
+            "pair:fourth=1",
+            "'fourth=1' is not a parameter of generator pair; use pair:first=1,second=x",
+        ),
         ("pair:first", "'first' is not a parameter"),
         ("pair:first=1.5", "'first=1.5': first must be of type int"),
     ],
@@ -404,5 +446,9 @@ def test_shares_are_whole_words_and_cover_everything() -> None:
 
 def test_rows_are_filled_up_with_zeros() -> None:
     assert padded(np.ones((1, 2), np.int8), (2, 3)).tolist() == [[1, 1, 0], [0, 0, 0]]
-    assert ragged_rows(np.arange(1, 6), np.array([0, 2, 2, 5]), 4).tolist() == [[1, 2, 0, 0], [0] * 4, [3, 4, 5, 0]]
+    assert ragged_rows(np.arange(1, 6), np.array([0, 2, 2, 5]), 4).tolist() == [
+        [1, 2, 0, 0],
+        [0] * 4,
+        [3, 4, 5, 0],
+    ]
     assert ragged_rows(np.arange(0), np.array([0, 0]), 2).tolist() == [[0, 0]]

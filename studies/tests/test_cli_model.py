@@ -8,13 +8,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pidcomm
 import pytest
 from pidcomm.cli import app
+from pidcomm.model import KINDS, PHASES, load_machine, machine_names, predict
 from pidcomm_studies.cli.model.predict import MATTERS
 from pidcomm_studies.models import advise
-from pidcomm.model import KINDS, PHASES, load_machine, machine_names, predict
 from typer.testing import CliRunner
+
+import pidcomm
 
 
 def run(*arguments: str) -> Any:
@@ -30,32 +31,60 @@ def lines(*arguments: str) -> list[dict[str, Any]]:
 
 
 def test_model_lists_every_possible_technique_the_fastest_first() -> None:
-    rows = lines("model", "predict", "alltoall", "--shape", "8x8", "--bytes", "64KiB", "--machine", "isca24")
+    rows = lines(
+        "model", "predict", "alltoall", "--shape", "8x8", "--bytes", "64KiB", "--machine", "isca24"
+    )
     assert {row["technique"] for row in rows} == {"tile", "conventional", "pr", "pr+im", "pr+im+cm"}
     assert [row["seconds"] for row in rows] == sorted(row["seconds"] for row in rows)
     for row in rows:
-        assert (row["source"], row["machine"], row["carried_out"]) == ("modelled", "isca24", row["technique"])
+        assert (row["source"], row["machine"], row["carried_out"]) == (
+            "modelled",
+            "isca24",
+            row["technique"],
+        )
         assert list(row["phases"]) == list(PHASES)
         assert math.isclose(sum(row["phases"].values()), row["seconds"])
         assert row["algbw_gb_s"] == pytest.approx(64 * 64 * 1024 / row["seconds"] / 1e9)
-        assert row["replaces_program"] == row["technique"].startswith("pr") == (row["scratch_bytes"] > 0)
+        assert (
+            row["replaces_program"]
+            == row["technique"].startswith("pr")
+            == (row["scratch_bytes"] > 0)
+        )
     # A shape without a lane split: the techniques of the paper are left out.
-    names = {row["technique"] for row in lines("model", "predict", "alltoall", "--shape", "6x4", "--bytes", "480")}
+    names = {
+        row["technique"]
+        for row in lines("model", "predict", "alltoall", "--shape", "6x4", "--bytes", "480")
+    }
     assert names == {"tile", "conventional"}
 
 
 def test_model_says_that_it_is_modelled_and_names_the_machine() -> None:
-    result = run("model", "predict", "reduce", "--machine", "upmem-2560", "--technique", "tile,conventional")
-    assert "modelled on upmem-2560: reduce sum of int32, 1 MiB per PE, 32x32 mask 10" in result.stdout
+    result = run(
+        "model", "predict", "reduce", "--machine", "upmem-2560", "--technique", "tile,conventional"
+    )
+    assert (
+        "modelled on upmem-2560: reduce sum of int32, 1 MiB per PE, 32x32 mask 10" in result.stdout
+    )
     assert re.findall(r"^(tile|conventional) .* (?:bus|combine) ", result.stdout, re.MULTILINE) == [
         "tile",
         "conventional",
     ]
     machine = load_machine("upmem-2560")
-    named = [name for name in machine.constants if f"{name} ({machine.constants[name].kind}) " in result.stdout]
+    named = [
+        name
+        for name in machine.constants
+        if f"{name} ({machine.constants[name].kind}) " in result.stdout
+    ]
     assert named
-    rows = lines("model", "predict", "reduce", "--machine", "upmem-2560", "--technique", "tile,conventional")
-    shares = {name: abs(share) for row in rows for name, share in row["influences"].items() if abs(share) >= MATTERS}
+    rows = lines(
+        "model", "predict", "reduce", "--machine", "upmem-2560", "--technique", "tile,conventional"
+    )
+    shares = {
+        name: abs(share)
+        for row in rows
+        for name, share in row["influences"].items()
+        if abs(share) >= MATTERS
+    }
     assumed = {name for name in shares if machine.constants[name].kind == "assumed"}
     said = re.findall(r"^assumed, of the constants that matter: (.*)$", result.stdout, re.MULTILINE)
     assert {name for names in said for name in names.split(", ")} == assumed
@@ -90,20 +119,38 @@ def test_options_of_model_match_the_options_of_predictions() -> None:
         machine="emulated-host",
     )
     assert others == []
-    assert (row["seconds"], row["technique"], row["carried_out"]) == (it.seconds, "auto", it.technique)
+    assert (row["seconds"], row["technique"], row["carried_out"]) == (
+        it.seconds,
+        "auto",
+        it.technique,
+    )
     assert (row["threads"], row["isa"], row["coherence"]) == (1, "avx2", "hardware")
 
 
 def test_scratch_at_0_is_scratch_behind_the_windows() -> None:
     arguments = ("model", "predict", "allreduce", "--bytes", "64KiB")
-    assert lines(*arguments, "--scratch", "0") == lines(*arguments) == lines(*arguments, "--scratch", "128KiB")
+    assert (
+        lines(*arguments, "--scratch", "0")
+        == lines(*arguments)
+        == lines(*arguments, "--scratch", "128KiB")
+    )
 
 
 def test_a_machine_can_be_a_file(tmp_path: Path) -> None:
     path = tmp_path / "slow.toml"
     slow = load_machine("isca24").with_values({"call.us": 1e6})
     path.write_text(slow.to_toml())
-    (row,) = lines("model", "predict", "alltoall", "--bytes", "0", "--technique", "tile", "--machine", str(path))
+    (row,) = lines(
+        "model",
+        "predict",
+        "alltoall",
+        "--bytes",
+        "0",
+        "--technique",
+        "tile",
+        "--machine",
+        str(path),
+    )
     assert (row["seconds"], row["machine"], row["influences"]) == (
         1,
         str(path),
@@ -128,7 +175,18 @@ def test_machines_are_listed_with_the_kinds_of_their_constants() -> None:
 
 
 def test_advice_is_the_same_as_in_python_and_says_that_it_is_modelled() -> None:
-    arguments = ("--pes", "64", "--group", "8", "--bytes", "64KiB", "--machine", "isca24", "--top", "4")
+    arguments = (
+        "--pes",
+        "64",
+        "--group",
+        "8",
+        "--bytes",
+        "64KiB",
+        "--machine",
+        "isca24",
+        "--top",
+        "4",
+    )
     rows = lines("model", "advise", "alltoall", *arguments)
     found = advise("alltoall", pes=64, group=8, bytes=64 << 10, machine="isca24", top=4)
     assert [(row["seconds"], row["reason"], len(row["alike"])) for row in rows] == [
@@ -162,12 +220,31 @@ def test_more_pes_than_the_machine_has_are_reported() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["model", "predict", "alltoall", "--machine", "vax"], "machine 'vax' is unknown; use emulated-host"),
+        (
+            ["model", "predict", "alltoall", "--machine", "vax"],
+            "machine 'vax' is unknown; use emulated-host",
+        ),
         (["model", "predict", "alltoall", "--technique", "best"], "technique 'best' is unknown"),
-        (["model", "predict", "alltoall", "--technique", "tile,pr", "--shape", "6x4", "--bytes", "480"], "6x4"),
+        (
+            [
+                "model",
+                "predict",
+                "alltoall",
+                "--technique",
+                "tile,pr",
+                "--shape",
+                "6x4",
+                "--bytes",
+                "480",
+            ],
+            "6x4",
+        ),
         (["model", "predict", "allsum"], "collective 'allsum' is unknown"),
         (["model", "machines", "vax"], "machine 'vax' is unknown"),
-        (["model", "advise", "alltoall", "--pes", "64", "--group", "7"], "groups of 7 PEs do not divide 64 PEs"),
+        (
+            ["model", "advise", "alltoall", "--pes", "64", "--group", "7"],
+            "groups of 7 PEs do not divide 64 PEs",
+        ),
         (["model", "advise", "alltoall", "--pes", "64", "--bytes", "12"], "divisible by 64 * 8"),
         (["model", "advise", "allreduce", "--dtype", "int33"], "int33"),
         (["model", "advise", "gather", "--pes", "8388608"], "8388608"),
@@ -181,7 +258,18 @@ def test_invalid_arguments_are_errors_of_one_line(arguments: list[str], words: s
 
 
 def test_plan_with_auto_shows_the_chosen_technique() -> None:
-    result = run("plan", "alltoall", "--shape", "8x8", "--bytes", "64KiB", "--technique", "auto", "--json", "-")
+    result = run(
+        "plan",
+        "alltoall",
+        "--shape",
+        "8x8",
+        "--bytes",
+        "64KiB",
+        "--technique",
+        "auto",
+        "--json",
+        "-",
+    )
     it = predict("alltoall", (8, 8), "10", bytes=64 << 10, technique="auto")
     assert json.loads(result.stdout)["technique"] == it.technique
 

@@ -17,7 +17,9 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 def test_the_study_reports_a_right_result_in_one_line(tmp_path: Path) -> None:
     words = [sys.executable, str(EXAMPLES / "graph_study.py")]
     strict = {**os.environ, "DPUEMU_STRICT": "1"}
-    done = subprocess.run(words, cwd=tmp_path, env=strict, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, cwd=tmp_path, env=strict, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
 

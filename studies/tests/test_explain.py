@@ -9,18 +9,19 @@ from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
-import dpuemu
 import numpy as np
-import pidcomm
 import pytest
 from command_line import PIDCOMM
 from matplotlib.colors import to_rgb
 from matplotlib.patches import PathPatch
 from pidcomm.cli import app
-from pidcomm_studies.pictures import drawing
 from pidcomm.explain import places, words
+from pidcomm_studies.pictures import drawing
 from test_pictures import EXPLAINED, all_text, explained, plots_of
 from typer.testing import CliRunner
+
+import dpuemu
+import pidcomm
 
 # ---- explain
 
@@ -46,7 +47,13 @@ def test_groups_match_the_definition(shape: tuple[int, ...], mask: str) -> None:
 
 @pytest.mark.parametrize(
     ("numbers", "text"),
-    [([], ""), ([5], "5"), ([0, 1, 2, 3], "0-3"), ([0, 8, 16], "0, 8, .. 16"), ([1, 2, 4, 9], "1, 2, 4, 9")],
+    [
+        ([], ""),
+        ([5], "5"),
+        ([0, 1, 2, 3], "0-3"),
+        ([0, 8, 16], "0, 8, .. 16"),
+        ([1, 2, 4, 9], "1, 2, 4, 9"),
+    ],
 )
 def test_runs_of_numbers_are_abbreviated(numbers: list[int], text: str) -> None:
     assert ", ".join(places.runs(numbers)) == text
@@ -72,7 +79,11 @@ def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[Any, ...]
     where, plan = explained(*case)
     figure = drawing.draw(where, plan)
     cells: dict[tuple[float, float], str] = {}
-    shapes = [patch for patch in plots_of(figure)[0].patches if isinstance(patch, PathPatch) and patch.get_gid()]
+    shapes = [
+        patch
+        for patch in plots_of(figure)[0].patches
+        if isinstance(patch, PathPatch) and patch.get_gid()
+    ]
     for shape in shapes:
         for square in shape.get_path().to_polygons():
             x, y = np.min(square, axis=0).tolist()
@@ -88,7 +99,9 @@ def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[Any, ...]
     for pe, x, y in drawing._cells(where, layout):  # lanes across, banks down, in the rank's frame
         it = where.location[pe]
         corner = corners[it.rank]
-        assert (x - corner[0], y - corner[1]) == pytest.approx((it.chip * layout.cell, it.bank * layout.cell))
+        assert (x - corner[0], y - corner[1]) == pytest.approx(
+            (it.chip * layout.cell, it.bank * layout.cell)
+        )
     text = all_text(figure)
     assert ("colours repeat" in text) == (where.groups > len(drawing.COLOURS))
     assert {"lane (chip)", "bank", "0", "7"} <= set(text.splitlines())
@@ -122,8 +135,20 @@ def test_explain_prints_or_draws(tmp_path: Path) -> None:
 
 
 def test_a_name_of_a_file_that_is_not_text_is_printed_with_escapes(tmp_path: Path) -> None:
-    command = [*PIDCOMM, "draw", "alltoall", "--shape", "8x8", "--bytes", "8KiB", "--out", "\udcff.svg"]
+    command = [
+        *PIDCOMM,
+        "draw",
+        "alltoall",
+        "--shape",
+        "8x8",
+        "--bytes",
+        "8KiB",
+        "--out",
+        "\udcff.svg",
+    ]
     env = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
-    result = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (result.returncode, result.stdout, result.stderr) == (0, "wrote \\udcff.svg\n", "")
     assert os.listdir(os.fsencode(tmp_path)) == [b"\xff.svg"]

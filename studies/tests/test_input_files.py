@@ -1,4 +1,6 @@
-"""Malformed, oversized and special input files of all readers: one sentence, little memory, and an exit code."""
+"""Malformed, oversized and special input files of all readers: one sentence, little memory, and
+an exit code.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pidcomm_studies.apps import graphs
-from pidcomm_studies.apps.dlrm import criteo
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
 from pidcomm.errors import MAX_SHOWN, ArgumentError, Error, FileContentError, shown
 from pidcomm.files import require_file
+from pidcomm_studies.apps import graphs
+from pidcomm_studies.apps.dlrm import criteo
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[2] / "pidcomm"
@@ -46,7 +48,9 @@ def row(**changes: object) -> str:
 
 def click(**changes: str) -> str:
     """Return a click; field_3="x" changes field 3."""
-    return "\t".join(changes.get(f"field_{place}", field) for place, field in enumerate(CLICK)) + "\n"
+    return (
+        "\t".join(changes.get(f"field_{place}", field) for place, field in enumerate(CLICK)) + "\n"
+    )
 
 
 def machine(value: str) -> str:
@@ -80,7 +84,11 @@ CONTENTS: list[tuple[str, str | bytes, str]] = [
     ("graph", MATRIX.replace("pattern", "x" * 5000), ":1: field 'xxx"),
     ("graph", "1 2\n" + "7" * (1 << 18), ":2: the line has 65536 bytes or more"),
     ("graph", gzip.compress(b"1 2\n"), ": the file is packed by gzip; its name must end in .gz"),
-    ("packed graph", gzip.compress(b"1 2\n" + bytes(1 << 24)), ":2: the line has 65536 bytes or more"),
+    (
+        "packed graph",
+        gzip.compress(b"1 2\n" + bytes(1 << 24)),
+        ":2: the line has 65536 bytes or more",
+    ),
     ("clicks", click() + click(field_2="1" * 5000), ":2: number 2 is '111"),
     ("clicks", click(field_39="a" * 5000), ":1: category 26 is 'aaa"),
     ("clicks", click(field_0="1" * 5000), ":1: label '111"),
@@ -94,8 +102,16 @@ CONTENTS: list[tuple[str, str | bytes, str]] = [
     ("arrays", archive(w0=X, x=X), ": w0 has shape"),
     ("arrays", b"PK\x03\x04" + bytes(100), ": not an .npz file"),
     ("machine", "a = " + "[" * 4000, ": not valid TOML for a machine"),
-    ("machine", "title = 'x'\n" + ".".join(["a"] * 2000) + " = 1\n", ": not valid TOML for a machine"),
-    ("machine", "\n" + ".".join(["a"] * 30000) + " = 1\n", ":2: the line has 60003 characters; at most 4096"),
+    (
+        "machine",
+        "title = 'x'\n" + ".".join(["a"] * 2000) + " = 1\n",
+        ": not valid TOML for a machine",
+    ),
+    (
+        "machine",
+        "\n" + ".".join(["a"] * 30000) + " = 1\n",
+        ":2: the line has 60003 characters; at most 4096",
+    ),
     ("machine", machine(DIGITS), ":4: the line has 5093 characters; at most 4096"),
     ("machine", machine(str(10**400)), ": host.threads = an integer of 1329 bits is larger than"),
     ("machine", machine("nan"), ": machine constant host.threads is nan"),
@@ -142,9 +158,13 @@ def refused(command: list[str], code: ExitCode) -> str:
 
 
 @pytest.mark.parametrize(
-    ("reader", "content", "message"), CONTENTS, ids=[f"{reader} {message}" for reader, _, message in CONTENTS]
+    ("reader", "content", "message"),
+    CONTENTS,
+    ids=[f"{reader} {message}" for reader, _, message in CONTENTS],
 )
-def test_invalid_content_is_one_sentence_with_file_and_line(reader: str, content: str | bytes, message: str) -> None:
+def test_invalid_content_is_one_sentence_with_file_and_line(
+    reader: str, content: str | bytes, message: str
+) -> None:
     command, suffix = COMMANDS[reader]
     path = Path(f"file{suffix}")
     path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -154,10 +174,16 @@ def test_invalid_content_is_one_sentence_with_file_and_line(reader: str, content
 @pytest.mark.parametrize("reader", COMMANDS)
 def test_files_that_are_no_regular_files_are_refused_and_not_opened(reader: str) -> None:
     command, suffix = COMMANDS[reader]
-    pipe, directory, missing = (Path(f"{name}{suffix}") for name in ("pipe", "directory", "missing"))
+    pipe, directory, missing = (
+        Path(f"{name}{suffix}") for name in ("pipe", "directory", "missing")
+    )
     os.mkfifo(pipe)  # a reader that opens it waits forever
     directory.mkdir()
-    for path, reason in ((pipe, "it is a pipe or device"), (directory, "it is a folder"), (missing, "No such file")):
+    for path, reason in (
+        (pipe, "it is a pipe or device"),
+        (directory, "it is a folder"),
+        (missing, "No such file"),
+    ):
         assert f"cannot read {path}: {reason}" in refused([*command, str(path)], ExitCode.USAGE)
 
 
@@ -183,7 +209,9 @@ def test_files_that_need_more_memory_than_is_available_are_not_read(
     assert "of memory; 1 MiB are available" in sentence
 
 
-def test_clicks_that_need_more_memory_than_is_available_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clicks_that_need_more_memory_than_is_available_are_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("pidcomm.bench.measure.available_bytes", lambda: 1 << 20)
     Path("log").write_text(click() * 10000)
     assert len(criteo.read(Path("log"), 100).labels) == 100

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pidcomm
 import pytest
 from pidcomm.cli import app
 from typer.testing import CliRunner
+
+import pidcomm
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pidcomm
 import pytest
-from pidcomm import ArgumentError
 from pidcomm._rows import CollectiveName, IsaName, TechniqueName
 from pidcomm.arguments import Options
 from pidcomm.bench.measure import Scratch, Trial
@@ -29,8 +27,18 @@ from pidcomm.model import (
 )
 from pidcomm_studies.models import advise, compare, influences
 
+import pidcomm
+from pidcomm import ArgumentError
+
 KIB = 1 << 10
-SHAPES = [((32, 32), "10"), ((32, 32), "01"), ((4, 8, 2), "010"), ((6, 4), "10"), ((1024,), "1"), ((64,), "0")]
+SHAPES = [
+    ((32, 32), "10"),
+    ((32, 32), "01"),
+    ((4, 8, 2), "010"),
+    ((6, 4), "10"),
+    ((1024,), "1"),
+    ((64,), "0"),
+]
 REQUESTS = list(product(pidcomm.COLLECTIVES, SHAPES))
 NAMES = [f"{name} {'x'.join(map(str, shape))} {mask}" for name, (shape, mask) in REQUESTS]
 EVERY_REQUEST = pytest.mark.parametrize(("collective", "where"), REQUESTS, ids=NAMES)
@@ -41,7 +49,10 @@ def all_of(
 ) -> dict[str, Prediction]:
     """Return the predictions of all techniques that can carry out a request."""
     shape, mask = where
-    return {it.prediction.technique: it.prediction for it in compare(collective, shape, mask, bytes=size, **how)}
+    return {
+        it.prediction.technique: it.prediction
+        for it in compare(collective, shape, mask, bytes=size, **how)
+    }
 
 
 def test_the_document_names_existing_constants_costs_and_phases() -> None:
@@ -50,7 +61,9 @@ def test_the_document_names_existing_constants_costs_and_phases() -> None:
     named = set(re.findall(rf"\b((?:{'|'.join(sections)})\.[a-z]\w*)(?![\w.(*])", text))
     assert len(named) > 30
     assert named <= {row.name for row in CONSTANTS}
-    table = re.findall(r"^\| (`.*?) \|", text.partition("## Phases")[2].partition("## ")[0], re.MULTILINE)
+    table = re.findall(
+        r"^\| (`.*?) \|", text.partition("## Phases")[2].partition("## ")[0], re.MULTILINE
+    )
     assert re.findall(r"`(\w+)`", " ".join(table)) == list(PHASES)
 
 
@@ -58,7 +71,9 @@ def test_the_document_names_existing_constants_costs_and_phases() -> None:
 
 
 @EVERY_REQUEST
-def test_phases_add_up_and_nothing_else_decides(collective: CollectiveName, where: tuple[tuple[int, ...], str]) -> None:
+def test_phases_add_up_and_nothing_else_decides(
+    collective: CollectiveName, where: tuple[tuple[int, ...], str]
+) -> None:
     for machine in machine_names():
         found = all_of(collective, where, 48 * KIB, machine=machine)
         assert {"tile", "conventional"} <= set(found)
@@ -72,18 +87,24 @@ def test_phases_add_up_and_nothing_else_decides(collective: CollectiveName, wher
 
 
 @EVERY_REQUEST
-def test_more_bytes_are_never_cheaper(collective: CollectiveName, where: tuple[tuple[int, ...], str]) -> None:
+def test_more_bytes_are_never_cheaper(
+    collective: CollectiveName, where: tuple[tuple[int, ...], str]
+) -> None:
     sizes = [8 * KIB, 24 * KIB, 48 * KIB, 96 * KIB, 384 * KIB, 768 * KIB, 3072 * KIB]
     for machine in machine_names():
         found = [
-            all_of(collective, where, size, machine=machine) for size in sizes if size * 8 % math.prod(where[0]) == 0
+            all_of(collective, where, size, machine=machine)
+            for size in sizes
+            if size * 8 % math.prod(where[0]) == 0
         ]
         for fewer, more in pairwise(found):
             assert all(fewer[technique].seconds < more[technique].seconds for technique in fewer)
 
 
 @EVERY_REQUEST
-def test_more_channels_are_never_slower(collective: CollectiveName, where: tuple[tuple[int, ...], str]) -> None:
+def test_more_channels_are_never_slower(
+    collective: CollectiveName, where: tuple[tuple[int, ...], str]
+) -> None:
     before: dict[str, Prediction] = {}
     for channels in (1, 2, 4, 8, 16):
         machine = load_machine("isca24").with_values({"ranks.channels": channels})
@@ -117,17 +138,22 @@ def test_threads_that_the_machine_lacks_change_nothing() -> None:
 
 
 @EVERY_REQUEST
-def test_no_bytes_cost_only_the_call(collective: CollectiveName, where: tuple[tuple[int, ...], str]) -> None:
+def test_no_bytes_cost_only_the_call(
+    collective: CollectiveName, where: tuple[tuple[int, ...], str]
+) -> None:
     machine = load_machine("isca24")
     for it in all_of(collective, where, 0, machine=machine).values():
         assert it.seconds == it.phases["call"] == machine["call.us"] * 1e-6
 
 
 @EVERY_REQUEST
-def test_policy_hardware_adds_flushes(collective: CollectiveName, where: tuple[tuple[int, ...], str]) -> None:
+def test_policy_hardware_adds_flushes(
+    collective: CollectiveName, where: tuple[tuple[int, ...], str]
+) -> None:
     machine = load_machine("emulated-host")
     none, hardware = (
-        all_of(collective, where, 48 * KIB, machine=machine, coherence=policy) for policy in ("none", "hardware")
+        all_of(collective, where, 48 * KIB, machine=machine, coherence=policy)
+        for policy in ("none", "hardware")
     )
     reads_mram = pidcomm.COLLECTIVES[collective].at_pes_before
     for technique, it in hardware.items():
@@ -140,7 +166,9 @@ def test_policy_hardware_adds_flushes(collective: CollectiveName, where: tuple[t
 def test_only_real_dimms_are_switched_to_the_host() -> None:
     machine = load_machine("emulated-host").with_values({"call.mux_us": 10})
     dimms = machine.with_values({"host.emulated": 0})
-    emulated, real = (predict("alltoall", (32, 32), "10", bytes=8 * KIB, machine=it) for it in (machine, dimms))
+    emulated, real = (
+        predict("alltoall", (32, 32), "10", bytes=8 * KIB, machine=it) for it in (machine, dimms)
+    )
     assert (emulated.phases["mux"], emulated.coherence) == (0, "none")
     assert real.coherence == "hardware"
     assert math.isclose(real.phases["mux"], 16 * 10e-6)  # 16 ranks
@@ -157,7 +185,12 @@ def test_only_techniques_with_pe_reordering_have_pe_times() -> None:
 def test_an_instruction_set_need_not_run_here_but_the_machine_must_have_it() -> None:
     machine = load_machine("isca24")
     for isa in machine.isas:
-        assert predict("alltoall", (8, 8), "10", bytes=8 * KIB, machine=machine, isa=cast("IsaName", isa)).isa == isa
+        assert (
+            predict(
+                "alltoall", (8, 8), "10", bytes=8 * KIB, machine=machine, isa=cast("IsaName", isa)
+            ).isa
+            == isa
+        )
     with pytest.raises(ArgumentError, match="no costs for ISA audit") as error:
         predict("alltoall", (8, 8), "10", bytes=8 * KIB, machine=machine, isa="audit")
     assert error.value.status == "ERR_OPTION"
@@ -176,9 +209,13 @@ def test_an_instruction_set_need_not_run_here_but_the_machine_must_have_it() -> 
         ({"machine": "vax"}, "ERR_ARGUMENT"),
     ],
 )
-def test_predictions_of_invalid_calls_raise_the_errors_of_the_collective(wrong: dict[str, Any], status: str) -> None:
+def test_predictions_of_invalid_calls_raise_the_errors_of_the_collective(
+    wrong: dict[str, Any], status: str
+) -> None:
     with pytest.raises(ArgumentError) as error:
-        predict(**{"collective": "alltoall", "shape": (8, 8), "mask": "10", "bytes": 8 * KIB, **wrong})
+        predict(
+            **{"collective": "alltoall", "shape": (8, 8), "mask": "10", "bytes": 8 * KIB, **wrong}
+        )
     assert error.value.status == status
 
 
@@ -194,22 +231,41 @@ def test_auto_is_the_fastest_allowed_technique(
     size *= math.prod(shape) // 8 if size == 64 else 1
     for machine in machine_names():
         candidates = compare(collective, shape, mask, bytes=size, machine=machine)
-        candidates = [it for it in candidates if it.prediction.technique not in ("ring", "tree")]  # only for comparison
-        without = [it.prediction for it in candidates if not (it.scratch_bytes or it.replaces_program)]
+        candidates = [
+            it for it in candidates if it.prediction.technique not in ("ring", "tree")
+        ]  # only for comparison
+        without = [
+            it.prediction for it in candidates if not (it.scratch_bytes or it.replaces_program)
+        ]
         for scratch, allowed in ((None, without), (2 * size, [it.prediction for it in candidates])):
-            it = predict(collective, shape, mask, bytes=size, machine=machine, technique="auto", scratch=scratch)
+            it = predict(
+                collective,
+                shape,
+                mask,
+                bytes=size,
+                machine=machine,
+                technique="auto",
+                scratch=scratch,
+            )
             assert it.seconds == min(other.seconds for other in allowed)
-            assert it.technique in {other.technique for other in allowed if other.seconds == it.seconds}
+            assert it.technique in {
+                other.technique for other in allowed if other.seconds == it.seconds
+            }
 
 
 def favouring(technique: TechniqueName) -> Machine:
     """Return a machine on which a technique, tile or conventional, is by far the fastest."""
     machine = load_machine("emulated-host")
-    by_sdk = [name for name in machine.constants if name.startswith(("sdk.", "work.")) and "gb_s" in name]
+    by_sdk = [
+        name for name in machine.constants if name.startswith(("sdk.", "work.")) and "gb_s" in name
+    ]
     lines = [name for name in machine.constants if name.startswith("isa.")]
     is_sdk = technique == "conventional"
     return machine.with_values(
-        {**dict.fromkeys(by_sdk, 1e3 if is_sdk else 1e-3), **dict.fromkeys(lines, 1e4 if is_sdk else 0.1)}
+        {
+            **dict.fromkeys(by_sdk, 1e3 if is_sdk else 1e-3),
+            **dict.fromkeys(lines, 1e4 if is_sdk else 0.1),
+        }
     )
 
 
@@ -262,7 +318,9 @@ def test_the_machine_in_use_decides_for_plans_too(machine_in_use: None) -> None:
 def every_way(pes: int, group: int) -> set[tuple[tuple[int, ...], str]]:
     """Return all shapes of axes longer than 1, and their masks with groups of `group` PEs."""
     lengths = [length for length in range(2, pes + 1) if pes % length == 0]
-    shapes = [it for axes in (1, 2, 3) for it in product(lengths, repeat=axes) if math.prod(it) == pes]
+    shapes = [
+        it for axes in (1, 2, 3) for it in product(lengths, repeat=axes) if math.prod(it) == pes
+    ]
     return {
         (shape, "".join(bits))
         for shape in shapes
@@ -273,10 +331,14 @@ def every_way(pes: int, group: int) -> set[tuple[tuple[int, ...], str]]:
 
 @pytest.mark.parametrize(("pes", "group"), [(64, 64), (64, 8), (64, 1), (24, 6), (60, 12)])
 @pytest.mark.parametrize("collective", ["alltoall", "allreduce", "gather"])
-def test_advice_lists_every_way_once_the_fastest_first(collective: CollectiveName, pes: int, group: int) -> None:
+def test_advice_lists_every_way_once_the_fastest_first(
+    collective: CollectiveName, pes: int, group: int
+) -> None:
     size = 8 * pes * 16
     found = advise(collective, pes=pes, bytes=size, group=group, top=10**6)
-    named = [(it.shape, it.mask, it.prediction.technique) for it in found] + [way for it in found for way in it.alike]
+    named = [(it.shape, it.mask, it.prediction.technique) for it in found] + [
+        way for it in found for way in it.alike
+    ]
     assert len(named) == len(set(named))
     assert {(shape, mask) for shape, mask, _ in named} == every_way(pes, group)
     seconds = {
@@ -296,11 +358,15 @@ def test_advice_lists_every_way_once_the_fastest_first(collective: CollectiveNam
 @pytest.mark.parametrize("size", [48 * KIB, 0])
 @pytest.mark.parametrize("group", [12, 8, 1])
 @pytest.mark.parametrize("collective", pidcomm.COLLECTIVES)
-def test_reasons_match_the_prediction_and_the_places_of_pes(collective: CollectiveName, group: int, size: int) -> None:
+def test_reasons_match_the_prediction_and_the_places_of_pes(
+    collective: CollectiveName, group: int, size: int
+) -> None:
     found = advise(collective, pes=96, bytes=size, group=group, top=1000)
     best = found[0].prediction
     phase = max(best.phases, key=lambda name: best.phases[name])
-    assert found[0].reason.endswith(f"{100 * best.phases[phase] / best.seconds:.0f}% of the time in {phase}")
+    assert found[0].reason.endswith(
+        f"{100 * best.phases[phase] / best.seconds:.0f}% of the time in {phase}"
+    )
     paths = set()
     for it in found:
         technique = it.prediction.technique
@@ -317,20 +383,28 @@ def test_reasons_match_the_prediction_and_the_places_of_pes(collective: Collecti
         paths.add(made["path"])
         reason = it.reason.rpartition("; ")[0]
         assert reason == (
-            fact_about(collective, it.shape, it.mask, made) if size else "no bytes move, because the size is 0"
+            fact_about(collective, it.shape, it.mask, made)
+            if size
+            else "no bytes move, because the size is 0"
         )
         assert it.replaces_program == ("before" in made or "after" in made)
         assert it.scratch_bytes == made.get("scratch_bytes", 0)
         if it.prediction.seconds > best.seconds:
-            more = {name: seconds - best.phases[name] for name, seconds in it.prediction.phases.items()}
+            more = {
+                name: seconds - best.phases[name] for name, seconds in it.prediction.phases.items()
+            }
             assert it.reason.endswith(f"more in {max(more, key=lambda name: more[name])}")
             assert f"{it.prediction.seconds / best.seconds:.2f}x the best" in it.reason
     if (collective, group) == ("allreduce", 12) and size:
         assert paths == {"tile", "paper", "sdk", "member_steps"}
 
 
-def fact_about(collective: CollectiveName, shape: tuple[int, ...], mask: str, made: dict[str, Any]) -> str:
-    """Return the expected reason, from the places of PEs: 8 consecutive PEs are the lanes of a line."""
+def fact_about(
+    collective: CollectiveName, shape: tuple[int, ...], mask: str, made: dict[str, Any]
+) -> str:
+    """Return the expected reason, from the places of PEs: 8 consecutive PEs are the lanes of a
+    line.
+    """
     if made["path"] == "tile" and (pes := made["sweeps"][0]["section_pes"]) != 8:
         return f"sections of {pes} PEs, because the shape has no lane split"
     if made["path"] == "sdk":
@@ -338,9 +412,15 @@ def fact_about(collective: CollectiveName, shape: tuple[int, ...], mask: str, ma
     if made["path"] == "member_steps":
         return f"{made['member_steps']['rounds']} rounds of steps from member to member"
     if "before" in made or "after" in made:
-        return f"PEs reorder blocks {' and '.join(it for it in ('before', 'after') if it in made)} the host pass"
+        return (
+            f"PEs reorder blocks {' and '.join(it for it in ('before', 'after') if it in made)} the"
+            " host pass"
+        )
     place = np.unravel_index(range(96), shape, order="F")
-    groups = [tuple(int(axis[pe]) for axis, bit in zip(place, mask, strict=True) if bit == "0") for pe in range(96)]
+    groups = [
+        tuple(int(axis[pe]) for axis, bit in zip(place, mask, strict=True) if bit == "0")
+        for pe in range(96)
+    ]
     if len(set(groups)) == 96:
         return "a copy, because a group is one PE"
     if in_a_line := 8 // len(set(groups[:8])) - 1:
@@ -398,7 +478,9 @@ def test_influence_is_the_change_by_a_constant() -> None:
         assert (seconds / base - 1) / 0.001 == pytest.approx(share, rel=0.05)
 
 
-def test_influence_is_measured_within_the_domain_of_each_constant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_influence_is_measured_within_the_domain_of_each_constant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     machine = load_machine("isca24").with_values({"host.overlap": 1})
     seen = []
 
@@ -411,8 +493,13 @@ def test_influence_is_measured_within_the_domain_of_each_constant(monkeypatch: p
     assert min(seen) == 1
     assert max(seen) > 1
     changed = machine.with_values({"host.overlap": 1.001})
-    slope = [predict("alltoall", (32, 32), "10", bytes=1 << 20, machine=it).seconds for it in (machine, changed)]
-    assert found.get("host.overlap", 0) == pytest.approx((slope[1] / slope[0] - 1) / 0.001, rel=0.05, abs=1e-6)
+    slope = [
+        predict("alltoall", (32, 32), "10", bytes=1 << 20, machine=it).seconds
+        for it in (machine, changed)
+    ]
+    assert found.get("host.overlap", 0) == pytest.approx(
+        (slope[1] / slope[0] - 1) / 0.001, rel=0.05, abs=1e-6
+    )
 
 
 def test_a_call_of_no_bytes_depends_only_on_the_cost_of_a_call() -> None:

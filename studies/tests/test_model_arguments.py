@@ -1,4 +1,6 @@
-"""Arguments of wrong kinds raise `Error` or one of the built-in exceptions that Python programs expect."""
+"""Arguments of wrong kinds raise `Error` or one of the built-in exceptions that Python programs
+expect.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import pytest
 from pidcomm_studies import models
 from wrong_arguments import wrong_calls
 
-ON_SHAPE = {"collective": "allreduce", "shape": (8, 8), "mask": "10", "bytes": 64, "dtype": "int32", "op": "sum"}
+ON_SHAPE = {
+    "collective": "allreduce",
+    "shape": (8, 8),
+    "mask": "10",
+    "bytes": 64,
+    "dtype": "int32",
+    "op": "sum",
+}
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
     "compare": (models.compare, {**ON_SHAPE, "machine": "isca24", "technique": "tile"}),
     "influences": (models.influences, {**ON_SHAPE, "machine": "isca24"}),
@@ -20,7 +29,15 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
     ),
     "advise": (
         models.advise,
-        {"collective": "allreduce", "pes": 8, "group": 4, "bytes": 64, "dtype": "int32", "op": "sum", "top": 1}
+        {
+            "collective": "allreduce",
+            "pes": 8,
+            "group": 4,
+            "bytes": 64,
+            "dtype": "int32",
+            "op": "sum",
+            "top": 1,
+        }
         | {"machine": "isca24"},
     ),
 }
@@ -34,4 +51,6 @@ def test_functions_refuse_wrong_arguments(name: str) -> None:
 
 
 def test_every_public_function_is_in_the_table() -> None:
-    assert {name for name in models.__all__ if inspect.isfunction(getattr(models, name))} == set(FUNCTIONS)
+    assert {name for name in models.__all__ if inspect.isfunction(getattr(models, name))} == set(
+        FUNCTIONS
+    )

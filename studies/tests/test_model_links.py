@@ -1,4 +1,6 @@
-"""Predictions over links between PEs, against traffic counted message by message, and wrong machine files."""
+"""Predictions over links between PEs, against traffic counted message by message, and wrong
+machine files.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ SHAPES = [((8, 8, 2), mask) for mask in ("100", "010", "001", "110", "011", "111
 
 
 def with_topology(topology: str) -> Machine:
-    return replace(MACHINE, links={level: link._replace(topology=topology) for level, link in MACHINE.links.items()})
+    return replace(
+        MACHINE,
+        links={level: link._replace(topology=topology) for level, link in MACHINE.links.items()},
+    )
 
 
 def groups_of(shape: tuple[int, ...], mask: str) -> list[list[int]]:
@@ -32,17 +37,23 @@ def groups_of(shape: tuple[int, ...], mask: str) -> list[list[int]]:
     found: dict[tuple[int, ...], list[int]] = {}
     for number, reverse in enumerate(product(*(range(length) for length in reversed(shape)))):
         place = reverse[::-1]
-        found.setdefault(tuple(c for c, bit in zip(place, mask, strict=True) if bit == "0"), []).append(number)
+        found.setdefault(
+            tuple(c for c, bit in zip(place, mask, strict=True) if bit == "0"), []
+        ).append(number)
     return list(found.values())
 
 
 def unit(pe: int, level: str) -> int:
-    """Return the bank, chip or rank of a PE: 8 PEs of a line lie in 8 chips, a rank has 8 banks in each chip."""
+    """Return the bank, chip or rank of a PE: 8 PEs of a line lie in 8 chips, a rank has 8 banks
+    in each chip.
+    """
     return {"bank": pe, "chip": pe // 64 * 8 + pe % 8, "rank": pe // 64}[level]
 
 
 @pytest.mark.parametrize(("shape", "mask"), SHAPES)
-def test_alltoall_sends_every_block_once_out_of_each_unit(shape: tuple[int, ...], mask: str) -> None:
+def test_alltoall_sends_every_block_once_out_of_each_unit(
+    shape: tuple[int, ...], mask: str
+) -> None:
     groups = groups_of(shape, mask)
     size = 8 * len(groups[0])
     sent = {level: np.zeros(np.prod(shape)) for level in LINK_LEVELS}
@@ -56,8 +67,12 @@ def test_alltoall_sends_every_block_once_out_of_each_unit(shape: tuple[int, ...]
 
 
 @pytest.mark.parametrize(("shape", "mask"), SHAPES)
-def test_a_reduction_leaves_each_unit_once_for_each_group(shape: tuple[int, ...], mask: str) -> None:
-    """The units of a level reduce and scatter: each sends (n - 1) / n of a vector for each group that spans n units."""
+def test_a_reduction_leaves_each_unit_once_for_each_group(
+    shape: tuple[int, ...], mask: str
+) -> None:
+    """The units of a level reduce and scatter: each sends (n - 1) / n of a vector for each group
+    that spans n units.
+    """
     groups = groups_of(shape, mask)
     size = 8 * len(groups[0])
     sent = np.zeros(np.prod(shape))
@@ -65,10 +80,14 @@ def test_a_reduction_leaves_each_unit_once_for_each_group(shape: tuple[int, ...]
         ranks = {unit(pe, "rank") for pe in group}
         for rank in ranks:
             sent[rank] += size * (len(ranks) - 1) / len(ranks)
-    found = predict_links("reduce_scatter", shape, mask, bytes=size, machine=with_topology("crossbar"))
+    found = predict_links(
+        "reduce_scatter", shape, mask, bytes=size, machine=with_topology("crossbar")
+    )
     assert found.sent_bytes["rank"] == pytest.approx(sent.max())
     twice = predict_links("allreduce", shape, mask, bytes=size, machine=with_topology("crossbar"))
-    assert twice.sent_bytes == pytest.approx({level: 2 * most for level, most in found.sent_bytes.items()})
+    assert twice.sent_bytes == pytest.approx(
+        {level: 2 * most for level, most in found.sent_bytes.items()}
+    )
 
 
 def hops(a: int, b: int, count: int) -> list[tuple[str, int]]:
@@ -79,7 +98,9 @@ def hops(a: int, b: int, count: int) -> list[tuple[str, int]]:
     return [("back", (a - hop) % count) for hop in range(count - forward)]
 
 
-@pytest.mark.parametrize(("shape", "mask"), [*SHAPES, ((8, 4, 2), "010"), ((8, 2, 4), "001"), ((8, 4, 2), "001")])
+@pytest.mark.parametrize(
+    ("shape", "mask"), [*SHAPES, ((8, 4, 2), "010"), ((8, 2, 4), "001"), ((8, 4, 2), "001")]
+)
 def test_the_bytes_of_every_link_of_a_ring_of_banks(shape: tuple[int, ...], mask: str) -> None:
     groups = groups_of(shape, mask)
     sent: Counter[tuple[int, str, int]] = Counter()  # by chip, direction and bank
@@ -87,15 +108,21 @@ def test_the_bytes_of_every_link_of_a_ring_of_banks(shape: tuple[int, ...], mask
         for a, b in product(group, group):
             chip, bank = unit(a, "chip"), a % 64 // 8
             if a != b:
-                path = hops(bank, b % 64 // 8, 8) if unit(b, "chip") == chip else [("forward", bank)]
+                path = (
+                    hops(bank, b % 64 // 8, 8) if unit(b, "chip") == chip else [("forward", bank)]
+                )
                 sent.update({(chip, *link): 8 for link in path})
-    found = predict_links("alltoall", shape, mask, bytes=8 * len(groups[0]), machine=with_topology("ring"))
+    found = predict_links(
+        "alltoall", shape, mask, bytes=8 * len(groups[0]), machine=with_topology("ring")
+    )
     assert found.sent_bytes["bank"] == pytest.approx(max(sent.values()))
 
 
 def test_a_ring_carries_interleaved_groups_over_the_same_links() -> None:
     def sent(collective: Any, shape: tuple[int, ...], mask: str) -> float:
-        return predict_links(collective, shape, mask, bytes=1 << 16, machine=MACHINE).sent_bytes["bank"]
+        return predict_links(collective, shape, mask, bytes=1 << 16, machine=MACHINE).sent_bytes[
+            "bank"
+        ]
 
     assert sent("reduce_scatter", (8, 2, 4), "001") == 2 * sent("reduce_scatter", (8, 4, 2), "010")
     assert sent("alltoall", (8, 4, 2), "001") == 4 * sent("alltoall", (8, 2, 4), "010")
@@ -103,9 +130,19 @@ def test_a_ring_carries_interleaved_groups_over_the_same_links() -> None:
 
 def test_the_spread_counts_units_with_members() -> None:
     spread = spread_of((8, 8, 4), "011")
-    assert (spread.peers("bank"), spread.peers("chip"), spread.peers("rank"), spread.members) == (8, 1, 4, 32)
+    assert (spread.peers("bank"), spread.peers("chip"), spread.peers("rank"), spread.members) == (
+        8,
+        1,
+        4,
+        32,
+    )
     spread = spread_of((8, 8, 4), "100")
-    assert (spread.peers("bank"), spread.peers("chip"), spread.peers("rank"), spread.members) == (1, 8, 1, 8)
+    assert (spread.peers("bank"), spread.peers("chip"), spread.peers("rank"), spread.members) == (
+        1,
+        8,
+        1,
+        8,
+    )
 
 
 def test_eight_banks_reduce_at_the_rate_of_a_link() -> None:
@@ -113,12 +150,16 @@ def test_eight_banks_reduce_at_the_rate_of_a_link() -> None:
     found = predict_links("reduce_scatter", (8, 8), "01", bytes=size, machine=MACHINE)
     link = MACHINE.links["bank"]
     assert found.host_seconds == pytest.approx(LAUNCH)
-    assert found.seconds == pytest.approx(LAUNCH + size * 7 / 8 / 2.8e9 + 7e-9 * link.latency_ns.value)
+    assert found.seconds == pytest.approx(
+        LAUNCH + size * 7 / 8 / 2.8e9 + 7e-9 * link.latency_ns.value
+    )
 
 
 def test_a_bus_serves_one_unit_at_a_time() -> None:
     crossbar, bus = (
-        predict_links("reduce_scatter", (8, 8), "01", bytes=1 << 20, machine=with_topology(it)).link_seconds["bank"]
+        predict_links(
+            "reduce_scatter", (8, 8), "01", bytes=1 << 20, machine=with_topology(it)
+        ).link_seconds["bank"]
         for it in ("crossbar", "bus")
     )
     assert bus == pytest.approx(8 * crossbar, rel=1e-2)
@@ -127,9 +168,16 @@ def test_a_bus_serves_one_unit_at_a_time() -> None:
 def test_the_host_moves_what_begins_or_ends_in_its_memory() -> None:
     shape, mask, size = (8, 8, 4), "011", 1 << 16
     for collective in ("scatter", "gather"):
-        whole = predict(collective, shape, mask, bytes=size, dtype=np.int64, machine=MACHINE, technique="auto")
-        assert predict_links(collective, shape, mask, bytes=size, machine=MACHINE).seconds == whole.seconds
-    block = predict("gather", shape, mask, bytes=size // 32, dtype=np.int64, machine=MACHINE, technique="auto")
+        whole = predict(
+            collective, shape, mask, bytes=size, dtype=np.int64, machine=MACHINE, technique="auto"
+        )
+        assert (
+            predict_links(collective, shape, mask, bytes=size, machine=MACHINE).seconds
+            == whole.seconds
+        )
+    block = predict(
+        "gather", shape, mask, bytes=size // 32, dtype=np.int64, machine=MACHINE, technique="auto"
+    )
     found = predict_links("reduce", shape, mask, bytes=size, machine=MACHINE)
     scattered = predict_links("reduce_scatter", shape, mask, bytes=size, machine=MACHINE)
     assert found.host_seconds == pytest.approx(block.seconds + LAUNCH)
@@ -139,7 +187,9 @@ def test_the_host_moves_what_begins_or_ends_in_its_memory() -> None:
 def test_pes_that_feed_the_links_are_slower() -> None:
     for collective in ("alltoall", "allreduce"):
         free, fed = (
-            predict_links(collective, (8, 8), "01", bytes=1 << 16, machine=MACHINE, is_fed_by_pes=it).seconds
+            predict_links(
+                collective, (8, 8), "01", bytes=1 << 16, machine=MACHINE, is_fed_by_pes=it
+            ).seconds
             for it in (False, True)
         )
         assert fed > 1.5 * free

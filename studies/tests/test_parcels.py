@@ -41,13 +41,21 @@ def pim(folder: Path) -> Machine:
 
 @pytest.fixture(scope="module")
 def programs(folder: Path) -> dict[str, Path]:
-    """The compiled programs by name. The programs that fill many bytes do not count their own instructions."""
-    own = {name: compile_program(HERE / "programs" / f"{name}.c", folder) for name in ("posted", "exchange", "copy")}
+    """The compiled programs by name.
+
+    The programs that fill many bytes do not count their own instructions.
+    """
+    own = {
+        name: compile_program(HERE / "programs" / f"{name}.c", folder)
+        for name in ("posted", "exchange", "copy")
+    }
     own |= {"pattern": compile_program(HERE / "programs" / "pattern.c", folder, counts=False)}
     return own | {path.stem: compile_program(path, folder) for path in PROGRAMS.glob("*.c")}
 
 
-def test_every_engine_keeps_the_rules_of_the_standard(machine: Machine, programs: dict[str, Path]) -> None:
+def test_every_engine_keeps_the_rules_of_the_standard(
+    machine: Machine, programs: dict[str, Path]
+) -> None:
     run = machine.run(programs["conformance"], 2, checks=True)
     # A single-threaded engine may leave a message until the sender's next call.
     expected = "rank 0: messages_progress_without_calls\n" if machine.engine.is_conventional else ""
@@ -107,7 +115,9 @@ def test_patterns_without_wildcards_end_as_with_a_real_mpi(
     assert sorted(ours.output.splitlines()) == sorted(done.stdout.splitlines())
 
 
-def test_messages_that_find_no_buffer_wait_and_stay_in_order(machine: Machine, programs: dict[str, Path]) -> None:
+def test_messages_that_find_no_buffer_wait_and_stay_in_order(
+    machine: Machine, programs: dict[str, Path]
+) -> None:
     run = machine.run(programs["flood"], 2, checks=True)
     assert (run.output, run.code, run.blocked) == ("", 0, ())
 
@@ -129,27 +139,38 @@ def test_counts_do_not_depend_on_the_names_of_folders(
     assert all(run == runs[0] for run in runs)
 
 
-def test_a_process_that_waits_for_ever_is_named(machine: Machine, programs: dict[str, Path]) -> None:
+def test_a_process_that_waits_for_ever_is_named(
+    machine: Machine, programs: dict[str, Path]
+) -> None:
     run = machine.run(programs["blocked"], 2)
     assert (0, "MPI_Recv") in run.blocked
     with pytest.raises(Error, match=r"blocked on 2 nodes did not end in 0.2 s"):
         machine.run(programs["blocked"], 2, (2,), seconds=0.2)
 
 
-def test_barriers_of_two_communicators_in_two_orders_are_found(machine: Machine, programs: dict[str, Path]) -> None:
+def test_barriers_of_two_communicators_in_two_orders_are_found(
+    machine: Machine, programs: dict[str, Path]
+) -> None:
     if machine.engine.is_conventional:
-        assert machine.run(programs["blocked"], 2, (3,)).blocked == ((0, "MPI_Barrier"), (1, "MPI_Barrier"))
+        assert machine.run(programs["blocked"], 2, (3,)).blocked == (
+            (0, "MPI_Barrier"),
+            (1, "MPI_Barrier"),
+        )
     else:
         with pytest.raises(Error, match="barriers of different communicators"):
             machine.run(programs["blocked"], 2, (3,))
 
 
 def test_an_error_of_mpi_names_rank_and_rule(machine: Machine, programs: dict[str, Path]) -> None:
-    with pytest.raises(Error, match=r"rank \d, cycle \d+: MPI error 6: the rank is not in the communicator"):
+    with pytest.raises(
+        Error, match=r"rank \d, cycle \d+: MPI error 6: the rank is not in the communicator"
+    ):
         machine.run(programs["blocked"], 2, (1,))
 
 
-def test_copies_count_one_load_and_one_store_per_word(pim: Machine, programs: dict[str, Path]) -> None:
+def test_copies_count_one_load_and_one_store_per_word(
+    pim: Machine, programs: dict[str, Path]
+) -> None:
     def references(copies: int) -> float:
         return pim.run(programs["copy"], 1, (4096, copies)).total("references", ("application",))
 
@@ -159,7 +180,8 @@ def test_copies_count_one_load_and_one_store_per_word(pim: Machine, programs: di
 
 def test_count_charges_each_block_once() -> None:
     assembly = (
-        "\t.section\t.text.pim_queue\nf:\n\tmovq\t8(%rdi), %rax\n\taddl\t$1, (%rax)\n\ttestq\t%rax, %rax\n\tje\t.L2\n"
+        "\t.section\t.text.pim_queue\nf:\n\tmovq\t8(%rdi), %rax\n\taddl\t$1, (%rax)\n\ttestq\t%rax,"
+        " %rax\n\tje\t.L2\n"
     )
     assembly += "\tpushq\t%rbx\n.L2:\n\tret\n"
     lines = count(assembly, categories(), "state").splitlines()
@@ -169,9 +191,13 @@ def test_count_charges_each_block_once() -> None:
     assert lines.count(f"\t.byte\t{categories().index('queue')}, 0") == 3
     assert sum("machine_step" in line for line in lines) == 3
     lines = count("f:\n\tleave\n\tleal\t8(%rdi), %eax\n\tret\n", categories(), "state").splitlines()
-    assert [line.split("\t")[2].split(", ")[:2] for line in lines if line.startswith("\t.short")] == [["3", "1"]]
+    assert [
+        line.split("\t")[2].split(", ")[:2] for line in lines if line.startswith("\t.short")
+    ] == [["3", "1"]]
     with pytest.raises(CountError, match="inline assembly"):
-        count('f:\n#APP\n# 1 "a.c" 1\n\tincq\t%rax\n# 0 "" 2\n#NO_APP\n\tret\n', categories(), "state")
+        count(
+            'f:\n#APP\n# 1 "a.c" 1\n\tincq\t%rax\n# 0 "" 2\n#NO_APP\n\tret\n', categories(), "state"
+        )
     with pytest.raises(CountError, match="rep stosq"):
         count("f:\n\trep stosq\n", categories(), "state")
 
@@ -182,7 +208,17 @@ def test_the_protocol_needs_only_the_hooks(tmp_path: Path) -> None:
         made = tmp_path / f"{source.stem}.o"
         subprocess.run(
             [
-                *["gcc", "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2", "-ffreestanding", "-o"],
+                *[
+                    "gcc",
+                    "-std=c11",
+                    "-pedantic",
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    "-O2",
+                    "-ffreestanding",
+                    "-o",
+                ],
                 str(made),
                 f"-I{HERE}",
                 "-c",
@@ -190,7 +226,9 @@ def test_the_protocol_needs_only_the_hooks(tmp_path: Path) -> None:
             ],
             check=True,
         )
-        undefined = subprocess.run(["nm", "-u", str(made)], capture_output=True, text=True, check=True).stdout.split()
+        undefined = subprocess.run(
+            ["nm", "-u", str(made)], capture_output=True, text=True, check=True
+        ).stdout.split()
         names = {word for word in undefined if word != "U" and not word.startswith("_GLOBAL")}
         assert [word for word in names if f"{word}(" not in declared] == []
 
@@ -203,7 +241,9 @@ def test_travelling_threads_do_not_juggle_and_single_threaded_engines_do(
     assert run.total("instructions", ("network",)) > 0
 
 
-def test_a_trace_shows_threads_parcels_and_queues(pim: Machine, programs: dict[str, Path], tmp_path: Path) -> None:
+def test_a_trace_shows_threads_parcels_and_queues(
+    pim: Machine, programs: dict[str, Path], tmp_path: Path
+) -> None:
     from pidcomm_studies.pictures import style, timeline
 
     run = pim.run(programs["exchange"], 2, (256,), trace=True)
@@ -219,7 +259,9 @@ def test_barrier_and_halo_scale(folder: Path) -> None:
     seconds = {(it.program, it.engine, it.nodes): it.seconds for it in rows}
     for engine in ENGINES:
         assert seconds["barrier", engine, 36] > seconds["barrier", engine, 4]  # log2(nodes) rounds
-        assert seconds["halo", engine, 36] < 2 * seconds["halo", engine, 4]  # each process has four neighbours
+        assert (
+            seconds["halo", engine, 36] < 2 * seconds["halo", engine, 4]
+        )  # each process has four neighbours
 
 
 def test_figures_have_all_points_and_statements(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +282,12 @@ def test_the_code_of_a_process_is_reported(machine: Machine, tmp_path: Path, end
 
 def test_a_program_that_crashes_or_stops_the_machine_is_named(pim: Machine, tmp_path: Path) -> None:
     with pytest.raises(Error, match="SIGSEGV; the stack of a process has 1 MiB"):
-        pim.run(_program(tmp_path, "volatile char local[1600000]; local[rank] = 1; return local[rank] - 1;"), 2)
+        pim.run(
+            _program(
+                tmp_path, "volatile char local[1600000]; local[rank] = 1; return local[rank] - 1;"
+            ),
+            2,
+        )
     with pytest.raises(Error, match="ended the simulated machine"):
         pim.run(_program(tmp_path, "_exit(0);"), 2)
 
@@ -259,9 +306,9 @@ def _program(folder: Path, end: str) -> Path:
     """Compile a program that ends after MPI_Finalize with some C code."""
     source = folder / "ends.c"
     source.write_text(
-        "#include <mpi.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char **argv) {\n"
-        "  int rank;\n  MPI_Init(&argc, &argv);\n  MPI_Comm_rank(MPI_COMM_WORLD, &rank);\n  MPI_Finalize();\n"
-        f"  {end}\n}}\n"
+        "#include <mpi.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(int argc, char"
+        " **argv) {\n  int rank;\n  MPI_Init(&argc, &argv);\n  MPI_Comm_rank(MPI_COMM_WORLD,"
+        f" &rank);\n  MPI_Finalize();\n  {end}\n}}\n"
     )
     return compile_program(source, folder)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pidcomm
 import pytest
 from matplotlib import rcParams
 from matplotlib.axes import Axes
@@ -22,21 +21,24 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from pidcomm._rows import CollectiveName, TechniqueName
+from pidcomm.bench.ablation import STEPS
 from pidcomm.cli import app
 from pidcomm.errors import FileContentError
-from pidcomm.bench.ablation import STEPS
-from pidcomm_studies.pictures import drawing, figures, phases, style
 from pidcomm.explain import places
-from pidcomm_studies.pictures.rows import JsonRow, kind_of, pes_of, read_rows
 from pidcomm.sizes import format_gain, parse_shape
 from pidcomm.tables import techniques_for
+from pidcomm_studies.pictures import drawing, figures, phases, style
+from pidcomm_studies.pictures.rows import JsonRow, kind_of, pes_of, read_rows
 from typer.testing import CliRunner
+
+import pidcomm
 
 REFERENCE = Path(__file__).parents[2] / "pidcomm" / "bench" / "reference"
 REFERENCE_FILES = sorted(path.stem for path in REFERENCE.glob("*.jsonl"))
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-# collective, shape, mask, bytes, technique: one PE row, one rank, a general shape, many ranks, the whole machine.
+# collective, shape, mask, bytes, technique: one PE row, one rank, a general shape, many ranks, the
+# whole machine.
 EXPLAINED = (
     ("alltoall", "2x4", "10", 64, "tile"),
     ("alltoall", "4x8x2", "010", 8192, "tile"),
@@ -76,7 +78,9 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {}
     for name, arguments in runs.items():
         paths[name] = folder / f"{name}.jsonl"
-        result = run("bench", *arguments.split(), "--iters", "1", "--warmup", "0", "--json", str(paths[name]))
+        result = run(
+            "bench", *arguments.split(), "--iters", "1", "--warmup", "0", "--json", str(paths[name])
+        )
         assert result.returncode == 0, result
     return paths
 
@@ -118,7 +122,12 @@ def plots_of(figure: Figure) -> list[Axes]:
 
 
 def legend_texts(figure: Figure) -> list[str]:
-    return [text.get_text() for part in figure.subfigs for legend in part.legends for text in legend.get_texts()]
+    return [
+        text.get_text()
+        for part in figure.subfigs
+        for legend in part.legends
+        for text in legend.get_texts()
+    ]
 
 
 def all_text(figure: Figure) -> str:
@@ -163,24 +172,37 @@ def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
         ("algbw", "algbw_gb_s", "GB/s"),
     ],
 )
-def test_bars_and_limits_have_the_heights_of_their_rows(metric: str | None, key: str, unit: str) -> None:
+def test_bars_and_limits_have_the_heights_of_their_rows(
+    metric: str | None, key: str, unit: str
+) -> None:
     rows = [
-        {**row, "t_p50_ms": row["t_p50_us"] / 1e3, "speed_up": row["speed_up"] + at / 1e9}  # no two bars are equal
+        {
+            **row,
+            "t_p50_ms": row["t_p50_us"] / 1e3,
+            "speed_up": row["speed_up"] + at / 1e9,
+        }  # no two bars are equal
         for at, row in enumerate(reference("collectives"))
     ]
     (axes,) = plots_of(figures.draw(rows, metric=metric))
     assert unit in axes.get_ylabel()
     assert sorted(bar.get_height() for bar in bars_of(axes)) == sorted(row[key] for row in rows)
-    ticks = {label.get_text(): x for x, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)}
+    ticks = {
+        label.get_text(): x
+        for x, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    }
     assert list(ticks) == list(pidcomm.COLLECTIVES)
     for row in rows:  # each bar stands at its collective, in its technique's colour
         colour = to_rgb(style.look_of(row["technique"]).colour)
         (bar,) = [it for it in bars_of(axes) if it.get_height() == row[key]]
         assert abs(bar.get_x() + bar.get_width() / 2 - ticks[row["collective"]]) < 0.5
         assert bar.get_facecolor()[:3] == pytest.approx(colour)
-        (limit,) = [it for it in limits_of(axes) if points_of(it)[0][0] == pytest.approx(bar.get_x())]
+        (limit,) = [
+            it for it in limits_of(axes) if points_of(it)[0][0] == pytest.approx(bar.get_x())
+        ]
         factor = row["limit_pct"] / 100
-        assert points_of(limit)[1][0] == pytest.approx(row[key] * factor if metric == "time" else row[key] / factor)
+        assert points_of(limit)[1][0] == pytest.approx(
+            row[key] * factor if metric == "time" else row[key] / factor
+        )
 
 
 def test_bars_without_speed_ups_show_time() -> None:
@@ -208,8 +230,12 @@ def test_rows_of_different_conditions_have_different_panels() -> None:
     conditions = {f"{row['shape']}, mask {row['mask']}" for row in rows}
     assert {panel.get_title() for panel in panels} == conditions
     for panel in panels:
-        of_panel = [row for row in rows if f"{row['shape']}, mask {row['mask']}" == panel.get_title()]
-        assert sorted(bar.get_height() for bar in bars_of(panel)) == sorted(row["bus_gb_s"] for row in of_panel)
+        of_panel = [
+            row for row in rows if f"{row['shape']}, mask {row['mask']}" == panel.get_title()
+        ]
+        assert sorted(bar.get_height() for bar in bars_of(panel)) == sorted(
+            row["bus_gb_s"] for row in of_panel
+        )
 
 
 def test_rows_without_limits_and_of_all_techniques_are_drawn(fresh: dict[str, Path]) -> None:
@@ -227,8 +253,12 @@ def test_rows_without_limits_and_of_all_techniques_are_drawn(fresh: dict[str, Pa
 # ---- sweeps
 
 
-@pytest.mark.parametrize(("name", "x_of"), [("sizes", lambda row: row["bytes_per_pe"]), ("pes", pes_of)])
-def test_sweeps_have_a_panel_per_collective_on_logarithmic_axes(name: str, x_of: Callable[[JsonRow], int]) -> None:
+@pytest.mark.parametrize(
+    ("name", "x_of"), [("sizes", lambda row: row["bytes_per_pe"]), ("pes", pes_of)]
+)
+def test_sweeps_have_a_panel_per_collective_on_logarithmic_axes(
+    name: str, x_of: Callable[[JsonRow], int]
+) -> None:
     rows = reference(name)
     assert kind_of(rows) == "sweep"
     panels = plots_of(figures.draw(rows))
@@ -251,12 +281,17 @@ def test_sweeps_have_a_panel_per_collective_on_logarithmic_axes(name: str, x_of:
 def test_every_combination_in_a_sweep_has_its_own_line(fresh: dict[str, Path]) -> None:
     figure = figures.draw(read_rows([fresh["bytes"]]))
     assert legend_texts(figure)[:2] == ["conventional", "tile"]
-    looks = [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in plots_of(figure)[0].lines]
+    looks = [
+        (line.get_color(), line.get_linestyle(), line.get_marker())
+        for line in plots_of(figure)[0].lines
+    ]
     assert len(set(looks)) == 3  # two techniques, one limit
     assert legend_texts(figures.draw(read_rows([fresh["both"]])))[:2] == ["tile, 8x8", "tile, 16x8"]
     for technique in style.TECHNIQUE_LOOKS:  # lines of one technique differ without colour
         lines = [style.line_of(technique, series) for series in range(8)]
-        assert len({(it["linestyle"], it["marker"], it["markerfacecolor"]) for it in lines}) == len(lines)
+        assert len({(it["linestyle"], it["marker"], it["markerfacecolor"]) for it in lines}) == len(
+            lines
+        )
 
 
 # ---- ablation
@@ -275,23 +310,37 @@ def test_an_ablation_stacks_the_phases_of_every_technique(name: str) -> None:
         assert techniques[-1] == "tile"
         for row in (row for row in rows if row["collective"] == panel.get_title()):
             at = techniques.index(row["technique"])
-            bars = [bar for bar in bars_of(panel) if round(bar.get_y() + bar.get_height() / 2) == at]
+            bars = [
+                bar for bar in bars_of(panel) if round(bar.get_y() + bar.get_height() / 2) == at
+            ]
             widths = {str(bar.get_gid()): [] for bar in bars}  # type: dict[str, list[float]]
             for bar in bars:
                 widths[str(bar.get_gid())].append(1e3 * bar.get_width())
             parts = [row[name] for name in ("from_us", "work_us", "to_us", "outside_us")]
-            rest = max(0, row["host_us"] - sum(parts))  # medians of parts may exceed the median of the whole
-            assert sorted(widths.get("measured", [])) == pytest.approx(sorted(it for it in [*parts, rest] if it))
+            rest = max(
+                0, row["host_us"] - sum(parts)
+            )  # medians of parts may exceed the median of the whole
+            assert sorted(widths.get("measured", [])) == pytest.approx(
+                sorted(it for it in [*parts, rest] if it)
+            )
             assert sum(widths.get("modelled", [])) == pytest.approx(row["pe_us"])
-            assert sum(widths.get("assumed", [])) == pytest.approx(row["launch_us"] + row["load_us"])
-            (limit,) = [it for it in limits_of(panel) if round(float(np.mean(points_of(it)[1]))) == at]
+            assert sum(widths.get("assumed", [])) == pytest.approx(
+                row["launch_us"] + row["load_us"]
+            )
+            (limit,) = [
+                it for it in limits_of(panel) if round(float(np.mean(points_of(it)[1]))) == at
+            ]
             assert points_of(limit)[0][0] == pytest.approx(row["bus_us"] / 1e3)
 
 
 def test_modelled_or_assumed_times_are_hatched_and_labelled() -> None:
     figure = figures.draw(reference("ablation"))
     marks = {"modelled": style.MODELLED_HATCH, "assumed": style.ASSUMED_HATCH}
-    found = {(str(bar.get_gid()), bar.get_hatch()) for panel in plots_of(figure) for bar in bars_of(panel)}
+    found = {
+        (str(bar.get_gid()), bar.get_hatch())
+        for panel in plots_of(figure)
+        for bar in bars_of(panel)
+    }
     for source, hatch in marks.items():
         assert {it for of, it in found if of == source} == {hatch}
         assert hatch not in {it for of, it in found if of != source}
@@ -327,7 +376,9 @@ def assert_legible(figure: Figure) -> None:
     overlap = (np.minimum.outer(x1, x1) - np.maximum.outer(x0, x0) > 0.5) & (
         np.minimum.outer(y1, y1) - np.maximum.outer(y0, y0) > 0.5
     )
-    pairs = [(found[a][0], found[b][0]) for a, b in zip(*np.nonzero(np.triu(overlap, 1)), strict=True)]
+    pairs = [
+        (found[a][0], found[b][0]) for a, b in zip(*np.nonzero(np.triu(overlap, 1)), strict=True)
+    ]
     assert pairs == []
     assert min(x0.min(), y0.min()) >= 0
     assert x1.max() <= figure.bbox.width
@@ -352,7 +403,9 @@ def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
         assert_legible(figures.draw(read_rows([path])))
     rows = read_rows([fresh["bytes"]])
     assert_legible(figures.draw(rows, kind="bars"))
-    rows = [{**row, "speed_up": 123.456} for row in read_rows([fresh["bars"]])]  # the widest text, above every bar
+    rows = [
+        {**row, "speed_up": 123.456} for row in read_rows([fresh["bars"]])
+    ]  # the widest text, above every bar
     assert_legible(figures.draw(rows))
     names = ("collectives", "collectives_hardware", "collectives_hardware_stock_sdk")
     rows = [{**row, "speed_up": 123.456} for name in names for row in reference(name)]
@@ -370,7 +423,13 @@ def test_figures_show_their_conditions_source_and_version(name: str) -> None:
     rows = reference(name)
     text = all_text(figures.draw(rows))
     row = rows[0]
-    for wanted in (f"mask {row['mask']}", row["dtype"], f"ISA {row['isa']}", "policy none", "measured"):
+    for wanted in (
+        f"mask {row['mask']}",
+        row["dtype"],
+        f"ISA {row['isa']}",
+        "policy none",
+        "measured",
+    ):
         assert wanted in text
     assert f"pidcomm {row['version']}" in text
     assert f"commit {row['commit']}" in text
@@ -386,7 +445,11 @@ def test_techniques_differ_in_lightness() -> None:
     assert all(before - after > 0.05 for before, after in pairwise(steps))
     looks = style.TECHNIQUE_LOOKS
     assert set(looks) >= set(pidcomm.TECHNIQUES)
-    assert len({look.colour for look in looks.values()}) == len({look.marker for look in looks.values()}) == len(looks)
+    assert (
+        len({look.colour for look in looks.values()})
+        == len({look.marker for look in looks.values()})
+        == len(looks)
+    )
     assert not {look.colour for look in looks.values()} & set(style.PARTS)
     groups = [lightness(colour) for colour in drawing.COLOURS]
     assert all(abs(before - after) > 0.05 for before, after in pairwise(groups))
@@ -436,7 +499,11 @@ def test_invalid_rows_are_errors(text: str | None, message: str, tmp_path: Path)
     good, step = dict(reference("collectives")[0]), dict(reference("ablation")[0])
     if text is not None:
         text = text.replace("{good}", json.dumps(good)).replace("{step}", json.dumps(step))
-        text = re.sub(r"\{good, (.*)\}", lambda match: json.dumps({**good, **json.loads(f"{{{match[1]}}}")}), text)
+        text = re.sub(
+            r"\{good, (.*)\}",
+            lambda match: json.dumps({**good, **json.loads(f"{{{match[1]}}}")}),
+            text,
+        )
         path.write_text(text)
     out = tmp_path / "x.svg"
     result = CliRunner().invoke(app, ["plot", str(path), "--out", str(out)])

@@ -90,10 +90,14 @@ def test_the_tables_of_a_report_have_the_values_of_the_rows(report: Path) -> Non
     for name, table in zip(("collectives", "sizes", "ablation"), tables, strict=True):
         rows = reference(name)
         columns = [text for text, _ in table[0]]
-        equal = {key for key in rows[0] if len({str(row[key]) for row in rows}) == 1} - set(page.ALWAYS)
+        equal = {key for key in rows[0] if len({str(row[key]) for row in rows}) == 1} - set(
+            page.ALWAYS
+        )
         assert set(columns) == set(rows[0]) - set(page.RUN_KEYS) - equal
         assert columns[:2] == ["collective", "technique"]
-        assert {"speed_up", "total_us"} & set(rows[0]) - equal <= set(columns[:8])  # they decide: no scrolling
+        assert {"speed_up", "total_us"} & set(rows[0]) - equal <= set(
+            columns[:8]
+        )  # they decide: no scrolling
         assert len(table) == 1 + len(rows)
         for line, row in zip(table[1:], rows, strict=True):
             for column, (text, value) in zip(columns, line, strict=True):
@@ -109,13 +113,24 @@ def test_the_tables_of_a_report_have_the_values_of_the_rows(report: Path) -> Non
 
 def test_a_report_defines_its_columns_and_names_machine_and_limits(report: Path) -> None:
     text = report.read_text()
-    for wanted in ("limit_pct: bus in percent of", "Rows of an ablation", "emulated machine", "best orders"):
+    for wanted in (
+        "limit_pct: bus in percent of",
+        "Rows of an ablation",
+        "emulated machine",
+        "best orders",
+    ):
         assert wanted in text
 
 
 def test_a_report_separates_runs_and_says_why_it_has_no_figure() -> None:
     rows = reference("collectives")
-    text = page.build([page.Source("two runs", [rows[0], {**rows[1], "commit": "other"}, reference("ablation")[0]])])
+    text = page.build(
+        [
+            page.Source(
+                "two runs", [rows[0], {**rows[1], "commit": "other"}, reference("ablation")[0]]
+            )
+        ]
+    )
     assert [len(table) for table in Page(text).tables] == [2, 2, 2]
     assert "No figure: the rows are mixed" in text
 
@@ -145,7 +160,13 @@ def test_a_click_on_a_header_sorts(report: Path, tmp_path: Path) -> None:
     browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     if browser is None:
         pytest.skip(f"none of the browsers {', '.join(BROWSERS)} is installed")
-    for column, clicks in (("t_p50_us", 1), ("t_p50_us", 2), ("collective", 1), ("speed_up", 1), ("speed_up", 2)):
+    for column, clicks in (
+        ("t_p50_us", 1),
+        ("t_p50_us", 2),
+        ("collective", 1),
+        ("speed_up", 1),
+        ("speed_up", 2),
+    ):
         rows = reference("collectives")
         rows[3] = {**rows[3], "speed_up": None}
         text = page.build([page.Source("rows", rows)])
@@ -153,7 +174,13 @@ def test_a_click_on_a_header_sorts(report: Path, tmp_path: Path) -> None:
         click = f"document.querySelectorAll('th button')[{number}].click();" * clicks
         path = tmp_path / "clicked.html"
         path.write_text(text.replace("</body>", f"<script>{click}</script></body>"))
-        command = [browser, "--headless", "--disable-gpu", "--no-sandbox", f"--user-data-dir={tmp_path / 'profile'}"]
+        command = [
+            browser,
+            "--headless",
+            "--disable-gpu",
+            "--no-sandbox",
+            f"--user-data-dir={tmp_path / 'profile'}",
+        ]
         result = subprocess.run(
             [*command, "--virtual-time-budget=2000", "--dump-dom", path.as_uri()],
             capture_output=True,

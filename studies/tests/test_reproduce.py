@@ -15,7 +15,9 @@ import pytest
 import typer
 from command_line import PIDCOMM, objects
 from matplotlib.text import Annotation
-from pidcomm import TECHNIQUES
+from pidcomm.bench.measure import Trial
+from pidcomm.bench.oracle import Problem, Verdict
+from pidcomm.model import load_machine
 from pidcomm_studies.cli.reproduce import reproduce
 from pidcomm_studies.papers.pidcomm.experiments import (
     EXPERIMENTS,
@@ -27,13 +29,12 @@ from pidcomm_studies.papers.pidcomm.experiments import (
     modelled_points,
     throughput_gb_s,
 )
-from pidcomm.bench.measure import Trial
-from pidcomm.bench.oracle import Problem, Verdict
-from pidcomm_studies.pictures import reproduction
 from pidcomm_studies.papers.pidcomm.published import PUBLISHED
 from pidcomm_studies.papers.pidcomm.reproduce import Measurements, lines_of
-from pidcomm.model import load_machine
+from pidcomm_studies.pictures import reproduction
 from test_pictures import all_text, assert_legible, bars_of, legend_texts, plots_of
+
+from pidcomm import TECHNIQUES
 
 SMALL = ["--pes", "64", "--bytes", "8KiB", "--iters", "1"]
 AVAILABLE = [name for name, experiment in EXPERIMENTS.items() if not experiment.missing]
@@ -48,7 +49,9 @@ def statistic(key: str) -> Statistic:
     return next(it for it in EXPERIMENTS[key.partition(".")[0]].statistics if it.key == key)
 
 
-def cost(host_us: float, pe_us: float = 0.0, start_us: float | None = None, source: str = "measured") -> Cost:
+def cost(
+    host_us: float, pe_us: float = 0.0, start_us: float | None = None, source: str = "measured"
+) -> Cost:
     return Cost(host_us, pe_us, start_us, source)
 
 
@@ -142,9 +145,13 @@ def test_the_share_of_reordering_excludes_launches_and_loads() -> None:
 
 
 def test_a_statistic_without_one_of_its_calls_is_none() -> None:
-    """A mean over eight collectives needs all eight, even if one has no cost because all its results were wrong."""
+    """A mean over eight collectives needs all eight, even if one has no cost because all its
+    results were wrong.
+    """
     wanted = problems("fig14")
-    costs = {(it, name): cost(1) for it in wanted[1:] for name in ("conventional", "pr+im+cm", "tile")}
+    costs = {
+        (it, name): cost(1) for it in wanted[1:] for name in ("conventional", "pr+im+cm", "tile")
+    }
     assert statistic("fig14.geomean").of(costs, wanted) is None
     assert statistic("fig14.geomean").of(costs) == pytest.approx(1)
 
@@ -153,7 +160,11 @@ def test_mixed_numbers_also_have_a_value_of_host_times_alone() -> None:
     experiment = EXPERIMENTS["fig23a"]
     here = {(it, name): cost(10) for it in problems("fig23a") for name in experiment.techniques}
     mixed = {(it, "pr+im+cm"): cost(4, 1, None, "mixed") for it in problems("fig23a")}
-    line = next(it for it in lines_of(experiment, {**here, **mixed}, {}) if it.statistic.key == "fig23a.tree")
+    line = next(
+        it
+        for it in lines_of(experiment, {**here, **mixed}, {})
+        if it.statistic.key == "fig23a.tree"
+    )
     assert line.here is not None
     assert line.here.source == "mixed"
     assert line.here.value == pytest.approx(2)
@@ -162,11 +173,17 @@ def test_mixed_numbers_also_have_a_value_of_host_times_alone() -> None:
 
 def test_the_largest_size_and_numbers_of_pes_choose_their_problems() -> None:
     by_size = {
-        (it, name): cost(it.bytes if name == "conventional" else 1) for it in problems("fig18") for name in NAMES
+        (it, name): cost(it.bytes if name == "conventional" else 1)
+        for it in problems("fig18")
+        for name in NAMES
     }
     assert statistic("fig18.largest").of(by_size) == pytest.approx(8 << 20)
     assert statistic(f"fig18.{128 << 10}").of(by_size) == pytest.approx(128 << 10)
-    by_pes = {(it, name): cost(it.pes if name == "conventional" else 1) for it in problems("fig19") for name in NAMES}
+    by_pes = {
+        (it, name): cost(it.pes if name == "conventional" else 1)
+        for it in problems("fig19")
+        for name in NAMES
+    }
     assert [statistic(f"fig19.{pes}").of(by_pes) for pes in (64, 1024)] == pytest.approx([64, 1024])
 
 
@@ -188,7 +205,9 @@ def test_throughput_is_the_larger_side_over_the_whole_call() -> None:
 def test_ring_is_compared_with_the_hypercube() -> None:
     (problem,) = problems("fig23a")
     costs = {(problem, "ring"): cost(6), (problem, "pr+im+cm"): cost(3), (problem, "tile"): cost(2)}
-    assert [statistic(f"fig23a.ring{it}").of(costs) for it in ("", ".tile")] == pytest.approx([2, 3])
+    assert [statistic(f"fig23a.ring{it}").of(costs) for it in ("", ".tile")] == pytest.approx(
+        [2, 3]
+    )
 
 
 def test_modelled_points_are_fast_complete_and_follow_the_machine() -> None:
@@ -198,7 +217,9 @@ def test_modelled_points_are_fast_complete_and_follow_the_machine() -> None:
     points = modelled_points(machine)
     assert time.perf_counter() - begin < 10
     assert set(points) == {key for key in PUBLISHED if PUBLISHED[key].figure in AVAILABLE}
-    slower = modelled_points(machine.with_values({"pe.dma_cycles_per_byte": 2 * machine["pe.dma_cycles_per_byte"]}))
+    slower = modelled_points(
+        machine.with_values({"pe.dma_cycles_per_byte": 2 * machine["pe.dma_cycles_per_byte"]})
+    )
     assert slower["fig17.reorder"] > points["fig17.reorder"]
     assert slower["fig20.alltoall"] < points["fig20.alltoall"]
 
@@ -218,8 +239,19 @@ def test_no_speed_up_is_claimed_where_the_emulated_sdk_is_too_slow() -> None:
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str, object]], str]:
     """The output, the rows and the picture of a small run."""
     folder = tmp_path_factory.mktemp("reproduce")
-    command = [*PIDCOMM, "reproduce", "fig14,fig17", *SMALL, "--json", "rows.jsonl", "--plot", "figures.svg"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    command = [
+        *PIDCOMM,
+        "reproduce",
+        "fig14,fig17",
+        *SMALL,
+        "--json",
+        "rows.jsonl",
+        "--plot",
+        "figures.svg",
+    ]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done
     return (
         done.stdout,
@@ -228,7 +260,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str,
     )
 
 
-def test_every_json_row_says_its_source_and_where(small: tuple[str, list[dict[str, object]], str]) -> None:
+def test_every_json_row_says_its_source_and_where(
+    small: tuple[str, list[dict[str, object]], str],
+) -> None:
     calls = [row for row in small[1] if "technique" in row]
     assert {(row["source"], row["on"]) for row in calls} == {
         ("measured", "emulated DIMMs of this host"),
@@ -253,18 +287,27 @@ def test_every_json_row_says_its_source_and_where(small: tuple[str, list[dict[st
         assert (row["on"] == "isca24") == (row["source"] == "modelled")
         assert (row["source"] == "published") == str(row["on"]).startswith("PID-Comm (ISCA 2024)")
     stated = {row["statistic"]: row["value"] for row in numbers if row["source"] == "published"}
-    assert stated == {key: it.value for key, it in PUBLISHED.items() if it.figure in ("fig14", "fig17")}
+    assert stated == {
+        key: it.value for key, it in PUBLISHED.items() if it.figure in ("fig14", "fig17")
+    }
 
 
-def test_tables_and_pictures_mark_modelled_numbers(small: tuple[str, list[dict[str, object]], str]) -> None:
+def test_tables_and_pictures_mark_modelled_numbers(
+    small: tuple[str, list[dict[str, object]], str],
+) -> None:
     text, _, picture = small
     assert re.search(r"^measured \(.*pr\+im.*: mixed\) on emulated DIMMs", text, re.MULTILINE)
     assert "modelled on isca24, whole calls" in text
     assert picture.count("</svg>") == 2  # a file per figure
     assert "launches and loads of PE programs left out" in text
     assert "modelled on isca24: ms of a call by phase" in text
-    # Whether a picture of such small calls has `measured` speed-ups over conventional depends on the SDK.
-    for words in (reproduction.LOOKS["mixed"][0], reproduction.LOOKS["modelled"][0], "published, PID-Comm (ISCA 2024)"):
+    # Whether a picture of such small calls has `measured` speed-ups over conventional depends on
+    # the SDK.
+    for words in (
+        reproduction.LOOKS["mixed"][0],
+        reproduction.LOOKS["modelled"][0],
+        "published, PID-Comm (ISCA 2024)",
+    ):
         assert words in picture
 
 
@@ -281,11 +324,20 @@ def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(name
     assert_legible(figure)
     bars = [bar for axes in plots_of(figure) for bar in bars_of(axes)]
     for source in reproduction.LOOKS:
-        expected = [value for line in lines for value in (line.here, line.modelled) if value and value.source == source]
+        expected = [
+            value
+            for line in lines
+            for value in (line.here, line.modelled)
+            if value and value.source == source
+        ]
         found = [bar for bar in bars if bar.get_gid() == source]
-        assert sorted(bar.get_width() for bar in found) == pytest.approx(sorted(it.value for it in expected))
+        assert sorted(bar.get_width() for bar in found) == pytest.approx(
+            sorted(it.value for it in expected)
+        )
         assert all(bool(bar.get_hatch()) == (source != "measured") for bar in found)
-    marks = [it for axes in plots_of(figure) for it in axes.get_lines() if it.get_gid() == "published"]
+    marks = [
+        it for axes in plots_of(figure) for it in axes.get_lines() if it.get_gid() == "published"
+    ]
     assert len(marks) == len([line for line in lines if line.published])
     assert ("published, PID-Comm (ISCA 2024)" in legend_texts(figure)) == bool(marks)
     for axes in plots_of(figure):
@@ -296,7 +348,10 @@ def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(name
         for text in set(values) - set(stated):
             box, end = text.get_window_extent(), axes.transData.transform(text.xy)
             is_tied = text.arrow_patch is not None
-            for x, y in at:  # no mark between a value and its bar's end, unless a line connects them
+            for (
+                x,
+                y,
+            ) in at:  # no mark between a value and its bar's end, unless a line connects them
                 is_between = min(end[0], box.x0) + 1 < x < max(end[0], box.x0) - 1
                 assert (
                     is_tied
@@ -317,21 +372,27 @@ def test_the_modelled_half_measures_nothing() -> None:
     assert {row["source"] for row in rows} == {"modelled", "published"}
     assert {row["figure"] for row in rows} == {*AVAILABLE, "fig23b"}
     assert {
-        row["statistic"]: row["value"] for row in rows if row.get("statistic") and row["source"] == "modelled"
+        row["statistic"]: row["value"]
+        for row in rows
+        if row.get("statistic") and row["source"] == "modelled"
     }.items() >= (modelled_points().items())
 
 
 def test_a_wrong_result_exits_with_1_and_is_in_no_statistic(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Trial, "check", lambda self, options: Verdict(int(self.problem.collective == "gather"), "x"))
+    monkeypatch.setattr(
+        Trial, "check", lambda self, options: Verdict(int(self.problem.collective == "gather"), "x")
+    )
     rows = tmp_path / "rows.jsonl"
     with pytest.raises(typer.Exit) as error:
         reproduce("fig14", size="8KiB", pes=64, iters=1, json_target=str(rows))
     assert error.value.exit_code == 1
     assert "gather with tile on 8x8: 1 wrong elements" in capfd.readouterr().err
     found = [json.loads(line) for line in rows.read_text().splitlines()]
-    here = {row["collective"] for row in found if row.get("technique") and row["source"] != "modelled"}
+    here = {
+        row["collective"] for row in found if row.get("technique") and row["source"] != "modelled"
+    }
     assert len(here) == 7
     assert "gather" not in here
 
@@ -347,7 +408,9 @@ def test_sizes_that_do_not_fit_memory_are_skipped_and_named(
     assert "# sizes above 512 KiB are not measured" in text
     assert "here: up to 64 PEs, up to 256 KiB per PE" in text
     found = objects(rows.read_text())
-    here = {row["bytes_per_pe"] for row in found if row.get("technique") and row["source"] != "modelled"}
+    here = {
+        row["bytes_per_pe"] for row in found if row.get("technique") and row["source"] != "modelled"
+    }
     assert here == {128 << 10, 256 << 10}
     monkeypatch.setattr(pidcomm.bench.measure, "available_bytes", lambda: 1 << 20)
     with pytest.raises(pidcomm.Error, match="of memory"):
@@ -363,8 +426,16 @@ def test_sizes_that_do_not_fit_memory_are_skipped_and_named(
         (["fig18", "--bytes", "100"], "100"),
     ],
 )
-def test_wrong_usage_is_one_sentence_before_anything_is_measured(arguments: list[str], message: str) -> None:
-    done = subprocess.run([*PIDCOMM, "reproduce", *arguments], capture_output=True, text=True, timeout=600, check=False)
+def test_wrong_usage_is_one_sentence_before_anything_is_measured(
+    arguments: list[str], message: str
+) -> None:
+    done = subprocess.run(
+        [*PIDCOMM, "reproduce", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert message in done.stderr

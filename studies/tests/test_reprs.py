@@ -6,31 +6,37 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pidcomm
 import pytest
-from pidcomm_studies.apps.report import Row as ApplicationRow
 from pidcomm.bench.timing import Row
-from pidcomm_studies.pictures.rows import read_rows
-from test_pictures import REFERENCE
-from pidcomm_studies.models.scaling import STUDIES, model_points
-from pidcomm_studies.models import advise
 from pidcomm.model import load_machine, predict, predict_hosts
 from pidcomm.sizes import format_gain
+from pidcomm_studies.apps.report import Row as ApplicationRow
+from pidcomm_studies.models import advise
+from pidcomm_studies.models.scaling import STUDIES, model_points
+from pidcomm_studies.pictures.rows import read_rows
+from test_pictures import REFERENCE
 
+import pidcomm
 
 APPLICATIONS = Path(__file__).parents[1] / "bench" / "apps"
 
 
 def bench_row() -> Row:
     """A row that is kept with the project."""
-    (row, *_) = read_rows([REFERENCE / "collectives.jsonl"])
+    row, *_ = read_rows([REFERENCE / "collectives.jsonl"])
     return Row(**{name: value for name, value in row.items() if name in Row.__dataclass_fields__})
 
 
 def application_row() -> ApplicationRow:
     """A run that is kept with the project."""
     row = json.loads((APPLICATIONS / "bfs.jsonl").read_text().splitlines()[0])
-    return ApplicationRow(**{name: value for name, value in row.items() if name in ApplicationRow.__dataclass_fields__})
+    return ApplicationRow(
+        **{
+            name: value
+            for name, value in row.items()
+            if name in ApplicationRow.__dataclass_fields__
+        }
+    )
 
 
 def test_sets_hypercubes_and_requests_say_what_they_are() -> None:
@@ -51,21 +57,27 @@ def test_sets_hypercubes_and_requests_say_what_they_are() -> None:
 
 
 def test_a_plan_prints_as_a_line_and_is_a_dict() -> None:
-    plan = pidcomm.plan("alltoall", (32, 32), "10", bytes=1 << 20, dst=1 << 20, dtype="int32", technique="tile")
-    assert repr(plan) == (
-        "<Plan alltoall of int32, tile, 32x32 mask 10, 1 MiB per PE: 1 GiB read and 1 GiB written in MRAM>"
+    plan = pidcomm.plan(
+        "alltoall", (32, 32), "10", bytes=1 << 20, dst=1 << 20, dtype="int32", technique="tile"
+    )
+    assert (
+        repr(plan)
+        == "<Plan alltoall of int32, tile, 32x32 mask 10, 1 MiB per PE: 1 GiB read and 1 GiB"
+        " written in MRAM>"
     )
     assert plan["groups"] == dict(plan)["groups"] == 32
 
 
 def test_predictions_say_that_they_are_modelled() -> None:
     where = ((32, 32), "10")
-    assert repr(predict("allreduce", *where, bytes=1 << 20)).startswith("<Prediction isca24, tile: ")
+    assert repr(predict("allreduce", *where, bytes=1 << 20)).startswith(
+        "<Prediction isca24, tile: "
+    )
     assert " ms modelled, " in repr(predict("allreduce", *where, bytes=1 << 20))
     assert repr(predict_hosts("allreduce", 4, *where, bytes=1 << 20)).startswith(
         "<HostsPrediction isca24, 4 hosts, tile: "
     )
-    (advice, *_) = advise("allreduce", pes=1024, bytes=1 << 20)
+    advice, *_ = advise("allreduce", pes=1024, bytes=1 << 20)
     assert repr(advice).startswith("<Advice ")
     assert repr(advice).endswith("modelled on isca24>")
     assert repr(load_machine("isca24")).startswith("<Machine isca24, 1024 PEs: testbed of ")
@@ -99,7 +111,13 @@ def test_reprs_are_one_short_line_and_notebooks_get_a_table(it: object) -> None:
 
 @pytest.mark.parametrize(
     ("gain", "words"),
-    [(4.4512, "4.45x"), (1.0, "1.00x"), (0.996, "1.00x"), (0.94, "1.06x slower"), (0.03, "33x slower")],
+    [
+        (4.4512, "4.45x"),
+        (1.0, "1.00x"),
+        (0.996, "1.00x"),
+        (0.94, "1.06x slower"),
+        (0.03, "33x slower"),
+    ],
 )
 def test_gains_below_1_are_called_slower(gain: float, words: str) -> None:
     assert format_gain(gain) == words

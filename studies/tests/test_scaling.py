@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pidcomm
 import pytest
 from pidcomm._rows import CollectiveName
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
+from pidcomm.model import NETWORK_PHASES, PHASES, load_machine, machine_names, predict
 from pidcomm_studies.cli.model import scale as command
 from pidcomm_studies.models import scaling
-from pidcomm_studies.pictures import scaling as picture
 from pidcomm_studies.models.scaling import STUDIES, Point, model_points
 from pidcomm_studies.models.stops import Stop, stops_of
-from pidcomm.model import NETWORK_PHASES, PHASES, load_machine, machine_names, predict
+from pidcomm_studies.pictures import scaling as picture
 from test_pictures import all_text, assert_legible
 from typer.testing import CliRunner
+
+import pidcomm
 
 BETWEEN_PES: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")
 MACHINE = load_machine("upmem-2560")
@@ -39,7 +40,9 @@ def points_of(
 ) -> list[Point]:
     """Return the modelled points of a study."""
     on = load_machine(machine)
-    points, refusals = model_points(STUDIES[study], collectives, on, STUDIES[study].values(on.pes), None)
+    points, refusals = model_points(
+        STUDIES[study], collectives, on, STUDIES[study].values(on.pes), None
+    )
     assert refusals == []
     return points
 
@@ -47,7 +50,9 @@ def points_of(
 def series_of(points: Sequence[Point]) -> Iterator[list[Point]]:
     """Yield the points of each collective and technique, by value."""
     for key in dict.fromkeys((point.collective, point.technique) for point in points):
-        yield sorted((it for it in points if (it.collective, it.technique) == key), key=lambda it: it.value)
+        yield sorted(
+            (it for it in points if (it.collective, it.technique) == key), key=lambda it: it.value
+        )
 
 
 # ---- points
@@ -70,21 +75,33 @@ def test_every_study_varies_only_its_quantity(study: str, machine: str) -> None:
         for name in fixed:
             assert len({getattr(point, name) for point in series}) == 1, name
     for point in points:
-        assert (point.source, point.where, point.wrong, point.limit_pct) == ("modelled", machine, None, None)
+        assert (point.source, point.where, point.wrong, point.limit_pct) == (
+            "modelled",
+            machine,
+            None,
+            None,
+        )
         assert point.seconds == pytest.approx(sum(point.phases.values()))
         assert list(point.phases) == [*PHASES, *NETWORK_PHASES]
-        assert point.algbw_gb_s == pytest.approx(point.pes * point.bytes_per_pe / point.seconds / 1e9)
+        assert point.algbw_gb_s == pytest.approx(
+            point.pes * point.bytes_per_pe / point.seconds / 1e9
+        )
     assert {point.technique for point in points} == {"tile", "conventional"}
 
 
 def test_pes_reach_2560_and_bytes_8_mib_and_hosts_1024() -> None:
     assert max(STUDIES["pes"].values(2560)) == 2560
-    assert [*STUDIES["bytes"].values(2560)][:: len(STUDIES["bytes"].values(2560)) - 1] == [1 << 10, 8 << 20]
+    assert [*STUDIES["bytes"].values(2560)][:: len(STUDIES["bytes"].values(2560)) - 1] == [
+        1 << 10,
+        8 << 20,
+    ]
     assert [*STUDIES["hosts"].values(2560)] == [2**n for n in range(11)]
     assert [*STUDIES["channels"].values(2560)] == [1, 2, 4, 8, 10]
 
 
-@pytest.mark.parametrize(("study", "order"), [("pes", 1), ("bytes", 1), ("hosts", 1), ("channels", -1)])
+@pytest.mark.parametrize(
+    ("study", "order"), [("pes", 1), ("bytes", 1), ("hosts", 1), ("channels", -1)]
+)
 def test_more_work_takes_longer_and_more_channels_do_not(study: str, order: int) -> None:
     for series in series_of(points_of(study)):
         for before, after in pairwise(series):
@@ -92,11 +109,18 @@ def test_more_work_takes_longer_and_more_channels_do_not(study: str, order: int)
 
 
 def test_all_channels_of_a_machine_predict_the_machine_itself() -> None:
-    (last,) = (it for it in points_of("channels", ["alltoall"]) if (it.value, it.technique) == (10, "tile"))
+    (last,) = (
+        it for it in points_of("channels", ["alltoall"]) if (it.value, it.technique) == (10, "tile")
+    )
     it = predict("alltoall", (32, 80), "10", bytes=last.bytes_per_pe, machine=MACHINE)
     assert last.seconds == pytest.approx(it.seconds)
     assert last.channels == 10
-    assert [*STUDIES["channels"].values(16 * 64)] == [1, 2, 4, 8]  # 16 ranks on 10 channels would take up 8
+    assert [*STUDIES["channels"].values(16 * 64)] == [
+        1,
+        2,
+        4,
+        8,
+    ]  # 16 ranks on 10 channels would take up 8
 
 
 def test_a_speed_up_is_over_conventional_at_the_same_value() -> None:
@@ -105,7 +129,8 @@ def test_a_speed_up_is_over_conventional_at_the_same_value() -> None:
         (base,) = (
             it
             for it in points
-            if (it.collective, it.value, it.technique) == (point.collective, point.value, "conventional")
+            if (it.collective, it.value, it.technique)
+            == (point.collective, point.value, "conventional")
         )
         assert point.speed_up == pytest.approx(base.seconds / point.seconds)
 
@@ -113,14 +138,21 @@ def test_a_speed_up_is_over_conventional_at_the_same_value() -> None:
 # ---- stops
 
 
-def line(rates: dict[int, float], study: str = "channels", **phases: Sequence[float]) -> list[Point]:
-    """Return points with these rates. The work is constant if channels vary; otherwise it grows with the value."""
+def line(
+    rates: dict[int, float], study: str = "channels", **phases: Sequence[float]
+) -> list[Point]:
+    """Return points with these rates.
+
+    The work is constant if channels vary; otherwise it grows with the value.
+    """
     template = points_of("bytes", ["alltoall"])[0]
     points = []
     for number, (value, rate) in enumerate(rates.items()):
         changes: Any = {STUDIES[study].varies: value, "study": study}
         parts = {name: of[number] for name, of in phases.items()} or {"bus": 1 / rate}
-        points.append(replace(template, **changes, algbw_gb_s=rate, seconds=sum(parts.values()), phases=parts))
+        points.append(
+            replace(template, **changes, algbw_gb_s=rate, seconds=sum(parts.values()), phases=parts)
+        )
     return points
 
 
@@ -132,7 +164,12 @@ def stop(points: Sequence[Point]) -> Stop:
 
 def test_a_stop_is_the_first_value_from_which_doubling_gains_less_than_a_tenth() -> None:
     it = stop(line({1: 1, 2: 1.9, 4: 2.1, 8: 2.2}))
-    assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at) == (4, 4.8, None, None)
+    assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at) == (
+        4,
+        4.8,
+        None,
+        None,
+    )
     assert stop(line({1: 1, 2: 1.9, 4: 2.1, 8: 2.4})).stops_at is None
     assert "scales to the end" in str(stop(line({1: 1, 2: 2})))
 
@@ -145,14 +182,22 @@ def test_the_gain_of_a_step_is_scaled_to_a_doubling() -> None:
 
 
 def test_the_loss_of_a_step_is_not_scaled_to_a_doubling() -> None:
-    points = [replace(it, source="measured", limit_pct=90.0) for it in line({2048: 5, 2560: 5}, "pes")]
+    points = [
+        replace(it, source="measured", limit_pct=90.0) for it in line({2048: 5, 2560: 5}, "pes")
+    ]
     for limit_pct, stops_at in ((90 * 0.97, None), (90 * 0.91, None), (90 * 0.89, 2048)):
         assert stop([points[0], replace(points[1], limit_pct=limit_pct)]).stops_at == stops_at
 
 
 def test_a_stop_says_where_it_scales_again_and_where_it_recovers_a_loss() -> None:
     it = stop(line({1: 10, 2: 2, 4: 2.1, 8: 4, 16: 8, 32: 16}, "hosts"))
-    assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at, it.ends_at) == (1, -80.0, 4, 32, None)
+    assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at, it.ends_at) == (
+        1,
+        -80.0,
+        4,
+        32,
+        None,
+    )
     assert str(it).endswith("scales again from 4; back at the same rate at 32")
     assert "doubling costs 80%" in str(it)
 
@@ -170,16 +215,21 @@ def test_throughput_should_stay_constant_over_groups() -> None:
 
 
 def test_the_reason_is_the_phase_that_takes_more_than_scaling_allows() -> None:
-    # The bus time halves as it should. The shuffle time stays, although it is less than the bus time.
+    # The bus time halves as it should. The shuffle time stays, although it is less than the bus
+    # time.
     it = stop(line({1: 1, 2: 1.08}, bus=[1.0, 0.5], shuffle=[0.4, 0.4], call=[0.0, 0.1]))
     assert (it.phase, round(it.phase_pct, 1)) == ("shuffle", 40.0)
-    # Twice the work on twice the hosts: phases may stay constant; the phase that grows is the reason.
+    # Twice the work on twice the hosts: phases may stay constant; the phase that grows is the
+    # reason.
     it = stop(line({1: 1, 2: 1.08}, "hosts", bus=[1.0, 1.0], network=[0.0, 0.85]))
     assert it.phase == "network"
 
 
 def test_measured_pes_should_stay_near_the_limit_as_they_share_one_memory() -> None:
-    points = [replace(it, source="measured", limit_pct=90.0) for it in line({64: 5, 128: 5, 256: 4}, "pes")]
+    points = [
+        replace(it, source="measured", limit_pct=90.0)
+        for it in line({64: 5, 128: 5, 256: 4}, "pes")
+    ]
     assert stop(points).stops_at is None
     points[-1] = replace(points[-1], limit_pct=70.0)
     assert stop(points).stops_at == 128
@@ -188,7 +238,10 @@ def test_measured_pes_should_stay_near_the_limit_as_they_share_one_memory() -> N
 
 def test_modelled_and_measured_points_are_different_series() -> None:
     points = line({64: 5, 128: 10}, "pes")
-    both = [*points, *(replace(it, source="measured", where="emulated here", limit_pct=90.0) for it in points)]
+    both = [
+        *points,
+        *(replace(it, source="measured", where="emulated here", limit_pct=90.0) for it in points),
+    ]
     assert [it.source for it in stops_of(both)] == ["modelled", "measured"]
 
 
@@ -199,8 +252,21 @@ def test_modelled_and_measured_points_are_different_series() -> None:
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str, Any]], Path]:
     """The output, the rows and the picture of a small study."""
     folder = tmp_path_factory.mktemp("scale")
-    arguments = ["pes", "alltoall", "reduce", "--measure", "--bytes", "8KiB", "--up-to", "128", "--iters", "1"]
-    result = run(*arguments, "--json", str(folder / "rows.jsonl"), "--plot", str(folder / "rows.svg"))
+    arguments = [
+        "pes",
+        "alltoall",
+        "reduce",
+        "--measure",
+        "--bytes",
+        "8KiB",
+        "--up-to",
+        "128",
+        "--iters",
+        "1",
+    ]
+    result = run(
+        *arguments, "--json", str(folder / "rows.jsonl"), "--plot", str(folder / "rows.svg")
+    )
     assert result.exit_code == ExitCode.RIGHT, result.output
     rows = [json.loads(text) for text in (folder / "rows.jsonl").read_text().splitlines()]
     return result.output, rows, folder / "rows.svg"
@@ -214,31 +280,59 @@ def test_measured_rows_are_right_and_have_more_fields_than_modelled_rows(
     for row in rows:
         is_measured = row["source"] == "measured"
         assert is_measured == (row["source"] != "modelled")
-        assert (row["wrong"], row["where"]) == ((0, "emulated here") if is_measured else (None, "upmem-2560"))
+        assert (row["wrong"], row["where"]) == (
+            (0, "emulated here") if is_measured else (None, "upmem-2560")
+        )
         assert (row["limit_pct"] is not None, "machine" in row) == (is_measured, is_measured)
-        # Medians of parts may add up to more than the median of calls; then the pass, the remainder, is 0.
+        # Medians of parts may add up to more than the median of calls; then the pass, the
+        # remainder, is 0.
         timed = sum(seconds for name, seconds in row["phases"].items() if name != "pass")
         assert sum(row["phases"].values()) == pytest.approx(max(row["seconds"], timed))
     stops = [row for row in written[1] if "stops_at" in row]
     assert [stop["source"] for stop in stops] == ["modelled"] * 4 + ["measured"] * 4
 
 
-def test_every_line_and_picture_marks_modelled_numbers(written: tuple[str, list[dict[str, Any]], Path]) -> None:
+def test_every_line_and_picture_marks_modelled_numbers(
+    written: tuple[str, list[dict[str, Any]], Path],
+) -> None:
     output, rows, path = written
     shown = re.findall(r"^(?:alltoall|reduce) .* (measured|modelled)$", output, re.MULTILINE)
     assert shown == [row["source"] for row in rows if "seconds" in row]
-    assert all("modelled" in text or "measured" in text for text in output.splitlines() if "scales to" in text)
+    assert all(
+        "modelled" in text or "measured" in text
+        for text in output.splitlines()
+        if "scales to" in text
+    )
     drawn = path.read_text()
-    for words in ("source: measured, modelled", "alltoall, modelled", "alltoall, measured", "on upmem-2560"):
+    for words in (
+        "source: measured, modelled",
+        "alltoall, modelled",
+        "alltoall, measured",
+        "on upmem-2560",
+    ):
         assert words in drawn
 
 
 def test_a_wrong_element_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     original = scaling.measure_points
     monkeypatch.setattr(
-        command, "measure_points", lambda *arguments: (replace(it, wrong=3) for it in original(*arguments))
+        command,
+        "measure_points",
+        lambda *arguments: (replace(it, wrong=3) for it in original(*arguments)),
     )
-    arguments = ["pes", "gather", "--measure", "--bytes", "64", "--up-to", "64", "--iters", "1", "--warmup", "0"]
+    arguments = [
+        "pes",
+        "gather",
+        "--measure",
+        "--bytes",
+        "64",
+        "--up-to",
+        "64",
+        "--iters",
+        "1",
+        "--warmup",
+        "0",
+    ]
     assert run(*arguments).exit_code == ExitCode.WRONG_RESULT
 
 
@@ -267,7 +361,10 @@ def test_invalid_studies_are_errors_of_one_sentence(arguments: list[str], senten
     [
         (["all", "--plot", "all.svg"], "there is room for 4 collectives"),
         (["alltoall", "--plot", "pes.pdf"], "its name must end in .svg or .png"),
-        (["alltoall", "--plot", "nowhere/pes.svg"], "cannot write nowhere/pes.svg: there is no folder nowhere"),
+        (
+            ["alltoall", "--plot", "nowhere/pes.svg"],
+            "cannot write nowhere/pes.svg: there is no folder nowhere",
+        ),
     ],
 )
 def test_invalid_pictures_are_refused_before_the_study_runs(
@@ -289,9 +386,15 @@ def test_a_repeated_name_counts_once() -> None:
 def test_a_limit_cuts_only_the_studies_that_start_below_it() -> None:
     result = run("all", "alltoall", "--up-to", "128", "--json", "-")
     rows = [row for row in map(json.loads, result.stdout.splitlines()) if "seconds" in row]
-    largest = {name: max(row[STUDIES[name].varies] for row in rows if row["study"] == name) for name in STUDIES}
+    largest = {
+        name: max(row[STUDIES[name].varies] for row in rows if row["study"] == name)
+        for name in STUDIES
+    }
     assert largest == {"pes": 128, "channels": 10, "bytes": 8 << 20, "groups": 128, "hosts": 128}
-    assert "# study bytes shows all values: it starts above 128" in run("all", "alltoall", "--up-to", "128").output
+    assert (
+        "# study bytes shows all values: it starts above 128"
+        in run("all", "alltoall", "--up-to", "128").output
+    )
 
 
 def test_all_skips_studies_that_the_machine_cannot_have() -> None:
@@ -307,12 +410,29 @@ def test_points_that_do_not_fit_are_named_and_skipped() -> None:
     assert "# skipped: mask 11 of 2560x64 selects 163840 PEs" in result.output
 
 
-def test_points_larger_than_memory_are_named_and_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_points_larger_than_memory_are_named_and_not_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("pidcomm.bench.measure.available_bytes", lambda: 6 << 20)
-    result = run("pes", "gather", "--measure", "--bytes", "8KiB", "--up-to", "128", "--iters", "1", "--json", "-")
+    result = run(
+        "pes",
+        "gather",
+        "--measure",
+        "--bytes",
+        "8KiB",
+        "--up-to",
+        "128",
+        "--iters",
+        "1",
+        "--json",
+        "-",
+    )
     rows = [json.loads(text) for text in result.stdout.splitlines() if text.startswith("{")]
     assert {row["pes"] for row in rows if row.get("pes") and row["source"] == "measured"} == {64}
-    assert {row["pes"] for row in rows if row.get("pes") and row["source"] == "modelled"} == {64, 128}
+    assert {row["pes"] for row in rows if row.get("pes") and row["source"] == "modelled"} == {
+        64,
+        128,
+    }
     assert "8 KiB for each of 128 PEs need about 8 MiB of memory" in result.stderr
 
 
@@ -321,7 +441,11 @@ def test_points_larger_than_memory_are_named_and_not_measured(monkeypatch: pytes
 
 def test_no_text_of_the_picture_overlaps() -> None:
     points = [point for study in STUDIES for point in points_of(study)]
-    measured = [replace(it, source="measured", limit_pct=50.0) for it in points if it.study in ("pes", "bytes")]
+    measured = [
+        replace(it, source="measured", limit_pct=50.0)
+        for it in points
+        if it.study in ("pes", "bytes")
+    ]
     assert_legible(picture.draw([*points, *measured]))
     assert_legible(picture.draw(points_of("hosts", ["alltoall"])))
 

@@ -1,8 +1,5 @@
-class ArgumentError(Error, ValueError):
-    ...
-
-class Error(RuntimeError):
-    ...
+class ArgumentError(Error, ValueError): ...
+class Error(RuntimeError): ...
 
 @dataclass(frozen=True)
 class LaunchReport:
@@ -22,11 +19,10 @@ class LaunchReport:
     cycles_sum: float
     cycles_per_second: float
     host_seconds: float
-    fault: str = ''
+    fault: str = ""
 
     @property
-    def modelled_seconds(self) -> float:
-        ...
+    def modelled_seconds(self) -> float: ...
 
 @dataclass(frozen=True)
 class Machine:
@@ -42,15 +38,19 @@ class Machine:
 
 __version__: str
 
-def machine(*, ranks: int | None=None, channels: int | None=None, ranks_per_channel: int | None=None, threads: int | None=None, hugepages: bool | None=None, flush: Flush | None=None, strict: bool | None=None, patience_seconds: int | None=None, chip: str | None=None, disabled: Iterable[tuple[int, int, int]] | None=None) -> Machine:
-    ...
-
-def report(pes: DpuSet) -> LaunchReport:
-    ...
-
-def resident_bytes() -> int:
-    ...
-
-def set_transfer(*, threads: int | None=None, flush: Flush | None=None) -> None:
-    ...
-
+def machine(
+    *,
+    ranks: int | None = None,
+    channels: int | None = None,
+    ranks_per_channel: int | None = None,
+    threads: int | None = None,
+    hugepages: bool | None = None,
+    flush: Flush | None = None,
+    strict: bool | None = None,
+    patience_seconds: int | None = None,
+    chip: str | None = None,
+    disabled: Iterable[tuple[int, int, int]] | None = None,
+) -> Machine: ...
+def report(pes: DpuSet) -> LaunchReport: ...
+def resident_bytes() -> int: ...
+def set_transfer(*, threads: int | None = None, flush: Flush | None = None) -> None: ...

@@ -6,8 +6,7 @@ class Constant(NamedTuple):
     source: str
 
     @property
-    def kind(self) -> str:
-        ...
+    def kind(self) -> str: ...
 
 class ConstantRow(NamedTuple):
     name: str
@@ -28,12 +27,9 @@ class HostsPrediction(Shown):
     source: str = SOURCE
 
     @property
-    def exchange(self) -> Part:
-        ...
-
+    def exchange(self) -> Part: ...
     @property
-    def network_share(self) -> float:
-        ...
+    def network_share(self) -> float: ...
 
 KINDS: tuple
 
@@ -51,8 +47,7 @@ class Link(NamedTuple):
     topology_source: str
 
     @property
-    def gb_s(self) -> float:
-        ...
+    def gb_s(self) -> float: ...
 
 @dataclass(frozen=True)
 class Machine:
@@ -63,29 +58,18 @@ class Machine:
     links: Mapping[str, Link] = field(default_factory=dict)
 
     @property
-    def isas(self) -> list[str]:
-        ...
-
+    def isas(self) -> list[str]: ...
     @property
-    def pes(self) -> int:
-        ...
-
+    def pes(self) -> int: ...
     @cached_property
-    def numbers(self) -> list[float]:
-        ...
-
+    def numbers(self) -> list[float]: ...
     @property
-    def places(self) -> dict[str, int]:
-        ...
-
-    def with_values(self, values: Mapping[str, float], source: str='assumed: changed by the caller') -> Machine:
-        ...
-
-    def inheritance(self) -> dict[str, Constant]:
-        ...
-
-    def to_toml(self) -> str:
-        ...
+    def places(self) -> dict[str, int]: ...
+    def with_values(
+        self, values: Mapping[str, float], source: str = "assumed: changed by the caller"
+    ) -> Machine: ...
+    def inheritance(self) -> dict[str, Constant]: ...
+    def to_toml(self) -> str: ...
 
 NETWORK_PHASES: dict
 
@@ -103,27 +87,37 @@ class Prediction(Shown):
     source: str = SOURCE
 
     @property
-    def pe_seconds(self) -> float:
-        ...
-
+    def pe_seconds(self) -> float: ...
     @property
-    def host_seconds(self) -> float:
-        ...
+    def host_seconds(self) -> float: ...
 
 TOPOLOGIES: tuple
 
-def load_machine(name: str | Machine) -> Machine:
-    ...
-
-def machine_names() -> list[str]:
-    ...
-
-def predict(collective: CollectiveName, shape: Sequence[int], mask: str, *, bytes: int, src: int=0, dst: int | None=None, dtype: DTypeLike=np.int32, op: OpName | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> Prediction:
-    ...
-
-def predict_hosts(collective: CollectiveName, hosts: int, shape: Sequence[int], mask: str, *, bytes: int, dtype: DTypeLike=np.int32, op: OpName | None='sum', machine: str | Machine=DEFAULT_MACHINE, **options: Unpack[Options]) -> HostsPrediction:
-    ...
-
-def use_machine(machine: str | Machine | None) -> None:
-    ...
-
+def load_machine(name: str | Machine) -> Machine: ...
+def machine_names() -> list[str]: ...
+def predict(
+    collective: CollectiveName,
+    shape: Sequence[int],
+    mask: str,
+    *,
+    bytes: int,
+    src: int = 0,
+    dst: int | None = None,
+    dtype: DTypeLike = np.int32,
+    op: OpName | None = "sum",
+    machine: str | Machine = DEFAULT_MACHINE,
+    **options: Unpack[Options],
+) -> Prediction: ...
+def predict_hosts(
+    collective: CollectiveName,
+    hosts: int,
+    shape: Sequence[int],
+    mask: str,
+    *,
+    bytes: int,
+    dtype: DTypeLike = np.int32,
+    op: OpName | None = "sum",
+    machine: str | Machine = DEFAULT_MACHINE,
+    **options: Unpack[Options],
+) -> HostsPrediction: ...
+def use_machine(machine: str | Machine | None) -> None: ...

@@ -1,12 +1,8 @@
 class ArgumentError(Error, ValueError):
-
-    def __init__(self, message: str, status: str='ERR_ARGUMENT') -> None:
-        ...
+    def __init__(self, message: str, status: str = "ERR_ARGUMENT") -> None: ...
 
 class ArrayCollectives(ArrayCollectivesBase):
-
-    def __init__(self, cube: Cube) -> None:
-        ...
+    def __init__(self, cube: Cube) -> None: ...
 
 COHERENCES: dict
 
@@ -17,74 +13,84 @@ COPY_ORDERS: dict
 DEFAULT_ISA: str
 
 class Error(RuntimeError):
-
-    def __init__(self, message: str, status: str='ERR_INTERNAL') -> None:
-        ...
+    def __init__(self, message: str, status: str = "ERR_INTERNAL") -> None: ...
 
 class Groups(NamedTuple):
     groups: int
     group_pes: int
 
 class Hypercube(HypercubeCollectives):
-
-    def __init__(self, pe_set: Owner, core_set: _core.Set, requests: WeakSet[Request[Any]], lengths: tuple[int, ...]) -> None:
-        ...
-
+    def __init__(
+        self,
+        pe_set: Owner,
+        core_set: _core.Set,
+        requests: WeakSet[Request[Any]],
+        lengths: tuple[int, ...],
+    ) -> None: ...
     @property
-    def shape(self) -> tuple[int, ...]:
-        ...
-
+    def shape(self) -> tuple[int, ...]: ...
     @property
-    def pes(self) -> int:
-        ...
-
+    def pes(self) -> int: ...
     @property
-    def unused_pes(self) -> int:
-        ...
-
+    def unused_pes(self) -> int: ...
     @property
-    def arrays(self) -> ArrayCollectives:
-        ...
-
+    def arrays(self) -> ArrayCollectives: ...
     @property
-    def pe_set(self) -> Owner:
-        ...
-
-    def location(self, pe: int) -> Location:
-        ...
-
-    def coords(self, pe: int) -> tuple[int, ...]:
-        ...
-
-    def group_of(self, pe: int, mask: str) -> int:
-        ...
-
-    def member_of(self, pe: int, mask: str) -> int:
-        ...
-
-    def groups(self, mask: str) -> Groups:
-        ...
-
-    def write(self, x: ArrayInput, offset: int=0, **options: Unpack[Options]) -> Trace:
-        ...
-
-    def read(self, count: int, dtype: DTypeLike, offset: int=0, *, out: ArrayOutput | None=None, **options: Unpack[Options]) -> Array:
-        ...
-
-    def plan(self, collective: CollectiveName, mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, op: OpName | None='sum', expand: bool=False, **options: Unpack[Options]) -> Plan:
-        ...
-
-    def validate(self, collective: CollectiveName, mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, op: OpName | None='sum', **options: Unpack[Options]) -> None:
-        ...
-
-    def stream_limit(self, bytes_read: int, bytes_written: int, *, src: int=0, dst: int=0, copy_order: CopyOrderName='sequential', **options: Unpack[Options]) -> tuple[float, int]:
-        ...
-
-    def push_xfer(self, rows: NDArray[np.uint8], offset: int=0, *, to_pes: bool) -> float:
-        ...
-
-    def carry_out(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> tuple[Trace, Array | None]:
-        ...
+    def pe_set(self) -> Owner: ...
+    def location(self, pe: int) -> Location: ...
+    def coords(self, pe: int) -> tuple[int, ...]: ...
+    def group_of(self, pe: int, mask: str) -> int: ...
+    def member_of(self, pe: int, mask: str) -> int: ...
+    def groups(self, mask: str) -> Groups: ...
+    def write(self, x: ArrayInput, offset: int = 0, **options: Unpack[Options]) -> Trace: ...
+    def read(
+        self,
+        count: int,
+        dtype: DTypeLike,
+        offset: int = 0,
+        *,
+        out: ArrayOutput | None = None,
+        **options: Unpack[Options],
+    ) -> Array: ...
+    def plan(
+        self,
+        collective: CollectiveName,
+        mask: str,
+        *,
+        bytes: int,
+        src: int = 0,
+        dst: int = 0,
+        dtype: DTypeLike = np.uint8,
+        op: OpName | None = "sum",
+        expand: bool = False,
+        **options: Unpack[Options],
+    ) -> Plan: ...
+    def validate(
+        self,
+        collective: CollectiveName,
+        mask: str,
+        *,
+        bytes: int,
+        src: int = 0,
+        dst: int = 0,
+        dtype: DTypeLike = np.uint8,
+        op: OpName | None = "sum",
+        **options: Unpack[Options],
+    ) -> None: ...
+    def stream_limit(
+        self,
+        bytes_read: int,
+        bytes_written: int,
+        *,
+        src: int = 0,
+        dst: int = 0,
+        copy_order: CopyOrderName = "sequential",
+        **options: Unpack[Options],
+    ) -> tuple[float, int]: ...
+    def push_xfer(self, rows: NDArray[np.uint8], offset: int = 0, *, to_pes: bool) -> float: ...
+    def carry_out(
+        self, name: str, mask: str, **arguments: Unpack[AnyArguments]
+    ) -> tuple[Trace, Array | None]: ...
 
 ISAS: dict
 
@@ -98,102 +104,64 @@ MRAM_BYTES: int
 OPS: dict
 
 class Options(TypedDict, total=False):
-    technique: TechniqueName | Literal['auto'] | None
+    technique: TechniqueName | Literal["auto"] | None
     isa: IsaName | None
     threads: int | None
     coherence: CoherenceName | None
     scratch: int | None
 
 class OutOfMemoryError(Error, MemoryError):
-
-    def __init__(self, message: str, status: str='ERR_MEMORY') -> None:
-        ...
+    def __init__(self, message: str, status: str = "ERR_MEMORY") -> None: ...
 
 PES_PER_RANK: int
 
 class PeSet:
-
-    def __init__(self, core: _core.Set) -> None:
-        ...
-
+    def __init__(self, core: _core.Set) -> None: ...
     @property
-    def pes(self) -> int:
-        ...
-
+    def pes(self) -> int: ...
     @property
-    def ranks(self) -> int:
-        ...
-
+    def ranks(self) -> int: ...
     @property
-    def is_freed(self) -> bool:
-        ...
-
-    def hypercube(self, *lengths: int) -> Hypercube:
-        ...
-
-    def load(self, program: PathText | Sequence[PathText], *, tasklets: int | None=None, stack_bytes: int | None=None, options: Sequence[str]=()) -> None:
-        ...
-
-    def launch(self, *, wait: bool=True) -> None:
-        ...
-
-    def wait(self) -> None:
-        ...
-
-    def symbol(self, name: str) -> Symbol:
-        ...
-
-    def logs(self) -> list[str]:
-        ...
-
-    def log(self, pe: int) -> str:
-        ...
-
+    def is_freed(self) -> bool: ...
+    def hypercube(self, *lengths: int) -> Hypercube: ...
+    def load(
+        self,
+        program: PathText | Sequence[PathText],
+        *,
+        tasklets: int | None = None,
+        stack_bytes: int | None = None,
+        options: Sequence[str] = (),
+    ) -> None: ...
+    def launch(self, *, wait: bool = True) -> None: ...
+    def wait(self) -> None: ...
+    def symbol(self, name: str) -> Symbol: ...
+    def logs(self) -> list[str]: ...
+    def log(self, pe: int) -> str: ...
     @property
-    def dpu_set(self) -> bytes:
-        ...
+    def dpu_set(self) -> bytes: ...
+    def free(self) -> None: ...
 
-    def free(self) -> None:
-        ...
-
-class Plan(dict[str, Any]):
-    ...
+class Plan(dict[str, Any]): ...
 
 class Request(Generic[T]):
-
-    def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None:
-        ...
-
-    def wait(self) -> T:
-        ...
-
-    def test(self) -> bool:
-        ...
+    def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None: ...
+    def wait(self) -> T: ...
+    def test(self) -> bool: ...
 
 STATUSES: dict
 
 class Symbol:
-
-    def __init__(self, core_set: _core.Set, name: str) -> None:
-        ...
-
+    def __init__(self, core_set: _core.Set, name: str) -> None: ...
     @property
-    def name(self) -> str:
-        ...
-
+    def name(self) -> str: ...
     @property
-    def address(self) -> int:
-        ...
-
+    def address(self) -> int: ...
     @property
-    def size_bytes(self) -> int:
-        ...
-
-    def write(self, values: ArrayLike, offset: int=0, *, dtype: DTypeLike | None=None) -> None:
-        ...
-
-    def read(self, dtype: DTypeLike, count: int | None=None, offset: int=0) -> Array:
-        ...
+    def size_bytes(self) -> int: ...
+    def write(
+        self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike | None = None
+    ) -> None: ...
+    def read(self, dtype: DTypeLike, count: int | None = None, offset: int = 0) -> Array: ...
 
 TECHNIQUES: dict
 
@@ -201,24 +169,28 @@ TYPES: dict
 
 @dataclass(frozen=True)
 class Trace(Shown, TraceFields):
-
     @property
-    def host_seconds(self) -> float:
-        ...
-
+    def host_seconds(self) -> float: ...
     @property
-    def pe_seconds(self) -> float:
-        ...
-
+    def pe_seconds(self) -> float: ...
     @property
-    def bus_bytes(self) -> int:
-        ...
+    def bus_bytes(self) -> int: ...
 
 __version__: str
 
-def allocate(pes: int | None=None, *, ranks: int | None=None, profile: str | None=None) -> PeSet:
-    ...
-
-def plan(collective: CollectiveName, shape: Sequence[int], mask: str, *, bytes: int, src: int=0, dst: int=0, dtype: DTypeLike=np.uint8, op: OpName | None='sum', expand: bool=False, **options: Unpack[Options]) -> Plan:
-    ...
-
+def allocate(
+    pes: int | None = None, *, ranks: int | None = None, profile: str | None = None
+) -> PeSet: ...
+def plan(
+    collective: CollectiveName,
+    shape: Sequence[int],
+    mask: str,
+    *,
+    bytes: int,
+    src: int = 0,
+    dst: int = 0,
+    dtype: DTypeLike = np.uint8,
+    op: OpName | None = "sum",
+    expand: bool = False,
+    **options: Unpack[Options],
+) -> Plan: ...

@@ -1,4 +1,6 @@
-"""The documents of the command line list all exit codes, and the JSON fields that their own commands write."""
+"""The documents of the command line list all exit codes, and the JSON fields that their own
+commands write.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,13 @@ from command_line import commands, install, objects
 from pidcomm.cli.app import ExitCode
 
 ROOT = Path(__file__).parents[2]
-TEXT = "".join((ROOT / name / "docs" / "command-line.md").read_text() for name in ("pidcomm", "studies"))
+TEXT = "".join(
+    (ROOT / name / "docs" / "command-line.md").read_text() for name in ("pidcomm", "studies")
+)
 SECTIONS = dict(re.findall(r"^## ([a-z ]+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 NO_FIELDS = ("draw", "plot", "report", "hosts run")  # their sections have no list of fields
-# Plans of other shapes, techniques and collectives, which have fields that the document's plan lacks.
+# Plans of other shapes, techniques and collectives, which have fields that the document's plan
+# lacks.
 MORE_PLANS = [
     "alltoall --technique pr",
     "allreduce --shape 6x4",
@@ -38,11 +43,16 @@ def names(text: str) -> set[str]:
 def shared_fields() -> dict[str, set[str]]:
     """Return the groups of fields that several commands write, by name."""
     section = re.findall(r"^## Shared fields\n(.*?)^## ", TEXT, re.MULTILINE | re.DOTALL)[0]
-    return {name.strip("*"): names(fields) for name, _, fields in (item.partition(": ") for item in items(section))}
+    return {
+        name.strip("*"): names(fields)
+        for name, _, fields in (item.partition(": ") for item in items(section))
+    }
 
 
 def fields_of(section: str) -> set[str]:
-    """Return the names before the colons in the lists of a section, and the names of the groups in italics."""
+    """Return the names before the colons in the lists of a section, and the names of the groups
+    in italics.
+    """
     heads = [item.partition(": ")[0] for item in items(SECTIONS[section])]
     groups = [shared_fields()[name] for head in heads for name in re.findall(r"\*(\w+)\*", head)]
     return names(" ".join(heads)).union(*groups)
@@ -52,17 +62,31 @@ def written(section: str, folder: Path) -> set[str]:
     """Run the commands of a section; return the fields that they wrote."""
     script = "\n".join(re.findall(r"```sh\n(.*?)```", SECTIONS[section], re.DOTALL))
     if section == "plan":
-        script += "".join(f"pidcomm plan {words} --bytes 12KiB --json {i}.json\n" for i, words in enumerate(MORE_PLANS))
+        script += "".join(
+            f"pidcomm plan {words} --bytes 12KiB --json {i}.json\n"
+            for i, words in enumerate(MORE_PLANS)
+        )
     path = os.pathsep.join((str(install(folder / "bin")), os.environ["PATH"]))
     variables = {**os.environ, "PATH": path}
     (folder / "examples").symlink_to(ROOT / "dpuemu" / "examples")
-    subprocess.run(["sh", "-ec", script], cwd=folder, env=variables, check=True, capture_output=True, timeout=600)
-    return {name for file in folder.glob("*.json*") for it in objects(file.read_text()) for name in it}
+    subprocess.run(
+        ["sh", "-ec", script],
+        cwd=folder,
+        env=variables,
+        check=True,
+        capture_output=True,
+        timeout=600,
+    )
+    return {
+        name for file in folder.glob("*.json*") for it in objects(file.read_text()) for name in it
+    }
 
 
 def test_every_command_has_its_section() -> None:
     every = [
-        name for name in commands() if name not in ("", "model", "hosts", "parcels") and not name.startswith("app ")
+        name
+        for name in commands()
+        if name not in ("", "model", "hosts", "parcels") and not name.startswith("app ")
     ]
     assert list(SECTIONS) == every
 

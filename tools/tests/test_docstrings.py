@@ -8,21 +8,26 @@ from itertools import groupby
 from typing import Any
 
 import griffe
-import pidcomm
 import pytest
 from documents import ROOT
+
+import pidcomm
 
 PACKAGE = griffe.load("pidcomm", resolve_aliases=True, allow_inspection=False)
 PUBLIC = [PACKAGE[name] for name in pidcomm.__all__]
 CLASSES = [it for it in PUBLIC if it.is_class]
 CONSTANTS = [it for it in PUBLIC if it.is_attribute]
-UNITS = r"bytes|itemsize|PEs?\b|elements|threads|seconds|index|coordinates|length|ranks|numbers?|count"
+UNITS = (
+    r"bytes|itemsize|PEs?\b|elements|threads|seconds|index|coordinates|length|ranks|numbers?|count"
+)
 ARRAY = r"Array(Like|Input|Output)?\b|NDArray"
 SIZE = r"^(bytes|count|offset|src|dst|base_offset|bytes_\w+|\w+_bytes|pes|ranks|pe|tasklets)$"
 
 
 def members_of(cls: griffe.Class) -> list[Any]:
-    """Return the public members of a class, also those that it inherits from the rows of tables.h."""
+    """Return the public members of a class, also those that it inherits from the rows of
+    tables.h.
+    """
     return [it for it in cls.all_members.values() if not it.name.startswith("_")]
 
 
@@ -42,8 +47,12 @@ def parameters(function: griffe.Function) -> list[griffe.Parameter]:
     return [it for it in function.parameters if it.name != "self"]
 
 
-def text_about(parameter: griffe.Parameter, function: griffe.Function, cls: griffe.Object | None) -> str:
-    """Return where a parameter is explained: at the function, unless its class declares it for all methods."""
+def text_about(
+    parameter: griffe.Parameter, function: griffe.Function, cls: griffe.Object | None
+) -> str:
+    """Return where a parameter is explained: at the function, unless its class declares it for
+    all methods.
+    """
     common = doc(cls)
     is_common = re.search(rf"``\*{{0,2}}{parameter.name}(=\w*)?``", common)
     return f"{doc(function)}\n{common}" if is_common else doc(function)
@@ -51,7 +60,10 @@ def text_about(parameter: griffe.Parameter, function: griffe.Function, cls: grif
 
 EVERY_FUNCTION = pytest.mark.parametrize(
     ("function", "cls"),
-    [pytest.param(it, cls, id=f"{cls.name}.{it.name}" if cls else it.name) for it, cls in functions()],
+    [
+        pytest.param(it, cls, id=f"{cls.name}.{it.name}" if cls else it.name)
+        for it, cls in functions()
+    ],
 )
 
 
@@ -75,21 +87,31 @@ def test_every_class_and_its_properties_and_fields_are_documented(cls: griffe.Cl
 
 
 @EVERY_FUNCTION
-def test_every_function_mentions_its_parameters(function: griffe.Function, cls: griffe.Object | None) -> None:
+def test_every_function_mentions_its_parameters(
+    function: griffe.Function, cls: griffe.Object | None
+) -> None:
     assert doc(function)
     assert not [
-        it.name for it in parameters(function) if not re.search(rf"\b{it.name}\b", text_about(it, function, cls))
+        it.name
+        for it in parameters(function)
+        if not re.search(rf"\b{it.name}\b", text_about(it, function, cls))
     ]
 
 
 @EVERY_FUNCTION
-def test_every_function_says_more_than_its_name(function: griffe.Function, cls: griffe.Object | None) -> None:
-    words = set(re.findall(r"[a-z]+", doc(function).lower())) - set(re.findall(r"[a-z]+", function.name.lower()))
+def test_every_function_says_more_than_its_name(
+    function: griffe.Function, cls: griffe.Object | None
+) -> None:
+    words = set(re.findall(r"[a-z]+", doc(function).lower())) - set(
+        re.findall(r"[a-z]+", function.name.lower())
+    )
     assert len(words) >= 5, doc(function)
 
 
 @EVERY_FUNCTION
-def test_arrays_have_shapes_and_sizes_have_units(function: griffe.Function, cls: griffe.Object | None) -> None:
+def test_arrays_have_shapes_and_sizes_have_units(
+    function: griffe.Function, cls: griffe.Object | None
+) -> None:
     for it in parameters(function):
         text = text_about(it, function, cls)
         if re.search(ARRAY, str(it.annotation)):
@@ -103,7 +125,9 @@ def test_arrays_have_shapes_and_sizes_have_units(function: griffe.Function, cls:
 @EVERY_FUNCTION
 def test_functions_that_raise_say_so(function: griffe.Function, cls: griffe.Object | None) -> None:
     source = function.source.split('"""')[2]
-    if re.search(r"\braise \w|_core\.\w+\(|as_\w+\(|row_of\(|carry_out\(|_round_trip\(|_to_host\(", source):
+    if re.search(
+        r"\braise \w|_core\.\w+\(|as_\w+\(|row_of\(|carry_out\(|_round_trip\(|_to_host\(", source
+    ):
         assert re.search(r"[Rr]aises?\b", doc(function) + doc(cls))
 
 
@@ -116,14 +140,28 @@ def test_names_from_the_paper_name_their_source() -> None:
 def test_the_document_about_collectives_names_every_row(table: str) -> None:
     text = (ROOT / "pidcomm/docs/collectives.md").read_text()
     assert not [
-        name for name in getattr(pidcomm, table) if not re.search(rf"(?<![\w+]){re.escape(name)}(?![\w+])", text)
+        name
+        for name in getattr(pidcomm, table)
+        if not re.search(rf"(?<![\w+]){re.escape(name)}(?![\w+])", text)
     ]
 
 
 def test_every_declaration_of_the_headers_has_a_comment() -> None:
-    for header in ("pidcomm/include/pidcomm/pidcomm.h", "pidcomm/include/pidcomm/model.h", "dpuemu/include/dpuemu.h"):
+    for header in (
+        "pidcomm/include/pidcomm/pidcomm.h",
+        "pidcomm/include/pidcomm/model.h",
+        "dpuemu/include/dpuemu.h",
+    ):
         lines = (ROOT / header).read_text().splitlines()
-        paragraphs = ["\n".join(part) for is_empty, part in groupby(lines, lambda line: not line) if not is_empty]
-        declared = [it for it in paragraphs if re.search(r"^(PIDCOMM_API|dpu_error_t|uint64_t) .*\(\w", it, re.M)]
+        paragraphs = [
+            "\n".join(part)
+            for is_empty, part in groupby(lines, lambda line: not line)
+            if not is_empty
+        ]
+        declared = [
+            it
+            for it in paragraphs
+            if re.search(r"^(PIDCOMM_API|dpu_error_t|uint64_t) .*\(\w", it, re.M)
+        ]
         assert len(declared) >= 3
         assert not [it for it in declared if not it.startswith(("/*", "//", "#define PIDCOMM_"))]

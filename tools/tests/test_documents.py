@@ -9,9 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pidcomm
 import pytest
 from documents import ROOT, Block, Document, documents, region, slug_of
+
+import pidcomm
 
 DOCUMENTS = documents()
 SECONDS = 600
@@ -71,8 +72,13 @@ def test_commands_run(document: Document, tmp_path: Path) -> None:
 @named([document for document in DOCUMENTS if document.script("python")])
 def test_python_runs(document: Document, tmp_path: Path) -> None:
     # The script keeps the document's line numbers, so a traceback names them.
-    run = f"import sys; exec(compile(sys.argv[1], {str(document.path)!r}, 'exec'), {{'__name__': '__main__'}})"
-    output = run_in_a_copy([sys.executable, "-c", run, document.script("python")], tmp_path, document)
+    run = (
+        f"import sys; exec(compile(sys.argv[1], {str(document.path)!r}, 'exec'), {{'__name__':"
+        " '__main__'})"
+    )
+    output = run_in_a_copy(
+        [sys.executable, "-c", run, document.script("python")], tmp_path, document
+    )
     assert not [text for text in document.printed("python") if text not in output], output
 
 
@@ -88,13 +94,22 @@ def test_the_table_of_chips_has_the_limits_of_the_emulator() -> None:
     header = (ROOT / "dpuemu/runtime/calls.h").read_text()
     rows = re.findall(r"^  X\((\w+), \d+((?:, \d+){5})\)", header, re.MULTILINE)
     assert len(rows) == 3
-    numbers = {name: [int(each.replace(",", "")) for each in limits.split(" | ")[1:]] for name, limits in shown}
-    assert numbers == {name: [int(each) for each in limits.split(", ")[1:]] for name, limits in rows}
+    numbers = {
+        name: [int(each.replace(",", "")) for each in limits.split(" | ")[1:]]
+        for name, limits in shown
+    }
+    assert numbers == {
+        name: [int(each) for each in limits.split(", ")[1:]] for name, limits in rows
+    }
 
 
 def test_every_status_and_its_meaning_is_explained() -> None:
     text = (ROOT / "pidcomm/docs/errors.md").read_text()
-    rows = [f"| `{status}` | {meaning} | " for status, meaning in pidcomm.STATUSES.items() if status != "OK"]
+    rows = [
+        f"| `{status}` | {meaning} | "
+        for status, meaning in pidcomm.STATUSES.items()
+        if status != "OK"
+    ]
     assert not [row for row in rows if row not in text]
 
 
@@ -103,16 +118,18 @@ def test_every_status_and_its_meaning_is_explained() -> None:
 
 @pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Document:
-    """A document with every kind of block and link, in a new project, and the file of its excerpt."""
+    """A document with every kind of block and link, in a new project, and the file of its
+    excerpt.
+    """
     monkeypatch.setattr("documents.ROOT", tmp_path)
     (tmp_path / "a.c").write_text("/* [one] */\n  int x;\n    int y;\n/* [end] */\nint z;\n")
     path = tmp_path / "a.md"
     path.write_text(
-        "# A `b`: c\n\n[up](#a-b-c) [file](a.c) <a href='gone.md'>x</a>\n[far](http://a.b)\n[head](a.md#none)\n\n"
-        "<!-- from: a.c#one -->\n```c\nold\n```\n\n```python\nx = 1\n```\n\n    indented\n\n```python\ny = x\n```\n\n"
-        "<!-- run with: 9=>1 --iters 1 -->\n```sh\nlong --to=9  # words\n```\n\n"
-        "<!-- not run: no time -->\n```sh\nx\n```\n\n"
-        "<!-- run by: a.c -->\n```sh\nint z;\nint a;\n```\n"
+        "# A `b`: c\n\n[up](#a-b-c) [file](a.c) <a"
+        " href='gone.md'>x</a>\n[far](http://a.b)\n[head](a.md#none)\n\n<!-- from: a.c#one"
+        " -->\n```c\nold\n```\n\n```python\nx = 1\n```\n\n    indented\n\n```python\ny ="
+        " x\n```\n\n<!-- run with: 9=>1 --iters 1 -->\n```sh\nlong --to=9  # words\n```\n\n<!-- not"
+        " run: no time -->\n```sh\nx\n```\n\n<!-- run by: a.c -->\n```sh\nint z;\nint a;\n```\n"
     )
     return Document(path)
 
@@ -140,9 +157,12 @@ def test_excerpts_are_written_without_common_indentation(written: Document) -> N
 
 
 @pytest.mark.parametrize(
-    ("about", "sentence"), [("b.c", "no file b.c"), ("a.c#two", "no region"), ("a.c#end", "no region")]
+    ("about", "sentence"),
+    [("b.c", "no file b.c"), ("a.c#two", "no region"), ("a.c#end", "no region")],
 )
-def test_an_excerpt_that_is_not_found_is_an_error(written: Document, about: str, sentence: str) -> None:
+def test_an_excerpt_that_is_not_found_is_an_error(
+    written: Document, about: str, sentence: str
+) -> None:
     with pytest.raises(ValueError, match=sentence):
         region(about).read()
 

@@ -35,7 +35,9 @@ def test_the_committed_drawings_are_up_to_date(tmp_path: Path) -> None:
     for file in COMMITTED.iterdir():
         text = file.read_text()
         if creator in text:  # another version may place a label elsewhere
-            assert (tmp_path / file.name).read_text() == text, f"{file.name} is out of date: run the script"
+            assert (tmp_path / file.name).read_text() == text, (
+                f"{file.name} is out of date: run the script"
+            )
 
 
 @pytest.mark.parametrize("name", SCRIPT.DRAWINGS)
@@ -53,7 +55,13 @@ def test_labels_do_not_overlap_and_lie_inside_their_boxes(name: str) -> None:
     page = drawing.figure.bbox
     for text, extent in extents.items():
         inside = boxes.get(text, page)
-        assert inside.x0 <= extent.x0 <= extent.x1 <= inside.x1, f"{text.get_text()!r} is wider than its box"
-        assert inside.y0 <= extent.y0 <= extent.y1 <= inside.y1, f"{text.get_text()!r} is higher than its box"
+        assert inside.x0 <= extent.x0 <= extent.x1 <= inside.x1, (
+            f"{text.get_text()!r} is wider than its box"
+        )
+        assert inside.y0 <= extent.y0 <= extent.y1 <= inside.y1, (
+            f"{text.get_text()!r} is higher than its box"
+        )
         for owner, box in boxes.items():
-            assert text is owner or not extent.overlaps(box), f"{text.get_text()!r} is written over a box"
+            assert text is owner or not extent.overlaps(box), (
+                f"{text.get_text()!r} is written over a box"
+            )

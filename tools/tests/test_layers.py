@@ -27,7 +27,9 @@ def test_no_two_headers_of_the_library_define_one_type() -> None:
     types = Counter(
         name
         for file in SOURCES.rglob("*.h")
-        for name in re.findall(r"^(?:struct|class|enum class) (\w+)[^;{]*{", file.read_text(), re.MULTILINE)
+        for name in re.findall(
+            r"^(?:struct|class|enum class) (\w+)[^;{]*{", file.read_text(), re.MULTILINE
+        )
     )
     assert len(types) > 70
     assert [name for name, count in types.items() if count > 1] == []

@@ -1,6 +1,8 @@
-"""The public API matches the golden files, and the stubs of the extension modules match the compiled modules.
+"""The public API matches the golden files, and the stubs of the extension modules match the
+compiled modules.
 
-mypy's stubtest does not support nanobind's functions, so these tests compare the signatures that nanobind keeps.
+mypy's stubtest does not support nanobind's functions, so these tests compare the signatures that
+nanobind keeps.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 import stubs
 from documents import ROOT
+
 from dpuemu import _dpuemu
 from pidcomm import _core
 from pidcomm.bench import _verify
@@ -51,11 +54,16 @@ def in_the_stub(stub: str) -> dict[str, str]:
             if isinstance(node, ast.ClassDef):
                 visit(node.body, f"{prefix}{node.name}.")
             elif isinstance(node, ast.FunctionDef):
-                arguments = [a.arg + (f": {text(a.annotation)}" if a.annotation else "") for a in node.args.args]
+                arguments = [
+                    a.arg + (f": {text(a.annotation)}" if a.annotation else "")
+                    for a in node.args.args
+                ]
                 found[prefix + node.name] = f"({', '.join(arguments)}) -> {text(node.returns)}"
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 if ast.unparse(node.annotation) == "TypeAlias":
-                    aliases[node.target.id] = "array" if node.target.id == "_Bytes" else text(node.value)
+                    aliases[node.target.id] = (
+                        "array" if node.target.id == "_Bytes" else text(node.value)
+                    )
                 else:
                     found[prefix + node.target.id] = text(node.annotation)
 
@@ -91,15 +99,21 @@ def test_the_stub_matches_the_module(module: ModuleType, file: str) -> None:
 
 
 def test_the_stub_of_the_applications_has_every_function_with_its_arguments() -> None:
-    # Their arrays have one type in the stub and several in the extension: only numbers of arguments are compared.
+    # Their arrays have one type in the stub and several in the extension: only numbers of arguments
+    # are compared.
     from pidcomm_studies.apps import _apps
 
     def arguments(signature: str) -> int:
         return len(re.findall(r"\w+: ", signature.partition(" -> ")[0]))
 
     body = ast.parse((ROOT / "studies/apps/_apps.pyi").read_text()).body
-    declared = {it.name: len(it.args.posonlyargs + it.args.args) for it in body if isinstance(it, ast.FunctionDef)}
-    functions = {name: it for name, it in vars(_apps).items() if hasattr(it, "__nb_signature__")}
-    assert {name: {arguments(words) for words, *_ in it.__nb_signature__} for name, it in functions.items()} == {
-        name: {count} for name, count in declared.items()
+    declared = {
+        it.name: len(it.args.posonlyargs + it.args.args)
+        for it in body
+        if isinstance(it, ast.FunctionDef)
     }
+    functions = {name: it for name, it in vars(_apps).items() if hasattr(it, "__nb_signature__")}
+    assert {
+        name: {arguments(words) for words, *_ in it.__nb_signature__}
+        for name, it in functions.items()
+    } == {name: {count} for name, count in declared.items()}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import dpuemu
 import pidcomm.model
 import pidcomm_studies.models
 import pytest
@@ -18,6 +17,8 @@ from documents import ROOT, documents
 from lunr.index import Index
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
+
+import dpuemu
 
 SETTINGS = str(ROOT / "tools/mkdocs.yml")
 
@@ -54,7 +55,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Page]:
     """Every page of the site."""
-    return {path: Page(path.read_text()) for path in site.rglob("*.html") if path.name != "404.html"}
+    return {
+        path: Page(path.read_text()) for path in site.rglob("*.html") if path.name != "404.html"
+    }
 
 
 def names_in_navigation(items: Any) -> Iterator[str]:
@@ -66,12 +69,21 @@ def names_in_navigation(items: Any) -> Iterator[str]:
             yield from names_in_navigation(item)
 
 
-def test_every_document_is_in_the_navigation_and_on_every_page(site: Path, pages: dict[Path, Page]) -> None:
+def test_every_document_is_in_the_navigation_and_on_every_page(
+    site: Path, pages: dict[Path, Page]
+) -> None:
     names = set(names_in_navigation(load_config(SETTINGS).nav))
-    assert names == {document.name for document in documents()} | {"reference/python.md", "reference/c.md"}
+    assert names == {document.name for document in documents()} | {
+        "reference/python.md",
+        "reference/c.md",
+    }
     links = {unquote(link) for link in pages[site / "index.html"].links}
     for name in names:
-        html = name.removesuffix("README.md") + "index.html" if name.endswith("README.md") else f"{name[:-3]}.html"
+        html = (
+            name.removesuffix("README.md") + "index.html"
+            if name.endswith("README.md")
+            else f"{name[:-3]}.html"
+        )
         assert {html, html.removesuffix("index.html") or "."} & links, name
 
 
@@ -88,7 +100,9 @@ def test_pages_load_and_link_to_files_of_the_site_only(pages: dict[Path, Page]) 
             to = (path.parent / name).resolve() if name else path
             to = to / "index.html" if to.is_dir() else to
             assert to.exists(), f"{path}: {link}"
-            if anchor and to in pages and "reference/c/" not in str(path):  # Doxygen links to letters that no name has
+            if (
+                anchor and to in pages and "reference/c/" not in str(path)
+            ):  # Doxygen links to letters that no name has
                 assert anchor in pages[to].anchors, f"{path}: {link}"
 
 
@@ -99,11 +113,15 @@ def test_styles_load_only_files_of_the_site(site: Path) -> None:
 
 def test_a_link_to_a_source_file_leads_to_the_file(site: Path) -> None:
     assert 'href="../include/pidcomm/tables.h"' in (site / "pidcomm/docs/design.html").read_text()
-    assert (site / "pidcomm/include/pidcomm/tables.h").read_bytes() == (ROOT / "pidcomm/include/pidcomm/tables.h").read_bytes()
+    assert (site / "pidcomm/include/pidcomm/tables.h").read_bytes() == (
+        ROOT / "pidcomm/include/pidcomm/tables.h"
+    ).read_bytes()
 
 
 def test_the_site_shows_every_drawing_in_its_document(site: Path, pages: dict[Path, Page]) -> None:
-    shown = {(path.parent / target).resolve() for path, page in pages.items() for target in page.loads}
+    shown = {
+        (path.parent / target).resolve() for path, page in pages.items() for target in page.loads
+    }
     drawings = set((site / "pidcomm/docs/drawings").iterdir())
     assert len(drawings) == 7
     assert drawings <= shown
@@ -117,8 +135,16 @@ def test_the_reference_has_every_public_name(pages: dict[Path, Page], site: Path
     assert {"pidcomm.Hypercube.alltoall", "pidcomm.Trace.seconds_total"} <= python
     c = pages[site / "reference/c.html"].anchors
     declared = {f"pidcomm_{name}" for name in pidcomm.COLLECTIVES}
-    for header in ("pidcomm/include/pidcomm/pidcomm.h", "pidcomm/include/pidcomm/model.h", "dpuemu/include/dpuemu.h"):
-        declared |= set(re.findall(r"^(?:PIDCOMM_API|dpu_error_t) [^;]*?(\w+)\(\w", (ROOT / header).read_text(), re.M))
+    for header in (
+        "pidcomm/include/pidcomm/pidcomm.h",
+        "pidcomm/include/pidcomm/model.h",
+        "dpuemu/include/dpuemu.h",
+    ):
+        declared |= set(
+            re.findall(
+                r"^(?:PIDCOMM_API|dpu_error_t) [^;]*?(\w+)\(\w", (ROOT / header).read_text(), re.M
+            )
+        )
     assert {"pidcomm_run", "pidcomm_predict", "dpuemu_configure"} <= declared
     assert not declared - c
     assert "pidcommhypercube" in c
@@ -134,5 +160,7 @@ def test_the_reference_has_every_public_name(pages: dict[Path, Page], site: Path
 )
 def test_a_search_for_a_name_finds_its_reference_first(site: Path, query: str, place: str) -> None:
     script = (site / "search/search_index.js").read_text()
-    index = Index.load(json.loads(script.removeprefix("var search_index = ").removesuffix(";\n"))["index"])
+    index = Index.load(
+        json.loads(script.removeprefix("var search_index = ").removesuffix(";\n"))["index"]
+    )
     assert re.fullmatch(place, index.search(query)[0]["ref"])

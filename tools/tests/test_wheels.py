@@ -21,7 +21,9 @@ COMPILERS = ("cc", "gcc", "c++", "g++", "clang", "clang++", "cmake", "make", "ni
 
 
 class Environment:
-    """A new environment with wheels of products, and with the other packages of this environment."""
+    """A new environment with wheels of products, and with the other packages of this
+    environment.
+    """
 
     def __init__(self, folder: Path, *products: str) -> None:
         self.folder = folder
@@ -44,11 +46,18 @@ class Environment:
         subprocess.run(command, check=True)
 
     def run(self, *words: str, path: str | None = None, folder: Path | None = None) -> str:
-        """Run a program of the environment, by default with nothing else in PATH; return its output."""
+        """Run a program of the environment, by default with nothing else in PATH; return its
+        output.
+        """
         variables = {"PATH": path or str(self.programs), "HOME": str(self.folder)}
         command = [str(self.programs / words[0]), *words[1:]]
         done = subprocess.run(
-            command, cwd=folder or self.folder, env=variables, capture_output=True, text=True, check=False
+            command,
+            cwd=folder or self.folder,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -57,7 +66,9 @@ class Environment:
         """Build and run an UPMEM program with dpuemu and the compilers of this machine."""
         shutil.copytree(EXAMPLES / "vector_add", folder)
         path = os.pathsep.join([str(self.programs), "/usr/local/bin", "/usr/bin", "/bin"])
-        assert ", 0 wrong" in self.run("dpuemu", "run", "--", "make", "-s", path=path, folder=folder)
+        assert ", 0 wrong" in self.run(
+            "dpuemu", "run", "--", "make", "-s", path=path, folder=folder
+        )
 
 
 def wheel_of(product: str) -> Path:
@@ -138,7 +149,12 @@ def test_the_ci_job_runs_the_tests_of_a_pe_program(tmp_path: Path) -> None:
 
     def run(command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["bash", "-c", command], cwd=program, env=variables, capture_output=True, text=True, check=False
+            ["bash", "-c", command],
+            cwd=program,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
         )
 
     assert run(install).returncode == 0

@@ -1,4 +1,5 @@
-/* A program for the UPMEM SDK, without pidcomm: every PE adds its two vectors, and the host checks every sum. */
+/* A program for the UPMEM SDK, without pidcomm: every PE adds its two vectors, and the host checks
+ * every sum. */
 #include <dpu.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,11 @@ int main(void) {
   DPU_ASSERT(dpu_load(set, "kernel", NULL));
   DPU_ASSERT(dpu_broadcast_to(set, "words", 0, &words, sizeof words, DPU_XFER_DEFAULT));
   for (int vector = 0; vector < 2; ++vector) {
-    for (uint32_t i = 0; i < kPes * kWords; ++i) in[vector][i / kWords][i % kWords] = (i + 1) * (vector == 0 ? 2654435761u : 40503u);
+    for (uint32_t i = 0; i < kPes * kWords; ++i)
+      in[vector][i / kWords][i % kWords] = (i + 1) * (vector == 0 ? 2654435761u : 40503u);
     DPU_FOREACH(set, dpu, pe) DPU_ASSERT(dpu_prepare_xfer(dpu, in[vector][pe]));
-    DPU_ASSERT(dpu_push_xfer(set, DPU_XFER_TO_DPU, vector == 0 ? "a" : "b", 0, kBytes, DPU_XFER_DEFAULT));
+    DPU_ASSERT(
+        dpu_push_xfer(set, DPU_XFER_TO_DPU, vector == 0 ? "a" : "b", 0, kBytes, DPU_XFER_DEFAULT));
   }
   DPU_ASSERT(dpu_launch(set, DPU_SYNCHRONOUS));
   DPU_FOREACH(set, dpu, pe) DPU_ASSERT(dpu_prepare_xfer(dpu, out[pe]));

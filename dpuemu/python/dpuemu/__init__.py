@@ -1,4 +1,5 @@
-"""Emulate the UPMEM SDK on machines without DIMMs: settings of the emulated machine, and reports of launches.
+"""Emulate the UPMEM SDK on machines without DIMMs: settings of the emulated machine, and reports of
+launches.
 
 An example:
 

@@ -35,7 +35,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # now the last flush succeeds
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # now the last flush succeeds
         sys.exit(BROKEN_PIPE)
 
 
@@ -55,7 +57,10 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         "dpuemu",
         description="Build and run programs for the UPMEM SDK on machines without DIMMs.",
-        epilog="Exit codes: 0 for success, 2 for wrong usage or an error. `run` returns the code of the program.",
+        epilog=(
+            "Exit codes: 0 for success, 2 for wrong usage or an error. `run` returns the code of"
+            " the program."
+        ),
     )
     top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -67,7 +72,9 @@ def parser() -> argparse.ArgumentParser:
         made = commands.add_parser(
             name,
             help=text.partition("\n")[0],
-            description="\n\n".join(textwrap.fill(part, min(100, columns - 2)) for part in text.split("\n\n")),
+            description="\n\n".join(
+                textwrap.fill(part, min(100, columns - 2)) for part in text.split("\n\n")
+            ),
             epilog=f"example:\n  {example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
@@ -77,22 +84,28 @@ def parser() -> argparse.ArgumentParser:
     made = command(
         "run",
         run_host_program,
-        "Run a host program, or its build, on the emulated machine.\n\n"
-        "Run only programs that you trust: PE programs run as code of the host process, with all its rights.\n\n"
-        "The program finds the stand-in tools in PATH, and finds the library of the emulator. If an option is missing, "
-        "its DPUEMU_* environment variable applies. The exit code is the exit code of the program, 128 + n if signal n "
-        "ended it (then a message names the signal), 127 if it does not exist, 126 if it cannot run.\n\n"
-        "The report has a line per launch; for an asynchronous launch, a line per rank. Columns are exact (counted), "
-        "modelled (time on a DPU; `PE us` is the time of the slowest PE) or measured (time on this machine). `odd DMA` "
-        "counts transfers whose address or size the hardware masks or wraps.",
+        "Run a host program, or its build, on the emulated machine.\n\nRun only programs that you"
+        " trust: PE programs run as code of the host process, with all its rights.\n\nThe program"
+        " finds the stand-in tools in PATH, and finds the library of the emulator. If an option is"
+        " missing, its DPUEMU_* environment variable applies. The exit code is the exit code of the"
+        " program, 128 + n if signal n ended it (then a message names the signal), 127 if it does"
+        " not exist, 126 if it cannot run.\n\nThe report has a line per launch; for an asynchronous"
+        " launch, a line per rank. Columns are exact (counted), modelled (time on a DPU; `PE us` is"
+        " the time of the slowest PE) or measured (time on this machine). `odd DMA` counts"
+        " transfers whose address or size the hardware masks or wraps.",
         "dpuemu run --ranks 2 --report -- ./host -n 64",
     )
     made.usage = "dpuemu run [OPTIONS] [--] PROGRAM [ARGS]"
     most = _dpuemu.MAX_RANKS
     made.add_argument(
-        "--ranks", type=_number(1, most), metavar="N", help=f"number of ranks of the machine, 1 to {most}"
+        "--ranks",
+        type=_number(1, most),
+        metavar="N",
+        help=f"number of ranks of the machine, 1 to {most}",
     )
-    made.add_argument("--threads", type=_number(1), metavar="N", help="number of host threads that run PEs")
+    made.add_argument(
+        "--threads", type=_number(1), metavar="N", help="number of host threads that run PEs"
+    )
     _add_strict(made)
     made.add_argument(
         "--patience",
@@ -101,17 +114,23 @@ def parser() -> argparse.ArgumentParser:
         help="end a launch if one of its PEs takes longer on this computer (default: 60)",
     )
     made.add_argument(
-        "--chip", choices=_dpuemu.chips(), help="chip whose limits and clock PE programs have (default: generic)"
+        "--chip",
+        choices=_dpuemu.chips(),
+        help="chip whose limits and clock PE programs have (default: generic)",
     )
-    made.add_argument("--report", action="store_true", help="print a table of the launches at the end")
+    made.add_argument(
+        "--report", action="store_true", help="print a table of the launches at the end"
+    )
     _add_json(made, "one line of JSON per launch")
-    made.add_argument("words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments")
+    made.add_argument(
+        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
+    )
 
     made = command(
         "env",
         print_environment,
-        "Print shell commands that put the stand-in UPMEM tools in PATH.\n\n"
-        "Builds then find dpu-upmem-dpurte-clang and dpu-pkg-config, and programs find the emulator.",
+        "Print shell commands that put the stand-in UPMEM tools in PATH.\n\nBuilds then find"
+        " dpu-upmem-dpurte-clang and dpu-pkg-config, and programs find the emulator.",
         'eval "$(dpuemu env)" && make',
     )
     _add_strict(made)
@@ -128,12 +147,16 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_strict(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--strict", action="store_true", help="turn silent errors into faults (strict mode)")
+    command.add_argument(
+        "--strict", action="store_true", help="turn silent errors into faults (strict mode)"
+    )
 
 
 def _add_json(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument(
-        "--json", metavar="FILE|-", help=f"write {what} to a file; - writes only the JSON, to standard output"
+        "--json",
+        metavar="FILE|-",
+        help=f"write {what} to a file; - writes only the JSON, to standard output",
     )
 
 
@@ -174,7 +197,10 @@ def run_host_program(options: argparse.Namespace) -> int:
         fail(problem)
     if code < 0:
         during = f" during {running}" if running else ""
-        fail(f"{run.signal_name(-code)} ended {words[0]}{during}; the exit code is {run.exit_code(code)}")
+        fail(
+            f"{run.signal_name(-code)} ended {words[0]}{during}; the exit code is"
+            f" {run.exit_code(code)}"
+        )
     if options.report and options.json != STDOUT:
         lines = run.launch_table(launches) if launches else ["no PE program was launched"]
         print(*lines, sep="\n")
@@ -214,7 +240,10 @@ def print_information(options: argparse.Namespace) -> int:
         flush = it.flush if isinstance(it.flush, str) else "on" if it.flush else "off"
         rows = {
             "version": facts["version"],
-            "machine": f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {_dpuemu.MRAM_BYTES >> 20} MiB",
+            "machine": (
+                f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of"
+                f" {_dpuemu.MRAM_BYTES >> 20} MiB"
+            ),
             "chip": it.chip,
             "transfers": f"{it.threads} threads, flush {flush}",
             "strict": "on" if it.strict else "off",
@@ -231,7 +260,9 @@ def print_information(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _json_target(target: str | None) -> Iterator[Callable[[str], None]]:
-    """Yield a function that writes a line of JSON: to a file (opened now), to stdout, or nowhere."""
+    """Yield a function that writes a line of JSON: to a file (opened now), to stdout, or
+    nowhere.
+    """
     if target is None:
         yield lambda text: None
     elif target == STDOUT:

@@ -8,4 +8,7 @@ class Error(RuntimeError):
 
 
 class ArgumentError(Error, ValueError):
-    """Report an invalid argument; the message names the value and the rule. The failed call has changed nothing."""
+    """Report an invalid argument; the message names the value and the rule.
+
+    The failed call has changed nothing.
+    """

@@ -21,20 +21,22 @@ class DpuSet(Protocol):
 class LaunchReport:
     """Hold the counters of a set's last launch.
 
-    Exact counters: the number of ``pes`` that ran, and how many of them are in fault (``faulted_pes``). DMA from MRAM
-    to WRAM (``dma_reads``, ``dma_read_bytes``) and from WRAM to MRAM (``dma_writes``, ``dma_write_bytes``). DMA that
-    the hardware changes silently: ``masked_addresses`` (low three bits dropped), ``masked_sizes`` (not a multiple of 8
-    from 8 to 2048) and ``wrapped_addresses`` (continued at the start of MRAM). ``direct_pages``: pages of 4 KiB that
-    the program reached by dereferencing pointers to MRAM. ``waiting_tasklets``: tasklets that still waited at a
-    barrier, for a semaphore or a handshake when their PE ended.
+    Exact counters: the number of ``pes`` that ran, and how many of them are in fault
+    (``faulted_pes``). DMA from MRAM to WRAM (``dma_reads``, ``dma_read_bytes``) and from WRAM to
+    MRAM (``dma_writes``, ``dma_write_bytes``). DMA that the hardware changes silently:
+    ``masked_addresses`` (low three bits dropped), ``masked_sizes`` (not a multiple of 8 from 8 to
+    2048) and ``wrapped_addresses`` (continued at the start of MRAM). ``direct_pages``: pages of 4
+    KiB that the program reached by dereferencing pointers to MRAM. ``waiting_tasklets``: tasklets
+    that still waited at a barrier, for a semaphore or a handshake when their PE ended.
 
-    Modelled counters, from the x86-64 code that replaces the DPU code: ``instructions`` of all tasklets, ``cycles_max``
-    of the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds` at ``cycles_per_second``, the clock of the
-    chip.
+    Modelled counters, from the x86-64 code that replaces the DPU code: ``instructions`` of all
+    tasklets, ``cycles_max`` of the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`
+    at ``cycles_per_second``, the clock of the chip.
 
     ``fault``: the sentence about the first PE in fault, or an empty text.
 
-    Measured: ``host_seconds`` of the launch on this machine, which do not predict the time on DIMMs.
+    Measured: ``host_seconds`` of the launch on this machine, which do not predict the time on
+    DIMMs.
     """
 
     pes: int
@@ -57,24 +59,31 @@ class LaunchReport:
 
     @property
     def modelled_seconds(self) -> float:
-        """Return the modelled time of the slowest PE without the time in which the host starts it."""
+        """Return the modelled time of the slowest PE without the time in which the host starts
+        it.
+        """
         return self.cycles_max / self.cycles_per_second
 
     def __repr__(self) -> str:
         """Report the number of PEs, the number of faults and the modelled time."""
         faults = f", {self.faulted_pes} in fault" if self.faulted_pes else ""
-        return f"<LaunchReport of {self.pes} PEs{faults}: {1e3 * self.modelled_seconds:.4g} ms modelled>"
+        return (
+            f"<LaunchReport of {self.pes} PEs{faults}: {1e3 * self.modelled_seconds:.4g} ms"
+            " modelled>"
+        )
 
 
 def report(pes: DpuSet) -> LaunchReport:
     """Return the report of a set's last launch, even if the launch ended in a fault.
 
-    Raises Error while PEs run and if no program has been launched. For a freed set, raises the error of the package
-    that made the set.
+    Raises Error while PEs run and if no program has been launched. For a freed set, raises the
+    error of the package that made the set.
     """
     try:
         dpu_set = pes.dpu_set
     except AttributeError:
         raise ArgumentError(f"a report needs a PE set, not {type(pes).__name__}") from None
     counters = _dpuemu.report(dpu_set)
-    return LaunchReport(**counters, fault=_dpuemu.explain_fault(dpu_set) if counters["faulted_pes"] else "")
+    return LaunchReport(
+        **counters, fault=_dpuemu.explain_fault(dpu_set) if counters["faulted_pes"] else ""
+    )

@@ -37,10 +37,13 @@ def program_environment(
     report: Path | None = None,
     running: Path | None = None,
 ) -> dict[str, str]:
-    """Return the environment of a host program: paths of the tools and the library, and the settings of the machine.
+    """Return the environment of a host program: paths of the tools and the library, and the
+    settings of the machine.
 
-    variables: the environment to start from; options that are None or False leave it unchanged. patience: in seconds.
-    report: the file to which each launch appends a line at its end. running: the file for `RunningLaunches`.
+    variables: the environment to start from; options that are None or False leave it unchanged.
+    patience: in seconds.
+    report: the file to which each launch appends a line at its end. running: the file for
+    `RunningLaunches`.
     """
     own = tools.environment(strict=strict)
     result = {**variables, **own}
@@ -66,14 +69,16 @@ def run_program(
     stdout: TextIO | None = None,
     on_long_launch: Callable[[str], None] | None = None,
 ) -> tuple[int, list[LaunchReport], str]:
-    """Run a host program; return its exit code (-n if signal n ended it), its launches, and those that did not end.
+    """Run a host program; return its exit code (-n if signal n ended it), its launches, and those
+    that did not end.
 
-    stdout: where the program's output goes (None: to the output of this process). The launches are those of the program
-    and of all processes that it started, in the order in which they ended. The text of `RunningLaunches` describes
-    those that did not end. on_long_launch gets such a text when a launch has run for LONG_SECONDS. The program also
-    gets each SIGTERM; SIGINT reaches it from the terminal. When the program has ended, the lines of its launches are
-    appended to the file in the environment variable DPUEMU_REPORT, if any. Raises OSError if the program cannot be
-    started, and Error if this file cannot be opened.
+    stdout: where the program's output goes (None: to the output of this process). The launches are
+    those of the program and of all processes that it started, in the order in which they ended. The
+    text of `RunningLaunches` describes those that did not end. on_long_launch gets such a text when
+    a launch has run for LONG_SECONDS. The program also gets each SIGTERM; SIGINT reaches it from
+    the terminal. When the program has ended, the lines of its launches are appended to the file in
+    the environment variable DPUEMU_REPORT, if any. Raises OSError if the program cannot be started,
+    and Error if this file cannot be opened.
     """
     with tools.temporary_folder() as folder, _user_report() as user_report:
         report, running = folder / "launches.jsonl", RunningLaunches(folder / "running")
@@ -99,7 +104,10 @@ def run_program(
 
 @contextmanager
 def _user_report() -> Iterator[BinaryIO]:
-    """Open the file in the environment variable DPUEMU_REPORT, or nothing. Raises Error if it cannot be opened."""
+    """Open the file in the environment variable DPUEMU_REPORT, or nothing.
+
+    Raises Error if it cannot be opened.
+    """
     path = os.environ.get("DPUEMU_REPORT") or os.devnull
     try:
         file = open(path, "ab")  # noqa: SIM115
@@ -110,7 +118,10 @@ def _user_report() -> Iterator[BinaryIO]:
 
 
 class RunningLaunches:
-    """The launches that have started and not ended. Programs append a line to `path` at both events (report_file.h)."""
+    """The launches that have started and not ended.
+
+    Programs append a line to `path` at both events (report_file.h).
+    """
 
     def __init__(self, path: Path) -> None:
         """Start without launches."""
@@ -163,7 +174,9 @@ def _watched(running: RunningLaunches, report: Callable[[str], None] | None) -> 
 
 
 def exit_code(code: int) -> int:
-    """Return the code with which a shell reports a program's exit code of `run_program`: 128 + n for signal n."""
+    """Return the code with which a shell reports a program's exit code of `run_program`: 128 + n
+    for signal n.
+    """
     return code if code >= 0 else BY_SIGNAL - code
 
 
@@ -176,7 +189,10 @@ def signal_name(number: int) -> str:
 
 
 def wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a program and return its code. Sends SIGTERM on; ignores SIGINT, which the terminal sends to both."""
+    """Wait for a program and return its code.
+
+    Sends SIGTERM on; ignores SIGINT, which the terminal sends to both.
+    """
 
     def pass_on(number: int, _: FrameType | None) -> None:
         process.send_signal(number)
@@ -192,7 +208,8 @@ def wait(process: subprocess.Popen[bytes]) -> int:
 
 
 def parse_launches(text: str) -> list[LaunchReport]:
-    """Return the launches of a report file: one JSON object per line, as DPUEMU_REPORT collects them.
+    """Return the launches of a report file: one JSON object per line, as DPUEMU_REPORT collects
+    them.
 
     An incomplete last line is skipped: a signal ended the program while it wrote the line.
     """
@@ -209,9 +226,13 @@ def launch_fields(launch: LaunchReport) -> dict[str, Any]:
 def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
     """Yield the lines of a table of launches; for several launches, also a line with totals.
 
-    The table has columns for faults and for masked or wrapped DMA only if the launches have faults or such DMA.
+    The table has columns for faults and for masked or wrapped DMA only if the launches have faults
+    or such DMA.
     """
-    faults, odd = [launch.faulted_pes for launch in launches], [odd_dma(launch) for launch in launches]
+    faults, odd = (
+        [launch.faulted_pes for launch in launches],
+        [odd_dma(launch) for launch in launches],
+    )
     moved = [launch.dma_read_bytes + launch.dma_write_bytes for launch in launches]
     columns = [
         ("launch", "", [str(number) for number, _ in enumerate(launches, 1)], "sum"),
@@ -223,28 +244,39 @@ def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
         ("PE us", MODELLED, *_microseconds([launch.modelled_seconds for launch in launches])),
         ("host us", MEASURED, *_microseconds([launch.host_seconds for launch in launches])),
     ]
-    table = [[name, source, *cells, *([total] if len(launches) > 1 else [])] for name, source, cells, total in columns]
+    table = [
+        [name, source, *cells, *([total] if len(launches) > 1 else [])]
+        for name, source, cells, total in columns
+    ]
     widths = [max(map(len, column)) for column in table]
     for row in zip(*table, strict=True):
         yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
 
 
 def problems(launches: Sequence[LaunchReport]) -> Iterator[str]:
-    """Yield sentences about launches in fault (at most MOST_FAULTS), and about DMA that hardware changes."""
+    """Yield sentences about launches in fault (at most MOST_FAULTS), and about DMA that hardware
+    changes.
+    """
     faulted = [(number, launch) for number, launch in enumerate(launches, 1) if launch.faulted_pes]
     for number, launch in faulted[:MOST_FAULTS]:
-        yield f"launch {number}: {launch.faulted_pes} of {launch.pes} PEs in fault, the first: {launch.fault}"
+        yield (
+            f"launch {number}: {launch.faulted_pes} of {launch.pes} PEs in fault, the first:"
+            f" {launch.fault}"
+        )
     if len(faulted) > MOST_FAULTS:
         yield f"{len(faulted) - MOST_FAULTS} more launches ended in a fault"
     waiting = sum(launch.waiting_tasklets for launch in launches if not launch.faulted_pes)
     if waiting:
         yield (
-            f"{waiting} tasklets still waited at a barrier, for a semaphore or a handshake when their PEs ended, as on "
-            "hardware; --strict makes this a fault"
+            f"{waiting} tasklets still waited at a barrier, for a semaphore or a handshake when"
+            " their PEs ended, as on hardware; --strict makes this a fault"
         )
     odd = sum(map(odd_dma, launches))
     if odd:
-        yield f"{odd} addresses or sizes of DMA were rounded or wrapped, as on hardware; --strict makes them faults"
+        yield (
+            f"{odd} addresses or sizes of DMA were rounded or wrapped, as on hardware; --strict"
+            " makes them faults"
+        )
 
 
 def odd_dma(launch: LaunchReport) -> int:

@@ -22,13 +22,15 @@ FLUSHES: dict[Flush, int] = {True: 1, False: 2, "once": 3}  # values of the swit
 class Machine:
     """Describe the emulated machine: 64 PEs per rank, 64 MiB of MRAM per PE.
 
-    ranks: number of ranks, at most 40; each of the channels has ranks_per_channel. threads: number of host threads that
-    move bytes and run PEs. flush: when transfers flush lines: before and after loading them, as the SDK does on DIMMs
-    (True), only before loading ("once"), or never (False). hugepages: whether MRAM uses transparent huge pages. strict:
-    if true, the host cannot access a rank that its PEs own, and a PE is in fault if it uses values that the hardware
-    masks silently, or accesses another PE's WRAM. patience_seconds: a launch ends with faults if none of the PEs
-    that a thread runs (up to 8 in turn) ends for this many seconds of this computer. chip: a name of
-    docs/manual.md, "Chips", which decides the limits of PE programs and their clock.
+    ranks: number of ranks, at most 40; each of the channels has ranks_per_channel. threads: number
+    of host threads that move bytes and run PEs. flush: when transfers flush lines: before and after
+    loading them, as the SDK does on DIMMs (True), only before loading ("once"), or never (False).
+    hugepages: whether MRAM uses transparent huge pages. strict:
+    if true, the host cannot access a rank that its PEs own, and a PE is in fault if it uses values
+    that the hardware masks silently, or accesses another PE's WRAM. patience_seconds: a launch ends
+    with faults if none of the PEs that a thread runs (up to 8 in turn) ends for this many seconds
+    of this computer. chip: a name of docs/manual.md, "Chips", which decides the limits of PE
+    programs and their clock.
     """
 
     ranks: int
@@ -57,20 +59,33 @@ def machine(
 ) -> Machine:
     """Replace the emulated machine and return it; without arguments, only return the machine.
 
-    ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience_seconds, chip: the same as in
-    `Machine`. None selects the DPUEMU_ environment variable or else the default, not the previous value. disabled: PEs
-    that the machine lacks, as (rank, chip, bank).
+    ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience_seconds, chip:
+    the same as in `Machine`. None selects the DPUEMU_ environment variable or else the default, not
+    the previous value. disabled: PEs that the machine lacks, as (rank, chip, bank).
 
-    Raises ArgumentError for values out of range, Error while any PE set is allocated. The call takes no memory, because
-    MRAM takes memory at its first use.
+    Raises ArgumentError for values out of range, Error while any PE set is allocated. The call
+    takes no memory, because MRAM takes memory at its first use.
     """
-    counts = {"ranks": ranks, "channels": channels, "ranks_per_channel": ranks_per_channel, "threads": threads}
+    counts = {
+        "ranks": ranks,
+        "channels": channels,
+        "ranks_per_channel": ranks_per_channel,
+        "threads": threads,
+    }
     if disabled is not None or any(
-        value is not None for value in (*counts.values(), hugepages, flush, strict, patience_seconds, chip)
+        value is not None
+        for value in (*counts.values(), hugepages, flush, strict, patience_seconds, chip)
     ):
-        fields = [0 if value is None else as_integer(name, value, 1, MAX_COUNT) for name, value in counts.items()]
+        fields = [
+            0 if value is None else as_integer(name, value, 1, MAX_COUNT)
+            for name, value in counts.items()
+        ]
         fields += [_switch("hugepages", hugepages), _flush_code(flush), _switch("strict", strict)]
-        fields += [0 if patience_seconds is None else as_integer("patience_seconds", patience_seconds, 1, MAX_COUNT)]
+        fields += [
+            0
+            if patience_seconds is None
+            else as_integer("patience_seconds", patience_seconds, 1, MAX_COUNT)
+        ]
         fields += [_chip_code(chip)]
         _dpuemu.configure(fields, _pe_numbers(disabled))
     fields_now = _dpuemu.get_machine()
@@ -81,8 +96,8 @@ def machine(
 def set_transfer(*, threads: int | None = None, flush: Flush | None = None) -> None:
     """Change the settings of the transfers of the emulated SDK while the machine runs.
 
-    threads: number of host threads. flush: the same as in `Machine`. None leaves a setting unchanged. Raises
-    ArgumentError if threads is out of range or flush is unknown.
+    threads: number of host threads. flush: the same as in `Machine`. None leaves a setting
+    unchanged. Raises ArgumentError if threads is out of range or flush is unknown.
     """
     number = 0 if threads is None else as_integer("threads", threads, 1, MAX_COUNT)
     _dpuemu.set_transfer(number, _flush_code(flush))
@@ -121,20 +136,32 @@ def _pe_number(position: tuple[int, int, int]) -> int:
         raise ArgumentError(f"disabled PE {position!r} must be (rank, chip, bank)") from None
     chip = as_integer("chip", chip, high=CHIPS - 1)
     bank = as_integer("bank", bank, high=BANKS - 1)
-    return as_integer("rank", rank, high=MAX_COUNT // _dpuemu.PES_PER_RANK) * _dpuemu.PES_PER_RANK + chip * BANKS + bank
+    return (
+        as_integer("rank", rank, high=MAX_COUNT // _dpuemu.PES_PER_RANK) * _dpuemu.PES_PER_RANK
+        + chip * BANKS
+        + bank
+    )
 
 
 def resident_bytes() -> int:
-    """Return how many bytes of emulated MRAM are backed by memory now. Raises Error if the count fails."""
+    """Return how many bytes of emulated MRAM are backed by memory now.
+
+    Raises Error if the count fails.
+    """
     return _dpuemu.resident_bytes()
 
 
 def as_integer(name: str, value: object, low: int = 0, high: int = MAX_COUNT) -> int:
-    """Convert any integer to int. Raises ArgumentError for other types, and for values outside low to high."""
+    """Convert any integer to int.
+
+    Raises ArgumentError for other types, and for values outside low to high.
+    """
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise ArgumentError(f"{name} ({value!r}) must be an integer, not {type(value).__name__}") from None
+        raise ArgumentError(
+            f"{name} ({value!r}) must be an integer, not {type(value).__name__}"
+        ) from None
     if isinstance(value, bool) or not low <= number <= high:
         raise ArgumentError(f"{name} ({value}) must be between {low} and {high}")
     return number

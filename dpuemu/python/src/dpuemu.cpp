@@ -1,6 +1,8 @@
-// dpuemu._dpuemu: makes dpuemu.h callable from Python. Errors of the device API become dpuemu.Error and dpuemu.ArgumentError.
+// dpuemu._dpuemu: makes dpuemu.h callable from Python. Errors of the device API become dpuemu.Error
+// and dpuemu.ArgumentError.
 //
-// A PE set is passed as the bytes of its struct dpu_set_t, so sets that other Python extensions create are also valid.
+// A PE set is passed as the bytes of its struct dpu_set_t, so sets that other Python extensions
+// create are also valid.
 #include <dpuemu.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
@@ -24,7 +26,8 @@ namespace {
 
 /// Raised in Python as Error (state of the machine) or ArgumentError (caller's arguments).
 struct DeviceError : std::runtime_error {
-  DeviceError(const std::string &sentence, const char *python_name) : std::runtime_error(sentence), name(python_name) {}
+  DeviceError(const std::string &sentence, const char *python_name)
+      : std::runtime_error(sentence), name(python_name) {}
   const char *name;
 };
 
@@ -79,7 +82,8 @@ std::string chip_name() {
 
 /// fields: the fields of dpuemu_machine_t, in order.
 void configure(const std::array<uint32_t, 9> &fields, const std::vector<uint32_t> &disabled) {
-  const auto [ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience, chip] = fields;
+  const auto [ranks, channels, ranks_per_channel, threads, hugepages, flush, strict, patience,
+              chip] = fields;
   const dpuemu_machine_t machine = {ranks,
                                     channels,
                                     ranks_per_channel,
@@ -89,10 +93,11 @@ void configure(const std::array<uint32_t, 9> &fields, const std::vector<uint32_t
                                     static_cast<int>(strict),
                                     patience,
                                     static_cast<int>(chip)};
-  const dpu_error_t error =
-      dpuemu_configure(&machine, disabled.empty() ? nullptr : disabled.data(), static_cast<uint32_t>(disabled.size()));
+  const dpu_error_t error = dpuemu_configure(&machine, disabled.empty() ? nullptr : disabled.data(),
+                                             static_cast<uint32_t>(disabled.size()));
   if (error == DPU_ERR_ALLOCATION)
-    throw DeviceError("configuring the emulated machine: a rank is allocated; free every PE set first", kError);
+    throw DeviceError(
+        "configuring the emulated machine: a rank is allocated; free every PE set first", kError);
   check(error, "configuring the emulated machine", kArgumentError);
 }
 
@@ -105,7 +110,8 @@ uint64_t resident_bytes() {
 struct dpu_set_t set_of(const nb::bytes &bytes) {
   struct dpu_set_t set;
   if (bytes.size() != sizeof set)
-    throw DeviceError("a PE set is a struct dpu_set_t of " + std::to_string(sizeof set) + " bytes, not " + std::to_string(bytes.size()),
+    throw DeviceError("a PE set is a struct dpu_set_t of " + std::to_string(sizeof set) +
+                          " bytes, not " + std::to_string(bytes.size()),
                       kArgumentError);
   std::memcpy(&set, bytes.c_str(), sizeof set);
   return set;
@@ -114,7 +120,8 @@ struct dpu_set_t set_of(const nb::bytes &bytes) {
 nb::dict report(const nb::bytes &set) {
   dpuemu_report_t report = {};
   const dpu_error_t error = dpuemu_get_report(set_of(set), &report);
-  if (error == DPU_ERR_NO_PROGRAM_LOADED) throw DeviceError("no program has been launched on these PEs", kError);
+  if (error == DPU_ERR_NO_PROGRAM_LOADED)
+    throw DeviceError("no program has been launched on these PEs", kError);
   check(error, "reading the report of a launch");
   nb::dict dict;
 #define DPUEMU_FIELD(name) dict[#name] = report.name;
@@ -144,7 +151,8 @@ nb::str explain_fault(const nb::bytes &set) {
   char sentence[DPUEMU_FAULT_BYTES];
   check(dpuemu_get_fault(set_of(set), sentence, sizeof sentence), "reading a fault");
   // Names of files may have any bytes.
-  return nb::steal<nb::str>(PyUnicode_DecodeUTF8(sentence, static_cast<Py_ssize_t>(std::strlen(sentence)), "replace"));
+  return nb::steal<nb::str>(
+      PyUnicode_DecodeUTF8(sentence, static_cast<Py_ssize_t>(std::strlen(sentence)), "replace"));
 }
 
 }  // namespace
@@ -164,7 +172,8 @@ NB_MODULE(_dpuemu, m) {
   m.def(
       "set_transfer",
       [](uint32_t threads, int flush) {
-        check(dpuemu_set_transfer(threads, flush), "changing the transfer settings of the emulated machine", kArgumentError);
+        check(dpuemu_set_transfer(threads, flush),
+              "changing the transfer settings of the emulated machine", kArgumentError);
       },
       "threads"_a, "flush"_a);
   m.def("resident_bytes", resident_bytes);

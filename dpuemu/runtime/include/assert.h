@@ -1,5 +1,5 @@
-/// assert.h: if the expression is false, assert stops the PE with a fault that names the expression. assert has no effect if NDEBUG is
-/// defined at the #include of assert.h.
+/// assert.h: if the expression is false, assert stops the PE with a fault that names the
+/// expression. assert has no effect if NDEBUG is defined at the #include of assert.h.
 #include <dpufault.h>
 #include <macro_utils.h>
 

@@ -1,6 +1,7 @@
 /// attributes.h: attributes that set the memory, section and alignment of a PE program's objects.
 ///
-/// Differs from the SDK: __mram_ptr is the address space of a segment register, which gcc supports only in its GNU dialects of C.
+/// Differs from the SDK: __mram_ptr is the address space of a segment register, which gcc supports
+/// only in its GNU dialects of C.
 #ifndef PE_ATTRIBUTES_H
 #define PE_ATTRIBUTES_H
 
@@ -19,24 +20,27 @@
 /// The alignment that mram_read and mram_write require of the MRAM address and the WRAM address.
 #define __dma_aligned __aligned(8)
 
-/// Mark WRAM objects that the linker keeps even if the program does not use them. The host finds __host objects by name.
+/// Mark WRAM objects that the linker keeps even if the program does not use them. The host finds
+/// __host objects by name.
 #define __keep __used __section(".data.__sys_keep")
 #define __host __aligned(8) __used __section(".dpu_host")
 
-/// On hardware, places an object at a low address that fits into the immediate of a load instruction. In the emulator, only sets the
-/// section name.
+/// On hardware, places an object at a low address that fits into the immediate of a load
+/// instruction. In the emulator, only sets the section name.
 #define __lower_data(name) __attribute__((used, section(".data.immediate_memory." name)))
 
-/// Marks a pointer to MRAM: the value of the pointer is the byte offset in MRAM. (The host sees symbols at 0x08000000 + this offset;
-/// mram_read and mram_write accept both.) A WRAM pointer cannot be converted to an MRAM pointer.
+/// Marks a pointer to MRAM: the value of the pointer is the byte offset in MRAM. (The host sees
+/// symbols at 0x08000000 + this offset; mram_read and mram_write accept both.) A WRAM pointer
+/// cannot be converted to an MRAM pointer.
 // (After a for loop, gcc takes the bare keyword for a type name.)
 #define __mram_ptr __attribute__(()) __seg_gs
 
-/// Keeps the order of declarations, from which mram_order.py makes the order of the SDK's compiler; gcc would reverse the order.
+/// Keeps the order of declarations, from which mram_order.py makes the order of the SDK's compiler;
+/// gcc would reverse the order.
 #define __in_order __attribute__((no_reorder))
 
-/// Mark MRAM objects. Only __mram and __mram_keep objects can have initial values; when a program is loaded, all other MRAM objects keep
-/// the bytes that are in MRAM.
+/// Mark MRAM objects. Only __mram and __mram_keep objects can have initial values; when a program
+/// is loaded, all other MRAM objects keep the bytes that are in MRAM.
 #define __mram __mram_ptr __section(".mram") __dma_aligned __used __in_order
 #define __mram_noinit __mram_ptr __section(".mram.noinit") __dma_aligned __used __in_order
 #define __mram_keep __mram_ptr __section(".mram.keep") __dma_aligned __used __in_order

@@ -1,9 +1,11 @@
-/// built_ins.h: functions and macros with the names of DPU instructions, for instructions that C can express.
+/// built_ins.h: functions and macros with the names of DPU instructions, for instructions that C
+/// can express.
 ///
-/// rc or dc receives the 32-bit or 64-bit result of the sources ra and rb; the numbers imm and shift are strings, as in assembly: "12",
-/// "-1", "0xff". dc extends the result with its sign (_s_) or with zeros (_u_). The letters at the end of a name state the operands of the
-/// instruction. Differs from the SDK: instructions that jump, test a condition, or use the carry flag or other state of the DPU do not
-/// compile.
+/// rc or dc receives the 32-bit or 64-bit result of the sources ra and rb; the numbers imm and
+/// shift are strings, as in assembly: "12",
+/// "-1", "0xff". dc extends the result with its sign (_s_) or with zeros (_u_). The letters at the
+/// end of a name state the operands of the instruction. Differs from the SDK: instructions that
+/// jump, test a condition, or use the carry flag or other state of the DPU do not compile.
 #ifndef PE_BUILT_INS_H
 #define PE_BUILT_INS_H
 
@@ -16,14 +18,16 @@ static inline __attribute__((always_inline)) uint32_t __pe_immediate(const char 
   uint32_t base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
   if (base == 16) text += 2;
   uint32_t value = 0;
-  for (; *text != '\0'; ++text) value = value * base + (*text <= '9' ? *text - '0' : (*text | 0x20) - 'a' + 10);
+  for (; *text != '\0'; ++text)
+    value = value * base + (*text <= '9' ? *text - '0' : (*text | 0x20) - 'a' + 10);
   return is_negative ? -value : value;
 }
 
 /// The result has 0x01 in each byte in which the two sources are equal, and 0 in all other bytes.
 static inline uint32_t __pe_cmpb4(uint32_t a, uint32_t b) {
   uint32_t equal = 0;
-  for (uint32_t bit = 0; bit < 32; bit += 8) equal |= (uint32_t)(((a ^ b) >> bit & 0xFF) == 0) << bit;
+  for (uint32_t bit = 0; bit < 32; bit += 8)
+    equal |= (uint32_t)(((a ^ b) >> bit & 0xFF) == 0) << bit;
   return equal;
 }
 
@@ -159,18 +163,30 @@ static inline uint32_t __pe_clz(uint32_t a) { return a == 0 ? 32 : (uint32_t)__b
 #define __builtin_cmpb4_rrr(rc, ra, rb) __PE_SET_(rc, __PE_OP_cmpb4(ra, rb))
 #define __builtin_cmpb4_s_rrr(dc, ra, rb) __PE_SET_s(dc, __PE_OP_cmpb4(ra, rb))
 #define __builtin_cmpb4_u_rrr(dc, ra, rb) __PE_SET_u(dc, __PE_OP_cmpb4(ra, rb))
-#define __builtin_lsl_add_rrri(rc, rb, ra, shift) __PE_SET_(rc, (uint32_t)(rb) + __PE_OP_lsl(ra, __pe_immediate(shift)))
-#define __builtin_lsl_add_s_rrri(dc, rb, ra, shift) __PE_SET_s(dc, (uint32_t)(rb) + __PE_OP_lsl(ra, __pe_immediate(shift)))
-#define __builtin_lsl_add_u_rrri(dc, rb, ra, shift) __PE_SET_u(dc, (uint32_t)(rb) + __PE_OP_lsl(ra, __pe_immediate(shift)))
-#define __builtin_lsl_sub_rrri(rc, rb, ra, shift) __PE_SET_(rc, (uint32_t)(rb) - __PE_OP_lsl(ra, __pe_immediate(shift)))
-#define __builtin_lsl_sub_s_rrri(dc, rb, ra, shift) __PE_SET_s(dc, (uint32_t)(rb) - __PE_OP_lsl(ra, __pe_immediate(shift)))
-#define __builtin_lsl_sub_u_rrri(dc, rb, ra, shift) __PE_SET_u(dc, (uint32_t)(rb) - __PE_OP_lsl(ra, __pe_immediate(shift)))
-#define __builtin_lsr_add_rrri(rc, rb, ra, shift) __PE_SET_(rc, (uint32_t)(rb) + __PE_OP_lsr(ra, __pe_immediate(shift)))
-#define __builtin_lsr_add_s_rrri(dc, rb, ra, shift) __PE_SET_s(dc, (uint32_t)(rb) + __PE_OP_lsr(ra, __pe_immediate(shift)))
-#define __builtin_lsr_add_u_rrri(dc, rb, ra, shift) __PE_SET_u(dc, (uint32_t)(rb) + __PE_OP_lsr(ra, __pe_immediate(shift)))
-#define __builtin_rol_add_rrri(rc, rb, ra, shift) __PE_SET_(rc, (uint32_t)(rb) + __PE_OP_rol(ra, __pe_immediate(shift)))
-#define __builtin_rol_add_s_rrri(dc, rb, ra, shift) __PE_SET_s(dc, (uint32_t)(rb) + __PE_OP_rol(ra, __pe_immediate(shift)))
-#define __builtin_rol_add_u_rrri(dc, rb, ra, shift) __PE_SET_u(dc, (uint32_t)(rb) + __PE_OP_rol(ra, __pe_immediate(shift)))
+#define __builtin_lsl_add_rrri(rc, rb, ra, shift) \
+  __PE_SET_(rc, (uint32_t)(rb) + __PE_OP_lsl(ra, __pe_immediate(shift)))
+#define __builtin_lsl_add_s_rrri(dc, rb, ra, shift) \
+  __PE_SET_s(dc, (uint32_t)(rb) + __PE_OP_lsl(ra, __pe_immediate(shift)))
+#define __builtin_lsl_add_u_rrri(dc, rb, ra, shift) \
+  __PE_SET_u(dc, (uint32_t)(rb) + __PE_OP_lsl(ra, __pe_immediate(shift)))
+#define __builtin_lsl_sub_rrri(rc, rb, ra, shift) \
+  __PE_SET_(rc, (uint32_t)(rb) - __PE_OP_lsl(ra, __pe_immediate(shift)))
+#define __builtin_lsl_sub_s_rrri(dc, rb, ra, shift) \
+  __PE_SET_s(dc, (uint32_t)(rb) - __PE_OP_lsl(ra, __pe_immediate(shift)))
+#define __builtin_lsl_sub_u_rrri(dc, rb, ra, shift) \
+  __PE_SET_u(dc, (uint32_t)(rb) - __PE_OP_lsl(ra, __pe_immediate(shift)))
+#define __builtin_lsr_add_rrri(rc, rb, ra, shift) \
+  __PE_SET_(rc, (uint32_t)(rb) + __PE_OP_lsr(ra, __pe_immediate(shift)))
+#define __builtin_lsr_add_s_rrri(dc, rb, ra, shift) \
+  __PE_SET_s(dc, (uint32_t)(rb) + __PE_OP_lsr(ra, __pe_immediate(shift)))
+#define __builtin_lsr_add_u_rrri(dc, rb, ra, shift) \
+  __PE_SET_u(dc, (uint32_t)(rb) + __PE_OP_lsr(ra, __pe_immediate(shift)))
+#define __builtin_rol_add_rrri(rc, rb, ra, shift) \
+  __PE_SET_(rc, (uint32_t)(rb) + __PE_OP_rol(ra, __pe_immediate(shift)))
+#define __builtin_rol_add_s_rrri(dc, rb, ra, shift) \
+  __PE_SET_s(dc, (uint32_t)(rb) + __PE_OP_rol(ra, __pe_immediate(shift)))
+#define __builtin_rol_add_u_rrri(dc, rb, ra, shift) \
+  __PE_SET_u(dc, (uint32_t)(rb) + __PE_OP_rol(ra, __pe_immediate(shift)))
 #define __builtin_mul_sl_sl_rrr(rc, ra, rb) __PE_SET_(rc, __PE_MUL(sl, sl, ra, rb))
 #define __builtin_mul_sl_sl_s_rrr(dc, ra, rb) __PE_SET_s(dc, __PE_MUL(sl, sl, ra, rb))
 #define __builtin_mul_sl_sh_rrr(rc, ra, rb) __PE_SET_(rc, __PE_MUL(sl, sh, ra, rb))

@@ -14,7 +14,8 @@
 #define __FAULT_MRAM_UNALIGNED__ 8
 #define __FAULT_PFM_COUNTER_INCOMPATIBILITY__ 9
 
-/// Stops the PE with a fault. expression: a string in section .pe_strings, which only the emulator can read.
+/// Stops the PE with a fault. expression: a string in section .pe_strings, which only the emulator
+/// can read.
 __attribute__((noreturn)) void __pe_assert_failed(const char *expression);
 
 #endif  // PE_DPUFAULT_H

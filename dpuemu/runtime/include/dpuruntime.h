@@ -1,6 +1,7 @@
 /// dpuruntime.h: internal names of the runtime that a few programs use.
 ///
-/// Differs from the SDK: there are no tables of stacks and wait queues, and tasklets cannot be stopped or resumed.
+/// Differs from the SDK: there are no tables of stacks and wait queues, and tasklets cannot be
+/// stopped or resumed.
 #ifndef PE_DPURUNTIME_H
 #define PE_DPURUNTIME_H
 
@@ -15,7 +16,8 @@
 #define __HEAP_POINTER __sys_heap_pointer
 #define __HEAP_POINTER_END __sys_wram_end
 
-/// The addresses of the first two symbols are the bounds of the heap. The third symbol is a variable that holds an address.
+/// The addresses of the first two symbols are the bounds of the heap. The third symbol is a
+/// variable that holds an address.
 extern unsigned int __INITIAL_HEAP_POINTER;
 extern const unsigned int __HEAP_POINTER_END;
 extern volatile unsigned int __HEAP_POINTER;
@@ -24,9 +26,12 @@ extern volatile unsigned int __HEAP_POINTER;
 #define __acquire(base, off) __ATOMIC_BIT_ACQUIRE(base, off)
 #define __release(base, off, at) __ATOMIC_BIT_RELEASE(base, off)
 
-#define __resume(base, off) _Static_assert(0, "tasklets cannot be resumed by hand: there is no such instruction here")
-#define __stop() _Static_assert(0, "tasklets cannot be stopped by hand: there is no such instruction here")
-#define __stop_at(label) _Static_assert(0, "tasklets cannot be stopped by hand: there is no such instruction here")
+#define __resume(base, off) \
+  _Static_assert(0, "tasklets cannot be resumed by hand: there is no such instruction here")
+#define __stop() \
+  _Static_assert(0, "tasklets cannot be stopped by hand: there is no such instruction here")
+#define __stop_at(label) \
+  _Static_assert(0, "tasklets cannot be stopped by hand: there is no such instruction here")
 
 #define likely(x) __builtin_expect((x), 1)
 #define unlikely(x) __builtin_expect((x), 0)

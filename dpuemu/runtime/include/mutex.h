@@ -1,6 +1,7 @@
 /// mutex.h: mutual exclusion of tasklets.
 ///
-/// Differs from the SDK: the functions are calls into the emulator. While one tasklet waits for a mutex, other tasklets run.
+/// Differs from the SDK: the functions are calls into the emulator. While one tasklet waits for a
+/// mutex, other tasklets run.
 #ifndef PE_MUTEX_H
 #define PE_MUTEX_H
 

@@ -1,4 +1,5 @@
-/// perfcounter.h: the PE's counters of modelled cycles and instructions. Chip v1A counts one of them at a time.
+/// perfcounter.h: the PE's counters of modelled cycles and instructions. Chip v1A counts one of
+/// them at a time.
 #ifndef PE_PERFCOUNTER_H
 #define PE_PERFCOUNTER_H
 
@@ -22,11 +23,13 @@ extern const volatile uint32_t CLOCKS_PER_SEC;
 /// Returns the value of the counter. The value is undefined before the first perfcounter_config.
 perfcounter_t perfcounter_get(void);
 
-/// Selects the counted event; if reset_value is true, resets the counter to 0. Returns the value of the counter before this call.
+/// Selects the counted event; if reset_value is true, resets the counter to 0. Returns the value of
+/// the counter before this call.
 perfcounter_t perfcounter_config(perfcounter_config_t config, bool reset_value);
 
 #ifdef __dpu_v1A__
-#define perfcounter_get_both(should_reset) ({ _Static_assert(0, "chip v1A does not have perfcounter_get_both; compile for chip v1B"); })
+#define perfcounter_get_both(should_reset) \
+  ({ _Static_assert(0, "chip v1A does not have perfcounter_get_both; compile for chip v1B"); })
 #else
 typedef struct {
   perfcounter_t cycles;

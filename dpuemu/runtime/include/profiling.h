@@ -1,7 +1,7 @@
 /// profiling.h: profiling of sections of code.
 ///
-/// Differs from the SDK: sections can be declared but are not measured, even with DPU_PROFILING, because the emulator has no tool that
-/// reads the measurements.
+/// Differs from the SDK: sections can be declared but are not measured, even with DPU_PROFILING,
+/// because the emulator has no tool that reads the measurements.
 #ifndef PE_PROFILING_H
 #define PE_PROFILING_H
 

@@ -1,8 +1,9 @@
 /// seqread.h: reads MRAM sequentially through a small buffer in WRAM.
 ///
-/// SEQREAD_CACHE_SIZE (32, 64, ..., 1024 bytes; a program may define it before the #include, default 256) is part of the functions' names,
-/// so files of one program may use different cache sizes. A buffer has twice SEQREAD_CACHE_SIZE bytes, because an item may start in the
-/// first half of the buffer and end in the second half.
+/// SEQREAD_CACHE_SIZE (32, 64, ..., 1024 bytes; a program may define it before the #include,
+/// default 256) is part of the functions' names, so files of one program may use different cache
+/// sizes. A buffer has twice SEQREAD_CACHE_SIZE bytes, because an item may start in the first half
+/// of the buffer and end in the second half.
 #ifndef PE_SEQREAD_H
 #define PE_SEQREAD_H
 
@@ -14,7 +15,8 @@
 #define SEQREAD_CACHE_SIZE 256
 #endif
 
-_Static_assert(SEQREAD_CACHE_SIZE >= 32 && SEQREAD_CACHE_SIZE <= 1024 && (SEQREAD_CACHE_SIZE & (SEQREAD_CACHE_SIZE - 1)) == 0,
+_Static_assert(SEQREAD_CACHE_SIZE >= 32 && SEQREAD_CACHE_SIZE <= 1024 &&
+                   (SEQREAD_CACHE_SIZE & (SEQREAD_CACHE_SIZE - 1)) == 0,
                "SEQREAD_CACHE_SIZE must be a power of two from 32 to 1024");
 
 /// Address of a buffer in WRAM.
@@ -32,17 +34,20 @@ typedef struct {
 #define __SEQREAD_TELL __SEQREAD_FCT(_tell)
 #define __SEQREAD_SEEK __SEQREAD_FCT(_seek)
 
-/// Allocates a buffer on the WRAM heap, for one reader at a time. The PE is in fault if the heap is full.
+/// Allocates a buffer on the WRAM heap, for one reader at a time. The PE is in fault if the heap is
+/// full.
 seqreader_buffer_t __SEQREAD_ALLOC(void);
 
-/// Starts to read at mram_addr, which may have any alignment. Returns the WRAM address of the item at mram_addr.
+/// Starts to read at mram_addr, which may have any alignment. Returns the WRAM address of the item
+/// at mram_addr.
 void *__SEQREAD_INIT(seqreader_buffer_t cache, __mram_ptr void *mram_addr, seqreader_t *reader);
 
-/// Returns the address in WRAM of the item inc bytes after the item at ptr. Refills the buffer if necessary.
-/// Differs from the SDK: inc may exceed SEQREAD_CACHE_SIZE.
+/// Returns the address in WRAM of the item inc bytes after the item at ptr. Refills the buffer if
+/// necessary. Differs from the SDK: inc may exceed SEQREAD_CACHE_SIZE.
 void *__SEQREAD_GET(void *ptr, uint32_t inc, seqreader_t *reader);
 
-/// Moves the reader to any MRAM address. Reads MRAM only if the first half of the buffer does not hold the byte at this address.
+/// Moves the reader to any MRAM address. Reads MRAM only if the first half of the buffer does not
+/// hold the byte at this address.
 void *__SEQREAD_SEEK(__mram_ptr void *mram_addr, seqreader_t *reader);
 
 /// Returns the address in MRAM of the item at ptr.

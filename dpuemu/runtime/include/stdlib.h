@@ -36,10 +36,13 @@ typedef struct {
 
 static inline div_t div(int numer, int denom) { return (div_t){numer / denom, numer % denom}; }
 static inline ldiv_t ldiv(long numer, long denom) { return (ldiv_t){numer / denom, numer % denom}; }
-static inline lldiv_t lldiv(long long numer, long long denom) { return (lldiv_t){numer / denom, numer % denom}; }
+static inline lldiv_t lldiv(long long numer, long long denom) {
+  return (lldiv_t){numer / denom, numer % denom};
+}
 
-/// Return the decimal number at the start of the string, after white space and one sign. If there are no digits, return 0. If the number is
-/// outside the range of the result type, return the nearer bound of the range and set errno to ERANGE.
+/// Return the decimal number at the start of the string, after white space and one sign. If there
+/// are no digits, return 0. If the number is outside the range of the result type, return the
+/// nearer bound of the range and set errno to ERANGE.
 int atoi(const char *nptr);
 long atol(const char *nptr);
 

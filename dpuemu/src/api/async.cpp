@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/guard.h"
-#include "machine/job_queue.h"
 #include "base/job_threads.h"
+#include "machine/job_queue.h"
 #include "machine/machine.h"
 
 using namespace dpuemu;
@@ -33,11 +33,14 @@ struct CallbackCall {
   }
 };
 
-/// Calls the callback in another thread. Of the operations on its ranks, only dpu_sync and dpu_free wait until it returns.
+/// Calls the callback in another thread. Of the operations on its ranks, only dpu_sync and dpu_free
+/// wait until it returns.
 void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   for (Rank *rank : call->ranks) rank->begin_detached();
   const auto end = [](const CallbackCall &ended, dpu_error_t status) {
-    for (Rank *rank : ended.ranks) rank->end_detached(std::exchange(status, DPU_OK));  // the first rank reports the status for all ranks
+    for (Rank *rank : ended.ranks)
+      rank->end_detached(
+          std::exchange(status, DPU_OK));  // the first rank reports the status for all ranks
   };
   try {
     JobThreads::instance().run([call, end] { end(*call, guarded(*call)); });
@@ -46,11 +49,12 @@ void call_detached(const std::shared_ptr<const CallbackCall> &call) {
   }
 }
 
-/// A callback call for several ranks: when all ranks have ended their earlier jobs, a thread makes the call. If the call blocks, the
-/// ranks are held from their arrival until the call has ended.
+/// A callback call for several ranks: when all ranks have ended their earlier jobs, a thread makes
+/// the call. If the call blocks, the ranks are held from their arrival until the call has ended.
 class Meeting : public RankHold, public std::enable_shared_from_this<Meeting> {
  public:
-  Meeting(CallbackCall call, bool blocks) : call_(std::make_shared<const CallbackCall>(std::move(call))), blocks_(blocks) {
+  Meeting(CallbackCall call, bool blocks)
+      : call_(std::make_shared<const CallbackCall>(std::move(call))), blocks_(blocks) {
     arrived_.reserve(call_->ranks.size());
   }
 
@@ -71,7 +75,8 @@ class Meeting : public RankHold, public std::enable_shared_from_this<Meeting> {
   std::optional<dpu_error_t> arrive(Rank *rank) override { return add({&rank, 1}); }
 
  private:
-  /// The ranks have ended their earlier jobs, and are held. Returns nullopt if they stay held, else the result for the first of them.
+  /// The ranks have ended their earlier jobs, and are held. Returns nullopt if they stay held, else
+  /// the result for the first of them.
   std::optional<dpu_error_t> add(std::span<Rank *const> ranks) {
     bool is_complete, is_held = blocks_;
     {
@@ -97,8 +102,9 @@ class Meeting : public RankHold, public std::enable_shared_from_this<Meeting> {
       for (Rank *rank : arrived) rank->release(DPU_OK);
   }
 
-  /// Makes the blocking call in another thread, which then releases all ranks, and returns nullopt. If the host lacks memory or threads,
-  /// makes the call here, releases the ranks except `last`, and returns the result of the call.
+  /// Makes the blocking call in another thread, which then releases all ranks, and returns nullopt.
+  /// If the host lacks memory or threads, makes the call here, releases the ranks except `last`,
+  /// and returns the result of the call.
   std::optional<dpu_error_t> start(std::span<Rank *const> last) {
     try {
       JobThreads::instance().run([self = shared_from_this()] { self->make_call({}); });
@@ -108,11 +114,13 @@ class Meeting : public RankHold, public std::enable_shared_from_this<Meeting> {
     }
   }
 
-  /// Returns the result of the call. If a rank was released, it has the result already, and the function returns DPU_OK.
+  /// Returns the result of the call. If a rank was released, it has the result already, and the
+  /// function returns DPU_OK.
   dpu_error_t make_call(std::span<Rank *const> held) const {
     dpu_error_t status = guarded(*call_);
     for (Rank *rank : call_->ranks)  // the first rank reports the status for all ranks
-      if (std::find(held.begin(), held.end(), rank) == held.end()) rank->release(std::exchange(status, DPU_OK));
+      if (std::find(held.begin(), held.end(), rank) == held.end())
+        rank->release(std::exchange(status, DPU_OK));
     return status;
   }
 
@@ -171,7 +179,8 @@ dpu_error_t dpu_status(struct dpu_set_t dpu_set, bool *done, bool *fault) {
   });
 }
 
-dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struct dpu_set_t, uint32_t, void *), void *args,
+dpu_error_t dpu_callback(struct dpu_set_t dpu_set,
+                         dpu_error_t (*callback)(struct dpu_set_t, uint32_t, void *), void *args,
                          dpu_callback_flags_t flags) {
   return guarded([&] {
     PinnedSet set;
@@ -184,10 +193,12 @@ dpu_error_t dpu_callback(struct dpu_set_t dpu_set, dpu_error_t (*callback)(struc
 
     std::vector<CallbackCall> calls;
     if (set.is_single_dpu() || (flags & DPU_CALLBACK_SINGLE_CALL)) {
-      calls.push_back({callback, args, dpu_set, kNoRankIndex, {set.ranks().begin(), set.ranks().end()}});
+      calls.push_back(
+          {callback, args, dpu_set, kNoRankIndex, {set.ranks().begin(), set.ranks().end()}});
     } else {
       for (uint32_t i = 0; i < set.ranks().size(); ++i)
-        calls.push_back({callback, args, dpu_set_from_rank(dpu_set.list.ranks + i), i, {set.ranks()[i]}});
+        calls.push_back(
+            {callback, args, dpu_set_from_rank(dpu_set.list.ranks + i), i, {set.ranks()[i]}});
     }
 
     if (is_async) {

@@ -22,22 +22,27 @@ dpu_error_t with_rank(dpu_rank_t *handle, Act act) {
 
 }  // namespace
 
-dpu_error_t dpuemu_configure(const dpuemu_machine_t *machine, const uint32_t *disabled, uint32_t n_disabled) {
+dpu_error_t dpuemu_configure(const dpuemu_machine_t *machine, const uint32_t *disabled,
+                             uint32_t n_disabled) {
   return guarded([&] {
     std::optional<std::span<const uint32_t>> absent;
     if (disabled != nullptr) absent.emplace(disabled, n_disabled);
-    return Machine::instance().configure(machine != nullptr ? *machine : dpuemu_machine_t{}, absent);
+    return Machine::instance().configure(machine != nullptr ? *machine : dpuemu_machine_t{},
+                                         absent);
   });
 }
 
 dpu_error_t dpuemu_get_machine(dpuemu_machine_t *machine) {
-  return guarded([&] { return machine != nullptr ? Machine::instance().settings(*machine) : DPU_ERR_INTERNAL; });
+  return guarded([&] {
+    return machine != nullptr ? Machine::instance().settings(*machine) : DPU_ERR_INTERNAL;
+  });
 }
 
 const char *dpuemu_chip_name() {
   dpuemu_machine_t machine;
   const bool is_known = dpuemu_get_machine(&machine) == DPU_OK;
-  return is_known ? kChipRows[static_cast<size_t>(machine.chip - DPUEMU_CHIP_GENERIC)].name : nullptr;
+  return is_known ? kChipRows[static_cast<size_t>(machine.chip - DPUEMU_CHIP_GENERIC)].name
+                  : nullptr;
 }
 
 dpu_error_t dpuemu_set_transfer(uint32_t threads, int flush) {
@@ -45,7 +50,9 @@ dpu_error_t dpuemu_set_transfer(uint32_t threads, int flush) {
 }
 
 uint64_t dpuemu_region_offset(uint32_t chip, uint32_t bank, uint64_t mram_offset) {
-  return chip < kChips && bank < kBanks && mram_offset < kMramBytes ? byte_offset(chip, bank, mram_offset) : UINT64_MAX;
+  return chip < kChips && bank < kBanks && mram_offset < kMramBytes
+             ? byte_offset(chip, bank, mram_offset)
+             : UINT64_MAX;
 }
 
 dpu_error_t dpuemu_rank_acquire(struct dpu_rank_t *handle, dpuemu_rank_access_t *access) {

@@ -56,7 +56,8 @@ constexpr Sentence kSentences[] = {
     {DPU_ERR_NONBLOCKING_SYNC_CALLBACK, "a nonblocking callback must be asynchronous"},
     {DPU_ERR_TOO_MANY_TASKLETS, "the program has too many tasklets"},
     {DPU_ERR_SG_TOO_MANY_BLOCKS, "too many blocks in a scatter-gather transfer"},
-    {DPU_ERR_SG_LENGTH_MISMATCH, "the blocks of a scatter-gather transfer do not add up to its length"},
+    {DPU_ERR_SG_LENGTH_MISMATCH,
+     "the blocks of a scatter-gather transfer do not add up to its length"},
     {DPU_ERR_SG_NOT_ACTIVATED, "scatter-gather transfers are not activated"},
     {DPU_ERR_SG_NOT_MRAM_SYMBOL, "scatter-gather transfers only reach MRAM"},
     {DPU_ERR_ASYNC_JOBS, "an asynchronous job failed"},
@@ -66,11 +67,13 @@ constexpr Sentence kSentences[] = {
 
 char *dpu_error_to_string(dpu_error_t status) {
   try {
-    const std::string problem = status == DPU_ERR_INVALID_PROFILE ? dpuemu::environment_problem() : "";
+    const std::string problem =
+        status == DPU_ERR_INVALID_PROFILE ? dpuemu::environment_problem() : "";
     if (!problem.empty()) return strdup(("invalid machine description: " + problem).c_str());
     const std::string details = dpuemu::explanation_of(status);
     for (const Sentence &sentence : kSentences)
-      if (sentence.status == status) return strdup((sentence.text + (details.empty() ? "" : ": " + details)).c_str());
+      if (sentence.status == status)
+        return strdup((sentence.text + (details.empty() ? "" : ": " + details)).c_str());
   } catch (const std::bad_alloc &) {
     return nullptr;
   }

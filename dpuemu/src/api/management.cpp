@@ -21,12 +21,15 @@ Answer about(const dpu_t *dpu, Answer otherwise, Ask ask) {
 
 struct dpu_t *dpu_get(struct dpu_rank_t *rank, dpu_slice_id_t slice_id, dpu_member_id_t dpu_id) {
   Rank *found;
-  if (slice_id >= kChips || dpu_id >= kBanks || !Machine::instance().find(rank, found)) return nullptr;
+  if (slice_id >= kChips || dpu_id >= kBanks || !Machine::instance().find(rank, found))
+    return nullptr;
   return rank->dpus + dpu_index(slice_id, dpu_id);
 }
 
 dpu_id_t dpu_get_id(struct dpu_t *dpu) {
-  return about(dpu, kNoId, [](dpu_rank_t *rank, const dpu_t &d) { return dpu_get_rank_id(rank) << 16 | dpu_id_t{d.chip} << 8 | d.bank; });
+  return about(dpu, kNoId, [](dpu_rank_t *rank, const dpu_t &d) {
+    return dpu_get_rank_id(rank) << 16 | dpu_id_t{d.chip} << 8 | d.bank;
+  });
 }
 
 dpu_id_t dpu_get_rank_id(struct dpu_rank_t *rank) {
@@ -40,7 +43,8 @@ int dpu_get_rank_numa_node(struct dpu_rank_t *rank) {
 }
 
 struct dpu_rank_t *dpu_get_rank(struct dpu_t *dpu) {
-  return about(dpu, static_cast<dpu_rank_t *>(nullptr), [](dpu_rank_t *rank, const dpu_t &) { return rank; });
+  return about(dpu, static_cast<dpu_rank_t *>(nullptr),
+               [](dpu_rank_t *rank, const dpu_t &) { return rank; });
 }
 
 dpu_slice_id_t dpu_get_slice_id(struct dpu_t *dpu) {
@@ -48,11 +52,14 @@ dpu_slice_id_t dpu_get_slice_id(struct dpu_t *dpu) {
 }
 
 dpu_member_id_t dpu_get_member_id(struct dpu_t *dpu) {
-  return about(dpu, dpu_member_id_t{UINT8_MAX}, [](dpu_rank_t *, const dpu_t &d) { return d.bank; });
+  return about(dpu, dpu_member_id_t{UINT8_MAX},
+               [](dpu_rank_t *, const dpu_t &d) { return d.bank; });
 }
 
 bool dpu_is_enabled(struct dpu_t *dpu) {
-  return about(dpu, false, [](const dpu_rank_t *rank, const dpu_t &d) { return (rank->enabled >> dpu_index(d.chip, d.bank) & 1) != 0; });
+  return about(dpu, false, [](const dpu_rank_t *rank, const dpu_t &d) {
+    return (rank->enabled >> dpu_index(d.chip, d.bank) & 1) != 0;
+  });
 }
 
 struct dpu_set_t dpu_set_from_rank(struct dpu_rank_t **rank) {
@@ -71,7 +78,11 @@ struct dpu_set_t dpu_set_from_dpu(struct dpu_t *dpu) {
 }
 
 struct dpu_rank_t *dpu_rank_from_set(struct dpu_set_t set) {
-  return set.kind == DPU_SET_RANKS && set.list.nr_ranks == 1 && Machine::instance().is_live(set) ? set.list.ranks[0] : nullptr;
+  return set.kind == DPU_SET_RANKS && set.list.nr_ranks == 1 && Machine::instance().is_live(set)
+             ? set.list.ranks[0]
+             : nullptr;
 }
 
-struct dpu_t *dpu_from_set(struct dpu_set_t set) { return set.kind == DPU_SET_DPU && Machine::instance().is_live(set) ? set.dpu : nullptr; }
+struct dpu_t *dpu_from_set(struct dpu_set_t set) {
+  return set.kind == DPU_SET_DPU && Machine::instance().is_live(set) ? set.dpu : nullptr;
+}

@@ -18,17 +18,21 @@
 #include "base/explanation.h"
 #include "base/guard.h"
 #include "machine/host_ownership.h"
-#include "pe/launch.h"
 #include "machine/machine.h"
 #include "machine/program_file.h"
 #include "machine/symbols.h"
+#include "pe/launch.h"
 
 using namespace dpuemu;
 
 namespace {
 
-const Program *as_program(const dpu_program_t *program) { return reinterpret_cast<const Program *>(program); }
-dpu_program_t *as_handle(const Program *program) { return reinterpret_cast<dpu_program_t *>(const_cast<Program *>(program)); }
+const Program *as_program(const dpu_program_t *program) {
+  return reinterpret_cast<const Program *>(program);
+}
+dpu_program_t *as_handle(const Program *program) {
+  return reinterpret_cast<dpu_program_t *>(const_cast<Program *>(program));
+}
 
 /// read(file) fills in the bytes of the program file. name: of the file, for error sentences.
 template <class Read>
@@ -42,7 +46,8 @@ dpu_error_t load(const dpu_set_t &dpu_set, const char *name, dpu_program_t **han
     status = read(file);
     if (status != DPU_OK) return status;
     const Program *program;
-    status = find_or_parse_program({reinterpret_cast<const uint8_t *>(file.data()), file.size()}, name, program);
+    status = find_or_parse_program({reinterpret_cast<const uint8_t *>(file.data()), file.size()},
+                                   name, program);
     if (status == DPU_OK) status = program->check_fit(Machine::instance().chip());
     if (status == DPU_OK) status = load_program(set, *program);
     if (status == DPU_OK && handle != nullptr) *handle = as_handle(program);
@@ -50,9 +55,11 @@ dpu_error_t load(const dpu_set_t &dpu_set, const char *name, dpu_program_t **han
   });
 }
 
-dpu_error_t load_bytes(const dpu_set_t &dpu_set, const uint8_t *bytes, size_t count, dpu_program_t **handle) {
+dpu_error_t load_bytes(const dpu_set_t &dpu_set, const uint8_t *bytes, size_t count,
+                       dpu_program_t **handle) {
   return load(dpu_set, "the program in memory", handle, [&](std::vector<char> &file) {
-    if (bytes == nullptr) return explained(DPU_ERR_ELF_INVALID_FILE, "the address of the program is NULL");
+    if (bytes == nullptr)
+      return explained(DPU_ERR_ELF_INVALID_FILE, "the address of the program is NULL");
     file.assign(bytes, bytes + count);
     return DPU_OK;
   });
@@ -74,23 +81,31 @@ dpu_error_t between_runs(const dpu_set_t &dpu_set, Act act) {
 
 }  // namespace
 
-dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path, struct dpu_program_t **program) {
+dpu_error_t dpu_load(struct dpu_set_t dpu_set, const char *binary_path,
+                     struct dpu_program_t **program) {
   return load(dpu_set, binary_path, program, [&](std::vector<char> &file) {
     if (binary_path == nullptr) return explained(DPU_ERR_ELF_NO_SUCH_FILE, "the path is NULL");
     return read_program_file(binary_path, file);
   });
 }
 
-dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size, struct dpu_program_t **program) {
+dpu_error_t dpu_load_from_memory(struct dpu_set_t dpu_set, uint8_t *buffer, size_t buffer_size,
+                                 struct dpu_program_t **program) {
   return load_bytes(dpu_set, buffer, buffer_size, program);
 }
 
-dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin, struct dpu_program_t **program) {
-  return incbin != nullptr ? load_bytes(dpu_set, incbin->buffer, incbin->size, program) : load_bytes(dpu_set, nullptr, 0, program);
+dpu_error_t dpu_load_from_incbin(struct dpu_set_t dpu_set, struct dpu_incbin_t *incbin,
+                                 struct dpu_program_t **program) {
+  return incbin != nullptr ? load_bytes(dpu_set, incbin->buffer, incbin->size, program)
+                           : load_bytes(dpu_set, nullptr, 0, program);
 }
 
-dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name, struct dpu_symbol_t *symbol) {
-  return guarded([&] { return symbol != nullptr ? find_symbol(as_program(program), symbol_name, *symbol) : DPU_ERR_INTERNAL; });
+dpu_error_t dpu_get_symbol(struct dpu_program_t *program, const char *symbol_name,
+                           struct dpu_symbol_t *symbol) {
+  return guarded([&] {
+    return symbol != nullptr ? find_symbol(as_program(program), symbol_name, *symbol)
+                             : DPU_ERR_INTERNAL;
+  });
 }
 
 dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy) {
@@ -98,7 +113,8 @@ dpu_error_t dpu_launch(struct dpu_set_t dpu_set, dpu_launch_policy_t policy) {
     PinnedSet set;
     const dpu_error_t status = set.pin(dpu_set);
     if (status != DPU_OK) return status;
-    if (policy != DPU_SYNCHRONOUS && policy != DPU_ASYNCHRONOUS) return DPU_ERR_INVALID_LAUNCH_POLICY;
+    if (policy != DPU_SYNCHRONOUS && policy != DPU_ASYNCHRONOUS)
+      return DPU_ERR_INVALID_LAUNCH_POLICY;
     if (set.is_single_dpu() && set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
     return policy == DPU_SYNCHRONOUS ? run_programs(set) : queue_programs(set);
   });
@@ -131,11 +147,14 @@ dpu_error_t dpu_log_read(struct dpu_set_t dpu_set, FILE *stream) {
   });
 }
 
-dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream) { return dpu_log_read(dpu_set_from_dpu(dpu), stream); }
+dpu_error_t dpulog_read_for_dpu(struct dpu_t *dpu, FILE *stream) {
+  return dpu_log_read(dpu_set_from_dpu(dpu), stream);
+}
 
 dpu_error_t dpulog_read_for_dpu_(struct dpu_t *dpu, dpu_log_print_fct_t print_fct, void *arg) {
   return take_log(dpu_set_from_dpu(dpu), [&](const auto &log) {
-    return print_fct != nullptr ? print_fct(arg, "%.*s", static_cast<int>(log.size()), log.data()) : DPU_ERR_INTERNAL;
+    return print_fct != nullptr ? print_fct(arg, "%.*s", static_cast<int>(log.size()), log.data())
+                                : DPU_ERR_INTERNAL;
   });
 }
 
@@ -147,7 +166,8 @@ dpu_error_t dpulog_c_print_fct(void *arg, const char *fmt, ...) {
   return printed >= 0 ? DPU_OK : DPU_ERR_SYSTEM;
 }
 
-// dpu_get_program takes no lock, because collectives call it for every DPU. The handle of a freed DPU reads as zero.
+// dpu_get_program takes no lock, because collectives call it for every DPU. The handle of a freed
+// DPU reads as zero.
 struct dpu_program_t *dpu_get_program(struct dpu_t *dpu) {
   return dpu == nullptr || dpu->pe == nullptr ? nullptr : as_handle(dpu->pe->program);
 }
@@ -165,7 +185,8 @@ dpu_error_t dpuemu_get_report(struct dpu_set_t dpu_set, dpuemu_report_t *report)
   return between_runs(dpu_set, [&](const PinnedSet &set) {
     if (report == nullptr) return DPU_ERR_INTERNAL;
     dpuemu_report_t sum = {};
-    for (size_t i = 0; i < set.ranks().size(); ++i) add_to_report(*set.ranks()[i], set.members(i), sum);
+    for (size_t i = 0; i < set.ranks().size(); ++i)
+      add_to_report(*set.ranks()[i], set.members(i), sum);
     if (sum.pes == 0) return DPU_ERR_NO_PROGRAM_LOADED;
     *report = sum;
     return DPU_OK;
@@ -177,7 +198,8 @@ dpu_error_t dpuemu_get_fault(struct dpu_set_t dpu_set, char *text, size_t size) 
     if (text == nullptr || size == 0) return DPU_ERR_INTERNAL;
     text[0] = '\0';
     if (const FaultPlace place = first_fault(set); place.rank != nullptr)
-      describe_fault(place.rank->id(), place.dpu_index, place.rank->pes[place.dpu_index].fault, text, size);
+      describe_fault(place.rank->id(), place.dpu_index, place.rank->pes[place.dpu_index].fault,
+                     text, size);
     return DPU_OK;
   });
 }

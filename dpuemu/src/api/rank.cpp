@@ -1,5 +1,5 @@
-// Implements dpu_runner.h, dpu_config.h, dpu_description.h, dpu_probe.h, and functions of dpu_management.h and dpu_memory.h: calls for
-// single ranks, and calls that the emulator refuses.
+// Implements dpu_runner.h, dpu_config.h, dpu_description.h, dpu_probe.h, and functions of
+// dpu_management.h and dpu_memory.h: calls for single ranks, and calls that the emulator refuses.
 #include <dpu.h>
 #include <dpu_config.h>
 #include <dpu_management.h>
@@ -31,7 +31,8 @@ dpu_error_t dpu_free_rank(struct dpu_rank_t *rank) {
 dpu_error_t dpu_reset_rank(struct dpu_rank_t *rank) {
   return guarded([&] {
     PinnedSet set;
-    if (const dpu_error_t status = set.pin(dpu_set_from_rank(&rank)); status != DPU_OK) return status;
+    if (const dpu_error_t status = set.pin(dpu_set_from_rank(&rank)); status != DPU_OK)
+      return status;
     Rank &own = *set.ranks()[0];
     if (CallbackScope::contains(&own)) return DPU_ERR_INTERNAL;
     own.wait_until_idle();
@@ -43,11 +44,19 @@ dpu_error_t dpu_reset_rank(struct dpu_rank_t *rank) {
   });
 }
 
-dpu_error_t dpu_boot_rank(struct dpu_rank_t *rank) { return dpu_launch(dpu_set_from_rank(&rank), DPU_ASYNCHRONOUS); }
-dpu_error_t dpu_boot_dpu(struct dpu_t *dpu) { return dpu_launch(dpu_set_from_dpu(dpu), DPU_ASYNCHRONOUS); }
+dpu_error_t dpu_boot_rank(struct dpu_rank_t *rank) {
+  return dpu_launch(dpu_set_from_rank(&rank), DPU_ASYNCHRONOUS);
+}
+dpu_error_t dpu_boot_dpu(struct dpu_t *dpu) {
+  return dpu_launch(dpu_set_from_dpu(dpu), DPU_ASYNCHRONOUS);
+}
 
-dpu_error_t dpu_status_rank(struct dpu_rank_t *rank, bool *done, bool *fault) { return dpu_status(dpu_set_from_rank(&rank), done, fault); }
-dpu_error_t dpu_status_dpu(struct dpu_t *dpu, bool *done, bool *fault) { return dpu_status(dpu_set_from_dpu(dpu), done, fault); }
+dpu_error_t dpu_status_rank(struct dpu_rank_t *rank, bool *done, bool *fault) {
+  return dpu_status(dpu_set_from_rank(&rank), done, fault);
+}
+dpu_error_t dpu_status_dpu(struct dpu_t *dpu, bool *done, bool *fault) {
+  return dpu_status(dpu_set_from_dpu(dpu), done, fault);
+}
 
 dpu_error_t dpu_poll_rank(struct dpu_rank_t *rank) {
   bool done, fault;
@@ -70,7 +79,8 @@ _dpu_description_t describe(const Chip &chip) {
   hw.signature.chip_id = static_cast<dpu_chip_id_e>(chip.id);
   hw.timings = {chip.clock_mhz, 1};
   hw.topology = {kChips, kBanks, (1u << kChips) - 1};
-  hw.memories = {static_cast<mram_size_t>(kMramBytes), static_cast<wram_size_t>(chip.wram_bytes / sizeof(dpuword_t)),
+  hw.memories = {static_cast<mram_size_t>(kMramBytes),
+                 static_cast<wram_size_t>(chip.wram_bytes / sizeof(dpuword_t)),
                  static_cast<iram_size_t>(chip.instructions)};
   hw.dpu = {static_cast<uint8_t>(chip.tasklets), chip.mutexes, 24};
   return description;
@@ -97,20 +107,40 @@ void dpu_free_description(dpu_description_t) {}
 namespace {
 
 dpu_error_t without_iram() {
-  return explained(DPU_ERR_INVALID_IRAM_ACCESS, "PE programs of the emulator are x86-64 code, so IRAM cannot be copied");
+  return explained(DPU_ERR_INVALID_IRAM_ACCESS,
+                   "PE programs of the emulator are x86-64 code, so IRAM cannot be copied");
 }
 
-dpu_error_t without_energy() { return explained(DPU_ERR_INTERNAL, "the emulator has no energy model; build the program without ENERGY"); }
+dpu_error_t without_energy() {
+  return explained(DPU_ERR_INTERNAL,
+                   "the emulator has no energy model; build the program without ENERGY");
+}
 
 }  // namespace
 
-dpu_error_t dpu_copy_to_iram_for_rank(struct dpu_rank_t *, iram_addr_t, const dpuinstruction_t *, iram_size_t) { return without_iram(); }
-dpu_error_t dpu_copy_to_iram_for_dpu(struct dpu_t *, iram_addr_t, const dpuinstruction_t *, iram_size_t) { return without_iram(); }
-dpu_error_t dpu_copy_from_iram_for_dpu(struct dpu_t *, dpuinstruction_t *, iram_addr_t, iram_size_t) { return without_iram(); }
-dpu_error_t dpu_copy_to_iram_for_matrix(struct dpu_rank_t *, struct dpu_transfer_matrix *) { return without_iram(); }
-dpu_error_t dpu_copy_from_iram_for_matrix(struct dpu_rank_t *, struct dpu_transfer_matrix *) { return without_iram(); }
+dpu_error_t dpu_copy_to_iram_for_rank(struct dpu_rank_t *, iram_addr_t, const dpuinstruction_t *,
+                                      iram_size_t) {
+  return without_iram();
+}
+dpu_error_t dpu_copy_to_iram_for_dpu(struct dpu_t *, iram_addr_t, const dpuinstruction_t *,
+                                     iram_size_t) {
+  return without_iram();
+}
+dpu_error_t dpu_copy_from_iram_for_dpu(struct dpu_t *, dpuinstruction_t *, iram_addr_t,
+                                       iram_size_t) {
+  return without_iram();
+}
+dpu_error_t dpu_copy_to_iram_for_matrix(struct dpu_rank_t *, struct dpu_transfer_matrix *) {
+  return without_iram();
+}
+dpu_error_t dpu_copy_from_iram_for_matrix(struct dpu_rank_t *, struct dpu_transfer_matrix *) {
+  return without_iram();
+}
 
 dpu_error_t dpu_probe_init(const char *, struct dpu_probe_t *) { return without_energy(); }
 dpu_error_t dpu_probe_start(struct dpu_probe_t *) { return without_energy(); }
 dpu_error_t dpu_probe_stop(struct dpu_probe_t *) { return without_energy(); }
-dpu_error_t dpu_probe_get(struct dpu_probe_t *, dpu_probe_metric_t, dpu_probe_aggregate_t, double *) { return without_energy(); }
+dpu_error_t dpu_probe_get(struct dpu_probe_t *, dpu_probe_metric_t, dpu_probe_aggregate_t,
+                          double *) {
+  return without_energy();
+}

@@ -1,5 +1,5 @@
-// Implements dpu.h: scatter-gather transfers. The words go through a staging buffer per DPU, of at most kStagedBytes, so a transfer has the
-// layout and the ownership rules of dpu_push_xfer.
+// Implements dpu.h: scatter-gather transfers. The words go through a staging buffer per DPU, of at
+// most kStagedBytes, so a transfer has the layout and the ownership rules of dpu_push_xfer.
 #include <dpu.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ namespace {
 
 constexpr uint64_t kStagedBytes = UINT64_C(16) << 10;
 
-/// A transfer as the caller describes it. `arguments` holds a copy of the argument of an asynchronous transfer's function.
+/// A transfer as the caller describes it. `arguments` holds a copy of the argument of an
+/// asynchronous transfer's function.
 struct Request {
   Move move;
   uint64_t offset, length;
@@ -67,28 +68,36 @@ dpu_error_t collect_blocks(const Request &request, uint32_t dpu, Cursor &cursor)
   for (uint32_t block = 0; request.blocks.f(&info, dpu, block, request.blocks.args); ++block) {
     const std::string place = "block " + std::to_string(block) + " of DPU " + std::to_string(dpu);
     if (block == request.max_blocks)
-      return explained(DPU_ERR_SG_TOO_MANY_BLOCKS, "DPU " + std::to_string(dpu) + " has more than " + std::to_string(request.max_blocks) +
-                                                       " blocks; the profile's sgXferMaxBlocksPerDpu sets the limit");
-    if (info.addr == nullptr && info.length != 0) return explained(DPU_ERR_INTERNAL, "the address of " + place + " is NULL");
+      return explained(DPU_ERR_SG_TOO_MANY_BLOCKS,
+                       "DPU " + std::to_string(dpu) + " has more than " +
+                           std::to_string(request.max_blocks) +
+                           " blocks; the profile's sgXferMaxBlocksPerDpu sets the limit");
+    if (info.addr == nullptr && info.length != 0)
+      return explained(DPU_ERR_INTERNAL, "the address of " + place + " is NULL");
     bytes += info.length;
     if (info.length != 0) cursor.blocks.push_back(info);
     info = {};
   }
   if (bytes == request.length || (bytes < request.length && !request.must_fill)) return DPU_OK;
-  return explained(DPU_ERR_SG_LENGTH_MISMATCH, "the blocks of DPU " + std::to_string(dpu) + " have " + std::to_string(bytes) +
-                                                   " bytes in all; the length of the transfer is " + std::to_string(request.length));
+  return explained(DPU_ERR_SG_LENGTH_MISMATCH, "the blocks of DPU " + std::to_string(dpu) +
+                                                   " have " + std::to_string(bytes) +
+                                                   " bytes in all; the length of the transfer is " +
+                                                   std::to_string(request.length));
 }
 
 dpu_error_t collect_blocks(const Request &request, std::vector<Part> &parts) {
   for (Part &part : parts) {
     part.cursors.assign(static_cast<size_t>(std::popcount(part.members)), {});
     for (uint32_t i = 0; i < part.cursors.size(); ++i)
-      if (const dpu_error_t status = collect_blocks(request, part.first + i, part.cursors[i]); status != DPU_OK) return status;
+      if (const dpu_error_t status = collect_blocks(request, part.first + i, part.cursors[i]);
+          status != DPU_OK)
+        return status;
   }
   return DPU_OK;
 }
 
-/// Moves the bytes of all parts chunk by chunk. Requires collected blocks and the ownership of all ranks.
+/// Moves the bytes of all parts chunk by chunk. Requires collected blocks and the ownership of all
+/// ranks.
 void move_blocks(const Request &request, std::vector<Part> &parts) {
   size_t dpus = 0;
   for (const Part &part : parts) dpus += part.cursors.size();
@@ -105,7 +114,9 @@ void move_blocks(const Request &request, std::vector<Part> &parts) {
         chunk.ranks.back().buffers.of_dpu[dpu] = staged;
         if (request.move == Move::kWrite) {
           std::memset(staged, 0, bytes);  // the bytes that no block fills
-          part.cursors[member].advance(bytes, [&](const uint8_t *from, uint64_t n, uint64_t at) { std::memcpy(staged + at, from, n); });
+          part.cursors[member].advance(bytes, [&](const uint8_t *from, uint64_t n, uint64_t at) {
+            std::memcpy(staged + at, from, n);
+          });
         }
         ++member;
         staged += most;
@@ -116,7 +127,8 @@ void move_blocks(const Request &request, std::vector<Part> &parts) {
     staged = staging.data();
     for (Part &part : parts)
       for (Cursor &cursor : part.cursors) {
-        cursor.advance(bytes, [&](uint8_t *to, uint64_t n, uint64_t at) { std::memcpy(to, staged + at, n); });
+        cursor.advance(
+            bytes, [&](uint8_t *to, uint64_t n, uint64_t at) { std::memcpy(to, staged + at, n); });
         staged += most;
       }
   }
@@ -135,18 +147,22 @@ dpu_error_t run(const Request &request, std::vector<Part> parts) {
 /// Queues the transfer of each rank. Each rank's job asks for the blocks when it runs.
 void queue(Request request, const std::vector<Part> &parts) {
   if (request.blocks.args_size != 0 && request.blocks.args != nullptr) {
-    const size_t units = (request.blocks.args_size + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t);
+    const size_t units =
+        (request.blocks.args_size + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t);
     request.arguments = std::make_shared<std::vector<std::max_align_t>>(units);
     std::memcpy(request.arguments->data(), request.blocks.args, request.blocks.args_size);
     request.blocks.args = request.arguments->data();
   }
   std::vector<QueuedWork> work;
-  for (const Part &part : parts) work.push_back({part.rank, [request, part] { return guarded([&] { return run(request, {part}); }); }});
+  for (const Part &part : parts)
+    work.push_back(
+        {part.rank, [request, part] { return guarded([&] { return run(request, {part}); }); }});
   enqueue_all(std::move(work), false);
 }
 
-dpu_error_t push(const dpu_set_t &dpu_set, const char *name, const dpu_symbol_t *given, dpu_xfer_t xfer, uint32_t offset, size_t length,
-                 const get_block_t *blocks, dpu_sg_xfer_flags_t flags) {
+dpu_error_t push(const dpu_set_t &dpu_set, const char *name, const dpu_symbol_t *given,
+                 dpu_xfer_t xfer, uint32_t offset, size_t length, const get_block_t *blocks,
+                 dpu_sg_xfer_flags_t flags) {
   return guarded([&] {
     PinnedSet set;
     dpu_error_t status = set.pin(dpu_set);
@@ -156,7 +172,8 @@ dpu_error_t push(const dpu_set_t &dpu_set, const char *name, const dpu_symbol_t 
       symbol = *given;
     else if (status = find_common_symbol(set, name, symbol); status != DPU_OK)
       return status;
-    if (xfer != DPU_XFER_TO_DPU && xfer != DPU_XFER_FROM_DPU) return DPU_ERR_INVALID_MEMORY_TRANSFER;
+    if (xfer != DPU_XFER_TO_DPU && xfer != DPU_XFER_FROM_DPU)
+      return DPU_ERR_INVALID_MEMORY_TRANSFER;
     if (blocks == nullptr || blocks->f == nullptr) return DPU_ERR_INTERNAL;
     if (!(symbol.address & kMramAddress)) return DPU_ERR_SG_NOT_MRAM_SYMBOL;
     if (length > symbol.size || offset > symbol.size - length) return DPU_ERR_INVALID_SYMBOL_ACCESS;
@@ -172,9 +189,13 @@ dpu_error_t push(const dpu_set_t &dpu_set, const char *name, const dpu_symbol_t 
       parts.push_back({set.ranks()[i], set.members(i), dpus, {}});
       dpus += static_cast<uint32_t>(std::popcount(set.members(i)));
     }
-    if (max_blocks == 0) return explained(DPU_ERR_SG_NOT_ACTIVATED, "the profile of dpu_alloc needs sgXferEnable=true");
+    if (max_blocks == 0)
+      return explained(DPU_ERR_SG_NOT_ACTIVATED,
+                       "the profile of dpu_alloc needs sgXferEnable=true");
     const Move move = xfer == DPU_XFER_TO_DPU ? Move::kWrite : Move::kRead;
-    const Request request{move, begin, length, *blocks, !(flags & DPU_SG_XFER_DISABLE_LENGTH_CHECK), max_blocks, nullptr};
+    const Request request{
+        move,       begin,  length, *blocks, !(flags & DPU_SG_XFER_DISABLE_LENGTH_CHECK),
+        max_blocks, nullptr};
     if (!(flags & DPU_SG_XFER_ASYNC)) return run(request, std::move(parts));
     queue(request, parts);
     return DPU_OK;
@@ -183,12 +204,15 @@ dpu_error_t push(const dpu_set_t &dpu_set, const char *name, const dpu_symbol_t 
 
 }  // namespace
 
-dpu_error_t dpu_push_sg_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name, uint32_t symbol_offset, size_t length,
-                             get_block_t *get_block_info, dpu_sg_xfer_flags_t flags) {
+dpu_error_t dpu_push_sg_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char *symbol_name,
+                             uint32_t symbol_offset, size_t length, get_block_t *get_block_info,
+                             dpu_sg_xfer_flags_t flags) {
   return push(dpu_set, symbol_name, nullptr, xfer, symbol_offset, length, get_block_info, flags);
 }
 
-dpu_error_t dpu_push_sg_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer, struct dpu_symbol_t symbol, uint32_t symbol_offset,
-                                    size_t length, get_block_t *get_block_info, dpu_sg_xfer_flags_t flags) {
+dpu_error_t dpu_push_sg_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer,
+                                    struct dpu_symbol_t symbol, uint32_t symbol_offset,
+                                    size_t length, get_block_t *get_block_info,
+                                    dpu_sg_xfer_flags_t flags) {
   return push(dpu_set, nullptr, &symbol, xfer, symbol_offset, length, get_block_info, flags);
 }

@@ -15,8 +15,9 @@ using namespace dpuemu;
 
 namespace {
 
-/// Reads the profile, a list "key=value,key=value" with spaces around entries. A value may be empty, but not a key. NULL and "" are the
-/// default profile. Stores the limit of Machine::allocate. Errors: DPU_ERR_INVALID_PROFILE.
+/// Reads the profile, a list "key=value,key=value" with spaces around entries. A value may be
+/// empty, but not a key. NULL and "" are the default profile. Stores the limit of
+/// Machine::allocate. Errors: DPU_ERR_INVALID_PROFILE.
 dpu_error_t read_profile(const char *profile, uint32_t &sg_max_blocks) {
   bool is_enabled = false;
   uint32_t max_blocks = Machine::kAllDpus;
@@ -32,16 +33,20 @@ dpu_error_t read_profile(const char *profile, uint32_t &sg_max_blocks) {
     rest = has_next ? rest.substr(end + 1) : "";
     const size_t equals = entry.find('=');
     if (equals == std::string_view::npos || equals == 0) return DPU_ERR_INVALID_PROFILE;
-    const std::string_view key = trim(entry.substr(0, equals)), value = trim(entry.substr(equals + 1));
+    const std::string_view key = trim(entry.substr(0, equals)),
+                           value = trim(entry.substr(equals + 1));
     const Chip &chip = Machine::instance().chip();
     if (key == "chipId" && value != std::to_string(chip.id))
-      return explained(DPU_ERR_INVALID_PROFILE, "chipId is " + std::string(value) + "; the machine's chip " + std::string(chip.name) +
-                                                    " is " + std::to_string(chip.id) + " (DPUEMU_CHIP)");
+      return explained(DPU_ERR_INVALID_PROFILE, "chipId is " + std::string(value) +
+                                                    "; the machine's chip " +
+                                                    std::string(chip.name) + " is " +
+                                                    std::to_string(chip.id) + " (DPUEMU_CHIP)");
     if (key == "sgXferEnable") is_enabled = value == "true";
     if (key == "sgXferMaxBlocksPerDpu") {
       const auto [last, error] = std::from_chars(value.begin(), value.end(), max_blocks);
       if (error != std::errc() || last != value.end() || max_blocks == 0)
-        return explained(DPU_ERR_INVALID_PROFILE, "sgXferMaxBlocksPerDpu is " + std::string(value) + "; it must be a number of at least 1");
+        return explained(DPU_ERR_INVALID_PROFILE, "sgXferMaxBlocksPerDpu is " + std::string(value) +
+                                                      "; it must be a number of at least 1");
     }
   }
   sg_max_blocks = is_enabled ? max_blocks : 0;
@@ -52,8 +57,10 @@ dpu_error_t allocate(Machine::Unit unit, uint32_t count, const char *profile, dp
   return guarded([&] {
     if (dpu_set == nullptr) return DPU_ERR_INTERNAL;
     uint32_t sg_max_blocks = 0;
-    if (const dpu_error_t status = read_profile(profile, sg_max_blocks); status != DPU_OK) return status;
-    if (count == 0) return explained(DPU_ERR_ALLOCATION, "the call asks for 0; at least 1 is necessary");
+    if (const dpu_error_t status = read_profile(profile, sg_max_blocks); status != DPU_OK)
+      return status;
+    if (count == 0)
+      return explained(DPU_ERR_ALLOCATION, "the call asks for 0; at least 1 is necessary");
     return Machine::instance().allocate(unit, count, sg_max_blocks, *dpu_set);
   });
 }
@@ -89,7 +96,8 @@ dpu_error_t dpu_get_nr_dpus(struct dpu_set_t dpu_set, uint32_t *nr_dpus) {
     const dpu_error_t status = set.pin(dpu_set);
     if (status != DPU_OK) return status;
     uint32_t count = 0;
-    for (size_t i = 0; i < set.ranks().size(); ++i) count += static_cast<uint32_t>(std::popcount(set.members(i)));
+    for (size_t i = 0; i < set.ranks().size(); ++i)
+      count += static_cast<uint32_t>(std::popcount(set.members(i)));
     *nr_dpus = set.is_single_dpu() ? 1 : count;
     return DPU_OK;
   });
@@ -103,15 +111,19 @@ struct dpu_set_rank_iterator_t dpu_set_rank_iterator_from(struct dpu_set_t *set)
 
 void dpu_set_rank_iterator_next(struct dpu_set_rank_iterator_t *iterator) {
   ++iterator->count;
-  iterator->has_next = iterator->has_next && iterator->set->kind == DPU_SET_RANKS && iterator->next_idx < iterator->set->list.nr_ranks;
-  if (iterator->has_next) iterator->next.list.ranks = iterator->set->list.ranks + iterator->next_idx++;
+  iterator->has_next = iterator->has_next && iterator->set->kind == DPU_SET_RANKS &&
+                       iterator->next_idx < iterator->set->list.nr_ranks;
+  if (iterator->has_next)
+    iterator->next.list.ranks = iterator->set->list.ranks + iterator->next_idx++;
 }
 
 namespace {
 
-/// Moves to the next enabled DPU: at or after index next_idx of the current rank, or in a later rank.
+/// Moves to the next enabled DPU: at or after index next_idx of the current rank, or in a later
+/// rank.
 void find_next_dpu(dpu_set_dpu_iterator_t &iterator) {
-  for (; iterator.rank_iterator.has_next; dpu_set_rank_iterator_next(&iterator.rank_iterator), iterator.next_idx = 0) {
+  for (; iterator.rank_iterator.has_next;
+       dpu_set_rank_iterator_next(&iterator.rank_iterator), iterator.next_idx = 0) {
     dpu_rank_t *rank = *iterator.rank_iterator.next.list.ranks;
     const uint32_t index = Machine::instance().next_enabled(rank, iterator.next_idx);
     if (index == kDpusPerRank) continue;

@@ -24,13 +24,16 @@ struct Chip {
 inline constexpr auto kChipRows = std::array{PE_CHIP_TABLE(DPUEMU_CHIP_ROW)};
 #undef DPUEMU_CHIP_ROW
 
-/// Returns whether the chip with this number in dpuemu_chip_t has this name, and this number in dpu_chip_id_e.
+/// Returns whether the chip with this number in dpuemu_chip_t has this name, and this number in
+/// dpu_chip_id_e.
 constexpr bool is_row(dpuemu_chip_t chip, std::string_view name, dpu_chip_id_e id) {
   const Chip &row = kChipRows[static_cast<size_t>(chip - DPUEMU_CHIP_GENERIC)];
   return row.name == name && row.id == static_cast<uint32_t>(id);
 }
-static_assert(kChipRows.size() == DPUEMU_CHIP_V1B, "dpuemu_chip_t has one value per row of PE_CHIP_TABLE");
-static_assert(is_row(DPUEMU_CHIP_GENERIC, "generic", vD_asic8) && is_row(DPUEMU_CHIP_V1A, "v1A", vD_asic8) &&
+static_assert(kChipRows.size() == DPUEMU_CHIP_V1B,
+              "dpuemu_chip_t has one value per row of PE_CHIP_TABLE");
+static_assert(is_row(DPUEMU_CHIP_GENERIC, "generic", vD_asic8) &&
+                  is_row(DPUEMU_CHIP_V1A, "v1A", vD_asic8) &&
                   is_row(DPUEMU_CHIP_V1B, "v1B", vD_asic8_v1_4),
               "dpuemu_chip_t has the order of PE_CHIP_TABLE");
 

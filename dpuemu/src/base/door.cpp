@@ -5,22 +5,27 @@
 #include <cstddef>
 #include <cstring>
 
-static_assert(offsetof(dpuemu::Door, tasklet_stack) == 8 && offsetof(dpuemu::Door, call) == 16 && offsetof(dpuemu::Door, arguments) == 20 &&
-              offsetof(dpuemu::Door, is_inside) == 36 && offsetof(dpuemu::Door, instructions) == 40);
+static_assert(offsetof(dpuemu::Door, tasklet_stack) == 8 && offsetof(dpuemu::Door, call) == 16 &&
+              offsetof(dpuemu::Door, arguments) == 20 && offsetof(dpuemu::Door, is_inside) == 36 &&
+              offsetof(dpuemu::Door, instructions) == 40);
 
 extern "C" {
-__attribute__((visibility("hidden"), tls_model("initial-exec"))) thread_local dpuemu::Door *dpuemu_door = nullptr;
+__attribute__((visibility("hidden"),
+               tls_model("initial-exec"))) thread_local dpuemu::Door *dpuemu_door = nullptr;
 __attribute__((visibility("hidden"))) void dpuemu_enter(dpuemu::Door *door, uint64_t result);
-__attribute__((visibility("hidden"))) void dpuemu_continue(dpuemu::Door *door, const dpuemu::Interrupted *at);
+__attribute__((visibility("hidden"))) void dpuemu_continue(dpuemu::Door *door,
+                                                           const dpuemu::Interrupted *at);
 __attribute__((visibility("hidden"))) void dpuemu_leave();
 __attribute__((visibility("hidden"))) void dpuemu_door_end();
 }
 
-static_assert(offsetof(dpuemu::Interrupted, r8) == 512 && offsetof(dpuemu::Interrupted, rip) == 632 &&
+static_assert(offsetof(dpuemu::Interrupted, r8) == 512 &&
+              offsetof(dpuemu::Interrupted, rip) == 632 &&
               offsetof(dpuemu::Door, interrupted) == 64 && dpuemu::kInterrupted == 0xFFFFFFFE);
 
-// The host thread and the tasklet each push the callee-saved registers on their own stack, in the same order. dpuemu_continue restores all
-// registers: it pops them from the structure, and iretq sets the stack pointer last.
+// The host thread and the tasklet each push the callee-saved registers on their own stack, in the
+// same order. dpuemu_continue restores all registers: it pops them from the structure, and iretq
+// sets the stack pointer last.
 asm(R"(
   .macro push_callee_saved
   pushq %rbx
@@ -178,8 +183,10 @@ void leave(Door &door, void *context) {
   Interrupted &at = door.interrupted;
   std::memcpy(at.floating_point, machine.fpregs, sizeof at.floating_point);
   at.r8 = value(REG_R8), at.r9 = value(REG_R9), at.r10 = value(REG_R10), at.r11 = value(REG_R11);
-  at.r12 = value(REG_R12), at.r13 = value(REG_R13), at.r14 = value(REG_R14), at.r15 = value(REG_R15);
-  at.rdi = value(REG_RDI), at.rsi = value(REG_RSI), at.rbp = value(REG_RBP), at.rbx = value(REG_RBX);
+  at.r12 = value(REG_R12), at.r13 = value(REG_R13), at.r14 = value(REG_R14),
+  at.r15 = value(REG_R15);
+  at.rdi = value(REG_RDI), at.rsi = value(REG_RSI), at.rbp = value(REG_RBP),
+  at.rbx = value(REG_RBX);
   at.rdx = value(REG_RDX), at.rax = value(REG_RAX), at.rcx = value(REG_RCX);
   at.rip = value(REG_RIP), at.flags = value(REG_EFL), at.rsp = value(REG_RSP);
   at.cs = value(REG_CSGSFS) & 0xFFFF, at.ss = value(REG_CSGSFS) >> 48;
@@ -199,8 +206,11 @@ void leave_by_signal(Door &door, int signal, uint64_t address, void *context) {
 }
 
 void interrupt_tasklet(Door &door, void *context) {
-  const auto place = static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]);
-  if (place >= reinterpret_cast<uint64_t>(&dpuemu_enter) && place < reinterpret_cast<uint64_t>(&dpuemu_door_end)) return;
+  const auto place =
+      static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]);
+  if (place >= reinterpret_cast<uint64_t>(&dpuemu_enter) &&
+      place < reinterpret_cast<uint64_t>(&dpuemu_door_end))
+    return;
   door.call = kInterrupted;
   leave(door, context);
 }

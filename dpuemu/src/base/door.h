@@ -1,9 +1,11 @@
-// A door is the state with which a host thread enters the code of a tasklet of a PE program. The thread leaves this code at a call of
-// runtime/calls.h or by a signal. A signal of the watch interrupts the tasklet, which can continue later.
+// A door is the state with which a host thread enters the code of a tasklet of a PE program. The
+// thread leaves this code at a call of runtime/calls.h or by a signal. A signal of the watch
+// interrupts the tasklet, which can continue later.
 //
-// Between entering and leaving, the thread runs the program's code on the tasklet's stack. The thread keeps the host's thread pointer
-// (register fs) and signal mask. Programs on x86-64 do not use register gs, so the emulator uses gs for direct MRAM accesses. Register r15
-// counts modelled instructions; PE programs do not use r15 for anything else.
+// Between entering and leaving, the thread runs the program's code on the tasklet's stack. The
+// thread keeps the host's thread pointer (register fs) and signal mask. Programs on x86-64 do not
+// use register gs, so the emulator uses gs for direct MRAM accesses. Register r15 counts modelled
+// instructions; PE programs do not use r15 for anything else.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,8 @@ struct alignas(16) Interrupted {
 /// Each host thread has a Door. The assembly in door.cpp uses the offsets of the fields.
 struct Door {
   uint64_t host_stack = 0;
-  uint64_t tasklet_stack = 0;  // stack pointer of the tasklet: set before the thread enters, updated when the thread leaves
+  uint64_t tasklet_stack = 0;  // stack pointer of the tasklet: set before the thread enters,
+                               // updated when the thread leaves
   uint32_t call = 0;           // number of the call in PE_CALL_TABLE, kSignal or kInterrupted
   uint32_t arguments[4] = {};
   uint32_t is_inside = 0;
@@ -28,36 +31,41 @@ struct Door {
 
   // If the thread left by a signal:
   int signal = 0;
-  uint64_t signal_address = 0;  // the address that caused the signal, or the address of the instruction
+  uint64_t signal_address =
+      0;  // the address that caused the signal, or the address of the instruction
   Interrupted interrupted = {};
 };
 
-constexpr uint32_t kSignal = UINT32_MAX;           // the tasklet caused a signal
-constexpr uint32_t kInterrupted = UINT32_MAX - 1;  // the watch interrupted the tasklet, or the tasklet waits for another tasklet's store
+constexpr uint32_t kSignal = UINT32_MAX;  // the tasklet caused a signal
+constexpr uint32_t kInterrupted =
+    UINT32_MAX -
+    1;  // the watch interrupted the tasklet, or the tasklet waits for another tasklet's store
 
 /// The door of the calling thread; nullptr if the thread has no door.
 Door *current_door();
 void set_current_door(Door *door);
 
-/// Resumes the tasklet whose stack is door.tasklet_stack, with `result` as the result of its last call. Returns when the thread leaves the
-/// tasklet.
+/// Resumes the tasklet whose stack is door.tasklet_stack, with `result` as the result of its last
+/// call. Returns when the thread leaves the tasklet.
 void enter_tasklet(Door &door, uint64_t result);
 /// The same for an interrupted tasklet.
 void continue_tasklet(Door &door, const Interrupted &at);
 
-/// Prepares a tasklet that starts at `entry`. Its block of memory ends at `block_end` (a multiple of 64 KiB); the last kStackEndBytes of
-/// the block hold `number` and `stack_top`, where the tasklet's frames start (a multiple of 16). Returns its tasklet_stack.
+/// Prepares a tasklet that starts at `entry`. Its block of memory ends at `block_end` (a multiple
+/// of 64 KiB); the last kStackEndBytes of the block hold `number` and `stack_top`, where the
+/// tasklet's frames start (a multiple of 16). Returns its tasklet_stack.
 uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number);
 constexpr uint32_t kStackEndBytes = 16;
 
-/// The addresses to which PE programs jump: for calls, and in loops that wait for another tasklet's store. Such a loop leaves the tasklet
-/// with kInterrupted.
+/// The addresses to which PE programs jump: for calls, and in loops that wait for another tasklet's
+/// store. Such a loop leaves the tasklet with kInterrupted.
 extern "C" void dpuemu_gate();
 extern "C" void dpuemu_yield();
 
-/// Call these functions in the signal handler of a thread that runs a tasklet. When the handler returns, the thread leaves the tasklet with
-/// kSignal or kInterrupted. interrupt_tasklet() does nothing if the thread is about to leave the tasklet. context: the third argument of
-/// the signal handler.
+/// Call these functions in the signal handler of a thread that runs a tasklet. When the handler
+/// returns, the thread leaves the tasklet with kSignal or kInterrupted. interrupt_tasklet() does
+/// nothing if the thread is about to leave the tasklet. context: the third argument of the signal
+/// handler.
 void leave_by_signal(Door &door, int signal, uint64_t address, void *context);
 void interrupt_tasklet(Door &door, void *context);
 

@@ -29,7 +29,9 @@ dpu_error_t explained(dpu_error_t status, const std::string &text) noexcept {
 
 std::string explanation_of(dpu_error_t status) {
   std::lock_guard<std::mutex> lock(mutex);
-  return status != DPU_OK && status == last_status && last_thread == std::this_thread::get_id() ? *last_text : std::string();
+  return status != DPU_OK && status == last_status && last_thread == std::this_thread::get_id()
+             ? *last_text
+             : std::string();
 }
 
 }  // namespace dpuemu

@@ -8,7 +8,8 @@
 
 namespace dpuemu {
 
-/// Runs `body` and returns its status. If `body` throws an exception because the host lacks memory or threads, returns DPU_ERR_SYSTEM.
+/// Runs `body` and returns its status. If `body` throws an exception because the host lacks memory
+/// or threads, returns DPU_ERR_SYSTEM.
 template <class Body>
 dpu_error_t guarded(Body &&body) {
   try {

@@ -1,4 +1,5 @@
-// Pages whose addresses are never reused, so a handle that a program keeps after dpu_free differs from all live handles.
+// Pages whose addresses are never reused, so a handle that a program keeps after dpu_free differs
+// from all live handles.
 #pragma once
 
 #include <cstddef>

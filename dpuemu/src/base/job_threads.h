@@ -10,11 +10,13 @@ namespace dpuemu {
 
 class JobThreads {
  public:
-  /// The threads of this process. They outlive every DPU set; the process does not wait for them when it exits.
+  /// The threads of this process. They outlive every DPU set; the process does not wait for them
+  /// when it exits.
   static JobThreads &instance();
 
-  /// Calls work() in a thread that runs nothing else meanwhile: a thread that has ended its earlier work and sleeps, or a new one. work
-  /// must not throw. If the host lacks memory or threads, throws std::bad_alloc or std::system_error and does not call work().
+  /// Calls work() in a thread that runs nothing else meanwhile: a thread that has ended its earlier
+  /// work and sleeps, or a new one. work must not throw. If the host lacks memory or threads,
+  /// throws std::bad_alloc or std::system_error and does not call work().
   void run(std::function<void()> work);
 
  private:

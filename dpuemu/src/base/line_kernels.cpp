@@ -1,4 +1,5 @@
-// Chooses the instruction set, and implements fence_stores and flush_lines, which do not use vector registers.
+// Chooses the instruction set, and implements fence_stores and flush_lines, which do not use vector
+// registers.
 #include "base/line_kernels.h"
 
 #include <cstdlib>
@@ -61,7 +62,8 @@ void fence_stores() { _mm_sfence(); }
 namespace {
 
 [[gnu::target("clflushopt")]] void flush_range_opt(const uint8_t *begin, const uint8_t *end) {
-  for (const uint8_t *line = begin; line < end; line += kLineBytes) _mm_clflushopt(const_cast<uint8_t *>(line));
+  for (const uint8_t *line = begin; line < end; line += kLineBytes)
+    _mm_clflushopt(const_cast<uint8_t *>(line));
 }
 
 void flush_range_plain(const uint8_t *begin, const uint8_t *end) {

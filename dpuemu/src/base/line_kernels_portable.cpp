@@ -1,4 +1,5 @@
-// The loops in plain C++, one line at a time. Vector instruction sets use these loops for words that do not fill a step.
+// The loops in plain C++, one line at a time. Vector instruction sets use these loops for words
+// that do not fill a step.
 #include <bit>
 #include <cstring>
 
@@ -8,11 +9,13 @@
 namespace dpuemu {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "byte r of a word is its r-th byte in memory");
+static_assert(std::endian::native == std::endian::little,
+              "byte r of a word is its r-th byte in memory");
 
 using Word = uint64_t;
 
-/// Byte j of word i <-> byte i of word j, by exchanging halves of words, then quarters of words, then bytes.
+/// Byte j of word i <-> byte i of word j, by exchanging halves of words, then quarters of words,
+/// then bytes.
 void transpose_bytes(Word (&x)[8]) {
   constexpr struct {
     int distance;
@@ -50,9 +53,11 @@ void write(const RunSlice &slice) {
     const Word keep_mask = ~bytes_of_lanes(slice.lanes[bank]);
     for (uint64_t w = 0; w < slice.words; ++w) {
       Word x[8];
-      for (int chip = 0; chip < 8; ++chip) std::memcpy(&x[chip], slice.host[bank][chip] + kWordBytes * w, sizeof x[chip]);
+      for (int chip = 0; chip < 8; ++chip)
+        std::memcpy(&x[chip], slice.host[bank][chip] + kWordBytes * w, sizeof x[chip]);
       transpose_bytes(x);
-      store_line(slice.lines + kLineBytes * static_cast<uint64_t>(bank) + kLineStride * w, x, keep_mask);
+      store_line(slice.lines + kLineBytes * static_cast<uint64_t>(bank) + kLineStride * w, x,
+                 keep_mask);
     }
   }
 }
@@ -63,8 +68,10 @@ void broadcast(const RunSlice &slice) {
     const Word keep_mask = ~bytes_of_lanes(slice.lanes[bank]);
     for (uint64_t w = 0; w < slice.words; ++w) {
       Word beats[8];
-      for (uint64_t r = 0; r < 8; ++r) beats[r] = slice.host[0][0][kWordBytes * w + r] * Word{0x0101010101010101};
-      store_line(slice.lines + kLineBytes * static_cast<uint64_t>(bank) + kLineStride * w, beats, keep_mask);
+      for (uint64_t r = 0; r < 8; ++r)
+        beats[r] = slice.host[0][0][kWordBytes * w + r] * Word{0x0101010101010101};
+      store_line(slice.lines + kLineBytes * static_cast<uint64_t>(bank) + kLineStride * w, beats,
+                 keep_mask);
     }
   }
 }
@@ -74,9 +81,11 @@ void read(const RunSlice &slice, bool) {
     if (slice.lanes[bank] == 0) continue;
     for (uint64_t w = 0; w < slice.words; ++w) {
       Word x[8];
-      std::memcpy(x, slice.lines + kLineBytes * static_cast<uint64_t>(bank) + kLineStride * w, sizeof x);
+      std::memcpy(x, slice.lines + kLineBytes * static_cast<uint64_t>(bank) + kLineStride * w,
+                  sizeof x);
       transpose_bytes(x);
-      for (int chip = 0; chip < 8; ++chip) std::memcpy(slice.host[bank][chip] + kWordBytes * w, &x[chip], sizeof x[chip]);
+      for (int chip = 0; chip < 8; ++chip)
+        std::memcpy(slice.host[bank][chip] + kWordBytes * w, &x[chip], sizeof x[chip]);
     }
   }
 }
@@ -95,6 +104,7 @@ void portable_write_lane(uint8_t *lines, uint32_t chip, uint32_t words, const ui
     for (uint32_t r = 0; r < kWordBytes; ++r) byte[kChips * r] = from[r];
 }
 
-const LineKernels kPortableKernels = {"portable", 1, write, broadcast, read, portable_read_lane, portable_write_lane};
+const LineKernels kPortableKernels = {
+    "portable", 1, write, broadcast, read, portable_read_lane, portable_write_lane};
 
 }  // namespace dpuemu

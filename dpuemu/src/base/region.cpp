@@ -13,7 +13,8 @@
 namespace dpuemu {
 namespace {
 
-constexpr uint64_t kAlignmentBytes = UINT64_C(1) << 30;  // the region has the alignment of hardware, so that no huge page is split
+constexpr uint64_t kAlignmentBytes =
+    UINT64_C(1) << 30;  // the region has the alignment of hardware, so that no huge page is split
 constexpr uint64_t kPageBytes = 4096;
 
 }  // namespace
@@ -21,7 +22,8 @@ constexpr uint64_t kPageBytes = 4096;
 bool Region::map() {
   if (base() != nullptr) return true;
   const uint64_t reserved_bytes = kRegionBytes + kAlignmentBytes;
-  void *reserved = mmap(nullptr, reserved_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *reserved = mmap(nullptr, reserved_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return false;
   auto *begin = static_cast<uint8_t *>(reserved);
   const uint64_t head_bytes = -reinterpret_cast<uintptr_t>(begin) % kAlignmentBytes;
@@ -32,7 +34,9 @@ bool Region::map() {
   return true;
 }
 
-void Region::advise_huge_pages(bool on) { madvise(base(), kRegionBytes, on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE); }
+void Region::advise_huge_pages(bool on) {
+  madvise(base(), kRegionBytes, on ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
 
 void Region::drop() {
   if (base() != nullptr) madvise(base(), kRegionBytes, MADV_DONTNEED);
@@ -85,7 +89,9 @@ void on_segv(int, siginfo_t *info, void *) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   for (uint32_t rank = 0; rank < strict_region_count; ++rank) {
     const auto base = reinterpret_cast<uintptr_t>(strict_regions[rank]->base());
-    if (base == 0 || address < base || address - base >= kRegionBytes || !strict_regions[rank]->is_protected()) continue;
+    if (base == 0 || address < base || address - base >= kRegionBytes ||
+        !strict_regions[rank]->is_protected())
+      continue;
     say("dpuemu: the host touched the MRAM of rank ");
     say_number(rank);
     say(" (region offset ");

@@ -1,4 +1,5 @@
-// The memory of one rank as the host maps it. A region has 8 GiB of addresses, but only written pages use memory of the host.
+// The memory of one rank as the host maps it. A region has 8 GiB of addresses, but only written
+// pages use memory of the host.
 #pragma once
 
 #include <atomic>
@@ -16,7 +17,8 @@ class Region {
   /// Returns the number of bytes of the region that use memory of the host.
   uint64_t resident_bytes() const;
 
-  /// For strict mode: protect(true) makes the region inaccessible until protect(false). Returns success.
+  /// For strict mode: protect(true) makes the region inaccessible until protect(false). Returns
+  /// success.
   bool protect(bool on);
 
   uint8_t *base() const { return base_.load(std::memory_order_acquire); }
@@ -27,9 +29,10 @@ class Region {
   std::atomic<bool> is_protected_{false};
 };
 
-/// Installs a SIGSEGV handler at the first call. If the process accesses a protected region, the handler prints a sentence on stderr and
-/// SIGSEGV ends the process. The array `regions` must exist until the process ends; the index of a region in this array is the rank number
-/// in the sentence. All other faults go to the previous handler.
+/// Installs a SIGSEGV handler at the first call. If the process accesses a protected region, the
+/// handler prints a sentence on stderr and SIGSEGV ends the process. The array `regions` must exist
+/// until the process ends; the index of a region in this array is the rank number in the sentence.
+/// All other faults go to the previous handler.
 void install_strict_handler(const Region *const *regions, uint32_t count);
 
 }  // namespace dpuemu

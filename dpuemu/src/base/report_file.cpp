@@ -29,14 +29,16 @@ uint64_t note_start(uint64_t pes) {
   const uint64_t key = static_cast<uint64_t>(getpid()) << 32 | ++launches;
   char line[64];
   const int bytes =
-      std::snprintf(line, sizeof line, "%llu %llu\n", static_cast<unsigned long long>(key), static_cast<unsigned long long>(pes));
+      std::snprintf(line, sizeof line, "%llu %llu\n", static_cast<unsigned long long>(key),
+                    static_cast<unsigned long long>(pes));
   append_line("DPUEMU_RUNNING", line, bytes);
   return key;
 }
 
 void note_end(uint64_t key) {
   char line[32];
-  append_line("DPUEMU_RUNNING", line, std::snprintf(line, sizeof line, "%llu\n", static_cast<unsigned long long>(key)));
+  append_line("DPUEMU_RUNNING", line,
+              std::snprintf(line, sizeof line, "%llu\n", static_cast<unsigned long long>(key)));
 }
 
 void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
@@ -44,7 +46,8 @@ void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
   char line[1024 + 6 * DPUEMU_FAULT_BYTES];
   int size = 0;
   const auto add = [&](const char *name, double value) {
-    size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "%s\"%s\": %.17g", size == 0 ? "{" : ", ", name, value);
+    size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "%s\"%s\": %.17g",
+                          size == 0 ? "{" : ", ", name, value);
   };
 #define DPUEMU_ADD(field) add(#field, static_cast<double>(report.field))
   DPUEMU_ADD(pes);

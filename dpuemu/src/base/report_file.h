@@ -5,12 +5,14 @@
 
 namespace dpuemu {
 
-/// Appends the report as a line of JSON, with the names of dpuemu_report_t, to the file in DPUEMU_REPORT. The member `fault` of the line is
-/// the sentence about the first fault, or "". If DPUEMU_REPORT is not set or the file cannot be written, does nothing.
+/// Appends the report as a line of JSON, with the names of dpuemu_report_t, to the file in
+/// DPUEMU_REPORT. The member `fault` of the line is the sentence about the first fault, or "". If
+/// DPUEMU_REPORT is not set or the file cannot be written, does nothing.
 void append_to_report_file(const dpuemu_report_t &report, const char *fault);
 
-/// Append a line to the file in DPUEMU_RUNNING, which `dpuemu run` sets: at the start of a launch its key and number of PEs, and at its end
-/// its key. note_start returns the key, which is unique among all processes.
+/// Append a line to the file in DPUEMU_RUNNING, which `dpuemu run` sets: at the start of a launch
+/// its key and number of PEs, and at its end its key. note_start returns the key, which is unique
+/// among all processes.
 uint64_t note_start(uint64_t pes);
 void note_end(uint64_t key);
 

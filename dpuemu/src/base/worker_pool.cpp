@@ -22,8 +22,9 @@ class Loop : public WorkerPool::Job {
   std::atomic<uint64_t> next_{0};
 };
 
-/// Returns whether this process is a child, by fork(), of the process of the first loop. A child process does not have the threads of the
-/// pool, so the caller of a loop makes all calls of the loop.
+/// Returns whether this process is a child, by fork(), of the process of the first loop. A child
+/// process does not have the threads of the pool, so the caller of a loop makes all calls of the
+/// loop.
 bool is_forked() {
   static std::atomic<pid_t> first{0};
   const pid_t self = getpid();
@@ -74,7 +75,8 @@ void WorkerPool::withdraw(Job &job) {
 
 void WorkerPool::grow(uint32_t missing, uint32_t most) {
   try {
-    for (; missing != 0 && workers_ < most; --missing, ++workers_) std::thread([this] { work(); }).detach();
+    for (; missing != 0 && workers_ < most; --missing, ++workers_)
+      std::thread([this] { work(); }).detach();
   } catch (const std::exception &) {
     // Fewer threads than wanted suffice for all the work.
   }

@@ -74,15 +74,18 @@ class LineProgram {
     version_ = code_.number<uint16_t>();
     Reader header = code_.part(code_.number<uint32_t>());
     if (version_ < 2 || version_ > 4) return;
-    header.skip(version_ == 4 ? 2 : 1);  // the length of an instruction, and the operations of one instruction
-    header.skip(1);                      // whether a line begins a statement
+    header.skip(version_ == 4
+                    ? 2
+                    : 1);  // the length of an instruction, and the operations of one instruction
+    header.skip(1);        // whether a line begins a statement
     line_base_ = header.number<int8_t>();
     line_range_ = header.byte();
     opcode_base_ = header.byte();
     operands_.assign(opcode_base_, 0);
     for (uint32_t i = 1; i < opcode_base_; ++i) operands_[i] = header.byte();
     folders_.emplace_back();  // number 0: the folder of the compiler
-    for (std::string name = header.text(); !name.empty(); name = header.text()) folders_.push_back(name);
+    for (std::string name = header.text(); !name.empty(); name = header.text())
+      folders_.push_back(name);
     files_.emplace_back();  // the numbers begin at 1
     for (std::string name = header.text(); !name.empty(); name = header.text()) {
       const uint64_t folder = header.uleb();
@@ -152,7 +155,9 @@ class LineProgram {
     }
   }
 
-  SourceLine at(const Row &row) const { return {row.file < files_.size() ? files_[row.file] : "", row.line}; }
+  SourceLine at(const Row &row) const {
+    return {row.file < files_.size() ? files_[row.file] : "", row.line};
+  }
 
   Reader code_;
   uint16_t version_ = 0;
@@ -168,15 +173,17 @@ class LineProgram {
 
 /// How to find the caller's registers, at one instruction.
 struct FrameRules {
-  uint64_t base_register = 0, base_offset = 0;  // the frame's base is the value of a register plus an offset
-  bool is_known = true;                         // false after a rule that this reader does not support
+  uint64_t base_register = 0,
+           base_offset = 0;  // the frame's base is the value of a register plus an offset
+  bool is_known = true;      // false after a rule that this reader does not support
   bool is_saved[FrameRegisters::kCount] = {};
   int64_t offset[FrameRegisters::kCount] = {};  // of the saved register from the base
 };
 
 class FrameProgram {
  public:
-  FrameProgram(uint64_t code_align, int64_t data_align, uint32_t begin) : code_align_(code_align), data_align_(data_align), at_(begin) {}
+  FrameProgram(uint64_t code_align, int64_t data_align, uint32_t begin)
+      : code_align_(code_align), data_align_(data_align), at_(begin) {}
 
   FrameRules rules;
   void keep_initial() { initial_ = rules; }
@@ -283,7 +290,8 @@ FrameRules rules_at(std::span<const uint8_t> debug_frame, uint32_t address) {
     if (version >= 4) header.skip(2);  // sizes of an address and of a segment selector
     const uint64_t code_align = header.uleb();
     const int64_t data_align = header.sleb();
-    version == 1 ? static_cast<void>(header.byte()) : static_cast<void>(header.uleb());  // the register of the return address
+    version == 1 ? static_cast<void>(header.byte())
+                 : static_cast<void>(header.uleb());  // the register of the return address
     FrameProgram program(code_align, data_align, begin);
     program.run(header, address);
     program.keep_initial();
@@ -307,11 +315,15 @@ SourceLine find_line(std::span<const uint8_t> debug_line, uint32_t address) {
 bool leave_frame(std::span<const uint8_t> debug_frame, uint32_t address, FrameRegisters &registers,
                  const std::function<bool(uint64_t address, uint64_t &word)> &read_word) {
   const FrameRules rules = rules_at(debug_frame, address);
-  if (!rules.is_known || rules.base_register >= FrameRegisters::kCount || !rules.is_saved[FrameRegisters::kRip]) return false;
+  if (!rules.is_known || rules.base_register >= FrameRegisters::kCount ||
+      !rules.is_saved[FrameRegisters::kRip])
+    return false;
   const uint64_t base = registers.value[rules.base_register] + rules.base_offset;
   FrameRegisters caller = registers;
   for (uint32_t i = 0; i < FrameRegisters::kCount; ++i)
-    if (rules.is_saved[i] && !read_word(base + static_cast<uint64_t>(rules.offset[i]), caller.value[i])) return false;
+    if (rules.is_saved[i] &&
+        !read_word(base + static_cast<uint64_t>(rules.offset[i]), caller.value[i]))
+      return false;
   caller.value[FrameRegisters::kRsp] = base;
   registers = caller;
   return true;

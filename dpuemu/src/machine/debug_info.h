@@ -1,5 +1,5 @@
-// Reads the debug information that the compiler adds to PE programs (DWARF 2 to 4, 32 bits): source lines and stack frames. Unknown or
-// damaged information gives no result.
+// Reads the debug information that the compiler adds to PE programs (DWARF 2 to 4, 32 bits): source
+// lines and stack frames. Unknown or damaged information gives no result.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ struct SourceLine {
   uint32_t line = 0;  // 0 if the line is unknown
 };
 
-/// Returns the source line of the instruction at `address`. debug_line: the contents of section .debug_line.
+/// Returns the source line of the instruction at `address`. debug_line: the contents of section
+/// .debug_line.
 SourceLine find_line(std::span<const uint8_t> debug_line, uint32_t address);
 
 /// Registers of x86-64 with DWARF's numbers.
@@ -23,8 +24,9 @@ struct FrameRegisters {
   uint64_t value[kCount] = {};
 };
 
-/// Replaces the registers of a function by the registers at its return to its caller. Returns success. debug_frame: the contents of section
-/// .debug_frame; address: of an instruction of the function, in the program file; read_word: reads 64 bits of the stack, or returns false.
+/// Replaces the registers of a function by the registers at its return to its caller. Returns
+/// success. debug_frame: the contents of section .debug_frame; address: of an instruction of the
+/// function, in the program file; read_word: reads 64 bits of the stack, or returns false.
 bool leave_frame(std::span<const uint8_t> debug_frame, uint32_t address, FrameRegisters &registers,
                  const std::function<bool(uint64_t address, uint64_t &word)> &read_word);
 

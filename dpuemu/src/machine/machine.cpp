@@ -20,11 +20,13 @@ struct SetRecord {
   dpu_rank_t *ranks[DPUEMU_MAX_RANKS];
 };
 
-static_assert(sizeof(SetRecord) <= HandleArena::kPageBytes && sizeof(dpu_rank_t) <= HandleArena::kPageBytes);
+static_assert(sizeof(SetRecord) <= HandleArena::kPageBytes &&
+              sizeof(dpu_rank_t) <= HandleArena::kPageBytes);
 
 namespace {
 
-/// Disables one more DPU according to the rule of dpu_alloc, which keeps as many banks (lines) as possible complete.
+/// Disables one more DPU according to the rule of dpu_alloc, which keeps as many banks (lines) as
+/// possible complete.
 void disable_one(std::vector<uint64_t> &enabled) {
   size_t target_rank = 0;
   uint32_t target_dpu = 0, most_disabled_in_bank = 0, most_enabled_in_rank = 0;
@@ -41,7 +43,8 @@ void disable_one(std::vector<uint64_t> &enabled) {
       }
       if (last_enabled_chip == kChips) continue;
       if (disabled_in_bank < most_disabled_in_bank) continue;
-      if (disabled_in_bank == most_disabled_in_bank && enabled_in_rank < most_enabled_in_rank) continue;
+      if (disabled_in_bank == most_disabled_in_bank && enabled_in_rank < most_enabled_in_rank)
+        continue;
       target_rank = rank;
       target_dpu = dpu_index(last_enabled_chip, bank);
       most_disabled_in_bank = disabled_in_bank;
@@ -51,7 +54,8 @@ void disable_one(std::vector<uint64_t> &enabled) {
   enabled[target_rank] &= ~(UINT64_C(1) << target_dpu);
 }
 
-/// Returns node 0 if it is the only NUMA node, else unknown: because the first access to a page decides on which node the page is.
+/// Returns node 0 if it is the only NUMA node, else unknown: because the first access to a page
+/// decides on which node the page is.
 int only_numa_node() {
   std::ifstream file("/sys/devices/system/node/online");
   std::string nodes;
@@ -59,12 +63,15 @@ int only_numa_node() {
   return nodes == "0" ? 0 : -1;
 }
 
-uint32_t index_within(const dpu_rank_t *rank, const dpu_t *dpu) { return static_cast<uint32_t>(dpu - rank->dpus); }
+uint32_t index_within(const dpu_rank_t *rank, const dpu_t *dpu) {
+  return static_cast<uint32_t>(dpu - rank->dpus);
+}
 
 }  // namespace
 
 Machine &Machine::instance() {
-  static Machine *const forever = new Machine;  // never destroyed: job threads may outlive static objects
+  static Machine *const forever =
+      new Machine;  // never destroyed: job threads may outlive static objects
   return *forever;
 }
 
@@ -77,16 +84,21 @@ Machine::Machine() {
   setup_status_ = configure_locked({}, std::nullopt);
 }
 
-dpu_error_t Machine::configure_locked(dpuemu_machine_t wanted, std::optional<std::span<const uint32_t>> disabled) {
+dpu_error_t Machine::configure_locked(dpuemu_machine_t wanted,
+                                      std::optional<std::span<const uint32_t>> disabled) {
   for (const Rank &rank : ranks_)
     if (rank.handle != nullptr)
-      return explained(DPU_ERR_ALLOCATION, "rank " + std::to_string(rank.id()) + " is allocated; the machine can change after dpu_free");
+      return explained(DPU_ERR_ALLOCATION,
+                       "rank " + std::to_string(rank.id()) +
+                           " is allocated; the machine can change after dpu_free");
   const dpu_error_t status = complete_settings(wanted);
   if (status != DPU_OK) return status;
   const auto from_environment = disabled ? std::nullopt : disabled_from_environment();
   if (!disabled && !from_environment) return DPU_ERR_INVALID_PROFILE;
-  const std::span<const uint32_t> absent = disabled ? *disabled : std::span<const uint32_t>(*from_environment);
-  if (std::any_of(absent.begin(), absent.end(), [&](uint32_t dpu) { return dpu >= wanted.ranks * kDpusPerRank; }))
+  const std::span<const uint32_t> absent =
+      disabled ? *disabled : std::span<const uint32_t>(*from_environment);
+  if (std::any_of(absent.begin(), absent.end(),
+                  [&](uint32_t dpu) { return dpu >= wanted.ranks * kDpusPerRank; }))
     return DPU_ERR_INVALID_PROFILE;
 
   settings_ = wanted;
@@ -101,7 +113,8 @@ dpu_error_t Machine::configure_locked(dpuemu_machine_t wanted, std::optional<std
   return DPU_OK;
 }
 
-dpu_error_t Machine::configure(const dpuemu_machine_t &wanted, std::optional<std::span<const uint32_t>> disabled) {
+dpu_error_t Machine::configure(const dpuemu_machine_t &wanted,
+                               std::optional<std::span<const uint32_t>> disabled) {
   std::lock_guard<std::mutex> lock(mutex_);
   const dpu_error_t status = configure_locked(wanted, disabled);
   if (status == DPU_OK) setup_status_ = DPU_OK;
@@ -136,7 +149,8 @@ uint64_t Machine::resident_bytes() {
 
 std::string Machine::wram_owner(uint64_t address) {
   for (Rank &rank : ranks_)
-    if (const uint32_t index = rank.wram_owner(address); index != kDpusPerRank) return pe_name(rank.id(), index);
+    if (const uint32_t index = rank.wram_owner(address); index != kDpusPerRank)
+      return pe_name(rank.id(), index);
   return {};
 }
 
@@ -147,7 +161,9 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, uint32_t sg_max_blocks,
   std::vector<Rank *> taken;
   std::vector<uint64_t> enabled;
   uint32_t taken_dpus = 0;
-  const auto is_enough = [&] { return (unit == Unit::kRanks ? taken.size() : taken_dpus) >= count; };
+  const auto is_enough = [&] {
+    return (unit == Unit::kRanks ? taken.size() : taken_dpus) >= count;
+  };
   for (uint32_t i = 0; i < settings_.ranks && !is_enough(); ++i) {
     if (ranks_[i].handle != nullptr) continue;
     taken.push_back(&ranks_[i]);
@@ -157,10 +173,13 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, uint32_t sg_max_blocks,
   if (taken.empty() || (count != DPU_ALLOCATE_ALL && !is_enough())) {
     const std::string wanted = count != DPU_ALLOCATE_ALL ? std::to_string(count) : "all";
     uint32_t dpus = 0;
-    for (uint32_t i = 0; i < settings_.ranks; ++i) dpus += static_cast<uint32_t>(std::popcount(present_[i]));
-    return explained(DPU_ERR_ALLOCATION, "the call asks for " + wanted + (unit == Unit::kRanks ? " ranks" : " DPUs") + "; " +
-                                             std::to_string(taken_dpus) + " of " + std::to_string(dpus) + " DPUs (" +
-                                             std::to_string(taken.size()) + " of " + std::to_string(settings_.ranks) + " ranks) are free");
+    for (uint32_t i = 0; i < settings_.ranks; ++i)
+      dpus += static_cast<uint32_t>(std::popcount(present_[i]));
+    return explained(DPU_ERR_ALLOCATION,
+                     "the call asks for " + wanted + (unit == Unit::kRanks ? " ranks" : " DPUs") +
+                         "; " + std::to_string(taken_dpus) + " of " + std::to_string(dpus) +
+                         " DPUs (" + std::to_string(taken.size()) + " of " +
+                         std::to_string(settings_.ranks) + " ranks) are free");
   }
   if (unit == Unit::kDpus && count != DPU_ALLOCATE_ALL)
     for (; taken_dpus > count; --taken_dpus) disable_one(enabled);
@@ -172,13 +191,16 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, uint32_t sg_max_blocks,
     taken[i]->region().advise_huge_pages(settings_.hugepages == kOn && is_worth_it);
   }
   auto *pages = static_cast<uint8_t *>(arena_.allocate(taken.size() + 1));
-  auto *record = new (pages) SetRecord{HandleKind::kSet, static_cast<uint32_t>(taken.size()), getpid(), {}};
+  auto *record =
+      new (pages) SetRecord{HandleKind::kSet, static_cast<uint32_t>(taken.size()), getpid(), {}};
   for (size_t i = 0; i < taken.size(); ++i) {
-    auto *handle = new (pages + (i + 1) * HandleArena::kPageBytes) dpu_rank_t{HandleKind::kRank, taken[i], enabled[i], {}};
+    auto *handle = new (pages + (i + 1) * HandleArena::kPageBytes)
+        dpu_rank_t{HandleKind::kRank, taken[i], enabled[i], {}};
     for (uint32_t chip = 0; chip < kChips; ++chip)
       for (uint32_t bank = 0; bank < kBanks; ++bank) {
         const uint32_t index = dpu_index(chip, bank);
-        handle->dpus[index] = {static_cast<uint8_t>(chip), static_cast<uint8_t>(bank), &taken[i]->pes[index]};
+        handle->dpus[index] = {static_cast<uint8_t>(chip), static_cast<uint8_t>(bank),
+                               &taken[i]->pes[index]};
       }
     record->ranks[i] = handle;
     taken[i]->handle = handle;
@@ -194,15 +216,21 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, uint32_t sg_max_blocks,
 dpu_error_t Machine::free(const dpu_set_t &set) {
   std::unique_lock<std::mutex> lock(mutex_);
   SetRecord *record = live_record(set);
-  if (record == nullptr || set.list.ranks != record->ranks || set.list.nr_ranks != record->nr_ranks) return DPU_ERR_INVALID_DPU_SET;
+  if (record == nullptr || set.list.ranks != record->ranks || set.list.nr_ranks != record->nr_ranks)
+    return DPU_ERR_INVALID_DPU_SET;
   std::vector<Rank *> ranks;
   for (uint32_t i = 0; i < record->nr_ranks; ++i) ranks.push_back(record->ranks[i]->rank);
-  const auto any_rank = [&](auto is_true) { return std::any_of(ranks.begin(), ranks.end(), is_true); };
+  const auto any_rank = [&](auto is_true) {
+    return std::any_of(ranks.begin(), ranks.end(), is_true);
+  };
   if (any_rank([](Rank *rank) { return CallbackScope::contains(rank); })) return DPU_ERR_INTERNAL;
-  const auto any_access = [&] { return any_rank([](Rank *rank) { return rank->has_open_access(); }); };
+  const auto any_access = [&] {
+    return any_rank([](Rank *rank) { return rank->has_open_access(); });
+  };
   const auto set_alive = [&](bool alive) {
     record->kind = alive ? HandleKind::kSet : HandleKind::kRetired;
-    for (uint32_t i = 0; i < ranks.size(); ++i) record->ranks[i]->kind = alive ? HandleKind::kRank : HandleKind::kRetired;
+    for (uint32_t i = 0; i < ranks.size(); ++i)
+      record->ranks[i]->kind = alive ? HandleKind::kRank : HandleKind::kRetired;
   };
   const auto wait_until_idle = [&] {
     lock.unlock();
@@ -211,9 +239,11 @@ dpu_error_t Machine::free(const dpu_set_t &set) {
   };
 
   // The threads that end the work are in the parent process.
-  if (record->process != getpid() && any_rank([](Rank *rank) { return !rank->is_idle(); })) return DPU_ERR_MRAM_BUSY;
+  if (record->process != getpid() && any_rank([](Rank *rank) { return !rank->is_idle(); }))
+    return DPU_ERR_MRAM_BUSY;
   wait_until_idle();
-  if (record->kind != HandleKind::kSet) return DPU_ERR_INVALID_DPU_SET;  // another thread has freed the set
+  if (record->kind != HandleKind::kSet)
+    return DPU_ERR_INVALID_DPU_SET;  // another thread has freed the set
   if (any_access()) return DPU_ERR_MRAM_BUSY;
   set_alive(false);
   unpinned_.wait(lock, [&] { return !any_rank([](Rank *rank) { return rank->pins != 0; }); });
@@ -242,7 +272,8 @@ dpu_error_t Machine::free_rank(const dpu_rank_t *rank) {
     // The record of an allocation is in the page before its first rank.
     const auto *first = reinterpret_cast<const uint8_t *>(rank) - HandleArena::kPageBytes;
     auto *record = static_cast<SetRecord *>(arena_.page_of(first));
-    if (record == nullptr || record->kind != HandleKind::kSet || record->nr_ranks != 1 || record->ranks[0] != rank)
+    if (record == nullptr || record->kind != HandleKind::kSet || record->nr_ranks != 1 ||
+        record->ranks[0] != rank)
       return DPU_ERR_INVALID_DPU_SET;
     set.list = {1, record->ranks};
   }
@@ -251,7 +282,8 @@ dpu_error_t Machine::free_rank(const dpu_rank_t *rank) {
 
 dpu_rank_t *Machine::live_rank(const dpu_rank_t *rank) const {
   auto *handle = static_cast<dpu_rank_t *>(arena_.page_of(rank));
-  return handle != nullptr && handle == rank && handle->kind == HandleKind::kRank ? handle : nullptr;
+  return handle != nullptr && handle == rank && handle->kind == HandleKind::kRank ? handle
+                                                                                  : nullptr;
 }
 
 dpu_rank_t *Machine::live_rank_of(const dpu_t *dpu) const {
@@ -264,15 +296,18 @@ dpu_rank_t *Machine::live_rank_of(const dpu_t *dpu) const {
 SetRecord *Machine::live_record(const dpu_set_t &set) const {
   if (set.kind != DPU_SET_RANKS) return nullptr;
   auto *record = static_cast<SetRecord *>(arena_.page_of(set.list.ranks));
-  if (record == nullptr || record->kind != HandleKind::kSet || set.list.ranks < record->ranks) return nullptr;
+  if (record == nullptr || record->kind != HandleKind::kSet || set.list.ranks < record->ranks)
+    return nullptr;
   const auto first = static_cast<uint64_t>(set.list.ranks - record->ranks);
   return first + set.list.nr_ranks <= record->nr_ranks ? record : nullptr;
 }
 
 dpu_rank_t *const *Machine::live_ranks(const dpu_set_t &set) const {
-  if (set.kind != DPU_SET_RANKS || set.list.ranks == nullptr || set.list.nr_ranks == 0 || set.list.nr_ranks > DPUEMU_MAX_RANKS)
+  if (set.kind != DPU_SET_RANKS || set.list.ranks == nullptr || set.list.nr_ranks == 0 ||
+      set.list.nr_ranks > DPUEMU_MAX_RANKS)
     return nullptr;
-  if (arena_.page_of(set.list.ranks) != nullptr) return live_record(set) != nullptr ? set.list.ranks : nullptr;
+  if (arena_.page_of(set.list.ranks) != nullptr)
+    return live_record(set) != nullptr ? set.list.ranks : nullptr;
   // The array belongs to the program (dpu_set_from_rank).
   for (uint32_t i = 0; i < set.list.nr_ranks; ++i)
     if (live_rank(set.list.ranks[i]) == nullptr) return nullptr;
@@ -311,7 +346,8 @@ void Machine::prepare(const PinnedSet &set, uint8_t *buffer) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (size_t i = 0; i < set.ranks().size(); ++i) {
     Rank &rank = *set.ranks()[i];
-    PreparedBuffers &buffers = CallbackScope::contains(&rank) ? rank.prepared_in_callback : rank.prepared;
+    PreparedBuffers &buffers =
+        CallbackScope::contains(&rank) ? rank.prepared_in_callback : rank.prepared;
     for_each_dpu(set.members(i), [&](uint32_t dpu) { buffers.of_dpu[dpu] = buffer; });
   }
 }
@@ -321,7 +357,8 @@ std::vector<PreparedBuffers> Machine::prepared(const PinnedSet &set) {
   std::lock_guard<std::mutex> lock(mutex_);
   for (size_t i = 0; i < out.size(); ++i) {
     const Rank &rank = *set.ranks()[i];
-    const PreparedBuffers &buffers = CallbackScope::contains(&rank) ? rank.prepared_in_callback : rank.prepared;
+    const PreparedBuffers &buffers =
+        CallbackScope::contains(&rank) ? rank.prepared_in_callback : rank.prepared;
     for_each_dpu(set.members(i), [&](uint32_t dpu) { out[i].of_dpu[dpu] = buffers.of_dpu[dpu]; });
   }
   return out;

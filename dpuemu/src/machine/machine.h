@@ -19,13 +19,14 @@
 
 namespace dpuemu {
 
-/// The kind of a page of HandleArena, which the first bytes of the page store. A retired page reads as zero.
+/// The kind of a page of HandleArena, which the first bytes of the page store. A retired page reads
+/// as zero.
 enum class HandleKind : uint32_t { kRetired = 0, kRank = 0x4B4E4152, kSet = 0x54455320 };
 
 }  // namespace dpuemu
 
-/// The handles of a DPU and of a rank that programs get. An allocation creates the handles in a page of HandleArena, which reads as zero
-/// after dpu_free. `rank` outlives the handles.
+/// The handles of a DPU and of a rank that programs get. An allocation creates the handles in a
+/// page of HandleArena, which reads as zero after dpu_free. `rank` outlives the handles.
 struct dpu_t {
   uint8_t chip;
   uint8_t bank;
@@ -56,8 +57,8 @@ class PinnedSet {
 
   std::span<Rank *const> ranks() const { return {ranks_, count_}; }
   bool is_single_dpu() const { return is_single_dpu_; }
-  /// Returns the enabled DPUs of the i-th rank that belong to the DPU set, as a bit set by dpu_index. Returns 0 if the DPU set is a single
-  /// disabled DPU.
+  /// Returns the enabled DPUs of the i-th rank that belong to the DPU set, as a bit set by
+  /// dpu_index. Returns 0 if the DPU set is a single disabled DPU.
   uint64_t members(size_t i) const { return members_[i]; }
 
  private:
@@ -69,17 +70,23 @@ class PinnedSet {
 
 class Machine {
  public:
-  /// Returns the only machine of the process; the first call sets up the machine from environment variables.
+  /// Returns the only machine of the process; the first call sets up the machine from environment
+  /// variables.
   static Machine &instance();
 
-  dpu_error_t configure(const dpuemu_machine_t &wanted, std::optional<std::span<const uint32_t>> disabled);
+  dpu_error_t configure(const dpuemu_machine_t &wanted,
+                        std::optional<std::span<const uint32_t>> disabled);
   dpu_error_t settings(dpuemu_machine_t &out);
   dpu_error_t set_transfer(uint32_t threads, int flush);
   uint32_t threads() const { return threads_.load(std::memory_order_relaxed); }
-  /// Returns when transfers flush lines from the caches: before and after loading (kOn), only before loading (kOnce), or never (kOff).
+  /// Returns when transfers flush lines from the caches: before and after loading (kOn), only
+  /// before loading (kOnce), or never (kOff).
   int flush() const { return flush_.load(std::memory_order_relaxed); }
   uint32_t patience_seconds() const { return patience_seconds_.load(std::memory_order_relaxed); }
-  const Chip &chip() const { return kChipRows[static_cast<size_t>(chip_.load(std::memory_order_relaxed) - DPUEMU_CHIP_GENERIC)]; }
+  const Chip &chip() const {
+    return kChipRows[static_cast<size_t>(chip_.load(std::memory_order_relaxed) -
+                                         DPUEMU_CHIP_GENERIC)];
+  }
   bool is_strict() const { return is_strict_.load(std::memory_order_relaxed); }
   uint64_t resident_bytes();
   /// Returns the name of the PE whose WRAM contains the address, or "".
@@ -94,14 +101,16 @@ class Machine {
   dpu_error_t free_rank(const dpu_rank_t *rank);
 
   bool is_live(const dpu_set_t &set);
-  /// Copies the rank or DPU to which a pointer of the program refers; returns false if the rank or DPU is not allocated.
+  /// Copies the rank or DPU to which a pointer of the program refers; returns false if the rank or
+  /// DPU is not allocated.
   bool find(const dpu_rank_t *rank, Rank *&out);
   bool find(const dpu_t *dpu, dpu_rank_t *&rank, dpu_t &out);
-  /// Returns the first enabled DPU of the rank at or after `index`, else kDpusPerRank (also if the rank is not allocated).
+  /// Returns the first enabled DPU of the rank at or after `index`, else kDpusPerRank (also if the
+  /// rank is not allocated).
   uint32_t next_enabled(const dpu_rank_t *rank, uint32_t index);
 
-  /// Sets `buffer` as the host buffer of the next transfer for all members of a pinned set. Inside a callback, the callback's ranks use
-  /// separate buffers.
+  /// Sets `buffer` as the host buffer of the next transfer for all members of a pinned set. Inside
+  /// a callback, the callback's ranks use separate buffers.
   void prepare(const PinnedSet &set, uint8_t *buffer);
   std::vector<PreparedBuffers> prepared(const PinnedSet &set);
 
@@ -109,7 +118,8 @@ class Machine {
   friend class PinnedSet;
   Machine();
 
-  dpu_error_t configure_locked(dpuemu_machine_t wanted, std::optional<std::span<const uint32_t>> disabled);
+  dpu_error_t configure_locked(dpuemu_machine_t wanted,
+                               std::optional<std::span<const uint32_t>> disabled);
   dpu_rank_t *live_rank(const dpu_rank_t *rank) const;
   dpu_rank_t *live_rank_of(const dpu_t *dpu) const;
   SetRecord *live_record(const dpu_set_t &set) const;
@@ -121,10 +131,12 @@ class Machine {
   HandleArena arena_;
   Rank ranks_[DPUEMU_MAX_RANKS];
   const Region *regions_[DPUEMU_MAX_RANKS];
-  uint64_t present_[DPUEMU_MAX_RANKS] = {};  // the DPUs that exist in each rank, as a bit set by dpu_index
+  uint64_t present_[DPUEMU_MAX_RANKS] =
+      {};  // the DPUs that exist in each rank, as a bit set by dpu_index
   int numa_node_ = -1;
   dpuemu_machine_t settings_ = {};
-  dpu_error_t setup_status_ = DPU_OK;  // DPU_ERR_INVALID_PROFILE if an environment variable is invalid
+  dpu_error_t setup_status_ =
+      DPU_OK;  // DPU_ERR_INVALID_PROFILE if an environment variable is invalid
   std::atomic<uint32_t> threads_{1};
   std::atomic<int> flush_{0};
   std::atomic<bool> is_strict_{false};

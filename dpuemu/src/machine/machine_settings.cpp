@@ -16,18 +16,26 @@ namespace {
 struct CountSetting {
   uint32_t dpuemu_machine_t::*field;
   const char *variable;
-  uint32_t (*fallback)(const dpuemu_machine_t &);  // may read the machine's fields of earlier table rows
+  uint32_t (*fallback)(
+      const dpuemu_machine_t &);  // may read the machine's fields of earlier table rows
   uint32_t max;
 };
 
 constexpr CountSetting kCounts[] = {
-    {&dpuemu_machine_t::ranks, "DPUEMU_RANKS", [](const dpuemu_machine_t &) { return DPUEMU_MAX_RANKS; }, DPUEMU_MAX_RANKS},
-    {&dpuemu_machine_t::ranks_per_channel, "DPUEMU_RANKS_PER_CHANNEL", [](const dpuemu_machine_t &) { return 4u; }, DPUEMU_MAX_RANKS},
+    {&dpuemu_machine_t::ranks, "DPUEMU_RANKS",
+     [](const dpuemu_machine_t &) { return DPUEMU_MAX_RANKS; }, DPUEMU_MAX_RANKS},
+    {&dpuemu_machine_t::ranks_per_channel, "DPUEMU_RANKS_PER_CHANNEL",
+     [](const dpuemu_machine_t &) { return 4u; }, DPUEMU_MAX_RANKS},
     {&dpuemu_machine_t::channels, "DPUEMU_CHANNELS",
-     [](const dpuemu_machine_t &m) { return (m.ranks + m.ranks_per_channel - 1) / m.ranks_per_channel; }, DPUEMU_MAX_RANKS},
+     [](const dpuemu_machine_t &m) {
+       return (m.ranks + m.ranks_per_channel - 1) / m.ranks_per_channel;
+     },
+     DPUEMU_MAX_RANKS},
     {&dpuemu_machine_t::threads, "DPUEMU_THREADS",
-     [](const dpuemu_machine_t &) { return std::max(1u, std::thread::hardware_concurrency()); }, 1024},
-    {&dpuemu_machine_t::patience_seconds, "DPUEMU_PATIENCE", [](const dpuemu_machine_t &) { return 60u; }, 1000000},
+     [](const dpuemu_machine_t &) { return std::max(1u, std::thread::hardware_concurrency()); },
+     1024},
+    {&dpuemu_machine_t::patience_seconds, "DPUEMU_PATIENCE",
+     [](const dpuemu_machine_t &) { return 60u; }, 1000000},
 };
 
 struct SwitchSetting {
@@ -53,7 +61,8 @@ const char *environment(const char *variable) {
 uint32_t parse_count(const char *text, uint32_t max) {
   char *end;
   const unsigned long value = std::strtoul(text, &end, 10);
-  return *text >= '0' && *text <= '9' && *end == '\0' && value <= max ? static_cast<uint32_t>(value) : 0;
+  return *text >= '0' && *text <= '9' && *end == '\0' && value <= max ? static_cast<uint32_t>(value)
+                                                                      : 0;
 }
 
 int parse_switch(const char *text) {
@@ -68,8 +77,11 @@ int parse_switch(const char *text) {
 
 /// Returns the value of dpuemu_chip_t, or 0 if no chip has this name.
 int parse_chip(std::string_view name) {
-  const auto found = std::find_if(kChipRows.begin(), kChipRows.end(), [&](const Chip &chip) { return chip.name == name; });
-  return found != kChipRows.end() ? static_cast<int>(found - kChipRows.begin()) + DPUEMU_CHIP_GENERIC : 0;
+  const auto found = std::find_if(kChipRows.begin(), kChipRows.end(),
+                                  [&](const Chip &chip) { return chip.name == name; });
+  return found != kChipRows.end()
+             ? static_cast<int>(found - kChipRows.begin()) + DPUEMU_CHIP_GENERIC
+             : 0;
 }
 
 }  // namespace
@@ -95,8 +107,10 @@ dpu_error_t complete_settings(dpuemu_machine_t &machine) {
     const char *text = environment("DPUEMU_CHIP");
     machine.chip = text != nullptr ? parse_chip(text) : DPUEMU_CHIP_GENERIC;
   }
-  if (machine.chip < 1 || machine.chip > static_cast<int>(kChipRows.size())) return DPU_ERR_INVALID_PROFILE;
-  const bool is_valid = machine.channels * machine.ranks_per_channel >= machine.ranks && environment_problem().empty();
+  if (machine.chip < 1 || machine.chip > static_cast<int>(kChipRows.size()))
+    return DPU_ERR_INVALID_PROFILE;
+  const bool is_valid = machine.channels * machine.ranks_per_channel >= machine.ranks &&
+                        environment_problem().empty();
   return is_valid ? DPU_OK : DPU_ERR_INVALID_PROFILE;
 }
 
@@ -119,7 +133,9 @@ std::optional<std::vector<uint32_t>> disabled_from_environment() {
   while (text != nullptr && *text != '\0') {
     unsigned rank, chip, bank;
     int length = 0;
-    if (std::sscanf(text, "%4u.%1u.%1u%n", &rank, &chip, &bank, &length) != 3 || chip >= kChips || bank >= kBanks) return std::nullopt;
+    if (std::sscanf(text, "%4u.%1u.%1u%n", &rank, &chip, &bank, &length) != 3 || chip >= kChips ||
+        bank >= kBanks)
+      return std::nullopt;
     disabled.push_back(rank * kDpusPerRank + chip * kBanks + bank);
     text += length;
     if (*text == ',')

@@ -1,4 +1,5 @@
-// The state of a PE between launches, without the PE's memories: its program, and the log, report and fault of its last run.
+// The state of a PE between launches, without the PE's memories: its program, and the log, report
+// and fault of its last run.
 #pragma once
 
 #include <atomic>
@@ -7,8 +8,8 @@
 #include <string>
 
 #include "base/address_map.h"
-#include "runtime/calls.h"
 #include "machine/program.h"
+#include "runtime/calls.h"
 
 namespace dpuemu {
 
@@ -44,14 +45,18 @@ struct PeReport {
   double cycles = 0;
 };
 
-/// The loaded program of a PE, or null. Other threads may read it while a queued job loads a program.
+/// The loaded program of a PE, or null. Other threads may read it while a queued job loads a
+/// program.
 class LoadedProgram {
  public:
   LoadedProgram &operator=(const Program *program) {
-    if (program_.exchange(program, std::memory_order_acq_rel) != program) changes_.fetch_add(1, std::memory_order_release);
+    if (program_.exchange(program, std::memory_order_acq_rel) != program)
+      changes_.fetch_add(1, std::memory_order_release);
     return *this;
   }
-  LoadedProgram &operator=(const LoadedProgram &other) { return *this = static_cast<const Program *>(other); }
+  LoadedProgram &operator=(const LoadedProgram &other) {
+    return *this = static_cast<const Program *>(other);
+  }
   operator const Program *() const { return program_.load(std::memory_order_acquire); }
   const Program *operator->() const { return *this; }
 
@@ -75,14 +80,18 @@ struct Pe {
 };
 
 /// Writes the sentence about a fault; cuts it to `size` bytes with the terminating zero.
-inline void describe_fault(uint32_t rank, uint32_t dpu_index, const PeFault &fault, char *text, size_t size) {
-  std::snprintf(text, size, "rank %u, chip %u, bank %u, tasklet %u: %s", rank, dpu_index / kBanks, dpu_index % kBanks, fault.tasklet,
-                fault.kind == FaultKind::kNoMemory ? "the host has no more memory" : fault.reason.c_str());
+inline void describe_fault(uint32_t rank, uint32_t dpu_index, const PeFault &fault, char *text,
+                           size_t size) {
+  std::snprintf(
+      text, size, "rank %u, chip %u, bank %u, tasklet %u: %s", rank, dpu_index / kBanks,
+      dpu_index % kBanks, fault.tasklet,
+      fault.kind == FaultKind::kNoMemory ? "the host has no more memory" : fault.reason.c_str());
 }
 
 /// Returns the words that name a PE in sentences.
 inline std::string pe_name(uint32_t rank, uint32_t dpu_index) {
-  return "rank " + std::to_string(rank) + ", chip " + std::to_string(dpu_index / kBanks) + ", bank " + std::to_string(dpu_index % kBanks);
+  return "rank " + std::to_string(rank) + ", chip " + std::to_string(dpu_index / kBanks) +
+         ", bank " + std::to_string(dpu_index % kBanks);
 }
 
 }  // namespace dpuemu

@@ -7,13 +7,16 @@
 namespace dpuemu {
 namespace {
 
-// Each PE has 64 KiB of WRAM, a gap, the page of mutexes, text; then at least 64 KiB before the next PE.
+// Each PE has 64 KiB of WRAM, a gap, the page of mutexes, text; then at least 64 KiB before the
+// next PE.
 constexpr uint64_t kStrideBytes = 0x50000;
 constexpr uint64_t kTextOffset = 0x20000;
 constexpr uint64_t kPageBytes = 0x1000;
 constexpr uint64_t kChunkBytes = kStrideBytes * RankPlaces::kPesPerChunk;
-static_assert(PE_ATOMIC_ORIGIN > PE_WRAM_BYTES && PE_ATOMIC_BYTES < kPageBytes && PE_ATOMIC_ORIGIN + kPageBytes <= kTextOffset);
-static_assert(PE_ATOMIC_ORIGIN % kPageBytes == 0 && kTextOffset + PE_TEXT_BYTES + 0x10000 <= kStrideBytes);
+static_assert(PE_ATOMIC_ORIGIN > PE_WRAM_BYTES && PE_ATOMIC_BYTES < kPageBytes &&
+              PE_ATOMIC_ORIGIN + kPageBytes <= kTextOffset);
+static_assert(PE_ATOMIC_ORIGIN % kPageBytes == 0 &&
+              kTextOffset + PE_TEXT_BYTES + 0x10000 <= kStrideBytes);
 
 }  // namespace
 
@@ -26,7 +29,8 @@ bool RankPlaces::reserve() {
 }
 
 PePlace RankPlaces::of(uint32_t dpu_index) const {
-  uint8_t *const place = chunks_[dpu_index / kPesPerChunk] + kStrideBytes * (dpu_index % kPesPerChunk);
+  uint8_t *const place =
+      chunks_[dpu_index / kPesPerChunk] + kStrideBytes * (dpu_index % kPesPerChunk);
   return {place, place + kTextOffset};
 }
 
@@ -37,7 +41,8 @@ bool RankPlaces::open_wram(uint32_t dpu_index) {
 }
 
 bool RankPlaces::set_text(uint32_t dpu_index, uint32_t bytes, bool executable) {
-  return mprotect(of(dpu_index).text, bytes, executable ? PROT_READ | PROT_EXEC : PROT_READ | PROT_WRITE) == 0;
+  return mprotect(of(dpu_index).text, bytes,
+                  executable ? PROT_READ | PROT_EXEC : PROT_READ | PROT_WRITE) == 0;
 }
 
 bool RankPlaces::enter(uint32_t dpu_index) {
@@ -50,7 +55,8 @@ bool RankPlaces::enter(uint32_t dpu_index) {
 void RankPlaces::leave(uint32_t dpu_index) {
   std::lock_guard<std::mutex> lock(mutex_);
   // If mprotect fails, strict mode misses accesses to this PE until its next use.
-  if (--users_[dpu_index] == 0) mprotect(of(dpu_index).wram, PE_ATOMIC_ORIGIN + kPageBytes, PROT_NONE);
+  if (--users_[dpu_index] == 0)
+    mprotect(of(dpu_index).wram, PE_ATOMIC_ORIGIN + kPageBytes, PROT_NONE);
 }
 
 uint32_t RankPlaces::owner(uint64_t address) const {
@@ -83,7 +89,8 @@ bool Stacks::set_usable(uint32_t tasklet, uint32_t usable_bytes) {
   if (usable_bytes == usable_bytes_[tasklet]) return true;
   uint8_t *const block = reinterpret_cast<uint8_t *>(end(tasklet)) - PE_STACK_BLOCK_BYTES;
   const uint32_t below = PE_STACK_BLOCK_BYTES - usable_bytes;
-  const bool has_succeeded = mprotect(block, below, PROT_NONE) == 0 && mprotect(block + below, usable_bytes, PROT_READ | PROT_WRITE) == 0;
+  const bool has_succeeded = mprotect(block, below, PROT_NONE) == 0 &&
+                             mprotect(block + below, usable_bytes, PROT_READ | PROT_WRITE) == 0;
   usable_bytes_[tasklet] = has_succeeded ? usable_bytes : 0;
   return has_succeeded;
 }
@@ -96,7 +103,8 @@ uint32_t Stacks::owner(uint64_t address) const {
 
 bool Stacks::contains(uint64_t address, uint64_t bytes) const {
   const uint32_t tasklet = owner(address);
-  return tasklet < PE_MAX_TASKLETS && address >= end(tasklet) - usable_bytes_[tasklet] && bytes <= end(tasklet) - address;
+  return tasklet < PE_MAX_TASKLETS && address >= end(tasklet) - usable_bytes_[tasklet] &&
+         bytes <= end(tasklet) - address;
 }
 
 }  // namespace dpuemu

@@ -1,4 +1,5 @@
-// Manages the addresses of PE programs in this process: these addresses are below 2 GiB, reserved at their first use, and never move.
+// Manages the addresses of PE programs in this process: these addresses are below 2 GiB, reserved
+// at their first use, and never move.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@
 
 namespace dpuemu {
 
-/// The WRAM, mutexes and text of the PEs of a rank. Inaccessible addresses surround each of these areas.
+/// The WRAM, mutexes and text of the PEs of a rank. Inaccessible addresses surround each of these
+/// areas.
 class RankPlaces {
  public:
   /// Reserves the addresses at the first call. Returns success.
@@ -19,13 +21,16 @@ class RankPlaces {
   /// Requires reserve().
   PePlace of(uint32_t dpu_index) const;
 
-  /// Makes the PE's WRAM accessible if it is not accessible yet. Returns whether the WRAM is now accessible.
+  /// Makes the PE's WRAM accessible if it is not accessible yet. Returns whether the WRAM is now
+  /// accessible.
   bool open_wram(uint32_t dpu_index);
-  /// Makes `bytes` bytes of text writable, or executable and read-only. Returns whether the change succeeded.
+  /// Makes `bytes` bytes of text writable, or executable and read-only. Returns whether the change
+  /// succeeded.
   bool set_text(uint32_t dpu_index, uint32_t bytes, bool executable);
 
-  /// For strict mode: the WRAM and mutexes of a PE are accessible only between enter() and leave(), whose calls may nest. After the first
-  /// leave(), an access at any other time faults. enter() returns whether the PE's memory is accessible. Requires open_wram().
+  /// For strict mode: the WRAM and mutexes of a PE are accessible only between enter() and leave(),
+  /// whose calls may nest. After the first leave(), an access at any other time faults. enter()
+  /// returns whether the PE's memory is accessible. Requires open_wram().
   bool enter(uint32_t dpu_index);
   void leave(uint32_t dpu_index);
   /// Returns the PE whose WRAM contains the address, or kDpusPerRank.
@@ -34,7 +39,8 @@ class RankPlaces {
   /// Frees the memory of the PEs and makes all addresses inaccessible.
   void drop();
 
-  static constexpr uint32_t kPesPerChunk = 8;  // small chunks fit into the gaps in the process's address space below 2 GiB
+  static constexpr uint32_t kPesPerChunk =
+      8;  // small chunks fit into the gaps in the process's address space below 2 GiB
 
  private:
   uint8_t *chunks_[kDpusPerRank / kPesPerChunk] = {};
@@ -46,10 +52,12 @@ class RankPlaces {
 class WramUse {
  public:
   /// If the host has no memory, throws std::bad_alloc.
-  WramUse(RankPlaces &places, uint32_t dpu_index, bool is_strict) : places_(is_strict ? &places : nullptr), dpu_index_(dpu_index) {
+  WramUse(RankPlaces &places, uint32_t dpu_index, bool is_strict)
+      : places_(is_strict ? &places : nullptr), dpu_index_(dpu_index) {
     if (is_strict && !places.enter(dpu_index)) throw std::bad_alloc();
   }
-  WramUse(WramUse &&other) noexcept : places_(std::exchange(other.places_, nullptr)), dpu_index_(other.dpu_index_) {}
+  WramUse(WramUse &&other) noexcept
+      : places_(std::exchange(other.places_, nullptr)), dpu_index_(other.dpu_index_) {}
   WramUse &operator=(WramUse &&) = delete;
   ~WramUse() {
     if (places_ != nullptr) places_->leave(dpu_index_);
@@ -70,11 +78,14 @@ class Stacks {
 
   /// Reserves the addresses at the first call. Returns success.
   bool reserve();
-  /// Makes `usable_bytes` (complete pages, at most kMostBytes) of the tasklet's stack accessible; lower addresses are inaccessible. Returns
-  /// success.
+  /// Makes `usable_bytes` (complete pages, at most kMostBytes) of the tasklet's stack accessible;
+  /// lower addresses are inaccessible. Returns success.
   bool set_usable(uint32_t tasklet, uint32_t usable_bytes);
-  uint64_t end(uint32_t tasklet) const { return begin() + uint64_t{PE_STACK_BLOCK_BYTES} * (tasklet + 1); }
-  /// Returns the tasklet whose block contains the address, or PE_MAX_TASKLETS if no block contains it.
+  uint64_t end(uint32_t tasklet) const {
+    return begin() + uint64_t{PE_STACK_BLOCK_BYTES} * (tasklet + 1);
+  }
+  /// Returns the tasklet whose block contains the address, or PE_MAX_TASKLETS if no block contains
+  /// it.
   uint32_t owner(uint64_t address) const;
   /// Returns whether the bytes are in the accessible part of one stack.
   bool contains(uint64_t address, uint64_t bytes) const;

@@ -8,8 +8,8 @@
 #include <map>
 #include <mutex>
 
-#include "machine/debug_info.h"
 #include "base/explanation.h"
+#include "machine/debug_info.h"
 
 namespace dpuemu {
 namespace {
@@ -30,7 +30,8 @@ void add_to_word(uint8_t *bytes, uint32_t addend) {
 
 }  // namespace
 
-/// Reads a program file and checks every access to the file, so that the loader refuses a broken file.
+/// Reads a program file and checks every access to the file, so that the loader refuses a broken
+/// file.
 class ElfReader {
  public:
   ElfReader(std::span<const uint8_t> file, Program &program) : file_(file), program_(program) {}
@@ -51,7 +52,9 @@ class ElfReader {
   /// Returns the objects at the offset, or nullptr unless all `count` objects are in the file.
   template <class T>
   const T *at(uint64_t offset, uint64_t count = 1) const {
-    if (offset > file_.size() || count > (file_.size() - offset) / sizeof(T) || offset % alignof(uint32_t) != 0) return nullptr;
+    if (offset > file_.size() || count > (file_.size() - offset) / sizeof(T) ||
+        offset % alignof(uint32_t) != 0)
+      return nullptr;
     return reinterpret_cast<const T *>(file_.data() + offset);
   }
 
@@ -60,10 +63,15 @@ class ElfReader {
     const bool is_elf = header_ != nullptr && std::memcmp(header_->e_ident, ELFMAG, SELFMAG) == 0;
     if (!is_elf) return refuse("not a program of dpuemu's dpu-upmem-dpurte-clang");
     if (header_->e_machine == kDpuMachine)
-      return refuse("the SDK's compiler made it for real DPUs; compile its source with dpuemu's dpu-upmem-dpurte-clang");
-    if (header_->e_type == ET_REL) return refuse("an object file; link a program with dpuemu's dpu-upmem-dpurte-clang");
-    const bool is_program = header_->e_ident[EI_CLASS] == ELFCLASS32 && header_->e_ident[EI_DATA] == ELFDATA2LSB &&
-                            header_->e_machine == EM_X86_64 && header_->e_type == ET_EXEC && header_->e_shentsize == sizeof(Elf32_Shdr);
+      return refuse(
+          "the SDK's compiler made it for real DPUs; compile its source with dpuemu's "
+          "dpu-upmem-dpurte-clang");
+    if (header_->e_type == ET_REL)
+      return refuse("an object file; link a program with dpuemu's dpu-upmem-dpurte-clang");
+    const bool is_program = header_->e_ident[EI_CLASS] == ELFCLASS32 &&
+                            header_->e_ident[EI_DATA] == ELFDATA2LSB &&
+                            header_->e_machine == EM_X86_64 && header_->e_type == ET_EXEC &&
+                            header_->e_shentsize == sizeof(Elf32_Shdr);
     if (!is_program) return refuse("not a program of dpuemu's dpu-upmem-dpurte-clang");
     sections_ = at<Elf32_Shdr>(header_->e_shoff, header_->e_shnum);
     return sections_ != nullptr;
@@ -85,12 +93,15 @@ class ElfReader {
     for (uint16_t i = 0; i < header_->e_shnum; ++i) {
       const Elf32_Shdr &section = sections_[i];
       // Sections do not overlap in the file. So a small file cannot become a large program.
-      if (section.sh_type != SHT_NOBITS && (contents_bytes += section.sh_size) > file_.size()) return false;
-      if (lies_in(section.sh_addr, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES)) areas_[i] = Area::kMram;  // also an empty section, which has symbols
+      if (section.sh_type != SHT_NOBITS && (contents_bytes += section.sh_size) > file_.size())
+        return false;
+      if (lies_in(section.sh_addr, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES))
+        areas_[i] = Area::kMram;  // also an empty section, which has symbols
       if (section.sh_size == 0) continue;
       const uint8_t *contents = nullptr;
       if (section.sh_type != SHT_NOBITS) {
-        if (section.sh_offset > file_.size() || section.sh_size > file_.size() - section.sh_offset) return false;
+        if (section.sh_offset > file_.size() || section.sh_size > file_.size() - section.sh_offset)
+          return false;
         contents = file_.data() + section.sh_offset;
       }
       if (!(section.sh_flags & SHF_ALLOC)) {
@@ -107,17 +118,21 @@ class ElfReader {
         if (!lies_in(section.sh_addr, section.sh_size, PE_MRAM_ORIGIN, PE_MRAM_BYTES))
           status_ = DPU_ERR_INVALID_MRAM_ACCESS;
         else if (contents != nullptr)
-          program_.mram_.push_back({section.sh_addr - PE_MRAM_ORIGIN, {contents, contents + section.sh_size}});
+          program_.mram_.push_back(
+              {section.sh_addr - PE_MRAM_ORIGIN, {contents, contents + section.sh_size}});
       } else if (section.sh_addr >= PE_ATOMIC_ORIGIN) {
         areas_[i] = Area::kWram;
-        if (!lies_in(section.sh_addr, section.sh_size, PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES)) status_ = DPU_ERR_INVALID_WRAM_ACCESS;
-        program_.mutexes_ = std::max(program_.mutexes_, section.sh_addr - PE_ATOMIC_ORIGIN + section.sh_size);
+        if (!lies_in(section.sh_addr, section.sh_size, PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES))
+          status_ = DPU_ERR_INVALID_WRAM_ACCESS;
+        program_.mutexes_ =
+            std::max(program_.mutexes_, section.sh_addr - PE_ATOMIC_ORIGIN + section.sh_size);
       } else {
         areas_[i] = Area::kWram;
         if (!lies_in(section.sh_addr, section.sh_size, PE_WRAM_ORIGIN, PE_WRAM_BYTES))
           status_ = DPU_ERR_INVALID_WRAM_ACCESS;
         else {
-          program_.wram_end_ = std::max(program_.wram_end_, section.sh_addr - PE_WRAM_ORIGIN + section.sh_size);
+          program_.wram_end_ =
+              std::max(program_.wram_end_, section.sh_addr - PE_WRAM_ORIGIN + section.sh_size);
           put(program_.wram_, section.sh_addr - PE_WRAM_ORIGIN, contents, section.sh_size);
         }
       }
@@ -128,13 +143,17 @@ class ElfReader {
   /// Keeps the contents of the sections that explain faults.
   void keep_section(uint16_t index, std::span<const uint8_t> contents) {
     const std::string_view name =
-        header_->e_shstrndx < header_->e_shnum ? text_of(sections_[header_->e_shstrndx], sections_[index].sh_name) : "";
-    for (const auto &[wanted, kept] :
-         {std::pair{".debug_line", &program_.debug_line_}, {".debug_frame", &program_.debug_frame_}, {".pe_strings", &program_.texts_}})
+        header_->e_shstrndx < header_->e_shnum
+            ? text_of(sections_[header_->e_shstrndx], sections_[index].sh_name)
+            : "";
+    for (const auto &[wanted, kept] : {std::pair{".debug_line", &program_.debug_line_},
+                                       {".debug_frame", &program_.debug_frame_},
+                                       {".pe_strings", &program_.texts_}})
       if (name == wanted) kept->assign(contents.begin(), contents.end());
   }
 
-  static void put(std::vector<uint8_t> &image, uint32_t offset, const uint8_t *contents, uint32_t bytes) {
+  static void put(std::vector<uint8_t> &image, uint32_t offset, const uint8_t *contents,
+                  uint32_t bytes) {
     if (image.size() < offset + bytes) image.resize(offset + bytes);
     if (contents != nullptr) std::copy(contents, contents + bytes, image.begin() + offset);
   }
@@ -146,7 +165,8 @@ class ElfReader {
       symbols_ = at<Elf32_Sym>(sections_[i].sh_offset, symbol_count_);
       if (symbols_ == nullptr || sections_[i].sh_link >= header_->e_shnum) return false;
       names_ = &sections_[sections_[i].sh_link];
-      if (names_->sh_offset > file_.size() || names_->sh_size > file_.size() - names_->sh_offset) return false;
+      if (names_->sh_offset > file_.size() || names_->sh_size > file_.size() - names_->sh_offset)
+        return false;
     }
     for (uint32_t i = 0; i < symbol_count_; ++i) {
       const Elf32_Sym &symbol = symbols_[i];
@@ -156,9 +176,10 @@ class ElfReader {
         constants_.emplace(name, symbol.st_value);
       } else if (symbol.st_shndx != kNoSection && symbol.st_shndx < header_->e_shnum) {
         const bool is_heap = name == kHeapName && status_ == DPU_OK;
-        if (is_heap && (symbol.st_value % 8 != 0 || !lies_in(symbol.st_value, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES)))
-          return refuse("the heap base " + std::string(kHeapName) + " (" + std::to_string(symbol.st_value) +
-                        ") is not a multiple of 8 in MRAM");
+        if (is_heap && (symbol.st_value % 8 != 0 ||
+                        !lies_in(symbol.st_value, 0, PE_MRAM_ORIGIN, PE_MRAM_BYTES)))
+          return refuse("the heap base " + std::string(kHeapName) + " (" +
+                        std::to_string(symbol.st_value) + ") is not a multiple of 8 in MRAM");
         add_symbol(name, symbol);
       }
     }
@@ -169,13 +190,18 @@ class ElfReader {
     const auto type = ELF32_ST_TYPE(symbol.st_info);
     if (type == STT_SECTION || type == STT_FILE) return;
     dpu_symbol_t found = {symbol.st_value, symbol.st_size};
-    if (type == STT_FUNC) program_.functions_.push_back({symbol.st_value, symbol.st_size, std::string(name.substr(0, name.find('.')))});
-    if (areas_[symbol.st_shndx] == Area::kText) found.address = symbol.st_value - PE_TEXT_ORIGIN + kSymbolIramAddress;
-    if (name == kHeapName) found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
+    if (type == STT_FUNC)
+      program_.functions_.push_back(
+          {symbol.st_value, symbol.st_size, std::string(name.substr(0, name.find('.')))});
+    if (areas_[symbol.st_shndx] == Area::kText)
+      found.address = symbol.st_value - PE_TEXT_ORIGIN + kSymbolIramAddress;
+    if (name == kHeapName)
+      found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
     if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
     if (name == "__stdout_buffer") program_.stdout_bytes_ = symbol.st_size;
     // The heap is not a variable, so loading does not change its contents.
-    if (name == "__sys_heap_pointer_reset" && symbol.st_value < program_.wram_.size()) program_.wram_.resize(symbol.st_value);
+    if (name == "__sys_heap_pointer_reset" && symbol.st_value < program_.wram_.size())
+      program_.wram_.resize(symbol.st_value);
     // A global symbol overrides a local symbol with the same name.
     if (ELF32_ST_BIND(symbol.st_info) == STB_LOCAL)
       program_.symbols_.emplace(name, found);
@@ -183,11 +209,15 @@ class ElfReader {
       program_.symbols_.insert_or_assign(std::string(name), found);
   }
 
-  std::string_view name_of(const Elf32_Sym &symbol) const { return text_of(*names_, symbol.st_name); }
+  std::string_view name_of(const Elf32_Sym &symbol) const {
+    return text_of(*names_, symbol.st_name);
+  }
 
   /// Returns the text at an offset of a section.
   std::string_view text_of(const Elf32_Shdr &section, uint32_t offset) const {
-    if (section.sh_offset > file_.size() || section.sh_size > file_.size() - section.sh_offset || offset >= section.sh_size) return {};
+    if (section.sh_offset > file_.size() || section.sh_size > file_.size() - section.sh_offset ||
+        offset >= section.sh_size)
+      return {};
     const char *begin = reinterpret_cast<const char *>(file_.data() + section.sh_offset + offset);
     return {begin, strnlen(begin, section.sh_size - offset)};
   }
@@ -200,8 +230,10 @@ class ElfReader {
 
   bool read_constants() {
     uint32_t format = 0, default_stack = 0;
-    if (!constant("__pe_format", format) || format != kFormat || !constant("__pe_tasklets", program_.tasklets_) ||
-        !constant("__pe_stack_bytes", default_stack) || !constant("__pe_instructions", program_.instructions_))
+    if (!constant("__pe_format", format) || format != kFormat ||
+        !constant("__pe_tasklets", program_.tasklets_) ||
+        !constant("__pe_stack_bytes", default_stack) ||
+        !constant("__pe_instructions", program_.instructions_))
       return false;
     if (program_.tasklets_ == 0) return false;
     if (program_.tasklets_ > PE_MAX_TASKLETS) {
@@ -213,7 +245,8 @@ class ElfReader {
       constant("__pe_stack_bytes_" + std::to_string(i), program_.stack_bytes_[i]);
     }
     const uint64_t text_bytes = program_.text_.size();
-    if (status_ == DPU_OK && program_.gate_offset_ + 2 * sizeof(uint64_t) > text_bytes) return false;
+    if (status_ == DPU_OK && program_.gate_offset_ + 2 * sizeof(uint64_t) > text_bytes)
+      return false;
     program_.entry_offset_ = header_->e_entry - PE_TEXT_ORIGIN;
     return status_ != DPU_OK || program_.entry_offset_ < text_bytes;
   }
@@ -236,19 +269,27 @@ class ElfReader {
     const uint32_t index = ELF32_R_SYM(entry.r_info), type = ELF32_R_TYPE(entry.r_info);
     if (index >= symbol_count_) return false;
     const uint16_t section = symbols_[index].st_shndx;
-    // The lock of the allocators (program.ld) moves with WRAM. In a program without mutexes its symbol is in another section.
-    const bool is_lock = symbols_[index].st_value == PE_ATOMIC_ORIGIN + PE_ATOMIC_BYTES && section != SHN_ABS;
-    const Area target = is_lock ? Area::kWram : section != kNoSection && section < header_->e_shnum ? areas_[section] : Area::kFixed;
+    // The lock of the allocators (program.ld) moves with WRAM. In a program without mutexes its
+    // symbol is in another section.
+    const bool is_lock =
+        symbols_[index].st_value == PE_ATOMIC_ORIGIN + PE_ATOMIC_BYTES && section != SHN_ABS;
+    const Area target = is_lock                                               ? Area::kWram
+                        : section != kNoSection && section < header_->e_shnum ? areas_[section]
+                                                                              : Area::kFixed;
     const bool is_distance = type == R_X86_64_PC32 || type == R_X86_64_PLT32;
     const bool is_address = type == R_X86_64_32 || type == R_X86_64_32S || type == R_X86_64_64;
     if (type == R_X86_64_NONE) return true;
     if (!is_distance && !is_address) return false;
-    if (is_distance ? target == own : target == Area::kFixed) return true;  // the distance does not depend on the program's address
+    if (is_distance ? target == own : target == Area::kFixed)
+      return true;  // the distance does not depend on the program's address
     const bool is_wide = type == R_X86_64_64;
-    if (own == Area::kMram) return target == Area::kMram && relocate_in_mram(entry.r_offset);  // such a variable cannot point to WRAM
+    if (own == Area::kMram)
+      return target == Area::kMram &&
+             relocate_in_mram(entry.r_offset);  // such a variable cannot point to WRAM
     const uint32_t origin = own == Area::kText ? PE_TEXT_ORIGIN : PE_WRAM_ORIGIN;
     const auto &image = own == Area::kText ? program_.text_ : program_.wram_;
-    auto &relocations = own == Area::kText ? program_.text_relocations_ : program_.wram_relocations_;
+    auto &relocations =
+        own == Area::kText ? program_.text_relocations_ : program_.wram_relocations_;
     if (!lies_in(entry.r_offset, is_wide ? 8 : 4, origin, image.size())) return false;
     relocations.push_back({entry.r_offset - origin, is_distance, is_wide, target});
     return true;
@@ -257,8 +298,10 @@ class ElfReader {
   /// Changes an address of MRAM in an initialised MRAM variable.
   bool relocate_in_mram(uint32_t address) {
     for (Program::MramPart &part : program_.mram_) {
-      if (!lies_in(address, sizeof(uint32_t), PE_MRAM_ORIGIN + part.offset, part.bytes.size())) continue;
-      add_to_word(part.bytes.data() + (address - PE_MRAM_ORIGIN - part.offset), 0u - PE_MRAM_ORIGIN);
+      if (!lies_in(address, sizeof(uint32_t), PE_MRAM_ORIGIN + part.offset, part.bytes.size()))
+        continue;
+      add_to_word(part.bytes.data() + (address - PE_MRAM_ORIGIN - part.offset),
+                  0u - PE_MRAM_ORIGIN);
       return true;
     }
     return false;
@@ -277,7 +320,8 @@ class ElfReader {
   std::map<std::string, uint32_t, std::less<>> constants_;
 };
 
-dpu_error_t Program::parse(std::span<const uint8_t> file, const std::string &name, std::shared_ptr<const Program> &out) {
+dpu_error_t Program::parse(std::span<const uint8_t> file, const std::string &name,
+                           std::shared_ptr<const Program> &out) {
   // The parser reads a copy, because the bytes of the caller may be unaligned.
   std::vector<uint64_t> aligned((file.size() + 7) / 8);
   if (!file.empty()) std::memcpy(aligned.data(), file.data(), file.size());
@@ -298,12 +342,15 @@ dpu_error_t Program::check_fit(const Chip &chip) const {
       {DPU_ERR_TOO_MANY_TASKLETS, " tasklets", tasklets_, chip.tasklets},
       {DPU_ERR_INVALID_WRAM_ACCESS, " bytes of WRAM with the heap", wram_end_, chip.wram_bytes},
       {DPU_ERR_INVALID_WRAM_ACCESS, " mutexes", mutexes_, chip.mutexes},
-      {DPU_ERR_INVALID_IRAM_ACCESS, " instructions (estimated)", instructions_, uint64_t{chip.instructions} * PE_ESTIMATE_PERCENT / 100},
+      {DPU_ERR_INVALID_IRAM_ACCESS, " instructions (estimated)", instructions_,
+       uint64_t{chip.instructions} * PE_ESTIMATE_PERCENT / 100},
   };
   for (const auto &limit : limits)
     if (limit.needed > limit.available)
-      return explained(limit.status, "the program has " + std::to_string(limit.needed) + limit.what + "; a DPU of the chip " +
-                                         std::string(chip.name) + " has at most " + std::to_string(limit.available) +
+      return explained(limit.status, "the program has " + std::to_string(limit.needed) +
+                                         limit.what + "; a DPU of the chip " +
+                                         std::string(chip.name) + " has at most " +
+                                         std::to_string(limit.available) +
                                          "; to compile for a chip, set DPUEMU_CHIP");
   return DPU_OK;
 }
@@ -322,7 +369,8 @@ std::string Program::variable_at(uint32_t address) const {
     name = candidate;
     offset = address - symbol.address;
   }
-  for (const std::string_view prefix : {"__atomic_bit_mutex_", "__atomic_bit_"})  // of MUTEX_INIT and ATOMIC_BIT_INIT
+  for (const std::string_view prefix :
+       {"__atomic_bit_mutex_", "__atomic_bit_"})  // of MUTEX_INIT and ATOMIC_BIT_INIT
     if (name.starts_with(prefix)) return name.substr(prefix.size());
   char text[16];
   std::snprintf(text, sizeof text, " + 0x%x", offset);
@@ -333,7 +381,9 @@ std::string Program::function_at(uint32_t address) const {
   for (const Function &function : functions_) {
     if (address < function.address || address - function.address >= function.bytes) continue;
     const SourceLine source = find_line(debug_line_, address);
-    return source.line == 0 ? function.name : function.name + " (" + source.file + ":" + std::to_string(source.line) + ")";
+    return source.line == 0
+               ? function.name
+               : function.name + " (" + source.file + ":" + std::to_string(source.line) + ")";
   }
   return "";
 }
@@ -343,7 +393,8 @@ std::string Program::text_at(uint32_t offset) const {
   return std::string(begin, std::find(begin, texts_.end(), 0));
 }
 
-void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own, const PePlace &place) {
+void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own,
+                       const PePlace &place) {
   const auto shift_of = [&](Area area) -> uint32_t {
     if (area == Area::kText) return address_of(place.text) - PE_TEXT_ORIGIN;
     if (area == Area::kMram) return 0u - PE_MRAM_ORIGIN;
@@ -351,7 +402,8 @@ void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocation
   };
   const uint32_t own_shift = shift_of(own);
   for (const Relocation &relocation : relocations) {
-    add_to_word(image + relocation.offset, shift_of(relocation.target) - (relocation.is_distance ? own_shift : 0));
+    add_to_word(image + relocation.offset,
+                shift_of(relocation.target) - (relocation.is_distance ? own_shift : 0));
   }
 }
 
@@ -366,13 +418,16 @@ void Program::write_wram(const PePlace &place, const Chip &chip) const {
   std::copy(wram_.begin(), wram_.end(), place.wram);
   relocate(place.wram, wram_relocations_, Area::kWram, place);
   const uint32_t clock = chip.clock_mhz * 1000000;
-  if (const dpu_symbol_t *variable = find("CLOCKS_PER_SEC"); variable != nullptr && variable->address + sizeof clock <= wram_.size())
+  if (const dpu_symbol_t *variable = find("CLOCKS_PER_SEC");
+      variable != nullptr && variable->address + sizeof clock <= wram_.size())
     std::memcpy(place.wram + variable->address, &clock, sizeof clock);
 }
 
-dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const std::string &name, const Program *&out) {
+dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const std::string &name,
+                                  const Program *&out) {
   static std::mutex mutex;
-  static auto *const programs = new std::map<std::string, std::shared_ptr<const Program>, std::less<>>;
+  static auto *const programs =
+      new std::map<std::string, std::shared_ptr<const Program>, std::less<>>;
   const std::string_view key(reinterpret_cast<const char *>(file.data()), file.size());
   std::lock_guard<std::mutex> lock(mutex);
   auto found = programs->find(key);

@@ -16,22 +16,28 @@
 
 namespace dpuemu {
 
-/// The addresses of one PE's program, all below 2 GiB: the address of WRAM, which the page of mutexes follows, and the address of the text.
+/// The addresses of one PE's program, all below 2 GiB: the address of WRAM, which the page of
+/// mutexes follows, and the address of the text.
 struct PePlace {
   uint8_t *wram;
   uint8_t *text;
 };
 
 /// Returns the address of memory below 2 GiB, as PE programs see it.
-inline uint32_t address_of(const uint8_t *pointer) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer)); }
+inline uint32_t address_of(const uint8_t *pointer) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
+}
 
 class Program {
  public:
-  /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not from dpuemu's compiler, DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if a
-  /// section does not fit in its memory, DPU_ERR_TOO_MANY_TASKLETS. name: of the file, for explanation.h.
-  static dpu_error_t parse(std::span<const uint8_t> file, const std::string &name, std::shared_ptr<const Program> &out);
+  /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not from dpuemu's compiler,
+  /// DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if a section does not fit in its memory,
+  /// DPU_ERR_TOO_MANY_TASKLETS. name: of the file, for explanation.h.
+  static dpu_error_t parse(std::span<const uint8_t> file, const std::string &name,
+                           std::shared_ptr<const Program> &out);
 
-  /// Checks that the program fits into a PE of the chip. Errors: DPU_ERR_TOO_MANY_TASKLETS, DPU_ERR_INVALID_{WRAM,IRAM}_ACCESS.
+  /// Checks that the program fits into a PE of the chip. Errors: DPU_ERR_TOO_MANY_TASKLETS,
+  /// DPU_ERR_INVALID_{WRAM,IRAM}_ACCESS.
   dpu_error_t check_fit(const Chip &chip) const;
 
   uint32_t tasklets() const { return tasklets_; }
@@ -47,18 +53,22 @@ class Program {
   /// Returns the symbol with this name, or nullptr if the program has no such symbol.
   const dpu_symbol_t *find(std::string_view name) const;
 
-  /// Returns the variable at an address of the program file (of WRAM, MRAM or a mutex), such as "buffer" or "buffer + 0x10", or "".
+  /// Returns the variable at an address of the program file (of WRAM, MRAM or a mutex), such as
+  /// "buffer" or "buffer + 0x10", or "".
   std::string variable_at(uint32_t address) const;
-  /// Returns the function and the source line of the instruction at an address of the program file, such as "main (task.c:12)", or "".
+  /// Returns the function and the source line of the instruction at an address of the program file,
+  /// such as "main (task.c:12)", or "".
   std::string function_at(uint32_t address) const;
   /// Returns the text at an offset of section .pe_strings.
   std::string text_at(uint32_t offset) const;
   /// Returns the contents of section .debug_frame.
   std::span<const uint8_t> debug_frame() const { return debug_frame_; }
 
-  /// Writes the program's text, whose runtime calls jump to `gate`, and whose waiting loops jump to `yield`.
+  /// Writes the program's text, whose runtime calls jump to `gate`, and whose waiting loops jump to
+  /// `yield`.
   void write_text(const PePlace &place, void (*gate)(), void (*yield)()) const;
-  /// Writes the initial values of all variables in WRAM, and the clock of the chip. The WRAM heap keeps its contents.
+  /// Writes the initial values of all variables in WRAM, and the clock of the chip. The WRAM heap
+  /// keeps its contents.
   void write_wram(const PePlace &place, const Chip &chip) const;
 
   /// A part of MRAM with initialised variables.
@@ -83,7 +93,8 @@ class Program {
   };
   friend class ElfReader;
 
-  static void relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own, const PePlace &place);
+  static void relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own,
+                       const PePlace &place);
 
   std::vector<uint8_t> text_, wram_;  // the images as linked
   std::vector<Relocation> text_relocations_, wram_relocations_;
@@ -92,15 +103,17 @@ class Program {
   std::vector<Function> functions_;
   std::vector<uint8_t> debug_line_, debug_frame_, texts_;  // contents of sections
   uint32_t tasklets_ = 0;
-  uint32_t wram_end_ = 0, mutexes_ = 0, instructions_ = 0;  // the memories that the program needs; instructions: estimated
+  uint32_t wram_end_ = 0, mutexes_ = 0,
+           instructions_ = 0;  // the memories that the program needs; instructions: estimated
   uint32_t stack_bytes_[PE_MAX_TASKLETS] = {};
   uint32_t entry_offset_ = 0;
   uint32_t gate_offset_ = 0;
   uint32_t stdout_bytes_ = 0;
 };
 
-/// Parses a program once: for files with equal bytes, returns the same object, which exists as long as the process. Errors: those of
-/// Program::parse.
-dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const std::string &name, const Program *&out);
+/// Parses a program once: for files with equal bytes, returns the same object, which exists as long
+/// as the process. Errors: those of Program::parse.
+dpu_error_t find_or_parse_program(std::span<const uint8_t> file, const std::string &name,
+                                  const Program *&out);
 
 }  // namespace dpuemu

@@ -9,17 +9,23 @@
 namespace dpuemu {
 namespace {
 
-// initial-exec: the memory exists from the start of the thread. Otherwise the C library ends the process if it cannot allocate the memory.
-__attribute__((tls_model("initial-exec"))) thread_local const CallbackScope *innermost_callback = nullptr;
+// initial-exec: the memory exists from the start of the thread. Otherwise the C library ends the
+// process if it cannot allocate the memory.
+__attribute__((tls_model("initial-exec"))) thread_local const CallbackScope *innermost_callback =
+    nullptr;
 
 }  // namespace
 
-CallbackScope::CallbackScope(std::span<Rank *const> ranks) : ranks_(ranks), outer_(innermost_callback) { innermost_callback = this; }
+CallbackScope::CallbackScope(std::span<Rank *const> ranks)
+    : ranks_(ranks), outer_(innermost_callback) {
+  innermost_callback = this;
+}
 CallbackScope::~CallbackScope() { innermost_callback = outer_; }
 
 bool CallbackScope::contains(const Rank *rank) {
   for (const CallbackScope *scope = innermost_callback; scope != nullptr; scope = scope->outer_)
-    if (std::find(scope->ranks_.begin(), scope->ranks_.end(), rank) != scope->ranks_.end()) return true;
+    if (std::find(scope->ranks_.begin(), scope->ranks_.end(), rank) != scope->ranks_.end())
+      return true;
   return false;
 }
 
@@ -31,7 +37,8 @@ dpu_error_t Rank::open_locked(bool is_access) {
 
 dpu_error_t Rank::open_transfer() {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return runs_outside_jobs_locked() || has_no_jobs_locked(); });
+  if (!CallbackScope::contains(this))
+    changed_.wait(lock, [this] { return runs_outside_jobs_locked() || has_no_jobs_locked(); });
   const dpu_error_t status = open_locked(false);
   if (status == DPU_OK) ++transfers_;
   return status;
@@ -39,7 +46,8 @@ dpu_error_t Rank::open_transfer() {
 
 dpu_error_t Rank::open_access() {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return !is_running_ && has_no_jobs_locked(); });
+  if (!CallbackScope::contains(this))
+    changed_.wait(lock, [this] { return !is_running_ && has_no_jobs_locked(); });
   const dpu_error_t status = open_locked(true);
   if (status == DPU_OK) ++accesses_;
   return status;
@@ -59,7 +67,8 @@ dpu_error_t Rank::close_access() {
 
 dpu_error_t Rank::begin_run(uint64_t members, StopFlag stop, bool caller_waits) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!CallbackScope::contains(this)) changed_.wait(lock, [this] { return runs_outside_jobs_locked() || has_no_jobs_locked(); });
+  if (!CallbackScope::contains(this))
+    changed_.wait(lock, [this] { return runs_outside_jobs_locked() || has_no_jobs_locked(); });
   if (is_running_) return DPU_ERR_DPU_ALREADY_RUNNING;
   if (transfers_ + accesses_ != 0) return DPU_ERR_MRAM_BUSY;
   if (!region_.protect(false)) return DPU_ERR_SYSTEM;
@@ -140,7 +149,8 @@ void Rank::wait_until_idle() {
 void Rank::wait_for_jobs(bool beside_running_pes) {
   if (CallbackScope::contains(this)) return;
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [=, this] { return has_no_jobs_locked() && (beside_running_pes || !is_running_); });
+  changed_.wait(lock,
+                [=, this] { return has_no_jobs_locked() && (beside_running_pes || !is_running_); });
 }
 
 dpu_error_t Rank::take_async_error() {
@@ -182,8 +192,9 @@ void Rank::release(dpu_error_t status) {
   work(std::move(lock), false);
 }
 
-/// Starts the queued jobs and holds until a hold begins, or the next job waits for running PEs. In a thread for jobs, the function also
-/// runs the jobs; otherwise it leaves the first job and all later work to such a thread.
+/// Starts the queued jobs and holds until a hold begins, or the next job waits for running PEs. In
+/// a thread for jobs, the function also runs the jobs; otherwise it leaves the first job and all
+/// later work to such a thread.
 void Rank::work(std::unique_lock<std::mutex> lock, bool is_job_thread) {
   while (can_start_locked()) {
     is_working_ = true;

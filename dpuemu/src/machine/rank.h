@@ -1,4 +1,5 @@
-// One rank of the machine: the rank's memory, the owner of this memory (host or PEs), and the rank's queued asynchronous work.
+// One rank of the machine: the rank's memory, the owner of this memory (host or PEs), and the
+// rank's queued asynchronous work.
 #pragma once
 
 #include <dpu.h>
@@ -15,9 +16,9 @@
 #include <span>
 
 #include "base/address_map.h"
+#include "base/region.h"
 #include "machine/pe.h"
 #include "machine/pe_memory.h"
-#include "base/region.h"
 
 namespace dpuemu {
 
@@ -30,7 +31,8 @@ void for_each_dpu(uint64_t dpus, Act act) {
   for (; dpus != 0; dpus &= dpus - 1) act(static_cast<uint32_t>(std::countr_zero(dpus)));
 }
 
-/// The host buffers of a rank's next transfer, by dpu_index. If a buffer is nullptr, the transfer skips the DPU.
+/// The host buffers of a rank's next transfer, by dpu_index. If a buffer is nullptr, the transfer
+/// skips the DPU.
 struct PreparedBuffers {
   uint8_t *of_dpu[kDpusPerRank] = {};
 };
@@ -44,9 +46,10 @@ class Rank;
 class RankHold {
  public:
   virtual ~RankHold() = default;
-  /// The rank has ended its earlier jobs. If the function returns a result, dpu_sync reports this result and the rank continues. If it
-  /// returns nullopt, the rank starts no job until Rank::release. A function that returns a result must not call Rank::release for this
-  /// rank. Must not throw, and must not wait unless the host lacks memory or threads.
+  /// The rank has ended its earlier jobs. If the function returns a result, dpu_sync reports this
+  /// result and the rank continues. If it returns nullopt, the rank starts no job until
+  /// Rank::release. A function that returns a result must not call Rank::release for this rank.
+  /// Must not throw, and must not wait unless the host lacks memory or threads.
   virtual std::optional<dpu_error_t> arrive(Rank *rank) = 0;
 };
 
@@ -61,23 +64,26 @@ class Rank {
 
   // --- Ownership. The host owns the MRAM of a new rank.
 
-  /// Makes the host the owner of the MRAM until the matching close_transfer or close_access. A transfer waits for queued jobs and the PEs
-  /// that these jobs run; a rank access (dpuemu_rank_acquire) waits for all running PEs; inside a callback of this rank, neither of the two
-  /// waits. Errors: DPU_ERR_MRAM_BUSY if PEs run and the call does not wait for them; for a rank access also DPU_ERR_DPU_FAULT if a PE is
-  /// in fault.
+  /// Makes the host the owner of the MRAM until the matching close_transfer or close_access. A
+  /// transfer waits for queued jobs and the PEs that these jobs run; a rank access
+  /// (dpuemu_rank_acquire) waits for all running PEs; inside a callback of this rank, neither of
+  /// the two waits. Errors: DPU_ERR_MRAM_BUSY if PEs run and the call does not wait for them; for a
+  /// rank access also DPU_ERR_DPU_FAULT if a PE is in fault.
   dpu_error_t open_transfer();
   dpu_error_t open_access();
   void close_transfer();
   /// Errors: DPU_ERR_INTERNAL if no rank access is open.
   dpu_error_t close_access();
 
-  /// After the queued jobs, the PEs in `members` (by dpu_index) become the owner of the rank's MRAM and run; begin_run clears the faults of
-  /// these PEs. caller_waits: whether the caller waits for the end of the run; if the caller is a queued job, the run is then a part of
-  /// this job. Errors: DPU_ERR_MRAM_BUSY while a transfer or rank access is open, DPU_ERR_DPU_ALREADY_RUNNING.
+  /// After the queued jobs, the PEs in `members` (by dpu_index) become the owner of the rank's MRAM
+  /// and run; begin_run clears the faults of these PEs. caller_waits: whether the caller waits for
+  /// the end of the run; if the caller is a queued job, the run is then a part of this job. Errors:
+  /// DPU_ERR_MRAM_BUSY while a transfer or rank access is open, DPU_ERR_DPU_ALREADY_RUNNING.
   dpu_error_t begin_run(uint64_t members, StopFlag stop = nullptr, bool caller_waits = false);
   /// Sets the StopFlag of the current run.
   void stop_run();
-  /// Makes the MRAM inaccessible until the host becomes its owner (strict mode). Requires running PEs.
+  /// Makes the MRAM inaccessible until the host becomes its owner (strict mode). Requires running
+  /// PEs.
   void protect_run();
   /// Errors: DPU_ERR_INTERNAL if no PE runs.
   dpu_error_t end_run(uint64_t faulted);
@@ -94,19 +100,23 @@ class Rank {
 
   /// Waits for queued jobs, running PEs and detached callbacks.
   void wait_until_idle();
-  /// Waits for queued jobs, and for running PEs unless `beside_running_pes`. Inside a callback of this rank, the function does not wait.
+  /// Waits for queued jobs, and for running PEs unless `beside_running_pes`. Inside a callback of
+  /// this rank, the function does not wait.
   void wait_for_jobs(bool beside_running_pes);
   /// Returns and clears the first error of an asynchronous job.
   dpu_error_t take_async_error();
 
   // --- Asynchronous work, in order of arrival. Jobs start when no PE runs.
 
-  /// Queues a job. If the host lacks memory or threads, throws std::bad_alloc or std::system_error and does not queue the job.
+  /// Queues a job. If the host lacks memory or threads, throws std::bad_alloc or std::system_error
+  /// and does not queue the job.
   void enqueue(Job job, bool beside_running_pes = false);
-  /// After the earlier jobs, the rank starts no job until release(). If the rank has nothing to wait for, this begins at once, and the
-  /// function returns true. Otherwise the function queues a call of hold->arrive(this), and returns false. Throws std::bad_alloc.
+  /// After the earlier jobs, the rank starts no job until release(). If the rank has nothing to
+  /// wait for, this begins at once, and the function returns true. Otherwise the function queues a
+  /// call of hold->arrive(this), and returns false. Throws std::bad_alloc.
   bool enqueue_hold(const std::shared_ptr<RankHold> &hold, bool beside_running_pes);
-  /// Lets the rank start jobs again after a hold. status: the result that dpu_sync reports for the hold.
+  /// Lets the rank start jobs again after a hold. status: the result that dpu_sync reports for the
+  /// hold.
   void release(dpu_error_t status);
   /// Mark the begin and the end of work for which only wait_until_idle() waits.
   void begin_detached();
@@ -120,14 +130,17 @@ class Rank {
   uint32_t pins = 0;             // number of calls in progress; dpu_free waits for them
   PreparedBuffers prepared, prepared_in_callback;
 
-  /// The largest number of blocks per DPU in a scatter-gather transfer, by the profile of the allocation; 0: none are allowed.
+  /// The largest number of blocks per DPU in a scatter-gather transfer, by the profile of the
+  /// allocation; 0: none are allowed.
   std::atomic<uint32_t> sg_max_blocks = 0;
 
-  // --- The PEs' programs. Only a thread with an open transfer may access them or, while PEs run, the threads that run these PEs.
+  // --- The PEs' programs. Only a thread with an open transfer may access them or, while PEs run,
+  // the threads that run these PEs.
   Pe pes[kDpusPerRank];  // by dpu_index
   RankPlaces places;
   double run_seconds = 0;  // host time of the rank's last run
-  /// Makes the PE's WRAM accessible if it is not accessible yet. Returns whether the WRAM is now accessible.
+  /// Makes the PE's WRAM accessible if it is not accessible yet. Returns whether the WRAM is now
+  /// accessible.
   bool open_wram(uint32_t dpu_index);
   /// Returns the PE (dpu_index) whose WRAM contains the address, or kDpusPerRank.
   uint32_t wram_owner(uint64_t address);
@@ -141,11 +154,14 @@ class Rank {
 
   void work(std::unique_lock<std::mutex> lock, bool is_job_thread);
   void work_in_thread_locked();
-  bool can_start_locked() const { return !is_working_ && !jobs_.empty() && (!is_running_ || jobs_.front().beside_running_pes); }
+  bool can_start_locked() const {
+    return !is_working_ && !jobs_.empty() && (!is_running_ || jobs_.front().beside_running_pes);
+  }
   dpu_error_t open_locked(bool is_access);
   void record_locked(dpu_error_t status);
   bool has_no_jobs_locked() const { return jobs_.empty() && !is_working_; }
-  /// Returns whether PEs run and no queued job waits for them. Then calls that need the MRAM fail instead of waiting for the jobs.
+  /// Returns whether PEs run and no queued job waits for them. Then calls that need the MRAM fail
+  /// instead of waiting for the jobs.
   bool runs_outside_jobs_locked() const { return is_running_ && !is_run_inside_job_; }
   bool is_idle_locked() const { return has_no_jobs_locked() && detached_ == 0 && !is_running_; }
 
@@ -157,7 +173,8 @@ class Rank {
   std::deque<QueuedJob> jobs_;
   bool is_working_ = false;  // whether a thread runs the queued jobs, or a hold has begun
   bool is_running_ = false;
-  bool is_run_inside_job_ = false;  // whether a queued job started the run and waits for it; meaningful while PEs run
+  bool is_run_inside_job_ =
+      false;  // whether a queued job started the run and waits for it; meaningful while PEs run
   StopFlag stop_;
   uint32_t detached_ = 0;
   uint32_t transfers_ = 0;

@@ -28,7 +28,8 @@ dpu_error_t find_common_symbol(const PinnedSet &set, const char *name, dpu_symbo
       dpu_symbol_t found;
       const dpu_error_t status = find_symbol(program, name, found);
       if (status != DPU_OK) return status;
-      if (!is_first && (found.address != symbol.address || found.size != symbol.size)) return DPU_ERR_DIFFERENT_DPU_PROGRAMS;
+      if (!is_first && (found.address != symbol.address || found.size != symbol.size))
+        return DPU_ERR_DIFFERENT_DPU_PROGRAMS;
       symbol = found;
       last = program;
       is_first = false;

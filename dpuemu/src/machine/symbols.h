@@ -13,12 +13,12 @@ namespace dpuemu {
 constexpr uint32_t kMramAddress = 0x08000000;  // MRAM starts here
 constexpr uint32_t kIramAddress = 0x80000000;  // IRAM starts here; WRAM starts at 0
 
-/// Finds a symbol of a program. If program is nullptr, only the symbol of the heap pointer exists, and it covers all of MRAM.
-/// Errors: DPU_ERR_UNKNOWN_SYMBOL, DPU_ERR_NO_PROGRAM_LOADED.
+/// Finds a symbol of a program. If program is nullptr, only the symbol of the heap pointer exists,
+/// and it covers all of MRAM. Errors: DPU_ERR_UNKNOWN_SYMBOL, DPU_ERR_NO_PROGRAM_LOADED.
 dpu_error_t find_symbol(const Program *program, const char *name, dpu_symbol_t &symbol);
 
-/// Finds a symbol that has the same address and size in all members of the set. Errors: those of find_symbol, and
-/// DPU_ERR_DIFFERENT_DPU_PROGRAMS.
+/// Finds a symbol that has the same address and size in all members of the set. Errors: those of
+/// find_symbol, and DPU_ERR_DIFFERENT_DPU_PROGRAMS.
 dpu_error_t find_common_symbol(const PinnedSet &set, const char *name, dpu_symbol_t &symbol);
 
 }  // namespace dpuemu

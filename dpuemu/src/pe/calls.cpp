@@ -1,5 +1,5 @@
-// The calls of runtime/calls.h. Each call runs at the modelled time at which its tasklet makes the call. The arguments of a call are 32-bit
-// words.
+// The calls of runtime/calls.h. Each call runs at the modelled time at which its tasklet makes the
+// call. The arguments of a call are 32-bit words.
 #include <algorithm>
 #include <cstring>
 
@@ -14,7 +14,14 @@ constexpr uint32_t kMostDmaBytes = 2048;
 constexpr uint32_t kWordMask = 7;
 constexpr uint32_t kEalready = 7;  // the value of EALREADY in the PE's errno.h
 
-enum CounterMode : uint32_t { kSame = 0, kCycles = 1, kInstructions = 2, kNothing = 3, kDisableBoth = 6, kEnableBoth = 7 };
+enum CounterMode : uint32_t {
+  kSame = 0,
+  kCycles = 1,
+  kInstructions = 2,
+  kNothing = 3,
+  kDisableBoth = 6,
+  kEnableBoth = 7
+};
 
 // The layouts of these structs match barrier.h, sem.h and vmutex.h of PE programs.
 struct PeBarrier {
@@ -56,32 +63,40 @@ PeRun::After PeRun::call___pe_exit(uint32_t tasklet, const uint32_t *) {
 }
 
 PeRun::After PeRun::call___pe_fault(uint32_t tasklet, const uint32_t *arguments) {
-  const auto *row = std::find_if(std::begin(kProgramFaults), std::end(kProgramFaults), [&](auto &r) { return r.code == arguments[0]; });
-  if (row == std::end(kProgramFaults)) return fault(FaultKind::kProgram, tasklet, "fault number " + std::to_string(arguments[0]));
+  const auto *row = std::find_if(std::begin(kProgramFaults), std::end(kProgramFaults),
+                                 [&](auto &r) { return r.code == arguments[0]; });
+  if (row == std::end(kProgramFaults))
+    return fault(FaultKind::kProgram, tasklet, "fault number " + std::to_string(arguments[0]));
   std::string detail;
   if (row->code == PE_FAULT_ASSERT_FAILED) detail = ": " + pe_->program->text_at(arguments[1]);
-  if (row->code == PE_FAULT_FAULT_INSTRUCTION) detail.append(" ").append(std::to_string(arguments[1]));
+  if (row->code == PE_FAULT_FAULT_INSTRUCTION)
+    detail.append(" ").append(std::to_string(arguments[1]));
   return fault(FaultKind::kProgram, tasklet, row->reason + detail);
 }
 
 // --- DMA
 
-PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes, bool is_read) {
+PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
+                             uint32_t bytes, bool is_read) {
   const char *const name = is_read ? "mram_read" : "mram_write";
   PeReport &report = pe_->report;
-  // The hardware drops the low three bits of addresses, and keeps 8 bits of size / 8 - 1 and 26 bits of an MRAM address.
+  // The hardware drops the low three bits of addresses, and keeps 8 bits of size / 8 - 1 and 26
+  // bits of an MRAM address.
   const uint32_t moved = ((bytes / 8 - 1) % 256 + 1) * 8;
   const uint32_t offset = mram_address & (PE_MRAM_BYTES - 1) & ~kWordMask;
   const uint32_t wram = wram_address & ~kWordMask;
-  const bool is_mram = mram_address < PE_MRAM_BYTES || mram_address - PE_MRAM_ORIGIN < PE_MRAM_BYTES;
+  const bool is_mram =
+      mram_address < PE_MRAM_BYTES || mram_address - PE_MRAM_ORIGIN < PE_MRAM_BYTES;
   const bool wraps = !is_mram || offset + moved > PE_MRAM_BYTES;
   if (is_strict_) {
     const auto refuse = [&](const std::string &rule) {
-      const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes, " + mram_place(mram_address);
+      const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes, " +
+                               mram_place(mram_address);
       return fault(FaultKind::kDma, tasklet, call + rule);
     };
     if (mram_address & kWordMask) return refuse(": the MRAM address must be a multiple of 8");
-    if (wram_address & kWordMask) return refuse(", " + wram_place(wram_address) + ": the WRAM address must be a multiple of 8");
+    if (wram_address & kWordMask)
+      return refuse(", " + wram_place(wram_address) + ": the WRAM address must be a multiple of 8");
     if (moved != bytes) return refuse(": the size must be a multiple of 8 from 8 to 2048");
     if (wraps) return refuse(": beyond the end of MRAM");
   }
@@ -91,8 +106,11 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
 
   uint8_t *const own = own_bytes(wram, moved);
   if (own == nullptr) {
-    const std::string call = std::string(name) + " of " + std::to_string(moved) + " bytes, " + mram_place(mram_address);
-    return fault(FaultKind::kDma, tasklet, call + ", reaches " + wram_place(own_bytes(wram, 1) == nullptr ? wram : wram + moved - 1));
+    const std::string call =
+        std::string(name) + " of " + std::to_string(moved) + " bytes, " + mram_place(mram_address);
+    return fault(
+        FaultKind::kDma, tasklet,
+        call + ", reaches " + wram_place(own_bytes(wram, 1) == nullptr ? wram : wram + moved - 1));
   }
   const uint32_t before_end = std::min(moved, PE_MRAM_BYTES - offset);
   if (is_read) {
@@ -123,28 +141,38 @@ PeRun::After PeRun::call_mram_write(uint32_t tasklet, const uint32_t *arguments)
 
 PeRun::After PeRun::call_barrier_wait(uint32_t tasklet, const uint32_t *arguments) {
   auto *const barrier = as<PeBarrier>(own_bytes(arguments[0], sizeof(PeBarrier)));
-  if (barrier == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("barrier_wait") + " got " + wram_place(arguments[0]));
+  if (barrier == nullptr)
+    return fault(FaultKind::kMemory, tasklet,
+                 std::string("barrier_wait") + " got " + wram_place(arguments[0]));
   if (barrier->count > 1) {
     --barrier->count;
     return wait(tasklet, WaitKind::kBarrier, arguments[0]);
   }
-  for (uint32_t waiter; (waiter = first_waiter(WaitKind::kBarrier, arguments[0])) != PE_MAX_TASKLETS;) wake(waiter);
+  for (uint32_t waiter;
+       (waiter = first_waiter(WaitKind::kBarrier, arguments[0])) != PE_MAX_TASKLETS;)
+    wake(waiter);
   barrier->count = barrier->initial_count;
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call_sem_take(uint32_t tasklet, const uint32_t *arguments) {
   auto *const semaphore = as<PeSemaphore>(own_bytes(arguments[0], sizeof(PeSemaphore)));
-  if (semaphore == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("sem_take") + " got " + wram_place(arguments[0]));
+  if (semaphore == nullptr)
+    return fault(FaultKind::kMemory, tasklet,
+                 std::string("sem_take") + " got " + wram_place(arguments[0]));
   --semaphore->count;
   return semaphore->count < 0 ? wait(tasklet, WaitKind::kSemaphore, arguments[0]) : After::kGoOn;
 }
 
 PeRun::After PeRun::call_sem_give(uint32_t tasklet, const uint32_t *arguments) {
   auto *const semaphore = as<PeSemaphore>(own_bytes(arguments[0], sizeof(PeSemaphore)));
-  if (semaphore == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("sem_give") + " got " + wram_place(arguments[0]));
+  if (semaphore == nullptr)
+    return fault(FaultKind::kMemory, tasklet,
+                 std::string("sem_give") + " got " + wram_place(arguments[0]));
   ++semaphore->count;
-  if (const uint32_t waiter = first_waiter(WaitKind::kSemaphore, arguments[0]); waiter != PE_MAX_TASKLETS) wake(waiter);
+  if (const uint32_t waiter = first_waiter(WaitKind::kSemaphore, arguments[0]);
+      waiter != PE_MAX_TASKLETS)
+    wake(waiter);
   return After::kGoOn;
 }
 
@@ -163,20 +191,24 @@ PeRun::After PeRun::call_handshake_wait_for(uint32_t tasklet, const uint32_t *ar
     own.result = kEalready;
     return After::kGoOn;
   }
-  if (first_waiter(WaitKind::kNotifier, notifier) == PE_MAX_TASKLETS) return wait(tasklet, WaitKind::kNotified, notifier);
+  if (first_waiter(WaitKind::kNotifier, notifier) == PE_MAX_TASKLETS)
+    return wait(tasklet, WaitKind::kNotified, notifier);
   wake(notifier);
   return After::kGoOn;
 }
 
 // --- Mutexes
 
-// The hardware has 256 mutexes and uses the low 8 bits of any address as a mutex number. The benchmark HST-L of PrIM depends on this mutex
-// number.
+// The hardware has 256 mutexes and uses the low 8 bits of any address as a mutex number. The
+// benchmark HST-L of PrIM depends on this mutex number.
 uint8_t *PeRun::mutex_at(uint32_t tasklet, uint32_t address) {
   uint8_t *const first = place_.wram + PE_ATOMIC_ORIGIN;
-  const bool is_mutex = address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first)) < PE_ATOMIC_BYTES;
+  const bool is_mutex =
+      address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first)) < PE_ATOMIC_BYTES;
   if (is_strict_ && !is_mutex) {
-    fault(FaultKind::kMutex, tasklet, "a mutex call got an address that is not a mutex; define it with MUTEX_INIT or ATOMIC_BIT_INIT");
+    fault(FaultKind::kMutex, tasklet,
+          "a mutex call got an address that is not a mutex; define it with MUTEX_INIT or "
+          "ATOMIC_BIT_INIT");
     return nullptr;
   }
   return first + address % PE_ATOMIC_BYTES;
@@ -237,7 +269,8 @@ PeRun::After PeRun::call_vmutex_lock(uint32_t tasklet, const uint32_t *arguments
 PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *arguments) {
   const VirtualMutex mutex = virtual_mutex_at(tasklet, arguments);
   if (mutex.byte == nullptr) return After::kStay;
-  if (const uint32_t waiter = first_waiter(WaitKind::kVirtualMutex, mutex.number); waiter != PE_MAX_TASKLETS)
+  if (const uint32_t waiter = first_waiter(WaitKind::kVirtualMutex, mutex.number);
+      waiter != PE_MAX_TASKLETS)
     wake(waiter);
   else
     *mutex.byte &= static_cast<uint8_t>(~mutex.bit);
@@ -246,13 +279,17 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
 
 // --- The allocators of WRAM
 
-/// Tasklets that are behind in modelled time run first. So tasklets allocate and free in the order of modelled time.
+/// Tasklets that are behind in modelled time run first. So tasklets allocate and free in the order
+/// of modelled time.
 PeRun::After PeRun::call___pe_turn(uint32_t, const uint32_t *) { return After::kGoOn; }
 
-// --- The performance counters: one of cycles and one of instructions. As on hardware, values lack the low four bits.
+// --- The performance counters: one of cycles and one of instructions. As on hardware, values lack
+// the low four bits.
 
 double PeRun::Counter::counted(double now) const { return count + (runs ? now - start : 0); }
-uint64_t PeRun::Counter::value(double now) const { return static_cast<uint64_t>(counted(now)) & ~UINT64_C(15); }
+uint64_t PeRun::Counter::value(double now) const {
+  return static_cast<uint64_t>(counted(now)) & ~UINT64_C(15);
+}
 
 void PeRun::Counter::set(double now, bool will_run, bool resets) {
   count = resets ? 0 : counted(now);
@@ -262,31 +299,39 @@ void PeRun::Counter::set(double now, bool will_run, bool resets) {
 
 PeRun::After PeRun::call_perfcounter_get(uint32_t tasklet, const uint32_t *) {
   const auto instructions = static_cast<double>(clock_.instructions());
-  tasklets_[tasklet].result = shows_instructions_ ? instruction_counter_.value(instructions) : cycle_counter_.value(clock_.cycles());
+  tasklets_[tasklet].result = shows_instructions_ ? instruction_counter_.value(instructions)
+                                                  : cycle_counter_.value(clock_.cycles());
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call_perfcounter_config(uint32_t tasklet, const uint32_t *arguments) {
   const uint32_t mode = arguments[0];
   if ((mode == kEnableBoth || mode == kDisableBoth) && !has_both_counters_)
-    return fault(FaultKind::kProgram, tasklet, "perfcounter_config got mode " + std::to_string(mode) + ", which needs chip v1B");
+    return fault(FaultKind::kProgram, tasklet,
+                 "perfcounter_config got mode " + std::to_string(mode) + ", which needs chip v1B");
   call_perfcounter_get(tasklet, nullptr);
   const bool resets = (arguments[1] & 0xFF) != 0;
   const auto counts = [&](const Counter &counter, CounterMode own) {
     return mode == kSame ? counter.runs : mode == own || mode == kEnableBoth;
   };
   cycle_counter_.set(clock_.cycles(), counts(cycle_counter_, kCycles), resets);
-  instruction_counter_.set(static_cast<double>(clock_.instructions()), counts(instruction_counter_, kInstructions), resets);
+  instruction_counter_.set(static_cast<double>(clock_.instructions()),
+                           counts(instruction_counter_, kInstructions), resets);
   if (mode == kInstructions) shows_instructions_ = true;
   if (mode == kCycles || mode == kEnableBoth) shows_instructions_ = false;
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call___pe_read_counters(uint32_t tasklet, const uint32_t *arguments) {
-  if (!has_both_counters_) return fault(FaultKind::kProgram, tasklet, "perfcounter_get_both needs chip v1B");
-  const uint64_t values[] = {cycle_counter_.value(clock_.cycles()), instruction_counter_.value(static_cast<double>(clock_.instructions()))};
+  if (!has_both_counters_)
+    return fault(FaultKind::kProgram, tasklet, "perfcounter_get_both needs chip v1B");
+  const uint64_t values[] = {
+      cycle_counter_.value(clock_.cycles()),
+      instruction_counter_.value(static_cast<double>(clock_.instructions()))};
   uint8_t *const pair = own_bytes(arguments[0], sizeof values);
-  if (pair == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("perfcounter_get_both") + " got " + wram_place(arguments[0]));
+  if (pair == nullptr)
+    return fault(FaultKind::kMemory, tasklet,
+                 std::string("perfcounter_get_both") + " got " + wram_place(arguments[0]));
   std::memcpy(pair, values, sizeof values);
   const uint32_t restart[] = {kEnableBoth, arguments[1]};
   return call_perfcounter_config(tasklet, restart);
@@ -295,22 +340,28 @@ PeRun::After PeRun::call___pe_read_counters(uint32_t tasklet, const uint32_t *ar
 // --- Printing
 
 void PeRun::print(const char *bytes, size_t count) {
-  const size_t room = pe_->program->stdout_bytes() - std::min<size_t>(pe_->log.size(), pe_->program->stdout_bytes());
+  const size_t room = pe_->program->stdout_bytes() -
+                      std::min<size_t>(pe_->log.size(), pe_->program->stdout_bytes());
   pe_->log_is_cut = pe_->log_is_cut || count > room;
   pe_->log.append(bytes, std::min(count, room));
 }
 
 PeRun::After PeRun::call___pe_print_bytes(uint32_t tasklet, const uint32_t *arguments) {
   const uint8_t *bytes = own_bytes(arguments[0], arguments[1]);
-  if (bytes == nullptr) return fault(FaultKind::kMemory, tasklet, std::string("puts or putchar") + " got " + wram_place(arguments[0]));
+  if (bytes == nullptr)
+    return fault(FaultKind::kMemory, tasklet,
+                 std::string("puts or putchar") + " got " + wram_place(arguments[0]));
   print(reinterpret_cast<const char *>(bytes), arguments[1]);
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call___pe_print_format(uint32_t tasklet, const uint32_t *arguments) {
   std::string text, problem;
-  const auto bytes_at = [this](uint32_t address, uint64_t bytes) -> const uint8_t * { return own_bytes(address, bytes); };
-  if (!format_for_pe(arguments[0], arguments[1], bytes_at, text, problem)) return fault(FaultKind::kFormat, tasklet, problem);
+  const auto bytes_at = [this](uint32_t address, uint64_t bytes) -> const uint8_t * {
+    return own_bytes(address, bytes);
+  };
+  if (!format_for_pe(arguments[0], arguments[1], bytes_at, text, problem))
+    return fault(FaultKind::kFormat, tasklet, problem);
   print(text.data(), text.size());
   return After::kGoOn;
 }

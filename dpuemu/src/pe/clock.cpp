@@ -44,8 +44,10 @@ uint32_t PeClock::next() {
     if (due_[tasklet] < transferred_at) transferred_at = due_[transferred = tasklet];
   }
   const double cycles_per_instruction =
-      std::max(kIssueCycles, kPipelineCycles * std::popcount(computing_) + static_cast<double>(std::popcount(spinning_)));
-  const double computed_at = computed == kNobody ? kNever : now_ + (least_issued - issued_) * cycles_per_instruction;
+      std::max(kIssueCycles, kPipelineCycles * std::popcount(computing_) +
+                                 static_cast<double>(std::popcount(spinning_)));
+  const double computed_at =
+      computed == kNobody ? kNever : now_ + (least_issued - issued_) * cycles_per_instruction;
   if (computed == kNobody && transferred == kNobody) return kNobody;
   if (computed_at < transferred_at || (computed_at == transferred_at && computed < transferred)) {
     issued_ = least_issued;

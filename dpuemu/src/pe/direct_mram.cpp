@@ -22,29 +22,34 @@ constexpr uint64_t kPages = kMramBytes / kPageBytes;
 template <class Act>
 void for_each_page(uint64_t offset, uint64_t bytes, Act act) {
   for (const uint64_t end = offset + bytes; offset < end;) {
-    const uint64_t page = offset / kPageBytes, part = std::min(end, (page + 1) * kPageBytes) - offset;
+    const uint64_t page = offset / kPageBytes,
+                   part = std::min(end, (page + 1) * kPageBytes) - offset;
     act(page, offset, part);
     offset += part;
   }
 }
 
-/// Reserves inaccessible addresses: all addresses that a 32-bit pointer and an operand of 16 bytes reach from gs. Returns 0 on failure.
+/// Reserves inaccessible addresses: all addresses that a 32-bit pointer and an operand of 16 bytes
+/// reach from gs. Returns 0 on failure.
 constexpr uint64_t kGsBytes = (UINT64_C(4) << 30) + kPageBytes;
 uint64_t reserve_gs_range() {
-  void *reserved = mmap(nullptr, kGsBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *reserved =
+      mmap(nullptr, kGsBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return reserved != MAP_FAILED ? reinterpret_cast<uint64_t>(reserved) : 0;
 }
 
-/// The windows in which a program sees its MRAM, from gs: MRAM addresses begin at 0, but hardware ignores the upper bits, so programs may
-/// also use the addresses of the host's symbols.
+/// The windows in which a program sees its MRAM, from gs: MRAM addresses begin at 0, but hardware
+/// ignores the upper bits, so programs may also use the addresses of the host's symbols.
 constexpr uint64_t kWindows[] = {0, PE_MRAM_ORIGIN};
 
 bool protect_windows(uint64_t base, uint64_t offset, uint64_t bytes, int protection) {
-  return std::all_of(std::begin(kWindows), std::end(kWindows),
-                     [&](uint64_t window) { return mprotect(reinterpret_cast<void *>(base + window + offset), bytes, protection) == 0; });
+  return std::all_of(std::begin(kWindows), std::end(kWindows), [&](uint64_t window) {
+    return mprotect(reinterpret_cast<void *>(base + window + offset), bytes, protection) == 0;
+  });
 }
 
-/// Reserves a gs range with an inaccessible copy of MRAM, which both windows show. Returns 0 on failure.
+/// Reserves a gs range with an inaccessible copy of MRAM, which both windows show. Returns 0 on
+/// failure.
 uint64_t reserve_copy() {
   const uint64_t base = reserve_gs_range();
   if (base == 0) return 0;
@@ -52,7 +57,8 @@ uint64_t reserve_copy() {
   bool is_mapped = file >= 0 && ftruncate(file, kMramBytes) == 0;
   for (const uint64_t window : kWindows) {
     void *const wanted = reinterpret_cast<void *>(base + window);
-    is_mapped = is_mapped && mmap(wanted, kMramBytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) == wanted;
+    is_mapped = is_mapped && mmap(wanted, kMramBytes, PROT_NONE,
+                                  MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) == wanted;
   }
   if (file >= 0) close(file);
   if (is_mapped) return base;
@@ -60,11 +66,14 @@ uint64_t reserve_copy() {
   return 0;
 }
 
-/// Returns the number of bytes that the next page fault makes accessible. A process can have only a limited number of mappings, so these
-/// units grow: a run uses at most 4 * (kSmallUnits + kMediumUnits + 32) mappings.
+/// Returns the number of bytes that the next page fault makes accessible. A process can have only a
+/// limited number of mappings, so these units grow: a run uses at most 4 * (kSmallUnits +
+/// kMediumUnits + 32) mappings.
 constexpr uint32_t kSmallUnits = 32, kMediumUnits = 32;
 constexpr uint64_t unit_bytes(uint32_t units) {
-  return units < kSmallUnits ? kPageBytes : units < kSmallUnits + kMediumUnits ? UINT64_C(64) << 10 : UINT64_C(2) << 20;
+  return units < kSmallUnits                  ? kPageBytes
+         : units < kSmallUnits + kMediumUnits ? UINT64_C(64) << 10
+                                              : UINT64_C(2) << 20;
 }
 
 }  // namespace
@@ -87,7 +96,8 @@ bool DirectMram::reserve() {
 
 bool DirectMram::handle_fault(uint64_t address) {
   const auto *const window =
-      std::find_if(std::begin(kWindows), std::end(kWindows), [&](uint64_t begin) { return address - gs_base() - begin < kMramBytes; });
+      std::find_if(std::begin(kWindows), std::end(kWindows),
+                   [&](uint64_t begin) { return address - gs_base() - begin < kMramBytes; });
   if (window == std::end(kWindows)) return false;
   const uint64_t place = address - gs_base() - *window;
   if (!is_used_) {
@@ -117,13 +127,15 @@ uint64_t DirectMram::end() {
   uint64_t count = 0;
   for (uint64_t word = 0; word < pages_.size(); ++word) {
     for (uint64_t left = pages_[word]; left != 0; left &= left - 1, ++count) {
-      const uint64_t offset = (word * 64 + static_cast<uint64_t>(std::countr_zero(left))) * kPageBytes;
+      const uint64_t offset =
+          (word * 64 + static_cast<uint64_t>(std::countr_zero(left))) * kPageBytes;
       port_.write(offset, kPageBytes, copy() + offset);
     }
     pages_[word] = 0;
   }
   // If this fails, drop the copy, because the next run must not read the old contents of the copy.
-  if (madvise(copy(), kMramBytes, MADV_REMOVE) != 0 || !protect_windows(copy_base_, 0, kMramBytes, PROT_NONE)) {
+  if (madvise(copy(), kMramBytes, MADV_REMOVE) != 0 ||
+      !protect_windows(copy_base_, 0, kMramBytes, PROT_NONE)) {
     munmap(reinterpret_cast<void *>(copy_base_), kGsBytes);
     copy_base_ = 0;
   }

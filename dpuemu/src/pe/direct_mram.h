@@ -1,9 +1,10 @@
 // Handles direct MRAM accesses: a PE program dereferences a pointer to MRAM, without DMA.
 //
-// A direct MRAM access is an ordinary x86-64 instruction with an address relative to the segment register gs. At the start of a run, gs
-// points to inaccessible addresses, so the first direct access faults. After this fault, gs points to a flat copy of the PE's MRAM. The
-// emulator fills a page of the copy at the first access to the page, and writes the page back at the end of the run. DMA also uses the
-// filled pages, so DMA and direct accesses see the same bytes.
+// A direct MRAM access is an ordinary x86-64 instruction with an address relative to the segment
+// register gs. At the start of a run, gs points to inaccessible addresses, so the first direct
+// access faults. After this fault, gs points to a flat copy of the PE's MRAM. The emulator fills a
+// page of the copy at the first access to the page, and writes the page back at the end of the run.
+// DMA also uses the filled pages, so DMA and direct accesses see the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ class DirectMram {
 
   /// Reserves the resources that every run needs. Returns whether the reservation succeeded.
   bool reserve();
-  /// Begins a run of this PE. begin() takes no time unless the program makes a direct access. Requires reserve().
+  /// Begins a run of this PE. begin() takes no time unless the program makes a direct access.
+  /// Requires reserve().
   void begin(const MramPort &port) {
     port_ = port;
     lacks_memory_ = false;
@@ -29,13 +31,16 @@ class DirectMram {
   /// Writes back the filled pages and discards the copy. Returns the number of filled pages.
   uint64_t end();
 
-  /// Call this function in the handler of SIGSEGV. Returns whether the access to `address` can now be repeated.
+  /// Call this function in the handler of SIGSEGV. Returns whether the access to `address` can now
+  /// be repeated.
   bool handle_fault(uint64_t address);
   /// Returns whether handle_fault has failed in this run because the host has no memory.
   bool lacks_memory() const { return lacks_memory_; }
   /// If `address` is the target of a direct access, returns its MRAM address.
   std::optional<uint32_t> mram_address_of(uint64_t address) const {
-    return address - gs_base() <= UINT32_MAX ? std::optional(static_cast<uint32_t>(address - gs_base())) : std::nullopt;
+    return address - gs_base() <= UINT32_MAX
+               ? std::optional(static_cast<uint32_t>(address - gs_base()))
+               : std::nullopt;
   }
   /// Returns the value of gs while the PE's tasklets run.
   uint64_t gs_base() const { return is_used_ ? copy_base_ : nowhere_base_; }
@@ -50,9 +55,10 @@ class DirectMram {
 
   MramPort port_;
   bool is_used_ = false, lacks_memory_ = false;
-  uint64_t nowhere_base_ = 0, copy_base_ = 0;  // the two values of gs: before and after the first direct access
-  std::vector<uint64_t> pages_;                // bit set of the pages of the copy that are filled
-  uint32_t units_ = 0;                         // number of units of the copy that are accessible in the current run
+  uint64_t nowhere_base_ = 0,
+           copy_base_ = 0;       // the two values of gs: before and after the first direct access
+  std::vector<uint64_t> pages_;  // bit set of the pages of the copy that are filled
+  uint32_t units_ = 0;  // number of units of the copy that are accessible in the current run
 };
 
 /// Sets gs of the calling thread.

@@ -8,8 +8,9 @@
 namespace dpuemu {
 namespace {
 
-/// va_list of x86-64 with 32-bit pointers. An integer takes 8 bytes in the area of saved registers or on the stack. A floating-point value
-/// takes 16 bytes in the area of saved registers, or 8 bytes on the stack.
+/// va_list of x86-64 with 32-bit pointers. An integer takes 8 bytes in the area of saved registers
+/// or on the stack. A floating-point value takes 16 bytes in the area of saved registers, or 8
+/// bytes on the stack.
 struct VaList {
   uint32_t integer_offset, float_offset, overflow_area, register_area;
 };
@@ -72,7 +73,8 @@ class Formatter {
     if (std::strchr("uoxXp", conversion) != nullptr) {
       uint64_t word;
       if (!take(false, word)) return kNoMemory;
-      if (conversion == 'p') return append("0x%llx", static_cast<unsigned long long>(word & UINT32_MAX));
+      if (conversion == 'p')
+        return append("0x%llx", static_cast<unsigned long long>(word & UINT32_MAX));
       return append(spec + "ll" + conversion, unsigned_value(word, length, is_wide));
     }
     if (conversion == 'c') {
@@ -112,7 +114,8 @@ class Formatter {
     return static_cast<uint32_t>(word);
   }
 
-  /// Reads a width or precision: digits, or `*` for an argument. Without both, keeps `value`. Returns the error, or "" on success.
+  /// Reads a width or precision: digits, or `*` for an argument. Without both, keeps `value`.
+  /// Returns the error, or "" on success.
   std::string take_number(const char *&next, std::optional<int64_t> &value) {
     if (*next == '*') {
       uint64_t word;
@@ -120,10 +123,12 @@ class Formatter {
       ++next;
       value = static_cast<int32_t>(word);
     } else if (*next >= '0' && *next <= '9') {
-      for (value = 0; *next >= '0' && *next <= '9'; ++next) value = std::min<int64_t>(10 * *value + (*next - '0'), INT32_MAX);
+      for (value = 0; *next >= '0' && *next <= '9'; ++next)
+        value = std::min<int64_t>(10 * *value + (*next - '0'), INT32_MAX);
     }
     if (!value || (*value >= -kMostBytes && *value <= kMostBytes)) return {};
-    return "printf has a width or precision of " + std::to_string(*value) + "; at most " + std::to_string(kMostBytes) + " are possible";
+    return "printf has a width or precision of " + std::to_string(*value) + "; at most " +
+           std::to_string(kMostBytes) + " are possible";
   }
 
   bool take(bool is_float, uint64_t &word) {
@@ -157,8 +162,8 @@ class Formatter {
     const int length = std::snprintf(nullptr, 0, spec.c_str(), value);
     const size_t begin = text_.size();
     if (length < 0 || begin + static_cast<size_t>(length) > kMostBytes)
-      return "printf prints " + std::to_string(begin + static_cast<size_t>(length)) + " characters or more; at most " +
-             std::to_string(kMostBytes) + " are possible";
+      return "printf prints " + std::to_string(begin + static_cast<size_t>(length)) +
+             " characters or more; at most " + std::to_string(kMostBytes) + " are possible";
     text_.resize(begin + static_cast<size_t>(length) + 1);
     std::snprintf(text_.data() + begin, static_cast<size_t>(length) + 1, spec.c_str(), value);
     text_.pop_back();
@@ -166,7 +171,8 @@ class Formatter {
   }
 
   static constexpr const char *kNoMemory = "the arguments of printf are outside the PE's memory";
-  static constexpr int64_t kMostBytes = 1 << 20;  // a limit, because the time of a runtime call does not count as computing
+  static constexpr int64_t kMostBytes =
+      1 << 20;  // a limit, because the time of a runtime call does not count as computing
 
   const BytesAt &bytes_at_;
   std::string &text_;
@@ -175,7 +181,8 @@ class Formatter {
 
 }  // namespace
 
-bool format_for_pe(uint32_t format, uint32_t arguments, const BytesAt &bytes_at, std::string &text, std::string &problem) {
+bool format_for_pe(uint32_t format, uint32_t arguments, const BytesAt &bytes_at, std::string &text,
+                   std::string &problem) {
   problem = Formatter(bytes_at, text).run(format, arguments);
   return problem.empty();
 }

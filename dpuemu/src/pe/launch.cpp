@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/door.h"
+#include "base/report_file.h"
+#include "base/worker_pool.h"
 #include "machine/host_ownership.h"
 #include "machine/job_queue.h"
 #include "pe/scheduler.h"
-#include "base/report_file.h"
 #include "transfer/transfer.h"
-#include "base/worker_pool.h"
 
 namespace dpuemu {
 namespace {
@@ -34,7 +34,8 @@ std::vector<Members> members_of(const PinnedSet &set) {
 bool have_programs(const std::vector<Members> &all) {
   bool have = true;
   for (const Members &members : all)
-    for_each_dpu(members.dpus, [&](uint32_t i) { have = have && members.rank->pes[i].program != nullptr; });
+    for_each_dpu(members.dpus,
+                 [&](uint32_t i) { have = have && members.rank->pes[i].program != nullptr; });
   return have;
 }
 
@@ -50,8 +51,11 @@ FaultPlace first_fault_of(const std::vector<Members> &all) {
   FaultPlace first = {nullptr, 0};
   for (const Members &members : all)
     for_each_dpu(faulted_of(members), [&](uint32_t i) {
-      const auto is_stopped = [](const Rank &rank, uint32_t dpu) { return rank.pes[dpu].fault.kind == FaultKind::kStopped; };
-      const bool is_cause = first.rank != nullptr && is_stopped(*first.rank, first.dpu_index) && !is_stopped(*members.rank, i);
+      const auto is_stopped = [](const Rank &rank, uint32_t dpu) {
+        return rank.pes[dpu].fault.kind == FaultKind::kStopped;
+      };
+      const bool is_cause = first.rank != nullptr && is_stopped(*first.rank, first.dpu_index) &&
+                            !is_stopped(*members.rank, i);
       if (first.rank == nullptr || is_cause) first = {members.rank, i};
     });
   return first;
@@ -64,14 +68,15 @@ void append_groups(const Members &members, std::vector<PeGroup> &groups) {
     for (uint32_t chip = 0; chip < kChips; ++chip) {
       const uint32_t i = dpu_index(chip, bank);
       if (members.dpus >> i & 1)
-        group.push_back({&members.rank->pes[i], &members.rank->places, i, MramPort(members.rank->region().base(), chip, bank)});
+        group.push_back({&members.rank->pes[i], &members.rank->places, i,
+                         MramPort(members.rank->region().base(), chip, bank)});
     }
     if (!group.empty()) groups.push_back(std::move(group));
   }
 }
 
-/// Starts the PEs of the members. Rank::begin_run must have succeeded for all their ranks. When all PEs have ended, ends the runs and calls
-/// on_end(whether a PE is in fault).
+/// Starts the PEs of the members. Rank::begin_run must have succeeded for all their ranks. When all
+/// PEs have ended, ends the runs and calls on_end(whether a PE is in fault).
 void start_members(std::vector<Members> all, StopFlag stop, std::function<void(bool)> on_end) {
   Machine &machine = Machine::instance();
   PeBatch batch;
@@ -83,16 +88,19 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
   for (const PeGroup &group : batch.groups) pes += group.size();
   const uint64_t key = note_start(pes);
   const auto begin = std::chrono::steady_clock::now();
-  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, key, is_strict = batch.is_strict] {
+  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, key,
+                  is_strict = batch.is_strict] {
     note_end(key);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     bool any_fault = false;
     for (const Members &members : all) members.rank->run_seconds = seconds;
     dpuemu_report_t report = {};
     for (const Members &members : all) add_to_report(*members.rank, members.dpus, report);
     char fault[DPUEMU_FAULT_BYTES] = "";
     if (const FaultPlace place = first_fault_of(all); place.rank != nullptr)
-      describe_fault(place.rank->id(), place.dpu_index, place.rank->pes[place.dpu_index].fault, fault, sizeof fault);
+      describe_fault(place.rank->id(), place.dpu_index, place.rank->pes[place.dpu_index].fault,
+                     fault, sizeof fault);
     append_to_report_file(report, fault);
     for (const Members &members : all) {
       const uint64_t faulted = faulted_of(members);
@@ -122,7 +130,8 @@ dpu_error_t begin_runs(const std::vector<Members> &all, const StopFlag &stop, bo
 }
 
 /// Calls begin_runs and start_members. If an error occurs before PEs run, cancels the runs.
-dpu_error_t begin_and_start(const std::vector<Members> &all, bool caller_waits, std::function<void(bool)> on_end) {
+dpu_error_t begin_and_start(const std::vector<Members> &all, bool caller_waits,
+                            std::function<void(bool)> on_end) {
   if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
   const auto stop = std::make_shared<std::atomic<bool>>(false);
   const dpu_error_t status = begin_runs(all, stop, caller_waits);
@@ -159,24 +168,29 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
   // The threads below cannot throw, so this thread makes WRAM accessible.
   std::vector<WramUse> uses;
   uses.reserve(targets.size());
-  for (const Target &target : targets) uses.emplace_back(target.rank->places, target.index, Machine::instance().is_strict());
+  for (const Target &target : targets)
+    uses.emplace_back(target.rank->places, target.index, Machine::instance().is_strict());
   std::vector<Transfer> transfers;
   for (const Program::MramPart &part : program.mram()) {
     Transfer transfer{Move::kBroadcast, Memory::kMram, part.offset, part.bytes.size(), {}};
     for (const Members &members : all) {
       RankBuffers entry{members.rank, {}};
-      for_each_dpu(members.dpus, [&](uint32_t i) { entry.buffers.of_dpu[i] = const_cast<uint8_t *>(part.bytes.data()); });
+      for_each_dpu(members.dpus, [&](uint32_t i) {
+        entry.buffers.of_dpu[i] = const_cast<uint8_t *>(part.bytes.data());
+      });
       transfer.ranks.push_back(entry);
     }
     transfers.push_back(std::move(transfer));
   }
   for (const Target &target : targets) {
     const bool has_text = target.rank->pes[target.index].text == &program;
-    has_room = has_room && (has_text || target.rank->places.set_text(target.index, program.text_bytes(), false));
+    has_room = has_room && (has_text || target.rank->places.set_text(target.index,
+                                                                     program.text_bytes(), false));
   }
   if (!has_room) {
     for (const Target &target : targets)
-      if (const Program *text = target.rank->pes[target.index].text) target.rank->places.set_text(target.index, text->text_bytes(), true);
+      if (const Program *text = target.rank->pes[target.index].text)
+        target.rank->places.set_text(target.index, text->text_bytes(), true);
     return DPU_ERR_SYSTEM;
   }
 
@@ -229,7 +243,9 @@ dpu_error_t queue_programs(const PinnedSet &set) {
   std::vector<Members> all = members_of(set);
   if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
   std::vector<QueuedWork> work;
-  for (const Members &members : all) work.push_back({members.rank, [members] { return begin_and_start({members}, false, [](bool) {}); }});
+  for (const Members &members : all)
+    work.push_back(
+        {members.rank, [members] { return begin_and_start({members}, false, [](bool) {}); }});
   enqueue_all(std::move(work), false);
   return DPU_OK;
 }

@@ -8,7 +8,8 @@
 namespace dpuemu {
 namespace {
 
-/// Calls act(first line in the region, words) for each piece of [offset, offset + bytes) within one run.
+/// Calls act(first line in the region, words) for each piece of [offset, offset + bytes) within one
+/// run.
 template <class Act>
 void for_each_run(uint8_t *region, uint32_t bank, uint64_t offset, uint64_t bytes, Act act) {
   for (const uint64_t end = offset + bytes; offset < end;) {

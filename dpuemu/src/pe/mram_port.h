@@ -8,9 +8,11 @@ namespace dpuemu {
 class MramPort {
  public:
   MramPort() = default;
-  MramPort(uint8_t *region, uint32_t chip, uint32_t bank) : region_(region), chip_(chip), bank_(bank) {}
+  MramPort(uint8_t *region, uint32_t chip, uint32_t bank)
+      : region_(region), chip_(chip), bank_(bank) {}
 
-  /// Offset and bytes are multiples of 8, and offset + bytes <= 64 MiB. Signal handlers may call these functions.
+  /// Offset and bytes are multiples of 8, and offset + bytes <= 64 MiB. Signal handlers may call
+  /// these functions.
   void read(uint64_t offset, uint64_t bytes, uint8_t *to) const;
   void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const;
 

@@ -22,25 +22,31 @@ namespace {
 
 constexpr uint32_t kPageBytes = 4096;
 
-constexpr uint32_t round_up(uint32_t value, uint32_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+constexpr uint32_t round_up(uint32_t value, uint32_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
-/// In strict mode, a tasklet has a stack of its declared size, so that the first byte below it is inaccessible. Otherwise it has the
-/// largest possible stack, because x86-64 frames are larger than DPU frames.
+/// In strict mode, a tasklet has a stack of its declared size, so that the first byte below it is
+/// inaccessible. Otherwise it has the largest possible stack, because x86-64 frames are larger than
+/// DPU frames.
 uint32_t stack_bytes(const Program &program, uint32_t tasklet, bool is_strict) {
   constexpr uint32_t kMost = Stacks::kMostBytes - kStackEndBytes, kFrameAlignment = 16;
-  return is_strict ? std::min(round_up(program.stack_bytes(tasklet), kFrameAlignment), kMost) : kMost;
+  return is_strict ? std::min(round_up(program.stack_bytes(tasklet), kFrameAlignment), kMost)
+                   : kMost;
 }
 
 }  // namespace
 
-/// The number of instructions of a call on a DPU: one instruction, or our estimate for the SDK's routine. The numbers do not include
-/// waiting and the formatting of printf. Formatting takes thousands of instructions on a DPU, but is rare in programs whose run time
-/// matters.
+/// The number of instructions of a call on a DPU: one instruction, or our estimate for the SDK's
+/// routine. The numbers do not include waiting and the formatting of printf. Formatting takes
+/// thousands of instructions on a DPU, but is rare in programs whose run time matters.
 namespace instructions_of {
 constexpr uint32_t __pe_exit = 1, __pe_fault = 1;
 constexpr uint32_t mram_read = 1, mram_write = 1;
-constexpr uint32_t barrier_wait = 14, sem_take = 12, sem_give = 12, handshake_notify = 10, handshake_wait_for = 12;
-constexpr uint32_t mutex_lock = 1, mutex_trylock = 2, mutex_unlock = 1, vmutex_lock = 11, vmutex_unlock = 11;
+constexpr uint32_t barrier_wait = 14, sem_take = 12, sem_give = 12, handshake_notify = 10,
+                   handshake_wait_for = 12;
+constexpr uint32_t mutex_lock = 1, mutex_trylock = 2, mutex_unlock = 1, vmutex_lock = 11,
+                   vmutex_unlock = 11;
 constexpr uint32_t perfcounter_config = 4, perfcounter_get = 3, __pe_read_counters = 20;
 constexpr uint32_t __pe_print_format = 200, __pe_print_bytes = 100;
 constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of an allocator
@@ -56,7 +62,8 @@ struct PeRun::CallRow {
 constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
 #undef DPUEMU_CALL_ROW
 
-bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible) {
+bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
+                  bool is_accessible) {
   const Program &program = *pe.program;
   pe_ = &pe;
   place_ = place;
@@ -77,7 +84,8 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   bool has_memory = is_accessible;
   uint64_t stack_tops[PE_MAX_TASKLETS];
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
-    const uint32_t bytes = stack_bytes(program, i, is_strict), usable = round_up(bytes + kStackEndBytes, kPageBytes);
+    const uint32_t bytes = stack_bytes(program, i, is_strict),
+                   usable = round_up(bytes + kStackEndBytes, kPageBytes);
     stack_tops[i] = stacks_.end(i) - usable + bytes;
     has_memory = has_memory && stacks_.set_usable(i, usable);
   }
@@ -105,7 +113,8 @@ void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   else
     enter_tasklet(door, tasklet.result);
   if (door.call == kSignal) return fault_by_signal(door, number);
-  const uint64_t computed = door.instructions - std::exchange(tasklet.instructions, door.instructions);
+  const uint64_t computed =
+      door.instructions - std::exchange(tasklet.instructions, door.instructions);
   if (door.call == kInterrupted) {
     tasklet.interrupted = std::make_unique<Interrupted>(door.interrupted);
     tasklet.state = State::kPaused;
@@ -115,7 +124,8 @@ void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   tasklet.call = door.call;
   std::copy_n(door.arguments, 4, tasklet.arguments);
   tasklet.state = State::kCalling;
-  clock_.compute(number, computed + (door.call < std::size(kCalls) ? kCalls[door.call].instructions : 1));
+  clock_.compute(number,
+                 computed + (door.call < std::size(kCalls) ? kCalls[door.call].instructions : 1));
 }
 
 PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
@@ -154,11 +164,13 @@ void PeRun::stop(const char *reason) {
 
 void PeRun::end_as_endless() {
   if (has_ended_) return;
-  uint32_t running = woken_ != 0 ? static_cast<uint32_t>(std::countr_zero(woken_)) : clock_.next();  // does not wait
+  uint32_t running = woken_ != 0 ? static_cast<uint32_t>(std::countr_zero(woken_))
+                                 : clock_.next();  // does not wait
   if (running == PeClock::kNobody) running = 0;
   const std::string patience = std::to_string(Machine::instance().patience_seconds());
   fault(FaultKind::kEndless, running,
-        "the PE ran for longer than DPUEMU_PATIENCE (" + patience + " s of this computer): an endless loop, or a long program");
+        "the PE ran for longer than DPUEMU_PATIENCE (" + patience +
+            " s of this computer): an endless loop, or a long program");
 }
 
 PeRun::Step PeRun::fail_without_memory() {
@@ -189,8 +201,11 @@ uint32_t PeRun::first_waiter(WaitKind kind, uint32_t key) const {
   uint32_t first = PE_MAX_TASKLETS;
   for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
     const Tasklet &tasklet = tasklets_[i];
-    if (tasklet.state != State::kWaiting || tasklet.wait_sequence == 0 || tasklet.wait_kind != kind || tasklet.wait_key != key) continue;
-    if (first == PE_MAX_TASKLETS || tasklet.wait_sequence < tasklets_[first].wait_sequence) first = i;
+    if (tasklet.state != State::kWaiting || tasklet.wait_sequence == 0 ||
+        tasklet.wait_kind != kind || tasklet.wait_key != key)
+      continue;
+    if (first == PE_MAX_TASKLETS || tasklet.wait_sequence < tasklets_[first].wait_sequence)
+      first = i;
   }
   return first;
 }
@@ -204,8 +219,9 @@ void PeRun::wake(uint32_t number, uint64_t result) {
 
 uint8_t *PeRun::own_bytes(uint32_t address, uint64_t bytes) const {
   const auto wram = reinterpret_cast<uintptr_t>(place_.wram);
-  const bool is_own =
-      (address >= wram && address - wram <= wram_bytes_ && bytes <= wram_bytes_ - (address - wram)) || stacks_.contains(address, bytes);
+  const bool is_own = (address >= wram && address - wram <= wram_bytes_ &&
+                       bytes <= wram_bytes_ - (address - wram)) ||
+                      stacks_.contains(address, bytes);
   return is_own ? reinterpret_cast<uint8_t *>(static_cast<uintptr_t>(address)) : nullptr;
 }
 

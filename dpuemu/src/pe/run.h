@@ -1,10 +1,14 @@
-// Runs the program of one PE once. The tasklets of the PE run as fibers, in the order of modelled time.
+// Runs the program of one PE once. The tasklets of the PE run as fibers, in the order of modelled
+// time.
 //
-// A tasklet runs until it makes a call of runtime/calls.h. The instructions that the tasklet counted before the call determine the modelled time
-// of the call. The call takes effect at this modelled time, and the tasklet resumes when the call no longer has to wait. So tasklets take
-// locks in the order of modelled time, and runs are deterministic. A signal of the watch (pe_scheduler.h) interrupts a tasklet that
-// computes for long. The tasklet continues at the modelled time at which it was interrupted, after all calls before this time. So a loop
-// can wait for another tasklet's store; the number of its iterations, and its modelled time, are not deterministic.
+// A tasklet runs until it makes a call of runtime/calls.h. The instructions that the tasklet
+// counted before the call determine the modelled time of the call. The call takes effect at this
+// modelled time, and the tasklet resumes when the call no longer has to wait. So tasklets take
+// locks in the order of modelled time, and runs are deterministic. A signal of the watch
+// (pe_scheduler.h) interrupts a tasklet that computes for long. The tasklet continues at the
+// modelled time at which it was interrupted, after all calls before this time. So a loop can wait
+// for another tasklet's store; the number of its iterations, and its modelled time, are not
+// deterministic.
 #pragma once
 
 #include <atomic>
@@ -12,11 +16,11 @@
 #include <memory>
 #include <string>
 
-#include "pe/direct_mram.h"
 #include "base/door.h"
 #include "machine/pe.h"
-#include "pe/clock.h"
 #include "machine/pe_memory.h"
+#include "pe/clock.h"
+#include "pe/direct_mram.h"
 
 namespace dpuemu {
 
@@ -27,16 +31,20 @@ class PeRun {
   /// Reserves the addresses that runs need. Returns whether the reservation succeeded.
   bool reserve() { return stacks_.reserve() && direct_mram_.reserve(); }
 
-  /// Starts every tasklet at the program's entry. If the host has no memory, sets a fault and returns false. is_accessible: whether the
-  /// PE's WRAM is accessible, else the host has no memory. Requires reserve().
-  bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible);
+  /// Starts every tasklet at the program's entry. If the host has no memory, sets a fault and
+  /// returns false. is_accessible: whether the PE's WRAM is accessible, else the host has no
+  /// memory. Requires reserve().
+  bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
+             bool is_accessible);
 
   enum class Step { kTransferred, kOther, kEnded };
-  /// Runs the PE until the next call of a tasklet takes effect. Returns kTransferred if the call was a DMA, and kEnded if the run is over;
-  /// pe.report and pe.fault then have the results. turns: the number of times that a thread has entered a tasklet, which step() increments.
+  /// Runs the PE until the next call of a tasklet takes effect. Returns kTransferred if the call
+  /// was a DMA, and kEnded if the run is over; pe.report and pe.fault then have the results. turns:
+  /// the number of times that a thread has entered a tasklet, which step() increments.
   Step step(Door &door, std::atomic<uint64_t> &turns);
 
-  /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a sentence.
+  /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a
+  /// sentence.
   void stop(const char *reason);
   /// Ends the run with a fault because the host has no memory. Allocates nothing.
   Step fail_without_memory();
@@ -44,25 +52,35 @@ class PeRun {
   /// Ends the run with a fault because it takes too long.
   void end_as_endless();
 
-  /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the tasklet can continue.
+  /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the
+  /// tasklet can continue.
   bool handle_memory_fault(uint64_t address) { return direct_mram_.handle_fault(address); }
   /// Returns the value of gs while the tasklets run.
   uint64_t gs_base() const { return direct_mram_.gs_base(); }
 
  private:
   enum class State : uint8_t { kCalling, kPaused, kTransferring, kWaiting, kEnded };
-  enum class WaitKind : uint8_t { kBarrier, kMutex, kVirtualMutex, kSemaphore, kNotifier, kNotified };
+  enum class WaitKind : uint8_t {
+    kBarrier,
+    kMutex,
+    kVirtualMutex,
+    kSemaphore,
+    kNotifier,
+    kNotified
+  };
   struct Tasklet {
     uint64_t stack = 0;
-    std::unique_ptr<Interrupted> interrupted;  // if the tasklet has to continue after an interruption
-    uint64_t result = 0;                       // result of the tasklet's last call
-    uint64_t instructions = 0;                 // instruction count at the tasklet's last call
+    std::unique_ptr<Interrupted>
+        interrupted;            // if the tasklet has to continue after an interruption
+    uint64_t result = 0;        // result of the tasklet's last call
+    uint64_t instructions = 0;  // instruction count at the tasklet's last call
     uint32_t call = 0;
     uint32_t arguments[4] = {};
     State state = State::kEnded;
     WaitKind wait_kind = WaitKind::kBarrier;
-    uint32_t wait_key = 0;       // address of a barrier or semaphore, number of a mutex, bit or tasklet
-    uint64_t wait_sequence = 0;  // number in the order of arrival; 0 if the tasklet does not wait for an object with a wait_key
+    uint32_t wait_key = 0;  // address of a barrier or semaphore, number of a mutex, bit or tasklet
+    uint64_t wait_sequence = 0;  // number in the order of arrival; 0 if the tasklet does not wait
+                                 // for an object with a wait_key
   };
   enum class After { kGoOn, kStay };  // what the calling tasklet does after the call
   using Call = After (PeRun::*)(uint32_t tasklet, const uint32_t *arguments);
@@ -73,44 +91,52 @@ class PeRun {
   void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
   void finish();
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
-  /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no tasklet waits for them.
+  /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no
+  /// tasklet waits for them.
   uint32_t first_waiter(WaitKind kind, uint32_t key) const;
   void wake(uint32_t tasklet, uint64_t result = 0);
   /// Ends the run. at: where the tasklet is, unless it is in a call or was interrupted.
-  After fault(FaultKind kind, uint32_t tasklet, std::string reason, const Interrupted *at = nullptr);
+  After fault(FaultKind kind, uint32_t tasklet, std::string reason,
+              const Interrupted *at = nullptr);
   void fault_by_signal(const Door &door, uint32_t tasklet);
   /// Handles tasklets that wait although no other tasklet runs.
   void end_waiting();
 
-  /// Return parts of sentences: places in the PE's memory, what a tasklet waits for, the functions that a tasklet runs.
+  /// Return parts of sentences: places in the PE's memory, what a tasklet waits for, the functions
+  /// that a tasklet runs.
   std::string wram_place(uint32_t address) const;
   std::string mram_place(uint32_t address) const;
   std::string awaited(const Tasklet &tasklet) const;
   std::string frames_of(uint32_t tasklet, const Interrupted *at) const;
 
-  /// Returns the bytes at an address of the program, or nullptr if a byte is outside the PE's memory.
+  /// Returns the bytes at an address of the program, or nullptr if a byte is outside the PE's
+  /// memory.
   uint8_t *own_bytes(uint32_t address, uint64_t bytes) const;
-  /// Returns the mutex at the address. If strict mode refuses the address, sets a fault and returns nullptr.
+  /// Returns the mutex at the address. If strict mode refuses the address, sets a fault and returns
+  /// nullptr.
   uint8_t *mutex_at(uint32_t tasklet, uint32_t address);
-  /// One bit of a vmutex, and a number that is unique for each bit in WRAM. If the address is invalid, `byte` is nullptr, and the PE is in
-  /// fault.
+  /// One bit of a vmutex, and a number that is unique for each bit in WRAM. If the address is
+  /// invalid, `byte` is nullptr, and the PE is in fault.
   struct VirtualMutex {
     uint8_t *byte = nullptr;
     uint8_t bit = 0;
     uint32_t number = 0;
   };
   struct Counter {
-    double count = 0, start = 0;  // the events before the counter started, and the clock or the instructions at this moment
+    double count = 0, start = 0;  // the events before the counter started, and the clock or the
+                                  // instructions at this moment
     bool runs = false;
     double counted(double now) const;
     uint64_t value(double now) const;
     void set(double now, bool will_run, bool resets);
   };
   VirtualMutex virtual_mutex_at(uint32_t tasklet, const uint32_t *arguments);
-  After transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes, bool is_read);
+  After transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes,
+                 bool is_read);
   void print(const char *bytes, size_t count);
 
-#define DPUEMU_DECLARE_CALL(number, name) After call_##name(uint32_t tasklet, const uint32_t *arguments);
+#define DPUEMU_DECLARE_CALL(number, name) \
+  After call_##name(uint32_t tasklet, const uint32_t *arguments);
   PE_CALL_TABLE(DPUEMU_DECLARE_CALL)
 #undef DPUEMU_DECLARE_CALL
 

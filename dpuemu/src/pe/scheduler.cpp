@@ -12,19 +12,21 @@
 #include <thread>
 #include <utility>
 
+#include "base/worker_pool.h"
 #include "pe/run.h"
 #include "pe/signals.h"
-#include "base/worker_pool.h"
 
 namespace dpuemu {
 namespace {
 
 constexpr uint32_t kMostThreads = 32;
-/// The time between two looks of the watch. The watch interrupts a tasklet that has made no call between two looks. After an interruption,
-/// the next kShortPeriods periods are short, because loops that wait for another tasklet are interrupted often.
+/// The time between two looks of the watch. The watch interrupts a tasklet that has made no call
+/// between two looks. After an interruption, the next kShortPeriods periods are short, because
+/// loops that wait for another tasklet are interrupted often.
 constexpr std::chrono::milliseconds kPeriod{50}, kShortPeriod{1};
 constexpr uint32_t kShortPeriods = 20;
-/// At most this time counts for the patience between two looks, because a debugger or the user may have stopped the process.
+/// At most this time counts for the patience between two looks, because a debugger or the user may
+/// have stopped the process.
 constexpr std::chrono::seconds kLongestLook{1};
 
 struct Batch {
@@ -35,13 +37,16 @@ struct Batch {
 
   /// Returns why the PEs that have not ended must end, or nullptr.
   const char *stop_reason() const {
-    if (work.is_stopped != nullptr && work.is_stopped->load(std::memory_order_relaxed)) return "stopped by the host";
-    return is_endless.load(std::memory_order_relaxed) ? "stopped because another PE ran for longer than DPUEMU_PATIENCE" : nullptr;
+    if (work.is_stopped != nullptr && work.is_stopped->load(std::memory_order_relaxed))
+      return "stopped by the host";
+    return is_endless.load(std::memory_order_relaxed)
+               ? "stopped because another PE ran for longer than DPUEMU_PATIENCE"
+               : nullptr;
   }
 };
 
-/// The runs of the PEs that one host thread executes together, and the thread's stack for signal handlers. A thread of the pool borrows a
-/// Runner only while it runs PEs.
+/// The runs of the PEs that one host thread executes together, and the thread's stack for signal
+/// handlers. A thread of the pool borrows a Runner only while it runs PEs.
 class Runner {
  public:
   /// Throws std::bad_alloc.
@@ -68,7 +73,8 @@ class Runner {
     size_t count = 0;
     for (const PeTask &task : group) {
       PeRun &run = runs_[count];
-      if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, false, true)) active[count++] = &run;
+      if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, false, true))
+        active[count++] = &run;
     }
     while (count != 0) {
       size_t left = 0;
@@ -78,21 +84,23 @@ class Runner {
     }
   }
 
-  /// The watch calls this function after each period. The function interrupts a tasklet that has made no call since the last look. If no PE
-  /// of the thread has started or ended for the batch's patience, the function ends the run of a PE. Returns whether it interrupted a
-  /// tasklet.
+  /// The watch calls this function after each period. The function interrupts a tasklet that has
+  /// made no call since the last look. If no PE of the thread has started or ended for the batch's
+  /// patience, the function ends the run of a PE. Returns whether it interrupted a tasklet.
   bool look(std::chrono::nanoseconds period) {
     const uint64_t turn = signals_.target.turns.load(std::memory_order_relaxed);
     const bool is_same_turn = turn == std::exchange(watched_turn_, turn);
     const uint64_t progress = progress_;
-    idle_ = progress == std::exchange(watched_progress_, progress) ? idle_ + period : std::chrono::nanoseconds(0);
+    idle_ = progress == std::exchange(watched_progress_, progress) ? idle_ + period
+                                                                   : std::chrono::nanoseconds(0);
     if (batch == nullptr) return false;
     if (idle_ >= batch->work.patience) endless_progress_ = progress;
     if (is_same_turn) interrupt_turn(thread_, signals_.target, turn);
     return is_same_turn;
   }
 
-  Batch *batch = nullptr;  // batch of the group that runs; the scheduler's mutex guards `batch` and calls of look()
+  Batch *batch = nullptr;  // batch of the group that runs; the scheduler's mutex guards `batch` and
+                           // calls of look()
 
  private:
   void run_alone(const PeTask &task, Batch &of) {
@@ -111,7 +119,8 @@ class Runner {
     do {
       try {
         if (const char *const reason = of.stop_reason()) run.stop(reason);
-        if (endless_progress_.load(std::memory_order_relaxed) == progress_.load(std::memory_order_relaxed)) {
+        if (endless_progress_.load(std::memory_order_relaxed) ==
+            progress_.load(std::memory_order_relaxed)) {
           of.is_endless = true;
           run.end_as_endless();
         }
@@ -132,8 +141,9 @@ class Runner {
   PeRun runs_[kChips];
   uint64_t gs_base_ = kUnknownGs;  // gs of the thread
   pthread_t thread_ = {};
-  std::atomic<uint64_t> progress_{1};          // incremented when PEs start, and when a PE ends
-  std::atomic<uint64_t> endless_progress_{0};  // the value of progress_ at which the watch lost patience
+  std::atomic<uint64_t> progress_{1};  // incremented when PEs start, and when a PE ends
+  std::atomic<uint64_t> endless_progress_{
+      0};  // the value of progress_ at which the watch lost patience
   uint64_t watched_turn_ = 0, watched_progress_ = 0;
   std::chrono::nanoseconds idle_{0};  // how long progress_ has had its value
 };
@@ -171,8 +181,8 @@ class Scheduler : public WorkerPool::Job {
   }
 
  private:
-  /// Creates the watch and up to `threads` Runners; fewer than `threads` Runners suffice for all PEs. Throws if it cannot create any
-  /// Runner.
+  /// Creates the watch and up to `threads` Runners; fewer than `threads` Runners suffice for all
+  /// PEs. Throws if it cannot create any Runner.
   void prepare(uint32_t threads) {
     if (!has_watch_) {
       std::thread([this] { watch(); }).detach();
@@ -220,18 +230,21 @@ class Scheduler : public WorkerPool::Job {
       const std::chrono::nanoseconds slept = std::chrono::steady_clock::now() - begin;
       lock.lock();
       bool has_interrupted = false;
-      for (const auto &runner : runners_) has_interrupted |= runner->look(std::min<std::chrono::nanoseconds>(slept, kLongestLook));
+      for (const auto &runner : runners_)
+        has_interrupted |= runner->look(std::min<std::chrono::nanoseconds>(slept, kLongestLook));
       short_periods = has_interrupted ? kShortPeriods : short_periods - std::min(short_periods, 1u);
     }
   }
 
-  std::mutex mutex_;                            // guards all members below; a thread locks it before it locks the pool's mutex
+  std::mutex
+      mutex_;  // guards all members below; a thread locks it before it locks the pool's mutex
   std::condition_variable begun_;               // wakes the watch
   std::deque<std::shared_ptr<Batch>> batches_;  // batches that have groups to start
-  size_t groups_left_ = 0;                      // number of groups, in all batches, that have not started
+  size_t groups_left_ = 0;  // number of groups, in all batches, that have not started
   std::vector<std::unique_ptr<Runner>> runners_;
-  std::vector<Runner *> free_;          // runners without a thread
-  uint32_t allowed_ = 0, serving_ = 0;  // number of threads that may run PEs, and number of threads that run PEs
+  std::vector<Runner *> free_;  // runners without a thread
+  uint32_t allowed_ = 0,
+           serving_ = 0;  // number of threads that may run PEs, and number of threads that run PEs
   bool has_watch_ = false;
 };
 

@@ -10,26 +10,28 @@
 namespace dpuemu {
 namespace {
 
-/// The signal that the watch sends to a thread. Programs rarely use this real-time signal, but often use signals with a name.
+/// The signal that the watch sends to a thread. Programs rarely use this real-time signal, but
+/// often use signals with a name.
 int watch_signal() { return SIGRTMAX - 1; }
 
-/// Handlers of one signal: the handler before the emulator's handler, and the last handler that the program installed over the emulator's
-/// handler, if any.
+/// Handlers of one signal: the handler before the emulator's handler, and the last handler that the
+/// program installed over the emulator's handler, if any.
 struct Handled {
   int signal;
   bool is_installed;
   struct sigaction original, latest;
 };
-Handled handled[] = {{SIGSEGV, false, {}, {}}, {SIGBUS, false, {}, {}},  {SIGFPE, false, {}, {}},
-                     {SIGILL, false, {}, {}},  {SIGTRAP, false, {}, {}}, {0 /* watch_signal() */, false, {}, {}}};
+Handled handled[] = {{SIGSEGV, false, {}, {}}, {SIGBUS, false, {}, {}},
+                     {SIGFPE, false, {}, {}},  {SIGILL, false, {}, {}},
+                     {SIGTRAP, false, {}, {}}, {0 /* watch_signal() */, false, {}, {}}};
 constexpr size_t kHandlerStackBytes = 256 << 10;
 
-// The data of the calling thread: nullptr until it first runs PEs. A signal of the watch may arrive after the thread has stopped running
-// PEs.
+// The data of the calling thread: nullptr until it first runs PEs. A signal of the watch may arrive
+// after the thread has stopped running PEs.
 __attribute__((tls_model("initial-exec"))) thread_local SignalTarget *current_target = nullptr;
 SignalTarget nothing_inside;
-// A handler that the program installed over the emulator's handler may call the emulator's handler. In this case, the emulator calls the
-// original handler.
+// A handler that the program installed over the emulator's handler may call the emulator's handler.
+// In this case, the emulator calls the original handler.
 __attribute__((tls_model("initial-exec"))) thread_local int passing_on = 0;
 
 /// Returns whether an instruction of this thread raised the signal, not kill() or raise().
@@ -47,7 +49,8 @@ void pass_on(int signal, siginfo_t *info, void *context) {
     if (entry.signal != signal) continue;
     const struct sigaction &next = passing_on == 0 ? entry.latest : entry.original;
     if (next.sa_handler == SIG_IGN && !is_synchronous(info)) return;
-    if (next.sa_handler == SIG_DFL || next.sa_handler == SIG_IGN) return end_process(signal, is_synchronous(info) && signal != SIGTRAP);
+    if (next.sa_handler == SIG_DFL || next.sa_handler == SIG_IGN)
+      return end_process(signal, is_synchronous(info) && signal != SIGTRAP);
     ++passing_on;
     if (next.sa_flags & SA_SIGINFO)
       next.sa_sigaction(signal, info, context);
@@ -59,21 +62,28 @@ void pass_on(int signal, siginfo_t *info, void *context) {
 
 void on_signal(int signal, siginfo_t *info, void *context) {
   SignalTarget *const target = current_target;
-  const bool is_from_watch = signal == watch_signal() && target != nullptr && info->si_code == SI_TKILL && info->si_pid == getpid();
+  const bool is_from_watch = signal == watch_signal() && target != nullptr &&
+                             info->si_code == SI_TKILL && info->si_pid == getpid();
   if (is_from_watch) {
-    if (target->door.is_inside == 0 || target->long_turn.load() != target->turns.load(std::memory_order_relaxed)) return;
+    if (target->door.is_inside == 0 ||
+        target->long_turn.load() != target->turns.load(std::memory_order_relaxed))
+      return;
     return interrupt_tasklet(target->door, context);
   }
-  if (target == nullptr || target->door.is_inside == 0 || !is_synchronous(info)) return pass_on(signal, info, context);
+  if (target == nullptr || target->door.is_inside == 0 || !is_synchronous(info))
+    return pass_on(signal, info, context);
   const auto address = reinterpret_cast<uint64_t>(info->si_addr);
-  if (signal == SIGSEGV && target->run.load(std::memory_order_relaxed)->handle_memory_fault(address)) return;
+  if (signal == SIGSEGV &&
+      target->run.load(std::memory_order_relaxed)->handle_memory_fault(address))
+    return;
   leave_by_signal(target->door, signal, address, context);
 }
 
 sigset_t all_handled() {
   sigset_t set;
   sigemptyset(&set);
-  for (const Handled &entry : handled) sigaddset(&set, entry.signal != 0 ? entry.signal : watch_signal());
+  for (const Handled &entry : handled)
+    sigaddset(&set, entry.signal != 0 ? entry.signal : watch_signal());
   return set;
 }
 
@@ -87,7 +97,9 @@ void block_other_signals() {
 
 }  // namespace
 
-PeSignals::PeSignals() : stack_(mmap(nullptr, kHandlerStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+PeSignals::PeSignals()
+    : stack_(mmap(nullptr, kHandlerStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                  -1, 0)) {
   if (stack_ == MAP_FAILED) throw std::bad_alloc();
 }
 

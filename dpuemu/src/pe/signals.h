@@ -28,8 +28,8 @@ class PeSignals {
   PeSignals(const PeSignals &) = delete;
   PeSignals &operator=(const PeSignals &) = delete;
 
-  /// Until detach(), the calling thread handles the signals of the PEs that it runs. After its first attach(), the thread receives only
-  /// signals that PEs cause.
+  /// Until detach(), the calling thread handles the signals of the PEs that it runs. After its
+  /// first attach(), the thread receives only signals that PEs cause.
   void attach();
   void detach();
 
@@ -40,12 +40,13 @@ class PeSignals {
   stack_t stack_before_ = {};  // signal stack of the thread before attach()
 };
 
-/// Installs the signal handlers of the emulator. Signals that no PE causes go to the previous handlers. Call this function before each
-/// launch, since the program may have replaced the handlers of the emulator.
+/// Installs the signal handlers of the emulator. Signals that no PE causes go to the previous
+/// handlers. Call this function before each launch, since the program may have replaced the
+/// handlers of the emulator.
 void install_signal_handlers();
 
-/// Sends a signal to the thread. If the thread is still in turn `turn` of a tasklet when the signal arrives, the signal interrupts the
-/// tasklet.
+/// Sends a signal to the thread. If the thread is still in turn `turn` of a tasklet when the signal
+/// arrives, the signal interrupts the tasklet.
 void interrupt_turn(pthread_t thread, SignalTarget &target, uint64_t turn);
 
 }  // namespace dpuemu

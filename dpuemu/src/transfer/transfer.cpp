@@ -1,21 +1,24 @@
-// A transfer is divided into units. A unit is a few consecutive runs of a bank pair of one rank. Threads process the units one by one. A
-// unit has a few slices for the line kernels. Bytes at the start and the end of a transfer that do not fill a word are copied one by one.
+// A transfer is divided into units. A unit is a few consecutive runs of a bank pair of one rank.
+// Threads process the units one by one. A unit has a few slices for the line kernels. Bytes at the
+// start and the end of a transfer that do not fill a word are copied one by one.
 #include "transfer/transfer.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "base/line_kernels.h"
+#include "base/worker_pool.h"
 #include "machine/machine.h"
 #include "machine/machine_settings.h"
-#include "base/worker_pool.h"
 
 namespace dpuemu {
 namespace {
 
-constexpr uint64_t kUnitBytes = 8 * kRunBytes;          // bytes per DPU in a unit: 1 MiB of the region
-constexpr uint64_t kSerialBytes = UINT64_C(256) << 10;  // below this size, waking other threads costs more time than it saves
-constexpr uint64_t kStreamBytes = UINT64_C(16) << 20;   // from this size on, the caches cannot hold the read bytes
+constexpr uint64_t kUnitBytes = 8 * kRunBytes;  // bytes per DPU in a unit: 1 MiB of the region
+constexpr uint64_t kSerialBytes =
+    UINT64_C(256) << 10;  // below this size, waking other threads costs more time than it saves
+constexpr uint64_t kStreamBytes =
+    UINT64_C(16) << 20;  // from this size on, the caches cannot hold the read bytes
 
 /// A bank pair of one rank, and the complete words of its DPUs in host memory.
 struct PairWork {
@@ -27,7 +30,11 @@ struct PairWork {
 class WordMover {
  public:
   WordMover(const Transfer &transfer, uint64_t begin, uint64_t end)
-      : move_(transfer.move), begin_(begin), end_(end), flush_(Machine::instance().flush()), kernels_(line_kernels()) {
+      : move_(transfer.move),
+        begin_(begin),
+        end_(end),
+        flush_(Machine::instance().flush()),
+        kernels_(line_kernels()) {
     uint64_t buffers = 0;
     for (const RankBuffers &rank : transfer.ranks)
       for (uint32_t bank = 0; bank < kBankPairs; ++bank) {
@@ -51,7 +58,8 @@ class WordMover {
     const uint32_t threads = total_bytes_ < kSerialBytes ? 1 : Machine::instance().threads();
     parallel_for(pairs_.size() * units_per_pair, threads, [&](uint64_t i) {
       const uint64_t unit_begin = (first_unit + i % units_per_pair) * kUnitBytes;
-      move_unit(pairs_[i / units_per_pair], std::max(begin_, unit_begin), std::min(end_, unit_begin + kUnitBytes));
+      move_unit(pairs_[i / units_per_pair], std::max(begin_, unit_begin),
+                std::min(end_, unit_begin + kUnitBytes));
     });
   }
 
@@ -70,8 +78,9 @@ class WordMover {
     fence_stores();
   }
 
-  /// Advances the host pointers to the run, and gives lanes without a buffer a substitute. If all pointers have the same offset from a
-  /// 64-byte boundary, and this offset is a multiple of 8, returns this offset; else returns kMixed.
+  /// Advances the host pointers to the run, and gives lanes without a buffer a substitute. If all
+  /// pointers have the same offset from a 64-byte boundary, and this offset is a multiple of 8,
+  /// returns this offset; else returns kMixed.
   uint64_t place_host_pointers(RunSlice &slice, uint64_t advance, uint8_t *waste) const {
     uint64_t offsets_seen = 0;  // bit i is set if a pointer is i bytes after a boundary
     uint8_t *any = nullptr;
@@ -83,8 +92,10 @@ class WordMover {
         offsets_seen |= UINT64_C(1) << reinterpret_cast<uintptr_t>(pointer) % kLineBytes;
       }
     const auto first_seen = static_cast<uint64_t>(std::countr_zero(offsets_seen));
-    const uint64_t misalignment = std::has_single_bit(offsets_seen) && first_seen % kWordBytes == 0 ? first_seen : kMixed;
-    uint8_t *const substitute = move_ == Move::kRead ? waste + (misalignment != kMixed ? misalignment : 0) : any;
+    const uint64_t misalignment =
+        std::has_single_bit(offsets_seen) && first_seen % kWordBytes == 0 ? first_seen : kMixed;
+    uint8_t *const substitute =
+        move_ == Move::kRead ? waste + (misalignment != kMixed ? misalignment : 0) : any;
     for (auto &bank : slice.host)
       for (uint8_t *&pointer : bank)
         if (pointer == nullptr) pointer = substitute;
@@ -92,13 +103,17 @@ class WordMover {
   }
 
   void move_run(RunSlice slice, uint64_t misalignment) const {
-    const bool keeps_bytes = (slice.lanes[0] != 0 && slice.lanes[0] != 0xFF) || (slice.lanes[1] != 0 && slice.lanes[1] != 0xFF);
-    if (flush_ != kOff && (move_ == Move::kRead || keeps_bytes)) flush_lines(slice.lines, slice.words);
+    const bool keeps_bytes = (slice.lanes[0] != 0 && slice.lanes[0] != 0xFF) ||
+                             (slice.lanes[1] != 0 && slice.lanes[1] != 0xFF);
+    if (flush_ != kOff && (move_ == Move::kRead || keeps_bytes))
+      flush_lines(slice.lines, slice.words);
     const uint8_t *const lines = slice.lines;
     const uint32_t words = slice.words;
 
-    const bool streams = move_ == Move::kRead && misalignment != kMixed && total_bytes_ >= kStreamBytes;
-    const uint64_t words_to_boundary = streams ? (kLineBytes - misalignment) % kLineBytes / kWordBytes : 0;
+    const bool streams =
+        move_ == Move::kRead && misalignment != kMixed && total_bytes_ >= kStreamBytes;
+    const uint64_t words_to_boundary =
+        streams ? (kLineBytes - misalignment) % kLineBytes / kWordBytes : 0;
     const uint32_t head = std::min(words, static_cast<uint32_t>(words_to_boundary));
     const uint32_t body = (words - head) / kernels_.words_per_step * kernels_.words_per_step;
     move_words(kPortableKernels, slice, head, false);
@@ -143,13 +158,16 @@ class WordMover {
 void move_single_bytes(const Transfer &transfer, uint64_t begin, uint64_t end) {
   if (begin == end) return;
   const int flush = Machine::instance().flush();
-  const bool flushes_after = flush == kOn || (flush == kOnce && transfer.move != Move::kRead);  // these stores stay in the caches
+  const bool flushes_after =
+      flush == kOn ||
+      (flush == kOnce && transfer.move != Move::kRead);  // these stores stay in the caches
   for (const RankBuffers &rank : transfer.ranks)
     for (uint32_t chip = 0; chip < kChips; ++chip)
       for (uint32_t bank = 0; bank < kBanks; ++bank) {
         uint8_t *buffer = rank.buffers.of_dpu[dpu_index(chip, bank)];
         if (buffer == nullptr) continue;
-        const uint8_t *line = rank.rank->region().base() + line_offset(bank % kBankPairs, begin & ~(kWordBytes - 1));
+        const uint8_t *line =
+            rank.rank->region().base() + line_offset(bank % kBankPairs, begin & ~(kWordBytes - 1));
         if (flush != kOff) flush_lines(line, 1);
         for (uint64_t m = begin; m < end; ++m) {
           uint8_t &mram_byte = rank.rank->region().base()[byte_offset(chip, bank, m)];
@@ -174,7 +192,8 @@ void move_wram_bytes(const Transfer &transfer) {
       if (buffer == nullptr) continue;
       const WramUse use(rank.rank->places, i, Machine::instance().is_strict());
       uint8_t *const wram = rank.rank->places.of(i).wram + transfer.offset;
-      transfer.move == Move::kRead ? std::copy_n(wram, transfer.length, buffer) : std::copy_n(buffer, transfer.length, wram);
+      transfer.move == Move::kRead ? std::copy_n(wram, transfer.length, buffer)
+                                   : std::copy_n(buffer, transfer.length, wram);
     }
 }
 

@@ -24,8 +24,9 @@ struct Transfer {
   std::vector<RankBuffers> ranks;
 };
 
-/// Moves the bytes. Requires that every region is mapped and owned by the host, and that every WRAM is accessible. For kBroadcast, all DPUs
-/// have the same buffer. The transfer skips DPUs without a buffer.
+/// Moves the bytes. Requires that every region is mapped and owned by the host, and that every WRAM
+/// is accessible. For kBroadcast, all DPUs have the same buffer. The transfer skips DPUs without a
+/// buffer.
 void move_bytes(const Transfer &transfer);
 
 }  // namespace dpuemu

@@ -85,7 +85,8 @@ static void buddy(void) {
   }
   EXPECT(count == 256);
   EXPECT(errno == ENOMEM);
-  for (uint32_t i = 0; i < 256; ++i) EXPECT(small[i][0] == (uint8_t)i && small[i][15] == (uint8_t)i);
+  for (uint32_t i = 0; i < 256; ++i)
+    EXPECT(small[i][0] == (uint8_t)i && small[i][15] == (uint8_t)i);
   for (uint32_t i = 0; i < 256; i += 2) buddy_free(small[i]);
   EXPECT(buddy_alloc(17) == 0);  // every second block is taken
   for (uint32_t i = 1; i < 256; i += 2) buddy_free(small[i]);

@@ -46,7 +46,8 @@ static inline void compute_case(const struct arithmetic_case *c, uint64_t *out) 
   out[i++] = u << (v & 63);
   out[i++] = u >> (v & 63);
   out[i++] = (uint64_t)(a >> (v & 63));
-  out[i++] = (uint64_t)(a < b) | (uint64_t)(u < v) << 1 | (uint64_t)(s < t) << 2 | (uint64_t)(w < z) << 3;
+  out[i++] =
+      (uint64_t)(a < b) | (uint64_t)(u < v) << 1 | (uint64_t)(s < t) << 2 | (uint64_t)(w < z) << 3;
   out[i++] = w * z;
   out[i++] = w / z;
   out[i++] = w % z;
@@ -56,7 +57,8 @@ static inline void compute_case(const struct arithmetic_case *c, uint64_t *out) 
   out[i++] = (uint64_t)((int64_t)s * t);
   out[i++] = (uint64_t)(int64_t)(int8_t)a + (uint8_t)a;
   out[i++] = (uint64_t)(int64_t)(int16_t)a + (uint16_t)a;
-  out[i++] = (uint32_t)__builtin_popcount(w) + (uint32_t)__builtin_clz(w | 1) * 100 + (uint32_t)__builtin_ctz(w | 0x80000000u) * 10000;
+  out[i++] = (uint32_t)__builtin_popcount(w) + (uint32_t)__builtin_clz(w | 1) * 100 +
+             (uint32_t)__builtin_ctz(w | 0x80000000u) * 10000;
   out[i++] = bits_of_double(x + y);
   out[i++] = bits_of_double(x - y);
   out[i++] = bits_of_double(x * y);

@@ -21,7 +21,8 @@ static volatile uint32_t sink;
 
 static void types(void) {
   EXPECT(sizeof(char) == 1 && sizeof(short) == 2 && sizeof(int) == 4 && sizeof(long long) == 8);
-  EXPECT(sizeof(void *) == 4 && sizeof(size_t) == 4 && sizeof(ptrdiff_t) == 4 && sizeof(uintptr_t) == 4);
+  EXPECT(sizeof(void *) == 4 && sizeof(size_t) == 4 && sizeof(ptrdiff_t) == 4 &&
+         sizeof(uintptr_t) == 4);
   EXPECT(sizeof(float) == 4 && sizeof(double) == 8 && sizeof(bool) == 1);
   EXPECT(sizeof(uint64_t) == 8 && sizeof(uint32_t) == 4);
   struct mixed {
@@ -31,12 +32,15 @@ static void types(void) {
     void *pointer;
     double real;
   };
-  EXPECT(offsetof(struct mixed, wide) == 8 && offsetof(struct mixed, half) == 16 && offsetof(struct mixed, pointer) == 20);
+  EXPECT(offsetof(struct mixed, wide) == 8 && offsetof(struct mixed, half) == 16 &&
+         offsetof(struct mixed, pointer) == 20);
   EXPECT(offsetof(struct mixed, real) == 24 && sizeof(struct mixed) == 32);
-  EXPECT(CHAR_BIT == 8 && INT_MAX == 2147483647 && INT_MIN == -2147483647 - 1 && UINT_MAX == 4294967295u);
+  EXPECT(CHAR_BIT == 8 && INT_MAX == 2147483647 && INT_MIN == -2147483647 - 1 &&
+         UINT_MAX == 4294967295u);
   EXPECT(SHRT_MAX == 32767 && UCHAR_MAX == 255 && LLONG_MAX == 9223372036854775807LL);
   // limits.h of the SDK: a long has 64 bits, and uint64_t is one.
-  EXPECT(sizeof(long) == 8 && LONG_MAX == 9223372036854775807LL && ULONG_MAX == 18446744073709551615ULL);
+  EXPECT(sizeof(long) == 8 && LONG_MAX == 9223372036854775807LL &&
+         ULONG_MAX == 18446744073709551615ULL);
 }
 
 static void tasklets(void) {
@@ -67,7 +71,8 @@ static void stacks(void) {
 }
 
 static void standard_library(void) {
-  EXPECT(atoi("42") == 42 && atoi("  \t-17x") == -17 && atoi("+8") == 8 && atoi("x") == 0 && atoi("") == 0);
+  EXPECT(atoi("42") == 42 && atoi("  \t-17x") == -17 && atoi("+8") == 8 && atoi("x") == 0 &&
+         atoi("") == 0);
   errno = 0;
   EXPECT(atoi("2147483647") == INT_MAX && errno == 0);
   EXPECT(atoi("-2147483648") == INT_MIN && errno == 0);
@@ -87,7 +92,8 @@ static void standard_library(void) {
 }
 
 static void characters(void) {
-  uint32_t letters = 0, digits = 0, spaces = 0, uppers = 0, printing = 0, hexadecimal = 0, marks = 0;
+  uint32_t letters = 0, digits = 0, spaces = 0, uppers = 0, printing = 0, hexadecimal = 0,
+           marks = 0;
   for (int c = 0; c < 128; ++c) {
     letters += isalpha(c) != 0;
     digits += isdigit(c) != 0;
@@ -98,7 +104,8 @@ static void characters(void) {
     marks += ispunct(c) != 0;
     EXPECT((isalnum(c) != 0) == (isalpha(c) != 0 || isdigit(c) != 0));
   }
-  EXPECT(letters == 52 && digits == 10 && spaces == 6 && uppers == 26 && printing == 95 && hexadecimal == 22 && marks == 32);
+  EXPECT(letters == 52 && digits == 10 && spaces == 6 && uppers == 26 && printing == 95 &&
+         hexadecimal == 22 && marks == 32);
   EXPECT(tolower('Q') == 'q' && toupper('q') == 'Q' && toupper('1') == '1');
 }
 

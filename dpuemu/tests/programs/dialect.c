@@ -47,10 +47,19 @@ struct {
   int number;
 } not_a_type __attribute__((aligned(8)));
 
-static void __attribute__((noinline, noipa)) copy_wide(wide_t *to, const third_t *from) { *to = *from; }
-static void __attribute__((noinline, noipa)) put_wide(__mram_ptr other_t *to, const pointer_t from) { *to = *from; }
-static void __attribute__((noinline, noipa)) get_wide(third_t *restrict to, wide_t __mram_ptr *restrict from) { *to = *from; }
-static uint64_t __attribute__((noinline, noipa)) sum_wide(wide_t const volatile *begin, other_t more[2]) {
+static void __attribute__((noinline, noipa)) copy_wide(wide_t *to, const third_t *from) {
+  *to = *from;
+}
+static void __attribute__((noinline, noipa)) put_wide(__mram_ptr other_t *to,
+                                                      const pointer_t from) {
+  *to = *from;
+}
+static void __attribute__((noinline, noipa)) get_wide(third_t *restrict to,
+                                                      wide_t __mram_ptr *restrict from) {
+  *to = *from;
+}
+static uint64_t __attribute__((noinline, noipa)) sum_wide(wide_t const volatile *begin,
+                                                          other_t more[2]) {
   wide_t one = *begin;
   return one.words[0] + one.words[2] + more[1].words[2];
 }
@@ -81,7 +90,8 @@ static void align(void) {
   EXPECT(local.words[0] == 1 && local.words[1] == 2);
   triples[1].words[0] = 5, triples[1].words[2] = 7, triples[2].words[2] = 11;
   EXPECT(sum(&triples[1], triples + 1) == 23);
-  EXPECT(sizeof wides == 72 && (uint32_t)wides % 16 == 0 && sizeof(third_t) == 24 && not_a_type.number == 0);
+  EXPECT(sizeof wides == 72 && (uint32_t)wides % 16 == 0 && sizeof(third_t) == 24 &&
+         not_a_type.number == 0);
   wides[1] = (wide_t){{3, 4, 5}};
   copy_wide(&wides[2], &wides[1]);
   EXPECT(sum_wide(&wides[1], wides + 1) == 13);
@@ -112,7 +122,8 @@ static void copy(void) {
       uint32_t equal = 0;
       for (uint32_t i = 0; i < size; ++i) equal += out[8 + a + i] == pattern(b + i);
       EXPECT(equal == size && out[7 + a] == 0xCC && out[8 + a + size] == 0xCC);
-      EXPECT(bytes[7 + a] == 0xEE && bytes[8 + a + size] == 0xEE && others[7 + b] == 0xDD && others[8 + b + size] == 0xDD);
+      EXPECT(bytes[7 + a] == 0xEE && bytes[8 + a + size] == 0xEE && others[7 + b] == 0xDD &&
+             others[8 + b + size] == 0xDD);
     }
 }
 

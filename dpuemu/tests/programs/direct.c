@@ -23,8 +23,10 @@ __mram_noinit uint64_t scratch[NR_TASKLETS * 8];
 BARRIER_INIT(all, NR_TASKLETS);
 
 static void types(void) {
-  EXPECT(bytes[2] == 3 && bytes[15] == 0 && halves[1] == 0x2222 && words[3] == 40 && wides[0] == 0x0102030405060708);
-  EXPECT(record.small == 1 && record.middle == 2 && record.large == 3 && record.wide == 4 && record.real == 5.5);
+  EXPECT(bytes[2] == 3 && bytes[15] == 0 && halves[1] == 0x2222 && words[3] == 40 &&
+         wides[0] == 0x0102030405060708);
+  EXPECT(record.small == 1 && record.middle == 2 && record.large == 3 && record.wide == 4 &&
+         record.real == 5.5);
   bytes[3] = 0xAB;
   halves[0] += 1;
   words[2] -= 31;

@@ -18,7 +18,8 @@ extern uint8_t __sys_wram_end[];
 
 int main(void) {
   for (uint32_t i = 0; i < count; ++i) {
-    uint8_t *wram = moves_beyond != 0 ? __sys_wram_end - 65536 + moves_beyond : buffer + calls[i].wram;
+    uint8_t *wram =
+        moves_beyond != 0 ? __sys_wram_end - 65536 + moves_beyond : buffer + calls[i].wram;
     if (calls[i].is_write)
       mram_write(wram, (__mram_ptr void *)calls[i].mram, calls[i].bytes);
     else

@@ -1,4 +1,5 @@
-/// expect.h: checks inside PE programs. The host reads failed_line (0: no check failed) and checks (their number).
+/// expect.h: checks inside PE programs. The host reads failed_line (0: no check failed) and checks
+/// (their number).
 #ifndef TEST_EXPECT_H
 #define TEST_EXPECT_H
 

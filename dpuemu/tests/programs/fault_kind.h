@@ -46,7 +46,8 @@ enum fault_kind {
   FAULT_WILD_MUTEX,
   FAULT_ENDLESS,
   FAULT_ENDLESS_CALLS,
-  FAULT_OTHER_PE,    // writes the WRAM of the PE `distance` bytes after this PE: a fault in strict mode only
+  FAULT_OTHER_PE,    // writes the WRAM of the PE `distance` bytes after this PE: a fault in strict
+                     // mode only
   FAULT_DEEP_STACK,  // more stack than declared: a fault in strict mode only
 };
 

@@ -1,4 +1,5 @@
-// Behaviour of hardware that programs rely on: what start-up does, MRAM addresses, and the program's own functions.
+// Behaviour of hardware that programs rely on: what start-up does, MRAM addresses, and the
+// program's own functions.
 #include <defs.h>
 #include <mram.h>
 #include <mutex.h>
@@ -23,7 +24,8 @@ static void boot(void) { trylocks += mutex_trylock(first) + mutex_trylock(second
 
 static void addresses(void) {
   static __dma_aligned uint64_t buffer[1];
-  volatile uint32_t begin = (uint32_t)(uintptr_t)words;  // volatile: gcc assumes that the address of an object is not 0
+  volatile uint32_t begin =
+      (uint32_t)(uintptr_t)words;  // volatile: gcc assumes that the address of an object is not 0
   EXPECT(begin == 0);
   EXPECT((uint32_t)(uintptr_t)DPU_MRAM_HEAP_POINTER == sizeof words + 8);
   EXPECT((uint32_t)(uintptr_t)from_wram == begin + 24);
@@ -35,7 +37,8 @@ static void addresses(void) {
   mram_read((__mram_ptr void *)(uintptr_t)far, buffer, 8);
   EXPECT(buffer[0] == 99);
   buffer[0] = 77;
-  mram_write(buffer, (__mram_ptr void *)(uintptr_t)(0x08000000 + far), 8);  // the address of the host's symbols
+  mram_write(buffer, (__mram_ptr void *)(uintptr_t)(0x08000000 + far),
+             8);  // the address of the host's symbols
   EXPECT(*(__mram_ptr uint64_t *)(uintptr_t)far == 77);
 }
 

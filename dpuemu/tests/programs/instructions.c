@@ -16,8 +16,12 @@ ATOMIC_BIT_INIT(bits)[4];
 volatile uint32_t counter;
 volatile uint32_t ended;
 
-static void acquire(volatile void *lock) { __asm__ __volatile__("acquire %[p], 0, nz, ." : : [p] "r"(lock) :); }
-static void release(volatile void *lock) { asm volatile("release %[p], 0, nz, .+1" : : [p] "r"(lock) : "memory"); }
+static void acquire(volatile void *lock) {
+  __asm__ __volatile__("acquire %[p], 0, nz, ." : : [p] "r"(lock) :);
+}
+static void release(volatile void *lock) {
+  asm volatile("release %[p], 0, nz, .+1" : : [p] "r"(lock) : "memory");
+}
 
 #define BINARY(name, a, b)                                                  \
   ({                                                                        \
@@ -37,9 +41,12 @@ static void values(void) {
   EXPECT(BINARY(and, 12, 10) == 8 && BINARY(or, 12, 10) == 14 && BINARY(xor, 12, 10) == 6);
   EXPECT(BINARY(nand, 12, 10) == ~8u && BINARY(nor, 12, 10) == ~14u && BINARY(nxor, 12, 10) == ~6u);
   EXPECT(BINARY(andn, 12, 10) == 2 && BINARY(orn, 12, 10) == (~12u | 10));
-  EXPECT(BINARY(lsl, 1, 31) == 1u << 31 && BINARY(lsr, 1u << 31, 31) == 1 && BINARY(asr, 1u << 31, 31) == ~0u);
-  EXPECT(BINARY(rol, 0x80000001, 1) == 3 && BINARY(ror, 3, 1) == 0x80000001 && BINARY(rol, 9, 0) == 9);
-  EXPECT(UNARY(move, 42) == 42 && UNARY(cao, 0xF0F0u) == 8 && UNARY(clz, 0u) == 32 && UNARY(clz, 1u) == 31);
+  EXPECT(BINARY(lsl, 1, 31) == 1u << 31 && BINARY(lsr, 1u << 31, 31) == 1 &&
+         BINARY(asr, 1u << 31, 31) == ~0u);
+  EXPECT(BINARY(rol, 0x80000001, 1) == 3 && BINARY(ror, 3, 1) == 0x80000001 &&
+         BINARY(rol, 9, 0) == 9);
+  EXPECT(UNARY(move, 42) == 42 && UNARY(cao, 0xF0F0u) == 8 && UNARY(clz, 0u) == 32 &&
+         UNARY(clz, 1u) == 31);
   EXPECT(UNARY(extsb, 0x180u) == 0xFFFFFF80 && UNARY(extub, 0x180u) == 0x80);
   EXPECT(UNARY(extsh, 0x18000u) == 0xFFFF8000 && UNARY(extuh, 0x18000u) == 0x8000);
   uint32_t sum = 3;
@@ -83,7 +90,8 @@ static void stop(void) {
   EXPECT(ended == 1);
 }
 
-/// Ten instructions without effect take the time of ten instructions: 11 cycles each for one tasklet.
+/// Ten instructions without effect take the time of ten instructions: 11 cycles each for one
+/// tasklet.
 static void nops(void) {
   if (me() != 0) return;
   perfcounter_config(COUNT_CYCLES, true);

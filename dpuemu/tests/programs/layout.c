@@ -1,4 +1,5 @@
-// The start of the MRAM heap: without a log, with a log of default or declared size, with MRAM variables.
+// The start of the MRAM heap: without a log, with a log of default or declared size, with MRAM
+// variables.
 #include <mram.h>
 #include <stdint.h>
 #if defined(PRINTS) || defined(LOG_BYTES)

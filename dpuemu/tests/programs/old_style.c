@@ -1,5 +1,5 @@
-/* Practices of published programs that work on a DPU: addresses in integers, old C, structures shared with the host, barriers whose fields
-   the program sets, names of host functions. */
+/* Practices of published programs that work on a DPU: addresses in integers, old C, structures
+   shared with the host, barriers whose fields the program sets, names of host functions. */
 #include <alloc.h>
 #include <atomic_bit.h>
 #include <barrier.h>

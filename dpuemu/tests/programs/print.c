@@ -1,4 +1,5 @@
-// printf, puts, putchar. Topic 0: the lines of printed.def, 1: long, 2: a pointer, 3: puts and putchar, 4: all tasklets in turn.
+// printf, puts, putchar. Topic 0: the lines of printed.def, 1: long, 2: a pointer, 3: puts and
+// putchar, 4: all tasklets in turn.
 #include <barrier.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -21,7 +22,9 @@ int main(void) {
 #include "printed.def"
 #undef P
   }
-  if (topic == 1) printf("%ld %lu %lx\n", (int64_t)-1234567890123456789L, (uint64_t)18446744073709551615UL, (uint64_t)0x123456789ABCDEFUL);
+  if (topic == 1)
+    printf("%ld %lu %lx\n", (int64_t)-1234567890123456789L, (uint64_t)18446744073709551615UL,
+           (uint64_t)0x123456789ABCDEFUL);
   if (topic == 2) printf("%p", (void *)&topic);
   if (topic == 3) {
     puts("a line");

@@ -15,9 +15,11 @@ int main(void) {
   buffers[me()] = seqread_alloc();
   barrier_wait(&all_allocated);
   for (uint32_t i = 0; i < NR_TASKLETS; ++i)
-    EXPECT(i == me() || buffers[i] + 2 * SEQREAD_CACHE_SIZE <= buffers[me()] || buffers[me()] + 2 * SEQREAD_CACHE_SIZE <= buffers[i]);
+    EXPECT(i == me() || buffers[i] + 2 * SEQREAD_CACHE_SIZE <= buffers[me()] ||
+           buffers[me()] + 2 * SEQREAD_CACHE_SIZE <= buffers[i]);
   const uint32_t first = WORDS * me();
-  uint32_t *word = seqread_init(buffers[me()], (uint32_t __mram_ptr *)DPU_MRAM_HEAP_POINTER + first, &reader);
+  uint32_t *word =
+      seqread_init(buffers[me()], (uint32_t __mram_ptr *)DPU_MRAM_HEAP_POINTER + first, &reader);
   for (uint32_t i = 0; i < WORDS; ++i) {
     EXPECT(*word == first + i + 1);
     word = seqread_get(word, sizeof *word, &reader);

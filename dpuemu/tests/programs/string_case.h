@@ -1,4 +1,5 @@
-/// string_case.h: one call of a function of string.h, made by the PE program and the host on copies of the same bytes.
+/// string_case.h: one call of a function of string.h, made by the PE program and the host on copies
+/// of the same bytes.
 #ifndef TEST_STRING_CASE_H
 #define TEST_STRING_CASE_H
 
@@ -11,7 +12,8 @@ struct string_case {
   uint32_t function, a, b, n;
 };
 
-/// The result of a call (an offset, a sign, a length; 0xFFFFFFFF for NULL) and a checksum of all bytes after the call.
+/// The result of a call (an offset, a sign, a length; 0xFFFFFFFF for NULL) and a checksum of all
+/// bytes after the call.
 struct string_result {
   uint32_t value, checksum;
 };
@@ -27,7 +29,8 @@ static inline uint32_t case_offset(const uint8_t *bytes, const void *pointer) {
   return pointer == NULL ? 0xFFFFFFFFu : (uint32_t)((const uint8_t *)pointer - bytes);
 }
 
-/// Requires a and b below 32, n at most 24, strings shorter than 32 in the lower half, and an upper half free for results.
+/// Requires a and b below 32, n at most 24, strings shorter than 32 in the lower half, and an upper
+/// half free for results.
 static inline uint32_t call_case(uint8_t *bytes, const struct string_case *c) {
   char *a = (char *)bytes + c->a % 32, *b = (char *)bytes + c->b % 32, *to = (char *)bytes + 64;
   size_t n = c->n % 32;
@@ -80,7 +83,8 @@ static inline uint32_t call_case(uint8_t *bytes, const struct string_case *c) {
     case 21: {
       char *place = NULL;
       uint32_t value = case_offset(bytes, strtok_r(a, "ab", &place));
-      for (int i = 0; i < 3; ++i) value = value * 131 + case_offset(bytes, strtok_r(NULL, "ab", &place));
+      for (int i = 0; i < 3; ++i)
+        value = value * 131 + case_offset(bytes, strtok_r(NULL, "ab", &place));
       return value;
     }
     case 22: {

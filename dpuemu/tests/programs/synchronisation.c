@@ -53,7 +53,8 @@ __host uint32_t lost_without_lock;
 // Lets other tasklets run.
 static void pause(uint32_t times) {
   static __dma_aligned uint8_t word[8 * NR_TASKLETS];
-  for (uint32_t i = 0; i < times; ++i) mram_read((__mram_ptr void *)DPU_MRAM_HEAP_POINTER, word + 8 * me(), 8);
+  for (uint32_t i = 0; i < times; ++i)
+    mram_read((__mram_ptr void *)DPU_MRAM_HEAP_POINTER, word + 8 * me(), 8);
 }
 
 static void bump(volatile uint32_t *count) {
@@ -269,7 +270,8 @@ static void atomic_bit(void) {
   EXPECT(counts[1] == 5 * NR_TASKLETS && counts[2] == 5 * NR_TASKLETS);
 }
 
-// Calls `call` twice per tasklet. All tasklets leave the barrier at one time, so all have called once before one has called twice.
+// Calls `call` twice per tasklet. All tasklets leave the barrier at one time, so all have called
+// once before one has called twice.
 #define EXPECT_ORDER(count, call)                     \
   do {                                                \
     barrier_wait(&all);                               \

@@ -34,7 +34,8 @@ static void write_anywhere(uint32_t heap) {
       uint32_t written = 0;
       for (uint32_t j = 0; j < 2048; ++j) written += back[j] == 0xAA;
       EXPECT(written == sizes[i]);
-      EXPECT(back[offset] == 0xAA && back[offset + sizes[i] - 1] == 0xAA && back[offset + sizes[i]] == 0x55);
+      EXPECT(back[offset] == 0xAA && back[offset + sizes[i] - 1] == 0xAA &&
+             back[offset + sizes[i]] == 0x55);
     }
 }
 
@@ -45,7 +46,8 @@ static void add_int(int *number, void *amount) { *number += *(int *)amount; }
 static void bytes(uint32_t heap) {
   uint8_t amount = (uint8_t)(me() + 1);
   mram_write_byte_atomic((__mram_ptr uint8_t *)(heap + 64 + me()), (uint8_t)(200 + me()));
-  for (uint32_t i = 0; i < 5; ++i) mram_update_byte_atomic((__mram_ptr uint8_t *)(heap + 133), add_byte, &amount);
+  for (uint32_t i = 0; i < 5; ++i)
+    mram_update_byte_atomic((__mram_ptr uint8_t *)(heap + 133), add_byte, &amount);
   barrier_wait(&all);
   if (me() != 0) return;
   mram_read((__mram_ptr void *)(heap + 64), buffer, 128);
@@ -63,7 +65,8 @@ static void ints(uint32_t heap) {
     mram_write(zero, (__mram_ptr void *)(heap + 512), 8);
   }
   barrier_wait(&all);
-  for (uint32_t i = 0; i < 5; ++i) mram_update_int_atomic((__mram_ptr int *)(heap + 512 + 4 * (me() % 2)), add_int, &amount);
+  for (uint32_t i = 0; i < 5; ++i)
+    mram_update_int_atomic((__mram_ptr int *)(heap + 512 + 4 * (me() % 2)), add_int, &amount);
   barrier_wait(&all);
   if (me() != 0) return;
   int wanted[2] = {0, 0};

@@ -13,8 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import dpuemu
 import pytest
+
+import dpuemu
 from dpuemu import cli, tools
 
 DPUEMU = [sys.executable, "-m", "dpuemu"]
@@ -75,7 +76,10 @@ def host_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("host program")
     (folder / "host.c").write_text(HOST)
     (folder / "pe.c").write_text(PE)
-    build = "cc -o host host.c $(dpu-pkg-config --cflags --libs dpu) && dpu-upmem-dpurte-clang -O2 -o pe pe.c"
+    build = (
+        "cc -o host host.c $(dpu-pkg-config --cflags --libs dpu) && dpu-upmem-dpurte-clang -O2 -o"
+        " pe pe.c"
+    )
     result = run("run", "--", "sh", "-c", f"cd '{folder}' && {build}")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     return folder
@@ -88,7 +92,11 @@ def test_run_passes_on_output_and_exit_code(host_folder: Path) -> None:
 
 
 def test_run_names_the_signal_that_ended_the_program() -> None:
-    for number, name in ((signal.SIGTERM, "SIGTERM"), (signal.SIGSEGV, "SIGSEGV"), (40, "signal 40")):
+    for number, name in (
+        (signal.SIGTERM, "SIGTERM"),
+        (signal.SIGSEGV, "SIGSEGV"),
+        (40, "signal 40"),
+    ):
         program = f"import os; os.kill(os.getpid(), {int(number)})"
         result = run("run", "--", sys.executable, "-c", program)
         words = f"dpuemu: {name} ended {sys.executable}; the exit code is {128 + number}\n"
@@ -122,7 +130,11 @@ def test_run_of_a_missing_program_prints_one_line(tmp_path: Path) -> None:
     result = run("run", "--", str(tmp_path))
     assert result.returncode == 126
     assert result.stderr.count("\n") == 1
-    for arguments in (("run",), ("run", "--ranks", "41", "true"), ("run", "--threads", "0", "true")):
+    for arguments in (
+        ("run",),
+        ("run", "--ranks", "41", "true"),
+        ("run", "--threads", "0", "true"),
+    ):
         assert run(*arguments).returncode == 2
 
 
@@ -134,23 +146,56 @@ def test_run_without_a_program_prints_its_usage() -> None:
 
 
 def test_run_reports_launches(host_folder: Path) -> None:
-    command = ["--ranks", "1", "--threads", "1", "--", str(host_folder / "host"), str(host_folder / "pe"), "twice"]
+    command = [
+        "--ranks",
+        "1",
+        "--threads",
+        "1",
+        "--",
+        str(host_folder / "host"),
+        str(host_folder / "pe"),
+        "twice",
+    ]
     result = run("run", "--json", "-", *command)
-    assert result.stderr.startswith("64 PEs\ndpuemu: 128 addresses or sizes of DMA were rounded or wrapped")
+    assert result.stderr.startswith(
+        "64 PEs\ndpuemu: 128 addresses or sizes of DMA were rounded or wrapped"
+    )
     launches = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(launches) == 2
     for launch in launches:
         assert (launch["pes"], launch["dma_reads"], launch["dma_read_bytes"]) == (64, 64, 64 * 64)
-        assert (launch["dma_writes"], launch["dma_write_bytes"], launch["masked_addresses"]) == (64, 64 * 32, 64)
+        assert (launch["dma_writes"], launch["dma_write_bytes"], launch["masked_addresses"]) == (
+            64,
+            64 * 32,
+            64,
+        )
         assert launch["modelled_seconds"] == launch["cycles_max"] / 350e6
-    build = ["dpu-upmem-dpurte-clang", "-mcpu=v1B", "-o", str(host_folder / "pe_v1B"), str(host_folder / "pe.c")]
+    build = [
+        "dpu-upmem-dpurte-clang",
+        "-mcpu=v1B",
+        "-o",
+        str(host_folder / "pe_v1B"),
+        str(host_folder / "pe.c"),
+    ]
     assert run("run", "--", *build).returncode == 0
-    result = run("run", "--chip", "v1B", "--json", "-", *command[:-2], str(host_folder / "pe_v1B"), "twice")
+    result = run(
+        "run", "--chip", "v1B", "--json", "-", *command[:-2], str(host_folder / "pe_v1B"), "twice"
+    )
     for launch in map(json.loads, result.stdout.splitlines()):
         assert launch["modelled_seconds"] == launch["cycles_max"] / 400e6
     result = run("run", "--report", *command)
     assert result.returncode == 7
-    for word in ("DMA bytes", "odd DMA", "exact", "modelled", "host us", "measured", "6,144", "sum", "12,288"):
+    for word in (
+        "DMA bytes",
+        "odd DMA",
+        "exact",
+        "modelled",
+        "host us",
+        "measured",
+        "6,144",
+        "sum",
+        "12,288",
+    ):
         assert word in result.stdout
     assert run("run", "--report", "true").stdout == "no PE program was launched\n"
 
@@ -162,23 +207,31 @@ def test_run_sets_only_the_variables_of_its_options(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
     show = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
     plain = json.loads(run("run", "--", *show).stdout)
-    assert {name for name in plain if name.startswith("DPUEMU_")} == {"DPUEMU_RANKS", "DPUEMU_REPORT", "DPUEMU_RUNNING"}
+    assert {name for name in plain if name.startswith("DPUEMU_")} == {
+        "DPUEMU_RANKS",
+        "DPUEMU_REPORT",
+        "DPUEMU_RUNNING",
+    }
     assert plain["DPUEMU_RANKS"] == "3"
     assert plain["LD_LIBRARY_PATH"].endswith(":/elsewhere")
     assert list(Path(plain["LD_LIBRARY_PATH"].split(":")[0]).glob("libdpuemu.so*"))
     assert plain["PATH"].endswith(os.environ["PATH"])
     full = json.loads(
-        run("run", "--ranks", "2", "--threads", "1", "--strict", "--report", *show).stdout.splitlines()[0]
+        run(
+            "run", "--ranks", "2", "--threads", "1", "--strict", "--report", *show
+        ).stdout.splitlines()[0]
     )
     assert (full["DPUEMU_RANKS"], full["DPUEMU_THREADS"], full["DPUEMU_STRICT"]) == ("2", "1", "1")
     assert not Path(full["DPUEMU_REPORT"]).exists()
 
 
 def test_strict_mode_turns_masked_addresses_into_faults(host_folder: Path) -> None:
-    result = run("run", "--ranks", "1", "--strict", str(host_folder / "host"), str(host_folder / "pe"))
+    result = run(
+        "run", "--ranks", "1", "--strict", str(host_folder / "host"), str(host_folder / "pe")
+    )
     assert (
-        "dpuemu: launch 1: 64 of 64 PEs in fault, the first: rank 0, chip 0, bank 0, tasklet 0: mram_read"
-        in result.stderr
+        "dpuemu: launch 1: 64 of 64 PEs in fault, the first: rank 0, chip 0, bank 0, tasklet 0:"
+        " mram_read" in result.stderr
     )
     assert result.returncode == 1
     assert "fault" in result.stderr
@@ -216,9 +269,13 @@ int main(void) {
 def run_faulty(folder: Path, host_folder: Path, mode: int, optimisation: str, *options: str) -> str:
     """Run FAULTY and return its standard error."""
     (folder / "faulty.c").write_text(FAULTY)
-    build = f"cd '{folder}' && dpu-upmem-dpurte-clang {optimisation} -DMODE={mode} -o faulty faulty.c"
+    build = (
+        f"cd '{folder}' && dpu-upmem-dpurte-clang {optimisation} -DMODE={mode} -o faulty faulty.c"
+    )
     assert run("run", "--", "sh", "-c", build).stderr == ""
-    result = run("run", "--ranks", "1", *options, "--", str(host_folder / "host"), str(folder / "faulty"))
+    result = run(
+        "run", "--ranks", "1", *options, "--", str(host_folder / "host"), str(folder / "faulty")
+    )
     return str(result.stderr)
 
 
@@ -227,10 +284,16 @@ def test_a_fault_names_the_functions_and_lines_of_its_tasklet(
     tmp_path: Path, host_folder: Path, optimisation: str
 ) -> None:
     line = {text: number for number, text in enumerate(FAULTY.splitlines(), 1)}
-    callers = f"called by middle (faulty.c:{line['  inner(index);']}), main (faulty.c:{line['  middle(eight);']})\n"
+    callers = (
+        f"called by middle (faulty.c:{line['  inner(index);']}), main"
+        f" (faulty.c:{line['  middle(eight);']})\n"
+    )
     division = next(number for text, number in line.items() if "index / zero" in text)
     message = run_faulty(tmp_path, host_folder, 1, optimisation)
-    assert f"division by zero, or of the least integer by -1, in inner (faulty.c:{division}), {callers}" in message
+    assert (
+        f"division by zero, or of the least integer by -1, in inner (faulty.c:{division}),"
+        f" {callers}" in message
+    )
     assertion = next(number for text, number in line.items() if "assert(" in text)
     message = run_faulty(tmp_path, host_folder, 0, optimisation)
     assert 'an assertion failed: index < 8 && "the index of a word", in inner' in message
@@ -239,7 +302,10 @@ def test_a_fault_names_the_functions_and_lines_of_its_tasklet(
 
 def test_a_fault_names_the_variables_at_its_addresses(tmp_path: Path, host_folder: Path) -> None:
     message = run_faulty(tmp_path, host_folder, 2, "-O2")
-    assert "mram_read of 16 bytes, MRAM address 0x8 (table + 0x8), reaches WRAM address 0x10007, beyond" in message
+    assert (
+        "mram_read of 16 bytes, MRAM address 0x8 (table + 0x8), reaches WRAM address 0x10007,"
+        " beyond" in message
+    )
 
 
 def test_patience_ends_a_launch(tmp_path: Path, host_folder: Path) -> None:
@@ -248,7 +314,9 @@ def test_patience_ends_a_launch(tmp_path: Path, host_folder: Path) -> None:
     assert ", in inner (faulty.c:" in message
 
 
-def test_waiting_tasklets_are_counted_and_faults_in_strict_mode(tmp_path: Path, host_folder: Path) -> None:
+def test_waiting_tasklets_are_counted_and_faults_in_strict_mode(
+    tmp_path: Path, host_folder: Path
+) -> None:
     message = run_faulty(tmp_path, host_folder, 4, "-O2")
     assert message.startswith("dpuemu: 64 tasklets still waited at a barrier")
     message = run_faulty(tmp_path, host_folder, 4, "-O2", "--strict")
@@ -258,7 +326,15 @@ def test_waiting_tasklets_are_counted_and_faults_in_strict_mode(tmp_path: Path, 
 
 def test_a_long_launch_is_named(tmp_path: Path, host_folder: Path) -> None:
     run_faulty(tmp_path, host_folder, 3, "-O2", "--patience", "1")  # builds the program
-    program = [*DPUEMU, "run", "--ranks", "1", "--", str(host_folder / "host"), str(tmp_path / "faulty")]
+    program = [
+        *DPUEMU,
+        "run",
+        "--ranks",
+        "1",
+        "--",
+        str(host_folder / "host"),
+        str(tmp_path / "faulty"),
+    ]
     terminal, other = os.openpty()  # `other` stays open, because closing it may lose the last bytes
     message = b""
 
@@ -268,10 +344,14 @@ def test_a_long_launch_is_named(tmp_path: Path, host_folder: Path) -> None:
             assert select.select([terminal], [], [], 300)[0], message
             message += os.read(terminal, 1000)
 
-    def receive_sigint() -> None:  # a shell that runs the tests in the background lets them ignore SIGINT
+    def receive_sigint() -> (
+        None
+    ):  # a shell that runs the tests in the background lets them ignore SIGINT
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-    with subprocess.Popen(program, stderr=other, start_new_session=True, preexec_fn=receive_sigint) as process:
+    with subprocess.Popen(
+        program, stderr=other, start_new_session=True, preexec_fn=receive_sigint
+    ) as process:
         read_until(b"still running")
         os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C in a terminal
         assert process.wait(timeout=600) == 130
@@ -286,17 +366,22 @@ def test_a_long_launch_is_named(tmp_path: Path, host_folder: Path) -> None:
 
 def test_any_file_name_and_assertion_reaches_the_report(tmp_path: Path, host_folder: Path) -> None:
     name = 'a \u2028\x85"\\é.c'
-    (tmp_path / name).write_text('#include <assert.h>\nint main(void) { assert(!"\u2028"); return 0; }\n')
+    (tmp_path / name).write_text(
+        '#include <assert.h>\nint main(void) { assert(!"\u2028"); return 0; }\n'
+    )
     compiler = [*DPUEMU, "run", "--", "dpu-upmem-dpurte-clang", "-o", "pe", name]
     assert subprocess.run(compiler, cwd=tmp_path, check=True, capture_output=True).stderr == b""
     program = ["--", str(host_folder / "host"), str(tmp_path / "pe")]
     launches = [
-        json.loads(line) for line in run("run", "--ranks", "1", "--json", "-", *program).stdout.split("\n")[:-1]
+        json.loads(line)
+        for line in run("run", "--ranks", "1", "--json", "-", *program).stdout.split("\n")[:-1]
     ]
     assert 'an assertion failed: !"\u2028", in main (a \u2028\x85"\\é.c:2)' in launches[0]["fault"]
 
 
-def test_the_users_report_gets_the_launches(tmp_path: Path, host_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_report_gets_the_launches(
+    tmp_path: Path, host_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = ["run", "--ranks", "1", "--", str(host_folder / "host"), str(host_folder / "pe")]
     monkeypatch.setenv("DPUEMU_REPORT", str(tmp_path / "report"))
     assert run(*program).returncode == 7
@@ -309,7 +394,9 @@ def test_the_users_report_gets_the_launches(tmp_path: Path, host_folder: Path, m
 
 
 def test_run_passes_signals_on(tmp_path: Path) -> None:
-    waiting = f"import pathlib, time; pathlib.Path({str(tmp_path / 'ready')!r}).touch(); time.sleep(60)"
+    waiting = (
+        f"import pathlib, time; pathlib.Path({str(tmp_path / 'ready')!r}).touch(); time.sleep(60)"
+    )
     with subprocess.Popen([*DPUEMU, "run", "--", sys.executable, "-c", waiting]) as process:
         for _ in range(600):
             if (tmp_path / "ready").exists():
@@ -322,7 +409,9 @@ def test_run_passes_signals_on(tmp_path: Path) -> None:
 def test_a_shell_can_evaluate_env(tmp_path: Path) -> None:
     lines = run("env").stdout
     script = 'eval "$1"; command -v dpu-pkg-config; echo "$PATH"; echo "${DPUEMU_STRICT-}"'
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("DPUEMU_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("DPUEMU_")
+    }
     answer = subprocess.run(
         ["sh", "-euc", script, "sh", lines],
         capture_output=True,
@@ -336,7 +425,10 @@ def test_a_shell_can_evaluate_env(tmp_path: Path) -> None:
 
 
 def test_the_tools_work_in_a_folder_with_spaces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], host_folder: Path
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    host_folder: Path,
 ) -> None:
     root = tmp_path / 'it\'s a "folder" $HOME'
     for part in ("bin", "compiler", "runtime", "include"):
@@ -348,14 +440,25 @@ def test_the_tools_work_in_a_folder_with_spaces(
     (tmp_path / "pe.c").write_text(PE)
     script = f'{lines}\ncd "$0"; dpu-upmem-dpurte-clang -o pe pe.c\n'
     script += "dpu-pkg-config --variable=libdir dpu; command -v dpu-pkg-config"
-    answer = subprocess.run(["sh", "-euc", script, str(tmp_path)], capture_output=True, text=True, check=True)
-    assert answer.stdout.splitlines() == [str(tools.library_folder()), str(root / "bin" / "dpu-pkg-config")]
-    result = run("run", "--ranks", "1", "--json", "-", "--", str(host_folder / "host"), str(tmp_path / "pe"))
+    answer = subprocess.run(
+        ["sh", "-euc", script, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.splitlines() == [
+        str(tools.library_folder()),
+        str(root / "bin" / "dpu-pkg-config"),
+    ]
+    result = run(
+        "run", "--ranks", "1", "--json", "-", "--", str(host_folder / "host"), str(tmp_path / "pe")
+    )
     assert json.loads(result.stdout)["dma_reads"] == 64
 
 
 def test_the_example_of_the_sdk_has_no_fault_on_a_strict_machine(tmp_path: Path) -> None:
-    shutil.copytree(EXAMPLES / "vector_add", tmp_path / "vector_add", ignore=shutil.ignore_patterns("host", "kernel"))
+    shutil.copytree(
+        EXAMPLES / "vector_add",
+        tmp_path / "vector_add",
+        ignore=shutil.ignore_patterns("host", "kernel"),
+    )
     done = run("run", "--strict", "--", "make", "-s", "-C", str(tmp_path / "vector_add"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "524288 sums on 128 PEs, 0 wrong\n"

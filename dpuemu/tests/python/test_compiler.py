@@ -8,25 +8,41 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from dpuemu import tools
 
 DPU_ASSEMBLY = ".text\n.global f\nf:\n  add r0, r0, r1\n  jump r23\n"
 # The asm block starts in line 2.
-ASM_UNKNOWN = 'int main(void) { int x;\n  __asm__ volatile("mul_step %0, 7" : "=r"(x)); return x; }\n'
-ASM_TWO = 'int main(void) { int x;\n  __asm__("move %0, 1\\n\\tadd %0, %0, 2" : "=r"(x)); return x; }\n'
-ASM_REGISTER = 'int main(void) { int x = 0;\n  asm volatile("move r7, %0" : : "r"(x) : "r7"); return x; }\n'
+ASM_UNKNOWN = (
+    'int main(void) { int x;\n  __asm__ volatile("mul_step %0, 7" : "=r"(x)); return x; }\n'
+)
+ASM_TWO = (
+    'int main(void) { int x;\n  __asm__("move %0, 1\\n\\tadd %0, %0, 2" : "=r"(x)); return x; }\n'
+)
+ASM_REGISTER = (
+    'int main(void) { int x = 0;\n  asm volatile("move r7, %0" : : "r"(x) : "r7"); return x; }\n'
+)
 ASM_MEMORY = 'int main(void) { int x = 0;\n  asm("lw %0, %1, 0" : "=r"(x) : "m"(x)); return x; }\n'
 ASM_AFTER_FOR = "int main(void) { int i;\n  for (i = ')'; i; i--) __asm__(\"ret\"); return i; }\n"
 ASM_AFTER_ELSE = 'int x; int main(void) { if (x) x = 1; else\n  __asm__("ret"); return 0; }\n'
 ASM_AFTER_CASE = 'int x; int main(void) { switch (x) { case 0:\n  __asm__("ret"); } return 0; }\n'
 ASM_VARIABLE = 'int main(void) {\n  register int x __asm__("r15") = 1; return x; }\n'
 ASM_FILE = '\nasm(".section .data.x\\n");\nint main(void) { return 0; }\n'
-ASM_MACRO = '#define F __asm__("boot %0, 0" : : "r"(x))\nint main(void) { int x = 0; F; return x; }\n'
+ASM_MACRO = (
+    '#define F __asm__("boot %0, 0" : : "r"(x))\nint main(void) { int x = 0; F; return x; }\n'
+)
 
 
 def compile_files(folder: Path, *names: str) -> Any:
     """Run the compiler in a folder."""
-    command = [sys.executable, str(tools.sdk_root() / "bin" / tools.COMPILER), "-O2", "-o", "program", *names]
+    command = [
+        sys.executable,
+        str(tools.sdk_root() / "bin" / tools.COMPILER),
+        "-O2",
+        "-o",
+        "program",
+        *names,
+    ]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
@@ -34,11 +50,19 @@ def compile_files(folder: Path, *names: str) -> Any:
     ("name", "line", "text"),
     [
         ("f.S", 4, DPU_ASSEMBLY),
-        *(("f.c", 2, text) for text in (ASM_UNKNOWN, ASM_TWO, ASM_REGISTER, ASM_MEMORY, ASM_FILE, ASM_MACRO)),
-        *(("f.c", 2, text) for text in (ASM_AFTER_FOR, ASM_AFTER_ELSE, ASM_AFTER_CASE, ASM_VARIABLE)),
+        *(
+            ("f.c", 2, text)
+            for text in (ASM_UNKNOWN, ASM_TWO, ASM_REGISTER, ASM_MEMORY, ASM_FILE, ASM_MACRO)
+        ),
+        *(
+            ("f.c", 2, text)
+            for text in (ASM_AFTER_FOR, ASM_AFTER_ELSE, ASM_AFTER_CASE, ASM_VARIABLE)
+        ),
     ],
 )
-def test_dpu_assembly_is_refused_with_its_line(tmp_path: Path, name: str, line: int, text: str) -> None:
+def test_dpu_assembly_is_refused_with_its_line(
+    tmp_path: Path, name: str, line: int, text: str
+) -> None:
     (tmp_path / name).write_text(text)
     result = compile_files(tmp_path, name)
     assert result.returncode != 0
@@ -49,7 +73,9 @@ def test_dpu_assembly_is_refused_with_its_line(tmp_path: Path, name: str, line: 
 def test_asm_that_is_no_instruction_stays(tmp_path: Path) -> None:
     text = 'int f(void) __asm__("g");\nextern int v __asm__("w"); int v = 0;\n'
     text += 'int f(void) { asm volatile("" ::: "memory"); return 0; }\n'
-    (tmp_path / "f.c").write_text(text + 'const char *s = "asm(";\nint main(void) { return f() + s[0]; }\n')
+    (tmp_path / "f.c").write_text(
+        text + 'const char *s = "asm(";\nint main(void) { return f() + s[0]; }\n'
+    )
     result = compile_files(tmp_path, "f.c")
     assert (result.returncode, result.stderr) == (0, "")
 
@@ -59,16 +85,29 @@ def test_asm_that_is_no_instruction_stays(tmp_path: Path) -> None:
     [(None, 24, 65536, 256), ("v1A", 24, 65536, 56), ("v1B", 16, 63488, 64)],
 )
 def test_the_chip_limits_programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chip: str | None, tasklets: int, wram_bytes: int, mutexes: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    chip: str | None,
+    tasklets: int,
+    wram_bytes: int,
+    mutexes: int,
 ) -> None:
     if chip:
         monkeypatch.setenv("DPUEMU_CHIP", chip)
     text = "#include <atomic_bit.h>\n#include <attributes.h>\n"
-    text += "uint8_t __atomic_bit mutexes[N];\n__host char data[W];\nint main(void) { return mutexes[0] + data[0]; }\n"
+    text += (
+        "uint8_t __atomic_bit mutexes[N];\n__host char data[W];\nint main(void) { return mutexes[0]"
+        " + data[0]; }\n"
+    )
     (tmp_path / "f.c").write_text("#include <stdint.h>\n" + text)
 
     def compiled(most_tasklets: int, bytes_: int, locks: int) -> Any:
-        flags = (f"-DNR_TASKLETS={most_tasklets}", "-DSTACK_SIZE_DEFAULT=1024", f"-DW={bytes_}", f"-DN={locks}")
+        flags = (
+            f"-DNR_TASKLETS={most_tasklets}",
+            "-DSTACK_SIZE_DEFAULT=1024",
+            f"-DW={bytes_}",
+            f"-DN={locks}",
+        )
         return compile_files(tmp_path, *flags, "f.c").stderr
 
     free = wram_bytes - tasklets * 1024 - 1024  # without the runtime's variables
@@ -78,18 +117,30 @@ def test_the_chip_limits_programs(
     assert f"bytes of mutexes but a DPU has {mutexes}" in compiled(tasklets, 8, mutexes + 1)
 
 
-def test_an_option_chooses_v1b_unless_the_machine_names_a_chip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "f.c").write_text("#ifndef __dpu_v1B__\n#error other chip\n#endif\nint main(void) { return 0; }\n")
+def test_an_option_chooses_v1b_unless_the_machine_names_a_chip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f.c").write_text(
+        "#ifndef __dpu_v1B__\n#error other chip\n#endif\nint main(void) { return 0; }\n"
+    )
     assert compile_files(tmp_path, "-mcpu=v1B", "f.c").stderr == ""
     assert "other chip" in compile_files(tmp_path, "-mcpu=v1A", "f.c").stderr
     monkeypatch.setenv("DPUEMU_CHIP", "v1A")
     assert "other chip" in compile_files(tmp_path, "-mcpu=v1B", "f.c").stderr
     monkeypatch.setenv("DPUEMU_CHIP", "v2")
-    assert "DPUEMU_CHIP is v2; the chips are generic, v1A, v1B" in compile_files(tmp_path, "f.c").stderr
+    assert (
+        "DPUEMU_CHIP is v2; the chips are generic, v1A, v1B"
+        in compile_files(tmp_path, "f.c").stderr
+    )
 
 
-def test_v1a_counts_either_cycles_or_instructions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "#include <perfcounter.h>\nint main(void) { return (int)perfcounter_get_both(false).cycles; }\n"
+def test_v1a_counts_either_cycles_or_instructions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "#include <perfcounter.h>\nint main(void) { return"
+        " (int)perfcounter_get_both(false).cycles; }\n"
+    )
     (tmp_path / "f.c").write_text(text)
     assert compile_files(tmp_path, "f.c").stderr == ""
     monkeypatch.setenv("DPUEMU_CHIP", "v1A")
@@ -105,7 +156,9 @@ def test_errors_in_c_are_refused_without_advice_about_assembly(tmp_path: Path) -
 
 
 def test_an_object_for_real_dpus_is_refused_with_advice(tmp_path: Path) -> None:
-    header = b"\x7fELF\x01\x01\x01" + bytes(9) + (1).to_bytes(2, "little") + (0xF5).to_bytes(2, "little")
+    header = (
+        b"\x7fELF\x01\x01\x01" + bytes(9) + (1).to_bytes(2, "little") + (0xF5).to_bytes(2, "little")
+    )
     (tmp_path / "real.o").write_bytes(header + bytes(32))
     result = compile_files(tmp_path, "real.o")
     assert result.returncode == 1
@@ -135,12 +188,18 @@ __mram_noinit int b[2];
 
 
 @pytest.mark.parametrize("optimisation", ["-O0", "-O2"])
-def test_mram_variables_have_the_order_of_the_sdks_compiler(tmp_path: Path, optimisation: str) -> None:
+def test_mram_variables_have_the_order_of_the_sdks_compiler(
+    tmp_path: Path, optimisation: str
+) -> None:
     (tmp_path / "f.c").write_text(ORDER)
     result = compile_files(tmp_path, optimisation, "-w", "f.c")
     assert (result.returncode, result.stderr) == (0, "")
-    lines = subprocess.run(["nm", "-n", tmp_path / "program"], capture_output=True, text=True, check=True).stdout
-    names = [line.split()[2].partition(".")[0] for line in lines.splitlines() if line.startswith("08")]
+    lines = subprocess.run(
+        ["nm", "-n", tmp_path / "program"], capture_output=True, text=True, check=True
+    ).stdout
+    names = [
+        line.split()[2].partition(".")[0] for line in lines.splitlines() if line.startswith("08")
+    ]
     assert [name for name in names if len(name) == 1] == list("abceghdkijnm")  # as with Clang 14
 
 
@@ -148,8 +207,13 @@ def test_mram_variables_have_the_order_of_the_sdks_compiler(tmp_path: Path, opti
 def test_divisors_may_be_anywhere(tmp_path: Path, optimisation: str) -> None:
     functions = ["int main(void) { return 0; }"]
     for count in range(1, 7):
-        arguments = ", ".join(f"{kind} a{n}" for n, kind in enumerate(["unsigned *", "int", "unsigned", "int *"] * 2))
-        body = " + ".join(f"a2 / a0[a1 * {n}] + a5 / (a7[a2] + {n}) + (unsigned)a3[n] / a0[a2]" for n in range(count))
+        arguments = ", ".join(
+            f"{kind} a{n}" for n, kind in enumerate(["unsigned *", "int", "unsigned", "int *"] * 2)
+        )
+        body = " + ".join(
+            f"a2 / a0[a1 * {n}] + a5 / (a7[a2] + {n}) + (unsigned)a3[n] / a0[a2]"
+            for n in range(count)
+        )
         functions.append(f"unsigned f{count}({arguments}, int n) {{ return {body}; }}")
     functions.append("unsigned g(unsigned x, unsigned *a, int y, unsigned i) { return x / a[i]; }")
     (tmp_path / "f.c").write_text("\n".join(functions))

@@ -1,4 +1,6 @@
-"""The Python module `dpu` with the names of the UPMEM SDK, in a process that `dpuemu run` starts."""
+"""The Python module `dpu` with the names of the UPMEM SDK, in a process that `dpuemu run`
+starts.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from dpuemu import tools
 
 PE = """
@@ -116,13 +119,20 @@ with DpuSet(nr_ranks=2, binary='pe', async_mode=True) as dpus:
 """
 
 
-@pytest.mark.parametrize("script", [VARIABLES, COPIES, CHIP, QUEUES], ids=["variables", "copies", "chip", "queues"])
+@pytest.mark.parametrize(
+    "script", [VARIABLES, COPIES, CHIP, QUEUES], ids=["variables", "copies", "chip", "queues"]
+)
 def test_programs_of_the_sdks_python_api_run(tmp_path: Path, script: str) -> None:
     if not (tools.sdk_root() / "lib" / "libdpu.so").exists():
         pytest.skip("a source tree does not set PYTHONPATH to the library")
     (tmp_path / "pe.c").write_text(PE)
     (tmp_path / "host.py").write_text(COMMON + script)
     dpuemu = [sys.executable, "-m", "dpuemu", "run", "--ranks", "2", "--"]
-    for command in (["dpu-upmem-dpurte-clang", "-O2", "-o", "pe", "pe.c"], [sys.executable, "host.py"]):
-        done = subprocess.run([*dpuemu, *command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    for command in (
+        ["dpu-upmem-dpurte-clang", "-O2", "-o", "pe", "pe.c"],
+        [sys.executable, "host.py"],
+    ):
+        done = subprocess.run(
+            [*dpuemu, *command], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr

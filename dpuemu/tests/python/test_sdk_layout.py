@@ -1,4 +1,6 @@
-"""Builds that use the folders and tools of the UPMEM SDK's installation find them in the stand-in SDK."""
+"""Builds that use the folders and tools of the UPMEM SDK's installation find them in the
+stand-in SDK.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from dpuemu import tools
 
 HOST = """
@@ -46,7 +49,9 @@ pytestmark = pytest.mark.skipif(
 def shell(folder: Path, commands: str) -> str:
     """Run commands in a shell that has evaluated `dpuemu env`; return the output."""
     script = f'eval "$({sys.executable} -m dpuemu env)"; set -eu; {commands}'
-    done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -78,7 +83,10 @@ def test_libraries_before_the_sources_are_kept(sources: Path) -> None:
 
 def test_the_script_upmem_env_sets_the_same_shell(sources: Path) -> None:
     script = tools.sdk_root() / "upmem_env.sh"
-    commands = f'. "{script}"; dpu-upmem-dpurte-clang -o pe pe.c; cc -o host host.c -I"$UPMEM_HOME/include/dpu" -ldpu'
+    commands = (
+        f'. "{script}"; dpu-upmem-dpurte-clang -o pe pe.c; cc -o host host.c'
+        ' -I"$UPMEM_HOME/include/dpu" -ldpu'
+    )
     shell(sources, f"{commands}; DPUEMU_RANKS=1 ./host ./pe")
 
 
@@ -89,7 +97,9 @@ def test_cmake_projects_build_with_the_toolchain_file(sources: Path) -> None:
         (sources / f"{name}.c").rename(sources / name / f"{name}.c")
     toolchain = '-DCMAKE_TOOLCHAIN_FILE="$UPMEM_HOME/share/upmem/cmake/dpu.cmake"'
     shell(
-        sources, f"cmake -S pe -B b/pe {toolchain}; cmake --build b/pe; cmake -S host -B b/host; cmake --build b/host"
+        sources,
+        f"cmake -S pe -B b/pe {toolchain}; cmake --build b/pe; cmake -S host -B b/host; cmake"
+        " --build b/host",
     )
     shell(sources, "DPUEMU_RANKS=1 b/host/host b/pe/pe")
 
@@ -102,14 +112,26 @@ def test_clang_compiles_pe_programs_and_passes_other_calls_on(sources: Path) -> 
     beside = 'PATH="$UPMEM_HOME/bin:$PWD/other:$PATH"'
     for option in ("--target=dpu-upmem-dpurte", "-target dpu-upmem-dpurte", "-mcpu=v1A"):
         assert (
-            shell(sources, f'rm -f pe; {beside} "$UPMEM_HOME/bin/clang" {option} -o pe pe.c; head -c 4 pe') == "\x7fELF"
+            shell(
+                sources,
+                f'rm -f pe; {beside} "$UPMEM_HOME/bin/clang" {option} -o pe pe.c; head -c 4 pe',
+            )
+            == "\x7fELF"
         )
-    assert shell(sources, f"{beside} clang -DNR_TASKLETS=2 host.c") == "host compiler: -DNR_TASKLETS=2 host.c\n"
-    assert shell(sources, f"{beside} clang --target=x86_64 host.c") == "host compiler: --target=x86_64 host.c\n"
+    assert (
+        shell(sources, f"{beside} clang -DNR_TASKLETS=2 host.c")
+        == "host compiler: -DNR_TASKLETS=2 host.c\n"
+    )
+    assert (
+        shell(sources, f"{beside} clang --target=x86_64 host.c")
+        == "host compiler: --target=x86_64 host.c\n"
+    )
 
 
 def test_flags_of_public_builds_are_accepted(sources: Path) -> None:
-    flags = "-gline-tables-only -flto=thin -mcpu=v1A -Wno-unknown-warning-option -Qunused-arguments -O2"
+    flags = (
+        "-gline-tables-only -flto=thin -mcpu=v1A -Wno-unknown-warning-option -Qunused-arguments -O2"
+    )
     assert shell(sources, f"dpu-upmem-dpurte-clang {flags} -o pe pe.c 2>&1") == ""
 
 

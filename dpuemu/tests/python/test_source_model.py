@@ -8,6 +8,7 @@ import time
 from types import ModuleType
 
 import pytest
+
 from dpuemu import tools
 
 
@@ -32,7 +33,9 @@ def source_model() -> ModuleType:
         ("#pragma unroll 4\nfor (;;) ;", "#pragma GCC unroll 4\nfor (;;) ;"),
     ],
 )
-def test_c_that_differs_from_the_sdk_is_rewritten(source_model: ModuleType, source: str, expected: str) -> None:
+def test_c_that_differs_from_the_sdk_is_rewritten(
+    source_model: ModuleType, source: str, expected: str
+) -> None:
     assert source_model.adapt(source) == expected
 
 
@@ -57,5 +60,7 @@ def test_other_c_is_unchanged(source_model: ModuleType, source: str) -> None:
 
 def test_long_expressions_are_fast(source_model: ModuleType) -> None:
     begin = time.perf_counter()
-    source_model.adapt("{ int a = " + "abcdefgh + " * 5000 + "f(x); int b = " + "abcdefgh" * 5000 + " ? 1 : 2; }")
+    source_model.adapt(
+        "{ int a = " + "abcdefgh + " * 5000 + "f(x); int b = " + "abcdefgh" * 5000 + " ? 1 : 2; }"
+    )
     assert time.perf_counter() - begin < 30

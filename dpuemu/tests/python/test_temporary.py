@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from dpuemu import tools
 
 HOLD = """
@@ -29,7 +30,9 @@ def make_old(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["dpuemu run", "compiler"])
-def test_the_next_process_removes_only_folders_of_dead_processes(tmp_path: Path, command: str) -> None:
+def test_the_next_process_removes_only_folders_of_dead_processes(
+    tmp_path: Path, command: str
+) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     hold = [sys.executable, "-c", HOLD, str(tools.sdk_root() / "compiler")]
     with (
@@ -41,7 +44,9 @@ def test_the_next_process_removes_only_folders_of_dead_processes(tmp_path: Path,
         left, held = Path(killed.stdout.readline().strip()), Path(alive.stdout.readline().strip())
         killed.send_signal(signal.SIGKILL)
         killed.wait()
-        young, mine, target = (tmp_path / name for name in ("dpuemu-tmp-abcdefgh", "dpuemu-results", "target"))
+        young, mine, target = (
+            tmp_path / name for name in ("dpuemu-tmp-abcdefgh", "dpuemu-results", "target")
+        )
         for folder in (young, mine, target):
             folder.mkdir()
         link = tmp_path / "dpuemu-tmp-ijklmnop"
@@ -50,8 +55,16 @@ def test_the_next_process_removes_only_folders_of_dead_processes(tmp_path: Path,
         old.mkdir()
         for folder in (old, held, mine, target, link):
             make_old(folder)
-        compile_nothing = [sys.executable, str(tools.sdk_root() / "bin" / tools.COMPILER), "--version"]
-        words = [sys.executable, "-m", "dpuemu", "run", "true"] if command == "dpuemu run" else compile_nothing
+        compile_nothing = [
+            sys.executable,
+            str(tools.sdk_root() / "bin" / tools.COMPILER),
+            "--version",
+        ]
+        words = (
+            [sys.executable, "-m", "dpuemu", "run", "true"]
+            if command == "dpuemu run"
+            else compile_nothing
+        )
         subprocess.run(words, check=True, env=environment, capture_output=True)
         alive.kill()
         assert sorted(tmp_path.iterdir()) == sorted([held, young, mine, target, link])

@@ -1,5 +1,6 @@
-/* support.h: everything in the published artifact's <pidcomm.h> except its calls: headers of the C library, an element type chosen on the
- * compiler's command line, the arguments of the artifact's PE programs, and timers. */
+/* support.h: everything in the published artifact's <pidcomm.h> except its calls: headers of the C
+ * library, an element type chosen on the compiler's command line, the arguments of the artifact's
+ * PE programs, and timers. */
 #ifndef PIDCOMM_ARTIFACT_SUPPORT_H
 #define PIDCOMM_ARTIFACT_SUPPORT_H
 
@@ -17,7 +18,8 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-/* Options such as -DINT32 choose the element type T. byte_dt is its size, and DIV is the base-2 logarithm of byte_dt. */
+/* Options such as -DINT32 choose the element type T. byte_dt is its size, and DIV is the base-2
+ * logarithm of byte_dt. */
 #if defined(UINT32)
 #define T uint32_t
 #define byte_dt 4
@@ -40,7 +42,8 @@
 #define DIV 3
 #endif
 
-/* The layout, on the PE, of the variable DPU_INPUT_ARGUMENTS_RS1 in programs with a relocation kernel. */
+/* The layout, on the PE, of the variable DPU_INPUT_ARGUMENTS_RS1 in programs with a relocation
+ * kernel. */
 typedef struct {
   uint32_t start_offset, target_offset, total_data_size;
   uint32_t num_comm_dpu, each_dpu;
@@ -69,6 +72,8 @@ static inline void stopTimer(Timer *timer, int i) {
                     (double)(timer->stopTime[i].tv_usec - timer->startTime[i].tv_usec);
 }
 
-static inline void printTimer(Timer *timer, int i) { printf("Time (ms): \t%f\n", timer->time[i] / 1e3); }
+static inline void printTimer(Timer *timer, int i) {
+  printf("Time (ms): \t%f\n", timer->time[i] / 1e3);
+}
 
 #endif /* PIDCOMM_ARTIFACT_SUPPORT_H */

@@ -1,4 +1,5 @@
-// The published artifact's allocation of complete ranks, and its loop over PEs in the order of a hypercube.
+// The published artifact's allocation of complete ranks, and its loop over PEs in the order of a
+// hypercube.
 #include <pidcomm_artifact.h>
 
 #include <bit>
@@ -61,11 +62,14 @@ class Ranks {
   std::vector<struct dpu_set_t> sets_;
 };
 
-/// Calls dpu_alloc. Returns an error if the DPUs are spread over more ranks than necessary or if an entangled group is incomplete.
+/// Calls dpu_alloc. Returns an error if the DPUs are spread over more ranks than necessary or if an
+/// entangled group is incomplete.
 dpu_error_t alloc_whole(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) {
   const dpu_error_t error = dpu_alloc(nr_dpus, profile, set);
   if (error != DPU_OK) return error;
-  if (set->list.nr_ranks == (nr_dpus + kRankDpus - 1) / kRankDpus && dpus_of(*set) == nr_dpus && has_whole_egs(*set)) return DPU_OK;
+  if (set->list.nr_ranks == (nr_dpus + kRankDpus - 1) / kRankDpus && dpus_of(*set) == nr_dpus &&
+      has_whole_egs(*set))
+    return DPU_OK;
   dpu_free(*set);
   return DPU_ERR_ALLOCATION;
 }
@@ -76,7 +80,8 @@ dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) 
     const dpu_error_t error = alloc_whole(nr_dpus, profile, set);
     if (error != DPU_ERR_ALLOCATION) return error;
   }
-  // dpu_alloc may return incomplete ranks first: keep these until it has returned enough complete ranks.
+  // dpu_alloc may return incomplete ranks first: keep these until it has returned enough complete
+  // ranks.
   Ranks complete, incomplete;
   while (wants_all || complete.count() * kRankDpus < nr_dpus) {
     complete.reserve_next();
@@ -108,8 +113,9 @@ EgUse use_of_eg(struct dpu_rank_t *rank, uint32_t bank, uint32_t cube_size) {
   return last_lanes != 0 && (lanes & last_lanes) == last_lanes ? EgUse::last : EgUse::unused;
 }
 
-/// Moves the iterator to the lowest remaining lane of its entangled group, or else to the next entangled group with lanes. The iterator
-/// passes over the set's entangled groups once for each use in a hypercube of cube_size PEs, so the hypercube's PEs come first.
+/// Moves the iterator to the lowest remaining lane of its entangled group, or else to the next
+/// entangled group with lanes. The iterator passes over the set's entangled groups once for each
+/// use in a hypercube of cube_size PEs, so the hypercube's PEs come first.
 void find(pidcomm_artifact_iterator &it) {
   it.has_next = false;
   uint32_t ranks = 0;
@@ -117,7 +123,8 @@ void find(pidcomm_artifact_iterator &it) {
   const uint32_t egs = ranks * kBanks, end = egs * static_cast<uint32_t>(EgUse::count);
   for (; it.lanes == 0 && it.eg < end; ++it.eg) {
     struct dpu_rank_t *const rank = it.set.list.ranks[it.eg % egs / kBanks];
-    if (use_of_eg(rank, it.eg % kBanks, it.cube_size) == static_cast<EgUse>(it.eg / egs)) it.lanes = enabled_lanes(rank, it.eg % kBanks);
+    if (use_of_eg(rank, it.eg % kBanks, it.cube_size) == static_cast<EgUse>(it.eg / egs))
+      it.lanes = enabled_lanes(rank, it.eg % kBanks);
   }
   if (it.lanes == 0) return;
   const uint32_t eg = (it.eg - 1) % egs, lane = static_cast<uint32_t>(std::countr_zero(it.lanes));
@@ -130,10 +137,13 @@ void find(pidcomm_artifact_iterator &it) {
 
 extern "C" {
 
-dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set, int type) {
+dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *dpu_set,
+                                   int type) {
   constexpr int kWithoutEgs = 1;  // omits entangled groups
   const bool is_whole = nr_dpus == DPU_ALLOCATE_ALL || nr_dpus % kRankDpus == 0;
-  if (dpu_set == nullptr || nr_dpus == 0 || (!is_whole && (nr_dpus % kLanes != 0 || type != kWithoutEgs))) return DPU_ERR_ALLOCATION;
+  if (dpu_set == nullptr || nr_dpus == 0 ||
+      (!is_whole && (nr_dpus % kLanes != 0 || type != kWithoutEgs)))
+    return DPU_ERR_ALLOCATION;
   try {
     return alloc(nr_dpus, profile, dpu_set);
   } catch (const std::bad_alloc &) {

@@ -14,14 +14,16 @@ namespace pidcomm_artifact {
 /// An error: a status, and a sentence with the offending values and the rule.
 class Error : public std::runtime_error {
  public:
-  Error(pidcomm_status status, const std::string &sentence) : std::runtime_error(sentence), status_(status) {}
+  Error(pidcomm_status status, const std::string &sentence)
+      : std::runtime_error(sentence), status_(status) {}
   pidcomm_status status() const { return status_; }
 
  private:
   pidcomm_status status_;
 };
 
-/// Joins the parts to a sentence and throws an Error: fail(PIDCOMM_ERR_TYPE, "size (", size, ") must be 1, 2, 4 or 8").
+/// Joins the parts to a sentence and throws an Error: fail(PIDCOMM_ERR_TYPE, "size (", size, ")
+/// must be 1, 2, 4 or 8").
 template <class... Parts>
 [[noreturn]] void fail(pidcomm_status status, const Parts &...parts) {
   std::ostringstream sentence;

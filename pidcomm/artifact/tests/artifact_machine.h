@@ -1,4 +1,5 @@
-// A manager of the published artifact's calls on an emulated machine. Plain loops compute the effect of the calls on MRAM.
+// A manager of the published artifact's calls on an emulated machine. Plain loops compute the
+// effect of the calls on MRAM.
 #pragma once
 
 #include <pidcomm_artifact.h>
@@ -25,8 +26,10 @@ struct Free {
 using Manager = std::unique_ptr<pidcomm_artifact_manager, Free>;
 
 inline Manager manager_of(struct dpu_set_t set, const Axes &axis_len) {
-  Manager manager(pidcomm_artifact_init(set, static_cast<std::uint32_t>(axis_len.size()), axis_len.data()));
-  if (manager == nullptr) machine::fail(std::string("pidcomm_artifact_init: ") + pidcomm_artifact_last_error());
+  Manager manager(
+      pidcomm_artifact_init(set, static_cast<std::uint32_t>(axis_len.size()), axis_len.data()));
+  if (manager == nullptr)
+    machine::fail(std::string("pidcomm_artifact_init: ") + pidcomm_artifact_last_error());
   return manager;
 }
 
@@ -44,7 +47,8 @@ inline Place place_of(const Axes &axis_len, const std::string &comm, std::size_t
   for (std::size_t axis = 0; axis < axis_len.size(); ++axis) {
     const std::size_t coordinate = pe % axis_len[axis];
     pe /= axis_len[axis];
-    (comm[axis] == '1' ? place.member : place.group) += coordinate * (comm[axis] == '1' ? place.members : place.groups);
+    (comm[axis] == '1' ? place.member : place.group) +=
+        coordinate * (comm[axis] == '1' ? place.members : place.groups);
     (comm[axis] == '1' ? place.members : place.groups) *= axis_len[axis];
   }
   return place;
@@ -57,7 +61,8 @@ inline std::size_t product(const Axes &axis_len) {
 }
 
 /// PEs of all groups: pe[group][member].
-inline std::vector<std::vector<std::size_t>> groups_of(const Axes &axis_len, const std::string &comm) {
+inline std::vector<std::vector<std::size_t>> groups_of(const Axes &axis_len,
+                                                       const std::string &comm) {
   const Place any = place_of(axis_len, comm, 0);
   std::vector<std::vector<std::size_t>> groups(any.groups, std::vector<std::size_t>(any.members));
   for (std::size_t pe = 0; pe < product(axis_len); ++pe) {
@@ -75,7 +80,8 @@ inline std::int64_t element(const std::uint8_t *bytes, std::size_t size) {
 }
 
 /// Computes into = into op from, element by element.
-inline void combine(std::uint8_t *into, const std::uint8_t *from, std::size_t bytes, std::size_t size, bool is_max) {
+inline void combine(std::uint8_t *into, const std::uint8_t *from, std::size_t bytes,
+                    std::size_t size, bool is_max) {
   for (std::size_t i = 0; i < bytes; i += size) {
     const std::int64_t a = element(into + i, size), b = element(from + i, size);
     const std::uint64_t sum = static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b);
@@ -98,9 +104,11 @@ struct Case {
       case Call::kAllToAll:
         return pidcomm_artifact_alltoall(manager, comm.c_str(), total, start, target, buffer);
       case Call::kReduceScatter:
-        return pidcomm_artifact_reduce_scatter(manager, comm.c_str(), total, start, target, buffer, size);
+        return pidcomm_artifact_reduce_scatter(manager, comm.c_str(), total, start, target, buffer,
+                                               size);
       case Call::kAllReduce:
-        return pidcomm_artifact_all_reduce(manager, comm.c_str(), total, start, target, buffer, size, op);
+        return pidcomm_artifact_all_reduce(manager, comm.c_str(), total, start, target, buffer,
+                                           size, op);
       case Call::kAllGather:
         return pidcomm_artifact_allgather(manager, comm.c_str(), total, start, target, buffer);
     }
@@ -146,32 +154,41 @@ inline void make_negative(Bytes &bytes, std::size_t size) {
   for (std::size_t i = size - 1; i < bytes.size(); i += size) bytes[i] |= 0x80;
 }
 
-/// pes: a row for each PE of the manager's hypercube in PE order, then rows of other PEs. buffer: used if it is not kBuffer.
-inline void run_case(const machine::Rows &pes, const pidcomm_artifact_manager *manager, const Case &it, std::size_t start,
-                     std::uint64_t seed, std::size_t buffer = kBuffer) {
+/// pes: a row for each PE of the manager's hypercube in PE order, then rows of other PEs. buffer:
+/// used if it is not kBuffer.
+inline void run_case(const machine::Rows &pes, const pidcomm_artifact_manager *manager,
+                     const Case &it, std::size_t start, std::uint64_t seed,
+                     std::size_t buffer = kBuffer) {
   const std::size_t row_bytes = std::max(start, it.target) + it.total + 64 - kStart;
   Bytes before = random_rows(pes.rows(), row_bytes, seed);
   if (it.op == 1 && seed % 2 == 0) make_negative(before, it.size);
   pes.write(kStart, row_bytes, before);
   Bytes want = before;
-  for (const std::vector<std::size_t> &group : groups_of(Axes(manager->axis_len, manager->axis_len + manager->dimension), it.comm)) {
+  for (const std::vector<std::size_t> &group :
+       groups_of(Axes(manager->axis_len, manager->axis_len + manager->dimension), it.comm)) {
     std::vector<const std::uint8_t *> in;
-    for (const std::size_t pe : group) in.push_back(before.data() + pe * row_bytes + start - kStart);
+    for (const std::size_t pe : group)
+      in.push_back(before.data() + pe * row_bytes + start - kStart);
     Bytes out;
     for (std::size_t member = 0; member < group.size(); ++member) {
       if (member == 0 || it.differs_by_member()) out = it.result(in, member);
-      std::memcpy(want.data() + group[member] * row_bytes + it.target - kStart, out.data(), out.size());
+      std::memcpy(want.data() + group[member] * row_bytes + it.target - kStart, out.data(),
+                  out.size());
       if (buffer != kBuffer)
-        std::memcpy(want.data() + group[member] * row_bytes + static_cast<std::uint32_t>(start + buffer) - kStart, out.data(), out.size());
+        std::memcpy(want.data() + group[member] * row_bytes +
+                        static_cast<std::uint32_t>(start + buffer) - kStart,
+                    out.data(), out.size());
     }
   }
   ok(it.run(manager, start, buffer));
   const Bytes got = pes.read(kStart, row_bytes);
   const auto wrong = std::mismatch(got.begin(), got.end(), want.begin()).first - got.begin();
   if (got != want)
-    machine::fail("call " + std::to_string(static_cast<int>(it.call)) + " comm " + it.comm + " size " + std::to_string(it.size) + " op " +
-                  std::to_string(it.op) + " total " + std::to_string(it.total) + " start " + std::to_string(start) + " target " +
-                  std::to_string(it.target) + ": row " + std::to_string(static_cast<std::size_t>(wrong) / row_bytes) + " byte " +
+    machine::fail("call " + std::to_string(static_cast<int>(it.call)) + " comm " + it.comm +
+                  " size " + std::to_string(it.size) + " op " + std::to_string(it.op) + " total " +
+                  std::to_string(it.total) + " start " + std::to_string(start) + " target " +
+                  std::to_string(it.target) + ": row " +
+                  std::to_string(static_cast<std::size_t>(wrong) / row_bytes) + " byte " +
                   std::to_string(static_cast<std::size_t>(wrong) % row_bytes) + " is wrong");
 }
 

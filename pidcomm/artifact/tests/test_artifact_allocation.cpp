@@ -1,4 +1,5 @@
-// Tests the published artifact's allocation of complete ranks, and its loop over PEs in the order of the hypercube.
+// Tests the published artifact's allocation of complete ranks, and its loop over PEs in the order
+// of the hypercube.
 #include <set>
 
 #include "artifact_machine.h"
@@ -39,7 +40,8 @@ TEST(Allocation_TakesOnlyWholeRanks) {
   CHECK_EQ(dpus, 72u);
   const Manager manager = manager_of(set, {8, 9});
   DPU_OK_OR_FAIL(dpu_free(set));
-  for (const std::uint32_t count : {0u, 12u, 192u}) CHECK_EQ(pidcomm_artifact_alloc(count, nullptr, &set, 1), DPU_ERR_ALLOCATION);
+  for (const std::uint32_t count : {0u, 12u, 192u})
+    CHECK_EQ(pidcomm_artifact_alloc(count, nullptr, &set, 1), DPU_ERR_ALLOCATION);
   CHECK_EQ(pidcomm_artifact_alloc(72, nullptr, &set, 2), DPU_ERR_ALLOCATION);
   CHECK_EQ(pidcomm_artifact_alloc(64, nullptr, nullptr, 1), DPU_ERR_ALLOCATION);
   CHECK_EQ(pidcomm_artifact_alloc(64, "nonsense", &set, 1), DPU_ERR_INVALID_PROFILE);
@@ -48,9 +50,15 @@ TEST(Allocation_TakesOnlyWholeRanks) {
 
 TEST(TheLoop_PlacesDataAsTheHypercubeNumbersIt) {
   const std::vector<std::vector<machine::Place>> machines = {
-      {}, {{0, 0, 0}}, {{0, 0, 0}, {1, 7, 7}}, {{0, 3, 1}, {0, 4, 1}, {0, 5, 6}, {1, 0, 0}}, {{0, 0, 2}, {0, 5, 4}, {0, 6, 7}, {1, 1, 3}}};
-  // On one of the machines, hypercubes of 98 to 118 PEs need an incomplete entangled group, which is not always the first incomplete group.
-  const std::vector<Axes> shapes = {{8, 8}, {16, 2, 3}, {2, 3, 5}, {17, 5}, {49, 2}, {101}, {53, 2}, {109}, {19, 6}, {59, 2}};
+      {},
+      {{0, 0, 0}},
+      {{0, 0, 0}, {1, 7, 7}},
+      {{0, 3, 1}, {0, 4, 1}, {0, 5, 6}, {1, 0, 0}},
+      {{0, 0, 2}, {0, 5, 4}, {0, 6, 7}, {1, 1, 3}}};
+  // On one of the machines, hypercubes of 98 to 118 PEs need an incomplete entangled group, which
+  // is not always the first incomplete group.
+  const std::vector<Axes> shapes = {{8, 8}, {16, 2, 3}, {2, 3, 5}, {17, 5}, {49, 2},
+                                    {101},  {53, 2},    {109},     {19, 6}, {59, 2}};
   machine::Grid grid("the loop");
   std::uint64_t seed = 0;
   std::set<bool> ends_in_a_whole_eg;
@@ -59,20 +67,27 @@ TEST(TheLoop_PlacesDataAsTheHypercubeNumbersIt) {
     const DpuSet set = DpuSet::of_ranks(kRanks);
     for (const Axes &axis_len : shapes) {
       pidcomm_hypercube *exists = nullptr;
-      if (pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()), axis_len.data(), &exists) != PIDCOMM_OK)
+      if (pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()),
+                                   axis_len.data(), &exists) != PIDCOMM_OK)
         continue;
       pidcomm_hypercube_destroy(exists);
       const Hypercube cube(set, axis_len);
       const Manager manager = manager_of(set.get(), axis_len);
       const machine::Rows loop = rows_of_loop(set, cube.pes());
       struct dpu_t *const last = dpu_from_set(cube.dpu(cube.pes() - 1));
-      ends_in_a_whole_eg.insert(std::none_of(disabled.begin(), disabled.end(), [&](const machine::Place &place) {
-        return dpu_get_rank(last) == set.rank(place.rank) && dpu_get_member_id(last) == place.bank;
-      }));
+      ends_in_a_whole_eg.insert(
+          std::none_of(disabled.begin(), disabled.end(), [&](const machine::Place &place) {
+            return dpu_get_rank(last) == set.rank(place.rank) &&
+                   dpu_get_member_id(last) == place.bank;
+          }));
       for (const std::string &comm : masks(axis_len.size())) {
         const std::size_t total = place_of(axis_len, comm, 0).members * 8;
-        for (const Call call : {Call::kAllToAll, Call::kReduceScatter, Call::kAllReduce, Call::kAllGather})
-          grid.run([&] { run_case(loop, manager.get(), {call, comm, total, kStart + total, 8, 0}, kStart, ++seed); });
+        for (const Call call :
+             {Call::kAllToAll, Call::kReduceScatter, Call::kAllReduce, Call::kAllGather})
+          grid.run([&] {
+            run_case(loop, manager.get(), {call, comm, total, kStart + total, 8, 0}, kStart,
+                     ++seed);
+          });
       }
     }
   }
@@ -92,8 +107,9 @@ TEST(TheLoop_VisitsEveryEnabledPeOnceForEveryCount) {
       CHECK_EQ(i, visited.size());
       CHECK(dpu_is_enabled(it));
       // PEs of complete entangled groups come first.
-      const bool is_of_incomplete = (dpu_get_rank(it) == set.rank(0) && dpu_get_member_id(it) == 0) ||
-                                    (dpu_get_rank(it) == set.rank(1) && dpu_get_member_id(it) == 7);
+      const bool is_of_incomplete =
+          (dpu_get_rank(it) == set.rank(0) && dpu_get_member_id(it) == 0) ||
+          (dpu_get_rank(it) == set.rank(1) && dpu_get_member_id(it) == 7);
       CHECK_EQ(is_of_incomplete, i >= 112);
       visited.insert(it);
     }

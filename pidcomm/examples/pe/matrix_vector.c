@@ -1,5 +1,6 @@
-/* One step of a distributed matrix-vector product: multiplies this PE's block of the matrix, or the transposed block, by a part of the
- * vector. MRAM heap: the block, the input, the output. An allreduce between launches sums the outputs of PEs. */
+/* One step of a distributed matrix-vector product: multiplies this PE's block of the matrix, or the
+ * transposed block, by a part of the vector. MRAM heap: the block, the input, the output. An
+ * allreduce between launches sums the outputs of PEs. */
 #include "matrix_vector.h"
 
 #include <barrier.h>
@@ -13,12 +14,14 @@ __dma_aligned uint32_t block[kSide][kSide], input[kSide], output[kSide];
 
 int main(void) {
   __mram_ptr uint8_t *heap = DPU_MRAM_HEAP_POINTER;
-  for (unsigned i = me(); i < kSide; i += NR_TASKLETS) mram_read(heap + i * sizeof block[0], block[i], sizeof block[0]);
+  for (unsigned i = me(); i < kSide; i += NR_TASKLETS)
+    mram_read(heap + i * sizeof block[0], block[i], sizeof block[0]);
   if (me() == 0) mram_read(heap + kInputOffset, input, sizeof input);
   barrier_wait(&all);
   for (unsigned i = me(); i < kSide; i += NR_TASKLETS) {
     uint32_t sum = 0;
-    for (unsigned j = 0; j < kSide; j++) sum += (is_transposed ? block[j][i] : block[i][j]) * input[j];
+    for (unsigned j = 0; j < kSide; j++)
+      sum += (is_transposed ? block[j][i] : block[i][j]) * input[j];
     output[i] = sum;
   }
   barrier_wait(&all);

@@ -1,4 +1,5 @@
-/* Shared by the host and the PEs of matrix_vector: blocks of kSide x kSide words; offsets are bytes from the start of the MRAM heap. */
+/* Shared by the host and the PEs of matrix_vector: blocks of kSide x kSide words; offsets are bytes
+ * from the start of the MRAM heap. */
 #ifndef MATRIX_VECTOR_H
 #define MATRIX_VECTOR_H
 

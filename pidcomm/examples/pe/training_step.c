@@ -1,14 +1,23 @@
-/* The PE part of a training step of linear regression, between the collectives. Phase 0 computes the gradient and the loss from all weights
- * and this PE's samples. Phase 1 updates this PE's shard of the weights from its shard of the gradient. training_step.py defines the
- * offsets in the MRAM heap. */
+/* The PE part of a training step of linear regression, between the collectives. Phase 0 computes
+ * the gradient and the loss from all weights and this PE's samples. Phase 1 updates this PE's shard
+ * of the weights from its shard of the gradient. training_step.py defines the offsets in the MRAM
+ * heap. */
 #include <barrier.h>
 #include <defs.h>
 #include <mram.h>
 #include <stdint.h>
 
 enum { kFeatures = 64, kSamples = 32, kShard = 8 };
-enum { kTargets = 4 * kSamples * kFeatures, kWeights = kTargets + 4 * kSamples, kGradient = kWeights + 4 * kFeatures };
-enum { kLoss = kGradient + 4 * kFeatures, kShardOfWeights = kLoss + 8, kShardOfGradient = kShardOfWeights + 4 * kShard };
+enum {
+  kTargets = 4 * kSamples * kFeatures,
+  kWeights = kTargets + 4 * kSamples,
+  kGradient = kWeights + 4 * kFeatures
+};
+enum {
+  kLoss = kGradient + 4 * kFeatures,
+  kShardOfWeights = kLoss + 8,
+  kShardOfGradient = kShardOfWeights + 4 * kShard
+};
 
 BARRIER_INIT(all, NR_TASKLETS);
 __host uint32_t phase;
@@ -21,7 +30,8 @@ static void find_gradient(__mram_ptr uint8_t *heap) {
     mram_read(heap + kTargets, targets, sizeof targets);
     mram_read(heap + kWeights, weights, sizeof weights);
   }
-  for (unsigned i = me(); i < kSamples; i += NR_TASKLETS) mram_read(heap + i * sizeof samples[0], samples[i], sizeof samples[0]);
+  for (unsigned i = me(); i < kSamples; i += NR_TASKLETS)
+    mram_read(heap + i * sizeof samples[0], samples[i], sizeof samples[0]);
   barrier_wait(&all);
   for (unsigned i = me(); i < kSamples; i += NR_TASKLETS) {
     errors[i] = -targets[i];

@@ -1,12 +1,21 @@
-/* The calls that replace the calls of the published PID-Comm artifact, on 64 PEs as 8 x 4 x 2. Loops check the results.
- * docs/porting.md lists the calls of both; artifact/tests/test_artifact_program.c has the artifact's calls.
- * Build: cc -std=c11 from_artifact.c -lpidcomm -ldpuemu */
+/* The calls that replace the calls of the published PID-Comm artifact, on 64 PEs as 8 x 4 x 2.
+ * Loops check the results. docs/porting.md lists the calls of both;
+ * artifact/tests/test_artifact_program.c has the artifact's calls. Build: cc -std=c11
+ * from_artifact.c -lpidcomm -ldpuemu */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { kX = 8, kY = 4, kZ = 2, kPes = kX * kY * kZ, kBytes = 256, kWords = kBytes / 4, kTarget = 4096 };
+enum {
+  kX = 8,
+  kY = 4,
+  kZ = 2,
+  kPes = kX * kY * kZ,
+  kBytes = 256,
+  kWords = kBytes / 4,
+  kTarget = 4096
+};
 
 static int32_t in[kPes * kWords], out[kPes * kWords];
 static int passed, failed;
@@ -36,20 +45,24 @@ int main(void) {
   PIDCOMM_CHECK(pidcomm_hypercube_create(dpu_set, 3, axis_len, &cube));
 
   PIDCOMM_CHECK(pidcomm_write(cube, 0, kBytes, in));
-  PIDCOMM_CHECK(pidcomm_reduce_scatter(cube, "010", kBytes, 0, kTarget, PIDCOMM_INT32, PIDCOMM_SUM));
+  PIDCOMM_CHECK(
+      pidcomm_reduce_scatter(cube, "010", kBytes, 0, kTarget, PIDCOMM_INT32, PIDCOMM_SUM));
   PIDCOMM_CHECK(pidcomm_read(cube, kTarget, kBytes / kY, out));
   int wrong = 0;
   for (uint32_t pe = 0; pe < kPes; ++pe)
-    for (uint32_t i = 0; i < kWords / kY; ++i) wrong += out[pe * (kWords / kY) + i] != reduced(pe, pe / kX % kY * (kWords / kY) + i, 0);
+    for (uint32_t i = 0; i < kWords / kY; ++i)
+      wrong += out[pe * (kWords / kY) + i] != reduced(pe, pe / kX % kY * (kWords / kY) + i, 0);
   expect(wrong == 0, "reduce_scatter");
 
   PIDCOMM_CHECK(pidcomm_allreduce(cube, "010", kBytes, 0, kTarget, PIDCOMM_INT32, PIDCOMM_MAX));
   PIDCOMM_CHECK(pidcomm_read(cube, kTarget, kBytes, out));
   wrong = 0;
-  for (uint32_t at = 0; at < kPes * kWords; ++at) wrong += out[at] != reduced(at / kWords, at % kWords, 1);
+  for (uint32_t at = 0; at < kPes * kWords; ++at)
+    wrong += out[at] != reduced(at / kWords, at % kWords, 1);
   expect(wrong == 0, "allreduce");
 
-  PIDCOMM_CHECK(pidcomm_gather(cube, "111", kBytes, 0, out, sizeof out, PIDCOMM_INT32)); /* row p of `out` is PE p */
+  PIDCOMM_CHECK(pidcomm_gather(cube, "111", kBytes, 0, out, sizeof out,
+                               PIDCOMM_INT32)); /* row p of `out` is PE p */
   expect(memcmp(out, in, sizeof in) == 0, "gather");
 
   PIDCOMM_CHECK(pidcomm_broadcast(cube, "111", kBytes, in, kBytes, kTarget, PIDCOMM_INT32));

@@ -1,16 +1,24 @@
-/* Communication written by hand with the SDK's transfers, and the calls that replace it. Both versions run on 128 PEs as 16 x 8 and must
- * produce equal arrays. docs/porting.md shows parts of both.
- * Build: cc -std=c11 sdk_transfers.c -lpidcomm -ldpuemu */
+/* Communication written by hand with the SDK's transfers, and the calls that replace it. Both
+ * versions run on 128 PEs as 16 x 8 and must produce equal arrays. docs/porting.md shows parts of
+ * both. Build: cc -std=c11 sdk_transfers.c -lpidcomm -ldpuemu */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { kX = 16, kY = 8, kPes = kX * kY, kWords = 1024, kBytes = kWords * sizeof(int32_t), kTo = kBytes };
+enum {
+  kX = 16,
+  kY = 8,
+  kPes = kX * kY,
+  kWords = 1024,
+  kBytes = kWords * sizeof(int32_t),
+  kTo = kBytes
+};
 
 static struct dpu_set_t set;
 static pidcomm_hypercube *cube;
-static int32_t in[kPes * kWords], out_by_hand[kPes * kWords], out[kPes * kWords], staging[kPes * kWords];
+static int32_t in[kPes * kWords], out_by_hand[kPes * kWords], out[kPes * kWords],
+    staging[kPes * kWords];
 static int passed, failed;
 
 static void compare(const char *what) {
@@ -24,7 +32,8 @@ static void transfer(dpu_xfer_t direction, uint32_t offset, int32_t *rows, size_
   struct dpu_set_t dpu;
   uint32_t i;
   DPU_FOREACH(set, dpu, i) DPU_ASSERT(dpu_prepare_xfer(dpu, (char *)rows + i * row_bytes));
-  DPU_ASSERT(dpu_push_xfer(set, direction, DPU_MRAM_HEAP_POINTER_NAME, offset, row_bytes, DPU_XFER_DEFAULT));
+  DPU_ASSERT(dpu_push_xfer(set, direction, DPU_MRAM_HEAP_POINTER_NAME, offset, row_bytes,
+                           DPU_XFER_DEFAULT));
 }
 
 static void allreduce_by_hand(void) {
@@ -51,14 +60,17 @@ static void alltoall_by_hand(void) {
   for (int x = 0; x < kX; ++x)
     for (int p = 0; p < kY; ++p)
       for (int q = 0; q < kY; ++q)
-        memcpy(sorted + (x + kX * q) * kWords + p * kBlockWords, staging + (x + kX * p) * kWords + q * kBlockWords,
-               kBlockWords * sizeof(int32_t));
+        memcpy(sorted + (x + kX * q) * kWords + p * kBlockWords,
+               staging + (x + kX * p) * kWords + q * kBlockWords, kBlockWords * sizeof(int32_t));
   transfer(DPU_XFER_TO_DPU, kTo, sorted, kBytes);
 }
 
-static void alltoall(void) { PIDCOMM_CHECK(pidcomm_alltoall(cube, "01", kBytes, 0, kTo, PIDCOMM_INT32)); }
+static void alltoall(void) {
+  PIDCOMM_CHECK(pidcomm_alltoall(cube, "01", kBytes, 0, kTo, PIDCOMM_INT32));
+}
 
-/* Runs both versions on the rows of `in`. The hand-written transfers use the order of DPU_FOREACH, the calls use PE order. */
+/* Runs both versions on the rows of `in`. The hand-written transfers use the order of DPU_FOREACH,
+ * the calls use PE order. */
 static void run_both(const char *what, void (*by_hand)(void), void (*by_call)(void)) {
   transfer(DPU_XFER_TO_DPU, 0, in, kBytes);
   by_hand();
@@ -75,12 +87,13 @@ static void transfer_in_pe_order(void) {
   struct dpu_set_t dpu;
   uint32_t pe;
   PIDCOMM_FOREACH_PE(cube, dpu, pe) DPU_ASSERT(dpu_prepare_xfer(dpu, in + pe * kWords));
-  DPU_ASSERT(dpu_push_xfer(set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, kBytes, DPU_XFER_DEFAULT));
+  DPU_ASSERT(
+      dpu_push_xfer(set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, kBytes, DPU_XFER_DEFAULT));
   /* [end] */
 }
 
-/* Returns whether PE order differs from the order of DPU_FOREACH. A program that stores its data in the order of
- * DPU_FOREACH gets the wrong groups. */
+/* Returns whether PE order differs from the order of DPU_FOREACH. A program that stores its data in
+ * the order of DPU_FOREACH gets the wrong groups. */
 static int groups_differ(void) {
   struct dpu_set_t dpu;
   uint32_t i, moved = 0;

@@ -1,8 +1,9 @@
 /* model.h: predicts the time of a collective on a machine from its plan.
  *
- * A machine is a set of constants (transfer rates, costs in time, and counts), one constant for each row of the tables below. The files in
- * machines/ hold the built-in machines and the source of each constant. A prediction depends only on the plan and the constants of a
- * machine, not on a device. All predicted times come from the model and are never measured (docs/evaluation.md). */
+ * A machine is a set of constants (transfer rates, costs in time, and counts), one constant for
+ * each row of the tables below. The files in machines/ hold the built-in machines and the source of
+ * each constant. A prediction depends only on the plan and the constants of a machine, not on a
+ * device. All predicted times come from the model and are never measured (docs/evaluation.md). */
 #ifndef PIDCOMM_MODEL_H
 #define PIDCOMM_MODEL_H
 
@@ -13,54 +14,65 @@ extern "C" {
 #endif
 
 /* X(section, key, unit, meaning) */
-#define PIDCOMM_MACHINE_CONSTANTS(X)                                                                             \
-  X(host, threads, "threads", "default host threads of a call; more threads do not make a call faster")          \
-  X(host, emulated, "1 or 0", "1: MRAM is ordinary host memory, with its rates, coherent, without a mux")        \
-  X(host, overlap, "1 or more", "overlap of memory and instructions: 1 is none, large values are complete")      \
-  X(ranks, channels, "channels", "memory channels that have DIMMs with PEs")                                     \
-  X(ranks, per_channel, "ranks", "ranks of 64 PEs per channel")                                                  \
-  X(bus, read_gb_s, "GB/s per channel", "reading lines of MRAM")                                                 \
-  X(bus, write_gb_s, "GB/s per channel", "writing lines of MRAM")                                                \
-  X(memory, read_gb_s, "GB/s", "reading host memory")                                                            \
-  X(memory, write_gb_s, "GB/s", "writing host memory")                                                           \
-  X(memory, thread_gb_s, "GB/s", "limit of one thread for lines of MRAM and host memory together")               \
-  X(call, us, "us", "fixed cost of a call")                                                                      \
-  X(call, rank_us, "us per rank", "acquiring and releasing a rank's MRAM")                                       \
-  X(call, mux_us, "us per rank", "switching a rank's MRAM from its PEs to the host")                             \
-  X(call, start_us, "us per thread", "starting a part of a call on one more thread, and waiting for the thread") \
-  X(call, part_us, "us", "fixed cost of a part of a call: one sweep over memory, or one phase")                  \
-  X(call, flush_ns, "ns per line", "flushing a line from the caches before the load")                            \
-  X(call, stream_ns, "ns", "computing the address of one stream of an item, for each chunk of words")            \
-  X(sdk, call_us, "us", "fixed cost of a parallel transfer of the SDK")                                          \
-  X(sdk, pe_us, "us per PE", "preparing a transfer for one PE")                                                  \
-  X(sdk, from_gb_s, "GB/s per channel", "transfers from PEs")                                                    \
-  X(sdk, to_gb_s, "GB/s per channel", "transfers to PEs")                                                        \
-  X(sdk, thread_from_gb_s, "GB/s", "limit of one thread for transfers from PEs")                                 \
-  X(sdk, thread_to_gb_s, "GB/s", "limit of one thread for transfers to PEs")                                     \
-  X(sdk, flush_ns, "ns per line", "flushing a line in a transfer from PEs, with the policy `hardware`")          \
-  X(sdk, serial_kib, "KiB", "a transfer of fewer bytes (for all PEs together) uses one thread")                  \
-  X(work, piece_ns, "ns", "conventional: copying or combining one piece in host memory")                         \
-  X(work, copy_gb_s, "GB/s", "conventional: limit of one thread that rearranges data in host memory")            \
-  X(work, combine_gb_s, "GB/s", "conventional: limit of one thread that combines input in host memory")          \
-  X(work, slow_combine_gb_s, "GB/s", "conventional: the limit if the vector unit lacks the operator")            \
-  X(pe, clock_mhz, "MHz", "clock of the PEs")                                                                    \
-  X(pe, dma_cycles, "cycles", "one transfer between MRAM and WRAM while other transfers are in flight")          \
-  X(pe, dma_cycles_per_byte, "cycles per byte", "transferring one byte between MRAM and WRAM")                   \
-  X(pe, word_instructions, "instructions per word", "permuting an 8-byte word in WRAM")                          \
-  X(pe, run_cycles, "cycles", "fixed cost of a run of the reorder program")                                      \
-  X(pe, jobs_us, "us", "fixed cost of sending jobs to all PEs")                                                  \
-  X(pe, job_us, "us per PE", "sending a job to one PE")                                                          \
-  X(pe, launch_us, "us", "starting all PEs of a set and detecting their end")                                    \
-  X(pe, load_us, "us", "loading a program into all PEs of a set")                                                \
-  X(network, gb_s, "GB/s", "between hosts: sending rate of a host that receives at the same rate")               \
-  X(network, latency_us, "us", "between hosts: time of an empty message")                                        \
-  X(pool, gb_s, "GB/s", "memory pool: port of a host, in each direction")                                        \
-  X(pool, latency_us, "us", "memory pool: a load or a store of one line")                                        \
-  X(pool, devices, "devices", "memory pool: devices over which the rows spread")                                 \
-  X(pool, device_gb_s, "GB/s", "memory pool: a device, for all hosts together")                                  \
+#define PIDCOMM_MACHINE_CONSTANTS(X)                                                               \
+  X(host, threads, "threads",                                                                      \
+    "default host threads of a call; more threads do not make a call faster")                      \
+  X(host, emulated, "1 or 0",                                                                      \
+    "1: MRAM is ordinary host memory, with its rates, coherent, without a mux")                    \
+  X(host, overlap, "1 or more",                                                                    \
+    "overlap of memory and instructions: 1 is none, large values are complete")                    \
+  X(ranks, channels, "channels", "memory channels that have DIMMs with PEs")                       \
+  X(ranks, per_channel, "ranks", "ranks of 64 PEs per channel")                                    \
+  X(bus, read_gb_s, "GB/s per channel", "reading lines of MRAM")                                   \
+  X(bus, write_gb_s, "GB/s per channel", "writing lines of MRAM")                                  \
+  X(memory, read_gb_s, "GB/s", "reading host memory")                                              \
+  X(memory, write_gb_s, "GB/s", "writing host memory")                                             \
+  X(memory, thread_gb_s, "GB/s", "limit of one thread for lines of MRAM and host memory together") \
+  X(call, us, "us", "fixed cost of a call")                                                        \
+  X(call, rank_us, "us per rank", "acquiring and releasing a rank's MRAM")                         \
+  X(call, mux_us, "us per rank", "switching a rank's MRAM from its PEs to the host")               \
+  X(call, start_us, "us per thread",                                                               \
+    "starting a part of a call on one more thread, and waiting for the thread")                    \
+  X(call, part_us, "us", "fixed cost of a part of a call: one sweep over memory, or one phase")    \
+  X(call, flush_ns, "ns per line", "flushing a line from the caches before the load")              \
+  X(call, stream_ns, "ns",                                                                         \
+    "computing the address of one stream of an item, for each chunk of words")                     \
+  X(sdk, call_us, "us", "fixed cost of a parallel transfer of the SDK")                            \
+  X(sdk, pe_us, "us per PE", "preparing a transfer for one PE")                                    \
+  X(sdk, from_gb_s, "GB/s per channel", "transfers from PEs")                                      \
+  X(sdk, to_gb_s, "GB/s per channel", "transfers to PEs")                                          \
+  X(sdk, thread_from_gb_s, "GB/s", "limit of one thread for transfers from PEs")                   \
+  X(sdk, thread_to_gb_s, "GB/s", "limit of one thread for transfers to PEs")                       \
+  X(sdk, flush_ns, "ns per line",                                                                  \
+    "flushing a line in a transfer from PEs, with the policy `hardware`")                          \
+  X(sdk, serial_kib, "KiB", "a transfer of fewer bytes (for all PEs together) uses one thread")    \
+  X(work, piece_ns, "ns", "conventional: copying or combining one piece in host memory")           \
+  X(work, copy_gb_s, "GB/s",                                                                       \
+    "conventional: limit of one thread that rearranges data in host memory")                       \
+  X(work, combine_gb_s, "GB/s",                                                                    \
+    "conventional: limit of one thread that combines input in host memory")                        \
+  X(work, slow_combine_gb_s, "GB/s",                                                               \
+    "conventional: the limit if the vector unit lacks the operator")                               \
+  X(pe, clock_mhz, "MHz", "clock of the PEs")                                                      \
+  X(pe, dma_cycles, "cycles",                                                                      \
+    "one transfer between MRAM and WRAM while other transfers are in flight")                      \
+  X(pe, dma_cycles_per_byte, "cycles per byte", "transferring one byte between MRAM and WRAM")     \
+  X(pe, word_instructions, "instructions per word", "permuting an 8-byte word in WRAM")            \
+  X(pe, run_cycles, "cycles", "fixed cost of a run of the reorder program")                        \
+  X(pe, jobs_us, "us", "fixed cost of sending jobs to all PEs")                                    \
+  X(pe, job_us, "us per PE", "sending a job to one PE")                                            \
+  X(pe, launch_us, "us", "starting all PEs of a set and detecting their end")                      \
+  X(pe, load_us, "us", "loading a program into all PEs of a set")                                  \
+  X(network, gb_s, "GB/s", "between hosts: sending rate of a host that receives at the same rate") \
+  X(network, latency_us, "us", "between hosts: time of an empty message")                          \
+  X(pool, gb_s, "GB/s", "memory pool: port of a host, in each direction")                          \
+  X(pool, latency_us, "us", "memory pool: a load or a store of one line")                          \
+  X(pool, devices, "devices", "memory pool: devices over which the rows spread")                   \
+  X(pool, device_gb_s, "GB/s", "memory pool: a device, for all hosts together")                    \
   X(switch, gb_s, "GB/s", "switch of a memory pool: rows that it reduces")
 
-/* X(key, meaning): costs on one core in ns, per line of 64 bytes. A machine has a set of these costs for each instruction set. */
+/* X(key, meaning): costs on one core in ns, per line of 64 bytes. A machine has a set of these
+ * costs for each instruction set. */
 #define PIDCOMM_LINE_COSTS(X)                                                         \
   X(load, "loading a line of MRAM")                                                   \
   X(store, "storing a line of MRAM")                                                  \
@@ -74,8 +86,9 @@ extern "C" {
   X(unpaired, "a line of a bank if the call does not use the other bank of the pair") \
   X(keep, "a line in which some lanes keep their bytes")
 
-/* X(name, meaning): the phases of a prediction. The phase times add up to the total time of the prediction. If memory accesses and
- * instructions overlap, the time counts only for the memory phase. */
+/* X(name, meaning): the phases of a prediction. The phase times add up to the total time of the
+ * prediction. If memory accesses and instructions overlap, the time counts only for the memory
+ * phase. */
 #define PIDCOMM_MODEL_PHASES(X)                                              \
   X(call, "the call itself: checks, acquiring ranks, starting threads")      \
   X(mux, "switching MRAM to the host")                                       \
@@ -97,14 +110,16 @@ typedef struct pidcomm_line_costs {
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(...) +1
-/* The number of rows of PIDCOMM_ISAS plus 1: codes of instruction sets start at 1, so an array that they index does not use entry 0. */
+/* The number of rows of PIDCOMM_ISAS plus 1: codes of instruction sets start at 1, so an array that
+ * they index does not use entry 0. */
 enum { PIDCOMM_MODEL_ISAS = 1 PIDCOMM_ISAS(PIDCOMM_ROW) };
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(section, key, ...) double section##_##key;
-/* The constants of a machine. All fields after `size` are doubles. The index of array `isa` is the code of an instruction set; if the
- * machine lacks the instruction set, its costs are 0. Later versions cannot append fields to this struct: calls return ERR_ARGUMENT unless
- * `size` equals sizeof(pidcomm_machine) in the library. */
+/* The constants of a machine. All fields after `size` are doubles. The index of array `isa` is the
+ * code of an instruction set; if the machine lacks the instruction set, its costs are 0. Later
+ * versions cannot append fields to this struct: calls return ERR_ARGUMENT unless `size` equals
+ * sizeof(pidcomm_machine) in the library. */
 typedef struct pidcomm_machine {
   PIDCOMM_SIZE(struct pidcomm_machine);
   PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
@@ -114,8 +129,9 @@ typedef struct pidcomm_machine {
 #undef PIDCOMM_ROW
 
 #define PIDCOMM_ROW(name, ...) double name;
-/* A prediction, in seconds. The fields technique, isa, threads and coherence are the options that the predicted call would use. The phase
- * times add up to seconds_total. Later versions cannot append fields to this struct, as for pidcomm_machine. */
+/* A prediction, in seconds. The fields technique, isa, threads and coherence are the options that
+ * the predicted call would use. The phase times add up to seconds_total. Later versions cannot
+ * append fields to this struct, as for pidcomm_machine. */
 typedef struct pidcomm_prediction {
   PIDCOMM_SIZE(struct pidcomm_prediction);
   int technique, isa, threads, coherence;
@@ -131,18 +147,22 @@ typedef struct pidcomm_prediction {
  * Errors: ERR_ARGUMENT (a null pointer, a wrong size, or no built-in machine with this index). */
 PIDCOMM_API int pidcomm_machine_builtin(size_t index, const char **name, pidcomm_machine *machine);
 
-/* Predicts the time of the request on PEs arranged as axis_len. If `machine` is NULL, the call uses the machine that pidcomm_use_machine
- * has set. The default options are the best instruction set of the machine, all threads of the machine, and the coherence policy `hardware`
- * (for emulated machines: `none`). The host that runs pidcomm_predict does not have to support the instruction set. PIDCOMM_TECHNIQUE_AUTO
- * selects the technique with the lowest predicted time; it considers techniques that need PE scratch or a PE program only if scratch_offset
- * is not 0. Errors: those of pidcomm_run for the request (but a missing host buffer is no error), ERR_SHAPE, ERR_ARGUMENT, ERR_OPTION (the
- * machine lacks the instruction set). */
-PIDCOMM_API int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options,
+/* Predicts the time of the request on PEs arranged as axis_len. If `machine` is NULL, the call uses
+ * the machine that pidcomm_use_machine has set. The default options are the best instruction set of
+ * the machine, all threads of the machine, and the coherence policy `hardware` (for emulated
+ * machines: `none`). The host that runs pidcomm_predict does not have to support the instruction
+ * set. PIDCOMM_TECHNIQUE_AUTO selects the technique with the lowest predicted time; it considers
+ * techniques that need PE scratch or a PE program only if scratch_offset is not 0. Errors: those of
+ * pidcomm_run for the request (but a missing host buffer is no error), ERR_SHAPE, ERR_ARGUMENT,
+ * ERR_OPTION (the machine lacks the instruction set). */
+PIDCOMM_API int pidcomm_predict(uint32_t axes, const uint32_t *axis_len,
+                                const pidcomm_request *request, const pidcomm_options *options,
                                 const pidcomm_machine *machine, pidcomm_prediction *prediction);
 
-/* Makes PIDCOMM_TECHNIQUE_AUTO predict times for `machine` from now on, in the whole process. NULL restores the default machine: the
- * built-in machine `emulated-host` on emulated DIMMs, and `isca24` on real DIMMs. Any thread may call pidcomm_use_machine at any time.
- * Errors: ERR_ARGUMENT (a constant is negative, or is 0 and the model divides by it). */
+/* Makes PIDCOMM_TECHNIQUE_AUTO predict times for `machine` from now on, in the whole process. NULL
+ * restores the default machine: the built-in machine `emulated-host` on emulated DIMMs, and
+ * `isca24` on real DIMMs. Any thread may call pidcomm_use_machine at any time. Errors: ERR_ARGUMENT
+ * (a constant is negative, or is 0 and the model divides by it). */
 PIDCOMM_API int pidcomm_use_machine(const pidcomm_machine *machine);
 
 #ifdef __cplusplus

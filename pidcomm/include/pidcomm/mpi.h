@@ -1,4 +1,5 @@
-/* mpi.h: a transport between hosts by MPI. The functions compile in your program, with the mpi.h of your MPI; the library links no MPI.
+/* mpi.h: a transport between hosts by MPI. The functions compile in your program, with the mpi.h of
+ * your MPI; the library links no MPI.
  *
  *   pidcomm_transport transport;
  *   PIDCOMM_CHECK(pidcomm_mpi_transport(MPI_COMM_WORLD, &transport));
@@ -22,11 +23,13 @@ typedef struct pidcomm_mpi {
 static inline const char *pidcomm_mpi_sentence(pidcomm_mpi *mpi, int error) {
   int length = 0;
   if (error == MPI_SUCCESS) return NULL;
-  if (MPI_Error_string(error, mpi->sentence, &length) != MPI_SUCCESS) return "an MPI error without a sentence";
+  if (MPI_Error_string(error, mpi->sentence, &length) != MPI_SUCCESS)
+    return "an MPI error without a sentence";
   return mpi->sentence;
 }
 
-static inline const char *pidcomm_mpi_post(void *context, const pidcomm_message *message, void **posted) {
+static inline const char *pidcomm_mpi_post(void *context, const pidcomm_message *message,
+                                           void **posted) {
   pidcomm_mpi *const mpi = (pidcomm_mpi *)context;
   const int is_row = message->bytes == message->stride, host = (int)message->host;
   const int count = is_row ? (int)(message->rows * message->bytes) : 1;
@@ -34,8 +37,9 @@ static inline const char *pidcomm_mpi_post(void *context, const pidcomm_message 
   MPI_Request *const request = (MPI_Request *)malloc(sizeof *request);
   int error;
   if (request == NULL) return "the host is out of memory";
-  error =
-      is_row ? MPI_SUCCESS : MPI_Type_create_hvector((int)message->rows, (int)message->bytes, (MPI_Aint)message->stride, MPI_BYTE, &type);
+  error = is_row ? MPI_SUCCESS
+                 : MPI_Type_create_hvector((int)message->rows, (int)message->bytes,
+                                           (MPI_Aint)message->stride, MPI_BYTE, &type);
   if (error == MPI_SUCCESS && !is_row) error = MPI_Type_commit(&type);
   if (error == MPI_SUCCESS)
     error = message->is_send ? MPI_Isend(message->base, count, type, host, 0, mpi->comm, request)
@@ -81,8 +85,9 @@ static inline void pidcomm_mpi_close(void *context) {
   free(mpi);
 }
 
-/* Fills *transport for the processes of `comm`; all of them must call it. Errors: PIDCOMM_ERR_DEVICE (MPI is not initialised or failed),
- * PIDCOMM_ERR_MEMORY. Without an error, pass the transport to pidcomm_hosts_connect. */
+/* Fills *transport for the processes of `comm`; all of them must call it. Errors:
+ * PIDCOMM_ERR_DEVICE (MPI is not initialised or failed), PIDCOMM_ERR_MEMORY. Without an error, pass
+ * the transport to pidcomm_hosts_connect. */
 static inline int pidcomm_mpi_transport(MPI_Comm comm, pidcomm_transport *transport) {
   int host = 0, hosts = 0, level = MPI_THREAD_SINGLE, is_initialized = 0;
   const pidcomm_transport empty = PIDCOMM_TRANSPORT_INITIALIZER;

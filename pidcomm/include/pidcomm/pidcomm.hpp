@@ -1,5 +1,5 @@
-/// pidcomm.hpp: C++ classes for the C API. These classes release their resources in destructors, and throw pidcomm::Error if a C call
-/// fails. pidcomm.h describes the C calls.
+/// pidcomm.hpp: C++ classes for the C API. These classes release their resources in destructors,
+/// and throw pidcomm::Error if a C call fails. pidcomm.h describes the C calls.
 #pragma once
 
 #include <pidcomm/pidcomm.h>
@@ -14,7 +14,8 @@
 #include <vector>
 
 namespace pidcomm {
-inline namespace api {  // programs that contain the library have other classes of these names in pidcomm
+inline namespace api {  // programs that contain the library have other classes of these names in
+                        // pidcomm
 
 /// The exception for a failed call; what() names the offending values and the violated rule.
 class Error : public std::runtime_error {
@@ -32,16 +33,19 @@ inline void check(int status) {
   if (status != PIDCOMM_OK) throw Error(status, pidcomm_last_error());
 }
 
-/// Whether types T and U have equal sizes, are both floating-point types or both not, and are both signed or both not.
+/// Whether types T and U have equal sizes, are both floating-point types or both not, and are both
+/// signed or both not.
 template <class T, class U>
 inline constexpr bool is_like =
-    sizeof(T) == sizeof(U) && std::is_floating_point_v<T> == std::is_floating_point_v<U> && std::is_signed_v<T> == std::is_signed_v<U>;
+    sizeof(T) == sizeof(U) && std::is_floating_point_v<T> == std::is_floating_point_v<U> &&
+    std::is_signed_v<T> == std::is_signed_v<U>;
 
 /// Returns the pidcomm_type of an arithmetic type of C++.
 template <class T>
 constexpr int type_of() {
 #define PIDCOMM_ROW(ENUM, code, name, ctype) : is_like<T, ctype> ? code
-  constexpr int type = !std::is_arithmetic_v<T> || std::is_same_v<T, bool> ? 0 PIDCOMM_TYPES(PIDCOMM_ROW) : 0;
+  constexpr int type =
+      !std::is_arithmetic_v<T> || std::is_same_v<T, bool> ? 0 PIDCOMM_TYPES(PIDCOMM_ROW) : 0;
 #undef PIDCOMM_ROW
   static_assert(type != 0, "elements are integers of 8 to 64 bits, float or double");
   return type;
@@ -54,7 +58,8 @@ class DpuSet {
   explicit DpuSet(std::uint32_t pes, const char *profile = nullptr) {
     const dpu_error_t error = dpu_alloc(pes, profile, &set_);
     if (error == DPU_OK) return;
-    throw Error(PIDCOMM_ERR_DEVICE, "allocating " + std::to_string(pes) + " PEs: " + sdk_error_text(error));
+    throw Error(PIDCOMM_ERR_DEVICE,
+                "allocating " + std::to_string(pes) + " PEs: " + sdk_error_text(error));
   }
   ~DpuSet() { dpu_free(set_); }
   DpuSet(const DpuSet &) = delete;
@@ -65,7 +70,8 @@ class DpuSet {
   struct dpu_set_t set_ = {};
 };
 
-/// A non-blocking collective; the destructor waits for the end of the collective. See "Non-blocking collectives" in pidcomm.h.
+/// A non-blocking collective; the destructor waits for the end of the collective. See "Non-blocking
+/// collectives" in pidcomm.h.
 class [[nodiscard]] Pending {
  public:
   explicit Pending(pidcomm_pending *call) : call_(call) {}
@@ -77,13 +83,15 @@ class [[nodiscard]] Pending {
   }
   ~Pending() { pidcomm_wait(&call_, nullptr); }
 
-  /// Waits for the end of the collective and returns its trace; after the first wait, another wait returns a trace of zeros.
+  /// Waits for the end of the collective and returns its trace; after the first wait, another wait
+  /// returns a trace of zeros.
   pidcomm_trace wait() {
     pidcomm_trace trace = {};
     check(pidcomm_wait(&call_, &trace));
     return trace;
   }
-  /// Returns whether the collective has ended. If test() returns true, you do not have to call wait().
+  /// Returns whether the collective has ended. If test() returns true, you do not have to call
+  /// wait().
   bool test() {
     int is_done = 0;
     check(pidcomm_test(&call_, &is_done, nullptr));
@@ -94,11 +102,13 @@ class [[nodiscard]] Pending {
   pidcomm_pending *call_;
 };
 
-/// A DPU set arranged as a hypercube. Destroy the Hypercube after its Pending objects and before its DpuSet.
+/// A DPU set arranged as a hypercube. Destroy the Hypercube after its Pending objects and before
+/// its DpuSet.
 class Hypercube {
  public:
   Hypercube(struct dpu_set_t set, const std::vector<std::uint32_t> &axis_len) {
-    check(pidcomm_hypercube_create(set, static_cast<std::uint32_t>(axis_len.size()), axis_len.data(), &cube_));
+    check(pidcomm_hypercube_create(set, static_cast<std::uint32_t>(axis_len.size()),
+                                   axis_len.data(), &cube_));
   }
   ~Hypercube() { pidcomm_hypercube_destroy(cube_); }
   Hypercube(const Hypercube &) = delete;
@@ -108,8 +118,12 @@ class Hypercube {
   pidcomm_hypercube *get() const { return cube_; }
   std::uint32_t pes() const { return pidcomm_pes(cube_); }
 
-  void write(std::size_t offset, std::size_t bytes, const void *host) { check(pidcomm_write(cube_, offset, bytes, host)); }
-  void read(std::size_t offset, std::size_t bytes, void *host) { check(pidcomm_read(cube_, offset, bytes, host)); }
+  void write(std::size_t offset, std::size_t bytes, const void *host) {
+    check(pidcomm_write(cube_, offset, bytes, host));
+  }
+  void read(std::size_t offset, std::size_t bytes, void *host) {
+    check(pidcomm_read(cube_, offset, bytes, host));
+  }
 
   /// Runs any collective.
   pidcomm_trace run(const pidcomm_request &request, const pidcomm_options &options = {}) {
@@ -117,48 +131,53 @@ class Hypercube {
     check(pidcomm_run(cube_, &request, &options, &trace));
     return trace;
   }
-  /// Starts any collective and does not wait for the end of the collective: `Pending p = cube.irun(pidcomm::request::alltoall("10", 8192,
-  /// 0, 8192, PIDCOMM_INT32))`.
+  /// Starts any collective and does not wait for the end of the collective: `Pending p =
+  /// cube.irun(pidcomm::request::alltoall("10", 8192, 0, 8192, PIDCOMM_INT32))`.
   Pending irun(const pidcomm_request &request, const pidcomm_options &options = {}) {
     pidcomm_pending *call = nullptr;
     check(pidcomm_irun(cube_, &request, &options, &call));
     return Pending(call);
   }
 
-  /// Waits until all earlier calls on the ranks have ended: necessary before operations of the SDK on real DIMMs.
+  /// Waits until all earlier calls on the ranks have ended: necessary before operations of the SDK
+  /// on real DIMMs.
   void sync() { check(pidcomm_sync(cube_)); }
 
-  /// The collectives of pidcomm.h. T is the element type: cube.allreduce<float>("10", bytes, src, dst, PIDCOMM_SUM). If a collective has a
-  /// host buffer, the compiler deduces T from the buffer. The last argument of a collective may be a pidcomm_options.
-#define PIDCOMM_METHOD_011(name)                                                                                                   \
-  template <class T>                                                                                                               \
-  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, const pidcomm_options &options = {}) { \
-    return run(request::name(mask, bytes, src, dst, type_of<T>()), options);                                                       \
+  /// The collectives of pidcomm.h. T is the element type: cube.allreduce<float>("10", bytes, src,
+  /// dst, PIDCOMM_SUM). If a collective has a host buffer, the compiler deduces T from the buffer.
+  /// The last argument of a collective may be a pidcomm_options.
+#define PIDCOMM_METHOD_011(name)                                                            \
+  template <class T>                                                                        \
+  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, \
+                     const pidcomm_options &options = {}) {                                 \
+    return run(request::name(mask, bytes, src, dst, type_of<T>()), options);                \
   }
-#define PIDCOMM_METHOD_111(name)                                                                                                           \
-  template <class T>                                                                                                                       \
-  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, int op, const pidcomm_options &options = {}) { \
-    return run(request::name(mask, bytes, src, dst, type_of<T>(), op), options);                                                           \
+#define PIDCOMM_METHOD_111(name)                                                            \
+  template <class T>                                                                        \
+  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, \
+                     int op, const pidcomm_options &options = {}) {                         \
+    return run(request::name(mask, bytes, src, dst, type_of<T>(), op), options);            \
   }
-#define PIDCOMM_METHOD_001(name)                                                                                  \
-  template <class T>                                                                                              \
-  pidcomm_trace name(const char *mask, std::size_t bytes, const T *host, std::size_t host_bytes, std::size_t dst, \
-                     const pidcomm_options &options = {}) {                                                       \
-    return run(request::name(mask, bytes, host, host_bytes, dst, type_of<T>()), options);                         \
+#define PIDCOMM_METHOD_001(name)                                                                 \
+  template <class T>                                                                             \
+  pidcomm_trace name(const char *mask, std::size_t bytes, const T *host, std::size_t host_bytes, \
+                     std::size_t dst, const pidcomm_options &options = {}) {                     \
+    return run(request::name(mask, bytes, host, host_bytes, dst, type_of<T>()), options);        \
   }
-#define PIDCOMM_METHOD_010(name)                                                                            \
-  template <class T>                                                                                        \
-  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, T *host, std::size_t host_bytes, \
-                     const pidcomm_options &options = {}) {                                                 \
-    return run(request::name(mask, bytes, src, host, host_bytes, type_of<T>()), options);                   \
+#define PIDCOMM_METHOD_010(name)                                                          \
+  template <class T>                                                                      \
+  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, T *host,       \
+                     std::size_t host_bytes, const pidcomm_options &options = {}) {       \
+    return run(request::name(mask, bytes, src, host, host_bytes, type_of<T>()), options); \
   }
-#define PIDCOMM_METHOD_110(name)                                                                                    \
-  template <class T>                                                                                                \
-  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, T *host, std::size_t host_bytes, int op, \
-                     const pidcomm_options &options = {}) {                                                         \
-    return run(request::name(mask, bytes, src, host, host_bytes, type_of<T>(), op), options);                       \
+#define PIDCOMM_METHOD_110(name)                                                              \
+  template <class T>                                                                          \
+  pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, T *host,           \
+                     std::size_t host_bytes, int op, const pidcomm_options &options = {}) {   \
+    return run(request::name(mask, bytes, src, host, host_bytes, type_of<T>(), op), options); \
   }
-#define PIDCOMM_ROW(ENUM, code, name, op, before, after, ...) PIDCOMM_METHOD_##op##before##after(name)
+#define PIDCOMM_ROW(ENUM, code, name, op, before, after, ...) \
+  PIDCOMM_METHOD_##op##before##after(name)
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 

@@ -4,21 +4,25 @@
  *   settings.name = "job7", settings.bytes = 64 << 20, settings.host = host, settings.hosts = 4;
  *   PIDCOMM_CHECK(pidcomm_pool_open(&settings, &pool));
  *
- * A host writes, all hosts call pidcomm_pool_sync, and then all hosts read. Every host maps the same bytes, so a byte has the same offset
- * on all hosts. As a transport (pidcomm_pool_transport), local passes write rows straight into the pool and read rows of other hosts from
- * it.
+ * A host writes, all hosts call pidcomm_pool_sync, and then all hosts read. Every host maps the
+ * same bytes, so a byte has the same offset on all hosts. As a transport (pidcomm_pool_transport),
+ * local passes write rows straight into the pool and read rows of other hosts from it.
  *
- * A host is a process of this machine or, with coherence policy `hardware`, a process of any machine that maps the same memory. A pool with
- * a switch has one more process, which reduces rows for all hosts (pidcomm_switch_run).
+ * A host is a process of this machine or, with coherence policy `hardware`, a process of any
+ * machine that maps the same memory. A pool with a switch has one more process, which reduces rows
+ * for all hosts (pidcomm_switch_run).
  *
- * If a host or the switch ends before it has closed the pool, then calls of the other hosts that wait return ERR_DEVICE and name it. The
- * library detects this within a second if the pool has a name, or is a regular file with coherence policy `none`; otherwise the other hosts
- * wait for timeout_s. After an error all later calls return the same error.
+ * If a host or the switch ends before it has closed the pool, then calls of the other hosts that
+ * wait return ERR_DEVICE and name it. The library detects this within a second if the pool has a
+ * name, or is a regular file with coherence policy `none`; otherwise the other hosts wait for
+ * timeout_s. After an error all later calls return the same error.
  *
- * Pools with a name leave nothing behind: the name exists only until all hosts have opened the pool, and the memory only as long as a
- * process maps it. If a process is killed while hosts open the pool, then its name stays until host 0 of any later pool of the same user
- * opens a pool. The name of the object has the process of its host 0 and a sequence number:
- * /dev/shm/pidcomm-pool-USER-NAME-PROCESS-SEQUENCE. Only the user has access to objects and files that the library creates (0600). */
+ * Pools with a name leave nothing behind: the name exists only until all hosts have opened the
+ * pool, and the memory only as long as a process maps it. If a process is killed while hosts open
+ * the pool, then its name stays until host 0 of any later pool of the same user opens a pool. The
+ * name of the object has the process of its host 0 and a sequence number:
+ * /dev/shm/pidcomm-pool-USER-NAME-PROCESS-SEQUENCE. Only the user has access to objects and files
+ * that the library creates (0600). */
 #ifndef PIDCOMM_POOL_H
 #define PIDCOMM_POOL_H
 
@@ -31,18 +35,22 @@ extern "C" {
 /* A pool consists of pages of this size. */
 #define PIDCOMM_POOL_PAGE_BYTES 4096
 
-/* The memory of a pool, and the hosts that share it. Give exactly one of `name`, `path` and `memory`. All hosts give the same values; only
- * `host`, `memory` and `timeout_s` may differ. */
+/* The memory of a pool, and the hosts that share it. Give exactly one of `name`, `path` and
+ * `memory`. All hosts give the same values; only `host`, `memory` and `timeout_s` may differ. */
 typedef struct pidcomm_pool_settings {
   PIDCOMM_SIZE(struct pidcomm_pool_settings);
-  const char *name;     /* of a POSIX shared memory object: 1 to 64 letters, digits, '-', '_' and '.' */
-  const char *path;     /* of a file, which host 0 creates if it is missing or empty, or of a device such as /dev/dax0.0 */
-  void *memory;         /* memory of at least `bytes` bytes that the program shares, for example by MPI_Win_allocate_shared */
-  size_t bytes;         /* of the pool, a multiple of 4096. The library itself uses pidcomm_pool_own_bytes(hosts) of them */
+  const char *name; /* of a POSIX shared memory object: 1 to 64 letters, digits, '-', '_' and '.' */
+  const char *path; /* of a file, which host 0 creates if it is missing or empty, or of a device
+                       such as /dev/dax0.0 */
+  void *memory;     /* memory of at least `bytes` bytes that the program shares, for example by
+                       MPI_Win_allocate_shared */
+  size_t bytes;     /* of the pool, a multiple of 4096. The library itself uses
+                       pidcomm_pool_own_bytes(hosts) of them */
   uint32_t host, hosts; /* the number of this host, from 0, and the number of hosts, at most 1024 */
   size_t has_switch;    /* 1: a process runs pidcomm_switch_run with these settings */
-  size_t coherence;     /* pidcomm_coherence; default: `none`. With `hardware`, hosts flush lines after writes and before reads */
-  double timeout_s;     /* seconds to wait for other hosts; default: 300 */
+  size_t coherence; /* pidcomm_coherence; default: `none`. With `hardware`, hosts flush lines after
+                       writes and before reads */
+  double timeout_s; /* seconds to wait for other hosts; default: 300 */
 } pidcomm_pool_settings;
 #define PIDCOMM_POOL_SETTINGS_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_pool_settings)
 
@@ -51,39 +59,48 @@ typedef struct pidcomm_pool pidcomm_pool;
 /* Returns the bytes that the library uses itself at the start of a pool. */
 PIDCOMM_API size_t pidcomm_pool_own_bytes(uint32_t hosts);
 
-/* Opens the pool, waits for all hosts and the switch, and stores it in *pool. Errors: ERR_ARGUMENT (a setting is out of range, the settings
- * of the hosts differ, another pool or host of this name is open, or a file or device has another size), ERR_MEMORY (there is not enough
- * shared memory), ERR_DEVICE (a host did not come in time or ended, or the system refuses access). */
+/* Opens the pool, waits for all hosts and the switch, and stores it in *pool. Errors: ERR_ARGUMENT
+ * (a setting is out of range, the settings of the hosts differ, another pool or host of this name
+ * is open, or a file or device has another size), ERR_MEMORY (there is not enough shared memory),
+ * ERR_DEVICE (a host did not come in time or ended, or the system refuses access). */
 PIDCOMM_API int pidcomm_pool_open(const pidcomm_pool_settings *settings, pidcomm_pool **pool);
 
 /* Closes the pool. `pool` may be NULL. Does not wait for other hosts. */
 PIDCOMM_API int pidcomm_pool_close(pidcomm_pool *pool);
 
-/* Stores in *offset the offset of the next free `bytes` bytes, aligned to 64 bytes. All hosts make the same allocations in the same order,
- * and get the same offsets; pidcomm_pool_sync compares them. Memory is freed when the pool is closed. Errors: ERR_MEMORY (the pool is too
- * small). */
+/* Stores in *offset the offset of the next free `bytes` bytes, aligned to 64 bytes. All hosts make
+ * the same allocations in the same order, and get the same offsets; pidcomm_pool_sync compares
+ * them. Memory is freed when the pool is closed. Errors: ERR_MEMORY (the pool is too small). */
 PIDCOMM_API int pidcomm_pool_allocate(pidcomm_pool *pool, size_t bytes, size_t *offset);
 
-/* Copies `bytes` bytes between host memory and the pool. Errors: ERR_ARGUMENT (the bytes are not in allocated memory). */
-PIDCOMM_API int pidcomm_pool_write(pidcomm_pool *pool, size_t offset, size_t bytes, const void *host);
+/* Copies `bytes` bytes between host memory and the pool. Errors: ERR_ARGUMENT (the bytes are not in
+ * allocated memory). */
+PIDCOMM_API int pidcomm_pool_write(pidcomm_pool *pool, size_t offset, size_t bytes,
+                                   const void *host);
 PIDCOMM_API int pidcomm_pool_read(pidcomm_pool *pool, size_t offset, size_t bytes, void *host);
 
-/* Waits until all hosts have called it as often. Afterwards a host reads what the hosts wrote before. Errors: ERR_ARGUMENT (the hosts have
- * allocated different memory), ERR_DEVICE (a host or the switch has ended, or did not come in time). */
+/* Waits until all hosts have called it as often. Afterwards a host reads what the hosts wrote
+ * before. Errors: ERR_ARGUMENT (the hosts have allocated different memory), ERR_DEVICE (a host or
+ * the switch has ended, or did not come in time). */
 PIDCOMM_API int pidcomm_pool_sync(pidcomm_pool *pool);
 
-/* The switch carries out a reduction of rows in allocated memory; returns when it is done. Only host 0 calls it, after a sync, and the
- * other hosts meanwhile wait in the next sync. Errors: ERR_ARGUMENT (the pool has no switch, this is not host 0, or the rows are not in
- * allocated memory), ERR_TYPE, ERR_OP, ERR_DEVICE as pidcomm_pool_sync. */
+/* The switch carries out a reduction of rows in allocated memory; returns when it is done. Only
+ * host 0 calls it, after a sync, and the other hosts meanwhile wait in the next sync. Errors:
+ * ERR_ARGUMENT (the pool has no switch, this is not host 0, or the rows are not in allocated
+ * memory), ERR_TYPE, ERR_OP, ERR_DEVICE as pidcomm_pool_sync. */
 PIDCOMM_API int pidcomm_pool_reduce(pidcomm_pool *pool, const pidcomm_reduction *reduction);
 
-/* Allocates `bytes` bytes of the pool for the collectives of a cube over hosts, and fills *transport. If `bytes` is 0, takes all bytes that
- * are free. Larger memory needs fewer steps per collective. If they are the last allocation, pidcomm_hosts_disconnect frees the bytes. The
- * pool must outlive the cube, and no other thread uses it during a call. Errors: those of pidcomm_pool_allocate. */
-PIDCOMM_API int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *transport);
+/* Allocates `bytes` bytes of the pool for the collectives of a cube over hosts, and fills
+ * *transport. If `bytes` is 0, takes all bytes that are free. Larger memory needs fewer steps per
+ * collective. If they are the last allocation, pidcomm_hosts_disconnect frees the bytes. The pool
+ * must outlive the cube, and no other thread uses it during a call. Errors: those of
+ * pidcomm_pool_allocate. */
+PIDCOMM_API int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes,
+                                       pidcomm_transport *transport);
 
-/* Runs the switch of a pool in this process, and returns when the last host has closed the pool or, if the library detects that (see
- * above), has ended. The settings are those of the hosts; `host` is ignored. Errors: those of pidcomm_pool_open. */
+/* Runs the switch of a pool in this process, and returns when the last host has closed the pool or,
+ * if the library detects that (see above), has ended. The settings are those of the hosts; `host`
+ * is ignored. Errors: those of pidcomm_pool_open. */
 PIDCOMM_API int pidcomm_switch_run(const pidcomm_pool_settings *settings);
 
 #ifdef __cplusplus

@@ -1,12 +1,14 @@
-/// request.hpp: C++ functions that make the requests for pidcomm_run, pidcomm_irun, Hypercube::run and Hypercube::irun.
+/// request.hpp: C++ functions that make the requests for pidcomm_run, pidcomm_irun, Hypercube::run
+/// and Hypercube::irun.
 #pragma once
 
 #include <pidcomm/pidcomm.h>
 
 namespace pidcomm {
 
-/// This namespace has one function for each collective, with the parameters of the C call except the hypercube:
-/// `pidcomm::request::alltoall("10", 8192, 0, 8192, PIDCOMM_INT32)`. The returned request borrows the mask string and the host buffer.
+/// This namespace has one function for each collective, with the parameters of the C call except
+/// the hypercube: `pidcomm::request::alltoall("10", 8192, 0, 8192, PIDCOMM_INT32)`. The returned
+/// request borrows the mask string and the host buffer.
 namespace request {
 #define PIDCOMM_FIELDS_011 mask, bytes, src, dst, nullptr, 0, type, 0
 #define PIDCOMM_FIELDS_111 mask, bytes, src, dst, nullptr, 0, type, op

@@ -8,8 +8,8 @@
 
 namespace pidcomm {
 
-/// Returns the text of dpu_error_to_string. Since SDK 2025.1, the caller of dpu_error_to_string must free the text; in SDKs before 2025.1,
-/// the text is a constant.
+/// Returns the text of dpu_error_to_string. Since SDK 2025.1, the caller of dpu_error_to_string
+/// must free the text; in SDKs before 2025.1, the text is a constant.
 inline std::string sdk_error_text(dpu_error_t status) {
   struct Owned {
     static void free_text(char *text) { std::free(text); }

@@ -8,7 +8,8 @@ An example:
     cube.allreduce("10", bytes=x.shape[1] * x.itemsize, dst=1 << 20, dtype=x.dtype, op="sum")
     y = cube.read(x.shape[1], x.dtype, offset=1 << 20)
     z = cube.arrays.alltoall(x, "10")
-    it = pidcomm.model.predict("allreduce", (32, 32), "10", bytes=1 << 20, machine="isca24")  # modelled
+    it = pidcomm.model.predict("allreduce", (32, 32), "10", bytes=1 << 20, machine="isca24")  #
+    modelled
 """
 
 from __future__ import annotations

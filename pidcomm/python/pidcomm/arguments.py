@@ -1,4 +1,7 @@
-"""Checks of numbers, names and arrays in arguments. The library checks all other properties of arguments."""
+"""Checks of numbers, names and arrays in arguments.
+
+The library checks all other properties of arguments.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +48,14 @@ _Row = TypeVar("_Row", bound=Choice)
 class Options(TypedDict, total=False):
     """Options that select how a collective runs. No option affects the result.
 
-    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; names with pr, ring and tree are techniques of the
-    PID-Comm paper) or auto. Auto chooses the technique with the shortest predicted time (`pidcomm.model`); it considers
-    techniques that need scratch only if scratch is given. isa: a name of ``pidcomm.ISAS`` (default: the best
-    instruction set of this machine). threads: 1 to 1024 host threads (default, or 0: OMP_NUM_THREADS if set, else all
-    CPUs). coherence: a name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs). scratch: MRAM offset in bytes,
-    not 0. Techniques that run a PE program may overwrite scratch of the size of a PE's input; techniques without a
-    PE program do not use scratch.
+    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; names with pr, ring and tree are
+    techniques of the PID-Comm paper) or auto. Auto chooses the technique with the shortest
+    predicted time (`pidcomm.model`); it considers techniques that need scratch only if scratch is
+    given. isa: a name of ``pidcomm.ISAS`` (default: the best instruction set of this machine).
+    threads: 1 to 1024 host threads (default, or 0: OMP_NUM_THREADS if set, else all CPUs).
+    coherence: a name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs). scratch: MRAM
+    offset in bytes, not 0. Techniques that run a PE program may overwrite scratch of the size of a
+    PE's input; techniques without a PE program do not use scratch.
     """
 
     technique: TechniqueName | Literal["auto"] | None
@@ -62,39 +66,55 @@ class Options(TypedDict, total=False):
 
 
 def options_of(**values: Any) -> Options:
-    """Return options whose names are known only at run time. The called function checks the names."""
+    """Return options whose names are known only at run time.
+
+    The called function checks the names.
+    """
     return cast("Options", values)
 
 
 def as_integer(name: str, value: object, low: int = 0, high: int = MAX_SIZE) -> int:
     """Return a value of any integer type as int.
 
-    Raises ArgumentError if the value is not an integer, or not between low and high. This check prevents overflows in
-    the library.
+    Raises ArgumentError if the value is not an integer, or not between low and high. This check
+    prevents overflows in the library.
     """
     if isinstance(value, (bool, np.bool_)):
         raise ArgumentError(f"{name} ({value}) must be an integer, not a truth value")
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except Exception:  # of any type: __index__ belongs to the caller
-        raise ArgumentError(f"{name} ({shown(value)}) must be an integer, not {type(value).__name__}") from None
+        raise ArgumentError(
+            f"{name} ({shown(value)}) must be an integer, not {type(value).__name__}"
+        ) from None
     if not low <= number <= high:
         raise ArgumentError(f"{name} ({shown(number)}) must be between {low} and {high}")
     return number
 
 
 def as_flag(name: str, value: object) -> bool:
-    """Return a truth value. Raises ArgumentError for a value without a truth value, such as an array."""
+    """Return a truth value.
+
+    Raises ArgumentError for a value without a truth value, such as an array.
+    """
     try:
         return bool(value)
     except Exception:  # of any type: __bool__ belongs to the caller
-        raise ArgumentError(f"{name} ({shown(value)}) must be True or False, not {type(value).__name__}") from None
+        raise ArgumentError(
+            f"{name} ({shown(value)}) must be True or False, not {type(value).__name__}"
+        ) from None
 
 
 def as_text(name: str, value: object) -> str:
     """Return a text. Raises ArgumentError unless the value is a str that C programs can read."""
-    if not isinstance(value, str) or "\0" in value or (not value.isascii() and _has_surrogates(value)):
-        raise ArgumentError(f"{name} ({shown(value)}) must be a str without null characters and lone surrogates")
+    if (
+        not isinstance(value, str)
+        or "\0" in value
+        or (not value.isascii() and _has_surrogates(value))
+    ):
+        raise ArgumentError(
+            f"{name} ({shown(value)}) must be a str without null characters and lone surrogates"
+        )
     return value
 
 
@@ -105,26 +125,35 @@ def _has_surrogates(text: str) -> bool:
 def as_mask(mask: object) -> str:
     """Return an axis mask. Raises ArgumentError unless it is a str of '0' and '1'."""
     if not isinstance(mask, str):
-        raise ArgumentError(f"the axis mask ({shown(mask)}) must be a str of '0' and '1', one per axis", "ERR_MASK")
+        raise ArgumentError(
+            f"the axis mask ({shown(mask)}) must be a str of '0' and '1', one per axis", "ERR_MASK"
+        )
     if strange := set(mask) - {"0", "1"}:
         meant = mask.translate(LOOK_LIKE_DIGITS)
         suggestion = f"; did you mean {meant!r}?" if not set(meant) - {"0", "1"} else ""
         raise ArgumentError(
-            f"the axis mask {shown(mask)} contains {min(strange)!r}; it has one '0' or '1' per axis{suggestion}",
+            f"the axis mask {shown(mask)} contains {min(strange)!r}; it has one '0' or '1' per"
+            f" axis{suggestion}",
             "ERR_MASK",
         )
     return mask
 
 
 def as_shape(lengths: object) -> list[int]:
-    """Return axis lengths as a list. Raises ArgumentError unless lengths is a sequence of integers."""
+    """Return axis lengths as a list.
+
+    Raises ArgumentError unless lengths is a sequence of integers.
+    """
     items: list[object] | None = None
-    if not isinstance(lengths, (str, bytes, set, frozenset, Mapping)):  # sets and mappings have no order
+    if not isinstance(
+        lengths, (str, bytes, set, frozenset, Mapping)
+    ):  # sets and mappings have no order
         with suppress(Exception):  # of any type: __iter__ belongs to the caller
             items = list(islice(lengths, MOST_AXES + 1))  # type: ignore[call-overload]
     if items is None or len(items) > MOST_AXES:
         raise ArgumentError(
-            f"the shape ({shown(lengths)}) must be a sequence of at most {MOST_AXES} axis lengths", "ERR_SHAPE"
+            f"the shape ({shown(lengths)}) must be a sequence of at most {MOST_AXES} axis lengths",
+            "ERR_SHAPE",
         )
     shape = [as_integer("axis length", length, high=MAX_COUNT) for length in items]
     if not shape:
@@ -132,7 +161,9 @@ def as_shape(lengths: object) -> list[int]:
     return shape
 
 
-def row_of(table: Mapping[str, _Row], kind: str, name: object, status: str = "ERR_ARGUMENT") -> _Row:
+def row_of(
+    table: Mapping[str, _Row], kind: str, name: object, status: str = "ERR_ARGUMENT"
+) -> _Row:
     """Return the row of a name. Raises ArgumentError with the valid names."""
     row = table.get(name) if isinstance(name, str) else None
     if row is None:
@@ -140,7 +171,9 @@ def row_of(table: Mapping[str, _Row], kind: str, name: object, status: str = "ER
     return row
 
 
-_TYPES_BY_DTYPE = {np.dtype(name): row for name, row in TYPES.items()}  # the name of a dtype is slow to find
+_TYPES_BY_DTYPE = {
+    np.dtype(name): row for name, row in TYPES.items()
+}  # the name of a dtype is slow to find
 
 
 def as_type(dtype: DTypeLike) -> Type:
@@ -154,19 +187,25 @@ def as_type(dtype: DTypeLike) -> Type:
     if (row := _TYPES_BY_DTYPE.get(numpy_type)) is not None:
         return row
     if not numpy_type.isnative:
-        raise ArgumentError(f"dtype {numpy_type} is not in the byte order of this machine", "ERR_TYPE")
+        raise ArgumentError(
+            f"dtype {numpy_type} is not in the byte order of this machine", "ERR_TYPE"
+        )
     return row_of(TYPES, "dtype", numpy_type.name, "ERR_TYPE")
 
 
 def option_codes(options: Options) -> _core.OptionCodes:
-    """Return the codes of options. Raises TypeError for unknown keywords and ArgumentError for unknown names."""
+    """Return the codes of options.
+
+    Raises TypeError for unknown keywords and ArgumentError for unknown names.
+    """
     if not isinstance(options, Mapping):
         raise ArgumentError(f"options ({shown(options)}) must be a dict of options", "ERR_OPTION")
     if not options:
         return (0, 0, 0, 0, 0)
     if unknown := options.keys() - Options.__annotations__.keys():
         raise TypeError(
-            f"unexpected keyword argument {min(unknown)!r}; the options are {', '.join(Options.__annotations__)}"
+            f"unexpected keyword argument {min(unknown)!r}; the options are"
+            f" {', '.join(Options.__annotations__)}"
         )
 
     def code(table: Mapping[str, Choice], kind: str, name: str | None) -> int:
@@ -183,7 +222,9 @@ def option_codes(options: Options) -> _core.OptionCodes:
 
 
 def with_scratch(options: Options, offset: int) -> Options:
-    """Return options with scratch, except for technique ``auto``: scratch would change the choice of ``auto``."""
+    """Return options with scratch, except for technique ``auto``: scratch would change the
+    choice of ``auto``.
+    """
     return options if _is_auto(options) else {**options, "scratch": offset}
 
 
@@ -195,8 +236,8 @@ def _is_auto(options: Options) -> bool:
 def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array:
     """Return values as a C-contiguous array. Copies values only if they are not C-contiguous.
 
-    values: an array, a buffer or a CPU tensor. Raises ArgumentError unless values are two-dimensional with `rows` rows
-    and one of the element types.
+    values: an array, a buffer or a CPU tensor. Raises ArgumentError unless values are
+    two-dimensional with `rows` rows and one of the element types.
     """
     try:
         array = np.from_dlpack(values) if _is_tensor(values) else np.asarray(values)  # type: ignore[arg-type]
@@ -205,7 +246,8 @@ def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array
     as_type(array.dtype)
     if array.ndim != 2 or array.shape[0] != rows:
         raise ArgumentError(
-            f"{name} has shape {array.shape}; it needs ({rows}, n), one row per {row_name}", "ERR_HOST_BUFFER"
+            f"{name} has shape {array.shape}; it needs ({rows}, n), one row per {row_name}",
+            "ERR_HOST_BUFFER",
         )
     return np.ascontiguousarray(array)
 
@@ -213,19 +255,22 @@ def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array
 def output_rows(out: object, shape: tuple[int, int], dtype: DTypeLike) -> Array:
     """Return the memory of `out` as an array, or a new array if `out` is None.
 
-    Raises ArgumentError unless `out` is a writable C-contiguous array, buffer or CPU tensor with the given shape and
-    dtype.
+    Raises ArgumentError unless `out` is a writable C-contiguous array, buffer or CPU tensor with
+    the given shape and dtype.
     """
     if out is None:
         return np.empty(shape, dtype)
     out = _view_of(out)
     if out.shape != shape or out.dtype != np.dtype(dtype):
         raise ArgumentError(
-            f"out has shape {out.shape} and dtype {out.dtype}; it needs {shape} and {np.dtype(dtype)}",
+            f"out has shape {out.shape} and dtype {out.dtype}; it needs {shape} and"
+            f" {np.dtype(dtype)}",
             "ERR_HOST_BUFFER",
         )
     if not out.flags.c_contiguous:
-        raise ArgumentError("out must be C-contiguous: results are written in place", "ERR_HOST_BUFFER")
+        raise ArgumentError(
+            "out must be C-contiguous: results are written in place", "ERR_HOST_BUFFER"
+        )
     if not out.flags.writeable:
         raise ArgumentError("out is read-only", "ERR_HOST_BUFFER")
     return out
@@ -236,21 +281,31 @@ def _is_tensor(values: object) -> bool:
 
 
 def _view_of(out: object) -> Array:
-    """Return the memory of an array, buffer or CPU tensor. Raises ArgumentError for objects of other types."""
-    if isinstance(out, (np.matrix, np.ma.MaskedArray)):  # their rows and elements differ from those of arrays
-        raise ArgumentError(f"out must be an array, not {type(out).__name__}; give a view: numpy.asarray(out)")
+    """Return the memory of an array, buffer or CPU tensor.
+
+    Raises ArgumentError for objects of other types.
+    """
+    if isinstance(
+        out, (np.matrix, np.ma.MaskedArray)
+    ):  # their rows and elements differ from those of arrays
+        raise ArgumentError(
+            f"out must be an array, not {type(out).__name__}; give a view: numpy.asarray(out)"
+        )
     if isinstance(out, np.ndarray):
         return out
     try:
         if not _is_tensor(out):
             return np.asarray(memoryview(out))  # type: ignore[arg-type]
         view: Array = np.from_dlpack(out)  # type: ignore[arg-type]
-        if not view.flags.writeable and hasattr(out, "__array__"):  # old exporters cannot mark memory as writable
+        if not view.flags.writeable and hasattr(
+            out, "__array__"
+        ):  # old exporters cannot mark memory as writable
             array = np.asarray(out)
             view = array if np.may_share_memory(array, view) else view
     except (TypeError, ValueError, RuntimeError, BufferError) as error:
         raise ArgumentError(
-            f"out must be an array, a writable buffer or a CPU tensor, not {type(out).__name__}: {error}",
+            f"out must be an array, a writable buffer or a CPU tensor, not {type(out).__name__}:"
+            f" {error}",
             "ERR_HOST_BUFFER",
         ) from None
     return view

@@ -1,4 +1,7 @@
-"""Collectives on arrays. One call writes the input to the PEs, runs the collective and reads the result."""
+"""Collectives on arrays.
+
+One call writes the input to the PEs, runs the collective and reads the result.
+"""
 
 from __future__ import annotations
 
@@ -58,17 +61,20 @@ class Cube(Protocol):
 
 
 class ArrayCollectives(ArrayCollectivesBase):
-    """Run collectives that take a NumPy array and return a NumPy array. ``cube.arrays`` makes an object of this class.
+    """Run collectives that take a NumPy array and return a NumPy array. ``cube.arrays`` makes an
+    object of this class.
 
-    An array at the PEs has one row per PE. An array at the host has one row per group. N is the number of PEs per
-    group. n is the number of elements per block; n * itemsize is a multiple of 8 bytes. The result has the dtype of x.
-    ``mask``, ``op`` and ``**options`` are as in `Hypercube`. Each call works in place in an MRAM window at
-    ``base_offset`` (in bytes, default 0). The window is as large as the input or the output of a PE, whichever is
-    larger. Techniques that run a PE program also overwrite scratch of the size of the window, behind the window or at
-    ``scratch``. If ``out=`` is given, the call fills and returns ``out``. The trace is ``cube.last_trace``.
+    An array at the PEs has one row per PE. An array at the host has one row per group. N is the
+    number of PEs per group. n is the number of elements per block; n * itemsize is a multiple of 8
+    bytes. The result has the dtype of x.
+    ``mask``, ``op`` and ``**options`` are as in `Hypercube`. Each call works in place in an MRAM
+    window at ``base_offset`` (in bytes, default 0). The window is as large as the input or the
+    output of a PE, whichever is larger. Techniques that run a PE program also overwrite scratch of
+    the size of the window, behind the window or at ``scratch``. If ``out=`` is given, the call
+    fills and returns ``out``. The trace is ``cube.last_trace``.
 
-    Cost: in addition to the collective, x and the result cross the memory bus once. Raises `ArgumentError` before
-    any byte moves. Source of the collectives: PID-Comm (ISCA 2024).
+    Cost: in addition to the collective, x and the result cross the memory bus once. Raises
+    `ArgumentError` before any byte moves. Source of the collectives: PID-Comm (ISCA 2024).
     """
 
     def __init__(self, cube: Cube) -> None:
@@ -83,14 +89,18 @@ class ArrayCollectives(ArrayCollectivesBase):
         return check()
 
     def _sizes(self, row: Collective, x: ArrayInput, mask: str) -> tuple[Array, int, int, Any]:
-        """Return the input rows, the number of elements per block, the bytes per PE, and the groups."""
+        """Return the input rows, the number of elements per block, the bytes per PE, and the
+        groups.
+        """
         groups = self._cube.groups(mask)
-        rows = input_rows("x", x, *((self._cube.pes, "PE") if row.at_pes_before else (groups.groups, "group")))
+        rows = input_rows(
+            "x", x, *((self._cube.pes, "PE") if row.at_pes_before else (groups.groups, "group"))
+        )
         blocks = row.blocks_before(groups.group_pes)
         if rows.shape[1] % blocks:
             raise ArgumentError(
-                f"mask {mask} selects {groups.group_pes} PEs; {row.name} needs x with a number of columns "
-                f"({rows.shape[1]}) divisible by {blocks}",
+                f"mask {mask} selects {groups.group_pes} PEs; {row.name} needs x with a number of"
+                f" columns ({rows.shape[1]}) divisible by {blocks}",
                 "ERR_SIZE",
             )
         count = rows.shape[1] // blocks
@@ -114,17 +124,33 @@ class ArrayCollectives(ArrayCollectivesBase):
         cube, row = self._cube, COLLECTIVES[name]
         rows, count, size_bytes, groups = self._checked(lambda: self._sizes(row, x, mask))
         offset = self._checked(lambda: as_integer("base_offset", base_offset))
-        transfers: Options = {**options, "technique": None}  # the paper's techniques do not support all shapes
+        transfers: Options = {
+            **options,
+            "technique": None,
+        }  # the paper's techniques do not support all shapes
         if options.get("scratch") is None:
             options = {**options, "scratch": offset + size_bytes}
         src, dst = (offset if at_pes else 0 for at_pes in (row.at_pes_before, row.at_pes_after))
         # All checks come before the write, which is the first step that changes memory.
-        shape = (cube.pes if row.at_pes_after else groups.groups, count * row.blocks_after(groups.group_pes))
+        shape = (
+            cube.pes if row.at_pes_after else groups.groups,
+            count * row.blocks_after(groups.group_pes),
+        )
         has_rows = self._has_rows(mask, **root)
         result = None
         if row.at_pes_after or has_rows:
             result = self._checked(lambda: output_rows(out, shape, rows.dtype))
-        cube.validate(name, mask, bytes=size_bytes, src=src, dst=dst, dtype=rows.dtype, op=op, **root, **options)
+        cube.validate(
+            name,
+            mask,
+            bytes=size_bytes,
+            src=src,
+            dst=dst,
+            dtype=rows.dtype,
+            op=op,
+            **root,
+            **options,
+        )
         if row.at_pes_before:
             cube.write(rows, offset, **transfers)
         trace, _ = cube.carry_out(

@@ -10,27 +10,37 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from dpuemu.tools import temporary_folder
+
 from pidcomm import _core, emulated
 from pidcomm.arguments import MAX_COUNT, as_integer, as_text
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.installation import package
-from dpuemu.tools import temporary_folder
 
 DEFAULT_OPTIMISATION = "-O2"
 NO_COMPILER = 127  # the exit code of the emulated SDK's compiler if gcc is missing
 
 
 def compiler_command() -> list[str]:
-    """Return the command of the compiler of PE programs. The emulated SDK's compiler is a Python program."""
+    """Return the command of the compiler of PE programs.
+
+    The emulated SDK's compiler is a Python program.
+    """
     compiler = package().pe_compiler
     return [sys.executable, compiler] if _core.IS_EMULATED else shlex.split(compiler)
 
 
-def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Sequence[str]) -> list[str]:
-    """Return the compiler's arguments. Raises ArgumentError for numbers below 1 and for options that are not str."""
+def compiler_options(
+    tasklets: int | None, stack_bytes: int | None, options: Sequence[str]
+) -> list[str]:
+    """Return the compiler's arguments.
+
+    Raises ArgumentError for numbers below 1 and for options that are not str.
+    """
     if isinstance(options, str) or not isinstance(options, Sequence):
         raise ArgumentError(
-            f"options ({shown(options)}) must be a sequence of str, one per word of the compiler's command line"
+            f"options ({shown(options)}) must be a sequence of str, one per word of the compiler's"
+            " command line"
         )
     words = [as_text("option of the compiler", word) for word in options]
     if tasklets is not None:
@@ -42,10 +52,11 @@ def compiler_options(tasklets: int | None, stack_bytes: int | None, options: Seq
 
 @contextmanager
 def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """Compile C files, or C source text, to a program in a temporary folder; yield its path and the warnings.
+    """Compile C files, or C source text, to a program in a temporary folder; yield its path and the
+    warnings.
 
-    Cost: a run of gcc. If the compiler refuses the sources, raises ArgumentError with the compiler's messages. Raises
-    Error if the compiler cannot be run or gcc is missing.
+    Cost: a run of gcc. If the compiler refuses the sources, raises ArgumentError with the
+    compiler's messages. Raises Error if the compiler cannot be run or gcc is missing.
     """
     with temporary_folder("pidcomm") as folder:
         program = folder / "program"
@@ -72,5 +83,7 @@ def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[
         if done.returncode == NO_COMPILER:
             raise Error(messages)
         if done.returncode:
-            raise ArgumentError(messages or f"the compiler of PE programs ended with code {done.returncode}")
+            raise ArgumentError(
+                messages or f"the compiler of PE programs ended with code {done.returncode}"
+            )
         yield program, messages

@@ -1,8 +1,8 @@
 """The functions of the emulator that the API uses. On DIMMs, stop and explain_fault are None.
 
-stop(dpu_set) ends the launch of a set. explain_fault(dpu_set) returns a sentence about the faulting PE. dpu_set is
-`PeSet.dpu_set`. compiler_variables() returns the environment variables that make the compiler compile for the chip of
-the emulated machine.
+stop(dpu_set) ends the launch of a set. explain_fault(dpu_set) returns a sentence about the faulting
+PE. dpu_set is `PeSet.dpu_set`. compiler_variables() returns the environment variables that make the
+compiler compile for the chip of the emulated machine.
 """
 
 from __future__ import annotations

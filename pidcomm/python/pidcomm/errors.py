@@ -10,7 +10,8 @@ MAX_SHOWN = 40  # characters of a long value that an error sentence quotes
 
 
 class Error(RuntimeError):
-    """Report that a call failed. The message has the wrong values and the rule that the values break.
+    """Report that a call failed. The message has the wrong values and the rule that the values
+    break.
 
     ``status`` is the name of the library's status, such as ``"ERR_SIZE"``.
     """
@@ -43,7 +44,9 @@ def shown(value: object) -> str:
 
 
 def unknown(kind: str, name: object, names: Iterable[str], rest: str = "") -> str:
-    """Return a sentence that lists the known names and suggests the nearest name. rest: valid values without a name."""
+    """Return a sentence that lists the known names and suggests the nearest name. rest: valid
+    values without a name.
+    """
     known = list(names)
     near = get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
     suggestion = f"; did you mean {near[0]!r}?" if near else ""
@@ -60,7 +63,9 @@ class OutOfMemoryError(Error, MemoryError):
 def require(module: str, purpose: str) -> None:
     """Raise ArgumentError unless a module of the extra `studies` is installed."""
     if find_spec(module) is None:
-        raise ArgumentError(f"{purpose} needs {module}, which is not installed: pip install {module}")
+        raise ArgumentError(
+            f"{purpose} needs {module}, which is not installed: pip install {module}"
+        )
 
 
 _CLASSES: dict[str, type[Error]] = {

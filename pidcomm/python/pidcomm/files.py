@@ -13,13 +13,16 @@ from pidcomm.errors import ArgumentError, FileContentError
 def require_file(path: Path, most_bytes: int | None = None) -> int:
     """Return the size of a file in bytes.
 
-    Raises ArgumentError if the file does not exist or is no regular file: readers open a file more than once, which
-    loses data of a pipe. Raises FileContentError if the file is larger than `most_bytes`.
+    Raises ArgumentError if the file does not exist or is no regular file: readers open a file more
+    than once, which loses data of a pipe. Raises FileContentError if the file is larger than
+    `most_bytes`.
     """
     try:
         found = os.stat(path)
     except (OSError, ValueError) as error:  # ValueError: the path contains a null character
-        raise ArgumentError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise ArgumentError(
+            f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
+        ) from None
     if not stat.S_ISREG(found.st_mode):
         what = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe or device"
         raise ArgumentError(f"cannot read {path}: it is {what}; give a regular file")
@@ -29,5 +32,7 @@ def require_file(path: Path, most_bytes: int | None = None) -> int:
 
 
 def malformed(path: Path, line: int | None, rule: str) -> NoReturn:
-    """Raise FileContentError with the name of a file and the number of a line: ``graph.txt:7: ...``."""
+    """Raise FileContentError with the name of a file and the number of a line: ``graph.txt:7:
+    ...``.
+    """
     raise FileContentError(f"{path}: {rule}" if line is None else f"{path}:{line}: {rule}")

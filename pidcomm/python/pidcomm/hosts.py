@@ -59,10 +59,21 @@ if TYPE_CHECKING:
     from pidcomm.arguments import Options
     from pidcomm.signatures import AnyArguments
 
-__all__ = ["TIMEOUT_S", "Cube", "CubeArrays", "Link", "MpiTransport", "Transport", "connect", "plan"]
+__all__ = [
+    "TIMEOUT_S",
+    "Cube",
+    "CubeArrays",
+    "Link",
+    "MpiTransport",
+    "Transport",
+    "connect",
+    "plan",
+]
 
 T = TypeVar("T")
-Settings = tuple[float, float, float, int, int]  # timeout, rate and latency of the link, codes of overlap and transport
+Settings = tuple[
+    float, float, float, int, int
+]  # timeout, rate and latency of the link, codes of overlap and transport
 TIMEOUT_S = 300.0
 """Seconds without a message after which a call fails."""
 POLL_S = 0.001
@@ -81,8 +92,9 @@ class Link(NamedTuple):
 class Transport(Protocol):
     """Move bytes between hosts; `connect` makes one from an mpi4py communicator.
 
-    The library calls the methods from one thread at a time. No method may wait. Messages between two hosts arrive in
-    the order of `post`. An exception of a method fails the call of the collective.
+    The library calls the methods from one thread at a time. No method may wait. Messages between
+    two hosts arrive in the order of `post`. An exception of a method fails the call of the
+    collective.
     """
 
     host: int
@@ -92,8 +104,13 @@ class Transport(Protocol):
     allows_any_thread: bool
     """Whether any thread may call the methods, which ``wait=False`` needs."""
 
-    def post(self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int) -> Any:
-        """Start a message to or from a host; return a handle. Row r of the message is at address + r * stride."""
+    def post(
+        self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int
+    ) -> Any:
+        """Start a message to or from a host; return a handle.
+
+        Row r of the message is at address + r * stride.
+        """
 
     def test(self, handle: Any) -> bool:
         """Return whether the message has been sent or received."""
@@ -124,7 +141,10 @@ class MpiTransport:
         end = time.monotonic() + timeout
         while not request.Test():  # Dup would use a CPU while it waits
             if time.monotonic() > end:
-                raise Error(f"host {comm.rank} has waited {timeout} s for the other hosts to connect", "ERR_DEVICE")
+                raise Error(
+                    f"host {comm.rank} has waited {timeout} s for the other hosts to connect",
+                    "ERR_DEVICE",
+                )
             time.sleep(POLL_S)
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)
         self._memory: dict[int, Any] = {}
@@ -132,7 +152,9 @@ class MpiTransport:
         self.hosts: int = self._comm.size
         self.allows_any_thread = bool(MPI.Query_thread() >= MPI.THREAD_SERIALIZED)
 
-    def post(self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int) -> Any:
+    def post(
+        self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int
+    ) -> Any:
         """Start a message to or from a host; return a handle."""
         mpi, start = self._mpi, self._comm.Isend if is_send else self._comm.Irecv
         if bytes == stride:
@@ -171,11 +193,13 @@ class MpiTransport:
 
 
 class CubeArrays(HostsArrayCollectives, ArrayCollectives):  # type: ignore[misc]
-    """Run collectives over hosts that take and return NumPy arrays. ``cube.arrays`` makes an object of this class.
+    """Run collectives over hosts that take and return NumPy arrays. ``cube.arrays`` makes an object
+    of this class.
 
-    Arrays, arguments and errors are as for `ArrayCollectives`. An array at the PEs has one row per PE of this host. If
-    the mask selects the axis of the hosts, an array of rows of groups is at host `root`; the other hosts pass an array
-    of the same shape and dtype, whose elements are ignored, and get None.
+    Arrays, arguments and errors are as for `ArrayCollectives`. An array at the PEs has one row per
+    PE of this host. If the mask selects the axis of the hosts, an array of rows of groups is at
+    host `root`; the other hosts pass an array of the same shape and dtype, whose elements are
+    ignored, and get None.
     """
 
     def __init__(self, cube: Cube) -> None:
@@ -192,29 +216,37 @@ class CubeArrays(HostsArrayCollectives, ArrayCollectives):  # type: ignore[misc]
 class Cube(HostsCollectives):
     """Run collectives on the PEs of several hosts. `connect` makes an object of this class.
 
-    The axis of the hosts is the last axis of the shape and the last character of a mask; it varies slowest: PE p of
-    host h has the number h * pes + p. All hosts make the same calls in the same order. The hosts compare their calls
-    before any byte moves: if collective, mask, bytes, dtype, op or root differ, or if one host refuses its arguments,
-    all hosts raise the same error. Arguments, arrays and results are as for `Hypercube`, with the rows of this host.
+    The axis of the hosts is the last axis of the shape and the last character of a mask; it varies
+    slowest: PE p of host h has the number h * pes + p. All hosts make the same calls in the same
+    order. The hosts compare their calls before any byte moves: if collective, mask, bytes, dtype,
+    op or root differ, or if one host refuses its arguments, all hosts raise the same error.
+    Arguments, arrays and results are as for `Hypercube`, with the rows of this host.
 
-    If a mask selects the axis of the hosts, the groups have members on all hosts, and host `root` has the rows of
-    scatter, broadcast, gather and reduce. The other hosts pass ``host=None``, ``bytes`` and ``dtype``, and get None.
+    If a mask selects the axis of the hosts, the groups have members on all hosts, and host `root`
+    has the rows of scatter, broadcast, gather and reduce. The other hosts pass ``host=None``,
+    ``bytes`` and ``dtype``, and get None.
     If it does not, each host has the rows of its groups.
 
-    With ``wait=False``, errors come from `Request.wait`; until then the PEs must not be used in another way. With
-    MPI_THREAD_SERIALIZED, the program must also not call MPI until then.
+    With ``wait=False``, errors come from `Request.wait`; until then the PEs must not be used in
+    another way. With MPI_THREAD_SERIALIZED, the program must also not call MPI until then.
     Source: PID-Comm (ISCA 2024), section IX-A.
     """
 
     def __init__(
-        self, local: Hypercube, transport: Transport | Pool, settings: Settings, owns_pool: bool = False
+        self,
+        local: Hypercube,
+        transport: Transport | Pool,
+        settings: Settings,
+        owns_pool: bool = False,
     ) -> None:
         """Connect; see `connect`. owns_pool: whether `close` closes the pool."""
         self._local = local
         self._host, self._hosts = transport.host, transport.hosts
         self._settings = settings
         self._pool = transport if isinstance(transport, Pool) and owns_pool else None
-        self._core = local._connect(transport.core if isinstance(transport, Pool) else transport, settings)
+        self._core = local._connect(
+            transport.core if isinstance(transport, Pool) else transport, settings
+        )
         self.last_trace: Trace | None = None
         """Trace of the last collective that ended on this host; None before the first."""
 
@@ -253,7 +285,9 @@ class Cube(HostsCollectives):
         return f"<hosts.Cube {format_shape(self.shape)}, host {self._host} of {self._hosts}>"
 
     def groups(self, mask: str) -> Groups:
-        """Return the number of groups with members on this host, and the number of PEs per group on all hosts."""
+        """Return the number of groups with members on this host, and the number of PEs per group
+        on all hosts.
+        """
         if len(as_mask(mask)) != len(self.shape):
             raise ArgumentError(
                 f"the axis mask {mask!r} needs {len(self.shape)} characters, one for each axis of "
@@ -269,7 +303,10 @@ class Cube(HostsCollectives):
         return self._host == root or as_mask(mask)[-1:] != "1"
 
     def write(self, x: ArrayInput, offset: int = 0, **options: Unpack[Options]) -> Trace:
-        """Write row p of x to PE p of this host, as `Hypercube.write` does. Does not concern other hosts."""
+        """Write row p of x to PE p of this host, as `Hypercube.write` does.
+
+        Does not concern other hosts.
+        """
         return self._local.write(x, offset, **options)
 
     def read(
@@ -281,7 +318,10 @@ class Cube(HostsCollectives):
         out: ArrayOutput | None = None,
         **options: Unpack[Options],
     ) -> Array:
-        """Read from every PE of this host, as `Hypercube.read` does. Does not concern other hosts."""
+        """Read from every PE of this host, as `Hypercube.read` does.
+
+        Does not concern other hosts.
+        """
         return self._local.read(count, dtype, offset, out=out, **options)
 
     def validate(
@@ -297,10 +337,15 @@ class Cube(HostsCollectives):
         root: int = 0,
         **options: Unpack[Options],
     ) -> None:
-        """Compare a call on all hosts without running it; all hosts must call it. Raises the errors of the call."""
+        """Compare a call on all hosts without running it; all hosts must call it.
+
+        Raises the errors of the call.
+        """
 
         def check() -> Callable[[], None]:
-            request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
+            request = make_request(
+                row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op
+            )
             return partial(self._core.validate, request, _as_root(root), option_codes(options))
 
         self.or_refuse(check)()
@@ -318,23 +363,44 @@ class Cube(HostsCollectives):
         root: int = 0,
         **options: Unpack[Options],
     ) -> Plan:
-        """Return the plan of this host: local passes, messages, bytes per link and memory bus. See `pidcomm.plan`."""
+        """Return the plan of this host: local passes, messages, bytes per link and memory bus.
+
+        See `pidcomm.plan`.
+        """
         return _plan(
-            collective, self.shape, mask, bytes, src, dst, dtype, op, self._host, root, self._settings, options
+            collective,
+            self.shape,
+            mask,
+            bytes,
+            src,
+            dst,
+            dtype,
+            op,
+            self._host,
+            root,
+            self._settings,
+            options,
         )
 
     def carry_out(
         self, name: str, mask: str, root: int = 0, **arguments: Unpack[AnyArguments]
     ) -> tuple[Trace, Array | None]:
-        """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled host array, or None."""
+        """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled
+        host array, or None.
+        """
         if self._is_local(mask, root):
             trace, out = self._local.carry_out(name, mask[:-1], **arguments)
             return self._remember(trace), out
         call = self._prepare(name, mask, root, arguments)
-        return self._remember(trace_of(self._core.run(call.request, root, *call.arguments[1:]))), call.out
+        return self._remember(
+            trace_of(self._core.run(call.request, root, *call.arguments[1:]))
+        ), call.out
 
     def close(self) -> None:
-        """Close the connection. The local hypercube stays. Raises Error if a request has not been waited for."""
+        """Close the connection.
+
+        The local hypercube stays. Raises Error if a request has not been waited for.
+        """
         self._core.disconnect()
         if self._pool is not None:
             self._pool.close()
@@ -344,12 +410,17 @@ class Cube(HostsCollectives):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         """Close the connection."""
         self.close()
 
-    def _call(self, name: str, mask: str, wait: bool, root: int = 0, **arguments: Unpack[AnyArguments]) -> Any:
+    def _call(
+        self, name: str, mask: str, wait: bool, root: int = 0, **arguments: Unpack[AnyArguments]
+    ) -> Any:
         row = row_of(COLLECTIVES, "collective", name)
         if self._is_local(mask, root):
             result = self._local._call(name, mask[:-1], wait, **arguments)
@@ -366,13 +437,17 @@ class Cube(HostsCollectives):
         return Request(name, self._core.start(call.request, root, *call.arguments[1:]), finish)
 
     def _is_local(self, mask: str, root: int) -> bool:
-        """Return whether the call equals the local call: on one host, if mask and root are right."""
+        """Return whether the call equals the local call: on one host, if mask and root are
+        right.
+        """
         return self._hosts == 1 and len(as_mask(mask)) == len(self.shape) and _as_root(root) == 0
 
     def _prepare(self, name: str, mask: str, root: int, arguments: AnyArguments) -> Call:
         def prepare() -> Call:
             has_rows = self.has_rows(mask, _as_root(root))
-            return prepare_call(name, mask, self.groups, partial(self._check, root), has_rows=has_rows, **arguments)
+            return prepare_call(
+                name, mask, self.groups, partial(self._check, root), has_rows=has_rows, **arguments
+            )
 
         return self.or_refuse(prepare)
 
@@ -380,13 +455,19 @@ class Cube(HostsCollectives):
         _core.hosts_plan_json(self.shape, self._host, request, root, codes, self._settings, None)
 
     def or_refuse(self, body: Callable[[], T]) -> T:
-        """Return body(). If it raises, the other hosts, which would wait, raise its error in their next call."""
+        """Return body().
+
+        If it raises, the other hosts, which would wait, raise its error in their next call.
+        """
         try:
             return body()
         except Exception as error:
             other = "ERR_MEMORY" if isinstance(error, MemoryError) else "ERR_ARGUMENT"
             if self._hosts > 1:
-                self._core.refuse(STATUS_CODES[getattr(error, "status", other)], str(error) or type(error).__name__)
+                self._core.refuse(
+                    STATUS_CODES[getattr(error, "status", other)],
+                    str(error) or type(error).__name__,
+                )
             raise
 
     def _remember(self, trace: Trace) -> Trace:
@@ -404,17 +485,20 @@ def connect(
     transport: TransportName = "mpi",
     pool_bytes: int = DEFAULT_BYTES,
 ) -> Cube:
-    """Connect the hypercubes of all processes of a communicator to one cube. Waits for all processes.
+    """Connect the hypercubes of all processes of a communicator to one cube. Waits for all
+    processes.
 
-    local: the hypercube of this host, with the same shape on all hosts. comm: an mpi4py communicator, a `Transport`, or
-    a `pidcomm.pool.Pool`, whose free bytes the cube takes. transport: how rows get from host to host; with ``"pool"``
-    and ``"switch"``, the processes of the communicator, all on this machine, open a pool of pool_bytes bytes.
-    timeout: seconds without a message after which a call raises Error. overlap: whether exchanges between hosts overlap
-    with local passes: ``"on"``, ``"off"``, or ``"auto"``, where the prediction decides. link: the rate of an emulated
-    link in GB/s, or a `Link`, for links slower than the memory of one machine.
+    local: the hypercube of this host, with the same shape on all hosts. comm: an mpi4py
+    communicator, a `Transport`, or a `pidcomm.pool.Pool`, whose free bytes the cube takes.
+    transport: how rows get from host to host; with ``"pool"`` and ``"switch"``, the processes of
+    the communicator, all on this machine, open a pool of pool_bytes bytes.
+    timeout: seconds without a message after which a call raises Error. overlap: whether exchanges
+    between hosts overlap with local passes: ``"on"``, ``"off"``, or ``"auto"``, where the
+    prediction decides. link: the rate of an emulated link in GB/s, or a `Link`, for links slower
+    than the memory of one machine.
 
-    Raises ArgumentError if arguments are out of range, or if shapes or settings differ between hosts. Raises Error if a
-    host does not connect in time.
+    Raises ArgumentError if arguments are out of range, or if shapes or settings differ between
+    hosts. Raises Error if a host does not connect in time.
     """
     if not isinstance(local, Hypercube):
         raise ArgumentError(f"the local cube ({shown(local)}) must be a Hypercube")
@@ -427,22 +511,35 @@ def connect(
         as_flag("the transport's allows_any_thread", comm.allows_any_thread)
         return Cube(local, comm, settings_of(timeout, overlap, link))
     if not hasattr(comm, "Idup"):
-        raise ArgumentError(f"comm ({shown(comm)}) must be an mpi4py communicator, a Transport or a Pool")
+        raise ArgumentError(
+            f"comm ({shown(comm)}) must be an mpi4py communicator, a Transport or a Pool"
+        )
     if transport == "mpi":
         return Cube(local, MpiTransport(comm, settings[0]), settings)
-    return Cube(local, open_over(comm, pool_bytes, transport == "switch", timeout), settings, owns_pool=True)
+    return Cube(
+        local, open_over(comm, pool_bytes, transport == "switch", timeout), settings, owns_pool=True
+    )
 
 
-def settings_of(timeout: float, overlap: str, link: Link | float | None, transport: TransportName = "mpi") -> Settings:
+def settings_of(
+    timeout: float, overlap: str, link: Link | float | None, transport: TransportName = "mpi"
+) -> Settings:
     """Return the settings of a connection for the library, which checks the numbers."""
     rate = Link(0.0) if link is None else link if isinstance(link, Link) else Link(link)
     try:
         numbers = (float(timeout), float(rate.gb_s), float(rate.latency_us))
     except (TypeError, ValueError):
-        raise ArgumentError(f"timeout ({shown(timeout)}) and link ({shown(link)}) must be numbers") from None
+        raise ArgumentError(
+            f"timeout ({shown(timeout)}) and link ({shown(link)}) must be numbers"
+        ) from None
     if numbers[0] == 0 or (link is not None and numbers[1] == 0):
-        raise ArgumentError(f"timeout ({shown(timeout)}) and the rate of link ({shown(link)}) must not be 0")
-    codes = row_of(OVERLAPS, "overlap", overlap).code, row_of(TRANSPORTS, "transport", transport).code
+        raise ArgumentError(
+            f"timeout ({shown(timeout)}) and the rate of link ({shown(link)}) must not be 0"
+        )
+    codes = (
+        row_of(OVERLAPS, "overlap", overlap).code,
+        row_of(TRANSPORTS, "transport", transport).code,
+    )
     return (*numbers, *codes)
 
 
@@ -463,10 +560,11 @@ def plan(
     transport: TransportName = "mpi",
     **options: Unpack[Options],
 ) -> Plan:
-    """Return the plan of one host for a collective over hosts; the last length of shape is the number of hosts.
+    """Return the plan of one host for a collective over hosts; the last length of shape is the
+    number of hosts.
 
-    Arguments are as for `pidcomm.plan` and `connect`. The plan has the local passes, the messages, the bytes per link
-    and memory bus, and predicted times. Needs neither PEs nor other hosts.
+    Arguments are as for `pidcomm.plan` and `connect`. The plan has the local passes, the messages,
+    the bytes per link and memory bus, and predicted times. Needs neither PEs nor other hosts.
     """
     settings = settings_of(TIMEOUT_S, overlap, link, transport)
     return _plan(collective, shape, mask, bytes, src, dst, dtype, op, host, root, settings, options)
@@ -486,11 +584,21 @@ def _plan(
     settings: Settings,
     options: Options,
 ) -> Plan:
-    request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
+    request = make_request(
+        row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op
+    )
     host = as_integer("host", host, high=MAX_COUNT)
     return Plan(
         json.loads(
-            _core.hosts_plan_json(as_shape(shape), host, request, _as_root(root), option_codes(options), settings, None)
+            _core.hosts_plan_json(
+                as_shape(shape),
+                host,
+                request,
+                _as_root(root),
+                option_codes(options),
+                settings,
+                None,
+            )
         )
     )
 

@@ -68,7 +68,10 @@ class Groups(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Place of a PE: rank index in the set, chip (equal to the lane) and bank. The three numbers count from 0."""
+    """Place of a PE: rank index in the set, chip (equal to the lane) and bank.
+
+    The three numbers count from 0.
+    """
 
     rank: int
     chip: int
@@ -78,28 +81,38 @@ class Location(NamedTuple):
 class Hypercube(HypercubeCollectives):
     """Run collectives on PEs that are arranged as a hypercube. `PeSet.hypercube` makes a hypercube.
 
-    The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). An axis ``mask`` such as ``"10"``
-    has one character per axis, the first for x; 1 selects the axis. PEs with equal unselected coordinates form a group.
-    The member index numbers the PEs of a group by their selected coordinates; the first selected axis varies fastest.
-    The group index numbers the groups by the unselected coordinates in the same way. ``bytes`` is the number of bytes
-    per PE: of the input of alltoall, reduce_scatter, allreduce, reduce and gather, and of the output of allgather,
-    scatter and broadcast. A block has ``bytes`` bytes, or ``bytes`` / N if a row has N blocks. Its size is a multiple
-    of 8 bytes.
+    The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). An axis
+    ``mask`` such as ``"10"`` has one character per axis, the first for x; 1 selects the axis. PEs
+    with equal unselected coordinates form a group.
+    The member index numbers the PEs of a group by their selected coordinates; the first selected
+    axis varies fastest.
+    The group index numbers the groups by the unselected coordinates in the same way. ``bytes`` is
+    the number of bytes per PE: of the input of alltoall, reduce_scatter, allreduce, reduce and
+    gather, and of the output of allgather, scatter and broadcast. A block has ``bytes`` bytes, or
+    ``bytes`` / N if a row has N blocks. Its size is a multiple of 8 bytes.
 
-    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, and multiples of 8. With equal offsets the
-    collective works in place; windows that overlap in another manner are errors. ``dtype`` is one of ``pidcomm.TYPES``.
-    ``op`` is one of ``pidcomm.OPS``. Host arrays have one row per group; C-contiguous arrays are not copied.
-    ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A collective first waits
-    for earlier work on its PEs. With ``wait=False`` it returns a `Request`, whose `wait` returns the result.
+    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, and multiples of 8.
+    With equal offsets the collective works in place; windows that overlap in another manner are
+    errors. ``dtype`` is one of ``pidcomm.TYPES``.
+    ``op`` is one of ``pidcomm.OPS``. Host arrays have one row per group; C-contiguous arrays are
+    not copied.
+    ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A
+    collective first waits for earlier work on its PEs. With ``wait=False`` it returns a `Request`,
+    whose `wait` returns the result.
 
-    Every method raises `ArgumentError` before any byte moves if an argument breaks a rule, and `Error` if the set is
-    freed or a device fails. Calls release the GIL; calls on one hypercube run one at a time.
+    Every method raises `ArgumentError` before any byte moves if an argument breaks a rule, and
+    `Error` if the set is freed or a device fails. Calls release the GIL; calls on one hypercube run
+    one at a time.
 
     Source of the hypercube and its collectives: PID-Comm (ISCA 2024), section IV.
     """
 
     def __init__(
-        self, pe_set: Owner, core_set: _core.Set, requests: WeakSet[Request[Any]], lengths: tuple[int, ...]
+        self,
+        pe_set: Owner,
+        core_set: _core.Set,
+        requests: WeakSet[Request[Any]],
+        lengths: tuple[int, ...],
     ) -> None:
         """Arrange PEs of a set; see `PeSet.hypercube`."""
         self._pe_set = pe_set
@@ -149,11 +162,16 @@ class Hypercube(HypercubeCollectives):
         return Location(*self._core.location(as_integer("pe", pe, high=MAX_COUNT)))
 
     def coords(self, pe: int) -> tuple[int, ...]:
-        """Return the coordinates of the PE with number pe, x first. Raises ArgumentError if pe is out of range."""
+        """Return the coordinates of the PE with number pe, x first.
+
+        Raises ArgumentError if pe is out of range.
+        """
         return tuple(self._core.coords(as_integer("pe", pe, high=MAX_COUNT)))
 
     def group_of(self, pe: int, mask: str) -> int:
-        """Return the group index of the PE with number pe under an axis mask, which is the row in host arrays."""
+        """Return the group index of the PE with number pe under an axis mask, which is the row
+        in host arrays.
+        """
         return self._core.group_of(as_mask(mask), as_integer("pe", pe, high=MAX_COUNT))
 
     def member_of(self, pe: int, mask: str) -> int:
@@ -183,12 +201,15 @@ class Hypercube(HypercubeCollectives):
         out: ArrayOutput | None = None,
         **options: Unpack[Options],
     ) -> Array:
-        """Read `count` elements of `dtype` from every PE at `offset`; return shape (pes, count), or fill `out`.
+        """Read `count` elements of `dtype` from every PE at `offset`; return shape (pes, count), or
+        fill `out`.
 
         Moves count * itemsize bytes per PE (a multiple of 8).
         """
         size_bytes = as_integer("count", count) * as_type(dtype).size_bytes
-        return self.gather(self._no_axis, bytes=size_bytes, src=offset, dtype=dtype, out=out, **options)
+        return self.gather(
+            self._no_axis, bytes=size_bytes, src=offset, dtype=dtype, out=out, **options
+        )
 
     # ---- plans and limits
 
@@ -205,9 +226,21 @@ class Hypercube(HypercubeCollectives):
         expand: bool = False,
         **options: Unpack[Options],
     ) -> Plan:
-        """Return the plan of a collective on this hypercube, with every step if ``expand``. See `pidcomm.plan`."""
+        """Return the plan of a collective on this hypercube, with every step if ``expand``.
+
+        See `pidcomm.plan`.
+        """
         return plan(
-            collective, self._shape, mask, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, expand=expand, **options
+            collective,
+            self._shape,
+            mask,
+            bytes=bytes,
+            src=src,
+            dst=dst,
+            dtype=dtype,
+            op=op,
+            expand=expand,
+            **options,
         )
 
     def validate(
@@ -222,13 +255,16 @@ class Hypercube(HypercubeCollectives):
         op: OpName | None = "sum",
         **options: Unpack[Options],
     ) -> None:
-        """Check the arguments of a collective without running it. Raises the error that the collective would raise.
+        """Check the arguments of a collective without running it. Raises the error that the
+        collective would raise.
 
-        Arguments are those of `pidcomm.plan`; host arrays are not checked. Does not wait for earlier work on the PEs,
-        so it reports only faults of work that has ended. Moves no bytes.
+        Arguments are those of `pidcomm.plan`; host arrays are not checked. Does not wait for
+        earlier work on the PEs, so it reports only faults of work that has ended. Moves no bytes.
         """
         row = row_of(COLLECTIVES, "collective", collective)
-        self._core.validate(make_request(row, mask, bytes, src, dst, dtype, op), option_codes(options))
+        self._core.validate(
+            make_request(row, mask, bytes, src, dst, dtype, op), option_codes(options)
+        )
 
     def stream_limit(
         self,
@@ -240,11 +276,12 @@ class Hypercube(HypercubeCollectives):
         copy_order: CopyOrderName = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]:
-        """Time a pass over memory that reads bytes_read and writes bytes_written bytes of every PE, without other work.
+        """Time a pass over memory that reads bytes_read and writes bytes_written bytes of every PE,
+        without other work.
 
         The pass reads the window at `src` and overwrites the window at `dst`. copy_order: a name of
-        ``pidcomm.COPY_ORDERS``, the order in which the pass visits memory. Returns seconds, and the sum of bytes read
-        and written over all PEs.
+        ``pidcomm.COPY_ORDERS``, the order in which the pass visits memory. Returns seconds, and the
+        sum of bytes read and written over all PEs.
         """
         return self._core.stream_limit(
             row_of(COPY_ORDERS, "copy_order", copy_order, "ERR_OPTION").code,
@@ -256,38 +293,51 @@ class Hypercube(HypercubeCollectives):
         )
 
     def push_xfer(self, rows: NDArray[np.uint8], offset: int = 0, *, to_pes: bool) -> float:
-        """Time one dpu_push_xfer between `rows`, shape (pes, bytes), and the PEs at `offset`. Return seconds.
+        """Time one dpu_push_xfer between `rows`, shape (pes, bytes), and the PEs at `offset`.
+        Return seconds.
 
         to_pes: True copies `rows` to the PEs; False fills `rows`.
         """
         if not isinstance(rows, np.ndarray) or rows.ndim != 2:
             raise ArgumentError(
-                f"rows must be an array of shape ({self.pes}, bytes), not {shown(rows)}", "ERR_HOST_BUFFER"
+                f"rows must be an array of shape ({self.pes}, bytes), not {shown(rows)}",
+                "ERR_HOST_BUFFER",
             )
         rows = output_rows(rows, (self.pes, rows.shape[1]), np.uint8)
-        return self._core.push_xfer(as_flag("to_pes", to_pes), as_integer("offset", offset), as_bytes(rows))
+        return self._core.push_xfer(
+            as_flag("to_pes", to_pes), as_integer("offset", offset), as_bytes(rows)
+        )
 
     # ---- implementation of all collectives
 
-    def _connect(self, transport: object, settings: tuple[float, float, float, int, int]) -> _core.Hosts:
+    def _connect(
+        self, transport: object, settings: tuple[float, float, float, int, int]
+    ) -> _core.Hosts:
         """Connect with the hypercubes of other hosts; `pidcomm.hosts.connect` calls it.
 
-        transport: a `pidcomm.hosts.Transport` or the pool of the library. settings: time-out, rate and latency of the
-        link, codes of overlap and transport.
+        transport: a `pidcomm.hosts.Transport` or the pool of the library. settings: time-out, rate
+        and latency of the link, codes of overlap and transport.
         """
         return _core.Hosts(self._core, transport, settings)
 
-    def carry_out(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> tuple[Trace, Array | None]:
-        """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled host array, or None.
+    def carry_out(
+        self, name: str, mask: str, **arguments: Unpack[AnyArguments]
+    ) -> tuple[Trace, Array | None]:
+        """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled host
+        array, or None.
 
-        arguments: the arguments of the method `name`, with a dict ``options``. Arguments that the collective
-        does not use are ignored. Host rows, errors and costs are the same as for the method.
+        arguments: the arguments of the method `name`, with a dict ``options``. Arguments that the
+        collective does not use are ignored. Host rows, errors and costs are the same as for the
+        method.
         """
         call = self._prepare(name, mask, **arguments)
         return self._remember(trace_of(self._core.run(*call.arguments))), call.out
 
     def _call(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Any:
-        """Run the method of a collective. Return the trace, the filled host array, or the request of the collective."""
+        """Run the method of a collective.
+
+        Return the trace, the filled host array, or the request of the collective.
+        """
         call, wait = self._prepare(name, mask, **arguments), as_flag("wait", wait)
 
         def finish(trace: Trace) -> Trace | Array:
@@ -326,7 +376,8 @@ def prepare_call(
 ) -> Call:
     """Check the arguments of a collective and allocate its result.
 
-    groups: returns the groups of a mask with rows at this host. has_rows: whether this host has the rows. validate:
+    groups: returns the groups of a mask with rows at this host. has_rows: whether this host has the
+    rows. validate:
     raises errors before memory is allocated.
     """
     row = row_of(COLLECTIVES, "collective", name)
@@ -350,7 +401,9 @@ def prepare_call(
 
 
 class Call(NamedTuple):
-    """The core's arguments for a collective, and the host array that the collective fills, or None."""
+    """The core's arguments for a collective, and the host array that the collective fills, or
+    None.
+    """
 
     request: _core.Request
     rows_in: NDArray[np.uint8] | None
@@ -359,7 +412,11 @@ class Call(NamedTuple):
     out: Array | None
 
     @property
-    def arguments(self) -> tuple[_core.Request, NDArray[np.uint8] | None, NDArray[np.uint8] | None, _core.OptionCodes]:
+    def arguments(
+        self,
+    ) -> tuple[
+        _core.Request, NDArray[np.uint8] | None, NDArray[np.uint8] | None, _core.OptionCodes
+    ]:
         """The arguments of `run` and `start` of a core cube."""
         return self[:4]
 
@@ -368,6 +425,7 @@ def _bytes_per_pe(rows: Array, blocks: int) -> int:
     row_bytes = int(rows.shape[1]) * rows.itemsize
     if row_bytes % blocks:
         raise ArgumentError(
-            f"rows of {row_bytes} bytes cannot be divided among the {blocks} members of a group", "ERR_SIZE"
+            f"rows of {row_bytes} bytes cannot be divided among the {blocks} members of a group",
+            "ERR_SIZE",
         )
     return row_bytes // blocks

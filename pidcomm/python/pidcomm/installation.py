@@ -1,4 +1,6 @@
-"""Compiler flags and folders for C and C++ programs, from the pkg-config file of this installation."""
+"""Compiler flags and folders for C and C++ programs, from the pkg-config file of this
+installation.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _REFERENCE = re.compile(r"\$\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Package:
-    """Compiler flags, quoted for a shell, and the folders of the package for CMake and pkg-config."""
+    """Compiler flags, quoted for a shell, and the folders of the package for CMake and
+    pkg-config.
+    """
 
     cflags: str
     libs: str
@@ -39,7 +43,10 @@ def artifact_root() -> Path:
     for folder in (root / "artifact", *(parent / "artifact" for parent in root.parents)):
         if (folder / "include" / "pidcomm_artifact.h").is_file():
             return folder
-    raise Error(f"this installation lacks the headers of the published artifact: {root / 'artifact'} should hold them")
+    raise Error(
+        f"this installation lacks the headers of the published artifact: {root / 'artifact'} should"
+        " hold them"
+    )
 
 
 def artifact_environment() -> dict[str, str]:
@@ -55,7 +62,10 @@ def artifact_environment() -> dict[str, str]:
 
 
 def package() -> Package:
-    """Return the flags and folders of this installation. Raises Error if the installation has no headers."""
+    """Return the flags and folders of this installation.
+
+    Raises Error if the installation has no headers.
+    """
     root = library_folder()
     file = root / "pkgconfig" / "pidcomm.pc"
     if not file.is_file():
@@ -71,7 +81,10 @@ def package() -> Package:
     fields["prefix"] = os.path.normpath(value("prefix"))
 
     def flags(name: str) -> str:
-        words = (_REFERENCE.sub(lambda reference: value(reference[1]), word) for word in shlex.split(fields[name]))
+        words = (
+            _REFERENCE.sub(lambda reference: value(reference[1]), word)
+            for word in shlex.split(fields[name])
+        )
         return shlex.join(words)
 
     return Package(

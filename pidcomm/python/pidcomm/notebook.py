@@ -11,12 +11,17 @@ from pidcomm.sizes import format_about, format_duration
 
 def html_table(caption: str, facts: Mapping[str, Any]) -> str:
     """Return a table with one line per fact. Facts that are zero, empty or lists are omitted."""
-    lines = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in _lines(facts))
+    lines = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in _lines(facts)
+    )
     return f"<table><caption>{escape(caption.strip('<>'))}</caption>{lines}</table>"
 
 
 class Shown:
-    """Base of dataclasses. A notebook shows such an object as a table of the fields of the object."""
+    """Base of dataclasses.
+
+    A notebook shows such an object as a table of the fields of the object.
+    """
 
     def _repr_html_(self) -> str:
         return html_table(repr(self), vars(self))
@@ -31,7 +36,9 @@ def _lines(facts: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, st
 
 
 def _text(name: str, value: Any) -> str:
-    """Return a value with the unit that the name of the field implies: seconds, phases, _us or bytes."""
+    """Return a value with the unit that the name of the field implies: seconds, phases, _us or
+    bytes.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if "seconds" in name or name.startswith("phases "):

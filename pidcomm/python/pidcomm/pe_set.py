@@ -20,13 +20,15 @@ from pidcomm.requests import Request
 
 
 class PeSet:
-    """Own PEs that `pidcomm.allocate` allocated, until `free`, the end of a `with` block or garbage collection.
+    """Own PEs that `pidcomm.allocate` allocated, until `free`, the end of a `with` block or garbage
+    collection.
 
-    PEs run programs: `load` a program, write and read its variables (`symbol`), and `launch` it. Row p of a variable
-    belongs to PE p of every `hypercube` of the set, and collectives can run between launches. Collectives work on the
-    MRAM heap, the MRAM that the program does not use (``DPU_MRAM_HEAP_POINTER`` in the program). Offsets of collectives
-    count from the start of the heap. On machines with disabled PEs, rows have the order of the largest hypercube of the
-    set. PEs that no hypercube can use have the last rows, in the order of DPU_FOREACH.
+    PEs run programs: `load` a program, write and read its variables (`symbol`), and `launch` it.
+    Row p of a variable belongs to PE p of every `hypercube` of the set, and collectives can run
+    between launches. Collectives work on the MRAM heap, the MRAM that the program does not use
+    (``DPU_MRAM_HEAP_POINTER`` in the program). Offsets of collectives count from the start of the
+    heap. On machines with disabled PEs, rows have the order of the largest hypercube of the set.
+    PEs that no hypercube can use have the last rows, in the order of DPU_FOREACH.
     """
 
     def __init__(self, core: _core.Set) -> None:
@@ -49,10 +51,11 @@ class PeSet:
         return self._core.is_freed
 
     def hypercube(self, *lengths: int) -> Hypercube:
-        """Arrange the first product(lengths) PEs as a hypercube; the first axis ("x") varies fastest.
+        """Arrange the first product(lengths) PEs as a hypercube; the first axis ("x") varies
+        fastest.
 
-        Raises ArgumentError if the set has fewer PEs than the hypercube or a length is 0. Raises Error if the set is
-        freed.
+        Raises ArgumentError if the set has fewer PEs than the hypercube or a length is 0. Raises
+        Error if the set is freed.
         """
         return Hypercube(self, self._core, self._requests, lengths)
 
@@ -68,17 +71,19 @@ class PeSet:
     ) -> None:
         """Load a program on all PEs: a program file, one or several C files, or C source text.
 
-        program: the path of a compiled program; one or more paths that end in .c; or C source text, a str with a line
-        break or a brace. Sources are compiled first, with -O2 unless options name another level. tasklets, stack_bytes:
-        NR_TASKLETS and STACK_SIZE_DEFAULT for sources (default: 1 and 1024 bytes). options: additional options of gcc.
+        program: the path of a compiled program; one or more paths that end in .c; or C source text,
+        a str with a line break or a brace. Sources are compiled first, with -O2 unless options name
+        another level. tasklets, stack_bytes:
+        NR_TASKLETS and STACK_SIZE_DEFAULT for sources (default: 1 and 1024 bytes). options:
+        additional options of gcc.
 
-        Load only programs that you trust: on emulated DIMMs, a program runs with all rights of this process. All
-        variables take their initial values; the rest of MRAM keeps its bytes. Warnings of the compiler become
-        Python warnings.
+        Load only programs that you trust: on emulated DIMMs, a program runs with all rights of this
+        process. All variables take their initial values; the rest of MRAM keeps its bytes. Warnings
+        of the compiler become Python warnings.
 
-        Raises ArgumentError if `program` is not a program, or if the compiler refuses the sources; the error then has
-        the compiler's messages. Raises Error while PEs run or if the set is freed. After an error the old program is
-        still loaded. Cost: a run of gcc for sources.
+        Raises ArgumentError if `program` is not a program, or if the compiler refuses the sources;
+        the error then has the compiler's messages. Raises Error while PEs run or if the set is
+        freed. After an error the old program is still loaded. Cost: a run of gcc for sources.
         """
         words = compiler_options(tasklets, stack_bytes, options)
         if isinstance(program, str) and is_source_text(program):
@@ -89,19 +94,22 @@ class PeSet:
             self._load_sources(files, words)
             return
         if words:
-            raise ArgumentError(f"{files[0]} is compiled already: tasklets, stack_bytes and options are for sources")
+            raise ArgumentError(
+                f"{files[0]} is compiled already: tasklets, stack_bytes and options are for sources"
+            )
         self._load_file(os.fspath(files[0]))
 
     def launch(self, *, wait: bool = True) -> None:
         """Run the loaded program on all PEs.
 
-        wait: if False, the call waits only for earlier collectives, and method `wait` waits for the end of the launch.
+        wait: if False, the call waits only for earlier collectives, and method `wait` waits for the
+        end of the launch.
         Before this end, calls that use the PEs wait or raise Error.
 
-        Raises Error if no program is loaded, if the PEs run already, and if PEs fault; the message then describes the
-        faulting PE with the lowest number. On emulated DIMMs, Ctrl-C stops the PEs, and `dpuemu.report` describes the
-        launch. A PE in an endless loop faults after ``dpuemu.Machine.patience_seconds``. On DIMMs, Ctrl-C takes effect
-        when the PEs have ended.
+        Raises Error if no program is loaded, if the PEs run already, and if PEs fault; the message
+        then describes the faulting PE with the lowest number. On emulated DIMMs, Ctrl-C stops the
+        PEs, and `dpuemu.report` describes the launch. A PE in an endless loop faults after
+        ``dpuemu.Machine.patience_seconds``. On DIMMs, Ctrl-C takes effect when the PEs have ended.
         """
         self._core.launch(as_flag("wait", wait), emulated.stop, emulated.explain_fault)
 
@@ -113,15 +121,17 @@ class PeSet:
         self._core.sync(emulated.stop, emulated.explain_fault)
 
     def symbol(self, name: str) -> Symbol:
-        """Return the variable `name` of the loaded program. The variable can be written and read as arrays.
+        """Return the variable `name` of the loaded program. The variable can be written and read as
+        arrays.
 
-        ``"__sys_used_mram_end"`` names the MRAM heap. Raises ArgumentError if the program has no such symbol, Error if
-        no program is loaded.
+        ``"__sys_used_mram_end"`` names the MRAM heap. Raises ArgumentError if the program has no
+        such symbol, Error if no program is loaded.
         """
         return Symbol(self._core, name)
 
     def logs(self) -> list[str]:
-        """Return the output that earlier calls have not returned: one str per PE, in the order of rows.
+        """Return the output that earlier calls have not returned: one str per PE, in the order of
+        rows.
 
         Raises Error while PEs run and if no program is loaded.
         """
@@ -130,8 +140,8 @@ class PeSet:
     def log(self, pe: int) -> str:
         """Return the output of PE number pe that earlier calls have not returned.
 
-        If the PE has printed more than its log holds, warns with a RuntimeWarning. Raises ArgumentError if pe is out
-        of range, and Error as `logs` does.
+        If the PE has printed more than its log holds, warns with a RuntimeWarning. Raises
+        ArgumentError if pe is out of range, and Error as `logs` does.
         """
         text, is_cut = self._core.log(as_integer("pe", pe, high=self.pes - 1))
         if is_cut:
@@ -149,14 +159,17 @@ class PeSet:
 
     @property
     def dpu_set(self) -> bytes:
-        """Bytes of the set's ``struct dpu_set_t``, for other extension modules. Raises Error if the set is freed."""
+        """Bytes of the set's ``struct dpu_set_t``, for other extension modules.
+
+        Raises Error if the set is freed.
+        """
         return self._core.dpu_set
 
     def free(self) -> None:
         """Free the PEs and the memory of their MRAM. Waits for running collectives.
 
-        Afterwards, calls on hypercubes of the set raise Error. Freeing a set twice is allowed. Raises Error if a
-        `Request` on the set has not been waited for.
+        Afterwards, calls on hypercubes of the set raise Error. Freeing a set twice is allowed.
+        Raises Error if a `Request` on the set has not been waited for.
         """
         self._core.free()
 
@@ -165,9 +178,15 @@ class PeSet:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
-        """Wait for requests and free the set. Raises the first error of a request unless the block raised an error."""
+        """Wait for requests and free the set.
+
+        Raises the first error of a request unless the block raised an error.
+        """
         first: Error | None = None
         for request in list(self._requests):
             try:
@@ -184,14 +203,17 @@ class PeSet:
         return f"<PeSet of {self.pes} PEs in {ranks}{', freed' if self.is_freed else ''}>"
 
 
-def allocate(pes: int | None = None, *, ranks: int | None = None, profile: str | None = None) -> PeSet:
+def allocate(
+    pes: int | None = None, *, ranks: int | None = None, profile: str | None = None
+) -> PeSet:
     """Allocate `pes` PEs, or `ranks` whole ranks, or by default all free PEs.
 
-    profile: settings for the UPMEM SDK, as "key=value,key=value". A set occupies whole ranks: a set of 8 PEs occupies
-    one rank.
+    profile: settings for the UPMEM SDK, as "key=value,key=value". A set occupies whole ranks: a set
+    of 8 PEs occupies one rank.
 
-    Raises ArgumentError if a number is 0, if both numbers are given, or if the profile is malformed. Raises Error if
-    too few PEs are free. Emulated MRAM uses host memory from its first access, up to 64 MiB per PE.
+    Raises ArgumentError if a number is 0, if both numbers are given, or if the profile is
+    malformed. Raises Error if too few PEs are free. Emulated MRAM uses host memory from its first
+    access, up to 64 MiB per PE.
     """
     if pes is not None and ranks is not None:
         raise ArgumentError(f"give pes ({shown(pes)}) or ranks ({shown(ranks)}), not both")

@@ -23,14 +23,18 @@ if TYPE_CHECKING:
 
 
 class Plan(dict[str, Any]):
-    """The result of `plan`: a dict that prints as one line. To print the complete plan, print ``dict(plan)``."""
+    """The result of `plan`: a dict that prints as one line.
+
+    To print the complete plan, print ``dict(plan)``.
+    """
 
     def __repr__(self) -> str:
         """Report the collective, its parameters and the bytes that it moves."""
         read, written = (format_about(self[f"mram_bytes_{way}"]) for way in ("read", "written"))
         return (
-            f"<Plan {self['collective']} of {self['dtype']}, {self['technique']}, {self['shape']} mask {self['mask']}, "
-            f"{format_about(self['bytes_per_pe'])} per PE: {read} read and {written} written in MRAM>"
+            f"<Plan {self['collective']} of {self['dtype']}, {self['technique']}, {self['shape']}"
+            f" mask {self['mask']}, {format_about(self['bytes_per_pe'])} per PE: {read} read and"
+            f" {written} written in MRAM>"
         )
 
     def _repr_html_(self) -> str:
@@ -38,9 +42,18 @@ class Plan(dict[str, Any]):
 
 
 def make_request(
-    row: Collective, mask: str, size_bytes: int, src: int, dst: int, dtype: DTypeLike, op: str | None
+    row: Collective,
+    mask: str,
+    size_bytes: int,
+    src: int,
+    dst: int,
+    dtype: DTypeLike,
+    op: str | None,
 ) -> _core.Request:
-    """Return a collective as a request for the library. Raises ArgumentError for numbers and names out of range."""
+    """Return a collective as a request for the library.
+
+    Raises ArgumentError for numbers and names out of range.
+    """
     op_code = row_of(OPS, "operator", op, "ERR_OP").code if row.takes_op else 0
     return _core.Request(
         row.code,
@@ -68,11 +81,17 @@ def plan(
 ) -> Plan:
     """Return the plan of a collective on PEs arranged as `shape`: loop nests, strides and bytes.
 
-    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dst, dtype, op and options are as in the
-    methods of `Hypercube`; only reductions use op. expand: whether to list every step.
+    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dst, dtype, op and
+    options are as in the methods of `Hypercube`; only reductions use op. expand: whether to list
+    every step.
 
-    Raises the ArgumentError that the collective would raise; host arrays are not checked. Moves no bytes.
+    Raises the ArgumentError that the collective would raise; host arrays are not checked. Moves no
+    bytes.
     """
-    request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
-    text = _core.plan_json(as_shape(shape), request, option_codes(options), as_flag("expand", expand))
+    request = make_request(
+        row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op
+    )
+    text = _core.plan_json(
+        as_shape(shape), request, option_codes(options), as_flag("expand", expand)
+    )
     return Plan(json.loads(text))

@@ -48,12 +48,14 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 class Pool:
     """Share memory between hosts. Offsets are the same on all hosts.
 
-    The pool is a POSIX shared memory object (``name``), a file or a device such as /dev/dax0.0 (``path``), or memory
-    that the program shares (``address``). All hosts give the same settings, with the exception of ``host`` and
-    ``address``. With coherence ``"hardware"``, hosts flush lines after writes and before reads; a pool needs it if
-    the caches of hosts do not see each other's writes.
+    The pool is a POSIX shared memory object (``name``), a file or a device such as /dev/dax0.0
+    (``path``), or memory that the program shares (``address``). All hosts give the same settings,
+    with the exception of ``host`` and ``address``. With coherence ``"hardware"``, hosts flush lines
+    after writes and before reads; a pool needs it if the caches of hosts do not see each other's
+    writes.
 
-    With ``switch=True``, one more process reduces rows for all hosts; host 0 starts it, and it ends with host 0.
+    With ``switch=True``, one more process reduces rows for all hosts; host 0 starts it, and it ends
+    with host 0.
     If a host or the switch ends, calls of the others that wait raise Error.
     """
 
@@ -72,15 +74,17 @@ class Pool:
     ) -> None:
         """Open the pool; wait for all hosts.
 
-        Raises ArgumentError for settings that are out of range or differ between hosts, and if another pool of this
-        name is open; OutOfMemoryError if there is not enough shared memory; Error if a host does not come in time.
+        Raises ArgumentError for settings that are out of range or differ between hosts, and if
+        another pool of this name is open; OutOfMemoryError if there is not enough shared memory;
+        Error if a host does not come in time.
         """
         settings = _settings(name, path, address, bytes, host, hosts, switch, coherence, timeout)
         self._switch: subprocess.Popen[Any] | None = None
         if switch and settings[4] == 0:
             if address is not None:
                 raise ArgumentError(
-                    "a pool with a switch needs a name or a path, because the switch is another process"
+                    "a pool with a switch needs a name or a path, because the switch is another"
+                    " process"
                 )
             words = [sys.executable, "-m", __name__, json.dumps(settings)]
             quiet = subprocess.DEVNULL
@@ -120,11 +124,17 @@ class Pool:
         return self._core.allocate(as_integer("bytes", bytes))
 
     def write(self, offset: int, x: ArrayInput) -> None:
-        """Copy an array to the pool. Raises ArgumentError if the bytes are not in allocated memory."""
-        self._core.write(as_integer("offset", offset), np.ascontiguousarray(x).reshape(-1).view(np.uint8))
+        """Copy an array to the pool.
+
+        Raises ArgumentError if the bytes are not in allocated memory.
+        """
+        self._core.write(
+            as_integer("offset", offset), np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+        )
 
     def read(self, offset: int, count: int, dtype: DTypeLike, *, out: Array | None = None) -> Array:
-        """Return `count` elements of the pool. out: the array to fill, contiguous, of this count and dtype.
+        """Return `count` elements of the pool. out: the array to fill, contiguous, of this count
+        and dtype.
 
         Raises ArgumentError if the bytes are not in allocated memory, or if out does not fit.
         """
@@ -132,28 +142,39 @@ class Pool:
         values = np.empty(count, dtype) if out is None else out
         if values.size != count or values.dtype != np.dtype(dtype) or not values.flags.c_contiguous:
             raise ArgumentError(
-                f"out ({values.size} elements of {values.dtype}) must be contiguous, with {count} of {np.dtype(dtype)}"
+                f"out ({values.size} elements of {values.dtype}) must be contiguous, with {count}"
+                f" of {np.dtype(dtype)}"
             )
         self._core.read(as_integer("offset", offset), values.reshape(-1).view(np.uint8))
         return values
 
     def sync(self) -> None:
-        """Wait until all hosts have called it as often; then each host reads what the hosts wrote before.
+        """Wait until all hosts have called it as often; then each host reads what the hosts wrote
+        before.
 
-        Raises ArgumentError if the hosts have allocated different memory; Error if a host or the switch has ended, or
-        does not come in time.
+        Raises ArgumentError if the hosts have allocated different memory; Error if a host or the
+        switch has ended, or does not come in time.
         """
         self._core.sync()
 
-    def reduce(self, offset: int, rows: int, count: int, dtype: DTypeLike, op: OpName = "sum") -> None:
-        """Let the switch reduce `rows` rows of `count` elements that follow each other; the first row gets the result.
+    def reduce(
+        self, offset: int, rows: int, count: int, dtype: DTypeLike, op: OpName = "sum"
+    ) -> None:
+        """Let the switch reduce `rows` rows of `count` elements that follow each other; the first
+        row gets the result.
 
-        Only host 0 calls it, after a sync; the other hosts meanwhile wait in the next sync. Raises ArgumentError if the
-        pool has no switch, or if the rows are not in allocated memory.
+        Only host 0 calls it, after a sync; the other hosts meanwhile wait in the next sync. Raises
+        ArgumentError if the pool has no switch, or if the rows are not in allocated memory.
         """
         size = as_integer("count", count) * np.dtype(dtype).itemsize
         codes = row_of(TYPES, "dtype", np.dtype(dtype).name).code, row_of(OPS, "op", op).code
-        self._core.reduce(*codes, as_integer("rows", rows, high=MAX_COUNT), as_integer("offset", offset), size, size)
+        self._core.reduce(
+            *codes,
+            as_integer("rows", rows, high=MAX_COUNT),
+            as_integer("offset", offset),
+            size,
+            size,
+        )
 
     @property
     def core(self) -> _core.Pool:
@@ -169,7 +190,10 @@ class Pool:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         """Close the pool."""
         self.close()
@@ -185,8 +209,12 @@ class Pool:
             self._switch.wait()
 
 
-def open_over(comm: Any, bytes: int = DEFAULT_BYTES, switch: bool = False, timeout: float = TIMEOUT_S) -> Pool:
-    """Open a pool for the processes of an mpi4py communicator, all on this machine; host 0 chooses the name."""
+def open_over(
+    comm: Any, bytes: int = DEFAULT_BYTES, switch: bool = False, timeout: float = TIMEOUT_S
+) -> Pool:
+    """Open a pool for the processes of an mpi4py communicator, all on this machine; host 0
+    chooses the name.
+    """
     name = comm.bcast(secrets.token_hex(8))
     return Pool(name, host=comm.rank, hosts=comm.size, bytes=bytes, switch=switch, timeout=timeout)
 
@@ -200,7 +228,10 @@ def run_switch(
     coherence: CoherenceName = "none",
     timeout: float = TIMEOUT_S,
 ) -> None:
-    """Run the switch of a pool in this process until the last host has closed the pool. Arguments as for `Pool`."""
+    """Run the switch of a pool in this process until the last host has closed the pool.
+
+    Arguments as for `Pool`.
+    """
     _core.run_switch(_settings(name, path, None, bytes, 0, hosts, True, coherence, timeout))
 
 

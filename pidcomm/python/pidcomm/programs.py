@@ -18,11 +18,13 @@ PathText: TypeAlias = str | os.PathLike[str]
 
 
 class Symbol:
-    """A variable, in WRAM or MRAM, of the program that is loaded on all PEs of a set. `PeSet.symbol` makes a symbol.
+    """A variable, in WRAM or MRAM, of the program that is loaded on all PEs of a set.
+    `PeSet.symbol` makes a symbol.
 
-    Row p belongs to PE p; `PeSet` describes the order. `write` and `read` raise Error while the PEs run, and after the
-    set has loaded a program again. They raise ArgumentError before any byte moves if the range is not inside the
-    symbol. In WRAM, offset and size are multiples of 4 bytes. Calls release the GIL.
+    Row p belongs to PE p; `PeSet` describes the order. `write` and `read` raise Error while the PEs
+    run, and after the set has loaded a program again. They raise ArgumentError before any byte
+    moves if the range is not inside the symbol. In WRAM, offset and size are multiples of 4 bytes.
+    Calls release the GIL.
     """
 
     def __init__(self, core_set: _core.Set, name: str) -> None:
@@ -51,18 +53,19 @@ class Symbol:
     def write(self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike | None = None) -> None:
         """Write values to every PE, `offset` bytes behind the start of the symbol.
 
-        values: an array of shape (pes, n), with row p for PE p; or an array of shape (n,) or a single value, which
-        every PE gets. The dtype of the values must be the type of the variable's elements; all types of fixed size are
-        allowed, also structured types. Values without a dtype, such as a list, need `dtype`. As an exception, a Python
-        int or float at offset 0 gets the size of the variable if the variable has 1, 2, 4 or 8 bytes. Moves
-        n * itemsize bytes per PE.
+        values: an array of shape (pes, n), with row p for PE p; or an array of shape (n,) or a
+        single value, which every PE gets. The dtype of the values must be the type of the
+        variable's elements; all types of fixed size are allowed, also structured types. Values
+        without a dtype, such as a list, need `dtype`. As an exception, a Python int or float at
+        offset 0 gets the size of the variable if the variable has 1, 2, 4 or 8 bytes. Moves n *
+        itemsize bytes per PE.
         """
         offset = as_integer("offset", offset, high=MAX_COUNT)
         array = self._elements(values, offset, dtype)
         if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != self._core.pes):
             raise ArgumentError(
-                f"values for {self!r} have shape {array.shape}; the shape must be ({self._core.pes}, n), one row per "
-                "PE, or (n,) for all PEs",
+                f"values for {self!r} have shape {array.shape}; the shape must be"
+                f" ({self._core.pes}, n), one row per PE, or (n,) for all PEs",
                 "ERR_HOST_BUFFER",
             )
         row_bytes = array.nbytes if array.ndim < 2 else int(array.shape[1]) * array.itemsize
@@ -72,20 +75,23 @@ class Symbol:
             move(self._place, offset, as_bytes(np.ascontiguousarray(array)))
 
     def read(self, dtype: DTypeLike, count: int | None = None, offset: int = 0) -> Array:
-        """Read `count` elements of every PE at `offset` bytes in the symbol. Return an array of shape (pes, count).
+        """Read `count` elements of every PE at `offset` bytes in the symbol. Return an array of
+        shape (pes, count).
 
-        dtype: a dtype of fixed size. count: None reads to the end of the symbol; the MRAM heap needs a number. Moves
-        count * itemsize bytes per PE.
+        dtype: a dtype of fixed size. count: None reads to the end of the symbol; the MRAM heap
+        needs a number. Moves count * itemsize bytes per PE.
         """
         element = _as_dtype(dtype)
         if count is None:
             if self._name == _core.HEAP_NAME:
-                raise ArgumentError(f"reading {self!r} needs a count: the heap is all MRAM that is free")
+                raise ArgumentError(
+                    f"reading {self!r} needs a count: the heap is all MRAM that is free"
+                )
             left = self.size_bytes - self._require_inside(offset, 0)
             if left % element.itemsize:
                 raise ArgumentError(
-                    f"the {left} bytes of {self!r} from offset {offset} are not a multiple of {element.itemsize}, the "
-                    "bytes of an element; give a count"
+                    f"the {left} bytes of {self!r} from offset {offset} are not a multiple of"
+                    f" {element.itemsize}, the bytes of an element; give a count"
                 )
             count = left // element.itemsize
         count = as_integer("count", count)
@@ -102,36 +108,54 @@ class Symbol:
     def _elements(self, values: ArrayLike, offset: int, dtype: DTypeLike | None) -> Array:
         if dtype is None and not hasattr(values, "dtype"):
             if offset != 0 or isinstance(values, bool) or not isinstance(values, (int, float)):
-                raise ArgumentError(f"values for {self!r} have no dtype ({type(values).__name__}); give dtype=")
+                raise ArgumentError(
+                    f"values for {self!r} have no dtype ({type(values).__name__}); give dtype="
+                )
             kind = "f" if isinstance(values, float) else "i" if values < 0 else "u"
             if self.size_bytes not in ((2, 4, 8) if kind == "f" else (1, 2, 4, 8)):
-                raise ArgumentError(f"a single {type(values).__name__} does not fill {self!r}; give dtype=")
+                raise ArgumentError(
+                    f"a single {type(values).__name__} does not fill {self!r}; give dtype="
+                )
             dtype = f"{kind}{self.size_bytes}"
         try:
             array = np.asarray(values, None if dtype is None else _as_dtype(dtype))
         except (TypeError, ValueError, OverflowError) as error:
-            raise ArgumentError(f"values for {self!r} are not an array: {error}", "ERR_HOST_BUFFER") from None
+            raise ArgumentError(
+                f"values for {self!r} are not an array: {error}", "ERR_HOST_BUFFER"
+            ) from None
         _as_dtype(array.dtype)
         return array
 
     def _require_inside(self, offset: int, row_bytes: int) -> int:
-        """Return the offset. Raises ArgumentError if `row_bytes` bytes from the offset pass the end of the symbol."""
+        """Return the offset.
+
+        Raises ArgumentError if `row_bytes` bytes from the offset pass the end of the symbol.
+        """
         if self._core.loads != self._loads:
-            raise Error(f"{self!r} belongs to a program that has been replaced; get the symbol again")
+            raise Error(
+                f"{self!r} belongs to a program that has been replaced; get the symbol again"
+            )
         offset = as_integer("offset", offset, high=MAX_COUNT)
         if offset + row_bytes > self.size_bytes:
-            raise ArgumentError(f"{row_bytes} bytes at offset {offset} pass the end of {self!r}", "ERR_WINDOW")
+            raise ArgumentError(
+                f"{row_bytes} bytes at offset {offset} pass the end of {self!r}", "ERR_WINDOW"
+            )
         return offset
 
 
 def _as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
-    """Return a dtype. Raises ArgumentError unless elements of the dtype have a fixed size in bytes."""
+    """Return a dtype.
+
+    Raises ArgumentError unless elements of the dtype have a fixed size in bytes.
+    """
     try:
         found = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
         raise ArgumentError(f"dtype {shown(dtype)} is not a NumPy dtype", "ERR_TYPE") from None
     if found.hasobject or found.itemsize == 0 or not found.isnative:
-        raise ArgumentError(f"dtype {found} has no fixed size, or another byte order than a PE", "ERR_TYPE")
+        raise ArgumentError(
+            f"dtype {found} has no fixed size, or another byte order than a PE", "ERR_TYPE"
+        )
     return found
 
 
@@ -148,18 +172,27 @@ def as_files(program: object) -> list[Path]:
     words = [program] if isinstance(program, (str, os.PathLike)) else program
     if not isinstance(words, Sequence) or isinstance(words, (bytes, bytearray)) or not words:
         raise ArgumentError(
-            f"the program ({shown(program)}) must be a path, a sequence of paths of C files, or C source text"
+            f"the program ({shown(program)}) must be a path, a sequence of paths of C files, or C"
+            " source text"
         )
     files: list[Path] = []
     for word in words:
-        if not isinstance(word, (str, os.PathLike)) or not os.fspath(word) or "\0" in str(os.fspath(word)):
+        if (
+            not isinstance(word, (str, os.PathLike))
+            or not os.fspath(word)
+            or "\0" in str(os.fspath(word))
+        ):
             raise ArgumentError(f"{shown(word)} is not the path of a PE program")
         files.append(Path(os.fspath(word)))
     if len(files) > 1 and (other := next((file for file in files if not is_source(file)), None)):
-        raise ArgumentError(f"{other} is not a C file; if a program has several files, all must be C files")
+        raise ArgumentError(
+            f"{other} is not a C file; if a program has several files, all must be C files"
+        )
     for file in files:
         if not os.path.isfile(file):  # unlike Path.is_file, also for names that are too long
-            raise ArgumentError(f"there is no file {file}" if not os.path.exists(file) else f"{file} is not a file")
+            raise ArgumentError(
+                f"there is no file {file}" if not os.path.exists(file) else f"{file} is not a file"
+            )
     return files
 
 

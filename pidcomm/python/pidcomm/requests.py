@@ -15,10 +15,11 @@ T = TypeVar("T")
 class Request(Generic[T]):
     """A collective called with ``wait=False``; `wait` returns its result.
 
-    Until the collective has ended, do not write to the MRAM windows or the host arrays of the collective, and do not
-    read its output. The request keeps the arrays alive. Later operations on the same PEs (a launch, a collective, a
-    transfer) wait for the end of the collective; freeing the PEs raises an error. The end of a ``with`` block waits for
-    the request. Garbage collection of the request waits, too.
+    Until the collective has ended, do not write to the MRAM windows or the host arrays of the
+    collective, and do not read its output. The request keeps the arrays alive. Later operations on
+    the same PEs (a launch, a collective, a transfer) wait for the end of the collective; freeing
+    the PEs raises an error. The end of a ``with`` block waits for the request. Garbage collection
+    of the request waits, too.
     """
 
     def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None:
@@ -59,7 +60,10 @@ class Request(Generic[T]):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         """Wait for the end of the collective."""
         self.wait()

@@ -71,7 +71,9 @@ class RootedFromHost(Options, total=False):
 
 
 class RootedToHost(ToHost, total=False):
-    """Arguments of collectives over hosts from MRAM to the rows of host `root` without a reduction."""
+    """Arguments of collectives over hosts from MRAM to the rows of host `root` without a
+    reduction.
+    """
 
     root: int
 

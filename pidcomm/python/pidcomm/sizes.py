@@ -21,7 +21,9 @@ MAX_SIZE = 2**64 - 1
 _Name = TypeVar("_Name", bound=str)
 _UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1}
 _UNITS.update({name.lower(): unit for name, unit in (BINARY_UNITS | DECIMAL_UNITS).items()})
-_SIZE = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e\+?[0-9]{1,2})?)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII)
+_SIZE = re.compile(
+    r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?(?:e\+?[0-9]{1,2})?)\s*([a-z]*)\s*", re.IGNORECASE | re.ASCII
+)
 
 
 def parse_size(text: str) -> int:
@@ -42,7 +44,10 @@ def parse_size(text: str) -> int:
 
 
 def parse_positive_size(text: str) -> int:
-    """Return the number of bytes in a text. Raises ArgumentError if the number is 0 or the text is not a size."""
+    """Return the number of bytes in a text.
+
+    Raises ArgumentError if the number is 0 or the text is not a size.
+    """
     if (size := parse_size(text)) == 0:
         raise ArgumentError("0 bytes per PE cannot be timed; give at least 8")
     return size
@@ -63,18 +68,23 @@ def parse_shape(text: str) -> tuple[int, ...]:
     """Return the axis lengths in a text such as "32x32", x first. Raises ArgumentError."""
     parts = text.lower().split("x")
     if not all(map(_is_number, parts)):
-        raise ArgumentError(f"shape {text!r} is not a shape; write axis lengths as 32x32", "ERR_SHAPE")
+        raise ArgumentError(
+            f"shape {text!r} is not a shape; write axis lengths as 32x32", "ERR_SHAPE"
+        )
     return tuple(int(part) for part in parts)
 
 
 def parse_names(
     text: str, table: Collection[_Name], kind: str, everything: Sequence[_Name] | None = None
 ) -> list[_Name]:
-    """Return the names in a comma-separated list without repetitions. "all" means `everything` (default: the table).
+    """Return the names in a comma-separated list without repetitions. "all" means `everything`
+    (default: the table).
 
     Raises ArgumentError for unknown names.
     """
-    names: list[Any] = list(table if everything is None else everything) if text == "all" else text.split(",")
+    names: list[Any] = (
+        list(table if everything is None else everything) if text == "all" else text.split(",")
+    )
     for name in names:
         if name not in table:
             raise ArgumentError(unknown(kind, name, ["all", *table]))

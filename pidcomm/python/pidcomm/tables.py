@@ -1,6 +1,8 @@
-"""The choices of the library: collectives, types, operators, techniques, instruction sets and coherence policies.
+"""The choices of the library: collectives, types, operators, techniques, instruction sets and
+coherence policies.
 
-The rows come from the library's tables (``tables.h``). This module adds only the block counts of the collectives.
+The rows come from the library's tables (``tables.h``). This module adds only the block counts of
+the collectives.
 """
 
 from __future__ import annotations
@@ -26,9 +28,11 @@ class Choice:
 
 @dataclass(frozen=True, repr=False)
 class Collective(Choice):
-    """Describe a collective: whether it needs an operator, and the place and number of blocks before and after it.
+    """Describe a collective: whether it needs an operator, and the place and number of blocks
+    before and after it.
 
-    A row belongs to a PE, or to a group on the host. A row has one block, or one block per member of the group.
+    A row belongs to a PE, or to a group on the host. A row has one block, or one block per member
+    of the group.
     """
 
     takes_op: bool
@@ -47,7 +51,9 @@ class Collective(Choice):
         return group_pes if self.per_member_after else 1
 
     def blocks_per_pe(self, group_pes: int) -> int:
-        """Return the number of blocks in ``bytes``, the larger of the input and the output of a PE."""
+        """Return the number of blocks in ``bytes``, the larger of the input and the output of a
+        PE.
+        """
         before = self.blocks_before(group_pes) if self.at_pes_before else 1
         after = self.blocks_after(group_pes) if self.at_pes_after else 1
         return max(before, after)
@@ -57,10 +63,11 @@ class Collective(Choice):
 class Technique(Choice):
     """Describe a technique: the data path, and the applied steps of the PID-Comm paper.
 
-    path: ``tile``, ``sdk``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2, CM 4. collectives: a bit set of
-    the supported collectives, bit c for code c. needs_lane_split: whether the shape must have a lane split.
-    is_for_auto: whether ``auto`` may choose the technique. If no step of a technique applies to a collective, the
-    collective runs as ``conventional``.
+    path: ``tile``, ``sdk``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2, CM 4.
+    collectives: a bit set of the supported collectives, bit c for code c. needs_lane_split: whether
+    the shape must have a lane split.
+    is_for_auto: whether ``auto`` may choose the technique. If no step of a technique applies to a
+    collective, the collective runs as ``conventional``.
     """
 
     path: str
@@ -101,7 +108,8 @@ class Op(Choice):
 class Isa(Choice):
     """Describe an instruction set.
 
-    The default is the available instruction set with the highest level; level 0 is never the default.
+    The default is the available instruction set with the highest level; level 0 is never the
+    default.
     """
 
     level: int
@@ -114,13 +122,23 @@ COLLECTIVES = {row[0]: Collective(*row) for row in _rows["collectives"]}
 TYPES = {row[0]: Type(*row) for row in _rows["types"]}
 """Element types, by their NumPy names."""
 OPS = {row[0]: Op(*row) for row in _rows["ops"]}
-"""Operators of reductions, by name. Integers support all operators, floats all except and, or, xor."""
+"""Operators of reductions, by name.
+
+Integers support all operators, floats all except and, or, xor.
+"""
 TECHNIQUES = {row[0]: Technique(*row) for row in _rows["techniques"]}
-"""Techniques that run collectives, by name. Those with pr, ring and tree are from the PID-Comm paper; tile is new."""
+"""Techniques that run collectives, by name.
+
+Those with pr, ring and tree are from the PID-Comm paper; tile is new.
+"""
 ISAS = {row[0]: Isa(*row) for row in _rows["isas"]}
-"""Instruction sets of the host pass, by name. `is_available` marks the instruction sets of this machine."""
+"""Instruction sets of the host pass, by name. `is_available` marks the instruction sets of this
+machine.
+"""
 COHERENCES = {row[0]: Choice(*row) for row in _rows["coherences"]}
-"""Coherence policies, by name: whether the host flushes lines from the caches before loads, which DIMMs need."""
+"""Coherence policies, by name: whether the host flushes lines from the caches before loads,
+which DIMMs need.
+"""
 COPY_ORDERS = {row[0]: Choice(*row) for row in _rows["copy_orders"]}
 """Orders in which `Hypercube.stream_limit` visits memory, by name."""
 OVERLAPS = {row[0]: Choice(*row) for row in _rows["overlaps"]}
@@ -139,5 +157,7 @@ def techniques_for(collective: str) -> list[str]:
     return [name for name, technique in TECHNIQUES.items() if technique.is_for(row)]
 
 
-DEFAULT_ISA = max((isa for isa in ISAS.values() if isa.is_available), key=lambda isa: isa.level).name
+DEFAULT_ISA = max(
+    (isa for isa in ISAS.values() if isa.is_available), key=lambda isa: isa.level
+).name
 """Name of the default instruction set, the best instruction set of this machine."""

@@ -22,14 +22,16 @@ def _pe_clock_hz() -> float:
 class Trace(Shown, TraceFields):
     """Report how a collective ran, how long its phases took and how many bytes the phases moved.
 
-    ``bytes_staged`` is the size of the host buffers that the call used, without host rows. With `conventional` and `pr`
-    the buffers hold the payload between transfers. With other techniques each thread has a buffer of at most 1.5 MiB,
-    or of a few MiB without a lane split.
+    ``bytes_staged`` is the size of the host buffers that the call used, without host rows. With
+    `conventional` and `pr` the buffers hold the payload between transfers. With other techniques
+    each thread has a buffer of at most 1.5 MiB, or of a few MiB without a lane split.
     """
 
     @property
     def host_seconds(self) -> float:
-        """Return the seconds of the host: the whole call except loading programs and waiting for PEs."""
+        """Return the seconds of the host: the whole call except loading programs and waiting for
+        PEs.
+        """
         return self.seconds_total - self.seconds_load - self.seconds_launch
 
     @property
@@ -39,19 +41,29 @@ class Trace(Shown, TraceFields):
 
     @property
     def bus_bytes(self) -> int:
-        """Return the bytes read and written over the memory bus, in MRAM, host rows and host buffers."""
-        return self.mram_bytes_read + self.mram_bytes_written + self.host_bytes_read + self.host_bytes_written
+        """Return the bytes read and written over the memory bus, in MRAM, host rows and host
+        buffers.
+        """
+        return (
+            self.mram_bytes_read
+            + self.mram_bytes_written
+            + self.host_bytes_read
+            + self.host_bytes_written
+        )
 
     def __repr__(self) -> str:
         """Report the technique, the time and the bytes."""
         return (
-            f"<Trace {self.technique}, {self.isa}, {self.threads} threads: {format_duration(self.seconds_total)}, "
-            f"{format_about(self.bus_bytes)} over the memory bus>"
+            f"<Trace {self.technique}, {self.isa}, {self.threads} threads:"
+            f" {format_duration(self.seconds_total)}, {format_about(self.bus_bytes)} over the"
+            " memory bus>"
         )
 
 
 def trace_of(fields: dict[str, Any]) -> Trace:
-    """Return the trace with the fields of the core, without the constructor, which takes longer than a small call."""
+    """Return the trace with the fields of the core, without the constructor, which takes longer
+    than a small call.
+    """
     trace = object.__new__(Trace)
     trace.__dict__.update(fields)
     return trace

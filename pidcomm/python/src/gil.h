@@ -1,7 +1,8 @@
 // The GIL (the lock of the Python interpreter) around C++ code.
 //
-// When the interpreter exits, CPython 3.13 and older end every thread that asks for the GIL: they unwind its stack. The unwinding cannot
-// pass a destructor, so the process would abort. With these classes, such a thread sleeps until the process ends, as in CPython 3.14.
+// When the interpreter exits, CPython 3.13 and older end every thread that asks for the GIL: they
+// unwind its stack. The unwinding cannot pass a destructor, so the process would abort. With these
+// classes, such a thread sleeps until the process ends, as in CPython 3.14.
 #pragma once
 
 #include <Python.h>

@@ -1,4 +1,5 @@
-// pidcomm.evaluation._verify: the oracle, payloads, and an ordinary memory copy as a baseline. Shares no code with the library.
+// pidcomm.evaluation._verify: the oracle, payloads, and an ordinary memory copy as a baseline.
+// Shares no code with the library.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -28,9 +29,12 @@ namespace {
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MutableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
-/// Seconds of an ordinary copy of contiguous memory by `threads` threads. The time excludes the start and end of the threads.
+/// Seconds of an ordinary copy of contiguous memory by `threads` threads. The time excludes the
+/// start and end of the threads.
 double host_copy(MutableBytes destination, Bytes source, uint32_t threads) {
   if (destination.size() != source.size() || threads == 0)
     throw nb::value_error("a copy needs two arrays of the same size and at least one thread");
@@ -42,7 +46,8 @@ double host_copy(MutableBytes destination, Bytes source, uint32_t threads) {
     ready.arrive_and_wait();
     begin[thread] = seconds_now();
     const std::size_t end = thread + 1 == threads ? source.size() : share(thread + 1);
-    std::memcpy(destination.data() + share(thread), source.data() + share(thread), end - share(thread));
+    std::memcpy(destination.data() + share(thread), source.data() + share(thread),
+                end - share(thread));
     done.arrive_and_wait();
   };
   std::vector<std::jthread> others;
@@ -67,7 +72,8 @@ NB_MODULE(_verify, m) {
   nb::class_<Problem>(m, "Problem")
       .def(
           "__init__",
-          [](Problem *self, int collective, std::vector<uint32_t> axis_len, std::string mask, uint64_t bytes, int type, int op) {
+          [](Problem *self, int collective, std::vector<uint32_t> axis_len, std::string mask,
+             uint64_t bytes, int type, int op) {
             new (self) Problem{collective, std::move(axis_len), std::move(mask), bytes, type, op};
           },
           "collective"_a, "axis_len"_a, "mask"_a, "bytes"_a, "type"_a, "op"_a)
@@ -94,7 +100,8 @@ NB_MODULE(_verify, m) {
             verify::Verdict verdict;
             {
               const gil::Released released;
-              verdict = verify::check(self, {before.data(), before.size()}, {got.data(), got.size()});
+              verdict =
+                  verify::check(self, {before.data(), before.size()}, {got.data(), got.size()});
             }
             return std::pair(verdict.wrong, verdict.first);
           },
@@ -105,7 +112,8 @@ NB_MODULE(_verify, m) {
         verify::Verdict verdict;
         {
           const gil::Released released;
-          verdict = verify::compare(type, row_bytes, {got.data(), got.size()}, {want.data(), want.size()}, nan_equal);
+          verdict = verify::compare(type, row_bytes, {got.data(), got.size()},
+                                    {want.data(), want.size()}, nan_equal);
         }
         return std::pair(verdict.wrong, verdict.first);
       },

@@ -1,5 +1,6 @@
-// Functions that extract and deposit bits under a mask. Each file that includes this header gets its own local copies of these functions,
-// because files compiled for different instruction sets must not share code.
+// Functions that extract and deposit bits under a mask. Each file that includes this header gets
+// its own local copies of these functions, because files compiled for different instruction sets
+// must not share code.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 namespace pidcomm {
 namespace {
 
-/// Moves the bits of `index`, lowest bit first, to the positions of the bits that are set in `mask`.
+/// Moves the bits of `index`, lowest bit first, to the positions of the bits that are set in
+/// `mask`.
 static inline uint32_t deposit_bits(uint32_t index, uint32_t mask) {
   uint32_t result = 0;
   for (uint32_t bit = 1; mask != 0; bit <<= 1) {
@@ -18,8 +20,8 @@ static inline uint32_t deposit_bits(uint32_t index, uint32_t mask) {
   return result;
 }
 
-/// The inverse of deposit_bits: takes the bits of `value` at the positions that are set in `mask`, lowest bit first, and returns them as
-/// adjacent bits from bit 0.
+/// The inverse of deposit_bits: takes the bits of `value` at the positions that are set in `mask`,
+/// lowest bit first, and returns them as adjacent bits from bit 0.
 static inline uint32_t extract_bits(uint32_t value, uint32_t mask) {
   uint32_t result = 0;
   for (uint32_t bit = 1; mask != 0; bit <<= 1) {

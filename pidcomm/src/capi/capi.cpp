@@ -1,4 +1,5 @@
-// The C API: every function calls the library, and turns exceptions into a status and an error sentence.
+// The C API: every function calls the library, and turns exceptions into a status and an error
+// sentence.
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,15 +28,18 @@
 namespace pidcomm {
 namespace {
 
-/// Returns the machine for which plans are priced: the machine that pidcomm_use_machine has set, or, if it has set none, the built-in
-/// machine for the DIMMs of this SDK.
-pidcomm_machine current_machine() { return machine_in_use(ranks_are_coherent() ? "emulated-host" : "isca24"); }
+/// Returns the machine for which plans are priced: the machine that pidcomm_use_machine has set,
+/// or, if it has set none, the built-in machine for the DIMMs of this SDK.
+pidcomm_machine current_machine() {
+  return machine_in_use(ranks_are_coherent() ? "emulated-host" : "isca24");
+}
 
 /// A planner that replaces PIDCOMM_TECHNIQUE_AUTO by the technique with the lowest predicted time.
 class CheapestPlanner : public Planner {
  public:
   uint64_t version() const override { return machine_version(); }
-  Plan plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base) const override {
+  Plan plan(const Hypercube &cube, const pidcomm_request &request, const Options &options,
+            uint64_t heap_base) const override {
     return plan_on(current_machine, cube, request, options, heap_base);
   }
 };
@@ -66,14 +70,17 @@ using namespace pidcomm;
 
 std::vector<uint32_t> lengths_of(uint32_t axes, const uint32_t *axis_len) {
   require(axis_len, "axis_len");
-  if (axes > kMaxAxes) fail(PIDCOMM_ERR_SHAPE, "a hypercube has 1 to ", kMaxAxes, " axes, not ", axes);
+  if (axes > kMaxAxes)
+    fail(PIDCOMM_ERR_SHAPE, "a hypercube has 1 to ", kMaxAxes, " axes, not ", axes);
   return {axis_len, axis_len + axes};
 }
 
 void require_pe(const pidcomm_hypercube *cube, uint32_t pe) {
   require(cube, "cube");
   const uint32_t pes = cube->executor.cube().pes;
-  if (pe >= pes) fail(PIDCOMM_ERR_ARGUMENT, "PE ", pe, " is out of range; the hypercube ", cube->executor.cube().to_string(), " has ", pes);
+  if (pe >= pes)
+    fail(PIDCOMM_ERR_ARGUMENT, "PE ", pe, " is out of range; the hypercube ",
+         cube->executor.cube().to_string(), " has ", pes);
 }
 
 /// Returns the axis mask that selects no axis.
@@ -100,11 +107,13 @@ void deliver_trace(pidcomm_trace *trace, const Body &body) {
   if (trace != nullptr) deliver(done, trace);
 }
 
-/// Refuses a non-blocking call that another process started before fork: the threads that end the call are in that process.
+/// Refuses a non-blocking call that another process started before fork: the threads that end the
+/// call are in that process.
 void require_own_call(pidcomm_pending *const *pending) {
   require(pending, "pending");
   if (*pending != nullptr && (*pending)->process != getpid())
-    fail(PIDCOMM_ERR_BUSY, "process ", getpid(), " cannot wait for a call that process ", (*pending)->process, " started before fork");
+    fail(PIDCOMM_ERR_BUSY, "process ", getpid(), " cannot wait for a call that process ",
+         (*pending)->process, " started before fork");
 }
 
 /// Releases a non-blocking call after the call has ended.
@@ -135,8 +144,10 @@ struct Call {
   pidcomm_request request;
 };
 
-/// Returns the call that the caller asks for. If its structs are wrong, the other hosts get the error in their next call.
-Call received_call(pidcomm_hosts *hosts, const pidcomm_request *request, const pidcomm_options *options) {
+/// Returns the call that the caller asks for. If its structs are wrong, the other hosts get the
+/// error in their next call.
+Call received_call(pidcomm_hosts *hosts, const pidcomm_request *request,
+                   const pidcomm_options *options) {
   try {
     return {received_options(options), received(request, "request")};
   } catch (const Error &error) {
@@ -168,14 +179,16 @@ extern "C" {
 #define PIDCOMM_STRING(x) PIDCOMM_STRING_(x)
 #define PIDCOMM_STRING_(x) #x
 const char *pidcomm_version(void) {
-  return PIDCOMM_STRING(PIDCOMM_VERSION_MAJOR) "." PIDCOMM_STRING(PIDCOMM_VERSION_MINOR) "." PIDCOMM_STRING(PIDCOMM_VERSION_PATCH);
+  return PIDCOMM_STRING(PIDCOMM_VERSION_MAJOR) "." PIDCOMM_STRING(
+      PIDCOMM_VERSION_MINOR) "." PIDCOMM_STRING(PIDCOMM_VERSION_PATCH);
 }
 
 const char *pidcomm_last_error(void) { return last_error::text(); }
 
 const char *pidcomm_name(pidcomm_table table, int code) {
-  constexpr const char *(*kNames[])(int) = {name_of_status,    name_of_collective, name_of_type,      name_of_op,
-                                            name_of_technique, name_of_isa,        name_of_coherence, name_of_copy_order};
+  constexpr const char *(*kNames[])(int) = {name_of_status,    name_of_collective, name_of_type,
+                                            name_of_op,        name_of_technique,  name_of_isa,
+                                            name_of_coherence, name_of_copy_order};
   static_assert(std::size(kNames) == PIDCOMM_TABLE_COPY_ORDER + 1);
   const std::size_t index = static_cast<std::size_t>(table);
   return index < std::size(kNames) ? kNames[index](code) : nullptr;
@@ -189,7 +202,8 @@ int pidcomm_default_threads(int *is_ignored) {
   return found.threads;
 }
 
-int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len, pidcomm_hypercube **cube) {
+int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len,
+                             pidcomm_hypercube **cube) {
   return guarded([&] {
     require(cube, "cube");
     *cube = nullptr;
@@ -207,7 +221,9 @@ int pidcomm_hypercube_destroy(pidcomm_hypercube *cube) {
   });
 }
 
-uint32_t pidcomm_pes(const pidcomm_hypercube *cube) { return cube == nullptr ? 0 : cube->executor.cube().pes; }
+uint32_t pidcomm_pes(const pidcomm_hypercube *cube) {
+  return cube == nullptr ? 0 : cube->executor.cube().pes;
+}
 
 struct dpu_set_t pidcomm_pe_set(const pidcomm_hypercube *cube, uint32_t pe) {
   struct dpu_set_t set = {};
@@ -218,7 +234,8 @@ struct dpu_set_t pidcomm_pe_set(const pidcomm_hypercube *cube, uint32_t pe) {
   return set;
 }
 
-int pidcomm_pe_location(const pidcomm_hypercube *cube, uint32_t pe, uint32_t *rank, uint32_t *chip, uint32_t *bank) {
+int pidcomm_pe_location(const pidcomm_hypercube *cube, uint32_t pe, uint32_t *rank, uint32_t *chip,
+                        uint32_t *bank) {
   return guarded([&] {
     require_pe(cube, pe);
     require(rank, "rank");
@@ -236,11 +253,13 @@ int pidcomm_coords(const pidcomm_hypercube *cube, uint32_t pe, uint32_t *coords)
     require_pe(cube, pe);
     require(coords, "coords");
     const Hypercube &shape = cube->executor.cube();
-    for (uint32_t axis = 0; axis < shape.axes.size(); ++axis) coords[axis] = shape.coordinate(pe, axis);
+    for (uint32_t axis = 0; axis < shape.axes.size(); ++axis)
+      coords[axis] = shape.coordinate(pe, axis);
   });
 }
 
-int pidcomm_group_of(const pidcomm_hypercube *cube, const char *mask, uint32_t pe, uint32_t *group) {
+int pidcomm_group_of(const pidcomm_hypercube *cube, const char *mask, uint32_t pe,
+                     uint32_t *group) {
   return guarded([&] {
     require_pe(cube, pe);
     require(group, "group");
@@ -248,7 +267,8 @@ int pidcomm_group_of(const pidcomm_hypercube *cube, const char *mask, uint32_t p
   });
 }
 
-int pidcomm_member_of(const pidcomm_hypercube *cube, const char *mask, uint32_t pe, uint32_t *member) {
+int pidcomm_member_of(const pidcomm_hypercube *cube, const char *mask, uint32_t pe,
+                      uint32_t *member) {
   return guarded([&] {
     require_pe(cube, pe);
     require(member, "member");
@@ -256,7 +276,8 @@ int pidcomm_member_of(const pidcomm_hypercube *cube, const char *mask, uint32_t 
   });
 }
 
-int pidcomm_groups(const pidcomm_hypercube *cube, const char *mask, uint32_t *groups, uint32_t *group_pes) {
+int pidcomm_groups(const pidcomm_hypercube *cube, const char *mask, uint32_t *groups,
+                   uint32_t *group_pes) {
   return guarded([&] {
     require(cube, "cube");
     require(groups, "groups");
@@ -267,13 +288,16 @@ int pidcomm_groups(const pidcomm_hypercube *cube, const char *mask, uint32_t *gr
   });
 }
 
-// If the mask selects no axis, every PE is a group: scatter writes one row per PE, and gather reads one row per PE.
+// If the mask selects no axis, every PE is a group: scatter writes one row per PE, and gather reads
+// one row per PE.
 int pidcomm_write(pidcomm_hypercube *cube, size_t offset, size_t bytes, const void *host) {
-  return pidcomm_scatter(cube, NoAxis(cube).mask, bytes, host, bytes * pidcomm_pes(cube), offset, PIDCOMM_UINT8);
+  return pidcomm_scatter(cube, NoAxis(cube).mask, bytes, host, bytes * pidcomm_pes(cube), offset,
+                         PIDCOMM_UINT8);
 }
 
 int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t bytes, void *host) {
-  return pidcomm_gather(cube, NoAxis(cube).mask, bytes, offset, host, bytes * pidcomm_pes(cube), PIDCOMM_UINT8);
+  return pidcomm_gather(cube, NoAxis(cube).mask, bytes, offset, host, bytes * pidcomm_pes(cube),
+                        PIDCOMM_UINT8);
 }
 
 #define PIDCOMM_ROW(ENUM, code, name, op, before, after, ...)                           \
@@ -284,7 +308,8 @@ int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t bytes, void *hos
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
-int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
+int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request,
+                const pidcomm_options *options, pidcomm_trace *trace) {
   return guarded([&] {
     deliver_trace(trace, [&] {
       require(cube, "cube");
@@ -296,7 +321,8 @@ int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request, const p
   });
 }
 
-int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options) {
+int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request *request,
+                     const pidcomm_options *options) {
   return guarded([&] {
     require(cube, "cube");
     const pidcomm_options given = received_options(options);
@@ -312,7 +338,8 @@ int pidcomm_audit_of(pidcomm_hypercube *cube, pidcomm_audit *audit) {
   });
 }
 
-int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_pending **pending) {
+int pidcomm_irun(pidcomm_hypercube *cube, const pidcomm_request *request,
+                 const pidcomm_options *options, pidcomm_pending **pending) {
   return guarded([&] {
     require(pending, "pending");
     *pending = nullptr;
@@ -339,7 +366,8 @@ int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_trace *trace) 
     deliver_trace(trace, [&] {
       require_own_call(pending);
       require(is_done, "is_done");
-      *is_done = *pending == nullptr || (*pending)->end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+      *is_done = *pending == nullptr ||
+                 (*pending)->end.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
       return *is_done ? end_of(pending) : pidcomm_trace{};
     });
   });
@@ -352,13 +380,16 @@ int pidcomm_sync(pidcomm_hypercube *cube) {
   });
 }
 
-int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options, int expand,
-                      char *json, size_t capacity, size_t *length) {
+int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request,
+                      const pidcomm_options *options, int expand, char *json, size_t capacity,
+                      size_t *length) {
   return guarded([&] {
     require_text(json, capacity, length);
     const pidcomm_options given = received_options(options);
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
-    const std::string text = to_json(plan_on(current_machine, cube, received(request, "request"), resolve(&given), 0), expand != 0);
+    const std::string text =
+        to_json(plan_on(current_machine, cube, received(request, "request"), resolve(&given), 0),
+                expand != 0);
     deliver_text(text, json, capacity, length);
   });
 }
@@ -371,8 +402,9 @@ int pidcomm_machine_builtin(size_t index, const char **name, pidcomm_machine *ma
   });
 }
 
-int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request, const pidcomm_options *options,
-                    const pidcomm_machine *machine, pidcomm_prediction *prediction) {
+int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request,
+                    const pidcomm_options *options, const pidcomm_machine *machine,
+                    pidcomm_prediction *prediction) {
   return guarded([&] {
     check_size(prediction, "prediction");
     if (machine != nullptr) check_size(machine, "machine");
@@ -380,7 +412,9 @@ int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_reque
     const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
     if (machine != nullptr) check_machine(on);
     const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
-    *prediction = price(plan_on([&] { return on; }, cube, received(request, "request"), resolve_for(on, &given), 0), on);
+    *prediction = price(
+        plan_on([&] { return on; }, cube, received(request, "request"), resolve_for(on, &given), 0),
+        on);
   });
 }
 
@@ -391,7 +425,8 @@ int pidcomm_use_machine(const pidcomm_machine *machine) {
   });
 }
 
-int pidcomm_stream_limit(pidcomm_hypercube *cube, int copy_order, size_t bytes_read, size_t bytes_written, size_t src, size_t dst,
+int pidcomm_stream_limit(pidcomm_hypercube *cube, int copy_order, size_t bytes_read,
+                         size_t bytes_written, size_t src, size_t dst,
                          const pidcomm_options *options, double *seconds, uint64_t *bytes_moved) {
   return guarded([&] {
     require(cube, "cube");
@@ -399,33 +434,36 @@ int pidcomm_stream_limit(pidcomm_hypercube *cube, int copy_order, size_t bytes_r
     require(bytes_moved, "bytes_moved");
     const pidcomm_options given = received_options(options);
     *seconds = cube->executor.stream_limit(copy_order, bytes_read, bytes_written, src, dst, &given);
-    *bytes_moved = uint64_t{bytes_read + bytes_written} * (cube->executor.cube().pes / kLanes * kLanes);
+    *bytes_moved =
+        uint64_t{bytes_read + bytes_written} * (cube->executor.cube().pes / kLanes * kLanes);
   });
 }
 
-int pidcomm_hosts_connect(pidcomm_hypercube *cube, const pidcomm_transport *transport, const pidcomm_hosts_settings *settings,
-                          pidcomm_hosts **hosts) {
+int pidcomm_hosts_connect(pidcomm_hypercube *cube, const pidcomm_transport *transport,
+                          const pidcomm_hosts_settings *settings, pidcomm_hosts **hosts) {
   return guarded([&] {
     require(hosts, "hosts");
     *hosts = nullptr;
     require(cube, "cube");
     const pidcomm_transport own = received(transport, "transport");
     check_functions(own);
-    *hosts = new pidcomm_hosts{HostsCube(cube->executor, own, received_settings(settings), current_machine)};
+    *hosts = new pidcomm_hosts{
+        HostsCube(cube->executor, own, received_settings(settings), current_machine)};
   });
 }
 
 int pidcomm_hosts_disconnect(pidcomm_hosts *hosts) {
   return guarded([&] {
     if (hosts != nullptr && hosts->pending != 0)
-      fail(PIDCOMM_ERR_BUSY, "the cube over hosts has non-blocking calls that have not been waited for: ", hosts->pending,
-           "; call pidcomm_wait before pidcomm_hosts_disconnect");
+      fail(PIDCOMM_ERR_BUSY,
+           "the cube over hosts has non-blocking calls that have not been waited for: ",
+           hosts->pending, "; call pidcomm_wait before pidcomm_hosts_disconnect");
     delete hosts;
   });
 }
 
-int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options,
-                      pidcomm_trace *trace) {
+int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root,
+                      const pidcomm_options *options, pidcomm_trace *trace) {
   return guarded([&] {
     deliver_trace(trace, [&] {
       require(hosts, "hosts");
@@ -435,7 +473,8 @@ int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *request, uint
   });
 }
 
-int pidcomm_hosts_validate(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options) {
+int pidcomm_hosts_validate(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root,
+                           const pidcomm_options *options) {
   return guarded([&] {
     require(hosts, "hosts");
     const Call call = received_call(hosts, request, options);
@@ -443,14 +482,15 @@ int pidcomm_hosts_validate(pidcomm_hosts *hosts, const pidcomm_request *request,
   });
 }
 
-int pidcomm_hosts_irun(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root, const pidcomm_options *options,
-                       pidcomm_pending **pending) {
+int pidcomm_hosts_irun(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root,
+                       const pidcomm_options *options, pidcomm_pending **pending) {
   return guarded([&] {
     require(pending, "pending");
     *pending = nullptr;
     require(hosts, "hosts");
     const Call call = received_call(hosts, request, options);
-    auto started = std::make_unique<pidcomm_pending>(pidcomm_pending{&hosts->pending, {}, getpid()});
+    auto started =
+        std::make_unique<pidcomm_pending>(pidcomm_pending{&hosts->pending, {}, getpid()});
     started->end = hosts->cube.start(call.request, root, &call.options);
     ++hosts->pending;
     *pending = started.release();
@@ -467,23 +507,30 @@ int pidcomm_hosts_refuse(pidcomm_hosts *hosts, int status, const char *sentence)
   });
 }
 
-int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t host, const pidcomm_request *request, uint32_t root,
-                            const pidcomm_options *options, const pidcomm_hosts_settings *settings, const pidcomm_machine *machine,
-                            char *json, size_t capacity, size_t *length) {
+int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t host,
+                            const pidcomm_request *request, uint32_t root,
+                            const pidcomm_options *options, const pidcomm_hosts_settings *settings,
+                            const pidcomm_machine *machine, char *json, size_t capacity,
+                            size_t *length) {
   return guarded([&] {
     require_text(json, capacity, length);
     std::vector<uint32_t> lengths = lengths_of(axes, axis_len);
-    if (axes < 2) fail(PIDCOMM_ERR_SHAPE, "a cube over hosts has at least 2 axes, not ", axes, "; the last is the axis of the hosts");
+    if (axes < 2)
+      fail(PIDCOMM_ERR_SHAPE, "a cube over hosts has at least 2 axes, not ", axes,
+           "; the last is the axis of the hosts");
     const uint32_t count = lengths.back();
     lengths.pop_back();
-    if (host >= count) fail(PIDCOMM_ERR_ARGUMENT, "host (", host, ") must be below the number of hosts (", count, ")");
+    if (host >= count)
+      fail(PIDCOMM_ERR_ARGUMENT, "host (", host, ") must be below the number of hosts (", count,
+           ")");
     if (machine != nullptr) {
       check_size(machine, "machine");
       check_machine(*machine);
     }
     const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
     const pidcomm_options given = received_options(options);
-    deliver_text(hosts_plan_json(Hypercube::of(lengths), count, host, received(request, "request"), root, resolve_for(on, &given),
+    deliver_text(hosts_plan_json(Hypercube::of(lengths), count, host, received(request, "request"),
+                                 root, resolve_for(on, &given),
                                  HostsSettings::of(received_settings(settings)), on),
                  json, capacity, length);
   });

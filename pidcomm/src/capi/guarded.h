@@ -1,4 +1,5 @@
-// Wraps the functions of the C API: turns exceptions into a status and the sentence of pidcomm_last_error.
+// Wraps the functions of the C API: turns exceptions into a status and the sentence of
+// pidcomm_last_error.
 #pragma once
 
 #include <exception>

@@ -1,5 +1,6 @@
-// The sentences are the values of a POSIX key. A thread_local string has a destructor, which runs before the destructors of static objects,
-// and these may call the library. Also, glibc ends the process if it has no memory to register such a destructor.
+// The sentences are the values of a POSIX key. A thread_local string has a destructor, which runs
+// before the destructors of static objects, and these may call the library. Also, glibc ends the
+// process if it has no memory to register such a destructor.
 #include "capi/last_error.h"
 
 #include <pthread.h>
@@ -11,7 +12,8 @@ namespace pidcomm::last_error {
 
 namespace {
 
-constexpr char kNoSentence[] = "the host is out of memory and cannot store the sentence of an error";
+constexpr char kNoSentence[] =
+    "the host is out of memory and cannot store the sentence of an error";
 
 void release(void *sentence) {
   if (sentence != kNoSentence) std::free(sentence);

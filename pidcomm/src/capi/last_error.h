@@ -3,7 +3,8 @@
 
 namespace pidcomm::last_error {
 
-/// Returns the sentence, or "" after a call without an error. The next call of the library on this thread may change the text.
+/// Returns the sentence, or "" after a call without an error. The next call of the library on this
+/// thread may change the text.
 const char *text();
 void clear();
 /// If there is no memory to copy the sentence, the text says so.

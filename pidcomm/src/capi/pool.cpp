@@ -107,7 +107,9 @@ int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *
     table.shared = own.data() + part->offset;
     table.shared_bytes = size;
     table.coherence = own.coherence();
-    table.sync = [](void *context, double timeout_s) { return sentence_of(context, [&](const Part &used) { used.pool.sync(timeout_s); }); };
+    table.sync = [](void *context, double timeout_s) {
+      return sentence_of(context, [&](const Part &used) { used.pool.sync(timeout_s); });
+    };
     if (own.has_switch())
       table.reduce = [](void *context, const pidcomm_reduction *reduction, double timeout_s) {
         return sentence_of(context, [&](const Part &used) {

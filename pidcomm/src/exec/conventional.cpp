@@ -20,20 +20,26 @@ struct Rows {
 
 /// Moves `bytes` bytes between every PE's window and the PE's row.
 template <class RowOf>
-void transfer(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement, uint64_t mram_offset, uint64_t bytes,
-              const RowOf &row_of) {
+void transfer(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement,
+              uint64_t mram_offset, uint64_t bytes, const RowOf &row_of) {
   const PreparedTransfer prepared(set, placement);
   for (uint32_t pe = 0; pe < placement.dpus.size(); ++pe)
-    check_device(dpu_prepare_xfer(dpu_set_from_dpu(placement.dpus[pe]), row_of(pe)), "preparing a transfer");
+    check_device(dpu_prepare_xfer(dpu_set_from_dpu(placement.dpus[pe]), row_of(pe)),
+                 "preparing a transfer");
   const struct dpu_symbol_t mram = {kMramAddress, static_cast<uint32_t>(kMramBytes)};
-  check_device(dpu_push_xfer_symbol(set, direction, mram, static_cast<uint32_t>(mram_offset), bytes, DPU_XFER_DEFAULT),
+  check_device(dpu_push_xfer_symbol(set, direction, mram, static_cast<uint32_t>(mram_offset), bytes,
+                                    DPU_XFER_DEFAULT),
                direction == DPU_XFER_FROM_DPU ? "reading from the PEs" : "writing to the PEs");
 }
 
 class HostWork {
  public:
   HostWork(const Plan &plan, const SdkForm &form, const Kernels &kernels, const Rows &rows)
-      : plan_(plan), form_(form), grouping_(plan.grouping), reducer_(reducer_of(kernels, plan)), rows_(rows) {}
+      : plan_(plan),
+        form_(form),
+        grouping_(plan.grouping),
+        reducer_(reducer_of(kernels, plan)),
+        rows_(rows) {}
 
   void run() const {
     if (plan_.reduces)
@@ -47,7 +53,8 @@ class HostWork {
  private:
   std::byte *in_row(uint32_t pe) const { return rows_.in + pe * plan_.in_pe_bytes; }
   std::byte *out_row(uint32_t row) const {
-    return rows_.out + row * (plan_.out.space == Space::host ? plan_.row_stride_bytes : form_.result_row_bytes);
+    return rows_.out +
+           row * (plan_.out.space == Space::host ? plan_.row_stride_bytes : form_.result_row_bytes);
   }
 
   template <class Body>
@@ -69,11 +76,14 @@ class HostWork {
   void exchange(uint32_t pe) const {
     const uint32_t group = grouping_.group_of(pe), member = grouping_.member_of(pe);
     for (uint32_t q = 0; q < grouping_.group_pes; ++q)
-      std::memcpy(out_row(pe) + q * plan_.block_bytes, in_row(grouping_.pe_at(group, q)) + member * plan_.block_bytes, plan_.block_bytes);
+      std::memcpy(out_row(pe) + q * plan_.block_bytes,
+                  in_row(grouping_.pe_at(group, q)) + member * plan_.block_bytes,
+                  plan_.block_bytes);
   }
 
   void join(uint32_t pe) const {
-    std::memcpy(out_row(grouping_.group_of(pe)) + grouping_.member_of(pe) * plan_.block_bytes, in_row(pe), plan_.block_bytes);
+    std::memcpy(out_row(grouping_.group_of(pe)) + grouping_.member_of(pe) * plan_.block_bytes,
+                in_row(pe), plan_.block_bytes);
   }
 
   const Plan &plan_;
@@ -85,8 +95,9 @@ class HostWork {
 
 }  // namespace
 
-void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t set, const Placement &placement, const Kernels &kernels,
-                      std::byte *host, HostBuffer &buffer, pidcomm_trace &trace) {
+void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
+                      const Placement &placement, const Kernels &kernels, std::byte *host,
+                      HostBuffer &buffer, pidcomm_trace &trace) {
   const Grouping &grouping = plan.grouping;
   const bool from_host = plan.in.space == Space::host, to_host = plan.out.space == Space::host;
   Rows rows;
@@ -99,13 +110,15 @@ void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t se
     trace.host_bytes_read += form.staged_bytes;
   }
   const auto host_row = [&](uint32_t pe, const Extent &extent) {
-    return host + grouping.group_of(pe) * plan.row_stride_bytes + (extent.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
+    return host + grouping.group_of(pe) * plan.row_stride_bytes +
+           (extent.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
   };
 
   Stopwatch from_pes;
   if (!from_host)
-    transfer(DPU_XFER_FROM_DPU, set, placement, plan.src, plan.in_pe_bytes,
-             [&](uint32_t pe) { return form.has_host_work ? rows.in + pe * plan.in_pe_bytes : host_row(pe, plan.out); });
+    transfer(DPU_XFER_FROM_DPU, set, placement, plan.src, plan.in_pe_bytes, [&](uint32_t pe) {
+      return form.has_host_work ? rows.in + pe * plan.in_pe_bytes : host_row(pe, plan.out);
+    });
   trace.seconds_from_pes = from_pes.seconds();
 
   Stopwatch host_work;
@@ -117,7 +130,8 @@ void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t se
     transfer(DPU_XFER_TO_DPU, set, placement, plan.dst, plan.out_pe_bytes, [&](uint32_t pe) {
       if (from_host) return host_row(pe, plan.in);
       if (form.has_result_per_pe) return rows.out + pe * form.result_row_bytes;
-      // reduce_scatter sends the member's block of the group's row; allreduce and allgather send the complete row
+      // reduce_scatter sends the member's block of the group's row; allreduce and allgather send
+      // the complete row
       return rows.out + grouping.group_of(pe) * form.result_row_bytes +
              (plan.in.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
     });

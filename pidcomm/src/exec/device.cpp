@@ -13,8 +13,8 @@ namespace pidcomm {
 
 namespace {
 
-/// Returns text such as "; rank 0 chip 1 bank 2 (PE 17) is in fault" for the first few faulted PEs of the set. The text has no PE number
-/// for a DPU outside the hypercube.
+/// Returns text such as "; rank 0 chip 1 bank 2 (PE 17) is in fault" for the first few faulted PEs
+/// of the set. The text has no PE number for a DPU outside the hypercube.
 std::string faults_of(struct dpu_set_t set, const Placement &placement) {
   constexpr uint32_t kNamed = 8;
   std::ostringstream text;
@@ -22,10 +22,11 @@ std::string faults_of(struct dpu_set_t set, const Placement &placement) {
   struct dpu_set_t dpu_set;
   DPU_FOREACH(set, dpu_set) {
     bool is_done = false, is_faulted = false;
-    if (dpu_status(dpu_set, &is_done, &is_faulted) != DPU_OK || !is_faulted || ++faults > kNamed) continue;
+    if (dpu_status(dpu_set, &is_done, &is_faulted) != DPU_OK || !is_faulted || ++faults > kNamed)
+      continue;
     struct dpu_t *const dpu = dpu_from_set(dpu_set);
-    text << "; rank " << dpu_get_rank_id(dpu_get_rank(dpu)) << " chip " << int{dpu_get_slice_id(dpu)} << " bank "
-         << int{dpu_get_member_id(dpu)};
+    text << "; rank " << dpu_get_rank_id(dpu_get_rank(dpu)) << " chip "
+         << int{dpu_get_slice_id(dpu)} << " bank " << int{dpu_get_member_id(dpu)};
     for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe)
       if (placement.dpus[pe] == dpu) text << " (PE " << pe << ")";
     text << " is in fault";
@@ -40,14 +41,18 @@ constexpr const char *kWaiting = "waiting for earlier work of the set";
 
 void check_device(dpu_error_t status, const std::string &doing) {
   if (status == DPU_OK) return;
-  if (status == DPU_ERR_INVALID_DPU_SET) fail(PIDCOMM_ERR_SET, doing, ": the DPU set is not allocated (was it freed?)");
+  if (status == DPU_ERR_INVALID_DPU_SET)
+    fail(PIDCOMM_ERR_SET, doing, ": the DPU set is not allocated (was it freed?)");
   fail(PIDCOMM_ERR_DEVICE, doing, ": ", sdk_error_text(status));
 }
 
-void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set, const Placement &placement) {
+void check_pes(dpu_error_t status, std::string doing, struct dpu_set_t set,
+               const Placement &placement) {
   if (status != DPU_ERR_INVALID_DPU_SET) {
     if (has_reorder_program(placement.dpus.front()))
-      doing += "; a collective has replaced the program of these PEs by its program that reorders blocks: load yours again before a launch";
+      doing +=
+          "; a collective has replaced the program of these PEs by its program that reorders "
+          "blocks: load yours again before a launch";
     doing += faults_of(set, placement);
   }
   check_device(status, doing);
@@ -57,7 +62,8 @@ void wait_for_set(struct dpu_set_t set, const Placement &placement, dpu_error_t 
   dpu_error_t status = dpu_sync(set);
   if (earlier != DPU_OK) status = earlier;
   if (status != DPU_OK) check_pes(status, kWaiting, set, placement);
-  check_faults(set, placement);  // the SDK returns a fault only once: a launch or an earlier dpu_sync may already have returned it
+  check_faults(set, placement);  // the SDK returns a fault only once: a launch or an earlier
+                                 // dpu_sync may already have returned it
 }
 
 void check_faults(struct dpu_set_t set, const Placement &placement) {
@@ -76,12 +82,13 @@ uint64_t heap_base_of(const Placement &placement) {
     uint64_t own_base = 0;
     if (own != nullptr) {
       struct dpu_symbol_t symbol;
-      check_device(dpu_get_symbol(own, DPU_MRAM_HEAP_POINTER_NAME, &symbol), "reading the MRAM heap base");
+      check_device(dpu_get_symbol(own, DPU_MRAM_HEAP_POINTER_NAME, &symbol),
+                   "reading the MRAM heap base");
       own_base = symbol.address - kMramAddress;
     }
     if (pe != 0 && own_base != base)
-      fail(PIDCOMM_ERR_DEVICE, "the PEs disagree about the MRAM heap base: PE 0 says ", base, ", PE ", pe, " says ", own_base,
-           "; load the same program on every rank of the set");
+      fail(PIDCOMM_ERR_DEVICE, "the PEs disagree about the MRAM heap base: PE 0 says ", base,
+           ", PE ", pe, " says ", own_base, "; load the same program on every rank of the set");
     program = own;
     base = own_base;
   }

@@ -45,7 +45,8 @@ class Host : public OptionRules {
   int default_threads() const override { return pidcomm::default_threads().threads; }
   bool is_coherent() const override { return ranks_are_coherent(); }
   void check_isa(int isa) const override {
-    if (!isa_available(isa)) fail(PIDCOMM_ERR_OPTION, "this machine cannot run ISA ", name_of_isa(isa));
+    if (!isa_available(isa))
+      fail(PIDCOMM_ERR_OPTION, "this machine cannot run ISA ", name_of_isa(isa));
   }
 };
 
@@ -67,13 +68,17 @@ Options resolve(const pidcomm_options *options) { return resolve(options, Host()
 class Executor::AcquiredRanks {
  public:
   /// mapped: the addresses from an earlier call on the placement; the constructor updates them.
-  AcquiredRanks(const Placement &placement, MappedEgs &mapped) : placement_(placement), mapped_(mapped) {
-    rank_base_.reserve(placement.ranks.size());  // so that push_back for an acquired rank cannot throw
+  AcquiredRanks(const Placement &placement, MappedEgs &mapped)
+      : placement_(placement), mapped_(mapped) {
+    rank_base_.reserve(
+        placement.ranks.size());  // so that push_back for an acquired rank cannot throw
     try {
       for (struct dpu_rank_t *rank : placement.ranks) {
         std::byte *base = nullptr;
         const dpu_error_t status = rank_access_acquire(rank, &base);
-        if (status != DPU_OK) check_device(status, "taking the MRAM of rank " + std::to_string(rank_base_.size()) + " of the set");
+        if (status != DPU_OK)
+          check_device(status, "taking the MRAM of rank " + std::to_string(rank_base_.size()) +
+                                   " of the set");
         rank_base_.push_back(base);
       }
       if (rank_base_ != mapped.rank_base) map();
@@ -97,7 +102,8 @@ class Executor::AcquiredRanks {
   void map() {
     std::vector<std::byte *> eg_base;
     eg_base.reserve(placement_.egs.size());
-    for (const PlacedEg &eg : placement_.egs) eg_base.push_back(rank_base_[eg.rank] + bank_offset(eg.bank));
+    for (const PlacedEg &eg : placement_.egs)
+      eg_base.push_back(rank_base_[eg.rank] + bank_offset(eg.bank));
     std::vector<BankPair> bank_pairs = bank_pairs_of(eg_base);
     mapped_ = {rank_base_, std::move(eg_base), std::move(bank_pairs)};
   }
@@ -114,13 +120,18 @@ struct Executor::CachedPlan {
   Options options;
   uint64_t version;  // the planner's version() when the planner made the plan
   Plan plan;
-  std::shared_ptr<const PreparedSweep> prepared{};  // of a TileForm; kept between calls unless it is large
+  std::shared_ptr<const PreparedSweep>
+      prepared{};  // of a TileForm; kept between calls unless it is large
 
-  bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base, const Planner &planner) const {
+  bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base,
+              const Planner &planner) const {
     if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
-    return request.collective == other.collective && mask == other.mask && request.bytes == other.bytes && request.src == other.src &&
-           request.dst == other.dst && request.type == other.type && request.op == other.op && request.host_stride == other.host_stride &&
-           request.host_transposes == other.host_transposes && options == other_options && plan.heap_base == other_base;
+    return request.collective == other.collective && mask == other.mask &&
+           request.bytes == other.bytes && request.src == other.src && request.dst == other.dst &&
+           request.type == other.type && request.op == other.op &&
+           request.host_stride == other.host_stride &&
+           request.host_transposes == other.host_transposes && options == other_options &&
+           plan.heap_base == other_base;
   }
 };
 
@@ -129,18 +140,22 @@ namespace {
 /// Larger tables do not stay in memory between calls.
 constexpr std::size_t kKeptTableBytes = std::size_t{4} << 20;
 
-/// Whether the last entangled group has fewer than 8 PEs. If so, the pass reads the bytes of the lanes without a PE before it stores
-/// complete lines.
+/// Whether the last entangled group has fewer than 8 PEs. If so, the pass reads the bytes of the
+/// lanes without a PE before it stores complete lines.
 bool keeps_lanes(const Plan &plan) {
-  return !std::holds_alternative<SdkForm>(plan.form) && plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0;
+  return !std::holds_alternative<SdkForm>(plan.form) && plan.cube.pes % kLanes != 0 &&
+         plan.out_pe_bytes != 0;
 }
 
-/// Returns the number of recorded lines outside the source window and the destination window of the plan.
-uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::vector<std::byte *> &eg_base) {
+/// Returns the number of recorded lines outside the source window and the destination window of the
+/// plan.
+uint64_t lines_outside(const AuditRecord &record, const Plan &plan,
+                       const std::vector<std::byte *> &eg_base) {
   std::unordered_set<const std::byte *> inside;
   const auto add = [&](uint64_t offset, uint64_t bytes) {
     for (std::byte *base : eg_base)
-      for (uint64_t word = offset / kWordBytes; word < (offset + bytes) / kWordBytes; ++word) inside.insert(base + word_offset(word));
+      for (uint64_t word = offset / kWordBytes; word < (offset + bytes) / kWordBytes; ++word)
+        inside.insert(base + word_offset(word));
   };
   add(pass_src_of(plan), plan.in_pe_bytes);
   add(plan.dst, plan.out_pe_bytes);
@@ -149,11 +164,13 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan, const std::v
   return outside;
 }
 
-/// Carries out the form of a plan over acquired ranks, and adds the bytes of item buffers to the trace.
+/// Carries out the form of a plan over acquired ranks, and adds the bytes of item buffers to the
+/// trace.
 class FormPass {
  public:
   /// prepared: the prepared sweep of a TileForm, or null.
-  FormPass(const HostPass &pass, const PreparedSweep *prepared, pidcomm_trace &trace) : pass_(pass), prepared_(prepared), trace_(trace) {}
+  FormPass(const HostPass &pass, const PreparedSweep *prepared, pidcomm_trace &trace)
+      : pass_(pass), prepared_(prepared), trace_(trace) {}
 
   void operator()(const TileForm &) const { trace_.bytes_staged += run_sweep(pass_, *prepared_); }
 
@@ -171,13 +188,16 @@ class FormPass {
   void operator()(const MemberSteps &) const {
     uint64_t step_bytes = 0;  // sweeps run one after the other
     try {
-      each_sweep(pass_.plan,
-                 [&](const Sweep &sweep) { step_bytes = std::max(step_bytes, run_sweep(pass_, PreparedSweep(pass_.plan, sweep))); });
+      each_sweep(pass_.plan, [&](const Sweep &sweep) {
+        step_bytes = std::max(step_bytes, run_sweep(pass_, PreparedSweep(pass_.plan, sweep)));
+      });
     } catch (const std::bad_alloc &) {
       const PeSteps *pes = pe_steps_of(pass_.plan);
       if (step_bytes == 0 || (pes != nullptr && pes->before))
-        throw;  // either no byte has moved, or the caller adds the undefined windows to the error sentence
-      fail(PIDCOMM_ERR_MEMORY, "the host is out of memory; the destination window is undefined now");
+        throw;  // either no byte has moved, or the caller adds the undefined windows to the error
+                // sentence
+      fail(PIDCOMM_ERR_MEMORY,
+           "the host is out of memory; the destination window is undefined now");
     }
     trace_.bytes_staged += step_bytes;
   }
@@ -192,15 +212,16 @@ class FormPass {
 
 }  // namespace
 
-/// Opens the ranks. If the ranks' queues do not make this wait for the calls on the ranks, waits for their turns to end, because opening
-/// changes words of MRAM for a moment.
+/// Opens the ranks. If the ranks' queues do not make this wait for the calls on the ranks, waits
+/// for their turns to end, because opening changes words of MRAM for a moment.
 OpenedRanks Executor::opened(struct dpu_set_t set, const Placement &placement, RankLocks &calls) {
   std::optional<RankLocks::Turn> turn;
   if (!rank_queues_block_later_work()) turn.emplace(calls.lock(RankLocks::Mode::exclusive));
   return OpenedRanks(set, placement);
 }
 
-Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths, const Planner &planner)
+Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths,
+                   const Planner &planner)
     : set_(set),
       planner_(planner),
       cube_(Hypercube::of(lengths)),
@@ -210,26 +231,32 @@ Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths, c
   if (program_changes()) return;
   const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
   try {
-    heap_base_.of(placement_);  // so that the first non-blocking call need not wait for calls that may load programs
+    heap_base_.of(placement_);  // so that the first non-blocking call need not wait for calls that
+                                // may load programs
   } catch (const Error &) {     // the PEs disagree; the first call reports this
   }
 }
 Executor::~Executor() = default;
 
-std::shared_ptr<Executor::CachedPlan> Executor::plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base) {
+std::shared_ptr<Executor::CachedPlan> Executor::plan_for(const pidcomm_request &request,
+                                                         const Options &options,
+                                                         uint64_t heap_base) {
   constexpr std::size_t kCachedPlans = 16;
   if (request.mask != nullptr) {
-    const auto found = std::find_if(plans_.begin(), plans_.end(),
-                                    [&](const auto &cached) { return cached->is_for(request, options, heap_base, planner_); });
+    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto &cached) {
+      return cached->is_for(request, options, heap_base, planner_);
+    });
     if (found != plans_.end()) {
       std::rotate(plans_.begin(), found, found + 1);
       return plans_.front();
     }
   }
-  const uint64_t version = planner_.version();  // read first: if the version changes meanwhile, the plan is only made once more
+  const uint64_t version = planner_.version();  // read first: if the version changes meanwhile, the
+                                                // plan is only made once more
   Plan plan = planner_.plan(cube_, request, options, heap_base);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
-  plans_.insert(plans_.begin(), std::shared_ptr<CachedPlan>(new CachedPlan{request, request.mask, options, version, std::move(plan)}));
+  plans_.insert(plans_.begin(), std::shared_ptr<CachedPlan>(new CachedPlan{
+                                    request, request.mask, options, version, std::move(plan)}));
   return plans_.front();
 }
 
@@ -242,13 +269,15 @@ struct Executor::Call {
   std::byte *host = nullptr;
 };
 
-/// reads_programs: whether no other call can load a program now, or the SDK reports program changes.
-void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace,
-                         bool reads_programs) {
+/// reads_programs: whether no other call can load a program now, or the SDK reports program
+/// changes.
+void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
+                         pidcomm_trace &trace, bool reads_programs) {
   const Stopwatch planning;
   const Options resolved = resolve(options);
   const std::lock_guard<std::mutex> lock(planning_);
-  call.cached = plan_for(request, resolved, reads_programs ? heap_base_.of(placement_) : heap_base_.last().value());
+  call.cached = plan_for(request, resolved,
+                         reads_programs ? heap_base_.of(placement_) : heap_base_.last().value());
   call.host = static_cast<std::byte *>(request.host);
   trace.technique = call.cached->plan.options.technique;
   trace.threads = resolved.threads;
@@ -265,7 +294,8 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
   if (const auto *form = std::get_if<TileForm>(&plan.form)) {
     const Stopwatch preparing;
     const std::lock_guard<std::mutex> lock(planning_);
-    if (call.cached->prepared == nullptr) call.cached->prepared = std::make_shared<const PreparedSweep>(plan, form->sweep);
+    if (call.cached->prepared == nullptr)
+      call.cached->prepared = std::make_shared<const PreparedSweep>(plan, form->sweep);
     call.prepared = call.cached->prepared;
     if (call.prepared->tables().bytes() > kKeptTableBytes) call.cached->prepared = nullptr;
     trace.seconds_plan += preparing.seconds();
@@ -274,11 +304,15 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
   const uint64_t line_bytes = kLanes * placement_.egs.size();
   const MemberSteps *steps = member_steps_of(plan);
   trace.mram_bytes_read = steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * line_bytes;
-  trace.mram_bytes_written = steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * line_bytes;
-  if (keeps_lanes(plan)) trace.mram_bytes_read += plan.out_pe_bytes * kLanes;  // lanes that keep their bytes are read first
+  trace.mram_bytes_written =
+      steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * line_bytes;
+  if (keeps_lanes(plan))
+    trace.mram_bytes_read +=
+        plan.out_pe_bytes * kLanes;  // lanes that keep their bytes are read first
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
-  if (const auto *form = std::get_if<PaperForm>(&plan.form); form != nullptr && form->to_host_memory) {
+  if (const auto *form = std::get_if<PaperForm>(&plan.form);
+      form != nullptr && form->to_host_memory) {
     trace.bytes_staged = HostLines::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
     trace.host_bytes_written += plan.in_pe_bytes * line_bytes;
     trace.host_bytes_read += plan.in_pe_bytes * line_bytes;
@@ -293,19 +327,23 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
     // there is nothing to move
   } else if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
     const Stopwatch pass;
-    run_conventional(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host, host_buffer_, trace);
+    run_conventional(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host,
+                     host_buffer_, trace);
     trace.seconds_pass = pass.seconds();
   } else {
-    if (const auto *paper = std::get_if<PaperForm>(&plan.form); paper != nullptr && paper->to_host_memory)
+    if (const auto *paper = std::get_if<PaperForm>(&plan.form);
+        paper != nullptr && paper->to_host_memory)
       host_buffer_.require(trace.bytes_staged);
     reorders(plan) ? run_with_reordering(call, trace) : run_on_ranks(call, trace);
   }
   trace.seconds_total = call.total.seconds();
 }
 
-void Executor::run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace) {
+void Executor::run(const pidcomm_request &request, const pidcomm_options *options,
+                   pidcomm_trace &trace) {
   Call call;
-  const dpu_error_t earlier = dpu_sync(set_);  // without a turn, so that callbacks of the set can call its other hypercubes
+  const dpu_error_t earlier =
+      dpu_sync(set_);  // without a turn, so that callbacks of the set can call its other hypercubes
   call.turn.emplace(calls_.lock(RankLocks::Mode::exclusive));
   trace = {};
   wait_for_set(set_, placement_, earlier);
@@ -315,16 +353,17 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   finish(call, trace);
 }
 
-/// A non-blocking call, which another thread carries out. At its end, this thread ends the turn of the call, and then makes the future
-/// ready.
+/// A non-blocking call, which another thread carries out. At its end, this thread ends the turn of
+/// the call, and then makes the future ready.
 struct Executor::Underway {
   Executor &executor;
   std::promise<pidcomm_trace> end{};
   pidcomm_trace trace{};
   Call call{};
 
-  /// Plans the call. Reports only faults of earlier work that has ended, and no faults while other calls run on the ranks. Without reports
-  /// of program changes, reads the programs only if no earlier call can load one; waits for such calls only if the heap base is unknown.
+  /// Plans the call. Reports only faults of earlier work that has ended, and no faults while other
+  /// calls run on the ranks. Without reports of program changes, reads the programs only if no
+  /// earlier call can load one; waits for such calls only if the heap base is unknown.
   void plan(const pidcomm_request &request, const pidcomm_options *options) {
     bool is_first = !executor.calls_.are_in_use();
     if (!program_changes()) {
@@ -342,7 +381,9 @@ struct Executor::Underway {
     std::exception_ptr error;
     try {
       own->call.turn->wait();
-      wait_for_set(own->executor.set_, own->executor.placement_);  // inside a job of the ranks' queues, only reports faults
+      wait_for_set(
+          own->executor.set_,
+          own->executor.placement_);  // inside a job of the ranks' queues, only reports faults
       own->trace.seconds_acquire = own->call.total.seconds() - own->trace.seconds_plan;
       own->executor.require_heap_base(own->call);
       own->executor.finish(own->call, own->trace);
@@ -355,11 +396,13 @@ struct Executor::Underway {
   }
 };
 
-std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const pidcomm_options *options) {
+std::future<pidcomm_trace> Executor::start(const pidcomm_request &request,
+                                           const pidcomm_options *options) {
   auto underway = std::unique_ptr<Underway>(new Underway{*this});
   std::future<pidcomm_trace> end = underway->end.get_future();
   std::unique_lock<std::mutex> queueing(queueing_, std::defer_lock);
-  if (!rank_queues_block_later_work()) queueing.lock();  // the worker gets calls in the order of their turns
+  if (!rank_queues_block_later_work())
+    queueing.lock();  // the worker gets calls in the order of their turns
   underway->plan(request, options);
   prepare(underway->call, request, underway->trace);
   if (queue(*underway)) {
@@ -377,7 +420,8 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request, const
 bool Executor::queue(Underway &underway) {
   if (rank_queues_block_later_work()) {
     underway.call.turn.emplace(calls_.lock(RankLocks::Mode::shared));
-    constexpr auto kOnceForAllRanks = static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
+    constexpr auto kOnceForAllRanks =
+        static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
     return dpu_callback(set_, Underway::run, &underway, kOnceForAllRanks) == DPU_OK;
   }
   try {
@@ -398,7 +442,8 @@ void Executor::require_heap_base(const Call &call) {
   const std::lock_guard<std::mutex> lock(planning_);
   const uint64_t planned = call.cached->plan.heap_base, base = heap_base_.of(placement_);
   if (base != planned)
-    fail(PIDCOMM_ERR_DEVICE, "the MRAM heap base was ", planned, " when the call was checked and is ", base,
+    fail(PIDCOMM_ERR_DEVICE, "the MRAM heap base was ", planned,
+         " when the call was checked and is ", base,
          " now, because earlier work of the set has loaded another program");
 }
 
@@ -407,7 +452,9 @@ void Executor::run_with_reordering(const Call &call, pidcomm_trace &trace) {
   const PeSteps &steps = *pe_steps_of(plan);
   const PeReorder pes(set_, placement_, plan.heap_base, trace);
   const auto fail_midway = [](pidcomm_status status, const std::string &sentence) {
-    fail(status, sentence, "; PE scratch and the destination window are undefined now, and the program of the PEs has been replaced");
+    fail(status, sentence,
+         "; PE scratch and the destination window are undefined now, and the program of the PEs "
+         "has been replaced");
   };
   try {
     if (steps.before) pes.run(*steps.before, trace);
@@ -428,15 +475,21 @@ void Executor::run_on_ranks(const Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   const Stopwatch passing;
   const HostLines host_lines = {host_buffer_.data(), plan.in_pe_bytes / kWordBytes};
-  const HostPass pass{
-      plan, kernels_of(plan.options.isa), ranks.eg_base(), call.host, host_lines, useful_threads_of(plan, plan.options.threads)};
+  const HostPass pass{plan,
+                      kernels_of(plan.options.isa),
+                      ranks.eg_base(),
+                      call.host,
+                      host_lines,
+                      useful_threads_of(plan, plan.options.threads)};
   AuditRecord record;
   std::optional<AuditScope> scope;
   record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());
   if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
-    flush_window(pass.kernels, ranks.bank_pairs(), pass_src_of(plan), plan.in_pe_bytes, pass.threads);
-    if (keeps_lanes(plan)) flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
+    flush_window(pass.kernels, ranks.bank_pairs(), pass_src_of(plan), plan.in_pe_bytes,
+                 pass.threads);
+    if (keeps_lanes(plan))
+      flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
   std::visit(FormPass(pass, call.prepared.get(), trace), plan.form);
   if (scope) {
@@ -462,25 +515,31 @@ pidcomm_audit Executor::audit() {
 void Executor::validate(const pidcomm_request &request, const pidcomm_options *options) {
   Underway underway{*this};
   underway.plan(request, options);
-  if (request.host != nullptr || request.host_bytes != 0) check_host(underway.call.cached->plan, request);
+  if (request.host != nullptr || request.host_bytes != 0)
+    check_host(underway.call.cached->plan, request);
 }
 
-double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
-                              const pidcomm_options *options) {
+double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written,
+                              uint64_t src, uint64_t dst, const pidcomm_options *options) {
   const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
   wait_for_set(set_, placement_);
   const Options resolved = resolve(options);
   const CopyOrder *const order = copy_order_of(copy_order);
-  if (order == nullptr) fail(PIDCOMM_ERR_OPTION, "stream limit: copy order code ", copy_order, " is unknown", kCopyOrderChoices);
+  if (order == nullptr)
+    fail(PIDCOMM_ERR_OPTION, "stream limit: copy order code ", copy_order, " is unknown",
+         kCopyOrderChoices);
   const uint64_t base = heap_base_of(placement_);
   for (const auto &[offset, bytes] : {std::pair{src, bytes_read}, std::pair{dst, bytes_written}})
-    if (bytes % kWordBytes != 0 || offset % kWordBytes != 0 || bytes > kMramBytes || offset > kMramBytes ||
-        base + offset + bytes > kMramBytes)
-      fail(PIDCOMM_ERR_WINDOW, "stream limit: window of ", bytes, " bytes at offset ", offset, " must be multiples of ", kWordBytes,
-           " and end within the ", kMramBytes, " bytes of MRAM");
+    if (bytes % kWordBytes != 0 || offset % kWordBytes != 0 || bytes > kMramBytes ||
+        offset > kMramBytes || base + offset + bytes > kMramBytes)
+      fail(PIDCOMM_ERR_WINDOW, "stream limit: window of ", bytes, " bytes at offset ", offset,
+           " must be multiples of ", kWordBytes, " and end within the ", kMramBytes,
+           " bytes of MRAM");
   const AcquiredRanks ranks(placement_, mapped_);
   std::vector<std::byte *> whole_egs = ranks.eg_base();
-  whole_egs.resize(cube_.pes / kLanes);  // without a last group of fewer than 8 PEs, which has lanes outside the hypercube
+  whole_egs.resize(
+      cube_.pes /
+      kLanes);  // without a last group of fewer than 8 PEs, which has lanes outside the hypercube
   AuditRecord record;
   std::optional<AuditScope> scope;
   if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
@@ -488,8 +547,10 @@ double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t byte
   const Kernels &kernels = kernels_of(resolved.isa);
   const int threads = useful_threads((bytes_read + bytes_written) * cube_.pes, resolved.threads);
   const Stopwatch pass;
-  if (resolved.coherence == PIDCOMM_COHERENCE_HARDWARE) flush_window(kernels, bank_pairs, base + src, bytes_read, threads);
-  run_limit_copy(kernels, *order, bank_pairs, base + src, bytes_read, base + dst, bytes_written, threads);
+  if (resolved.coherence == PIDCOMM_COHERENCE_HARDWARE)
+    flush_window(kernels, bank_pairs, base + src, bytes_read, threads);
+  run_limit_copy(kernels, *order, bank_pairs, base + src, bytes_read, base + dst, bytes_written,
+                 threads);
   return pass.seconds();
 }
 

@@ -23,14 +23,16 @@ namespace pidcomm {
 /// Returns the options with the defaults of this machine. Errors: ERR_OPTION.
 Options resolve(const pidcomm_options *options);
 
-/// The threads of a call without the option `threads`, and whether OMP_NUM_THREADS is ignored because it is not valid.
+/// The threads of a call without the option `threads`, and whether OMP_NUM_THREADS is ignored
+/// because it is not valid.
 struct DefaultThreads {
   int threads;
   bool is_variable_ignored;
 };
 DefaultThreads default_threads();
 
-/// Runs the collectives of one hypercube on a DPU set. Calls of all executors that share a rank are serialised.
+/// Runs the collectives of one hypercube on a DPU set. Calls of all executors that share a rank are
+/// serialised.
 class Executor {
  public:
   /// planner: must outlive the executor.
@@ -40,16 +42,18 @@ class Executor {
   const Hypercube &cube() const { return cube_; }
   const Placement &placement() const { return placement_; }
 
-  /// Carries out a request and fills `trace`. Errors: see pidcomm.h. All errors except ERR_DEVICE are thrown before any byte of MRAM or of
-  /// a host buffer changes.
+  /// Carries out a request and fills `trace`. Errors: see pidcomm.h. All errors except ERR_DEVICE
+  /// are thrown before any byte of MRAM or of a host buffer changes.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
-  /// Throws the errors that run would throw before any byte of MRAM or of a host buffer changes. Does not wait for earlier work, so it
-  /// reports only faults of work that has ended, and no faults while calls run on the ranks. If the request has no host buffer (null, 0
-  /// bytes), the host buffer is not checked.
+  /// Throws the errors that run would throw before any byte of MRAM or of a host buffer changes.
+  /// Does not wait for earlier work, so it reports only faults of work that has ended, and no
+  /// faults while calls run on the ranks. If the request has no host buffer (null, 0 bytes), the
+  /// host buffer is not checked.
   void validate(const pidcomm_request &request, const pidcomm_options *options);
 
-  /// Returns the MRAM byte address of offset 0 in requests. Waits for earlier work on the set. Errors: ERR_SET, ERR_DEVICE.
+  /// Returns the MRAM byte address of offset 0 in requests. Waits for earlier work on the set.
+  /// Errors: ERR_SET, ERR_DEVICE.
   uint64_t heap_base();
 
   /// Waits until all earlier calls on the ranks have ended.
@@ -58,16 +62,18 @@ class Executor {
   /// Returns the counts of the audit instruction set from the last call that has ended.
   pidcomm_audit audit();
 
-  /// Works like run, but another thread moves the bytes. If rank queues block later work (rank_access.h), this thread runs a job in the
-  /// queues of the ranks, and later work on the set queues behind this job; start then waits only for blocking calls of other threads.
-  /// Otherwise the thread is a worker of the executor: later calls of all executors on these ranks wait, but operations of the SDK do not.
-  /// If the host lacks memory or threads, the call ends before start returns. The executor must exist until the future is ready. start
-  /// throws the errors of checks and planning, the future all others.
+  /// Works like run, but another thread moves the bytes. If rank queues block later work
+  /// (rank_access.h), this thread runs a job in the queues of the ranks, and later work on the set
+  /// queues behind this job; start then waits only for blocking calls of other threads. Otherwise
+  /// the thread is a worker of the executor: later calls of all executors on these ranks wait, but
+  /// operations of the SDK do not. If the host lacks memory or threads, the call ends before start
+  /// returns. The executor must exist until the future is ready. start throws the errors of checks
+  /// and planning, the future all others.
   std::future<pidcomm_trace> start(const pidcomm_request &request, const pidcomm_options *options);
 
   /// See pidcomm_stream_limit. Returns the seconds of the pass.
-  double stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
-                      const pidcomm_options *options);
+  double stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src,
+                      uint64_t dst, const pidcomm_options *options);
 
  private:
   class AcquiredRanks;
@@ -76,13 +82,16 @@ class Executor {
   struct Underway;
   /// The addresses of the entangled groups in memory.
   struct MappedEgs {
-    std::vector<std::byte *> rank_base;  // by rank of the placement; the other fields of MappedEgs derive from rank_base
+    std::vector<std::byte *>
+        rank_base;  // by rank of the placement; the other fields of MappedEgs derive from rank_base
     std::vector<std::byte *> eg_base;
     std::vector<BankPair> bank_pairs;
   };
   static OpenedRanks opened(struct dpu_set_t set, const Placement &placement, RankLocks &calls);
-  std::shared_ptr<CachedPlan> plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
-  void plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace, bool reads_programs);
+  std::shared_ptr<CachedPlan> plan_for(const pidcomm_request &request, const Options &options,
+                                       uint64_t heap_base);
+  void plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
+                 pidcomm_trace &trace, bool reads_programs);
   void prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace);
   void finish(const Call &call, pidcomm_trace &trace);
   bool queue(Underway &underway);

@@ -20,7 +20,8 @@ std::vector<BankPair> bank_pairs_of(std::vector<std::byte *> eg_base) {
   std::vector<BankPair> bank_pairs;
   for (std::byte *base : eg_base) {
     const bool completes_pair =
-        !bank_pairs.empty() && bank_pairs.back().banks == 1 && base - bank_pairs.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
+        !bank_pairs.empty() && bank_pairs.back().banks == 1 &&
+        base - bank_pairs.back().base == static_cast<std::ptrdiff_t>(kLineBytes);
     if (completes_pair)
       bank_pairs.back().banks = 2;
     else
@@ -54,7 +55,9 @@ int useful_threads_of(const Plan &plan, int threads) {
 
 uint32_t words_to_line(const void *row) {
   const uint64_t past_bytes = reinterpret_cast<uintptr_t>(row) % kLineBytes;
-  return past_bytes % kWordBytes == 0 ? static_cast<uint32_t>((kLineBytes - past_bytes) / kWordBytes) : kStepWords;
+  return past_bytes % kWordBytes == 0
+             ? static_cast<uint32_t>((kLineBytes - past_bytes) / kWordBytes)
+             : kStepWords;
 }
 
 }  // namespace pidcomm

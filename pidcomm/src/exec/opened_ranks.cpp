@@ -14,7 +14,9 @@ OpenedRanks::OpenedRanks(struct dpu_set_t set, const Placement &placement) {
   opened_.reserve(placement.ranks.size());
   try {
     for (struct dpu_rank_t *rank : placement.ranks) {
-      std::string doing = "finding the memory of rank " + std::to_string(opened_.size()) + " of the set", why;
+      std::string doing = "finding the memory of rank " + std::to_string(opened_.size()) +
+                          " of the set",
+                  why;
       const dpu_error_t status = rank_access_open(rank, &why);
       if (status == DPU_OK) {
         opened_.push_back(rank);  // no exception can occur between the open and this line

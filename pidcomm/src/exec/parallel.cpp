@@ -31,7 +31,8 @@ void spin_until(const IsTrue &is_true, Clock::time_point deadline) {
   } while (Clock::now() < deadline);
 }
 
-/// The job of one call of run_on_pool: threads claim task numbers until all task numbers are claimed.
+/// The job of one call of run_on_pool: threads claim task numbers until all task numbers are
+/// claimed.
 struct Job {
   const std::function<void(int)> &task;
   const int count;
@@ -48,8 +49,8 @@ struct Job {
   }
 };
 
-/// The pool of threads. A thread without a job spins for a while, then sleeps until a job comes. The pool is never destroyed, because its
-/// threads may outlive every static object.
+/// The pool of threads. A thread without a job spins for a while, then sleeps until a job comes.
+/// The pool is never destroyed, because its threads may outlive every static object.
 class Pool {
  public:
   static Pool &instance() {
@@ -58,14 +59,17 @@ class Pool {
     if (current() == nullptr) {
       auto pool = std::make_unique<Pool>();
       static bool is_registered = false;
-      if (!is_registered && pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0) throw std::bad_alloc();
+      if (!is_registered &&
+          pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) != 0)
+        throw std::bad_alloc();
       is_registered = true;
       current() = pool.release();
     }
     return *current();
   }
 
-  /// Lets threads join the job. Starts more threads if the job can use them and the system can start them.
+  /// Lets threads join the job. Starts more threads if the job can use them and the system can
+  /// start them.
   void open(Job &job) {
     cpus_ = usable_cpus();
     ++callers_;
@@ -121,13 +125,15 @@ class Pool {
     if (Pool *const pool = current(); pool != nullptr) pool->mutex_.unlock();
     creation().unlock();
   }
-  /// The child process does not have the threads, so it creates a new pool later and leaves the old pool unused.
+  /// The child process does not have the threads, so it creates a new pool later and leaves the old
+  /// pool unused.
   static void after_fork_in_child() {
     current() = nullptr;
     creation().unlock();
   }
 
-  /// Threads hold the mutex only briefly (except to start a thread), so this function tries to lock it a few times before it sleeps.
+  /// Threads hold the mutex only briefly (except to start a thread), so this function tries to lock
+  /// it a few times before it sleeps.
   std::unique_lock<std::mutex> hold() {
     constexpr int kLooks = 100;
     std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
@@ -139,8 +145,8 @@ class Pool {
     return lock;
   }
 
-  /// Whether the threads that do not sleep need every CPU. If so, no thread should spin. The number of these threads includes one thread of
-  /// the program even if no job runs.
+  /// Whether the threads that do not sleep need every CPU. If so, no thread should spin. The number
+  /// of these threads includes one thread of the program even if no job runs.
   bool is_crowded() const { return std::max<int>(callers_, 1) + threads_ - asleep_ > cpus_; }
 
   bool start_thread() {
@@ -167,7 +173,8 @@ class Pool {
       lock = hold();
       ++idle_;
       last_work_ = Clock::now();
-      if (--job->helpers == 0) job->helpers_left.notify_one();  // the caller takes the mutex before it destroys the job
+      if (--job->helpers == 0)
+        job->helpers_left.notify_one();  // the caller takes the mutex before it destroys the job
     }
   }
 
@@ -183,10 +190,12 @@ class Pool {
     return job;
   }
 
-  /// Waits until a job may want a thread. The function may return before a job wants a thread, so callers must check.
+  /// Waits until a job may want a thread. The function may return before a job wants a thread, so
+  /// callers must check.
   void rest(std::unique_lock<std::mutex> &lock) {
     const Clock::time_point deadline =
-        last_work_ + kSpin;  // one deadline for all threads, so that the threads do not spin one after another
+        last_work_ +
+        kSpin;  // one deadline for all threads, so that the threads do not spin one after another
     if (!is_crowded() && Clock::now() < deadline) {
       lock.unlock();
       spin_until([this] { return wanted_ != 0 || is_crowded(); }, deadline);
@@ -213,8 +222,9 @@ class Pool {
 
 int usable_cpus() {
   cpu_set_t cpus;
-  const int count =
-      sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : static_cast<int>(std::thread::hardware_concurrency());
+  const int count = sched_getaffinity(0, sizeof cpus, &cpus) == 0
+                        ? CPU_COUNT(&cpus)
+                        : static_cast<int>(std::thread::hardware_concurrency());
   return std::max(count, 1);
 }
 

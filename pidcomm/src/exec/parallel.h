@@ -1,7 +1,7 @@
 // Functions that run a task on several threads and wait for the end of the task.
 //
-// The library does not use OpenMP, because the OpenMP runtime ends the process when it cannot start a thread, and hangs in a child process
-// after fork.
+// The library does not use OpenMP, because the OpenMP runtime ends the process when it cannot start
+// a thread, and hangs in a child process after fork.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,17 @@ namespace pidcomm {
 /// Returns the number of CPUs that the calling thread may use, at least 1.
 int usable_cpus();
 
-/// Calls task(0) .. task(count-1), each exactly once, on the calling thread and up to count-1 pooled threads, and returns when all tasks
-/// are done. If the system starts fewer than count-1 pooled threads, a thread runs several tasks in sequence. Concurrent callers do not
-/// wait for each other. run_on_pool never throws, and task must not throw. Between tasks, pooled threads spin for kSpinMicroseconds before
-/// they sleep; a caller that waits for its last tasks also spins before it sleeps. No thread spins while working threads need all CPUs.
+/// Calls task(0) .. task(count-1), each exactly once, on the calling thread and up to count-1
+/// pooled threads, and returns when all tasks are done. If the system starts fewer than count-1
+/// pooled threads, a thread runs several tasks in sequence. Concurrent callers do not wait for each
+/// other. run_on_pool never throws, and task must not throw. Between tasks, pooled threads spin for
+/// kSpinMicroseconds before they sleep; a caller that waits for its last tasks also spins before it
+/// sleeps. No thread spins while working threads need all CPUs.
 inline constexpr int kSpinMicroseconds = 50;
 void run_on_pool(int count, const std::function<void(int)> &task);
 
-/// Calls body(0) .. body(threads-1) like run_on_pool. If a call of body throws, run_threads throws the first of these exceptions again.
+/// Calls body(0) .. body(threads-1) like run_on_pool. If a call of body throws, run_threads throws
+/// the first of these exceptions again.
 template <class Body>
 void run_threads(int threads, const Body &body) {
   std::exception_ptr error;
@@ -41,9 +44,10 @@ void run_threads(int threads, const Body &body) {
   if (error) std::rethrow_exception(error);
 }
 
-/// Gives each of the numbers 0 .. count-1 to one thread. Each thread has a share of consecutive numbers and takes these first, in ascending
-/// order. Therefore each thread works on few ranks, and all threads together use all memory channels. A thread whose share is empty takes
-/// numbers from other shares, so that a slow thread does not delay the others.
+/// Gives each of the numbers 0 .. count-1 to one thread. Each thread has a share of consecutive
+/// numbers and takes these first, in ascending order. Therefore each thread works on few ranks, and
+/// all threads together use all memory channels. A thread whose share is empty takes numbers from
+/// other shares, so that a slow thread does not delay the others.
 class WorkQueue {
  public:
   /// threads: the number of threads; a value below 1 means 1 thread. Throws std::bad_alloc.
@@ -59,8 +63,8 @@ class WorkQueue {
   void each(int thread, const Visit &visit) {
     each(thread, visit, [] {});
   }
-  /// Calls own_done() before the first number that the thread steals, for callers that collect the numbers of a share and process these
-  /// numbers together.
+  /// Calls own_done() before the first number that the thread steals, for callers that collect the
+  /// numbers of a share and process these numbers together.
   template <class Visit, class OwnDone>
   void each(int thread, const Visit &visit, const OwnDone &own_done) {
     for (std::size_t turn = 0; turn < shares_.size(); ++turn) {

@@ -22,7 +22,8 @@ __asm__(
     ".hidden pidcomm_reorder_program\n.global pidcomm_reorder_program\npidcomm_reorder_program:\n"
     ".incbin \"" PIDCOMM_REORDER_PROGRAM
     "\"\n"
-    ".hidden pidcomm_reorder_program_end\n.global pidcomm_reorder_program_end\npidcomm_reorder_program_end:\n"
+    ".hidden pidcomm_reorder_program_end\n.global "
+    "pidcomm_reorder_program_end\npidcomm_reorder_program_end:\n"
     ".popsection\n");
 extern "C" const uint8_t pidcomm_reorder_program[], pidcomm_reorder_program_end[];
 
@@ -30,28 +31,33 @@ namespace pidcomm {
 
 namespace {
 
-/// Returns the program, changed so that its MRAM heap starts at an address. The SDK reads the heap address from the symbol table of the
-/// program. The program does not use its heap.
+/// Returns the program, changed so that its MRAM heap starts at an address. The SDK reads the heap
+/// address from the symbol table of the program. The program does not use its heap.
 std::vector<uint8_t> program_with_heap_at(uint32_t address) {
   std::vector<uint8_t> file(pidcomm_reorder_program, pidcomm_reorder_program_end);
   const auto at = [&file](uint64_t offset, uint64_t bytes) {
-    if (offset > file.size() || bytes > file.size() - offset) fail(PIDCOMM_ERR_INTERNAL, "the reorder program is truncated");
+    if (offset > file.size() || bytes > file.size() - offset)
+      fail(PIDCOMM_ERR_INTERNAL, "the reorder program is truncated");
     return file.data() + offset;
   };
   Elf32_Ehdr header;
   std::memcpy(&header, at(0, sizeof header), sizeof header);
   std::vector<Elf32_Shdr> sections(header.e_shnum);
-  std::memcpy(sections.data(), at(header.e_shoff, sections.size() * sizeof(Elf32_Shdr)), sections.size() * sizeof(Elf32_Shdr));
+  std::memcpy(sections.data(), at(header.e_shoff, sections.size() * sizeof(Elf32_Shdr)),
+              sections.size() * sizeof(Elf32_Shdr));
   for (const Elf32_Shdr &section : sections) {
     if (section.sh_type != SHT_SYMTAB || section.sh_link >= sections.size()) continue;
     const Elf32_Shdr &names = sections[section.sh_link];
-    for (uint32_t offset = 0; offset + sizeof(Elf32_Sym) <= section.sh_size; offset += sizeof(Elf32_Sym)) {
+    for (uint32_t offset = 0; offset + sizeof(Elf32_Sym) <= section.sh_size;
+         offset += sizeof(Elf32_Sym)) {
       uint8_t *const place = at(section.sh_offset + offset, sizeof(Elf32_Sym));
       Elf32_Sym symbol;
       std::memcpy(&symbol, place, sizeof symbol);
       constexpr std::size_t kNameBytes = sizeof DPU_MRAM_HEAP_POINTER_NAME;
       if (symbol.st_name + kNameBytes > names.sh_size) continue;
-      if (std::memcmp(at(names.sh_offset + symbol.st_name, kNameBytes), DPU_MRAM_HEAP_POINTER_NAME, kNameBytes) != 0) continue;
+      if (std::memcmp(at(names.sh_offset + symbol.st_name, kNameBytes), DPU_MRAM_HEAP_POINTER_NAME,
+                      kNameBytes) != 0)
+        continue;
       symbol.st_value = address;
       std::memcpy(place, &symbol, sizeof symbol);
       return file;
@@ -60,13 +66,17 @@ std::vector<uint8_t> program_with_heap_at(uint32_t address) {
   fail(PIDCOMM_ERR_INTERNAL, "the reorder program has no symbol ", DPU_MRAM_HEAP_POINTER_NAME);
 }
 
-/// Moves jobs between the host and the DPUs of the set. The caller holds a PreparedTransfer. jobs: one for each PE, then one for all DPUs
-/// that are not PEs of the hypercube.
-void transfer_jobs(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement, std::span<pidcomm_reorder_job> jobs) {
-  if (direction == DPU_XFER_TO_DPU) check_device(dpu_prepare_xfer(set, &jobs.back()), "preparing a transfer");
+/// Moves jobs between the host and the DPUs of the set. The caller holds a PreparedTransfer. jobs:
+/// one for each PE, then one for all DPUs that are not PEs of the hypercube.
+void transfer_jobs(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement,
+                   std::span<pidcomm_reorder_job> jobs) {
+  if (direction == DPU_XFER_TO_DPU)
+    check_device(dpu_prepare_xfer(set, &jobs.back()), "preparing a transfer");
   for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe)
-    check_device(dpu_prepare_xfer(dpu_set_from_dpu(placement.dpus[pe]), &jobs[pe]), "preparing a transfer");
-  check_device(dpu_push_xfer(set, direction, PIDCOMM_REORDER_JOB, 0, sizeof(pidcomm_reorder_job), DPU_XFER_DEFAULT),
+    check_device(dpu_prepare_xfer(dpu_set_from_dpu(placement.dpus[pe]), &jobs[pe]),
+                 "preparing a transfer");
+  check_device(dpu_push_xfer(set, direction, PIDCOMM_REORDER_JOB, 0, sizeof(pidcomm_reorder_job),
+                             DPU_XFER_DEFAULT),
                "exchanging jobs with the reorder program");
 }
 
@@ -78,23 +88,28 @@ bool has_reorder_program(struct dpu_t *dpu) {
   return program != nullptr && dpu_get_symbol(program, PIDCOMM_REORDER_JOB, &symbol) == DPU_OK;
 }
 
-PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base, pidcomm_trace &trace)
+PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base,
+                     pidcomm_trace &trace)
     : set_(set), placement_(placement) {
-  const PreparedTransfer turn(set, placement);  // no other hypercube can load or launch the program while this lock is held
+  const PreparedTransfer turn(
+      set, placement);  // no other hypercube can load or launch the program while this lock is held
   bool is_loaded = true;
   struct dpu_set_t dpu;
   DPU_FOREACH(set, dpu) is_loaded = is_loaded && has_reorder_program(dpu_from_set(dpu));
   if (is_loaded) return;
   const Stopwatch loading;
-  std::vector<uint8_t> program = program_with_heap_at(kMramAddress + static_cast<uint32_t>(heap_base));
+  std::vector<uint8_t> program =
+      program_with_heap_at(kMramAddress + static_cast<uint32_t>(heap_base));
   check_device(dpu_load_from_memory(set, program.data(), program.size(), nullptr),
-               "loading the reorder program (no window has changed; some PEs may have lost their own program)");
+               "loading the reorder program (no window has changed; some PEs may have lost their "
+               "own program)");
   trace.pe_loads += 1;
   trace.seconds_load += loading.seconds();
 }
 
 void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
-  if (reorder.from == reorder.to && !reorder.backwards) fail(PIDCOMM_ERR_INTERNAL, "blocks reordered forwards in place");
+  if (reorder.from == reorder.to && !reorder.backwards)
+    fail(PIDCOMM_ERR_INTERNAL, "blocks reordered forwards in place");
   const Stopwatch reordering;
   std::vector<pidcomm_reorder_job> jobs(placement_.dpus.size() + 1);
   const uint32_t ways = 1u << reorder.k;
@@ -119,11 +134,14 @@ void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
     const dpu_error_t status = dpu_launch(set_, DPU_SYNCHRONOUS);
     trace.pe_launches += 1;
     check_device(status, "reordering blocks in the PEs");
-    transfer_jobs(DPU_XFER_FROM_DPU, set_, placement_, jobs);  // reads the cycles; not part of the technique
+    transfer_jobs(DPU_XFER_FROM_DPU, set_, placement_,
+                  jobs);  // reads the cycles; not part of the technique
     trace.seconds_launch += launch.seconds();
   }
   trace.pe_cycles +=
-      std::max_element(jobs.begin(), jobs.end() - 1, [](const auto &a, const auto &b) { return a.cycles < b.cycles; })->cycles;
+      std::max_element(jobs.begin(), jobs.end() - 1, [](const auto &a, const auto &b) {
+        return a.cycles < b.cycles;
+      })->cycles;
   trace.pe_bytes += 2 * reorder.bytes() * placement_.dpus.size();
   trace.seconds_reorder += reordering.seconds();
 }

@@ -14,7 +14,8 @@ constexpr uint32_t kAllLanes = (1u << kLanes) - 1;
 
 struct RankDpus {
   struct dpu_rank_t *rank;
-  std::array<std::array<struct dpu_t *, kLanes>, kBanks> dpu;  // null if the set has no DPU at this chip and bank
+  std::array<std::array<struct dpu_t *, kLanes>, kBanks>
+      dpu;  // null if the set has no DPU at this chip and bank
 };
 
 std::vector<RankDpus> dpus_by_rank(struct dpu_set_t set) {
@@ -32,11 +33,13 @@ std::vector<RankDpus> dpus_by_rank(struct dpu_set_t set) {
 
 uint32_t lanes_present(const std::array<struct dpu_t *, kLanes> &bank) {
   uint32_t lanes = 0;
-  for (uint32_t lane = 0; lane < kLanes; ++lane) lanes |= static_cast<uint32_t>(bank[lane] != nullptr) << lane;
+  for (uint32_t lane = 0; lane < kLanes; ++lane)
+    lanes |= static_cast<uint32_t>(bank[lane] != nullptr) << lane;
   return lanes;
 }
 
-/// Returns text such as "; rank 0 bank 3 lacks chip 2, chip 5" for every incomplete entangled group.
+/// Returns text such as "; rank 0 bank 3 lacks chip 2, chip 5" for every incomplete entangled
+/// group.
 std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
   std::ostringstream text;
   for (const RankDpus &rank : ranks) {
@@ -52,8 +55,9 @@ std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
   return text.str();
 }
 
-/// Returns the complete entangled groups of the set: those of complete ranks, then those of other ranks, each in the order of ranks, then
-/// banks. So the bank pairs of most ranks stay at equal places of the axes, which is faster; and smaller hypercubes have the same numbers.
+/// Returns the complete entangled groups of the set: those of complete ranks, then those of other
+/// ranks, each in the order of ranks, then banks. So the bank pairs of most ranks stay at equal
+/// places of the axes, which is faster; and smaller hypercubes have the same numbers.
 std::vector<PlacedEg> complete_egs(const std::vector<RankDpus> &ranks) {
   std::vector<PlacedEg> egs, others;
   for (uint32_t r = 0; r < ranks.size(); ++r) {
@@ -87,11 +91,16 @@ Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
   if (whole_egs > egs_needed) placement.egs.resize(egs_needed);
   for (uint32_t r = 0; r < ranks.size() && placement.egs.size() + 1 == egs_needed; ++r)
     for (uint32_t bank = 0; bank < kBanks && placement.egs.size() < egs_needed; ++bank)
-      if (use_of_eg(lanes_present(ranks[r].dpu[bank]), cube.pes) == EgUse::last) placement.egs.push_back({r, bank});
+      if (use_of_eg(lanes_present(ranks[r].dpu[bank]), cube.pes) == EgUse::last)
+        placement.egs.push_back({r, bank});
   if (placement.egs.size() < egs_needed)
-    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes, " PEs in whole entangled groups",
-         cube.pes % kLanes == 0 ? std::string() : " except the last, which needs chips 0 to " + std::to_string(cube.pes % kLanes - 1),
-         "; the set has ", set_pes, " PEs, ", whole_egs * kLanes, " of them in whole entangled groups", incomplete_egs(ranks));
+    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes,
+         " PEs in whole entangled groups",
+         cube.pes % kLanes == 0
+             ? std::string()
+             : " except the last, which needs chips 0 to " + std::to_string(cube.pes % kLanes - 1),
+         "; the set has ", set_pes, " PEs, ", whole_egs * kLanes,
+         " of them in whole entangled groups", incomplete_egs(ranks));
   for (const PlacedEg &eg : placement.egs)
     for (uint32_t lane = 0; lane < kLanes && placement.dpus.size() < cube.pes; ++lane)
       placement.dpus.push_back(ranks[eg.rank].dpu[eg.bank][lane]);

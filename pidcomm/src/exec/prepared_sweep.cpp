@@ -15,7 +15,8 @@ std::vector<StreamStart> starts_of(const Side &side, const Split &split) {
     std::vector<StreamStart> next;
     next.reserve(starts.size() * loop.count);
     for (const StreamStart &start : starts)
-      for (uint32_t i = 0; i < loop.count; ++i) next.push_back({start.egs + i * loop.egs, start.bytes + i * loop.bytes});
+      for (uint32_t i = 0; i < loop.count; ++i)
+        next.push_back({start.egs + i * loop.egs, start.bytes + i * loop.bytes});
     starts = std::move(next);
   }
   if (side.row_lanes == 0) return starts;
@@ -23,7 +24,8 @@ std::vector<StreamStart> starts_of(const Side &side, const Split &split) {
   for (const StreamStart &start : starts)
     for (uint32_t pe = 0; pe < side.row_lanes; ++pe)
       rows.push_back({start.egs,
-                      start.bytes + split.section.member_of(pe) * side.member_bytes + split.section.group_of(pe) * side.group_bytes,
+                      start.bytes + split.section.member_of(pe) * side.member_bytes +
+                          split.section.group_of(pe) * side.group_bytes,
                       pe >= split.section_pes()});
   return rows;
 }
@@ -31,10 +33,11 @@ std::vector<StreamStart> starts_of(const Side &side, const Split &split) {
 /// Returns the first entangled group of the bank pair of entangled group `eg`.
 uint32_t pair_of(uint32_t eg) { return eg % kBanks < kPairEgs ? eg : eg - kPairEgs; }
 
-/// Returns the parts of an item. In gather and scatter, an item has a part for each entangled group of its section. In all other
-/// collectives, an item has one part.
+/// Returns the parts of an item. In gather and scatter, an item has a part for each entangled group
+/// of its section. In all other collectives, an item has one part.
 std::vector<ItemPart> parts_of(const Sweep &sweep, uint32_t keep_lanes) {
-  const ItemPart all = {starts_of(sweep.in, sweep.split), starts_of(sweep.out, sweep.split), 0, keep_lanes};
+  const ItemPart all = {starts_of(sweep.in, sweep.split), starts_of(sweep.out, sweep.split), 0,
+                        keep_lanes};
   const uint32_t egs = sweep.split.section_egs;
   const bool moves_rows = sweep.pass == Pass::to_host || sweep.pass == Pass::from_host;
   if (!moves_rows || all.in.size() + all.out.size() != egs * (kLanes + 1)) return {all};
@@ -42,7 +45,8 @@ std::vector<ItemPart> parts_of(const Sweep &sweep, uint32_t keep_lanes) {
   for (uint32_t eg = 0; eg < egs; ++eg) {
     const auto streams_of_eg = [&](const std::vector<StreamStart> &starts) {
       const auto first = starts.begin() + static_cast<std::ptrdiff_t>(starts.size() / egs * eg);
-      return std::vector<StreamStart>(first, first + static_cast<std::ptrdiff_t>(starts.size() / egs));
+      return std::vector<StreamStart>(first,
+                                      first + static_cast<std::ptrdiff_t>(starts.size() / egs));
     };
     parts[eg] = {streams_of_eg(all.in), streams_of_eg(all.out), eg, eg + 1 == egs ? keep_lanes : 0};
   }
@@ -53,7 +57,8 @@ std::vector<ItemPart> parts_of(const Sweep &sweep, uint32_t keep_lanes) {
 bool visit_both_banks(const std::vector<StreamStart> &streams) {
   const uint32_t first = streams[0].egs;
   const uint32_t other = pair_of(first) == first ? first + kPairEgs : first - kPairEgs;
-  return std::any_of(streams.begin(), streams.end(), [&](const StreamStart &stream) { return stream.egs == other; });
+  return std::any_of(streams.begin(), streams.end(),
+                     [&](const StreamStart &stream) { return stream.egs == other; });
 }
 
 }  // namespace
@@ -81,32 +86,40 @@ PreparedSweep::PreparedSweep(const Plan &plan, const Sweep &sweep)
 
 uint32_t PreparedSweep::rank_members() const {
   const auto streams_below = [&](uint32_t egs) {
-    return std::count_if(parts_[0].in.begin(), parts_[0].in.end(), [=](const StreamStart &stream) { return stream.egs < egs; });
+    return std::count_if(parts_[0].in.begin(), parts_[0].in.end(),
+                         [=](const StreamStart &stream) { return stream.egs < egs; });
   };
   return static_cast<uint32_t>(streams_below(kBanks) / streams_below(1));
 }
 
-/// Puts items in one batch if they load and store the entangled groups of the same bank pairs. If lockstep loops visit the bank pairs, or
-/// if the output is much larger than the input and visits both banks of each pair, every item is a batch.
+/// Puts items in one batch if they load and store the entangled groups of the same bank pairs. If
+/// lockstep loops visit the bank pairs, or if the output is much larger than the input and visits
+/// both banks of each pair, every item is a batch.
 void PreparedSweep::make_batches() {
   constexpr uint64_t kMaxSortedItems = 32768;  // because sorting takes time
   const uint64_t items = steps_of(sweep_.outer);
   const bool stores_to_members = parts_[0].out.back().egs != 0;
   const std::size_t streams = std::max(parts_[0].in.size(), parts_[0].out.size());
-  const bool stores_to_many = stores_to_members && streams > kFewStreams && visit_both_banks(parts_[0].out);
-  if (parts_.size() == 1 && (!sweep_.split.has_lane_split() || !sweep_.lockstep.empty() || stores_to_many || items > kMaxSortedItems))
+  const bool stores_to_many =
+      stores_to_members && streams > kFewStreams && visit_both_banks(parts_[0].out);
+  if (parts_.size() == 1 && (!sweep_.split.has_lane_split() || !sweep_.lockstep.empty() ||
+                             stores_to_many || items > kMaxSortedItems))
     return;
-  // One bank pair does not use the whole bandwidth. Therefore, if items have few streams, the banks of a rank take the place of a bank
-  // pair. Reductions that load from several ranks also need all banks of a rank, so that they change the rank less often.
+  // One bank pair does not use the whole bandwidth. Therefore, if items have few streams, the banks
+  // of a rank take the place of a bank pair. Reductions that load from several ranks also need all
+  // banks of a rank, so that they change the rank less often.
   const auto rank_of = [](uint32_t eg) { return eg - eg % kBanks; };
-  const auto place_in = [&](uint32_t eg) { return streams <= 2 || stores_to_members || reduces_ ? rank_of(eg) : pair_of(eg); };
+  const auto place_in = [&](uint32_t eg) {
+    return streams <= 2 || stores_to_members || reduces_ ? rank_of(eg) : pair_of(eg);
+  };
   const auto place_out = [&](uint32_t eg) { return stores_to_members ? rank_of(eg) : pair_of(eg); };
   struct Entry {
     // Entries of a batch have equal places. In a batch, the bank pair of the output varies fastest.
     uint32_t out_place, in_place, keep_lanes, in_eg, out_eg, item, part;
     auto operator<=>(const Entry &) const = default;
     bool is_with(const Entry &other) const {
-      return out_place == other.out_place && in_place == other.in_place && keep_lanes == other.keep_lanes;
+      return out_place == other.out_place && in_place == other.in_place &&
+             keep_lanes == other.keep_lanes;
     }
   };
   std::vector<Entry> entries;
@@ -121,7 +134,8 @@ void PreparedSweep::make_batches() {
   }
   std::sort(entries.begin(), entries.end());
   for (uint32_t i = 0; i < entries.size(); ++i) {
-    const bool continues = i != 0 && entries[i].is_with(entries[i - 1]) && i - begins_.back() < kMaxItems;
+    const bool continues =
+        i != 0 && entries[i].is_with(entries[i - 1]) && i - begins_.back() < kMaxItems;
     if (!continues) begins_.push_back(i);
     largest_batch_ = std::max(largest_batch_, i + 1 - begins_.back());
     items_.push_back({advanced(origin_, sweep_.outer, entries[i].item), &parts_[entries[i].part]});

@@ -1,4 +1,5 @@
-// Preparation of a sweep before its first byte moves: the tables of its pass, and the order in which threads visit its items.
+// Preparation of a sweep before its first byte moves: the tables of its pass, and the order in
+// which threads visit its items.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace pidcomm {
 
-/// The starts of the streams on one side (input or output) of an item, relative to the start of the item.
+/// The starts of the streams on one side (input or output) of an item, relative to the start of the
+/// item.
 struct StreamStart {
   uint32_t egs;
   uint64_t bytes;
@@ -32,8 +34,8 @@ struct ItemStart {
 /// Returns `item` moved to step `index` of a nest of loops (slowest loop first).
 ItemStart advanced(ItemStart item, const std::vector<Loop> &loops, uint64_t index);
 
-/// The tables of a sweep, and the order in which threads visit its items. A batch is one or more parts of items that a thread visits in
-/// lockstep. The sweep must exist as long as the object.
+/// The tables of a sweep, and the order in which threads visit its items. A batch is one or more
+/// parts of items that a thread visits in lockstep. The sweep must exist as long as the object.
 class PreparedSweep {
  public:
   /// A part of an item of the outer loops.
@@ -52,14 +54,18 @@ class PreparedSweep {
   /// Numbers of streams of an item, on the input side and on the output side.
   std::size_t in_streams() const { return parts_[0].in.size(); }
   std::size_t out_streams() const { return parts_[0].out.size(); }
-  /// Number of group members with input streams in one rank, if the first item starts at the first entangled group of a rank.
+  /// Number of group members with input streams in one rank, if the first item starts at the first
+  /// entangled group of a rank.
   uint32_t rank_members() const;
 
   uint64_t batches() const { return begins_.empty() ? steps_of(sweep_.outer) : begins_.size() - 1; }
-  uint32_t batch_size(uint64_t batch) const { return begins_.empty() ? 1 : begins_[batch + 1] - begins_[batch]; }
+  uint32_t batch_size(uint64_t batch) const {
+    return begins_.empty() ? 1 : begins_[batch + 1] - begins_[batch];
+  }
   uint32_t largest_batch() const { return largest_batch_; }
   BatchItem item(uint64_t batch, uint32_t index) const {
-    return begins_.empty() ? BatchItem{advanced(origin_, sweep_.outer, batch), parts_.data()} : items_[begins_[batch] + index];
+    return begins_.empty() ? BatchItem{advanced(origin_, sweep_.outer, batch), parts_.data()}
+                           : items_[begins_[batch] + index];
   }
 
  private:
@@ -71,7 +77,8 @@ class PreparedSweep {
   const std::vector<ItemPart> parts_;
   const bool reduces_;
   std::vector<BatchItem> items_;  // batch after batch
-  std::vector<uint32_t> begins_;  // index of each batch's first item, then the number of items; empty if every item is a batch
+  std::vector<uint32_t> begins_;  // index of each batch's first item, then the number of items;
+                                  // empty if every item is a batch
   uint32_t largest_batch_ = 1;
 };
 

@@ -9,11 +9,13 @@
 
 namespace pidcomm {
 
-/// The SDK keeps one prepared buffer per DPU, so hypercubes on one set must not prepare buffers at the same time. Each hypercube clears the
-/// buffers that it prepared before it releases this lock. The lock also covers loading and launching the reorder program.
+/// The SDK keeps one prepared buffer per DPU, so hypercubes on one set must not prepare buffers at
+/// the same time. Each hypercube clears the buffers that it prepared before it releases this lock.
+/// The lock also covers loading and launching the reorder program.
 class PreparedTransfer {
  public:
-  explicit PreparedTransfer(struct dpu_set_t set, const Placement &placement) : set_(set), turn_(mutex_of(placement.ranks.front())) {
+  explicit PreparedTransfer(struct dpu_set_t set, const Placement &placement)
+      : set_(set), turn_(mutex_of(placement.ranks.front())) {
     clear();
   }
   ~PreparedTransfer() { clear(); }

@@ -14,7 +14,8 @@ namespace pidcomm {
 namespace {
 
 /// Both lists are in the order of the addresses.
-bool share_a_rank(const std::vector<struct dpu_rank_t *> &a, const std::vector<struct dpu_rank_t *> &b) {
+bool share_a_rank(const std::vector<struct dpu_rank_t *> &a,
+                  const std::vector<struct dpu_rank_t *> &b) {
   const std::less<> is_before;
   for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {
     if (*i == *j) return true;
@@ -35,7 +36,8 @@ struct RankLocks::Calls {
 RankLocks::Calls &RankLocks::calls() {
   static Calls *const calls = [] {
     auto made = std::make_unique<Calls>();
-    const int status = pthread_atfork([] { RankLocks::calls().mutex.lock(); }, [] { RankLocks::calls().mutex.unlock(); },
+    const int status = pthread_atfork([] { RankLocks::calls().mutex.lock(); },
+                                      [] { RankLocks::calls().mutex.unlock(); },
                                       [] {
                                         // without the waiting threads of the parent process
                                         new (&RankLocks::calls().changed) std::condition_variable;
@@ -64,14 +66,16 @@ RankLocks::Turn RankLocks::lock(Mode mode) {
 
 bool RankLocks::are_in_use() {
   const std::lock_guard<std::mutex> lock(calls().mutex);
-  return std::any_of(calls().all.begin(), calls().all.end(), [this](const Call &call) { return share_a_rank(call.ranks, ranks_); });
+  return std::any_of(calls().all.begin(), calls().all.end(),
+                     [this](const Call &call) { return share_a_rank(call.ranks, ranks_); });
 }
 
 /// The caller holds the mutex.
 bool RankLocks::Turn::is_first_locked() const {
   const Call &own = **call_;
   return std::none_of(calls().all.begin(), *call_, [&own](const Call &earlier) {
-    return (own.mode == Mode::exclusive || earlier.mode == Mode::exclusive) && share_a_rank(own.ranks, earlier.ranks);
+    return (own.mode == Mode::exclusive || earlier.mode == Mode::exclusive) &&
+           share_a_rank(own.ranks, earlier.ranks);
   });
 }
 

@@ -1,6 +1,7 @@
-// Serialises the calls on all hypercubes of the process that share a rank: a call may load and launch PE programs, and between its steps no
-// other call may load another program or access the rank. Most calls use their ranks exclusively. Calls that run as jobs in the queues of
-// their ranks share the ranks, because the queues already serialise these jobs.
+// Serialises the calls on all hypercubes of the process that share a rank: a call may load and
+// launch PE programs, and between its steps no other call may load another program or access the
+// rank. Most calls use their ranks exclusively. Calls that run as jobs in the queues of their ranks
+// share the ranks, because the queues already serialise these jobs.
 #pragma once
 
 #include <list>
@@ -28,8 +29,9 @@ class RankLocks {
   RankLocks(const RankLocks &) = delete;
   RankLocks &operator=(const RankLocks &) = delete;
 
-  /// The place of a call in the order of the calls on its ranks. The destructor lets later calls begin. Any thread may destroy a turn, also
-  /// a turn for which no thread has waited. The RankLocks must outlive the turn.
+  /// The place of a call in the order of the calls on its ranks. The destructor lets later calls
+  /// begin. Any thread may destroy a turn, also a turn for which no thread has waited. The
+  /// RankLocks must outlive the turn.
   class Turn {
    public:
     explicit Turn(std::list<Call>::iterator call) : call_(call) {}
@@ -37,8 +39,8 @@ class RankLocks {
     Turn &operator=(Turn &&) = delete;
     ~Turn();
 
-    /// Waits until the turns of all earlier calls on these ranks are destroyed; in shared mode, only until the turns of the earlier calls
-    /// in exclusive mode are destroyed.
+    /// Waits until the turns of all earlier calls on these ranks are destroyed; in shared mode,
+    /// only until the turns of the earlier calls in exclusive mode are destroyed.
     void wait() const;
     /// Whether wait() would return at once.
     bool is_first() const;

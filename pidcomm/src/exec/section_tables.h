@@ -1,5 +1,5 @@
-// The tables that the passes for sections use: which lanes of which input streams make up an output stream, and which rows accumulate which
-// PEs.
+// The tables that the passes for sections use: which lanes of which input streams make up an output
+// stream, and which rows accumulate which PEs.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace pidcomm {
 
-/// The tables of one sweep. Streams of a section are numbered in the order of the sweep: block after block, and in a block, entangled group
-/// after entangled group. Without a lane split, the size of the tables is O(members * PEs of a section).
+/// The tables of one sweep. Streams of a section are numbered in the order of the sweep: block
+/// after block, and in a block, entangled group after entangled group. Without a lane split, the
+/// size of the tables is O(members * PEs of a section).
 class SectionTables {
  public:
   /// Empty if the pass of the sweep does not use tables. Throws std::bad_alloc.
@@ -39,7 +40,8 @@ class SectionTables {
   uint32_t keep_lanes_;
   std::size_t buffer_bytes_ = 0;
 
-  std::vector<uint32_t> group_of_, member_of_, pe_at_;  // of the PEs of a section; pe_at_[group * members + member]
+  std::vector<uint32_t> group_of_, member_of_,
+      pe_at_;  // of the PEs of a section; pe_at_[group * members + member]
 
   std::vector<MergePart> parts_;
   std::vector<uint32_t> streams_;

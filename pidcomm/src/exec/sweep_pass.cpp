@@ -1,4 +1,5 @@
-// Carries out the affine form of a plan: cuts the words into chunks, computes addresses, and calls the line kernels.
+// Carries out the affine form of a plan: cuts the words into chunks, computes addresses, and calls
+// the line kernels.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -13,7 +14,8 @@ namespace pidcomm {
 
 namespace {
 
-/// The units of work of a sweep. A unit is one batch on one range of words. There are enough units to give all threads equal shares.
+/// The units of work of a sweep. A unit is one batch on one range of words. There are enough units
+/// to give all threads equal shares.
 class Units {
  public:
   struct Unit {
@@ -21,7 +23,9 @@ class Units {
   };
 
   Units(const PreparedSweep &prepared, int threads)
-      : prepared_(prepared), words_(prepared.sweep().words), pieces_(pieces_of(prepared.batches(), words_, threads)) {}
+      : prepared_(prepared),
+        words_(prepared.sweep().words),
+        pieces_(pieces_of(prepared.batches(), words_, threads)) {}
 
   uint64_t count() const { return prepared_.batches() * pieces_; }
   Unit at(uint64_t number) const {
@@ -31,13 +35,16 @@ class Units {
   }
 
  private:
-  uint64_t start_of(uint64_t piece) const { return (words_ + kShareWords - 1) / kShareWords * piece / pieces_ * kShareWords; }
+  uint64_t start_of(uint64_t piece) const {
+    return (words_ + kShareWords - 1) / kShareWords * piece / pieces_ * kShareWords;
+  }
 
   const PreparedSweep &prepared_;
   uint64_t words_, pieces_;
 };
 
-/// Words of a unit, up to the first end of a run in any stream, with the pointers of all items in lockstep.
+/// Words of a unit, up to the first end of a run in any stream, with the pointers of all items in
+/// lockstep.
 class Chunk {
  public:
   /// The place of a chunk: its unit, the step of the ordered loops, and the first word.
@@ -70,7 +77,8 @@ class Chunk {
       keep_lanes_ = part->keep_lanes;
       const ItemStart first = advanced(start, sweep_.ordered, step);
       for (const ItemStart &more : lockstep_)
-        point({first.in_eg + more.in_eg, first.out_eg + more.out_eg, first.in_offset + more.in_offset, first.out_offset + more.out_offset},
+        point({first.in_eg + more.in_eg, first.out_eg + more.out_eg,
+               first.in_offset + more.in_offset, first.out_offset + more.out_offset},
               *part);
     }
     words_ = static_cast<uint32_t>(std::min<uint64_t>(unit_.last_word - place.word, run_words_));
@@ -100,13 +108,16 @@ class Chunk {
     call.first_words = first_step_words();
   }
   /// Returns what the call before may prefetch.
-  NextCall as_next() const { return {items_.data(), is_of_twin_ ? 0 : item_count_, in_count_, run_words_}; }
+  NextCall as_next() const {
+    return {items_.data(), is_of_twin_ ? 0 : item_count_, in_count_, run_words_};
+  }
 
   /// Whether the twin item moves the data of this chunk; see Sweep::exchange.
   bool is_of_twin() const { return is_of_twin_; }
 
  private:
-  /// Returns the number of words in the first step of a chunk, so that all later steps start at a line boundary of host rows.
+  /// Returns the number of words in the first step of a chunk, so that all later steps start at a
+  /// line boundary of host rows.
   uint32_t first_step_words() const {
     const void *row = sweep_.in.space == Space::host    ? static_cast<const void *>(in_[0][0])
                       : sweep_.out.space == Space::host ? static_cast<const void *>(out_[0][0])
@@ -118,16 +129,21 @@ class Chunk {
     std::vector<const std::byte *> &in = in_[item_count_];
     std::vector<std::byte *> &out = out_[item_count_];
     in_count_ = out_count_ = 0;
-    const auto add = [&](const Side &side, const std::vector<StreamStart> &starts, uint32_t eg, uint64_t offset, auto &list,
-                         uint32_t &count) {
+    const auto add = [&](const Side &side, const std::vector<StreamStart> &starts, uint32_t eg,
+                         uint64_t offset, auto &list, uint32_t &count) {
       for (const StreamStart &start : starts)
-        list[count++] = start.is_missing ? nullptr : pointer_to(side, eg + start.egs, offset + start.bytes + place_.word * kWordBytes);
+        list[count++] =
+            start.is_missing
+                ? nullptr
+                : pointer_to(side, eg + start.egs, offset + start.bytes + place_.word * kWordBytes);
     };
     if (item_count_++ == 0) is_of_twin_ = sweep_.exchange && item.in_eg > item.out_eg;
     if (is_of_twin_) return;
     add(sweep_.in, part.in, item.in_eg, item.in_offset, in, in_count_);
     add(sweep_.out, part.out, item.out_eg, item.out_offset, out, out_count_);
-    if (sweep_.exchange && item.in_eg != item.out_eg) {  // the twin item reads the lines that this item writes, and the reverse
+    if (sweep_.exchange &&
+        item.in_eg !=
+            item.out_eg) {  // the twin item reads the lines that this item writes, and the reverse
       add(sweep_.in, part.in, item.out_eg, item.out_offset, in, in_count_);
       add(sweep_.out, part.out, item.in_eg, item.in_offset, out, out_count_);
     }
@@ -157,7 +173,8 @@ class Chunk {
   std::vector<SweepItem> items_;
 };
 
-/// The state of one thread: the chunk that it moves, the chunk after it, and the buffers of the items.
+/// The state of one thread: the chunk that it moves, the chunk after it, and the buffers of the
+/// items.
 class SweepWorker {
  public:
   SweepWorker(const HostPass &pass, const PreparedSweep &prepared, const Units &units)
@@ -205,7 +222,8 @@ class SweepWorker {
   void (*function_)(const SweepCall &call);
   const Units &units_;
   Chunk chunks_[2];
-  Chunk *chunk_ = &chunks_[0], *next_ = &chunks_[1];  // next_ usually points to the chunk that follows *chunk_
+  Chunk *chunk_ = &chunks_[0],
+        *next_ = &chunks_[1];  // next_ usually points to the chunk that follows *chunk_
   HostBuffer item_buffers_, section_buffer_;
   SweepCall call_{};
 };
@@ -215,12 +233,15 @@ class SweepWorker {
 uint64_t run_sweep(const HostPass &pass, const PreparedSweep &prepared) {
   const Units units(prepared, pass.threads);
   // Allocate all memory before the first byte moves.
-  const int threads = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units.count()));
+  const int threads =
+      static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units.count()));
   std::vector<std::unique_ptr<SweepWorker>> workers;
-  for (int thread = 0; thread < threads; ++thread) workers.push_back(std::make_unique<SweepWorker>(pass, prepared, units));
+  for (int thread = 0; thread < threads; ++thread)
+    workers.push_back(std::make_unique<SweepWorker>(pass, prepared, units));
   WorkQueue queue(units.count(), threads);
   run_threads(threads, [&](int thread) {
-    queue.each(thread, [&](uint64_t unit) { workers[static_cast<std::size_t>(thread)]->run(unit); });
+    queue.each(thread,
+               [&](uint64_t unit) { workers[static_cast<std::size_t>(thread)]->run(unit); });
     pass.kernels.fence();  // complete non-temporal stores before the PEs own the MRAM again
   });
   return workers.front()->buffer_bytes() * workers.size();

@@ -6,8 +6,9 @@
 
 namespace pidcomm {
 
-/// Runs jobs in a separate thread, in the order of their arrival. The thread sleeps between jobs. The process does not wait for the thread
-/// when it exits. A child of fork does not have the thread, so the first job in the child process starts a new one.
+/// Runs jobs in a separate thread, in the order of their arrival. The thread sleeps between jobs.
+/// The process does not wait for the thread when it exits. A child of fork does not have the
+/// thread, so the first job in the child process starts a new one.
 class Worker {
  public:
   Worker();
@@ -16,8 +17,8 @@ class Worker {
   Worker(const Worker &) = delete;
   Worker &operator=(const Worker &) = delete;
 
-  /// Queues a job, which must not throw. If the host lacks memory or threads, throws std::bad_alloc or std::system_error and does not queue
-  /// the job. Threads must not call `run` at the same time.
+  /// Queues a job, which must not throw. If the host lacks memory or threads, throws std::bad_alloc
+  /// or std::system_error and does not queue the job. Threads must not call `run` at the same time.
   void run(std::function<void()> job);
 
  private:

@@ -33,14 +33,16 @@ void add_to(pidcomm_trace &sum, const pidcomm_trace &trace) {
 /// Carries out one plan.
 class Runner {
  public:
-  Runner(const HostsPlan &plan, Executor &local, Link &link, const pidcomm_options *options, const Memories &memories)
+  Runner(const HostsPlan &plan, Executor &local, Link &link, const pidcomm_options *options,
+         const Memories &memories)
       : plan_(plan), local_(local), link_(link), options_(options), memories_(memories) {}
 
   pidcomm_trace run(bool overlaps) {
     const bool has_local_work = plan_.pieces.size() > 1 || !plan_.meanwhile.empty();
     if (!overlaps || !has_local_work || !overlapped()) in_turn();
     all(plan_.last);
-    for (const bool is_send : {true, false}) (is_send ? trace_.bytes_sent : trace_.bytes_received) = traffic_of(plan_, is_send).bytes;
+    for (const bool is_send : {true, false})
+      (is_send ? trace_.bytes_sent : trace_.bytes_received) = traffic_of(plan_, is_send).bytes;
     trace_.bytes_staged += plan_.window_bytes;
     trace_.seconds_exchange = seconds_exchange_;
     return trace_;
@@ -51,7 +53,8 @@ class Runner {
     for (const Local &one : locals) {
       const auto read = pool_areas(plan_, one, false), written = pool_areas(plan_, one, true);
       pidcomm_trace trace{};
-      use_pool(read, written, [&] { local_.run(local_request(plan_, one, memories_), options_, trace); });
+      use_pool(read, written,
+               [&] { local_.run(local_request(plan_, one, memories_), options_, trace); });
       add_to(trace_, trace);
     }
   }
@@ -65,8 +68,9 @@ class Runner {
     }
   }
 
-  /// Runs the local collectives on another thread, and the exchanges on this thread. Two pieces are under way at a time, because the
-  /// buffers of pieces j and j + 2 are the same. Returns false if the system starts no thread.
+  /// Runs the local collectives on another thread, and the exchanges on this thread. Two pieces are
+  /// under way at a time, because the buffers of pieces j and j + 2 are the same. Returns false if
+  /// the system starts no thread.
   bool overlapped() {
     std::thread thread;
     try {
@@ -111,7 +115,8 @@ class Runner {
       std::vector<Transfer> transfers;
       for (const Message &message : round.messages) {
         const Area &area = message.area;
-        transfers.push_back({message.host, message.is_send, memories_.at(area), area.rows, area.bytes, area.stride});
+        transfers.push_back({message.host, message.is_send, memories_.at(area), area.rows,
+                             area.bytes, area.stride});
       }
       if (round.syncs)
         link_.sync();
@@ -128,7 +133,8 @@ class Runner {
 
   /// Runs a step that reads and writes areas of the pool.
   template <class Step>
-  void use_pool(const std::vector<const Area *> &read, const std::vector<const Area *> &written, const Step &run) const {
+  void use_pool(const std::vector<const Area *> &read, const std::vector<const Area *> &written,
+                const Step &run) const {
     if (read.empty() && written.empty()) return run();
     const double begin = clock_s();
     flush(read);
@@ -146,7 +152,8 @@ class Runner {
     if (!link_.needs_flush()) return;
     for (const Area *area : areas)
       for (uint64_t row = 0; row < area->rows; ++row)
-        flush_bytes(kernels_of(plan_.whole.options.isa), memories_.at(*area) + row * area->stride, area->bytes);
+        flush_bytes(kernels_of(plan_.whole.options.isa), memories_.at(*area) + row * area->stride,
+                    area->bytes);
   }
 
   /// The rows of all hosts in the pool, one after the other; see plan_pool.cpp.
@@ -163,16 +170,20 @@ class Runner {
 
   void combine(const Combine &step) const {
     const Options &options = plan_.whole.options;
-    const Reducer *const reducer = reducer_of(kernels_of(options.isa), plan_.whole);  // null if all steps are copies
-    const uint64_t width = std::min(step.into.bytes, kCombineBytes), columns = (step.into.bytes + width - 1) / width;
+    const Reducer *const reducer =
+        reducer_of(kernels_of(options.isa), plan_.whole);  // null if all steps are copies
+    const uint64_t width = std::min(step.into.bytes, kCombineBytes),
+                   columns = (step.into.bytes + width - 1) / width;
     WorkQueue queue(step.into.rows * columns, options.threads);
     run_threads(options.threads, [&](int thread) {
       queue.each(thread, [&](uint64_t unit) {
-        const uint64_t row = unit / columns, first = unit % columns * width, size = std::min(width, step.into.bytes - first);
+        const uint64_t row = unit / columns, first = unit % columns * width,
+                       size = std::min(width, step.into.bytes - first);
         std::byte *const into = memories_.at(step.into) + row * step.into.stride + first;
         bool is_copy = step.replaces;
         for (const Area &from : step.from) {
-          const std::byte *const part = memories_.at(from) + row * (from.rows == 1 ? step.into.bytes : from.stride) + first;
+          const std::byte *const part =
+              memories_.at(from) + row * (from.rows == 1 ? step.into.bytes : from.stride) + first;
           if (std::exchange(is_copy, false))
             std::memcpy(into, part, size);
           else
@@ -215,31 +226,37 @@ class Runner {
 std::string description_of(const HostsPlan &plan, const pidcomm_request &request) {
   const Plan &whole = plan.whole;
   std::ostringstream text;
-  text << name_of_collective(whole.collective) << " with mask " << whole.mask << " of " << whole.cube.to_string() << ", " << request.bytes
-       << " bytes of " << name_of_type(whole.type.code);
+  text << name_of_collective(whole.collective) << " with mask " << whole.mask << " of "
+       << whole.cube.to_string() << ", " << request.bytes << " bytes of "
+       << name_of_type(whole.type.code);
   if (whole.reduces) text << ", " << name_of_op(whole.op);
-  if (plan.selects_hosts() && (whole.in.space == Space::host || whole.out.space == Space::host)) text << ", root " << plan.root;
+  if (plan.selects_hosts() && (whole.in.space == Space::host || whole.out.space == Space::host))
+    text << ", root " << plan.root;
   if (plan.transposes) text << ", transposed rows";
   return text.str();
 }
 
-/// Checks the caller's host buffer. The host that has the rows gives a buffer for all rows; the other hosts give none.
+/// Checks the caller's host buffer. The host that has the rows gives a buffer for all rows; the
+/// other hosts give none.
 void check_rows(const HostsPlan &plan, const pidcomm_request &request) {
   if (plan.runs_alone()) return;  // the local call checks its rows
   if (plan.has_rows()) return check_host(plan.whole, request);
   if (request.host != nullptr || request.host_bytes != 0)
-    fail(PIDCOMM_ERR_HOST_BUFFER, name_of_collective(plan.whole.collective), ": host ", plan.host, " gives a host buffer of ",
-         request.host_bytes, " bytes; only the root, host ", plan.root, ", has rows");
+    fail(PIDCOMM_ERR_HOST_BUFFER, name_of_collective(plan.whole.collective), ": host ", plan.host,
+         " gives a host buffer of ", request.host_bytes, " bytes; only the root, host ", plan.root,
+         ", has rows");
 }
 
 /// Shared memory is aligned, and has room for the headers of the hosts.
 void check_transport(const pidcomm_transport &transport, const Link &link) {
   if (transport.shared == nullptr) return;
   if (reinterpret_cast<uintptr_t>(transport.shared) % kLineBytes != 0)
-    fail(PIDCOMM_ERR_ARGUMENT, "the shared memory (", transport.shared, ") of a transport must be aligned to ", kLineBytes, " bytes");
+    fail(PIDCOMM_ERR_ARGUMENT, "the shared memory (", transport.shared,
+         ") of a transport must be aligned to ", kLineBytes, " bytes");
   if (link.pool_bytes() > transport.shared_bytes)
-    fail(PIDCOMM_ERR_ARGUMENT, "the shared memory of a transport has ", transport.shared_bytes, " bytes; ", transport.hosts,
-         " hosts need at least ", transport.shared_bytes - link.pool_bytes(), " for the comparison of their calls");
+    fail(PIDCOMM_ERR_ARGUMENT, "the shared memory of a transport has ", transport.shared_bytes,
+         " bytes; ", transport.hosts, " hosts need at least ",
+         transport.shared_bytes - link.pool_bytes(), " for the comparison of their calls");
 }
 
 }  // namespace
@@ -247,19 +264,22 @@ void check_transport(const pidcomm_transport &transport, const Link &link) {
 HostsSettings HostsSettings::of(const pidcomm_hosts_settings &settings) {
   HostsSettings own;
   const auto check = [](const char *name, double value) {
-    if (!(value >= 0 && value < 1e9)) fail(PIDCOMM_ERR_ARGUMENT, name, " (", value, ") must be at least 0 and below 1e9");
+    if (!(value >= 0 && value < 1e9))
+      fail(PIDCOMM_ERR_ARGUMENT, name, " (", value, ") must be at least 0 and below 1e9");
   };
   check("timeout_s", settings.timeout_s);
   check("link_gb_s", settings.link_gb_s);
   check("link_latency_us", settings.link_latency_us);
   if (settings.overlap > PIDCOMM_OVERLAP_OFF)
-    fail(PIDCOMM_ERR_ARGUMENT, "overlap code ", settings.overlap, " is unknown; use 0 (auto), 1 (on) or 2 (off)");
+    fail(PIDCOMM_ERR_ARGUMENT, "overlap code ", settings.overlap,
+         " is unknown; use 0 (auto), 1 (on) or 2 (off)");
   if (settings.timeout_s > 0) own.link.timeout_s = settings.timeout_s;
   own.link.gb_s = settings.link_gb_s;
   own.link.latency_us = settings.link_latency_us;
   own.overlap = settings.overlap;
   if (settings.transport > PIDCOMM_TRANSPORT_SWITCH)
-    fail(PIDCOMM_ERR_ARGUMENT, "transport code ", settings.transport, " is unknown; use 0 (mpi), 1 (pool) or 2 (switch)");
+    fail(PIDCOMM_ERR_ARGUMENT, "transport code ", settings.transport,
+         " is unknown; use 0 (mpi), 1 (pool) or 2 (switch)");
   own.transport = static_cast<pidcomm_transport_kind>(settings.transport);
   return own;
 }
@@ -298,18 +318,22 @@ struct HostsCube::Prepared {
   Memories memories;
 };
 
-HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport, const pidcomm_hosts_settings &settings,
+HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport,
+                     const pidcomm_hosts_settings &settings,
                      const std::function<pidcomm_machine()> &machine)
     : local_(local), machine_(machine), link_(transport) {
   if (transport.host >= transport.hosts)
-    fail(PIDCOMM_ERR_ARGUMENT, "the transport's host (", transport.host, ") must be below its hosts (", transport.hosts, ")");
+    fail(PIDCOMM_ERR_ARGUMENT, "the transport's host (", transport.host,
+         ") must be below its hosts (", transport.hosts, ")");
   check_transport(transport, link_);
-  if (transport.shared != nullptr) link_.sync();  // all hosts have left an earlier connection on the same memory
+  if (transport.shared != nullptr)
+    link_.sync();  // all hosts have left an earlier connection on the same memory
   Intent intent;
   try {
     settings_ = HostsSettings::of(settings);
     link_.use(settings_.link);
-    intent.text = "connect " + cube_over(local.cube(), transport.hosts).to_string() + ", " + settings_.to_string();
+    intent.text = "connect " + cube_over(local.cube(), transport.hosts).to_string() + ", " +
+                  settings_.to_string();
   } catch (const Error &error) {
     intent = {error.status(), error.what()};
   }
@@ -317,7 +341,8 @@ HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport, const 
 }
 
 /// Throws the errors that the local collectives of a plan would throw before they move bytes.
-void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &request, const pidcomm_options *options, bool checks_rows) {
+void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &request,
+                             const pidcomm_options *options, bool checks_rows) {
   each_local(plan, [&](const Local &one) {
     pidcomm_request asked = local_request(plan, one, {});
     if (plan.runs_alone()) {
@@ -325,7 +350,8 @@ void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &reque
       asked.host_bytes = request.host_bytes;
       asked.host_stride = request.host_stride;
       asked.host_transposes = request.host_transposes;
-      if (checks_rows) check_host(make_plan(plan.local, asked, plan.whole.options, plan.whole.heap_base), asked);
+      if (checks_rows)
+        check_host(make_plan(plan.local, asked, plan.whole.options, plan.whole.heap_base), asked);
       return local_.validate(asked, options);
     }
     asked.host_bytes = 0;
@@ -344,14 +370,15 @@ Schedule HostsCube::fitting(const PlanMaker &make) const {
     const HostsPlan plan = make(schedule.pieces);
     if (plan.pool_bytes <= link_.pool_bytes()) return schedule;
     if (plan.pieces.size() < schedule.pieces)
-      fail(PIDCOMM_ERR_MEMORY, name_of_collective(plan.whole.collective), " with mask ", plan.whole.mask, " of ",
-           plan.whole.cube.to_string(), ", ", plan.whole.bytes, " bytes, needs ", plan.pool_bytes, " bytes of the pool in ",
-           plan.pieces.size(), " pieces; the pool has ", link_.pool_bytes());
+      fail(PIDCOMM_ERR_MEMORY, name_of_collective(plan.whole.collective), " with mask ",
+           plan.whole.mask, " of ", plan.whole.cube.to_string(), ", ", plan.whole.bytes,
+           " bytes, needs ", plan.pool_bytes, " bytes of the pool in ", plan.pieces.size(),
+           " pieces; the pool has ", link_.pool_bytes());
   }
 }
 
-HostsCube::Prepared HostsCube::prepare(const PlanMaker &make, const pidcomm_request &request, const pidcomm_options *options,
-                                       bool checks_rows) {
+HostsCube::Prepared HostsCube::prepare(const PlanMaker &make, const pidcomm_request &request,
+                                       const pidcomm_options *options, bool checks_rows) {
   Prepared prepared{make(1), {}, {}};
   if (checks_rows) check_rows(prepared.plan, request);
   const bool is_pool = link_.kind() != PIDCOMM_TRANSPORT_MPI;
@@ -364,17 +391,19 @@ HostsCube::Prepared HostsCube::prepare(const PlanMaker &make, const pidcomm_requ
   prepared.schedule.overlaps = settings_.overlap != PIDCOMM_OVERLAP_OFF;
   if (link_.host() == 0 && !prepared.plan.pieces.empty()) {  // host 0 decides for all hosts
     const pidcomm_machine machine = machine_();
-    const HostsPricer pricer(machine, prepared.plan.options, rate_of(settings_.link, machine, link_.kind(), link_.hosts()));
+    const HostsPricer pricer(machine, prepared.plan.options,
+                             rate_of(settings_.link, machine, link_.kind(), link_.hosts()));
     prepared.schedule = choose_schedule(settings_.overlap, pricer, make);
   }
   return prepared;
 }
 
 /// Prepares a call, and returns when all hosts have agreed on it.
-HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows) {
+HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t root,
+                                      const pidcomm_options *options, bool checks_rows) {
   const auto make = [&](uint32_t pieces) {
-    return make_hosts_plan(local_.cube(), link_.hosts(), link_.host(), request, root, resolve(options), local_.heap_base(), pieces,
-                           link_.kind());
+    return make_hosts_plan(local_.cube(), link_.hosts(), link_.host(), request, root,
+                           resolve(options), local_.heap_base(), pieces, link_.kind());
   };
   Intent intent;
   Prepared prepared;
@@ -398,7 +427,8 @@ HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t r
   return prepared;
 }
 
-pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root,
+                                   const pidcomm_options *options) {
   const Stopwatch total;
   Prepared prepared = agreed(request, root, options, true);
   prepared.memories.user = static_cast<std::byte *>(request.host);
@@ -407,7 +437,8 @@ pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root
   pidcomm_trace trace;
   try {
     trace = runner.run(prepared.schedule.overlaps);
-  } catch (const std::exception &error) {  // the other hosts wait for messages of this call until their time-out
+  } catch (const std::exception
+               &error) {  // the other hosts wait for messages of this call until their time-out
     if (!prepared.plan.runs_alone()) link_.give_up(error.what());
     throw;
   }
@@ -416,28 +447,33 @@ pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root
   return trace;
 }
 
-void HostsCube::validate(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+void HostsCube::validate(const pidcomm_request &request, uint32_t root,
+                         const pidcomm_options *options) {
   const Turn turn(*this);
   turn.wait();
   agreed(request, root, options, request.host != nullptr || request.host_bytes != 0);
 }
 
-pidcomm_trace HostsCube::run(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+pidcomm_trace HostsCube::run(const pidcomm_request &request, uint32_t root,
+                             const pidcomm_options *options) {
   const Turn turn(*this);
   turn.wait();
   return carry_out(request, root, options);
 }
 
-std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint32_t root, const pidcomm_options *options) {
+std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint32_t root,
+                                            const pidcomm_options *options) {
   if (!link_.allows_any_thread())
-    fail(
-        PIDCOMM_ERR_OPTION,
-        "a call that does not wait needs a transport that any thread may use: start MPI with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+    fail(PIDCOMM_ERR_OPTION,
+         "a call that does not wait needs a transport that any thread may use: start MPI with "
+         "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
   auto turn = std::make_unique<Turn>(*this);
   try {
     return std::async(std::launch::async,
-                      [this, call = pidcomm_request(request), root, options = options == nullptr ? pidcomm_options{} : *options,
-                       mask = std::string(request.mask == nullptr ? "" : request.mask), turn = std::move(turn)]() mutable {
+                      [this, call = pidcomm_request(request), root,
+                       options = options == nullptr ? pidcomm_options{} : *options,
+                       mask = std::string(request.mask == nullptr ? "" : request.mask),
+                       turn = std::move(turn)]() mutable {
                         const std::unique_ptr<Turn> own = std::move(turn);
                         own->wait();
                         call.mask = mask.c_str();

@@ -14,7 +14,8 @@
 
 namespace pidcomm {
 
-/// Settings of a connection with the defaults filled in. Errors: ERR_ARGUMENT (a setting is out of range).
+/// Settings of a connection with the defaults filled in. Errors: ERR_ARGUMENT (a setting is out of
+/// range).
 struct HostsSettings {
   LinkSettings link;
   std::size_t overlap = PIDCOMM_OVERLAP_AUTO;
@@ -26,19 +27,24 @@ struct HostsSettings {
 
 class HostsCube {
  public:
-  /// local: must outlive the cube. machine() returns the machine on which `auto` predicts times. The cube takes over the transport, and
-  /// closes it if the constructor throws. Errors: those of pidcomm_hosts_connect.
-  HostsCube(Executor &local, const pidcomm_transport &transport, const pidcomm_hosts_settings &settings,
+  /// local: must outlive the cube. machine() returns the machine on which `auto` predicts times.
+  /// The cube takes over the transport, and closes it if the constructor throws. Errors: those of
+  /// pidcomm_hosts_connect.
+  HostsCube(Executor &local, const pidcomm_transport &transport,
+            const pidcomm_hosts_settings &settings,
             const std::function<pidcomm_machine()> &machine);
 
   /// Runs a call after all earlier calls of `run` and `start`. Errors: those of pidcomm_hosts_run.
   pidcomm_trace run(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);
 
-  /// Throws the errors on which the hosts agree before a call moves bytes. A missing host buffer is not checked.
+  /// Throws the errors on which the hosts agree before a call moves bytes. A missing host buffer is
+  /// not checked.
   void validate(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);
 
-  /// Runs a call on another thread. The future throws the errors of `run`. Errors: ERR_OPTION (the transport does not allow it).
-  std::future<pidcomm_trace> start(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);
+  /// Runs a call on another thread. The future throws the errors of `run`. Errors: ERR_OPTION (the
+  /// transport does not allow it).
+  std::future<pidcomm_trace> start(const pidcomm_request &request, uint32_t root,
+                                   const pidcomm_options *options);
 
   /// Takes part in the next call with an error, and throws the error on which the hosts agree.
   void refuse(pidcomm_status status, const std::string &sentence);
@@ -46,23 +52,30 @@ class HostsCube {
  private:
   struct Prepared;
   class Turn;
-  void check_locals(const HostsPlan &plan, const pidcomm_request &request, const pidcomm_options *options, bool checks_rows);
+  void check_locals(const HostsPlan &plan, const pidcomm_request &request,
+                    const pidcomm_options *options, bool checks_rows);
   using PlanMaker = std::function<HostsPlan(uint32_t pieces)>;
   Schedule fitting(const PlanMaker &make) const;
-  Prepared prepare(const PlanMaker &make, const pidcomm_request &request, const pidcomm_options *options, bool checks_rows);
-  Prepared agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options, bool checks_rows);
-  pidcomm_trace carry_out(const pidcomm_request &request, uint32_t root, const pidcomm_options *options);
+  Prepared prepare(const PlanMaker &make, const pidcomm_request &request,
+                   const pidcomm_options *options, bool checks_rows);
+  Prepared agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options,
+                  bool checks_rows);
+  pidcomm_trace carry_out(const pidcomm_request &request, uint32_t root,
+                          const pidcomm_options *options);
 
   Executor &local_;
   std::function<pidcomm_machine()> machine_;
   Link link_;
   HostsSettings settings_;
-  std::mutex turns_;               // guards last_
-  std::shared_future<void> last_;  // ready at the end of the last call; calls run in the order in which they take turns
+  std::mutex turns_;  // guards last_
+  std::shared_future<void>
+      last_;  // ready at the end of the last call; calls run in the order in which they take turns
 };
 
-/// Returns the plan of a host as JSON; see pidcomm_hosts_plan_json. Errors: those of make_hosts_plan, and of local plans.
-std::string hosts_plan_json(const Hypercube &local, uint32_t hosts, uint32_t host, const pidcomm_request &request, uint32_t root,
-                            const Options &options, const HostsSettings &settings, const pidcomm_machine &machine);
+/// Returns the plan of a host as JSON; see pidcomm_hosts_plan_json. Errors: those of
+/// make_hosts_plan, and of local plans.
+std::string hosts_plan_json(const Hypercube &local, uint32_t hosts, uint32_t host,
+                            const pidcomm_request &request, uint32_t root, const Options &options,
+                            const HostsSettings &settings, const pidcomm_machine &machine);
 
 }  // namespace pidcomm

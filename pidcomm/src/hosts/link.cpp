@@ -19,7 +19,8 @@ namespace pidcomm {
 namespace {
 
 constexpr uint64_t kSegmentBytes = uint64_t{1} << 30;  // the transport's limit
-// Short, so that segments travel while the emulated link sends others: at most this size, and at most this time on the link.
+// Short, so that segments travel while the emulated link sends others: at most this size, and at
+// most this time on the link.
 constexpr uint64_t kMostEmulatedBytes = uint64_t{1} << 20, kLeastEmulatedBytes = 4096;
 constexpr double kEmulatedSeconds = 0.01;
 constexpr std::size_t kInFlight = 4;  // segments per host and direction
@@ -34,62 +35,78 @@ struct Segment {
   bool is_done = false;
 };
 
-/// Cuts a message into segments of at most `limit` bytes: whole rows, or parts of a row. Sender and receiver use the same rows and bytes,
-/// so they cut alike.
+/// Cuts a message into segments of at most `limit` bytes: whole rows, or parts of a row. Sender and
+/// receiver use the same rows and bytes, so they cut alike.
 void cut_into(std::deque<Segment> &segments, const Transfer &transfer, uint64_t limit) {
   if (transfer.rows == 0 || transfer.bytes == 0) return;
-  const uint64_t width = std::min(transfer.bytes, limit), height = std::max<uint64_t>(limit / width, 1);
+  const uint64_t width = std::min(transfer.bytes, limit),
+                 height = std::max<uint64_t>(limit / width, 1);
   for (uint64_t row = 0; row < transfer.rows; row += height)
     for (uint64_t at = 0; at < transfer.bytes; at += width) {
-      const uint64_t rows = std::min(height, transfer.rows - row), bytes = std::min(width, transfer.bytes - at);
+      const uint64_t rows = std::min(height, transfer.rows - row),
+                     bytes = std::min(width, transfer.bytes - at);
       std::byte *const base = transfer.base + row * transfer.stride + at;
-      segments.push_back({{transfer.host, transfer.is_send, base, rows, bytes, rows == 1 ? bytes : transfer.stride}});
+      segments.push_back({{transfer.host, transfer.is_send, base, rows, bytes,
+                           rows == 1 ? bytes : transfer.stride}});
     }
 }
 
-void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+void sleep_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
 
 }  // namespace
 
-double clock_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double clock_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 /// The segments of an exchange: a queue for each host and direction.
 class Link::Queues {
  public:
-  Queues(Link &link, const std::vector<Transfer> &transfers) : link_(link), queues_(2 * std::size_t{link.hosts()}) {
+  Queues(Link &link, const std::vector<Transfer> &transfers)
+      : link_(link), queues_(2 * std::size_t{link.hosts()}) {
     const uint64_t limit = is_limited() ? emulated_segment_bytes() : kSegmentBytes;
-    for (const Transfer &transfer : transfers) cut_into(queue_of(transfer.host, transfer.is_send), transfer, limit);
+    for (const Transfer &transfer : transfers)
+      cut_into(queue_of(transfer.host, transfer.is_send), transfer, limit);
     if (is_limited()) schedule(transfers);
   }
   ~Queues() {
     for (std::deque<Segment> &queue : queues_)
       for (Segment &segment : queue)
-        if (segment.posted != nullptr) link_.transport_.abandon(link_.transport_.context, segment.posted);
+        if (segment.posted != nullptr)
+          link_.transport_.abandon(link_.transport_.context, segment.posted);
   }
   Queues(const Queues &) = delete;
   Queues &operator=(const Queues &) = delete;
 
   bool is_empty() const {
-    return std::all_of(queues_.begin(), queues_.end(), [](const auto &queue) { return queue.empty(); }) && clock_s() >= link_.in_free_;
+    return std::all_of(queues_.begin(), queues_.end(),
+                       [](const auto &queue) { return queue.empty(); }) &&
+           clock_s() >= link_.in_free_;
   }
   /// Posts segments and removes segments that are done. Returns whether one was done.
   bool poll() {
     bool has_progress = false;
     for (std::deque<Segment> &queue : queues_) {
-      for (std::size_t i = 0; i < std::min(queue.size(), kInFlight); ++i) advance(queue[i], has_progress);
+      for (std::size_t i = 0; i < std::min(queue.size(), kInFlight); ++i)
+        advance(queue[i], has_progress);
       while (!queue.empty() && queue.front().is_done) queue.pop_front();
     }
     return has_progress;
   }
   /// Whether a segment waits for another host; the others wait only for the emulated link.
   bool waits_for_host() const {
-    return std::any_of(queues_.begin(), queues_.end(), [](const auto &queue) { return !queue.empty() && queue.front().posted != nullptr; });
+    return std::any_of(queues_.begin(), queues_.end(), [](const auto &queue) {
+      return !queue.empty() && queue.front().posted != nullptr;
+    });
   }
   /// Returns the hosts of which messages are missing, as text.
   std::string missing() const {
     std::string text;
     for (uint32_t host = 0; host < link_.hosts(); ++host)
-      if (!queues_[2 * host].empty() || !queues_[2 * host + 1].empty()) text += (text.empty() ? "" : ", ") + std::to_string(host);
+      if (!queues_[2 * host].empty() || !queues_[2 * host + 1].empty())
+        text += (text.empty() ? "" : ", ") + std::to_string(host);
     return text;
   }
 
@@ -97,7 +114,8 @@ class Link::Queues {
   /// All hosts have the same link, so they cut messages alike.
   uint64_t emulated_segment_bytes() const {
     if (link_.settings_.gb_s == 0) return kMostEmulatedBytes;
-    const double bytes = std::min(kEmulatedSeconds * 1e9 * link_.settings_.gb_s, static_cast<double>(kMostEmulatedBytes));
+    const double bytes = std::min(kEmulatedSeconds * 1e9 * link_.settings_.gb_s,
+                                  static_cast<double>(kMostEmulatedBytes));
     return std::max(static_cast<uint64_t>(bytes), kLeastEmulatedBytes);
   }
   bool is_limited() const { return link_.settings_.gb_s > 0 || link_.settings_.latency_us > 0; }
@@ -105,7 +123,9 @@ class Link::Queues {
     const double rate = link_.settings_.gb_s;
     return rate > 0 ? static_cast<double>(message.rows * message.bytes) / (1e9 * rate) : 0;
   }
-  std::deque<Segment> &queue_of(uint32_t host, bool is_send) { return queues_[2 * host + (is_send ? 1 : 0)]; }
+  std::deque<Segment> &queue_of(uint32_t host, bool is_send) {
+    return queues_[2 * host + (is_send ? 1 : 0)];
+  }
 
   /// Decides when the emulated link has sent each segment: one segment of every host in turn.
   void schedule(const std::vector<Transfer> &transfers) {
@@ -136,10 +156,12 @@ class Link::Queues {
     if (!is_done) return;
     segment.posted = nullptr;
     segment.is_done = has_progress = true;
-    if (is_limited() && !segment.message.is_send) link_.in_free_ = std::max(link_.in_free_ + seconds_of(segment.message), clock_s());
+    if (is_limited() && !segment.message.is_send)
+      link_.in_free_ = std::max(link_.in_free_ + seconds_of(segment.message), clock_s());
   }
   static void check(const char *sentence) {
-    if (sentence != nullptr) fail(PIDCOMM_ERR_DEVICE, "the transport between the hosts failed: ", sentence);
+    if (sentence != nullptr)
+      fail(PIDCOMM_ERR_DEVICE, "the transport between the hosts failed: ", sentence);
   }
 
   Link &link_;
@@ -162,7 +184,8 @@ Link::~Link() {
 }
 
 void Link::give_up(const std::string &sentence) {
-  if (broken_.empty()) broken_ = sentence + "; the connection between the hosts cannot be used any more";
+  if (broken_.empty())
+    broken_ = sentence + "; the connection between the hosts cannot be used any more";
 }
 
 void Link::check_usable() const {
@@ -182,7 +205,8 @@ void Link::exchange(const std::vector<Transfer> &transfers) {
       }
       if (!queues.waits_for_host()) last_progress = clock_s();
       if (clock_s() - last_progress > settings_.timeout_s)
-        fail(PIDCOMM_ERR_DEVICE, "host ", host(), " has waited ", settings_.timeout_s, " s for messages of host ", queues.missing());
+        fail(PIDCOMM_ERR_DEVICE, "host ", host(), " has waited ", settings_.timeout_s,
+             " s for messages of host ", queues.missing());
       sleep_for(sleep);
       sleep = std::min(2 * sleep, kLongestSleep);
     }
@@ -199,7 +223,8 @@ void Link::share(const std::byte *own, std::byte *all, uint64_t bytes) {
   if (kind() == PIDCOMM_TRANSPORT_MPI) {
     std::vector<Transfer> transfers;
     const auto add = [&](uint32_t other, bool is_send) {
-      transfers.push_back({other, is_send, all + (is_send ? host() : other) * bytes, 1, bytes, bytes});
+      transfers.push_back(
+          {other, is_send, all + (is_send ? host() : other) * bytes, 1, bytes, bytes});
     };
     for (uint32_t n = 1; n < hosts(); ++n) {
       add((host() + hosts() - n) % hosts(), false);
@@ -213,7 +238,8 @@ void Link::share(const std::byte *own, std::byte *all, uint64_t bytes) {
   if (needs_flush()) flush_bytes(kernels, headers + host() * kHeaderBytes, bytes);
   sync();
   if (needs_flush()) flush_bytes(kernels, headers, hosts() * kHeaderBytes);
-  for (uint32_t other = 0; other < hosts(); ++other) std::memcpy(all + other * bytes, headers + other * kHeaderBytes, bytes);
+  for (uint32_t other = 0; other < hosts(); ++other)
+    std::memcpy(all + other * bytes, headers + other * kHeaderBytes, bytes);
 }
 
 pidcomm_transport_kind Link::kind() const {
@@ -243,7 +269,8 @@ void Link::reduce(pidcomm_reduction reduction) {
 void Link::pay(double begin_s, uint64_t written, uint64_t read) const {
   if (settings_.gb_s <= 0 && settings_.latency_us <= 0) return;
   const double bytes = static_cast<double>(std::max(written, read));
-  const double end = begin_s + 1e-6 * settings_.latency_us + (settings_.gb_s > 0 ? bytes / (1e9 * settings_.gb_s) : 0);
+  const double end = begin_s + 1e-6 * settings_.latency_us +
+                     (settings_.gb_s > 0 ? bytes / (1e9 * settings_.gb_s) : 0);
   while (clock_s() < end)  // the system sleeps longer than asked, so the last part is a short spin
     if (const double rest = end - clock_s() - kSleepError; rest > 0) sleep_for(rest);
 }

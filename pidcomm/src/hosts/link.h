@@ -1,5 +1,5 @@
-// The link of one host: sends and receives messages through a transport, or orders accesses to shared memory, with a time-out and, if
-// wanted, the speed of an emulated link.
+// The link of one host: sends and receives messages through a transport, or orders accesses to
+// shared memory, with a time-out and, if wanted, the speed of an emulated link.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +30,10 @@ void keep_forever(std::shared_ptr<void> memory);
 
 /// Owns a transport. Not safe for several threads at a time.
 ///
-/// The link cuts messages into segments, and keeps a few segments per host and direction in flight. Between polls it sleeps, so that other
-/// processes get the CPUs. With an emulated link, a segment leaves when the link has sent the segments before it, and has arrived when the
-/// receiver's link has received the segments before it.
+/// The link cuts messages into segments, and keeps a few segments per host and direction in flight.
+/// Between polls it sleeps, so that other processes get the CPUs. With an emulated link, a segment
+/// leaves when the link has sent the segments before it, and has arrived when the receiver's link
+/// has received the segments before it.
 class Link {
  public:
   explicit Link(const pidcomm_transport &transport) : transport_(transport) {}
@@ -45,11 +46,13 @@ class Link {
   void use(const LinkSettings &settings) { settings_ = settings; }
   bool allows_any_thread() const { return transport_.allows_any_thread != 0; }
 
-  /// Sends and receives all messages, and returns when they are done. Errors: ERR_DEVICE (the transport failed, or no message made progress
-  /// for timeout_s). After an error the link is broken: later calls throw the same error.
+  /// Sends and receives all messages, and returns when they are done. Errors: ERR_DEVICE (the
+  /// transport failed, or no message made progress for timeout_s). After an error the link is
+  /// broken: later calls throw the same error.
   void exchange(const std::vector<Transfer> &transfers);
 
-  /// Fills `all` with the `bytes` bytes (at most kHeaderBytes) of each host. Errors: those of exchange.
+  /// Fills `all` with the `bytes` bytes (at most kHeaderBytes) of each host. Errors: those of
+  /// exchange.
   static constexpr uint64_t kHeaderBytes = 512;
   void share(const std::byte *own, std::byte *all, uint64_t bytes);
 
@@ -64,13 +67,16 @@ class Link {
   void sync();
   /// Lets the switch reduce rows of the pool. Only host 0 calls it. Errors: those of exchange.
   void reduce(pidcomm_reduction reduction);
-  /// Returns when a use of shared memory that began at `begin_s` (of clock_s) would end on the emulated link.
+  /// Returns when a use of shared memory that began at `begin_s` (of clock_s) would end on the
+  /// emulated link.
   void pay(double begin_s, uint64_t written, uint64_t read) const;
 
-  /// Makes all later exchanges throw an error with this sentence, because messages of a failed call may still arrive.
+  /// Makes all later exchanges throw an error with this sentence, because messages of a failed call
+  /// may still arrive.
   void give_up(const std::string &sentence);
 
-  /// Memory of at least `bytes` bytes for rows, aligned to 64 bytes. It stays valid until the next call. Throws std::bad_alloc.
+  /// Memory of at least `bytes` bytes for rows, aligned to 64 bytes. It stays valid until the next
+  /// call. Throws std::bad_alloc.
   std::byte *window(uint64_t bytes);
 
  private:

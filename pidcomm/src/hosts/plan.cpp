@@ -13,30 +13,40 @@ class Maker : public PlanMaker {
  public:
   using PlanMaker::PlanMaker;
 
-  /// For the parts of the other hosts: gather, exchange, scatter. With `tile` the gather transposes blocks; then a piece has whole parts of
-  /// some hosts. Other techniques end with an alltoall in place; then a piece is a share of all parts. In place, a window is read before
-  /// the same window is written: there is one piece, or piece j of a part takes the place of piece j.
+  /// For the parts of the other hosts: gather, exchange, scatter. With `tile` the gather transposes
+  /// blocks; then a piece has whole parts of some hosts. Other techniques end with an alltoall in
+  /// place; then a piece is a share of all parts. In place, a window is read before the same window
+  /// is written: there is one piece, or piece j of a part takes the place of piece j.
   void alltoall() {
     const bool transposes = plan_.options.technique == PIDCOMM_TECHNIQUE_TILE && members() > 1;
-    const uint32_t pieces = !transposes ? pieces_of(part_) : src_ == dst_ ? 1 : std::min(wanted_, others());
-    const uint32_t most = transposes ? (others() + pieces - 1) / pieces : others();  // hosts of a piece
-    const uint64_t slot = most * groups_ * members() * (transposes ? part_ : cut(part_, pieces, pieces - 1).bytes);
+    const uint32_t pieces = !transposes    ? pieces_of(part_)
+                            : src_ == dst_ ? 1
+                                           : std::min(wanted_, others());
+    const uint32_t most =
+        transposes ? (others() + pieces - 1) / pieces : others();  // hosts of a piece
+    const uint64_t slot =
+        most * groups_ * members() * (transposes ? part_ : cut(part_, pieces, pieces - 1).bytes);
     const uint32_t turns = std::min(pieces, 2u);  // of buffers
     plan_.transposes = transposes;
     for (uint32_t j = 0; j < pieces; ++j) {
       const Cut piece = transposes ? Cut{0, part_} : cut(part_, pieces, j);
-      const uint32_t first = transposes ? others() * j / pieces : 0, end = transposes ? others() * (j + 1) / pieces : others();
+      const uint32_t first = transposes ? others() * j / pieces : 0,
+                     end = transposes ? others() * (j + 1) / pieces : others();
       Piece &steps = plan_.pieces.emplace_back();
       Round &round = steps.rounds.emplace_back();
       for (uint32_t n = first; n < end; ++n) {
-        const uint64_t size = groups_ * members() * piece.bytes, at = j % turns * slot + (n - first) * size;
+        const uint64_t size = groups_ * members() * piece.bytes,
+                       at = j % turns * slot + (n - first) * size;
         const Area out = window(at, 1, size), in = window(turns * slot + at, 1, size);
-        steps.before.push_back({PIDCOMM_GATHER, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out, transposes});
+        steps.before.push_back(
+            {PIDCOMM_GATHER, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out, transposes});
         exchange(round, n, out, in);
-        steps.after.push_back({PIDCOMM_SCATTER, piece.bytes, 0, dst_ + part_ * from(n) + piece.offset, in});
+        steps.after.push_back(
+            {PIDCOMM_SCATTER, piece.bytes, 0, dst_ + part_ * from(n) + piece.offset, in});
       }
     }
-    plan_.meanwhile.push_back({PIDCOMM_ALLTOALL, part_, src_ + part_ * plan_.host, dst_ + part_ * plan_.host, {}});
+    plan_.meanwhile.push_back(
+        {PIDCOMM_ALLTOALL, part_, src_ + part_ * plan_.host, dst_ + part_ * plan_.host, {}});
     if (transposes || members() == 1) return;
     for (uint32_t n = 0; n < others(); ++n) {
       const uint64_t at = dst_ + part_ * from(n);
@@ -44,11 +54,13 @@ class Maker : public PlanMaker {
     }
   }
 
-  /// A local reduce for the part of each host; each host reduces its part over the hosts, and scatters it.
+  /// A local reduce for the part of each host; each host reduces its part over the hosts, and
+  /// scatters it.
   void reduce_scatter() {
     const uint32_t pieces = pieces_of(part_);
     const uint32_t turns = std::min(pieces, 2u);  // of buffers
-    const uint64_t own = groups_ * part_, slot = others() * groups_ * cut(part_, pieces, pieces - 1).bytes;
+    const uint64_t own = groups_ * part_,
+                   slot = others() * groups_ * cut(part_, pieces, pieces - 1).bytes;
     const Area result = window(0, groups_, part_);
     for (uint32_t j = 0; j < pieces; ++j) {
       const Cut piece = cut(part_, pieces, j);
@@ -59,10 +71,12 @@ class Maker : public PlanMaker {
       for (uint32_t n = 0; n < others(); ++n) {
         const Area out = window(own + j % turns * slot + n * size, 1, size);
         received[from(n)] = window(own + (turns + j % turns) * slot + n * size, 1, size);
-        steps.before.push_back({PIDCOMM_REDUCE, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out});
+        steps.before.push_back(
+            {PIDCOMM_REDUCE, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out});
         exchange(round, n, out, received[from(n)]);
       }
-      if (j == 0) steps.before.push_back({PIDCOMM_REDUCE, part_, src_ + part_ * plan_.host, 0, result});
+      if (j == 0)
+        steps.before.push_back({PIDCOMM_REDUCE, part_, src_ + part_ * plan_.host, 0, result});
       Area into = result;
       into.offset += piece.offset;
       into.bytes = piece.bytes;
@@ -71,12 +85,14 @@ class Maker : public PlanMaker {
     plan_.last.push_back({PIDCOMM_SCATTER, block_, 0, dst_, result});
   }
 
-  /// Local reduce; each host reduces a chunk of the rows over the hosts and sends it to all hosts; local broadcast.
+  /// Local reduce; each host reduces a chunk of the rows over the hosts and sends it to all hosts;
+  /// local broadcast.
   void allreduce() {
     const uint32_t pieces = pieces_of(bytes_);
     const uint32_t turns = std::min(pieces, 2u);  // of buffers
     const uint64_t slot = groups_ * cut(bytes_, pieces, pieces - 1).bytes;
-    const uint64_t received = others() * (slot / plan_.hosts + kLineBytes);  // chunks of all other hosts
+    const uint64_t received =
+        others() * (slot / plan_.hosts + kLineBytes);  // chunks of all other hosts
     for (uint32_t j = 0; j < pieces; ++j) {
       const Cut piece = cut(bytes_, pieces, j);
       const Area rows = window(j % turns * slot, 1, groups_ * piece.bytes);
@@ -84,12 +100,14 @@ class Maker : public PlanMaker {
       steps.before.push_back({PIDCOMM_REDUCE, piece.bytes, src_ + piece.offset, 0, rows});
       reduce_chunks(steps, rows, turns * slot + j % turns * received);
       Round &round = steps.rounds.emplace_back();
-      for (uint32_t n = 0; n < others(); ++n) exchange(round, n, chunk(rows, plan_.host), chunk(rows, from(n)));
+      for (uint32_t n = 0; n < others(); ++n)
+        exchange(round, n, chunk(rows, plan_.host), chunk(rows, from(n)));
       steps.after.push_back({PIDCOMM_BROADCAST, piece.bytes, 0, dst_ + piece.offset, rows});
     }
   }
 
-  /// Local gather; each host sends its rows to all hosts; a local broadcast of the rows of each host.
+  /// Local gather; each host sends its rows to all hosts; a local broadcast of the rows of each
+  /// host.
   void allgather() {
     const uint64_t size = groups_ * part_;
     const auto rows_of = [&](uint32_t host) { return window(host * size, 1, size); };
@@ -99,14 +117,17 @@ class Maker : public PlanMaker {
       Round &round = steps.rounds.emplace_back();
       for (uint32_t n = others() * j / pieces; n < others() * (j + 1) / pieces; ++n) {
         exchange(round, n, rows_of(plan_.host), rows_of(from(n)));
-        steps.after.push_back({PIDCOMM_BROADCAST, part_, 0, dst_ + part_ * from(n), rows_of(from(n))});
+        steps.after.push_back(
+            {PIDCOMM_BROADCAST, part_, 0, dst_ + part_ * from(n), rows_of(from(n))});
       }
     }
     plan_.pieces.front().before.push_back({PIDCOMM_GATHER, block_, src_, 0, rows_of(plan_.host)});
-    plan_.meanwhile.push_back({PIDCOMM_BROADCAST, part_, 0, dst_ + part_ * plan_.host, rows_of(plan_.host)});
+    plan_.meanwhile.push_back(
+        {PIDCOMM_BROADCAST, part_, 0, dst_ + part_ * plan_.host, rows_of(plan_.host)});
   }
 
-  /// The root sends each host its part of every row. The root's local collective uses the caller's rows.
+  /// The root sends each host its part of every row. The root's local collective uses the caller's
+  /// rows.
   void scatter() {
     Piece &steps = plan_.pieces.emplace_back();
     Round &round = steps.rounds.emplace_back();
@@ -145,7 +166,8 @@ class Maker : public PlanMaker {
       for (uint32_t n = 0; n < others(); ++n) add(round, from(n), false, chunk(rows, from(n)));
   }
 
-  /// The root sends each host a chunk of the rows; each host sends its chunk to all hosts; local broadcast.
+  /// The root sends each host a chunk of the rows; each host sends its chunk to all hosts; local
+  /// broadcast.
   void broadcast() {
     const Area rows = own_rows();
     Piece &steps = plan_.pieces.emplace_back();
@@ -156,7 +178,8 @@ class Maker : public PlanMaker {
       if (to(n) != plan_.root) add(steps.rounds[1], to(n), true, chunk(rows, plan_.host));
       if (!is_root()) add(steps.rounds[1], from(n), false, chunk(rows, from(n)));
     }
-    (is_root() ? plan_.meanwhile : steps.after).push_back({PIDCOMM_BROADCAST, bytes_, 0, dst_, rows});
+    (is_root() ? plan_.meanwhile : steps.after)
+        .push_back({PIDCOMM_BROADCAST, bytes_, 0, dst_, rows});
   }
 
  private:
@@ -173,7 +196,8 @@ class Maker : public PlanMaker {
     add(round, to(n), true, out);
   }
 
-  /// A round in which every host receives its chunk of the rows of all hosts, and combines them. received_offset: where the chunks go.
+  /// A round in which every host receives its chunk of the rows of all hosts, and combines them.
+  /// received_offset: where the chunks go.
   void reduce_chunks(Piece &steps, const Area &rows, uint64_t received_offset) {
     Round &round = steps.rounds.emplace_back();
     const Area own = chunk(rows, plan_.host);
@@ -185,23 +209,27 @@ class Maker : public PlanMaker {
     combine(round, own, received);
   }
 
-  /// Combines in ascending order of the hosts. `own` has the value of this host and becomes the result.
+  /// Combines in ascending order of the hosts. `own` has the value of this host and becomes the
+  /// result.
   void combine(Round &round, const Area &own, const std::vector<Area> &received) const {
     if (own.size_bytes() == 0) return;
     const uint32_t host = plan_.host;
     for (uint32_t h = 1; h < host; ++h) round.combines.push_back({received[0], {received[h]}});
     if (host != 0) round.combines.push_back({own, {received[0]}});
-    for (uint32_t h = host + 1; h < plan_.hosts; ++h) round.combines.push_back({own, {received[h]}});
+    for (uint32_t h = host + 1; h < plan_.hosts; ++h)
+      round.combines.push_back({own, {received[h]}});
   }
 };
 
-/// The PE scratch of a local collective must not overlap the windows of the whole call. The techniques that `auto` may choose need at most
-/// the size of a PE's input.
+/// The PE scratch of a local collective must not overlap the windows of the whole call. The
+/// techniques that `auto` may choose need at most the size of a PE's input.
 void check_scratch_of_locals(const HostsPlan &plan, uint64_t heap_base) {
-  if (plan.options.technique == PIDCOMM_TECHNIQUE_AUTO) return check_scratch(plan.whole, plan.whole.in_pe_bytes);
+  if (plan.options.technique == PIDCOMM_TECHNIQUE_AUTO)
+    return check_scratch(plan.whole, plan.whole.in_pe_bytes);
   each_local(plan, [&](const Local &one) {
     try {
-      const Plan local = make_plan(plan.local, local_request(plan, one, {}), plan.options, heap_base);
+      const Plan local =
+          make_plan(plan.local, local_request(plan, one, {}), plan.options, heap_base);
       const PeSteps *const pes = pe_steps_of(local);
       if (pes != nullptr && pes->scratch_bytes != 0) check_scratch(plan.whole, pes->scratch_bytes);
     } catch (const Error &error) {
@@ -219,12 +247,14 @@ Hypercube cube_over(const Hypercube &local, uint32_t hosts) {
   return Hypercube::of(lengths);
 }
 
-HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host, const pidcomm_request &request, uint32_t root,
-                          const Options &options, uint64_t heap_base, uint32_t pieces, pidcomm_transport_kind transport) {
+HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
+                          const pidcomm_request &request, uint32_t root, const Options &options,
+                          uint64_t heap_base, uint32_t pieces, pidcomm_transport_kind transport) {
   HostsPlan plan;
   plan.transport = transport;
   Options checked = options;
-  checked.technique = PIDCOMM_TECHNIQUE_TILE;  // runs all collectives on all shapes; the local collectives check their techniques
+  checked.technique = PIDCOMM_TECHNIQUE_TILE;  // runs all collectives on all shapes; the local
+                                               // collectives check their techniques
   plan.whole = make_plan(cube_over(local, hosts), request, checked, heap_base);
   plan.local = local;
   plan.options = options;
@@ -232,20 +262,24 @@ HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
   plan.hosts = hosts;
   plan.host = host;
   plan.root = plan.selects_hosts() ? root : 0;
-  if (plan.root >= hosts) fail(PIDCOMM_ERR_ARGUMENT, "root (", root, ") must be below the number of hosts (", hosts, ")");
+  if (plan.root >= hosts)
+    fail(PIDCOMM_ERR_ARGUMENT, "root (", root, ") must be below the number of hosts (", hosts, ")");
   const auto &whole = plan.whole;
   if (plan.runs_alone()) {
-    const uint64_t rows = whole.grouping.groups / (plan.selects_hosts() ? 1 : hosts), bytes = whole.in_row_bytes + whole.out_row_bytes;
-    plan.last.push_back({request.collective,
-                         request.bytes,
-                         request.src,
-                         request.dst,
-                         {Area::Memory::user, 0, rows, bytes, bytes == 0 ? 0 : whole.row_stride_bytes}});
+    const uint64_t rows = whole.grouping.groups / (plan.selects_hosts() ? 1 : hosts),
+                   bytes = whole.in_row_bytes + whole.out_row_bytes;
+    plan.last.push_back(
+        {request.collective,
+         request.bytes,
+         request.src,
+         request.dst,
+         {Area::Memory::user, 0, rows, bytes, bytes == 0 ? 0 : whole.row_stride_bytes}});
     return plan;
   }
   if (request.host_stride != 0 || request.host_transposes != 0)
-    fail(PIDCOMM_ERR_HOST_BUFFER, name_of_collective(request.collective), " over hosts needs contiguous host rows: host_stride (",
-         request.host_stride, ") and host_transposes (", request.host_transposes, ") must be 0");
+    fail(PIDCOMM_ERR_HOST_BUFFER, name_of_collective(request.collective),
+         " over hosts needs contiguous host rows: host_stride (", request.host_stride,
+         ") and host_transposes (", request.host_transposes, ") must be 0");
   if (whole.bytes == 0) return plan;
   const uint32_t wanted = std::max(pieces, 1u);
   if (plan.transport != PIDCOMM_TRANSPORT_MPI) {
@@ -279,14 +313,16 @@ pidcomm_request local_request(const HostsPlan &plan, const Local &local, const M
 
 void fail_local(const HostsPlan &plan, const Local &local, const Error &error) {
   if (plan.runs_alone()) throw error;
-  fail(error.status(), name_of_collective(plan.whole.collective), " over ", plan.hosts, " hosts has a local ",
-       name_of_collective(local.collective), " on each: ", error.what());
+  fail(error.status(), name_of_collective(plan.whole.collective), " over ", plan.hosts,
+       " hosts has a local ", name_of_collective(local.collective), " on each: ", error.what());
 }
 
 std::vector<const Area *> pool_areas(const HostsPlan &plan, const Local &local, bool is_write) {
   const CollectiveRule &rule = rule_of(local.collective);
   const bool has_rows = (is_write ? rule.out : rule.in).space == Space::host;
-  if (plan.transport == PIDCOMM_TRANSPORT_MPI || !has_rows || local.area.memory != Area::Memory::pool) return {};
+  if (plan.transport == PIDCOMM_TRANSPORT_MPI || !has_rows ||
+      local.area.memory != Area::Memory::pool)
+    return {};
   return {&local.area};
 }
 

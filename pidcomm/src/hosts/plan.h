@@ -1,10 +1,11 @@
 // The plan of a collective over several hosts: the work of one host, as a value.
 //
-// A plan is a list of pieces. Each piece has local collectives, then rounds of messages, then local collectives. The pieces use different
-// buffers in turn, so that the local collectives of one piece can run during the messages of another piece.
+// A plan is a list of pieces. Each piece has local collectives, then rounds of messages, then local
+// collectives. The pieces use different buffers in turn, so that the local collectives of one piece
+// can run during the messages of another piece.
 //
-// Below, N is the number of members of a group on one host, H the number of hosts, and part h of a window is its share number h of H equal
-// shares: the blocks of the N members on host h.
+// Below, N is the number of members of a group on one host, H the number of hosts, and part h of a
+// window is its share number h of H equal shares: the blocks of the N members on host h.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,11 @@ namespace pidcomm {
 
 /// Rows in host memory: `rows` rows of `bytes` bytes, `stride` bytes apart.
 struct Area {
-  enum class Memory { window, user, pool };  // a buffer of the transport, the caller's host buffer, or memory of all hosts
+  enum class Memory {
+    window,
+    user,
+    pool
+  };  // a buffer of the transport, the caller's host buffer, or memory of all hosts
   Memory memory;
   uint64_t offset, rows, bytes, stride;
 
@@ -30,7 +35,8 @@ struct Local {
   int collective;
   uint64_t bytes, src, dst;
   Area area;
-  bool transposes = false;  // a gather whose rows are those of an alltoall; see pidcomm_request.host_transposes
+  bool transposes =
+      false;  // a gather whose rows are those of an alltoall; see pidcomm_request.host_transposes
 };
 
 struct Message {
@@ -39,16 +45,17 @@ struct Message {
   Area area;
 };
 
-/// into = into (op) from[0] (op) from[1] ..., element by element; if `replaces`, into = from[0] (op) from[1] ... All areas have the same
-/// size; rows of `from` have the length of those of `into`, or follow one another in one row.
+/// into = into (op) from[0] (op) from[1] ..., element by element; if `replaces`, into = from[0]
+/// (op) from[1] ... All areas have the same size; rows of `from` have the length of those of
+/// `into`, or follow one another in one row.
 struct Combine {
   Area into;
   std::vector<Area> from;
   bool replaces = false;
 };
 
-/// First messages, or a sync of all hosts, or neither; then reductions and copies. If is_on_switch, the switch carries out the reduction,
-/// and the hosts only wait.
+/// First messages, or a sync of all hosts, or neither; then reductions and copies. If is_on_switch,
+/// the switch carries out the reduction, and the hosts only wait.
 struct Round {
   std::vector<Message> messages;
   std::vector<Combine> combines;
@@ -62,7 +69,8 @@ struct Piece {
 };
 
 struct HostsPlan {
-  Plan whole;  // the collective on one hypercube of the PEs of all hosts: sizes, groups, windows. Only its form is not used
+  Plan whole;  // the collective on one hypercube of the PEs of all hosts: sizes, groups, windows.
+               // Only its form is not used
   Hypercube local;
   std::string local_mask;
   Options options{};  // of the local collectives
@@ -70,7 +78,8 @@ struct HostsPlan {
   std::vector<Piece> pieces;
   std::vector<Local> meanwhile;  // may run at any time after `before` of the first piece
   std::vector<Local> last;       // after all pieces and `meanwhile`
-  bool transposes = false;       // the rows of an alltoall are transposed by the sender, else by an alltoall of the receiver
+  bool transposes = false;       // the rows of an alltoall are transposed by the sender, else by an
+                                 // alltoall of the receiver
   uint64_t window_bytes = 0;     // bytes of Memory::window
   uint64_t pool_bytes = 0;       // bytes of Memory::pool
   pidcomm_transport_kind transport = PIDCOMM_TRANSPORT_MPI;
@@ -84,20 +93,25 @@ struct HostsPlan {
   bool has_rows() const { return !selects_hosts() || host == root; }
 };
 
-/// The hypercube of the PEs of all hosts: the local axes and the axis of the hosts. Errors: ERR_SHAPE.
+/// The hypercube of the PEs of all hosts: the local axes and the axis of the hosts. Errors:
+/// ERR_SHAPE.
 Hypercube cube_over(const Hypercube &local, uint32_t hosts);
 
-/// Makes the plan of one host. pieces: the wanted number of pieces; a plan has fewer pieces if the collective cannot be cut further.
-/// Errors: those of pidcomm_hosts_run that need neither devices nor the other hosts, except errors of local techniques.
-HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host, const pidcomm_request &request, uint32_t root,
-                          const Options &options, uint64_t heap_base, uint32_t pieces, pidcomm_transport_kind transport);
+/// Makes the plan of one host. pieces: the wanted number of pieces; a plan has fewer pieces if the
+/// collective cannot be cut further. Errors: those of pidcomm_hosts_run that need neither devices
+/// nor the other hosts, except errors of local techniques.
+HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
+                          const pidcomm_request &request, uint32_t root, const Options &options,
+                          uint64_t heap_base, uint32_t pieces, pidcomm_transport_kind transport);
 
 /// The start of each memory of an Area; null without a memory.
 struct Memories {
   std::byte *window = nullptr, *user = nullptr, *pool = nullptr;
 
   std::byte *at(const Area &area) const {
-    std::byte *const start = area.memory == Area::Memory::window ? window : area.memory == Area::Memory::pool ? pool : user;
+    std::byte *const start = area.memory == Area::Memory::window ? window
+                             : area.memory == Area::Memory::pool ? pool
+                                                                 : user;
     return start == nullptr ? nullptr : start + area.offset;
   }
 };
@@ -126,7 +140,8 @@ void each_local(const HostsPlan &plan, const Visit &visit) {
 std::vector<const Area *> pool_areas(const HostsPlan &plan, const Local &local, bool is_write);
 std::vector<const Area *> pool_areas(const Combine &combine, bool is_write);
 
-/// Bytes and number of the messages of this host in one direction; bytes of a pool that this host writes (as sent) or reads.
+/// Bytes and number of the messages of this host in one direction; bytes of a pool that this host
+/// writes (as sent) or reads.
 struct Traffic {
   uint64_t bytes = 0, messages = 0;
 };

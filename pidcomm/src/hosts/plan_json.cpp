@@ -11,13 +11,17 @@ namespace pidcomm {
 namespace {
 
 const char *name_of(Area::Memory memory) {
-  return memory == Area::Memory::window ? "transport" : memory == Area::Memory::pool ? "pool" : "caller";
+  return memory == Area::Memory::window ? "transport"
+         : memory == Area::Memory::pool ? "pool"
+                                        : "caller";
 }
 
-/// Writes the local collectives of a plan. Calls that differ only in their offsets are one line, with their number.
+/// Writes the local collectives of a plan. Calls that differ only in their offsets are one line,
+/// with their number.
 class LocalWriter {
  public:
-  LocalWriter(JsonWriter &json, const HostsPlan &plan, const HostsPricer &pricer) : json_(json), plan_(plan), pricer_(pricer) {}
+  LocalWriter(JsonWriter &json, const HostsPlan &plan, const HostsPricer &pricer)
+      : json_(json), plan_(plan), pricer_(pricer) {}
 
   void write(const char *key, const std::vector<Local> &locals) {
     std::vector<std::pair<Local, uint64_t>> kinds;
@@ -40,7 +44,8 @@ class LocalWriter {
     const auto [seconds, local] = pricer_.local(plan_, one);
     const MemberSteps *steps = member_steps_of(local);
     const uint64_t pes = local.cube.pes;
-    const uint64_t bus = steps != nullptr ? steps->bytes_read() + steps->bytes_written() : (local.in_pe_bytes + local.out_pe_bytes) * pes;
+    const uint64_t bus = steps != nullptr ? steps->bytes_read() + steps->bytes_written()
+                                          : (local.in_pe_bytes + local.out_pe_bytes) * pes;
     const uint64_t rows = (local.in_row_bytes + local.out_row_bytes) * local.grouping.groups;
     bus_bytes_ += calls * bus;
     row_bytes_ += calls * rows;
@@ -85,15 +90,18 @@ void write_rounds(JsonWriter &json, const std::vector<Round> &rounds, const Link
 
 }  // namespace
 
-std::string hosts_plan_json(const Hypercube &local, uint32_t hosts, uint32_t host, const pidcomm_request &request, uint32_t root,
-                            const Options &options, const HostsSettings &settings, const pidcomm_machine &machine) {
+std::string hosts_plan_json(const Hypercube &local, uint32_t hosts, uint32_t host,
+                            const pidcomm_request &request, uint32_t root, const Options &options,
+                            const HostsSettings &settings, const pidcomm_machine &machine) {
   const auto make = [&](uint32_t pieces) {
-    return make_hosts_plan(local, hosts, host, request, root, options, 0, pieces, settings.transport);
+    return make_hosts_plan(local, hosts, host, request, root, options, 0, pieces,
+                           settings.transport);
   };
   const LinkRate link = rate_of(settings.link, machine, settings.transport, hosts);
   const HostsPricer pricer(machine, options, link);
   HostsPlan plan = make(1);
-  const Schedule schedule = plan.pieces.empty() ? Schedule{} : choose_schedule(settings.overlap, pricer, make);
+  const Schedule schedule =
+      plan.pieces.empty() ? Schedule{} : choose_schedule(settings.overlap, pricer, make);
   if (schedule.pieces > 1) plan = make(schedule.pieces);
   const HostsPrice price = pricer.price(plan, schedule.overlaps);
   const Traffic sent = traffic_of(plan, true), received = traffic_of(plan, false);

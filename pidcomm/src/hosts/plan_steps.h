@@ -21,7 +21,8 @@ inline Cut cut(uint64_t bytes, uint64_t count, uint64_t index) {
   return {begin * unit, (end - begin) * unit};
 }
 
-/// The sizes of a collective over more than one host, and the order in which a host serves the others. `wanted` is the number of pieces.
+/// The sizes of a collective over more than one host, and the order in which a host serves the
+/// others. `wanted` is the number of pieces.
 class PlanMaker {
  public:
   PlanMaker(HostsPlan &plan, const pidcomm_request &request, uint32_t wanted)
@@ -38,18 +39,23 @@ class PlanMaker {
   uint32_t others() const { return plan_.hosts - 1; }
   uint64_t members() const { return plan_.whole.grouping.group_pes / plan_.hosts; }
   bool is_root() const { return plan_.host == plan_.root; }
-  /// Exchange n sends to the n-th next host and receives from the n-th previous host, so that all links are used evenly.
+  /// Exchange n sends to the n-th next host and receives from the n-th previous host, so that all
+  /// links are used evenly.
   uint32_t to(uint32_t n) const { return (plan_.host + 1 + n) % plan_.hosts; }
   uint32_t from(uint32_t n) const { return (plan_.host + plan_.hosts - 1 - n) % plan_.hosts; }
 
-  uint32_t pieces_of(uint64_t bytes) const { return static_cast<uint32_t>(std::min<uint64_t>(wanted_, bytes / kLineBytes + 1)); }
+  uint32_t pieces_of(uint64_t bytes) const {
+    return static_cast<uint32_t>(std::min<uint64_t>(wanted_, bytes / kLineBytes + 1));
+  }
 
   Area window(uint64_t offset, uint64_t rows, uint64_t bytes) {
     plan_.window_bytes = std::max(plan_.window_bytes, offset + rows * bytes);
     return {Area::Memory::window, offset, rows, bytes, bytes};
   }
   /// The part of a host in the caller's rows.
-  Area user_part(uint32_t host) const { return {Area::Memory::user, part_ * host, groups_, part_, part_ * plan_.hosts}; }
+  Area user_part(uint32_t host) const {
+    return {Area::Memory::user, part_ * host, groups_, part_, part_ * plan_.hosts};
+  }
   Area chunk(const Area &rows, uint32_t host) const {
     const Cut piece = cut(rows.size_bytes(), plan_.hosts, host);
     return {rows.memory, rows.offset + piece.offset, 1, piece.bytes, piece.bytes};
@@ -68,7 +74,8 @@ void make_steps(auto &maker, int collective) {
   }
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-  fail(PIDCOMM_ERR_ARGUMENT, name_of_collective(collective), " has no algorithm over several hosts");
+  fail(PIDCOMM_ERR_ARGUMENT, name_of_collective(collective),
+       " has no algorithm over several hosts");
 }
 
 /// Adds the steps through shared memory; see plan_pool.cpp.

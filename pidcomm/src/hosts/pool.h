@@ -1,7 +1,9 @@
-// A pool: memory that hosts share, with the order of their writes and reads, and the requests to the switch.
+// A pool: memory that hosts share, with the order of their writes and reads, and the requests to
+// the switch.
 //
-// The start of the memory belongs to the library. Each of its lines has one writer, so no operation needs an atomic exchange between
-// machines, and policy `hardware` needs only flushes: after a store, and before a load.
+// The start of the memory belongs to the library. Each of its lines has one writer, so no operation
+// needs an atomic exchange between machines, and policy `hardware` needs only flushes: after a
+// store, and before a load.
 #pragma once
 
 #include <atomic>
@@ -16,7 +18,8 @@ namespace pidcomm {
 
 struct Kernels;
 
-/// Not safe for several threads at a time. After an error of a function that waits, all later calls that wait throw the same error.
+/// Not safe for several threads at a time. After an error of a function that waits, all later calls
+/// that wait throw the same error.
 class Pool {
  public:
   enum class Role { host, network_switch };
@@ -48,7 +51,8 @@ class Pool {
   /// Asks the switch to reduce, and waits. Only host 0 calls it, between two syncs of all hosts.
   void reduce(const pidcomm_reduction &reduction, double timeout_s);
   void reduce(const pidcomm_reduction &reduction) { reduce(reduction, settings_.timeout_s); }
-  /// Carries out reductions until the last host has closed the pool or has ended. Only the switch calls it.
+  /// Carries out reductions until the last host has closed the pool or has ended. Only the switch
+  /// calls it.
   void serve();
 
  private:
@@ -77,9 +81,11 @@ class Pool {
   /// Whether a process has joined and has closed the pool or has ended.
   bool is_gone(uint32_t number) const;
   void check_alive() const;
-  /// Sleeps until is_done(), and between its calls until `counter`, if it is not null, changes. check() throws the reason to give up.
+  /// Sleeps until is_done(), and between its calls until `counter`, if it is not null, changes.
+  /// check() throws the reason to give up.
   template <class IsDone, class Check, class Missing>
-  void wait(const Counter *counter, double timeout_s, const IsDone &is_done, const Check &check, const Missing &missing) const;
+  void wait(const Counter *counter, double timeout_s, const IsDone &is_done, const Check &check,
+            const Missing &missing) const;
   /// Runs a step that waits; remembers its error.
   template <class Step>
   void guarded(const Step &step);

@@ -49,7 +49,8 @@ std::vector<std::string> objects_with(const std::string &prefix) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR *)> folder(opendir(kFolder), closedir);
   while (const dirent *const entry = folder == nullptr ? nullptr : readdir(folder.get()))
-    if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) == 0) names.emplace_back(entry->d_name);
+    if (std::strncmp(entry->d_name, prefix.c_str(), prefix.size()) == 0)
+      names.emplace_back(entry->d_name);
   return names;
 }
 
@@ -63,14 +64,17 @@ int open_own(const std::string &object) {
   return -1;
 }
 
-/// Whether the object belongs to the pool: behind the prefix come only the numbers of a process and of a sequence.
+/// Whether the object belongs to the pool: behind the prefix come only the numbers of a process and
+/// of a sequence.
 bool is_of_pool(const std::string &object, const std::string &prefix) {
   const std::string rest = object.substr(prefix.size());
   const std::size_t dash = rest.find('-');
   const auto is_number = [](const std::string &text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    return !text.empty() && std::all_of(text.begin(), text.end(),
+                                        [](unsigned char c) { return std::isdigit(c) != 0; });
   };
-  return dash != std::string::npos && is_number(rest.substr(0, dash)) && is_number(rest.substr(dash + 1));
+  return dash != std::string::npos && is_number(rest.substr(0, dash)) &&
+         is_number(rest.substr(dash + 1));
 }
 
 /// Removes the objects of processes that have ended.
@@ -85,7 +89,9 @@ void remove_abandoned() {
 
 }  // namespace
 
-std::string name_of_seat(uint32_t seat) { return seat == kSwitchSeat ? "the switch" : "host " + std::to_string(seat - kCreatorSeat); }
+std::string name_of_seat(uint32_t seat) {
+  return seat == kSwitchSeat ? "the switch" : "host " + std::to_string(seat - kCreatorSeat);
+}
 
 PoolMemory::PoolMemory(const pidcomm_pool_settings &settings, bool creates) {
   const bool is_coherent = settings.coherence != PIDCOMM_COHERENCE_HARDWARE;
@@ -102,8 +108,11 @@ PoolMemory::PoolMemory(const pidcomm_pool_settings &settings, bool creates) {
     } else {
       const std::string name = settings.name;
       if (name.empty() || name.size() > kLongestName ||
-          !std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || std::strchr("-_.", c) != nullptr; }))
-        fail(PIDCOMM_ERR_ARGUMENT, "the name '", name, "' of a pool must have 1 to ", kLongestName, " letters, digits, '-', '_' and '.'");
+          !std::all_of(name.begin(), name.end(), [](unsigned char c) {
+            return std::isalnum(c) || std::strchr("-_.", c) != nullptr;
+          }))
+        fail(PIDCOMM_ERR_ARGUMENT, "the name '", name, "' of a pool must have 1 to ", kLongestName,
+             " letters, digits, '-', '_' and '.'");
       title_ = "the pool '" + name + "'";
       prefix_ = prefix_of_user() + name + "-";
       is_named_ = true;
@@ -114,7 +123,8 @@ PoolMemory::PoolMemory(const pidcomm_pool_settings &settings, bool creates) {
     throw;
   }
   struct stat found{};
-  sees_seats_ = is_named_ || (fd_ >= 0 && is_coherent && fstat(fd_, &found) == 0 && S_ISREG(found.st_mode));
+  sees_seats_ =
+      is_named_ || (fd_ >= 0 && is_coherent && fstat(fd_, &found) == 0 && S_ISREG(found.st_mode));
 }
 
 PoolMemory::~PoolMemory() { close(); }
@@ -127,8 +137,8 @@ void PoolMemory::close() const {
 
 void PoolMemory::fail_system(const char *what) const {
   const int error = errno;
-  fail(error == EEXIST || error == ENOENT ? PIDCOMM_ERR_ARGUMENT : PIDCOMM_ERR_DEVICE, title_, ": the system cannot ", what, ": ",
-       std::strerror(error));
+  fail(error == EEXIST || error == ENOENT ? PIDCOMM_ERR_ARGUMENT : PIDCOMM_ERR_DEVICE, title_,
+       ": the system cannot ", what, ": ", std::strerror(error));
 }
 
 void PoolMemory::map(uint64_t bytes) {
@@ -138,16 +148,19 @@ void PoolMemory::map(uint64_t bytes) {
   bytes_ = bytes;
 }
 
-/// The object gets its name when its contents are ready, so a process that is killed before leaves nothing.
+/// The object gets its name when its contents are ready, so a process that is killed before leaves
+/// nothing.
 void PoolMemory::create_object(uint64_t bytes) {
   remove_abandoned();
   fd_ = open(kFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, kRights);
   if (fd_ < 0) fail_system("create a shared memory object");
-  const int error = posix_fallocate(fd_, 0, static_cast<off_t>(bytes));  // otherwise a later store could end the process
+  const int error = posix_fallocate(
+      fd_, 0, static_cast<off_t>(bytes));  // otherwise a later store could end the process
   if (error == ENOSPC || error == ENOMEM) {
     struct statvfs space{};
     fstatvfs(fd_, &space);
-    fail(PIDCOMM_ERR_MEMORY, title_, " needs ", bytes, " bytes, but ", kFolder, " has ", space.f_bavail * space.f_frsize, " free bytes");
+    fail(PIDCOMM_ERR_MEMORY, title_, " needs ", bytes, " bytes, but ", kFolder, " has ",
+         space.f_bavail * space.f_frsize, " free bytes");
   }
   errno = error;
   if (error != 0) fail_system("reserve its memory");
@@ -175,13 +188,17 @@ void PoolMemory::open_file(const char *path, uint64_t bytes, bool creates) {
   if (fd_ < 0 || fstat(fd_, &found) != 0) fail_system("open it");
   auto size = static_cast<uint64_t>(found.st_size);
   if (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode)) {
-    std::ifstream file("/sys/dev/char/" + std::to_string(major(found.st_rdev)) + ":" + std::to_string(minor(found.st_rdev)) + "/size");
+    std::ifstream file("/sys/dev/char/" + std::to_string(major(found.st_rdev)) + ":" +
+                       std::to_string(minor(found.st_rdev)) + "/size");
     size = bytes;  // if the system does not report the size, mmap checks it
     file >> size;
-    if (size < bytes) fail(PIDCOMM_ERR_ARGUMENT, title_, " is a device of ", size, " bytes; the pool needs ", bytes);
+    if (size < bytes)
+      fail(PIDCOMM_ERR_ARGUMENT, title_, " is a device of ", size, " bytes; the pool needs ",
+           bytes);
     return map(bytes);
   }
-  if (!S_ISREG(found.st_mode)) fail(PIDCOMM_ERR_ARGUMENT, title_, " is neither a file nor a device");
+  if (!S_ISREG(found.st_mode))
+    fail(PIDCOMM_ERR_ARGUMENT, title_, " is neither a file nor a device");
   if (size == 0 && creates) {
     const int error = posix_fallocate(fd_, 0, static_cast<off_t>(bytes));
     errno = error;
@@ -214,13 +231,15 @@ void PoolMemory::publish() {
   if (!is_named_) return;
   static std::atomic<uint32_t> sequence{0};
   object_ = prefix_ + std::to_string(getpid()) + "-" + std::to_string(++sequence);
-  const std::string from = "/proc/self/fd/" + std::to_string(fd_), to = std::string(kFolder) + "/" + object_;
-  if (linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) != 0) fail_system("name its shared memory object");
+  const std::string from = "/proc/self/fd/" + std::to_string(fd_),
+                    to = std::string(kFolder) + "/" + object_;
+  if (linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    fail_system("name its shared memory object");
   for (const std::string &other : objects_with(prefix_))
     if (other != object_ && is_of_pool(other, prefix_)) {
       unpublish();
-      fail(PIDCOMM_ERR_ARGUMENT, title_, ": hosts are opening another pool of this name (", kFolder, "/", other,
-           "); every pool needs a different name");
+      fail(PIDCOMM_ERR_ARGUMENT, title_, ": hosts are opening another pool of this name (", kFolder,
+           "/", other, "); every pool needs a different name");
     }
 }
 

@@ -1,5 +1,6 @@
-// The memory of a pool: a shared memory object, a file, a device, or memory of the caller. Knows names, sizes and access rights, and which
-// of the processes that share the memory are alive. Knows nothing about the contents.
+// The memory of a pool: a shared memory object, a file, a device, or memory of the caller. Knows
+// names, sizes and access rights, and which of the processes that share the memory are alive. Knows
+// nothing about the contents.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +11,19 @@
 
 namespace pidcomm {
 
-/// A seat is the number of a process that shares the memory: the switch, host 0, which creates the memory, host 1 and so on.
+/// A seat is the number of a process that shares the memory: the switch, host 0, which creates the
+/// memory, host 1 and so on.
 inline constexpr uint32_t kSwitchSeat = 0, kCreatorSeat = 1;
 std::string name_of_seat(uint32_t seat);
 
-/// A process that takes a seat locks one byte of the object or file. The system releases the lock when the process ends in any way.
+/// A process that takes a seat locks one byte of the object or file. The system releases the lock
+/// when the process ends in any way.
 class PoolMemory {
  public:
-  /// Creates or opens the memory of `settings`. creates: true for host 0, which creates a named object that others cannot find yet, and
-  /// removes named objects of processes that have ended. Returns memory without bytes if the object or file does not exist yet.
-  /// Errors: ERR_ARGUMENT, ERR_MEMORY, ERR_DEVICE; see pidcomm_pool_open.
+  /// Creates or opens the memory of `settings`. creates: true for host 0, which creates a named
+  /// object that others cannot find yet, and removes named objects of processes that have ended.
+  /// Returns memory without bytes if the object or file does not exist yet. Errors: ERR_ARGUMENT,
+  /// ERR_MEMORY, ERR_DEVICE; see pidcomm_pool_open.
   PoolMemory(const pidcomm_pool_settings &settings, bool creates);
   ~PoolMemory();
   PoolMemory(const PoolMemory &) = delete;
@@ -37,7 +41,8 @@ class PoolMemory {
   /// Whether another process has a seat.
   bool is_taken(uint32_t seat) const;
 
-  /// Gives a named object its name, so that others find it. Errors: ERR_ARGUMENT (another pool has the name).
+  /// Gives a named object its name, so that others find it. Errors: ERR_ARGUMENT (another pool has
+  /// the name).
   void publish();
   /// Removes the name of a named object; does nothing if that has been done.
   void unpublish() const;

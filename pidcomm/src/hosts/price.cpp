@@ -10,7 +10,8 @@
 
 namespace pidcomm {
 
-LinkRate rate_of(const LinkSettings &settings, const pidcomm_machine &machine, pidcomm_transport_kind transport, uint32_t hosts) {
+LinkRate rate_of(const LinkSettings &settings, const pidcomm_machine &machine,
+                 pidcomm_transport_kind transport, uint32_t hosts) {
   if (settings.gb_s > 0) return {settings.gb_s, settings.latency_us, machine.switch_gb_s};
   if (transport == PIDCOMM_TRANSPORT_MPI) return {machine.network_gb_s, machine.network_latency_us};
   const double share = machine.pool_devices * machine.pool_device_gb_s / hosts;
@@ -19,7 +20,9 @@ LinkRate rate_of(const LinkSettings &settings, const pidcomm_machine &machine, p
 
 namespace {
 
-double seconds_of(uint64_t bytes, double gb_s) { return gb_s > 0 ? static_cast<double>(bytes) / (1e9 * gb_s) : 0; }
+double seconds_of(uint64_t bytes, double gb_s) {
+  return gb_s > 0 ? static_cast<double>(bytes) / (1e9 * gb_s) : 0;
+}
 
 }  // namespace
 
@@ -34,9 +37,12 @@ double seconds_of(const std::vector<Round> &rounds, const LinkRate &link) {
     seconds += std::max(one_way(sent), one_way(received)) + (round.syncs ? 2 * latency : 0);
     for (const Combine &step : round.combines)
       if (!round.is_on_switch)
-        seconds += step.into.memory == Area::Memory::pool || !pool_areas(step, false).empty() ? latency : 0;
+        seconds += step.into.memory == Area::Memory::pool || !pool_areas(step, false).empty()
+                       ? latency
+                       : 0;
       else
-        seconds += 2 * latency + seconds_of(step.into.size_bytes() * (1 + step.from.size()), link.switch_gb_s);
+        seconds += 2 * latency +
+                   seconds_of(step.into.size_bytes() * (1 + step.from.size()), link.switch_gb_s);
   }
   return seconds;
 }
@@ -44,11 +50,13 @@ double seconds_of(const std::vector<Round> &rounds, const LinkRate &link) {
 std::pair<double, Plan> HostsPricer::local(const HostsPlan &plan, const Local &local) const {
   const pidcomm_request request = local_request(plan, local, {});
   try {
-    Plan made = plan_on([this] { return machine_; }, plan.local, request, options_, plan.whole.heap_base);
+    Plan made =
+        plan_on([this] { return machine_; }, plan.local, request, options_, plan.whole.heap_base);
     double seconds = pidcomm::price(made, machine_).seconds_total;
     for (const bool is_write : {true, false})
       for (const Area *area : pool_areas(plan, local, is_write))
-        seconds = std::max(seconds, 1e-6 * link_.latency_us + seconds_of(area->size_bytes(), link_.gb_s));
+        seconds =
+            std::max(seconds, 1e-6 * link_.latency_us + seconds_of(area->size_bytes(), link_.gb_s));
     return {seconds, std::move(made)};
   } catch (const Error &error) {
     fail_local(plan, local, error);
@@ -56,18 +64,21 @@ std::pair<double, Plan> HostsPricer::local(const HostsPlan &plan, const Local &l
 }
 
 HostsPrice HostsPricer::price(const HostsPlan &plan, bool overlaps) const {
-  std::map<std::tuple<int, uint64_t, bool, bool, Area::Memory>, double> known;  // the price does not depend on the offsets
+  std::map<std::tuple<int, uint64_t, bool, bool, Area::Memory>, double>
+      known;  // the price does not depend on the offsets
   const auto seconds_of_all = [&](const std::vector<Local> &locals) {
     double seconds = 0;
     for (const Local &one : locals) {
-      const auto [at, is_new] = known.try_emplace({one.collective, one.bytes, one.src == one.dst, one.transposes, one.area.memory}, 0);
+      const auto [at, is_new] = known.try_emplace(
+          {one.collective, one.bytes, one.src == one.dst, one.transposes, one.area.memory}, 0);
       if (is_new) at->second = local(plan, one).first;
       seconds += at->second;
     }
     return seconds;
   };
   HostsPrice price;
-  // The thread of the local collectives and the link, as Runner::overlapped of hosts.cpp lets them run.
+  // The thread of the local collectives and the link, as Runner::overlapped of hosts.cpp lets them
+  // run.
   double thread = 0, link = 0;
   std::vector<double> exchanged;
   const auto step = [&](const std::vector<Local> &locals, double ready) {
@@ -93,12 +104,14 @@ HostsPrice HostsPricer::price(const HostsPlan &plan, bool overlaps) const {
   return price;
 }
 
-Schedule choose_schedule(std::size_t overlap, const HostsPricer &pricer, const std::function<HostsPlan(uint32_t)> &make) {
+Schedule choose_schedule(std::size_t overlap, const HostsPricer &pricer,
+                         const std::function<HostsPlan(uint32_t)> &make) {
   Schedule best;
   if (overlap == PIDCOMM_OVERLAP_OFF) return best;
   const bool must = overlap == PIDCOMM_OVERLAP_ON;
   best.overlaps = must;
-  double best_seconds = must ? std::numeric_limits<double>::infinity() : pricer.price(make(1), false).total;
+  double best_seconds =
+      must ? std::numeric_limits<double>::infinity() : pricer.price(make(1), false).total;
   for (const uint32_t pieces : kPieceChoices) {
     const HostsPlan plan = make(pieces);
     if (plan.pieces.size() != pieces) break;  // cannot be cut further

@@ -24,7 +24,8 @@ void AuditRecord::note(LineEvent event, const std::byte *line) {
   switch (event) {
     case LineEvent::load:
       note_load(counts);
-      if (counts.flushes == 0 && counts.stores == 0) ++counts.loads_unflushed;  // stored lines do not stay in the caches
+      if (counts.flushes == 0 && counts.stores == 0)
+        ++counts.loads_unflushed;  // stored lines do not stay in the caches
       break;
     case LineEvent::store:
       ++counts.stores;
@@ -47,11 +48,13 @@ uint64_t AuditRecord::lines_up_to(uint64_t load) const {
 void AuditRecord::note_load(Counts &counts) {
   const uint64_t load = last_loads_.size();
   if (counts.loads++ != 0) {
-    longest_reload_ = std::max(longest_reload_, lines_up_to(load - 1) - lines_up_to(counts.last_load));
+    longest_reload_ =
+        std::max(longest_reload_, lines_up_to(load - 1) - lines_up_to(counts.last_load));
     for (uint64_t n = counts.last_load; n < load; n += n & -n) --last_loads_[n];
   }
   counts.last_load = load;
-  last_loads_.push_back(static_cast<int64_t>(1 + lines_up_to(load - 1) - lines_up_to(load & (load - 1))));
+  last_loads_.push_back(
+      static_cast<int64_t>(1 + lines_up_to(load - 1) - lines_up_to(load & (load - 1))));
 }
 
 pidcomm_audit AuditRecord::counts() const {
@@ -73,7 +76,9 @@ pidcomm_audit AuditRecord::counts() const {
 
 AuditRecord *current_audit() { return g_current.load(std::memory_order_acquire); }
 
-AuditScope::AuditScope(AuditRecord &record) : lock_(g_scope_mutex) { g_current.store(&record, std::memory_order_release); }
+AuditScope::AuditScope(AuditRecord &record) : lock_(g_scope_mutex) {
+  g_current.store(&record, std::memory_order_release);
+}
 AuditScope::~AuditScope() { g_current.store(nullptr, std::memory_order_release); }
 
 }  // namespace pidcomm

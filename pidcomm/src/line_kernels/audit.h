@@ -16,7 +16,8 @@ enum class LineEvent { load, store, flush, prefetch };
 /// Thread-safe. At most one record is current in the process; an AuditScope sets it.
 class AuditRecord {
  public:
-  /// Excludes lines in [begin, end) from the record: use it for host memory that passes access like lines of MRAM.
+  /// Excludes lines in [begin, end) from the record: use it for host memory that passes access like
+  /// lines of MRAM.
   void ignore(const std::byte *begin, const std::byte *end);
 
   /// Records an event on the 64-byte line at `line`.
@@ -41,7 +42,8 @@ class AuditRecord {
   void note_load(Counts &counts);
 
   const std::byte *ignored_begin_ = nullptr, *ignored_end_ = nullptr;
-  // A Fenwick tree over the numbers of loads, from 1: element n is 1 if load n is the last load of its line, else 0.
+  // A Fenwick tree over the numbers of loads, from 1: element n is 1 if load n is the last load of
+  // its line, else 0.
   std::vector<int64_t> last_loads_{0};
   uint64_t longest_reload_ = 0;
   std::mutex mutex_;
@@ -51,7 +53,8 @@ class AuditRecord {
 /// Returns the current record, to which the audit kernels write, or null outside an AuditScope.
 AuditRecord *current_audit();
 
-/// Makes `record` the current record until the scope is destroyed; scopes of different threads wait for each other.
+/// Makes `record` the current record until the scope is destroyed; scopes of different threads wait
+/// for each other.
 class AuditScope {
  public:
   explicit AuditScope(AuditRecord &record);

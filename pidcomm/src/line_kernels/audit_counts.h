@@ -1,5 +1,6 @@
-/* audit_counts.h: the counts of the audit instruction set from the last call on a hypercube. Only tests use this header: the library
- * exports pidcomm_audit_of, but the header is not installed, and rows of the table may change. */
+/* audit_counts.h: the counts of the audit instruction set from the last call on a hypercube. Only
+ * tests use this header: the library exports pidcomm_audit_of, but the header is not installed, and
+ * rows of the table may change. */
 #ifndef PIDCOMM_AUDIT_COUNTS_H
 #define PIDCOMM_AUDIT_COUNTS_H
 
@@ -29,8 +30,8 @@ typedef struct pidcomm_audit {
 } pidcomm_audit;
 #undef PIDCOMM_ROW
 
-/* Stores the counts of the last call that has ended; all counts are 0 if the last call did not use the audit instruction set. Errors:
- * ERR_ARGUMENT (a pointer is null). */
+/* Stores the counts of the last call that has ended; all counts are 0 if the last call did not use
+ * the audit instruction set. Errors: ERR_ARGUMENT (a pointer is null). */
 PIDCOMM_API int pidcomm_audit_of(pidcomm_hypercube *cube, pidcomm_audit *audit);
 
 #ifdef __cplusplus

@@ -31,8 +31,9 @@ PIDCOMM_BUILT_ISAS  // of the build: X(SCALAR) X(AUDIT) ...
 }  // namespace
 
 bool isa_available(int isa) {
-  return std::any_of(std::begin(kRows), std::end(kRows),
-                     [isa](const IsaRow &row) { return row.code == isa && row.kernels->is_supported(); });
+  return std::any_of(std::begin(kRows), std::end(kRows), [isa](const IsaRow &row) {
+    return row.code == isa && row.kernels->is_supported();
+  });
 }
 
 const Kernels &kernels_of(int isa) {
@@ -45,7 +46,9 @@ int best_isa() {
   const IsaRow *best = nullptr;
   for (const IsaRow &row : kRows)
     if ((best == nullptr || row.level > best->level) && isa_available(row.code)) best = &row;
-  if (best == nullptr) fail(PIDCOMM_ERR_OPTION, "this machine cannot run any of the instruction sets for which the library was built");
+  if (best == nullptr)
+    fail(PIDCOMM_ERR_OPTION,
+         "this machine cannot run any of the instruction sets for which the library was built");
   return best->code;
 }
 

@@ -1,9 +1,10 @@
-// The line kernels: functions that load, process and store lines for the executor. There is one table of these functions for each
-// instruction set.
+// The line kernels: functions that load, process and store lines for the executor. There is one
+// table of these functions for each instruction set.
 //
-// Pointers to lines point into a rank's region. Consecutive words of a stream are kLineStride apart, and a call never crosses the end of a
-// run. The functions do not allocate, throw or call the C++ standard library. Otherwise, the linker could use standard library code
-// compiled for AVX-512 on machines without AVX-512.
+// Pointers to lines point into a rank's region. Consecutive words of a stream are kLineStride
+// apart, and a call never crosses the end of a run. The functions do not allocate, throw or call
+// the C++ standard library. Otherwise, the linker could use standard library code compiled for
+// AVX-512 on machines without AVX-512.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +15,26 @@
 
 namespace pidcomm {
 
-/// Most passes handle this number of words of one stream before they continue with the next stream. A short step uses both lines of a bank
-/// pair close in time; a long step slows down plain stores to a bank pair. (If pass_from_host collects
-/// lines, its step is as long as the buffer of an item.)
+/// Most passes handle this number of words of one stream before they continue with the next stream.
+/// A short step uses both lines of a bank pair close in time; a long step slows down plain stores
+/// to a bank pair. (If pass_from_host collects lines, its step is as long as the buffer of an
+/// item.)
 inline constexpr uint32_t kStepWords = 8;
 
-/// Words of a step of reduce_scatter and allreduce in one rank. Longer steps than kStepWords take fewer instructions per line; even longer
-/// steps lower the memory bandwidth.
+/// Words of a step of reduce_scatter and allreduce in one rank. Longer steps than kStepWords take
+/// fewer instructions per line; even longer steps lower the memory bandwidth.
 inline constexpr uint32_t kReduceStepWords = 16;
 
-/// Lines of an item's sums in a step of a reduction that loads from several ranks. The memory bandwidth is lower if a pass loads only a few
-/// adjacent lines of a rank at a time, because equal lines of all ranks compete for a few places in the caches. allreduce uses half of the
-/// lines, because its buffer holds two steps.
+/// Lines of an item's sums in a step of a reduction that loads from several ranks. The memory
+/// bandwidth is lower if a pass loads only a few adjacent lines of a rank at a time, because equal
+/// lines of all ranks compete for a few places in the caches. allreduce uses half of the lines,
+/// because its buffer holds two steps.
 inline constexpr uint32_t kRankStepLines = 128;
 
-/// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of an item has an accumulator line for each
-/// lane and each word of a step. The buffers of items that a pass visits side by side are not a multiple of 4 KiB apart, because equal
-/// lines of all of them would compete for a few places in the first-level cache.
+/// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of
+/// an item has an accumulator line for each lane and each word of a step. The buffers of items that
+/// a pass visits side by side are not a multiple of 4 KiB apart, because equal lines of all of them
+/// would compete for a few places in the first-level cache.
 inline constexpr std::size_t kItemBufferBytes = (kReduceStepWords + 2) * kLanes * kLineBytes;
 static_assert(kRankStepLines * kLineBytes <= kItemBufferBytes);
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
@@ -43,16 +47,18 @@ struct Step {
   uint32_t word, count;
 };
 
-/// Lines to store. The lines of item i begin at lines + i * kItemBufferBytes, with `step.count` lines for each version. A version is the
-/// content of one block of every destination. There is one version for all streams, or a power of two of versions.
+/// Lines to store. The lines of item i begin at lines + i * kItemBufferBytes, with `step.count`
+/// lines for each version. A version is the content of one block of every destination. There is one
+/// version for all streams, or a power of two of versions.
 struct Store {
   const std::byte *lines;
   Step step;
   uint32_t versions;
 };
 
-/// The pass `merge` makes each output line of a section (see Split) from lanes of input lines of the section. Lane l of the output line
-/// comes from the source in whose lane_map byte l is not kNoLane; byte l is then the lane in the source.
+/// The pass `merge` makes each output line of a section (see Split) from lanes of input lines of
+/// the section. Lane l of the output line comes from the source in whose lane_map byte l is not
+/// kNoLane; byte l is then the lane in the source.
 inline constexpr uint64_t kNoLane = 0x80;
 struct MergeSource {
   uint64_t lane_map;
@@ -63,8 +69,8 @@ struct MergeTarget {
   uint32_t first_source, source_count;
   uint32_t keep_lanes;  // lanes whose bytes in memory do not change
 };
-/// Output streams of one entangled group, and the input streams with their lanes. A part has few streams, because the memory bandwidth is
-/// lower if a thread visits many streams at a time.
+/// Output streams of one entangled group, and the input streams with their lanes. A part has few
+/// streams, because the memory bandwidth is lower if a thread visits many streams at a time.
 struct MergePart {
   uint32_t first_stream, stream_count, first_target, target_count;
 };
@@ -75,14 +81,15 @@ struct MergeTable {
   const MergeSource *sources;
   uint32_t part_count;
   uint32_t in_streams, out_streams;  // of a section
-  uint32_t step_words;               // the pass visits all parts of all items for these words, then continues with the next words;
-                                     // a multiple of turn_words
-  uint32_t turn_words;               // words of a stream that the pass visits before the next stream
-  bool is_buffered;                  // the pass copies all lines of a turn to a buffer before it stores lines; then there is one part
+  uint32_t step_words;  // the pass visits all parts of all items for these words, then continues
+                        // with the next words; a multiple of turn_words
+  uint32_t turn_words;  // words of a stream that the pass visits before the next stream
+  bool is_buffered;  // the pass copies all lines of a turn to a buffer before it stores lines; then
+                     // there is one part
 };
 
-/// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. If a set has several sections, a call has one
-/// item. An entry is the number of a row, or kNoRow;
+/// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. If a set
+/// has several sections, a call has one item. An entry is the number of a row, or kNoRow;
 /// kFirstOfRow is set for the first PE of a row.
 inline constexpr uint32_t kNoRow = ~0u, kFirstOfRow = 1u << 31;
 struct RowTable {
@@ -96,61 +103,75 @@ struct RowTable {
 /// Lines of a row that the passes for rows handle at a time, and the words of these lines.
 inline constexpr uint32_t kTurnLines = 2, kTurnWords = kTurnLines * kStepWords;
 
-/// The number of element types, which are the rows of PIDCOMM_TYPES. The codes of element types are consecutive.
+/// The number of element types, which are the rows of PIDCOMM_TYPES. The codes of element types are
+/// consecutive.
 #define PIDCOMM_ROW(...) +1
 inline constexpr int kTypes = 0 PIDCOMM_TYPES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
 /// The functions that depend on element type and operator.
 struct Reducer {
-  /// Computes, for every block j of every item, sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks + j] ..., evaluated left to right.
-  /// The sums of item i begin at sums + i * kItemBufferBytes; word w of block j is line j * step.count + w. If `store` is not null, the
-  /// function also stores the lines of `store` to all streams of every item, between its loads. accumulate[1] transposes lines after
-  /// loading, and accumulate[0] does not.
-  void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store);
-  // reduce_words and reduce_blocks combine lanes pairwise, from the lowest bit of the lane mask to the highest bit. Lines are in PIM order
-  // for byte-wise operators, and in host order (word i is lane i) for all other operators.
-  /// [lane mask] Reduces 8 lines, for the words 0 .. 7, over the lanes of their groups. Line i, for every i that lacks all bits of the
-  /// mask, becomes the results for the words i | m: lane l has the result of its group for word i | (l & mask). Other lines do not change.
+  /// Computes, for every block j of every item, sum[j] = in[j] (op) in[blocks + j] (op) in[2 *
+  /// blocks + j] ..., evaluated left to right. The sums of item i begin at sums + i *
+  /// kItemBufferBytes; word w of block j is line j * step.count + w. If `store` is not null, the
+  /// function also stores the lines of `store` to all streams of every item, between its loads.
+  /// accumulate[1] transposes lines after loading, and accumulate[0] does not.
+  void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
+                        const Store *store);
+  // reduce_words and reduce_blocks combine lanes pairwise, from the lowest bit of the lane mask to
+  // the highest bit. Lines are in PIM order for byte-wise operators, and in host order (word i is
+  // lane i) for all other operators.
+  /// [lane mask] Reduces 8 lines, for the words 0 .. 7, over the lanes of their groups. Line i, for
+  /// every i that lacks all bits of the mask, becomes the results for the words i | m: lane l has
+  /// the result of its group for word i | (l & mask). Other lines do not change.
   void (*reduce_words[kLanes])(std::byte *lines);
-  /// [lane mask] Reduces `words` words of 2^k blocks over the lanes of their groups; word w of block j is line j * words + w. In line w,
-  /// lane l becomes the result of its group for the block whose number is the selected bits of l. Lines of other blocks may change.
+  /// [lane mask] Reduces `words` words of 2^k blocks over the lanes of their groups; word w of
+  /// block j is line j * words + w. In line w, lane l becomes the result of its group for the block
+  /// whose number is the selected bits of l. Lines of other blocks may change.
   void (*reduce_blocks[kLanes])(std::byte *sums, uint32_t words);
-  /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order; for byte-wise operators the data may be
-  /// in any order. Both pointers may be unaligned.
+  /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order;
+  /// for byte-wise operators the data may be in any order. Both pointers may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
-  /// Combines `lines` lines of each of 8 lanes into the rows of these lanes. The lines of lane l begin at from + l * kTurnLines *
-  /// kLineBytes; row_of[l] is the row of lane l (see RowTable). A lane whose entry has kFirstOfRow replaces the contents of its row.
-  void (*combine_rows)(std::byte *rows, const uint32_t *row_of, const std::byte *from, uint32_t lines);
+  /// Combines `lines` lines of each of 8 lanes into the rows of these lanes. The lines of lane l
+  /// begin at from + l * kTurnLines * kLineBytes; row_of[l] is the row of lane l (see RowTable). A
+  /// lane whose entry has kFirstOfRow replaces the contents of its row.
+  void (*combine_rows)(std::byte *rows, const uint32_t *row_of, const std::byte *from,
+                       uint32_t lines);
 };
 
 /// The streams of one item. Each pointer points to word 0 of the chunk in its stream.
 struct SweepItem {
-  const std::byte *const *in;  // pointers to lines, or to host rows for from_host (8 for each entangled group; null if there is no PE)
+  const std::byte *const *in;  // pointers to lines, or to host rows for from_host (8 for each
+                               // entangled group; null if there is no PE)
   std::byte *const *out;
 };
 
-/// The input streams of the call that probably follows. A pass may prefetch their words before prefetch_end.
+/// The input streams of the call that probably follows. A pass may prefetch their words before
+/// prefetch_end.
 struct NextCall {
   const SweepItem *items;
   uint32_t item_count, in_count, prefetch_end;
 };
 
-/// The arguments of a pass: words [0, words) of some items. These items differ only in their stream pointers.
+/// The arguments of a pass: words [0, words) of some items. These items differ only in their stream
+/// pointers.
 struct SweepCall {
   const SweepItem *items;
   uint32_t item_count;
   uint32_t in_count, out_count;  // numbers of input streams and output streams of an item
   uint32_t out_pair_banks = 1;   // 2 if output streams 2n and 2n + 1 are a bank pair, else 1
-  uint32_t rank_members = 1;     // number of group members with input streams in one rank; a reduction loads these side by side
+  uint32_t rank_members = 1;  // number of group members with input streams in one rank; a reduction
+                              // loads these side by side
   uint32_t words;
-  uint32_t first_words = kStepWords;  // words of the first step, chosen so that all later steps start at a line boundary of host rows
+  uint32_t first_words = kStepWords;  // words of the first step, chosen so that all later steps
+                                      // start at a line boundary of host rows
   uint32_t prefetch_end;              // only words before this word may be prefetched
   NextCall next;
   uint32_t lane_mask;
-  uint64_t lane_map;       // member_step, member_step_reduce
-  uint32_t keep_lanes;     // lanes whose bytes in memory do not change, in the last entangled group of a section
-  bool host_order;         // lines between load and store are in host order, else in PIM order
+  uint64_t lane_map;    // member_step, member_step_reduce
+  uint32_t keep_lanes;  // lanes whose bytes in memory do not change, in the last entangled group of
+                        // a section
+  bool host_order;      // lines between load and store are in host order, else in PIM order
   bool load_transposes;    // lines are transposed after loading
   bool store_transposes;   // lines are transposed before storing (rotated passes and member steps)
   bool non_temporal_rows;  // to_host: use non-temporal stores for aligned rows
@@ -159,12 +180,13 @@ struct SweepCall {
   const MergeTable *merge;  // merge
   const RowTable *rows;     // reduce_rows, reduce_rows_to_host
   std::byte
-      *section_buffer;  // merge, if buffered: turn_words lines for every input stream; reduce_rows, reduce_rows_to_host: kTurnLines
-                        // lines for every row, then, if a set has several sections, kTurnWords lines for every input stream of a section
+      *section_buffer;  // merge, if buffered: turn_words lines for every input stream; reduce_rows,
+                        // reduce_rows_to_host: kTurnLines lines for every row, then, if a set has
+                        // several sections, kTurnWords lines for every input stream of a section
 };
 
-/// Runs of lines to copy side by side. If `in` is null, the call stores lines that are not zero; if `out` is null, the call only loads
-/// lines.
+/// Runs of lines to copy side by side. If `in` is null, the call stores lines that are not zero; if
+/// `out` is null, the call only loads lines.
 struct CopyCall {
   const std::byte *const *in;
   std::byte *const *out;
@@ -180,7 +202,8 @@ struct Kernels {
   const char *name;
   bool (*is_supported)();  ///< whether this processor has the instructions
   void (*pass[kPasses])(const SweepCall &call);
-  const Reducer *reducers[kTypes];  // [type code - PIDCOMM_INT8][op]; functions are null if the operator is not defined for the type
+  const Reducer *reducers[kTypes];  // [type code - PIDCOMM_INT8][op]; functions are null if the
+                                    // operator is not defined for the type
   /// Flushes `words` words of one bank (banks = 1) or of a bank pair (banks = 2) from the caches.
   void (*flush)(const std::byte *line, uint32_t words, uint32_t banks);
   /// Completes earlier loads, flushes and non-temporal stores.

@@ -1,5 +1,6 @@
-// The type of a line, and small tables for lane operations. This header must contain only types, constants and constexpr data. Otherwise,
-// the linker could share a function between files compiled for different instruction sets.
+// The type of a line, and small tables for lane operations. This header must contain only types,
+// constants and constexpr data. Otherwise, the linker could share a function between files compiled
+// for different instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,9 @@
 namespace pidcomm {
 namespace {
 
-/// A line as a value: 8 words of 64 bits, in registers of PartBytes bytes. In PIM order, byte `lane` of word r is byte r of that lane's
-/// word. In host order, word `lane` is the word of that lane.
+/// A line as a value: 8 words of 64 bits, in registers of PartBytes bytes. In PIM order, byte
+/// `lane` of word r is byte r of that lane's word. In host order, word `lane` is the word of that
+/// lane.
 template <int PartBytes>
 struct LineOf {
   static constexpr int kPartBytes = PartBytes;
@@ -22,8 +24,8 @@ struct Table {
   T entry[N];
 };
 
-/// A byte shuffle that exchanges lanes l and l ^ (1 << Bit) within each beat. Byte indices are relative to the start of a group of 16
-/// bytes, as the instruction pshufb expects.
+/// A byte shuffle that exchanges lanes l and l ^ (1 << Bit) within each beat. Byte indices are
+/// relative to the start of a group of 16 bytes, as the instruction pshufb expects.
 template <int Bit>
 inline constexpr Table<uint8_t, 64> kLaneXor = [] {
   Table<uint8_t, 64> table{};

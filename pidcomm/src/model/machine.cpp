@@ -47,7 +47,8 @@ double *find_cost(pidcomm_machine &machine, const std::string &name) {
   return nullptr;
 }
 
-/// Returns the constant "section.key" or the cost "isa.<isa>.<key>_ns", or null if the name is unknown.
+/// Returns the constant "section.key" or the cost "isa.<isa>.<key>_ns", or null if the name is
+/// unknown.
 double *find(pidcomm_machine &machine, const std::string &name) {
 #define PIDCOMM_ROW(section, key, ...) \
   if (name == #section "." #key) return &machine.section##_##key;
@@ -61,7 +62,8 @@ pidcomm_machine make_machine(const Builtin &builtin) {
   pidcomm_machine machine = {};
   for (const Number &number : builtin.numbers) {
     double *const place = find(machine, number.name);
-    if (place == nullptr) fail(PIDCOMM_ERR_INTERNAL, "machine ", builtin.name, ": no constant is called ", number.name);
+    if (place == nullptr)
+      fail(PIDCOMM_ERR_INTERNAL, "machine ", builtin.name, ": no constant is called ", number.name);
     *place = number.value;
   }
   check_machine(machine);
@@ -88,7 +90,8 @@ std::pair<const char *, pidcomm_machine> builtin_machine(std::size_t index) {
   if (index >= builtins().size()) {
     std::string names;
     for (const Builtin &builtin : builtins()) names += std::string(" ") + builtin.name;
-    fail(PIDCOMM_ERR_ARGUMENT, "machine number ", index, " does not exist; there are ", builtins().size(), ":", names);
+    fail(PIDCOMM_ERR_ARGUMENT, "machine number ", index, " does not exist; there are ",
+         builtins().size(), ":", names);
   }
   return {builtins()[index].name, builtin_machines()[index]};
 }

@@ -9,17 +9,20 @@
 
 namespace pidcomm {
 
-/// Returns the name and the machine of file number `index` in machines/, where files are sorted by name. Errors: ERR_ARGUMENT (index is not
-/// below the number of files; the error sentence lists all machines).
+/// Returns the name and the machine of file number `index` in machines/, where files are sorted by
+/// name. Errors: ERR_ARGUMENT (index is not below the number of files; the error sentence lists all
+/// machines).
 std::pair<const char *, pidcomm_machine> builtin_machine(std::size_t index);
 
-/// Returns the machine that use_machine has set. If use_machine has set no machine, returns the built-in machine with the name `builtin`.
+/// Returns the machine that use_machine has set. If use_machine has set no machine, returns the
+/// built-in machine with the name `builtin`.
 pidcomm_machine machine_in_use(const char *builtin);
 
 /// Returns a number that every call of use_machine changes.
 uint64_t machine_version();
 
-/// Sets the machine that machine_in_use returns; null restores the built-in machine. Errors: those of check_machine.
+/// Sets the machine that machine_in_use returns; null restores the built-in machine. Errors: those
+/// of check_machine.
 void use_machine(const pidcomm_machine *machine);
 
 }  // namespace pidcomm

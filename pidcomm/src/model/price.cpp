@@ -34,18 +34,21 @@ class ModelledHost : public OptionRules {
   int default_threads() const override { return static_cast<int>(machine_.host_threads); }
   bool is_coherent() const override { return machine_.host_emulated != 0; }
   void check_isa(int isa) const override {
-    if (!has_isa(machine_, isa)) fail(PIDCOMM_ERR_OPTION, "the machine has no costs for ISA ", name_of_isa(isa));
+    if (!has_isa(machine_, isa))
+      fail(PIDCOMM_ERR_OPTION, "the machine has no costs for ISA ", name_of_isa(isa));
   }
 
  private:
   const pidcomm_machine &machine_;
 };
 
-/// Returns the total of two times that overlap partly; the larger the sharpness, the more the times overlap.
+/// Returns the total of two times that overlap partly; the larger the sharpness, the more the times
+/// overlap.
 double overlapped(double a, double b, double sharpness) {
   const double longer = std::max(a, b);
   if (longer == 0) return 0;
-  return longer * std::pow(std::pow(a / longer, sharpness) + std::pow(b / longer, sharpness), 1 / sharpness);
+  return longer *
+         std::pow(std::pow(a / longer, sharpness) + std::pow(b / longer, sharpness), 1 / sharpness);
 }
 
 class Pricing {
@@ -54,9 +57,11 @@ class Pricing {
       : machine_(machine),
         options_(plan.options),
         work_(work),
-        isa_(costs_of(machine.isa[has_isa(machine, options_.isa) ? options_.isa : best_isa_of(machine)])) {
+        isa_(costs_of(
+            machine.isa[has_isa(machine, options_.isa) ? options_.isa : best_isa_of(machine)])) {
     // Ranks fill one channel after another; the channel with the most ranks determines the time.
-    const double channels = std::min(machine.ranks_channels, std::max(1.0, std::ceil(work.ranks / machine.ranks_per_channel)));
+    const double channels = std::min(
+        machine.ranks_channels, std::max(1.0, std::ceil(work.ranks / machine.ranks_per_channel)));
     const double fullest = work.ranks <= machine.ranks_channels * machine.ranks_per_channel
                                ? std::min(work.ranks, machine.ranks_per_channel)
                                : std::ceil(work.ranks / channels);
@@ -75,7 +80,9 @@ class Pricing {
     if (!work_.parts.empty()) {
       seconds.call += work_.ranks * machine_.call_rank_us * kMicro;
       if (machine_.host_emulated == 0) seconds.mux = work_.ranks * machine_.call_mux_us * kMicro;
-      if (flushes) seconds.flush = work_.flushed_lines * machine_.call_flush_ns * kNano / threads_for(work_.flushed_lines);
+      if (flushes)
+        seconds.flush =
+            work_.flushed_lines * machine_.call_flush_ns * kNano / threads_for(work_.flushed_lines);
     }
     for (const Part &part : work_.parts)
       part.kind == Part::Kind::pass   ? add_pass(part, seconds)
@@ -98,22 +105,29 @@ class Pricing {
 
   /// Returns the effective number of threads for `units` units of equal size.
   double threads_for(double units) const {
-    const double threads = std::clamp(std::min<double>(options_.threads, machine_.host_threads), 1.0, std::max(1.0, units));
+    const double threads = std::clamp(std::min<double>(options_.threads, machine_.host_threads),
+                                      1.0, std::max(1.0, units));
     const double rounds = std::ceil(units / threads);
     return rounds > 0 ? std::max(1.0, units / rounds) : 1;
   }
 
   double bus_seconds(const Part &part) const {
-    return (part.mram_read / machine_.bus_read_gb_s + part.mram_written / machine_.bus_write_gb_s) / kGb / channels_;
+    return (part.mram_read / machine_.bus_read_gb_s + part.mram_written / machine_.bus_write_gb_s) /
+           kGb / channels_;
   }
   double memory_seconds(const Part &part) const {
-    return (part.host_read / machine_.memory_read_gb_s + part.host_written / machine_.memory_write_gb_s) / kGb;
+    return (part.host_read / machine_.memory_read_gb_s +
+            part.host_written / machine_.memory_write_gb_s) /
+           kGb;
   }
-  double starting(double threads) const { return (machine_.call_part_us + (threads - 1) * machine_.call_start_us) * kMicro; }
+  double starting(double threads) const {
+    return (machine_.call_part_us + (threads - 1) * machine_.call_start_us) * kMicro;
+  }
 
-  /// Splits the time `total` into phases: first the memory phase, then the work of the threads, which is divided into work on lines and
-  /// other work.
-  void share(double total, double bus, double memory, const std::array<double, kLineWorks> &line_seconds, double others,
+  /// Splits the time `total` into phases: first the memory phase, then the work of the threads,
+  /// which is divided into work on lines and other work.
+  void share(double total, double bus, double memory,
+             const std::array<double, kLineWorks> &line_seconds, double others,
              Seconds &seconds) const {
     const double both = bus + memory, first = std::min(total, both);
     if (both > 0) {
@@ -123,12 +137,15 @@ class Pricing {
     double all = others;
     for (double part : line_seconds) all += part;
     const double rest = all > 0 ? (total - first) / all : 0;
-    const auto of = [&](LineWork what) { return rest * line_seconds[static_cast<std::size_t>(what)]; };
+    const auto of = [&](LineWork what) {
+      return rest * line_seconds[static_cast<std::size_t>(what)];
+    };
     seconds.transpose += of(LineWork::transpose);
     seconds.shuffle += of(LineWork::shuffle) + of(LineWork::buffer);
     seconds.combine += of(LineWork::combine) + of(LineWork::slow_combine);
-    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) + of(LineWork::row_store) + of(LineWork::unpaired) +
-                     of(LineWork::keep) + rest * others;
+    seconds.lines += of(LineWork::load) + of(LineWork::store) + of(LineWork::row_load) +
+                     of(LineWork::row_store) + of(LineWork::unpaired) + of(LineWork::keep) +
+                     rest * others;
     if (all == 0) seconds.lines += total - first;
   }
 
@@ -136,7 +153,8 @@ class Pricing {
     const double threads = threads_for(part.units);
     std::array<double, kLineWorks> line_seconds;
     double core = 0;
-    for (std::size_t i = 0; i < line_seconds.size(); ++i) core += line_seconds[i] = part.lines[i] * isa_[i] * kNano / threads;
+    for (std::size_t i = 0; i < line_seconds.size(); ++i)
+      core += line_seconds[i] = part.lines[i] * isa_[i] * kNano / threads;
     const double others = part.streams * machine_.call_stream_ns * kNano / threads;
     double bus = bus_seconds(part), memory = memory_seconds(part);
     const double moved = part.mram_read + part.mram_written + part.host_read + part.host_written;
@@ -148,7 +166,8 @@ class Pricing {
       bus *= scale;
       memory *= scale;
     }
-    share(overlapped(core + others, both, machine_.host_overlap), bus, memory, line_seconds, others, seconds);
+    share(overlapped(core + others, both, machine_.host_overlap), bus, memory, line_seconds, others,
+          seconds);
     seconds.call += starting(threads);
   }
 
@@ -156,15 +175,21 @@ class Pricing {
     const bool is_from = part.kind == Part::Kind::from_pes;
     const double bytes = is_from ? part.mram_read : part.mram_written;
     const double threads = bytes < machine_.sdk_serial_kib * kKib ? 1 : threads_for(work_.pes);
-    const double shared = bytes / kGb / channels_ / (is_from ? machine_.sdk_from_gb_s : machine_.sdk_to_gb_s);
-    const double alone = bytes / kGb / (threads * (is_from ? machine_.sdk_thread_from_gb_s : machine_.sdk_thread_to_gb_s));
+    const double shared =
+        bytes / kGb / channels_ / (is_from ? machine_.sdk_from_gb_s : machine_.sdk_to_gb_s);
+    const double alone =
+        bytes / kGb /
+        (threads * (is_from ? machine_.sdk_thread_from_gb_s : machine_.sdk_thread_to_gb_s));
     const double total = overlapped(shared, alone, machine_.host_overlap);
     std::array<double, kLineWorks> line_seconds{};
-    line_seconds[static_cast<std::size_t>(LineWork::transpose)] = 1;  // the time that memory accesses do not hide
-    const double bus = std::min(total, bus_seconds(part)), memory = std::min(total - bus, memory_seconds(part));
+    line_seconds[static_cast<std::size_t>(LineWork::transpose)] =
+        1;  // the time that memory accesses do not hide
+    const double bus = std::min(total, bus_seconds(part)),
+                 memory = std::min(total - bus, memory_seconds(part));
     share(total, bus, memory, line_seconds, 0, seconds);
     seconds.call += (machine_.sdk_call_us + work_.pes * machine_.sdk_pe_us) * kMicro;
-    if (flushes && is_from) seconds.flush += bytes / kLineBytes * machine_.sdk_flush_ns * kNano / threads;
+    if (flushes && is_from)
+      seconds.flush += bytes / kLineBytes * machine_.sdk_flush_ns * kNano / threads;
   }
 
   void add_host(const Part &part, Seconds &seconds) const {
@@ -172,28 +197,38 @@ class Pricing {
     const double rate = !part.combines ? machine_.work_copy_gb_s
                         : part.is_slow ? machine_.work_slow_combine_gb_s
                                        : machine_.work_combine_gb_s;
-    const double core = part.host_read / kGb / (threads * rate), pieces = part.pieces * machine_.work_piece_ns * kNano / threads;
+    const double core = part.host_read / kGb / (threads * rate),
+                 pieces = part.pieces * machine_.work_piece_ns * kNano / threads;
     const double memory = memory_seconds(part);
     std::array<double, kLineWorks> line_seconds{};
-    line_seconds[static_cast<std::size_t>(part.combines ? LineWork::combine : LineWork::shuffle)] = core + pieces;
-    share(overlapped(core + pieces, memory, machine_.host_overlap), 0, memory, line_seconds, 0, seconds);
+    line_seconds[static_cast<std::size_t>(part.combines ? LineWork::combine : LineWork::shuffle)] =
+        core + pieces;
+    share(overlapped(core + pieces, memory, machine_.host_overlap), 0, memory, line_seconds, 0,
+          seconds);
     seconds.call += starting(threads);
   }
 
-  /// Returns the cycles of the slowest PE, which moves all blocks of its window. The DMA engine between MRAM and WRAM carries out one
-  /// transfer after another. If a part fits into one transfer, tasklets permute parts in WRAM during the transfers; the addresses of the
-  /// transfers permute larger parts (pe/reorder.c).
+  /// Returns the cycles of the slowest PE, which moves all blocks of its window. The DMA engine
+  /// between MRAM and WRAM carries out one transfer after another. If a part fits into one
+  /// transfer, tasklets permute parts in WRAM during the transfers; the addresses of the transfers
+  /// permute larger parts (pe/reorder.c).
   double cycles_of(const Reorder &reorder) const {
-    constexpr double kTransferBytes = PIDCOMM_REORDER_DMA_BYTES, kTasklets = PIDCOMM_REORDER_TASKLETS;
+    constexpr double kTransferBytes = PIDCOMM_REORDER_DMA_BYTES,
+                     kTasklets = PIDCOMM_REORDER_TASKLETS;
     constexpr double kIssueCycles = 11;  // cycles between two instructions of a tasklet
-    const double part_bytes = static_cast<double>(reorder.block_bytes << reorder.k), bytes = static_cast<double>(reorder.bytes());
+    const double part_bytes = static_cast<double>(reorder.block_bytes << reorder.k),
+                 bytes = static_cast<double>(reorder.bytes());
     const bool is_small = part_bytes <= kTransferBytes;
-    const double piece = is_small ? std::floor(kTransferBytes / part_bytes) * part_bytes
-                                  : std::min(kTransferBytes, static_cast<double>(reorder.block_bytes));
+    const double piece = is_small
+                             ? std::floor(kTransferBytes / part_bytes) * part_bytes
+                             : std::min(kTransferBytes, static_cast<double>(reorder.block_bytes));
     const double pieces = std::ceil(bytes / piece);
-    const double engine = 2 * pieces * machine_.pe_dma_cycles + 2 * bytes * machine_.pe_dma_cycles_per_byte;
-    const double tasklets = std::min(kTasklets, pieces), words = std::min(bytes, std::ceil(pieces / tasklets) * piece) / kWordBytes;
-    const double pipeline = is_small ? words * machine_.pe_word_instructions * std::max(kIssueCycles, tasklets) : 0;
+    const double engine =
+        2 * pieces * machine_.pe_dma_cycles + 2 * bytes * machine_.pe_dma_cycles_per_byte;
+    const double tasklets = std::min(kTasklets, pieces),
+                 words = std::min(bytes, std::ceil(pieces / tasklets) * piece) / kWordBytes;
+    const double pipeline =
+        is_small ? words * machine_.pe_word_instructions * std::max(kIssueCycles, tasklets) : 0;
     return machine_.pe_run_cycles + std::max(engine, pipeline);
   }
 
@@ -209,16 +244,19 @@ class Pricing {
 void check_machine(const pidcomm_machine &machine) {
   const auto check = [](const std::string &name, double value, const std::string &unit) {
     const auto require = [&](bool holds, const char *rule) {
-      if (!holds) fail(PIDCOMM_ERR_ARGUMENT, "machine constant ", name, " is ", value, "; it must be ", rule);
+      if (!holds)
+        fail(PIDCOMM_ERR_ARGUMENT, "machine constant ", name, " is ", value, "; it must be ", rule);
     };
     require(value >= 0 && value <= kLargest, "0 to 1e12");
     if (unit == "1 or 0") require(value == 0 || value == 1, "1 or 0");
     if (unit == "1 or more") require(value >= 1 && value <= 1000, "1 to 1000");
     if (unit == "threads" || unit == "channels" || unit == "ranks")
-      require(value >= 1 && value <= kMaxThreads && value == std::floor(value), "a whole number from 1 to 1024");
+      require(value >= 1 && value <= kMaxThreads && value == std::floor(value),
+              "a whole number from 1 to 1024");
     if (unit.find("GB/s") == 0 || unit == "MHz") require(value >= 1e-6, "1e-6 or more");
   };
-#define PIDCOMM_ROW(section, key, unit, ...) check(#section "." #key, machine.section##_##key, unit);
+#define PIDCOMM_ROW(section, key, unit, ...) \
+  check(#section "." #key, machine.section##_##key, unit);
   PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, ...) \
@@ -236,19 +274,23 @@ int best_isa_of(const pidcomm_machine &machine) {
 #define PIDCOMM_ROW(ENUM, code, name, level) consider(code, level);
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-  if (best == 0) fail(PIDCOMM_ERR_ARGUMENT, "the machine has no instruction set: the isa.* costs of at least one must not be 0");
+  if (best == 0)
+    fail(PIDCOMM_ERR_ARGUMENT,
+         "the machine has no instruction set: the isa.* costs of at least one must not be 0");
   return best;
 }
 
-Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *options) { return resolve(options, ModelledHost(machine)); }
+Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *options) {
+  return resolve(options, ModelledHost(machine));
+}
 
 pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine) {
   const Work work = work_of(plan, plan.options.isa);
   return Pricing(plan, work, machine).run();
 }
 
-Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base,
-                   const pidcomm_machine &machine) {
+Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options,
+                   uint64_t heap_base, const pidcomm_machine &machine) {
   Options variant = options;
   variant.technique = PIDCOMM_TECHNIQUE_TILE;
   Plan best = make_plan(cube, request, variant, heap_base);  // throws the errors of the request
@@ -260,7 +302,9 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
     try {
       plan = make_plan(cube, request, variant, heap_base);
     } catch (const Error &error) {
-      if (error.status() != PIDCOMM_ERR_OPTION && error.status() != PIDCOMM_ERR_SIZE && options.scratch_offset != 0) throw;
+      if (error.status() != PIDCOMM_ERR_OPTION && error.status() != PIDCOMM_ERR_SIZE &&
+          options.scratch_offset != 0)
+        throw;
       return;  // the technique cannot carry out this request
     }
     if (reorders(*plan) && options.scratch_offset == 0) return;
@@ -274,9 +318,10 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
   return best;
 }
 
-Plan plan_on(const std::function<pidcomm_machine()> &machine, const Hypercube &cube, const pidcomm_request &request, const Options &options,
-             uint64_t heap_base) {
-  if (options.technique == PIDCOMM_TECHNIQUE_AUTO) return cheapest_plan(cube, request, options, heap_base, machine());
+Plan plan_on(const std::function<pidcomm_machine()> &machine, const Hypercube &cube,
+             const pidcomm_request &request, const Options &options, uint64_t heap_base) {
+  if (options.technique == PIDCOMM_TECHNIQUE_AUTO)
+    return cheapest_plan(cube, request, options, heap_base, machine());
   return make_plan(cube, request, options, heap_base);
 }
 

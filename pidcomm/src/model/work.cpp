@@ -17,24 +17,34 @@ struct Item {
   double transposes, shuffles, combines, rows_read, rows_written, buffered;
 };
 
-/// Returns the mean number of input lines whose lanes make up an output line of the pass `merge`, estimated from the first axis of a
-/// section: the lanes along a selected axis come from blocks of different members.
+/// Returns the mean number of input lines whose lanes make up an output line of the pass `merge`,
+/// estimated from the first axis of a section: the lanes along a selected axis come from blocks of
+/// different members.
 double sources_of(const Plan &plan, const Split &split) {
   const auto first_length = [](const std::vector<Grouping::Digit> &digits) {
-    return digits.empty() || digits.front().pe_stride != 1 ? 1.0 : std::min<double>(digits.front().length, kLanes);
+    return digits.empty() || digits.front().pe_stride != 1
+               ? 1.0
+               : std::min<double>(digits.front().length, kLanes);
   };
   const double selected = first_length(split.section.selected);
-  if (selected == 1) return 2;  // the lanes are a run of PEs, which usually begins in the middle of an entangled group
+  if (selected == 1)
+    return 2;  // the lanes are a run of PEs, which usually begins in the middle of an entangled
+               // group
   return plan.in.per_member ? kLanes : kLanes / selected + 1;
 }
 
-/// in, out: the numbers of input and output streams of the item. Lines in host memory are in host order, so only lines of MRAM are
-/// transposed.
+/// in, out: the numbers of input and output streams of the item. Lines in host memory are in host
+/// order, so only lines of MRAM are transposed.
 Item item_of(const Plan &plan, const Sweep &sweep, double in, double out) {
   const double k = sweep.k, ways = 1u << sweep.k;
-  const double from = sweep.host_order && sweep.in.space == Space::mram, to = sweep.host_order && sweep.out.space == Space::mram;
-  const double egs = sweep.split.section_egs, groups = sweep.split.section.groups, sources = sources_of(plan, sweep.split);
-  const double host_rows = sweep.host_order ? in * from : 1;  // number of transposes for host rows: of every line, or only of the result
+  const double from = sweep.host_order && sweep.in.space == Space::mram,
+               to = sweep.host_order && sweep.out.space == Space::mram;
+  const double egs = sweep.split.section_egs, groups = sweep.split.section.groups,
+               sources = sources_of(plan, sweep.split);
+  const double host_rows =
+      sweep.host_order
+          ? in * from
+          : 1;  // number of transposes for host rows: of every line, or only of the result
   switch (sweep.pass) {
 #define PIDCOMM_ROW(name, does, transposes, shuffles, combines, rows_read, rows_written, buffered) \
   case Pass::name:                                                                                 \
@@ -47,39 +57,50 @@ Item item_of(const Plan &plan, const Sweep &sweep, double in, double out) {
 
 Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   Part part;
-  const double items = static_cast<double>(items_of(sweep)), words = static_cast<double>(sweep.words), each = items * words;
-  const double in = static_cast<double>(streams_of(sweep.in)), out = static_cast<double>(streams_of(sweep.out));
+  const double items = static_cast<double>(items_of(sweep)),
+               words = static_cast<double>(sweep.words), each = items * words;
+  const double in = static_cast<double>(streams_of(sweep.in)),
+               out = static_cast<double>(streams_of(sweep.out));
   const Item item = item_of(plan, sweep, in, out);
   part.count(LineWork::transpose) = each * item.transposes;
   part.count(LineWork::shuffle) = each * item.shuffles;
   part.count(combine) = each * item.combines;
   part.count(LineWork::buffer) = each * item.buffered;
-  const auto side = [&](Space space, double streams, double rows, LineWork line, LineWork row, double &mram, double &host) {
+  const auto side = [&](Space space, double streams, double rows, LineWork line, LineWork row,
+                        double &mram, double &host) {
     const double lines = each * (space == Space::host ? rows / 8 : streams);
     part.count(space == Space::host ? row : line) += lines;
     (space == Space::mram ? mram : host) += lines * kLine;
   };
-  side(sweep.in.space, in, item.rows_read, LineWork::load, LineWork::row_load, part.mram_read, part.host_read);
-  side(sweep.out.space, out, item.rows_written, LineWork::store, LineWork::row_store, part.mram_written, part.host_written);
-  // A broadcast reads a row for every entangled group, but each host row is loaded from memory only once and then from a cache.
-  if (plan.in.space == Space::host && !plan.in.per_member) part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
-  const double pieces = static_cast<double>(pieces_of(steps_of(sweep.outer), sweep.words, plan.options.threads));
+  side(sweep.in.space, in, item.rows_read, LineWork::load, LineWork::row_load, part.mram_read,
+       part.host_read);
+  side(sweep.out.space, out, item.rows_written, LineWork::store, LineWork::row_store,
+       part.mram_written, part.host_written);
+  // A broadcast reads a row for every entangled group, but each host row is loaded from memory only
+  // once and then from a cache.
+  if (plan.in.space == Space::host && !plan.in.per_member)
+    part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
+  const double pieces =
+      static_cast<double>(pieces_of(steps_of(sweep.outer), sweep.words, plan.options.threads));
   part.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
   part.units = static_cast<double>(steps_of(sweep.outer)) * pieces;
   return part;
 }
 
-/// Returns the share of unpaired entangled groups. An entangled group is unpaired if the hypercube does not use the second bank of its bank
-/// pair.
+/// Returns the share of unpaired entangled groups. An entangled group is unpaired if the hypercube
+/// does not use the second bank of its bank pair.
 double unpaired_share(uint32_t pes) {
-  const uint32_t egs = (pes + kLanes - 1) / kLanes, last = egs % (2 * kPairEgs);  // in the last rank
+  const uint32_t egs = (pes + kLanes - 1) / kLanes,
+                 last = egs % (2 * kPairEgs);  // in the last rank
   const uint32_t unpaired = last <= kPairEgs ? last : 2 * kPairEgs - last;
   return static_cast<double>(unpaired) / egs;
 }
 
 void add_sdk(const Plan &plan, const SdkForm &form, bool is_slow, Work &work) {
-  const double pes = plan.cube.pes, in = pes * static_cast<double>(plan.in_pe_bytes), out = pes * static_cast<double>(plan.out_pe_bytes);
-  const double host_in = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups, results = static_cast<double>(form.result_bytes);
+  const double pes = plan.cube.pes, in = pes * static_cast<double>(plan.in_pe_bytes),
+               out = pes * static_cast<double>(plan.out_pe_bytes);
+  const double host_in = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups,
+               results = static_cast<double>(form.result_bytes);
   if (plan.in.space == Space::mram) {
     Part part{.kind = Part::Kind::from_pes};
     part.mram_read = in;
@@ -122,7 +143,10 @@ Work work_of(const Plan &plan, int isa) {
   work.pes = plan.cube.pes;
   work.ranks = std::ceil(work.pes / PIDCOMM_PES_PER_RANK);
   const double in = work.pes * static_cast<double>(plan.in_pe_bytes);
-  const auto add_sweeps = [&] { each_sweep(plan, [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); }); };
+  const auto add_sweeps = [&] {
+    each_sweep(plan,
+               [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); });
+  };
   std::visit(Overloaded{
                  [&](const SdkForm &form) { add_sdk(plan, form, slow, work); },
                  [&](const TileForm &) { add_sweeps(); },
@@ -131,7 +155,8 @@ Work work_of(const Plan &plan, int isa) {
              },
              plan.form);
   if (std::holds_alternative<SdkForm>(plan.form)) return work;
-  if (plan.cube.pes % kLanes != 0) {  // the pass loads each line of the last entangled group before it stores the line
+  if (plan.cube.pes % kLanes !=
+      0) {  // the pass loads each line of the last entangled group before it stores the line
     const double kept = static_cast<double>(plan.out_pe_bytes) / kWordBytes;
     work.parts.back().count(LineWork::keep) = kept;
     work.parts.back().mram_read += kept * kLine;
@@ -139,7 +164,8 @@ Work work_of(const Plan &plan, int isa) {
   }
   work.flushed_lines += in / kLine;
   const double unpaired = unpaired_share(plan.cube.pes);
-  for (Part &part : work.parts) part.count(LineWork::unpaired) = unpaired * (part.mram_read + part.mram_written) / kLine;
+  for (Part &part : work.parts)
+    part.count(LineWork::unpaired) = unpaired * (part.mram_read + part.mram_written) / kLine;
   if (const PeSteps *pes = pe_steps_of(plan))
     for (const std::optional<Reorder> *reorder : {&pes->before, &pes->after})
       if (*reorder) work.reorders.push_back(**reorder);

@@ -11,7 +11,8 @@ namespace pidcomm {
 
 namespace {
 
-/// words: number of words of every stream, unless the collective cuts the streams into shorter streams.
+/// words: number of words of every stream, unless the collective cuts the streams into shorter
+/// streams.
 Sweep empty_sweep(uint64_t words, const Split &split) {
   Sweep sweep;
   sweep.words = words;
@@ -19,15 +20,17 @@ Sweep empty_sweep(uint64_t words, const Split &split) {
   return sweep;
 }
 
-/// Makes the sweep that does a collective's work. src: if the sweep reads MRAM, the MRAM byte at which its input starts.
+/// Makes the sweep that does a collective's work. src: if the sweep reads MRAM, the MRAM byte at
+/// which its input starts.
 Sweep make_sweep(const FormInputs &inputs, Space from, uint64_t src) {
   const Plan &plan = inputs.plan;
   Sweep sweep = empty_sweep(plan.block_bytes / kWordBytes, inputs.split);
   sweep.lane_mask = inputs.split.lane_mask;
   sweep.k = inputs.split.k;
   sweep.rotates = (inputs.steps & PIDCOMM_STEP_PR) != 0;
-  sweep.host_order =
-      sweep.rotates ? (inputs.steps & PIDCOMM_STEP_CM) == 0 : plan.reduces && !(plan.bytewise && inputs.split.has_lane_split());
+  sweep.host_order = sweep.rotates
+                         ? (inputs.steps & PIDCOMM_STEP_CM) == 0
+                         : plan.reduces && !(plan.bytewise && inputs.split.has_lane_split());
   sweep.in.space = from;
   sweep.out.space = plan.out.space;
   sweep.in.offset = sweep.in.space == Space::mram ? src : 0;
@@ -55,18 +58,20 @@ Sweep make_sweep_to_host_memory(const FormInputs &inputs, uint64_t src) {
 
 void check_scratch(const Plan &plan, uint64_t scratch_bytes) {
   const uint64_t offset = plan.options.scratch_offset;
-  const char *name = name_of_collective(plan.collective), *technique = name_of_technique(plan.options.technique);
+  const char *name = name_of_collective(plan.collective),
+             *technique = name_of_technique(plan.options.technique);
   if (offset == 0)
     fail(PIDCOMM_ERR_WINDOW, name, ": technique ", technique, " needs ", scratch_bytes,
          " bytes of PE scratch in MRAM; set the scratch offset of the options, which cannot be 0");
   check_window(name, "scratch", offset, scratch_bytes, plan.heap_base);
   const auto check_apart = [&](const char *side, uint64_t begin, uint64_t bytes) {
     if (offset < begin + bytes && begin < offset + scratch_bytes)
-      fail(PIDCOMM_ERR_WINDOW, name, ": scratch [", offset, ", ", offset + scratch_bytes, ") and ", side, " [", begin, ", ", begin + bytes,
-           ") overlap");
+      fail(PIDCOMM_ERR_WINDOW, name, ": scratch [", offset, ", ", offset + scratch_bytes, ") and ",
+           side, " [", begin, ", ", begin + bytes, ") overlap");
   };
   check_apart("source", plan.src - plan.heap_base, plan.in_pe_bytes);
-  if (plan.out_pe_bytes != 0) check_apart("destination", plan.dst - plan.heap_base, plan.out_pe_bytes);
+  if (plan.out_pe_bytes != 0)
+    check_apart("destination", plan.dst - plan.heap_base, plan.out_pe_bytes);
 }
 
 PeSteps make_pe_steps(const FormInputs &inputs) {
@@ -75,16 +80,22 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
   PeSteps pes;
   pes.taken = inputs.steps;
   pes.pass_src = plan.src;
-  // If the mask does not select lanes, all PEs of an entangled group are in different groups, and PEs do not reorder blocks.
+  // If the mask does not select lanes, all PEs of an entangled group are in different groups, and
+  // PEs do not reorder blocks.
   if ((inputs.steps & PIDCOMM_STEP_PR) == 0 || split.k == 0) return pes;
   const bool has_blocks = inputs.rule.bytes_are_blocks();
   if (!has_blocks && (plan.block_bytes / kWordBytes) % (uint64_t{1} << split.k) != 0)
-    fail(PIDCOMM_ERR_SIZE, name_of_collective(plan.collective), ": technique ", name_of_technique(plan.options.technique),
-         " cuts the vector into ", 1u << split.k, " blocks, one for each PE of a group in an entangled group; it needs bytes (", plan.bytes,
+    fail(PIDCOMM_ERR_SIZE, name_of_collective(plan.collective), ": technique ",
+         name_of_technique(plan.options.technique), " cuts the vector into ", 1u << split.k,
+         " blocks, one for each PE of a group in an entangled group; it needs bytes (", plan.bytes,
          ") divisible by ", 1u << split.k, " * ", kWordBytes);
-  const Reorder reorder = {
-      0,       0,    has_blocks ? plan.block_bytes : plan.block_bytes >> split.k, has_blocks ? split.member_sections() : 1, split.lane_mask,
-      split.k, false};
+  const Reorder reorder = {0,
+                           0,
+                           has_blocks ? plan.block_bytes : plan.block_bytes >> split.k,
+                           has_blocks ? split.member_sections() : 1,
+                           split.lane_mask,
+                           split.k,
+                           false};
   if (plan.in.per_member || plan.reduces) {
     pes.scratch_bytes = reorder.bytes();
     if (pes.scratch_bytes != 0) check_scratch(plan, pes.scratch_bytes);
@@ -101,28 +112,35 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
   return pes;
 }
 
-Form make_tile(const FormInputs &inputs) { return TileForm{make_sweep(inputs, inputs.plan.in.space, inputs.plan.src)}; }
+Form make_tile(const FormInputs &inputs) {
+  return TileForm{make_sweep(inputs, inputs.plan.in.space, inputs.plan.src)};
+}
 
 Form make_paper(const FormInputs &inputs) {
   const Plan &plan = inputs.plan;
   PaperForm form;
   form.pes = make_pe_steps(inputs);
-  if ((inputs.steps & PIDCOMM_STEP_IM) == 0) form.to_host_memory = make_sweep_to_host_memory(inputs, form.pes.pass_src);
-  form.sweep = make_sweep(inputs, form.to_host_memory ? Space::host_lines : plan.in.space, form.pes.pass_src);
+  if ((inputs.steps & PIDCOMM_STEP_IM) == 0)
+    form.to_host_memory = make_sweep_to_host_memory(inputs, form.pes.pass_src);
+  form.sweep = make_sweep(inputs, form.to_host_memory ? Space::host_lines : plan.in.space,
+                          form.pes.pass_src);
   return form;
 }
 
 Form make_sdk(const FormInputs &inputs) {
   const Plan &plan = inputs.plan;
   SdkForm form;
-  form.has_host_work = plan.reduces || (plan.in.space == Space::mram && plan.out.space == Space::mram);
+  form.has_host_work =
+      plan.reduces || (plan.in.space == Space::mram && plan.out.space == Space::mram);
   if (!form.has_host_work) return form;
   form.has_result_per_pe = plan.in.per_member && !plan.reduces;
   form.result_row_bytes = plan.reduces ? plan.in_pe_bytes : plan.out_pe_bytes;
   form.source_bytes = plan.cube.pes * plan.in_pe_bytes;
-  form.result_bytes = (form.has_result_per_pe ? plan.cube.pes : plan.grouping.groups) * form.result_row_bytes;
+  form.result_bytes =
+      (form.has_result_per_pe ? plan.cube.pes : plan.grouping.groups) * form.result_row_bytes;
   form.staged_bytes = form.source_bytes + (plan.out.space == Space::mram ? form.result_bytes : 0);
-  form.row_pieces = plan.reduces ? (plan.in_pe_bytes + kPieceBytes - 1) / kPieceBytes : blocks_of(plan.in, plan.grouping);
+  form.row_pieces = plan.reduces ? (plan.in_pe_bytes + kPieceBytes - 1) / kPieceBytes
+                                 : blocks_of(plan.in, plan.grouping);
   form.units = plan.reduces ? plan.grouping.groups * form.row_pieces : plan.cube.pes;
   return form;
 }
@@ -166,7 +184,9 @@ void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visi
                    if (form.to_host_memory) visit(*form.to_host_memory);
                    visit(form.sweep);
                  },
-                 [&](const std::derived_from<MemberSteps> auto &form) { each_member_step(plan, form, visit); },
+                 [&](const std::derived_from<MemberSteps> auto &form) {
+                   each_member_step(plan, form, visit);
+                 },
                  [](const SdkForm &) {},
              },
              plan.form);

@@ -11,9 +11,10 @@
 
 namespace pidcomm {
 
-/// PE-assisted reordering. A PE's window consists of parts of 2^k blocks. If the PE's lane has index c, block j of an output part is block
-/// (c + j) mod 2^k of the input part, or block (c - j) mod 2^k if `backwards`. If from == to, the PEs reorder in place, always backwards,
-/// so that blocks are swapped in pairs.
+/// PE-assisted reordering. A PE's window consists of parts of 2^k blocks. If the PE's lane has
+/// index c, block j of an output part is block (c + j) mod 2^k of the input part, or block (c - j)
+/// mod 2^k if `backwards`. If from == to, the PEs reorder in place, always backwards, so that
+/// blocks are swapped in pairs.
 struct Reorder {
   uint64_t from = 0, to = 0;  // absolute MRAM bytes
   uint64_t block_bytes = 0, parts = 0;
@@ -23,12 +24,15 @@ struct Reorder {
   uint64_t bytes() const { return parts * block_bytes << k; }
 };
 
-/// The steps of the PID-Comm paper that a technique uses, and the work of the PEs before and after the host pass.
+/// The steps of the PID-Comm paper that a technique uses, and the work of the PEs before and after
+/// the host pass.
 struct PeSteps {
   int taken = 0;  // PIDCOMM_STEP bits
   std::optional<Reorder> before, after;
-  uint64_t pass_src = 0;       // absolute MRAM byte from which the host pass reads: the source, or PE scratch
-  uint64_t scratch_bytes = 0;  // bytes of the PE scratch, which starts at pass_src; 0 if the plan needs no scratch
+  uint64_t pass_src =
+      0;  // absolute MRAM byte from which the host pass reads: the source, or PE scratch
+  uint64_t scratch_bytes =
+      0;  // bytes of the PE scratch, which starts at pass_src; 0 if the plan needs no scratch
 
   bool reorders() const { return before || after; }
 };
@@ -39,7 +43,8 @@ struct TileForm {
   Sweep sweep;
 };
 
-/// The form of the paper's techniques. Without in-register modulation, the host first copies the input to host memory.
+/// The form of the paper's techniques. Without in-register modulation, the host first copies the
+/// input to host memory.
 struct PaperForm {
   static constexpr const char *kPath = "paper";
   PeSteps pes;
@@ -47,9 +52,9 @@ struct PaperForm {
   Sweep sweep;
 };
 
-/// The common part of `ring` and `tree`, which send data from member to member. each_sweep makes the sweeps of every round from
-/// MemberSteps: first the rounds between members of one entangled group, then the rounds between entangled groups, for one loop over
-/// members after another.
+/// The common part of `ring` and `tree`, which send data from member to member. each_sweep makes
+/// the sweeps of every round from MemberSteps: first the rounds between members of one entangled
+/// group, then the rounds between entangled groups, for one loop over members after another.
 struct MemberSteps {
   static constexpr const char *kPath = "member_steps";
   Split split;
@@ -62,38 +67,46 @@ struct MemberSteps {
   uint64_t bytes_written() const { return lines_written * kLineBytes; }
 };
 
-/// The PEs reorder each lane's vector into 2^k slots, as in the paper's techniques. From the last slot down to slot 1, slot s moves to the
-/// next lane and is combined there with slot s - 1; at the end, slot 0 is the lane's reduced block. Then the M entangled groups of the
-/// members exchange M chunks of slot 0, in 2 (M - 1) rounds. In every round, each entangled group sends a chunk to the next entangled
-/// group. The receiver combines the chunk with its own chunk (in the first M - 1 rounds) or copies the chunk (in the last M - 1 rounds).
-/// Finally, slot 0 of each lane moves to all lanes of the group, from one lane to the next.
+/// The PEs reorder each lane's vector into 2^k slots, as in the paper's techniques. From the last
+/// slot down to slot 1, slot s moves to the next lane and is combined there with slot s - 1; at the
+/// end, slot 0 is the lane's reduced block. Then the M entangled groups of the members exchange M
+/// chunks of slot 0, in 2 (M - 1) rounds. In every round, each entangled group sends a chunk to the
+/// next entangled group. The receiver combines the chunk with its own chunk (in the first M - 1
+/// rounds) or copies the chunk (in the last M - 1 rounds). Finally, slot 0 of each lane moves to
+/// all lanes of the group, from one lane to the next.
 struct RingForm : MemberSteps {
   static constexpr const char *kTopology = "ring";
   PeSteps pes;
 };
 
-/// For each selected lane bit, lowest first, every lane with the bit set is combined into the lane whose number differs only in this bit.
-/// Then, for t = 0, 1, ..., entangled group m + 2^t is combined into entangled group m if 2^(t+1) divides m. At the end, the result is
-/// copied along the same path in the opposite direction.
+/// For each selected lane bit, lowest first, every lane with the bit set is combined into the lane
+/// whose number differs only in this bit. Then, for t = 0, 1, ..., entangled group m + 2^t is
+/// combined into entangled group m if 2^(t+1) divides m. At the end, the result is copied along the
+/// same path in the opposite direction.
 struct TreeForm : MemberSteps {
   static constexpr const char *kTopology = "tree";
 };
 
-/// The form of `conventional`, which uses transfers of the SDK. The SDK reads a source row from every PE, the host works on the rows, and
-/// the SDK writes a result row to every PE. If the input or output is in host rows and the collective does not reduce, one transfer between
-/// the PEs and the caller's rows suffices.
+/// The form of `conventional`, which uses transfers of the SDK. The SDK reads a source row from
+/// every PE, the host works on the rows, and the SDK writes a result row to every PE. If the input
+/// or output is in host rows and the collective does not reduce, one transfer between the PEs and
+/// the caller's rows suffices.
 struct SdkForm {
   static constexpr const char *kPath = "sdk";
   bool has_host_work = false;      // if false, all later fields of SdkForm are 0
   bool has_result_per_pe = false;  // if false, there is one result row per group
   uint64_t result_row_bytes = 0;
-  uint64_t source_bytes = 0, result_bytes = 0;  // total bytes of the source rows and of the result rows
-  uint64_t staged_bytes = 0;                    // bytes of rows in the library's buffer
-  uint64_t row_pieces = 0;                      // number of pieces of a source row; the host copies or combines one piece at a time
-  uint64_t units = 0;                           // number of units of work that threads share: a unit is a piece of a result row, or a PE
+  uint64_t source_bytes = 0,
+           result_bytes = 0;  // total bytes of the source rows and of the result rows
+  uint64_t staged_bytes = 0;  // bytes of rows in the library's buffer
+  uint64_t row_pieces =
+      0;  // number of pieces of a source row; the host copies or combines one piece at a time
+  uint64_t units =
+      0;  // number of units of work that threads share: a unit is a piece of a result row, or a PE
 };
 
-/// `conventional` reduces rows in pieces of this many bytes, so that a piece stays in the cache of a core.
+/// `conventional` reduces rows in pieces of this many bytes, so that a piece stays in the cache of
+/// a core.
 inline constexpr uint64_t kPieceBytes = 16384;
 
 using Form = std::variant<TileForm, PaperForm, RingForm, TreeForm, SdkForm>;

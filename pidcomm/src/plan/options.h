@@ -22,17 +22,17 @@ class OptionRules {
 
   virtual int default_isa() const = 0;
   virtual int default_threads() const = 0;
-  /// Whether the CPU's caches see the writes of PEs. If is_coherent() returns false, the default coherence policy flushes lines, and the
-  /// policy `none` is an error.
+  /// Whether the CPU's caches see the writes of PEs. If is_coherent() returns false, the default
+  /// coherence policy flushes lines, and the policy `none` is an error.
   virtual bool is_coherent() const = 0;
   /// isa: a code of PIDCOMM_ISAS. Errors: ERR_OPTION if the machine lacks the instruction set.
   virtual void check_isa(int isa) const = 0;
 };
 
-/// Replaces every field that asks for a default by the default value of the machine. If `options` is null, all fields get default values.
-/// Errors: ERR_OPTION (a code is unknown, the machine lacks the instruction set, the number of threads is outside 0 .. kMaxThreads, or
-/// coherence is
-/// `none` on a machine that is not coherent).
+/// Replaces every field that asks for a default by the default value of the machine. If `options`
+/// is null, all fields get default values. Errors: ERR_OPTION (a code is unknown, the machine lacks
+/// the instruction set, the number of threads is outside 0 .. kMaxThreads, or coherence is `none`
+/// on a machine that is not coherent).
 Options resolve(const pidcomm_options *options, const OptionRules &rules);
 
 }  // namespace pidcomm

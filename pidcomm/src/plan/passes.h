@@ -5,18 +5,21 @@
 
 namespace pidcomm {
 
-/// X(name, work of an item, transposes, shuffles, combines, host rows read, host rows written, buffered). The six columns after the work of
-/// an item are counts for one word of an item.
+/// X(name, work of an item, transposes, shuffles, combines, host rows read, host rows written,
+/// buffered). The six columns after the work of an item are counts for one word of an item.
 ///
-/// These counts are formulas with the following variables: `in` is the number of input streams, and `out` is the number of output streams
-/// of an item; `ways` is 2^k; `egs` is the number of entangled groups of a section, and `groups` is the number of groups in a section;
-/// `from` is 1 if lines are transposed after loading, else 0; `to` is 1 if lines are transposed before storing, else 0; `host_rows` is the
-/// number of transposes for host rows; `sources` is the number of input lines whose lanes make up an output line of `merge`.
-/// The lane bits that the mask selects form the lane's index in its group. Rotating a line by s moves the bytes of the lane with index c to
-/// the lane with index c + s (mod 2^k). Slot s of a member is block number s of 2^k consecutive blocks. Passes that rotate lines run after
-/// PE-assisted reordering. In member_step and member_step_reduce, lane l receives the bytes of lane `map[l]`, where `map` is the sweep's
-/// lane map. If member_step_reduce has one stream, it combines each line with a copy of the line whose lanes have moved, and transposes
-/// both of these lines.
+/// These counts are formulas with the following variables: `in` is the number of input streams, and
+/// `out` is the number of output streams of an item; `ways` is 2^k; `egs` is the number of
+/// entangled groups of a section, and `groups` is the number of groups in a section; `from` is 1 if
+/// lines are transposed after loading, else 0; `to` is 1 if lines are transposed before storing,
+/// else 0; `host_rows` is the number of transposes for host rows; `sources` is the number of input
+/// lines whose lanes make up an output line of `merge`. The lane bits that the mask selects form
+/// the lane's index in its group. Rotating a line by s moves the bytes of the lane with index c to
+/// the lane with index c + s (mod 2^k). Slot s of a member is block number s of 2^k consecutive
+/// blocks. Passes that rotate lines run after PE-assisted reordering. In member_step and
+/// member_step_reduce, lane l receives the bytes of lane `map[l]`, where `map` is the sweep's lane
+/// map. If member_step_reduce has one stream, it combines each line with a copy of the line whose
+/// lanes have moved, and transposes both of these lines.
 // clang-format off
 #define PIDCOMM_PASSES(X)                                                                                                                    \
   X(transpose, "load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines",                                   \

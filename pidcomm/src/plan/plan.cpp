@@ -7,11 +7,15 @@ namespace pidcomm {
 
 namespace {
 
-constexpr Extent extent_of(bool at_pes, bool per_member) { return {at_pes ? Space::mram : Space::host, per_member}; }
+constexpr Extent extent_of(bool at_pes, bool per_member) {
+  return {at_pes ? Space::mram : Space::host, per_member};
+}
 
 constexpr CollectiveRule kRules[] = {
-#define PIDCOMM_ROW(ENUM, code, name, has_op, pes_before, pes_after, blocks_before, blocks_after, steps, ...) \
-  {code, has_op != 0, extent_of(pes_before, blocks_before), extent_of(pes_after, blocks_after), steps, sweep_##name},
+#define PIDCOMM_ROW(ENUM, code, name, has_op, pes_before, pes_after, blocks_before, blocks_after, \
+                    steps, ...)                                                                   \
+  {code,  has_op != 0, extent_of(pes_before, blocks_before), extent_of(pes_after, blocks_after),  \
+   steps, sweep_##name},
     PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };
@@ -39,7 +43,8 @@ const TechniqueRule &technique_rule(int technique) {
   fail(PIDCOMM_ERR_INTERNAL, "no rule for technique code ", technique);
 }
 
-/// Returns text such as "; use tile or conventional": the techniques that work for a collective on every shape.
+/// Returns text such as "; use tile or conventional": the techniques that work for a collective on
+/// every shape.
 std::string choices_for(int collective) {
   std::string names;
   for (const TechniqueRule &rule : kTechniqueRules)
@@ -52,20 +57,25 @@ void check_is_for(const TechniqueRule &technique, int collective) {
   if (technique.is_for(collective)) return;
   std::string served;
   for (const CollectiveRule &other : kRules)
-    if (technique.is_for(other.code)) served += (served.empty() ? "" : ", ") + std::string(name_of_collective(other.code));
-  fail(PIDCOMM_ERR_OPTION, name_of_collective(collective), ": technique ", name_of_technique(technique.code), " is for ", served,
-       choices_for(collective));
+    if (technique.is_for(other.code))
+      served += (served.empty() ? "" : ", ") + std::string(name_of_collective(other.code));
+  fail(PIDCOMM_ERR_OPTION, name_of_collective(collective), ": technique ",
+       name_of_technique(technique.code), " is for ", served, choices_for(collective));
 }
 
 /// If no step of a technique applies to the collective, the call runs as `conventional`.
 Form make_form(const Plan &plan, const CollectiveRule &collective, const TechniqueRule &technique) {
   int steps = technique.steps & collective.steps;
   if (plan.reduces && !plan.bytewise) steps &= ~PIDCOMM_STEP_CM;
-  const TechniqueRule &taken = technique.steps != 0 && steps == 0 ? technique_rule(PIDCOMM_TECHNIQUE_CONVENTIONAL) : technique;
+  const TechniqueRule &taken = technique.steps != 0 && steps == 0
+                                   ? technique_rule(PIDCOMM_TECHNIQUE_CONVENTIONAL)
+                                   : technique;
   const Split split = Split::of(plan.cube, plan.mask.c_str());
   if (taken.needs_lane_split && !plan.cube.has_lane_split())
-    fail(PIDCOMM_ERR_OPTION, name_of_collective(plan.collective), ": technique ", name_of_technique(technique.code),
-         " needs a shape with a lane split (the lengths before some axis must multiply to 1, 2 or 4, and together with this axis to a "
+    fail(PIDCOMM_ERR_OPTION, name_of_collective(plan.collective), ": technique ",
+         name_of_technique(technique.code),
+         " needs a shape with a lane split (the lengths before some axis must multiply to 1, 2 or "
+         "4, and together with this axis to a "
          "multiple of ",
          kLanes, "); ", plan.cube.to_string(), " has none", choices_for(plan.collective));
   return taken.make_form({plan, collective, split, steps});
@@ -74,12 +84,14 @@ Form make_form(const Plan &plan, const CollectiveRule &collective, const Techniq
 void check_sizes(const Plan &plan, const CollectiveRule &rule) {
   const char *name = name_of_collective(plan.collective);
   if (plan.bytes > kMramBytes)
-    fail(PIDCOMM_ERR_WINDOW, name, ": ", plan.bytes, " bytes per PE are more than the ", kMramBytes, " bytes of MRAM that a PE has");
+    fail(PIDCOMM_ERR_WINDOW, name, ": ", plan.bytes, " bytes per PE are more than the ", kMramBytes,
+         " bytes of MRAM that a PE has");
   const uint64_t unit = rule.bytes_are_blocks() ? plan.grouping.group_pes * kWordBytes : kWordBytes;
   if (plan.bytes % unit != 0) {
     if (rule.bytes_are_blocks())
-      fail(PIDCOMM_ERR_SIZE, "mask ", plan.mask, " of ", plan.cube.to_string(), " selects ", plan.grouping.group_pes, " PEs; ", name,
-           " needs bytes (", plan.bytes, ") divisible by ", plan.grouping.group_pes, " * ", kWordBytes);
+      fail(PIDCOMM_ERR_SIZE, "mask ", plan.mask, " of ", plan.cube.to_string(), " selects ",
+           plan.grouping.group_pes, " PEs; ", name, " needs bytes (", plan.bytes, ") divisible by ",
+           plan.grouping.group_pes, " * ", kWordBytes);
     fail(PIDCOMM_ERR_SIZE, name, " needs bytes (", plan.bytes, ") divisible by ", kWordBytes);
   }
 }
@@ -87,31 +99,41 @@ void check_sizes(const Plan &plan, const CollectiveRule &rule) {
 void check_overlap(const Plan &plan, uint64_t src, uint64_t dst) {
   const bool is_disjoint = src + plan.in_pe_bytes <= dst || dst + plan.out_pe_bytes <= src;
   if (src != dst && !is_disjoint)
-    fail(PIDCOMM_ERR_WINDOW, name_of_collective(plan.collective), ": source [", src, ", ", src + plan.in_pe_bytes, ") and destination [",
-         dst, ", ", dst + plan.out_pe_bytes, ") overlap; they must be disjoint or start at the same offset (in place)");
+    fail(PIDCOMM_ERR_WINDOW, name_of_collective(plan.collective), ": source [", src, ", ",
+         src + plan.in_pe_bytes, ") and destination [", dst, ", ", dst + plan.out_pe_bytes,
+         ") overlap; they must be disjoint or start at the same offset (in place)");
 }
 
 }  // namespace
 
-uint64_t blocks_of(const Extent &extent, const Grouping &grouping) { return extent.per_member ? grouping.group_pes : 1; }
+uint64_t blocks_of(const Extent &extent, const Grouping &grouping) {
+  return extent.per_member ? grouping.group_pes : 1;
+}
 
-void check_window(const char *name, const char *side, uint64_t offset, uint64_t size_bytes, uint64_t heap_base) {
-  if (offset % kWordBytes != 0) fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is not a multiple of ", kWordBytes);
-  if (offset > kMramBytes || size_bytes > kMramBytes || heap_base + offset + size_bytes > kMramBytes)
-    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", size_bytes, " bytes at offset ", offset, " from heap base ", heap_base,
-         " ends past the ", kMramBytes, " bytes of MRAM");
+void check_window(const char *name, const char *side, uint64_t offset, uint64_t size_bytes,
+                  uint64_t heap_base) {
+  if (offset % kWordBytes != 0)
+    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is not a multiple of ",
+         kWordBytes);
+  if (offset > kMramBytes || size_bytes > kMramBytes ||
+      heap_base + offset + size_bytes > kMramBytes)
+    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", size_bytes, " bytes at offset ",
+         offset, " from heap base ", heap_base, " ends past the ", kMramBytes, " bytes of MRAM");
 }
 
 namespace {
 
 void check_transposes(const Plan &plan, uint64_t host_transposes) {
-  const char *name = name_of_collective(plan.collective), *technique = name_of_technique(plan.options.technique);
-  if (host_transposes != 1 || plan.collective != PIDCOMM_GATHER || plan.options.technique != PIDCOMM_TECHNIQUE_TILE)
-    fail(PIDCOMM_ERR_OPTION, name, " with ", technique, ": host_transposes (", host_transposes, ") must be 0, or 1 for gather with tile");
+  const char *name = name_of_collective(plan.collective),
+             *technique = name_of_technique(plan.options.technique);
+  if (host_transposes != 1 || plan.collective != PIDCOMM_GATHER ||
+      plan.options.technique != PIDCOMM_TECHNIQUE_TILE)
+    fail(PIDCOMM_ERR_OPTION, name, " with ", technique, ": host_transposes (", host_transposes,
+         ") must be 0, or 1 for gather with tile");
   const uint64_t members = plan.grouping.group_pes;
   if (plan.bytes % (members * kWordBytes) != 0)
-    fail(PIDCOMM_ERR_SIZE, name, " of ", members, " PEs with host_transposes needs bytes (", plan.bytes, ") divisible by ", members, " * ",
-         kWordBytes);
+    fail(PIDCOMM_ERR_SIZE, name, " of ", members, " PEs with host_transposes needs bytes (",
+         plan.bytes, ") divisible by ", members, " * ", kWordBytes);
 }
 
 }  // namespace
@@ -120,11 +142,13 @@ const CollectiveRule &rule_of(int collective) {
   for (const CollectiveRule &rule : kRules)
     if (rule.code == collective) return rule;
 #define PIDCOMM_ROW(ENUM, code, ...) " PIDCOMM_" #ENUM " (" #code ")"
-  fail(PIDCOMM_ERR_ARGUMENT, "collective code ", collective, " is unknown; use one of" PIDCOMM_COLLECTIVES(PIDCOMM_ROW));
+  fail(PIDCOMM_ERR_ARGUMENT, "collective code ", collective,
+       " is unknown; use one of" PIDCOMM_COLLECTIVES(PIDCOMM_ROW));
 #undef PIDCOMM_ROW
 }
 
-Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base) {
+Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options,
+               uint64_t heap_base) {
   const CollectiveRule &rule = rule_of(request.collective);
   const TechniqueRule &technique = technique_rule(options.technique);
   check_is_for(technique, rule.code);
@@ -148,15 +172,18 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.block_bytes = rule.bytes_are_blocks() ? plan.bytes / plan.grouping.group_pes : plan.bytes;
   const uint64_t in_bytes = plan.block_bytes * blocks_of(rule.in, plan.grouping);
   const uint64_t out_bytes = plan.block_bytes * blocks_of(rule.out, plan.grouping);
-  const bool has_source = rule.in.space == Space::mram, has_destination = rule.out.space == Space::mram;
+  const bool has_source = rule.in.space == Space::mram,
+             has_destination = rule.out.space == Space::mram;
   (has_source ? plan.in_pe_bytes : plan.in_row_bytes) = in_bytes;
   (has_destination ? plan.out_pe_bytes : plan.out_row_bytes) = out_bytes;
   const char *name = name_of_collective(plan.collective);
   const uint64_t row_bytes = plan.in_row_bytes + plan.out_row_bytes;
   plan.row_stride_bytes = request.host_stride == 0 ? row_bytes : request.host_stride;
-  if (row_bytes != 0 && (plan.row_stride_bytes < row_bytes || plan.row_stride_bytes % kWordBytes != 0))
-    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": host_stride (", request.host_stride, ") must be a multiple of ", kWordBytes,
-         " and at least the bytes of a host row (", row_bytes, ")");
+  if (row_bytes != 0 &&
+      (plan.row_stride_bytes < row_bytes || plan.row_stride_bytes % kWordBytes != 0))
+    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": host_stride (", request.host_stride,
+         ") must be a multiple of ", kWordBytes, " and at least the bytes of a host row (",
+         row_bytes, ")");
   if (request.host_transposes != 0) check_transposes(plan, request.host_transposes);
   plan.transposes = request.host_transposes != 0;
   if (has_source) check_window(name, "source", request.src, plan.in_pe_bytes, heap_base);
@@ -172,13 +199,15 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
 void check_host(const Plan &plan, const pidcomm_request &request) {
   if (plan.in.space != Space::host && plan.out.space != Space::host) return;
   const uint64_t row_bytes = plan.in_row_bytes + plan.out_row_bytes;
-  const uint64_t needed_bytes = row_bytes == 0 ? 0 : plan.row_stride_bytes * (plan.grouping.groups - 1) + row_bytes;
+  const uint64_t needed_bytes =
+      row_bytes == 0 ? 0 : plan.row_stride_bytes * (plan.grouping.groups - 1) + row_bytes;
   const char *name = name_of_collective(plan.collective);
   if (request.host_bytes != needed_bytes)
-    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer has ", request.host_bytes, " bytes; ", plan.grouping.groups,
-         " groups with rows of ", row_bytes, " bytes need ", needed_bytes);
+    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer has ", request.host_bytes, " bytes; ",
+         plan.grouping.groups, " groups with rows of ", row_bytes, " bytes need ", needed_bytes);
   if (request.host == nullptr && needed_bytes != 0)
-    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer is null; it needs ", needed_bytes, " bytes");
+    fail(PIDCOMM_ERR_HOST_BUFFER, name, ": the host buffer is null; it needs ", needed_bytes,
+         " bytes");
 }
 
 }  // namespace pidcomm

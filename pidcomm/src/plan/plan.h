@@ -1,5 +1,5 @@
-// A plan describes the work of a collective as a value. A plan is immutable and printable, and its size in memory depends only on the
-// number of axes of the hypercube.
+// A plan describes the work of a collective as a value. A plan is immutable and printable, and its
+// size in memory depends only on the number of axes of the hypercube.
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,20 @@ struct Plan {
   Extent in{}, out{};
   bool reduces = false, bytewise = false;
   uint64_t bytes = 0, block_bytes = 0;
-  uint64_t heap_base = 0;                        // MRAM byte address of offset 0 in the request
-  uint64_t src = 0, dst = 0;                     // absolute MRAM byte addresses
-  uint64_t in_pe_bytes = 0, out_pe_bytes = 0;    // bytes of input and output per PE in MRAM; 0 if the data are in host rows
-  uint64_t in_row_bytes = 0, out_row_bytes = 0;  // bytes of a host row of input and output; 0 if the data are in MRAM
-  bool transposes = false;                       // gather: see pidcomm_request.host_transposes
-  uint64_t row_stride_bytes = 0;                 // from a host row to the next
+  uint64_t heap_base = 0;     // MRAM byte address of offset 0 in the request
+  uint64_t src = 0, dst = 0;  // absolute MRAM byte addresses
+  uint64_t in_pe_bytes = 0,
+           out_pe_bytes =
+               0;  // bytes of input and output per PE in MRAM; 0 if the data are in host rows
+  uint64_t in_row_bytes = 0,
+           out_row_bytes = 0;  // bytes of a host row of input and output; 0 if the data are in MRAM
+  bool transposes = false;     // gather: see pidcomm_request.host_transposes
+  uint64_t row_stride_bytes = 0;  // from a host row to the next
   Form form;
 };
 
-/// The rule of a collective: its row of PIDCOMM_COLLECTIVES, and the function that sets its affine form.
+/// The rule of a collective: its row of PIDCOMM_COLLECTIVES, and the function that sets its affine
+/// form.
 struct CollectiveRule {
   int code;
   bool reduces;
@@ -48,12 +52,17 @@ struct CollectiveRule {
   void (*sweep)(const Plan &plan, const Split &split, Sweep &sweep);
 
   /// Whether argument `bytes` is the size of N blocks; else `bytes` is the size of one block.
-  bool bytes_are_blocks() const { return (in.space == Space::mram && in.per_member) || (out.space == Space::mram && out.per_member); }
+  bool bytes_are_blocks() const {
+    return (in.space == Space::mram && in.per_member) ||
+           (out.space == Space::mram && out.per_member);
+  }
 };
 
-/// Functions that set the affine form of each collective: pass, loops and streams. The caller has already set the location of input and
-/// output, and whether the sweep rotates lines. src/plan/collectives has a file for each function.
-#define PIDCOMM_ROW(ENUM, code, name, ...) void sweep_##name(const Plan &plan, const Split &split, Sweep &sweep);
+/// Functions that set the affine form of each collective: pass, loops and streams. The caller has
+/// already set the location of input and output, and whether the sweep rotates lines.
+/// src/plan/collectives has a file for each function.
+#define PIDCOMM_ROW(ENUM, code, name, ...) \
+  void sweep_##name(const Plan &plan, const Split &split, Sweep &sweep);
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
@@ -61,18 +70,21 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 const CollectiveRule &rule_of(int collective);
 
 /// Makes the plan of a request. heap_base: MRAM byte address of offset 0 in the request.
-/// Errors: those that pidcomm.h lists for a collective, except errors of devices and of the host buffer. Cost: O(axes^2), and O(rounds) for
-/// member steps.
-Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options, uint64_t heap_base);
+/// Errors: those that pidcomm.h lists for a collective, except errors of devices and of the host
+/// buffer. Cost: O(axes^2), and O(rounds) for member steps.
+Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options,
+               uint64_t heap_base);
 
 /// Checks the host buffer of a request. Errors: ERR_HOST_BUFFER (the buffer does not fit the plan).
 void check_host(const Plan &plan, const pidcomm_request &request);
 
-/// Return a part that only some forms of a plan have, or null if the plan's form does not have this part.
+/// Return a part that only some forms of a plan have, or null if the plan's form does not have this
+/// part.
 const PeSteps *pe_steps_of(const Plan &plan);
 const MemberSteps *member_steps_of(const Plan &plan);
 
-/// Throws ERR_WINDOW unless `scratch_bytes` at the scratch offset of the plan's options fit in MRAM beside the windows of the plan.
+/// Throws ERR_WINDOW unless `scratch_bytes` at the scratch offset of the plan's options fit in MRAM
+/// beside the windows of the plan.
 void check_scratch(const Plan &plan, uint64_t scratch_bytes);
 
 /// Whether PEs reorder blocks before the host pass or after it.

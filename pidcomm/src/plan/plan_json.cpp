@@ -71,9 +71,10 @@ struct ExpandedLoop {
   bool goes_down;
 };
 
-/// Writes the steps in the order in which a thread executes them. In an in-place alltoall, one JSON step stands for the exchange in both
-/// directions.
-void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::size_t depth, Step step, JsonWriter &json) {
+/// Writes the steps in the order in which a thread executes them. In an in-place alltoall, one JSON
+/// step stands for the exchange in both directions.
+void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::size_t depth,
+                  Step step, JsonWriter &json) {
   if (depth == loops.size()) {
     if (exchange && step.in_eg > step.out_eg) return;
     json.open(nullptr, '{');
@@ -88,8 +89,8 @@ void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::si
   for (uint32_t i = 0; i < loop.count; ++i) {
     const uint64_t at = loops[depth].goes_down ? loop.count - 1 - i : i;
     expand_loops(loops, exchange, depth + 1,
-                 {step.in_eg + at * loop.in_egs, step.in_offset + at * loop.in_bytes, step.out_eg + at * loop.out_egs,
-                  step.out_offset + at * loop.out_bytes},
+                 {step.in_eg + at * loop.in_egs, step.in_offset + at * loop.in_bytes,
+                  step.out_eg + at * loop.out_egs, step.out_offset + at * loop.out_bytes},
                  json);
   }
 }
@@ -98,7 +99,8 @@ void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::si
 void write_member_step(JsonWriter &json, const Sweep &sweep) {
   json.number("round", sweep.round);
   json.open("lane_map", '[');
-  for (uint32_t lane = 0; lane < kLanes; ++lane) json.number(nullptr, sweep.lane_map >> 8 * lane & 0xFF);
+  for (uint32_t lane = 0; lane < kLanes; ++lane)
+    json.number(nullptr, sweep.lane_map >> 8 * lane & 0xFF);
   json.close(']');
 }
 
@@ -110,7 +112,8 @@ void write_sweep(JsonWriter &json, const Sweep &sweep, bool expand) {
   json.number("lane_mask", sweep.lane_mask);
   json.number("k", sweep.k);
   json.number("section_pes", sweep.split.section_pes());
-  if (sweep.pass == Pass::member_step || sweep.pass == Pass::member_step_reduce) write_member_step(json, sweep);
+  if (sweep.pass == Pass::member_step || sweep.pass == Pass::member_step_reduce)
+    write_member_step(json, sweep);
   json.boolean("host_order", sweep.host_order);
   json.number("words", sweep.words);
   json.boolean("exchange", sweep.exchange);
@@ -123,9 +126,11 @@ void write_sweep(JsonWriter &json, const Sweep &sweep, bool expand) {
   if (expand) {
     std::vector<ExpandedLoop> loops;
     for (const std::vector<Loop> *nest : {&sweep.outer, &sweep.ordered, &sweep.lockstep})
-      for (const Loop &loop : *nest) loops.push_back({loop, nest == &sweep.ordered && sweep.ordered_downwards});
+      for (const Loop &loop : *nest)
+        loops.push_back({loop, nest == &sweep.ordered && sweep.ordered_downwards});
     json.open("steps", '[');
-    expand_loops(loops, sweep.exchange, 0, {sweep.in.eg, sweep.in.offset, sweep.out.eg, sweep.out.offset}, json);
+    expand_loops(loops, sweep.exchange, 0,
+                 {sweep.in.eg, sweep.in.offset, sweep.out.eg, sweep.out.offset}, json);
     json.close(']');
   }
   json.close('}');
@@ -192,8 +197,10 @@ std::string to_json(const Plan &plan, bool expand) {
   json.number("bytes_per_pe", plan.bytes);
   json.number("block_bytes", plan.block_bytes);
   const MemberSteps *steps = member_steps_of(plan);
-  json.number("mram_bytes_read", steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
-  json.number("mram_bytes_written", steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
+  json.number("mram_bytes_read",
+              steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
+  json.number("mram_bytes_written",
+              steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
   json.number("host_bytes", (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups);
   const TileForm *const tile = std::get_if<TileForm>(&plan.form);
   const bool is_host_order = tile != nullptr ? tile->sweep.host_order : !plan.bytewise;

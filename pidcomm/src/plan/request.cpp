@@ -44,9 +44,11 @@ constexpr const char *kOpChoices = PIDCOMM_OPS(PIDCOMM_ROW);
 ElementType ElementType::of(int code) {
   using Kind = ElementType::Kind;
   switch (code) {
-#define PIDCOMM_ROW(ENUM, row_code, name, ctype)                                                                                          \
-  case row_code:                                                                                                                          \
-    return {std::is_floating_point_v<ctype> ? Kind::floating : (std::is_signed_v<ctype> ? Kind::signed_integer : Kind::unsigned_integer), \
+#define PIDCOMM_ROW(ENUM, row_code, name, ctype)                                             \
+  case row_code:                                                                             \
+    return {std::is_floating_point_v<ctype>                                                  \
+                ? Kind::floating                                                             \
+                : (std::is_signed_v<ctype> ? Kind::signed_integer : Kind::unsigned_integer), \
             sizeof(ctype), row_code};
     PIDCOMM_TYPES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
@@ -54,8 +56,10 @@ ElementType ElementType::of(int code) {
     case 2:
     case 4:
     case 8:
-      fail(PIDCOMM_ERR_TYPE, "type code ", code, " is a size, the same for integers and floats; use PIDCOMM_INT", 8 * code,
-           " or PIDCOMM_UINT", 8 * code, code >= 4 ? ", or PIDCOMM_FLOAT" + std::to_string(8 * code) : "",
+      fail(PIDCOMM_ERR_TYPE, "type code ", code,
+           " is a size, the same for integers and floats; use PIDCOMM_INT", 8 * code,
+           " or PIDCOMM_UINT", 8 * code,
+           code >= 4 ? ", or PIDCOMM_FLOAT" + std::to_string(8 * code) : "",
            " (<pidcomm/isca24.h> takes sizes of integer words, except for min and max)");
     default:
       fail(PIDCOMM_ERR_TYPE, "type code ", code, " is unknown; use one of", kTypeChoices);
@@ -80,9 +84,12 @@ OpKind kind_of_op(int op) {
 
 void check_op(int op, const ElementType &type) {
   if (kind_of_op(op) == OpKind::bits && type.kind == ElementType::Kind::floating)
-    fail(PIDCOMM_ERR_OP, "operator ", name_of_op(op), " is for integers, not for ", name_of_type(type.code));
+    fail(PIDCOMM_ERR_OP, "operator ", name_of_op(op), " is for integers, not for ",
+         name_of_type(type.code));
 }
 
-bool is_bytewise(int op, const ElementType &type) { return kind_of_op(op) == OpKind::bits || type.size_bytes == 1; }
+bool is_bytewise(int op, const ElementType &type) {
+  return kind_of_op(op) == OpKind::bits || type.size_bytes == 1;
+}
 
 }  // namespace pidcomm

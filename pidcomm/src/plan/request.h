@@ -24,11 +24,12 @@ struct ElementType {
 /// The kind of an operator (last column of PIDCOMM_OPS).
 enum class OpKind { arith, order, bits };
 
-/// Checks an operator. Errors: ERR_OP if op is unknown, or if op is bitwise and the element type is a float.
+/// Checks an operator. Errors: ERR_OP if op is unknown, or if op is bitwise and the element type is
+/// a float.
 void check_op(int op, const ElementType &type);
 
-/// Whether the operator computes each byte of the result only from the same byte of its inputs. Such an operator can run on lines in PIM
-/// order.
+/// Whether the operator computes each byte of the result only from the same byte of its inputs.
+/// Such an operator can run on lines in PIM order.
 bool is_bytewise(int op, const ElementType &type);
 
 /// Return the name of a code, or nullptr if the code is unknown.

@@ -18,8 +18,9 @@ void simplify(std::vector<Loop> &loops) {
     if (!joined.empty()) {
       Loop &slow = joined.back();
       const uint64_t n = loop.count;
-      if (slow.name == loop.name && slow.in_egs == loop.in_egs * n && slow.out_egs == loop.out_egs * n &&
-          slow.in_bytes == loop.in_bytes * n && slow.out_bytes == loop.out_bytes * n) {
+      if (slow.name == loop.name && slow.in_egs == loop.in_egs * n &&
+          slow.out_egs == loop.out_egs * n && slow.in_bytes == loop.in_bytes * n &&
+          slow.out_bytes == loop.out_bytes * n) {
         const uint32_t count = slow.count * loop.count;
         slow = std::move(loop);
         slow.count = count;
@@ -31,9 +32,9 @@ void simplify(std::vector<Loop> &loops) {
   loops = std::move(joined);
 }
 
-/// The split of a loop at its pair step, which is the step between the two banks of a bank pair (d and d + 4). The loop has `count` steps
-/// of `egs` entangled groups. After the split, an inner loop has `below` steps and an outer loop has `above` steps. If below is 0, the loop
-/// has no pair step.
+/// The split of a loop at its pair step, which is the step between the two banks of a bank pair (d
+/// and d + 4). The loop has `count` steps of `egs` entangled groups. After the split, an inner loop
+/// has `below` steps and an outer loop has `above` steps. If below is 0, the loop has no pair step.
 struct BankPairStep {
   uint32_t below, above;
 };
@@ -43,26 +44,33 @@ BankPairStep bank_pair_step(uint32_t count, uint32_t egs) {
   return {below, count / (2 * below)};
 }
 
-/// Moves the pair steps of the outer loops into lockstep. Pair steps of the output vary fastest, so that a thread stores the adjacent lines
-/// of a bank pair directly after each other. If an item has few streams, the inner steps also move into lockstep, because one bank pair
-/// does not saturate memory. If every item is stored to all members, a pair step that moves only the input stays in the outer loops,
-/// because the output is much larger than the input, and the streams of the output already visit both banks of a pair together.
+/// Moves the pair steps of the outer loops into lockstep. Pair steps of the output vary fastest, so
+/// that a thread stores the adjacent lines of a bank pair directly after each other. If an item has
+/// few streams, the inner steps also move into lockstep, because one bank pair does not saturate
+/// memory. If every item is stored to all members, a pair step that moves only the input stays in
+/// the outer loops, because the output is much larger than the input, and the streams of the output
+/// already visit both banks of a pair together.
 void visit_bank_pairs_in_lockstep(Sweep &sweep) {
-  const bool stores_to_members =
-      std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(), [](const StreamLoop &loop) { return loop.egs != 0; });
+  const bool stores_to_members = std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(),
+                                             [](const StreamLoop &loop) { return loop.egs != 0; });
   const uint64_t item_streams = std::max(streams_of(sweep.in), streams_of(sweep.out));
   const auto pair_of = [&](const Loop &loop) {
-    return loop.out_egs == 0 && stores_to_members ? BankPairStep{0, 0} : bank_pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
+    return loop.out_egs == 0 && stores_to_members
+               ? BankPairStep{0, 0}
+               : bank_pair_step(loop.count, std::max(loop.in_egs, loop.out_egs));
   };
   uint32_t items = 1;
   for (const Loop &loop : sweep.outer)
     if (pair_of(loop).below != 0) items *= 2;
-  if (items > kMaxItems) fail(PIDCOMM_ERR_INTERNAL, items, " items in lockstep; at most ", kMaxItems, " have a buffer");
+  if (items > kMaxItems)
+    fail(PIDCOMM_ERR_INTERNAL, items, " items in lockstep; at most ", kMaxItems, " have a buffer");
   std::vector<Loop> rest;
   for (const Loop &loop : sweep.outer) {
     const BankPairStep pair = pair_of(loop);
     const auto part = [&](const char *suffix, uint32_t count, uint32_t times) {
-      return Loop{loop.name + suffix, count, loop.in_egs * times, loop.out_egs * times, loop.in_bytes * times, loop.out_bytes * times};
+      return Loop{loop.name + suffix,    count,
+                  loop.in_egs * times,   loop.out_egs * times,
+                  loop.in_bytes * times, loop.out_bytes * times};
     };
     if (pair.below == 0) {
       rest.push_back(loop);
@@ -73,17 +81,19 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
     if (takes_low) items *= pair.below;
     (takes_low ? sweep.lockstep : rest).push_back(part("_low", pair.below, 1));
     const bool moves_output = loop.out_egs != 0;
-    sweep.lockstep.insert(moves_output ? sweep.lockstep.end() : sweep.lockstep.begin(), part("_pair", 2, pair.below));
+    sweep.lockstep.insert(moves_output ? sweep.lockstep.end() : sweep.lockstep.begin(),
+                          part("_pair", 2, pair.below));
   }
   sweep.outer = std::move(rest);
 }
 
-/// If sections have fewer than 8 entangled groups, moves steps of the fastest loop over adjacent sections into lockstep, so that a thread
-/// visits both lines of most bank pairs close in time.
+/// If sections have fewer than 8 entangled groups, moves steps of the fastest loop over adjacent
+/// sections into lockstep, so that a thread visits both lines of most bank pairs close in time.
 void visit_sections_in_lockstep(Sweep &sweep) {
   const uint32_t egs = sweep.split.section_egs;
   const bool reduces_sections =
-      (sweep.pass == Pass::reduce_rows || sweep.pass == Pass::reduce_rows_to_host) && sweep.split.member_sections() > 1;
+      (sweep.pass == Pass::reduce_rows || sweep.pass == Pass::reduce_rows_to_host) &&
+      sweep.split.member_sections() > 1;
   if (sweep.outer.empty() || egs >= kBanks || reduces_sections) return;
   if (std::max(sweep.outer.back().in_egs, sweep.outer.back().out_egs) != egs) return;
   Loop &loop = sweep.outer.back();
@@ -100,8 +110,9 @@ void visit_sections_in_lockstep(Sweep &sweep) {
   sweep.lockstep.push_back(low);
 }
 
-/// Makes the pair step of the output's members the fastest loop, so that a thread stores the adjacent lines of a bank pair directly after
-/// each other. The order of the input's members does not change, because this order determines the order of the reduction.
+/// Makes the pair step of the output's members the fastest loop, so that a thread stores the
+/// adjacent lines of a bank pair directly after each other. The order of the input's members does
+/// not change, because this order determines the order of the reduction.
 void store_bank_pairs_together(Side &side) {
   std::vector<StreamLoop> members, pairs, blocks;
   const auto add = [](std::vector<StreamLoop> &streams, const StreamLoop &loop) {
@@ -131,7 +142,9 @@ uint64_t steps_of(const std::vector<Loop> &loops) {
   return steps;
 }
 
-uint64_t items_of(const Sweep &sweep) { return steps_of(sweep.outer) * steps_of(sweep.ordered) * steps_of(sweep.lockstep); }
+uint64_t items_of(const Sweep &sweep) {
+  return steps_of(sweep.outer) * steps_of(sweep.ordered) * steps_of(sweep.lockstep);
+}
 
 uint64_t streams_of(const Side &side) {
   uint64_t streams = std::max(side.row_lanes, 1u);
@@ -156,10 +169,11 @@ uint64_t pieces_of(uint64_t units, uint64_t words, int threads) {
   return units >= wanted ? 1 : std::min(chunks, (wanted + units - 1) / units);
 }
 
-void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs, bool in_moves, uint64_t in_bytes, bool out_moves,
-               uint64_t out_bytes) {
+void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs,
+               bool in_moves, uint64_t in_bytes, bool out_moves, uint64_t out_bytes) {
   for (auto loop = egs.rbegin(); loop != egs.rend(); ++loop)
-    loops.push_back({name, loop->count, in_moves ? loop->eg_stride : 0, out_moves ? loop->eg_stride : 0, in_bytes * loop->index_stride,
+    loops.push_back({name, loop->count, in_moves ? loop->eg_stride : 0,
+                     out_moves ? loop->eg_stride : 0, in_bytes * loop->index_stride,
                      out_bytes * loop->index_stride});
 }
 
@@ -170,10 +184,13 @@ void add_slots(Sweep &sweep, Side &side, const Split &split, uint64_t vector_byt
 }
 
 void add_members(Side &side, const Split &split) {
-  for (auto loop = split.members.rbegin(); loop != split.members.rend(); ++loop) side.streams.push_back({loop->count, loop->eg_stride, 0});
+  for (auto loop = split.members.rbegin(); loop != split.members.rend(); ++loop)
+    side.streams.push_back({loop->count, loop->eg_stride, 0});
 }
 
-void add_blocks(Side &side, const Split &split, uint64_t block_bytes) { side.streams.push_back({split.section.group_pes, 0, block_bytes}); }
+void add_blocks(Side &side, const Split &split, uint64_t block_bytes) {
+  side.streams.push_back({split.section.group_pes, 0, block_bytes});
+}
 
 void add_section(Side &side, const Split &split) {
   if (split.section_egs > 1) side.streams.push_back({split.section_egs, 1, 0});

@@ -1,7 +1,8 @@
-// The affine form of a host pass: loop nests over items. An item reads and writes streams of lines (or of host rows). Each stream has
-// `words` words. The start of a stream is a pair (entangled group, byte). This pair is the sum of three terms: the start of the stream's
-// side (input or output), step * index of every loop, and the place of the stream in the stream nest of its side. The pass defines the work
-// between load and store.
+// The affine form of a host pass: loop nests over items. An item reads and writes streams of lines
+// (or of host rows). Each stream has `words` words. The start of a stream is a pair (entangled
+// group, byte). This pair is the sum of three terms: the start of the stream's side (input or
+// output), step * index of every loop, and the place of the stream in the stream nest of its side.
+// The pass defines the work between load and store.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +14,12 @@
 
 namespace pidcomm {
 
-/// The location of the input or the output of a sweep. mram: in MRAM. host: in host rows. host_lines: in the library's buffer, as lines in
-/// host order.
+/// The location of the input or the output of a sweep. mram: in MRAM. host: in host rows.
+/// host_lines: in the library's buffer, as lines in host order.
 enum class Space { mram, host, host_lines };
 
-/// A loop of the nest of parallel streams of one item. Loop index i adds egs * i and bytes * i to the start of a stream.
+/// A loop of the nest of parallel streams of one item. Loop index i adds egs * i and bytes * i to
+/// the start of a stream.
 struct StreamLoop {
   uint32_t count, egs;
   uint64_t bytes;
@@ -26,18 +28,21 @@ struct StreamLoop {
 /// The input or the output of a sweep.
 struct Side {
   Space space = Space::mram;
-  uint64_t offset = 0;  // start of the side: absolute MRAM byte (mram), byte of the host buffer (host), or byte of the window (host_lines)
+  uint64_t offset = 0;  // start of the side: absolute MRAM byte (mram), byte of the host buffer
+                        // (host), or byte of the window (host_lines)
   uint32_t eg = 0;      // entangled group of the first item
   std::vector<StreamLoop> streams;  // slowest first
-  uint32_t pair_banks = 1;          // for the output: 2 if the fastest stream loop is over the two banks of a bank pair
-  // If row_lanes is not 0, the fastest streams are the host rows of lanes 0 .. row_lanes-1 of a section. A step of the member index moves
-  // such a stream by member_bytes, and a step of the group index by group_bytes. A lane without a PE has no row.
+  uint32_t pair_banks =
+      1;  // for the output: 2 if the fastest stream loop is over the two banks of a bank pair
+  // If row_lanes is not 0, the fastest streams are the host rows of lanes 0 .. row_lanes-1 of a
+  // section. A step of the member index moves such a stream by member_bytes, and a step of the
+  // group index by group_bytes. A lane without a PE has no row.
   uint32_t row_lanes = 0;
   uint64_t member_bytes = 0, group_bytes = 0;
 };
 
-/// A loop over items. One step of the loop moves the start of the input by (in_egs, in_bytes) and the start of the output by (out_egs,
-/// out_bytes).
+/// A loop over items. One step of the loop moves the start of the input by (in_egs, in_bytes) and
+/// the start of the output by (out_egs, out_bytes).
 struct Loop {
   std::string name;
   uint32_t count;
@@ -45,33 +50,42 @@ struct Loop {
   uint64_t in_bytes, out_bytes;
 };
 
-/// The affine form of a host pass. Threads share the steps of the `outer` loops and the words of the streams. Each thread runs the steps of
-/// the `ordered` loops one after another on its own words. The `lockstep` loops run inside every chunk of words, so that a thread visits
-/// the adjacent lines of a bank pair close in time.
+/// The affine form of a host pass. Threads share the steps of the `outer` loops and the words of
+/// the streams. Each thread runs the steps of the `ordered` loops one after another on its own
+/// words. The `lockstep` loops run inside every chunk of words, so that a thread visits the
+/// adjacent lines of a bank pair close in time.
 struct Sweep {
   Pass pass{};
   bool rotates = false;     // PEs reorder blocks before or after the sweep
   bool host_order = false;  // between load and store, lines are in host order, else in PIM order
   uint32_t lane_mask = 0, k = 0;
   Split split;            // the sections of the hypercube
-  uint64_t lane_map = 0;  // member_step, member_step_reduce: byte l is the number of the lane from which lane l receives its bytes
-  uint32_t round = 0;     // number of the round of member steps; sweeps of one round do not depend on each other
+  uint64_t lane_map = 0;  // member_step, member_step_reduce: byte l is the number of the lane from
+                          // which lane l receives its bytes
+  uint32_t round =
+      0;  // number of the round of member steps; sweeps of one round do not depend on each other
   std::vector<Loop> outer, ordered, lockstep;  // slowest first
   Side in, out;
-  uint64_t words = 0;              // number of words of every stream
-  bool exchange = false;           // in-place alltoall: one item moves the data of both pairs (a, b) and (b, a)
-  bool ordered_downwards = false;  // in-place allgather: the items run in descending order, and item 0 runs last
+  uint64_t words = 0;  // number of words of every stream
+  bool exchange =
+      false;  // in-place alltoall: one item moves the data of both pairs (a, b) and (b, a)
+  bool ordered_downwards =
+      false;  // in-place allgather: the items run in descending order, and item 0 runs last
 
-  bool is_in_place() const { return in.space == Space::mram && out.space == Space::mram && in.offset == out.offset; }
+  bool is_in_place() const {
+    return in.space == Space::mram && out.space == Space::mram && in.offset == out.offset;
+  }
 };
 
-/// Return three numbers: the steps of a nest of loops, the items of a sweep, and the streams of an item on one side (input or output).
+/// Return three numbers: the steps of a nest of loops, the items of a sweep, and the streams of an
+/// item on one side (input or output).
 uint64_t steps_of(const std::vector<Loop> &loops);
 uint64_t items_of(const Sweep &sweep);
 uint64_t streams_of(const Side &side);
 
-/// Returns the number of pieces into which to cut the words of each of `units` units of work, so that threads have equal shares. Returns 1
-/// if the units already give equal shares. A piece has at least kShareWords words.
+/// Returns the number of pieces into which to cut the words of each of `units` units of work, so
+/// that threads have equal shares. Returns 1 if the units already give equal shares. A piece has at
+/// least kShareWords words.
 inline constexpr uint64_t kShareWords = 64;
 uint64_t pieces_of(uint64_t units, uint64_t words, int threads);
 
@@ -80,15 +94,18 @@ uint64_t pieces_of(uint64_t units, uint64_t words, int threads);
 /// Sorts the loops of a sweep so that the sweep uses the memory bandwidth well.
 void arrange(Sweep &sweep);
 
-/// Appends a nest of loops over entangled groups. Each step of the nest's index moves the input by in_bytes and the output by out_bytes. A
-/// step to a different entangled group also moves the input to this entangled group if in_moves, and the output if out_moves.
-void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs, bool in_moves, uint64_t in_bytes, bool out_moves,
-               uint64_t out_bytes);
+/// Appends a nest of loops over entangled groups. Each step of the nest's index moves the input by
+/// in_bytes and the output by out_bytes. A step to a different entangled group also moves the input
+/// to this entangled group if in_moves, and the output if out_moves.
+void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs,
+               bool in_moves, uint64_t in_bytes, bool out_moves, uint64_t out_bytes);
 
-/// Cuts a vector of vector_bytes bytes into 2^k slots, which become streams of the side, and sets the number of words of the sweep.
+/// Cuts a vector of vector_bytes bytes into 2^k slots, which become streams of the side, and sets
+/// the number of words of the sweep.
 void add_slots(Sweep &sweep, Side &side, const Split &split, uint64_t vector_bytes);
 
-/// Add a stream nest over the sections of a set, over the blocks of the members in a section, or over the entangled groups of a section.
+/// Add a stream nest over the sections of a set, over the blocks of the members in a section, or
+/// over the entangled groups of a section.
 void add_members(Side &side, const Split &split);
 void add_blocks(Side &side, const Split &split, uint64_t block_bytes);
 void add_section(Side &side, const Split &split);

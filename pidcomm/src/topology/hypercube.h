@@ -1,8 +1,8 @@
 // The integer arithmetic of the hypercube, without memory or devices.
 //
-// PE p = 8 * e + lane. Each axis has a length and a PE stride. The stride of an axis is the product of the lengths of all axes before this
-// axis. The coordinate of PE p along an axis is p / stride % length. Under an axis mask the PEs that agree in the unselected coordinates
-// form a group.
+// PE p = 8 * e + lane. Each axis has a length and a PE stride. The stride of an axis is the product
+// of the lengths of all axes before this axis. The coordinate of PE p along an axis is p / stride %
+// length. Under an axis mask the PEs that agree in the unselected coordinates form a group.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 namespace pidcomm {
 
 inline constexpr uint32_t kMaxAxes = 16;
-// 1600 times the PEs of the largest machine, for cubes over hosts, and small enough that PE arithmetic cannot overflow.
+// 1600 times the PEs of the largest machine, for cubes over hosts, and small enough that PE
+// arithmetic cannot overflow.
 inline constexpr uint64_t kMaxPes = uint64_t{1} << 22;
 
 struct Axis {
@@ -27,10 +28,13 @@ struct Hypercube {
   std::vector<Axis> axes;
   uint32_t pes = 0;
 
-  /// Errors: ERR_SHAPE (there is no axis, there are more than kMaxAxes axes, a length is 0, or the product of the lengths exceeds kMaxPes).
+  /// Errors: ERR_SHAPE (there is no axis, there are more than kMaxAxes axes, a length is 0, or the
+  /// product of the lengths exceeds kMaxPes).
   static Hypercube of(const std::vector<uint32_t> &lengths);
 
-  uint32_t coordinate(uint32_t pe, uint32_t axis) const { return pe / axes[axis].stride_pes % axes[axis].length; }
+  uint32_t coordinate(uint32_t pe, uint32_t axis) const {
+    return pe / axes[axis].stride_pes % axes[axis].length;
+  }
 
   /// Whether the shape has a lane split (see Split) under every mask.
   bool has_lane_split() const;
@@ -53,38 +57,47 @@ struct Grouping {
 
   uint32_t member_of(uint32_t pe) const { return index_of(selected, pe); }
   uint32_t group_of(uint32_t pe) const { return index_of(unselected, pe); }
-  uint32_t pe_at(uint32_t group, uint32_t member) const { return pe_of(unselected, group) + pe_of(selected, member); }
+  uint32_t pe_at(uint32_t group, uint32_t member) const {
+    return pe_of(unselected, group) + pe_of(selected, member);
+  }
 
  private:
   static uint32_t index_of(const std::vector<Digit> &digits, uint32_t pe);
   static uint32_t pe_of(const std::vector<Digit> &digits, uint32_t index);
 };
 
-/// A loop over sections. Step i of the `count` steps begins at entangled group i * eg_stride, and has index i * index_stride.
+/// A loop over sections. Step i of the `count` steps begins at entangled group i * eg_stride, and
+/// has index i * index_stride.
 struct EgLoop {
   uint32_t count, eg_stride, index_stride;
 };
 
 /// A grouping, cut into sections: the same groups and members, at other places, in every section.
 ///
-/// Neighbouring axes that the mask treats alike count as one axis here. Let `axis` be the first axis with stride * length divisible by 8. A
-/// section is a run of entangled groups. The section holds all axes before `axis` completely, and 8 / gcd(8, stride) consecutive indices of
-/// `axis`, so that its PEs fill whole entangled groups. Then
+/// Neighbouring axes that the mask treats alike count as one axis here. Let `axis` be the first
+/// axis with stride * length divisible by 8. A section is a run of entangled groups. The section
+/// holds all axes before `axis` completely, and 8 / gcd(8, stride) consecutive indices of `axis`,
+/// so that its PEs fill whole entangled groups. Then
 ///   member index = member index in the section + section.group_pes * (index over `members`)
 ///   group index  = group index in the section  + section.groups    * (index over `sets`)
-/// If 8 does not divide the number of PEs, the section is the complete hypercube, and its last entangled group has fewer than 8 PEs.
+/// If 8 does not divide the number of PEs, the section is the complete hypercube, and its last
+/// entangled group has fewer than 8 PEs.
 ///
-/// The shape has a lane split if a section is one entangled group. Then all lengths in the section are powers of two, and
+/// The shape has a lane split if a section is one entangled group. Then all lengths in the section
+/// are powers of two, and
 ///   member index in the section = compress(lane, lane_mask)
 ///   group index in the section  = compress(lane, ~lane_mask)
-/// where compress(lane, mask) returns the bits of `lane` at the positions that are set in the mask, as adjacent bits, lowest bit first.
+/// where compress(lane, mask) returns the bits of `lane` at the positions that are set in the mask,
+/// as adjacent bits, lowest bit first.
 struct Split {
-  Grouping section;             // groups and members of the PEs of one section, numbered from 0
-  uint32_t section_egs = 1;     // entangled groups of a section
-  uint32_t lane_mask = 0;       // if the shape has a lane split, bit i: lane bit i belongs to a selected axis
-  uint32_t k = 0;               // number of bits set in lane_mask
-  std::vector<EgLoop> members;  // the first entangled groups of the sections of one set, fastest first
-  std::vector<EgLoop> sets;     // the first entangled group of every set, fastest first
+  Grouping section;          // groups and members of the PEs of one section, numbered from 0
+  uint32_t section_egs = 1;  // entangled groups of a section
+  uint32_t lane_mask =
+      0;           // if the shape has a lane split, bit i: lane bit i belongs to a selected axis
+  uint32_t k = 0;  // number of bits set in lane_mask
+  std::vector<EgLoop>
+      members;               // the first entangled groups of the sections of one set, fastest first
+  std::vector<EgLoop> sets;  // the first entangled group of every set, fastest first
 
   uint32_t section_pes() const { return section.groups * section.group_pes; }
   bool has_lane_split() const { return section_pes() == kLanes; }

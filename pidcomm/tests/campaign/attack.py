@@ -48,10 +48,18 @@ class Attack:
         self.cases += 1
         return random.Random(f"{self.seed} {number}")
 
-    def find(self, sentence: str, command: Sequence[str] | None = None, number: int | None = None) -> None:
+    def find(
+        self, sentence: str, command: Sequence[str] | None = None, number: int | None = None
+    ) -> None:
         """Report a finding; without a command, the case `number` alone repeats it."""
         self.findings += 1
-        command = command or [sys.executable, os.path.relpath(sys.argv[0]), "0", str(self.seed), str(number)]
+        command = command or [
+            sys.executable,
+            os.path.relpath(sys.argv[0]),
+            "0",
+            str(self.seed),
+            str(number),
+        ]
         print(f"finding: {' '.join(sentence.split())}\trun: {shlex.join(command)}", flush=True)
 
     def finish(self) -> NoReturn:
@@ -67,7 +75,9 @@ def skip(sentence: str) -> NoReturn:
 
 
 class Scene:
-    """An empty folder for temporary files and a list of shared memory: what a process leaves behind."""
+    """An empty folder for temporary files and a list of shared memory: what a process leaves
+    behind.
+    """
 
     def __init__(self, attack: Attack) -> None:
         """Make the folder."""
@@ -80,8 +90,12 @@ class Scene:
     def _shared() -> set[str]:
         return set(os.listdir(SHARED_MEMORY)) if SHARED_MEMORY.is_dir() else set()
 
-    def run(self, command: Sequence[str], variables: Mapping[str, str], seconds: float) -> tuple[int | None, str]:
-        """Run a command with TMPDIR here; return its status (None if it did not end) and its output."""
+    def run(
+        self, command: Sequence[str], variables: Mapping[str, str], seconds: float
+    ) -> tuple[int | None, str]:
+        """Run a command with TMPDIR here; return its status (None if it did not end) and its
+        output.
+        """
         try:
             done = subprocess.run(
                 command,
@@ -97,7 +111,9 @@ class Scene:
         return done.returncode, done.stdout.decode(errors="replace")
 
     def leftovers(self) -> list[str]:
-        """Return what is left, without empty folders (temporary.py removes these after a minute), and remove all."""
+        """Return what is left, without empty folders (temporary.py removes these after a
+        minute), and remove all.
+        """
         paths = [path for path in self.folder.iterdir() if not path.is_dir() or any(path.iterdir())]
         left = sorted(path.name for path in paths) + sorted(self._shared() - self.shared)
         for path in self.folder.iterdir():

@@ -1,4 +1,5 @@
-// What the native attacks share: arguments, random numbers, findings. campaign.py describes the output.
+// What the native attacks share: arguments, random numbers, findings. campaign.py describes the
+// output.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,8 @@ namespace campaign {
 /// Random numbers that depend only on the seed and on the number of the case.
 class Random {
  public:
-  explicit Random(std::uint64_t seed, std::uint64_t number = 0) : state_(verify::mix(seed) ^ verify::mix(~number)) {}
+  explicit Random(std::uint64_t seed, std::uint64_t number = 0)
+      : state_(verify::mix(seed) ^ verify::mix(~number)) {}
   std::uint64_t next() { return verify::mix(++state_); }
   std::uint64_t below(std::uint64_t end) { return next() % end; }
   bool one_in(std::uint64_t chances) { return below(chances) == 0; }
@@ -38,18 +40,21 @@ class Run {
       std::fprintf(stderr, "usage: %s SECONDS SEED [CASE]\n", argv[0]);
       std::exit(2);
     }
-    end_ = std::chrono::steady_clock::now() + std::chrono::seconds(std::strtoll(argv[1], nullptr, 10));
+    end_ =
+        std::chrono::steady_clock::now() + std::chrono::seconds(std::strtoll(argv[1], nullptr, 10));
     seed = std::strtoull(argv[2], nullptr, 10);
     only_one = argc == 4;
     if (only_one) only = std::strtoull(argv[3], nullptr, 10);
   }
-  bool is_over() const { return findings_ >= kMostFindings || (!only_one && std::chrono::steady_clock::now() >= end_); }
+  bool is_over() const {
+    return findings_ >= kMostFindings || (!only_one && std::chrono::steady_clock::now() >= end_);
+  }
 
   /// Counts a case.
   void count() { ++cases_; }
 
-  /// Reports a failed case unless its sentence differs only in numbers from an earlier one. A repeated run of the case alone repeats the
-  /// failure if `is_alone`.
+  /// Reports a failed case unless its sentence differs only in numbers from an earlier one. A
+  /// repeated run of the case alone repeats the failure if `is_alone`.
   void find(std::uint64_t number, bool is_alone, std::string sentence) {
     for (char &c : sentence)
       if (c == '\n' || c == '\t') c = ' ';
@@ -58,8 +63,8 @@ class Run {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!kinds_.insert(kind).second) return;
     ++findings_;
-    std::printf("finding: %s\trun: %s %s %llu", sentence.c_str(), program_.c_str(), is_alone ? "0" : "60",
-                static_cast<unsigned long long>(seed));
+    std::printf("finding: %s\trun: %s %s %llu", sentence.c_str(), program_.c_str(),
+                is_alone ? "0" : "60", static_cast<unsigned long long>(seed));
     if (is_alone) std::printf(" %llu", static_cast<unsigned long long>(number));
     std::printf("\n");
     std::fflush(stdout);

@@ -1,9 +1,11 @@
-"""Run the campaign: each attack on the library, the emulator or the package runs in a separate process.
+"""Run the campaign: each attack on the library, the emulator or the package runs in a separate
+process.
 
-An attack is a program `ATTACK SECONDS SEED [CASE]`. It prints a line `finding: SENTENCE<tab>run: COMMAND` for each
-finding, and at the end `cases: N`. With CASE it runs this case alone. Its exit status is 0 without findings and 1 with
-findings. Any other status, a missing last line and an attack that does not end are findings too. An attack that
-cannot run here prints `skipped: SENTENCE`.
+An attack is a program `ATTACK SECONDS SEED [CASE]`. It prints a line `finding: SENTENCE<tab>run:
+COMMAND` for each finding, and at the end `cases: N`. With CASE it runs this case alone. Its exit
+status is 0 without findings and 1 with findings. Any other status, a missing last line and an
+attack that does not end are findings too. An attack that cannot run here prints `skipped:
+SENTENCE`.
 """
 
 from __future__ import annotations
@@ -52,7 +54,11 @@ ATTACKS = [
     Attack("transforms", False, "transforms and homomorphic multiplications of random sizes"),
     Attack("parsers", False, "damaged files"),
     Attack("kills", False, "killed programs and the runs after them"),
-    Attack("transform_grid", False, "transforms of every size, radix, number of steps and number of tasklets"),
+    Attack(
+        "transform_grid",
+        False,
+        "transforms of every size, radix, number of steps and number of tasklets",
+    ),
 ]
 
 
@@ -68,7 +74,11 @@ class Result:
 def run(command: list[str], build: Path, seconds: int, seed: int) -> tuple[Result, str]:
     """Run an attack; return its result and its output."""
     command = [*command, str(seconds), str(seed)]
-    environment = {**os.environ, "CAMPAIGN_FOLDER": str(FOLDER.resolve()), "CAMPAIGN_BUILD": str(build.resolve())}
+    environment = {
+        **os.environ,
+        "CAMPAIGN_FOLDER": str(FOLDER.resolve()),
+        "CAMPAIGN_BUILD": str(build.resolve()),
+    }
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -96,9 +106,13 @@ def run(command: list[str], build: Path, seconds: int, seed: int) -> tuple[Resul
         elif any(sign in line for sign in SANITIZER_SIGNS):
             reports.append(line.strip())
     if reports:
-        result.findings.append((f"{len(reports)} reports of a sanitizer, first: {reports[0]}", shlex.join(command)))
+        result.findings.append(
+            (f"{len(reports)} reports of a sanitizer, first: {reports[0]}", shlex.join(command))
+        )
     elif is_late:
-        result.findings.append((f"did not end {GRACE_SECONDS} s after its {seconds} s", shlex.join(command)))
+        result.findings.append(
+            (f"did not end {GRACE_SECONDS} s after its {seconds} s", shlex.join(command))
+        )
     elif process.returncode not in (0, 1) or not has_last_line:
         status = process.returncode
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
@@ -112,27 +126,42 @@ def write_findings(name: str, seed: int, result: Result, output: str) -> None:
     """Write a file for each finding and print where it is."""
     for number, (sentence, command) in enumerate(result.findings, 1):
         path = FOLDER / f"{name}-{seed}-{number}.txt"
-        path.write_text(f"{sentence}\n\nrun: {command}\n\nend of the output of the attack:\n{output[-20000:]}")
+        path.write_text(
+            f"{sentence}\n\nrun: {command}\n\nend of the output of the attack:\n{output[-20000:]}"
+        )
         print(f"  finding: {sentence}\n    run: {command}\n    file: {path}", flush=True)
 
 
 def main() -> int:
     """Run the chosen attacks."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("attacks", nargs="*", help="names of attacks (default: all)")
-    parser.add_argument("--minutes", type=float, default=60, help="minutes of all attacks together (default: 60)")
+    parser.add_argument(
+        "--minutes", type=float, default=60, help="minutes of all attacks together (default: 60)"
+    )
     parser.add_argument("--seed", type=int, help="repeats an earlier run (default: from the clock)")
-    parser.add_argument("--build", type=Path, default=Path("build/release"), help="build folder of the native attacks")
+    parser.add_argument(
+        "--build",
+        type=Path,
+        default=Path("build/release"),
+        help="build folder of the native attacks",
+    )
     parser.add_argument("--native", action="store_true", help="run only native attacks")
     arguments = parser.parse_args()
     seed = arguments.seed if arguments.seed is not None else time.time_ns() // 1000 % 10**9
     unknown = set(arguments.attacks) - {attack.name for attack in ATTACKS}
     if unknown:
-        parser.error(f"unknown attacks: {', '.join(sorted(unknown))}; known: {', '.join(a.name for a in ATTACKS)}")
+        parser.error(
+            f"unknown attacks: {', '.join(sorted(unknown))}; known:"
+            f" {', '.join(a.name for a in ATTACKS)}"
+        )
     chosen = [
         attack
         for attack in ATTACKS
-        if (not arguments.attacks or attack.name in arguments.attacks) and (attack.is_native or not arguments.native)
+        if (not arguments.attacks or attack.name in arguments.attacks)
+        and (attack.is_native or not arguments.native)
     ]
     FOLDER.mkdir(parents=True, exist_ok=True)
     cases = findings = 0
@@ -144,7 +173,10 @@ def main() -> int:
         taken = max(time.monotonic() - begin, 0.001)
         outcome = f"skipped: {result.skipped}"
         if not result.skipped or result.findings:
-            outcome = f"{result.cases} cases ({result.cases / taken:.0f}/s), {len(result.findings)} findings"
+            outcome = (
+                f"{result.cases} cases ({result.cases / taken:.0f}/s), {len(result.findings)}"
+                " findings"
+            )
         print(f"{attack.name}: {attack.what}; seed {seed}: {outcome}", flush=True)
         write_findings(attack.name, seed, result, output)
         cases += result.cases

@@ -1,7 +1,8 @@
-"""Make the n-th allocation, mapping or thread of a host program fail, for every n, once or from then on.
+"""Make the n-th allocation, mapping or thread of a host program fail, for every n, once or from
+then on.
 
-The program must end with a clean error status or the right result. After a single failure its second attempt must
-succeed. It must not crash, hang or leave files.
+The program must end with a clean error status or the right result. After a single failure its
+second attempt must succeed. It must not crash, hang or leave files.
 """
 
 from __future__ import annotations
@@ -27,10 +28,16 @@ def main() -> None:
     if status != RIGHT or not calls:
         attack.find(f"status {status} without a fault: {output[-500:]}", [host])
         attack.finish()
-    kinds = [[(name, n, on) for n in range(1, int(count) + 1)] for name, count in calls for on in ("once", "on")]
+    kinds = [
+        [(name, n, on) for n in range(1, int(count) + 1)]
+        for name, count in calls
+        for on in ("once", "on")
+    ]
     for kind in kinds:
         random.Random(attack.seed).shuffle(kind)
-    faults = [fault for turn in zip_longest(*kinds) for fault in turn if fault]  # rare kinds come first
+    faults = [
+        fault for turn in zip_longest(*kinds) for fault in turn if fault
+    ]  # rare kinds come first
     for number in attack.numbers(len(faults)):
         name, n, on = faults[number]
         attack.random(number)
@@ -48,7 +55,10 @@ def main() -> None:
             problem = f"leaves {', '.join(left)}"
         if problem:
             command = ["env", *(f"{key}={value}" for key, value in variables.items()), host]
-            attack.find(f"host program {problem} if {name} fails {on} from call {n}: {output[-300:]}", command)
+            attack.find(
+                f"host program {problem} if {name} fails {on} from call {n}: {output[-300:]}",
+                command,
+            )
     scene.close()
     attack.finish()
 

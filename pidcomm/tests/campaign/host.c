@@ -1,7 +1,8 @@
-/* A host program as users write it: a set, a PE program, a launch, collectives with and without blocking. faults.py makes its allocations
- * fail, kills.py ends it. If a step fails, the program releases everything and starts once more. Exit status: 0 the first attempt was
- * right, 3 the second was right after an error of the first, 4 a result was wrong, 5 both attempts reported errors. Usage: campaign_host
- * [ATTEMPTS_MORE] repeats the work. */
+/* A host program as users write it: a set, a PE program, a launch, collectives with and without
+ * blocking. faults.py makes its allocations fail, kills.py ends it. If a step fails, the program
+ * releases everything and starts once more. Exit status: 0 the first attempt was right, 3 the
+ * second was right after an error of the first, 4 a result was wrong, 5 both attempts reported
+ * errors. Usage: campaign_host [ATTEMPTS_MORE] repeats the work. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pidcomm/pidcomm.h>
@@ -9,7 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kPes = 64, kWords = 64, kBytes = 8 * kWords, kDst = 4096, kGathered = 8192, kScratch = 65536, kWrong = 4 };
+enum {
+  kPes = 64,
+  kWords = 64,
+  kBytes = 8 * kWords,
+  kDst = 4096,
+  kGathered = 8192,
+  kScratch = 65536,
+  kWrong = 4
+};
 
 static uint64_t rows[kPes][kWords], got[kPes][kWords], sums[kWords];
 static struct dpu_set_t set;
@@ -17,10 +26,11 @@ static pidcomm_hypercube *cube;
 static pidcomm_pending *pending;
 
 /* Ends the attempt if a call fails. */
-#define TRY(call)                                                                                    \
-  do {                                                                                               \
-    const int status = (int)(call);                                                                  \
-    if (status != 0) return fprintf(stderr, "%s: %d: %s\n", #call, status, pidcomm_last_error()), 1; \
+#define TRY(call)                                                                     \
+  do {                                                                                \
+    const int status = (int)(call);                                                   \
+    if (status != 0)                                                                  \
+      return fprintf(stderr, "%s: %d: %s\n", #call, status, pidcomm_last_error()), 1; \
   } while (0)
 #define WANT(condition)                                                                 \
   do {                                                                                  \
@@ -30,9 +40,11 @@ static pidcomm_pending *pending;
 static int run_collectives(void) {
   pidcomm_options options = PIDCOMM_OPTIONS_INITIALIZER;
   pidcomm_request request = PIDCOMM_REQUEST_INITIALIZER;
-  request.collective = PIDCOMM_ALLREDUCE, request.mask = "11", request.bytes = kBytes, request.dst = kDst;
+  request.collective = PIDCOMM_ALLREDUCE, request.mask = "11", request.bytes = kBytes,
+  request.dst = kDst;
   request.type = PIDCOMM_UINT64, request.op = PIDCOMM_SUM;
-  static const int kTechniques[] = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL, PIDCOMM_TECHNIQUE_PR_IM_CM};
+  static const int kTechniques[] = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL,
+                                    PIDCOMM_TECHNIQUE_PR_IM_CM};
   for (int i = 0; i < 3; ++i) {
     options.technique = kTechniques[i];
     options.threads = 2;
@@ -62,7 +74,8 @@ static int run(void) {
   TRY(pidcomm_hypercube_create(set, 2, axis_len, &cube));
   memset(sums, 0, sizeof sums);
   for (int pe = 0; pe < kPes; ++pe)
-    for (int word = 0; word < kWords; ++word) rows[pe][word] = (uint64_t)(pe * 1009 + word * 13 + 1);
+    for (int word = 0; word < kWords; ++word)
+      rows[pe][word] = (uint64_t)(pe * 1009 + word * 13 + 1);
   TRY(pidcomm_write(cube, 0, kBytes, rows));
   TRY(dpu_launch(set, DPU_SYNCHRONOUS)); /* adds 1 to both halves of each word */
   for (int pe = 0; pe < kPes; ++pe)

@@ -1,7 +1,8 @@
-"""Compare random collectives over hosts with plain MPI: a Cartesian communicator with a process per PE, and `Cart_sub`.
+"""Compare random collectives over hosts with plain MPI: a Cartesian communicator with a process per
+PE, and `Cart_sub`.
 
-The first processes are also the hosts of pidcomm. One more axis, over which no call communicates, gives each process
-several PEs of the definition.
+The first processes are also the hosts of pidcomm. One more axis, over which no call communicates,
+gives each process several PEs of the definition.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import pidcomm
 from attack import Attack
 from mpi import MPI, collective_by_mpi, start_processes
 from pidcomm.tables import OVERLAPS, TRANSPORTS
+
+import pidcomm
 
 PROCESSES = 8
 POOL_BYTES = 1 << 20, 128 << 10  # a small pool needs several pieces
@@ -26,7 +28,9 @@ BATCH = 25  # cases between two broadcasts of whether the run goes on
 
 @dataclass(frozen=True)
 class Case:
-    """A collective on `shape`, whose last axis is the hosts; the axis `rows_axis` is the one of a process' PEs."""
+    """A collective on `shape`, whose last axis is the hosts; the axis `rows_axis` is the one of
+    a process' PEs.
+    """
 
     collective: str
     shape: tuple[int, ...]
@@ -68,7 +72,11 @@ class Case:
     @property
     def members(self) -> int:
         """Members of a group."""
-        return int(np.prod([length for length, bit in zip(self.shape, self.mask, strict=True) if bit == "1"]))
+        return int(
+            np.prod(
+                [length for length, bit in zip(self.shape, self.mask, strict=True) if bit == "1"]
+            )
+        )
 
     @property
     def pes(self) -> int:
@@ -90,8 +98,12 @@ class Case:
         return np.frombuffer(rng.bytes(int(np.prod(rows)) * dtype.itemsize), dtype).reshape(rows)
 
     def ordered(self, rows: Any, is_of_pes: bool) -> Any:
-        """Return rows with an index per axis (for rows of groups, per unselected axis), the last axis first."""
-        lengths = [n for n, bit in zip(self.shape, self.mask, strict=True) if is_of_pes or bit == "0"]
+        """Return rows with an index per axis (for rows of groups, per unselected axis), the last
+        axis first.
+        """
+        lengths = [
+            n for n, bit in zip(self.shape, self.mask, strict=True) if is_of_pes or bit == "0"
+        ]
         return rows.reshape(*reversed(lengths), -1)
 
 
@@ -102,11 +114,17 @@ def draw(choices: random.Random) -> Case:
     ops = ["sum", "prod", "min", "max"] + (["and", "or", "xor"] if "int" in dtype else [])
     hosts = choices.randint(1 if choices.random() < 0.05 else 2, PROCESSES)
     local: list[int] = []
-    while len(local) < 4 and choices.random() < 0.7 and (most := PROCESSES // (hosts * int(np.prod(local)))) > 0:
+    while (
+        len(local) < 4
+        and choices.random() < 0.7
+        and (most := PROCESSES // (hosts * int(np.prod(local)))) > 0
+    ):
         local.append(choices.randint(1, most))
     rows_axis = choices.randint(0, len(local))
     shape = (*local[:rows_axis], choices.choice((1, 2, 3, 4, 5, 8, 9)), *local[rows_axis:], hosts)
-    mask = "".join("0" if axis == rows_axis else choices.choice("01") for axis in range(len(shape) - 1))
+    mask = "".join(
+        "0" if axis == rows_axis else choices.choice("01") for axis in range(len(shape) - 1)
+    )
     return Case(
         collective=collective,
         shape=shape,
@@ -122,7 +140,9 @@ def draw(choices: random.Random) -> Case:
         waits=choices.random() < 0.75,
         in_place=choices.random() < 0.5,
         seed=choices.getrandbits(32),
-        transport=choices.choice(os.environ.get("CAMPAIGN_TRANSPORTS", " ".join(TRANSPORTS)).split()),
+        transport=choices.choice(
+            os.environ.get("CAMPAIGN_TRANSPORTS", " ".join(TRANSPORTS)).split()
+        ),
         pool_bytes=choices.choice(POOL_BYTES),
     )
 
@@ -136,7 +156,9 @@ def pool_of(comm: Any, case: Case) -> pidcomm.pool.Pool:
     if key not in POOLS:
         name = comm.bcast(f"campaign{os.getpid()}-{len(POOLS)}")
         switch = case.transport == "switch"
-        POOLS[key] = pidcomm.pool.Pool(name, host=comm.rank, hosts=case.hosts, bytes=case.pool_bytes, switch=switch)
+        POOLS[key] = pidcomm.pool.Pool(
+            name, host=comm.rank, hosts=case.hosts, bytes=case.pool_bytes, switch=switch
+        )
     return POOLS[key]
 
 
@@ -152,9 +174,13 @@ def hosts_result(pes: pidcomm.PeSet, comm: Any, case: Case) -> Any:
     if not (case.row.at_pes_before and case.row.at_pes_after):
         arguments["root"] = case.root
     way = comm if case.transport == "mpi" else pool_of(comm, case)
-    with pidcomm.hosts.connect(local, way, overlap=case.overlap, link=case.link, timeout=60) as cube:
+    with pidcomm.hosts.connect(
+        local, way, overlap=case.overlap, link=case.link, timeout=60
+    ) as cube:
         if case.waits:
-            y = getattr(cube.arrays, case.collective)(x, case.mask, technique=case.technique, **arguments)
+            y = getattr(cube.arrays, case.collective)(
+                x, case.mask, technique=case.technique, **arguments
+            )
             return None if y is None else y.copy()
         # The call without waiting, with windows.
         row, size = case.row, np.dtype(case.dtype).itemsize * case.count
@@ -170,12 +196,20 @@ def hosts_result(pes: pidcomm.PeSet, comm: Any, case: Case) -> Any:
         if row.at_pes_after:
             arguments |= {"dst": dst}
         call = getattr(cube, case.collective)
-        y = call(case.mask, bytes=bytes_per_pe, wait=False, technique=case.technique, **arguments).wait()
-        return cube.read(case.count * row.blocks_after(case.members), x.dtype, dst) if row.at_pes_after else y
+        y = call(
+            case.mask, bytes=bytes_per_pe, wait=False, technique=case.technique, **arguments
+        ).wait()
+        return (
+            cube.read(case.count * row.blocks_after(case.members), x.dtype, dst)
+            if row.at_pes_after
+            else y
+        )
 
 
 def definition(case: Case, cart: Any) -> Any:
-    """Return the rows of all PEs, or of all groups, by plain MPI, in every process of the Cartesian communicator."""
+    """Return the rows of all PEs, or of all groups, by plain MPI, in every process of the
+    Cartesian communicator.
+    """
     axes = [axis for axis in range(len(case.shape)) if axis != case.rows_axis]
     group = cart.Sub([case.mask[axis] == "1" for axis in reversed(axes)])
     place = dict(zip(reversed(axes), cart.coords, strict=True))
@@ -205,9 +239,14 @@ def work() -> None:
     """Run cases in every process; process 0 reports."""
     attack = Attack()
     world = MPI.COMM_WORLD
-    firsts = {n: world.Split(0 if world.rank < n else MPI.UNDEFINED, world.rank) for n in range(1, PROCESSES + 1)}
+    firsts = {
+        n: world.Split(0 if world.rank < n else MPI.UNDEFINED, world.rank)
+        for n in range(1, PROCESSES + 1)
+    }
     pes = pidcomm.allocate(pes=128)
-    numbers = attack.numbers(int(os.environ["CAMPAIGN_CASES"]) if "CAMPAIGN_CASES" in os.environ else None)
+    numbers = attack.numbers(
+        int(os.environ["CAMPAIGN_CASES"]) if "CAMPAIGN_CASES" in os.environ else None
+    )
     while True:
         batch = world.bcast(list(islice(numbers, BATCH)) if world.rank == 0 else None)
         if not batch:
@@ -238,10 +277,16 @@ def compare(pes: pidcomm.PeSet, comm: Any, case: Case, want: Any) -> str | None:
         return f"{case}: host {host}: {error}"
     if got is None or (is_shared and host != case.root):
         is_right = got is None and is_shared and host != case.root
-        return None if is_right else f"{case}: host {host} has {'no rows' if got is None else 'rows'}"
+        return (
+            None if is_right else f"{case}: host {host} has {'no rows' if got is None else 'rows'}"
+        )
     if np.array_equal(got, mine):
         return None
-    at = tuple(int(index[0]) for index in np.nonzero(got != mine)) if got.shape == mine.shape else got.shape
+    at = (
+        tuple(int(index[0]) for index in np.nonzero(got != mine))
+        if got.shape == mine.shape
+        else got.shape
+    )
     return f"{case}: host {host}: (row, element) {at} is wrong"
 
 

@@ -64,7 +64,11 @@ def main() -> None:
             if status != 0:
                 attack.find(f"{shlex.join(command)} has status {status}: {text[-300:]}", command)
         moment = attack.random(number).uniform(0, lasting[which])
-        problem = "" if kill_at(command, moment, scene.folder) else f"leaves processes for {CHILD_SECONDS} s"
+        problem = (
+            ""
+            if kill_at(command, moment, scene.folder)
+            else f"leaves processes for {CHILD_SECONDS} s"
+        )
         status, text = scene.run(command, {}, SECONDS)
         left = scene.leftovers()
         if status != 0:

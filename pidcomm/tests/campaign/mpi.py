@@ -1,4 +1,6 @@
-"""Compare random collectives with the collectives of an MPI library, one MPI process per member of a group."""
+"""Compare random collectives with the collectives of an MPI library, one MPI process per member
+of a group.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import pidcomm
 from attack import Attack, skip
+
+import pidcomm
 
 PROCESSES = 8  # members of the largest group
 BATCH = 50  # cases between two broadcasts of whether the run goes on
@@ -38,7 +41,9 @@ OPS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A collective in `groups` groups of `members` PEs; under mask 10 members are neighbours, under 01 groups are."""
+    """A collective in `groups` groups of `members` PEs; under mask 10 members are neighbours,
+    under 01 groups are.
+    """
 
     collective: str
     mask: str
@@ -56,7 +61,9 @@ class Case:
         return pidcomm.COLLECTIVES[self.collective]
 
     def make_inputs(self) -> Any:
-        """Return the input rows of all members of all groups; at a collective with host rows, those of the host."""
+        """Return the input rows of all members of all groups; at a collective with host rows,
+        those of the host.
+        """
         rng = np.random.default_rng(self.seed)
         blocks = self.row.blocks_before(self.members)
         rows = (self.groups, self.members if self.row.at_pes_before else 1, blocks * self.count)
@@ -99,12 +106,16 @@ def pidcomm_result(pes: pidcomm.PeSet, case: Case) -> Any:
     y = getattr(cube.arrays, case.collective)(x, case.mask, technique=case.technique, **reduction)
     if not case.row.at_pes_after:
         return y.reshape(case.groups, 1, -1)
-    shape = (case.groups, case.members, -1) if case.mask == "10" else (case.members, case.groups, -1)
+    shape = (
+        (case.groups, case.members, -1) if case.mask == "10" else (case.members, case.groups, -1)
+    )
     return y.reshape(shape) if case.mask == "10" else y.reshape(shape).transpose(1, 0, 2)
 
 
 def collective_by_mpi(case: Any, group: Any, mine: Any) -> Any:
-    """Run the collective of a case by MPI with the row `mine` of this process; return its row of the result."""
+    """Run the collective of a case by MPI with the row `mine` of this process; return its row of
+    the result.
+    """
     out = np.empty(case.row.blocks_after(case.members) * case.count, mine.dtype)
     if case.collective == "alltoall":
         group.Alltoall(mine, out)
@@ -139,7 +150,10 @@ def work() -> None:
     """Run cases in every process; process 0 compares."""
     attack = Attack()
     world = MPI.COMM_WORLD
-    groups = {members: world.Split(0 if world.rank < members else MPI.UNDEFINED) for members in range(2, PROCESSES + 1)}
+    groups = {
+        members: world.Split(0 if world.rank < members else MPI.UNDEFINED)
+        for members in range(2, PROCESSES + 1)
+    }
     pes = pidcomm.allocate(pes=4 * PROCESSES) if world.rank == 0 else None
     numbers = attack.numbers()
     while True:
@@ -162,7 +176,10 @@ def work() -> None:
                 continue
             if not np.array_equal(got, want):
                 at = tuple(int(index[0]) for index in np.nonzero(got != want))
-                attack.find(f"{case}: (group, member, element) {at} is {got[at]}, not {want[at]}", number=number)
+                attack.find(
+                    f"{case}: (group, member, element) {at} is {got[at]}, not {want[at]}",
+                    number=number,
+                )
     if world.rank == 0:
         attack.finish()
 

@@ -1,5 +1,5 @@
-// Runs random collectives on several sets at once and compares each result with the oracle's. MRAM and host memory around the windows must
-// not change.
+// Runs random collectives on several sets at once and compares each result with the oracle's. MRAM
+// and host memory around the windows must not change.
 #include <thread>
 
 #include "../native/collective_cases.h"
@@ -19,7 +19,9 @@ Axes random_shape(Random &random) {
   for (;;) {
     Axes axis_len(1 + random.below(4));
     const bool has_lane_split = random.one_in(2);
-    for (std::uint32_t &len : axis_len) len = has_lane_split ? 1u << random.below(5) : static_cast<std::uint32_t>(1 + random.below(13));
+    for (std::uint32_t &len : axis_len)
+      len =
+          has_lane_split ? 1u << random.below(5) : static_cast<std::uint32_t>(1 + random.below(13));
     if (random.one_in(3)) axis_len.back() = static_cast<std::uint32_t>(1 + random.below(13));
     const std::size_t pes = pes_of(axis_len);
     if (pes > kSetPes || (has_lane_split && !machine::is_fast(axis_len))) continue;
@@ -27,7 +29,8 @@ Axes random_shape(Random &random) {
   }
 }
 
-/// An offset near a boundary of the address map; few different pages, so that the machine stays small.
+/// An offset near a boundary of the address map; few different pages, so that the machine stays
+/// small.
 std::size_t random_place(Random &random, std::size_t window_bytes) {
   if (random.one_in(8)) return machine::kMramBytes - window_bytes - 8 * random.below(4);
   const std::size_t boundary = random.one_in(4) ? 0 : std::size_t{1} << (13 + random.below(13));
@@ -35,13 +38,18 @@ std::size_t random_place(Random &random, std::size_t window_bytes) {
   return boundary < ahead || random.one_in(3) ? boundary + ahead : boundary - ahead;
 }
 
-bool overlap(std::size_t a, std::size_t a_bytes, std::size_t b, std::size_t b_bytes) { return a < b + b_bytes && b < a + a_bytes; }
+bool overlap(std::size_t a, std::size_t a_bytes, std::size_t b, std::size_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
 
-std::size_t random_bytes(Random &random, const Axes &axis_len, int collective, std::uint32_t group_pes) {
+std::size_t random_bytes(Random &random, const Axes &axis_len, int collective,
+                         std::uint32_t group_pes) {
   const std::size_t most_words = random.one_in(30) ? 2200 : random.one_in(4) ? 140 : 9;
-  const std::size_t most_bytes =
-      std::max<std::size_t>(8, kPayloadBytes / pes_of(axis_len) / (machine::row_of(collective).bytes_are_blocks() ? group_pes : 1));
-  return bytes_for_blocks(collective, group_pes, std::min(8 * random.below(most_words), most_bytes / 8 * 8));
+  const std::size_t most_bytes = std::max<std::size_t>(
+      8, kPayloadBytes / pes_of(axis_len) /
+             (machine::row_of(collective).bytes_are_blocks() ? group_pes : 1));
+  return bytes_for_blocks(collective, group_pes,
+                          std::min(8 * random.below(most_words), most_bytes / 8 * 8));
 }
 
 Case random_case(Random &random, const Axes &axis_len) {
@@ -51,18 +59,22 @@ Case random_case(Random &random, const Axes &axis_len) {
   std::string mask;
   for (std::size_t axis = 0; axis < axis_len.size(); ++axis) mask += random.one_in(2) ? '1' : '0';
   const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
-  Case c = make_case(collective, axis_len, mask, random_bytes(random, axis_len, collective, group_pes), random.of(kElements),
-                     random.next() >> 20);
+  Case c =
+      make_case(collective, axis_len, mask, random_bytes(random, axis_len, collective, group_pes),
+                random.of(kElements), random.next() >> 20);
   if (c.takes_op() && random.one_in(4)) c.fill = random.one_in(2) ? Fill::kSpecial : Fill::kExact;
 
-  int technique = random.one_in(10) ? +PIDCOMM_TECHNIQUE_AUTO : random.of(techniques_for(collective, axis_len));
+  int technique =
+      random.one_in(10) ? +PIDCOMM_TECHNIQUE_AUTO : random.of(techniques_for(collective, axis_len));
   // PEs that reorder blocks take milliseconds.
-  if (technique > 0 && reorders(technique, collective, axis_len, mask) && !random.one_in(20)) technique = PIDCOMM_TECHNIQUE_TILE;
+  if (technique > 0 && reorders(technique, collective, axis_len, mask) && !random.one_in(20))
+    technique = PIDCOMM_TECHNIQUE_TILE;
   if (technique > 0)
     use_technique(c, technique, 8);
   else
     c.options.technique = technique;
-  const std::size_t in = verify::rows_before(c.problem).row_bytes, out = verify::rows_after(c.problem).row_bytes;
+  const std::size_t in = verify::rows_before(c.problem).row_bytes,
+                    out = verify::rows_after(c.problem).row_bytes;
   c.src = random_place(random, std::max(in, out));
   c.dst = c.src;
   if (!can_be_in_place(collective) || !random.one_in(3)) do
@@ -78,7 +90,8 @@ Case random_case(Random &random, const Axes &axis_len) {
   return c;
 }
 
-/// Simplifies a failing case as long as it fails, one choice at a time, and returns what the simplest one reports.
+/// Simplifies a failing case as long as it fails, one choice at a time, and returns what the
+/// simplest one reports.
 std::string simplified(const Hypercube &cube, Case c, machine::Run run, std::string report) {
   const auto attempt = [&](const auto &change) {
     Case simpler = c;
@@ -93,10 +106,13 @@ std::string simplified(const Hypercube &cube, Case c, machine::Run run, std::str
   attempt([](Case &s) { s.options.threads = 1; });
   attempt([](Case &s) { s.options.isa = PIDCOMM_ISA_SCALAR; });
   attempt([](Case &s) { s.options.coherence = 0; });
-  attempt([](Case &s) { s.problem.type = PIDCOMM_INT32, s.problem.op = PIDCOMM_SUM, s.fill = Fill::kDistinct; });
+  attempt([](Case &s) {
+    s.problem.type = PIDCOMM_INT32, s.problem.op = PIDCOMM_SUM, s.fill = Fill::kDistinct;
+  });
   attempt([](Case &s) { s.dst = s.src == s.dst ? 0 : 1 << 20, s.src = 0; });
   attempt([&](Case &s) {
-    s.problem.bytes = bytes_for_blocks(s.problem.collective, verify::groups_of(s.problem.axis_len, s.problem.mask).group_pes, 8);
+    s.problem.bytes = bytes_for_blocks(
+        s.problem.collective, verify::groups_of(s.problem.axis_len, s.problem.mask).group_pes, 8);
   });
   return report;
 }
@@ -113,12 +129,14 @@ void run_batch(campaign::Run &run, std::uint64_t batch) {
   const auto dpus = static_cast<std::uint32_t>(random.one_in(2) ? pes : (pes + 7) / 8 * 8);
   const DpuSet set = has_disabled(run) ? DpuSet::of_ranks(kSetPes / 64) : DpuSet::of_dpus(dpus);
   const Hypercube cube(set, axis_len);
-  for (std::uint64_t number = batch * kBatch; number < (batch + 1) * kBatch && !run.is_over(); ++number) {
+  for (std::uint64_t number = batch * kBatch; number < (batch + 1) * kBatch && !run.is_over();
+       ++number) {
     if (run.only_one && number != run.only) continue;
     Random choices(run.seed, ~number);
     const Case c = random_case(choices, axis_len);
     const machine::Run how =
-        std::vector<machine::Run>{pidcomm_run, pidcomm_run, machine::start_and_wait, machine::start_and_poll}[choices.below(4)];
+        std::vector<machine::Run>{pidcomm_run, pidcomm_run, machine::start_and_wait,
+                                  machine::start_and_poll}[choices.below(4)];
     run.count();
     try {
       machine::run_case(cube, c, how);
@@ -132,12 +150,15 @@ void run_batch(campaign::Run &run, std::uint64_t batch) {
 
 int main(int argc, char **argv) {
   campaign::Run run(argc, argv);
-  const std::uint32_t threads = run.only_one ? 1 : std::max(2u, std::thread::hardware_concurrency());
+  const std::uint32_t threads =
+      run.only_one ? 1 : std::max(2u, std::thread::hardware_concurrency());
   const std::uint32_t ranks = std::min(threads * kSetPes / 64, DPUEMU_MAX_RANKS);
   std::vector<machine::Place> disabled;
   Random random(run.seed);
-  const auto chip = static_cast<std::uint32_t>(random.below(8)), bank = static_cast<std::uint32_t>(random.below(8));
-  for (std::uint32_t rank = 0; rank < ranks && has_disabled(run); ++rank) disabled.push_back({rank, chip, bank});
+  const auto chip = static_cast<std::uint32_t>(random.below(8)),
+             bank = static_cast<std::uint32_t>(random.below(8));
+  for (std::uint32_t rank = 0; rank < ranks && has_disabled(run); ++rank)
+    disabled.push_back({rank, chip, bank});
   machine::power_up(ranks, disabled);
   std::atomic<std::uint64_t> batches{run.only / kBatch};
   {

@@ -1,8 +1,9 @@
-"""Give damaged files to every reader: each must return a result or raise one of the package's errors.
+"""Give damaged files to every reader: each must return a result or raise one of the package's
+errors.
 
-A plain mutator chooses the damage. A fuzzer that follows coverage adds little here: NumPy and the standard library
-parse most formats in C, which it does not see. A child process with a memory limit reads the files, so that a crash
-or a reader without end does not end the attack.
+A plain mutator chooses the damage. A fuzzer that follows coverage adds little here: NumPy and the
+standard library parse most formats in C, which it does not see. A child process with a memory limit
+reads the files, so that a crash or a reader without end does not end the attack.
 """
 
 from __future__ import annotations
@@ -21,28 +22,50 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-import dpuemu
 import numpy as np
-import pidcomm
 from attack import Attack
 from pidcomm_studies.apps.dlrm import criteo
 from pidcomm_studies.apps.graphs import read_graph
 from pidcomm_studies.apps.mlp import Mlp
 from pidcomm_studies.pictures.rows import read_rows
 
+import dpuemu
+import pidcomm
+
 SECONDS = 20  # a reader ends within this time
 MEMORY_BYTES = 2 << 30  # a reader needs less memory than this
 BATCH = 100  # files that one child reads
 SHRINK_SECONDS = 10
-NUMBERS = [b"0", b"-1", b"1", b"2147483648", b"4294967295", b"18446744073709551616", b"1e999", b"nan", b"9" * 5000]
-TOKENS = [*NUMBERS, b"%%MatrixMarket", b"\0", b"\xff", b"\xe2\x80\xa8", b"'''", b"[" * 100000, b'{"a":' * 100000]
+NUMBERS = [
+    b"0",
+    b"-1",
+    b"1",
+    b"2147483648",
+    b"4294967295",
+    b"18446744073709551616",
+    b"1e999",
+    b"nan",
+    b"9" * 5000,
+]
+TOKENS = [
+    *NUMBERS,
+    b"%%MatrixMarket",
+    b"\0",
+    b"\xff",
+    b"\xe2\x80\xa8",
+    b"'''",
+    b"[" * 100000,
+    b'{"a":' * 100000,
+]
 TOKENS += [bytes([character]) for character in b'\n\r\t "[]{}=#,.']
 
 
 def npz() -> bytes:
     """Return a small network."""
     memory = io.BytesIO()
-    np.savez(memory, w0=np.ones((4, 4), np.int32), w1=np.ones((4, 4), np.int32), x=np.ones(4, np.int32))
+    np.savez(
+        memory, w0=np.ones((4, 4), np.int32), w1=np.ones((4, 4), np.int32), x=np.ones(4, np.int32)
+    )
     return memory.getvalue()
 
 
@@ -81,8 +104,13 @@ def make_readers(attack: Attack) -> list[Reader]:
         b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n",
         b"# edges\n0 1\n1\t2\n7 0\n",
     ]
-    clicks = [b"\t".join([b"1", *[b"5"] * criteo.NUMBERS, *[b"00ff00ff"] * criteo.CATEGORIES]) + b"\n"] * 2
-    rows = [path.read_bytes().splitlines(keepends=True)[0] for path in Path("bench/reference").glob("*.jsonl")]
+    clicks = [
+        b"\t".join([b"1", *[b"5"] * criteo.NUMBERS, *[b"00ff00ff"] * criteo.CATEGORIES]) + b"\n"
+    ] * 2
+    rows = [
+        path.read_bytes().splitlines(keepends=True)[0]
+        for path in Path("bench/reference").glob("*.jsonl")
+    ]
     program = (attack.build / "tests" / "campaign" / "increment").read_bytes()
     bomb = gzip.compress(bytes(1 << 24)) * 300  # 5 GB of zeros
     settings = b"DPUEMU_RANKS=2\nDPUEMU_CHANNELS=2\nDPUEMU_THREADS=2\nDPUEMU_HUGEPAGES=on\nDPUEMU_FLUSH=once\n"
@@ -126,13 +154,17 @@ def damaged(data: bytes, choices: random.Random, seeds: list[bytes]) -> bytes:
             number = choices.choice(digits)
             data = data[: number.start()] + choices.choice(NUMBERS) + data[number.end() :]
         elif at < len(data):
-            byte = choices.choice((data[at] ^ 1 << choices.randrange(8), 0, 255, 127, choices.randrange(256)))
+            byte = choices.choice(
+                (data[at] ^ 1 << choices.randrange(8), 0, 255, 127, choices.randrange(256))
+            )
             data = data[:at] + bytes([byte]) + data[at + 1 :]
     return data
 
 
 def problem_of(reader: Reader, path: Path, data: bytes) -> str:
-    """Read the data; return the exception and its place unless the error is one of the package's."""
+    """Read the data; return the exception and its place unless the error is one of the
+    package's.
+    """
     path.write_bytes(data)
     signal.alarm(SECONDS)
     try:
@@ -163,14 +195,19 @@ def shrunk(reader: Reader, path: Path, data: bytes, problem: str) -> bytes:
     return data
 
 
-def read_batch(attack: Attack, readers: list[Reader], numbers: range, path: Path, seen: set[str]) -> None:
+def read_batch(
+    attack: Attack, readers: list[Reader], numbers: range, path: Path, seen: set[str]
+) -> None:
     """Read damaged files, in the child."""
     for number in numbers:
         if attack.only is None and time.monotonic() >= attack.end:
             break
         choices = attack.random(number)
         reader = readers[number % len(readers)]
-        has_machine = reader.suffix in (".elf", ".env")  # the emulator reserves addresses, not memory
+        has_machine = reader.suffix in (
+            ".elf",
+            ".env",
+        )  # the emulator reserves addresses, not memory
         data = damaged(choices.choice(reader.seeds), choices, reader.seeds)
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         limit = resource.RLIM_INFINITY if has_machine else used + MEMORY_BYTES
@@ -223,10 +260,15 @@ def main() -> None:
             seen.update(places)
         else:
             number, _, current = note.read_text().partition(" ")
-            kept = attack.folder / f"parsers-{attack.seed}-{number}{''.join(Path(current).suffixes)}"
+            kept = (
+                attack.folder / f"parsers-{attack.seed}-{number}{''.join(Path(current).suffixes)}"
+            )
             Path(current).replace(kept)
             how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-            attack.find(f"a reader ended with {how} (SIGALRM: after {SECONDS} s); file {kept}", number=int(number))
+            attack.find(
+                f"a reader ended with {how} (SIGALRM: after {SECONDS} s); file {kept}",
+                number=int(number),
+            )
     note.unlink(missing_ok=True)
     attack.finish()
 

@@ -1,7 +1,7 @@
 """Call the public Python API with right and wrong arguments of every kind.
 
-A call may raise pidcomm.Error or dpuemu.Error, and TypeError for an unknown option. Any other exception, a crash and
-a call that does not return are findings.
+A call may raise pidcomm.Error or dpuemu.Error, and TypeError for an unknown option. Any other
+exception, a crash and a call that does not return are findings.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-import dpuemu
 import numpy as np
-import pidcomm
 from attack import Attack
+
+import dpuemu
+import pidcomm
 
 SECONDS = 60  # a call returns within this time
 PES = 8
-SOURCE = "#include <mram.h>\n__host int value; __host long values[4];\nint main(void) { return 0; }\n"
+SOURCE = (
+    "#include <mram.h>\n__host int value; __host long values[4];\nint main(void) { return 0; }\n"
+)
 LEFT_OUT = {"carry_out"}  # for the package's own use
 
 
@@ -35,21 +38,124 @@ class Text(str):
 def make_strange() -> list[Callable[[], Any]]:
     """Return makers of arguments that few parameters expect."""
     values = [
-        *(None, True, False, 0, 1, -1, 7, 8, 2**31, 2**32, 2**63, 2**64, -(2**64), 10**400, 0.0, 1.5, -0.0, 1e308, 2j),
-        *(math.nan, math.inf, fractions.Fraction(8), "", "1", "11", "x", "10\0", "\ud800", "é" * 1000, "1" * 100000),
-        *(b"", b"10", (), (8,), ("1",), (None,), frozenset(), range(8), object(), int, len, NotImplemented, ...),
-        *(pathlib.Path("/"), pathlib.Path("no such file"), Text("1"), np.int8(8), np.uint64(2**64 - 1), np.float64(8)),
-        *(np.str_("1"), np.bool_(True), np.datetime64("2020-01-01"), np.dtype("i4"), np.dtype("O"), np.dtype(">i4")),
-        *("i4", "float64", "V8", "i4,i4", "U3", "M8[s]", "sum", "tile", "auto", "avx2", "none", "alltoall", "isca24"),
+        *(
+            None,
+            True,
+            False,
+            0,
+            1,
+            -1,
+            7,
+            8,
+            2**31,
+            2**32,
+            2**63,
+            2**64,
+            -(2**64),
+            10**400,
+            0.0,
+            1.5,
+            -0.0,
+            1e308,
+            2j,
+        ),
+        *(
+            math.nan,
+            math.inf,
+            fractions.Fraction(8),
+            "",
+            "1",
+            "11",
+            "x",
+            "10\0",
+            "\ud800",
+            "é" * 1000,
+            "1" * 100000,
+        ),
+        *(
+            b"",
+            b"10",
+            (),
+            (8,),
+            ("1",),
+            (None,),
+            frozenset(),
+            range(8),
+            object(),
+            int,
+            len,
+            NotImplemented,
+            ...,
+        ),
+        *(
+            pathlib.Path("/"),
+            pathlib.Path("no such file"),
+            Text("1"),
+            np.int8(8),
+            np.uint64(2**64 - 1),
+            np.float64(8),
+        ),
+        *(
+            np.str_("1"),
+            np.bool_(True),
+            np.datetime64("2020-01-01"),
+            np.dtype("i4"),
+            np.dtype("O"),
+            np.dtype(">i4"),
+        ),
+        *(
+            "i4",
+            "float64",
+            "V8",
+            "i4,i4",
+            "U3",
+            "M8[s]",
+            "sum",
+            "tile",
+            "auto",
+            "avx2",
+            "none",
+            "alltoall",
+            "isca24",
+        ),
     ]
     return [
         *((lambda value=value: value) for value in values),
-        *(list, dict, set, bytearray, lambda: [1, [2]], lambda: [[1.0] * 8] * PES, lambda: {"a": 1}),
-        *(lambda: bytearray(64), lambda: memoryview(b"8 bytes."), lambda: memoryview(bytearray(64))[::2]),
-        *(lambda: np.zeros(()), lambda: np.zeros((0, 8)), lambda: np.zeros((PES, 0)), lambda: np.zeros((PES, 3), "i1")),
-        *(lambda: np.zeros((PES, 8), "O"), lambda: np.zeros((PES, 8), "c16"), lambda: np.zeros((PES, 8), ">i4")),
-        *(lambda: np.zeros((PES, 16))[:, ::2], lambda: np.zeros((2, PES, 8)), lambda: np.zeros((PES, 8), "i4,i4")),
-        *(lambda: np.ma.zeros((PES, 8)), lambda: np.asmatrix(np.zeros((PES, 8))), lambda: iter([8, 8])),
+        *(
+            list,
+            dict,
+            set,
+            bytearray,
+            lambda: [1, [2]],
+            lambda: [[1.0] * 8] * PES,
+            lambda: {"a": 1},
+        ),
+        *(
+            lambda: bytearray(64),
+            lambda: memoryview(b"8 bytes."),
+            lambda: memoryview(bytearray(64))[::2],
+        ),
+        *(
+            lambda: np.zeros(()),
+            lambda: np.zeros((0, 8)),
+            lambda: np.zeros((PES, 0)),
+            lambda: np.zeros((PES, 3), "i1"),
+        ),
+        *(
+            lambda: np.zeros((PES, 8), "O"),
+            lambda: np.zeros((PES, 8), "c16"),
+            lambda: np.zeros((PES, 8), ">i4"),
+        ),
+        *(
+            lambda: np.zeros((PES, 16))[:, ::2],
+            lambda: np.zeros((2, PES, 8)),
+            lambda: np.zeros((PES, 8), "i4,i4"),
+        ),
+        *(
+            lambda: np.ma.zeros((PES, 8)),
+            lambda: np.asmatrix(np.zeros((PES, 8))),
+            lambda: iter([8, 8]),
+        ),
         *(lambda: (value for value in (8,)), lambda: np.broadcast_to(np.int32(1), (PES, 8))),
     ]
 
@@ -92,12 +198,21 @@ class World:
         """Return the names and the functions of all calls."""
         found: list[tuple[str, Callable[..., Any]]] = []
         for name, holder in (
-            *(("pidcomm", pidcomm), ("model", pidcomm.model), ("dpuemu", dpuemu), ("pes", self.pes)),
+            *(
+                ("pidcomm", pidcomm),
+                ("model", pidcomm.model),
+                ("dpuemu", dpuemu),
+                ("pes", self.pes),
+            ),
             *(("cube", self.cube), ("arrays", self.cube.arrays), ("symbol", self.symbol)),
         ):
             for attribute in getattr(holder, "__all__", dir(holder)):
                 value = getattr(holder, attribute)
-                if not attribute.startswith("_") and attribute not in LEFT_OUT and inspect.isroutine(value):
+                if (
+                    not attribute.startswith("_")
+                    and attribute not in LEFT_OUT
+                    and inspect.isroutine(value)
+                ):
                     found.append((f"{name}.{attribute}", value))
         return found
 
@@ -108,7 +223,9 @@ def argument(name: str, choices: random.Random) -> Any:
     return choices.choice(makers)()
 
 
-def arguments_of(call: Callable[..., Any], choices: random.Random) -> tuple[list[Any], dict[str, Any]]:
+def arguments_of(
+    call: Callable[..., Any], choices: random.Random
+) -> tuple[list[Any], dict[str, Any]]:
     """Return arguments that fit the signature of a call."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
@@ -116,7 +233,10 @@ def arguments_of(call: Callable[..., Any], choices: random.Random) -> tuple[list
     for parameter in inspect.signature(call).parameters.values():
         is_needed = parameter.default is parameter.empty
         if parameter.kind is parameter.VAR_POSITIONAL:
-            positional += [argument(parameter.name, choices) for _ in range(choices.choice((0, 1, 1, 1, 2, 20)))]
+            positional += [
+                argument(parameter.name, choices)
+                for _ in range(choices.choice((0, 1, 1, 1, 2, 20)))
+            ]
         elif parameter.kind is parameter.VAR_KEYWORD:
             for option in OPTIONS:
                 if choices.random() < 0.05:
@@ -132,7 +252,9 @@ def arguments_of(call: Callable[..., Any], choices: random.Random) -> tuple[list
 
 
 def outcome(call: Callable[..., Any], choices: random.Random) -> tuple[str, str]:
-    """Make one call; return the place of an exception that is not documented and a sentence, or empty strs."""
+    """Make one call; return the place of an exception that is not documented and a sentence, or
+    empty strs.
+    """
     positional, named = arguments_of(call, choices)
     try:
         result = call(*positional, **named)
@@ -154,7 +276,9 @@ def described(error: Exception, positional: list[Any], named: dict[str, Any]) ->
     """Return the place of and a sentence about an exception and the arguments of the call."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{frame.filename}:{frame.lineno}"
-    given = [f"{value!r:.60}" for value in positional] + [f"{key}={value!r:.60}" for key, value in named.items()]
+    given = [f"{value!r:.60}" for value in positional] + [
+        f"{key}={value!r:.60}" for key, value in named.items()
+    ]
     text = f"{type(error).__name__}: {error!s:.120} at {place} from ({', '.join(given)})"
     return place, text.encode(errors="backslashreplace").decode()
 

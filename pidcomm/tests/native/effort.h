@@ -1,5 +1,6 @@
-// How much of a grid runs: with PIDCOMM_TEST_EFFORT=small a part of it, for sanitizers and for a second rank access; with
-// PIDCOMM_TEST_EFFORT=full also the shapes of which the tests otherwise run a sample.
+// How much of a grid runs: with PIDCOMM_TEST_EFFORT=small a part of it, for sanitizers and for a
+// second rank access; with PIDCOMM_TEST_EFFORT=full also the shapes of which the tests otherwise
+// run a sample.
 #pragma once
 
 #include <cstdlib>

@@ -21,7 +21,8 @@ std::vector<pidcomm::RegionMapping> places_for_regions() {
     std::string permissions, device, name;
     fields >> std::hex >> begin >> dash >> end >> permissions >> offset >> device >> inode >> name;
     if (permissions != "rw-p" || inode != 0 || !name.empty() || begin < kLowest) continue;
-    for (uint64_t place = (begin + kStep - 1) / kStep * kStep; place + DPUEMU_REGION_BYTES <= end; place += kStep)
+    for (uint64_t place = (begin + kStep - 1) / kStep * kStep; place + DPUEMU_REGION_BYTES <= end;
+         place += kStep)
       places.push_back({reinterpret_cast<std::byte *>(place), DPUEMU_REGION_BYTES, "anonymous"});
   }
   return places;

@@ -1,4 +1,5 @@
-// Shared by the error tests: a hypercube with valid requests, and the check that an error changed nothing.
+// Shared by the error tests: a hypercube with valid requests, and the check that an error changed
+// nothing.
 #pragma once
 
 #include <cctype>
@@ -25,7 +26,8 @@ inline constexpr int kFirst = PIDCOMM_ALLTOALL, kLast = 0 PIDCOMM_COLLECTIVES(CO
 class Unchanged {
  public:
   Unchanged(const Hypercube &cube, Bytes &host) : cube_(cube), host_(host) {
-    for (std::size_t offset : {std::size_t{0}, kSrc, kDst, machine::kMramBytes - 1024}) mram_.cover(offset, 1024);
+    for (std::size_t offset : {std::size_t{0}, kSrc, kDst, machine::kMramBytes - 1024})
+      mram_.cover(offset, 1024);
     mram_.poison(cube, 77);
     mram_.write(cube);
     verify::fill_distinct(78, host.size(), host);
@@ -48,7 +50,11 @@ struct Fixture {
   static constexpr const char *kMask = "101";
   static constexpr std::size_t kBytes = 32 * 8 * 2;
 
-  Fixture() : set((machine::power_up(1), DpuSet::of_ranks(1))), cube(set, {4, 2, 8}), host(2 * 32 * kBytes), unchanged(cube, host) {}
+  Fixture()
+      : set((machine::power_up(1), DpuSet::of_ranks(1))),
+        cube(set, {4, 2, 8}),
+        host(2 * 32 * kBytes),
+        unchanged(cube, host) {}
 
   /// A valid request; tests break one field.
   pidcomm_request good(int collective) {
@@ -66,7 +72,8 @@ struct Fixture {
   }
   static std::size_t host_bytes(int collective, std::size_t bytes) {
     const bool has_parts = collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER;
-    const bool has_host = has_parts || collective == PIDCOMM_REDUCE || collective == PIDCOMM_BROADCAST;
+    const bool has_host =
+        has_parts || collective == PIDCOMM_REDUCE || collective == PIDCOMM_BROADCAST;
     return has_host ? 2 * (has_parts ? 32 : 1) * bytes : 0;
   }
 
@@ -76,18 +83,24 @@ struct Fixture {
   Unchanged unchanged;
 };
 
-inline std::string status_text(int status) { return machine::name_or_code(pidcomm_name(PIDCOMM_TABLE_STATUS, status), status); }
+inline std::string status_text(int status) {
+  return machine::name_or_code(pidcomm_name(PIDCOMM_TABLE_STATUS, status), status);
+}
 
 /// Fails unless `status` is one of `wanted` and the last error is a sentence with all of `words`.
-inline void check_error(int status, const std::vector<int> &wanted, const std::vector<std::string> &words, const std::string &what) {
+inline void check_error(int status, const std::vector<int> &wanted,
+                        const std::vector<std::string> &words, const std::string &what) {
   const std::string sentence = pidcomm_last_error();
   if (std::find(wanted.begin(), wanted.end(), status) == wanted.end())
-    machine::fail(what + ": got " + status_text(status) + " (" + sentence + "), want " + status_text(wanted[0]));
-  if (sentence.size() < 10) machine::fail(what + ": the last error says nothing: \"" + sentence + "\"");
+    machine::fail(what + ": got " + status_text(status) + " (" + sentence + "), want " +
+                  status_text(wanted[0]));
+  if (sentence.size() < 10)
+    machine::fail(what + ": the last error says nothing: \"" + sentence + "\"");
   std::string lower;  // so that PIDCOMM_INT32 contains int32
   for (char c : sentence) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const std::string &word : words)
-    if (lower.find(word) == std::string::npos) machine::fail(what + ": \"" + word + "\" is missing in \"" + sentence + "\"");
+    if (lower.find(word) == std::string::npos)
+      machine::fail(what + ": \"" + word + "\" is missing in \"" + sentence + "\"");
 }
 
 }  // namespace error_cases

@@ -40,7 +40,8 @@ class Pools {
     settings_.coherence = connection.coherence;
     settings_.has_switch = connection.has_switch ? 1 : 0;
     settings_.timeout_s = 60;
-    if (connection.has_switch) switch_ = std::thread([settings = settings_] { pidcomm_switch_run(&settings); });
+    if (connection.has_switch)
+      switch_ = std::thread([settings = settings_] { pidcomm_switch_run(&settings); });
   }
   Pools(const Pools &) = delete;
   Pools &operator=(const Pools &) = delete;
@@ -70,7 +71,8 @@ class Pools {
 /// Hosts with a hypercube each, connected by queues or by a pool.
 class Hosts {
  public:
-  Hosts(std::uint32_t hosts, Axes shape, const pidcomm_hosts_settings &settings = {}, const Connection &connection = {})
+  Hosts(std::uint32_t hosts, Axes shape, const pidcomm_hosts_settings &settings = {},
+        const Connection &connection = {})
       : shape_(std::move(shape)), network_(hosts), pools_(hosts, connection) {
     machine::power_up(hosts);
     for (std::uint32_t host = 0; host < hosts; ++host) {
@@ -96,7 +98,8 @@ class Hosts {
   Hosts(const Hosts &) = delete;
   Hosts &operator=(const Hosts &) = delete;
 
-  /// Calls body(host) on a thread for each host, and returns the statuses. Keeps the error sentences.
+  /// Calls body(host) on a thread for each host, and returns the statuses. Keeps the error
+  /// sentences.
   template <class Body>
   std::vector<int> each(const Body &body) {
     std::vector<int> statuses(size());
@@ -144,25 +147,29 @@ struct Call {
 };
 
 /// Runs a call on all hosts and compares with the oracle. Returns the traces.
-inline std::vector<pidcomm_trace> check_call(Hosts &hosts, const Call &call, std::uint64_t seed, const pidcomm_options &options = {}) {
+inline std::vector<pidcomm_trace> check_call(Hosts &hosts, const Call &call, std::uint64_t seed,
+                                             const pidcomm_options &options = {}) {
   const verify::Problem &problem = call.problem;
   const verify::Rows in = verify::rows_before(problem), out = verify::rows_after(problem);
   Bytes before(in.bytes()), after(out.bytes(), 0xA5);
   verify::fill_distinct(seed, in.row_bytes, before);
   const bool has_axis = problem.mask.back() == '1';
   const std::size_t in_part = in.bytes() / hosts.size(), out_part = out.bytes() / hosts.size();
-  // The part of a side at a host: PE rows and the rows of local groups are divided; the rows of groups over all hosts are at the root.
+  // The part of a side at a host: PE rows and the rows of local groups are divided; the rows of
+  // groups over all hosts are at the root.
   const auto part_of = [&](Bytes &bytes, const verify::Rows &rows, std::uint32_t host,
                            std::size_t part) -> std::pair<std::uint8_t *, std::size_t> {
     if (rows.at_pes || !has_axis) return {bytes.data() + host * part, part};
-    return host == call.root ? std::pair(bytes.data(), bytes.size()) : std::pair<std::uint8_t *, std::size_t>(nullptr, 0);
+    return host == call.root ? std::pair(bytes.data(), bytes.size())
+                             : std::pair<std::uint8_t *, std::size_t>(nullptr, 0);
   };
   std::vector<pidcomm_trace> traces(hosts.size());
   EACH_OK(hosts, [&](std::uint32_t host) {
     const auto [given, given_bytes] = part_of(before, in, host, in_part);
     const auto [taken, taken_bytes] = part_of(after, out, host, out_part);
     if (in.at_pes && in.row_bytes != 0)
-      if (const int status = pidcomm_write(hosts.local(host), call.src, in.row_bytes, given)) return status;
+      if (const int status = pidcomm_write(hosts.local(host), call.src, in.row_bytes, given))
+        return status;
     pidcomm_request request{};
     request.collective = problem.collective;
     request.mask = problem.mask.c_str();
@@ -178,23 +185,30 @@ inline std::vector<pidcomm_trace> check_call(Hosts &hosts, const Call &call, std
     pidcomm_trace &trace = traces[host];
     trace.size = sizeof trace;
     if (call.waits) {
-      if (const int status = pidcomm_hosts_run(hosts.cube(host), &request, call.root, &options, &trace)) return status;
+      if (const int status =
+              pidcomm_hosts_run(hosts.cube(host), &request, call.root, &options, &trace))
+        return status;
     } else {
       pidcomm_pending *pending = nullptr;
-      if (const int status = pidcomm_hosts_irun(hosts.cube(host), &request, call.root, &options, &pending)) return status;
+      if (const int status =
+              pidcomm_hosts_irun(hosts.cube(host), &request, call.root, &options, &pending))
+        return status;
       if (const int status = pidcomm_wait(&pending, &trace)) return status;
     }
-    return out.at_pes ? pidcomm_read(hosts.local(host), call.dst, out.row_bytes, taken) : +PIDCOMM_OK;
+    return out.at_pes ? pidcomm_read(hosts.local(host), call.dst, out.row_bytes, taken)
+                      : +PIDCOMM_OK;
   });
   const Bytes want = verify::expected(problem, before);
-  const verify::Verdict verdict = verify::compare(problem.type, out.row_bytes, after, want, false, out.at_pes ? "PE" : "host row");
+  const verify::Verdict verdict = verify::compare(problem.type, out.row_bytes, after, want, false,
+                                                  out.at_pes ? "PE" : "host row");
   if (verdict.wrong != 0) machine::fail(verdict.first);
   return traces;
 }
 
 inline std::size_t bytes_for(int collective, std::size_t members, std::size_t block_bytes) {
 #define PIDCOMM_ROW(ENUM, code, name, op, before, after, in, out, ...) \
-  if (collective == code) return ((before && in) || (after && out)) ? members * block_bytes : block_bytes;
+  if (collective == code)                                              \
+    return ((before && in) || (after && out)) ? members * block_bytes : block_bytes;
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   return 0;
@@ -208,10 +222,14 @@ constexpr int kCollectives[] = {
 constexpr int kIntegers[] = {PIDCOMM_INT8, PIDCOMM_UINT16, PIDCOMM_INT32, PIDCOMM_UINT64};
 
 /// A random call on the hosts.
-inline Call random_call(const Hosts &hosts, int collective, const std::string &mask, std::mt19937 &random) {
-  const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
+inline Call random_call(const Hosts &hosts, int collective, const std::string &mask,
+                        std::mt19937 &random) {
+  const auto below = [&](std::uint32_t limit) {
+    return static_cast<std::uint32_t>(random() % limit);
+  };
   Call call;
-  call.problem = {collective, hosts.axes(), mask, 0, kIntegers[below(4)], static_cast<int>(below(7))};
+  call.problem = {collective, hosts.axes(),        mask,
+                  0,          kIntegers[below(4)], static_cast<int>(below(7))};
   const std::size_t members = verify::groups_of(call.problem.axis_len, mask).group_pes;
   call.problem.bytes = bytes_for(collective, members, 8 * (1 + below(40)));
   call.src = 8 * below(100);
@@ -221,7 +239,8 @@ inline Call random_call(const Hosts &hosts, int collective, const std::string &m
   return call;
 }
 
-inline void check_all_collectives(std::uint32_t count, const Axes &shape, const pidcomm_hosts_settings &settings,
+inline void check_all_collectives(std::uint32_t count, const Axes &shape,
+                                  const pidcomm_hosts_settings &settings,
                                   const Connection &connection = {}) {
   Hosts hosts(count, shape, settings, connection);
   machine::Grid grid("hosts");
@@ -238,13 +257,15 @@ inline void check_all_collectives(std::uint32_t count, const Axes &shape, const 
   grid.finish();
 }
 
-inline void check_pr_techniques(const pidcomm_hosts_settings &settings, const Connection &connection = {}) {
+inline void check_pr_techniques(const pidcomm_hosts_settings &settings,
+                                const Connection &connection = {}) {
   Hosts hosts(2, {8, 4}, settings, connection);
   std::mt19937 random(5);
   for (const int collective : kCollectives)
     for (const char *mask : {"101", "111"}) {
       Call call = random_call(hosts, collective, mask, random);
-      call.problem.bytes = bytes_for(collective, verify::groups_of(hosts.axes(), mask).group_pes, 64);
+      call.problem.bytes =
+          bytes_for(collective, verify::groups_of(hosts.axes(), mask).group_pes, 64);
       pidcomm_options options{};
       options.technique = PIDCOMM_TECHNIQUE_PR_IM_CM;
       options.scratch_offset = std::size_t{8} << 20;

@@ -55,8 +55,10 @@ dpu_error_t dpu_sync(struct dpu_set_t set) {
   return DPU_OK;
 }
 
-dpu_error_t dpu_load_from_memory(struct dpu_set_t set, uint8_t *buffer, size_t bytes, struct dpu_program_t **program) {
-  static auto *const real = interposed::hidden<decltype(dpu_load_from_memory)>("dpu_load_from_memory");
+dpu_error_t dpu_load_from_memory(struct dpu_set_t set, uint8_t *buffer, size_t bytes,
+                                 struct dpu_program_t **program) {
+  static auto *const real =
+      interposed::hidden<decltype(dpu_load_from_memory)>("dpu_load_from_memory");
   return interposed::g_loads_fail ? DPU_ERR_TIMEOUT : real(set, buffer, bytes, program);
 }
 

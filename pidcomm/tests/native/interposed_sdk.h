@@ -9,7 +9,8 @@
 
 namespace interposed {
 
-/// For its lifetime, dpu_sync returns no fault, as in the SDK after a launch or an earlier dpu_sync returned it.
+/// For its lifetime, dpu_sync returns no fault, as in the SDK after a launch or an earlier dpu_sync
+/// returned it.
 class FaultsHaveBeenReturned {
  public:
   FaultsHaveBeenReturned();
@@ -39,7 +40,8 @@ struct Copy {
   dpu_error_t carry_out() const;
 };
 
-/// For its lifetime, `copy` replaces both functions. Other threads may call them, except during construction and destruction.
+/// For its lifetime, `copy` replaces both functions. Other threads may call them, except during
+/// construction and destruction.
 class CopiesAre {
  public:
   explicit CopiesAre(std::function<dpu_error_t(const Copy &)> copy);

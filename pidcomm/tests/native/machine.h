@@ -1,7 +1,8 @@
 // An emulated machine, a DPU set and a hypercube on it, for tests of the C API from outside.
 //
-// MRAM is written and read through dpu.h alone (dpu_prepare_xfer, dpu_push_xfer), never through the library under test. Checks include the
-// memory that a collective must not change: zones around the windows, windows it only reads, PEs of the set outside the hypercube.
+// MRAM is written and read through dpu.h alone (dpu_prepare_xfer, dpu_push_xfer), never through the
+// library under test. Checks include the memory that a collective must not change: zones around the
+// windows, windows it only reads, PEs of the set outside the hypercube.
 #pragma once
 
 #include <dpu.h>
@@ -30,7 +31,8 @@ using Bytes = std::vector<std::uint8_t>;
 constexpr std::size_t kMramBytes = DPUEMU_MRAM_BYTES;
 constexpr std::size_t kGuardBytes = 64;
 
-/// The default coherence policy. The SDK's rank access treats emulated DIMMs as real ones and refuses `none`.
+/// The default coherence policy. The SDK's rank access treats emulated DIMMs as real ones and
+/// refuses `none`.
 #ifdef PIDCOMM_TEST_SDK_ACCESS
 constexpr int kDefaultCoherence = PIDCOMM_COHERENCE_HARDWARE;
 #else
@@ -44,8 +46,8 @@ inline void dpu_ok(dpu_error_t error, const char *call) {
 }
 #define DPU_OK_OR_FAIL(call) ::machine::dpu_ok((call), #call)
 
-/// Runs all cases of a grid, or the first and a sample of the others. Fails at the end with the first few failures, so that one wrong case
-/// does not hide the pattern of the others.
+/// Runs all cases of a grid, or the first and a sample of the others. Fails at the end with the
+/// first few failures, so that one wrong case does not hide the pattern of the others.
 class Grid {
  public:
   explicit Grid(std::string name) : name_(std::move(name)) {}
@@ -64,7 +66,9 @@ class Grid {
 
   void finish() const {
     if (ran_ == 0) fail(name_ + ": no case ran");
-    if (failures_ != 0) fail(name_ + ": " + std::to_string(failures_) + " of " + std::to_string(ran_) + " cases failed:" + report_);
+    if (failures_ != 0)
+      fail(name_ + ": " + std::to_string(failures_) + " of " + std::to_string(ran_) +
+           " cases failed:" + report_);
   }
 
  private:
@@ -76,7 +80,8 @@ struct Place {
   std::uint32_t rank, chip, bank;
 };
 
-/// Replaces the machine by one of `ranks` ranks whose DPUs at `disabled` are disabled. No set may be allocated.
+/// Replaces the machine by one of `ranks` ranks whose DPUs at `disabled` are disabled. No set may
+/// be allocated.
 inline void power_up(std::uint32_t ranks, const std::vector<Place> &disabled = {}) {
   dpuemu_machine_t description{};
   description.ranks = ranks;
@@ -85,7 +90,8 @@ inline void power_up(std::uint32_t ranks, const std::vector<Place> &disabled = {
   description.hugepages = 2;  // small windows far apart: do not back them with 2 MiB each
   std::vector<std::uint32_t> list;
   for (const Place &place : disabled) list.push_back(place.rank * 64 + place.chip * 8 + place.bank);
-  DPU_OK_OR_FAIL(dpuemu_configure(&description, list.data(), static_cast<std::uint32_t>(list.size())));
+  DPU_OK_OR_FAIL(
+      dpuemu_configure(&description, list.data(), static_cast<std::uint32_t>(list.size())));
 }
 
 /// An allocated DPU set, freed at the end.
@@ -103,7 +109,9 @@ class DpuSet {
     set.is_allocated_ = true;
     return set;
   }
-  DpuSet(DpuSet &&other) noexcept : set_(other.set_), is_allocated_(other.is_allocated_) { other.is_allocated_ = false; }
+  DpuSet(DpuSet &&other) noexcept : set_(other.set_), is_allocated_(other.is_allocated_) {
+    other.is_allocated_ = false;
+  }
   DpuSet &operator=(DpuSet &&) = delete;
   ~DpuSet() {
     if (is_allocated_) dpu_free(set_);
@@ -124,12 +132,15 @@ class DpuSet {
 /// The MRAM of some DPUs of a set, one row each. The set must outlive it.
 class Rows {
  public:
-  Rows(struct dpu_set_t set, std::vector<struct dpu_set_t> dpus) : set_(set), dpus_(std::move(dpus)) {}
+  Rows(struct dpu_set_t set, std::vector<struct dpu_set_t> dpus)
+      : set_(set), dpus_(std::move(dpus)) {}
 
   std::size_t rows() const { return dpus_.size(); }
   struct dpu_set_t dpu(std::size_t row) const { return dpus_[row]; }
 
-  void write(std::size_t offset, std::size_t row_bytes, Bytes &rows) const { transfer(DPU_XFER_TO_DPU, offset, row_bytes, rows); }
+  void write(std::size_t offset, std::size_t row_bytes, Bytes &rows) const {
+    transfer(DPU_XFER_TO_DPU, offset, row_bytes, rows);
+  }
   Bytes read(std::size_t offset, std::size_t row_bytes) const {
     Bytes rows(row_bytes * this->rows());
     transfer(DPU_XFER_FROM_DPU, offset, row_bytes, rows);
@@ -141,27 +152,36 @@ class Rows {
   std::vector<struct dpu_set_t> dpus_;
 
  private:
-  void transfer(dpu_xfer_t direction, std::size_t offset, std::size_t row_bytes, Bytes &rows) const {
+  void transfer(dpu_xfer_t direction, std::size_t offset, std::size_t row_bytes,
+                Bytes &rows) const {
     if (row_bytes == 0) return;
-    for (std::size_t row = 0; row < dpus_.size(); ++row) DPU_OK_OR_FAIL(dpu_prepare_xfer(dpus_[row], rows.data() + row * row_bytes));
-    DPU_OK_OR_FAIL(
-        dpu_push_xfer(set_, direction, DPU_MRAM_HEAP_POINTER_NAME, static_cast<std::uint32_t>(offset), row_bytes, DPU_XFER_DEFAULT));
+    for (std::size_t row = 0; row < dpus_.size(); ++row)
+      DPU_OK_OR_FAIL(dpu_prepare_xfer(dpus_[row], rows.data() + row * row_bytes));
+    DPU_OK_OR_FAIL(dpu_push_xfer(set_, direction, DPU_MRAM_HEAP_POINTER_NAME,
+                                 static_cast<std::uint32_t>(offset), row_bytes, DPU_XFER_DEFAULT));
   }
 };
 
-/// A hypercube on a set, which must outlive it. Rows: the PEs in PE order, then the set's other enabled DPUs.
+/// A hypercube on a set, which must outlive it. Rows: the PEs in PE order, then the set's other
+/// enabled DPUs.
 class Hypercube : public Rows {
  public:
-  Hypercube(const DpuSet &set, Axes axis_len) : Rows(set.get(), {}), axis_len_(std::move(axis_len)) {
-    const int status = pidcomm_hypercube_create(set_, static_cast<std::uint32_t>(axis_len_.size()), axis_len_.data(), &cube_);
-    if (status != PIDCOMM_OK) fail(std::string("pidcomm_hypercube_create: ") + pidcomm_last_error());
+  Hypercube(const DpuSet &set, Axes axis_len)
+      : Rows(set.get(), {}), axis_len_(std::move(axis_len)) {
+    const int status = pidcomm_hypercube_create(set_, static_cast<std::uint32_t>(axis_len_.size()),
+                                                axis_len_.data(), &cube_);
+    if (status != PIDCOMM_OK)
+      fail(std::string("pidcomm_hypercube_create: ") + pidcomm_last_error());
     struct dpu_set_t dpu;
     std::uint32_t pe;
     PIDCOMM_FOREACH_PE(cube_, dpu, pe) dpus_.push_back(dpu);
     pes_ = dpus_.size();
     DPU_FOREACH(set_, dpu) {
-      const auto is_same = [&dpu](const struct dpu_set_t &other) { return dpu_from_set(other) == dpu_from_set(dpu); };
-      if (std::none_of(dpus_.begin(), dpus_.begin() + static_cast<std::ptrdiff_t>(pes_), is_same)) dpus_.push_back(dpu);
+      const auto is_same = [&dpu](const struct dpu_set_t &other) {
+        return dpu_from_set(other) == dpu_from_set(dpu);
+      };
+      if (std::none_of(dpus_.begin(), dpus_.begin() + static_cast<std::ptrdiff_t>(pes_), is_same))
+        dpus_.push_back(dpu);
     }
   }
   Hypercube(const Hypercube &) = delete;
@@ -183,7 +203,9 @@ struct Segment {
   std::size_t offset, row_bytes;
   Bytes rows;
 
-  std::uint8_t *at(std::size_t row, std::size_t mram_offset) { return rows.data() + row * row_bytes + (mram_offset - offset); }
+  std::uint8_t *at(std::size_t row, std::size_t mram_offset) {
+    return rows.data() + row * row_bytes + (mram_offset - offset);
+  }
   bool holds(std::size_t mram_offset, std::size_t bytes) const {
     return offset <= mram_offset && mram_offset + bytes <= offset + row_bytes;
   }
@@ -192,7 +214,8 @@ struct Segment {
 /// The MRAM in and around some windows, as read or as expected.
 class Picture {
  public:
-  /// Adds the window and the guard zones on both sides of it; windows close to each other become one segment.
+  /// Adds the window and the guard zones on both sides of it; windows close to each other become
+  /// one segment.
   void cover(std::size_t offset, std::size_t bytes) {
     std::size_t begin = offset - std::min(offset, kGuardBytes);
     std::size_t end = std::min(kMramBytes, offset + bytes + kGuardBytes);
@@ -220,13 +243,15 @@ class Picture {
   void put(const Hypercube &cube, std::size_t offset, std::size_t row_bytes, const Bytes &rows) {
     if (row_bytes == 0) return;
     Segment &segment = holder(offset, row_bytes);
-    for (std::size_t pe = 0; pe < cube.pes(); ++pe) std::memcpy(segment.at(pe, offset), &rows[pe * row_bytes], row_bytes);
+    for (std::size_t pe = 0; pe < cube.pes(); ++pe)
+      std::memcpy(segment.at(pe, offset), &rows[pe * row_bytes], row_bytes);
   }
   Bytes get(const Hypercube &cube, std::size_t offset, std::size_t row_bytes) {
     Bytes rows(cube.pes() * row_bytes);
     if (row_bytes == 0) return rows;
     Segment &segment = holder(offset, row_bytes);
-    for (std::size_t pe = 0; pe < cube.pes(); ++pe) std::memcpy(&rows[pe * row_bytes], segment.at(pe, offset), row_bytes);
+    for (std::size_t pe = 0; pe < cube.pes(); ++pe)
+      std::memcpy(&rows[pe * row_bytes], segment.at(pe, offset), row_bytes);
     return rows;
   }
 
@@ -236,7 +261,8 @@ class Picture {
   Picture read(const Hypercube &cube) const {
     Picture now;
     for (const Segment &segment : segments_)
-      now.segments_.push_back({segment.offset, segment.row_bytes, cube.read(segment.offset, segment.row_bytes)});
+      now.segments_.push_back(
+          {segment.offset, segment.row_bytes, cube.read(segment.offset, segment.row_bytes)});
     return now;
   }
 
@@ -246,9 +272,12 @@ class Picture {
       const Segment &mine = segments_[i], &other = want.segments_[i];
       if (mine.rows == other.rows) continue;  // sanitizers make the loop over bytes slow
       const auto [a, b] = std::mismatch(mine.rows.begin(), mine.rows.end(), other.rows.begin());
-      const std::size_t at = static_cast<std::size_t>(a - mine.rows.begin()), row = at / mine.row_bytes;
+      const std::size_t at = static_cast<std::size_t>(a - mine.rows.begin()),
+                        row = at / mine.row_bytes;
       return "MRAM byte " + std::to_string(mine.offset + at % mine.row_bytes) + " of " +
-             (row < cube.pes() ? "PE " + std::to_string(row) : "DPU " + std::to_string(row - cube.pes()) + " outside the hypercube") +
+             (row < cube.pes()
+                  ? "PE " + std::to_string(row)
+                  : "DPU " + std::to_string(row - cube.pes()) + " outside the hypercube") +
              " changed from " + std::to_string(*b) + " to " + std::to_string(*a);
     }
     return "";
@@ -271,13 +300,16 @@ struct Row {
 
   bool can_be_in_place() const { return at_pes_before && at_pes_after; }
   /// Is `bytes` of a call N blocks? Otherwise it is one.
-  bool bytes_are_blocks() const { return (at_pes_before && blocks_before) || (at_pes_after && blocks_after); }
+  bool bytes_are_blocks() const {
+    return (at_pes_before && blocks_before) || (at_pes_after && blocks_after);
+  }
 };
 
 /// The row of an unknown code: every column is false.
 inline Row row_of(int collective) {
 #define MACHINE_ROW(ENUM, code, name, op, before, after, blocks_before, blocks_after, steps, ...) \
-  if (collective == code) return {code, op != 0, before != 0, after != 0, blocks_before != 0, blocks_after != 0, steps};
+  if (collective == code)                                                                         \
+    return {code, op != 0, before != 0, after != 0, blocks_before != 0, blocks_after != 0, steps};
   PIDCOMM_COLLECTIVES(MACHINE_ROW)
 #undef MACHINE_ROW
   return {};
@@ -294,21 +326,29 @@ struct Case {
   bool takes_op() const { return row_of(problem.collective).takes_op; }
 };
 
-inline std::string name_or_code(const char *name, int code) { return name != nullptr ? name : std::to_string(code); }
+inline std::string name_or_code(const char *name, int code) {
+  return name != nullptr ? name : std::to_string(code);
+}
 
 inline std::string describe(const Case &c) {
-  std::string text = name_or_code(pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, c.problem.collective), c.problem.collective) + " {";
+  std::string text = name_or_code(pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, c.problem.collective),
+                                  c.problem.collective) +
+                     " {";
   for (std::uint32_t len : c.problem.axis_len) {
     if (text.back() != '{') text += ',';
     text += std::to_string(len);
   }
-  text += "} mask " + c.problem.mask + " bytes " + std::to_string(c.problem.bytes) + " src " + std::to_string(c.src) + " dst " +
-          std::to_string(c.dst) + " type " + name_or_code(pidcomm_name(PIDCOMM_TABLE_TYPE, c.problem.type), c.problem.type) + " op " +
+  text += "} mask " + c.problem.mask + " bytes " + std::to_string(c.problem.bytes) + " src " +
+          std::to_string(c.src) + " dst " + std::to_string(c.dst) + " type " +
+          name_or_code(pidcomm_name(PIDCOMM_TABLE_TYPE, c.problem.type), c.problem.type) + " op " +
           name_or_code(pidcomm_name(PIDCOMM_TABLE_OP, c.problem.op), c.problem.op) + " technique " +
-          name_or_code(pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, c.options.technique), c.options.technique) + " isa " +
-          name_or_code(pidcomm_name(PIDCOMM_TABLE_ISA, c.options.isa), c.options.isa) + " threads " + std::to_string(c.options.threads) +
-          " coherence " + name_or_code(pidcomm_name(PIDCOMM_TABLE_COHERENCE, c.options.coherence), c.options.coherence) + " fill " +
-          std::to_string(static_cast<int>(c.fill)) + " seed " + std::to_string(c.seed);
+          name_or_code(pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, c.options.technique),
+                       c.options.technique) +
+          " isa " + name_or_code(pidcomm_name(PIDCOMM_TABLE_ISA, c.options.isa), c.options.isa) +
+          " threads " + std::to_string(c.options.threads) + " coherence " +
+          name_or_code(pidcomm_name(PIDCOMM_TABLE_COHERENCE, c.options.coherence),
+                       c.options.coherence) +
+          " fill " + std::to_string(static_cast<int>(c.fill)) + " seed " + std::to_string(c.seed);
   return text;
 }
 
@@ -316,7 +356,9 @@ inline std::string describe(const Case &c) {
 class HostBuffer {
  public:
   HostBuffer(std::size_t bytes, std::size_t element_bytes, std::uint64_t seed)
-      : bytes_(bytes), begin_(kGuardBytes + element_bytes * (seed % 8)), memory_(bytes + 3 * kGuardBytes) {
+      : bytes_(bytes),
+        begin_(kGuardBytes + element_bytes * (seed % 8)),
+        memory_(bytes + 3 * kGuardBytes) {
     verify::fill_distinct(seed, memory_.size(), memory_);
     before_ = memory_;
   }
@@ -329,7 +371,8 @@ class HostBuffer {
   Bytes content() const { return {memory_.data() + begin_, memory_.data() + begin_ + bytes_}; }
   bool is_unchanged() const { return memory_ == before_; }
   bool is_unchanged_around() const {
-    return std::equal(memory_.begin(), memory_.begin() + static_cast<std::ptrdiff_t>(begin_), before_.begin()) &&
+    return std::equal(memory_.begin(), memory_.begin() + static_cast<std::ptrdiff_t>(begin_),
+                      before_.begin()) &&
            std::equal(memory_.begin() + static_cast<std::ptrdiff_t>(begin_ + bytes_), memory_.end(),
                       before_.begin() + static_cast<std::ptrdiff_t>(begin_ + bytes_));
   }
@@ -353,9 +396,11 @@ inline pidcomm_request request_of(const Case &c, HostBuffer &host) {
 }
 
 /// The function that runs a case: pidcomm_run or an equivalent.
-using Run = int (*)(pidcomm_hypercube *, const pidcomm_request *, const pidcomm_options *, pidcomm_trace *);
+using Run = int (*)(pidcomm_hypercube *, const pidcomm_request *, const pidcomm_options *,
+                    pidcomm_trace *);
 
-/// Runs the case on new data. Fails unless the result is right and no other byte has changed. Returns the trace.
+/// Runs the case on new data. Fails unless the result is right and no other byte has changed.
+/// Returns the trace.
 inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pidcomm_run) {
   const auto check = [&c](bool is_right, const std::string &what) {
     if (!is_right) fail(what + " [" + describe(c) + "]");
@@ -374,52 +419,65 @@ inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pi
   mram.poison(cube, ~c.seed);
   if (in.at_pes) mram.put(cube, c.src, in.row_bytes, before);
   mram.write(cube);
-  HostBuffer host(in.at_pes ? (out.at_pes ? 0 : out.bytes()) : in.bytes(), verify::element_bytes(c.problem.type), c.seed);
+  HostBuffer host(in.at_pes ? (out.at_pes ? 0 : out.bytes()) : in.bytes(),
+                  verify::element_bytes(c.problem.type), c.seed);
   if (!in.at_pes) host.put(before);
 
   const pidcomm_request request = request_of(c, host);
   pidcomm_trace trace{};
   const int status = run(cube.get(), &request, &c.options, &trace);
-  check(status == PIDCOMM_OK,
-        std::string("status ") + name_or_code(pidcomm_name(PIDCOMM_TABLE_STATUS, status), status) + ": " + pidcomm_last_error());
+  check(status == PIDCOMM_OK, std::string("status ") +
+                                  name_or_code(pidcomm_name(PIDCOMM_TABLE_STATUS, status), status) +
+                                  ": " + pidcomm_last_error());
   check(pidcomm_last_error()[0] == 0, "last_error is not empty after success");
 
   Picture after = mram.read(cube);
   const Bytes got = out.at_pes ? after.get(cube, c.dst, out.row_bytes) : host.content();
   const verify::Verdict verdict = verify::check(c.problem, before, got);
-  check(verdict.wrong == 0, std::to_string(verdict.wrong) + " wrong elements, first: " + verdict.first);
+  check(verdict.wrong == 0,
+        std::to_string(verdict.wrong) + " wrong elements, first: " + verdict.first);
   if (out.at_pes) mram.put(cube, c.dst, out.row_bytes, got);
   if (c.options.scratch_offset != 0)  // scratch may change, but no byte beside it
-    mram.put(cube, c.options.scratch_offset, in.row_bytes, after.get(cube, c.options.scratch_offset, in.row_bytes));
+    mram.put(cube, c.options.scratch_offset, in.row_bytes,
+             after.get(cube, c.options.scratch_offset, in.row_bytes));
   const std::string difference = after.difference(cube, mram);
   check(difference.empty(), difference);
-  check(out.at_pes ? host.is_unchanged() : host.is_unchanged_around(), "host memory outside the result changed");
+  check(out.at_pes ? host.is_unchanged() : host.is_unchanged_around(),
+        "host memory outside the result changed");
 
-  const int technique = c.options.technique == PIDCOMM_TECHNIQUE_DEFAULT ? PIDCOMM_TECHNIQUE_TILE : c.options.technique;
-  check(technique == PIDCOMM_TECHNIQUE_AUTO ? trace.technique != 0 : trace.technique == technique, "trace.technique");
-  check(c.options.isa == PIDCOMM_ISA_DEFAULT ? trace.isa != 0 : trace.isa == c.options.isa, "trace.isa " + std::to_string(trace.isa));
+  const int technique = c.options.technique == PIDCOMM_TECHNIQUE_DEFAULT ? PIDCOMM_TECHNIQUE_TILE
+                                                                         : c.options.technique;
+  check(technique == PIDCOMM_TECHNIQUE_AUTO ? trace.technique != 0 : trace.technique == technique,
+        "trace.technique");
+  check(c.options.isa == PIDCOMM_ISA_DEFAULT ? trace.isa != 0 : trace.isa == c.options.isa,
+        "trace.isa " + std::to_string(trace.isa));
   check(trace.threads >= 1 && (c.options.threads == 0 || trace.threads <= c.options.threads),
         "trace.threads " + std::to_string(trace.threads));
-  check(trace.coherence == (c.options.coherence ? c.options.coherence : kDefaultCoherence), "trace.coherence");
+  check(trace.coherence == (c.options.coherence ? c.options.coherence : kDefaultCoherence),
+        "trace.coherence");
   return trace;
 }
 
 /// The same as pidcomm_run through a non-blocking call, which a thread waits for or polls.
-inline int start_and_wait(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
+inline int start_and_wait(pidcomm_hypercube *cube, const pidcomm_request *request,
+                          const pidcomm_options *options, pidcomm_trace *trace) {
   pidcomm_pending *pending = nullptr;
   const int status = pidcomm_irun(cube, request, options, &pending);
   return status == PIDCOMM_OK ? pidcomm_wait(&pending, trace) : status;
 }
 
-inline int start_and_poll(pidcomm_hypercube *cube, const pidcomm_request *request, const pidcomm_options *options, pidcomm_trace *trace) {
+inline int start_and_poll(pidcomm_hypercube *cube, const pidcomm_request *request,
+                          const pidcomm_options *options, pidcomm_trace *trace) {
   pidcomm_pending *pending = nullptr;
   int status = pidcomm_irun(cube, request, options, &pending);
-  for (int is_done = 0; status == PIDCOMM_OK && !is_done;) status = pidcomm_test(&pending, &is_done, trace);
+  for (int is_done = 0; status == PIDCOMM_OK && !is_done;)
+    status = pidcomm_test(&pending, &is_done, trace);
   return pending == nullptr ? status : +PIDCOMM_ERR_INTERNAL;
 }
 
 /// pidcomm_run without a trace.
-inline int run(const Hypercube &cube, const pidcomm_request &request, const pidcomm_options &options) {
+inline int run(const Hypercube &cube, const pidcomm_request &request,
+               const pidcomm_options &options) {
   return pidcomm_run(cube.get(), &request, &options, nullptr);
 }
 
@@ -451,7 +509,8 @@ inline std::vector<int> available_isas() {
   return isas;
 }
 
-/// Are the lanes of a group bits of the PE number (all axes except the last powers of two, whole EGs)?
+/// Are the lanes of a group bits of the PE number (all axes except the last powers of two, whole
+/// EGs)?
 inline bool is_fast(const Axes &axis_len) {
   std::uint64_t pes = axis_len.back();
   for (std::size_t axis = 0; axis + 1 < axis_len.size(); ++axis) {

@@ -34,7 +34,9 @@ class QueueNetwork {
       if (*is_done) delete static_cast<Posted *>(posted);
       return nullptr;
     };
-    table.abandon = [](void *context, void *posted) { static_cast<Context *>(context)->network->abandon(static_cast<Posted *>(posted)); };
+    table.abandon = [](void *context, void *posted) {
+      static_cast<Context *>(context)->network->abandon(static_cast<Posted *>(posted));
+    };
     table.allocate = [](void *, std::size_t bytes) { return std::malloc(bytes); };
     table.release = [](void *, void *memory) { std::free(memory); };
     table.close = [](void *context) { delete static_cast<Context *>(context); };
@@ -65,7 +67,8 @@ class QueueNetwork {
     if (fails_) return "the test's network is down";
     auto *const own = new Posted{message};
     *posted = own;
-    Pair &pair = pairs_[message.is_send ? std::pair(host, message.host) : std::pair(message.host, host)];
+    Pair &pair =
+        pairs_[message.is_send ? std::pair(host, message.host) : std::pair(message.host, host)];
     (message.is_send ? pair.sent : pair.awaited).push_back(own);
     while (!pair.sent.empty() && !pair.awaited.empty()) {
       deliver(*pair.sent.front(), *pair.awaited.front());
@@ -76,14 +79,17 @@ class QueueNetwork {
   }
 
   static void deliver(Posted &from, Posted &to) {
-    if (from.message.rows * from.message.bytes != to.message.rows * to.message.bytes) std::abort();  // MPI would cut the message
+    if (from.message.rows * from.message.bytes != to.message.rows * to.message.bytes)
+      std::abort();  // MPI would cut the message
     std::vector<char> bytes;
     for (std::size_t row = 0; row < from.message.rows; ++row) {
-      const char *const begin = static_cast<const char *>(from.message.base) + row * from.message.stride;
+      const char *const begin =
+          static_cast<const char *>(from.message.base) + row * from.message.stride;
       bytes.insert(bytes.end(), begin, begin + from.message.bytes);
     }
     for (std::size_t row = 0; row < to.message.rows; ++row)
-      std::memcpy(static_cast<char *>(to.message.base) + row * to.message.stride, bytes.data() + row * to.message.bytes, to.message.bytes);
+      std::memcpy(static_cast<char *>(to.message.base) + row * to.message.stride,
+                  bytes.data() + row * to.message.bytes, to.message.bytes);
     from.is_done = to.is_done = true;
   }
 

@@ -1,4 +1,5 @@
-// Shared by the tests of the SDK's rank access: the regions it finds, the words it tags, and its proofs.
+// Shared by the tests of the SDK's rank access: the regions it finds, the words it tags, and its
+// proofs.
 #pragma once
 
 #include <pidcomm/pidcomm.h>
@@ -69,7 +70,8 @@ inline Answer open_and_close(struct dpu_rank_t *rank) {
 class MramWords {
  public:
   explicit MramWords(struct dpu_set_t set) : set_(set) {
-    for (uint32_t bit = 3; bit < 26; ++bit) offsets_.insert(offsets_.end(), {1u << bit, (1u << bit) - 8});
+    for (uint32_t bit = 3; bit < 26; ++bit)
+      offsets_.insert(offsets_.end(), {1u << bit, (1u << bit) - 8});
     offsets_.push_back(static_cast<uint32_t>(machine::kMramBytes - 8));
     DPU_OK_OR_FAIL(dpu_get_nr_dpus(set, &pes_));
   }
@@ -94,7 +96,8 @@ class MramWords {
     struct dpu_set_t set = set_, dpu;
     uint32_t row;
     DPU_FOREACH(set, dpu, row) DPU_OK_OR_FAIL(dpu_prepare_xfer(dpu, rows.data() + 8 * row));
-    DPU_OK_OR_FAIL(dpu_push_xfer(set_, direction, DPU_MRAM_HEAP_POINTER_NAME, offset, 8, DPU_XFER_DEFAULT));
+    DPU_OK_OR_FAIL(
+        dpu_push_xfer(set_, direction, DPU_MRAM_HEAP_POINTER_NAME, offset, 8, DPU_XFER_DEFAULT));
   }
   struct dpu_set_t set_;
   uint32_t pes_ = 0;
@@ -105,7 +108,8 @@ class MramWords {
 enum class For { saving, tagging, restoring, restoring_again, reading_back };
 
 /// The seven words of docs/hardware.md.
-inline constexpr uint32_t kProbes[] = {0, 8 << 10, 16 << 10, 32 << 10, 2 << 20, 4 << 20, machine::kMramBytes - 8};
+inline constexpr uint32_t kProbes[] = {
+    0, 8 << 10, 16 << 10, 32 << 10, 2 << 20, 4 << 20, machine::kMramBytes - 8};
 
 /// Replaces the transfers of one proof, for its lifetime.
 class ProofIs {
@@ -129,9 +133,10 @@ class ProofIs {
   interposed::CopiesAre copies_;
 };
 
-/// Carries out the transfers, and copies the tagged lines to `place`, except the line of `but_offset` and `but_bank`.
-inline ProofIs::Act tags_also_go_to(std::byte *place, const RegionMapping &region, uint32_t but_offset = UINT32_MAX,
-                                    uint32_t but_bank = 0) {
+/// Carries out the transfers, and copies the tagged lines to `place`, except the line of
+/// `but_offset` and `but_bank`.
+inline ProofIs::Act tags_also_go_to(std::byte *place, const RegionMapping &region,
+                                    uint32_t but_offset = UINT32_MAX, uint32_t but_bank = 0) {
   return [=, from = region.begin](For what, uint32_t offset, const interposed::Copy &copy) {
     const dpu_error_t status = copy.carry_out();
     for (uint32_t bank = 0; bank < DPUEMU_BANKS_PER_CHIP && what == For::tagging; ++bank) {
@@ -155,12 +160,16 @@ inline RegionMapping mapped_again(RegionMapping region) {
   return region;
 }
 
-inline constexpr auto kMoment = std::chrono::milliseconds(30);  // a thread that fails to wait goes on within it
-inline constexpr auto kTooLong = std::chrono::seconds(10);      // limit for a thread that must not wait
+inline constexpr auto kMoment =
+    std::chrono::milliseconds(30);  // a thread that fails to wait goes on within it
+inline constexpr auto kTooLong = std::chrono::seconds(10);  // limit for a thread that must not wait
 
-inline bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
+inline bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
 
-/// The first byte of a bank, lane 0, read from the region. On DIMMs, the line would need a flush first.
+/// The first byte of a bank, lane 0, read from the region. On DIMMs, the line would need a flush
+/// first.
 inline uint64_t first_byte_of_bank(std::byte *base, uint32_t bank) {
   return std::to_integer<uint64_t>(base[dpuemu_region_offset(0, bank, 0)]);
 }

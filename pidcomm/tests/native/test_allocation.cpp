@@ -1,4 +1,5 @@
-// Every allocation of a call (with small effort: a sample) fails once: the call returns an error, changes nothing and leaves no rank open.
+// Every allocation of a call (with small effort: a sample) fails once: the call returns an error,
+// changes nothing and leaves no rank open.
 #include <dpuemu.h>
 #include <pidcomm/pidcomm.h>
 
@@ -46,7 +47,9 @@ struct Fixture {
 
   explicit Fixture(const std::vector<std::uint32_t> &axis_len) {
     CHECK_EQ(dpu_alloc(kPes, nullptr, &set), DPU_OK);
-    CHECK_EQ(pidcomm_hypercube_create(set, static_cast<std::uint32_t>(axis_len.size()), axis_len.data(), &cube), +PIDCOMM_OK);
+    CHECK_EQ(pidcomm_hypercube_create(set, static_cast<std::uint32_t>(axis_len.size()),
+                                      axis_len.data(), &cube),
+             +PIDCOMM_OK);
   }
   ~Fixture() {
     pidcomm_hypercube_destroy(cube);
@@ -59,12 +62,15 @@ struct Fixture {
   }
 };
 
-/// Runs a request whose 1st, 2nd, ... allocation fails, until a run makes fewer allocations. Returns the number of failed allocations. With
-/// small effort, it skips some of them. If PEs reorder or there are many rounds, MRAM may have changed; then the error says so.
-[[maybe_unused]] int fail_every_allocation(const Fixture &fixture, const pidcomm_request &request, const pidcomm_options &options,
+/// Runs a request whose 1st, 2nd, ... allocation fails, until a run makes fewer allocations.
+/// Returns the number of failed allocations. With small effort, it skips some of them. If PEs
+/// reorder or there are many rounds, MRAM may have changed; then the error says so.
+[[maybe_unused]] int fail_every_allocation(const Fixture &fixture, const pidcomm_request &request,
+                                           const pidcomm_options &options,
                                            std::vector<std::uint8_t> &host) {
   static int calls = 0;
-  const int step = effort::is_small() ? effort::kSmallPart : 1, first = effort::is_small() ? calls++ % kFewestAllocations : 0;
+  const int step = effort::is_small() ? effort::kSmallPart : 1,
+            first = effort::is_small() ? calls++ % kFewestAllocations : 0;
   int failed = 0;
   for (int failures = first;; failures += step) {
     CHECK(failures < 10000);
@@ -80,8 +86,9 @@ struct Fixture {
     if (status != PIDCOMM_ERR_MEMORY) CHECK_EQ(status, +PIDCOMM_ERR_DEVICE);
     if (fixture.mram() != mram_before) {
       CHECK(options.scratch_offset != 0 || options.technique == PIDCOMM_TECHNIQUE_TREE);
-      CHECK(sentence.find(options.scratch_offset != 0 ? "destination window are undefined" : "destination window is undefined") !=
-            std::string::npos);
+      CHECK(sentence.find(options.scratch_offset != 0
+                              ? "destination window are undefined"
+                              : "destination window is undefined") != std::string::npos);
       CHECK_EQ(pidcomm_write(fixture.cube, 0, 2 * kRowBytes, mram_before.data()), +PIDCOMM_OK);
     }
     if (host != host_before) {
@@ -94,7 +101,9 @@ struct Fixture {
 }  // namespace
 
 void *operator new(std::size_t bytes) { return allocate(bytes, 16); }
-void *operator new(std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, static_cast<std::size_t>(alignment)); }
+void *operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate(bytes, static_cast<std::size_t>(alignment));
+}
 void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept {
   try {
     return operator new(bytes);
@@ -110,12 +119,14 @@ void operator delete(void *memory, std::size_t, std::align_val_t) noexcept { std
 
 #ifndef PIDCOMM_TEST_SDK_ACCESS  // the allocations of a collective do not depend on rank access
 TEST(Collective_ThatCannotAllocateChangesNothingAndLeavesTheSetUsable) {
-  for (const std::vector<std::uint32_t> &axis_len : std::vector<std::vector<std::uint32_t>>{{8, 16}, {12, 10}}) {
+  for (const std::vector<std::uint32_t> &axis_len :
+       std::vector<std::vector<std::uint32_t>>{{8, 16}, {12, 10}}) {
     for (const int collective : kCollectives) {
       const Fixture fixture(axis_len);
       const std::uint32_t pes = pidcomm_pes(fixture.cube);
       std::vector<std::uint8_t> rows(pes * 2 * kRowBytes), host;
-      for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::uint8_t>(i * 131 + i / 251);
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        rows[i] = static_cast<std::uint8_t>(i * 131 + i / 251);
       CHECK_EQ(pidcomm_write(fixture.cube, 0, 2 * kRowBytes, rows.data()), +PIDCOMM_OK);
 
       std::uint32_t groups = 0, group_pes = 0;
@@ -126,18 +137,26 @@ TEST(Collective_ThatCannotAllocateChangesNothingAndLeavesTheSetUsable) {
       request.bytes = 8 * group_pes * 4;
       request.dst = kRowBytes;
       request.type = PIDCOMM_INT32;
-      if (collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER) host.resize(pes * request.bytes, 7);
-      if (collective == PIDCOMM_REDUCE || collective == PIDCOMM_BROADCAST) host.resize(groups * request.bytes, 7);
+      if (collective == PIDCOMM_SCATTER || collective == PIDCOMM_GATHER)
+        host.resize(pes * request.bytes, 7);
+      if (collective == PIDCOMM_REDUCE || collective == PIDCOMM_BROADCAST)
+        host.resize(groups * request.bytes, 7);
       request.host = host.data();
       request.host_bytes = host.size();
 
       const pidcomm_options tile = {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_TILE, 0, 3, 0, 0};
-      CHECK(fail_every_allocation(fixture, request, tile, host) >= (effort::is_small() ? 1 : kFewestAllocations));
+      CHECK(fail_every_allocation(fixture, request, tile, host) >=
+            (effort::is_small() ? 1 : kFewestAllocations));
       for (const int technique : {PIDCOMM_TECHNIQUE_PR, PIDCOMM_TECHNIQUE_PR_IM_CM})
-        if (axis_len[0] == 8) fail_every_allocation(fixture, request, {sizeof(pidcomm_options), technique, 0, 3, 0, 4 * kRowBytes}, host);
+        if (axis_len[0] == 8)
+          fail_every_allocation(fixture, request,
+                                {sizeof(pidcomm_options), technique, 0, 3, 0, 4 * kRowBytes}, host);
       if (collective == PIDCOMM_ALLREDUCE && axis_len[0] == 8) {
-        fail_every_allocation(fixture, request, {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_RING, 0, 3, 0, 4 * kRowBytes}, host);
-        fail_every_allocation(fixture, request, {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_TREE, 0, 3, 0, 0}, host);
+        fail_every_allocation(
+            fixture, request,
+            {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_RING, 0, 3, 0, 4 * kRowBytes}, host);
+        fail_every_allocation(fixture, request,
+                              {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_TREE, 0, 3, 0, 0}, host);
       }
       CHECK_EQ(dpu_free(fixture.set), DPU_OK);  // no rank is left open
     }

@@ -1,4 +1,5 @@
-// The eight collectives through the C API on emulated DIMMs, compared with the oracle: exhaustive grids.
+// The eight collectives through the C API on emulated DIMMs, compared with the oracle: exhaustive
+// grids.
 #include <map>
 #include <set>
 #include <tuple>
@@ -10,12 +11,14 @@ namespace {
 
 using namespace collective_cases;
 
-// ---- exhaustive grids: technique x collective x mask x lane split x in place x size --------------------------------------------------
+// ---- exhaustive grids: technique x collective x mask x lane split x in place x size
+// --------------------------------------------------
 
 /// The ISAs that run a case: each except audit; audit; or one, which is audit for one of the sizes.
 enum class Isas { kEach, kAudit, kOne };
 
-/// Every collective of the techniques, with every mask on every shape, in place or not. Types, operators and threads take turns.
+/// Every collective of the techniques, with every mask on every shape, in place or not. Types,
+/// operators and threads take turns.
 struct Cases {
   const char *name;
   std::vector<Axes> shapes;
@@ -25,42 +28,67 @@ struct Cases {
   std::vector<int> coherences;
 };
 
-const Cases kTile = {"tile, fast shapes", kFastShapes, {8, 24, 104}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kEach, kBothPolicies};
-const Cases kTileAudited = {"tile, audit", kFastShapes, {8, 24, 104}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kAudit, {PIDCOMM_COHERENCE_HARDWARE}};
-const Cases kTileUnflushed = {
-    "tile, audit, no flushes",   {{8, 4}, {4, 6}, {2, 4, 4}}, {8, 24, 104}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kAudit,
-    {machine::kDefaultCoherence}};
-const Cases kTileGeneral = {"tile, general shapes", kGeneralShapes, {8, 24, 104}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kEach, kBothPolicies};
-const Cases kTileGeneralAudited = {"tile, general shapes, audit", kGeneralShapes, {24},
-                                   {PIDCOMM_TECHNIQUE_TILE},      Isas::kAudit,   {PIDCOMM_COHERENCE_HARDWARE}};
+const Cases kTile = {"tile, fast shapes",      kFastShapes, {8, 24, 104},
+                     {PIDCOMM_TECHNIQUE_TILE}, Isas::kEach, kBothPolicies};
+const Cases kTileAudited = {"tile, audit", kFastShapes,
+                            {8, 24, 104},  {PIDCOMM_TECHNIQUE_TILE},
+                            Isas::kAudit,  {PIDCOMM_COHERENCE_HARDWARE}};
+const Cases kTileUnflushed = {"tile, audit, no flushes",
+                              {{8, 4}, {4, 6}, {2, 4, 4}},
+                              {8, 24, 104},
+                              {PIDCOMM_TECHNIQUE_TILE},
+                              Isas::kAudit,
+                              {machine::kDefaultCoherence}};
+const Cases kTileGeneral = {"tile, general shapes",   kGeneralShapes, {8, 24, 104},
+                            {PIDCOMM_TECHNIQUE_TILE}, Isas::kEach,    kBothPolicies};
+const Cases kTileGeneralAudited = {
+    "tile, general shapes, audit", kGeneralShapes, {24},
+    {PIDCOMM_TECHNIQUE_TILE},      Isas::kAudit,   {PIDCOMM_COHERENCE_HARDWARE}};
 // Sections whose lines do not fit into the buffer at once.
-const Cases kTileParts = {"tile, sections in parts", {{63, 8}, {61, 9}}, {8},
-                          {PIDCOMM_TECHNIQUE_TILE},  Isas::kAudit,       {machine::kDefaultCoherence}};
+const Cases kTileParts = {
+    "tile, sections in parts", {{63, 8}, {61, 9}}, {8},
+    {PIDCOMM_TECHNIQUE_TILE},  Isas::kAudit,       {machine::kDefaultCoherence}};
 // Blocks that threads share.
-const Cases kTileThreads = {"tile, threads share sections", {{10, 10}, {12, 16}, {31, 8}}, {5000}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kEach,
+const Cases kTileThreads = {"tile, threads share sections",
+                            {{10, 10}, {12, 16}, {31, 8}},
+                            {5000},
+                            {PIDCOMM_TECHNIQUE_TILE},
+                            Isas::kEach,
                             {machine::kDefaultCoherence}};
-const Cases kOthers = {"the other techniques", kFastShapes, {8, 104, 1160, 4104}, techniques_without({PIDCOMM_TECHNIQUE_TILE}), Isas::kOne,
+const Cases kOthers = {"the other techniques",
+                       kFastShapes,
+                       {8, 104, 1160, 4104},
+                       techniques_without({PIDCOMM_TECHNIQUE_TILE}),
+                       Isas::kOne,
                        kBothPolicies};
-const Cases kConventionalGeneral = {
-    "conventional, general shapes", {{3, 5}, {12, 4}, {10, 10}}, {8, 24, 104}, {PIDCOMM_TECHNIQUE_CONVENTIONAL}, Isas::kOne, kBothPolicies};
-// Members in entangled groups along two axes, in numbers that are not powers of two, and in adjacent entangled groups.
+const Cases kConventionalGeneral = {"conventional, general shapes",
+                                    {{3, 5}, {12, 4}, {10, 10}},
+                                    {8, 24, 104},
+                                    {PIDCOMM_TECHNIQUE_CONVENTIONAL},
+                                    Isas::kOne,
+                                    kBothPolicies};
+// Members in entangled groups along two axes, in numbers that are not powers of two, and in
+// adjacent entangled groups.
 const Cases kRingAndTree = {"ring and tree",
                             {{16, 3, 5}, {8, 3, 2, 5}, {2, 8, 7}, {4, 2, 16, 3}, {8, 11}, {128}},
                             {0, 8, 24, 104, 1160},
                             {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE},
                             Isas::kOne,
                             kBothPolicies};
-const Cases *const kAllCases[] = {&kTile,      &kTileAudited, &kTileUnflushed, &kTileGeneral,         &kTileGeneralAudited,
-                                  &kTileParts, &kTileThreads, &kOthers,        &kConventionalGeneral, &kRingAndTree};
+const Cases *const kAllCases[] = {
+    &kTile,      &kTileAudited, &kTileUnflushed, &kTileGeneral,         &kTileGeneralAudited,
+    &kTileParts, &kTileThreads, &kOthers,        &kConventionalGeneral, &kRingAndTree};
 
-/// Returns all shapes of 1 to 3 axes with lengths 1 to 13 and at most 512 PEs, or a sample of these shapes.
+/// Returns all shapes of 1 to 3 axes with lengths 1 to 13 and at most 512 PEs, or a sample of these
+/// shapes.
 std::vector<Axes> short_shapes() {
   std::vector<Axes> shapes;
   std::uint64_t number = 0;
   const auto add = [&](const Axes &axis_len) {
     std::uint32_t pes = 1;
     for (std::uint32_t length : axis_len) pes *= length;
-    if (pes <= 512 && (verify::mix(number++) % 64 == 0 || effort::is_full())) shapes.push_back(axis_len);
+    if (pes <= 512 && (verify::mix(number++) % 64 == 0 || effort::is_full()))
+      shapes.push_back(axis_len);
   };
   constexpr std::uint32_t kLongest = 13;
   for (std::uint32_t x = 1; x <= kLongest; ++x) {
@@ -73,7 +101,8 @@ std::vector<Axes> short_shapes() {
   return shapes;
 }
 
-/// Chooses element, ISA, threads and policy in turn, separately for each technique, collective and list of ISAs.
+/// Chooses element, ISA, threads and policy in turn, separately for each technique, collective and
+/// list of ISAs.
 class RoundRobin {
  public:
   static constexpr std::size_t kThreads = 3;
@@ -81,13 +110,16 @@ class RoundRobin {
     Element kind;
     int isa, threads, coherence;
   };
-  /// Each lap over the kinds starts one kind later and shifts ISA, threads and policy by one, so every lap combines a kind with other
-  /// values. Within a lap the three change at different paces, so all their pairs occur.
-  Choice next(int technique, int collective, const std::vector<int> &isas, const std::vector<int> &coherences) {
+  /// Each lap over the kinds starts one kind later and shifts ISA, threads and policy by one, so
+  /// every lap combines a kind with other values. Within a lap the three change at different paces,
+  /// so all their pairs occur.
+  Choice next(int technique, int collective, const std::vector<int> &isas,
+              const std::vector<int> &coherences) {
     const Key key = {technique, collective, isas.front()};
     const std::size_t turn = turns_.try_emplace(key, turns_.size() * kinds_.size()).first->second++;
     const std::size_t lap = turn / kinds_.size(), kind = (turn + lap) % kinds_.size();
-    return {kinds_[kind], isas[(kind + lap) % isas.size()], static_cast<int>(1 + (kind / 3 + lap) % kThreads),
+    return {kinds_[kind], isas[(kind + lap) % isas.size()],
+            static_cast<int>(1 + (kind / 3 + lap) % kThreads),
             coherences[(kind / 9 + lap) % coherences.size()]};
   }
   std::uint64_t next_number() { return ++number_; }
@@ -101,23 +133,28 @@ class RoundRobin {
 
 /// Calls visit(case) for every case on a shape, on a machine that has these ISAs.
 template <class Visit>
-void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> &isas, RoundRobin &round_robin, const Visit &visit) {
+void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> &isas,
+               RoundRobin &round_robin, const Visit &visit) {
   std::vector<int> not_audit = isas;
   std::erase(not_audit, PIDCOMM_ISA_AUDIT);
   std::vector<std::vector<int>> each;
   for (int isa : not_audit) each.push_back({isa});
   const std::vector<std::vector<int>> audit = {{PIDCOMM_ISA_AUDIT}}, one = {not_audit};
 
-  const auto visit_one = [&](int collective, const std::string &mask, bool is_in_place, std::size_t block_bytes, int technique,
-                             const std::vector<int> &list) {
-    const RoundRobin::Choice choice = round_robin.next(technique, collective, list, cases.coherences);
+  const auto visit_one = [&](int collective, const std::string &mask, bool is_in_place,
+                             std::size_t block_bytes, int technique, const std::vector<int> &list) {
+    const RoundRobin::Choice choice =
+        round_robin.next(technique, collective, list, cases.coherences);
     const std::uint64_t seed = round_robin.next_number(), place_of = verify::mix(seed) % 18;
     // PEs cut some blocks into 8: the parts have the size of other blocks.
-    const bool is_cut = is_cut_by_lanes(collective) && reorders(technique, collective, axis_len, mask);
+    const bool is_cut =
+        is_cut_by_lanes(collective) && reorders(technique, collective, axis_len, mask);
     const std::size_t bytes =
-        bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes, is_cut ? 8 * block_bytes : block_bytes);
+        bytes_for_blocks(collective, verify::groups_of(axis_len, mask).group_pes,
+                         is_cut ? 8 * block_bytes : block_bytes);
     Case c = make_case(collective, axis_len, mask, bytes, choice.kind, seed);
-    c.options = {sizeof(pidcomm_options), technique, choice.isa, choice.threads, choice.coherence, 0};
+    c.options = {sizeof(pidcomm_options), technique,        choice.isa,
+                 choice.threads,          choice.coherence, 0};
     use_technique(c, technique, (1u << 20) - 8 * (seed % 50));
     place(c, place_of < 9 ? 64 + 8 * place_of : 8192 - 8 * (place_of - 9), is_in_place);
     visit(c);
@@ -128,10 +165,14 @@ void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> 
         if (is_in_place && !can_be_in_place(collective)) continue;
         for (int technique : cases.techniques) {
           if (!technique_of(technique).is_for(collective)) continue;
-          const std::size_t audited_size = verify::mix(round_robin.next_number()) % cases.blocks_bytes.size();
+          const std::size_t audited_size =
+              verify::mix(round_robin.next_number()) % cases.blocks_bytes.size();
           for (std::size_t size = 0; size < cases.blocks_bytes.size(); ++size) {
-            const bool is_audited = cases.isas == Isas::kAudit || (cases.isas == Isas::kOne && size == audited_size);
-            for (const std::vector<int> &list : is_audited ? audit : cases.isas == Isas::kEach ? each : one)
+            const bool is_audited =
+                cases.isas == Isas::kAudit || (cases.isas == Isas::kOne && size == audited_size);
+            for (const std::vector<int> &list : is_audited                  ? audit
+                                                : cases.isas == Isas::kEach ? each
+                                                                            : one)
               visit_one(collective, mask, is_in_place, cases.blocks_bytes[size], technique, list);
           }
         }
@@ -168,7 +209,9 @@ TEST(Tile_ReloadsLinesFromTheSecondLevelCache) {
   Case c;
   c.problem = {PIDCOMM_ALLTOALL, axis_len, "010", 10 * kBlockBytes, PIDCOMM_INT32, 0};
   c.dst = c.problem.bytes;
-  c.options = {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_AUDIT, 1, machine::kDefaultCoherence, 0};
+  c.options = {sizeof(pidcomm_options),    PIDCOMM_TECHNIQUE_TILE,
+               PIDCOMM_ISA_AUDIT,          1,
+               machine::kDefaultCoherence, 0};
   machine::power_up(ranks_for(axis_len));
   const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
   const Hypercube cube(set, axis_len);
@@ -177,11 +220,22 @@ TEST(Tile_ReloadsLinesFromTheSecondLevelCache) {
 }
 TEST(Tile_IsRightIfThreadsShareTheWordsOfASection) { run_grid(kTileThreads); }
 TEST(Tile_IsRightOnShortShapes) {
-  run_grid({"tile, short shapes", short_shapes(), {8, 152}, {PIDCOMM_TECHNIQUE_TILE}, Isas::kOne, kBothPolicies});
+  run_grid({"tile, short shapes",
+            short_shapes(),
+            {8, 152},
+            {PIDCOMM_TECHNIQUE_TILE},
+            Isas::kOne,
+            kBothPolicies});
 }
-TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceWithAuditedHostPasses) { run_grid(kOthers); }
-TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) { run_grid(kConventionalGeneral); }
-TEST(RingAndTree_AreRightForEveryMaskLaneSplitAndInPlaceAndStayInTheirWindows) { run_grid(kRingAndTree); }
+TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceWithAuditedHostPasses) {
+  run_grid(kOthers);
+}
+TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) {
+  run_grid(kConventionalGeneral);
+}
+TEST(RingAndTree_AreRightForEveryMaskLaneSplitAndInPlaceAndStayInTheirWindows) {
+  run_grid(kRingAndTree);
+}
 
 // Counts the cases of the grids above, for machines with two ISAs (scalar and audit) up to all.
 TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHostPass) {
@@ -193,8 +247,10 @@ TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHo
 #undef ISA_ROW
   using Row = std::vector<int>;
   for (std::size_t count = 2; count <= all_isas.size(); ++count) {
-    const std::vector<int> isas(all_isas.begin(), all_isas.begin() + static_cast<std::ptrdiff_t>(count));
-    std::map<std::pair<std::string, Row>, std::set<Row>> met;  // pair of factors, technique and collective -> levels met
+    const std::vector<int> isas(all_isas.begin(),
+                                all_isas.begin() + static_cast<std::ptrdiff_t>(count));
+    std::map<std::pair<std::string, Row>, std::set<Row>>
+        met;  // pair of factors, technique and collective -> levels met
     std::set<std::tuple<Axes, std::string, int, int>> ran, audited;
     for (const Cases *cases : kAllCases) {
       RoundRobin round_robin;
@@ -203,29 +259,36 @@ TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHo
           const verify::Problem &p = c.problem;
           const pidcomm_options &o = c.options;
           ran.insert({p.axis_len, p.mask, p.collective, o.technique});
-          if (o.isa == PIDCOMM_ISA_AUDIT) audited.insert({p.axis_len, p.mask, p.collective, o.technique});
+          if (o.isa == PIDCOMM_ISA_AUDIT)
+            audited.insert({p.axis_len, p.mask, p.collective, o.technique});
           met[{"ISA x threads", {o.technique}}].insert({o.isa, o.threads});
           met[{"ISA x policy", {o.technique}}].insert({o.isa, o.coherence});
           met[{"type x threads", {o.technique, p.collective}}].insert({p.type, o.threads});
           if (!c.takes_op()) return;
           met[{"type x op", {o.technique, p.collective}}].insert({p.type, p.op});
-          met[{"type x op x ISA", {o.technique}}].insert({p.type, p.op, o.isa == PIDCOMM_ISA_AUDIT ? isas[0] : o.isa});
+          met[{"type x op x ISA", {o.technique}}].insert(
+              {p.type, p.op, o.isa == PIDCOMM_ISA_AUDIT ? isas[0] : o.isa});
         });
     }
     const auto check_met = [&](const std::string &what, const Row &with, std::size_t want) {
       const std::size_t got = met[{what, with}].size();
       if (got == want) return;
       machine::fail(std::string("with ") + pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, with[0]) +
-                    (with.size() > 1 ? std::string(" ") + pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, with[1]) : "") + ", " +
-                    std::to_string(count) + " ISAs: the grids meet " + std::to_string(got) + " of " + std::to_string(want) + " " + what);
+                    (with.size() > 1
+                         ? std::string(" ") + pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, with[1])
+                         : "") +
+                    ", " + std::to_string(count) + " ISAs: the grids meet " + std::to_string(got) +
+                    " of " + std::to_string(want) + " " + what);
     };
     std::set<int> types;
     for (const Element &kind : kinds) types.insert(kind.type);
     for (const Technique &technique : kTechniques) {
       for (int collective : kCollectives) {
         if (!technique.is_for(collective)) continue;
-        check_met("type x threads", {technique.code, collective}, RoundRobin::kThreads * types.size());
-        if (machine::row_of(collective).takes_op) check_met("type x op", {technique.code, collective}, kinds.size());
+        check_met("type x threads", {technique.code, collective},
+                  RoundRobin::kThreads * types.size());
+        if (machine::row_of(collective).takes_op)
+          check_met("type x op", {technique.code, collective}, kinds.size());
       }
       check_met("ISA x threads", {technique.code}, RoundRobin::kThreads * count);
       check_met("ISA x policy", {technique.code}, policies * count);
@@ -237,8 +300,10 @@ TEST(Grids_MeetEveryKindThreadCountIsaAndPolicyWithEveryTechniqueAndAuditEveryHo
           if (!technique_of(technique).is_for(collective)) continue;
           Case c = make_case(collective, axis_len, mask, 0, kinds[0], 0);
           c.options.technique = technique;
-          if (!ran.contains({axis_len, mask, collective, technique})) machine::fail("the grids have no case of " + machine::describe(c));
-          if (has_host_pass(technique, collective) && !audited.contains({axis_len, mask, collective, technique}))
+          if (!ran.contains({axis_len, mask, collective, technique}))
+            machine::fail("the grids have no case of " + machine::describe(c));
+          if (has_host_pass(technique, collective) &&
+              !audited.contains({axis_len, mask, collective, technique}))
             machine::fail("the grids audit no case of " + machine::describe(c));
         }
     };

@@ -1,4 +1,5 @@
-// A pairwise cover of factors that may interact, windows and sizes at their limits, and the bits of floating-point results.
+// A pairwise cover of factors that may interact, windows and sizes at their limits, and the bits of
+// floating-point results.
 #include <set>
 
 #include "collective_cases.h"
@@ -8,7 +9,8 @@ namespace {
 
 using namespace collective_cases;
 
-// ---- pairwise cover ------------------------------------------------------------------------------------------------------------------
+// ---- pairwise cover
+// ------------------------------------------------------------------------------------------
 
 TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
   struct Shape {
@@ -16,27 +18,56 @@ TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
     std::string mask;
   };
   const std::vector<Shape> shapes = {
-      {{8, 4}, "10"},         {{8, 4}, "01"},         {{8, 4}, "11"},  {{4, 8}, "01"}, {{2, 4, 4}, "101"}, {{2, 4, 4}, "010"},
-      {{2, 2, 2, 4}, "1011"}, {{2, 2, 2, 4}, "0100"}, {{16, 3}, "10"}, {{4, 6}, "01"}, {{64}, "1"},        {{8, 5}, "00"},
-      {{32, 4}, "10"},        {{3, 5}, "01"},         {{12, 4}, "11"}, {{6, 4}, "10"}, {{5, 3, 2}, "101"},
+      {{8, 4}, "10"},
+      {{8, 4}, "01"},
+      {{8, 4}, "11"},
+      {{4, 8}, "01"},
+      {{2, 4, 4}, "101"},
+      {{2, 4, 4}, "010"},
+      {{2, 2, 2, 4}, "1011"},
+      {{2, 2, 2, 4}, "0100"},
+      {{16, 3}, "10"},
+      {{4, 6}, "01"},
+      {{64}, "1"},
+      {{8, 5}, "00"},
+      {{32, 4}, "10"},
+      {{3, 5}, "01"},
+      {{12, 4}, "11"},
+      {{6, 4}, "10"},
+      {{5, 3, 2}, "101"},
   };
   // Below 1000: words per block. From 1000 on: bytes per PE, rounded up to whole blocks.
   const std::vector<std::size_t> sizes = {0, 1, 3, 8, 13, 63, 8200, 16384 + 24, 5 * 8192};
   // Offsets around the ends of runs (8 KiB) and of larger steps of the address map.
-  const std::vector<std::size_t> places = {0, 64, 8192 - 24, 16384 - 8, 32768 - 8 * 5, (1u << 21) - 16, (1u << 22) - 16, (1u << 25) - 8};
+  const std::vector<std::size_t> places = {
+      0, 64, 8192 - 24, 16384 - 8, 32768 - 8 * 5, (1u << 21) - 16, (1u << 22) - 16, (1u << 25) - 8};
   const std::vector<int> threads = {1, 2, 3, 7};
   const std::vector<int> isas = machine::available_isas();
   const std::vector<Element> kinds = elements();
-  enum Factor { kCollective, kElement, kShape, kSize, kSrc, kDst, kThreads, kIsa, kCoherence, kTechnique, kInPlace, kFill };
+  enum Factor {
+    kCollective,
+    kElement,
+    kShape,
+    kSize,
+    kSrc,
+    kDst,
+    kThreads,
+    kIsa,
+    kCoherence,
+    kTechnique,
+    kInPlace,
+    kFill
+  };
   const auto is_possible = [&](std::size_t f, std::size_t i, std::size_t g, std::size_t j) {
     if (f == kCollective && g == kTechnique) return kTechniques[j].is_for(kCollectives[i]);
     if (f == kCollective && g == kInPlace) return j == 0 || can_be_in_place(kCollectives[i]);
-    return f != kShape || g != kTechnique || !kTechniques[j].needs_lane_split || machine::is_fast(shapes[i].axis_len);
+    return f != kShape || g != kTechnique || !kTechniques[j].needs_lane_split ||
+           machine::is_fast(shapes[i].axis_len);
   };
-  const std::vector<std::vector<std::size_t>> rows =
-      pairwise::table({std::size(kCollectives), kinds.size(), shapes.size(), sizes.size(), places.size(), places.size(), threads.size(),
-                       isas.size(), 2, kTechniques.size(), 2, 2},
-                      is_possible);
+  const std::vector<std::vector<std::size_t>> rows = pairwise::table(
+      {std::size(kCollectives), kinds.size(), shapes.size(), sizes.size(), places.size(),
+       places.size(), threads.size(), isas.size(), 2, kTechniques.size(), 2, 2},
+      is_possible);
 
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
@@ -53,7 +84,8 @@ TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
         bytes = bytes_for_blocks(collective, group_pes, 8 * bytes);
       else
         bytes = (bytes + 8 * group_pes - 1) / (8 * group_pes) * (8 * group_pes);
-      Case c = make_case(collective, axis_len, shapes[shape].mask, bytes, kinds[row[kElement]], row[kSrc] * 8 + row[kDst]);
+      Case c = make_case(collective, axis_len, shapes[shape].mask, bytes, kinds[row[kElement]],
+                         row[kSrc] * 8 + row[kDst]);
       if (c.takes_op() && row[kFill] == 1) c.fill = Fill::kSpecial;
       c.src = places[row[kSrc]];
       c.dst = row[kInPlace] ? c.src : (1u << 24) + places[row[kDst]];
@@ -76,9 +108,11 @@ TEST(WindowsAtTheEndOfMramAndAdjacentWindows_AreRight) {
   const Hypercube cube(set, {4, 2, 4});
   for (int collective : kCollectives)
     for (std::size_t block_words : {1, 5}) {
-      Case c = make_case(collective, cube.axis_len(), "101", bytes_for_blocks(collective, 16, 8 * block_words),
+      Case c = make_case(collective, cube.axis_len(), "101",
+                         bytes_for_blocks(collective, 16, 8 * block_words),
                          {PIDCOMM_UINT32, PIDCOMM_SUM}, block_words);
-      const std::size_t in = verify::rows_before(c.problem).row_bytes, out = verify::rows_after(c.problem).row_bytes;
+      const std::size_t in = verify::rows_before(c.problem).row_bytes,
+                        out = verify::rows_after(c.problem).row_bytes;
       c.src = machine::kMramBytes - in;
       c.dst = c.src - out;
       machine::run_case(cube, c);
@@ -102,7 +136,8 @@ TEST(LargeBlocks_AreRightAcrossRunsAndThreads) {
         if (is_in_place && !can_be_in_place(collective)) continue;
         const std::uint32_t group_pes = verify::groups_of(cube.axis_len(), mask).group_pes;
         for (int technique : techniques_for(collective, cube.axis_len())) {
-          Case c = make_case(collective, cube.axis_len(), mask, group_pes * (8192 + 8 * 7), {PIDCOMM_INT32, PIDCOMM_SUM}, 17);
+          Case c = make_case(collective, cube.axis_len(), mask, group_pes * (8192 + 8 * 7),
+                             {PIDCOMM_INT32, PIDCOMM_SUM}, 17);
           c.src = 16384 - 8;
           c.dst = is_in_place ? c.src : (1u << 22) - 8 * 1000;
           c.options.threads = 2;
@@ -113,20 +148,24 @@ TEST(LargeBlocks_AreRightAcrossRunsAndThreads) {
   grid.finish();
 }
 
-/// Rows of at least 16 MiB in all are stored by non-temporal stores, which need complete aligned lines of host memory.
+/// Rows of at least 16 MiB in all are stored by non-temporal stores, which need complete aligned
+/// lines of host memory.
 TEST(GatherToLargeRows_IsRightForEveryAlignmentOfTheRows) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
-  for (const std::size_t bytes : {(std::size_t{1} << 18) + 8, (std::size_t{1} << 18) + 136, (std::size_t{1} << 18) + 64})
+  for (const std::size_t bytes :
+       {(std::size_t{1} << 18) + 8, (std::size_t{1} << 18) + 136, (std::size_t{1} << 18) + 64})
     for (const std::size_t shift : {0, 4, 24})
       for (const int isa : {+PIDCOMM_ISA_AUDIT, 0}) {
         constexpr std::size_t kGuard = 64;
         Bytes rows(64 * bytes), guarded(64 * bytes + 2 * kGuard, 0xEE), want = guarded;
         verify::fill_distinct(bytes + shift, bytes, rows);
-        std::memcpy(&want[kGuard + shift], rows.data(), rows.size());  // a row of the mask 10 has the PEs 8 g to 8 g + 7
+        std::memcpy(&want[kGuard + shift], rows.data(),
+                    rows.size());  // a row of the mask 10 has the PEs 8 g to 8 g + 7
         CHECK_EQ(pidcomm_write(cube.get(), 40, bytes, rows.data()), +PIDCOMM_OK);
-        const pidcomm_request gather = pidcomm::request::gather("10", bytes, 40, &guarded[kGuard + shift], rows.size(), PIDCOMM_INT64);
+        const pidcomm_request gather = pidcomm::request::gather(
+            "10", bytes, 40, &guarded[kGuard + shift], rows.size(), PIDCOMM_INT64);
         pidcomm_options options{};
         options.isa = isa;
         options.threads = 2;
@@ -146,17 +185,20 @@ TEST(ZeroBytes_AreANoOp) {
         c.src = c.dst = 4096;
         c.options.technique = technique;
         const pidcomm_trace trace = machine::run_case(cube, c);
-        CHECK_EQ(trace.mram_bytes_read + trace.mram_bytes_written + trace.host_bytes_read + trace.host_bytes_written, 0u);
+        CHECK_EQ(trace.mram_bytes_read + trace.mram_bytes_written + trace.host_bytes_read +
+                     trace.host_bytes_written,
+                 0u);
         CHECK_EQ(trace.pe_launches, 0u);
       }
 }
 
-// ---- the same bits everywhere --------------------------------------------------------------------------------------------------------
+// ---- the same bits everywhere
+// ------------------------------------------------------------------------------------------
 
 TEST(FloatReductions_HaveTheDocumentedOrderOnEveryIsaThreadCountAndPolicy) {
   Grid grid("float order");
-  for (const Axes &axis_len : {Axes{8, 4}, Axes{4, 8}, Axes{2, 4, 4}, Axes{2, 2, 2, 4}, Axes{24}, Axes{4, 6}, Axes{8, 5}, Axes{12, 2},
-                               Axes{5, 7}, Axes{3, 5, 8}}) {
+  for (const Axes &axis_len : {Axes{8, 4}, Axes{4, 8}, Axes{2, 4, 4}, Axes{2, 2, 2, 4}, Axes{24},
+                               Axes{4, 6}, Axes{8, 5}, Axes{12, 2}, Axes{5, 7}, Axes{3, 5, 8}}) {
     machine::power_up(ranks_for(axis_len));
     const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
     const Hypercube cube(set, axis_len);
@@ -168,11 +210,19 @@ TEST(FloatReductions_HaveTheDocumentedOrderOnEveryIsaThreadCountAndPolicy) {
             for (int isa : machine::available_isas())
               for (int threads : {1, 2, 7}) {
                 const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
-                Case c = make_case(collective, axis_len, mask, bytes_for_blocks(collective, group_pes, 56), {type, op}, ++turn);
+                Case c = make_case(collective, axis_len, mask,
+                                   bytes_for_blocks(collective, group_pes, 56), {type, op}, ++turn);
                 c.fill = Fill::kRounding;
                 place(c, 128, turn % 4 == 0 && can_be_in_place(collective));
-                c.options = {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_TILE, isa, threads, kBothPolicies[turn % 2], 0};
-                grid.run([&] { machine::run_case(cube, c); });  // the oracle has the documented order, the comparison is bitwise
+                c.options = {sizeof(pidcomm_options),
+                             PIDCOMM_TECHNIQUE_TILE,
+                             isa,
+                             threads,
+                             kBothPolicies[turn % 2],
+                             0};
+                grid.run([&] {
+                  machine::run_case(cube, c);
+                });  // the oracle has the documented order, the comparison is bitwise
               }
   }
   grid.finish();
@@ -194,9 +244,12 @@ TEST(SpecialFloats_AreRightForEveryOperatorCollectiveTechniqueAndIsa) {
               const std::vector<int> drawn = {isas[verify::mix(++seed) % isas.size()]};
               for (int isa : technique == PIDCOMM_TECHNIQUE_TILE ? isas : drawn) {
                 const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
-                Case c = make_case(collective, axis_len, mask, bytes_for_blocks(collective, group_pes, 104), {type, op}, ++seed);
+                Case c =
+                    make_case(collective, axis_len, mask,
+                              bytes_for_blocks(collective, group_pes, 104), {type, op}, ++seed);
                 c.fill = Fill::kSpecial;
-                c.options = {sizeof(pidcomm_options), technique, isa, 2, PIDCOMM_COHERENCE_DEFAULT, 0};
+                c.options = {sizeof(pidcomm_options),   technique, isa, 2,
+                             PIDCOMM_COHERENCE_DEFAULT, 0};
                 use_technique(c, technique, 1u << 20);
                 place(c, 128, false);
                 grid.run([&] { machine::run_case(cube, c); });
@@ -239,9 +292,12 @@ TEST(Tile_BytesStagedDoNotGrowWithBytes) {
     for (int collective : kCollectives)
       grid.run([&] {
         std::set<std::uint64_t> bytes_staged;
-        for (std::size_t blocks : {1024, 2048, 4096}) {  // enough for both threads to have work: at least 64 KiB of lines
-          Case c =
-              make_case(collective, axis_len, "11", bytes_for_blocks(collective, group_pes, 8 * blocks), {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+        for (std::size_t blocks :
+             {1024, 2048,
+              4096}) {  // enough for both threads to have work: at least 64 KiB of lines
+          Case c = make_case(collective, axis_len, "11",
+                             bytes_for_blocks(collective, group_pes, 8 * blocks),
+                             {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
           place(c, 0, false);
           c.options.threads = 2;
           bytes_staged.insert(machine::run_case(cube, c).bytes_staged);

@@ -1,4 +1,5 @@
-// Collectives on sets of every kind, on several threads, after fork, and after asynchronous work of the set.
+// Collectives on sets of every kind, on several threads, after fork, and after asynchronous work of
+// the set.
 #include <dpu_program.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,10 +15,13 @@ namespace {
 
 using namespace collective_cases;
 
-// ---- sets of every kind --------------------------------------------------------------------------------------------------------------
+// ---- sets of every kind
+// ------------------------------------------------------------------------------------------
 
-/// Checks where the PEs are. `egs`: rank and bank of each entangled group in PE order, a partial one last.
-void check_pe_order(const Hypercube &cube, const std::vector<std::pair<std::uint32_t, std::uint32_t>> &egs) {
+/// Checks where the PEs are. `egs`: rank and bank of each entangled group in PE order, a partial
+/// one last.
+void check_pe_order(const Hypercube &cube,
+                    const std::vector<std::pair<std::uint32_t, std::uint32_t>> &egs) {
   for (std::size_t pe = 0; pe < cube.pes(); ++pe) {
     struct dpu_t *dpu = dpu_from_set(cube.dpu(pe));
     CHECK(dpu != nullptr);
@@ -25,7 +29,8 @@ void check_pe_order(const Hypercube &cube, const std::vector<std::pair<std::uint
     CHECK_EQ(dpu_get_member_id(dpu), egs[pe / 8].second);
     CHECK_EQ(dpu_get_rank_id(dpu_get_rank(dpu)), egs[pe / 8].first);
     std::uint32_t rank = 77, chip = 77, bank = 77;
-    CHECK_EQ(pidcomm_pe_location(cube.get(), static_cast<std::uint32_t>(pe), &rank, &chip, &bank), +PIDCOMM_OK);
+    CHECK_EQ(pidcomm_pe_location(cube.get(), static_cast<std::uint32_t>(pe), &rank, &chip, &bank),
+             +PIDCOMM_OK);
     CHECK_EQ(rank, egs[pe / 8].first);  // the sets here begin with the machine's first rank
     CHECK_EQ(chip, pe % 8);
     CHECK_EQ(bank, egs[pe / 8].second);
@@ -40,7 +45,8 @@ void run_some(const DpuSet &set, const Axes &axis_len, Grid &grid) {
     for (int collective : kCollectives)
       for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL}) {
         const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
-        Case c = make_case(collective, axis_len, mask, bytes_for_blocks(collective, group_pes, 40), {PIDCOMM_INT64, PIDCOMM_SUM}, ++seed);
+        Case c = make_case(collective, axis_len, mask, bytes_for_blocks(collective, group_pes, 40),
+                           {PIDCOMM_INT64, PIDCOMM_SUM}, ++seed);
         place(c, 8192 - 64, false);
         c.options.technique = technique;
         grid.run([&] { machine::run_case(cube, c); });
@@ -53,10 +59,12 @@ TEST(EgsWithADisabledLane_AreSkipped) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> egs;
   for (std::uint32_t rank : {0u, 1u})
     for (std::uint32_t bank = 0; bank < 8; ++bank)
-      if (!(rank == 0 && bank == 2) && !(rank == 1 && (bank == 0 || bank == 7))) egs.push_back({rank, bank});
+      if (!(rank == 0 && bank == 2) && !(rank == 1 && (bank == 0 || bank == 7)))
+        egs.push_back({rank, bank});
   check_pe_order(Hypercube(set, {8, 13}), egs);
   Grid grid("disabled lanes");
-  for (const Axes &axis_len : {Axes{8, 13}, Axes{4, 26}, Axes{2, 2, 2, 8}, Axes{10, 10}, Axes{104}}) run_some(set, axis_len, grid);
+  for (const Axes &axis_len : {Axes{8, 13}, Axes{4, 26}, Axes{2, 2, 2, 8}, Axes{10, 10}, Axes{104}})
+    run_some(set, axis_len, grid);
   grid.finish();
 }
 
@@ -71,7 +79,8 @@ TEST(RanksWithADisabledLane_ComeLast) {
   egs.resize(12);
   check_pe_order(Hypercube(set, {32, 3}), egs);
   Grid grid("ranks with a disabled lane");
-  for (const Axes &axis_len : {Axes{8, 8}, Axes{16, 11}, Axes{12, 8}, Axes{171}}) run_some(set, axis_len, grid);
+  for (const Axes &axis_len : {Axes{8, 8}, Axes{16, 11}, Axes{12, 8}, Axes{171}})
+    run_some(set, axis_len, grid);
   grid.finish();
 }
 
@@ -119,7 +128,8 @@ TEST(PeOrder_IsBankThenChipAndNotTheOrderOfDpuForeach) {
   for (std::uint32_t eg = 0; eg < 16; ++eg) egs.push_back({eg / 8, eg % 8});
   check_pe_order(cube, egs);
 
-  // The i-th DPU of DPU_FOREACH receives number i, which is chip * 8 + bank; PE order is bank * 8 + chip.
+  // The i-th DPU of DPU_FOREACH receives number i, which is chip * 8 + bank; PE order is bank * 8 +
+  // chip.
   std::vector<std::uint64_t> numbers(128);
   struct dpu_set_t all = set.get(), dpu;
   std::uint32_t i;
@@ -127,11 +137,15 @@ TEST(PeOrder_IsBankThenChipAndNotTheOrderOfDpuForeach) {
     numbers[i] = i;
     DPU_OK_OR_FAIL(dpu_prepare_xfer(dpu, &numbers[i]));
   }
-  DPU_OK_OR_FAIL(dpu_push_xfer(all, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, 8, DPU_XFER_DEFAULT));
+  DPU_OK_OR_FAIL(
+      dpu_push_xfer(all, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, 8, DPU_XFER_DEFAULT));
   std::vector<std::uint64_t> rows(128);
   CHECK_EQ(pidcomm_read(cube.get(), 0, 8, rows.data()), +PIDCOMM_OK);
-  for (std::uint64_t pe = 0; pe < 128; ++pe) CHECK_EQ(rows[pe], pe / 64 * 64 + pe % 8 * 8 + pe % 64 / 8);
-  CHECK_EQ(rows[1], 8u);  // PE 1 is the second chip's DPU; the second DPU of DPU_FOREACH is the second bank's
+  for (std::uint64_t pe = 0; pe < 128; ++pe)
+    CHECK_EQ(rows[pe], pe / 64 * 64 + pe % 8 * 8 + pe % 64 / 8);
+  CHECK_EQ(
+      rows[1],
+      8u);  // PE 1 is the second chip's DPU; the second DPU of DPU_FOREACH is the second bank's
 }
 
 TEST(WriteAndRead_MoveRowsInPeOrderAndTouchNoOtherByte) {
@@ -139,7 +153,8 @@ TEST(WriteAndRead_MoveRowsInPeOrderAndTouchNoOtherByte) {
   const DpuSet set = DpuSet::of_ranks(2);
   for (const Axes &axis_len : {Axes{8, 10}, Axes{3, 5}, Axes{70}})
     for (std::size_t bytes : {0u, 8u, 8208u})
-      for (std::size_t offset : {std::size_t{0}, std::size_t{8192 - 16}, machine::kMramBytes - bytes}) {
+      for (std::size_t offset :
+           {std::size_t{0}, std::size_t{8192 - 16}, machine::kMramBytes - bytes}) {
         const Hypercube cube(set, axis_len);
         machine::Picture mram;
         mram.cover(offset, bytes);
@@ -185,7 +200,8 @@ TEST(CoordinatesGroupsAndMembers_MatchTheDefinition) {
   }
 }
 
-// ---- concurrency ---------------------------------------------------------------------------------------------------------------------
+// ---- concurrency
+// ------------------------------------------------------------------------------------------
 
 /// Runs `body(i)` in `count` threads at once and rethrows the first failure.
 template <class Body>
@@ -216,7 +232,8 @@ TEST(HypercubesOfDifferentSets_RunInParallel) {
       for (int collective : kCollectives)
         for (const char *mask : {"10", "01", "11"}) {
           const std::uint32_t group_pes = verify::groups_of(cubes[i].axis_len(), mask).group_pes;
-          Case c = make_case(collective, cubes[i].axis_len(), mask, bytes_for_blocks(collective, group_pes, 72),
+          Case c = make_case(collective, cubes[i].axis_len(), mask,
+                             bytes_for_blocks(collective, group_pes, 72),
                              {PIDCOMM_INT32, PIDCOMM_SUM}, ++seed);
           place(c, 64, false);
           c.options.threads = 1 + round % 2;
@@ -236,18 +253,23 @@ TEST(CallsOnTheHypercubesOfOneSet_AreSerialised) {
   for (std::size_t i = 0; i < 4; ++i) cubes[0].write(i * kStep, problem.bytes, before);
   in_threads(4, [&](int i) {
     const std::size_t src = static_cast<std::size_t>(i) * kStep;
-    const int technique = i < 2 ? PIDCOMM_TECHNIQUE_TILE : PIDCOMM_TECHNIQUE_PR;  // `pr` loads and launches a PE program
+    const int technique = i < 2 ? PIDCOMM_TECHNIQUE_TILE
+                                : PIDCOMM_TECHNIQUE_PR;  // `pr` loads and launches a PE program
     const pidcomm_options options = {sizeof options, technique, 0, 0, 0, src + kStep * 3 / 4};
     const pidcomm_request request = {sizeof request,  PIDCOMM_ALLTOALL, "01", problem.bytes, src,
                                      src + kStep / 2, nullptr,          0,    PIDCOMM_INT32, 0};
     for (int round = 0; round < 20; ++round)
-      if (pidcomm_run(cubes[i % 2].get(), &request, &options, nullptr) != PIDCOMM_OK) machine::fail(pidcomm_last_error());
+      if (pidcomm_run(cubes[i % 2].get(), &request, &options, nullptr) != PIDCOMM_OK)
+        machine::fail(pidcomm_last_error());
   });
   for (std::size_t i = 0; i < 4; ++i)
-    CHECK_EQ(verify::check(problem, before, cubes[1].read(i * kStep + kStep / 2, problem.bytes)).first, "");
+    CHECK_EQ(
+        verify::check(problem, before, cubes[1].read(i * kStep + kStep / 2, problem.bytes)).first,
+        "");
 }
 
-#ifndef PIDCOMM_TEST_SDK_ACCESS  // through the SDK's rank access, a collective in a callback is an error
+#ifndef PIDCOMM_TEST_SDK_ACCESS  // through the SDK's rank access, a collective in a callback is an
+                                 // error
 TEST(CallbackOfASet_MayCallItsOwnHypercubeWhileAnotherCallWaits) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
@@ -258,12 +280,15 @@ TEST(CallbackOfASet_MayCallItsOwnHypercubeWhileAnotherCallWaits) {
   } call = {own_cube.get()};
   const auto callback = [](struct dpu_set_t, uint32_t, void *argument) {
     auto *const it = static_cast<Call *>(argument);
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the other call waits for this callback
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(100));  // the other call waits for this callback
     pidcomm_alltoall(it->cube, "1", 512, 0, 4096, PIDCOMM_INT32);
     it->sentence = pidcomm_last_error();
     return DPU_OK;
   };
-  CHECK_EQ(dpu_callback(set.get(), callback, &call, static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)),
+  CHECK_EQ(dpu_callback(
+               set.get(), callback, &call,
+               static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)),
            DPU_OK);
   CHECK_EQ(pidcomm_alltoall(main_cube.get(), "1", 512, 8192, 16384, PIDCOMM_INT32), +PIDCOMM_OK);
   CHECK_EQ(call.sentence, "");
@@ -274,7 +299,8 @@ TEST(CallbackOfASet_MayUseAnotherSetWhileACollectiveLoadsItsProgram) {
   const DpuSet set = DpuSet::of_ranks(1), other_set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8}), other(other_set, {8, 8});
   const auto callback = [](struct dpu_set_t, uint32_t, void *other_cube) {
-    const int status = pidcomm_alltoall(static_cast<pidcomm_hypercube *>(other_cube), "10", 64, 0, 4096, PIDCOMM_INT32);
+    const int status = pidcomm_alltoall(static_cast<pidcomm_hypercube *>(other_cube), "10", 64, 0,
+                                        4096, PIDCOMM_INT32);
     return status == PIDCOMM_OK ? DPU_OK : DPU_ERR_INTERNAL;
   };
   std::atomic<bool> has_ended = false;
@@ -282,7 +308,8 @@ TEST(CallbackOfASet_MayUseAnotherSetWhileACollectiveLoadsItsProgram) {
   std::thread caller([&] {
     for (unsigned i = 0; !has_ended; ++i) {
       failures += dpu_callback(set.get(), callback, other.get(),
-                               static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)) != DPU_OK;
+                               static_cast<dpu_callback_flags_t>(
+                                   DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL)) != DPU_OK;
       std::this_thread::sleep_for(std::chrono::microseconds(i * 37 % 300));
     }
   });
@@ -291,7 +318,8 @@ TEST(CallbackOfASet_MayUseAnotherSetWhileACollectiveLoadsItsProgram) {
   options.technique = PIDCOMM_TECHNIQUE_PR;
   options.scratch_offset = 1 << 20;
   for (int round = 0; round < 100; ++round) {
-    failures += dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr) != DPU_OK;  // so that the collective loads its program again
+    failures += dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr) !=
+                DPU_OK;  // so that the collective loads its program again
     failures += pidcomm_run(cube.get(), &request, &options, nullptr) != PIDCOMM_OK;
   }
   has_ended = true;
@@ -313,7 +341,9 @@ TEST(ChildOfFork_CanRunACollective) {
   const pidcomm_options options = {sizeof(pidcomm_options), 0, 0, 4, 0, 0};
   const auto result = [&](std::size_t dst) {
     Bytes rows(before.size());
-    CHECK_EQ(machine::run(cube, pidcomm::request::alltoall("10", kBytes, 0, dst, PIDCOMM_INT32), options), +PIDCOMM_OK);
+    CHECK_EQ(machine::run(cube, pidcomm::request::alltoall("10", kBytes, 0, dst, PIDCOMM_INT32),
+                          options),
+             +PIDCOMM_OK);
     CHECK_EQ(pidcomm_read(cube.get(), dst, kBytes, rows.data()), +PIDCOMM_OK);
     return rows;
   };
@@ -340,12 +370,17 @@ TEST(Collective_WaitsForEarlierAsynchronousTransfersOfItsRanks) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
-  const verify::Problem problem{PIDCOMM_ALLTOALL, {8, 8}, "10", std::size_t{8} * (effort::is_small() ? 1024 : 16384), PIDCOMM_INT32, 0};
+  const verify::Problem problem{
+      PIDCOMM_ALLTOALL, {8, 8}, "10", std::size_t{8} * (effort::is_small() ? 1024 : 16384),
+      PIDCOMM_INT32,    0};
   Bytes before(verify::rows_before(problem).bytes());
   verify::fill_distinct(2, problem.bytes, before);
-  for (std::size_t pe = 0; pe < 64; ++pe) DPU_OK_OR_FAIL(dpu_prepare_xfer(cube.dpu(pe), &before[pe * problem.bytes]));
-  DPU_OK_OR_FAIL(dpu_push_xfer(set.get(), DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, problem.bytes, DPU_XFER_ASYNC));
-  CHECK_EQ(pidcomm_alltoall(cube.get(), "10", problem.bytes, 0, 1 << 20, PIDCOMM_INT32), +PIDCOMM_OK);
+  for (std::size_t pe = 0; pe < 64; ++pe)
+    DPU_OK_OR_FAIL(dpu_prepare_xfer(cube.dpu(pe), &before[pe * problem.bytes]));
+  DPU_OK_OR_FAIL(dpu_push_xfer(set.get(), DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0,
+                               problem.bytes, DPU_XFER_ASYNC));
+  CHECK_EQ(pidcomm_alltoall(cube.get(), "10", problem.bytes, 0, 1 << 20, PIDCOMM_INT32),
+           +PIDCOMM_OK);
   CHECK_EQ(verify::check(problem, before, cube.read(1 << 20, problem.bytes)).first, "");
 }
 
@@ -365,7 +400,9 @@ TEST(Collective_WaitsForRunningPesOfItsRanks) {
       has_ended = true;
       dpuemu_end_run(set.rank(0), false, 0);
     });
-    CHECK_EQ(pidcomm_allreduce(cube.get(), "11", problem.bytes, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM), +PIDCOMM_OK);
+    CHECK_EQ(
+        pidcomm_allreduce(cube.get(), "11", problem.bytes, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM),
+        +PIDCOMM_OK);
     CHECK(has_ended);
   }
   CHECK_EQ(verify::check(problem, before, cube.read(4096, problem.bytes)).first, "");

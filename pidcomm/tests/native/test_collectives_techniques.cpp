@@ -7,7 +7,8 @@ namespace {
 
 using namespace collective_cases;
 
-// ---- the paper's techniques ----------------------------------------------------------------------------------------------------------
+// ---- the paper's techniques
+// ------------------------------------------------------------------------------------------
 
 TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
   machine::power_up(1);
@@ -16,7 +17,8 @@ TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
   DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
   const auto heap_base = [&] {
     struct dpu_symbol_t symbol;
-    DPU_OK_OR_FAIL(dpu_get_symbol(dpu_get_program(dpu_from_set(cube.dpu(0))), DPU_MRAM_HEAP_POINTER_NAME, &symbol));
+    DPU_OK_OR_FAIL(dpu_get_symbol(dpu_get_program(dpu_from_set(cube.dpu(0))),
+                                  DPU_MRAM_HEAP_POINTER_NAME, &symbol));
     return symbol.address;
   };
   const std::uint32_t before = heap_base();
@@ -31,10 +33,13 @@ TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
     CHECK_EQ(trace.pe_loads, times == 0 ? 1u : 0u);
     CHECK_EQ(heap_base(), before);
   }
-  // A launch without loading the program again is a fault, and the next call says why. A load clears the fault.
+  // A launch without loading the program again is a fault, and the next call says why. A load
+  // clears the fault.
   CHECK_EQ(dpu_launch(set.get(), DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
   std::vector<std::uint8_t> host(64);
-  pidcomm_request request = {sizeof(pidcomm_request), PIDCOMM_ALLREDUCE, "10", 640, 64, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
+  pidcomm_request request = {
+      sizeof(pidcomm_request), PIDCOMM_ALLREDUCE, "10", 640, 64, 4096, nullptr, 0,
+      PIDCOMM_INT32,           PIDCOMM_SUM};
   CHECK_EQ(pidcomm_run(cube.get(), &request, &c.options, nullptr), +PIDCOMM_ERR_DEVICE);
   CHECK(std::string(pidcomm_last_error()).find("load yours again") != std::string::npos);
   DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
@@ -48,7 +53,8 @@ TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
     pidcomm_options options = c.options;
     options.scratch_offset = scratch;
     CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), status);
-    if (std::string(pidcomm_last_error()).find(word) == std::string::npos) machine::fail(pidcomm_last_error());
+    if (std::string(pidcomm_last_error()).find(word) == std::string::npos)
+      machine::fail(pidcomm_last_error());
   };
   refuses(PIDCOMM_ERR_WINDOW, "scratch offset", 0, 640);
   refuses(PIDCOMM_ERR_WINDOW, "source", 64 + 632, 640);
@@ -73,7 +79,8 @@ TEST(LoadBetweenCalls_MovesTheHeap_AndCallsFindRanksThatDisagree) {
   CHECK_EQ(write(rows), +PIDCOMM_OK);
   load_on(1);
   CHECK_EQ(write(others), +PIDCOMM_ERR_DEVICE);
-  CHECK(std::string(pidcomm_last_error()).find("disagree about the MRAM heap base") != std::string::npos);
+  CHECK(std::string(pidcomm_last_error()).find("disagree about the MRAM heap base") !=
+        std::string::npos);
   load_on(0);
   CHECK(cube.read(0, 64) != others);  // through the SDK
   CHECK_EQ(write(others), +PIDCOMM_OK);
@@ -84,13 +91,16 @@ TEST(PaperTechnique_RefusesShapesWithoutALaneSplit) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {3, 8});
-  const pidcomm_request request = {sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "01", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
-  const pidcomm_options options = {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_PR_IM_CM, 0, 0, 0, 8192};
+  const pidcomm_request request = {
+      sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "01", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
+  const pidcomm_options options = {
+      sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_PR_IM_CM, 0, 0, 0, 8192};
   CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), +PIDCOMM_ERR_OPTION);
   CHECK(std::string(pidcomm_last_error()).find("3x8") != std::string::npos);
 }
 
-// ---- ring and tree -------------------------------------------------------------------------------------------------------------------
+// ---- ring and tree
+// ------------------------------------------------------------------------------------------
 
 TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
   machine::power_up(1);
@@ -98,22 +108,29 @@ TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
   const Hypercube cube(set, {8, 8}), cut(set, {3, 8});
   for (int technique : {PIDCOMM_TECHNIQUE_RING, PIDCOMM_TECHNIQUE_TREE}) {
     pidcomm_options options = {sizeof(pidcomm_options), technique, 0, 0, 0, 8192};
-    const auto refuses = [&](const Hypercube &on, const pidcomm_request &request, int status, const std::vector<std::string> &words) {
+    const auto refuses = [&](const Hypercube &on, const pidcomm_request &request, int status,
+                             const std::vector<std::string> &words) {
       const Bytes before = on.read(0, 16384);
       CHECK_EQ(pidcomm_run(on.get(), &request, &options, nullptr), status);
       const std::string sentence = pidcomm_last_error();
       for (const std::string &word : words)
-        if (sentence.find(word) == std::string::npos) machine::fail("no \"" + word + "\" in: " + sentence);
+        if (sentence.find(word) == std::string::npos)
+          machine::fail("no \"" + word + "\" in: " + sentence);
       CHECK(on.read(0, 16384) == before);
     };
     const std::string name = pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, technique);
     std::vector<std::uint8_t> host(64 * 64);
     for (int collective : kCollectives) {
       if (collective == PIDCOMM_ALLREDUCE) continue;
-      refuses(cube, {sizeof(pidcomm_request), collective, "10", 64, 0, 4096, host.data(), host.size(), PIDCOMM_INT32, PIDCOMM_SUM},
-              PIDCOMM_ERR_OPTION, {name, "is for allreduce", pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective)});
+      refuses(cube,
+              {sizeof(pidcomm_request), collective, "10", 64, 0, 4096, host.data(), host.size(),
+               PIDCOMM_INT32, PIDCOMM_SUM},
+              PIDCOMM_ERR_OPTION,
+              {name, "is for allreduce", pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective)});
     }
-    pidcomm_request request = {sizeof(pidcomm_request), PIDCOMM_ALLREDUCE, "10", 72, 0, 4096, nullptr, 0, PIDCOMM_INT32, PIDCOMM_SUM};
+    pidcomm_request request = {
+        sizeof(pidcomm_request), PIDCOMM_ALLREDUCE, "10", 72, 0, 4096, nullptr, 0,
+        PIDCOMM_INT32,           PIDCOMM_SUM};
     refuses(cut, request, PIDCOMM_ERR_OPTION, {name, "3x8"});
     if (technique == PIDCOMM_TECHNIQUE_TREE) continue;
     refuses(cube, request, PIDCOMM_ERR_SIZE, {name, "divisible by 8 * 8"});

@@ -1,4 +1,5 @@
-// Every bad argument of the C API: its status, a sentence with the offending values, and no changed byte.
+// Every bad argument of the C API: its status, a sentence with the offending values, and no changed
+// byte.
 #include <functional>
 
 #include "error_cases.h"
@@ -17,7 +18,8 @@ struct Breakage {
   std::function<void(pidcomm_request &, pidcomm_options &)> apply;
 };
 
-/// Runs every breakage on each of its collectives, through pidcomm_run and, unless it concerns the host buffer, pidcomm_plan_json.
+/// Runs every breakage on each of its collectives, through pidcomm_run and, unless it concerns the
+/// host buffer, pidcomm_plan_json.
 void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
   Fixture fixture;
   machine::Grid grid("errors");
@@ -25,7 +27,8 @@ void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
   for (const Breakage &breakage : breakages)
     for (int collective = kFirst; collective <= kLast; ++collective) {
       const std::vector<int> &chosen = breakage.collectives;
-      if (!chosen.empty() && std::find(chosen.begin(), chosen.end(), collective) == chosen.end()) continue;
+      if (!chosen.empty() && std::find(chosen.begin(), chosen.end(), collective) == chosen.end())
+        continue;
       for (bool is_empty : {false, true}) {
         if (is_empty && !breakage.is_bytes_free) continue;
         grid.run([&] {
@@ -33,17 +36,21 @@ void check_breakages(const std::vector<Breakage> &breakages, bool has_plan) {
           pidcomm_options options{};
           if (is_empty) request.bytes = request.host_bytes = 0;
           breakage.apply(request, options);
-          const std::string what =
-              std::string(breakage.what) + ", " + pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective) + (is_empty ? ", no bytes" : "");
+          const std::string what = std::string(breakage.what) + ", " +
+                                   pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective) +
+                                   (is_empty ? ", no bytes" : "");
           pidcomm_trace trace{};
-          check_error(pidcomm_run(fixture.cube.get(), &request, &options, &trace), breakage.statuses, breakage.words, what);
+          check_error(pidcomm_run(fixture.cube.get(), &request, &options, &trace),
+                      breakage.statuses, breakage.words, what);
           const bool has_host = request.host != nullptr || request.host_bytes != 0;
           if (has_host || breakage.statuses[0] != PIDCOMM_ERR_HOST_BUFFER)
-            check_error(pidcomm_validate(fixture.cube.get(), &request, &options), breakage.statuses, breakage.words, what + ", validate");
+            check_error(pidcomm_validate(fixture.cube.get(), &request, &options), breakage.statuses,
+                        breakage.words, what + ", validate");
           if (has_plan) {
             std::size_t length = 0;
-            check_error(pidcomm_plan_json(3, axis_len.data(), &request, &options, 0, nullptr, 0, &length), breakage.statuses,
-                        breakage.words, what + ", plan");
+            check_error(
+                pidcomm_plan_json(3, axis_len.data(), &request, &options, 0, nullptr, 0, &length),
+                breakage.statuses, breakage.words, what + ", plan");
           }
           fixture.unchanged.check();
         });
@@ -73,10 +80,13 @@ TEST(ErrorTables_StartFromValidRequests) {
     }
 }
 
-// ---- requests ----------------------------------------------------------------------------------------------------------------------
+// ---- requests
+// ------------------------------------------------------------------------------------------
 
 TEST(Mask_MustBeOneZeroOrOnePerAxis) {
-  const auto mask = [](const char *text) { return [text](pidcomm_request &r, pidcomm_options &) { r.mask = text; }; };
+  const auto mask = [](const char *text) {
+    return [text](pidcomm_request &r, pidcomm_options &) { r.mask = text; };
+  };
   check_breakages(
       {
           {"mask null", {}, {PIDCOMM_ERR_MASK, PIDCOMM_ERR_ARGUMENT}, {}, true, mask(nullptr)},
@@ -92,7 +102,8 @@ TEST(Mask_MustBeOneZeroOrOnePerAxis) {
 
 TEST(Bytes_MustBeBlocksOfAMultipleOf8) {
   const std::vector<int> blocks = {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLGATHER};
-  const std::vector<int> wholes = {PIDCOMM_ALLREDUCE, PIDCOMM_SCATTER, PIDCOMM_GATHER, PIDCOMM_REDUCE, PIDCOMM_BROADCAST};
+  const std::vector<int> wholes = {PIDCOMM_ALLREDUCE, PIDCOMM_SCATTER, PIDCOMM_GATHER,
+                                   PIDCOMM_REDUCE, PIDCOMM_BROADCAST};
   const auto bytes = [](std::size_t n) {
     return [n](pidcomm_request &r, pidcomm_options &) {
       r.bytes = n;
@@ -116,8 +127,12 @@ TEST(Windows_MustBeAlignedInsideMramAndApart) {
                                     PIDCOMM_ALLGATHER, PIDCOMM_GATHER,         PIDCOMM_REDUCE};
   const std::vector<int> targets = {PIDCOMM_ALLTOALL,  PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE,
                                     PIDCOMM_ALLGATHER, PIDCOMM_SCATTER,        PIDCOMM_BROADCAST};
-  const auto src = [](std::size_t at) { return [at](pidcomm_request &r, pidcomm_options &) { r.src = at; }; };
-  const auto dst = [](std::size_t at) { return [at](pidcomm_request &r, pidcomm_options &) { r.dst = at; }; };
+  const auto src = [](std::size_t at) {
+    return [at](pidcomm_request &r, pidcomm_options &) { r.src = at; };
+  };
+  const auto dst = [](std::size_t at) {
+    return [at](pidcomm_request &r, pidcomm_options &) { r.dst = at; };
+  };
   const auto both = [](std::size_t s, std::size_t d) {
     return [s, d](pidcomm_request &r, pidcomm_options &) {
       r.src = s;
@@ -130,7 +145,8 @@ TEST(Windows_MustBeAlignedInsideMramAndApart) {
       r.host_bytes = Fixture::host_bytes(r.collective, n);
     };
   };
-  const std::string end = std::to_string(machine::kMramBytes), over = std::to_string(machine::kMramBytes + 8), huge = std::to_string(kHuge);
+  const std::string end = std::to_string(machine::kMramBytes),
+                    over = std::to_string(machine::kMramBytes + 8), huge = std::to_string(kHuge);
   constexpr std::size_t kIn = Fixture::kBytes, kBlock = Fixture::kBytes / 32;
   const std::vector<int> window = {PIDCOMM_ERR_WINDOW};
   // 2^63 bytes: adding an offset, multiplying by 2 (rows) or by 32 (parts) overflows.
@@ -142,13 +158,38 @@ TEST(Windows_MustBeAlignedInsideMramAndApart) {
           {"dst misaligned", targets, window, {std::to_string(kDst + 4)}, true, dst(kDst + 4)},
           {"src at the end of MRAM", sources, window, {end}, false, src(machine::kMramBytes)},
           {"dst at the end of MRAM", targets, window, {end}, false, dst(machine::kMramBytes)},
-          {"src behind the end of MRAM", sources, window, {over}, true, src(machine::kMramBytes + 8)},
-          {"dst behind the end of MRAM", targets, window, {over}, true, dst(machine::kMramBytes + 8)},
-          {"src reaches past the end", sources, window, {std::to_string(machine::kMramBytes - 8)}, false, src(machine::kMramBytes - 8)},
-          {"dst reaches past the end", targets, window, {std::to_string(machine::kMramBytes - 8)}, false, dst(machine::kMramBytes - 8)},
+          {"src behind the end of MRAM",
+           sources,
+           window,
+           {over},
+           true,
+           src(machine::kMramBytes + 8)},
+          {"dst behind the end of MRAM",
+           targets,
+           window,
+           {over},
+           true,
+           dst(machine::kMramBytes + 8)},
+          {"src reaches past the end",
+           sources,
+           window,
+           {std::to_string(machine::kMramBytes - 8)},
+           false,
+           src(machine::kMramBytes - 8)},
+          {"dst reaches past the end",
+           targets,
+           window,
+           {std::to_string(machine::kMramBytes - 8)},
+           false,
+           dst(machine::kMramBytes - 8)},
           {"src overflows", sources, window, {huge}, true, src(kHuge)},
           {"dst overflows", targets, window, {huge}, true, dst(kHuge)},
-          {"bytes larger than MRAM", {}, {PIDCOMM_ERR_WINDOW}, {std::to_string(128 * kMiB)}, false, bytes(128 * kMiB)},
+          {"bytes larger than MRAM",
+           {},
+           {PIDCOMM_ERR_WINDOW},
+           {std::to_string(128 * kMiB)},
+           false,
+           bytes(128 * kMiB)},
           {"bytes overflow", {}, either, {}, false, bytes(SIZE_MAX / 256 * 256)},
           {"bytes overflow when doubled", {}, either, {}, false, bytes(std::size_t{1} << 63)},
           {"bytes overflow in 32 parts", {}, either, {}, false, bytes(std::size_t{1} << 59)},
@@ -176,7 +217,12 @@ TEST(Windows_MustBeAlignedInsideMramAndApart) {
            {std::to_string(kSrc + kBlock)},
            false,
            both(kSrc, kSrc + kBlock)},
-          {"result reaches into block 0", {PIDCOMM_REDUCE_SCATTER}, window, {std::to_string(kSrc - 8)}, false, both(kSrc, kSrc - 8)},
+          {"result reaches into block 0",
+           {PIDCOMM_REDUCE_SCATTER},
+           window,
+           {std::to_string(kSrc - 8)},
+           false,
+           both(kSrc, kSrc - 8)},
           {"contribution in block 1 of the result",
            {PIDCOMM_ALLGATHER},
            window,
@@ -195,9 +241,11 @@ TEST(Windows_MustBeAlignedInsideMramAndApart) {
 
 TEST(Windows_ThatTouchButDoNotOverlapAreAllowed) {
   Fixture fixture;
-  for (int collective : {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER}) {
+  for (int collective :
+       {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_ALLGATHER}) {
     const std::size_t in = collective == PIDCOMM_ALLGATHER ? Fixture::kBytes / 32 : Fixture::kBytes;
-    const std::size_t out = collective == PIDCOMM_REDUCE_SCATTER ? Fixture::kBytes / 32 : Fixture::kBytes;
+    const std::size_t out =
+        collective == PIDCOMM_REDUCE_SCATTER ? Fixture::kBytes / 32 : Fixture::kBytes;
     for (std::size_t dst : {kSrc, kSrc + in, kSrc - out, machine::kMramBytes - out}) {
       pidcomm_request request = fixture.good(collective);
       request.dst = dst;
@@ -211,16 +259,27 @@ TEST(Windows_ThatTouchButDoNotOverlapAreAllowed) {
 }
 
 TEST(HostBuffer_MustBeThereAndExactlyAsLargeAsTheRows) {
-  const std::vector<int> hosts = {PIDCOMM_SCATTER, PIDCOMM_GATHER, PIDCOMM_REDUCE, PIDCOMM_BROADCAST};
+  const std::vector<int> hosts = {PIDCOMM_SCATTER, PIDCOMM_GATHER, PIDCOMM_REDUCE,
+                                  PIDCOMM_BROADCAST};
   const std::vector<int> status = {PIDCOMM_ERR_HOST_BUFFER};
-  const std::string parts = std::to_string(2 * 32 * Fixture::kBytes), row = std::to_string(2 * Fixture::kBytes);
-  const auto size = [](std::size_t n) { return [n](pidcomm_request &r, pidcomm_options &) { r.host_bytes = n; }; };
+  const std::string parts = std::to_string(2 * 32 * Fixture::kBytes),
+                    row = std::to_string(2 * Fixture::kBytes);
+  const auto size = [](std::size_t n) {
+    return [n](pidcomm_request &r, pidcomm_options &) { r.host_bytes = n; };
+  };
   const auto off = [](std::ptrdiff_t by) {
-    return [by](pidcomm_request &r, pidcomm_options &) { r.host_bytes += static_cast<std::size_t>(by); };
+    return [by](pidcomm_request &r, pidcomm_options &) {
+      r.host_bytes += static_cast<std::size_t>(by);
+    };
   };
   check_breakages(
       {
-          {"host null", hosts, status, {}, false, [](pidcomm_request &r, pidcomm_options &) { r.host = nullptr; }},
+          {"host null",
+           hosts,
+           status,
+           {},
+           false,
+           [](pidcomm_request &r, pidcomm_options &) { r.host = nullptr; }},
           {"host empty", hosts, status, {"0"}, false, size(0)},
           {"host too small",
            {PIDCOMM_SCATTER, PIDCOMM_GATHER},
@@ -228,7 +287,12 @@ TEST(HostBuffer_MustBeThereAndExactlyAsLargeAsTheRows) {
            {parts, std::to_string(2 * 32 * Fixture::kBytes - 1)},
            false,
            off(-1)},
-          {"host too small", {PIDCOMM_REDUCE, PIDCOMM_BROADCAST}, status, {row, std::to_string(2 * Fixture::kBytes - 8)}, false, off(-8)},
+          {"host too small",
+           {PIDCOMM_REDUCE, PIDCOMM_BROADCAST},
+           status,
+           {row, std::to_string(2 * Fixture::kBytes - 8)},
+           false,
+           off(-8)},
           {"host too large",
            {PIDCOMM_SCATTER, PIDCOMM_GATHER},
            status,
@@ -251,22 +315,27 @@ TEST(HostBuffer_MustBeThereAndExactlyAsLargeAsTheRows) {
 }
 
 #define COUNT_ROW(...) +1
-constexpr int kFirstFreeType = PIDCOMM_INT8 PIDCOMM_TYPES(COUNT_ROW), kFirstFreeOp = PIDCOMM_SUM PIDCOMM_OPS(COUNT_ROW);
+constexpr int kFirstFreeType = PIDCOMM_INT8 PIDCOMM_TYPES(COUNT_ROW),
+              kFirstFreeOp = PIDCOMM_SUM PIDCOMM_OPS(COUNT_ROW);
 #undef COUNT_ROW
 
 TEST(TypesAndOperators_MustBeKnownAndFitEachOther) {
   const std::vector<int> reductions = {PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE};
   std::vector<Breakage> breakages;
   for (int type : {0, 3, 5, 15, kFirstFreeType, 16 + 256, -1, 1 << 30})
-    breakages.push_back(
-        {"unknown type", {}, {PIDCOMM_ERR_TYPE}, {std::to_string(type)}, true, [type](pidcomm_request &r, pidcomm_options &) {
-           r.type = type;
-         }});
+    breakages.push_back({"unknown type",
+                         {},
+                         {PIDCOMM_ERR_TYPE},
+                         {std::to_string(type)},
+                         true,
+                         [type](pidcomm_request &r, pidcomm_options &) { r.type = type; }});
   for (int op : {-1, kFirstFreeOp, 256, 1 << 30})
-    breakages.push_back(
-        {"unknown operator", reductions, {PIDCOMM_ERR_OP}, {std::to_string(op)}, true, [op](pidcomm_request &r, pidcomm_options &) {
-           r.op = op;
-         }});
+    breakages.push_back({"unknown operator",
+                         reductions,
+                         {PIDCOMM_ERR_OP},
+                         {std::to_string(op)},
+                         true,
+                         [op](pidcomm_request &r, pidcomm_options &) { r.op = op; }});
   for (int type : {1, 2, 4, 8})
     breakages.push_back({"bare size",
                          {},
@@ -276,15 +345,16 @@ TEST(TypesAndOperators_MustBeKnownAndFitEachOther) {
                          [type](pidcomm_request &r, pidcomm_options &) { r.type = type; }});
   for (int type : {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64})
     for (int op : {PIDCOMM_AND, PIDCOMM_OR, PIDCOMM_XOR})
-      breakages.push_back({"bits of a float",
-                           reductions,
-                           {PIDCOMM_ERR_OP},
-                           {pidcomm_name(PIDCOMM_TABLE_OP, op), pidcomm_name(PIDCOMM_TABLE_TYPE, type)},
-                           true,
-                           [type, op](pidcomm_request &r, pidcomm_options &) {
-                             r.type = type;
-                             r.op = op;
-                           }});
+      breakages.push_back(
+          {"bits of a float",
+           reductions,
+           {PIDCOMM_ERR_OP},
+           {pidcomm_name(PIDCOMM_TABLE_OP, op), pidcomm_name(PIDCOMM_TABLE_TYPE, type)},
+           true,
+           [type, op](pidcomm_request &r, pidcomm_options &) {
+             r.type = type;
+             r.op = op;
+           }});
   check_breakages(breakages, true);
 }
 
@@ -292,7 +362,9 @@ TEST(FieldsThatACollectiveDoesNotUse_AreIgnored) {
   Fixture fixture;
   for (int collective = kFirst; collective <= kLast; ++collective) {
     pidcomm_request request = fixture.good(collective);
-    if (collective != PIDCOMM_REDUCE_SCATTER && collective != PIDCOMM_ALLREDUCE && collective != PIDCOMM_REDUCE) request.op = 99;
+    if (collective != PIDCOMM_REDUCE_SCATTER && collective != PIDCOMM_ALLREDUCE &&
+        collective != PIDCOMM_REDUCE)
+      request.op = 99;
     if (collective == PIDCOMM_GATHER || collective == PIDCOMM_REDUCE) request.dst = 3;
     if (collective == PIDCOMM_SCATTER || collective == PIDCOMM_BROADCAST) request.src = kHuge + 3;
     if (Fixture::host_bytes(collective, 8) == 0) {
@@ -308,16 +380,34 @@ TEST(Options_MustBeKnownAndPossibleOnThisMachine) {
   std::vector<Breakage> breakages;
   for (int value : {-2, 99, 1 << 30}) {
     const std::string text = std::to_string(value);
-    breakages.push_back({"technique", {}, status, {text}, true, [value](pidcomm_request &, pidcomm_options &o) { o.technique = value; }});
-    breakages.push_back({"isa", {}, status, {text}, true, [value](pidcomm_request &, pidcomm_options &o) { o.isa = value; }});
-    breakages.push_back({"coherence", {}, status, {text}, true, [value](pidcomm_request &, pidcomm_options &o) { o.coherence = value; }});
+    breakages.push_back(
+        {"technique", {}, status, {text}, true, [value](pidcomm_request &, pidcomm_options &o) {
+           o.technique = value;
+         }});
+    breakages.push_back(
+        {"isa", {}, status, {text}, true, [value](pidcomm_request &, pidcomm_options &o) {
+           o.isa = value;
+         }});
+    breakages.push_back(
+        {"coherence", {}, status, {text}, true, [value](pidcomm_request &, pidcomm_options &o) {
+           o.coherence = value;
+         }});
   }
   for (int value : {-1, 1025, 1 << 30})
-    breakages.push_back(
-        {"threads", {}, status, {std::to_string(value)}, true, [value](pidcomm_request &, pidcomm_options &o) { o.threads = value; }});
-#define ISA_ROW(ENUM, code, name, level) \
-  if (pidcomm_isa_available(code) == 0)  \
-    breakages.push_back({"isa of another machine", {}, status, {name}, true, [](pidcomm_request &, pidcomm_options &o) { o.isa = code; }});
+    breakages.push_back({"threads",
+                         {},
+                         status,
+                         {std::to_string(value)},
+                         true,
+                         [value](pidcomm_request &, pidcomm_options &o) { o.threads = value; }});
+#define ISA_ROW(ENUM, code, name, level)           \
+  if (pidcomm_isa_available(code) == 0)            \
+    breakages.push_back({"isa of another machine", \
+                         {},                       \
+                         status,                   \
+                         {name},                   \
+                         true,                     \
+                         [](pidcomm_request &, pidcomm_options &o) { o.isa = code; }});
   PIDCOMM_ISAS(ISA_ROW)
 #undef ISA_ROW
   check_breakages(breakages, true);
@@ -329,9 +419,11 @@ TEST(UnknownCollectivesAndNullArguments_AreRejected) {
   pidcomm_request request = fixture.good(PIDCOMM_ALLTOALL);
   for (int collective : {-1, 8, 1 << 30}) {
     request.collective = collective;
-    check_error(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), argument, {std::to_string(collective)}, "unknown collective");
+    check_error(pidcomm_run(fixture.cube.get(), &request, nullptr, nullptr), argument,
+                {std::to_string(collective)}, "unknown collective");
   }
-  check_error(pidcomm_run(fixture.cube.get(), nullptr, nullptr, nullptr), argument, {}, "null request");
+  check_error(pidcomm_run(fixture.cube.get(), nullptr, nullptr, nullptr), argument, {},
+              "null request");
   request.collective = PIDCOMM_ALLTOALL;
   check_error(pidcomm_run(nullptr, &request, nullptr, nullptr), argument, {}, "null cube");
   const struct {
@@ -339,17 +431,22 @@ TEST(UnknownCollectivesAndNullArguments_AreRejected) {
     int status;
   } calls[] = {
       {"alltoall", pidcomm_alltoall(nullptr, "101", 512, 0, 4096, PIDCOMM_INT32)},
-      {"reduce_scatter", pidcomm_reduce_scatter(nullptr, "101", 512, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM)},
+      {"reduce_scatter",
+       pidcomm_reduce_scatter(nullptr, "101", 512, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM)},
       {"allreduce", pidcomm_allreduce(nullptr, "101", 512, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM)},
       {"allgather", pidcomm_allgather(nullptr, "101", 512, 0, 4096, PIDCOMM_INT32)},
-      {"scatter", pidcomm_scatter(nullptr, "101", 512, fixture.host.data(), 32768, 0, PIDCOMM_INT32)},
+      {"scatter",
+       pidcomm_scatter(nullptr, "101", 512, fixture.host.data(), 32768, 0, PIDCOMM_INT32)},
       {"gather", pidcomm_gather(nullptr, "101", 512, 0, fixture.host.data(), 32768, PIDCOMM_INT32)},
-      {"reduce", pidcomm_reduce(nullptr, "101", 512, 0, fixture.host.data(), 1024, PIDCOMM_INT32, PIDCOMM_SUM)},
-      {"broadcast", pidcomm_broadcast(nullptr, "101", 512, fixture.host.data(), 1024, 0, PIDCOMM_INT32)},
+      {"reduce", pidcomm_reduce(nullptr, "101", 512, 0, fixture.host.data(), 1024, PIDCOMM_INT32,
+                                PIDCOMM_SUM)},
+      {"broadcast",
+       pidcomm_broadcast(nullptr, "101", 512, fixture.host.data(), 1024, 0, PIDCOMM_INT32)},
       {"write", pidcomm_write(nullptr, 0, 8, fixture.host.data())},
       {"read", pidcomm_read(nullptr, 0, 8, fixture.host.data())},
   };
-  for (const auto &call : calls) check_error(call.status, argument, {}, std::string("null cube, ") + call.name);
+  for (const auto &call : calls)
+    check_error(call.status, argument, {}, std::string("null cube, ") + call.name);
   fixture.unchanged.check();
 }
 
@@ -357,14 +454,22 @@ TEST(NamedFunctions_CheckLikeRequests) {
   Fixture fixture;
   pidcomm_hypercube *m = fixture.cube.get();
   Bytes &host = fixture.host;
-  check_error(pidcomm_alltoall(m, "11", 512, 0, 4096, PIDCOMM_INT32), {PIDCOMM_ERR_MASK}, {"11"}, "alltoall");
-  check_error(pidcomm_reduce_scatter(m, "101", 520, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM), {PIDCOMM_ERR_SIZE}, {"520"}, "reduce_scatter");
-  check_error(pidcomm_allreduce(m, "101", 512, 0, 8, PIDCOMM_INT32, PIDCOMM_SUM), {PIDCOMM_ERR_WINDOW}, {"8"}, "allreduce");
-  check_error(pidcomm_allgather(m, "101", 512, 4, 4096, PIDCOMM_INT32), {PIDCOMM_ERR_WINDOW}, {"4"}, "allgather");
-  check_error(pidcomm_scatter(m, "101", 512, host.data(), 5, 0, PIDCOMM_INT32), {PIDCOMM_ERR_HOST_BUFFER}, {"5"}, "scatter");
-  check_error(pidcomm_gather(m, "101", 512, 0, nullptr, 32768, PIDCOMM_INT32), {PIDCOMM_ERR_HOST_BUFFER}, {}, "gather");
-  check_error(pidcomm_reduce(m, "101", 512, 0, host.data(), 1024, 4, PIDCOMM_MAX), {PIDCOMM_ERR_TYPE}, {"4"}, "reduce");
-  check_error(pidcomm_broadcast(m, "101", 512, host.data(), 1024, 0, 33), {PIDCOMM_ERR_TYPE}, {"33"}, "broadcast");
+  check_error(pidcomm_alltoall(m, "11", 512, 0, 4096, PIDCOMM_INT32), {PIDCOMM_ERR_MASK}, {"11"},
+              "alltoall");
+  check_error(pidcomm_reduce_scatter(m, "101", 520, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM),
+              {PIDCOMM_ERR_SIZE}, {"520"}, "reduce_scatter");
+  check_error(pidcomm_allreduce(m, "101", 512, 0, 8, PIDCOMM_INT32, PIDCOMM_SUM),
+              {PIDCOMM_ERR_WINDOW}, {"8"}, "allreduce");
+  check_error(pidcomm_allgather(m, "101", 512, 4, 4096, PIDCOMM_INT32), {PIDCOMM_ERR_WINDOW}, {"4"},
+              "allgather");
+  check_error(pidcomm_scatter(m, "101", 512, host.data(), 5, 0, PIDCOMM_INT32),
+              {PIDCOMM_ERR_HOST_BUFFER}, {"5"}, "scatter");
+  check_error(pidcomm_gather(m, "101", 512, 0, nullptr, 32768, PIDCOMM_INT32),
+              {PIDCOMM_ERR_HOST_BUFFER}, {}, "gather");
+  check_error(pidcomm_reduce(m, "101", 512, 0, host.data(), 1024, 4, PIDCOMM_MAX),
+              {PIDCOMM_ERR_TYPE}, {"4"}, "reduce");
+  check_error(pidcomm_broadcast(m, "101", 512, host.data(), 1024, 0, 33), {PIDCOMM_ERR_TYPE},
+              {"33"}, "broadcast");
   fixture.unchanged.check();
 }
 
@@ -379,16 +484,28 @@ TEST(WriteAndRead_CheckTheirWindowAndBuffer) {
   } rows[] = {
       {"misaligned", 12, 8, true, {PIDCOMM_ERR_WINDOW}, "12"},
       {"odd size", 8, 12, true, {PIDCOMM_ERR_SIZE, PIDCOMM_ERR_WINDOW}, "12"},
-      {"past the end", machine::kMramBytes - 8, 16, true, {PIDCOMM_ERR_WINDOW}, std::to_string(machine::kMramBytes - 8)},
+      {"past the end",
+       machine::kMramBytes - 8,
+       16,
+       true,
+       {PIDCOMM_ERR_WINDOW},
+       std::to_string(machine::kMramBytes - 8)},
       {"offset overflows", kHuge, 8, true, {PIDCOMM_ERR_WINDOW}, std::to_string(kHuge)},
-      {"size overflows", 8, kHuge, true, {PIDCOMM_ERR_WINDOW, PIDCOMM_ERR_SIZE, PIDCOMM_ERR_HOST_BUFFER}, ""},
+      {"size overflows",
+       8,
+       kHuge,
+       true,
+       {PIDCOMM_ERR_WINDOW, PIDCOMM_ERR_SIZE, PIDCOMM_ERR_HOST_BUFFER},
+       ""},
       {"no buffer", 8, 8, false, {PIDCOMM_ERR_HOST_BUFFER}, ""},
       {"misaligned, no bytes", 12, 0, true, {PIDCOMM_ERR_WINDOW}, "12"},
   };
   for (const auto &row : rows) {
     std::uint8_t *host = row.has_host ? fixture.host.data() : nullptr;
-    check_error(pidcomm_write(fixture.cube.get(), row.offset, row.bytes, host), row.statuses, {row.word}, std::string("write ") + row.what);
-    check_error(pidcomm_read(fixture.cube.get(), row.offset, row.bytes, host), row.statuses, {row.word}, std::string("read ") + row.what);
+    check_error(pidcomm_write(fixture.cube.get(), row.offset, row.bytes, host), row.statuses,
+                {row.word}, std::string("write ") + row.what);
+    check_error(pidcomm_read(fixture.cube.get(), row.offset, row.bytes, host), row.statuses,
+                {row.word}, std::string("read ") + row.what);
   }
   fixture.unchanged.check();
 }
@@ -399,14 +516,17 @@ TEST(Queries_CheckPeMaskAndPointers) {
   std::uint32_t a = 77, b = 78, coords[3] = {1, 2, 3};
   const std::vector<int> argument = {PIDCOMM_ERR_ARGUMENT}, mask = {PIDCOMM_ERR_MASK};
   check_error(pidcomm_coords(m, 64, coords), argument, {"64"}, "coords of PE 64");
-  check_error(pidcomm_coords(m, UINT32_MAX, coords), argument, {std::to_string(UINT32_MAX)}, "coords of PE 2^32 - 1");
+  check_error(pidcomm_coords(m, UINT32_MAX, coords), argument, {std::to_string(UINT32_MAX)},
+              "coords of PE 2^32 - 1");
   check_error(pidcomm_coords(m, 0, nullptr), argument, {}, "coords null");
   check_error(pidcomm_coords(nullptr, 0, coords), argument, {}, "coords without cube");
-  check_error(pidcomm_pe_location(m, 64, coords, coords + 1, coords + 2), argument, {"64"}, "location of PE 64");
+  check_error(pidcomm_pe_location(m, 64, coords, coords + 1, coords + 2), argument, {"64"},
+              "location of PE 64");
   check_error(pidcomm_pe_location(m, 0, nullptr, &a, &b), argument, {}, "rank null");
   check_error(pidcomm_pe_location(m, 0, &a, nullptr, &b), argument, {}, "chip null");
   check_error(pidcomm_pe_location(m, 0, &a, &b, nullptr), argument, {}, "bank null");
-  check_error(pidcomm_pe_location(nullptr, 0, coords, coords + 1, coords + 2), argument, {}, "location without cube");
+  check_error(pidcomm_pe_location(nullptr, 0, coords, coords + 1, coords + 2), argument, {},
+              "location without cube");
   check_error(pidcomm_group_of(m, "101", 64, &a), argument, {"64"}, "group of PE 64");
   check_error(pidcomm_group_of(m, "1", 0, &a), mask, {"1", "3"}, "group, mask");
   check_error(pidcomm_group_of(m, "101", 0, nullptr), argument, {}, "group null");
@@ -431,17 +551,25 @@ TEST(PlanJson_ChecksShapeAndPointers) {
   const Axes axis_len = {8, 4};
   std::size_t length = 123;
   char json[8] = "1234567";
-  const auto plan = [&](std::uint32_t axes, const std::uint32_t *len, const pidcomm_request *r, char *to, std::size_t capacity,
-                        std::size_t *l) { return pidcomm_plan_json(axes, len, r, nullptr, 0, to, capacity, l); };
+  const auto plan = [&](std::uint32_t axes, const std::uint32_t *len, const pidcomm_request *r,
+                        char *to, std::size_t capacity, std::size_t *l) {
+    return pidcomm_plan_json(axes, len, r, nullptr, 0, to, capacity, l);
+  };
   const std::uint32_t zero[] = {8, 0}, large[] = {UINT32_MAX, UINT32_MAX};
-  check_error(plan(0, axis_len.data(), &request, json, 8, &length), {PIDCOMM_ERR_SHAPE}, {"0"}, "no axis");
-  check_error(plan(17, axis_len.data(), &request, json, 8, &length), {PIDCOMM_ERR_SHAPE}, {"17"}, "17 axes");
+  check_error(plan(0, axis_len.data(), &request, json, 8, &length), {PIDCOMM_ERR_SHAPE}, {"0"},
+              "no axis");
+  check_error(plan(17, axis_len.data(), &request, json, 8, &length), {PIDCOMM_ERR_SHAPE}, {"17"},
+              "17 axes");
   check_error(plan(2, zero, &request, json, 8, &length), {PIDCOMM_ERR_SHAPE}, {"0"}, "length 0");
   check_error(plan(2, large, &request, json, 8, &length), {PIDCOMM_ERR_SHAPE}, {}, "overflow");
-  check_error(plan(2, nullptr, &request, json, 8, &length), {PIDCOMM_ERR_ARGUMENT}, {}, "null lengths");
-  check_error(plan(2, axis_len.data(), nullptr, json, 8, &length), {PIDCOMM_ERR_ARGUMENT}, {}, "null request");
-  check_error(plan(2, axis_len.data(), &request, nullptr, 8, &length), {PIDCOMM_ERR_ARGUMENT}, {}, "null json");
-  check_error(plan(2, axis_len.data(), &request, json, 8, nullptr), {PIDCOMM_ERR_ARGUMENT}, {}, "null length");
+  check_error(plan(2, nullptr, &request, json, 8, &length), {PIDCOMM_ERR_ARGUMENT}, {},
+              "null lengths");
+  check_error(plan(2, axis_len.data(), nullptr, json, 8, &length), {PIDCOMM_ERR_ARGUMENT}, {},
+              "null request");
+  check_error(plan(2, axis_len.data(), &request, nullptr, 8, &length), {PIDCOMM_ERR_ARGUMENT}, {},
+              "null json");
+  check_error(plan(2, axis_len.data(), &request, json, 8, nullptr), {PIDCOMM_ERR_ARGUMENT}, {},
+              "null length");
   CHECK_EQ(std::string(json), "1234567");
 }
 

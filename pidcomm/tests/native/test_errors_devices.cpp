@@ -9,13 +9,15 @@ namespace {
 
 using namespace error_cases;
 
-// ---- hypercubes and sets -------------------------------------------------------------------------------------------------------------
+// ---- hypercubes and sets
+// ------------------------------------------------------------------------------------------
 
 int create(const DpuSet &set, const Axes &axis_len) {
   pidcomm_hypercube *cube = nullptr;
   const std::uint32_t none = 0;
   const std::uint32_t *len = axis_len.empty() ? &none : axis_len.data();
-  const int status = pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()), len, &cube);
+  const int status =
+      pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()), len, &cube);
   if (status == PIDCOMM_OK) {
     pidcomm_hypercube_destroy(cube);
   } else {
@@ -36,7 +38,8 @@ TEST(Hypercube_MustHaveAxesAndNoMorePesThanTheSet) {
   check_error(create(set, {8, 9}), shape, {"72", "64"}, "72 PEs of 64");
   check_error(create(set, {65536, 65536}), shape, {"4294967296"}, "product 2^32");
   check_error(create(set, {65536, 65536, 65536, 65536}), shape, {"axis"}, "product 2^64");
-  check_error(create(set, {UINT32_MAX, UINT32_MAX, UINT32_MAX}), shape, {"axis"}, "product of largest lengths");
+  check_error(create(set, {UINT32_MAX, UINT32_MAX, UINT32_MAX}), shape, {"axis"},
+              "product of largest lengths");
   check_error(create(set, {1u << 31, 2, 0}), shape, {}, "product 2^32 times 0");
   CHECK_EQ(create(set, {64}), +PIDCOMM_OK);
   Axes sixteen(16, 1);
@@ -45,8 +48,10 @@ TEST(Hypercube_MustHaveAxesAndNoMorePesThanTheSet) {
 
   const std::uint32_t len[] = {8, 8};
   pidcomm_hypercube *cube = nullptr;
-  check_error(pidcomm_hypercube_create(set.get(), 2, nullptr, &cube), {PIDCOMM_ERR_ARGUMENT}, {}, "null lengths");
-  check_error(pidcomm_hypercube_create(set.get(), 2, len, nullptr), {PIDCOMM_ERR_ARGUMENT}, {}, "null cube");
+  check_error(pidcomm_hypercube_create(set.get(), 2, nullptr, &cube), {PIDCOMM_ERR_ARGUMENT}, {},
+              "null lengths");
+  check_error(pidcomm_hypercube_create(set.get(), 2, len, nullptr), {PIDCOMM_ERR_ARGUMENT}, {},
+              "null cube");
   struct dpu_set_t nothing{};
   check_error(pidcomm_hypercube_create(nothing, 2, len, &cube), {PIDCOMM_ERR_SET}, {}, "empty set");
 }
@@ -55,9 +60,11 @@ TEST(Hypercube_NamesTheRankAndLaneOfDisabledPes) {
   machine::power_up(2, {{1, 3, 2}});
   const DpuSet set = DpuSet::of_ranks(2);
   CHECK_EQ(create(set, {8, 15}), +PIDCOMM_OK);
-  check_error(create(set, {8, 16}), {PIDCOMM_ERR_SHAPE}, {"128", "120", "rank 1", "chip 3"}, "one lane missing");
+  check_error(create(set, {8, 16}), {PIDCOMM_ERR_SHAPE}, {"128", "120", "rank 1", "chip 3"},
+              "one lane missing");
   CHECK_EQ(create(set, {123}), +PIDCOMM_OK);  // ends in lanes 0 to 2 of that EG
-  check_error(create(set, {124}), {PIDCOMM_ERR_SHAPE}, {"124", "rank 1", "chip 3"}, "the missing lane needed last");
+  check_error(create(set, {124}), {PIDCOMM_ERR_SHAPE}, {"124", "rank 1", "chip 3"},
+              "the missing lane needed last");
 }
 
 TEST(FreedSet_IsRefusedByEveryCallAlsoWhenItsRanksAreAllocatedAgain) {
@@ -71,16 +78,21 @@ TEST(FreedSet_IsRefusedByEveryCallAlsoWhenItsRanksAreAllocatedAgain) {
   const std::vector<int> status = {PIDCOMM_ERR_SET};
   Bytes host(64 * 64);
   const auto check_all = [&](const std::string &when) {
-    check_error(pidcomm_alltoall(cube, "10", 64, 0, 4096, PIDCOMM_INT32), status, {}, "alltoall " + when);
-    check_error(pidcomm_allreduce(cube, "10", 0, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM), status, {}, "allreduce of no bytes " + when);
-    check_error(pidcomm_scatter(cube, "10", 64, host.data(), host.size(), 0, PIDCOMM_INT32), status, {}, "scatter " + when);
+    check_error(pidcomm_alltoall(cube, "10", 64, 0, 4096, PIDCOMM_INT32), status, {},
+                "alltoall " + when);
+    check_error(pidcomm_allreduce(cube, "10", 0, 0, 4096, PIDCOMM_INT32, PIDCOMM_SUM), status, {},
+                "allreduce of no bytes " + when);
+    check_error(pidcomm_scatter(cube, "10", 64, host.data(), host.size(), 0, PIDCOMM_INT32), status,
+                {}, "scatter " + when);
     check_error(pidcomm_write(cube, 0, 64, host.data()), status, {}, "write " + when);
     check_error(pidcomm_read(cube, 0, 64, host.data()), status, {}, "read " + when);
     pidcomm_hypercube *other = nullptr;
     check_error(pidcomm_hypercube_create(copy, 2, len, &other), status, {}, "create " + when);
-    const pidcomm_options conventional = {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_CONVENTIONAL, 0, 0, 0, 0};
+    const pidcomm_options conventional = {
+        sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_CONVENTIONAL, 0, 0, 0, 0};
     const pidcomm_request alltoall = pidcomm::request::alltoall("10", 64, 0, 4096, PIDCOMM_INT32);
-    check_error(pidcomm_run(cube, &alltoall, &conventional, nullptr), status, {}, "conventional " + when);
+    check_error(pidcomm_run(cube, &alltoall, &conventional, nullptr), status, {},
+                "conventional " + when);
   };
   check_all("after dpu_free");
   {
@@ -99,7 +111,8 @@ TEST(FreedSet_IsRefusedByEveryCallAlsoWhenItsRanksAreAllocatedAgain) {
   pidcomm_hypercube_destroy(cube);
 }
 
-// ---- devices -------------------------------------------------------------------------------------------------------------------------
+// ---- devices
+// ------------------------------------------------------------------------------------------
 
 TEST(FaultOfAPe_IsReportedAndNothingMoves) {
   Fixture fixture;
@@ -116,11 +129,12 @@ TEST(FaultOfAPe_IsReportedAndNothingMoves) {
         pidcomm_options options{};
         options.technique = technique;
         if (bytes != 0)
-          check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE},
-                      {"rank 0", "chip 3", "bank 2", "(pe 19) is"}, "fault");
+          check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr),
+                      {PIDCOMM_ERR_DEVICE}, {"rank 0", "chip 3", "bank 2", "(pe 19) is"}, "fault");
         else
-          pidcomm_run(fixture.cube.get(), &request, &options, nullptr);  // no bytes: the call may skip the device, but must not hang
-        DPU_OK_OR_FAIL(dpuemu_begin_run(rank));                          // the next run clears the fault
+          pidcomm_run(fixture.cube.get(), &request, &options,
+                      nullptr);  // no bytes: the call may skip the device, but must not hang
+        DPU_OK_OR_FAIL(dpuemu_begin_run(rank));  // the next run clears the fault
         DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
         fixture.unchanged.check();
       }
@@ -131,18 +145,22 @@ TEST(FaultOfAPe_IsReportedAndNothingMoves) {
 TEST(FaultThatTheSdkReturnedBefore_IsReportedAgain) {
   Fixture fixture;
   const interposed::FaultsHaveBeenReturned returned_before;
-  const std::vector<std::string> words = {"waiting for earlier work", "rank 0", "chip 3", "bank 2", "(pe 19) is"};
+  const std::vector<std::string> words = {"waiting for earlier work", "rank 0", "chip 3", "bank 2",
+                                          "(pe 19) is"};
   DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), true, 3 * 8 + 2));
-  for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL, PIDCOMM_TECHNIQUE_PR})
+  for (int technique :
+       {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL, PIDCOMM_TECHNIQUE_PR})
     for (int collective = kFirst; collective <= kLast; ++collective) {
       const pidcomm_request request = fixture.good(collective);
       pidcomm_options options{};
       options.technique = technique;
       if (technique == PIDCOMM_TECHNIQUE_PR) options.scratch_offset = 2 * kMiB;
-      check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, words, "a fault returned before");
+      check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr),
+                  {PIDCOMM_ERR_DEVICE}, words, "a fault returned before");
     }
-  check_error(pidcomm_read(fixture.cube.get(), kSrc, 8, fixture.host.data()), {PIDCOMM_ERR_DEVICE}, words, "read, a fault returned before");
+  check_error(pidcomm_read(fixture.cube.get(), kSrc, 8, fixture.host.data()), {PIDCOMM_ERR_DEVICE},
+              words, "read, a fault returned before");
   CHECK(returned_before.count() > 0);
   DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
   DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), false, 0));
@@ -158,7 +176,8 @@ TEST(ReorderProgramThatCannotBeLoaded_IsReportedAndNothingMoves) {
   {
     const interposed::LoadsFail fail;
     check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE},
-                {"loading the reorder program", "no window has changed", "time"}, "a load that fails");
+                {"loading the reorder program", "no window has changed", "time"},
+                "a load that fails");
   }
   fixture.unchanged.check();
   CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), +PIDCOMM_OK);
@@ -177,8 +196,8 @@ TEST(RunThatEndsInFault_IsReportedByTheCollectiveThatWaitsForIt) {
       pidcomm_request request = fixture.good(PIDCOMM_ALLREDUCE);
       pidcomm_options options{};
       options.technique = technique;
-      check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), {PIDCOMM_ERR_DEVICE}, {"rank 0", "(pe 0) is"},
-                  "fault while waiting");
+      check_error(pidcomm_run(fixture.cube.get(), &request, &options, nullptr),
+                  {PIDCOMM_ERR_DEVICE}, {"rank 0", "(pe 0) is"}, "fault while waiting");
     }
     DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
     DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
@@ -194,9 +213,11 @@ TEST(FaultInASecondRank_IsFoundBeforeTheFirstRankChanges) {
   const Unchanged unchanged(cube, host);
   DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(1)));
   DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(1), true, 0));
-  check_error(pidcomm_alltoall(cube.get(), "10", 64, kSrc, kDst, 4), {PIDCOMM_ERR_DEVICE}, {"rank 1"}, "fault in rank 1");
+  check_error(pidcomm_alltoall(cube.get(), "10", 64, kSrc, kDst, 4), {PIDCOMM_ERR_DEVICE},
+              {"rank 1"}, "fault in rank 1");
   const Bytes rows(128 * 64);
-  check_error(pidcomm_write(cube.get(), kDst, 64, rows.data()), {PIDCOMM_ERR_DEVICE}, {"rank 1"}, "write, fault in rank 1");
+  check_error(pidcomm_write(cube.get(), kDst, 64, rows.data()), {PIDCOMM_ERR_DEVICE}, {"rank 1"},
+              "write, fault in rank 1");
   DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(1)));
   DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(1), false, 0));
   unchanged.check();
@@ -206,7 +227,8 @@ TEST(FailedCalls_LeaveTheRankFreeForLaunches) {
   Fixture fixture;
   pidcomm_alltoall(fixture.cube.get(), "1", 64, 0, 4096, PIDCOMM_INT32);
   pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, PIDCOMM_INT32);
-  DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));  // refused with DPU_ERR_MRAM_BUSY while a window is open
+  DPU_OK_OR_FAIL(dpuemu_begin_run(
+      fixture.set.rank(0)));  // refused with DPU_ERR_MRAM_BUSY while a window is open
   DPU_OK_OR_FAIL(dpuemu_end_run(fixture.set.rank(0), true, 5));
   pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, PIDCOMM_INT32);
   DPU_OK_OR_FAIL(dpuemu_begin_run(fixture.set.rank(0)));
@@ -221,7 +243,9 @@ TEST(LastError_BelongsToItsThreadAndIsEmptyAfterSuccess) {
   std::string in_other = "unset";
   std::thread([&] { in_other = pidcomm_last_error(); }).join();
   CHECK_EQ(in_other, "");
-  std::thread([&] { pidcomm_alltoall(fixture.cube.get(), "1111", 64, 0, 4096, PIDCOMM_INT32); }).join();
+  std::thread([&] {
+    pidcomm_alltoall(fixture.cube.get(), "1111", 64, 0, 4096, PIDCOMM_INT32);
+  }).join();
   CHECK_EQ(std::string(pidcomm_last_error()), sentence);
   CHECK_EQ(pidcomm_alltoall(fixture.cube.get(), "101", 512, 0, 4096, PIDCOMM_INT32), +PIDCOMM_OK);
   CHECK_EQ(std::string(pidcomm_last_error()), "");

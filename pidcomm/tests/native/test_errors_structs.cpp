@@ -1,4 +1,5 @@
-// Structs from programs of other versions, or without a size: which fields the library refuses, reads and writes.
+// Structs from programs of other versions, or without a size: which fields the library refuses,
+// reads and writes.
 #include <pidcomm/model.h>
 
 #include <cstring>
@@ -15,7 +16,8 @@ const std::vector<int> kArgument = {PIDCOMM_ERR_ARGUMENT};
 TEST(Sizes_ThatNoVersionHasAreRefused) {
   Fixture fixture;
   pidcomm_hypercube *const cube = fixture.cube.get();
-  for (const std::size_t size : {std::size_t{0}, sizeof(std::size_t), std::size_t{5000}, SIZE_MAX}) {
+  for (const std::size_t size :
+       {std::size_t{0}, sizeof(std::size_t), std::size_t{5000}, SIZE_MAX}) {
     const std::string word = std::to_string(size);
     const auto check = [&](int status, const char *what) {
       check_error(status, kArgument, {what, word}, what + (" of " + word));
@@ -84,19 +86,23 @@ TEST(UnknownFieldIsRefusedUnlessItIsZero) {
   later.request.size = sizeof later;
   CHECK_EQ(pidcomm_run(fixture.cube.get(), &later.request, nullptr, nullptr), +PIDCOMM_OK);
   later.added = 1;
-  check_error(pidcomm_run(fixture.cube.get(), &later.request, nullptr, nullptr), kArgument, {"request"}, "a field of a later version");
+  check_error(pidcomm_run(fixture.cube.get(), &later.request, nullptr, nullptr), kArgument,
+              {"request"}, "a field of a later version");
 }
 
 TEST(Cpp_DeducesTypesOfElements) {
-  static_assert(pidcomm::type_of<float>() == PIDCOMM_FLOAT32 && pidcomm::type_of<long>() == PIDCOMM_INT64);
-  static_assert(pidcomm::type_of<long long>() == PIDCOMM_INT64 && pidcomm::type_of<unsigned char>() == PIDCOMM_UINT8);
+  static_assert(pidcomm::type_of<float>() == PIDCOMM_FLOAT32 &&
+                pidcomm::type_of<long>() == PIDCOMM_INT64);
+  static_assert(pidcomm::type_of<long long>() == PIDCOMM_INT64 &&
+                pidcomm::type_of<unsigned char>() == PIDCOMM_UINT8);
   Fixture fixture;
   pidcomm::Hypercube cube(fixture.set.get(), {8, 8});
   std::vector<float> x(64 * 2), sums(8 * 2);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
   cube.scatter("00", 8, x.data(), 8 * 64, 0);
   cube.reduce("10", 8, 0, sums.data(), 8 * 8, PIDCOMM_SUM);
-  for (std::size_t group = 0; group < 8; ++group) CHECK_EQ(sums[2 * group], static_cast<float>(8 * (16 * group) + 2 * 28));
+  for (std::size_t group = 0; group < 8; ++group)
+    CHECK_EQ(sums[2 * group], static_cast<float>(8 * (16 * group) + 2 * 28));
   cube.allreduce<float>("10", 8, 0, 4096, PIDCOMM_MAX);
   cube.read(4096, 8, x.data());
   CHECK_EQ(x[0], 14.0f);

@@ -9,25 +9,30 @@ using namespace over_hosts;
 
 constexpr std::size_t kRoomy = std::size_t{16} << 20;
 
-Connection pool_of(std::size_t bytes, std::size_t coherence = PIDCOMM_COHERENCE_NONE, bool has_switch = false) {
+Connection pool_of(std::size_t bytes, std::size_t coherence = PIDCOMM_COHERENCE_NONE,
+                   bool has_switch = false) {
   return {bytes, coherence, has_switch};
 }
 
 TEST(CallsThroughAPool_EqualTheOracle) {
-  for (const std::uint32_t count : {1u, 2u, 3u, 4u}) check_all_collectives(count, {4, 2}, {}, pool_of(kRoomy));
+  for (const std::uint32_t count : {1u, 2u, 3u, 4u})
+    check_all_collectives(count, {4, 2}, {}, pool_of(kRoomy));
   check_all_collectives(3, {3, 5}, {}, pool_of(kRoomy));
 }
 
 TEST(CallsThroughAPool_EqualTheOracle_WithFlushes) {
-  for (const std::uint32_t count : {2u, 3u}) check_all_collectives(count, {8, 2}, {}, pool_of(kRoomy, PIDCOMM_COHERENCE_HARDWARE));
+  for (const std::uint32_t count : {2u, 3u})
+    check_all_collectives(count, {8, 2}, {}, pool_of(kRoomy, PIDCOMM_COHERENCE_HARDWARE));
 }
 
 TEST(CallsThroughASmallPool_EqualTheOracle_InPieces) {
-  for (const std::uint32_t count : {2u, 3u, 4u}) check_all_collectives(count, {4, 2}, {}, pool_of(24 << 10));
+  for (const std::uint32_t count : {2u, 3u, 4u})
+    check_all_collectives(count, {4, 2}, {}, pool_of(24 << 10));
 }
 
 TEST(CallsWithASwitch_EqualTheOracle) {
-  for (const std::uint32_t count : {1u, 2u, 4u}) check_all_collectives(count, {4, 2}, {}, pool_of(kRoomy, PIDCOMM_COHERENCE_NONE, true));
+  for (const std::uint32_t count : {1u, 2u, 4u})
+    check_all_collectives(count, {4, 2}, {}, pool_of(kRoomy, PIDCOMM_COHERENCE_NONE, true));
   check_all_collectives(3, {8}, {}, pool_of(20 << 10, PIDCOMM_COHERENCE_HARDWARE, true));
 }
 
@@ -43,13 +48,18 @@ TEST(PrTechniques_RunThroughAPool) { check_pr_techniques({}, pool_of(kRoomy)); }
 TEST(LocalPasses_WriteRowsOnceIntoThePool_AndReadThemThere) {
   const std::uint32_t count = 3;
   Hosts hosts(count, {8, 2}, {}, pool_of(kRoomy));
-  const std::size_t groups = 2, block = 64, members = 8 * count, bytes = members * block, part = bytes / count, others = count - 1;
+  const std::size_t groups = 2, block = 64, members = 8 * count, bytes = members * block,
+                    part = bytes / count, others = count - 1;
   pidcomm_options audit{};
   audit.isa = PIDCOMM_ISA_AUDIT;
   const auto traced = [&](int collective, std::size_t size) {
-    return check_call(hosts, {{collective, hosts.axes(), "101", size, PIDCOMM_INT32, PIDCOMM_SUM}, 0, 1 << 20, 0, true}, 9, audit)[1];
+    return check_call(
+        hosts,
+        {{collective, hosts.axes(), "101", size, PIDCOMM_INT32, PIDCOMM_SUM}, 0, 1 << 20, 0, true},
+        9, audit)[1];
   };
-  pidcomm_trace trace = traced(PIDCOMM_ALLGATHER, bytes);  // one write per host, whatever the number of hosts
+  pidcomm_trace trace =
+      traced(PIDCOMM_ALLGATHER, bytes);  // one write per host, whatever the number of hosts
   CHECK_EQ(trace.bytes_sent, groups * part);
   CHECK_EQ(trace.bytes_received, groups * bytes);
   CHECK_EQ(trace.host_bytes_written, trace.bytes_sent);
@@ -80,14 +90,17 @@ TEST(ACallThatDoesNotFitIntoThePool_IsTheSameErrorOnAllHosts) {
     made.type = PIDCOMM_INT32;
     return made;
   }();
-  for (const int status :
-       hosts.each([&](std::uint32_t host) { return pidcomm_hosts_run(hosts.cube(host), &request, 0, nullptr, nullptr); }))
+  for (const int status : hosts.each([&](std::uint32_t host) {
+         return pidcomm_hosts_run(hosts.cube(host), &request, 0, nullptr, nullptr);
+       }))
     CHECK_EQ(status, +PIDCOMM_ERR_MEMORY);
   for (const std::string &sentence : hosts.sentences) {
     CHECK_EQ(sentence, hosts.sentences[0]);
     const std::string part =
-        "host 0 refuses the call: allgather with mask 001 of 4x2x3, 12288 bytes, needs 65536 bytes of the pool in 3 pieces; the pool has";
-    if (sentence.find(part) == std::string::npos) machine::fail("'" + sentence + "' lacks '" + part + "'");
+        "host 0 refuses the call: allgather with mask 001 of 4x2x3, 12288 bytes, needs 65536 bytes "
+        "of the pool in 3 pieces; the pool has";
+    if (sentence.find(part) == std::string::npos)
+      machine::fail("'" + sentence + "' lacks '" + part + "'");
   }
 }
 
@@ -104,7 +117,8 @@ TEST(SharedMemoryWithoutRoomOrFunctions_IsAnError) {
     pidcomm_hosts *cube = nullptr;
     CHECK_EQ(pidcomm_hosts_connect(local.get(), &transport, nullptr, &cube), +PIDCOMM_ERR_ARGUMENT);
     const std::string sentence = pidcomm_last_error();
-    if (sentence.find(part) == std::string::npos) machine::fail("'" + sentence + "' lacks '" + part + "'");
+    if (sentence.find(part) == std::string::npos)
+      machine::fail("'" + sentence + "' lacks '" + part + "'");
   };
   transport.allocate = [](void *, std::size_t bytes) { return std::malloc(bytes); };
   transport.release = [](void *, void *given) { std::free(given); };

@@ -1,4 +1,5 @@
-// Pools: five calls on all kinds of memory, errors, names and access rights, killed processes, and the switch.
+// Pools: five calls on all kinds of memory, errors, names and access rights, killed processes, and
+// the switch.
 #include <fcntl.h>
 #include <pidcomm/pool.h>
 #include <signal.h>
@@ -79,7 +80,8 @@ std::vector<Result> each(Settings settings, const std::function<int(const Settin
 void expect_all(const std::vector<Result> &results, int status, const std::string &part = "") {
   for (const Result &result : results) {
     CHECK_EQ(result.status, status);
-    expect(result.sentence.find(part) != std::string::npos, "'" + result.sentence + "' lacks '" + part + "'");
+    expect(result.sentence.find(part) != std::string::npos,
+           "'" + result.sentence + "' lacks '" + part + "'");
   }
 }
 
@@ -92,7 +94,9 @@ int share(const Settings &settings, int rounds, std::size_t bytes = 4096 + 8) {
   std::vector<std::uint8_t> block(bytes), all(settings.hosts * bytes);
   for (int round = 0; round < rounds && status == PIDCOMM_OK; ++round) {
     const std::size_t slot = offset + static_cast<std::size_t>(round % 2) * settings.hosts * bytes;
-    const auto value = [&](std::uint32_t host, std::size_t i) { return static_cast<std::uint8_t>(i * 7 + host * 31 + round); };
+    const auto value = [&](std::uint32_t host, std::size_t i) {
+      return static_cast<std::uint8_t>(i * 7 + host * 31 + round);
+    };
     for (std::size_t i = 0; i < bytes; ++i) block[i] = value(settings.host, i);
     status = pidcomm_pool_write(pool, slot + settings.host * bytes, bytes, block.data());
     if (status == PIDCOMM_OK) status = pidcomm_pool_sync(pool);
@@ -128,7 +132,8 @@ int end_of(pid_t child) {
 }
 
 TEST(KilledProcesses_EndTheOthers_AndLeaveNothing) {
-  // The victim is a host or the switch; the moment is anywhere from its start to the middle of its syncs.
+  // The victim is a host or the switch; the moment is anywhere from its start to the middle of its
+  // syncs.
   std::mt19937 random(7);
   const int kills = effort::is_small() ? 10 : 100;
   for (int n = 0; n < kills; ++n) {
@@ -162,7 +167,8 @@ TEST(KilledProcesses_EndTheOthers_AndLeaveNothing) {
         return share(settings, 3);
       }));
     for (const pid_t child : next) CHECK_EQ(end_of(child), +PIDCOMM_OK);
-    expect(objects().empty(), "kill " + std::to_string(n) + " has left " + (objects().empty() ? "" : objects()[0]));
+    expect(objects().empty(),
+           "kill " + std::to_string(n) + " has left " + (objects().empty() ? "" : objects()[0]));
   }
 }
 
@@ -179,9 +185,13 @@ TEST(Hosts_ReadWhatAllHostsWroteBeforeTheSync) {
         settings.coherence = coherence;
         if (kind != 0) settings.name = nullptr;
         if (kind == 1) settings.path = file.path.c_str();
-        if (kind == 2) settings.memory = reinterpret_cast<void *>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
-        for (int run = 0; run < 2; ++run)  // a file and memory of the program still have the contents of the first run
-          expect_all(each(settings, [](const Settings &own) { return share(own, 50); }), PIDCOMM_OK);
+        if (kind == 2)
+          settings.memory = reinterpret_cast<void *>(
+              (reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
+        for (int run = 0; run < 2;
+             ++run)  // a file and memory of the program still have the contents of the first run
+          expect_all(each(settings, [](const Settings &own) { return share(own, 50); }),
+                     PIDCOMM_OK);
       }
     }
   expect(objects().empty(), "an object is left");
@@ -211,7 +221,8 @@ TEST(OnlyTheUserHasAccess_AndTheNameGoesWhenAllHostsAreThere) {
   CHECK_EQ(static_cast<std::size_t>(found.st_size), kBytes);
   CHECK_EQ(opened, +PIDCOMM_OK);
   CHECK(is_gone);
-  expect(object.find("-" + name + "-" + std::to_string(getpid()) + "-") != std::string::npos, object + " has no owner");
+  expect(object.find("-" + name + "-" + std::to_string(getpid()) + "-") != std::string::npos,
+         object + " has no owner");
   const File file;
   Settings mapped = settings;
   mapped.name = nullptr;
@@ -222,7 +233,8 @@ TEST(OnlyTheUserHasAccess_AndTheNameGoesWhenAllHostsAreThere) {
 }
 
 TEST(WrongSettings_AreErrors) {
-  const auto check = [](Settings settings, const std::string &part, int status = PIDCOMM_ERR_ARGUMENT) {
+  const auto check = [](Settings settings, const std::string &part,
+                        int status = PIDCOMM_ERR_ARGUMENT) {
     pidcomm_pool *pool = nullptr;
     CHECK_EQ(pidcomm_pool_open(&settings, &pool), status);
     CHECK(pool == nullptr);
@@ -240,7 +252,8 @@ TEST(WrongSettings_AreErrors) {
   check(with(&Settings::name, nullptr), "exactly one of name, path and memory, not 0");
   check(with(&Settings::name, "a/b"), "the name 'a/b' of a pool must have 1 to 64 letters");
   check(with(&Settings::name, ""), "the name '' of a pool");
-  check(with(&Settings::bytes, std::size_t{5000}), "bytes (5000) of a pool must be a multiple of 4096 and more than the 4096");
+  check(with(&Settings::bytes, std::size_t{5000}),
+        "bytes (5000) of a pool must be a multiple of 4096 and more than the 4096");
   check(with(&Settings::bytes, pidcomm_pool_own_bytes(1)), "and more than the");
   check(with(&Settings::hosts, 0u), "hosts (0) of a pool must be between 1 and 1024");
   check(with(&Settings::hosts, 2000u), "hosts (2000)");
@@ -277,31 +290,35 @@ TEST(DifferentSettings_AreTheSameErrorOnAllHosts) {
                PIDCOMM_ERR_ARGUMENT, part);
   };
   differ([](Settings &own) { own.bytes *= 2; },
-         "differs between host 0 (1048576 bytes, 3 hosts, no switch, coherence none, layout 1) and host 1");
+         "differs between host 0 (1048576 bytes, 3 hosts, no switch, coherence none, layout 1) and "
+         "host 1");
   differ([](Settings &own) { own.coherence = PIDCOMM_COHERENCE_HARDWARE; }, "coherence hardware");
   differ([](Settings &own) { own.hosts = 2; }, "2 hosts");
   Settings too_large = named(name, 3);
   too_large.bytes = std::size_t{1} << 46;
-  expect_all(each(too_large, [](const Settings &own) { return share(own, 1); }), PIDCOMM_ERR_MEMORY, "needs 70368744177664 bytes");
+  expect_all(each(too_large, [](const Settings &own) { return share(own, 1); }), PIDCOMM_ERR_MEMORY,
+             "needs 70368744177664 bytes");
   expect(objects().empty(), "an object is left");
 }
 
 TEST(DifferentAllocations_AreTheSameErrorOnAllHosts) {
   const std::string name = unique_name();
-  expect_all(each(named(name, 3),
-                  [](const Settings &own) {
-                    pidcomm_pool *pool = nullptr;
-                    std::size_t offset = 0;
-                    if (const int status = pidcomm_pool_open(&own, &pool)) return status;
-                    pidcomm_pool_allocate(pool, own.host == 2 ? 128 : 64, &offset);
-                    const int status = pidcomm_pool_sync(pool);
-                    CHECK_EQ(pidcomm_pool_sync(pool), +PIDCOMM_ERR_DEVICE);
-                    const std::string sentence = pidcomm_last_error();
-                    pidcomm_pool_close(pool);
-                    expect(sentence.find("all hosts must make the same allocations") != std::string::npos, sentence);
-                    return status;
-                  }),
-             PIDCOMM_ERR_ARGUMENT);
+  expect_all(
+      each(named(name, 3),
+           [](const Settings &own) {
+             pidcomm_pool *pool = nullptr;
+             std::size_t offset = 0;
+             if (const int status = pidcomm_pool_open(&own, &pool)) return status;
+             pidcomm_pool_allocate(pool, own.host == 2 ? 128 : 64, &offset);
+             const int status = pidcomm_pool_sync(pool);
+             CHECK_EQ(pidcomm_pool_sync(pool), +PIDCOMM_ERR_DEVICE);
+             const std::string sentence = pidcomm_last_error();
+             pidcomm_pool_close(pool);
+             expect(sentence.find("all hosts must make the same allocations") != std::string::npos,
+                    sentence);
+             return status;
+           }),
+      PIDCOMM_ERR_ARGUMENT);
 }
 
 TEST(TwoPoolsOfOneName_AndTwoHostsOfOneNumber_AreErrors) {
@@ -321,10 +338,13 @@ TEST(TwoPoolsOfOneName_AndTwoHostsOfOneNumber_AreErrors) {
   while (objects().empty()) std::this_thread::yield();
   open(0, second);
   CHECK_EQ(second.status, +PIDCOMM_ERR_ARGUMENT);
-  expect(second.sentence.find("another pool of this name (/dev/shm/" + objects().at(0)) != std::string::npos, second.sentence);
+  expect(second.sentence.find("another pool of this name (/dev/shm/" + objects().at(0)) !=
+             std::string::npos,
+         second.sentence);
   waiting.join();
   CHECK_EQ(first.status, +PIDCOMM_ERR_DEVICE);
-  expect(first.sentence.find("has waited 2 s for host 1 to open it") != std::string::npos, first.sentence);
+  expect(first.sentence.find("has waited 2 s for host 1 to open it") != std::string::npos,
+         first.sentence);
   expect(objects().empty(), "an object is left");
   // Two processes with the number of one host of three.
   Settings of_three = settings;
@@ -342,7 +362,8 @@ TEST(TwoPoolsOfOneName_AndTwoHostsOfOneNumber_AreErrors) {
     });
   for (std::thread &thread : threads) thread.join();
   const auto is_refused = [](const Result &result) {
-    return result.status == PIDCOMM_ERR_ARGUMENT && result.sentence.find("is already open as host 1") != std::string::npos;
+    return result.status == PIDCOMM_ERR_ARGUMENT &&
+           result.sentence.find("is already open as host 1") != std::string::npos;
   };
   CHECK(is_refused(results[1]) != is_refused(results[2]));
   CHECK_EQ(results[0].status, +PIDCOMM_ERR_DEVICE);
@@ -360,7 +381,9 @@ TEST(BytesOutsideAllocatedMemory_AreErrors) {
   CHECK_EQ(pidcomm_pool_allocate(pool, 64, &other), +PIDCOMM_OK);
   CHECK_EQ(other, offset + 128);
   CHECK_EQ(pidcomm_pool_allocate(pool, kBytes, &other), +PIDCOMM_ERR_MEMORY);
-  expect(std::string(pidcomm_last_error()).find("free bytes of 1048576; 1048576 are needed") != std::string::npos, pidcomm_last_error());
+  expect(std::string(pidcomm_last_error()).find("free bytes of 1048576; 1048576 are needed") !=
+             std::string::npos,
+         pidcomm_last_error());
   CHECK_EQ(pidcomm_pool_allocate(pool, SIZE_MAX - 3, &other), +PIDCOMM_ERR_MEMORY);
   for (const std::size_t at : {std::size_t{0}, offset - 1, offset + 190, SIZE_MAX}) {
     CHECK_EQ(pidcomm_pool_write(pool, at, 8, host.data()), +PIDCOMM_ERR_ARGUMENT);
@@ -384,8 +407,9 @@ TEST(AHostThatDoesNotSync_EndsTheOthersAfterTheTimeOut) {
     const std::string sentence = pidcomm_last_error();
     pidcomm_pool_close(pool);
     // Host 2 may be the first whose time is over; then it closes the pool.
-    const bool is_right = sentence.find("has waited 0.3 s for host 1 (process ") != std::string::npos ||
-                          sentence.find(" has closed the pool") != std::string::npos;
+    const bool is_right =
+        sentence.find("has waited 0.3 s for host 1 (process ") != std::string::npos ||
+        sentence.find(" has closed the pool") != std::string::npos;
     expect(own.host != 0 || is_right, sentence);
     return status;
   });
@@ -401,7 +425,9 @@ TEST(AHostThatClosesThePool_IsAnErrorOfTheOthers) {
     if (own.host != 2 && status == PIDCOMM_OK) {
       status = pidcomm_pool_sync(pool);
       const std::string sentence = pidcomm_last_error();
-      expect(sentence.find("host 2 (process ") != std::string::npos && sentence.find("has closed the pool") != std::string::npos, sentence);
+      expect(sentence.find("host 2 (process ") != std::string::npos &&
+                 sentence.find("has closed the pool") != std::string::npos,
+             sentence);
     }
     pidcomm_pool_close(pool);
     return status;
@@ -428,13 +454,17 @@ TEST(TheSwitch_ReducesRows_AndEndsWithTheLastHost) {
       const std::size_t count = 20000;
       int status = PIDCOMM_OK;
       for (int round = 0; round < 5; ++round) {
-        std::iota(rows + own.host * count, rows + (own.host + 1) * count, static_cast<int>(own.host) * 1000 + round);
+        std::iota(rows + own.host * count, rows + (own.host + 1) * count,
+                  static_cast<int>(own.host) * 1000 + round);
         if (transport.sync(transport.context, 20) != nullptr) return +PIDCOMM_ERR_DEVICE;
-        const pidcomm_reduction reduction{PIDCOMM_INT32, PIDCOMM_SUM, own.hosts, 0, 4 * count, 4 * count};
-        if (own.host == 0 && transport.reduce(transport.context, &reduction, 20) != nullptr) return +PIDCOMM_ERR_DEVICE;
+        const pidcomm_reduction reduction{PIDCOMM_INT32, PIDCOMM_SUM, own.hosts, 0,
+                                          4 * count,     4 * count};
+        if (own.host == 0 && transport.reduce(transport.context, &reduction, 20) != nullptr)
+          return +PIDCOMM_ERR_DEVICE;
         if (transport.sync(transport.context, 20) != nullptr) return +PIDCOMM_ERR_DEVICE;
         for (std::size_t i = 0; i < count; ++i)
-          if (rows[i] != static_cast<int>(3 * (i + static_cast<std::size_t>(round)) + 3000)) status = PIDCOMM_ERR_INTERNAL;
+          if (rows[i] != static_cast<int>(3 * (i + static_cast<std::size_t>(round)) + 3000))
+            status = PIDCOMM_ERR_INTERNAL;
         if (transport.sync(transport.context, 20) != nullptr) return +PIDCOMM_ERR_DEVICE;
       }
       transport.close(transport.context);

@@ -1,4 +1,5 @@
-// The library's internals: integer maths, plans and every line kernel of every instruction set, each compared with a plain definition.
+// The library's internals: integer maths, plans and every line kernel of every instruction set,
+// each compared with a plain definition.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -17,9 +18,10 @@ using namespace pidcomm;
 
 namespace {
 
-const std::vector<std::vector<uint32_t>> kShapes = {{8},       {64},      {7},          {1},       {32, 32},     {4, 6},    {12, 16},
-                                                    {24, 8},   {5, 7, 8}, {2, 2, 2, 2}, {2, 3, 4}, {8, 3, 5},    {16, 3},   {1, 8, 1, 3},
-                                                    {2, 4, 9}, {40, 3},   {4, 2, 5},    {3, 8},    {2, 2, 6, 5}, {16, 8, 8}};
+const std::vector<std::vector<uint32_t>> kShapes = {
+    {8},       {64},      {7},          {1},       {32, 32},     {4, 6},    {12, 16},
+    {24, 8},   {5, 7, 8}, {2, 2, 2, 2}, {2, 3, 4}, {8, 3, 5},    {16, 3},   {1, 8, 1, 3},
+    {2, 4, 9}, {40, 3},   {4, 2, 5},    {3, 8},    {2, 2, 6, 5}, {16, 8, 8}};
 
 template <class Visit>
 void each_mask(const Visit &visit) {
@@ -27,7 +29,8 @@ void each_mask(const Visit &visit) {
     const Hypercube cube = Hypercube::of(lengths);
     for (uint32_t bits = 0; bits < 1u << lengths.size(); ++bits) {
       std::string mask;
-      for (std::size_t axis = 0; axis < lengths.size(); ++axis) mask += bits >> axis & 1 ? '1' : '0';
+      for (std::size_t axis = 0; axis < lengths.size(); ++axis)
+        mask += bits >> axis & 1 ? '1' : '0';
       visit(cube, mask);
     }
   }
@@ -46,10 +49,11 @@ uint32_t walk(const std::vector<EgLoop> &loops, uint32_t index) {
   return eg;
 }
 
-constexpr Options kTile = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 0};
+constexpr Options kTile = {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE,
+                           0};
 
-Plan plan_of(const std::vector<uint32_t> &lengths, int collective, const char *mask, uint64_t bytes, uint64_t dst,
-             const Options &options = kTile) {
+Plan plan_of(const std::vector<uint32_t> &lengths, int collective, const char *mask, uint64_t bytes,
+             uint64_t dst, const Options &options = kTile) {
   pidcomm_request request{};
   request.collective = collective;
   request.mask = mask;
@@ -111,8 +115,9 @@ struct OneWordCall {
 }  // namespace
 
 TEST(AddressMap_AgreesWithLiteralAddresses) {
-  // Bank d, MRAM byte -> line offset in the region, worked out by hand from the published bit table:
-  // MRAM bits 3..12 -> region 7..16, 13 -> 20, 14 -> 28, 15..21 -> 21..27, 22..25 -> 29..32; bank bits 0,1 -> 18,19, bit 2 -> 6.
+  // Bank d, MRAM byte -> line offset in the region, worked out by hand from the published bit
+  // table: MRAM bits 3..12 -> region 7..16, 13 -> 20, 14 -> 28, 15..21 -> 21..27, 22..25 -> 29..32;
+  // bank bits 0,1 -> 18,19, bit 2 -> 6.
   struct Golden {
     uint32_t bank;
     uint64_t mram, line;
@@ -135,7 +140,8 @@ TEST(AddressMap_AgreesWithLiteralAddresses) {
       {7, (uint64_t{64} << 20) - 8, 0x1FFFDFFC0},
       {2, 0x155550, 0x15495500},
   };
-  for (const Golden &golden : kGolden) CHECK_EQ(bank_offset(golden.bank) + word_offset(golden.mram / 8), golden.line);
+  for (const Golden &golden : kGolden)
+    CHECK_EQ(bank_offset(golden.bank) + word_offset(golden.mram / 8), golden.line);
 }
 
 TEST(AddressMap_NeverTouchesTheControlWindowAndMapsWordsToDistinctLines) {
@@ -159,7 +165,8 @@ TEST(Grouping_IsABijectionThatAgreesWithTheCoordinates) {
     for (uint32_t pe = 0; pe < cube.pes; ++pe) {
       uint32_t member = 0, group = 0, members = 1, groups = 1;
       for (uint32_t axis = 0; axis < cube.axes.size(); ++axis) {
-        uint32_t &index = mask[axis] == '1' ? member : group, &count = mask[axis] == '1' ? members : groups;
+        uint32_t &index = mask[axis] == '1' ? member : group,
+                 &count = mask[axis] == '1' ? members : groups;
         index += cube.coordinate(pe, axis) * count;
         count *= cube.axes[axis].length;
       }
@@ -183,7 +190,8 @@ TEST(Split_GivesMemberAndGroupOfEveryPe) {
       for (uint32_t m = 0; m < split.member_sections(); ++m) {
         for (uint32_t at = 0; at < split.section_pes(); ++at, ++visited) {
           const uint32_t pe = 8 * (walk(split.sets, set) + walk(split.members, m)) + at;
-          CHECK_EQ(grouping.member_of(pe), split.section.member_of(at) + m * split.section.group_pes);
+          CHECK_EQ(grouping.member_of(pe),
+                   split.section.member_of(at) + m * split.section.group_pes);
           CHECK_EQ(grouping.group_of(pe), split.section.group_of(at) + set * split.section.groups);
           if (!split.has_lane_split()) continue;
           CHECK_EQ(split.section.member_of(at), compress(at, split.lane_mask));
@@ -200,46 +208,65 @@ TEST(Split_GivesMemberAndGroupOfEveryPe) {
 }
 
 TEST(LaneSplit_ExistsIfAllAxesExceptTheLastArePowersOfTwoOrOneAxisFillsTheLanes) {
-  for (const std::vector<uint32_t> &fast :
-       std::vector<std::vector<uint32_t>>{{32, 32}, {4, 6}, {2, 4, 9}, {16, 3}, {24, 8}, {8, 3, 5}, {40, 3}})
+  for (const std::vector<uint32_t> &fast : std::vector<std::vector<uint32_t>>{
+           {32, 32}, {4, 6}, {2, 4, 9}, {16, 3}, {24, 8}, {8, 3, 5}, {40, 3}})
     CHECK(Hypercube::of(fast).has_lane_split());
-  for (const std::vector<uint32_t> &other : std::vector<std::vector<uint32_t>>{{12, 16}, {5, 7, 8}, {3, 8}, {7}, {2, 3, 4}})
+  for (const std::vector<uint32_t> &other :
+       std::vector<std::vector<uint32_t>>{{12, 16}, {5, 7, 8}, {3, 8}, {7}, {2, 3, 4}})
     CHECK(!Hypercube::of(other).has_lane_split());
 }
 
 TEST(Split_TreatsNeighbouringAxesWithTheSameMaskBitAsOneAxis) {
   CHECK(Split::of(Hypercube::of({5, 7, 8}), "111").has_lane_split());
   CHECK(Split::of(Hypercube::of({3, 8, 5}), "001").has_lane_split());
-  CHECK_EQ(Split::of(Hypercube::of({7, 9, 16}), "011").section.group_pes, Split::of(Hypercube::of({7, 144}), "01").section.group_pes);
+  CHECK_EQ(Split::of(Hypercube::of({7, 9, 16}), "011").section.group_pes,
+           Split::of(Hypercube::of({7, 144}), "01").section.group_pes);
 }
 
 TEST(Plan_Of32x32AlltoallHasThisForm) {
-  const std::string json = to_json(plan_of({32, 32}, PIDCOMM_ALLTOALL, "10", 1 << 20, 1 << 20), false);
+  const std::string json =
+      to_json(plan_of({32, 32}, PIDCOMM_ALLTOALL, "10", 1 << 20, 1 << 20), false);
   const char *want =
-      "{\"collective\": \"alltoall\", \"technique\": \"tile\", \"path\": \"tile\", \"shape\": \"32x32\", \"mask\": \"10\", "
-      "\"dtype\": \"int32\", \"pes\": 1024, \"groups\": 32, \"group_pes\": 32, \"bytes_per_pe\": 1048576, \"block_bytes\": 32768, "
+      "{\"collective\": \"alltoall\", \"technique\": \"tile\", \"path\": \"tile\", \"shape\": "
+      "\"32x32\", \"mask\": \"10\", "
+      "\"dtype\": \"int32\", \"pes\": 1024, \"groups\": 32, \"group_pes\": 32, \"bytes_per_pe\": "
+      "1048576, \"block_bytes\": 32768, "
       "\"mram_bytes_read\": 1073741824, \"mram_bytes_written\": 1073741824, \"host_bytes\": 0, "
       "\"sweeps\": [{\"pass\": \"transpose\", "
-      "\"does\": \"load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines\", \"lane_mask\": 7, \"k\": 3, "
+      "\"does\": \"load 2^k lines, exchange selected lane bits with line bits in registers, store "
+      "2^k lines\", \"lane_mask\": 7, \"k\": 3, "
       "\"section_pes\": 8, \"host_order\": false, \"words\": 4096, \"exchange\": false, "
       "\"ordered_downwards\": false, "
-      "\"outer\": [{\"name\": \"set\", \"count\": 16, \"in_egs\": 8, \"in_bytes\": 0, \"out_egs\": 8, \"out_bytes\": 0}, "
-      "{\"name\": \"destination\", \"count\": 4, \"in_egs\": 0, \"in_bytes\": 262144, \"out_egs\": 1, \"out_bytes\": 0}, "
-      "{\"name\": \"source\", \"count\": 4, \"in_egs\": 1, \"in_bytes\": 0, \"out_egs\": 0, \"out_bytes\": 262144}], \"ordered\": [], "
-      "\"lockstep\": [{\"name\": \"set_pair\", \"count\": 2, \"in_egs\": 4, \"in_bytes\": 0, \"out_egs\": 4, \"out_bytes\": 0}], "
-      "\"in\": {\"space\": \"mram\", \"offset_bytes\": 0, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}], \"pair_banks\": 1}, "
-      "\"out\": {\"space\": \"mram\", \"offset_bytes\": 1048576, \"streams\": [{\"count\": 8, \"egs\": 0, \"bytes\": 32768}], "
+      "\"outer\": [{\"name\": \"set\", \"count\": 16, \"in_egs\": 8, \"in_bytes\": 0, \"out_egs\": "
+      "8, \"out_bytes\": 0}, "
+      "{\"name\": \"destination\", \"count\": 4, \"in_egs\": 0, \"in_bytes\": 262144, \"out_egs\": "
+      "1, \"out_bytes\": 0}, "
+      "{\"name\": \"source\", \"count\": 4, \"in_egs\": 1, \"in_bytes\": 0, \"out_egs\": 0, "
+      "\"out_bytes\": 262144}], \"ordered\": [], "
+      "\"lockstep\": [{\"name\": \"set_pair\", \"count\": 2, \"in_egs\": 4, \"in_bytes\": 0, "
+      "\"out_egs\": 4, \"out_bytes\": 0}], "
+      "\"in\": {\"space\": \"mram\", \"offset_bytes\": 0, \"streams\": [{\"count\": 8, \"egs\": 0, "
+      "\"bytes\": 32768}], \"pair_banks\": 1}, "
+      "\"out\": {\"space\": \"mram\", \"offset_bytes\": 1048576, \"streams\": [{\"count\": 8, "
+      "\"egs\": 0, \"bytes\": 32768}], "
       "\"pair_banks\": 1}}]}";
   CHECK_EQ(json, std::string(want));
 }
 
 TEST(Plan_NeverHasMoreItemsInLockstepThanBuffers) {
   uint32_t most = 0;
-  for (const std::vector<uint32_t> &lengths :
-       std::vector<std::vector<uint32_t>>{{8, 16, 4, 3}, {8, 16, 4}, {16, 8, 8}, {32, 32}, {1024}, {8, 8, 16}, {8, 2, 4, 8}, {4, 4, 64}}) {
+  for (const std::vector<uint32_t> &lengths : std::vector<std::vector<uint32_t>>{{8, 16, 4, 3},
+                                                                                 {8, 16, 4},
+                                                                                 {16, 8, 8},
+                                                                                 {32, 32},
+                                                                                 {1024},
+                                                                                 {8, 8, 16},
+                                                                                 {8, 2, 4, 8},
+                                                                                 {4, 4, 64}}) {
     for (uint32_t bits = 0; bits < 1u << lengths.size(); ++bits) {
       std::string mask;
-      for (std::size_t axis = 0; axis < lengths.size(); ++axis) mask += (bits >> axis & 1) != 0 ? '1' : '0';
+      for (std::size_t axis = 0; axis < lengths.size(); ++axis)
+        mask += (bits >> axis & 1) != 0 ? '1' : '0';
       for (const int collective : kCollectives) {
         const Plan plan = plan_of(lengths, collective, mask.c_str(), 1536 * 64, 1 << 20);
         uint32_t items = 1;
@@ -252,7 +279,8 @@ TEST(Plan_NeverHasMoreItemsInLockstepThanBuffers) {
   CHECK_EQ(most, kMaxItems);
 }
 
-/// The rounds, sweeps and lines that each_sweep visits. stepped() compares them with the plan's own counts.
+/// The rounds, sweeps and lines that each_sweep visits. stepped() compares them with the plan's own
+/// counts.
 struct Stepped {
   uint32_t rounds = 0, sweeps = 0;
   uint64_t lines_in = 0, lines_out = 0;
@@ -282,9 +310,11 @@ Stepped stepped(const Plan &plan) {
 
 TEST(MemberSteps_TakeTheRoundsAndLinesOfTheirTopology) {
   constexpr uint64_t kBytes = 8 * 8192, kWords = kBytes / 8;
-  const Options ring = {PIDCOMM_TECHNIQUE_RING, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 8 * kBytes};
+  const Options ring = {PIDCOMM_TECHNIQUE_RING, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE,
+                        8 * kBytes};
   const Options tree = {PIDCOMM_TECHNIQUE_TREE, PIDCOMM_ISA_SCALAR, 1, PIDCOMM_COHERENCE_NONE, 0};
-  // 128 entangled groups. The ring: 7 rounds between lanes, 2 * 127 between entangled groups, 8 back to all lanes.
+  // 128 entangled groups. The ring: 7 rounds between lanes, 2 * 127 between entangled groups, 8
+  // back to all lanes.
   {
     const Stepped all = stepped(plan_of({1024}, PIDCOMM_ALLREDUCE, "1", kBytes, kBytes, ring));
     CHECK_EQ(all.rounds, 7u + 2 * 127 + 8);
@@ -293,7 +323,8 @@ TEST(MemberSteps_TakeTheRoundsAndLinesOfTheirTopology) {
     CHECK_EQ(all.lines_out, slot_lines * (7 + 8) + slot_lines / 128 * 2 * 127);
     CHECK_EQ(all.lines_in, slot_lines * (2 * 7 + 8) + slot_lines / 128 * 3 * 127);
   }
-  // The tree: 3 rounds between lanes and 7 between entangled groups, up and down; 127 entangled groups are reduced into one.
+  // The tree: 3 rounds between lanes and 7 between entangled groups, up and down; 127 entangled
+  // groups are reduced into one.
   {
     const Stepped all = stepped(plan_of({1024}, PIDCOMM_ALLREDUCE, "1", kBytes, kBytes, tree));
     CHECK_EQ(all.rounds, 2u * (3 + 7));
@@ -301,10 +332,14 @@ TEST(MemberSteps_TakeTheRoundsAndLinesOfTheirTopology) {
     CHECK_EQ(all.lines_out, kWords * (2 * 3 * 128 + 2 * 127));
     CHECK_EQ(all.lines_in, kWords * (2 * 3 * 128 + 3 * 127));
   }
-  // Selected axes with one between them are two rings, adjacent ones are one. A group of one PE copies, and in place does nothing.
-  CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0101", kBytes, kBytes, ring)).rounds, 1u + 2 * 3 + 2 * 4);
-  CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, kBytes, ring)).rounds, 1u + 2 * 14);
-  CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, 0, tree)).rounds, 2u * 4);
+  // Selected axes with one between them are two rings, adjacent ones are one. A group of one PE
+  // copies, and in place does nothing.
+  CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0101", kBytes, kBytes, ring)).rounds,
+           1u + 2 * 3 + 2 * 4);
+  CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, kBytes, ring)).rounds,
+           1u + 2 * 14);
+  CHECK_EQ(stepped(plan_of({8, 4, 3, 5}, PIDCOMM_ALLREDUCE, "0011", kBytes, 0, tree)).rounds,
+           2u * 4);
   CHECK_EQ(stepped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "00", kBytes, kBytes, tree)).rounds, 1u);
   CHECK_EQ(stepped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "00", kBytes, 0, tree)).rounds, 0u);
   CHECK_EQ(stepped(plan_of({8, 4}, PIDCOMM_ALLREDUCE, "11", 0, 0, ring)).rounds, 0u);
@@ -320,8 +355,10 @@ TEST(MemberSteps_HaveChunksOfAllWordsForEveryCount) {
 }
 
 TEST(Plan_SizeDoesNotDependOnThePes) {
-  const std::size_t small = to_json(plan_of({32, 32}, PIDCOMM_ALLREDUCE, "01", 64, 64), false).size();
-  const std::size_t large = to_json(plan_of({64, 4096}, PIDCOMM_ALLREDUCE, "01", 64, 64), false).size();
+  const std::size_t small =
+      to_json(plan_of({32, 32}, PIDCOMM_ALLREDUCE, "01", 64, 64), false).size();
+  const std::size_t large =
+      to_json(plan_of({64, 4096}, PIDCOMM_ALLREDUCE, "01", 64, 64), false).size();
   CHECK(large < small + 200);
 }
 
@@ -339,7 +376,8 @@ TEST(Kernels_TransposeMovesByteOfLaneToLineOfLaneForEveryMaskAndIsa) {
           uint32_t source_lane = lane & ~mask, bit = 0;
           for (uint32_t b = 0; b < 3; ++b)
             if (mask >> b & 1) source_lane |= (i >> bit++ & 1) << b;
-          CHECK_EQ(call.out_lines[i].bytes[byte], call.in_lines[j].bytes[byte / 8 * 8 + source_lane]);
+          CHECK_EQ(call.out_lines[i].bytes[byte],
+                   call.in_lines[j].bytes[byte / 8 * 8 + source_lane]);
         }
       }
     }
@@ -357,7 +395,8 @@ TEST(Kernels_ReplicateRepeatsOneSelectedLaneForEveryMaskAndIsa) {
           uint32_t source_lane = byte % 8 & ~mask, bit = 0;
           for (uint32_t b = 0; b < 3; ++b)
             if (mask >> b & 1) source_lane |= (i >> bit++ & 1) << b;
-          CHECK_EQ(call.out_lines[i].bytes[byte], call.in_lines[0].bytes[byte / 8 * 8 + source_lane]);
+          CHECK_EQ(call.out_lines[i].bytes[byte],
+                   call.in_lines[0].bytes[byte / 8 * 8 + source_lane]);
         }
       }
     }
@@ -369,10 +408,12 @@ TEST(Kernels_HostRowsAreTheDomainTransferOfTheLineForEveryIsa) {
     OneWordCall to_host(1, 8);
     to_host.run(kernels_of(isa), Pass::to_host, 0);
     const LineBytes host_order = transposed(to_host.in_lines[0].bytes);
-    for (uint32_t lane = 0; lane < 8; ++lane) CHECK(std::memcmp(to_host.out[lane], &host_order[8 * lane], 8) == 0);
+    for (uint32_t lane = 0; lane < 8; ++lane)
+      CHECK(std::memcmp(to_host.out[lane], &host_order[8 * lane], 8) == 0);
     OneWordCall from_host(8, 1);
     from_host.run(kernels_of(isa), Pass::from_host, 0);
-    for (uint32_t byte = 0; byte < 64; ++byte) CHECK_EQ(from_host.out_lines[0].bytes[byte], from_host.in_lines[byte % 8].bytes[byte / 8]);
+    for (uint32_t byte = 0; byte < 64; ++byte)
+      CHECK_EQ(from_host.out_lines[0].bytes[byte], from_host.in_lines[byte % 8].bytes[byte / 8]);
   }
 }
 
@@ -385,7 +426,8 @@ TEST(Kernels_ForcedTableIsUsed) {
 
 namespace {
 
-/// The work of 256 PEs as 16x16 with mask 10: groups of 16 in two entangled groups; L lines hold `bytes` of every PE.
+/// The work of 256 PEs as 16x16 with mask 10: groups of 16 in two entangled groups; L lines hold
+/// `bytes` of every PE.
 Work work_of_square(int collective, int technique, int type, uint64_t bytes) {
   pidcomm_request request{};
   request.collective = collective;
@@ -406,7 +448,8 @@ double sum_of(const Work &work, LineWork what) {
 
 }  // namespace
 
-// Lines are transposed when they come from MRAM or go there, a result for several members once. Counted in the passes by hand.
+// Lines are transposed when they come from MRAM or go there, a result for several members once.
+// Counted in the passes by hand.
 TEST(Work_CountsTheDomainTransfersOfThePasses) {
   constexpr uint64_t kBytes = 1 << 15;
   constexpr double kLines = 256 / 8 * (kBytes / 8);  // L
@@ -432,7 +475,9 @@ TEST(Work_CountsTheDomainTransfersOfThePasses) {
       {PIDCOMM_SCATTER, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, 1},
   };
   for (const Case &it : cases)
-    CHECK_EQ(sum_of(work_of_square(it.collective, it.technique, it.type, kBytes), LineWork::transpose), it.of_lines * kLines);
+    CHECK_EQ(
+        sum_of(work_of_square(it.collective, it.technique, it.type, kBytes), LineWork::transpose),
+        it.of_lines * kLines);
 }
 
 // n values take n - 1 operators; the lanes of a line take one for every lane bit.
@@ -443,17 +488,22 @@ TEST(Work_CountsTheOperatorsOfThePasses) {
     return sum_of(work_of_square(collective, technique, PIDCOMM_INT32, kBytes), LineWork::combine);
   };
   for (int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_PR})
-    CHECK_EQ(combines(PIDCOMM_REDUCE_SCATTER, technique), kLines * 15 / 16);            // 16 lines to one
-  CHECK_EQ(combines(PIDCOMM_ALLREDUCE, PIDCOMM_TECHNIQUE_TILE), kLines * (1 + 3) / 2);  // 2 lines to one, and its 3 lane bits
-  CHECK_EQ(combines(PIDCOMM_ALLREDUCE, PIDCOMM_TECHNIQUE_PR_IM), kLines * 15 / 16);     // 2 x 8 slots to one
+    CHECK_EQ(combines(PIDCOMM_REDUCE_SCATTER, technique), kLines * 15 / 16);  // 16 lines to one
+  CHECK_EQ(combines(PIDCOMM_ALLREDUCE, PIDCOMM_TECHNIQUE_TILE),
+           kLines * (1 + 3) / 2);  // 2 lines to one, and its 3 lane bits
+  CHECK_EQ(combines(PIDCOMM_ALLREDUCE, PIDCOMM_TECHNIQUE_PR_IM),
+           kLines * 15 / 16);  // 2 x 8 slots to one
 }
 
 TEST(Work_ReadsAndWritesTheBytesOfThePlan) {
   constexpr uint64_t kBytes = 1 << 15;
-  const Work work = work_of_square(PIDCOMM_ALLGATHER, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, kBytes);
+  const Work work =
+      work_of_square(PIDCOMM_ALLGATHER, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, kBytes);
   CHECK_EQ(work.parts.size(), std::size_t{1});
   CHECK_EQ(work.parts[0].mram_read, 256.0 * kBytes / 16);
   CHECK_EQ(work.parts[0].mram_written, 256.0 * kBytes);
   CHECK_EQ(work.reorders.size(), std::size_t{0});
-  CHECK_EQ(work_of_square(PIDCOMM_ALLTOALL, PIDCOMM_TECHNIQUE_PR, PIDCOMM_INT32, kBytes).reorders.size(), std::size_t{2});
+  CHECK_EQ(
+      work_of_square(PIDCOMM_ALLTOALL, PIDCOMM_TECHNIQUE_PR, PIDCOMM_INT32, kBytes).reorders.size(),
+      std::size_t{2});
 }

@@ -28,11 +28,13 @@ std::vector<pidcomm_machine> builtin_machines() {
   std::vector<pidcomm_machine> machines;
   const char *name = nullptr;
   pidcomm_machine machine;
-  while (pidcomm_machine_builtin(machines.size(), &name, &machine) == PIDCOMM_OK) machines.push_back(machine);
+  while (pidcomm_machine_builtin(machines.size(), &name, &machine) == PIDCOMM_OK)
+    machines.push_back(machine);
   return machines;
 }
 
-pidcomm_prediction predict(const pidcomm_machine *machine, const pidcomm_options *options = nullptr) {
+pidcomm_prediction predict(const pidcomm_machine *machine,
+                           const pidcomm_options *options = nullptr) {
   pidcomm_prediction prediction{};
   const pidcomm_request request = request_of(PIDCOMM_ALLTOALL);
   CHECK_EQ(pidcomm_predict(2, kAxes, &request, options, machine, &prediction), PIDCOMM_OK);
@@ -42,13 +44,15 @@ pidcomm_prediction predict(const pidcomm_machine *machine, const pidcomm_options
 void check_error(int status, int wanted, const std::string &words) {
   CHECK_EQ(status, wanted);
   const std::string sentence = pidcomm_last_error();
-  if (sentence.find(words) == std::string::npos) harness::fail(__FILE__, __LINE__, "\"" + words + "\" is missing in \"" + sentence + "\"");
+  if (sentence.find(words) == std::string::npos)
+    harness::fail(__FILE__, __LINE__, "\"" + words + "\" is missing in \"" + sentence + "\"");
 }
 
 /// A machine on which either SDK transfers or line kernels take almost no time.
 pidcomm_machine favouring(int technique, pidcomm_machine machine) {
   const bool is_sdk = technique == PIDCOMM_TECHNIQUE_CONVENTIONAL;
-  machine.sdk_from_gb_s = machine.sdk_to_gb_s = machine.sdk_thread_from_gb_s = machine.sdk_thread_to_gb_s = is_sdk ? 1e3 : 1e-3;
+  machine.sdk_from_gb_s = machine.sdk_to_gb_s = machine.sdk_thread_from_gb_s =
+      machine.sdk_thread_to_gb_s = is_sdk ? 1e3 : 1e-3;
   machine.work_copy_gb_s = is_sdk ? 1e3 : 1e-3;
   for (pidcomm_line_costs &costs : machine.isa) {
 #define PIDCOMM_ROW(key, ...) costs.key##_ns *= is_sdk ? 1e4 : 1;
@@ -66,7 +70,8 @@ TEST(BuiltinMachines_EndWithAnError) {
   const char *name = nullptr;
   pidcomm_machine machine;
   for (std::size_t index : {machines.size(), SIZE_MAX})
-    check_error(pidcomm_machine_builtin(index, &name, &machine), PIDCOMM_ERR_ARGUMENT, "machine number " + std::to_string(index));
+    check_error(pidcomm_machine_builtin(index, &name, &machine), PIDCOMM_ERR_ARGUMENT,
+                "machine number " + std::to_string(index));
   check_error(pidcomm_machine_builtin(0, nullptr, &machine), PIDCOMM_ERR_ARGUMENT, "name");
   check_error(pidcomm_machine_builtin(0, &name, nullptr), PIDCOMM_ERR_ARGUMENT, "machine");
 }
@@ -74,8 +79,10 @@ TEST(BuiltinMachines_EndWithAnError) {
 TEST(Predict_RefusesMissingArguments) {
   const pidcomm_request request = request_of(PIDCOMM_ALLTOALL);
   pidcomm_prediction prediction{};
-  check_error(pidcomm_predict(2, kAxes, nullptr, nullptr, nullptr, &prediction), PIDCOMM_ERR_ARGUMENT, "request");
-  check_error(pidcomm_predict(2, kAxes, &request, nullptr, nullptr, nullptr), PIDCOMM_ERR_ARGUMENT, "prediction");
+  check_error(pidcomm_predict(2, kAxes, nullptr, nullptr, nullptr, &prediction),
+              PIDCOMM_ERR_ARGUMENT, "request");
+  check_error(pidcomm_predict(2, kAxes, &request, nullptr, nullptr, nullptr), PIDCOMM_ERR_ARGUMENT,
+              "prediction");
   CHECK(pidcomm_predict(2, nullptr, &request, nullptr, nullptr, &prediction) != PIDCOMM_OK);
   CHECK_EQ(pidcomm_predict(0, kAxes, &request, nullptr, nullptr, &prediction), PIDCOMM_ERR_SHAPE);
   CHECK_EQ(prediction.seconds_total, 0.0);
@@ -88,7 +95,8 @@ TEST(ConstantThatIsNotANumber_IsRefusedByName) {
     for (double value : bad) {
       pidcomm_prediction prediction{};
       const auto check = [&](const pidcomm_machine &broken, const std::string &name) {
-        check_error(pidcomm_predict(2, kAxes, &request, nullptr, &broken, &prediction), PIDCOMM_ERR_ARGUMENT, name);
+        check_error(pidcomm_predict(2, kAxes, &request, nullptr, &broken, &prediction),
+                    PIDCOMM_ERR_ARGUMENT, name);
         check_error(pidcomm_use_machine(&broken), PIDCOMM_ERR_ARGUMENT, name);
       };
       pidcomm_machine broken;
@@ -109,9 +117,12 @@ TEST(ConstantThatIsNotANumber_IsRefusedByName) {
 TEST(ZeroRatesAndCountsAndMissingInstructionSets_AreRefused) {
   const pidcomm_machine machine = builtin_machines()[0];
   const std::vector<std::pair<double pidcomm_machine::*, std::string>> above_zero = {
-      {&pidcomm_machine::bus_read_gb_s, "bus.read_gb_s"},         {&pidcomm_machine::host_overlap, "host.overlap"},
-      {&pidcomm_machine::pe_clock_mhz, "pe.clock_mhz"},           {&pidcomm_machine::host_threads, "host.threads"},
-      {&pidcomm_machine::ranks_per_channel, "ranks.per_channel"}, {&pidcomm_machine::ranks_channels, "ranks.channels"},
+      {&pidcomm_machine::bus_read_gb_s, "bus.read_gb_s"},
+      {&pidcomm_machine::host_overlap, "host.overlap"},
+      {&pidcomm_machine::pe_clock_mhz, "pe.clock_mhz"},
+      {&pidcomm_machine::host_threads, "host.threads"},
+      {&pidcomm_machine::ranks_per_channel, "ranks.per_channel"},
+      {&pidcomm_machine::ranks_channels, "ranks.channels"},
       {&pidcomm_machine::work_combine_gb_s, "work.combine_gb_s"}};
   for (const auto &[constant, name] : above_zero) {
     pidcomm_machine broken = machine;
@@ -130,7 +141,8 @@ TEST(Predict_AcceptsOnlyInstructionSetsOfTheMachine) {
   pidcomm_options options{};
   pidcomm_prediction prediction{};
   options.isa = PIDCOMM_ISA_AVX2;
-  check_error(pidcomm_predict(2, kAxes, &request, &options, &machine, &prediction), PIDCOMM_ERR_OPTION, "avx2");
+  check_error(pidcomm_predict(2, kAxes, &request, &options, &machine, &prediction),
+              PIDCOMM_ERR_OPTION, "avx2");
 }
 
 TEST(Auto_ChoosesTheFastestTechniqueOfTheMachineInUse) {

@@ -52,7 +52,8 @@ std::vector<T> result(const Problem &problem, const std::vector<T> &before) {
 /// The reduction of `values`, one per PE, over all PEs of a hypercube, as the host row of `reduce`.
 template <class T>
 T reduced(int type, int op, const std::vector<T> &values) {
-  const Problem problem{verify::kREDUCE, {static_cast<std::uint32_t>(values.size())}, "1", sizeof(T), type, op};
+  const Problem problem{
+      verify::kREDUCE, {static_cast<std::uint32_t>(values.size())}, "1", sizeof(T), type, op};
   return result(problem, values).at(0);
 }
 
@@ -65,7 +66,8 @@ bool is_rejected(const Problem &problem, std::size_t bytes) {
   return false;
 }
 
-// ---- hypercube --------------------------------------------------------------------------------------------------------------------
+// ---- hypercube
+// ------------------------------------------------------------------------------------------
 
 TEST(Coordinates_FirstAxisVariesFastest) {
   CHECK_EQ(text(verify::coordinates({2, 3, 4}, 0)), "0 0 0 ");
@@ -93,30 +95,38 @@ TEST(Groups_FixTheUnselectedCoordinatesAndCountTheSelectedOnes) {
     CHECK_EQ(text(groups.group), row.group);
     CHECK_EQ(text(groups.member), row.member);
     CHECK_EQ(groups.count * groups.group_pes, groups.pes);
-    for (std::uint32_t pe = 0; pe < groups.pes; ++pe) CHECK_EQ(groups.members(groups.group[pe])[groups.member[pe]], pe);
+    for (std::uint32_t pe = 0; pe < groups.pes; ++pe)
+      CHECK_EQ(groups.members(groups.group[pe])[groups.member[pe]], pe);
   }
 }
 
-// ---- the eight collectives on 2 x 3 -----------------------------------------------------------------------------------------------
+// ---- the eight collectives on 2 x 3
+// ------------------------------------------------------------------------------------------
 // Element j of PE p is 10 p + j, element j of host row g is 100 g + j.
 
 TEST(AllToAll_MovesBlockQOfMemberPToBlockPOfMemberQ) {
-  const std::vector<int> before = {0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42, 50, 51, 52};
+  const std::vector<int> before = {0,  1,  2,  10, 11, 12, 20, 21, 22,
+                                   30, 31, 32, 40, 41, 42, 50, 51, 52};
   CHECK_EQ(text(result<int>({verify::kALLTOALL, {2, 3}, "01", 12, verify::kINT32}, before)),
            "0 20 40 10 30 50 1 21 41 11 31 51 2 22 42 12 32 52 ");
-  CHECK_EQ(text(result<int>({verify::kALLTOALL, {2, 3}, "10", 8, verify::kINT32}, {0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51})),
+  CHECK_EQ(text(result<int>({verify::kALLTOALL, {2, 3}, "10", 8, verify::kINT32},
+                            {0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51})),
            "0 10 1 11 20 30 21 31 40 50 41 51 ");
 }
 
 TEST(AllToAll_MovesBlocksOfSeveralElementsWhole) {
-  CHECK_EQ(text(result<int>({verify::kALLTOALL, {2}, "1", 16, verify::kINT32}, {0, 1, 2, 3, 10, 11, 12, 13})), "0 1 10 11 2 3 12 13 ");
+  CHECK_EQ(text(result<int>({verify::kALLTOALL, {2}, "1", 16, verify::kINT32},
+                            {0, 1, 2, 3, 10, 11, 12, 13})),
+           "0 1 10 11 2 3 12 13 ");
 }
 
 TEST(ReduceScatter_GivesMemberQTheReductionOfBlockQ) {
-  CHECK_EQ(text(result<int>({verify::kREDUCE_SCATTER, {2, 3}, "01", 12, verify::kINT32, verify::kSUM},
-                            {0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42, 50, 51, 52})),
-           "60 90 63 93 66 96 ");
-  CHECK_EQ(text(result<int>({verify::kREDUCE_SCATTER, {2}, "1", 16, verify::kINT32, verify::kMAX}, {0, 1, 2, 3, 10, -11, 12, -13})),
+  CHECK_EQ(
+      text(result<int>({verify::kREDUCE_SCATTER, {2, 3}, "01", 12, verify::kINT32, verify::kSUM},
+                       {0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32, 40, 41, 42, 50, 51, 52})),
+      "60 90 63 93 66 96 ");
+  CHECK_EQ(text(result<int>({verify::kREDUCE_SCATTER, {2}, "1", 16, verify::kINT32, verify::kMAX},
+                            {0, 1, 2, 3, 10, -11, 12, -13})),
            "10 1 12 3 ");
 }
 
@@ -127,42 +137,52 @@ TEST(AllReduce_GivesEveryMemberTheReduction) {
 }
 
 TEST(AllGather_GivesEveryMemberAllContributionsInMemberOrder) {
-  CHECK_EQ(text(result<int>({verify::kALLGATHER, {2, 3}, "01", 12, verify::kINT32}, {0, 10, 20, 30, 40, 50})),
+  CHECK_EQ(text(result<int>({verify::kALLGATHER, {2, 3}, "01", 12, verify::kINT32},
+                            {0, 10, 20, 30, 40, 50})),
            "0 20 40 10 30 50 0 20 40 10 30 50 0 20 40 10 30 50 ");
 }
 
 TEST(Scatter_GivesMemberQPartQOfItsGroupsRow) {
-  CHECK_EQ(text(result<int>({verify::kSCATTER, {2, 3}, "01", 4, verify::kINT32}, {0, 1, 2, 100, 101, 102})), "0 100 1 101 2 102 ");
-  CHECK_EQ(text(result<int>({verify::kSCATTER, {2, 3}, "10", 8, verify::kINT32}, {0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203})),
+  CHECK_EQ(text(result<int>({verify::kSCATTER, {2, 3}, "01", 4, verify::kINT32},
+                            {0, 1, 2, 100, 101, 102})),
+           "0 100 1 101 2 102 ");
+  CHECK_EQ(text(result<int>({verify::kSCATTER, {2, 3}, "10", 8, verify::kINT32},
+                            {0, 1, 2, 3, 100, 101, 102, 103, 200, 201, 202, 203})),
            "0 1 2 3 100 101 102 103 200 201 202 203 ");
 }
 
 TEST(Gather_IsTheInverseOfScatter) {
-  CHECK_EQ(text(result<int>({verify::kGATHER, {2, 3}, "01", 4, verify::kINT32}, {0, 100, 1, 101, 2, 102})), "0 1 2 100 101 102 ");
+  CHECK_EQ(text(result<int>({verify::kGATHER, {2, 3}, "01", 4, verify::kINT32},
+                            {0, 100, 1, 101, 2, 102})),
+           "0 1 2 100 101 102 ");
   for (const char *mask : {"000", "100", "010", "001", "110", "101", "011", "111"}) {
     const Axes axis_len = {2, 3, 2};
     Bytes rows(12 * 24);
     verify::fill_distinct(1, 24, rows);
-    const Bytes scattered = verify::expected({verify::kSCATTER, axis_len, mask, 24, verify::kINT64}, rows);
-    CHECK(verify::expected({verify::kGATHER, axis_len, mask, 24, verify::kINT64}, scattered) == rows);
+    const Bytes scattered =
+        verify::expected({verify::kSCATTER, axis_len, mask, 24, verify::kINT64}, rows);
+    CHECK(verify::expected({verify::kGATHER, axis_len, mask, 24, verify::kINT64}, scattered) ==
+          rows);
   }
 }
 
 TEST(Reduce_GivesOneHostRowPerGroup) {
-  CHECK_EQ(
-      text(result<int>({verify::kREDUCE, {2, 3}, "01", 8, verify::kINT32, verify::kMIN}, {0, 1, 10, 11, -20, 21, 30, 31, 40, -41, 50, 51})),
-      "-20 -41 10 11 ");
+  CHECK_EQ(text(result<int>({verify::kREDUCE, {2, 3}, "01", 8, verify::kINT32, verify::kMIN},
+                            {0, 1, 10, 11, -20, 21, 30, 31, 40, -41, 50, 51})),
+           "-20 -41 10 11 ");
 }
 
 TEST(Broadcast_GivesEveryMemberItsGroupsRow) {
-  CHECK_EQ(text(result<int>({verify::kBROADCAST, {2, 3}, "01", 8, verify::kINT32}, {0, 1, 100, 101})),
-           "0 1 100 101 0 1 100 101 0 1 100 101 ");
+  CHECK_EQ(
+      text(result<int>({verify::kBROADCAST, {2, 3}, "01", 8, verify::kINT32}, {0, 1, 100, 101})),
+      "0 1 100 101 0 1 100 101 0 1 100 101 ");
 }
 
 TEST(MaskThatSelectsNothing_MeansOneRowPerPeAndACopy) {
   const std::vector<int> rows = {0, 1, 10, 11, 20, 21};
   for (int collective = verify::kALLTOALL; collective <= verify::kBROADCAST; ++collective)
-    CHECK_EQ(text(result<int>({collective, {3, 1}, "00", 8, verify::kINT32, verify::kPROD}, rows)), "0 1 10 11 20 21 ");
+    CHECK_EQ(text(result<int>({collective, {3, 1}, "00", 8, verify::kINT32, verify::kPROD}, rows)),
+             "0 1 10 11 20 21 ");
 }
 
 TEST(Rows_HaveTheSizesOfTheDefinitionTable) {
@@ -171,9 +191,10 @@ TEST(Rows_HaveTheSizesOfTheDefinitionTable) {
     std::size_t count_before, bytes_before, count_after, bytes_after;
   };
   const Row rows[] = {
-      {verify::kALLTOALL, 6, 24, 6, 24}, {verify::kREDUCE_SCATTER, 6, 24, 6, 8}, {verify::kALLREDUCE, 6, 24, 6, 24},
-      {verify::kALLGATHER, 6, 8, 6, 24}, {verify::kSCATTER, 2, 72, 6, 24},       {verify::kGATHER, 6, 24, 2, 72},
-      {verify::kREDUCE, 6, 24, 2, 24},   {verify::kBROADCAST, 2, 24, 6, 24},
+      {verify::kALLTOALL, 6, 24, 6, 24},  {verify::kREDUCE_SCATTER, 6, 24, 6, 8},
+      {verify::kALLREDUCE, 6, 24, 6, 24}, {verify::kALLGATHER, 6, 8, 6, 24},
+      {verify::kSCATTER, 2, 72, 6, 24},   {verify::kGATHER, 6, 24, 2, 72},
+      {verify::kREDUCE, 6, 24, 2, 24},    {verify::kBROADCAST, 2, 24, 6, 24},
   };
   for (const Row &row : rows) {
     const Problem problem{row.collective, {2, 3}, "01", 24, verify::kINT32, verify::kSUM};
@@ -182,12 +203,14 @@ TEST(Rows_HaveTheSizesOfTheDefinitionTable) {
     CHECK_EQ(before.row_bytes, row.bytes_before);
     CHECK_EQ(after.count, row.count_after);
     CHECK_EQ(after.row_bytes, row.bytes_after);
-    CHECK_EQ(before.at_pes, row.collective != verify::kSCATTER && row.collective != verify::kBROADCAST);
+    CHECK_EQ(before.at_pes,
+             row.collective != verify::kSCATTER && row.collective != verify::kBROADCAST);
     CHECK_EQ(after.at_pes, row.collective != verify::kGATHER && row.collective != verify::kREDUCE);
   }
 }
 
-// ---- operators --------------------------------------------------------------------------------------------------------------------
+// ---- operators
+// ------------------------------------------------------------------------------------------
 
 template <class T>
 void check_integers(int type) {
@@ -227,14 +250,17 @@ void check_floats(int type) {
   }
   CHECK(std::isnan(reduced<T>(type, verify::kSUM, {inf, -inf})));
   for (bool is_swapped : {false, true}) {
-    const std::vector<T> zeros = is_swapped ? std::vector<T>{T(0), T(-0.0)} : std::vector<T>{T(-0.0), T(0)};
+    const std::vector<T> zeros =
+        is_swapped ? std::vector<T>{T(0), T(-0.0)} : std::vector<T>{T(-0.0), T(0)};
     CHECK(std::signbit(reduced<T>(type, verify::kMIN, zeros)));
     CHECK(!std::signbit(reduced<T>(type, verify::kMAX, zeros)));
   }
   CHECK(std::signbit(reduced<T>(type, verify::kSUM, {T(-0.0), T(-0.0), T(-0.0)})));
-  CHECK_EQ(reduced<T>(type, verify::kSUM, {std::numeric_limits<T>::denorm_min(), std::numeric_limits<T>::denorm_min()}),
+  CHECK_EQ(reduced<T>(type, verify::kSUM,
+                      {std::numeric_limits<T>::denorm_min(), std::numeric_limits<T>::denorm_min()}),
            2 * std::numeric_limits<T>::denorm_min());
-  for (int op : {verify::kAND, verify::kOR, verify::kXOR}) CHECK(is_rejected({verify::kREDUCE, {2}, "1", 8, type, op}, 16));
+  for (int op : {verify::kAND, verify::kOR, verify::kXOR})
+    CHECK(is_rejected({verify::kREDUCE, {2}, "1", 8, type, op}, 16));
 }
 
 TEST(FloatOperators_PropagateNanAndOrderMinusZeroBelowZero) {
@@ -242,11 +268,13 @@ TEST(FloatOperators_PropagateNanAndOrderMinusZeroBelowZero) {
   check_floats<double>(verify::kFLOAT64);
 }
 
-// ---- order of floating-point reductions -------------------------------------------------------------------------------------------
+// ---- order of floating-point reductions
+// ------------------------------------------------------------------------------------------
 
 TEST(FloatSum_AddsEgsWithinALaneAndThenLanesPairwise) {
   std::vector<float> v(16, 0.0f);
-  v[0] = 16777216.0f;  // 2^24: adding 1 to it is lost, adding 2 is not; PEs 1 and 9 meet in lane 1 first
+  v[0] = 16777216.0f;  // 2^24: adding 1 to it is lost, adding 2 is not; PEs 1 and 9 meet in lane 1
+                       // first
   v[1] = v[9] = 1.0f;
   CHECK_EQ(reduced(verify::kFLOAT32, verify::kSUM, v), 16777218.0f);
   v = std::vector<float>(16, 0.0f);
@@ -263,8 +291,9 @@ TEST(FloatSum_IsTheDocumentedTreeForEveryLaneSelection) {
 
   double lane[8];
   for (int i = 0; i < 8; ++i) lane[i] = (v[i] + v[i + 8]) + v[i + 16];
-  CHECK_EQ(reduced(verify::kFLOAT64, verify::kSUM, v),
-           ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7])));
+  CHECK_EQ(
+      reduced(verify::kFLOAT64, verify::kSUM, v),
+      ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7])));
 
   const auto along = [&](Axes axis_len, const char *mask) {
     return result<double>({verify::kREDUCE, axis_len, mask, 8, verify::kFLOAT64, verify::kSUM}, v);
@@ -272,11 +301,13 @@ TEST(FloatSum_IsTheDocumentedTreeForEveryLaneSelection) {
   const std::vector<double> low = along({2, 12}, "10");  // lane bit 0
   for (int g = 0; g < 12; ++g) CHECK_EQ(low[g], v[2 * g] + v[2 * g + 1]);
   const std::vector<double> high = along({2, 12}, "01");  // lane bits 1 and 2, all EGs
-  for (int g = 0; g < 2; ++g) CHECK_EQ(high[g], (lane[g] + lane[g + 2]) + (lane[g + 4] + lane[g + 6]));
+  for (int g = 0; g < 2; ++g)
+    CHECK_EQ(high[g], (lane[g] + lane[g + 2]) + (lane[g + 4] + lane[g + 6]));
   const std::vector<double> egs = along({8, 3}, "01");  // no lane bit
   for (int g = 0; g < 8; ++g) CHECK_EQ(egs[g], lane[g]);
   const std::vector<double> ends = along({2, 2, 2, 3}, "1011");  // lane bits 0 and 2, all EGs
-  for (int g = 0; g < 2; ++g) CHECK_EQ(ends[g], (lane[2 * g] + lane[2 * g + 1]) + (lane[2 * g + 4] + lane[2 * g + 5]));
+  for (int g = 0; g < 2; ++g)
+    CHECK_EQ(ends[g], (lane[2 * g] + lane[2 * g + 1]) + (lane[2 * g + 4] + lane[2 * g + 5]));
 }
 
 TEST(FloatSum_AddsMembersInAscendingOrderIfGroupsHaveOtherLanesInOtherEgs) {
@@ -287,7 +318,8 @@ TEST(FloatSum_AddsMembersInAscendingOrderIfGroupsHaveOtherLanesInOtherEgs) {
   const auto along = [&](Axes axis_len, const char *mask, int group, int members, int stride) {
     double sum = v[group];
     for (int i = 1; i < members; ++i) sum += v[group + i * stride];
-    const std::vector<double> sums = result<double>({verify::kREDUCE, axis_len, mask, 8, verify::kFLOAT64, verify::kSUM}, v);
+    const std::vector<double> sums =
+        result<double>({verify::kREDUCE, axis_len, mask, 8, verify::kFLOAT64, verify::kSUM}, v);
     CHECK_EQ(sums[group], sum);
   };
   along({12, 2}, "10", 0, 12, 1);
@@ -303,17 +335,22 @@ TEST(FloatSum_IsTheSameTreeInReduceAllReduceAndReduceScatter) {
     Bytes rows(24 * bytes);
     verify::fill(Fill::kRounding, verify::kFLOAT32, verify::kSUM, 6, bytes, rows);
     const verify::Groups groups = verify::groups_of(axis_len, mask);
-    const Bytes row = verify::expected({verify::kREDUCE, axis_len, mask, bytes, verify::kFLOAT32, verify::kSUM}, rows);
-    const Bytes all = verify::expected({verify::kALLREDUCE, axis_len, mask, bytes, verify::kFLOAT32, verify::kSUM}, rows);
-    const Bytes own = verify::expected({verify::kREDUCE_SCATTER, axis_len, mask, bytes, verify::kFLOAT32, verify::kSUM}, rows);
+    const Bytes row = verify::expected(
+        {verify::kREDUCE, axis_len, mask, bytes, verify::kFLOAT32, verify::kSUM}, rows);
+    const Bytes all = verify::expected(
+        {verify::kALLREDUCE, axis_len, mask, bytes, verify::kFLOAT32, verify::kSUM}, rows);
+    const Bytes own = verify::expected(
+        {verify::kREDUCE_SCATTER, axis_len, mask, bytes, verify::kFLOAT32, verify::kSUM}, rows);
     for (std::uint32_t pe = 0; pe < 24; ++pe) {
       CHECK(std::memcmp(&all[pe * bytes], &row[groups.group[pe] * bytes], bytes) == 0);
-      CHECK(std::memcmp(&own[pe * 8], &row[groups.group[pe] * bytes + groups.member[pe] * 8], 8) == 0);
+      CHECK(std::memcmp(&own[pe * 8], &row[groups.group[pe] * bytes + groups.member[pe] * 8], 8) ==
+            0);
     }
   }
 }
 
-// ---- comparison -------------------------------------------------------------------------------------------------------------------
+// ---- comparison
+// ------------------------------------------------------------------------------------------
 
 TEST(Compare_CountsWrongElementsAndDescribesTheFirst) {
   const Bytes want = bytes_of<std::int16_t>({1, 2, 3, 4, 5, 6, 7, 8});
@@ -326,7 +363,8 @@ TEST(Compare_CountsWrongElementsAndDescribesTheFirst) {
 
 TEST(Compare_TreatsNansAsEqualInReductionsOnlyAndNeverZerosOfDifferentSign) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Bytes want = bytes_of<float>({nan, 0.0f}), other = bytes_of<float>({-nan, 0.0f}), zero = bytes_of<float>({nan, -0.0f});
+  const Bytes want = bytes_of<float>({nan, 0.0f}), other = bytes_of<float>({-nan, 0.0f}),
+              zero = bytes_of<float>({nan, -0.0f});
   CHECK_EQ(verify::compare(verify::kFLOAT32, 8, other, want, true).wrong, 0u);
   CHECK_EQ(verify::compare(verify::kFLOAT32, 8, other, want, false).wrong, 1u);
   CHECK_EQ(verify::compare(verify::kFLOAT32, 8, zero, want, true).wrong, 1u);
@@ -347,7 +385,8 @@ TEST(Check_FindsEveryCorruptedByteThatExpectedAndCompareFind) {
     got[got.size() - 1] ^= 0x80;
     const verify::Verdict all = verify::check(problem, before, got);
     const verify::Verdict one =
-        verify::compare(problem.type, row_bytes, got, want, true, verify::rows_after(problem).at_pes ? "PE" : "host row");
+        verify::compare(problem.type, row_bytes, got, want, true,
+                        verify::rows_after(problem).at_pes ? "PE" : "host row");
     CHECK_EQ(all.wrong, 3u);
     CHECK_EQ(one.wrong, 3u);
     CHECK_EQ(all.first, one.first);
@@ -357,29 +396,35 @@ TEST(Check_FindsEveryCorruptedByteThatExpectedAndCompareFind) {
 TEST(LargePayloads_AreRightOnAllCpus) {
   const Axes axis_len = {8, 4};
   const std::size_t words = 20000;  // 5 MB: over the threshold
-  const Problem problem{verify::kALLREDUCE, axis_len, "11", words * 8, verify::kUINT64, verify::kSUM};
+  const Problem problem{verify::kALLREDUCE, axis_len,        "11",
+                        words * 8,          verify::kUINT64, verify::kSUM};
   std::vector<std::uint64_t> before(32 * words);
   for (std::size_t i = 0; i < before.size(); ++i) before[i] = i;
   const std::vector<std::uint64_t> after = result(problem, before);
-  for (std::size_t i = 0; i < after.size(); ++i) CHECK_EQ(after[i], 32 * (i % words) + words * (31 * 32 / 2));
+  for (std::size_t i = 0; i < after.size(); ++i)
+    CHECK_EQ(after[i], 32 * (i % words) + words * (31 * 32 / 2));
 }
 
 #define COUNT_ROW(...) +1
-constexpr int kFirstFreeCollective = verify::kALLTOALL PIDCOMM_COLLECTIVES(COUNT_ROW), kFirstFreeOp = verify::kSUM PIDCOMM_OPS(COUNT_ROW);
+constexpr int kFirstFreeCollective = verify::kALLTOALL PIDCOMM_COLLECTIVES(COUNT_ROW),
+              kFirstFreeOp = verify::kSUM PIDCOMM_OPS(COUNT_ROW);
 #undef COUNT_ROW
 
 TEST(InvalidProblems_AreRejected) {
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1", 24, verify::kINT32}, 144));               // mask too short
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1x", 24, verify::kINT32}, 144));              // not a mask
-  CHECK(is_rejected({verify::kALLTOALL, {2, 0}, "10", 24, verify::kINT32}, 0));                // no PE
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "11", 28, verify::kINT32}, 168));              // no 6 blocks
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, 3}, 144));                           // no type
-  CHECK(is_rejected({kFirstFreeCollective, {2, 3}, "10", 24, verify::kINT32}, 144));           // no collective
-  CHECK(is_rejected({verify::kREDUCE, {2, 3}, "10", 24, verify::kINT32, kFirstFreeOp}, 144));  // no operator
-  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, verify::kINT32}, 143));              // not the input
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1", 24, verify::kINT32}, 144));   // mask too short
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "1x", 24, verify::kINT32}, 144));  // not a mask
+  CHECK(is_rejected({verify::kALLTOALL, {2, 0}, "10", 24, verify::kINT32}, 0));    // no PE
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "11", 28, verify::kINT32}, 168));  // no 6 blocks
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, 3}, 144));               // no type
+  CHECK(
+      is_rejected({kFirstFreeCollective, {2, 3}, "10", 24, verify::kINT32}, 144));  // no collective
+  CHECK(is_rejected({verify::kREDUCE, {2, 3}, "10", 24, verify::kINT32, kFirstFreeOp},
+                    144));                                                         // no operator
+  CHECK(is_rejected({verify::kALLTOALL, {2, 3}, "10", 24, verify::kINT32}, 143));  // not the input
 }
 
-// ---- fills ------------------------------------------------------------------------------------------------------------------------
+// ---- fills
+// ------------------------------------------------------------------------------------------
 
 TEST(DistinctFill_RepeatsNoWordInAnyRow) {
   Bytes rows(64 * 1024);
@@ -393,13 +438,18 @@ TEST(DistinctFill_RepeatsNoWordInAnyRow) {
   CHECK(rows == other);
 }
 
-/// Are the columns' reductions from the first row to the last and from the last to the first the same?
+/// Are the columns' reductions from the first row to the last and from the last to the first the
+/// same?
 bool is_any_order_equal(int type, int op, const Bytes &rows, std::size_t row_bytes) {
   const std::size_t count = rows.size() / row_bytes;
   Bytes reversed;
-  for (std::size_t row = count; row-- > 0;) reversed.insert(reversed.end(), &rows[row * row_bytes], &rows[row * row_bytes] + row_bytes);
-  const Problem problem{verify::kREDUCE, {static_cast<std::uint32_t>(count)}, "1", row_bytes, type, op};
-  return verify::compare(type, row_bytes, verify::expected(problem, rows), verify::expected(problem, reversed), true).wrong == 0;
+  for (std::size_t row = count; row-- > 0;)
+    reversed.insert(reversed.end(), &rows[row * row_bytes], &rows[row * row_bytes] + row_bytes);
+  const Problem problem{
+      verify::kREDUCE, {static_cast<std::uint32_t>(count)}, "1", row_bytes, type, op};
+  return verify::compare(type, row_bytes, verify::expected(problem, rows),
+                         verify::expected(problem, reversed), true)
+             .wrong == 0;
 }
 
 TEST(ExactAndSpecialFills_GiveTheSameResultInAnyOrder) {
@@ -438,14 +488,16 @@ TEST(SpecialFill_HasNanInfinitySignedZerosAndDenormals) {
 }
 
 TEST(FillForAnOperator_GivesResultsThatDependOnEveryPe) {
-  for (int type : {+verify::kUINT8, +verify::kINT8, +verify::kUINT16, +verify::kINT32, +verify::kUINT64})
+  for (int type :
+       {+verify::kUINT8, +verify::kINT8, +verify::kUINT16, +verify::kINT32, +verify::kUINT64})
     for (int op : {verify::kPROD, verify::kAND, verify::kOR, verify::kXOR}) {
       const std::size_t count = 64, row_bytes = 1024;
       Bytes rows(count * row_bytes);
       verify::fill(verify::fill_for(true, type, op), type, op, 13, row_bytes, rows);
       const Problem problem{verify::kREDUCE, {count}, "1", row_bytes, type, op};
       const Bytes all = verify::expected(problem, rows);
-      for (std::size_t row = 0; row < count; ++row) {  // a skipped PE (its row is replaced by the next) changes the result
+      for (std::size_t row = 0; row < count;
+           ++row) {  // a skipped PE (its row is replaced by the next) changes the result
         Bytes without = rows;
         std::memcpy(&without[row * row_bytes], &rows[(row + 1) % count * row_bytes], row_bytes);
         CHECK(verify::expected(problem, without) != all);

@@ -21,7 +21,8 @@ using namespace pidcomm;
 
 namespace {
 
-/// Runs a job and returns whether every number came exactly once. The tasks' writes are not atomic: the pool must order them.
+/// Runs a job and returns whether every number came exactly once. The tasks' writes are not atomic:
+/// the pool must order them.
 bool runs_each_once(int count) {
   std::vector<int> calls(static_cast<std::size_t>(count), 0);
   run_threads(count, [&](int i) { ++calls[static_cast<std::size_t>(i)]; });
@@ -62,7 +63,9 @@ TEST(WorkQueue_HasEachNumberOnceForEveryCountAndNumberOfThreads) {
     for (uint64_t count : {0, 1, 2, 6, 7, 100, 1000}) {
       std::vector<int> visits(count, 0);
       WorkQueue queue(count, threads);
-      run_threads(threads, [&](int thread) { queue.each(thread, [&](uint64_t number) { ++visits[number]; }); });
+      run_threads(threads, [&](int thread) {
+        queue.each(thread, [&](uint64_t number) { ++visits[number]; });
+      });
       CHECK(std::all_of(visits.begin(), visits.end(), [](int times) { return times == 1; }));
     }
 }
@@ -75,11 +78,13 @@ TEST(WorkQueue_IdleThreadStealsFromSlowThreads) {
   queue.each(0, [&](uint64_t first) {
     taken[0].push_back(first);
     if (taken[0].size() > 1) return;
-    for (int thread : {1, 2}) queue.each(thread, [&](uint64_t number) { taken[thread].push_back(number); });
+    for (int thread : {1, 2})
+      queue.each(thread, [&](uint64_t number) { taken[thread].push_back(number); });
   });
   CHECK_EQ(taken[0].size(), 1u);
   CHECK_EQ(taken[1].size(), kCount - 1);
-  CHECK_EQ(taken[1].front(), kCount / kThreads);  // its own items first, then the items of the next thread
+  CHECK_EQ(taken[1].front(),
+           kCount / kThreads);  // its own items first, then the items of the next thread
   CHECK_EQ(taken[1].at(kCount / kThreads), 2 * kCount / kThreads);
   CHECK_EQ(taken[1].back(), kCount / kThreads - 1);
   CHECK(taken[2].empty());
@@ -103,7 +108,8 @@ TEST(Pool_RunsQuickJobsOfSeveralCallersAtOnce) {
     std::vector<std::jthread> callers;
     for (int caller = 0; caller < kCallers; ++caller)
       callers.emplace_back([&right, caller] {
-        for (int round = 0; round < kRounds / kCallers; ++round) right += runs_each_once(1 + (round + caller) % 6);
+        for (int round = 0; round < kRounds / kCallers; ++round)
+          right += runs_each_once(1 + (round + caller) % 6);
       });
   }
   CHECK_EQ(right.load(), kRounds / kCallers * kCallers);
@@ -145,7 +151,8 @@ TEST(Pool_RethrowsATasksExceptionAfterAllTasks) {
 
 #ifndef __SANITIZE_THREAD__  // TSan supports no threads in the child of a process with threads
 TEST(Pool_WorksInAChildOfFork) {
-  for (const auto pause : {std::chrono::microseconds(0), std::chrono::microseconds(20 * kSpinMicroseconds)}) {
+  for (const auto pause :
+       {std::chrono::microseconds(0), std::chrono::microseconds(20 * kSpinMicroseconds)}) {
     CHECK(runs_each_once(4));
     std::this_thread::sleep_for(pause);  // the parent's threads spin or sleep
     const pid_t child = fork();
@@ -170,7 +177,8 @@ TEST(DefaultThreads_ComeFromTheEnvironmentOrTheCpusOfTheCaller) {
   CHECK_EQ(threads_with("5000"), 1024);
   CHECK_EQ(threads_with("3,2"), 3);
   CHECK_EQ(threads_with(" 5 , 2"), 5);
-  for (const char *no_number : {static_cast<const char *>(nullptr), "", "0", "-2", "many", "3x", ",3", " ", "99999999999"})
+  for (const char *no_number :
+       {static_cast<const char *>(nullptr), "", "0", "-2", "many", "3x", ",3", " ", "99999999999"})
     CHECK_EQ(threads_with(no_number), usable_cpus());
 }
 
@@ -182,7 +190,8 @@ TEST(DefaultThreads_ReportAVariableThatIsNotValid) {
     CHECK_EQ(pidcomm_default_threads(nullptr), threads_with(omp_num_threads));
     return ignored;
   };
-  for (const char *valid : {static_cast<const char *>(nullptr), "", "3", "3,2"}) CHECK_EQ(is_ignored(valid), 0);
+  for (const char *valid : {static_cast<const char *>(nullptr), "", "3", "3,2"})
+    CHECK_EQ(is_ignored(valid), 0);
   for (const char *invalid : {"0", "-5", "abc", "3x", "2.5", " "}) CHECK_EQ(is_ignored(invalid), 1);
 }
 

@@ -21,9 +21,11 @@ TEST(Mappings_AreSharedWritableDevicesOfTheUpmemDriver) {
       "7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0 [stack]\n");
   const std::vector<RegionMapping> found = pidcomm::parse_region_mappings(maps);
   CHECK_EQ(found.size(), 3u);
-  CHECK(found[0] == (RegionMapping{reinterpret_cast<std::byte *>(0x7f0000000000), 8 * kGib, "00:05 611 /dev/dax0.0"}));
+  CHECK(found[0] == (RegionMapping{reinterpret_cast<std::byte *>(0x7f0000000000), 8 * kGib,
+                                   "00:05 611 /dev/dax0.0"}));
   CHECK_EQ(found[1].source, "00:05 612 /dev/dax1.0");
-  CHECK(found[2] == (RegionMapping{reinterpret_cast<std::byte *>(0x7f0800000000), 0x20000, "00:05 700 /dev/dpu_rank7"}));
+  CHECK(found[2] == (RegionMapping{reinterpret_cast<std::byte *>(0x7f0800000000), 0x20000,
+                                   "00:05 700 /dev/dpu_rank7"}));
 }
 
 TEST(Region_IsFoundAmongAllAnonymousMemoryOfTheProcess) {
@@ -60,7 +62,9 @@ TEST(WrongMappings_AreRefusedAndMramIsUnchanged) {
     const RegionsAre regions({decoy.mapping(), other, shifted});
     const Answer answer = open_and_close(set.rank(0));
     CHECK_EQ(answer.status, DPU_ERR_DRIVER);
-    CHECK(contains(answer.why, "none of 3 mappings that may be its region shows the words that the SDK wrote to the PEs"));
+    CHECK(contains(
+        answer.why,
+        "none of 3 mappings that may be its region shows the words that the SDK wrote to the PEs"));
     CHECK(contains(answer.why, "decoy"));
     CHECK(contains(answer.why, "regionMode=perf"));
     CHECK(words.read() == before);
@@ -83,7 +87,8 @@ TEST(RankWithoutALargeEnoughMapping_IsRefusedBeforeAnyTransfer) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const RegionMapping own = region_of(set.rank(0));
-  for (const std::vector<RegionMapping> &all : {std::vector<RegionMapping>{}, {{own.begin, 0x20000, "00:05 700 /dev/dpu_rank0"}}}) {
+  for (const std::vector<RegionMapping> &all :
+       {std::vector<RegionMapping>{}, {{own.begin, 0x20000, "00:05 700 /dev/dpu_rank0"}}}) {
     const RegionsAre regions(all);
     pidcomm_hypercube *cube = nullptr;
     const uint32_t axis_len[] = {8, 8};
@@ -91,7 +96,8 @@ TEST(RankWithoutALargeEnoughMapping_IsRefusedBeforeAnyTransfer) {
     CHECK(cube == nullptr);
     const std::string sentence = pidcomm_last_error();
     CHECK(contains(sentence,
-                   "finding the memory of rank 0 of the set: the process has no readable and writable shared mapping of /dev/dax*"));
+                   "finding the memory of rank 0 of the set: the process has no readable and "
+                   "writable shared mapping of /dev/dax*"));
     CHECK(contains(sentence, all.empty() ? "mappings of such devices: none" : "131072 bytes at"));
     CHECK(contains(sentence, "regionMode=perf"));
   }
@@ -128,8 +134,10 @@ TEST(DisabledPes_AreNotTouchedAndPreventNothing) {
   constexpr std::byte kMark{0xA5};
   std::vector<std::byte *> marked;
   for (const auto &[chip, bank] : {std::pair{0u, 0u}, {7u, 3u}, {2u, 7u}})
-    for (uint64_t offset : {uint64_t{0}, uint64_t{1} << 13, uint64_t{1} << 21, uint64_t{DPUEMU_MRAM_BYTES - 8}})
-      for (uint64_t byte = 0; byte < 8; ++byte) marked.push_back(own.begin + dpuemu_region_offset(chip, bank, offset + byte));
+    for (uint64_t offset :
+         {uint64_t{0}, uint64_t{1} << 13, uint64_t{1} << 21, uint64_t{DPUEMU_MRAM_BYTES - 8}})
+      for (uint64_t byte = 0; byte < 8; ++byte)
+        marked.push_back(own.begin + dpuemu_region_offset(chip, bank, offset + byte));
   for (std::byte *at : marked) *at = kMark;
   CHECK_EQ(open_and_close(set.rank(0)).status, DPU_OK);
   for (const std::byte *at : marked) CHECK(*at == kMark);
@@ -141,10 +149,12 @@ TEST(PolicyIsHardware_AndNoneIsRefused) {
   const machine::Hypercube cube(set, {8, 8});
   pidcomm_options options{};
   options.coherence = PIDCOMM_COHERENCE_NONE;
-  CHECK_EQ(machine::run(cube, pidcomm::request::alltoall("10", 64, 0, 64, PIDCOMM_INT32), options), +PIDCOMM_ERR_OPTION);
+  CHECK_EQ(machine::run(cube, pidcomm::request::alltoall("10", 64, 0, 64, PIDCOMM_INT32), options),
+           +PIDCOMM_ERR_OPTION);
   CHECK(contains(pidcomm_last_error(), "coherence none is for emulated DIMMs"));
   options.coherence = PIDCOMM_COHERENCE_DEFAULT;
-  CHECK_EQ(machine::run(cube, pidcomm::request::alltoall("10", 64, 0, 64, PIDCOMM_INT32), options), +PIDCOMM_OK);
+  CHECK_EQ(machine::run(cube, pidcomm::request::alltoall("10", 64, 0, 64, PIDCOMM_INT32), options),
+           +PIDCOMM_OK);
 }
 
 TEST(PreparedBuffersOfTheCaller_StayPrepared) {
@@ -158,9 +168,11 @@ TEST(PreparedBuffersOfTheCaller_StayPrepared) {
   const machine::Hypercube cube(set, {64});
   Bytes other(64 * 64);
   CHECK_EQ(pidcomm_read(cube.get(), 4096, 64, other.data()), +PIDCOMM_OK);
-  DPU_OK_OR_FAIL(dpu_push_xfer(set.get(), DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 64, 8, DPU_XFER_DEFAULT));
+  DPU_OK_OR_FAIL(dpu_push_xfer(set.get(), DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 64, 8,
+                               DPU_XFER_DEFAULT));
   DPU_FOREACH(dpus, dpu, row) DPU_OK_OR_FAIL(dpu_prepare_xfer(dpu, back.data() + 8 * row));
-  DPU_OK_OR_FAIL(dpu_push_xfer(set.get(), DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME, 64, 8, DPU_XFER_DEFAULT));
+  DPU_OK_OR_FAIL(dpu_push_xfer(set.get(), DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME, 64, 8,
+                               DPU_XFER_DEFAULT));
   CHECK(back == rows);
 }
 
@@ -200,7 +212,8 @@ TEST(RankThatMovedWhileOpen_IsProvedAgainByTheNextOpen) {
     CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_ERR_DRIVER);
   }
   std::byte *base = nullptr;
-  CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_ERR_INTERNAL);  // its address is unknown
+  CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base),
+           DPU_ERR_INTERNAL);  // its address is unknown
   CHECK_EQ(pidcomm::rank_access_open(set.rank(0), &why), DPU_OK);
   CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_OK);
   CHECK(base == own.begin);
@@ -275,7 +288,9 @@ TEST(Hypercube_NamesThePesInFault) {
     pidcomm_hypercube *cube = nullptr;
     const uint32_t axis_len[] = {8, 8};
     CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &cube), +PIDCOMM_ERR_DEVICE);
-    CHECK(contains(pidcomm_last_error(), "finding the memory of rank 0 of the set; rank 0 chip 3 bank 2 (PE 19) is in fault: "));
+    CHECK(contains(
+        pidcomm_last_error(),
+        "finding the memory of rank 0 of the set; rank 0 chip 3 bank 2 (PE 19) is in fault: "));
   };
   check();
   const interposed::FaultsHaveBeenReturned before;

@@ -72,18 +72,23 @@ TEST(WordsThatCannotBeRestored_AreNamedWithTheSdksError) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const std::string timeout = pidcomm::sdk_error_text(DPU_ERR_TIMEOUT);
-  const auto check = [&](const ProofIs::Act &act, const std::string &offsets, const std::string &reason) {
+  const auto check = [&](const ProofIs::Act &act, const std::string &offsets,
+                         const std::string &reason) {
     const ProofIs proof(act);
     pidcomm_hypercube *cube = nullptr;
     const uint32_t axis_len[] = {8, 8};
     CHECK_EQ(pidcomm_hypercube_create(set.get(), 2, axis_len, &cube), +PIDCOMM_ERR_DEVICE);
-    CHECK_EQ(std::string(pidcomm_last_error()), "finding the memory of rank 0 of the set: the words at MRAM bytes " + offsets +
-                                                    " of its PEs could not be restored and are undefined now: " + reason);
+    CHECK_EQ(std::string(pidcomm_last_error()),
+             "finding the memory of rank 0 of the set: the words at MRAM bytes " + offsets +
+                 " of its PEs could not be restored and are undefined now: " + reason);
   };
-  const auto is_restoring = [](For what) { return what == For::restoring || what == For::restoring_again; };
+  const auto is_restoring = [](For what) {
+    return what == For::restoring || what == For::restoring_again;
+  };
   check(
       [&](For what, uint32_t offset, const interposed::Copy &copy) {
-        return is_restoring(what) && (offset == 16384 || offset == 67108856) ? DPU_ERR_TIMEOUT : copy.carry_out();
+        return is_restoring(what) && (offset == 16384 || offset == 67108856) ? DPU_ERR_TIMEOUT
+                                                                             : copy.carry_out();
       },
       "16384 67108856", timeout);
   check(  // the error names the first failure, and no tag that was never written
@@ -92,13 +97,16 @@ TEST(WordsThatCannotBeRestored_AreNamedWithTheSdksError) {
         return is_restoring(what) ? DPU_ERR_MRAM_BUSY : copy.carry_out();
       },
       "0 8192", timeout);
-  check([&](For what, uint32_t offset,
-            const interposed::Copy &copy) { return what == For::reading_back && offset == 32768 ? DPU_ERR_TIMEOUT : copy.carry_out(); },
-        "32768", timeout);
+  check(
+      [&](For what, uint32_t offset, const interposed::Copy &copy) {
+        return what == For::reading_back && offset == 32768 ? DPU_ERR_TIMEOUT : copy.carry_out();
+      },
+      "32768", timeout);
   check(
       [&](For what, uint32_t offset, const interposed::Copy &copy) {
         const dpu_error_t status = copy.carry_out();
-        if (what == For::reading_back && offset == 2097152) *static_cast<std::byte *>(copy.matrix->ptr[63]) ^= std::byte{1};
+        if (what == For::reading_back && offset == 2097152)
+          *static_cast<std::byte *>(copy.matrix->ptr[63]) ^= std::byte{1};
         return status;
       },
       "2097152", "the words read back differ from those that the SDK wrote");
@@ -115,7 +123,9 @@ TEST(MappingThatShowsAllTagsExceptOneLine_IsRefused) {
       const ProofIs proof(tags_also_go_to(decoy.mapping().begin, own, offset, bank));
       const Answer answer = open_and_close(set.rank(0));
       CHECK_EQ(answer.status, DPU_ERR_DRIVER);
-      CHECK(contains(answer.why, "none of 1 mappings that may be its region shows the words that the SDK wrote to the PEs"));
+      CHECK(contains(answer.why,
+                     "none of 1 mappings that may be its region shows the words that the SDK wrote "
+                     "to the PEs"));
     }
   const ProofIs proof(tags_also_go_to(decoy.mapping().begin, own));
   CHECK_EQ(open_and_close(set.rank(0)).status, DPU_OK);
@@ -171,7 +181,8 @@ TEST(FailedAcquire_KeepsNoWindow) {
     CHECK_EQ(pidcomm::rank_access_acquire(set.rank(0), &base), DPU_ERR_TIMEOUT);
   }
   const RegionsAre regions({mapped_again(own)});
-  std::future<Answer> proof = std::async(std::launch::async, [&] { return open_and_close(set.rank(0)); });  // waits for releases
+  std::future<Answer> proof = std::async(
+      std::launch::async, [&] { return open_and_close(set.rank(0)); });  // waits for releases
   const bool is_over = proof.wait_for(kTooLong) == std::future_status::ready;
   if (!is_over) pidcomm::rank_access_release(set.rank(0));
   CHECK_EQ(proof.get().status, DPU_OK);
@@ -198,7 +209,8 @@ TEST(Proof_WaitsForWindowsOfItsRank) {
     if (!is_released) is_disturbed = true;
     return copy.carry_out();
   });
-  std::future<Answer> proof = std::async(std::launch::async, [&] { return open_and_close(set.rank(0)); });
+  std::future<Answer> proof =
+      std::async(std::launch::async, [&] { return open_and_close(set.rank(0)); });
   const bool has_begun = looks.get_future().wait_for(kTooLong) == std::future_status::ready;
   std::this_thread::sleep_for(kMoment);
   is_released = true;
@@ -225,9 +237,11 @@ TEST(Acquire_WaitsForAProofOfItsRank) {
     }
     return copy.carry_out();
   });
-  std::future<Answer> proof = std::async(std::launch::async, [&] { return open_and_close(set.rank(0)); });
+  std::future<Answer> proof =
+      std::async(std::launch::async, [&] { return open_and_close(set.rank(0)); });
   const bool has_begun = tags.get_future().wait_for(kTooLong) == std::future_status::ready;
-  std::future<std::byte *> base = std::async(std::launch::async, [&] { return base_of(set.rank(0)); });
+  std::future<std::byte *> base =
+      std::async(std::launch::async, [&] { return base_of(set.rank(0)); });
   const bool has_waited = base.wait_for(kMoment) == std::future_status::timeout;
   goes_on.set_value();
   CHECK_EQ(proof.get().status, DPU_OK);
@@ -264,7 +278,8 @@ TEST(OpenAndWindowsOfManyThreads_WaitForEachOther) {
       for (uint32_t turn = 0; turn < 5; ++turn) {
         std::string why;
         bool is_good = true;
-        for (uint32_t r : {t % 2, 1 - t % 2}) is_good = pidcomm::rank_access_open(set.rank(r), &why) == DPU_OK && is_good;
+        for (uint32_t r : {t % 2, 1 - t % 2})
+          is_good = pidcomm::rank_access_open(set.rank(r), &why) == DPU_OK && is_good;
         for (uint32_t r : {t % 2, 1 - t % 2}) {
           std::byte *base = nullptr;
           is_good = pidcomm::rank_access_acquire(set.rank(r), &base) == DPU_OK && is_good;

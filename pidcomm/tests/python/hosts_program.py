@@ -11,8 +11,9 @@ from typing import Any
 
 import mpi4py
 import numpy as np
-import pidcomm
 import pytest
+
+import pidcomm
 
 if sys.argv[1] == "a_wait_needs_a_thread_level":
     mpi4py.rc.thread_level = "funneled"
@@ -47,30 +48,53 @@ def errors_are_the_same_everywhere() -> None:
         assert part in found[1], found
         np.testing.assert_array_equal(cube.read(24, np.int32), X)
 
-    def allreduce(mask: str = "101", bytes: int = 96, dtype: Any = np.int32, op: Any = "sum", **rest: Any) -> Any:
+    def allreduce(
+        mask: str = "101", bytes: int = 96, dtype: Any = np.int32, op: Any = "sum", **rest: Any
+    ) -> Any:
         return cube.allreduce(mask, bytes=bytes, dtype=dtype, op=op, **rest)
 
     different = (
-        "the hosts make different calls: host 0: allreduce with mask 101 of 8x2x3, 96 bytes of int32, sum; host 1"
+        "the hosts make different calls: host 0: allreduce with mask 101 of 8x2x3, 96 bytes of"
+        " int32, sum; host 1"
     )
     check("ERR_ARGUMENT", different, lambda: allreduce(mask="111" if is_odd else "101"))
     check("ERR_ARGUMENT", different, lambda: allreduce(mask="100" if is_odd else "101"))
     check("ERR_ARGUMENT", different, lambda: allreduce(bytes=48 if is_odd else 96))
     check("ERR_ARGUMENT", different, lambda: allreduce(dtype=np.uint32 if is_odd else np.int32))
     check("ERR_ARGUMENT", different, lambda: allreduce(op="max" if is_odd else "sum"))
-    check("ERR_ARGUMENT", different, lambda: cube.allgather("101", bytes=192) if is_odd else allreduce())
-    check("ERR_ARGUMENT", "root 1", lambda: cube.reduce("101", bytes=96, dtype=np.int32, root=int(is_odd)))
+    check(
+        "ERR_ARGUMENT",
+        different,
+        lambda: cube.allgather("101", bytes=192) if is_odd else allreduce(),
+    )
+    check(
+        "ERR_ARGUMENT",
+        "root 1",
+        lambda: cube.reduce("101", bytes=96, dtype=np.int32, root=int(is_odd)),
+    )
     check("ERR_MASK", "host 1 refuses", lambda: allreduce(mask="1" if is_odd else "101"))
     check("ERR_TYPE", "host 1 refuses", lambda: allreduce(dtype="float16" if is_odd else np.int32))
     check("ERR_WINDOW", "host 1 refuses", lambda: allreduce(src=4 if is_odd else 0))
-    check("ERR_ARGUMENT", "root (3) must be below", lambda: cube.reduce("101", bytes=96, dtype=np.int32, root=3))
+    check(
+        "ERR_ARGUMENT",
+        "root (3) must be below",
+        lambda: cube.reduce("101", bytes=96, dtype=np.int32, root=3),
+    )
     check("ERR_ARGUMENT", "bytes", lambda: allreduce(bytes=-8 if is_odd else 96))
     # The arrays: an error before the write, and an error in `out` after the hosts have agreed.
-    check("ERR_HOST_BUFFER", "has shape (15, 24)", lambda: cube.arrays.allreduce(X[: 15 if is_odd else 16], "101"))
-    check("ERR_SIZE", "divisible", lambda: cube.arrays.alltoall(X[:, : 23 if is_odd else 24], "001"))
+    check(
+        "ERR_HOST_BUFFER",
+        "has shape (15, 24)",
+        lambda: cube.arrays.allreduce(X[: 15 if is_odd else 16], "101"),
+    )
+    check(
+        "ERR_SIZE", "divisible", lambda: cube.arrays.alltoall(X[:, : 23 if is_odd else 24], "001")
+    )
     small = np.empty((1, 1), np.int32)
     check(
-        "ERR_HOST_BUFFER", "out has shape", lambda: cube.arrays.allreduce(X + 1, "101", out=small if is_odd else None)
+        "ERR_HOST_BUFFER",
+        "out has shape",
+        lambda: cube.arrays.allreduce(X + 1, "101", out=small if is_odd else None),
     )
     local = pidcomm.hosts.connect
     lengths = (4, 4) if is_odd else (8, 2)
@@ -86,19 +110,25 @@ def a_wait_needs_a_thread_level() -> None:
     assert MPI.Query_thread() < MPI.THREAD_SERIALIZED
     for overlap in OVERLAPS:
         with pidcomm.hosts.connect(LOCAL, COMM, overlap=overlap) as cube:
-            status, message = error_of(lambda: cube.allreduce("111", bytes=96, dtype=np.int32, wait=False))
+            status, message = error_of(
+                lambda: cube.allreduce("111", bytes=96, dtype=np.int32, wait=False)
+            )
             assert (status, "MPI_THREAD_SERIALIZED" in message) == ("ERR_OPTION", True)
             np.testing.assert_array_equal(cube.arrays.allreduce(X, "111")[0], 3 * X.sum(axis=0))
 
 
 def a_late_host_is_a_time_out() -> None:
-    """A host that does not come ends the others after the time-out, and the connection stays closed."""
+    """A host that does not come ends the others after the time-out, and the connection stays
+    closed.
+    """
     cube = pidcomm.hosts.connect(LOCAL, COMM, timeout=0.5)
     if cube.host == 2:
         time.sleep(2)
     for _ in range(2):
         begin = time.monotonic()
-        with pytest.raises(pidcomm.Error, match=r"has waited 0\.5 s for messages of host") as caught:
+        with pytest.raises(
+            pidcomm.Error, match=r"has waited 0\.5 s for messages of host"
+        ) as caught:
             cube.allreduce("111", bytes=96, dtype=np.int32)
         assert caught.value.status == "ERR_DEVICE"
         assert time.monotonic() - begin < 1.9
@@ -110,14 +140,18 @@ def a_pool_in_a_window_of_mpi() -> None:
     size = 1 << 20
     window = MPI.Win.Allocate_shared(size + 64 if COMM.rank == 0 else 0, 1, comm=COMM)
     address = -(-window.Shared_query(0)[0].address // 64) * 64
-    with pidcomm.pool.Pool(address=address, host=COMM.rank, hosts=COMM.size, bytes=size, timeout=30) as pool:
+    with pidcomm.pool.Pool(
+        address=address, host=COMM.rank, hosts=COMM.size, bytes=size, timeout=30
+    ) as pool:
         with pidcomm.hosts.connect(LOCAL, pool) as cube:
             np.testing.assert_array_equal(cube.arrays.allreduce(X, "111")[0], 3 * X.sum(axis=0))
         offset = pool.allocate(8 * COMM.size)
         for turn in range(100):
             pool.write(offset + 8 * COMM.rank, np.array([10 * turn + COMM.rank]))
             pool.sync()
-            np.testing.assert_array_equal(pool.read(offset, COMM.size, np.int64), 10 * turn + np.arange(COMM.size))
+            np.testing.assert_array_equal(
+                pool.read(offset, COMM.size, np.int64), 10 * turn + np.arange(COMM.size)
+            )
             pool.sync()
     COMM.Barrier()
     window.Free()
@@ -132,11 +166,15 @@ def a_host_dies() -> None:
 
 
 def one_host() -> None:
-    """A cube over one host gives the results of the local cube, with and without the axis of the hosts."""
+    """A cube over one host gives the results of the local cube, with and without the axis of the
+    hosts.
+    """
     cube = pidcomm.hosts.connect(LOCAL, COMM)
     assert (cube.shape, cube.hosts, cube.groups("101")) == ((8, 2, 1), 1, (2, 8))
     for mask in ("100", "101", "011"):
-        np.testing.assert_array_equal(cube.arrays.alltoall(X[:, :16], mask), LOCAL.arrays.alltoall(X[:, :16], mask[:2]))
+        np.testing.assert_array_equal(
+            cube.arrays.alltoall(X[:, :16], mask), LOCAL.arrays.alltoall(X[:, :16], mask[:2])
+        )
         rows = cube.arrays.reduce(X, mask)
         np.testing.assert_array_equal(rows, LOCAL.arrays.reduce(X, mask[:2]))
     assert cube.last_trace is not None

@@ -1,7 +1,8 @@
-"""The steps of docs/design.md add a collective and an operator to a copy of the project, whose grids then test them.
+"""The steps of docs/design.md add a collective and an operator to a copy of the project, whose
+grids then test them.
 
-The copy also has one more field at the end of pidcomm_options and of pidcomm_trace: programs compiled for one version
-must run with the library of the other.
+The copy also has one more field at the end of pidcomm_options and of pidcomm_trace: programs
+compiled for one version must run with the library of the other.
 """
 
 from __future__ import annotations
@@ -27,14 +28,22 @@ PIDCOMM = ROOT / "pidcomm"
 def run(command: list[str | Path], folder: Path, **variables: str) -> str:
     """Run a command; return its output."""
     result = subprocess.run(
-        command, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, check=False, timeout=900
+        command,
+        cwd=folder,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
     )
     assert result.returncode == 0, f"{result.stdout[-4000:]}\n{result.stderr[-4000:]}"
     return result.stdout
 
 
 def add(project: Path, about: str, text: str) -> None:
-    """Add the text of a block to a file: as a new file, as the last row of a table, or at the end of a region."""
+    """Add the text of a block to a file: as a new file, as the last row of a table, or at the
+    end of a region.
+    """
     name, _, place = about.partition("#")
     path = project / name
     if not place:
@@ -47,7 +56,9 @@ def add(project: Path, about: str, text: str) -> None:
         rows = table[0].rstrip("\n")
         after = before.replace(rows, f"{rows} \\\n  {text.strip()}")
     else:
-        region = re.search(rf"^ *(?:/\*|#) \[{place}\](?:.*\n)*?( *(?:/\*|#) \[end\])", before, re.MULTILINE)
+        region = re.search(
+            rf"^ *(?:/\*|#) \[{place}\](?:.*\n)*?( *(?:/\*|#) \[end\])", before, re.MULTILINE
+        )
         assert region, about
         start = region.start(1)
         after = before[:start] + text + before[start:]
@@ -57,13 +68,17 @@ def add(project: Path, about: str, text: str) -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project with the additions of the document, and one more field in two structs."""
+    """A copy of the project with the additions of the document, and one more field in two
+    structs.
+    """
     root = tmp_path_factory.mktemp("adding")
     unwanted = shutil.ignore_patterns("__pycache__", "reference")
     for name in ("pidcomm", "tools"):
         shutil.copytree(ROOT / name, root / name, ignore=unwanted)
     copy = root / "pidcomm"
-    steps = [block for block in Document(PIDCOMM / "docs/design.md").blocks if block.marker == "add to"]
+    steps = [
+        block for block in Document(PIDCOMM / "docs/design.md").blocks if block.marker == "add to"
+    ]
     assert len(steps) == 8
     for block in steps:
         add(root, block.about, block.text)
@@ -73,7 +88,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'X(uint64_t, added, NUMBER, "a field of a later version")',
     )
     header = copy / "include/pidcomm/pidcomm.h"
-    header.write_text(header.read_text().replace("} pidcomm_options;", "  uint64_t added;\n} pidcomm_options;"))
+    header.write_text(
+        header.read_text().replace("} pidcomm_options;", "  uint64_t added;\n} pidcomm_options;")
+    )
     return copy
 
 
@@ -91,7 +108,21 @@ def build(project: Path) -> Path:
         f"-Ddpuemu_DIR={package().cmake_dir.parents[1] / 'dpuemu' / 'cmake'}",
     ]
     flags = [f"-DCMAKE_{language}_FLAGS=-O1" for language in ("C", "CXX")]
-    run([cmake, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}", "-S", project, "-B", folder, *options, *flags], project)
+    run(
+        [
+            cmake,
+            "-G",
+            "Ninja",
+            f"-DCMAKE_MAKE_PROGRAM={ninja}",
+            "-S",
+            project,
+            "-B",
+            folder,
+            *options,
+            *flags,
+        ],
+        project,
+    )
     run([cmake, "--build", folder, "--target", "test_collectives"], project)
     return folder
 
@@ -103,7 +134,12 @@ def test_the_steps_of_the_document_are_enough_for_the_grids(build: Path) -> None
 
 def test_python_has_the_method_and_the_names(project: Path, tmp_path: Path) -> None:
     run(
-        [sys.executable, project / "python/rows.py", project / "include/pidcomm/tables.h", tmp_path / "rows.py"],
+        [
+            sys.executable,
+            project / "python/rows.py",
+            project / "include/pidcomm/tables.h",
+            tmp_path / "rows.py",
+        ],
         project,
     )
     text = (tmp_path / "rows.py").read_text()
@@ -132,7 +168,10 @@ def compiled(folder: Path, headers: list[str], libraries: list[str], *more: str)
 
 def flags_of_the_package(kind: str) -> list[str]:
     """Return the flags that `pidcomm config` prints for the installed library."""
-    code = f"import sys; sys.argv = ['pidcomm', 'config', '{kind}']; from pidcomm.cli import main; main()"
+    code = (
+        f"import sys; sys.argv = ['pidcomm', 'config', '{kind}']; from pidcomm.cli import main;"
+        " main()"
+    )
     return run([sys.executable, "-c", code], ROOT).split()
 
 
@@ -143,7 +182,9 @@ def test_a_program_of_this_version_runs_with_a_later_library(build: Path, tmp_pa
     assert run([program], tmp_path) == "0 wrong\n"
 
 
-def test_a_program_of_a_later_version_runs_with_this_library(build: Path, project: Path, tmp_path: Path) -> None:
+def test_a_program_of_a_later_version_runs_with_this_library(
+    build: Path, project: Path, tmp_path: Path
+) -> None:
     headers = [f"-I{project}/include", *flags_of_the_package("--cflags")]
     program = compiled(tmp_path, headers, flags_of_the_package("--libs"), "-DHAS_ADDED_FIELD")
     assert run([program], tmp_path) == "0 wrong\n"

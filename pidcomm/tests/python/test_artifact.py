@@ -9,14 +9,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from dpuemu import tools
-from pidcomm import installation
 from pidcomm.cli import app
 from typer.testing import CliRunner
 
+from dpuemu import tools
+from pidcomm import installation
+
 HEADERS = Path(__file__).resolve().parents[2] / "include"
 
-# In the artifact's style: the sum along x of 8 x 8 PEs, through the buffer; then a call with a wrong mask.
+# In the artifact's style: the sum along x of 8 x 8 PEs, through the buffer; then a call with a
+# wrong mask.
 HOST = """
 #include <pidcomm.h>
 int main(int argc, char **argv) {
@@ -41,7 +43,9 @@ int main(int argc, char **argv) {
 }
 """
 PE = '#include <stdio.h>\nint main(void) { printf("\\n"); return 0; }\n'
-BUILD = "dpu-upmem-dpurte-clang -o pe pe.c && cc -std=c11 -Wall -Wextra -Werror -DINT32 -o host host.c"
+BUILD = (
+    "dpu-upmem-dpurte-clang -o pe pe.c && cc -std=c11 -Wall -Wextra -Werror -DINT32 -o host host.c"
+)
 FLAGS = "`dpu-pkg-config --cflags --libs dpu`"
 
 
@@ -50,14 +54,18 @@ def environment(*, artifact: bool = True) -> str:
     found = [(name, value) for name, value in tools.environment().items()]
     found += installation.artifact_environment().items() if artifact else []
     rest = {"PATH": '"${PATH:+:$PATH}"'}
-    return " && ".join(f"export {name}={shlex.quote(value)}{rest.get(name, '')}" for name, value in found)
+    return " && ".join(
+        f"export {name}={shlex.quote(value)}{rest.get(name, '')}" for name, value in found
+    )
 
 
 def shell(folder: Path, *commands: str) -> subprocess.CompletedProcess[str]:
     """Run commands in a shell, without an LD_LIBRARY_PATH."""
     clean = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
     script = " && ".join(commands)
-    return subprocess.run(["sh", "-c", script], cwd=folder, capture_output=True, text=True, env=clean, check=False)
+    return subprocess.run(
+        ["sh", "-c", script], cwd=folder, capture_output=True, text=True, env=clean, check=False
+    )
 
 
 @pytest.fixture
@@ -94,7 +102,9 @@ def test_without_its_option_the_artifacts_header_is_not_found(folder: Path) -> N
 
 @pytest.mark.parametrize("first", ["pidcomm.h", "pidcomm/pidcomm.h"])
 def test_the_two_headers_exclude_each_other(folder: Path, first: str) -> None:
-    (folder / "host.c").write_text(f"#include <{first}>\n#include <pidcomm.h>\n#include <pidcomm/pidcomm.h>\n")
+    (folder / "host.c").write_text(
+        f"#include <{first}>\n#include <pidcomm.h>\n#include <pidcomm/pidcomm.h>\n"
+    )
     variables = environment()
     done = shell(folder, variables, f"cc -c host.c -I{shlex.quote(str(HEADERS))} {FLAGS}")
     assert done.returncode != 0
@@ -120,7 +130,11 @@ def test_dpu_pkg_config_adds_to_the_output_of_the_next_in_path(tmp_path: Path) -
     wrong = shell(tmp_path, variables, "dpu-pkg-config --cflags nothing")
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert "there is no package nothing" in wrong.stderr
-    missing = shell(tmp_path, variables, f"PIDCOMM_LIBDIR={shlex.quote(str(tmp_path))} dpu-pkg-config --libs dpu")
+    missing = shell(
+        tmp_path,
+        variables,
+        f"PIDCOMM_LIBDIR={shlex.quote(str(tmp_path))} dpu-pkg-config --libs dpu",
+    )
     assert missing.returncode == 1
     assert f"no libpidcomm.so in {tmp_path}" in missing.stderr
 
@@ -130,7 +144,9 @@ def test_copies_of_dpu_pkg_config_are_skipped(tmp_path: Path) -> None:
     copy, links = tmp_path / "copy" / "bin", tmp_path / "links"
     for folder in (copy, links):
         folder.mkdir(parents=True)
-    shutil.copy(own / "dpu-pkg-config", copy)  # there is no library near it, so it must not be called
+    shutil.copy(
+        own / "dpu-pkg-config", copy
+    )  # there is no library near it, so it must not be called
     (links / "dpu-pkg-config").symlink_to(own / "dpu-pkg-config")
     variables = environment()
     ask = "timeout 20 dpu-pkg-config --cflags --libs dpu"
@@ -141,7 +157,8 @@ def test_copies_of_dpu_pkg_config_are_skipped(tmp_path: Path) -> None:
         done = shell(tmp_path, variables, f"PATH={path}:$PATH {ask}")
         assert (done.returncode, done.stdout, done.stderr) == (0, alone.stdout, "")
     without_sdk = shell(
-        tmp_path, f"PATH={shlex.quote(f'{own}:{copy}')}:/usr/bin:/bin timeout 20 dpu-pkg-config --cflags dpu"
+        tmp_path,
+        f"PATH={shlex.quote(f'{own}:{copy}')}:/usr/bin:/bin timeout 20 dpu-pkg-config --cflags dpu",
     )
     assert without_sdk.returncode == 1
     assert "there is no dpu-pkg-config of an SDK in PATH" in without_sdk.stderr
@@ -151,13 +168,17 @@ def test_a_dpu_pkg_config_that_calls_this_one_is_named(tmp_path: Path) -> None:
     own = installation.artifact_root() / "bin" / "dpu-pkg-config"
     (tmp_path / "dpu-pkg-config").write_text(f'#!/bin/sh\nexec {shlex.quote(str(own))} "$@"\n')
     (tmp_path / "dpu-pkg-config").chmod(0o755)
-    done = shell(tmp_path, f"PATH={shlex.quote(str(tmp_path))}:$PATH timeout 20 dpu-pkg-config --cflags dpu")
+    done = shell(
+        tmp_path, f"PATH={shlex.quote(str(tmp_path))}:$PATH timeout 20 dpu-pkg-config --cflags dpu"
+    )
     assert done.returncode == 1
     assert f"the dpu-pkg-config of an SDK that was found in PATH calls {own} again" in done.stderr
 
 
 def test_a_missing_dpu_pkg_config_of_an_sdk_is_named(tmp_path: Path) -> None:
     shutil.copy(installation.artifact_root() / "bin" / "dpu-pkg-config", tmp_path)
-    done = shell(tmp_path, f"PATH={shlex.quote(str(tmp_path))}:/usr/bin:/bin", "dpu-pkg-config --cflags dpu")
+    done = shell(
+        tmp_path, f"PATH={shlex.quote(str(tmp_path))}:/usr/bin:/bin", "dpu-pkg-config --cflags dpu"
+    )
     assert done.returncode == 1
     assert "there is no dpu-pkg-config of an SDK in PATH" in done.stderr

@@ -8,18 +8,29 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pidcomm
 import pytest
 from command_line import PIDCOMM, commands
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
-from pidcomm.bench import check as checking
 from typer.testing import CliRunner
+
+import pidcomm
+from pidcomm.bench import check as checking
 
 GOLDEN = Path(__file__).parent / "golden"
 KEYS = [
     *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
-    *("t_min_us", "t_p50_us", "t_p99_us", "outside_us", "from_us", "work_us", "to_us", "plan_us", "pe_us"),
+    *(
+        "t_min_us",
+        "t_p50_us",
+        "t_p99_us",
+        "outside_us",
+        "from_us",
+        "work_us",
+        "to_us",
+        "plan_us",
+        "pe_us",
+    ),
     *("launches", "mram_bytes", "host_bytes", "pe_bytes"),
     *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_copy_order", "speed_up"),
     *("wrong", "source", "coherence", "threads", "isa", "carried_out"),
@@ -52,11 +63,19 @@ def test_every_help_fits_a_screen_of_50_lines(name: str) -> None:
 def test_info_lists_the_version_and_the_names_of_the_tables() -> None:
     result = run("info")
     assert result.returncode == 0
-    for name in (pidcomm.__version__, pidcomm.DEFAULT_ISA, *pidcomm.COLLECTIVES, *pidcomm.TYPES, *pidcomm.TECHNIQUES):
+    for name in (
+        pidcomm.__version__,
+        pidcomm.DEFAULT_ISA,
+        *pidcomm.COLLECTIVES,
+        *pidcomm.TYPES,
+        *pidcomm.TECHNIQUES,
+    ):
         assert name in result.stdout
 
 
-@pytest.mark.parametrize(("text", "threads"), [("4,2", 4), ("abc", None), ("-5", None), ("0", None), ("", None)])
+@pytest.mark.parametrize(
+    ("text", "threads"), [("4,2", 4), ("abc", None), ("-5", None), ("0", None), ("", None)]
+)
 def test_info_reads_omp_num_threads_as_the_library_does(
     text: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +86,9 @@ def test_info_reads_omp_num_threads_as_the_library_does(
     is_ignored = bool(text) and threads is None
     assert facts["default_threads"] == (threads or default)
     assert facts["ignored_omp_num_threads"] == (text if is_ignored else None)
-    assert ("is ignored: it must begin with a whole number from 1" in run("info").stdout) is is_ignored
+    assert (
+        "is ignored: it must begin with a whole number from 1" in run("info").stdout
+    ) is is_ignored
 
 
 @pytest.mark.parametrize("name", ["alltoall_32x32", "reduce_6x5x2"])
@@ -138,25 +159,52 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
         (["bench", "--sweep", "bytes"], "sweep 'bytes' is not a sweep"),
         (["bench", "--sweep", "bytes=1..x"], "size 'x'"),
         (["bench", "--sweep", "bytes=0,8"], "0 bytes per PE cannot be timed"),
-        (["bench", "--sweep", "bytes=96..1KiB"], "'bytes=96..1KiB' does not run from a power of two"),
+        (
+            ["bench", "--sweep", "bytes=96..1KiB"],
+            "'bytes=96..1KiB' does not run from a power of two",
+        ),
         (["bench", "--sweep", "pes=128..64"], "'pes=128..64' does not run from a power of two up"),
         (["bench", "--sweep", "pes=64,96"], "96 PEs are not a power of two"),
         (["bench", "--sweep", "pes=0"], "count '0'"),
-        (["bench", "--sweep", "pes=64", "--sweep", "pes=128"], "sweep 'pes=128' is the second sweep of pes"),
+        (
+            ["bench", "--sweep", "pes=64", "--sweep", "pes=128"],
+            "sweep 'pes=128' is the second sweep of pes",
+        ),
         (["bench", "--sweep", "pes=2048..4096", "--bytes", "32KiB"], "allocating 4096 PEs"),
-        (["bench", "alltoall", "--op", "foo"], "--op foo does not apply: alltoall has no operator; --op is for reduce"),
+        (
+            ["bench", "alltoall", "--op", "foo"],
+            "--op foo does not apply: alltoall has no operator; --op is for reduce",
+        ),
         (["plan", "alltoall", "--op", "max"], "--op max does not apply: alltoall has no operator"),
         (["model", "predict", "gather", "--op", "max"], "--op max does not apply"),
         (["model", "advise", "gather", "--op", "max"], "--op max does not apply"),
-        (["bench", "--sdk-flush", "stock"], "--sdk-flush stock does not apply: coherence none flushes nothing"),
+        (
+            ["bench", "--sdk-flush", "stock"],
+            "--sdk-flush stock does not apply: coherence none flushes nothing",
+        ),
         (["bench", "--quick", "--iters", "5"], "--iters 5 does not apply: --quick sets it"),
         (["bench", "--quick", "--no-limit"], "--no-limit does not apply: --quick sets it"),
-        (["bench", "--ablation", "--technique", "tile"], "--technique tile does not apply: --ablation sets it"),
+        (
+            ["bench", "--ablation", "--technique", "tile"],
+            "--technique tile does not apply: --ablation sets it",
+        ),
         (["bench", "--load-us", "1"], "--load-us 1.0 does not apply: it is for --ablation"),
-        (["check", "--cases", "9", "--case", "1"], "--cases 9 does not apply: --case 1 runs one case"),
-        (["model", "scale", "pes", "--warmup", "1"], "--warmup 1 does not apply: it is for --measure"),
-        (["model", "validate", "--published", "--choices"], "--choices does not apply: with --published"),
-        (["reproduce", "fig14", "--no-measure", "--pes", "64"], "--pes 64 does not apply: with --no-measure"),
+        (
+            ["check", "--cases", "9", "--case", "1"],
+            "--cases 9 does not apply: --case 1 runs one case",
+        ),
+        (
+            ["model", "scale", "pes", "--warmup", "1"],
+            "--warmup 1 does not apply: it is for --measure",
+        ),
+        (
+            ["model", "validate", "--published", "--choices"],
+            "--choices does not apply: with --published",
+        ),
+        (
+            ["reproduce", "fig14", "--no-measure", "--pes", "64"],
+            "--pes 64 does not apply: with --no-measure",
+        ),
         (["check", "--cases", "many"], "'--cases'"),
         (["nonsense"], "command 'nonsense' is unknown; use info, "),
         (["bnech"], "did you mean 'bench'?"),
@@ -235,13 +283,18 @@ def _sabotage(name: str) -> Any:
             keywords["bytes"] += 8 * self.groups(mask).group_pes
         if not is_transfer and name == "does nothing":
             keywords["bytes"] = 0
-            keywords["out"], keywords["host"] = None, None if keywords["host"] is None else keywords["host"][:, :0]
+            keywords["out"], keywords["host"] = (
+                None,
+                None if keywords["host"] is None else keywords["host"][:, :0],
+            )
         return original(self, collective, mask, **keywords)
 
     return carry_out
 
 
-@pytest.mark.parametrize("name", ["wrong operator", "wrong mask", "writes past the end", "does nothing"])
+@pytest.mark.parametrize(
+    "name", ["wrong operator", "wrong mask", "writes past the end", "does nothing"]
+)
 def test_check_finds_a_broken_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking, "Checker", _CheckerOfThisMachine)
     monkeypatch.setattr(pidcomm.Hypercube, "carry_out", _sabotage(name))
@@ -269,7 +322,10 @@ def test_doctor_checks_the_emulated_machine(monkeypatch: pytest.MonkeyPatch) -> 
     header, *items, sums = [json.loads(line) for line in result.stdout.splitlines()]
     assert header["dimms"].startswith("EMULATED")
     assert {item["result"] for item in items} == {"ok"}
-    assert "127 PEs, 120 of them in whole entangled groups; disabled: rank 0 chip 2 bank 5" in items[0]["detail"]
+    assert (
+        "127 PEs, 120 of them in whole entangled groups; disabled: rank 0 chip 2 bank 5"
+        in items[0]["detail"]
+    )
     assert {
         "stale lines",
         "launches",

@@ -9,25 +9,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pidcomm
 import pytest
 from command_line import commands
 from pidcomm._rows import CollectiveName, TechniqueName
-from pidcomm.cli import app
-from pidcomm.bench import ablation
-from pidcomm.bench import timing as benchmark
-from pidcomm.bench import info as information
-from pidcomm.bench import report as reporting
 from pidcomm.bench.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.sweep import even_shape
+from pidcomm.cli import app
 from test_cli import KEYS, RUN_KEYS, run
 from typer.testing import CliRunner
+
+import pidcomm
+from pidcomm.bench import ablation
+from pidcomm.bench import info as information
+from pidcomm.bench import report as reporting
+from pidcomm.bench import timing as benchmark
 
 
 def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    command = "bench all --shape 8x8 --bytes 64KiB --iters 2 --warmup 1 --coherence hardware --threads 2"
+    command = (
+        "bench all --shape 8x8 --bytes 64KiB --iters 2 --warmup 1 --coherence hardware --threads 2"
+    )
     result = run(*command.split(), "--json", str(path))
     assert result.returncode == 0, result
     rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -36,7 +39,11 @@ def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
     ]
     for row in rows:
         assert list(row) == KEYS + RUN_KEYS
-        assert (row["version"], row["hugepages"], row["sdk_flush"]) == (pidcomm.__version__, True, "once")
+        assert (row["version"], row["hugepages"], row["sdk_flush"]) == (
+            pidcomm.__version__,
+            True,
+            "once",
+        )
         assert row["machine"] == {"cpu": information.cpu_name(), "cpus": information.cpus()}
         assert row["wrong"] == 0
         assert (row["source"], row["coherence"], row["threads"]) == ("measured", "hardware", 2)
@@ -81,7 +88,9 @@ def test_bench_runs_without_limit_and_without_huge_pages(tmp_path: Path) -> None
     assert (row["dtype"], row["op"], row["shape"]) == ("float32", "max", "8x3")
 
 
-@pytest.mark.parametrize(("choice", "words"), [([], "once, before"), (["--sdk-flush", "stock"], "before and after")])
+@pytest.mark.parametrize(
+    ("choice", "words"), [([], "once, before"), (["--sdk-flush", "stock"], "before and after")]
+)
 def test_bench_says_how_the_emulated_sdk_flushes(choice: list[str], words: str) -> None:
     command = "bench gather --shape 8x8 --bytes 4KiB --iters 1 --warmup 0 --coherence hardware"
     result = run(*command.split(), *choice)
@@ -99,12 +108,28 @@ def test_bench_fails_on_a_wrong_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("pidcomm.cli.bench.measure_rows", wrong_row)
     monkeypatch.setattr("pidcomm.bench.platform.configure", lambda **_: None)
-    assert invoke("bench", "alltoall", "--shape", "8x8", "--bytes", "4KiB", "--technique", "tile").exit_code == 1
+    assert (
+        invoke(
+            "bench", "alltoall", "--shape", "8x8", "--bytes", "4KiB", "--technique", "tile"
+        ).exit_code
+        == 1
+    )
     assert invoke("bench", "--quick", "--shape", "8x8", "--bytes", "4KiB").exit_code == 1
 
 
 def test_bench_writes_json_alone_to_stdout() -> None:
-    arguments = ("--shape", "8x8", "--technique", "tile", "--json", "-", "--iters", "1", "--warmup", "3")
+    arguments = (
+        "--shape",
+        "8x8",
+        "--technique",
+        "tile",
+        "--json",
+        "-",
+        "--iters",
+        "1",
+        "--warmup",
+        "3",
+    )
     result = run("bench", "alltoall", "reduce", *arguments, "--sweep", "bytes=8,64")
     assert result.returncode == 0, result
     found = [json.loads(line) for line in result.stdout.splitlines()]
@@ -118,7 +143,16 @@ def test_bench_writes_json_alone_to_stdout() -> None:
 
 
 def test_bench_refuses_an_unwritable_file_before_it_measures(tmp_path: Path) -> None:
-    result = run("bench", "gather", "--shape", "8x8", "--bytes", "4KiB", "--json", str(tmp_path / "no" / "rows"))
+    result = run(
+        "bench",
+        "gather",
+        "--shape",
+        "8x8",
+        "--bytes",
+        "4KiB",
+        "--json",
+        str(tmp_path / "no" / "rows"),
+    )
     assert result.returncode == 2
     assert "cannot write" in result.stderr
     assert result.stdout == ""
@@ -140,13 +174,26 @@ STEP_KEYS = [
         "dt_us",
         "modulation_us",
     ),
-    *("pe_us", "launches", "launch_us", "loads", "load_us", "total_us", "mram_bytes", "host_bytes", "pe_bytes"),
+    *(
+        "pe_us",
+        "launches",
+        "launch_us",
+        "loads",
+        "load_us",
+        "total_us",
+        "mram_bytes",
+        "host_bytes",
+        "pe_bytes",
+    ),
     *("wrong", "source", "coherence", "threads", "isa"),
 ]
 
 
 def test_ablation_times_the_steps_of_the_paper() -> None:
-    command = "bench --ablation alltoall reduce_scatter scatter --shape 8x8 --mask 10 --bytes 64KiB --iters 2 --json -"
+    command = (
+        "bench --ablation alltoall reduce_scatter scatter --shape 8x8 --mask 10 --bytes 64KiB"
+        " --iters 2 --json -"
+    )
     result = run(*command.split(), "--launch-us", "7", "--load-us", "50")
     assert result.returncode == 0, result
     steps = [json.loads(line) for line in result.stdout.splitlines()]
@@ -156,16 +203,28 @@ def test_ablation_times_the_steps_of_the_paper() -> None:
         techniques.setdefault(step["collective"], []).append(step["technique"])
     assert techniques == {
         "alltoall": ["conventional", "pr", "pr+im", "pr+im+cm", "tile"],
-        "reduce_scatter": ["conventional", "pr", "pr+im", "tile"],  # int32: no cross-domain modulation
+        "reduce_scatter": [
+            "conventional",
+            "pr",
+            "pr+im",
+            "tile",
+        ],  # int32: no cross-domain modulation
         "scatter": ["conventional", "tile"],  # pr as conventional, in-register modulation as tile
     }
     launches = {"alltoall": 2, "reduce_scatter": 1, "scatter": 0}
     total_bytes = 64 * 65536
     for step in steps:
         parts = ("outside_us", "bus_us", "host_memory_us", "modulation_us")
-        assert step["host_us"] == pytest.approx(sum(step[part] for part in parts) + (step["dt_us"] or 0))
-        assert (step["dt_us"] is None) == ((step["collective"], step["technique"]) != ("alltoall", "pr+im"))
-        has_phases = step["technique"] == "conventional" or (step["technique"], step["collective"]) == (
+        assert step["host_us"] == pytest.approx(
+            sum(step[part] for part in parts) + (step["dt_us"] or 0)
+        )
+        assert (step["dt_us"] is None) == (
+            (step["collective"], step["technique"]) != ("alltoall", "pr+im")
+        )
+        has_phases = step["technique"] == "conventional" or (
+            step["technique"],
+            step["collective"],
+        ) == (
             "pr",
             "alltoall",
         )
@@ -184,10 +243,17 @@ def test_ablation_times_the_steps_of_the_paper() -> None:
         assert step["wrong"] == 0
         if step["collective"] == "alltoall":
             staged = {"conventional": 4, "pr": 2}.get(step["technique"], 0)
-            assert (step["mram_bytes"], step["host_bytes"]) == (2 * total_bytes, staged * total_bytes)
-    words = run("bench", "--ablation", "alltoall", "--shape", "8x8", "--bytes", "8KiB", "--iters", "1").stdout
+            assert (step["mram_bytes"], step["host_bytes"]) == (
+                2 * total_bytes,
+                staged * total_bytes,
+            )
+    words = run(
+        "bench", "--ablation", "alltoall", "--shape", "8x8", "--bytes", "8KiB", "--iters", "1"
+    ).stdout
     assert "a launch is assumed to take 100 us" in words
-    assert [line.split()[1] for line in words.splitlines() if line.startswith("alltoall")] == techniques["alltoall"]
+    assert [
+        line.split()[1] for line in words.splitlines() if line.startswith("alltoall")
+    ] == techniques["alltoall"]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +283,9 @@ def ablated(
     seconds: dict[str, list[float]],
     condition: SdkCondition = FAIR,
 ) -> dict[str, ablation.Step]:
-    """Ablate an alltoall with given times, by technique and round; other techniques take a second."""
+    """Ablate an alltoall with given times, by technique and round; other techniques take a
+    second.
+    """
     run_trial = Trial.run
     left = {technique: iter(times) for technique, times in seconds.items()}
 
@@ -229,7 +297,9 @@ def ablated(
     monkeypatch.setattr(Trial, "run", timed)
     problem = Problem("alltoall", (8, 8), "10", 4096, "int32")
     schedule = benchmark.Schedule(iters=len(next(iter(seconds.values()))), warmup=0)
-    steps = ablation.ablate(pes, problem, ablation.Assumed(), {}, schedule, Scratch([problem]), condition)
+    steps = ablation.ablate(
+        pes, problem, ablation.Assumed(), {}, schedule, Scratch([problem]), condition
+    )
     assert not any(step.wrong for step in steps)
     return {step.technique: step for step in steps}
 
@@ -237,16 +307,29 @@ def ablated(
 def test_the_gain_of_a_step_is_the_median_of_its_gains_per_round(
     pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drift = [1.0, 2.0, 4.0, 8.0, 16.0]  # the machine gets slower; the middle round has a different gain
+    drift = [
+        1.0,
+        2.0,
+        4.0,
+        8.0,
+        16.0,
+    ]  # the machine gets slower; the middle round has a different gain
     gains = [1.02, 1.05, 1.50, 1.04, 1.08]
-    seconds = {"pr+im+cm": [slow * gain for slow, gain in zip(drift, gains, strict=True)], "tile": drift}
+    seconds = {
+        "pr+im+cm": [slow * gain for slow, gain in zip(drift, gains, strict=True)],
+        "tile": drift,
+    }
     tile = ablated(monkeypatch, pes, seconds)["tile"]
-    assert np.median(seconds["pr+im+cm"]) / np.median(seconds["tile"]) == 1.5  # the ratio of medians
+    assert (
+        np.median(seconds["pr+im+cm"]) / np.median(seconds["tile"]) == 1.5
+    )  # the ratio of medians
     assert (tile.step_gain, tile.step_low, tile.step_high) == pytest.approx((1.05, 1.04, 1.08))
     assert "  1.05x 1.04-1.08 " in reporting.row_line(tile)
 
 
-def test_an_unclear_gain_of_a_step_has_a_question_mark(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unclear_gain_of_a_step_has_a_question_mark(
+    pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seconds = {"pr+im": [0.97, 0.9, 1.02, 1.04, 1.3], "pr+im+cm": [1.0] * 5}
     step = ablated(monkeypatch, pes, seconds)["pr+im+cm"]
     assert (step.step_gain, step.step_low, step.step_high) == pytest.approx((1.02, 0.97, 1.04))
@@ -259,11 +342,15 @@ def test_few_rounds_have_no_quartiles(pes: pidcomm.PeSet, monkeypatch: pytest.Mo
     assert "1.50x? " in reporting.row_line(step)
 
 
-def test_no_gain_over_a_slow_sdk_is_claimed(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_gain_over_a_slow_sdk_is_claimed(
+    pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for condition, claims in ((FAIR, True), (SLOW_SDK, False)):
         with monkeypatch.context() as patch:
             steps = ablated(patch, pes, {"conventional": [3.0] * 3}, condition)
-        gains = {name: (step.step_gain, step.step_low, step.step_high) for name, step in steps.items()}
+        gains = {
+            name: (step.step_gain, step.step_low, step.step_high) for name, step in steps.items()
+        }
         assert gains["conventional"] == (None, None, None)
         assert gains["pr"] == ((3.0, 3.0, 3.0) if claims else (None, None, None))
         assert gains["pr+im"] == (1.0, 1.0, 1.0)
@@ -279,7 +366,9 @@ def test_reference_commands_are_commands() -> None:
 
 
 def rows_of(result: Any) -> list[dict[str, str]]:
-    """Return the rows of a printed table by column, without the op and the speed-up, which may be empty."""
+    """Return the rows of a printed table by column, without the op and the speed-up, which may
+    be empty.
+    """
     assert result.returncode == 0, result
     title, *lines, last = (line for line in result.stdout.splitlines() if not line.startswith("#"))
     assert last == "every element compared with the oracle: 0 wrong"
@@ -317,7 +406,18 @@ def test_bench_sweeps_over_bytes_and_pes_and_names_skipped_rows() -> None:
 
 
 def test_bench_covers_every_combination() -> None:
-    lists = ("--shape", "8x8,4x4x4", "--mask", "all", "--dtype", "int8,float64", "--isa", "all", "--bytes", "512")
+    lists = (
+        "--shape",
+        "8x8,4x4x4",
+        "--mask",
+        "all",
+        "--dtype",
+        "int8,float64",
+        "--isa",
+        "all",
+        "--bytes",
+        "512",
+    )
     result = run("bench", "allreduce", *lists, *QUICK, "--no-limit", "--no-summary")
     isas = [name for name, isa in pidcomm.ISAS.items() if isa.is_available and name != "audit"]
     found = [(row["shape"], row["mask"], row["dtype"], row["technique"]) for row in rows_of(result)]
@@ -333,7 +433,18 @@ def test_bench_covers_every_combination() -> None:
     assert "summary" not in result.stdout
     for isa in isas:
         assert result.stdout.count(f"per PE, ISA {isa};") == 2
-    result = run("bench", "gather", "--shape", "8x8,64", "--mask", "1,01", "--bytes", "512", *QUICK, "--summary")
+    result = run(
+        "bench",
+        "gather",
+        "--shape",
+        "8x8,64",
+        "--mask",
+        "1,01",
+        "--bytes",
+        "512",
+        *QUICK,
+        "--summary",
+    )
     assert {(row["shape"], row["mask"]) for row in rows_of(result)} == {("8x8", "01"), ("64", "1")}
     assert "# gather         tile            2 rows, limit%" in result.stdout
 
@@ -343,7 +454,9 @@ def test_bench_skips_rows_that_do_not_fit_memory(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("pidcomm.bench.platform.configure", lambda **_: None)
     arguments = ["bench", "gather", "--shape", "8x8", "--technique", "tile", *QUICK, "--sweep"]
     result = CliRunner().invoke(app, [*arguments, "bytes=1KiB,64KiB"])
-    assert [row["bytes/PE"] for row in rows_of(_Result(result.exit_code, result.output))] == ["1024"]
+    assert [row["bytes/PE"] for row in rows_of(_Result(result.exit_code, result.output))] == [
+        "1024"
+    ]
     assert "# skipped: 64 KiB for each of 64 PEs need about " in result.output
     result = CliRunner().invoke(app, [*arguments, "bytes=64KiB"])
     assert result.exit_code == 2
@@ -356,30 +469,58 @@ class _Result(NamedTuple):
 
 @pytest.mark.parametrize(
     ("pes", "axes", "shape"),
-    [(64, 2, (8, 8)), (128, 2, (16, 8)), (1024, 2, (32, 32)), (1024, 3, (16, 8, 8)), (2, 3, (2, 1, 1)), (8, 1, (8,))],
+    [
+        (64, 2, (8, 8)),
+        (128, 2, (16, 8)),
+        (1024, 2, (32, 32)),
+        (1024, 3, (16, 8, 8)),
+        (2, 3, (2, 1, 1)),
+        (8, 1, (8,)),
+    ],
 )
-def test_even_shapes_have_axes_of_similar_length(pes: int, axes: int, shape: tuple[int, ...]) -> None:
+def test_even_shapes_have_axes_of_similar_length(
+    pes: int, axes: int, shape: tuple[int, ...]
+) -> None:
     assert even_shape(pes, axes) == shape
 
 
 def test_the_summary_has_minimum_median_and_maximum() -> None:
     def row(
-        collective: CollectiveName, technique: TechniqueName, limit_pct: float | None, speed_up: float | None
+        collective: CollectiveName,
+        technique: TechniqueName,
+        limit_pct: float | None,
+        speed_up: float | None,
     ) -> benchmark.Row:
-        fields: dict[str, Any] = {**dict.fromkeys(KEYS, 1), "collective": collective, "technique": technique}
+        fields: dict[str, Any] = {
+            **dict.fromkeys(KEYS, 1),
+            "collective": collective,
+            "technique": technique,
+        }
         return benchmark.Row(**{**fields, "limit_pct": limit_pct, "speed_up": speed_up})
 
-    rows = [row("alltoall", "tile", limit, gain) for limit, gain in ((90.0, 2.0), (50.0, 8.0), (70.0, 4.0))]
-    rows += [row("reduce", "tile", None, 9.0), row("reduce", "conventional", None, 1.0), row("gather", "tile", 1, None)]
+    rows = [
+        row("alltoall", "tile", limit, gain)
+        for limit, gain in ((90.0, 2.0), (50.0, 8.0), (70.0, 4.0))
+    ]
+    rows += [
+        row("reduce", "tile", None, 9.0),
+        row("reduce", "conventional", None, 1.0),
+        row("gather", "tile", 1, None),
+    ]
     _, alltoall, reduce, base, gather, mean = reporting.summary(rows)
-    assert re.sub(" +", " ", alltoall) == "alltoall tile 3 rows, limit% 50 / 70 / 90, speed-up 2.00 / 4.00 / 8.00"
+    assert (
+        re.sub(" +", " ", alltoall)
+        == "alltoall tile 3 rows, limit% 50 / 70 / 90, speed-up 2.00 / 4.00 / 8.00"
+    )
     assert re.sub(" +", " ", reduce) == "reduce tile 1 rows, limit% -, speed-up 9.00 / 9.00 / 9.00"
     assert base.split()[:2] == ["reduce", "conventional"]
     assert gather.endswith("speed-up -")
     assert mean == "tile: geometric mean of the median speed-ups of 2 collectives 6.00x"
 
 
-def test_every_problem_is_measured_on_a_new_hypercube(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_problem_is_measured_on_a_new_hypercube(
+    pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     problem = Problem("allreduce", (8, 8), "10", 64, "int32")
     cubes = []
     run_trial = Trial.run
@@ -391,13 +532,17 @@ def test_every_problem_is_measured_on_a_new_hypercube(pes: pidcomm.PeSet, monkey
     monkeypatch.setattr(Trial, "run", remember)
     schedule = benchmark.Schedule(iters=1, warmup=0, with_limit=False)
     for _ in range(2):
-        benchmark.measure_rows(pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), FAIR)
+        benchmark.measure_rows(
+            pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), FAIR
+        )
     runs = len(cubes) // 2
     assert [cube is cubes[0] for cube in cubes] == [True] * runs + [False] * runs
     assert [cube is cubes[-1] for cube in cubes] == [False] * runs + [True] * runs
 
 
-def test_rounds_run_the_techniques_forwards_and_backwards(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_run_the_techniques_forwards_and_backwards(
+    pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ran: list[str] = []
     run_trial = Trial.run
 
@@ -408,7 +553,9 @@ def test_rounds_run_the_techniques_forwards_and_backwards(pes: pidcomm.PeSet, mo
     monkeypatch.setattr(Trial, "run", remember)
     problem = Problem("scatter", (8, 8), "10", 64, "int32")
     schedule = benchmark.Schedule(iters=2, warmup=0, with_limit=False)
-    timed = benchmark.measure_rows(pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), FAIR)
+    timed = benchmark.measure_rows(
+        pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), FAIR
+    )
     assert ran[:4] == ["tile", "conventional", "conventional", "tile"]
     assert [row.carried_out for row in timed.rows] == ["tile", "conventional"]
 

@@ -6,26 +6,38 @@ import os
 import subprocess
 from pathlib import Path
 
-import pidcomm
 import pytest
 from command_line import PIDCOMM, install
 
+import pidcomm
+
 
 def offered(shell: str, line: str, **variables: str) -> list[str]:
-    """Return the completions of the last word of a line: values in bash, the shell's own format in other shells."""
+    """Return the completions of the last word of a line: values in bash, the shell's own format
+    in other shells.
+    """
     words = line.split(" ")
     completion = {
         "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)},
         "zsh": {"_TYPER_COMPLETE_ARGS": line},
         "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
     }[shell]
-    environment = {**os.environ, **completion, **variables, "_PIDCOMM_COMPLETE": f"complete_{shell}"}
-    result = subprocess.run(PIDCOMM, env=environment, capture_output=True, text=True, check=False, timeout=600)
+    environment = {
+        **os.environ,
+        **completion,
+        **variables,
+        "_PIDCOMM_COMPLETE": f"complete_{shell}",
+    }
+    result = subprocess.run(
+        PIDCOMM, env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
     assert result.stderr == ""
     return [value for value in result.stdout.splitlines() if value]
 
 
-TYPES, TECHNIQUES, COLLECTIVES = ([*table] for table in (pidcomm.TYPES, pidcomm.TECHNIQUES, pidcomm.COLLECTIVES))
+TYPES, TECHNIQUES, COLLECTIVES = (
+    [*table] for table in (pidcomm.TYPES, pidcomm.TECHNIQUES, pidcomm.COLLECTIVES)
+)
 ISAS = [name for name, isa in pidcomm.ISAS.items() if isa.is_available]
 
 
@@ -46,7 +58,10 @@ ISAS = [name for name, isa in pidcomm.ISAS.items() if isa.is_available]
         ("pidcomm bench reduce", ["reduce_scatter", "reduce"]),
         ("pidcomm bench alltoall redu", ["reduce_scatter", "reduce"]),
         ("pidcomm bench --technique ", ["all", *TECHNIQUES, "auto"]),
-        ("pidcomm bench --technique tile,", [f"tile,{name}" for name in [*TECHNIQUES, "auto"] if name != "tile"]),
+        (
+            "pidcomm bench --technique tile,",
+            [f"tile,{name}" for name in [*TECHNIQUES, "auto"] if name != "tile"],
+        ),
         ("pidcomm bench --dtype int8,fl", ["int8,float32", "int8,float64"]),
         ("pidcomm bench --isa ", ["all", *ISAS]),
         ("pidcomm bench --coherence ", [*pidcomm.COHERENCES]),
@@ -73,19 +88,31 @@ def test_every_shell_is_offered_the_same() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_completion_is_installed_for_a_shell(shell: str, tmp_path: Path) -> None:
-    """The script that is shown is the script that is installed, and the shell's own file loads it."""
-    environment = {**os.environ, "HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    """The script that is shown is the script that is installed, and the shell's own file loads
+    it.
+    """
+    environment = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+    }
 
     def run(option: str) -> str:
         command = ["pidcomm", option, shell]
         path = os.pathsep.join((str(install(tmp_path / "bin")), os.environ["PATH"]))
         variables = {**environment, "PATH": path}
-        return subprocess.run(command, env=variables, capture_output=True, text=True, check=True, timeout=600).stdout
+        return subprocess.run(
+            command, env=variables, capture_output=True, text=True, check=True, timeout=600
+        ).stdout
 
     shown = run("--show-completion").strip()
     assert f"_PIDCOMM_COMPLETE=complete_{shell}" in shown
     run("--install-completion")
-    scripts = [file.read_text() for file in tmp_path.rglob("*") if file.is_file() and file.parent.name != "bin"]
+    scripts = [
+        file.read_text()
+        for file in tmp_path.rglob("*")
+        if file.is_file() and file.parent.name != "bin"
+    ]
     assert any(shown in script for script in scripts)
 
 
@@ -99,6 +126,11 @@ def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     """
     command = ["bash", "--norc", "-c", script]
     result = subprocess.run(
-        command, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=True, timeout=600
+        command,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
     )
     assert result.stdout == "tile,conventional\n"

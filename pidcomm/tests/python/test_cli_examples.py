@@ -21,7 +21,8 @@ FILES = {
     "mine.toml": MACHINES / "emulated-host.toml",
 }
 EXAMPLES = [(name, example) for name, command in commands().items() for example in command.examples]
-# Options that are appended to the examples of a command for less work: the last of equal options counts.
+# Options that are appended to the examples of a command for less work: the last of equal options
+# counts.
 CUTS = {
     "check": "--cases 20",
     "bench": "--shape 8x8 --bytes 8KiB --iters 1 --warmup 0",
@@ -56,10 +57,15 @@ def cuts(command: str, example: str) -> str:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Variables with which a shell finds `pidcomm`."""
-    return {**os.environ, "PATH": os.pathsep.join((str(install(tmp_path_factory.mktemp("bin"))), os.environ["PATH"]))}
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join((str(install(tmp_path_factory.mktemp("bin"))), os.environ["PATH"])),
+    }
 
 
-@pytest.mark.parametrize(("name", "example"), EXAMPLES, ids=[f"{name}: {example}" for name, example in EXAMPLES])
+@pytest.mark.parametrize(
+    ("name", "example"), EXAMPLES, ids=[f"{name}: {example}" for name, example in EXAMPLES]
+)
 def test_examples_run(name: str, example: str, environment: dict[str, str], tmp_path: Path) -> None:
     project = shutil.copytree(PROJECT, tmp_path / "project")
     for name_of_file, file in FILES.items():
@@ -69,7 +75,13 @@ def test_examples_run(name: str, example: str, environment: dict[str, str], tmp_
     assert called[1].startswith(name.split(" ")[0])
     command = f"{example} {cuts(called[1], example)}"
     result = subprocess.run(
-        ["sh", "-c", command], cwd=project, env=environment, capture_output=True, text=True, timeout=600, check=False
+        ["sh", "-c", command],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
     assert (result.returncode, "Traceback" in result.stderr) == (0, False), result
     if target := re.search(r"--json (\S+)", example):

@@ -20,8 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import dpuemu
-import pidcomm
 import pyte
 import pytest
 from command_line import PIDCOMM
@@ -29,6 +27,9 @@ from dpuemu.run import parse_launches
 from pidcomm.cli import app, main
 from pidcomm.cli.app import ExitCode
 from typer.testing import CliRunner
+
+import dpuemu
+import pidcomm
 
 QUICK = ["--shape", "8x8", "--bytes", "8KiB"]
 ENDLESS = [*QUICK, "--iters", "1000000"]
@@ -38,7 +39,11 @@ ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 def variables(**wanted: str) -> dict[str, str]:
     """Return the environment without variables about colour, and with `wanted`."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")
+    }
     return {**kept, "TERM": "xterm-256color", "COLUMNS": "160", **wanted}
 
 
@@ -49,7 +54,9 @@ class Terminal:
         self._master, self.file = pty.openpty()
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self._parts: list[bytes] = []
-        self._reader = threading.Thread(target=self._read)  # a terminal that is not read stops its writers
+        self._reader = threading.Thread(
+            target=self._read
+        )  # a terminal that is not read stops its writers
         self._reader.start()
 
     def _read(self) -> None:
@@ -66,10 +73,18 @@ class Terminal:
 
 
 def on_terminal(stream: str, *arguments: str, **wanted: str) -> tuple[int, str, str]:
-    """Run with one of the two streams at a terminal; return exit code, the terminal's output, and the other stream."""
+    """Run with one of the two streams at a terminal; return exit code, the terminal's output,
+    and the other stream.
+    """
     terminal = Terminal()
-    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: terminal.file}
-    with subprocess.Popen([*PIDCOMM, *arguments], env=variables(**wanted), text=True, **streams) as process:
+    streams: dict[str, Any] = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        stream: terminal.file,
+    }
+    with subprocess.Popen(
+        [*PIDCOMM, *arguments], env=variables(**wanted), text=True, **streams
+    ) as process:
         out, err = process.communicate(timeout=600)
     return process.returncode, terminal.text(), err if stream == "stdout" else out
 
@@ -77,7 +92,10 @@ def on_terminal(stream: str, *arguments: str, **wanted: str) -> tuple[int, str, 
 @pytest.mark.parametrize(
     ("arguments", "phases"),
     [
-        (["bench", *QUICK, "--iters", "1"], ["filling memory", "allocating 64 PEs", "alltoall", "broadcast"]),
+        (
+            ["bench", *QUICK, "--iters", "1"],
+            ["filling memory", "allocating 64 PEs", "alltoall", "broadcast"],
+        ),
         (["check", "--cases", "20"], ["allocating PEs", "cases", "/20"]),
     ],
 )
@@ -91,7 +109,12 @@ def test_progress_is_for_terminals(arguments: list[str], phases: list[str]) -> N
     for wanted in ({}, {"FORCE_COLOR": "1"}):
         command = [*PIDCOMM, *arguments]
         result = subprocess.run(
-            command, env=variables(**wanted), capture_output=True, text=True, check=True, timeout=600
+            command,
+            env=variables(**wanted),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=600,
         )
         assert result.stderr == ""
 
@@ -114,7 +137,12 @@ def test_colour_is_for_terminals_unless_a_variable_decides(
         code, text, _ = on_terminal("stdout", *arguments, **wanted)
     else:
         result = subprocess.run(
-            [*PIDCOMM, *arguments], env=variables(**wanted), capture_output=True, text=True, check=False, timeout=600
+            [*PIDCOMM, *arguments],
+            env=variables(**wanted),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
         )
         code, text = result.returncode, result.stdout
     assert code == ExitCode.RIGHT
@@ -123,17 +151,27 @@ def test_colour_is_for_terminals_unless_a_variable_decides(
 
 
 TABLES = {
-    "bench --shape 8x8 --bytes 8KiB --iters 1": "collective technique t_p50_us pe_us algbw bus limit% speed-up wrong",
-    "bench --ablation alltoall --shape 8x8 --bytes 8KiB --iters 1": "collective technique host_us step bus DT PE_us",
+    "bench --shape 8x8 --bytes 8KiB --iters 1": (
+        "collective technique t_p50_us pe_us algbw bus limit% speed-up wrong"
+    ),
+    "bench --ablation alltoall --shape 8x8 --bytes 8KiB --iters 1": (
+        "collective technique host_us step bus DT PE_us"
+    ),
     "model predict allreduce": "technique total most in of it GB/s needs",
     "model machines": "machine pes published measured fitted assumed title",
     "model machines isca24": "constant value kind meaning",
     "model advise alltoall --pes 64 --top 3": "shape mask technique total GB/s alike reason",
-    "model scale pes alltoall --up-to 256": "collective technique value time_us algbw speed-up source",
+    "model scale pes alltoall --up-to 256": (
+        "collective technique value time_us algbw speed-up source"
+    ),
     "model validate --published": "point what published modelled error",
     "reproduce fig16 --no-measure": "collective shape bytes/PE conventional pr pr+im pr+im+cm tile",
-    "reproduce fig14 --pes 64 --bytes 8KiB --iters 1": "statistic published here source here/publ. modelled error",
-    "app bfs --quick --pes 8 --iters 1": "PEs technique kernel_us collectives_us total_us gain over CPU wrong",
+    "reproduce fig14 --pes 64 --bytes 8KiB --iters 1": (
+        "statistic published here source here/publ. modelled error"
+    ),
+    "app bfs --quick --pes 8 --iters 1": (
+        "PEs technique kernel_us collectives_us total_us gain over CPU wrong"
+    ),
     "info": "collectives: alltoall, reduce_scatter,",
     "plan alltoall": "alltoall of int32, technique tile,",
 }
@@ -146,7 +184,9 @@ def test_tables_fit_the_terminal_and_progress_leaves_no_trace(command: str, widt
     terminal = Terminal(width)
     environment = {name: value for name, value in variables().items() if name != "COLUMNS"}
     streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.file)
-    code = subprocess.run([*PIDCOMM, *command.split()], env=environment, check=False, timeout=600, **streams).returncode
+    code = subprocess.run(
+        [*PIDCOMM, *command.split()], env=environment, check=False, timeout=600, **streams
+    ).returncode
     shown = terminal.text()
     pyte.Stream(screen).feed(shown)
     lines = [line.rstrip() for line in screen.display]
@@ -156,13 +196,23 @@ def test_tables_fit_the_terminal_and_progress_leaves_no_trace(command: str, widt
     assert "…" not in text  # nothing is cut
     assert "━" not in text  # no progress bar
     whole = ANSI.sub("", shown.replace("\r\n", "\n")).split("\n")
-    assert all(len(line) <= width for line in whole if "\r" not in line)  # the terminal breaks no line
+    assert all(
+        len(line) <= width for line in whole if "\r" not in line
+    )  # the terminal breaks no line
 
 
-def interrupt(arguments: list[str], is_ready: Callable[[subprocess.Popen[str]], Any]) -> tuple[int, str, str]:
-    """Send SIGINT to a command once it is ready; return exit code, the rest of stdout, and stderr."""
+def interrupt(
+    arguments: list[str], is_ready: Callable[[subprocess.Popen[str]], Any]
+) -> tuple[int, str, str]:
+    """Send SIGINT to a command once it is ready; return exit code, the rest of stdout, and
+    stderr.
+    """
     with subprocess.Popen(
-        [*PIDCOMM, *arguments], env=variables(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*PIDCOMM, *arguments],
+        env=variables(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
         try:
             is_ready(process)
@@ -190,7 +240,17 @@ def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["bench", "all", *QUICK, "--iters", "3", "--warmup", "0", "--sweep", f"bytes={','.join(['8KiB'] * 1000)}"],
+        [
+            "bench",
+            "all",
+            *QUICK,
+            "--iters",
+            "3",
+            "--warmup",
+            "0",
+            "--sweep",
+            f"bytes={','.join(['8KiB'] * 1000)}",
+        ],
         ["bench", "--quick", "--shape", "32x32", "--bytes", "32KiB"],
     ],
     ids=["bench", "quick"],
@@ -219,7 +279,19 @@ def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
             pass
 
     sweep = f"bytes={','.join(['8KiB'] * 1000)}"
-    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", str(path)]
+    command = [
+        "bench",
+        "all",
+        *QUICK,
+        "--iters",
+        "1",
+        "--warmup",
+        "0",
+        "--sweep",
+        sweep,
+        "--json",
+        str(path),
+    ]
     code, _, err = interrupt(command, has_rows)
     assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
     text = path.read_text()
@@ -227,7 +299,9 @@ def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
     assert all("collective" in json.loads(line) for line in text.splitlines())
 
 
-@pytest.mark.parametrize("command", [["check", "--cases", "1000000"], ["bench", *ENDLESS]], ids=["check", "bench"])
+@pytest.mark.parametrize(
+    "command", [["check", "--cases", "1000000"], ["bench", *ENDLESS]], ids=["check", "bench"]
+)
 def test_ctrl_c_before_the_first_result_leaves_no_file(command: list[str], tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     code, _, err = interrupt([*command, "--json", str(path)], has_file(path))
@@ -235,7 +309,9 @@ def test_ctrl_c_before_the_first_result_leaves_no_file(command: list[str], tmp_p
     assert not path.exists()
 
 
-def test_ctrl_c_of_the_doctor_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_of_the_doctor_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     path = tmp_path / "doctor.jsonl"
 
@@ -327,13 +403,28 @@ def test_lack_of_memory_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("pidcomm.cli.plan.explain", run_out)
     result = CliRunner().invoke(app, ["plan", "alltoall"])
-    assert (result.exit_code, result.output) == (ExitCode.USAGE, "pidcomm: Unable to allocate 9 TiB\n")
+    assert (result.exit_code, result.output) == (
+        ExitCode.USAGE,
+        "pidcomm: Unable to allocate 9 TiB\n",
+    )
 
 
 @pytest.mark.parametrize("target", ["-", "rows.jsonl"])
 def test_a_closed_output_pipe_ends_a_command_quietly(target: str, tmp_path: Path) -> None:
     sweep = f"bytes={','.join(['8KiB'] * 1000)}"
-    command = ["bench", "all", *QUICK, "--iters", "1", "--warmup", "0", "--sweep", sweep, "--json", target]
+    command = [
+        "bench",
+        "all",
+        *QUICK,
+        "--iters",
+        "1",
+        "--warmup",
+        "0",
+        "--sweep",
+        sweep,
+        "--json",
+        target,
+    ]
     with subprocess.Popen(
         [*PIDCOMM, *command],
         env=variables(),
@@ -356,13 +447,24 @@ DPUEMU = [sys.executable, "-m", "dpuemu"]
 @pytest.mark.parametrize(
     "command",
     [
-        *([*PIDCOMM, *words] for words in (["info"], ["info", "--json", "-"], ["--help"], ["--version"])),
-        *([*DPUEMU, *words] for words in (["info"], ["env", "--json", "-"], ["--help"], ["--version"])),
+        *(
+            [*PIDCOMM, *words]
+            for words in (["info"], ["info", "--json", "-"], ["--help"], ["--version"])
+        ),
+        *(
+            [*DPUEMU, *words]
+            for words in (["info"], ["env", "--json", "-"], ["--help"], ["--version"])
+        ),
     ],
     ids=lambda command: f"{command[1]} {' '.join(command[3:])}",
 )
 def test_a_closed_output_ends_a_command_quietly(command: list[str]) -> None:
-    how: dict[str, Any] = {"env": variables(PYTHONUNBUFFERED=""), "text": True, "check": False, "timeout": 600}
+    how: dict[str, Any] = {
+        "env": variables(PYTHONUNBUFFERED=""),
+        "text": True,
+        "check": False,
+        "timeout": 600,
+    }
     reader, writer = os.pipe()
     os.close(reader)
     pipe = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, **how)
@@ -380,7 +482,12 @@ def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
     for options in ([], ["--json", "-"]):
         with Path("/dev/full").open("w") as full:
             result = subprocess.run(
-                [*PIDCOMM, "info", *options], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=600
+                [*PIDCOMM, "info", *options],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+                timeout=600,
             )
         assert (result.returncode, result.stderr) == (
             ExitCode.USAGE,
@@ -399,10 +506,17 @@ def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
     ],
     ids=lambda command: command[0],
 )
-def test_an_unwritable_json_file_is_an_error_before_the_work(command: list[str], tmp_path: Path) -> None:
-    for target, reason in ((tmp_path / "no" / "file", "No such file or directory"), (tmp_path, "Is a directory")):
+def test_an_unwritable_json_file_is_an_error_before_the_work(
+    command: list[str], tmp_path: Path
+) -> None:
+    for target, reason in (
+        (tmp_path / "no" / "file", "No such file or directory"),
+        (tmp_path, "Is a directory"),
+    ):
         options = [command[0], "--json", str(target), *command[1:]]
-        result = subprocess.run([*PIDCOMM, *options], capture_output=True, text=True, check=False, timeout=600)
+        result = subprocess.run(
+            [*PIDCOMM, *options], capture_output=True, text=True, check=False, timeout=600
+        )
         assert (result.returncode, result.stdout) == (ExitCode.USAGE, "")
         assert f"cannot write {target}: {reason}\n" in result.stderr
 
@@ -411,7 +525,9 @@ def test_a_file_keeps_its_json_until_new_json_is_complete(tmp_path: Path) -> Non
     path = tmp_path / "plan.json"
 
     def plan(*options: str) -> int:
-        return CliRunner().invoke(app, ["plan", "alltoall", "--json", str(path), *options]).exit_code
+        return (
+            CliRunner().invoke(app, ["plan", "alltoall", "--json", str(path), *options]).exit_code
+        )
 
     assert plan("--bytes", "100") == ExitCode.USAGE
     assert not path.exists()
@@ -421,4 +537,7 @@ def test_a_file_keeps_its_json_until_new_json_is_complete(tmp_path: Path) -> Non
     assert path.read_text() == before
     assert plan("--bytes", "64KiB") == ExitCode.RIGHT
     assert json.loads(path.read_text())["bytes_per_pe"] == 65536
-    assert CliRunner().invoke(app, ["plan", "alltoall", "--json", "/dev/null"]).exit_code == ExitCode.RIGHT
+    assert (
+        CliRunner().invoke(app, ["plan", "alltoall", "--json", "/dev/null"]).exit_code
+        == ExitCode.RIGHT
+    )

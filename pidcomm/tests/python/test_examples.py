@@ -18,7 +18,9 @@ STRICT = {**os.environ, "DPUEMU_STRICT": "1"}
 @pytest.mark.parametrize("path", ALONE, ids=lambda path: path.stem)
 def test_an_example_reports_a_right_result_in_one_line(path: Path, tmp_path: Path) -> None:
     words = [sys.executable, str(path)]
-    done = subprocess.run(words, cwd=tmp_path, env=STRICT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, cwd=tmp_path, env=STRICT, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert len(done.stdout.splitlines()) == 1
 
@@ -27,7 +29,9 @@ def test_an_example_with_a_wrong_result_fails(tmp_path: Path) -> None:
     text = (EXAMPLES / "allreduce.py").read_text()
     assert 'op="sum"' in text
     (tmp_path / "wrong.py").write_text(text.replace('op="sum"', 'op="max"'))
-    done = subprocess.run([sys.executable, str(tmp_path / "wrong.py")], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "wrong.py")], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1
     assert " 0 of " not in done.stdout
 

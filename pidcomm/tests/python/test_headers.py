@@ -1,4 +1,6 @@
-"""The installed C and C++ headers compile without warnings: alone, twice, and in two files of one program."""
+"""The installed C and C++ headers compile without warnings: alone, twice, and in two files of
+one program.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from dpuemu import tools
 from pidcomm import installation
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 C, CXX = "-std=c11", "-std=c++17"
 COMPILERS = [  # command, standard
-    pytest.param(command, standard, id=command, marks=pytest.mark.skipif(not shutil.which(command), reason="not here"))
+    pytest.param(
+        command,
+        standard,
+        id=command,
+        marks=pytest.mark.skipif(not shutil.which(command), reason="not here"),
+    )
     for command, standard in [("gcc", C), ("clang", C), ("g++", CXX), ("clang++", CXX)]
 ]
 CXX_SUFFIX = ".hpp"
@@ -26,17 +34,27 @@ ARTIFACT = installation.artifact_root() / "include"
 
 
 def headers(folder: Path) -> list[str]:
-    """Return the names that programs write between angle brackets; test_hosts_mpi.py compiles mpi.h."""
-    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*.h*") if file.name != "mpi.h")
+    """Return the names that programs write between angle brackets; test_hosts_mpi.py compiles
+    mpi.h.
+    """
+    return sorted(
+        str(file.relative_to(folder)) for file in folder.rglob("*.h*") if file.name != "mpi.h"
+    )
 
 
 def artifact_libraries() -> list[str]:
     """Return the link options of dpu-pkg-config for programs of the published artifact."""
     variables = {**os.environ, **tools.environment(), **installation.artifact_environment()}
-    folders = [installation.artifact_environment()["PATH"], tools.environment()["PATH"], os.environ["PATH"]]
+    folders = [
+        installation.artifact_environment()["PATH"],
+        tools.environment()["PATH"],
+        os.environ["PATH"],
+    ]
     variables["PATH"] = os.pathsep.join(folders)
     tool = str(installation.artifact_root() / "bin" / "dpu-pkg-config")
-    done = subprocess.run([tool, "--libs", "dpu"], capture_output=True, text=True, check=True, env=variables)
+    done = subprocess.run(
+        [tool, "--libs", "dpu"], capture_output=True, text=True, check=True, env=variables
+    )
     return shlex.split(done.stdout)
 
 
@@ -50,7 +68,10 @@ def compile_headers(command: list[str], folder: Path, names: list[str], standard
             sources.append(str(source))
     assert sources
     done = subprocess.run(
-        [*command, standard, *WARNINGS, "-fsyntax-only", *sources], capture_output=True, text=True, check=False
+        [*command, standard, *WARNINGS, "-fsyntax-only", *sources],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -63,7 +84,9 @@ def test_every_header_compiles_alone_and_twice(tmp_path: Path, command: str, sta
 
 
 @pytest.mark.parametrize(("command", "standard"), COMPILERS)
-def test_every_header_of_the_artifact_compiles_alone_and_twice(tmp_path: Path, command: str, standard: str) -> None:
+def test_every_header_of_the_artifact_compiles_alone_and_twice(
+    tmp_path: Path, command: str, standard: str
+) -> None:
     names = headers(ARTIFACT)
     assert "pidcomm.h" in names
     flags = [f"-I{ARTIFACT}", *shlex.split(PACKAGE.cflags)]
@@ -77,7 +100,9 @@ def test_two_files_of_one_program_may_include_them_all(
 ) -> None:
     folders = [ARTIFACT] if is_artifact else FOLDERS
     names = [name for folder in folders for name in headers(folder)]
-    includes = "".join(f"#include <{name}>\n" for name in names if standard == CXX or not name.endswith(CXX_SUFFIX))
+    includes = "".join(
+        f"#include <{name}>\n" for name in names if standard == CXX or not name.endswith(CXX_SUFFIX)
+    )
     suffix = ".cpp" if standard == CXX else ".c"
     error = "pidcomm_artifact_last_error()" if is_artifact else "pidcomm_last_error()"
     (tmp_path / f"first{suffix}").write_text(

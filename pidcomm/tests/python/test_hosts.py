@@ -1,11 +1,12 @@
-"""Predictions for several hosts: the steps of the hosts make the collective, and their costs are right."""
+"""Predictions for several hosts: the steps of the hosts make the collective, and their costs are
+right.
+"""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import Any, cast
 
-import pidcomm
 import pytest
 from pidcomm._rows import CollectiveName, OverlapName, TechniqueName
 from pidcomm.model import (
@@ -17,19 +18,27 @@ from pidcomm.model import (
     predict_hosts,
 )
 
+import pidcomm
+
 COLLECTIVES = list(pidcomm.COLLECTIVES)
 BETWEEN_PES: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")
 HOST = load_machine("isca24").with_values({"ranks.channels": 1, "network.gb_s": 1.25})
 
 
 def predicted(collective: CollectiveName, hosts: int, **changes: Any) -> HostsPrediction:
-    """A prediction as for figure 23b of the PID-Comm paper: a channel of 256 PEs per host, 2 MiB each, 10 Gbit/s."""
-    return predict_hosts(collective, hosts, (256,), "1", **{"bytes": 2 << 20, "machine": HOST, **changes})
+    """A prediction as for figure 23b of the PID-Comm paper: a channel of 256 PEs per host, 2 MiB
+    each, 10 Gbit/s.
+    """
+    return predict_hosts(
+        collective, hosts, (256,), "1", **{"bytes": 2 << 20, "machine": HOST, **changes}
+    )
 
 
 # ---- the steps of the hosts
 
-STEPS: dict[CollectiveName, list[tuple[str, int, int]]] = {  # local collectives of 4 hosts: calls, 1/x of the bytes
+STEPS: dict[
+    CollectiveName, list[tuple[str, int, int]]
+] = {  # local collectives of 4 hosts: calls, 1/x of the bytes
     "alltoall": [("gather", 3, 4), ("alltoall", 1, 4), ("scatter", 3, 4)],
     "reduce_scatter": [("reduce", 4, 4), ("scatter", 1, 1024)],
     "allreduce": [("reduce", 1, 1), ("broadcast", 1, 1)],
@@ -44,25 +53,40 @@ STEPS: dict[CollectiveName, list[tuple[str, int, int]]] = {  # local collectives
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_the_prediction_prices_the_steps_of_the_plan(collective: CollectiveName) -> None:
     it = predicted(collective, 4)
-    local = [(part.name, part.calls, (2 << 20) // part.bytes) for part in it.parts if part != it.exchange]
+    local = [
+        (part.name, part.calls, (2 << 20) // part.bytes) for part in it.parts if part != it.exchange
+    ]
     assert local == STEPS[collective]
-    plan = pidcomm.hosts.plan(collective, (256, 4), "11", bytes=2 << 20, dst=2 << 20, dtype="int32", overlap="off")
+    plan = pidcomm.hosts.plan(
+        collective, (256, 4), "11", bytes=2 << 20, dst=2 << 20, dtype="int32", overlap="off"
+    )
     assert it.exchange.bytes == max(plan["link"]["bytes_sent"], plan["link"]["bytes_received"])
-    assert it.exchange.calls == max(plan["link"]["messages_sent"], plan["link"]["messages_received"])
+    assert it.exchange.calls == max(
+        plan["link"]["messages_sent"], plan["link"]["messages_received"]
+    )
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
-def test_a_plan_with_overlap_moves_the_same_bytes_in_less_predicted_time(collective: CollectiveName) -> None:
+def test_a_plan_with_overlap_moves_the_same_bytes_in_less_predicted_time(
+    collective: CollectiveName,
+) -> None:
     arguments: dict[str, Any] = {"bytes": 2 << 20, "dst": 2 << 20, "dtype": "int32", "link": 1.25}
     off, on, auto = (
         pidcomm.hosts.plan(collective, (256, 4), "11", overlap=overlap, **arguments)
         for overlap in cast("list[OverlapName]", ["off", "on", "auto"])
     )
     assert [off["overlaps"], len(off["pieces"])] == [False, 1]
-    assert off["seconds"]["total"] == pytest.approx(off["seconds"]["local"] + off["seconds"]["exchange"], rel=1e-4)
+    assert off["seconds"]["total"] == pytest.approx(
+        off["seconds"]["local"] + off["seconds"]["exchange"], rel=1e-4
+    )
     for it in (on, auto):
-        assert (it["link"]["bytes_sent"], it["mram_bytes"]) == (off["link"]["bytes_sent"], off["mram_bytes"])
-        assert it["seconds"]["total"] <= 1.000001 * (it["seconds"]["local"] + it["seconds"]["exchange"])
+        assert (it["link"]["bytes_sent"], it["mram_bytes"]) == (
+            off["link"]["bytes_sent"],
+            off["mram_bytes"],
+        )
+        assert it["seconds"]["total"] <= 1.000001 * (
+            it["seconds"]["local"] + it["seconds"]["exchange"]
+        )
     assert auto["seconds"]["total"] <= off["seconds"]["total"]
     if collective == "alltoall":
         assert len(auto["pieces"]) > 1
@@ -94,7 +118,12 @@ def test_the_prediction_for_one_host_is_the_local_prediction(
     alone = predict(collective, (256,), "1", bytes=2 << 20, machine=HOST, technique=technique)
     assert it.seconds == alone.seconds
     assert it.phases == alone.phases | dict.fromkeys(NETWORK_PHASES, 0)
-    assert (it.technique, it.isa, it.exchange.bytes, it.network_share) == (technique, alone.isa, 0, 0)
+    assert (it.technique, it.isa, it.exchange.bytes, it.network_share) == (
+        technique,
+        alone.isa,
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
@@ -106,14 +135,22 @@ def test_parts_and_phases_add_up_and_are_modelled(collective: CollectiveName) ->
     assert it.source == "modelled"
     assert it.exchange.seconds == pytest.approx(it.phases["network"] + it.phases["latency"])
     assert it.phases["network"] == pytest.approx(it.exchange.bytes / 1.25e9)
-    assert it.phases["latency"] == pytest.approx(it.exchange.calls * HOST["network.latency_us"] * 1e-6)
+    assert it.phases["latency"] == pytest.approx(
+        it.exchange.calls * HOST["network.latency_us"] * 1e-6
+    )
 
 
 @pytest.mark.parametrize("collective", BETWEEN_PES)
 def test_bytes_between_hosts_follow_the_law_of_the_paper(collective: CollectiveName) -> None:
-    sent = {hosts: predicted(collective, hosts).exchange.bytes * hosts / (hosts - 1) for hosts in (2, 4, 8, 16)}
+    sent = {
+        hosts: predicted(collective, hosts).exchange.bytes * hosts / (hosts - 1)
+        for hosts in (2, 4, 8, 16)
+    }
     assert len(set(sent.values())) == 1
-    assert all(before < after for before, after in pairwise(predicted(collective, n).seconds for n in (1, 2, 4, 8)))
+    assert all(
+        before < after
+        for before, after in pairwise(predicted(collective, n).seconds for n in (1, 2, 4, 8))
+    )
 
 
 def test_the_network_matters_to_alltoall_and_little_to_reductions() -> None:
@@ -123,7 +160,12 @@ def test_the_network_matters_to_alltoall_and_little_to_reductions() -> None:
     assert share["alltoall"] > 0.5
     assert max(share[name] for name in BETWEEN_PES if name != "alltoall") < 0.2
     sent = {name: predicted(name, 4).exchange.bytes for name in BETWEEN_PES}
-    assert sent["alltoall"] == 256 * sent["reduce_scatter"] == 256 * sent["allgather"] == 128 * sent["allreduce"]
+    assert (
+        sent["alltoall"]
+        == 256 * sent["reduce_scatter"]
+        == 256 * sent["allgather"]
+        == 128 * sent["allreduce"]
+    )
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
@@ -142,15 +184,21 @@ def test_parts_name_their_technique() -> None:
             if part != it.exchange:
                 assert (
                     part.technique
-                    == predict(cast("CollectiveName", part.name), (256,), "1", bytes=part.bytes, **options).technique
+                    == predict(
+                        cast("CollectiveName", part.name), (256,), "1", bytes=part.bytes, **options
+                    ).technique
                 )
 
 
 def test_a_faster_network_shortens_only_the_exchange() -> None:
-    fast = predicted("alltoall", 4, machine=HOST.with_values({"network.gb_s": 12.5, "network.latency_us": 0}))
+    fast = predicted(
+        "alltoall", 4, machine=HOST.with_values({"network.gb_s": 12.5, "network.latency_us": 0})
+    )
     slow = predicted("alltoall", 4)
     assert fast.phases["network"] == pytest.approx(slow.phases["network"] / 10)
-    assert {name: fast.phases[name] for name in PHASES} == {name: slow.phases[name] for name in PHASES}
+    assert {name: fast.phases[name] for name in PHASES} == {
+        name: slow.phases[name] for name in PHASES
+    }
 
 
 @pytest.mark.parametrize(
@@ -160,12 +208,20 @@ def test_a_faster_network_shortens_only_the_exchange() -> None:
             "alltoall",
             3,
             {},
-            r"mask 11 of 256x3 selects 768 PEs; alltoall needs bytes \(2097152\) divisible by 768 \* 8",
+            (
+                r"mask 11 of 256x3 selects 768 PEs; alltoall needs bytes \(2097152\) divisible by"
+                r" 768 \* 8"
+            ),
         ),
         ("allreduce", 2, {"bytes": 12}, "multiple of 8|divisible by"),
         ("allreduce", 0, {}, r"hosts \(0\) must be between 1"),
         ("allsum", 2, {}, "collective 'allsum' is unknown"),
-        ("allreduce", 2, {"technique": "tree"}, "allreduce over 2 hosts has a local reduce on each: .*tree is for"),
+        (
+            "allreduce",
+            2,
+            {"technique": "tree"},
+            "allreduce over 2 hosts has a local reduce on each: .*tree is for",
+        ),
         ("allreduce", 2, {"machine": "nowhere"}, "machine 'nowhere' is unknown"),
     ],
 )

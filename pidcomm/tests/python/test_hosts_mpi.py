@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -12,13 +11,16 @@ from pathlib import Path
 import pytest
 from over_mpi import Mpi
 from over_mpi import mpi as mpi
+
 from pidcomm import installation
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tests" / "python" / "hosts_program.py"
 
 
-def run_program(mpi: Mpi, processes: int, test: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+def run_program(
+    mpi: Mpi, processes: int, test: str, seconds: float = 120
+) -> subprocess.CompletedProcess[str]:
     """Run a function of hosts_program.py in processes."""
     return mpi.run(processes, sys.executable, str(PROGRAM), test, seconds=seconds)
 
@@ -41,7 +43,15 @@ def test_random_calls_equal_plain_mpi(mpi: Mpi) -> None:
 def test_the_example_in_c_has_no_wrong_element(mpi: Mpi, tmp_path: Path) -> None:
     program = tmp_path / "hosts"
     flags = [*installation.package().cflags.split(), *installation.package().libs.split()]
-    words = [str(mpi.folder / "bin" / "mpicc"), "-Wall", "-Wextra", "-Wpedantic", "-Werror", "examples/hosts.c", *flags]
+    words = [
+        str(mpi.folder / "bin" / "mpicc"),
+        "-Wall",
+        "-Wextra",
+        "-Wpedantic",
+        "-Werror",
+        "examples/hosts.c",
+        *flags,
+    ]
     compiled = subprocess.run(
         [*words, f"-Wl,-rpath,{mpi.folder / 'lib'}", "-o", str(program)],
         capture_output=True,
@@ -58,7 +68,9 @@ def test_the_example_in_c_has_no_wrong_element(mpi: Mpi, tmp_path: Path) -> None
         "-fsyntax-only",
         str(tmp_path / "twice.cpp"),
     ]
-    compiled = subprocess.run([*words, *flags], capture_output=True, text=True, check=False, env=mpi.variables)
+    compiled = subprocess.run(
+        [*words, *flags], capture_output=True, text=True, check=False, env=mpi.variables
+    )
     assert compiled.returncode == 0, compiled.stderr
     for processes in (1, 3, 8):
         done = mpi.run(processes, str(program))

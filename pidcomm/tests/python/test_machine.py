@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 
-import dpuemu
 import numpy as np
-import pidcomm
 import pytest
 from dpuemu.settings import Flush
+
+import dpuemu
+import pidcomm
 
 PROGRAM = """
 import dpuemu, json, numpy as np, pidcomm
@@ -53,8 +54,12 @@ print(json.dumps([default == restored, vars(small), count, busy, shape, kept, ch
 
 def test_machine_can_be_replaced_while_nothing_is_allocated() -> None:
     # In a new process, because the machine belongs to the process.
-    result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
-    is_restored, small, count, busy, shape, kept, threads, flush, flushes, wrong = json.loads(result.stdout)
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+    is_restored, small, count, busy, shape, kept, threads, flush, flushes, wrong = json.loads(
+        result.stdout
+    )
     assert is_restored
     assert small == {
         "ranks": 3,
@@ -107,7 +112,9 @@ with pidcomm.allocate() as pes:
 
 
 def test_the_api_compiles_for_the_chip_of_the_machine() -> None:
-    result = subprocess.run([sys.executable, "-c", CHIP], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", CHIP], capture_output=True, text=True, check=True
+    )
     clock, cycles_per_second, refused, is_equal = json.loads(result.stdout)
     assert clock == cycles_per_second == 400e6
     assert is_equal
@@ -117,7 +124,9 @@ def test_the_api_compiles_for_the_chip_of_the_machine() -> None:
 def test_transfer_settings_are_checked() -> None:
     with pytest.raises(dpuemu.ArgumentError, match=r"threads \(0\)"):
         dpuemu.set_transfer(threads=0)
-    with pytest.raises(dpuemu.ArgumentError, match="flush 'twice' is unknown; use True, False or 'once'"):
+    with pytest.raises(
+        dpuemu.ArgumentError, match="flush 'twice' is unknown; use True, False or 'once'"
+    ):
         dpuemu.set_transfer(flush="twice")  # type: ignore[arg-type]
 
 
@@ -134,7 +143,11 @@ def test_transfers_are_right_with_every_flush(cube: pidcomm.Hypercube, flush: Fl
 
 
 def test_import_is_fast_and_prints_nothing() -> None:
-    program = "import sys, pidcomm; print(sorted({'typer', 'rich', 'hypothesis'} & set(sys.modules)))"
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600)
+    program = (
+        "import sys, pidcomm; print(sorted({'typer', 'rich', 'hypothesis'} & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600
+    )
     assert result.stdout == "[]\n"
     assert result.stderr == ""

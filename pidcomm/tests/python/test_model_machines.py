@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pidcomm import ArgumentError, _core
 from pidcomm.model import CONSTANTS, KINDS, LINE_COSTS, Machine, load_machine, machine_names
+
+from pidcomm import ArgumentError, _core
 
 EVERY_MACHINE = pytest.mark.parametrize("name", machine_names())
 
@@ -46,8 +47,16 @@ BUS = 'read_gb_s = { value = 60, unit = "GB/s per channel", source = "assumed: a
     ("old", "new", "words"),
     [
         (BUS, "", "bus.read_gb_s is missing"),
-        (BUS, f"{BUS}\nwarp_gb_s = {BUS.partition('= ')[2]}", "no constant is called bus.warp_gb_s"),
-        (BUS, BUS.replace("GB/s per channel", "MB/s"), "has unit 'MB/s'; it is in 'GB/s per channel'"),
+        (
+            BUS,
+            f"{BUS}\nwarp_gb_s = {BUS.partition('= ')[2]}",
+            "no constant is called bus.warp_gb_s",
+        ),
+        (
+            BUS,
+            BUS.replace("GB/s per channel", "MB/s"),
+            "has unit 'MB/s'; it is in 'GB/s per channel'",
+        ),
         (BUS, BUS.replace('unit = "GB/s per channel", ', ""), "has unit None"),
         (BUS, BUS.replace("60", "-60"), "bus.read_gb_s is -60"),
         (BUS, BUS.replace("60", "0"), "must be 1e-6 or more"),
@@ -55,17 +64,27 @@ BUS = 'read_gb_s = { value = 60, unit = "GB/s per channel", source = "assumed: a
         (BUS, BUS.replace("60", "inf"), "bus.read_gb_s is inf"),
         (BUS, BUS.replace("60", '"fast"'), "'fast' is no number"),
         (BUS, BUS.replace("60", "true"), "True is no number"),
-        (BUS, BUS.replace("assumed: a test", "guessed: a test"), "needs a source that begins with one of published"),
+        (
+            BUS,
+            BUS.replace("assumed: a test", "guessed: a test"),
+            "needs a source that begins with one of published",
+        ),
         (BUS, BUS.replace(', source = "assumed: a test"', ""), "needs a source"),
         (BUS, "read_gb_s = 60", "must be { value = ..., unit = ..., source = ... }"),
         (BUS, "read_gb_s = {", "is not valid TOML"),
         ("[isa.avx2]", "[isa.mmx]", "[isa.mmx] is no instruction set; use scalar"),
         ("title =", "name =", "title is missing"),
-        ("\n\n", '\ninherits = "vax"\n\n', "inherits = 'vax' is no built-in machine; use emulated-host, isca24"),
+        (
+            "\n\n",
+            '\ninherits = "vax"\n\n',
+            "inherits = 'vax' is no built-in machine; use emulated-host, isca24",
+        ),
         ("\n\n", "\ninherits = 3\n\n", "inherits = 3 is no built-in machine"),
     ],
 )
-def test_the_error_of_a_wrong_description_names_the_cause(old: str, new: str, words: str, tmp_path: Path) -> None:
+def test_the_error_of_a_wrong_description_names_the_cause(
+    old: str, new: str, words: str, tmp_path: Path
+) -> None:
     machine = load_machine("emulated-host").with_values({"bus.read_gb_s": 60}, "assumed: a test")
     text = machine.to_toml()
     assert old in text
@@ -91,13 +110,19 @@ def heir(tmp_path: Path) -> Callable[[str, str], Machine]:
     return load
 
 
-def test_a_machine_inherits_constants_that_its_description_lacks(heir: Callable[[str, str], Machine]) -> None:
+def test_a_machine_inherits_constants_that_its_description_lacks(
+    heir: Callable[[str, str], Machine],
+) -> None:
     parent = load_machine("upmem-2560")
     machine = heir("upmem-2560", f"[bus]\n{BUS}\n")
     values = {name: constant.value for name, constant in machine.constants.items()}
-    assert values == {name: constant.value for name, constant in parent.constants.items()} | {"bus.read_gb_s": 60}
+    assert values == {name: constant.value for name, constant in parent.constants.items()} | {
+        "bus.read_gb_s": 60
+    }
     assert machine.constants["bus.read_gb_s"].source == "assumed: a test"
-    assert len(machine.to_toml().splitlines()) == 7  # title, parent, two sections, a constant, blank lines
+    assert (
+        len(machine.to_toml().splitlines()) == 7
+    )  # title, parent, two sections, a constant, blank lines
 
 
 def test_inherited_measured_or_fitted_constants_are_assumed(
@@ -111,10 +136,15 @@ def test_inherited_measured_or_fitted_constants_are_assumed(
     assert sources["emulated-host"]["call.us"] == "assumed: as fitted for emulated-host"
     assert sources["upmem-2560"]["call.us"] == "assumed: as fitted for emulated-host"
     assert sources["upmem-2560"]["bus.read_gb_s"] == "assumed: as fitted for isca24"
-    assert sources["upmem-2560"]["network.gb_s"] == load_machine("emulated-host").constants["network.gb_s"].source
+    assert (
+        sources["upmem-2560"]["network.gb_s"]
+        == load_machine("emulated-host").constants["network.gb_s"].source
+    )
 
 
-def test_a_machine_that_names_instruction_sets_inherits_no_others(heir: Callable[[str, str], Machine]) -> None:
+def test_a_machine_that_names_instruction_sets_inherits_no_others(
+    heir: Callable[[str, str], Machine],
+) -> None:
     emulated = load_machine("emulated-host")
     machine = heir("emulated-host", "[isa.avx2]\n")
     assert machine.isas == ["avx2"]
@@ -128,7 +158,9 @@ def test_a_cycle_of_machines_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("pidcomm.model.machines.FOLDER", tmp_path)
     for name, parent in ("one", "two"), ("two", "three"), ("three", "two"), ("own", "own"):
         (tmp_path / f"{name}.toml").write_text(f'title = "{name}"\ninherits = "{parent}"\n')
-    with pytest.raises(ArgumentError, match=r"three\.toml: inherits = 'two' closes a circle \(two inherits three\)"):
+    with pytest.raises(
+        ArgumentError, match=r"three\.toml: inherits = 'two' closes a circle \(two inherits three\)"
+    ):
         load_machine("one")
     with pytest.raises(ArgumentError, match=r"own\.toml: inherits = 'own' closes a circle \(own\)"):
         load_machine("own")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
-from typing import Any
 
-import pidcomm
 import pytest
 from command_line import PIDCOMM
-from pidcomm.bench import osu
 from pidcomm.bench.osu import OsuCase, measure
+
+from pidcomm.bench import osu
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     """Run `pidcomm` with these words."""
-    return subprocess.run([*PIDCOMM, *words], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        [*PIDCOMM, *words], capture_output=True, text=True, check=False, timeout=60
+    )
 
 
 @pytest.mark.parametrize("transport", ["mpi", "pool", "switch"])
@@ -25,14 +26,23 @@ def test_every_collective_is_right(transport: str, pes: int) -> None:
     for collective in osu.COLLECTIVES:
         link = (5.0, 1.0) if collective == "allreduce" else (0.0, 0.0)
         rows = measure([OsuCase(collective, transport, 2, 1, (8, 40000), pes, *link, iters=3)])
-        assert [(row.size_bytes, row.wrong, row.iterations) for row in rows] == [(least, 0, 3), (40000, 0, 3)]
+        assert [(row.size_bytes, row.wrong, row.iterations) for row in rows] == [
+            (least, 0, 3),
+            (40000, 0, 3),
+        ]
         for row in rows:
             assert 0 < row.min_us <= row.avg_us <= row.max_us
-            is_mixed = transport == "switch" and not pes and collective.endswith(("reduce", "scatter"))
+            is_mixed = (
+                transport == "switch" and not pes and collective.endswith(("reduce", "scatter"))
+            )
             assert row.source == ("mixed" if is_mixed else "measured")
-            assert row.link == ("emulated link 5 GB/s, 1 us" if collective == "allreduce" else "none")
+            assert row.link == (
+                "emulated link 5 GB/s, 1 us" if collective == "allreduce" else "none"
+            )
         if collective == "allgather" and not pes:
-            assert rows[0].copied == (None if transport == "mpi" else 3)  # one write, and the blocks of two processes
+            assert rows[0].copied == (
+                None if transport == "mpi" else 3
+            )  # one write, and the blocks of two processes
 
 
 def test_the_schedule_is_that_of_osu() -> None:
@@ -49,7 +59,18 @@ def test_an_emulated_link_takes_the_time_of_its_bytes() -> None:
 
 
 def test_the_command_prints_rows_and_refuses_wrong_options() -> None:
-    words = ["hosts", "osu", "--collective", "allgather", "--transport", "mpi,pool", "--sizes", "8:32", "--iters", "2"]
+    words = [
+        "hosts",
+        "osu",
+        "--collective",
+        "allgather",
+        "--transport",
+        "mpi,pool",
+        "--sizes",
+        "8:32",
+        "--iters",
+        "2",
+    ]
     rows = [json.loads(line) for line in run(*words, "--json", "-").stdout.splitlines()]
     assert [row["size_bytes"] for row in rows] == [8, 16, 32] * 2
     for mpi, pool in zip(rows[:3], rows[3:], strict=True):

@@ -10,16 +10,19 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-import pidcomm
 import pytest
-from pidcomm import installation
 from pidcomm.cli import app
 from typer.testing import CliRunner
+
+import pidcomm
+from pidcomm import installation
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
-needs_pkg_config = pytest.mark.skipif(not shutil.which("pkg-config"), reason="pkg-config is missing")
+needs_pkg_config = pytest.mark.skipif(
+    not shutil.which("pkg-config"), reason="pkg-config is missing"
+)
 needs_cmake = pytest.mark.skipif(not shutil.which("cmake", path=TOOLS), reason="cmake is missing")
 
 
@@ -32,7 +35,9 @@ def run(*command: str, cwd: Path, **variables: str) -> str:
 
 def checked(command: tuple[str, ...], cwd: Path, environment: Mapping[str, str]) -> str:
     """Run a command that must succeed; return its stdout."""
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -57,7 +62,12 @@ def test_config_prints_the_options_of_a_compiler(examples: Path) -> None:
     run("sh", "-c", f"cc -std=c11 reduce_scatter.c {flags} -o reduce_scatter", cwd=examples)
     assert ": 0 of " in run("./reduce_scatter", cwd=examples)
     compiler = shlex.quote(config("--pe-compiler"))
-    run("sh", "-c", f"{compiler} -O2 -DNR_TASKLETS=16 pe/matrix_vector.c -o matrix_vector_pe", cwd=examples)
+    run(
+        "sh",
+        "-c",
+        f"{compiler} -O2 -DNR_TASKLETS=16 pe/matrix_vector.c -o matrix_vector_pe",
+        cwd=examples,
+    )
     run("sh", "-c", f"cc -std=c11 matrix_vector.c {flags} -o matrix_vector", cwd=examples)
     assert ": 0 of " in run("./matrix_vector", cwd=examples)
 
@@ -91,9 +101,19 @@ def test_find_package_builds_the_examples(examples: Path) -> None:
 @needs_cmake
 def test_find_package_refuses_another_version(examples: Path) -> None:
     lists = examples / "CMakeLists.txt"
-    lists.write_text(lists.read_text().replace("find_package(pidcomm 0.1", "find_package(pidcomm 99.0"))
+    lists.write_text(
+        lists.read_text().replace("find_package(pidcomm 0.1", "find_package(pidcomm 99.0")
+    )
     with pytest.raises(AssertionError, match="compatible with requested version"):
-        run("cmake", "-S", ".", "-B", "build", f"-Dpidcomm_DIR={config('--cmake-dir')}", cwd=examples)
+        run(
+            "cmake",
+            "-S",
+            ".",
+            "-B",
+            "build",
+            f"-Dpidcomm_DIR={config('--cmake-dir')}",
+            cwd=examples,
+        )
 
 
 def test_config_without_an_option_is_a_usage_error() -> None:
@@ -102,7 +122,9 @@ def test_config_without_an_option_is_a_usage_error() -> None:
     assert "choose what to print" in result.output
 
 
-def test_an_installation_without_headers_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installation_without_headers_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(installation, "library_folder", lambda: tmp_path)
     with pytest.raises(pidcomm.Error, match=r"pidcomm\.pc is missing"):
         installation.package()

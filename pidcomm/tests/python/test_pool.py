@@ -1,4 +1,6 @@
-"""Memory pools from Python: the five calls between processes, a cube over them, the switch, and errors."""
+"""Memory pools from Python: the five calls between processes, a cube over them, the switch, and
+errors.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pidcomm
 import pytest
 from pidcomm.pool import Pool
+
+import pidcomm
 
 PROGRAM = """
 import sys
@@ -61,7 +64,9 @@ def switches(name: str) -> list[int]:
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if name.encode() in (words := (folder / "cmdline").read_bytes()) and b"pidcomm.pool" in words.split(b"\0"):
+            if name.encode() in (
+                words := (folder / "cmdline").read_bytes()
+            ) and b"pidcomm.pool" in words.split(b"\0"):
                 found.append(int(folder.name))
         except OSError:
             continue
@@ -114,11 +119,16 @@ def test_a_pool_of_one_host() -> None:
         out = np.empty((4, 6), np.float32)
         assert pool.read(offset, 24, np.float32, out=out) is out
         np.testing.assert_array_equal(out, x)
-        with pytest.raises(pidcomm.ArgumentError, match=r"out \(24 elements of float32\) must be contiguous, with 5"):
+        with pytest.raises(
+            pidcomm.ArgumentError,
+            match=r"out \(24 elements of float32\) must be contiguous, with 5",
+        ):
             pool.read(offset, 5, np.float32, out=out)
         with pytest.raises(pidcomm.ArgumentError, match="must be in allocated memory"):
             pool.write(offset + 64, x)
-        with pytest.raises(pidcomm.OutOfMemoryError, match="free bytes of 1048576; 1048576 are needed"):
+        with pytest.raises(
+            pidcomm.OutOfMemoryError, match="free bytes of 1048576; 1048576 are needed"
+        ):
             pool.allocate(1 << 20)
     with pytest.raises(pidcomm.Error, match="the pool has been closed"):
         pool.sync()
@@ -148,5 +158,7 @@ def test_plans_through_a_pool_write_once() -> None:
         assert pool["link"]["bytes_received"] == size
         assert mpi["link"]["bytes_sent"] == (hosts - 1) * 16 * 64
         assert [row["syncs"] for row in pool["pieces"][0]["rounds"]] == [True]
-    switch = pidcomm.hosts.plan("allreduce", (16, 4), "11", bytes=64, dtype="int32", transport="switch")
+    switch = pidcomm.hosts.plan(
+        "allreduce", (16, 4), "11", bytes=64, dtype="int32", transport="switch"
+    )
     assert switch["pieces"][0]["rounds"][0]["on_switch"]

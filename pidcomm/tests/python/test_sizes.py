@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import pidcomm
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +23,8 @@ from pidcomm.sizes import (
     parse_size,
 )
 
+import pidcomm
+
 UNITS = {**BINARY_UNITS, **DECIMAL_UNITS, "": 1, "B": 1}
 SIZES = st.integers(0, MAX_SIZE) | st.builds(
     lambda n, unit: n * unit, st.integers(0, 2**20), st.sampled_from([*UNITS.values()])
@@ -35,15 +36,27 @@ def test_printed_sizes_can_be_parsed(size: int) -> None:
     assert parse_size(format_size(size)) == size
 
 
-@given(st.integers(0, 2**33), st.sampled_from([*UNITS.items()]), st.sampled_from(["", " "]), st.booleans())
-def test_a_size_is_a_number_times_its_unit(number: int, unit: tuple[str, int], space: str, is_lower: bool) -> None:
+@given(
+    st.integers(0, 2**33),
+    st.sampled_from([*UNITS.items()]),
+    st.sampled_from(["", " "]),
+    st.booleans(),
+)
+def test_a_size_is_a_number_times_its_unit(
+    number: int, unit: tuple[str, int], space: str, is_lower: bool
+) -> None:
     name, factor = unit
     assert parse_size(f"{number}{space}{name.lower() if is_lower else name}") == number * factor
 
 
 @pytest.mark.parametrize(
     ("text", "choice"),
-    [("8K", "8KiB or 8kB"), ("8 k", "8KiB or 8kB"), ("1.5M", "1.5MiB or 1.5MB"), ("2g", "2GiB or 2GB")],
+    [
+        ("8K", "8KiB or 8kB"),
+        ("8 k", "8KiB or 8kB"),
+        ("1.5M", "1.5MiB or 1.5MB"),
+        ("2g", "2GiB or 2GB"),
+    ],
 )
 def test_a_letter_alone_has_two_meanings(text: str, choice: str) -> None:
     with pytest.raises(pidcomm.ArgumentError, match=f"two meanings; write {choice}$"):
@@ -52,14 +65,19 @@ def test_a_letter_alone_has_two_meanings(text: str, choice: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "suggestion"),
-    [("alltoal", "; did you mean 'alltoall'?"), ("AllReduce", "; did you mean 'allreduce'?"), ("x", "")],
+    [
+        ("alltoal", "; did you mean 'alltoall'?"),
+        ("AllReduce", "; did you mean 'allreduce'?"),
+        ("x", ""),
+    ],
 )
 def test_the_nearest_name_is_suggested(name: str, suggestion: str) -> None:
     assert unknown("collective", name, pidcomm.COLLECTIVES).endswith(f"broadcast{suggestion}")
 
 
 @pytest.mark.parametrize(
-    ("mask", "suggestion"), [("1O", "; did you mean '10'?"), ("l 0", "; did you mean '10'?"), ("1x", "")]
+    ("mask", "suggestion"),
+    [("1O", "; did you mean '10'?"), ("l 0", "; did you mean '10'?"), ("1x", "")],
 )
 def test_a_mask_of_letters_is_suggested_in_digits(mask: str, suggestion: str) -> None:
     with pytest.raises(pidcomm.ArgumentError) as error:
@@ -104,7 +122,9 @@ def test_sizes_have_units(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1.3", "1 2", "KiB", "1e", "1e-3", "٣", "1\u212aiB", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "1.3", "1 2", "KiB", "1e", "1e-3", "٣", "1\u212aiB", "9" * 5000]
+)
 def test_invalid_sizes_are_errors_that_state_the_rule(text: str) -> None:
     with pytest.raises(pidcomm.ArgumentError, match=r"size .*powers of 1024; kB, "):
         parse_size(text)
@@ -112,7 +132,9 @@ def test_invalid_sizes_are_errors_that_state_the_rule(text: str) -> None:
 
 def test_a_size_fits_64_bits() -> None:
     for text in (str(MAX_SIZE + 1), "1e99", "99999999999GiB"):
-        with pytest.raises(pidcomm.ArgumentError, match="the largest is 18446744073709551615 bytes"):
+        with pytest.raises(
+            pidcomm.ArgumentError, match="the largest is 18446744073709551615 bytes"
+        ):
             parse_size(text)
 
 
@@ -132,7 +154,11 @@ def test_sizes_are_printed_exactly(size: int, text: str) -> None:
 
 
 def test_rounded_sizes_and_times_are_easy_to_read() -> None:
-    assert [format_about(size) for size in (10, 1536, 2.25 * 2**30)] == ["10 bytes", "1.5 KiB", "2.25 GiB"]
+    assert [format_about(size) for size in (10, 1536, 2.25 * 2**30)] == [
+        "10 bytes",
+        "1.5 KiB",
+        "2.25 GiB",
+    ]
     times = (0.0000071, 174e-6, 999.6e-6, 0.0523, 4.512, 59.99, 60, 125.4)
     texts = ["7.1 us", "174 us", "1 ms", "52.3 ms", "4.51 s", "60 s", "1 min 0 s", "2 min 5 s"]
     assert [format_duration(seconds) for seconds in times] == texts

@@ -1,10 +1,13 @@
-"""A user's program that type checkers must accept: mypy checks it with the tests, and a test runs it."""
+"""A user's program that type checkers must accept: mypy checks it with the tests, and a test
+runs it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+
 import pidcomm
 
 
@@ -31,7 +34,9 @@ def main(wait: bool = True) -> int:
         cube = pes.hypercube(8, 8)
         cube.write(Tensor(x))
         trace: pidcomm.Trace = cube.alltoall("10", bytes=64, dst=64, dtype=x.dtype)
-        request: pidcomm.Request[pidcomm.Trace] = cube.alltoall("10", bytes=64, src=64, dst=128, wait=False)
+        request: pidcomm.Request[pidcomm.Trace] = cube.alltoall(
+            "10", bytes=64, src=64, dst=128, wait=False
+        )
         moved: pidcomm.Trace = request.wait()
         wrong += trace.mram_bytes_read != moved.mram_bytes_read
         rows = bytearray(x.nbytes)

@@ -1,4 +1,5 @@
-/* Calls with options and a trace of the header's version; the library may have another version. Prints the number of failed checks. */
+/* Calls with options and a trace of the header's version; the library may have another version.
+ * Prints the number of failed checks. */
 #include <pidcomm/pidcomm.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,15 +35,19 @@ int main(void) {
   filled.trace = (pidcomm_trace)PIDCOMM_TRACE_INITIALIZER;
   check(pidcomm_run(cube, &request, &options, &filled.trace) == PIDCOMM_OK, "run");
   check(filled.trace.size == sizeof filled.trace, "the size of the trace stays");
-  check(filled.trace.threads == 1 && filled.trace.mram_bytes_read == 64 * 64, "fields that both versions know");
-  for (size_t i = 0; i < sizeof filled.behind; ++i) check(filled.behind[i] == 0xAA, "nothing is written behind the trace");
+  check(filled.trace.threads == 1 && filled.trace.mram_bytes_read == 64 * 64,
+        "fields that both versions know");
+  for (size_t i = 0; i < sizeof filled.behind; ++i)
+    check(filled.behind[i] == 0xAA, "nothing is written behind the trace");
 #ifdef HAS_ADDED_FIELD
   check(filled.trace.added == 0, "a field that the library does not know stays 0");
   options.added = 1;
-  check(pidcomm_run(cube, &request, &options, NULL) == PIDCOMM_ERR_ARGUMENT, "an option that the library does not know is refused");
+  check(pidcomm_run(cube, &request, &options, NULL) == PIDCOMM_ERR_ARGUMENT,
+        "an option that the library does not know is refused");
 #endif
   options.size = 0;
-  check(pidcomm_run(cube, &request, &options, NULL) == PIDCOMM_ERR_ARGUMENT, "a size of 0 is refused");
+  check(pidcomm_run(cube, &request, &options, NULL) == PIDCOMM_ERR_ARGUMENT,
+        "a size of 0 is refused");
 
   PIDCOMM_CHECK(pidcomm_hypercube_destroy(cube));
   DPU_ASSERT(dpu_free(set));

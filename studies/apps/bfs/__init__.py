@@ -9,13 +9,13 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pidcomm.arguments import as_integer
+from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps import graphs
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.edges import MIN_BITS, REDUCED_BYTES, Cutter, total_count
 from pidcomm_studies.apps.partition import WORD_BYTES, share
 from pidcomm_studies.apps.stage import Placement, Stage
-from pidcomm.arguments import as_integer
-from pidcomm.errors import ArgumentError
 
 DEFAULT = "rmat:scale=20"  # 128 KiB of bits
 DIRECTIONS = ("undirected", "directed")
@@ -25,7 +25,9 @@ WORD_VERTICES = 8 * WORD_BYTES  # one bit for each vertex
 
 
 class BreadthFirstSearch(Application):
-    """The levels of all vertices, int32: the number of edges from the source, or -1 if the vertex is unreachable."""
+    """The levels of all vertices, int32: the number of edges from the source, or -1 if the
+    vertex is unreachable.
+    """
 
     name = "bfs"
     about = "Breadth-first search: the least number of edges from one vertex to every other vertex."
@@ -44,15 +46,20 @@ class BreadthFirstSearch(Application):
     ) -> None:
         """Take a graph; `make` describes source and direction.
 
-        chunk_bits, tile_bits: log2 of the vertices of a chunk and of a tile (`pidcomm_studies.apps.edges.cut`), 6 to 16.
+        chunk_bits, tile_bits: log2 of the vertices of a chunk and of a tile
+        (`pidcomm_studies.apps.edges.cut`), 6 to 16.
         """
         if direction not in DIRECTIONS:
-            raise ArgumentError(f"direction {direction!r} is unknown; use {' or '.join(DIRECTIONS)}")
+            raise ArgumentError(
+                f"direction {direction!r} is unknown; use {' or '.join(DIRECTIONS)}"
+            )
         self._bits = {
             name: as_integer(name, bits, MIN_BITS, MAX_BITS)
             for name, bits in (("chunk_bits", chunk_bits), ("tile_bits", tile_bits))
         }
-        self.graph = graph.undirected() if direction == "undirected" else graph.distinct(keep_loops=False)
+        self.graph = (
+            graph.undirected() if direction == "undirected" else graph.distinct(keep_loops=False)
+        )
         self.direction = direction
         self._starts = self.graph.starts()
         self.source = self._find(source)
@@ -69,7 +76,9 @@ class BreadthFirstSearch(Application):
             int, "Number of the first vertex in the file; -1 selects the vertex with the most edges"
         ] = MOST_EDGES,
         direction: Annotated[
-            str, "undirected: follow edges in both directions; directed: follow edges from source to target"
+            str,
+            "undirected: follow edges in both directions; directed: follow edges from source to"
+            " target",
         ] = DIRECTIONS[0],
     ) -> BreadthFirstSearch:
         """Return the search in the graph of a file or a generator."""
@@ -85,7 +94,11 @@ class BreadthFirstSearch(Application):
             "vertices": graph.vertices,
             "edges": graph.edges,
             "direction": self.direction,
-            "source": int(graph.ids[self.source]) if graph.ids is not None and graph.vertices else self.source,
+            "source": (
+                int(graph.ids[self.source])
+                if graph.ids is not None and graph.vertices
+                else self.source
+            ),
         }
 
     @classmethod
@@ -94,7 +107,9 @@ class BreadthFirstSearch(Application):
         return (pes,)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the layout: every PE has a bit for every vertex, and an even share of the edges and levels."""
+        """Return the layout: every PE has a bit for every vertex, and an even share of the edges
+        and levels.
+        """
         pes = prod(shape)
         bits = self._words * WORD_BYTES
         share_words = self._share(pes) // WORD_VERTICES
@@ -110,7 +125,11 @@ class BreadthFirstSearch(Application):
                 "levels": share_words * WORD_VERTICES * 4,
                 "count": REDUCED_BYTES,
             },
-            defines={"WORDS": self._words, "SHARE_WORDS": share_words, **{k.upper(): v for k, v in self._bits.items()}},
+            defines={
+                "WORDS": self._words,
+                "SHARE_WORDS": share_words,
+                **{k.upper(): v for k, v in self._bits.items()},
+            },
             host_bytes=edges.host_bytes,
         )
 
@@ -127,17 +146,22 @@ class BreadthFirstSearch(Application):
             stage.allreduce("1", bytes=bits, src="next", dst="reached", dtype=np.uint64, op="or")
             level += 1
             stage.launch(level=level)
-        levels = stage.gather("1", bytes=share_words * WORD_VERTICES * 4, src="levels", dtype=np.int32)
+        levels = stage.gather(
+            "1", bytes=share_words * WORD_VERTICES * 4, src="levels", dtype=np.int32
+        )
         return levels[0, : self.graph.vertices]
 
     def reference(self) -> NDArray[np.int32]:
         """Return the levels.
 
-        A directed search goes top down. An undirected search chooses the faster of both directions for each level.
+        A directed search goes top down. An undirected search chooses the faster of both directions
+        for each level.
         """
         from pidcomm_studies.apps import _apps
 
-        return _apps.bfs(self._starts, self.graph.targets, self.source, self.direction == "undirected")
+        return _apps.bfs(
+            self._starts, self.graph.targets, self.source, self.direction == "undirected"
+        )
 
     @property
     def _words(self) -> int:
@@ -153,7 +177,9 @@ class BreadthFirstSearch(Application):
         return share(self.graph.vertices, pes, np.uint8, WORD_VERTICES)
 
     def _find(self, source: int) -> int:
-        """Translate a vertex number of the file to the vertex number of the graph, which counts from 0."""
+        """Translate a vertex number of the file to the vertex number of the graph, which counts
+        from 0.
+        """
         vertices, ids = self.graph.vertices, self.graph.ids
         if source == MOST_EDGES:
             return int(np.argmax(np.diff(self._starts))) if vertices else 0
@@ -165,7 +191,11 @@ class BreadthFirstSearch(Application):
             place = int(np.searchsorted(ids, source))
             if place < vertices and ids[place] == source:
                 return place
-            rule = f"its {vertices} vertices are from {ids[0]} to {ids[-1]}" if vertices else "there are no vertices"
+            rule = (
+                f"its {vertices} vertices are from {ids[0]} to {ids[-1]}"
+                if vertices
+                else "there are no vertices"
+            )
         raise ArgumentError(f"source ({source}) is not a vertex of {self.graph.name}: {rule}")
 
 

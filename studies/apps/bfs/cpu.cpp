@@ -1,7 +1,9 @@
-/// Breadth-first search on all CPUs, level by level. Each level is searched in the direction that visits fewer edges: top down from a list
-/// of the frontier, or bottom up from the unreached vertices to a bitmap of the frontier.
+/// Breadth-first search on all CPUs, level by level. Each level is searched in the direction that
+/// visits fewer edges: top down from a list of the frontier, or bottom up from the unreached
+/// vertices to a bitmap of the frontier.
 ///
-/// Source: Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First Search" (SC'12), which also gives the two thresholds.
+/// Source: Beamer, Asanovic, Patterson, "Direction-Optimizing Breadth-First Search" (SC'12), which
+/// also gives the two thresholds.
 #include "../cpu.h"
 
 #include <algorithm>
@@ -14,9 +16,11 @@ namespace {
 
 using namespace pidcomm_apps;
 
-constexpr int64_t kToBottomUp = 15;  // bottom up if the frontier has more than 1/15 of the remaining edges
-constexpr int64_t kToTopDown = 18;   // top down if the frontier has less than 1/18 of the vertices
-constexpr size_t kQueue = 1024;      // vertices that a thread collects before it appends them to the common list
+constexpr int64_t kToBottomUp =
+    15;  // bottom up if the frontier has more than 1/15 of the remaining edges
+constexpr int64_t kToTopDown = 18;  // top down if the frontier has less than 1/18 of the vertices
+constexpr size_t kQueue =
+    1024;  // vertices that a thread collects before it appends them to the common list
 
 struct Search {
   const int64_t *starts;
@@ -46,7 +50,9 @@ struct Search {
         for (int64_t e = starts[frontier[i]]; e < starts[frontier[i] + 1]; ++e) {
           std::atomic_ref<int32_t> other(levels[targets[e]]);
           int32_t unreached = -1;
-          if (other.load(std::memory_order_relaxed) != -1 || !other.compare_exchange_strong(unreached, level)) continue;
+          if (other.load(std::memory_order_relaxed) != -1 ||
+              !other.compare_exchange_strong(unreached, level))
+            continue;
           edges += edges_of(targets[e]);
           queue[count++] = targets[e];
           if (count == kQueue) flush();
@@ -58,7 +64,8 @@ struct Search {
     return edges;
   }
 
-  // Returns the number of vertices that it finds. There is no race: a word of 64 vertices belongs to one thread.
+  // Returns the number of vertices that it finds. There is no race: a word of 64 vertices belongs
+  // to one thread.
   int64_t bottom_up(int32_t level) {
     int64_t count = 0;
 #pragma omp parallel for schedule(dynamic, 16) reduction(+ : count)
@@ -83,7 +90,8 @@ struct Search {
   void list_to_bits() {
     bits.assign((vertices + 63) / 64, 0);
     found_bits.resize(bits.size());
-    for (size_t i = 0; i < frontier_vertices; ++i) bits[frontier[i] / 64] |= uint64_t{1} << (frontier[i] % 64);
+    for (size_t i = 0; i < frontier_vertices; ++i)
+      bits[frontier[i] / 64] |= uint64_t{1} << (frontier[i] % 64);
   }
 
   int64_t bits_to_list() {
@@ -123,7 +131,8 @@ struct Search {
 };
 
 Out<int32_t> bfs(In<int64_t> starts, In<uint32_t> targets, uint32_t source, bool is_symmetric) {
-  if (starts.size() == 0 || starts.data()[0] != 0 || starts.data()[starts.size() - 1] != static_cast<int64_t>(targets.size()))
+  if (starts.size() == 0 || starts.data()[0] != 0 ||
+      starts.data()[starts.size() - 1] != static_cast<int64_t>(targets.size()))
     throw nb::value_error("starts must be from 0 to the number of targets");
   const int64_t vertices = static_cast<int64_t>(starts.size()) - 1;
   if (vertices != 0 && source >= vertices) throw nb::value_error("the source must be a vertex");
@@ -131,7 +140,9 @@ Out<int32_t> bfs(In<int64_t> starts, In<uint32_t> targets, uint32_t source, bool
   {
     const nb::gil_scoped_release released;
     std::fill_n(levels.data(), vertices, -1);
-    if (vertices != 0) Search{starts.data(), targets.data(), vertices, levels.data(), {}, {}, 0, {}, {}}.run(source, is_symmetric);
+    if (vertices != 0)
+      Search{starts.data(), targets.data(), vertices, levels.data(), {}, {}, 0, {}, {}}.run(
+          source, is_symmetric);
   }
   return levels.array(vertices);
 }
@@ -139,5 +150,6 @@ Out<int32_t> bfs(In<int64_t> starts, In<uint32_t> targets, uint32_t source, bool
 }  // namespace
 
 PIDCOMM_APPS_ADD(module) {
-  module.def("bfs", &bfs, nb::arg("starts").noconvert(), nb::arg("targets").noconvert(), nb::arg("source"), nb::arg("is_symmetric"));
+  module.def("bfs", &bfs, nb::arg("starts").noconvert(), nb::arg("targets").noconvert(),
+             nb::arg("source"), nb::arg("is_symmetric"));
 }

@@ -1,13 +1,16 @@
-/* Searches one level of a breadth-first search. Every PE has a slice of the edges, and a bit for every vertex: whether it is reached.
+/* Searches one level of a breadth-first search. Every PE has a slice of the edges, and a bit for
+ * every vertex: whether it is reached.
  *
- * A vertex is in the frontier if it is reached now but was not in the last launch. `next` has the vertices that this PE has found in all
- * launches. The union of `next` over PEs is the set of reached vertices, so the kernel merges nothing. */
+ * A vertex is in the frontier if it is reached now but was not in the last launch. `next` has the
+ * vertices that this PE has found in all launches. The union of `next` over PEs is the set of
+ * reached vertices, so the kernel merges nothing. */
 #include "edges.h"
 
 #define WORD_VERTICES 64u /* one bit for each vertex */
 #define TILE_WORDS ((1u << TILE_BITS) / WORD_VERTICES)
 
-__host uint32_t level;   /* level of the frontier; 0 begins a search and ignores the contents of the windows */
+__host uint32_t
+    level; /* level of the frontier; 0 begins a search and ignores the contents of the windows */
 __host uint32_t patches; /* number of patches of edges */
 __host uint32_t first;   /* first word of the vertices whose levels this PE stores */
 
@@ -20,7 +23,8 @@ __dma_aligned uint32_t buffers[NR_TASKLETS][EDGES_AT_ONCE];
 uint32_t counts[NR_TASKLETS];
 uint8_t is_empty[NR_TASKLETS];
 
-/* Stores the level of this PE's vertices in the frontier; returns their number. No two tasklets write the same word of 8 bytes. */
+/* Stores the level of this PE's vertices in the frontier; returns their number. No two tasklets
+ * write the same word of 8 bytes. */
 static uint32_t note_levels(int32_t *levels) {
   uint32_t count = 0;
   for (uint32_t word = me(); word < SHARE_WORDS; word += NR_TASKLETS) {
@@ -46,8 +50,9 @@ static uint32_t note_levels(int32_t *levels) {
   return count;
 }
 
-/* Reads the frontier of a patch's chunk; each tasklet reads a part. Returns whether the frontier is empty. A launch does not read a chunk
- * twice, so reached vertices count as visited from here on. */
+/* Reads the frontier of a patch's chunk; each tasklet reads a part. Returns whether the frontier is
+ * empty. A launch does not read a chunk twice, so reached vertices count as visited from here on.
+ */
 static uint32_t read_frontier(const struct patch *patch, uint64_t *visited) {
   const struct part part = my_part(patch->chunk_vertices / WORD_VERTICES);
   uint64_t any = 0;
@@ -73,9 +78,10 @@ static uint32_t read_frontier(const struct patch *patch, uint64_t *visited) {
   return all;
 }
 
-/* Several tasklets may set bits in the same word. A word is written only under its mutex, after it is read again, so no bit is lost. The
- * check before the mutex relies on atomic 32-bit loads from WRAM: a bit that reads as set is set. A bit that is being set may read as
- * unset; then the tasklet only takes the mutex in vain. Volatile keeps the compiler from caching words. */
+/* Several tasklets may set bits in the same word. A word is written only under its mutex, after it
+ * is read again, so no bit is lost. The check before the mutex relies on atomic 32-bit loads from
+ * WRAM: a bit that reads as set is set. A bit that is being set may read as unset; then the tasklet
+ * only takes the mutex in vain. Volatile keeps the compiler from caching words. */
 static void follow(const struct patch *patch, uint32_t *edges) {
   volatile uint32_t *const found = (volatile uint32_t *)tile;
   const uint32_t *const active = (const uint32_t *)frontier;

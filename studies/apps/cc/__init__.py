@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from pidcomm.arguments import as_integer
 from pidcomm_studies.apps import graphs
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.edges import (
@@ -21,15 +22,15 @@ from pidcomm_studies.apps.edges import (
 )
 from pidcomm_studies.apps.partition import WORD_BYTES, share
 from pidcomm_studies.apps.stage import Placement, Stage
-from pidcomm.arguments import as_integer
 
 DEFAULT = "rmat:scale=18"  # 1 MiB of labels
 LABEL_BYTES = 4
 WORD_LABELS = WORD_BYTES // LABEL_BYTES
 CHUNK_BITS = 11  # log2 of the vertices of a chunk: 8 KiB of labels
 ROOM_BITS = 12  # the largest tile that PEs read completely: 16 KiB
-# A PE reads a complete tile if the tile has at most this number of vertices per edge. Else the PE reads 8 bytes for
-# each edge. The emulated DMA engine needs 0.53 cycles per byte, plus 34 cycles per transfer.
+# A PE reads a complete tile if the tile has at most this number of vertices per edge. Else the PE
+# reads 8 bytes for each edge. The emulated DMA engine needs 0.53 cycles per byte, plus 34 cycles
+# per transfer.
 VERTICES_PER_READ = 16
 
 
@@ -55,10 +56,10 @@ class ConnectedComponents(Application):
     ) -> None:
         """Take a graph; its edges connect in both directions.
 
-        chunk_bits: log2 of the number of vertices of a chunk (`pidcomm_studies.apps.edges.cut`), 6 to 11. tile_bits: log2 of
-        the vertices of a tile, 6 to 32 - chunk_bits. room_bits: log2 of the vertices of the largest tile that PEs read
-        completely, 6 to 12. By default tile_bits is room_bits; if there are too few edges to read complete tiles, it is
-        as large as possible.
+        chunk_bits: log2 of the number of vertices of a chunk (`pidcomm_studies.apps.edges.cut`), 6
+        to 11. tile_bits: log2 of the vertices of a tile, 6 to 32 - chunk_bits. room_bits: log2 of
+        the vertices of the largest tile that PEs read completely, 6 to 12. By default tile_bits is
+        room_bits; if there are too few edges to read complete tiles, it is as large as possible.
         """
         as_integer("chunk_bits", chunk_bits, MIN_BITS, CHUNK_BITS)
         as_integer("room_bits", room_bits, MIN_BITS, ROOM_BITS)
@@ -70,14 +71,20 @@ class ConnectedComponents(Application):
         self._cutter = Cutter(self.graph)
 
     @classmethod
-    def make(cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False) -> ConnectedComponents:
+    def make(
+        cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False
+    ) -> ConnectedComponents:
         """Return the application with the graph of a file or a generator."""
         return cls(graphs.load(data, generate, graphs.QUICK if quick else DEFAULT))
 
     @property
     def facts(self) -> Mapping[str, int | str]:
         """The graph, and its number of edges; each edge counts once per direction."""
-        return {"input": self.graph.name, "vertices": self.graph.vertices, "edges": self.graph.edges}
+        return {
+            "input": self.graph.name,
+            "vertices": self.graph.vertices,
+            "edges": self.graph.edges,
+        }
 
     @classmethod
     def shape_of(cls, pes: int) -> tuple[int, ...]:
@@ -85,7 +92,9 @@ class ConnectedComponents(Application):
         return (pes,)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the layout: every PE has the labels of all vertices, and an even share of the edges and the result."""
+        """Return the layout: every PE has the labels of all vertices, and an even share of the
+        edges and the result.
+        """
         pes = prod(shape)
         chunk_bits, room_bits, _ = self._bits
         edges = self._cut_for(pes)
@@ -115,7 +124,11 @@ class ConnectedComponents(Application):
         edges.place(stage)
         labels = stage.host_work(lambda: np.arange(self._vertices, dtype=np.uint32).reshape(1, -1))
         stage.broadcast("1", labels, dst="labels")
-        stage.launch(round_number=0, patches=edges.counts, first=np.arange(stage.pes) * self._share(stage.pes))
+        stage.launch(
+            round_number=0,
+            patches=edges.counts,
+            first=np.arange(stage.pes) * self._share(stage.pes),
+        )
         rounds = 0
         while total_count(stage):
             size = self._vertices * LABEL_BYTES
@@ -123,7 +136,9 @@ class ConnectedComponents(Application):
             rounds += 1
             stage.launch(round_number=rounds)
         size = self._share(stage.pes) * LABEL_BYTES
-        return stage.gather("1", bytes=size, src="result", dtype=np.uint32)[0, : self.graph.vertices]
+        return stage.gather("1", bytes=size, src="result", dtype=np.uint32)[
+            0, : self.graph.vertices
+        ]
 
     def reference(self) -> NDArray[np.uint32]:
         """Compute the labels with the Afforest algorithm."""

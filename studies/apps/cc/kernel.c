@@ -1,13 +1,16 @@
-/* Computes one round of connected components. Every PE has the labels of all vertices, and a slice of the edges. The graph has each edge in
- * both directions.
+/* Computes one round of connected components. Every PE has the labels of all vertices, and a slice
+ * of the edges. The graph has each edge in both directions.
  *
- * A label is the number of a vertex of the same component. It is at most the vertex's own number, and it only gets smaller. The next labels
- * are the minima over all PEs. So `next` may keep values of earlier rounds, and a PE need not write vertices that it does not change. The
- * rounds end when no PE changes a label: then both ends of every edge have the same label. Three steps reduce labels:
+ * A label is the number of a vertex of the same component. It is at most the vertex's own number,
+ * and it only gets smaller. The next labels are the minima over all PEs. So `next` may keep values
+ * of earlier rounds, and a PE need not write vertices that it does not change. The rounds end when
+ * no PE changes a label: then both ends of every edge have the same label. Three steps reduce
+ * labels:
  *
  *   fold       the label of a source becomes the smallest label of its targets;
  *   shortcut   a label becomes the label of the vertex that it names, several times;
- *   hook       the vertex that a source's old label names gets the source's new label, which moves a complete tree at once.
+ *   hook       the vertex that a source's old label names gets the source's new label, which moves
+ * a complete tree at once.
  *
  * Source of hooks and shortcuts: Shiloach and Vishkin (1982). */
 #include "edges.h"
@@ -38,15 +41,18 @@ static void read_chunk(uint32_t chunk_first, struct part part, uint32_t *next) {
   for (uint32_t v = part.first * 2, end = v + part.words * 2; v < end; v += EDGES_AT_ONCE) {
     const uint32_t vertices = min_of(end - v, EDGES_AT_ONCE), at = (chunk_first + v) * 4;
     read_heap(AT_LABELS + at, chunk + v, vertices * 4);
-    read_heap(AT_NEXT + at, next, vertices * 4); /* smaller than the old labels where this PE has hooked */
+    read_heap(AT_NEXT + at, next,
+              vertices * 4); /* smaller than the old labels where this PE has hooked */
     for (uint32_t i = 0; i < vertices; ++i) chunk[v + i] = min_of(chunk[v + i], next[i]);
   }
 }
 
-/* Two tasklets may have edges of the same source. A label is written only under its mutex, after it is read again, so no label gets
- * larger. The check before the mutex relies on atomic 32-bit loads from WRAM: it sees a valid label. If that label is old, the tasklet
- * only takes the mutex in vain. Volatile keeps the compiler from caching labels. */
-static inline __attribute__((always_inline)) void fold(const struct patch *patch, int is_tile_read, uint32_t *edges) {
+/* Two tasklets may have edges of the same source. A label is written only under its mutex, after it
+ * is read again, so no label gets larger. The check before the mutex relies on atomic 32-bit loads
+ * from WRAM: it sees a valid label. If that label is old, the tasklet only takes the mutex in vain.
+ * Volatile keeps the compiler from caching labels. */
+static inline __attribute__((always_inline)) void fold(const struct patch *patch, int is_tile_read,
+                                                       uint32_t *edges) {
   volatile uint32_t *const labels = chunk;
   struct edge_slice slice = my_edges(patch);
   for (uint32_t count; (count = next_edges(&slice, edges)) != 0;)
@@ -60,7 +66,8 @@ static inline __attribute__((always_inline)) void fold(const struct patch *patch
     }
 }
 
-/* Shortcuts the labels of a tasklet's part of the chunk, writes them to `next`, and returns how many are smaller than before. */
+/* Shortcuts the labels of a tasklet's part of the chunk, writes them to `next`, and returns how
+ * many are smaller than before. */
 static uint32_t write_chunk(uint32_t chunk_first, struct part part, uint32_t *before) {
   uint32_t changed = 0;
   for (uint32_t v = part.first * 2, end = v + part.words * 2; v < end; v += EDGES_AT_ONCE) {
@@ -68,7 +75,9 @@ static uint32_t write_chunk(uint32_t chunk_first, struct part part, uint32_t *be
     read_heap(AT_LABELS + at, before, vertices * 4);
     for (uint32_t i = 0; i < vertices; ++i) {
       uint32_t label = chunk[v + i];
-      for (uint32_t hop = 0, up; hop < HOPS && label != chunk_first + v + i && (up = label_of(label)) < label; ++hop) label = up;
+      for (uint32_t hop = 0, up;
+           hop < HOPS && label != chunk_first + v + i && (up = label_of(label)) < label; ++hop)
+        label = up;
       chunk[v + i] = label;
       changed += label < before[i];
     }
@@ -77,8 +86,9 @@ static uint32_t write_chunk(uint32_t chunk_first, struct part part, uint32_t *be
   return changed;
 }
 
-/* A word of `next` has two labels and is changed only under its mutex. The check before the mutex relies on atomic DMA of 8 bytes: it sees
- * a valid word. If that word is old, the tasklet only takes the mutex in vain. */
+/* A word of `next` has two labels and is changed only under its mutex. The check before the mutex
+ * relies on atomic DMA of 8 bytes: it sees a valid word. If that word is old, the tasklet only
+ * takes the mutex in vain. */
 static void hook(uint32_t root, uint32_t label) {
   __dma_aligned uint32_t pair[2];
   const uint32_t at = AT_NEXT + root / 2 * 8;
@@ -98,11 +108,13 @@ static void hook_chunk(uint32_t chunk_first, struct part part, uint32_t *before)
     const uint32_t vertices = min_of(end - v, EDGES_AT_ONCE);
     read_heap(AT_LABELS + (chunk_first + v) * 4, before, vertices * 4);
     for (uint32_t i = 0; i < vertices; ++i)
-      if (chunk[v + i] < before[i] && before[i] != chunk_first + v + i) hook(before[i], chunk[v + i]);
+      if (chunk[v + i] < before[i] && before[i] != chunk_first + v + i)
+        hook(before[i], chunk[v + i]);
   }
 }
 
-/* Call this when all edges of a chunk are folded. It hooks after the complete chunk is written and before the next chunk is read. */
+/* Call this when all edges of a chunk are folded. It hooks after the complete chunk is written and
+ * before the next chunk is read. */
 static uint32_t finish_chunk(uint32_t chunk_first, struct part part, uint32_t *buffer) {
   barrier_wait(&everybody);
   const uint32_t changed = write_chunk(chunk_first, part, buffer);
@@ -115,7 +127,8 @@ static uint32_t finish_chunk(uint32_t chunk_first, struct part part, uint32_t *b
 int main(void) {
   uint32_t *const buffer = buffers[me()];
   if (round_number == 0) copy_heap(AT_LABELS, AT_NEXT, WORDS, buffer);
-  if (first < WORDS * 2) copy_heap(AT_LABELS + first * 4, AT_RESULT, min_of(SHARE_WORDS, WORDS - first / 2), buffer);
+  if (first < WORDS * 2)
+    copy_heap(AT_LABELS + first * 4, AT_RESULT, min_of(SHARE_WORDS, WORDS - first / 2), buffer);
   barrier_wait(&everybody);
   __dma_aligned struct patch read[PATCHES_AT_ONCE];
   uint32_t chunk_first = UINT32_MAX, changed = 0;
@@ -129,10 +142,12 @@ int main(void) {
       read_chunk(chunk_first, part, buffer);
       barrier_wait(&everybody);
     }
-    /* The barriers separate three steps: all tasklets read their parts of the tile, use the tile, and read the next tile. */
+    /* The barriers separate three steps: all tasklets read their parts of the tile, use the tile,
+     * and read the next tile. */
     if (patch->tile_vertices <= ROOM && patch->tile_vertices <= VERTICES_PER_READ * patch->edges) {
       const struct part mine = my_part_of(patch->tile_vertices / 2, ROOM / 2);
-      read_heap(AT_LABELS + patch->tile_first * 4 + mine.first * 8, tile + mine.first * 2, mine.words * 8);
+      read_heap(AT_LABELS + patch->tile_first * 4 + mine.first * 8, tile + mine.first * 2,
+                mine.words * 8);
       barrier_wait(&everybody);
       fold(patch, 1, buffer);
       barrier_wait(&everybody);

@@ -1,10 +1,11 @@
 """Homomorphic multiplication of CKKS with relinearisation and rescale, over PEs.
 
-All limbs of a coefficient are on the same PE, so base conversions need no communication; only the transforms of
-`pidcomm_studies.apps.ntt` exchange data, by an alltoall between two steps. This is not audited cryptography: see `scheme`.
+All limbs of a coefficient are on the same PE, so base conversions need no communication; only the
+transforms of `pidcomm_studies.apps.ntt` exchange data, by an alltoall between two steps. This is
+not audited cryptography: see `scheme`.
 
-Source: G. Jonatan et al., Scalability limitations of processing-in-memory using real system evaluations, SIGMETRICS
-2024, section 5.2.4. The authors publish neither code nor placement.
+Source: G. Jonatan et al., Scalability limitations of processing-in-memory using real system
+evaluations, SIGMETRICS 2024, section 5.2.4. The authors publish neither code nor placement.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+from pidcomm.arguments import Array, as_integer
+from pidcomm.bench.measure import require_bytes
+from pidcomm.errors import ArgumentError
+from pidcomm.sizes import format_shape
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.ckks.conversion import Conversion, conversions
 from pidcomm_studies.apps.ckks.scheme import Parameters, Scheme
@@ -25,17 +30,15 @@ from pidcomm_studies.apps.ntt import TASKLETS, TASKLETS_MAX, Transforms, factors
 from pidcomm_studies.apps.ntt.decomposition import ELEMENT_BYTES, SIZE_MAX, SIZE_MIN, Decomposition
 from pidcomm_studies.apps.ntt.field import BITS_MAX
 from pidcomm_studies.apps.stage import KERNEL, Cost, Placement, Stage
-from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError
-from pidcomm.bench.measure import require_bytes
-from pidcomm.sizes import format_shape
 
 SIZE, LEVEL, DNUM, SCALE_BITS = 2**16, 23, 3, 50
 QUICK_SIZE, QUICK_LEVEL = 2**12, 5
 STEPS = "3"
 LEVEL_MAX, SEED_MAX = 63, 2**32 - 1
 GENERATOR = "uniform"
-TENSOR, CONVERT, ACCUMULATE, FINISH, ADD, COPY = range(2, 8)  # the kernel's operations behind those of transforms
+TENSOR, CONVERT, ACCUMULATE, FINISH, ADD, COPY = range(
+    2, 8
+)  # the kernel's operations behind those of transforms
 PRIMITIVES = {
     TENSOR: "multiply",
     CONVERT: "base conversion",
@@ -60,8 +63,8 @@ GENERATORS = {"uniform": uniform}
 class Clock:
     """What a primitive costs.
 
-    kernel: modelled seconds. between: seconds of the exchange between PEs. exchanges: mask and bytes per PE of each
-    alltoall.
+    kernel: modelled seconds. between: seconds of the exchange between PEs. exchanges: mask and
+    bytes per PE of each alltoall.
     """
 
     kernel: float = 0.0
@@ -87,7 +90,9 @@ class Multiplication:
             "down_factors": self.down.constants(),
             "last_factors": self.last.constants(),
             "extension_inverse": factors([pow(whole, -1, q) for q in it.moduli], it.moduli).ravel(),
-            "last_inverse": factors([pow(top, -1, q) for q in it.moduli[:-1]], it.moduli[:-1]).ravel(),
+            "last_inverse": (
+                factors([pow(top, -1, q) for q in it.moduli[:-1]], it.moduli[:-1]).ravel()
+            ),
         }
 
     @property
@@ -98,7 +103,9 @@ class Multiplication:
     def placement(self) -> Placement:
         """Return the layout of a PE."""
         limbs = {
-            **dict.fromkeys((*INPUTS, "d0", "d1", "d2", "c2", "accq0", "accq1", "down"), self.count),
+            **dict.fromkeys(
+                (*INPUTS, "d0", "d1", "d2", "c2", "accq0", "accq1", "down"), self.count
+            ),
             **dict.fromkeys(("up", "spare"), self.all),
             **dict.fromkeys(("accp0", "accp1"), self.extra),
             **dict.fromkeys(("r0", "r1"), self.count - 1),
@@ -117,14 +124,25 @@ class Multiplication:
             "SOURCES_MAX": max(SOURCES_MIN, self.extra, *(len(it.sources) for it in self.up)),
         }
         source = Path(__file__).parent / "kernel.c"
-        return placed(self.transforms, source, windows, self.problem.tasklets, resident, {**more, "LIMBS": self.count})
+        return placed(
+            self.transforms,
+            source,
+            windows,
+            self.problem.tasklets,
+            resident,
+            {**more, "LIMBS": self.count},
+        )
 
     def place(self, stage: Stage) -> None:
         """Write the tables, the constants and the key."""
         self.transforms.place(stage)
         for name, values in self.constants.items():
             stage.place(name, np.tile(values, (stage.pes, 1)))
-        rows = [self.cut.rows(part, is_inverse=True) for digit in self.problem.scheme.key for part in digit]
+        rows = [
+            self.cut.rows(part, is_inverse=True)
+            for digit in self.problem.scheme.key
+            for part in digit
+        ]
         stage.place("keys", np.concatenate(rows, axis=1))
 
     def run(self, stage: Stage) -> None:
@@ -171,26 +189,56 @@ class Multiplication:
         clock.kernel += after[0].modelled - before[0].modelled
         clock.between += after[1].total - before[1].total
 
-    def _launch(self, stage: Stage, operation: int, limbs: int, first: int = 0, **variables: int) -> None:
+    def _launch(
+        self, stage: Stage, operation: int, limbs: int, first: int = 0, **variables: int
+    ) -> None:
         with self._clock(stage, PRIMITIVES[operation]):
-            stage.launch(operation=operation, limbs=limbs, first=first, gap_at=limbs, gap=0, **variables)
+            stage.launch(
+                operation=operation, limbs=limbs, first=first, gap_at=limbs, gap=0, **variables
+            )
 
     def _transform(
-        self, stage: Stage, window: str, limbs: int, first: int = 0, *, is_inverse: bool = False, **gap: int
+        self,
+        stage: Stage,
+        window: str,
+        limbs: int,
+        first: int = 0,
+        *,
+        is_inverse: bool = False,
+        **gap: int,
     ) -> None:
-        """Transform a window of `limbs` limbs, on the clock of NTT or iNTT. gap: see struct ntt_limbs of ntt.h."""
+        """Transform a window of `limbs` limbs, on the clock of NTT or iNTT. gap: see struct
+        ntt_limbs of ntt.h.
+        """
         transform = self.transforms.inverse if is_inverse else self.transforms.forward
         with self._clock(stage, "iNTT" if is_inverse else "NTT") as clock:
             transform(stage, window, limbs, {"first": first, "gap_at": limbs, "gap": 0, **gap})
-            clock.exchanges += [(mask, limbs * self.limb_bytes) for mask in self.cut.masks() if mask is not None]
+            clock.exchanges += [
+                (mask, limbs * self.limb_bytes) for mask in self.cut.masks() if mask is not None
+            ]
 
-    def _copy(self, stage: Stage, source: str, target: str, source_limbs: int, first: int, limbs: int) -> None:
+    def _copy(
+        self, stage: Stage, source: str, target: str, source_limbs: int, first: int, limbs: int
+    ) -> None:
         at = stage.offsets
         self._launch(
-            stage, COPY, limbs, source=at[source], source_limbs=source_limbs, source_first=first, target=at[target]
+            stage,
+            COPY,
+            limbs,
+            source=at[source],
+            source_limbs=source_limbs,
+            source_first=first,
+            target=at[target],
         )
 
-    def _convert(self, stage: Stage, constants: str, it: Conversion, source: tuple[str, int, int], target: str) -> None:
+    def _convert(
+        self,
+        stage: Stage,
+        constants: str,
+        it: Conversion,
+        source: tuple[str, int, int],
+        target: str,
+    ) -> None:
         at, (name, limbs, first) = stage.offsets, source
         self._launch(
             stage, CONVERT, len(it.targets), source=at[name], source_limbs=limbs, source_first=first,
@@ -209,7 +257,10 @@ class Ckks(Application):
     """Two encrypted messages that are multiplied."""
 
     name = "ckks"
-    about = "Homomorphic multiplication of CKKS over PEs, with relinearisation and rescale. No audited cryptography."
+    about = (
+        "Homomorphic multiplication of CKKS over PEs, with relinearisation and rescale. No audited"
+        " cryptography."
+    )
     axes = 4
     data_help = "none: keys and messages are generated."
     generate_help = describe(GENERATORS)
@@ -231,13 +282,15 @@ class Ckks(Application):
         self.cut((1,) * self.axes, 1)  # raises ArgumentError for the size and the steps
         limbs = len(parameters.all)
         require_bytes(
-            8 * parameters.size * limbs * (2 * len(parameters.digits) + 30), f"keys and messages of {limbs} limbs"
+            8 * parameters.size * limbs * (2 * len(parameters.digits) + 30),
+            f"keys and messages of {limbs} limbs",
         )
         self.scheme = Scheme(parameters, seed)
         random = np.random.default_rng([seed, 1])
         half = parameters.size // 2
         self.messages = [
-            (random.uniform(-1, 1, half) + 1j * random.uniform(-1, 1, half)) / np.sqrt(2) for _ in range(2)
+            (random.uniform(-1, 1, half) + 1j * random.uniform(-1, 1, half)) / np.sqrt(2)
+            for _ in range(2)
         ]
         encrypted = [self.scheme.encrypt(self.scheme.encode(message)) for message in self.messages]
         self.inputs = [part for pair in encrypted for part in pair]
@@ -250,7 +303,8 @@ class Ckks(Application):
         generate: str | None = None,
         quick: bool = False,
         size: Annotated[
-            int | None, f"Coefficients N, {SIZE_MIN} to {SIZE_MAX} (default: {SIZE}; quick: {QUICK_SIZE})."
+            int | None,
+            f"Coefficients N, {SIZE_MIN} to {SIZE_MAX} (default: {SIZE}; quick: {QUICK_SIZE}).",
         ] = None,
         level: Annotated[
             int | None, f"Level L; there are L + 1 moduli (default: {LEVEL}; quick: {QUICK_LEVEL})."
@@ -258,7 +312,9 @@ class Ckks(Application):
         dnum: Annotated[int, "Number of digits of the key switching."] = DNUM,
         bits: Annotated[int, f"Bits of each modulus, at most {BITS_MAX}."] = BITS_MAX,
         scale_bits: Annotated[int, "Messages are multiplied by 2 to this power."] = SCALE_BITS,
-        steps: Annotated[str, "Number of steps of a transform, or their sizes, as for ntt."] = STEPS,
+        steps: Annotated[
+            str, "Number of steps of a transform, or their sizes, as for ntt."
+        ] = STEPS,
         radix: Annotated[int | None, "Radix of the butterflies, as for ntt."] = None,
         tasklets: Annotated[int, f"Tasklets of a PE, 1 to {TASKLETS_MAX}."] = TASKLETS,
     ) -> Ckks:
@@ -311,8 +367,8 @@ class Ckks(Application):
         """Return the decomposition of `limbs` limbs on a shape."""
         if shape[-1] != 1:
             raise ArgumentError(
-                f"shape {format_shape(tuple(shape))} has {shape[-1]} slices; a PE needs all limbs of its coefficients, "
-                "so the last axis must be 1"
+                f"shape {format_shape(tuple(shape))} has {shape[-1]} slices; a PE needs all limbs"
+                " of its coefficients, so the last axis must be 1"
             )
         return Decomposition(self.parameters.size, self.steps, tuple(shape), limbs, self.radix)
 
@@ -321,7 +377,9 @@ class Ckks(Application):
         return Multiplication(self, shape).placement()
 
     def run(self, stage: Stage) -> Array:
-        """Multiply; return both parts of the product, shape (2 L, size), as transforms in bit-reversed order."""
+        """Multiply; return both parts of the product, shape (2 L, size), as transforms in
+        bit-reversed order.
+        """
         work = Multiplication(self, stage.shape)
         work.place(stage)
         return self.carried_out(stage, work)
@@ -337,8 +395,12 @@ class Ckks(Application):
             stage.scatter(mask, rows, dst=name)
         work.run(stage)
         cut = self.cut(stage.shape, count - 1)
-        found = [stage.gather(mask, bytes=cut.bytes, src=name, dtype=np.uint64) for name in ("r0", "r1")]
-        return stage.host_work(lambda: np.concatenate([cut.values(it.reshape(stage.pes, -1)) for it in found]))
+        found = [
+            stage.gather(mask, bytes=cut.bytes, src=name, dtype=np.uint64) for name in ("r0", "r1")
+        ]
+        return stage.host_work(
+            lambda: np.concatenate([cut.values(it.reshape(stage.pes, -1)) for it in found])
+        )
 
     def reference(self) -> Array:
         """Compute the product on all CPUs."""
@@ -347,7 +409,9 @@ class Ckks(Application):
         return np.concatenate(multiply(self.scheme, self.inputs)[0])
 
     def error(self, product: Array) -> float:
-        """Return the largest error of the decrypted product of the messages. product: as `run` returns it."""
+        """Return the largest error of the decrypted product of the messages. product: as `run`
+        returns it.
+        """
         level = self.parameters.level
         coefficients = self.scheme.decrypt((product[:level], product[level:]))
         scale = 2.0 ** (2 * self.parameters.scale_bits) / self.parameters.moduli[-1]

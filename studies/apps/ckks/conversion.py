@@ -1,4 +1,6 @@
-"""Base conversions of a homomorphic multiplication: residues modulo some primes to residues modulo others."""
+"""Base conversions of a homomorphic multiplication: residues modulo some primes to residues
+modulo others.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,15 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from pidcomm.arguments import Array
 from pidcomm_studies.apps.ckks.scheme import Parameters
 from pidcomm_studies.apps.ntt import factors
-from pidcomm.arguments import Array
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """The constants of a base conversion: y_i = x_i weights[i], and the sum of y_i factors[t][i] modulo each target.
+    """The constants of a base conversion: y_i = x_i weights[i], and the sum of y_i factors[t][i]
+    modulo each target.
 
     is_rounded: for a single source q, whether results are from -q / 2 to q / 2, in place of 0 to q.
     """
@@ -51,9 +54,15 @@ class Conversion:
 
 
 def conversions(it: Parameters) -> tuple[list[Conversion], Conversion, Conversion]:
-    """Return the conversions of each digit to all other moduli, of the extension, and of the last modulus."""
+    """Return the conversions of each digit to all other moduli, of the extension, and of the
+    last modulus.
+    """
     up = [Conversion(_of(it.all, its), _without(it.all, its)) for its in it.digits]
-    return up, Conversion(it.extension, it.moduli), Conversion(it.moduli[-1:], it.moduli[:-1], is_rounded=True)
+    return (
+        up,
+        Conversion(it.extension, it.moduli),
+        Conversion(it.moduli[-1:], it.moduli[:-1], is_rounded=True),
+    )
 
 
 def _of(values: Sequence[int], its: range) -> tuple[int, ...]:

@@ -1,4 +1,6 @@
-"""A homomorphic multiplication on the CPUs, by the functions of cpu.cpp here and of the transforms."""
+"""A homomorphic multiplication on the CPUs, by the functions of cpu.cpp here and of the
+transforms.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,17 @@ from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
+from pidcomm.arguments import Array
 from pidcomm_studies.apps import _apps
 from pidcomm_studies.apps.ckks.conversion import Conversion, conversions
 from pidcomm_studies.apps.ckks.scheme import Scheme
-from pidcomm.arguments import Array
 
 T = TypeVar("T")
 
 
-def multiply(scheme: Scheme, inputs: Sequence[Array]) -> tuple[tuple[Array, Array], dict[str, float]]:
+def multiply(
+    scheme: Scheme, inputs: Sequence[Array]
+) -> tuple[tuple[Array, Array], dict[str, float]]:
     """Return both parts of the product, shape (L, size) each, and the seconds of each primitive.
 
     inputs: both parts of two ciphertexts.
@@ -50,28 +54,46 @@ class _Cpu:
             limbs = [i for i in range(len(it.all)) if i not in its]
             raised = self._timed(
                 "NTT",
-                lambda raised=raised, limbs=limbs: _apps.ntt_forward(raised, self.tables.forward[limbs]),  # type: ignore[misc]
+                lambda raised=raised, limbs=limbs: _apps.ntt_forward(
+                    raised, self.tables.forward[limbs]
+                ),  # type: ignore[misc]
             )
-            whole = np.concatenate([raised[: its.start], d2[its.start : its.stop], raised[its.start :]])
+            whole = np.concatenate(
+                [raised[: its.start], d2[its.start : its.stop], raised[its.start :]]
+            )
 
-            def keyed(digit: int = digit, whole: Array = whole, sums: list[Array] = sums) -> list[Array]:
+            def keyed(
+                digit: int = digit, whole: Array = whole, sums: list[Array] = sums
+            ) -> list[Array]:
                 parts = [self._product(whole, key) for key in self.scheme.key[digit]]
-                return parts if digit == 0 else [self._add(a, b) for a, b in zip(sums, parts, strict=True)]
+                return (
+                    parts
+                    if digit == 0
+                    else [self._add(a, b) for a, b in zip(sums, parts, strict=True)]
+                )
 
             sums = self._timed("key product", keyed)
         found = []
         inverse = [pow(prod(it.extension), -1, q) for q in it.moduli]
         for part, base in zip(sums, (d0, d1), strict=True):
             scaled = self._dropped(part[:count], part[count:], count, self.down, inverse)
-            found.append(self._timed("add", lambda scaled=scaled, base=base: self._add(base, scaled)))  # type: ignore[misc]
+            found.append(
+                self._timed("add", lambda scaled=scaled, base=base: self._add(base, scaled))
+            )  # type: ignore[misc]
         inverse = [pow(it.moduli[-1], -1, q) for q in it.moduli[:-1]]
-        first, second = (self._dropped(d[:-1], d[-1:], count - 1, self.last, inverse) for d in found)
+        first, second = (
+            self._dropped(d[:-1], d[-1:], count - 1, self.last, inverse) for d in found
+        )
         return first, second
 
-    def _dropped(self, kept: Array, dropped: Array, first: int, it: Conversion, inverse: list[int]) -> Array:
+    def _dropped(
+        self, kept: Array, dropped: Array, first: int, it: Conversion, inverse: list[int]
+    ) -> Array:
         """Return (kept - dropped) * inverse; dropped belongs to the moduli from `first` on."""
         lowered = self._convert(self._inverse(dropped, first), it)
-        lowered = self._timed("NTT", lambda: _apps.ntt_forward(lowered, self.tables.forward[: len(kept)].copy()))
+        lowered = self._timed(
+            "NTT", lambda: _apps.ntt_forward(lowered, self.tables.forward[: len(kept)].copy())
+        )
 
         def scaled() -> Array:
             weights = np.array(inverse, np.uint64)
@@ -82,7 +104,9 @@ class _Cpu:
     def _inverse(self, values: Array, first: int) -> Array:
         its = slice(first, first + len(values))
         tables, scales = self.tables.inverse[its].copy(), self.tables.scales[its].copy()
-        return self._timed("iNTT", lambda: _apps.ntt_inverse(np.ascontiguousarray(values), tables, scales))
+        return self._timed(
+            "iNTT", lambda: _apps.ntt_inverse(np.ascontiguousarray(values), tables, scales)
+        )
 
     def _convert(self, values: Array, it: Conversion) -> Array:
         arrays = [np.array(a, np.uint64) for a in (it.weights, it.sources, it.factors, it.targets)]

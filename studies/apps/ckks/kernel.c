@@ -1,20 +1,22 @@
 /* Runs one primitive of a homomorphic multiplication on a PE; ntt.h has the transforms.
  *
- * A window has the elements [block][limb][element of a piece] of the coefficients of this PE. All limbs of a coefficient are on the same
- * PE, so only transforms exchange data. Windows with transforms have 2^LOG_BLOCKS_T blocks, windows with coefficients 2^LOG_BLOCKS_C.
+ * A window has the elements [block][limb][element of a piece] of the coefficients of this PE. All
+ * limbs of a coefficient are on the same PE, so only transforms exchange data. Windows with
+ * transforms have 2^LOG_BLOCKS_T blocks, windows with coefficients 2^LOG_BLOCKS_C.
  *
  *   TENSOR: d0 = x0 y0, d1 = x0 y1 + x1 y0, d2 = x1 y1.
  *
- *   CONVERT changes the basis: y_i = x_i w_i modulo each of `sources` moduli, then the sum of y_i f_it modulo every modulus t of the
- *   target.
+ *   CONVERT changes the basis: y_i = x_i w_i modulo each of `sources` moduli, then the sum of y_i
+ * f_it modulo every modulus t of the target.
  *
- *   ACCUMULATE: target += u k0, second += u k1, or without `adds` = instead of +=; u is d2 for the limbs of the digit, else `source`; the
- *   key k begins at `other`.
+ *   ACCUMULATE: target += u k0, second += u k1, or without `adds` = instead of +=; u is d2 for the
+ * limbs of the digit, else `source`; the key k begins at `other`.
  *
  *   FINISH: target = (source - other) w_t. ADD: target += source. COPY copies `limbs` limbs.
  *
- * The host defines STEPS, LOG_RADIX, BATCH; LOG_ELEMENTS, the elements of a limb; LIMBS and ALL_LIMBS, the numbers of moduli without and
- * with those of the extension; SOURCES_MAX. A piece of work belongs to one tasklet, and no two pieces write the same element. */
+ * The host defines STEPS, LOG_RADIX, BATCH; LOG_ELEMENTS, the elements of a limb; LIMBS and
+ * ALL_LIMBS, the numbers of moduli without and with those of the extension; SOURCES_MAX. A piece of
+ * work belongs to one tasklet, and no two pieces write the same element. */
 #include <barrier.h>
 #include <defs.h>
 #include <stdint.h>
@@ -28,8 +30,9 @@ __host uint32_t operation;
 __host uint32_t step;
 __host uint32_t source, target, second, other, constants; /* offsets in the MRAM heap */
 __host uint32_t limbs, first, gap_at, gap;                /* of the target; see struct ntt_limbs */
-__host uint32_t source_limbs, source_first, sources;      /* limbs of the source's window; the first to use; how many */
-__host uint32_t digit, digit_limbs;                       /* first modulus of the digit, and how many */
+__host uint32_t source_limbs, source_first,
+    sources;                        /* limbs of the source's window; the first to use; how many */
+__host uint32_t digit, digit_limbs; /* first modulus of the digit, and how many */
 __host uint32_t adds;
 
 static const struct ntt_step steps[] = {STEPS};
@@ -50,19 +53,28 @@ struct chunk {
 };
 
 static inline struct chunk chunk_of(uint32_t work, uint32_t count, uint32_t log_piece) {
-  const uint32_t log_chunks = log_piece - LOG_CHUNK(log_piece), piece = work >> log_chunks, block = piece / count;
-  return (struct chunk){block, piece - block * count, (work & ((1u << log_chunks) - 1)) << LOG_CHUNK(log_piece), log_piece};
+  const uint32_t log_chunks = log_piece - LOG_CHUNK(log_piece), piece = work >> log_chunks,
+                 block = piece / count;
+  return (struct chunk){block, piece - block * count,
+                        (work & ((1u << log_chunks) - 1)) << LOG_CHUNK(log_piece), log_piece};
 }
 
-static inline uint32_t chunks_of(uint32_t count, uint32_t log_piece) { return count << (LOG_ELEMENTS - LOG_CHUNK(log_piece)); }
+static inline uint32_t chunks_of(uint32_t count, uint32_t log_piece) {
+  return count << (LOG_ELEMENTS - LOG_CHUNK(log_piece));
+}
 
-static inline uint32_t place(const struct chunk *it, uint32_t window, uint32_t window_limbs, uint32_t limb) {
+static inline uint32_t place(const struct chunk *it, uint32_t window, uint32_t window_limbs,
+                             uint32_t limb) {
   return window + ELEMENT_BYTES * (((it->block * window_limbs + limb) << it->log_piece) + it->at);
 }
 
-static inline uint32_t bytes_of(const struct chunk *it) { return ELEMENT_BYTES << LOG_CHUNK(it->log_piece); }
+static inline uint32_t bytes_of(const struct chunk *it) {
+  return ELEMENT_BYTES << LOG_CHUNK(it->log_piece);
+}
 
-static inline void read_modulus(uint32_t modulus, struct factor *to) { read_heap(AT_MODULI + FACTOR_BYTES * modulus, to, FACTOR_BYTES); }
+static inline void read_modulus(uint32_t modulus, struct factor *to) {
+  read_heap(AT_MODULI + FACTOR_BYTES * modulus, to, FACTOR_BYTES);
+}
 
 static void multiply_all(void) {
   chunk_t *const v = values[me()];
@@ -71,7 +83,8 @@ static void multiply_all(void) {
     const struct chunk it = chunk_of(work, LIMBS, LOG_PIECE_T);
     const uint32_t windows[] = {AT_X0, AT_X1, AT_Y0, AT_Y1};
     read_modulus(it.limb, q);
-    for (uint32_t i = 0; i < 4; ++i) read_heap(place(&it, windows[i], LIMBS, it.limb), v[i], bytes_of(&it));
+    for (uint32_t i = 0; i < 4; ++i)
+      read_heap(place(&it, windows[i], LIMBS, it.limb), v[i], bytes_of(&it));
     for (uint32_t i = 0; i < 1u << LOG_CHUNK(LOG_PIECE_T); ++i) {
       const uint64_t x0 = v[0][i], x1 = v[1][i], y0 = v[2][i], y1 = v[3][i];
       v[0][i] = reduced(product(x0, y0, q), q->value, PRODUCT_LIMIT);
@@ -84,8 +97,9 @@ static void multiply_all(void) {
   }
 }
 
-/* constants: for each source (w_i, quotient), (modulus, a_i), then for each target (modulus, s_t) and all f_it. y_i becomes y_i + a_i, and
- * s_t is subtracted from the sum: to round, a_i is half of the modulus. A sum of 24 terms is below (24 * 9 + 1) q. */
+/* constants: for each source (w_i, quotient), (modulus, a_i), then for each target (modulus, s_t)
+ * and all f_it. y_i becomes y_i + a_i, and s_t is subtracted from the sum: to round, a_i is half of
+ * the modulus. A sum of 24 terms is below (24 * 9 + 1) q. */
 static void convert(void) {
   chunk_t *const y = values[me()];
   struct factor *const row = rows[me()];
@@ -100,7 +114,8 @@ static void convert(void) {
     }
     for (uint32_t t = 0; t < limbs; ++t) {
       chunk_t out __dma_aligned;
-      read_heap(constants + FACTOR_BYTES * (2 * sources + (1 + sources) * t), row, FACTOR_BYTES * (1 + sources));
+      read_heap(constants + FACTOR_BYTES * (2 * sources + (1 + sources) * t), row,
+                FACTOR_BYTES * (1 + sources));
       for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_C); ++e) {
         uint64_t sum = row->value - row->quotient;
         for (uint32_t i = 0; i < sources; ++i) sum += times(y[i][e], row + 1 + i, row->value);
@@ -122,13 +137,15 @@ static void accumulate(void) {
     if (modulus >= digit && modulus < digit + digit_limbs)
       read_heap(place(&it, AT_D2, LIMBS, modulus), v[0], bytes);
     else
-      read_heap(place(&it, source, source_limbs, modulus < digit ? modulus : modulus - digit_limbs), v[0], bytes);
+      read_heap(place(&it, source, source_limbs, modulus < digit ? modulus : modulus - digit_limbs),
+                v[0], bytes);
     const uint32_t targets[] = {target, second};
     for (uint32_t part = 0; part < 2; ++part) {
       read_heap(place(&it, other + part * key_bytes, ALL_LIMBS, modulus), v[1], bytes);
       if (adds) read_heap(place(&it, targets[part], limbs, it.limb), v[2], bytes);
       for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_T); ++e)
-        v[1][e] = reduced(product(v[0][e], v[1][e], q) + (adds ? v[2][e] : 0), q->value, PRODUCT_LIMIT + 1);
+        v[1][e] = reduced(product(v[0][e], v[1][e], q) + (adds ? v[2][e] : 0), q->value,
+                          PRODUCT_LIMIT + 1);
       write_heap(v[1], place(&it, targets[part], limbs, it.limb), bytes);
     }
   }
@@ -160,7 +177,8 @@ static void add(void) {
     read_modulus(it.limb, q);
     read_heap(place(&it, source, limbs, it.limb), v[0], bytes);
     read_heap(place(&it, target, limbs, it.limb), v[1], bytes);
-    for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_T); ++e) v[0][e] = reduced(v[0][e] + v[1][e], q->value, 0);
+    for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_T); ++e)
+      v[0][e] = reduced(v[0][e] + v[1][e], q->value, 0);
     write_heap(v[0], place(&it, target, limbs, it.limb), bytes);
   }
 }
@@ -196,7 +214,8 @@ int main(void) {
       copy();
       break;
     default:
-      ntt_transform(steps + step, &of_target, source, target, operation == INVERSE, AT_SCALES, &everybody);
+      ntt_transform(steps + step, &of_target, source, target, operation == INVERSE, AT_SCALES,
+                    &everybody);
   }
   return 0;
 }

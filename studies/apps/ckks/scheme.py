@@ -1,10 +1,13 @@
-"""The CKKS scheme with residue number systems: parameters, keys, encoding, encryption and decryption.
+"""The CKKS scheme with residue number systems: parameters, keys, encoding, encryption and
+decryption.
 
-This is for experiments, not audited cryptography: the random numbers are not secure, and nobody has assessed the
-parameters. Polynomials have the shape (limbs, size). They are transforms, in bit-reversed order, unless said otherwise.
+This is for experiments, not audited cryptography: the random numbers are not secure, and nobody has
+assessed the parameters. Polynomials have the shape (limbs, size). They are transforms, in
+bit-reversed order, unless said otherwise.
 
-Source: J. H. Cheon et al., Homomorphic encryption for arithmetic of approximate numbers, ASIACRYPT 2017; keys with
-digits: K. Han and D. Ki, Better bootstrapping for approximate homomorphic encryption, CT-RSA 2020.
+Source: J. H. Cheon et al., Homomorphic encryption for arithmetic of approximate numbers, ASIACRYPT
+2017; keys with digits: K. Han and D. Ki, Better bootstrapping for approximate homomorphic
+encryption, CT-RSA 2020.
 """
 
 from __future__ import annotations
@@ -14,13 +17,15 @@ from itertools import pairwise
 from math import ceil, log2, prod, sqrt
 
 import numpy as np
-from pidcomm_studies.apps.ntt import Tables, field
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
+from pidcomm_studies.apps.ntt import Tables, field
 
 SIGMA = 3.2
 """Standard deviation of errors."""
-CRT_LIMBS = 3  # decrypted coefficients come from this number of moduli, or from more if they are small
+CRT_LIMBS = (
+    3  # decrypted coefficients come from this number of moduli, or from more if they are small
+)
 SCALE_BITS_MAX = 62  # so that encoded coefficients fit in int64
 ERROR_MAX = 2.0**-10
 
@@ -29,8 +34,9 @@ ERROR_MAX = 2.0**-10
 class Parameters:
     """The parameters of a multiplication.
 
-    size: N. moduli: q_0 to q_L. extension: the moduli p of the extension. dnum: number of digits. scale_bits: an
-    encoded message is multiplied by 2^scale_bits. Raises ArgumentError if they do not fit each other.
+    size: N. moduli: q_0 to q_L. extension: the moduli p of the extension. dnum: number of digits.
+    scale_bits: an encoded message is multiplied by 2^scale_bits. Raises ArgumentError if they do
+    not fit each other.
     """
 
     size: int
@@ -43,29 +49,35 @@ class Parameters:
         """Check the parameters."""
         if self.level < 1:
             raise ArgumentError(
-                f"level {self.level}: a multiplication drops a modulus, so the level must be at least 1"
+                f"level {self.level}: a multiplication drops a modulus, so the level must be at"
+                " least 1"
             )
         if not 1 <= as_integer("dnum", self.dnum) <= len(self.moduli):
-            raise ArgumentError(f"dnum {self.dnum} must be from 1 to {len(self.moduli)}, the number of moduli")
+            raise ArgumentError(
+                f"dnum {self.dnum} must be from 1 to {len(self.moduli)}, the number of moduli"
+            )
         field.check_moduli(self.all, self.size)
         widest = max(prod(self.moduli[it.start : it.stop]) for it in self.digits)
         if prod(self.extension) < widest:
             raise ArgumentError(
-                f"the {len(self.extension)} moduli of the extension have {log2(prod(self.extension)):.1f} bits; they "
-                f"need at least {log2(widest):.1f}, as the widest digit"
+                f"the {len(self.extension)} moduli of the extension have"
+                f" {log2(prod(self.extension)):.1f} bits; they need at least {log2(widest):.1f}, as"
+                " the widest digit"
             )
         room = log2(prod(self.moduli)) - 1
         needed = 2 * self.scale_bits + 1  # coefficients of a product of messages of at most 1
         if needed > room:
             raise ArgumentError(
-                f"the noise budget is exhausted: products have {needed} bits (scale 2^{self.scale_bits}), "
-                f"and the {len(self.moduli)} moduli of level {self.level} have {room + 1:.0f}"
+                f"the noise budget is exhausted: products have {needed} bits (scale"
+                f" 2^{self.scale_bits}), and the {len(self.moduli)} moduli of level {self.level}"
+                f" have {room + 1:.0f}"
             )
         as_integer("scale_bits", self.scale_bits, 1, SCALE_BITS_MAX)
         if self.error_bound() > ERROR_MAX:
             raise ArgumentError(
-                f"scale 2^{self.scale_bits} leaves an error of up to {self.error_bound():.2g} in products of messages "
-                f"of at most 1; it must be at most {ERROR_MAX:.2g}: use a larger scale"
+                f"scale 2^{self.scale_bits} leaves an error of up to {self.error_bound():.2g} in"
+                f" products of messages of at most 1; it must be at most {ERROR_MAX:.2g}: use a"
+                " larger scale"
             )
 
     @classmethod
@@ -73,7 +85,9 @@ class Parameters:
         """Return parameters with primes of `bits` bits; the largest belong to the extension."""
         _check_level(level)
         if not 1 <= dnum <= level + 1:
-            raise ArgumentError(f"dnum {dnum} must be from 1 to {level + 1}, the number of moduli of level {level}")
+            raise ArgumentError(
+                f"dnum {dnum} must be from 1 to {level + 1}, the number of moduli of level {level}"
+            )
         digit = ceil((level + 1) / dnum)
         primes = field.first_primes(level + 1 + digit, bits, size)
         return cls(size, tuple(primes[digit:]), tuple(primes[:digit]), dnum, scale_bits)
@@ -97,19 +111,28 @@ class Parameters:
 
     @property
     def decrypted_limbs(self) -> int:
-        """Number of moduli that hold the coefficients of a message and of a product, with a sign and errors."""
+        """Number of moduli that hold the coefficients of a message and of a product, with a sign
+        and errors.
+        """
         bits = max(self.scale_bits, 2 * self.scale_bits - log2(self.moduli[-1])) + 3
-        limbs = next((it for it in range(1, self.level) if log2(prod(self.moduli[:it])) >= bits), self.level)
+        limbs = next(
+            (it for it in range(1, self.level) if log2(prod(self.moduli[:it])) >= bits), self.level
+        )
         return max(CRT_LIMBS, limbs)
 
     def error_bound(self) -> float:
         """Return a bound of the error of a product of messages of at most 1.
 
-        The noise bounds of the 2017 paper, section 3.4, with a factor for the fast base conversion of digits.
+        The noise bounds of the 2017 paper, section 3.4, with a factor for the fast base conversion
+        of digits.
         """
         root, scale = sqrt(self.size), 2.0**self.scale_bits
         weight = 2 * self.size / 3  # nonzero coefficients of the secret key, on average
-        fresh = 8 * sqrt(2) * SIGMA * self.size + 6 * SIGMA * root + 16 * SIGMA * sqrt(weight * self.size)
+        fresh = (
+            8 * sqrt(2) * SIGMA * self.size
+            + 6 * SIGMA * root
+            + 16 * SIGMA * sqrt(weight * self.size)
+        )
         widest = max(len(digit) for digit in self.digits)
         switched = 8 * SIGMA * self.size / sqrt(3) * len(self.digits) * widest
         rounded = sqrt(self.size / 3) * (3 + 8 * sqrt(weight))
@@ -139,13 +162,17 @@ class Scheme:
             factors = np.array([lift[i] if i in its else 0 for i in range(len(moduli))], np.uint64)
             mask = self.uniform(len(moduli))
             lifted = self.product(square, np.repeat(factors[:, None], parameters.size, axis=1))
-            hidden = self.sum(self.negated(self.product(mask, self.secret)), self._error(len(moduli)))
+            hidden = self.sum(
+                self.negated(self.product(mask, self.secret)), self._error(len(moduli))
+            )
             self.key[digit] = self.sum(hidden, lifted), mask
 
     # ---- messages
 
     def encode(self, message: Array) -> Array:
-        """Return the coefficients of a message, rounded; message: size / 2 complex numbers of at most 1."""
+        """Return the coefficients of a message, rounded; message: size / 2 complex numbers of at
+        most 1.
+        """
         size = self.parameters.size
         values = np.concatenate([message, np.conj(message[::-1])])
         turn = np.exp(-1j * np.pi * np.arange(size) / size)
@@ -173,11 +200,16 @@ class Scheme:
 
         count = min(len(parts[0]), self.parameters.decrypted_limbs)
         value = self.sum(parts[0][:count], self.product(parts[1][:count], self.secret[:count]))
-        limbs = _apps.ntt_inverse(value, self.tables.inverse[:count].copy(), self.tables.scales[:count].copy())
+        limbs = _apps.ntt_inverse(
+            value, self.tables.inverse[:count].copy(), self.tables.scales[:count].copy()
+        )
         moduli = self.parameters.moduli[:count]
         modulus = prod(moduli)
         weights = [modulus // q * pow(modulus // q, -1, q) for q in moduli]
-        found = sum(limb.astype(object) * weight for limb, weight in zip(limbs, weights, strict=True)) % modulus
+        found = (
+            sum(limb.astype(object) * weight for limb, weight in zip(limbs, weights, strict=True))
+            % modulus
+        )
         return np.array([float(it - modulus if 2 * it > modulus else it) for it in found])
 
     # ---- arithmetic modulo the first moduli
@@ -209,13 +241,20 @@ class Scheme:
     def uniform(self, count: int) -> Array:
         """Return random elements modulo the first `count` moduli."""
         return np.stack(
-            [self.random.integers(0, q, self.parameters.size, np.uint64) for q in self.parameters.all[:count]]
+            [
+                self.random.integers(0, q, self.parameters.size, np.uint64)
+                for q in self.parameters.all[:count]
+            ]
         )
 
     def _error(self, count: int) -> Array:
-        return self.transformed(np.rint(self.random.normal(0, SIGMA, self.parameters.size)).astype(np.int64), count)
+        return self.transformed(
+            np.rint(self.random.normal(0, SIGMA, self.parameters.size)).astype(np.int64), count
+        )
 
 
 def _check_level(level: int) -> None:
     if level < 1:
-        raise ArgumentError(f"level {level}: a multiplication drops a modulus, so the level must be at least 1")
+        raise ArgumentError(
+            f"level {level}: a multiplication drops a modulus, so the level must be at least 1"
+        )

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
+from pidcomm.arguments import Array, as_integer
+from pidcomm.bench.measure import require_bytes
+from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps import inputs
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.dlrm.criteo import CATEGORIES, Criteo, read
 from pidcomm_studies.apps.partition import padded, round_up, share
 from pidcomm_studies.apps.stage import Placement, Stage
-from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError
-from pidcomm.bench.measure import require_bytes
 
 GENERATORS = {"criteo": Criteo}
 DEFAULT_SAMPLES, DEFAULT_ROWS = 16384, 65536
@@ -33,7 +33,9 @@ NO_ROW = np.uint32(2**32 - 1)  # the row number in padded samples and tables; no
 TASKLETS = 16
 STACK_BYTES = 768
 BUFFER_BYTES = 1024  # size of the buffer of each tasklet
-WRAM_BYTES = 60 * 1024  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
+WRAM_BYTES = (
+    60 * 1024
+)  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
 PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # values of `phase` in kernel.c
 
 
@@ -41,10 +43,11 @@ PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # values of `phase` in kern
 class Part:
     """The part of the model and of the samples that one PE has, and the sizes of its windows.
 
-    samples, tables, rows, columns: the number of samples, of tables, of rows and of columns. wanted_bytes: size of the
-    indices of the PE's samples into all tables. index_bytes: size of the indices of all samples into the PE's tables.
-    vector_bytes: size of the rows that the PE looks up in its tables and columns, for the samples of all PEs with the
-    same y.
+    samples, tables, rows, columns: the number of samples, of tables, of rows and of columns.
+    wanted_bytes: size of the indices of the PE's samples into all tables. index_bytes: size of the
+    indices of all samples into the PE's tables.
+    vector_bytes: size of the rows that the PE looks up in its tables and columns, for the samples
+    of all PEs with the same y.
     """
 
     samples: int
@@ -57,13 +60,18 @@ class Part:
 
 
 class Dlrm(Application):
-    """Deep learning recommendation model: embedding tables, dot products and dense layers, in 32-bit integers."""
+    """Deep learning recommendation model: embedding tables, dot products and dense layers, in
+    32-bit integers.
+    """
 
     name = "dlrm"
-    about = "Deep learning recommendation model: embedding tables, dot products of pairs, dense layers."
+    about = (
+        "Deep learning recommendation model: embedding tables, dot products of pairs, dense layers."
+    )
     axes = 3
     data_help: ClassVar[str] = (
-        "a Criteo click log (.gz also works): each line has a label, 13 numbers and 26 categories, separated by tabs"
+        "a Criteo click log (.gz also works): each line has a label, 13 numbers and 26 categories,"
+        " separated by tabs"
     )
     generate_help = inputs.describe(GENERATORS)
 
@@ -79,11 +87,12 @@ class Dlrm(Application):
     ) -> None:
         """Take a model and a batch.
 
-        tables: int32, shape (tables, rows, columns). rows: shape (samples, tables), the row of each table that a sample
-        uses. dense: int32, shape (samples, features). bottom, top: layers, int32, each of shape (outputs, inputs + 1);
-        the last column is the bias. The last layer of bottom has an output for each column of a table. The inputs of
-        the first layer of top are these outputs and a dot product for each pair of vectors. The last layer of top has
-        one output. source: origin of the samples, for `facts`. seed: seed of the model, for `facts`.
+        tables: int32, shape (tables, rows, columns). rows: shape (samples, tables), the row of each
+        table that a sample uses. dense: int32, shape (samples, features). bottom, top: layers,
+        int32, each of shape (outputs, inputs + 1); the last column is the bias. The last layer of
+        bottom has an output for each column of a table. The inputs of the first layer of top are
+        these outputs and a dot product for each pair of vectors. The last layer of top has one
+        output. source: origin of the samples, for `facts`. seed: seed of the model, for `facts`.
 
         Raises ArgumentError if shapes do not agree or a row is not in its table.
         """
@@ -92,18 +101,33 @@ class Dlrm(Application):
         self.top = [_words("a top layer", layer) for layer in top]
         found = np.asarray(rows)
         if self.tables.ndim != 3 or 0 in self.tables.shape:
-            raise ArgumentError(f"tables of shape {self.tables.shape} must have shape (tables, rows, columns), all > 0")
+            raise ArgumentError(
+                f"tables of shape {self.tables.shape} must have shape (tables, rows, columns),"
+                " all > 0"
+            )
         count, table_rows, columns = self.tables.shape
         if columns % 2 or columns > COLUMNS_MAX:
-            raise ArgumentError(f"an embedding of {columns} columns must be even and at most {COLUMNS_MAX}")
-        if found.ndim != 2 or found.shape[1] != count or not len(found):
-            raise ArgumentError(f"rows of shape {found.shape} must have shape (samples, {count}), one column per table")
-        if self.dense.ndim != 2 or len(self.dense) != len(found) or not 1 <= self.dense.shape[1] <= FEATURES_MAX:
             raise ArgumentError(
-                f"dense features of shape {self.dense.shape} must have shape ({len(found)}, 1 to {FEATURES_MAX})"
+                f"an embedding of {columns} columns must be even and at most {COLUMNS_MAX}"
+            )
+        if found.ndim != 2 or found.shape[1] != count or not len(found):
+            raise ArgumentError(
+                f"rows of shape {found.shape} must have shape (samples, {count}), one column per"
+                " table"
+            )
+        if (
+            self.dense.ndim != 2
+            or len(self.dense) != len(found)
+            or not 1 <= self.dense.shape[1] <= FEATURES_MAX
+        ):
+            raise ArgumentError(
+                f"dense features of shape {self.dense.shape} must have shape ({len(found)}, 1 to"
+                f" {FEATURES_MAX})"
             )
         if found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= table_rows:
-            raise ArgumentError(f"rows must be integers from 0 to {table_rows - 1}, the last row of a table")
+            raise ArgumentError(
+                f"rows must be integers from 0 to {table_rows - 1}, the last row of a table"
+            )
         self.rows = found.astype(np.uint32)
         vectors = count + 1
         self.bottom_widths = _widths("bottom", self.bottom, self.dense.shape[1], columns)
@@ -122,14 +146,19 @@ class Dlrm(Application):
             f"Number of samples; with --data, the first samples of the file "
             f"(default: {DEFAULT_SAMPLES}; quick: {QUICK_SAMPLES}).",
         ] = None,
-        embedding: Annotated[int, "Number of columns of the tables; the paper uses 16 and 32."] = 16,
+        embedding: Annotated[
+            int, "Number of columns of the tables; the paper uses 16 and 32."
+        ] = 16,
         rows: Annotated[
-            int | None, f"Number of rows of each table (default: {DEFAULT_ROWS}; quick: {QUICK_ROWS})."
+            int | None,
+            f"Number of rows of each table (default: {DEFAULT_ROWS}; quick: {QUICK_ROWS}).",
         ] = None,
         bottom: Annotated[
             str, "Numbers of outputs of the hidden layers before the dot products, such as 64,32."
         ] = "64,32",
-        top: Annotated[str, "Numbers of outputs of the hidden layers after the dot products, such as 64,32."] = "64,32",
+        top: Annotated[
+            str, "Numbers of outputs of the hidden layers after the dot products, such as 64,32."
+        ] = "64,32",
         seed: Annotated[int, "Seed of the random tables and layers."] = 1,
     ) -> Dlrm:
         """Return the model with random tables and layers, and a batch of clicks.
@@ -138,7 +167,9 @@ class Dlrm(Application):
         """
         inputs.one_source(data, generate)
         is_quick = quick and data is None and generate is None
-        default_samples, default_rows = (QUICK_SAMPLES, QUICK_ROWS) if is_quick else (DEFAULT_SAMPLES, DEFAULT_ROWS)
+        default_samples, default_rows = (
+            (QUICK_SAMPLES, QUICK_ROWS) if is_quick else (DEFAULT_SAMPLES, DEFAULT_ROWS)
+        )
         samples = as_integer("batch", default_samples if batch is None else batch, 1, SAMPLES_MAX)
         table_rows = as_integer("rows", default_rows if rows is None else rows, 1, ROWS_MAX)
         columns = as_integer("embedding", embedding, 2, COLUMNS_MAX)
@@ -148,7 +179,8 @@ class Dlrm(Application):
         generator = inputs.generated(spec, GENERATORS)
         require_bytes(
             4 * CATEGORIES * table_rows * columns + (samples * SAMPLE_BYTES if data is None else 0),
-            f"{CATEGORIES} tables of {table_rows} rows and {columns} columns, and {samples} samples,",
+            f"{CATEGORIES} tables of {table_rows} rows and {columns} columns, and {samples}"
+            " samples,",
         )
         if data is not None:
             clicks, source = read(data, samples), str(data)
@@ -185,7 +217,8 @@ class Dlrm(Application):
     def shape_of(cls, pes: int) -> tuple[int, ...]:
         """Return axis lengths.
 
-        Factors of 2 go to x, y, z, x, y, ..., up to x = 16 and z = 8. The remaining factors go to y.
+        Factors of 2 go to x, y, z, x, y, ..., up to x = 16 and z = 8. The remaining factors go to
+        y.
         """
         lengths, most = [1, 1, 1], (16, pes, 8)
         rest, axis = pes, 0
@@ -198,14 +231,20 @@ class Dlrm(Application):
         return tuple(lengths)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the layout. Raises ArgumentError if slices of columns are not words, or if WRAM is too small."""
+        """Return the layout.
+
+        Raises ArgumentError if slices of columns are not words, or if WRAM is too small.
+        """
         x, y, z = shape
         pes = x * y * z
         part = self._part(shape)
         all_tables, _, embedding = self.tables.shape
         dense = self.dense.shape[1]
         widest = max([dense, *self.bottom_widths[1:-1], *self.top_widths[1:]])
-        resident = {"tables": 4 * part.tables * part.rows * part.columns, "weights": self._layers().nbytes}
+        resident = {
+            "tables": 4 * part.tables * part.rows * part.columns,
+            "weights": self._layers().nbytes,
+        }
         return Placement(
             source=Path(__file__).parent / "kernel.c",
             resident=resident,
@@ -226,10 +265,15 @@ class Dlrm(Application):
                 **{"PES_X": x, "PES_Y": y, "PES_Z": z, "SAMPLES": part.samples},
                 **{"TABLES": part.tables, "ROWS": part.rows, "COLUMNS": part.columns},
                 **{"ALL_TABLES": all_tables, "EMBEDDING": embedding, "DENSE": dense},
-                **{"BOTTOM": _joined(self.bottom_widths), "TOP": _joined(self.top_widths), "WIDEST": widest},
+                **{
+                    "BOTTOM": _joined(self.bottom_widths),
+                    "TOP": _joined(self.top_widths),
+                    "WIDEST": widest,
+                },
                 **{"GROUP": self._group(widest, part.samples), "BUFFER_BYTES": BUFFER_BYTES},
             },
-            host_bytes=pes * max(2 * resident["tables"], 2 * part.wanted_bytes, resident["weights"]),
+            host_bytes=pes
+            * max(2 * resident["tables"], 2 * part.wanted_bytes, resident["weights"]),
         )
 
     def run(self, stage: Stage) -> Array:
@@ -240,7 +284,9 @@ class Dlrm(Application):
         all_tables, _, embedding = self.tables.shape
         samples, tables, rows, columns = part.samples, part.tables, part.rows, part.columns
 
-        model = padded(self.tables, (x * tables, y * rows, embedding)).reshape(x, tables, y, rows, z, columns)
+        model = padded(self.tables, (x * tables, y * rows, embedding)).reshape(
+            x, tables, y, rows, z, columns
+        )
         stage.place("tables", model.transpose(4, 2, 0, 1, 3, 5).reshape(pes, -1))
         stage.place("weights", np.tile(self._layers(), (pes, 1)))
 
@@ -260,20 +306,35 @@ class Dlrm(Application):
 
         stage.launch(phase=PHASES["LOOK_UP"], first_row=np.arange(pes) // x % y * rows)
 
-        stage.reduce_scatter("010", bytes=y * part.vector_bytes, src="lookups", dst="sums", dtype=np.int32)
+        stage.reduce_scatter(
+            "010", bytes=y * part.vector_bytes, src="lookups", dst="sums", dtype=np.int32
+        )
         stage.alltoall("101", bytes=part.vector_bytes, src="sums", dst="vectors")
 
         stage.launch(phase=PHASES["PREDICT"])
-        return stage.gather("111", bytes=4 * samples, src="outputs", dtype=np.int32)[0, : len(self.rows)]
+        return stage.gather("111", bytes=4 * samples, src="outputs", dtype=np.int32)[
+            0, : len(self.rows)
+        ]
 
     def reference(self) -> Array:
         """Compute the forward pass on all CPUs."""
         from pidcomm_studies.apps import _apps
 
-        layers = [np.concatenate([it.ravel() for it in layers]) for layers in (self.bottom, self.top)]
+        layers = [
+            np.concatenate([it.ravel() for it in layers]) for layers in (self.bottom, self.top)
+        ]
         widths = [np.array(it, np.int32) for it in (self.bottom_widths, self.top_widths)]
         flat = self.tables.reshape(-1, self.tables.shape[2])
-        return _apps.dlrm(flat, self.tables.shape[1], self.rows, self.dense, layers[0], widths[0], layers[1], widths[1])
+        return _apps.dlrm(
+            flat,
+            self.tables.shape[1],
+            self.rows,
+            self.dense,
+            layers[0],
+            widths[0],
+            layers[1],
+            widths[1],
+        )
 
     def _part(self, shape: Sequence[int]) -> Part:
         """Return the part of each PE. Raises ArgumentError if slices of columns are not words."""
@@ -281,8 +342,8 @@ class Dlrm(Application):
         all_tables, all_rows, embedding = self.tables.shape
         if embedding % (2 * z):
             raise ArgumentError(
-                f"{embedding} columns cannot be cut into slices of whole 8-byte words for {z} PEs along z; "
-                f"the length of z must divide {embedding // 2}"
+                f"{embedding} columns cannot be cut into slices of whole 8-byte words for {z} PEs"
+                f" along z; the length of z must divide {embedding // 2}"
             )
         tables, rows, columns = -(-all_tables // x), -(-all_rows // y), embedding // z
         samples = share(len(self.rows), x * y * z, np.int32)
@@ -297,7 +358,9 @@ class Dlrm(Application):
         )
 
     def _layers(self) -> Array:
-        """Return all layers in the layout of kernel.c: rows without gaps, each padded to an even word count."""
+        """Return all layers in the layout of kernel.c: rows without gaps, each padded to an even
+        word count.
+        """
         rows = (padded(it, (len(it), round_up(it.shape[1], 2))) for it in (*self.bottom, *self.top))
         return np.concatenate([it.ravel() for it in rows])
 
@@ -305,15 +368,18 @@ class Dlrm(Application):
         return samples, round_up(self.dense.shape[1], 2)
 
     def _group(self, widest: int, samples: int) -> int:
-        """Return the even number of samples that a PE processes together: equal groups that fit in WRAM."""
+        """Return the even number of samples that a PE processes together: equal groups that fit
+        in WRAM.
+        """
         tables, _, columns = self.tables.shape
         words = round_up(self.top_widths[0] + 1, 2) + tables * columns + 2 * round_up(widest + 1, 2)
         room = WRAM_BYTES - TASKLETS * (STACK_BYTES + BUFFER_BYTES)
         most = room // (4 * words + 4) // 2 * 2
         if most == 0:
             raise ArgumentError(
-                f"two samples with {tables} tables of {columns} columns, {self.top_widths[0]} inputs of the top layers "
-                f"and layers of up to {widest} outputs need {2 * 4 * words} bytes of WRAM; {room} are available"
+                f"two samples with {tables} tables of {columns} columns, {self.top_widths[0]}"
+                f" inputs of the top layers and layers of up to {widest} outputs need"
+                f" {2 * 4 * words} bytes of WRAM; {room} are available"
             )
         groups = -(-samples // most)
         return round_up(-(-samples // groups), 2)
@@ -329,30 +395,45 @@ def _words(name: str, values: Array) -> Array:
 def _hidden(name: str, text: str) -> list[int]:
     """Parse the widths in the text of an option."""
     try:
-        return [as_integer(name, int(word), 1, OUTPUTS_MAX) for word in text.split(",")] if text else []
+        return (
+            [as_integer(name, int(word), 1, OUTPUTS_MAX) for word in text.split(",")]
+            if text
+            else []
+        )
     except ValueError:
         raise ArgumentError(
-            f"{name} ({text!r}) must be numbers of outputs, each from 1 to {OUTPUTS_MAX}, such as 64,32"
+            f"{name} ({text!r}) must be numbers of outputs, each from 1 to {OUTPUTS_MAX}, such as"
+            " 64,32"
         ) from None
 
 
 def _random_layers(rng: np.random.Generator, widths: Sequence[int]) -> list[Array]:
-    return [rng.integers(-4, 5, (outputs, inputs + 1), np.int32) for inputs, outputs in pairwise(widths)]
+    return [
+        rng.integers(-4, 5, (outputs, inputs + 1), np.int32) for inputs, outputs in pairwise(widths)
+    ]
 
 
 def _widths(name: str, layers: Sequence[Array], inputs: int, outputs: int) -> list[int]:
-    """Return the inputs of the first layer and the outputs of all layers. Raises ArgumentError if they do not fit."""
+    """Return the inputs of the first layer and the outputs of all layers.
+
+    Raises ArgumentError if they do not fit.
+    """
     widths = [inputs]
     for number, layer in enumerate(layers, 1):
-        if layer.ndim != 2 or layer.shape[1] != widths[-1] + 1 or not 1 <= len(layer) <= OUTPUTS_MAX:
+        if (
+            layer.ndim != 2
+            or layer.shape[1] != widths[-1] + 1
+            or not 1 <= len(layer) <= OUTPUTS_MAX
+        ):
             raise ArgumentError(
-                f"{name} layer {number} of shape {layer.shape} must have shape (1 to {OUTPUTS_MAX}, {widths[-1] + 1}), "
-                "its inputs and a bias"
+                f"{name} layer {number} of shape {layer.shape} must have shape (1 to {OUTPUTS_MAX},"
+                f" {widths[-1] + 1}), its inputs and a bias"
             )
         widths.append(len(layer))
     if len(widths) == 1 or widths[-1] != outputs:
         raise ArgumentError(
-            f"{name} layers {widths}: there must be at least one, and the last must have {outputs} outputs"
+            f"{name} layers {widths}: there must be at least one, and the last must have {outputs}"
+            " outputs"
         )
     return widths
 

@@ -1,7 +1,8 @@
-"""Read, generate and write click logs in the format of the Criteo data sets, and convert them to inputs of the model.
+"""Read, generate and write click logs in the format of the Criteo data sets, and convert them to
+inputs of the model.
 
-A line describes a click in 40 fields separated by tabs: a label (0 or 1), 13 numbers and 26 categories. A category is
-a 32-bit word of up to 8 hex digits. Numbers and categories may be empty.
+A line describes a click in 40 fields separated by tabs: a label (0 or 1), 13 numbers and 26
+categories. A category is a 32-bit word of up to 8 hex digits. Numbers and categories may be empty.
 """
 
 from __future__ import annotations
@@ -15,22 +16,45 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-from pidcomm_studies.apps import inputs
 from pidcomm.arguments import Array
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.files import malformed
+from pidcomm_studies.apps import inputs
 
 NUMBERS = 13
 CARDINALITIES = (
-    *(1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992, 5461306, 10),
+    *(
+        1460,
+        583,
+        10131227,
+        2202608,
+        305,
+        24,
+        12517,
+        633,
+        3,
+        93145,
+        5683,
+        8351593,
+        3194,
+        27,
+        14992,
+        5461306,
+        10,
+    ),
     *(5652, 2173, 4, 7046547, 18, 15, 286181, 105, 142572),
 )
 """Number of categories of each field in the Criteo Kaggle set."""
 CATEGORIES = len(CARDINALITIES)
 FIELDS = 1 + NUMBERS + CATEGORIES
-FORMAT = f"a click has {FIELDS} fields separated by tabs: a label, {NUMBERS} numbers, {CATEGORIES} categories"
+FORMAT = (
+    f"a click has {FIELDS} fields separated by tabs: a label, {NUMBERS} numbers, {CATEGORIES}"
+    " categories"
+)
 NUMBER_CHARACTERS, CATEGORY_CHARACTERS = 11, 8
-MAX_CLICK = 1 + NUMBERS * NUMBER_CHARACTERS + CATEGORIES * CATEGORY_CHARACTERS + FIELDS - 1  # characters
+MAX_CLICK = (
+    1 + NUMBERS * NUMBER_CHARACTERS + CATEGORIES * CATEGORY_CHARACTERS + FIELDS - 1
+)  # characters
 BYTES_OF_CLICK = 4096  # peak memory of a line that is read, measured
 _NUMBER = re.compile(r"(-?[0-9]+)?")
 _CATEGORY = re.compile(r"[0-9A-Fa-f]*")
@@ -51,8 +75,8 @@ LOWEST_NUMBER = 3  # numbers of the second field start at -3, as in the Kaggle s
 class Clicks:
     """Lines of a click log. A missing value is 0, and its mask is False.
 
-    labels: uint8, shape (n,). numbers: int64, shape (n, 13). categories: uint32, shape (n, 26). has_number,
-    has_category: masks, bool, of the same shapes.
+    labels: uint8, shape (n,). numbers: int64, shape (n, 13). categories: uint32, shape (n, 26).
+    has_number, has_category: masks, bool, of the same shapes.
     """
 
     labels: Array
@@ -62,19 +86,24 @@ class Clicks:
     has_category: Array
 
     def dense(self) -> Array:
-        """Return int32, shape (n, 13): floor(16 log2(1 + number)), exactly; 0 for missing or negative numbers."""
+        """Return int32, shape (n, 13): floor(16 log2(1 + number)), exactly; 0 for missing or
+        negative numbers.
+        """
         powers = np.searchsorted(_POWERS, np.maximum(self.numbers, 0) + 1, side="right")
         return powers.astype(np.int32) - np.int32(1)
 
     def rows(self, rows: int) -> Array:
-        """Return uint32, shape (n, 26): the row of each category in its table of `rows` rows; 0 if it is missing."""
+        """Return uint32, shape (n, 26): the row of each category in its table of `rows` rows; 0
+        if it is missing.
+        """
         found = hashed(self.categories, np.arange(CATEGORIES)) % np.uint32(rows)
         return np.where(self.has_category, found, np.uint32(0))
 
 
 @dataclass(frozen=True)
 class Criteo:
-    """A generated log: its categories follow Zipf's law; each field has as many categories as in the Kaggle set.
+    """A generated log: its categories follow Zipf's law; each field has as many categories as in
+    the Kaggle set.
 
     skew: the exponent s; the k-th category of a field has a probability of about k^-s.
     """
@@ -85,9 +114,13 @@ class Criteo:
     def clicks(self, count: int) -> Clicks:
         """Return `count` clicks. Raises ArgumentError for parameters out of range."""
         if self.seed < 0 or not 0 <= self.skew <= 10:
-            raise ArgumentError(f"seed ({self.seed}) must not be negative; skew ({self.skew}) must be from 0 to 10")
+            raise ArgumentError(
+                f"seed ({self.seed}) must not be negative; skew ({self.skew}) must be from 0 to 10"
+            )
         rng = np.random.default_rng(self.seed)
-        numbers = np.expm1(np.abs(rng.normal(MEAN_LOGARITHM, 1.0, (count, NUMBERS)))).astype(np.int64)
+        numbers = np.expm1(np.abs(rng.normal(MEAN_LOGARITHM, 1.0, (count, NUMBERS)))).astype(
+            np.int64
+        )
         numbers[:, 1] -= LOWEST_NUMBER
         has_number = rng.random((count, NUMBERS)) >= MISSING_NUMBERS
         ranks = zipf_ranks(rng.random((count, CATEGORIES)), np.array(CARDINALITIES), self.skew)
@@ -97,19 +130,26 @@ class Criteo:
             labels=(rng.random(count) < 0.25).astype(np.uint8),
             numbers=np.where(has_number, numbers, 0),
             has_number=has_number,
-            categories=np.where(has_category, hashed(ranks.astype(np.uint32), np.arange(CATEGORIES)), np.uint32(0)),
+            categories=np.where(
+                has_category, hashed(ranks.astype(np.uint32), np.arange(CATEGORIES)), np.uint32(0)
+            ),
             has_category=has_category,
         )
 
 
 def read(path: Path, limit: int) -> Clicks:
-    """Return the first clicks of a file, up to `limit`. Raises FileContentError with the number of a malformed line."""
+    """Return the first clicks of a file, up to `limit`.
+
+    Raises FileContentError with the number of a malformed line.
+    """
     inputs.check_text(path, BYTES_OF_CLICK, limit)
     lines = [line for _, line in islice(inputs.numbered_lines(path), limit)]
     if not lines:
         malformed(path, None, f"the file is empty; {FORMAT}")
     # NumPy drops zeros at the end of words, and gives every field the length of the longest.
-    if any(line.count("\t") != FIELDS - 1 or "\0" in line or len(line) > MAX_CLICK for line in lines):
+    if any(
+        line.count("\t") != FIELDS - 1 or "\0" in line or len(line) > MAX_CLICK for line in lines
+    ):
         _find_fault(path, lines)
     fields = np.array("\t".join(lines).split("\t")).reshape(len(lines), FIELDS)
     labels, are_labels = _parsed(fields[:, :1], 1, 2)
@@ -129,14 +169,24 @@ def read(path: Path, limit: int) -> Clicks:
 def write(path: Path, clicks: Clicks) -> None:
     """Write clicks in the format of `read`; packed by gzip if the name ends in .gz."""
     numbers = np.where(clicks.has_number, clicks.numbers.astype("U20"), "")
-    categories = np.array([f"{it:08x}" for it in clicks.categories.flat]).reshape(clicks.categories.shape)
-    columns = np.hstack([clicks.labels[:, None].astype("U1"), numbers, np.where(clicks.has_category, categories, "")])
+    categories = np.array([f"{it:08x}" for it in clicks.categories.flat]).reshape(
+        clicks.categories.shape
+    )
+    columns = np.hstack(
+        [
+            clicks.labels[:, None].astype("U1"),
+            numbers,
+            np.where(clicks.has_category, categories, ""),
+        ]
+    )
     text = "".join("\t".join(line) + "\n" for line in columns.tolist())
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
 
 
 def _parsed(words: Array, characters: int, base: int) -> tuple[Array, bool]:
-    """Return the values of words (int64; 0 for an empty word), and whether all words are valid numbers."""
+    """Return the values of words (int64; 0 for an empty word), and whether all words are valid
+    numbers.
+    """
     longest = words.dtype.itemsize // 4
     codes = np.ascontiguousarray(words).view(np.uint32).reshape(*words.shape, longest)
     is_negative = codes[..., 0] == ord("-") if base == 10 else np.zeros(words.shape, bool)
@@ -188,7 +238,9 @@ def zipf_ranks(uniform: Array, counts: Array, skew: float) -> Array:
 
 
 def hashed(values: Array, fields: Array) -> Array:
-    """Hash a value and its field number to a uint32 with the last steps of MurmurHash3; one to one within a field."""
+    """Hash a value and its field number to a uint32 with the last steps of MurmurHash3; one to
+    one within a field.
+    """
     mixed: Array = values ^ (fields.astype(np.uint32) + np.uint32(1)) * np.uint32(0x9E3779B9)
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         mixed = (mixed ^ mixed >> np.uint32(shift)) * np.uint32(factor)
@@ -197,7 +249,9 @@ def hashed(values: Array, fields: Array) -> Array:
 
 
 def _powers() -> Array:
-    """Return the smallest n with n^16 >= 2^v, for v = 0, 1, ...: the n at which floor(16 log2(n)) grows."""
+    """Return the smallest n with n^16 >= 2^v, for v = 0, 1, ...: the n at which floor(16
+    log2(n)) grows.
+    """
     found = []
     least = 1
     for v in range(16 * 40):

@@ -4,10 +4,11 @@
  *   LOOK_UP    reads the rows of this PE's part of its tables, for the indices of all samples;
  *   PREDICT    computes the layers for the PE's own samples.
  *
- * The host defines these three and: the axis lengths PES_X, PES_Y and PES_Z; SAMPLES and TABLES, the numbers of a PE, and ALL_TABLES; ROWS
- * and COLUMNS of a PE's part of a table; EMBEDDING; the number of DENSE features; BOTTOM and TOP, the widths of the layers, starting with
- * their inputs; WIDEST, the largest width between layers; GROUP, an even number of samples whose vectors fit in WRAM; BUFFER_BYTES.
- * Arithmetic is unsigned, because unsigned arithmetic wraps. */
+ * The host defines these three and: the axis lengths PES_X, PES_Y and PES_Z; SAMPLES and TABLES,
+ * the numbers of a PE, and ALL_TABLES; ROWS and COLUMNS of a PE's part of a table; EMBEDDING; the
+ * number of DENSE features; BOTTOM and TOP, the widths of the layers, starting with their inputs;
+ * WIDEST, the largest width between layers; GROUP, an even number of samples whose vectors fit in
+ * WRAM; BUFFER_BYTES. Arithmetic is unsigned, because unsigned arithmetic wraps. */
 #include <barrier.h>
 #include <defs.h>
 #include <stdint.h>
@@ -20,7 +21,8 @@
 enum { kBufferWords = BUFFER_BYTES / 4 };
 /* A sample in WRAM, in words. Behind the inputs of a layer is a 1, whose weight is the bias. */
 enum {
-  kFeatures = 0, /* vector 0, the output of the bottom layers, then the products of pairs of vectors */
+  kFeatures =
+      0, /* vector 0, the output of the bottom layers, then the products of pairs of vectors */
   kPairs = kFeatures + EMBEDDING,
   kInputsOfTop = EMBEDDING + ALL_TABLES * (ALL_TABLES + 1) / 2,
   kVectors = kFeatures + EVEN(kInputsOfTop + 1), /* vectors 1 to ALL_TABLES, from the tables */
@@ -35,7 +37,8 @@ __host uint32_t first_row; /* the first row of every table that this PE has */
 
 /* Each tasklet has its own. */
 __dma_aligned uint32_t buffers[NR_TASKLETS][kBufferWords];
-/* Shared by all tasklets without locks: between two barriers, either one tasklet writes a word, or any tasklets read it. */
+/* Shared by all tasklets without locks: between two barriers, either one tasklet writes a word, or
+ * any tasklets read it. */
 __dma_aligned uint32_t samples[GROUP][kSampleWords];
 __dma_aligned uint32_t results[GROUP];
 
@@ -43,9 +46,14 @@ static const uint32_t bottom[] = {BOTTOM}, top[] = {TOP};
 
 /* ---- ARRANGE */
 
-/* Indices are in the order (x, sample, table). All PEs with the same x have the same tables, so they get the same block: each piece of the
- * block is read once, and written for all y and z. One tasklet reads and writes a piece. */
-enum { kBlockBytes = SAMPLES * TABLES * 4, kPieceBytes = BUFFER_BYTES, kPiecesOfBlock = (kBlockBytes + kPieceBytes - 1) / kPieceBytes };
+/* Indices are in the order (x, sample, table). All PEs with the same x have the same tables, so
+ * they get the same block: each piece of the block is read once, and written for all y and z. One
+ * tasklet reads and writes a piece. */
+enum {
+  kBlockBytes = SAMPLES * TABLES * 4,
+  kPieceBytes = BUFFER_BYTES,
+  kPiecesOfBlock = (kBlockBytes + kPieceBytes - 1) / kPieceBytes
+};
 
 static void arrange(void) {
   uint32_t *const piece = buffers[me()];
@@ -53,14 +61,16 @@ static void arrange(void) {
     const uint32_t x = work / kPiecesOfBlock, start = (work - x * kPiecesOfBlock) * kPieceBytes;
     const uint32_t at = x * kBlockBytes + start, bytes = min_of(kBlockBytes - start, kPieceBytes);
     read_heap(AT_WANTED + at, piece, bytes);
-    for (uint32_t yz = 0; yz < PES_Y * PES_Z; ++yz) write_heap(piece, AT_INDICES + yz * (PES_X * kBlockBytes) + at, bytes);
+    for (uint32_t yz = 0; yz < PES_Y * PES_Z; ++yz)
+      write_heap(piece, AT_INDICES + yz * (PES_X * kBlockBytes) + at, bytes);
   }
 }
 
 /* ---- LOOK_UP */
 
-/* The indices for members x = 0 to PES_X - 1 with the same y and z form a run, and so do their rows. Runs are in the order (y, z, x), as
- * the collectives along y, and then along x and z, need them. One tasklet reads and writes a piece of a run. */
+/* The indices for members x = 0 to PES_X - 1 with the same y and z form a run, and so do their
+ * rows. Runs are in the order (y, z, x), as the collectives along y, and then along x and z, need
+ * them. One tasklet reads and writes a piece of a run. */
 enum {
   kRun = PES_X * SAMPLES * TABLES,
   kTableBytes = ROWS * COLUMNS * 4,
@@ -92,7 +102,8 @@ static void look_up(void) {
         table_at = AT_TABLES;
       }
     }
-    write_heap(rows, AT_LOOKUPS + 4 * COLUMNS * ((y * PES_Z + z) * kRun + start), 4 * COLUMNS * count);
+    write_heap(rows, AT_LOOKUPS + 4 * COLUMNS * ((y * PES_Z + z) * kRun + start),
+               4 * COLUMNS * count);
   }
 }
 
@@ -108,8 +119,9 @@ static inline uint32_t dot(const uint32_t *a, const uint32_t *b, uint32_t words)
   return even + odd;
 }
 
-/* Vectors come in slices from the PEs of all x and z; a slice has the tables of x and the columns of z. One transfer per slice and sample
- * is fast enough: these transfers take about a hundredth of the time of the layers. */
+/* Vectors come in slices from the PEs of all x and z; a slice has the tables of x and the columns
+ * of z. One transfer per slice and sample is fast enough: these transfers take about a hundredth of
+ * the time of the layers. */
 static void load_vectors(uint32_t first, uint32_t count) {
   uint32_t *const slice = buffers[me()];
   for (uint32_t work = me(); work < PES_X * PES_Z * count; work += NR_TASKLETS) {
@@ -117,12 +129,14 @@ static void load_vectors(uint32_t first, uint32_t count) {
     const uint32_t z = member / PES_X, x = member - z * PES_X;
     const uint32_t at = AT_VECTORS + 4 * COLUMNS * TABLES * (member * SAMPLES + first + s);
     const uint32_t before = min_of(x * TABLES, ALL_TABLES);
-    const uint32_t left = min_of(ALL_TABLES - before, TABLES); /* PEs with the last x may have fewer tables, or none */
+    const uint32_t left = min_of(ALL_TABLES - before,
+                                 TABLES); /* PEs with the last x may have fewer tables, or none */
     uint32_t *to = samples[s] + kVectors + x * TABLES * EMBEDDING + z * COLUMNS;
     for (uint32_t done = 0; done < left;) {
       const uint32_t tables = min_of(left - done, kBufferWords / COLUMNS);
       read_heap(at + 4 * COLUMNS * done, slice, 4 * COLUMNS * tables);
-      for (const uint32_t *from = slice; from != slice + tables * COLUMNS; from += COLUMNS, to += EMBEDDING)
+      for (const uint32_t *from = slice; from != slice + tables * COLUMNS;
+           from += COLUMNS, to += EMBEDDING)
         for (uint32_t c = 0; c < COLUMNS; ++c) to[c] = from[c];
       done += tables;
     }
@@ -137,10 +151,11 @@ static void load_dense(uint32_t first, uint32_t count) {
   }
 }
 
-/* Computes a layer for `count` samples. An output belongs to one tasklet, so its weights are read once for all samples. If there are fewer
- * outputs than tasklets, several tasklets share an output and take different samples. Returns the address of the next layer's weights. */
-static uint32_t layer(uint32_t weights_at, uint32_t inputs, uint32_t outputs, uint32_t from, uint32_t to, uint32_t count,
-                      uint32_t is_last) {
+/* Computes a layer for `count` samples. An output belongs to one tasklet, so its weights are read
+ * once for all samples. If there are fewer outputs than tasklets, several tasklets share an output
+ * and take different samples. Returns the address of the next layer's weights. */
+static uint32_t layer(uint32_t weights_at, uint32_t inputs, uint32_t outputs, uint32_t from,
+                      uint32_t to, uint32_t count, uint32_t is_last) {
   uint32_t *const weights = buffers[me()];
   const uint32_t row_words = EVEN(inputs + 1);
   const uint32_t step = outputs < NR_TASKLETS ? outputs : NR_TASKLETS;
@@ -164,13 +179,15 @@ static uint32_t layer(uint32_t weights_at, uint32_t inputs, uint32_t outputs, ui
 
 /* Computes the dot products of vector i with all vectors before it. */
 static void multiply(uint32_t *sample, uint32_t i) {
-  const uint32_t *const vector = sample + kVectors + (i - 1) * EMBEDDING, *other = sample + kVectors;
+  const uint32_t *const vector = sample + kVectors + (i - 1) * EMBEDDING,
+                        *other = sample + kVectors;
   uint32_t *out = sample + kPairs + i * (i - 1) / 2;
   *out = dot(vector, sample + kFeatures, EMBEDDING);
   for (uint32_t j = 1; j < i; ++j, other += EMBEDDING) *++out = dot(vector, other, EMBEDDING);
 }
 
-/* A tasklet processes the k-th vector and the k-th last together: every pair has the same number of products. */
+/* A tasklet processes the k-th vector and the k-th last together: every pair has the same number of
+ * products. */
 static void interact(uint32_t count) {
   enum { kHalf = (ALL_TABLES + 1) / 2 };
   for (uint32_t work = me(); work < count * kHalf; work += NR_TASKLETS) {
@@ -209,6 +226,7 @@ int main(void) {
   else if (phase == LOOK_UP)
     look_up();
   else
-    for (uint32_t first = 0; first < SAMPLES; first += GROUP) predict(first, min_of(SAMPLES - first, GROUP));
+    for (uint32_t first = 0; first < SAMPLES; first += GROUP)
+      predict(first, min_of(SAMPLES - first, GROUP));
   return 0;
 }

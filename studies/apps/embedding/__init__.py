@@ -1,8 +1,9 @@
-"""Embedding tables: look-up and pooling on PEs, with tables cut by tables, rows, columns, or two of these.
+"""Embedding tables: look-up and pooling on PEs, with tables cut by tables, rows, columns, or two of
+these.
 
-Source: Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System Evaluations (SIGMETRICS 2024),
-section 4. Axis x of the hypercube cuts the tables, y the rows of a table, z the columns; each partition of the paper is
-a shape (`PARTITIONS`).
+Source: Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System
+Evaluations (SIGMETRICS 2024), section 4. Axis x of the hypercube cuts the tables, y the rows of a
+table, z the columns; each partition of the paper is a shape (`PARTITIONS`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
+from pidcomm.arguments import Array, as_integer
+from pidcomm.bench.measure import require_bytes
+from pidcomm.errors import ArgumentError, unknown
 from pidcomm_studies.apps import inputs
 from pidcomm_studies.apps.application import Application, Run, count_wrong
 from pidcomm_studies.apps.dlrm.criteo import CATEGORIES
@@ -31,9 +35,6 @@ from pidcomm_studies.apps.embedding.layers import Layers
 from pidcomm_studies.apps.embedding.parts import Part, part_of, placement_of, requests_of
 from pidcomm_studies.apps.partition import padded
 from pidcomm_studies.apps.stage import Placement, Stage
-from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError, unknown
-from pidcomm.bench.measure import require_bytes
 
 
 class Model(NamedTuple):
@@ -55,12 +56,15 @@ MODELS = {
 """RM1, RM2 and RM3 of table 3, and the one table of figures 6 to 9."""
 DEFAULT_SCALE, QUICK_SCALE = 256, 1 << 14
 PATHS = ("reduce", "reduce_scatter", "gather")
-"""Ways of the sums of the parts of a table to the host: reduced on the way, reduced for PEs and then gathered, or
+"""Ways of the sums of the parts of a table to the host: reduced on the way, reduced for PEs and
+then gathered, or
 gathered and then reduced in host memory, as in the paper."""
 DTYPES = ("int32", "float32")
 TASKLETS_MAX, TASKLETS = 24, 24
 ROUNDOFF = 2.0**-24  # of float32
-BYTES_PER_CPU = 4 << 20  # of partial sums; for fewer, the start of a thread costs more than it saves
+BYTES_PER_CPU = (
+    4 << 20
+)  # of partial sums; for fewer, the start of a thread costs more than it saves
 BY_ROWS = "010"  # the mask of the PEs that have parts of the rows of the same tables and columns
 BY_COLUMNS = "001"
 
@@ -83,15 +87,24 @@ class Clocks:
 def clocks_of(run: Run) -> Clocks:
     """Return the four clocks of a run, with the assumed costs of launches and loads on DIMMs.
 
-    The launch of the kernel counts as host. In `reduce` and `reduce_scatter`, PE to CPU contains the reduction.
+    The launch of the kernel counts as host. In `reduce` and `reduce_scatter`, PE to CPU contains
+    the reduction.
     """
     sent, moved = run.costs["broadcast"], run.communication
     to_pes = sent.total + sent.assumed
-    return Clocks(run.kernel.total, run.host.total + run.kernel.assumed, to_pes, moved.total + moved.assumed - to_pes)
+    return Clocks(
+        run.kernel.total,
+        run.host.total + run.kernel.assumed,
+        to_pes,
+        moved.total + moved.assumed - to_pes,
+    )
 
 
 def summed(parts: Array) -> Array:
-    """Return the sums over the second of three axes. Each CPU has its part of the elements of the sums."""
+    """Return the sums over the second of three axes.
+
+    Each CPU has its part of the elements of the sums.
+    """
     out = np.empty((len(parts), parts.shape[2]), parts.dtype)
     cpus = min(len(os.sched_getaffinity(0)), 1 + parts.nbytes // BYTES_PER_CPU)
     ends = [out.shape[1] * n // cpus for n in range(cpus + 1)]
@@ -125,7 +138,10 @@ PARTITIONS: dict[str, Callable[[int, Model], tuple[int, int, int]]] = {
     "column-row": _column_row,
     "table-row": lambda pes, model: (*_two(pes, model.tables), 1),
 }
-"""Shapes of the paper's partitions for a number of PEs and a model. Hybrid ones cut rows into the fewest parts."""
+"""Shapes of the paper's partitions for a number of PEs and a model.
+
+Hybrid ones cut rows into the fewest parts.
+"""
 
 
 class Embedding(Application):
@@ -149,16 +165,17 @@ class Embedding(Application):
     ) -> None:
         """Take tables and a batch.
 
-        tables: int32 or float32, shape (tables, rows, columns). bags: from `bags_of`. path: a name of `PATHS`. layers:
-        of a recommendation model, which the host computes after the look-up (int32 only); the result is then its output
-        for each sample. facts: origin and sizes of the input.
+        tables: int32 or float32, shape (tables, rows, columns). bags: from `bags_of`. path: a name
+        of `PATHS`. layers:
+        of a recommendation model, which the host computes after the look-up (int32 only); the
+        result is then its output for each sample. facts: origin and sizes of the input.
 
         Raises ArgumentError if shapes or types do not agree, and as `bags_of`.
         """
         if tables.ndim != 3 or 0 in tables.shape or tables.dtype.name not in DTYPES:
             raise ArgumentError(
-                f"tables of shape {tables.shape} and type {tables.dtype} must have shape (tables, rows, columns), all "
-                f"> 0, and type {' or '.join(DTYPES)}"
+                f"tables of shape {tables.shape} and type {tables.dtype} must have shape (tables,"
+                f" rows, columns), all > 0, and type {' or '.join(DTYPES)}"
             )
         self.tables = np.ascontiguousarray(tables)
         if bags.tables != len(tables):
@@ -179,9 +196,12 @@ class Embedding(Application):
         data: Path | None = None,
         generate: str | None = None,
         quick: bool = False,
-        model: Annotated[str, f"Model: {', '.join(MODELS)}. Options below replace its sizes."] = "rm1",
+        model: Annotated[
+            str, f"Model: {', '.join(MODELS)}. Options below replace its sizes."
+        ] = "rm1",
         scale: Annotated[
-            int | None, f"Divisor of the rows (default: {DEFAULT_SCALE}; quick: {QUICK_SCALE}; one: 1)."
+            int | None,
+            f"Divisor of the rows (default: {DEFAULT_SCALE}; quick: {QUICK_SCALE}; one: 1).",
         ] = None,
         tables: Annotated[int | None, "Number of tables."] = None,
         rows: Annotated[int | None, "Number of rows of each table."] = None,
@@ -194,7 +214,8 @@ class Embedding(Application):
         mlp: Annotated[bool, "Also compute the dense layers on the host."] = False,
         seed: Annotated[int, "Seed of tables and layers."] = 1,
     ) -> Embedding:
-        """Return random tables with a batch of generated bags, or with the categories of a click log.
+        """Return random tables with a batch of generated bags, or with the categories of a click
+        log.
 
         quick: a scale of 16384, unless data or generate are given.
         """
@@ -205,7 +226,13 @@ class Embedding(Application):
             raise ArgumentError(unknown("dtype", dtype, DTYPES))
         sizes = MODELS[model]
         is_one = model == "one"
-        default = 1 if is_one else QUICK_SCALE if quick and data is None and generate is None else DEFAULT_SCALE
+        default = (
+            1
+            if is_one
+            else QUICK_SCALE
+            if quick and data is None and generate is None
+            else DEFAULT_SCALE
+        )
         if rows is not None and scale is not None:
             raise ArgumentError(f"give rows ({rows}) or scale ({scale}), not both")
         divisor = as_integer("scale", default if scale is None else scale, 1, sizes.rows)
@@ -220,9 +247,12 @@ class Embedding(Application):
         samples = as_integer("batch", sizes.batch if batch is None else batch, 1, 2**24)
         spec = generate or "uniform"
         draw = inputs.generated(spec, GENERATORS)
-        # The tables, their copy in the order of PEs, and the indices with the arrays that make them.
+        # The tables, their copy in the order of PEs, and the indices with the arrays that make
+        # them.
         needed = 8 * count * height * width + 32 * samples * count * depth
-        require_bytes(needed, f"{count} tables of {height} rows and {width} columns, and {samples} samples,")
+        require_bytes(
+            needed, f"{count} tables of {height} rows and {width} columns, and {samples} samples,"
+        )
         if data is not None:
             bags, source = clicks(data, samples, height), str(data)
         else:
@@ -231,13 +261,22 @@ class Embedding(Application):
         random = np.random.default_rng(as_integer("seed", seed, 0, SEED_MAX))
         shape = (count, height, width)
         values = (
-            random.integers(-8, 8, shape, np.int32) if dtype == "int32" else random.standard_normal(shape, np.float32)
+            random.integers(-8, 8, shape, np.int32)
+            if dtype == "int32"
+            else random.standard_normal(shape, np.float32)
         )
         facts: dict[str, int | str] = {"input": source, "model": model}
         if rows is None and divisor > 1:
             facts["scale"] = f"1/{divisor} of {sizes.rows} rows"
         pooled = {} if data is not None else {"pooling": depth}
-        facts |= {"tables": count, "rows": height, "columns": width, **pooled, "samples": bags.samples, "dtype": dtype}
+        facts |= {
+            "tables": count,
+            "rows": height,
+            "columns": width,
+            **pooled,
+            "samples": bags.samples,
+            "dtype": dtype,
+        }
         facts |= {"path": path, "seed": seed}
         layers = Layers.random(random, count, width, bags.samples) if mlp else None
         if layers is not None:
@@ -246,7 +285,9 @@ class Embedding(Application):
 
     @property
     def facts(self) -> Mapping[str, int | str]:
-        """The source of the bags, the sizes of the model with the scale of its rows, and the path to the host."""
+        """The source of the bags, the sizes of the model with the scale of its rows, and the
+        path to the host.
+        """
         return self._facts
 
     @classmethod
@@ -260,7 +301,10 @@ class Embedding(Application):
         return part_of(self.tables.shape, self.bags.samples, shape)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the layout. Raises ArgumentError if a bag of a PE does not fit in the WRAM of a tasklet."""
+        """Return the layout.
+
+        Raises ArgumentError if a bag of a PE does not fit in the WRAM of a tasklet.
+        """
         part = self.part(shape)
         size = requests_of(self.bags, part, shape)[0].nbytes
         pooled_bytes = part.pooled_bytes(shape[1])
@@ -276,12 +320,18 @@ class Embedding(Application):
         )
 
     def run(self, stage: Stage) -> Array:
-        """Return the sums, shape (samples, tables, columns), or the outputs of the layers, shape (samples,)."""
+        """Return the sums, shape (samples, tables, columns), or the outputs of the layers, shape
+        (samples,).
+        """
         x, y, z = shape = stage.shape
         part = self.part(shape)
         whole = padded(self.tables, (x * part.tables, y * part.rows, z * part.columns))
-        cut = whole.reshape(x, part.tables, y, part.rows, z, part.columns).transpose(4, 2, 0, 1, 3, 5)
-        stage.place("tables", padded(cut.reshape(stage.pes, -1), (stage.pes, part.table_bytes // 4)))
+        cut = whole.reshape(x, part.tables, y, part.rows, z, part.columns).transpose(
+            4, 2, 0, 1, 3, 5
+        )
+        stage.place(
+            "tables", padded(cut.reshape(stage.pes, -1), (stage.pes, part.table_bytes // 4))
+        )
         requests = stage.host_work(lambda: requests_of(self.bags, part, shape))
         stage.broadcast(BY_COLUMNS, requests, dst="requests")
         stage.launch()
@@ -292,7 +342,9 @@ class Embedding(Application):
             words = part.bags * part.columns
             parts = sums[:, :words].reshape(z, x, self.bags.samples, part.tables, part.columns)
             tables, _, columns = self.tables.shape
-            whole = parts.transpose(2, 1, 3, 0, 4).reshape(self.bags.samples, x * part.tables, z * part.columns)
+            whole = parts.transpose(2, 1, 3, 0, 4).reshape(
+                self.bags.samples, x * part.tables, z * part.columns
+            )
             return np.ascontiguousarray(whole[:, :tables, :columns])
 
         pooled = stage.host_work(joined)
@@ -316,8 +368,14 @@ class Embedding(Application):
         return pooled if self.layers is None else self.layers.outputs(pooled)
 
     def wrong(self, result: Array, expected: Array) -> int:
-        """Return the number of wrong elements; integers must be equal, floats equal or within `bound`."""
-        if self.tables.dtype != np.float32 or result.shape != expected.shape or result.dtype != expected.dtype:
+        """Return the number of wrong elements; integers must be equal, floats equal or within
+        `bound`.
+        """
+        if (
+            self.tables.dtype != np.float32
+            or result.shape != expected.shape
+            or result.dtype != expected.dtype
+        ):
             return count_wrong(result, expected)
         is_same = (result == expected) | (np.isnan(result) & np.isnan(expected))
         with np.errstate(invalid="ignore"):  # of infinite values, and of bounds of infinite sums
@@ -326,16 +384,20 @@ class Embedding(Application):
         return int(np.count_nonzero(~(is_same | (is_finite & is_near))))
 
     def bound(self) -> Array:
-        """Return the largest difference of two sums of floats in different orders: float64, the shape of the result.
+        """Return the largest difference of two sums of floats in different orders: float64, the
+        shape of the result.
 
-        The sum of n floats in any order differs from the exact sum by at most (n - 1) u / (1 - (n - 1) u) times the sum
-        of absolute values, u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2). The bound
-        is twice that, plus the rounding of the sum of absolute values itself.
+        The sum of n floats in any order differs from the exact sum by at most (n - 1) u / (1 - (n -
+        1) u) times the sum of absolute values, u = 2^-24 (Higham, Accuracy and Stability of
+        Numerical Algorithms, section 4.2). The bound is twice that, plus the rounding of the sum of
+        absolute values itself.
         """
         samples, tables = self.bags.samples, len(self.tables)
         steps = np.maximum(self.bags.counts() - 1, 0) * ROUNDOFF
         gamma = (steps / (1 - steps)).reshape(samples, tables, 1)
-        found: Array = 2 * gamma * (1 + 2 * gamma) * self._pooled(is_absolute=True).astype(np.float64)
+        found: Array = (
+            2 * gamma * (1 + 2 * gamma) * self._pooled(is_absolute=True).astype(np.float64)
+        )
         return found
 
     def _pooled(self, *, is_absolute: bool) -> Array:

@@ -1,6 +1,7 @@
 """Bags of indices into embedding tables: checks, generators, and click logs.
 
-A bag belongs to one sample and one table; its length is the pooling factor. Bags are in the order (sample, table).
+A bag belongs to one sample and one table; its length is the pooling factor. Bags are in the order
+(sample, table).
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from pidcomm_studies.apps.dlrm.criteo import CATEGORIES, hashed, read, zipf_ranks
 from pidcomm.arguments import Array, as_integer
 from pidcomm.errors import ArgumentError
+from pidcomm_studies.apps.dlrm.criteo import CATEGORIES, hashed, read, zipf_ranks
 
 SEED_MAX, LIMIT = 2**32 - 1, 2**31
 
@@ -23,7 +24,9 @@ Draw: TypeAlias = Callable[[int, int, int, int], Array]
 
 @dataclass(frozen=True)
 class Bags:
-    """Indices of all bags. starts: int64, the start of each bag, then the number of indices. indices: uint32."""
+    """Indices of all bags. starts: int64, the start of each bag, then the number of indices.
+    indices: uint32.
+    """
 
     tables: int
     starts: Array
@@ -43,26 +46,28 @@ class Bags:
 def bags_of(tables: int, rows: int, starts: Array, indices: Array) -> Bags:
     """Check bags and return them as `Bags`.
 
-    Raises ArgumentError if starts do not describe bags of `tables` tables, and for an index that is not in its table,
-    with the table, the sample and the index.
+    Raises ArgumentError if starts do not describe bags of `tables` tables, and for an index that is
+    not in its table, with the table, the sample and the index.
     """
     ends, found = np.asarray(starts), np.asarray(indices)
     if ends.ndim != 1 or ends.dtype.kind not in "iu" or len(ends) < 2 or (len(ends) - 1) % tables:
         raise ArgumentError(
-            f"starts of shape {ends.shape} and type {ends.dtype} must be integers: a start for each sample and each of "
-            f"the {tables} tables, then the number of indices"
+            f"starts of shape {ends.shape} and type {ends.dtype} must be integers: a start for each"
+            f" sample and each of the {tables} tables, then the number of indices"
         )
     ends = ends.astype(np.int64)
     if found.ndim != 1 or found.dtype.kind not in "iu" or len(found) >= LIMIT:
-        raise ArgumentError(f"indices of shape {found.shape} and type {found.dtype} must be integers, one axis")
+        raise ArgumentError(
+            f"indices of shape {found.shape} and type {found.dtype} must be integers, one axis"
+        )
     if ends[0] != 0 or ends[-1] != len(found) or (np.diff(ends) < 0).any():
         raise ArgumentError(f"starts must grow from 0 to {len(found)}, the number of indices")
     wrong = np.flatnonzero((found < 0) | (found >= rows))
     if len(wrong):
         bag = int(np.searchsorted(ends, wrong[0], side="right")) - 1
         raise ArgumentError(
-            f"table {bag % tables}, sample {bag // tables}: index {found[wrong[0]]} is not in the table; its rows are "
-            f"0 to {rows - 1}"
+            f"table {bag % tables}, sample {bag // tables}: index {found[wrong[0]]} is not in the"
+            f" table; its rows are 0 to {rows - 1}"
         )
     return Bags(tables, ends, found.astype(np.uint32))
 
@@ -77,11 +82,14 @@ def full_bags(indices: Array, rows: int) -> Bags:
 def uniform(seed: int = 1) -> Draw:
     """Return a generator in which all rows have equal probability."""
     random = np.random.default_rng(as_integer("seed", seed, 0, SEED_MAX))
-    return lambda samples, tables, rows, pooling: random.integers(0, rows, (samples, tables, pooling), np.uint32)
+    return lambda samples, tables, rows, pooling: random.integers(
+        0, rows, (samples, tables, pooling), np.uint32
+    )
 
 
 def skewed(biased: int = 32, hot: int = 0, seed: int = 1) -> Draw:
-    """Return a generator for the x:y imbalance of the paper: x of the indices of a bag are in the first `hot` rows.
+    """Return a generator for the x:y imbalance of the paper: x of the indices of a bag are in the
+    first `hot` rows.
 
     biased: x. hot: number of these rows; 0 means a 64th of the rows, which one of 64 PEs has.
     """
@@ -91,7 +99,10 @@ def skewed(biased: int = 32, hot: int = 0, seed: int = 1) -> Draw:
         few = as_integer("hot", hot or max(rows // 64, 1), 1, rows)
         found = random.integers(0, rows, (samples, tables, pooling), np.uint32)
         if not 0 <= (x := as_integer("biased", biased)) <= pooling:
-            raise ArgumentError(f"biased ({x}) must be from 0 to pooling ({pooling}), the number of indices of a bag")
+            raise ArgumentError(
+                f"biased ({x}) must be from 0 to pooling ({pooling}), the number of indices of"
+                " a bag"
+            )
         found[:, :, :x] = random.integers(0, few, (samples, tables, x), np.uint32)
         return found
 
@@ -99,14 +110,18 @@ def skewed(biased: int = 32, hot: int = 0, seed: int = 1) -> Draw:
 
 
 def zipf(exponent: float = 1.05, spread: int = 1, seed: int = 1) -> Draw:
-    """Return a generator by Zipf's law. spread: 1 distributes popular rows over the table, 0 places them first."""
+    """Return a generator by Zipf's law. spread: 1 distributes popular rows over the table, 0
+    places them first.
+    """
     if not 0 <= exponent <= 10:
         raise ArgumentError(f"exponent ({exponent}) must be from 0 to 10")
     is_spread = as_integer("spread", spread, 0, 1)
     random = np.random.default_rng(as_integer("seed", seed, 0, SEED_MAX))
 
     def draw(samples: int, tables: int, rows: int, pooling: int) -> Array:
-        ranks = zipf_ranks(random.random((samples, tables, pooling)), np.array(rows), exponent).astype(np.uint32)
+        ranks = zipf_ranks(
+            random.random((samples, tables, pooling)), np.array(rows), exponent
+        ).astype(np.uint32)
         return hashed(ranks, np.arange(tables)[:, None]) % np.uint32(rows) if is_spread else ranks
 
     return draw
@@ -116,7 +131,8 @@ GENERATORS: Mapping[str, Callable[..., Draw]] = {"uniform": uniform, "skewed": s
 
 
 def clicks(path: Path, samples: int, rows: int) -> Bags:
-    """Return the categories of a click log: a table per field, a bag of one index, or of none for an empty field.
+    """Return the categories of a click log: a table per field, a bag of one index, or of none for
+    an empty field.
 
     Raises FileContentError with the number of a malformed line.
     """

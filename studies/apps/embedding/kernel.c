@@ -1,10 +1,12 @@
 /* Looks up the rows of embedding tables on a PE, and adds the rows of each bag.
  *
- * The PE has a part of some tables: ROWS rows of COLUMNS columns of each. Its request has the start of each of its BAGS bags among its
- * indices, then the number of indices (START_WORDS words in all, with padding), then the indices: local table * ROWS + local row. The sums
- * of the bags follow each other without gaps. Tasklets take groups of GROUP bags, whose sums are a multiple of 8 bytes.
+ * The PE has a part of some tables: ROWS rows of COLUMNS columns of each. Its request has the start
+ * of each of its BAGS bags among its indices, then the number of indices (START_WORDS words in all,
+ * with padding), then the indices: local table * ROWS + local row. The sums of the bags follow each
+ * other without gaps. Tasklets take groups of GROUP bags, whose sums are a multiple of 8 bytes.
  *
- * VALUE is the type of the elements. The sum of integers wraps; floats are added in the order of the indices. */
+ * VALUE is the type of the elements. The sum of integers wraps; floats are added in the order of
+ * the indices. */
 #include <defs.h>
 #include <stdint.h>
 
@@ -15,7 +17,8 @@
 
 enum {
   kUnrolled = COLUMNS / 8 * 8,
-  /* Transfers start at multiples of 8 bytes, so a slice with an odd number of columns may start at the second word of a transfer. */
+  /* Transfers start at multiples of 8 bytes, so a slice with an odd number of columns may start at
+     the second word of a transfer. */
   kRowWords = EVEN(COLUMNS),
   kStarts = EVEN(GROUP + 2)
 };
@@ -56,7 +59,8 @@ static void pool(uint32_t first, uint32_t count) {
   for (uint32_t b = 0; b < count; ++b) {
     VALUE *const sum = sums + b * COLUMNS;
     const uint32_t end = starts[b + 1];
-    uint32_t is_first = COLUMNS % 2 == 0; /* the first row of a bag becomes its sum; needs aligned rows and sums */
+    uint32_t is_first =
+        COLUMNS % 2 == 0; /* the first row of a bag becomes its sum; needs aligned rows and sums */
     if (is_first && at == end) clear(sum, COLUMNS);
     for (; at < end; ++at) {
       if (at >= piece_end) {
@@ -65,7 +69,8 @@ static void pool(uint32_t first, uint32_t count) {
         read_heap(AT_REQUESTS + 4 * (START_WORDS + piece), indices, 4 * PIECE);
       }
       const uint32_t word = indices[at - piece] * COLUMNS;
-      const __mram_ptr uint8_t *const from = (const __mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + AT_TABLES + 4 * (word & ~1u);
+      const __mram_ptr uint8_t *const from =
+          (const __mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + AT_TABLES + 4 * (word & ~1u);
       mram_read(from, is_first ? sum : row, 4 * kRowWords);
       if (!is_first) add(sum, COLUMNS % 2 ? row + (word & 1) : row);
       is_first = 0;
@@ -75,6 +80,7 @@ static void pool(uint32_t first, uint32_t count) {
 }
 
 int main(void) {
-  for (uint32_t first = me() * GROUP; first < BAGS; first += NR_TASKLETS * GROUP) pool(first, min_of(BAGS - first, GROUP));
+  for (uint32_t first = me() * GROUP; first < BAGS; first += NR_TASKLETS * GROUP)
+    pool(first, min_of(BAGS - first, GROUP));
   return 0;
 }

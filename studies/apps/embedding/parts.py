@@ -1,4 +1,6 @@
-"""The part of the tables and of the requests that each PE has, and its MRAM layout, from sizes alone."""
+"""The part of the tables and of the requests that each PE has, and its MRAM layout, from sizes
+alone.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pidcomm.arguments import Array
+from pidcomm.bench.measure import require_bytes
+from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps.embedding.bags import Bags
 from pidcomm_studies.apps.partition import WORD_BYTES, round_up
 from pidcomm_studies.apps.stage import Placement
-from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
-from pidcomm.bench.measure import require_bytes
 
 STACK_BYTES, PIECE_WORDS = 512, 16
-WRAM_BYTES = 60 * 1024  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
+WRAM_BYTES = (
+    60 * 1024
+)  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
 GROUP_WORDS = 64  # most words of sums that a tasklet keeps, unless one bag needs more
 
 
@@ -42,28 +46,39 @@ class Part:
         return round_up(4 * self.bags * self.columns, WORD_BYTES * blocks)
 
     def group(self, tasklets: int) -> int:
-        """Return the number of bags that a tasklet pools together. Raises ArgumentError if they do not fit in WRAM."""
+        """Return the number of bags that a tasklet pools together.
+
+        Raises ArgumentError if they do not fit in WRAM.
+        """
         step = 1 + self.columns % 2  # a group writes whole words of 8 bytes
         most = max(GROUP_WORDS // (step * self.columns), 1)
         group = step * min(most, max(self.bags // (2 * step * tasklets), 1))
-        words = round_up(group + 2, 2) + PIECE_WORDS + round_up(self.columns, 2) + round_up(group * self.columns, 2)
+        words = (
+            round_up(group + 2, 2)
+            + PIECE_WORDS
+            + round_up(self.columns, 2)
+            + round_up(group * self.columns, 2)
+        )
         room = WRAM_BYTES // tasklets - STACK_BYTES
         if 4 * words > room:
             raise ArgumentError(
-                f"slices of {self.columns} columns need {4 * words} bytes of WRAM a tasklet; {tasklets} tasklets have "
-                f"{room} each: use more PEs along z or fewer tasklets"
+                f"slices of {self.columns} columns need {4 * words} bytes of WRAM a tasklet;"
+                f" {tasklets} tasklets have {room} each: use more PEs along z or fewer tasklets"
             )
         return group
 
 
 def part_of(sizes: Sequence[int], samples: int, shape: Sequence[int]) -> Part:
-    """Return the part of each PE of a shape. sizes: numbers of tables, of rows of each, and of columns."""
+    """Return the part of each PE of a shape. sizes: numbers of tables, of rows of each, and of
+    columns.
+    """
     tables, rows, columns = (-(-have // cut) for have, cut in zip(sizes, shape, strict=True))
     return Part(tables, rows, columns, samples * tables)
 
 
 def requests_of(bags: Bags, part: Part, shape: Sequence[int]) -> Array:
-    """Return the requests of PEs with equal x and y, one per row, x fastest: uint32, shape (x * y, words).
+    """Return the requests of PEs with equal x and y, one per row, x fastest: uint32, shape (x * y,
+    words).
 
     Raises ArgumentError if memory is short.
     """
@@ -72,7 +87,14 @@ def requests_of(bags: Bags, part: Part, shape: Sequence[int]) -> Array:
     least = 4 * (shape[0] * shape[1] * part.start_words + len(bags.indices))
     require_bytes(least, f"requests of {part.bags} bags for each of {shape[0] * shape[1]} PEs")
     return _apps.embedding_requests(
-        bags.starts, bags.indices, bags.tables, shape[0], shape[1], part.tables, part.rows, part.start_words
+        bags.starts,
+        bags.indices,
+        bags.tables,
+        shape[0],
+        shape[1],
+        part.tables,
+        part.rows,
+        part.start_words,
     )
 
 
@@ -86,7 +108,8 @@ def placement_of(
     is_scattered: bool = False,
     host_bytes: int = 0,
 ) -> Placement:
-    """Return the program and layout of a PE. blocks: PEs that share the sums; is_scattered: each gets one block.
+    """Return the program and layout of a PE. blocks: PEs that share the sums; is_scattered: each
+    gets one block.
 
     Raises ArgumentError if a bag does not fit in the WRAM of a tasklet.
     """
@@ -95,14 +118,21 @@ def placement_of(
         source=Path(__file__).parent / "kernel.c",
         resident={"tables": part.table_bytes},
         windows={
-            "requests": request_bytes + 4 * PIECE_WORDS,  # the last transfer of indices may pass the end
+            "requests": (
+                request_bytes + 4 * PIECE_WORDS
+            ),  # the last transfer of indices may pass the end
             "pooled": pooled_bytes,
             **({"reduced": pooled_bytes // blocks} if is_scattered else {}),
         },
         tasklets=tasklets,
         stack_bytes=STACK_BYTES,
         defines={
-            **{"ROWS": part.rows, "COLUMNS": part.columns, "BAGS": part.bags, "START_WORDS": part.start_words},
+            **{
+                "ROWS": part.rows,
+                "COLUMNS": part.columns,
+                "BAGS": part.bags,
+                "START_WORDS": part.start_words,
+            },
             **{"GROUP": part.group(tasklets), "PIECE": PIECE_WORDS},
             "VALUE": "float" if dtype == "float32" else "uint32_t",
         },

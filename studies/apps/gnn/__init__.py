@@ -1,8 +1,10 @@
-"""Graph neural network (PID-Comm, section VII-B): layers H' = relu(A H W), in both strategies of the paper.
+"""Graph neural network (PID-Comm, section VII-B): layers H' = relu(A H W), in both strategies of
+the paper.
 
-A is the adjacency matrix, cut into a tile for each PE of a 2D hypercube; H are the features of the vertices, W weights.
-The last layer has no relu. The first features reach the PEs by a broadcast along y; layers swap the axes, and strategy
-`rs_ar` or `ar_ag` moves sums and features between the PEs (docs/evaluation.md).
+A is the adjacency matrix, cut into a tile for each PE of a 2D hypercube; H are the features of the
+vertices, W weights.
+The last layer has no relu. The first features reach the PEs by a broadcast along y; layers swap the
+axes, and strategy `rs_ar` or `ar_ag` moves sums and features between the PEs (docs/evaluation.md).
 """
 
 from __future__ import annotations
@@ -15,17 +17,19 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+from pidcomm.arguments import Array, as_integer
+from pidcomm.bench.measure import require_bytes
+from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps import graphs
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.gnn.layout import Layer, Layout
 from pidcomm_studies.apps.graphs import Graph
 from pidcomm_studies.apps.stage import Placement, Stage
-from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError
-from pidcomm.bench.measure import require_bytes
 
 STRATEGIES = ("rs_ar", "ar_ag")
-"""Collectives before and after the combination: reduce_scatter, allreduce (rs_ar) or allreduce, allgather (ar_ag)."""
+"""Collectives before and after the combination: reduce_scatter, allreduce (rs_ar) or allreduce,
+allgather (ar_ag).
+"""
 DTYPES = ("int8", "int16", "int32")
 DEFAULT_GRAPH = "rmat:scale=16,edges=16"
 QUICK_GRAPH = "rmat:scale=10,edges=8"
@@ -35,16 +39,19 @@ MAGNITUDE = 4  # largest magnitude of random features and weights
 class Gnn(Application):
     """Layers of a graph neural network on one graph.
 
-    graph: the directed edges; duplicates count once. A vertex adds the features of the vertices to which its edges
-    lead. features: shape (vertices, n) of int8, int16 or int32. weights: a matrix of the same type for each layer; it
-    has as many rows as the matrix of the layer before has columns. strategy: one of `STRATEGIES`. seed: seed of random
-    features and weights, for `facts` only.
+    graph: the directed edges; duplicates count once. A vertex adds the features of the vertices to
+    which its edges lead. features: shape (vertices, n) of int8, int16 or int32. weights: a matrix
+    of the same type for each layer; it has as many rows as the matrix of the layer before has
+    columns. strategy: one of `STRATEGIES`. seed: seed of random features and weights, for `facts`
+    only.
 
     Arithmetic wraps. Raises ArgumentError for shapes or types that do not match.
     """
 
     name = "gnn"
-    about = "Graph neural network: aggregation over edges and combination by weights, layer by layer."
+    about = (
+        "Graph neural network: aggregation over edges and combination by weights, layer by layer."
+    )
     axes = 2
     data_help = graphs.DATA_HELP
     generate_help = graphs.generate_help(DEFAULT_GRAPH)
@@ -61,16 +68,26 @@ class Gnn(Application):
         if strategy not in STRATEGIES:
             raise ArgumentError(f"strategy {strategy!r} is unknown; use {', '.join(STRATEGIES)}")
         if features.dtype.name not in DTYPES:
-            raise ArgumentError(f"features of {features.dtype} are not supported; use {', '.join(DTYPES)}")
+            raise ArgumentError(
+                f"features of {features.dtype} are not supported; use {', '.join(DTYPES)}"
+            )
         if features.ndim != 2 or len(features) != graph.vertices:
-            raise ArgumentError(f"features of shape {features.shape} need a row for each of {graph.vertices} vertices")
+            raise ArgumentError(
+                f"features of shape {features.shape} need a row for each of {graph.vertices}"
+                " vertices"
+            )
         if not weights:
             raise ArgumentError("there are no weights; a network has at least one layer")
         for layer, (rows, matrix) in enumerate(zip([features, *weights], weights, strict=False)):
-            if matrix.ndim != 2 or matrix.dtype != features.dtype or len(matrix) != rows.shape[1] or not matrix.size:
+            if (
+                matrix.ndim != 2
+                or matrix.dtype != features.dtype
+                or len(matrix) != rows.shape[1]
+                or not matrix.size
+            ):
                 raise ArgumentError(
-                    f"weights {layer} of {matrix.dtype} and shape {matrix.shape} must be of {features.dtype} "
-                    f"and shape ({rows.shape[1]}, n), both > 0"
+                    f"weights {layer} of {matrix.dtype} and shape {matrix.shape} must be of"
+                    f" {features.dtype} and shape ({rows.shape[1]}, n), both > 0"
                 )
         self.graph = graph
         self.features = np.ascontiguousarray(features, features.dtype.newbyteorder("="))
@@ -88,7 +105,8 @@ class Gnn(Application):
         quick: bool = False,
         strategy: Annotated[
             str,
-            "Strategy of the paper: rs_ar (RS&AR: reduce_scatter, allreduce) or ar_ag (AR&AG: allreduce, allgather)",
+            "Strategy of the paper: rs_ar (RS&AR: reduce_scatter, allreduce) or ar_ag (AR&AG:"
+            " allreduce, allgather)",
         ] = "rs_ar",
         dtype: Annotated[str, f"Element type: {', '.join(DTYPES)}"] = "int32",
         layers: Annotated[int, "Number of layers"] = 3,
@@ -97,7 +115,9 @@ class Gnn(Application):
         outputs: Annotated[int, "Number of features of a vertex after the last layer"] = 16,
         seed: Annotated[int, "Seed of the features and weights"] = 1,
     ) -> Gnn:
-        """Return the application with a graph; its features and weights are small random integers."""
+        """Return the application with a graph; its features and weights are small random
+        integers.
+        """
         if dtype not in DTYPES:
             raise ArgumentError(f"dtype {dtype!r} is not supported; use {', '.join(DTYPES)}")
         widths = [
@@ -112,7 +132,9 @@ class Gnn(Application):
             sum(map(prod, shapes)) * np.dtype(dtype).itemsize,
             f"{graph.vertices} vertices and features {'-'.join(map(str, widths))} of {dtype}",
         )
-        matrices = [random.integers(-MAGNITUDE, MAGNITUDE, shape, dtype, endpoint=True) for shape in shapes]
+        matrices = [
+            random.integers(-MAGNITUDE, MAGNITUDE, shape, dtype, endpoint=True) for shape in shapes
+        ]
         return cls(graph, matrices[0], matrices[1:], strategy, seed)
 
     @property
@@ -175,12 +197,17 @@ class Gnn(Application):
     def _layout_for(self, shape: Sequence[int]) -> Layout:
         lengths = (int(shape[0]), int(shape[1]))
         if self._layout is None or self._layout.shape != lengths:
-            self._layout = Layout(lengths, self._distinct, self.widths, self.features.dtype, self.strategy == "rs_ar")
+            self._layout = Layout(
+                lengths, self._distinct, self.widths, self.features.dtype, self.strategy == "rs_ar"
+            )
         return self._layout
 
 
 def _run_rs_ar(stage: Stage, layout: Layout) -> Array:
-    """Per layer: add and split by features, combine, add again. Then each PE of a row has the complete strip."""
+    """Per layer: add and split by features, combine, add again.
+
+    Then each PE of a row has the complete strip.
+    """
     for layer in layout.layers:
         mask, rows = layer.mask, layer.side.rows
         _aggregate(stage, layout, layer)
@@ -193,7 +220,10 @@ def _run_rs_ar(stage: Stage, layout: Layout) -> Array:
 
 
 def _run_ar_ag(stage: Stage, layout: Layout) -> Array:
-    """Per layer: add, combine to a part of the new features, gather the parts. Each PE of a row then has the strip."""
+    """Per layer: add, combine to a part of the new features, gather the parts.
+
+    Each PE of a row then has the strip.
+    """
     for layer in layout.layers:
         mask, rows = layer.mask, layer.side.rows
         _aggregate(stage, layout, layer)

@@ -1,12 +1,14 @@
-/* Computes one step of a graph neural network layer on this PE's part: the aggregation (sums = tile * features) or the combination (a
- * product with weights, gemm.h).
+/* Computes one step of a graph neural network layer on this PE's part: the aggregation (sums = tile
+ * * features) or the combination (a product with weights, gemm.h).
  *
- * Features, sums and blocks are matrices in slabs of WIDTH columns: [slab][row][WIDTH]. The tile of the adjacency matrix is cut into cells.
- * A cell has the edges between a chunk, CHUNK_ROWS rows of features that fit in WRAM, and a block, block_rows rows of sums that a tasklet
- * computes at a time. Cell chunk * blocks + block has the edges starts[cell] to starts[cell + 1] - 1. An edge is two byte offsets: of the
- * row in the chunk, in the low 16 bits, and of the row in the block.
+ * Features, sums and blocks are matrices in slabs of WIDTH columns: [slab][row][WIDTH]. The tile of
+ * the adjacency matrix is cut into cells. A cell has the edges between a chunk, CHUNK_ROWS rows of
+ * features that fit in WRAM, and a block, block_rows rows of sums that a tasklet computes at a
+ * time. Cell chunk * blocks + block has the edges starts[cell] to starts[cell + 1] - 1. An edge is
+ * two byte offsets: of the row in the chunk, in the low 16 bits, and of the row in the block.
  *
- * The host defines ELEMENT, ELEMENT_BYTES, WIDTH, CHUNK_BYTES and BLOCK_BYTES. Offsets are from the start of the MRAM heap. */
+ * The host defines ELEMENT, ELEMENT_BYTES, WIDTH, CHUNK_BYTES and BLOCK_BYTES. Offsets are from the
+ * start of the MRAM heap. */
 #include <barrier.h>
 #include <defs.h>
 #include <stdint.h>
@@ -24,7 +26,8 @@
 
 /* Bits of an element, and a mask of the highest bit of each element of a 32-bit word. */
 #define ELEMENT_BITS (8 * ELEMENT_BYTES)
-#define HIGH_BITS (ELEMENT_BYTES == 1 ? 0x80808080u : ELEMENT_BYTES == 2 ? 0x80008000u : 0x80000000u)
+#define HIGH_BITS \
+  (ELEMENT_BYTES == 1 ? 0x80808080u : ELEMENT_BYTES == 2 ? 0x80008000u : 0x80000000u)
 
 __host uint32_t is_combination;
 __host uint32_t input, output;    /* features and sums, or the factor and the product */
@@ -50,7 +53,8 @@ static inline uint32_t rectified(uint32_t word) {
   return word & ~(signs | (signs - (signs >> (ELEMENT_BITS - 1))));
 }
 
-/* Reads rows of features into the chunk with all tasklets; each tasklet rectifies the rows that it has read. */
+/* Reads rows of features into the chunk with all tasklets; each tasklet rectifies the rows that it
+ * has read. */
 static void read_chunk(uint32_t at, uint32_t bytes) {
   read_together(at, chunk, bytes);
   if (!is_rectified) return;
@@ -82,8 +86,8 @@ static void add_edges(uint32_t begin, uint32_t end, uint8_t *sums, uint32_t *som
   }
 }
 
-/* sums = tile * features. There is no race: the chunk is written between two barriers and read between the next two; a block of sums
- * belongs to one tasklet, for all chunks. */
+/* sums = tile * features. There is no race: the chunk is written between two barriers and read
+ * between the next two; a block of sums belongs to one tasklet, for all chunks. */
 static void aggregate(void) {
   uint8_t *const sums = buffers[me()][0];
   uint32_t *const some = (uint32_t *)buffers[me()][1];
@@ -92,7 +96,8 @@ static void aggregate(void) {
     uint32_t cell = 0;
     for (uint32_t source = 0; source < source_rows; source += CHUNK_ROWS, cell += blocks) {
       barrier_wait(&all);
-      read_chunk(input + (slab * source_rows + source) * ROW_BYTES, min_of(CHUNK_ROWS, source_rows - source) * ROW_BYTES);
+      read_chunk(input + (slab * source_rows + source) * ROW_BYTES,
+                 min_of(CHUNK_ROWS, source_rows - source) * ROW_BYTES);
       barrier_wait(&all);
       for (uint32_t block = me(); block < blocks; block += NR_TASKLETS) {
         const uint32_t row = block * block_rows, bytes = min_of(block_rows, rows - row) * ROW_BYTES;
@@ -127,8 +132,10 @@ int main(void) {
                                   .in_width = WIDTH,
                                   .out_slabs = weight_slabs,
                                   .out_width = WIDTH};
-  const struct product_room room = {
-      .weights = (ELEMENT *)chunk, .weights_bytes = CHUNK_BYTES, .in = (ELEMENT *)buffers[me()][0], .out = (ELEMENT *)buffers[me()][1]};
+  const struct product_room room = {.weights = (ELEMENT *)chunk,
+                                    .weights_bytes = CHUNK_BYTES,
+                                    .in = (ELEMENT *)buffers[me()][0],
+                                    .out = (ELEMENT *)buffers[me()][1]};
   multiply(&product, &room, &all);
   return 0;
 }

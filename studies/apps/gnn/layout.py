@@ -10,16 +10,18 @@ from math import ceil, prod
 from pathlib import Path
 
 import numpy as np
+from pidcomm.arguments import Array
 from pidcomm_studies.apps.graphs import Graph
 from pidcomm_studies.apps.partition import WORD_BYTES, padded, ragged_rows, round_up, share
 from pidcomm_studies.apps.stage import Placement
-from pidcomm.arguments import Array
 
 TASKLETS = 16
 CHUNK_BYTES = 24 << 10  # size of a chunk of features or weights in WRAM, which the tasklets share
 BLOCK_BYTES = 512  # size of each of the two buffers of a tasklet
 SLAB_ROW_BYTES = (64, 32, 16, 8)  # bytes of a row of a slab, the widest row first
-STRIP_ROWS_MULTIPLE = 8  # an allreduce of the pr techniques cuts a strip into up to 8 parts of whole words
+STRIP_ROWS_MULTIPLE = (
+    8  # an allreduce of the pr techniques cuts a strip into up to 8 parts of whole words
+)
 EDGE = np.dtype(np.uint32)
 
 
@@ -28,7 +30,8 @@ class Side:
     """The adjacency matrix in tiles.
 
     Columns are split along the axis whose PEs add partial sums, and rows along the second axis.
-    row_bytes: bytes of a row of a slab. A tile is cut into cells; a cell has chunk_rows columns and block_rows rows.
+    row_bytes: bytes of a row of a slab. A tile is cut into cells; a cell has chunk_rows columns and
+    block_rows rows.
     """
 
     shape: tuple[int, int]
@@ -67,7 +70,9 @@ class Side:
 
     @property
     def starts_bytes(self) -> int:
-        """Bytes of the starts of the cells and the end of the last cell; the PE reads 16 bytes aligned to 8."""
+        """Bytes of the starts of the cells and the end of the last cell; the PE reads 16 bytes
+        aligned to 8.
+        """
         return round_up(self.cells + 3, 2) * EDGE.itemsize
 
     @cached_property
@@ -85,15 +90,22 @@ class Side:
         return max(round_up(most * EDGE.itemsize, WORD_BYTES), WORD_BYTES)
 
     def resident_rows(self) -> Iterator[tuple[str, Array]]:
-        """Return the edges and the starts of the cells as kernel.c reads them, with one row for each PE."""
+        """Return the edges and the starts of the cells as kernel.c reads them, with one row for
+        each PE.
+        """
         block, row = np.divmod(self.sources % self.rows, self.block_rows)
         chunk, column = np.divmod(self.targets % self.columns, self.chunk_rows)
         cell = self.tiles * self.cells + chunk * self.blocks + block
         order = np.argsort(cell, kind="stable")
         edges = (row * self.row_bytes << 16 | column * self.row_bytes)[order]
-        ends = np.cumsum(np.bincount(cell, minlength=prod(self.shape) * self.cells)).reshape(-1, self.cells)
+        ends = np.cumsum(np.bincount(cell, minlength=prod(self.shape) * self.cells)).reshape(
+            -1, self.cells
+        )
         begins = np.concatenate([[0], ends[:-1, -1]])
-        yield f"edges_{self.name}", ragged_rows(edges.astype(EDGE), np.append(begins, len(edges)), 2)
+        yield (
+            f"edges_{self.name}",
+            ragged_rows(edges.astype(EDGE), np.append(begins, len(edges)), 2),
+        )
         starts = np.zeros((len(ends), self.starts_bytes // EDGE.itemsize), EDGE)
         starts[:, 1 : self.cells + 1] = ends - begins[:, None]
         yield f"starts_{self.name}", starts
@@ -101,9 +113,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Layer:
-    """The layout of a layer. side: the tiles. width, next_width: padded numbers of features before and after the layer.
+    """The layout of a layer. side: the tiles. width, next_width: padded numbers of features before
+    and after the layer.
 
-    members: PEs that share a row of tiles. in_width and out_width: rows and columns of a PE's part of the weights.
+    members: PEs that share a row of tiles. in_width and out_width: rows and columns of a PE's part
+    of the weights.
     weights_at: offset of this part in the window of the weights.
     """
 
@@ -129,7 +143,8 @@ class Layer:
 class Layout:
     """A network on a hypercube.
 
-    graph: has each edge once. widths: numbers of features before the first layer and after each layer. splits_input:
+    graph: has each edge once. widths: numbers of features before the first layer and after each
+    layer. splits_input:
     whether the PEs of a sum split the features before the combination (RS&AR) or after it (AR&AG).
     """
 
@@ -151,27 +166,33 @@ class Layout:
 
         def padded_widths(row_bytes: int) -> list[int]:
             slab = row_bytes // dtype.itemsize
-            return [round_up(width, slab * count) for width, count in zip(widths, parts, strict=True)]
+            return [
+                round_up(width, slab * count) for width, count in zip(widths, parts, strict=True)
+            ]
 
         def products(row_bytes: int) -> int:
             pairs = zip(pairwise(padded_widths(row_bytes)), members, strict=True)
             return sum(width * next_width // count for (width, next_width), count in pairs)
 
-        # Prefer the fewest products, which take the most time; then the widest slabs, which read edges least often.
+        # Prefer the fewest products, which take the most time; then the widest slabs, which read
+        # edges least often.
         self.row_bytes = min(SLAB_ROW_BYTES, key=products)
         self.slab = self.row_bytes // dtype.itemsize
         self.widths = padded_widths(self.row_bytes)
         strips = [share(graph.vertices, length, dtype, STRIP_ROWS_MULTIPLE) for length in shape]
         sources, targets = (ends.astype(np.int64) for ends in (graph.sources, graph.targets))
         sides = [
-            Side(shape, along, strips[1 - along], strips[along], self.row_bytes, sources, targets) for along in range(2)
+            Side(shape, along, strips[1 - along], strips[along], self.row_bytes, sources, targets)
+            for along in range(2)
         ]
         self.layers: list[Layer] = []
         at = 0
         for index, (width, next_width) in enumerate(pairwise(self.widths)):
             depth = width // members[index] if splits_input else width
             columns = next_width if splits_input else next_width // members[index]
-            self.layers.append(Layer(index, sides[index % 2], width, next_width, depth, columns, at))
+            self.layers.append(
+                Layer(index, sides[index % 2], width, next_width, depth, columns, at)
+            )
             at += depth * columns * dtype.itemsize
         self._weights_bytes = at
         self._splits_input = splits_input
@@ -185,7 +206,10 @@ class Layout:
         """Return the program of the PEs and its MRAM layout."""
         resident = {"weights": self._weights_bytes}
         for side in self._sides:
-            resident |= {f"edges_{side.name}": side.edges_bytes, f"starts_{side.name}": side.starts_bytes}
+            resident |= {
+                f"edges_{side.name}": side.edges_bytes,
+                f"starts_{side.name}": side.starts_bytes,
+            }
         features, sums, blocks = [0], [0], [0]
         for layer in self.layers:
             rows = layer.side.rows
@@ -214,7 +238,9 @@ class Layout:
 
     @property
     def _rows_bytes(self) -> int:
-        """Bytes of the first strips and of the last results, each twice: padded, and in the other order."""
+        """Bytes of the first strips and of the last results, each twice: padded, and in the
+        other order.
+        """
         first, last = self.layers[0], self.layers[-1]
         strips = self.bytes(self.shape[0] * first.side.columns, first.width)
         results = self.bytes(prod(self.shape) // last.members * last.side.rows, last.next_width)
@@ -230,7 +256,11 @@ class Layout:
         """Return each PE's part of a layer's weights, in slabs."""
         whole = padded(weights, (layer.width, layer.next_width))
         parts = whole.reshape(
-            layer.width // layer.in_width, layer.in_width, layer.next_width // layer.out_width, -1, self.slab
+            layer.width // layer.in_width,
+            layer.in_width,
+            layer.next_width // layer.out_width,
+            -1,
+            self.slab,
         )
         by_member = parts.transpose(0, 2, 3, 1, 4).reshape(layer.members, -1)
         pes = np.arange(prod(self.shape))
@@ -242,7 +272,9 @@ class Layout:
             yield from side.resident_rows()
 
     def result(self, rows: Array, width: int) -> Array:
-        """Return `width` columns of the matrix of the last layer. rows: the rows of the groups, in slabs."""
+        """Return `width` columns of the matrix of the last layer. rows: the rows of the groups,
+        in slabs.
+        """
         layer = self.layers[-1]
         slabs = rows.reshape(len(rows), -1, layer.side.rows, self.slab)
         matrix = slabs.swapaxes(1, 2).reshape(-1, layer.next_width)

@@ -13,14 +13,14 @@ from typing import Annotated, TypeAlias
 from zipfile import ZipFile
 
 import numpy as np
+from pidcomm.arguments import Array, as_integer
+from pidcomm.bench.measure import require_bytes
+from pidcomm.errors import MAX_SHOWN, ArgumentError, Error, FileContentError, shown
+from pidcomm.files import malformed, require_file
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.inputs import canonical, describe, generated, one_source
 from pidcomm_studies.apps.partition import WORD_BYTES, padded, round_up, share
 from pidcomm_studies.apps.stage import Placement, Stage
-from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import MAX_SHOWN, ArgumentError, Error, FileContentError, shown
-from pidcomm.bench.measure import require_bytes
-from pidcomm.files import malformed, require_file
 
 FEATURES, LAYERS, DTYPE = 8192, 5, "int32"
 QUICK_FEATURES = 1024
@@ -32,7 +32,9 @@ NPY_START = b"\x93NUMPY"
 ALL = "1"  # the mask of all PEs
 
 Values: TypeAlias = Callable[[tuple[int, ...], np.dtype, int], Array]
-"""Returns an array of a shape and dtype: the weights of layer i, or x if i is the number of layers."""
+"""Returns an array of a shape and dtype: the weights of layer i, or x if i is the number of
+layers.
+"""
 
 
 def uniform(low: int = -8, high: int = 8, seed: int = 1) -> Values:
@@ -42,14 +44,18 @@ def uniform(low: int = -8, high: int = 8, seed: int = 1) -> Values:
     def make(shape: tuple[int, ...], dtype: np.dtype, index: int) -> Array:
         limits = np.iinfo(dtype)
         if not limits.min <= low <= high <= limits.max:
-            raise ArgumentError(f"low ({low}) and high ({high}) must be in ascending order, and within {dtype.name}")
+            raise ArgumentError(
+                f"low ({low}) and high ({high}) must be in ascending order, and within {dtype.name}"
+            )
         return np.random.default_rng([seed, index]).integers(low, high, shape, dtype, endpoint=True)
 
     return make
 
 
 def sparse(density: float = 0.1, seed: int = 1) -> Values:
-    """Return zeros, except that a share `density` of the elements of weights and x is random from -8 to 8."""
+    """Return zeros, except that a share `density` of the elements of weights and x is random
+    from -8 to 8.
+    """
     if not 0 <= density <= 1:
         raise ArgumentError(f"density ({density}) must be from 0 to 1")
     values_of = uniform(seed=seed)
@@ -65,7 +71,9 @@ def sparse(density: float = 0.1, seed: int = 1) -> Values:
 
 
 def prim() -> Values:
-    """Return values as in PrIM's MLP: 1 for one in a hundred weights and one in fifty elements of x, else 0."""
+    """Return values as in PrIM's MLP: 1 for one in a hundred weights and one in fifty elements
+    of x, else 0.
+    """
 
     def make(shape: tuple[int, ...], dtype: np.dtype, index: int) -> Array:
         i = np.arange(100)
@@ -75,12 +83,17 @@ def prim() -> Values:
     return make
 
 
-GENERATORS: Mapping[str, Callable[..., Values]] = {"uniform": uniform, "sparse": sparse, "prim": prim}
+GENERATORS: Mapping[str, Callable[..., Values]] = {
+    "uniform": uniform,
+    "sparse": sparse,
+    "prim": prim,
+}
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The parts of a layer: PE p has `width` columns, from p * width on, and the elements of x for these columns.
+    """The parts of a layer: PE p has `width` columns, from p * width on, and the elements of x for
+    these columns.
 
     Zeros pad the columns to pes * width, and the rows to complete 8-byte words of y.
     """
@@ -116,18 +129,27 @@ class Cut:
 
 
 class Mlp(Application):
-    """Weights of square layers and a vector: x becomes W x, then W relu(x) for every later layer."""
+    """Weights of square layers and a vector: x becomes W x, then W relu(x) for every later
+    layer.
+    """
 
     name = "mlp"
-    about = "Multi-layer perceptron on one vector: layers cut by columns, with a reduce_scatter between two layers."
+    about = (
+        "Multi-layer perceptron on one vector: layers cut by columns, with a reduce_scatter between"
+        " two layers."
+    )
     axes = 1
-    data_help = "An .npz with arrays w0, w1, ... (features x features) and x (features), all of one integer dtype."
+    data_help = (
+        "An .npz with arrays w0, w1, ... (features x features) and x (features), all of one integer"
+        " dtype."
+    )
     generate_help = describe(GENERATORS)
 
     def __init__(self, weights: Sequence[Array], x: Array, source: str = "arrays") -> None:
         """Take W of each layer, shape (features, features), and x, shape (features,).
 
-        source: origin of the arrays, for messages and `facts`. Raises ArgumentError for wrong shapes.
+        source: origin of the arrays, for messages and `facts`. Raises ArgumentError for wrong
+        shapes.
         """
         named = {"x": x, **{f"w{layer}": array for layer, array in enumerate(weights)}}
         if not weights:
@@ -135,12 +157,18 @@ class Mlp(Application):
         for name, array in named.items():
             if x.size == 0 or array.shape != (x.size,) * (1 if name == "x" else 2):
                 raise ArgumentError(
-                    f"{source}: {name} has shape {array.shape}; x must be (features,), not empty, and w0, w1, ... "
-                    f"(features, features), here {(x.size, x.size)}"
+                    f"{source}: {name} has shape {array.shape}; x must be (features,), not empty,"
+                    f" and w0, w1, ... (features, features), here {(x.size, x.size)}"
                 )
             if array.dtype.name not in (DTYPES if name == "x" else (x.dtype.name,)):
-                rule = f"one of {', '.join(DTYPES)}" if name == "x" else f"{x.dtype.name}, the dtype of x"
-                raise ArgumentError(f"{source}: {name} has dtype {array.dtype.name}; it must be {rule}")
+                rule = (
+                    f"one of {', '.join(DTYPES)}"
+                    if name == "x"
+                    else f"{x.dtype.name}, the dtype of x"
+                )
+                raise ArgumentError(
+                    f"{source}: {name} has dtype {array.dtype.name}; it must be {rule}"
+                )
         native = x.dtype.newbyteorder("=")
         self.weights = [np.ascontiguousarray(array, native) for array in weights]
         self.x = np.ascontiguousarray(x, native)
@@ -159,17 +187,19 @@ class Mlp(Application):
             f"(default: {FEATURES}; quick: {QUICK_FEATURES}).",
         ] = None,
         layers: Annotated[
-            int | None, f"Number of layers; with --data, the file sets the number (default: {LAYERS})."
+            int | None,
+            f"Number of layers; with --data, the file sets the number (default: {LAYERS}).",
         ] = None,
         dtype: Annotated[
             str | None,
-            f"Type of weights and x: {', '.join(DTYPES)}; with --data, the file sets the type (default: {DTYPE}).",
+            f"Type of weights and x: {', '.join(DTYPES)}; with --data, the file sets the type"
+            f" (default: {DTYPE}).",
         ] = None,
     ) -> Mlp:
         """Return the perceptron of a file or of a generator.
 
-        quick: 1024 features, unless features, data or generate are given. Raises ArgumentError if options contradict
-        the file.
+        quick: 1024 features, unless features, data or generate are given. Raises ArgumentError if
+        options contradict the file.
         """
         one_source(data, generate)
         if data is not None:
@@ -177,7 +207,8 @@ class Mlp(Application):
             for name, given in (("features", features), ("layers", layers), ("dtype", dtype)):
                 if given not in (None, problem.facts[name]):
                     raise ArgumentError(
-                        f"{data}: the file has {name} {problem.facts[name]}; {given} is only for generators"
+                        f"{data}: the file has {name} {problem.facts[name]}; {given} is only for"
+                        " generators"
                     )
             return problem
         spec = generate or GENERATOR
@@ -187,20 +218,31 @@ class Mlp(Application):
             raise ArgumentError(f"dtype {kind_name!r} must be one of {', '.join(DTYPES)}")
         kind = np.dtype(kind_name)
         default_features = QUICK_FEATURES if quick and generate is None else FEATURES
-        count = as_integer("features", default_features if features is None else features, 1, FEATURES_MAX)
+        count = as_integer(
+            "features", default_features if features is None else features, 1, FEATURES_MAX
+        )
         depth = as_integer("layers", LAYERS if layers is None else layers, 1, LAYERS_MAX)
-        require_bytes(depth * count**2 * kind.itemsize, f"{depth} layers of {count} x {count} {kind.name}")
+        require_bytes(
+            depth * count**2 * kind.itemsize, f"{depth} layers of {count} x {count} {kind.name}"
+        )
         weights = [values((count, count), kind, layer) for layer in range(depth)]
         return cls(weights, values((count,), kind, depth), canonical(spec, GENERATORS))
 
     @classmethod
     def load(cls, path: Path) -> Mlp:
-        """Read an .npz file. Raises FileContentError if the file is malformed, Error if it cannot be read."""
+        """Read an .npz file.
+
+        Raises FileContentError if the file is malformed, Error if it cannot be read.
+        """
         require_file(path)
         try:
             with path.open("rb") as start:
                 if start.read(len(NPY_START)) == NPY_START:
-                    malformed(path, None, "the file has one array; it must be an .npz with w0, w1, ... and x")
+                    malformed(
+                        path,
+                        None,
+                        "the file has one array; it must be an .npz with w0, w1, ... and x",
+                    )
             with ZipFile(path) as archive:  # numpy.load would unpickle other files
                 size = sum(entry.file_size for entry in archive.infolist())
             require_bytes(2 * size, f"{path}: {size} bytes of arrays")  # a read array and its bytes
@@ -213,7 +255,9 @@ class Mlp(Application):
         except Exception:  # NumPy and zipfile raise errors of many types for a damaged file
             malformed(path, None, "not an .npz file as numpy.savez writes it")
         try:
-            return cls([array for name, array in arrays.items() if name != "x"], arrays["x"], str(path))
+            return cls(
+                [array for name, array in arrays.items() if name != "x"], arrays["x"], str(path)
+            )
         except ArgumentError as error:
             raise FileContentError(str(error)) from None
 
@@ -233,7 +277,9 @@ class Mlp(Application):
         return (pes,)
 
     def place(self, shape: Sequence[int]) -> Placement:
-        """Return the layout of a PE: its weights of all layers, then its part of x, and its partial sums of y."""
+        """Return the layout of a PE: its weights of all layers, then its part of x, and its
+        partial sums of y.
+        """
         cut = self._cut(shape[0])
         size = cut.dtype.itemsize
         return Placement(
@@ -278,10 +324,15 @@ class Mlp(Application):
 
 
 def _read(path: Path, file: Mapping[str, Array]) -> dict[str, Array]:
-    """Return x and w0, w1, ... in order. Raises FileContentError if an array is missing or has another name."""
+    """Return x and w0, w1, ... in order.
+
+    Raises FileContentError if an array is missing or has another name.
+    """
     layers = sum(re.fullmatch(r"w\d+", name) is not None for name in file)
     needed = [*(f"w{layer}" for layer in range(max(layers, 1))), "x"]
-    missing, unknown = ([name for name in a if name not in b] for a, b in ((needed, file), (file, needed)))
+    missing, unknown = (
+        [name for name in a if name not in b] for a, b in ((needed, file), (file, needed))
+    )
     if missing or unknown:
         malformed(
             path,
@@ -295,7 +346,9 @@ def _read(path: Path, file: Mapping[str, Array]) -> dict[str, Array]:
             array = file[name]
         except Exception as error:  # of many types, as in `Mlp.load`
             malformed(path, None, f"{name} cannot be read: {shown(str(error))}")
-        if not isinstance(array, np.ndarray):  # NumPy returns the bytes of a file that is not an .npy
+        if not isinstance(
+            array, np.ndarray
+        ):  # NumPy returns the bytes of a file that is not an .npy
             malformed(path, None, f"{name} cannot be read: it is not an array")
         arrays[name] = array
     return arrays

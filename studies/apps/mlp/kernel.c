@@ -1,14 +1,18 @@
-/* Computes this PE's part of one layer, y = W relu(x): for every row, the sum over its columns of W times its elements of x.
+/* Computes this PE's part of one layer, y = W relu(x): for every row, the sum over its columns of W
+ * times its elements of x.
  *
- * ELEMENT_BITS: 8, 16, 32 or 64. WIDTH: columns per PE. ROWS: rows of W. SLAB_BYTES: this PE's columns of one layer. ROWS and WIDTH fill
- * complete words of 8 bytes. y may have any values behind ROWS: they become elements of x whose columns of W are zeros.
+ * ELEMENT_BITS: 8, 16, 32 or 64. WIDTH: columns per PE. ROWS: rows of W. SLAB_BYTES: this PE's
+ * columns of one layer. ROWS and WIDTH fill complete words of 8 bytes. y may have any values behind
+ * ROWS: they become elements of x whose columns of W are zeros.
  *
- * Rows follow one another without gaps, so a tasklet reads its rows as one stream of blocks: a block has many short rows, or a piece of a
- * long row. All of x fits into WRAM: no PE has more columns than W has rows, and a PE's part of W fits into MRAM, so x has at most
- * sqrt(64 MiB * 8 bytes) < 24 KiB.
+ * Rows follow one another without gaps, so a tasklet reads its rows as one stream of blocks: a
+ * block has many short rows, or a piece of a long row. All of x fits into WRAM: no PE has more
+ * columns than W has rows, and a PE's part of W fits into MRAM, so x has at most sqrt(64 MiB * 8
+ * bytes) < 24 KiB.
  *
- * No two tasklets write the same bytes: each has its own block, its own sums, and a range of rows that fills complete words of y. Each part
- * of the shared x is written by one tasklet before the barrier; after the barrier x is only read. */
+ * No two tasklets write the same bytes: each has its own block, its own sums, and a range of rows
+ * that fills complete words of y. Each part of the shared x is written by one tasklet before the
+ * barrier; after the barrier x is only read. */
 #include <barrier.h>
 #include <defs.h>
 #include <stdint.h>
@@ -49,11 +53,12 @@ static void read_x(void) {
   }
 }
 
-/* One word per step: the inner loop has a constant count and is unrolled. The product is truncated before the addition, so that 8-bit
- * elements use the DPU's 8-bit multiplication. */
+/* One word per step: the inner loop has a constant count and is unrolled. The product is truncated
+ * before the addition, so that 8-bit elements use the DPU's 8-bit multiplication. */
 static inline element_t dot(const element_t *a, const element_t *b, uint32_t elements) {
   element_t sum = 0;
-  for (const element_t *const end = a + elements; a < end; a += ELEMENTS(WORD_BYTES), b += ELEMENTS(WORD_BYTES)) {
+  for (const element_t *const end = a + elements; a < end;
+       a += ELEMENTS(WORD_BYTES), b += ELEMENTS(WORD_BYTES)) {
     UNROLL
     for (uint32_t i = 0; i < ELEMENTS(WORD_BYTES); ++i) sum += (element_t)(1u * a[i] * b[i]);
   }
@@ -94,7 +99,8 @@ int main(void) {
   read_x();
   barrier_wait(&everybody);
   /* Divide the words of y as evenly as possible. */
-  const uint32_t words = BYTES(ROWS) / WORD_BYTES, each = words / NR_TASKLETS, more = words % NR_TASKLETS;
+  const uint32_t words = BYTES(ROWS) / WORD_BYTES, each = words / NR_TASKLETS,
+                 more = words % NR_TASKLETS;
   const uint32_t first = me() * each + min_of(me(), more), last = first + each + (me() < more);
   multiply_rows(ELEMENTS(first * WORD_BYTES), ELEMENTS(last * WORD_BYTES));
   return 0;

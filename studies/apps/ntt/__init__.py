@@ -1,13 +1,14 @@
-"""Number-theoretic transforms of polynomials modulo x^N + 1 and products of such polynomials, over PEs.
+"""Number-theoretic transforms of polynomials modulo x^N + 1 and products of such polynomials, over
+PEs.
 
-Each limb is a polynomial modulo a prime q = 1 modulo 2N. A transform is cut into steps with an alltoall between two
-steps (`pidcomm_studies.apps.ntt.decomposition`); limbs are spread over slices of the hypercube. Results are in bit-reversed
-order: element i is the polynomial at psi^(2 r + 1), psi being a root of unity of order 2N and r being i with its bits
-reversed.
+Each limb is a polynomial modulo a prime q = 1 modulo 2N. A transform is cut into steps with an
+alltoall between two steps (`pidcomm_studies.apps.ntt.decomposition`); limbs are spread over slices
+of the hypercube. Results are in bit-reversed order: element i is the polynomial at psi^(2 r + 1),
+psi being a root of unity of order 2N and r being i with its bits reversed.
 
-Source: G. Jonatan et al., Scalability limitations of processing-in-memory using real system evaluations, SIGMETRICS
-2024, section 5. There, a step multiplies by twiddles between two transforms; here the twiddles are part of the next
-step's tables.
+Source: G. Jonatan et al., Scalability limitations of processing-in-memory using real system
+evaluations, SIGMETRICS 2024, section 5. There, a step multiplies by twiddles between two
+transforms; here the twiddles are part of the next step's tables.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+from pidcomm.arguments import MAX_COUNT, Array, as_integer, as_text
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.files import malformed, require_file
+from pidcomm.sizes import format_shape, parse_shape
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.inputs import canonical, describe, generated, one_source
 from pidcomm_studies.apps.ntt import field
@@ -34,10 +39,6 @@ from pidcomm_studies.apps.ntt.decomposition import (
     check_size,
 )
 from pidcomm_studies.apps.stage import KERNEL, Placement, Stage
-from pidcomm.arguments import MAX_COUNT, Array, as_integer, as_text
-from pidcomm.errors import ArgumentError, Error
-from pidcomm.files import malformed, require_file
-from pidcomm.sizes import format_shape, parse_shape
 
 SIZE, LIMBS, STEPS, TASKLETS = 2**16, 8, "2", 16
 QUICK_SIZE, QUICK_LIMBS = 2**12, 4
@@ -50,7 +51,9 @@ GENERATOR = "uniform"
 
 
 def uniform(seed: int = 1) -> Callable[[Sequence[int], int, int], Array]:
-    """Return a function (moduli, size, operand) -> random elements below their moduli, shape (limbs, size)."""
+    """Return a function (moduli, size, operand) -> random elements below their moduli, shape
+    (limbs, size).
+    """
     as_integer("seed", seed, 0, SEED_MAX)
 
     def make(moduli: Sequence[int], size: int, operand: int) -> Array:
@@ -60,7 +63,9 @@ def uniform(seed: int = 1) -> Callable[[Sequence[int], int, int], Array]:
     return make
 
 
-GENERATORS: Mapping[str, Callable[..., Callable[[Sequence[int], int, int], Array]]] = {"uniform": uniform}
+GENERATORS: Mapping[str, Callable[..., Callable[[Sequence[int], int, int], Array]]] = {
+    "uniform": uniform
+}
 
 
 class Tables:
@@ -87,14 +92,17 @@ def factors(values: Sequence[int], moduli: Sequence[int]) -> Array:
 
 
 class Transforms:
-    """The transforms of a decomposition on a stage: what the kernel needs, and the launches and alltoalls.
+    """The transforms of a decomposition on a stage: what the kernel needs, and the launches and
+    alltoalls.
 
-    Windows that are transformed have `Decomposition.bytes` bytes. Decompositions of three or more steps need a window
-    ``spare`` of that size too, because their middle steps cannot work in place.
+    Windows that are transformed have `Decomposition.bytes` bytes. Decompositions of three or more
+    steps need a window ``spare`` of that size too, because their middle steps cannot work in place.
     """
 
     def __init__(self, cut: Decomposition, tables: Tables, *, has_inverse: bool = True) -> None:
-        """Take the tables of the decomposition's limbs. has_inverse: whether `inverse` will be called."""
+        """Take the tables of the decomposition's limbs. has_inverse: whether `inverse` will be
+        called.
+        """
         self.cut, self.tables, self.has_inverse = cut, tables, has_inverse
 
     @property
@@ -102,13 +110,18 @@ class Transforms:
         """Names and bytes of the resident data."""
         sizes = {f"tables{step}": self.cut.table_bytes(step) for step in range(len(self.cut.steps))}
         if self.has_inverse:
-            sizes |= {f"inverse{step}": self.cut.table_bytes(step) for step in range(len(self.cut.steps))}
+            sizes |= {
+                f"inverse{step}": self.cut.table_bytes(step) for step in range(len(self.cut.steps))
+            }
         return {**sizes, "scales": self.cut.limbs_per_pe * FACTOR_BYTES}
 
     def defines(self, placement: Placement) -> dict[str, int | str]:
         """Return the macros that ntt.h needs, for the offsets of a placement."""
         at = placement.offsets
-        names = [[f"{kind}{step}" for step in range(len(self.cut.steps))] for kind in ("tables", "inverse")]
+        names = [
+            [f"{kind}{step}" for step in range(len(self.cut.steps))]
+            for kind in ("tables", "inverse")
+        ]
         tables, inverse = ([at.get(name, 0) for name in its] for its in names)
         return {
             "STEPS": self.cut.descriptions(tables, inverse),
@@ -128,22 +141,39 @@ class Transforms:
         stage.place("scales", np.repeat(scales, self.cut.pes_per_limb, axis=0))
 
     def forward(
-        self, stage: Stage, window: str, limbs: int | None = None, variables: Mapping[str, int] | None = None
+        self,
+        stage: Stage,
+        window: str,
+        limbs: int | None = None,
+        variables: Mapping[str, int] | None = None,
     ) -> list[float]:
         """Transform a window in place. Return the modelled seconds of each step's kernel.
 
-        limbs: limbs of a PE in the window; None: those of the decomposition. variables: more variables of the kernel.
+        limbs: limbs of a PE in the window; None: those of the decomposition. variables: more
+        variables of the kernel.
         """
         return self._run(stage, window, limbs, FORWARD, variables or {})
 
     def inverse(
-        self, stage: Stage, window: str, limbs: int | None = None, variables: Mapping[str, int] | None = None
+        self,
+        stage: Stage,
+        window: str,
+        limbs: int | None = None,
+        variables: Mapping[str, int] | None = None,
     ) -> list[float]:
-        """Transform a window back in place. Return the modelled seconds of each kernel, of the last step first."""
+        """Transform a window back in place.
+
+        Return the modelled seconds of each kernel, of the last step first.
+        """
         return self._run(stage, window, limbs, INVERSE, variables or {})
 
     def _run(
-        self, stage: Stage, window: str, limbs: int | None, operation: int, variables: Mapping[str, int]
+        self,
+        stage: Stage,
+        window: str,
+        limbs: int | None,
+        operation: int,
+        variables: Mapping[str, int],
     ) -> list[float]:
         count, masks = len(self.cut.steps), self.cut.masks()
         order = list(range(count)) if operation == FORWARD else list(reversed(range(count)))
@@ -154,7 +184,14 @@ class Transforms:
             before = stage.costs[KERNEL].modelled if KERNEL in stage.costs else 0.0
             at = stage.offsets
             own = {} if limbs is None else {"limbs": limbs}
-            stage.launch(operation=operation, step=step, source=at[here], target=at[there], **own, **variables)
+            stage.launch(
+                operation=operation,
+                step=step,
+                source=at[here],
+                target=at[there],
+                **own,
+                **variables,
+            )
             seconds.append(stage.costs[KERNEL].modelled - before)
             here = there
             if turn + 1 < count and (mask := masks[min(step, order[turn + 1])]) is not None:
@@ -176,10 +213,14 @@ class Ntt(Application):
 
     name = "ntt"
     about = (
-        "Number-theoretic transforms over PEs: polynomials modulo x^N + 1 and primes, with an alltoall between steps."
+        "Number-theoretic transforms over PEs: polynomials modulo x^N + 1 and primes, with an"
+        " alltoall between steps."
     )
     axes = AXES
-    data_help = "An .npz with arrays moduli (limbs), a (limbs x size) and, for products, b, all of dtype uint64."
+    data_help = (
+        "An .npz with arrays moduli (limbs), a (limbs x size) and, for products, b, all of dtype"
+        " uint64."
+    )
     generate_help = describe(GENERATORS)
 
     def __init__(
@@ -194,10 +235,12 @@ class Ntt(Application):
         tasklets: int = TASKLETS,
         source: str = "arrays",
     ) -> None:
-        """Take polynomials a, shape (limbs, size), and for products b, with elements below their moduli.
+        """Take polynomials a, shape (limbs, size), and for products b, with elements below their
+        moduli.
 
-        steps: sizes such as "256x256", or a number of steps. radix: 2, 4 or 16; None chooses the one with the most
-        equal steps. Raises ArgumentError for arrays, moduli, steps and radixes that break a rule.
+        steps: sizes such as "256x256", or a number of steps. radix: 2, 4 or 16; None chooses the
+        one with the most equal steps. Raises ArgumentError for arrays, moduli, steps and radixes
+        that break a rule.
         """
         if operation not in OPERATIONS:
             raise ArgumentError(f"operation {operation!r} must be one of {', '.join(OPERATIONS)}")
@@ -209,7 +252,9 @@ class Ntt(Application):
         self.moduli = check_polynomials(moduli, operands)
         self.size = a.shape[1]
         self.steps, self.radix = steps_of(self.size, steps, radix)
-        self.operands = [np.ascontiguousarray(array) for array in operands.values() if array is not None]
+        self.operands = [
+            np.ascontiguousarray(array) for array in operands.values() if array is not None
+        ]
         self.source = source
         self.tables = Tables(self.moduli, self.size)
 
@@ -222,18 +267,23 @@ class Ntt(Application):
         quick: bool = False,
         operation: Annotated[str, f"Operation: {', '.join(OPERATIONS)}."] = "forward",
         size: Annotated[
-            int | None, f"Coefficients N, {SIZE_MIN} to {SIZE_MAX} (default: {SIZE}; quick: {QUICK_SIZE})."
+            int | None,
+            f"Coefficients N, {SIZE_MIN} to {SIZE_MAX} (default: {SIZE}; quick: {QUICK_SIZE}).",
         ] = None,
-        limbs: Annotated[int | None, f"Number of primes and limbs (default: {LIMBS}; quick: {QUICK_LIMBS})."] = None,
+        limbs: Annotated[
+            int | None, f"Number of primes and limbs (default: {LIMBS}; quick: {QUICK_LIMBS})."
+        ] = None,
         bits: Annotated[
             int | None, f"Bits of each prime, at most {field.BITS_MAX} (default: {field.BITS_MAX})."
         ] = None,
         steps: Annotated[
-            str, f"Number of steps, 1 to 4, or their sizes, such as 256x256; each at most {STEP_MAX}."
+            str,
+            f"Number of steps, 1 to 4, or their sizes, such as 256x256; each at most {STEP_MAX}.",
         ] = STEPS,
         radix: Annotated[
             int | None,
-            f"Radix of the butterflies: {', '.join(map(str, RADIXES))} (default: the one with the most equal steps).",
+            f"Radix of the butterflies: {', '.join(map(str, RADIXES))} (default: the one with the"
+            " most equal steps).",
         ] = None,
         tasklets: Annotated[int, f"Tasklets of a PE, 1 to {TASKLETS_MAX}."] = TASKLETS,
     ) -> Ntt:
@@ -245,7 +295,9 @@ class Ntt(Application):
         if data is not None:
             for name, given in (("size", size), ("limbs", limbs), ("bits", bits)):
                 if given is not None:
-                    raise ArgumentError(f"{name} ({given}) is only for generators; {data} has its own")
+                    raise ArgumentError(
+                        f"{name} ({given}) is only for generators; {data} has its own"
+                    )
             moduli, a, b = _load(data, operation)
             source = str(data)
         else:
@@ -261,7 +313,16 @@ class Ntt(Application):
             a = values(moduli, points, 0)
             b = values(moduli, points, 1) if operation == "product" else None
             source = canonical(spec, GENERATORS)
-        return cls(moduli, a, b, operation=operation, steps=steps, radix=radix, tasklets=tasklets, source=source)
+        return cls(
+            moduli,
+            a,
+            b,
+            operation=operation,
+            steps=steps,
+            radix=radix,
+            tasklets=tasklets,
+            source=source,
+        )
 
     @property
     def facts(self) -> Mapping[str, int | str]:
@@ -278,7 +339,9 @@ class Ntt(Application):
         }
 
     def shape_of(self, pes: int) -> tuple[int, ...]:
-        """Return a shape with as many PEs per limb as the steps allow; the last axis is for limbs."""
+        """Return a shape with as many PEs per limb as the steps allow; the last axis is for
+        limbs.
+        """
         return Decomposition.shape_of(pes, self.steps, len(self.moduli))
 
     def cut(self, shape: Sequence[int]) -> Decomposition:
@@ -293,15 +356,26 @@ class Ntt(Application):
         """Return the layout of a PE: twiddles, and the elements of its limbs."""
         transforms = self.transforms(shape)
         size = transforms.cut.bytes
-        names = ["a", *(["b"] if self.operation == "product" else []), *(["spare"] if len(self.steps) > 2 else [])]
-        return placed(transforms, Path(__file__).parent / "kernel.c", dict.fromkeys(names, size), self.tasklets)
+        names = [
+            "a",
+            *(["b"] if self.operation == "product" else []),
+            *(["spare"] if len(self.steps) > 2 else []),
+        ]
+        return placed(
+            transforms,
+            Path(__file__).parent / "kernel.c",
+            dict.fromkeys(names, size),
+            self.tasklets,
+        )
 
     def run(self, stage: Stage) -> Array:
         """Compute the transforms or products, shape (limbs, size)."""
         return self.run_steps(stage)[0]
 
     def run_steps(self, stage: Stage) -> tuple[Array, list[float]]:
-        """Return the result of `run`, and the modelled seconds of each kernel of the last transform."""
+        """Return the result of `run`, and the modelled seconds of each kernel of the last
+        transform.
+        """
         transforms = self.transforms(stage.shape)
         cut = transforms.cut
         transforms.place(stage)
@@ -317,10 +391,17 @@ class Ntt(Application):
             for window, _ in zip("ab", self.operands, strict=False):
                 kernels = transforms.forward(stage, window)
         if self.operation == "product":
-            stage.launch(operation=MULTIPLY, step=0, source=stage.offsets["a"], target=stage.offsets["b"])
+            stage.launch(
+                operation=MULTIPLY, step=0, source=stage.offsets["a"], target=stage.offsets["b"]
+            )
             kernels = transforms.inverse(stage, "a")
-        found = stage.gather("1" * self.axes, bytes=cut.bytes, src="a", dtype=np.uint64).reshape(stage.pes, -1)
-        return stage.host_work(lambda: cut.values(found, is_inverse=self.operation != "forward")), kernels
+        found = stage.gather("1" * self.axes, bytes=cut.bytes, src="a", dtype=np.uint64).reshape(
+            stage.pes, -1
+        )
+        return (
+            stage.host_work(lambda: cut.values(found, is_inverse=self.operation != "forward")),
+            kernels,
+        )
 
     def reference(self) -> Array:
         """Compute the transforms or products on all CPUs."""
@@ -343,7 +424,9 @@ def placed(
     resident: Mapping[str, int] | None = None,
     defines: Mapping[str, int | str] | None = None,
 ) -> Placement:
-    """Return the placement of a program that includes ntt.h. resident, defines: besides those of the transforms."""
+    """Return the placement of a program that includes ntt.h. resident, defines: besides those of
+    the transforms.
+    """
     kept = {**transforms.resident, **(resident or {})}
     layout = Placement(source, kept, windows)
     rows = transforms.cut.bytes * transforms.cut.pes_per_limb * transforms.cut.slices
@@ -359,19 +442,29 @@ def placed(
 
 
 def check_polynomials(moduli: Sequence[int], operands: Mapping[str, Array | None]) -> list[int]:
-    """Return the moduli. Raises ArgumentError unless the polynomials and the moduli of their limbs fit each other."""
+    """Return the moduli.
+
+    Raises ArgumentError unless the polynomials and the moduli of their limbs fit each other.
+    """
     its = [as_integer("modulus", q, 0, 2**64 - 1) for q in moduli]
     as_integer("number of limbs", len(its), 1, LIMBS_MAX)
     limits = np.array(its, np.uint64)[:, None]
     size: int | None = None
     for name, array in operands.items():
-        if not isinstance(array, np.ndarray) or array.dtype != np.uint64 or array.ndim != 2 or len(array) != len(its):
+        if (
+            not isinstance(array, np.ndarray)
+            or array.dtype != np.uint64
+            or array.ndim != 2
+            or len(array) != len(its)
+        ):
             found = (
-                f"{array.dtype.name} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+                f"{array.dtype.name} of shape {array.shape}"
+                if isinstance(array, np.ndarray)
+                else type(array).__name__
             )
             raise ArgumentError(
-                f"{name} is {found}; it must be a uint64 array of shape (limbs, size) with a limb for each of "
-                f"{len(its)} moduli"
+                f"{name} is {found}; it must be a uint64 array of shape (limbs, size) with a limb"
+                f" for each of {len(its)} moduli"
             )
         if size is None:
             size = array.shape[1]
@@ -382,13 +475,17 @@ def check_polynomials(moduli: Sequence[int], operands: Mapping[str, Array | None
         if (array >= limits).any():
             limb, place = np.argwhere(array >= limits)[0]
             raise ArgumentError(
-                f"{name}[{limb}, {place}] is {array[limb, place]}; it must be below its modulus {its[limb]}"
+                f"{name}[{limb}, {place}] is {array[limb, place]}; it must be below its modulus"
+                f" {its[limb]}"
             )
     return its
 
 
 def steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...], int]:
-    """Return the sizes of steps and the radix. Raises ArgumentError if the size allows no such steps."""
+    """Return the sizes of steps and the radix.
+
+    Raises ArgumentError if the size allows no such steps.
+    """
     check_size(size)
     if radix is not None:
         check_radix(radix)
@@ -400,10 +497,16 @@ def steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...],
 def _steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...], int]:
     if not steps.isdecimal() or int(steps) > MOST_STEPS:
         sizes = tuple(parse_shape(steps))
-        fitting = [it for it in RADIXES if all((n.bit_length() - 1) % (it.bit_length() - 1) == 0 for n in sizes)]
+        fitting = [
+            it
+            for it in RADIXES
+            if all((n.bit_length() - 1) % (it.bit_length() - 1) == 0 for n in sizes)
+        ]
         return sizes, max(fitting, default=2) if radix is None else radix
     if steps == "0":
-        raise ArgumentError(f"steps must be a number from 1 to {MOST_STEPS}, or sizes such as 256x256, not 0")
+        raise ArgumentError(
+            f"steps must be a number from 1 to {MOST_STEPS}, or sizes such as 256x256, not 0"
+        )
     if radix is not None:
         return balanced(size, int(steps), radix), radix
     found = []
@@ -418,7 +521,10 @@ def _steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...]
 
 
 def _load(path: Path, operation: str) -> tuple[list[int], Array, Array | None]:
-    """Return the moduli, a and, for products, b. Raises FileContentError with the file for what breaks a rule."""
+    """Return the moduli, a and, for products, b.
+
+    Raises FileContentError with the file for what breaks a rule.
+    """
     require_file(path)
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -433,7 +539,10 @@ def _load(path: Path, operation: str) -> tuple[list[int], Array, Array | None]:
     moduli = arrays["moduli"]
     if moduli.ndim != 1 or moduli.dtype != np.uint64:
         malformed(
-            path, None, f"moduli has dtype {moduli.dtype.name} and shape {moduli.shape}; it must be uint64 (limbs,)"
+            path,
+            None,
+            f"moduli has dtype {moduli.dtype.name} and shape {moduli.shape}; it must be uint64"
+            " (limbs,)",
         )
     operands = {name: arrays[name] for name in wanted[1:]}
     try:

@@ -1,4 +1,5 @@
-/// Arithmetic modulo primes on the CPUs, for the CPU references of transforms and homomorphic multiplications.
+/// Arithmetic modulo primes on the CPUs, for the CPU references of transforms and homomorphic
+/// multiplications.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,9 @@ struct Factor {
   uint64_t value, quotient;
 };
 
-inline Factor factor_of(uint64_t w, uint64_t q) { return {w, static_cast<uint64_t>((static_cast<Wide>(w) << 64) / q)}; }
+inline Factor factor_of(uint64_t w, uint64_t q) {
+  return {w, static_cast<uint64_t>((static_cast<Wide>(w) << 64) / q)};
+}
 
 /// Returns a value below 2 q that is congruent to a w, for any a.
 inline uint64_t times(uint64_t a, const Factor &w, uint64_t q) {
@@ -25,11 +28,13 @@ inline uint64_t times(uint64_t a, const Factor &w, uint64_t q) {
 /// A modulus q < 2^62 with the factors that reduce a wide value.
 class Modulus {
  public:
-  explicit Modulus(uint64_t q) : q_(q), one_(factor_of(1, q)), upper_(factor_of((uint64_t{1} << kLowBits) % q, q)) {}
+  explicit Modulus(uint64_t q)
+      : q_(q), one_(factor_of(1, q)), upper_(factor_of((uint64_t{1} << kLowBits) % q, q)) {}
 
   /// Returns value modulo q, for value < 2^(64 + 56).
   uint64_t reduced(Wide value) const {
-    const uint64_t low = static_cast<uint64_t>(value) & ((uint64_t{1} << kLowBits) - 1), high = static_cast<uint64_t>(value >> kLowBits);
+    const uint64_t low = static_cast<uint64_t>(value) & ((uint64_t{1} << kLowBits) - 1),
+                   high = static_cast<uint64_t>(value >> kLowBits);
     uint64_t found = times(high, upper_, q_) + times(low, one_, q_);
     found = found >= 2 * q_ ? found - 2 * q_ : found;
     return found >= q_ ? found - q_ : found;

@@ -1,9 +1,10 @@
 """Decompositions of a number-theoretic transform into steps, with an alltoall between two steps.
 
-Coefficient n of a transform of N = M1 * ... * MD has the digits (d1, ..., dD), d1 the most significant. Step i
-transforms along digit i. The PEs form a hypercube of four axes. Axis i < D distributes digit i + 1 before the alltoall
-along axis i, and digit i after it. The last axis has slices: PEs with different limbs. So before step i a PE has all
-values of digit i, and its windows have the layouts that apps/pe/ntt.h describes.
+Coefficient n of a transform of N = M1 * ... * MD has the digits (d1, ..., dD), d1 the most
+significant. Step i transforms along digit i. The PEs form a hypercube of four axes. Axis i < D
+distributes digit i + 1 before the alltoall along axis i, and digit i after it. The last axis has
+slices: PEs with different limbs. So before step i a PE has all values of digit i, and its windows
+have the layouts that apps/pe/ntt.h describes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def check_radix(radix: int) -> None:
 
 
 def axis_limit(steps: Sequence[int], axis: int) -> int:
-    """Return the most PEs of an axis before the last: the smaller of the two steps that exchange data along it."""
+    """Return the most PEs of an axis before the last: the smaller of the two steps that exchange
+    data along it.
+    """
     return min(steps[axis : axis + 2]) if axis + 1 < len(steps) else 1
 
 
@@ -50,19 +53,25 @@ def balanced(size: int, count: int, radix: int) -> tuple[int, ...]:
     """
     bits, unit = size.bit_length() - 1, radix.bit_length() - 1
     if bits % unit:
-        raise ArgumentError(f"size {size} is not a power of radix {radix}, so no steps of this radix give it")
+        raise ArgumentError(
+            f"size {size} is not a power of radix {radix}, so no steps of this radix give it"
+        )
     units = bits // unit
     if units < count:
-        raise ArgumentError(f"size {size} has {units} factors of radix {radix}, fewer than {count} steps")
-    return tuple(radix ** (units // count + (step >= count - units % count)) for step in range(count))
+        raise ArgumentError(
+            f"size {size} has {units} factors of radix {radix}, fewer than {count} steps"
+        )
+    return tuple(
+        radix ** (units // count + (step >= count - units % count)) for step in range(count)
+    )
 
 
 @dataclass(frozen=True)
 class Decomposition:
     """A transform over a hypercube.
 
-    size: N. steps: M1 to MD. shape: axis lengths of the hypercube, four. limbs: number of transforms. radix: of the
-    butterflies. Raises ArgumentError if these do not fit each other.
+    size: N. steps: M1 to MD. shape: axis lengths of the hypercube, four. limbs: number of
+    transforms. radix: of the butterflies. Raises ArgumentError if these do not fit each other.
     """
 
     size: int
@@ -77,31 +86,40 @@ class Decomposition:
         check_radix(self.radix)
         check_size(self.size)
         if not 1 <= len(self.steps) <= MOST_STEPS or prod(self.steps) != self.size:
-            raise ArgumentError(f"steps {steps} must be 1 to {MOST_STEPS} sizes with the product {self.size}")
+            raise ArgumentError(
+                f"steps {steps} must be 1 to {MOST_STEPS} sizes with the product {self.size}"
+            )
         for step in self.steps:
             if step < 2 or not _is_power(step, self.radix):
                 raise ArgumentError(f"step {step} of {steps} must be a power of radix {self.radix}")
             if step > STEP_MAX:
                 raise ArgumentError(
-                    f"step {step} of {steps} must be at most {STEP_MAX}, so that a row and its twiddles fit in WRAM"
+                    f"step {step} of {steps} must be at most {STEP_MAX}, so that a row and its"
+                    " twiddles fit in WRAM"
                 )
         for axis, length in enumerate(self.shape[:-1]):
             most = axis_limit(self.steps, axis)
             if length > most or length & (length - 1):
-                where = f"steps {axis + 1} and {axis + 2} of {steps}" if most > 1 else f"the steps {steps}"
+                where = (
+                    f"steps {axis + 1} and {axis + 2} of {steps}"
+                    if most > 1
+                    else f"the steps {steps}"
+                )
                 raise ArgumentError(
-                    f"axis {axis} of shape {format_shape(self.shape)} has {length} PEs; {where} allow a power of two "
-                    f"up to {most}; the last axis is for limbs"
+                    f"axis {axis} of shape {format_shape(self.shape)} has {length} PEs; {where}"
+                    f" allow a power of two up to {most}; the last axis is for limbs"
                 )
         if self.limbs < self.slices:
             raise ArgumentError(
-                f"shape {format_shape(self.shape)} has {self.slices} slices for {self.limbs} limbs; "
-                "a slice needs at least one limb"
+                f"shape {format_shape(self.shape)} has {self.slices} slices for {self.limbs} limbs;"
+                " a slice needs at least one limb"
             )
 
     @classmethod
     def shape_of(cls, pes: int, steps: Sequence[int], limbs: int) -> tuple[int, ...]:
-        """Return the shape for a number of PEs: as many PEs per limb as the steps allow, then slices."""
+        """Return the shape for a number of PEs: as many PEs per limb as the steps allow, then
+        slices.
+        """
         left, lengths = pes, []
         for axis in range(AXES - 1):
             most = axis_limit(steps, axis)
@@ -111,8 +129,9 @@ class Decomposition:
             lengths.append(length)
         if left > limbs:
             raise ArgumentError(
-                f"{pes} PEs are too many: the steps {format_shape(tuple(steps))} allow {pes // left} PEs per limb if "
-                f"the rest is a number of slices, here {left}, and {limbs} limbs allow {limbs} slices"
+                f"{pes} PEs are too many: the steps {format_shape(tuple(steps))} allow"
+                f" {pes // left} PEs per limb if the rest is a number of slices, here {left}, and"
+                f" {limbs} limbs allow {limbs} slices"
             )
         return (*lengths, left)
 
@@ -144,18 +163,28 @@ class Decomposition:
         return ELEMENT_BYTES * self.elements
 
     def masks(self) -> list[str | None]:
-        """Return the mask of the alltoall after each step but the last; None if one PE has the whole digit."""
+        """Return the mask of the alltoall after each step but the last; None if one PE has the
+        whole digit.
+        """
         return [
-            "".join("1" if it == axis else "0" for it in range(AXES)) if self.shape[axis] > 1 else None
+            (
+                "".join("1" if it == axis else "0" for it in range(AXES))
+                if self.shape[axis] > 1
+                else None
+            )
             for axis in range(len(self.steps) - 1)
         ]
 
     def limb_rows(self) -> Array:
         """Return the limbs of each slice, shape (slices, limbs_per_pe)."""
-        return np.minimum(np.arange(self.slices * self.limbs_per_pe), self.limbs - 1).reshape(self.slices, -1)
+        return np.minimum(np.arange(self.slices * self.limbs_per_pe), self.limbs - 1).reshape(
+            self.slices, -1
+        )
 
     def _groups(self, step: int, *, is_sent: bool) -> int:
-        """Number of parts of the step's digit in a layout: the blocks of the alltoall after or before the step."""
+        """Number of parts of the step's digit in a layout: the blocks of the alltoall after or
+        before the step.
+        """
         count = len(self.steps)
         if count == 1:
             return 1
@@ -173,14 +202,22 @@ class Decomposition:
     # ---- what the kernel knows
 
     def descriptions(self, tables: Sequence[int], inverse_tables: Sequence[int]) -> str:
-        """Return the initialisers of the kernel's `struct ntt_step`. tables: offsets of the tables of each step."""
+        """Return the initialisers of the kernel's `struct ntt_step`. tables: offsets of the
+        tables of each step.
+        """
         rows = []
         last = len(self.steps) - 1
         for step, size in enumerate(self.steps):
             received, sent = (size // self._groups(step, is_sent=it) for it in (False, True))
             k2 = self._low(step - 1, step) if step else 1
             c2 = self._low(step + 1, step) if step < last else 1
-            logs = [size, self.subtrees(step), k2, prod(self._low(it, step) for it in range(step + 1, last + 1)), c2]
+            logs = [
+                size,
+                self.subtrees(step),
+                k2,
+                prod(self._low(it, step) for it in range(step + 1, last + 1)),
+                c2,
+            ]
             words = [
                 *(it.bit_length() - 1 for it in (*logs, received, sent)),
                 int(step == 0),
@@ -211,7 +248,9 @@ class Decomposition:
             nodes = 1 << level
             entries[:, nodes : 2 * nodes] = (before << level) + (k << level) + np.arange(nodes)
         # k = (d1 high, d1 low, d2 high, ...): the high parts select the PE, axis 0 fastest.
-        lengths = [it for digit in range(step) for it in (self.shape[digit], self._low(digit, step))]
+        lengths = [
+            it for digit in range(step) for it in (self.shape[digit], self._low(digit, step))
+        ]
         split = entries.reshape(*lengths, size)
         highs, lows = range(0, 2 * step, 2), range(1, 2 * step, 2)
         of_pes = split.transpose(*reversed(highs), *lows, 2 * step)
@@ -224,7 +263,8 @@ class Decomposition:
     # ---- layouts
 
     def rows(self, values: Array, *, is_inverse: bool = False) -> Array:
-        """Return what each PE has before a transform, shape (pes, elements). values: shape (limbs, N).
+        """Return what each PE has before a transform, shape (pes, elements). values: shape (limbs,
+        N).
 
         is_inverse: for an inverse transform, which begins with the last step.
         """
@@ -233,26 +273,39 @@ class Decomposition:
         return padded.reshape(lengths).transpose(order).reshape(prod(self.shape), -1)
 
     def values(self, rows: Array, *, is_inverse: bool = False) -> Array:
-        """Return the results of a transform, shape (limbs, N), from what each PE has, shape (pes, elements)."""
+        """Return the results of a transform, shape (limbs, N), from what each PE has, shape
+        (pes, elements).
+        """
         lengths, order = self._layout(is_input=is_inverse)
         split = rows.reshape([lengths[it] for it in order])
         return split.transpose(np.argsort(order)).reshape(-1, self.size)[: self.limbs]
 
     def _layout(self, *, is_input: bool) -> tuple[list[int], list[int]]:
-        """Return the axes of an array of coefficients, and their order on the PEs before or after a transform.
+        """Return the axes of an array of coefficients, and their order on the PEs before or after a
+        transform.
 
-        Axes: slice, limb of the slice, and for every digit its parts and the values in a part. Order: PE, block of the
-        alltoall, limb, and the places that apps/pe/ntt.h describes.
+        Axes: slice, limb of the slice, and for every digit its parts and the values in a part.
+        Order: PE, block of the alltoall, limb, and the places that apps/pe/ntt.h describes.
         """
         count = len(self.steps)
         step = 0 if is_input else count - 1
         lengths = [self.slices, self.limbs_per_pe]
         for digit, size in enumerate(self.steps):
-            parts = self._groups(step, is_sent=is_input) if digit == step else size // self._low(digit, step)
+            parts = (
+                self._groups(step, is_sent=is_input)
+                if digit == step
+                else size // self._low(digit, step)
+            )
             lengths += [parts, size // parts]
         inner = [*range(2, count), 0, *range(1, min(count, 2))] if is_input else range(count)
         others = (digit for digit in reversed(range(count)) if digit != step)
-        return lengths, [0, *(2 + 2 * it for it in others), 2 + 2 * step, 1, *(3 + 2 * it for it in inner)]
+        return lengths, [
+            0,
+            *(2 + 2 * it for it in others),
+            2 + 2 * step,
+            1,
+            *(3 + 2 * it for it in inner),
+        ]
 
 
 def _is_power(value: int, radix: int) -> bool:

@@ -7,12 +7,16 @@ from collections.abc import Iterator, Sequence
 from pidcomm.errors import ArgumentError
 
 BITS_MAX = 54
-"""Largest width of a modulus: apps/pe/modular.h needs the other bits of a 64-bit word for values above q."""
+"""Largest width of a modulus: apps/pe/modular.h needs the other bits of a 64-bit word for values
+above q.
+"""
 _BASES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 
 
 def is_prime(n: int) -> bool:
-    """Return whether n < 2^64 is prime: the Miller-Rabin test with the first 12 primes, which is exact below 2^64."""
+    """Return whether n < 2^64 is prime: the Miller-Rabin test with the first 12 primes, which is
+    exact below 2^64.
+    """
     if n < 2:
         return False
     for prime in _BASES:
@@ -35,7 +39,9 @@ def is_prime(n: int) -> bool:
 
 
 def primes(bits: int, size: int) -> Iterator[int]:
-    """Yield the primes q < 2^bits with q = 1 modulo 2 * size and exactly `bits` bits, the largest first."""
+    """Yield the primes q < 2^bits with q = 1 modulo 2 * size and exactly `bits` bits, the
+    largest first.
+    """
     step = 2 * size
     top = ((1 << bits) - 2) // step * step + 1
     for candidate in range(top, 1 << (bits - 1), -step):
@@ -48,27 +54,36 @@ def first_primes(count: int, bits: int, size: int) -> list[int]:
     found = [prime for prime, _ in zip(primes(bits, size), range(count), strict=False)]
     if len(found) < count:
         raise ArgumentError(
-            f"there are {len(found)} primes of {bits} bits that are 1 modulo 2 * {size}, not {count}: "
-            "use more bits or fewer limbs"
+            f"there are {len(found)} primes of {bits} bits that are 1 modulo 2 * {size}, not"
+            f" {count}: use more bits or fewer limbs"
         )
     return found
 
 
 def check_moduli(moduli: Sequence[int], size: int) -> None:
-    """Raise ArgumentError for a modulus that is too wide, not prime or not 1 modulo 2 * size, and if two are equal."""
+    """Raise ArgumentError for a modulus that is too wide, not prime or not 1 modulo 2 * size,
+    and if two are equal.
+    """
     for q in moduli:
         if q.bit_length() > BITS_MAX:
-            raise ArgumentError(f"modulus {q} has {q.bit_length()} bits; at most {BITS_MAX} are possible")
+            raise ArgumentError(
+                f"modulus {q} has {q.bit_length()} bits; at most {BITS_MAX} are possible"
+            )
         if not is_prime(q):
             raise ArgumentError(f"modulus {q} is not prime")
         if q % (2 * size) != 1:
             raise ArgumentError(f"modulus {q} is {q % (2 * size)} modulo 2 * {size}; it must be 1")
     if len(set(moduli)) < len(moduli):
-        raise ArgumentError(f"moduli must be distinct; {next(q for q in moduli if list(moduli).count(q) > 1)} is twice")
+        raise ArgumentError(
+            f"moduli must be distinct; {next(q for q in moduli if list(moduli).count(q) > 1)} is"
+            " twice"
+        )
 
 
 def root_of(q: int, size: int) -> int:
-    """Return a primitive (2 * size)-th root of unity modulo the prime q, for a power of two `size`."""
+    """Return a primitive (2 * size)-th root of unity modulo the prime q, for a power of two
+    `size`.
+    """
     for base in range(2, q):
         root = pow(base, (q - 1) // (2 * size), q)
         if pow(root, size, q) == q - 1:

@@ -1,7 +1,8 @@
-/* Runs one step of a number-theoretic transform on a PE, or multiplies two transforms element by element; see ntt.h.
+/* Runs one step of a number-theoretic transform on a PE, or multiplies two transforms element by
+ * element; see ntt.h.
  *
- * The host defines STEPS, initialisers of struct ntt_step; LIMBS, the limbs of a PE; ELEMENTS, the elements of a PE in one window;
- * LOG_RADIX and BATCH. */
+ * The host defines STEPS, initialisers of struct ntt_step; LIMBS, the limbs of a PE; ELEMENTS, the
+ * elements of a PE in one window; LOG_RADIX and BATCH. */
 #include <barrier.h>
 #include <defs.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ int main(void) {
   if (operation == MULTIPLY)
     ntt_multiply(steps + sizeof(steps) / sizeof(steps[0]) - 1, LIMBS, ELEMENTS, source, target);
   else
-    ntt_transform(steps + step, &limbs, source, target, operation == INVERSE, AT_SCALES, &everybody);
+    ntt_transform(steps + step, &limbs, source, target, operation == INVERSE, AT_SCALES,
+                  &everybody);
   return 0;
 }

@@ -1,10 +1,12 @@
-/* Reads a PE's edges in the patches that apps/edges.py cuts. A patch has the edges from a chunk of vertices, which are sources of this PE,
- * to a tile of vertices. All tasklets work on the same patch at a time; each reads its part of the patch's edges from MRAM.
+/* Reads a PE's edges in the patches that apps/edges.py cuts. A patch has the edges from a chunk of
+ * vertices, which are sources of this PE, to a tile of vertices. All tasklets work on the same
+ * patch at a time; each reads its part of the patch's edges from MRAM.
  *
- * DMA needs addresses and sizes that are multiples of 8. Windows begin at multiples of 64. Chunks and tiles begin at multiples of 64
- * vertices, and their sizes are multiples of 64 vertices: with one bit or 4 bytes per vertex, these are complete words of 8 bytes. A patch
- * has an even number of edges of 4 bytes, and so has the part of a tasklet. A struct patch has 24 bytes. So all transfers are aligned for
- * every graph. */
+ * DMA needs addresses and sizes that are multiples of 8. Windows begin at multiples of 64. Chunks
+ * and tiles begin at multiples of 64 vertices, and their sizes are multiples of 64 vertices: with
+ * one bit or 4 bytes per vertex, these are complete words of 8 bytes. A patch has an even number of
+ * edges of 4 bytes, and so has the part of a tasklet. A struct patch has 24 bytes. So all transfers
+ * are aligned for every graph. */
 #ifndef PIDCOMM_APPS_EDGES_H
 #define PIDCOMM_APPS_EDGES_H
 
@@ -20,7 +22,8 @@
 #define PATCHES_AT_ONCE 8u
 #define COUNT_WORDS 8u
 
-/* Mutexes for numbered objects; objects with equal low bits share one. Older SDKs lack mutex_pool.h, so it is not used. */
+/* Mutexes for numbered objects; objects with equal low bits share one. Older SDKs lack
+ * mutex_pool.h, so it is not used. */
 #define MUTEXES 16u
 #define MUTEXES_INIT(name) ATOMIC_BIT_INIT(name)[MUTEXES]
 #define MUTEX_OF(name, number) (&ATOMIC_BIT_GET(name)[(number) % MUTEXES])
@@ -48,11 +51,13 @@ static inline struct part my_part(uint32_t words) {
   return (struct part){first, min_of(most, words - first)};
 }
 
-/* Does the same for the first `words` words of a buffer of `room` words. A tasklet always has the same part of the buffer, so it never
- * overwrites data that another tasklet has not written back yet. */
+/* Does the same for the first `words` words of a buffer of `room` words. A tasklet always has the
+ * same part of the buffer, so it never overwrites data that another tasklet has not written back
+ * yet. */
 static inline struct part my_part_of(uint32_t words, uint32_t room) {
   const struct part part = my_part(room);
-  return part.first < words ? (struct part){part.first, min_of(part.words, words - part.first)} : (struct part){0, 0};
+  return part.first < words ? (struct part){part.first, min_of(part.words, words - part.first)}
+                            : (struct part){0, 0};
 }
 
 /* Copies words from one window to another with all tasklets. */
@@ -66,14 +71,18 @@ static inline void copy_heap(uint32_t from, uint32_t to, uint32_t words, uint32_
   }
 }
 
-/* Returns patch i of `patches`. Call it for i = 0, 1, 2, ...: it reads PATCHES_AT_ONCE patches at a time into the caller's `read`. */
-static inline const struct patch *patch_at(uint32_t i, uint32_t patches, struct patch read[PATCHES_AT_ONCE]) {
+/* Returns patch i of `patches`. Call it for i = 0, 1, 2, ...: it reads PATCHES_AT_ONCE patches at a
+ * time into the caller's `read`. */
+static inline const struct patch *patch_at(uint32_t i, uint32_t patches,
+                                           struct patch read[PATCHES_AT_ONCE]) {
   if (i % PATCHES_AT_ONCE == 0)
-    read_heap(AT_PATCHES + i * sizeof(struct patch), read, min_of(patches - i, PATCHES_AT_ONCE) * sizeof(struct patch));
+    read_heap(AT_PATCHES + i * sizeof(struct patch), read,
+              min_of(patches - i, PATCHES_AT_ONCE) * sizeof(struct patch));
   return &read[i % PATCHES_AT_ONCE];
 }
 
-/* Returns the part of a patch's edges that belongs to the calling tasklet. It is contiguous, so tasklets share few sources. */
+/* Returns the part of a patch's edges that belongs to the calling tasklet. It is contiguous, so
+ * tasklets share few sources. */
 static inline struct edge_slice my_edges(const struct patch *patch) {
   const struct part part = my_part(patch->edges / 2);
   const uint32_t first = patch->first_edge + part.first * 2;
@@ -92,7 +101,8 @@ static inline uint32_t next_edges(struct edge_slice *slice, uint32_t buffer[EDGE
 static inline uint32_t source_of(uint32_t edge) { return edge >> TILE_BITS; }
 static inline uint32_t target_of(uint32_t edge) { return edge & ((1u << TILE_BITS) - 1); }
 
-/* Writes the counts of the tasklets for the reduction over PEs, as int64 values with the same sum. Call it after a barrier. */
+/* Writes the counts of the tasklets for the reduction over PEs, as int64 values with the same sum.
+ * Call it after a barrier. */
 static inline void write_count(const uint32_t counts[NR_TASKLETS]) {
   if (me() != 0) return;
   __dma_aligned uint64_t sums[COUNT_WORDS] = {0};

@@ -1,19 +1,23 @@
-/* One step of a number-theoretic transform on a PE: transforms of M = 2^log_size elements, for all rows of all limbs that the PE has.
+/* One step of a number-theoretic transform on a PE: transforms of M = 2^log_size elements, for all
+ * rows of all limbs that the PE has.
  *
- * A transform of N coefficients splits x^N + 1 into factors x^(N/2) - w and x^(N/2) + w, and these again, log2(N) times. The first step of
- * a decomposition does the first levels for every column; a later step continues with one subtree per row. So each row needs the twiddles
- * of its subtree, and no step multiplies by separate twiddles. Table entry 2^s + j is the factor of node j at level s of the subtree; entry
- * 0 is the modulus. Tables follow one another in MRAM in the order of rows, so that one DMA transfer reads many entries.
+ * A transform of N coefficients splits x^N + 1 into factors x^(N/2) - w and x^(N/2) + w, and these
+ * again, log2(N) times. The first step of a decomposition does the first levels for every column; a
+ * later step continues with one subtree per row. So each row needs the twiddles of its subtree, and
+ * no step multiplies by separate twiddles. Table entry 2^s + j is the factor of node j at level s
+ * of the subtree; entry 0 is the modulus. Tables follow one another in MRAM in the order of rows,
+ * so that one DMA transfer reads many entries.
  *
- * Rows have the index ((limb, k), c): k selects the subtree, c the column; rows with the same (limb, k) share a table. In MRAM the element
- * e = (high, low) of row (limb, (k1, k2), (c2, c1)) has the index
- *   received by an alltoall:  [high][limb][k1][c2][c1][k2][low]
- *   to be sent:               [high][limb][k1][k2][c1][low][c2]
- * so blocks of the alltoall are contiguous. All lengths are powers of two, except the number of limbs.
+ * Rows have the index ((limb, k), c): k selects the subtree, c the column; rows with the same
+ * (limb, k) share a table. In MRAM the element e = (high, low) of row (limb, (k1, k2), (c2, c1))
+ * has the index received by an alltoall:  [high][limb][k1][c2][c1][k2][low] to be sent:
+ * [high][limb][k1][k2][c1][low][c2] so blocks of the alltoall are contiguous. All lengths are
+ * powers of two, except the number of limbs.
  *
- * The program defines LOG_RADIX (1, 2 or 4) and BATCH, the elements of all rows in WRAM at a time. All tasklets share the rows in WRAM: a
- * stage has M / radix butterflies per row, butterfly i belongs to tasklet i modulo NR_TASKLETS, and a barrier ends the stage. So no two
- * tasklets write the same element between two barriers. */
+ * The program defines LOG_RADIX (1, 2 or 4) and BATCH, the elements of all rows in WRAM at a time.
+ * All tasklets share the rows in WRAM: a stage has M / radix butterflies per row, butterfly i
+ * belongs to tasklet i modulo NR_TASKLETS, and a barrier ends the stage. So no two tasklets write
+ * the same element between two barriers. */
 #ifndef PIDCOMM_APPS_NTT_H
 #define PIDCOMM_APPS_NTT_H
 
@@ -36,7 +40,8 @@ struct ntt_step {
   uint32_t log_size;
   uint32_t log_k, log_k2, log_c, log_c2; /* numbers of values of k, k2, c and c2 */
   uint32_t log_low_received, log_low_sent;
-  uint32_t is_first, is_last; /* the first step reads in the layout to be sent; the last writes in the layout received */
+  uint32_t is_first, is_last; /* the first step reads in the layout to be sent; the last writes in
+                                 the layout received */
   uint32_t tables, inverse_tables;
 };
 
@@ -66,7 +71,8 @@ static inline uint32_t ntt_start(const struct ntt_step *it, uint32_t is_received
   return (((((k << log_c1) + c1) << it->log_low_sent)) << it->log_c2) + c2;
 }
 
-static inline struct ntt_side ntt_side_of(const struct ntt_step *it, uint32_t limbs, uint32_t window, uint32_t is_received) {
+static inline struct ntt_side ntt_side_of(const struct ntt_step *it, uint32_t limbs,
+                                          uint32_t window, uint32_t is_received) {
   const uint32_t log_low = is_received ? it->log_low_received : it->log_low_sent;
   const uint32_t block = limbs << (it->log_k + it->log_c + log_low);
   return (struct ntt_side){window, block, log_low, is_received ? 0 : it->log_c2, is_received};
@@ -76,12 +82,15 @@ static inline uint32_t ntt_modulus(const struct ntt_limbs *limbs, uint32_t limb)
   return limbs->first + limb + (limb >= limbs->gap_at ? limbs->gap : 0);
 }
 
-/* Reads or writes the elements of one row with the same `high`; a run if they are contiguous, else one by one. */
-static inline void ntt_move(const struct ntt_step *it, const struct ntt_side *side, uint32_t row, uint32_t high, uint64_t *elements,
-                            uint32_t is_write) {
-  const uint32_t at = side->window + ELEMENT_BYTES * (high * side->block + ntt_start(it, side->is_received, row));
+/* Reads or writes the elements of one row with the same `high`; a run if they are contiguous, else
+ * one by one. */
+static inline void ntt_move(const struct ntt_step *it, const struct ntt_side *side, uint32_t row,
+                            uint32_t high, uint64_t *elements, uint32_t is_write) {
+  const uint32_t at =
+      side->window + ELEMENT_BYTES * (high * side->block + ntt_start(it, side->is_received, row));
   const uint32_t count = 1u << side->log_low;
-  const uint32_t pieces = side->log_stride ? count : 1, bytes = side->log_stride ? ELEMENT_BYTES : ELEMENT_BYTES * count;
+  const uint32_t pieces = side->log_stride ? count : 1,
+                 bytes = side->log_stride ? ELEMENT_BYTES : ELEMENT_BYTES * count;
   for (uint32_t piece = 0; piece < pieces; ++piece) {
     const uint32_t place = at + (piece << side->log_stride) * ELEMENT_BYTES;
     if (is_write)
@@ -105,9 +114,10 @@ static inline void ntt_merge(uint64_t *x, uint64_t *y, const struct factor *w, u
   *y = times(difference, w, q);
 }
 
-/* A radix-2^LOG_RADIX butterfly: LOG_RADIX levels of radix-2 butterflies on elements that are `step` apart, from node `node` at `level`. */
-static inline void ntt_butterfly(uint64_t *elements, uint32_t step, const struct factor *table, uint32_t level, uint32_t node,
-                                 uint32_t is_inverse) {
+/* A radix-2^LOG_RADIX butterfly: LOG_RADIX levels of radix-2 butterflies on elements that are
+ * `step` apart, from node `node` at `level`. */
+static inline void ntt_butterfly(uint64_t *elements, uint32_t step, const struct factor *table,
+                                 uint32_t level, uint32_t node, uint32_t is_inverse) {
   uint64_t x[RADIX];
   const uint64_t q = table->value;
   for (uint32_t i = 0; i < RADIX; ++i) x[i] = elements[i * step];
@@ -127,44 +137,57 @@ static inline void ntt_butterfly(uint64_t *elements, uint32_t step, const struct
   for (uint32_t i = 0; i < RADIX; ++i) elements[i * step] = x[i];
 }
 
-/* Does the butterflies of this tasklet in one stage, for `rows` rows in WRAM; first: the index of the first. */
-static inline void ntt_stage(const struct ntt_step *it, uint32_t level, uint32_t first, uint32_t rows, uint32_t is_inverse) {
+/* Does the butterflies of this tasklet in one stage, for `rows` rows in WRAM; first: the index of
+ * the first. */
+static inline void ntt_stage(const struct ntt_step *it, uint32_t level, uint32_t first,
+                             uint32_t rows, uint32_t is_inverse) {
   const uint32_t log_row = it->log_size - LOG_RADIX, log_apart = log_row - level;
   const uint32_t first_table = first >> it->log_c;
   for (uint32_t work = me(); work < rows << log_row; work += NR_TASKLETS) {
     const uint32_t row = work >> log_row, index = work & ((1u << log_row) - 1);
     const uint32_t node = index >> log_apart, place = index & ((1u << log_apart) - 1);
-    const struct factor *table = ntt_tables + ((((first + row) >> it->log_c) - first_table) << it->log_size);
-    uint64_t *const elements = ntt_elements + (row << it->log_size) + (node << (log_apart + LOG_RADIX)) + place;
+    const struct factor *table =
+        ntt_tables + ((((first + row) >> it->log_c) - first_table) << it->log_size);
+    uint64_t *const elements =
+        ntt_elements + (row << it->log_size) + (node << (log_apart + LOG_RADIX)) + place;
     ntt_butterfly(elements, 1u << log_apart, table, level, node, is_inverse);
   }
 }
 
-/* Makes the values of this tasklet smaller than q; after an inverse transform, multiplies them by the factors of their limbs first. */
-static inline void ntt_finish(const struct ntt_step *it, const struct ntt_limbs *limbs, uint32_t first, uint32_t rows, uint32_t is_inverse,
-                              uint32_t scales) {
+/* Makes the values of this tasklet smaller than q; after an inverse transform, multiplies them by
+ * the factors of their limbs first. */
+static inline void ntt_finish(const struct ntt_step *it, const struct ntt_limbs *limbs,
+                              uint32_t first, uint32_t rows, uint32_t is_inverse, uint32_t scales) {
   const uint32_t log_part = min_of(LOG_FINISHED, it->log_size), log_parts = it->log_size - log_part;
   for (uint32_t work = me(); work < rows << log_parts; work += NR_TASKLETS) {
     const uint32_t row = first + (work >> log_parts);
-    const uint64_t q = ntt_tables[((row >> it->log_c) - (first >> it->log_c)) << it->log_size].value;
+    const uint64_t q =
+        ntt_tables[((row >> it->log_c) - (first >> it->log_c)) << it->log_size].value;
     uint64_t *const elements = ntt_elements + (work << log_part);
     if (is_inverse) {
       struct factor scale __dma_aligned;
-      read_heap(scales + FACTOR_BYTES * ntt_modulus(limbs, row >> (it->log_k + it->log_c)), &scale, FACTOR_BYTES);
-      for (uint32_t i = 0; i < 1u << log_part; ++i) elements[i] = reduced(times(elements[i], &scale, q), q, PRODUCT_LIMIT);
+      read_heap(scales + FACTOR_BYTES * ntt_modulus(limbs, row >> (it->log_k + it->log_c)), &scale,
+                FACTOR_BYTES);
+      for (uint32_t i = 0; i < 1u << log_part; ++i)
+        elements[i] = reduced(times(elements[i], &scale, q), q, PRODUCT_LIMIT);
     } else {
-      for (uint32_t i = 0; i < 1u << log_part; ++i) elements[i] = reduced(elements[i], q, FORWARD_LIMIT);
+      for (uint32_t i = 0; i < 1u << log_part; ++i)
+        elements[i] = reduced(elements[i], q, FORWARD_LIMIT);
     }
   }
 }
 
-/* Transforms all rows, from the window `from` to the window `to`, which may be equal in the first and the last step. Results of the last
- * step of a transform are below q. is_inverse: the inverse transform, which does the steps in reverse order, and multiplies the results of
- * the first step by the factors of their limbs at `scales`. Every tasklet calls this function with the same barrier. */
-static inline void ntt_transform(const struct ntt_step *it, const struct ntt_limbs *limbs, uint32_t from, uint32_t to, uint32_t is_inverse,
-                                 uint32_t scales, barrier_t *barrier) {
+/* Transforms all rows, from the window `from` to the window `to`, which may be equal in the first
+ * and the last step. Results of the last step of a transform are below q. is_inverse: the inverse
+ * transform, which does the steps in reverse order, and multiplies the results of the first step by
+ * the factors of their limbs at `scales`. Every tasklet calls this function with the same barrier.
+ */
+static inline void ntt_transform(const struct ntt_step *it, const struct ntt_limbs *limbs,
+                                 uint32_t from, uint32_t to, uint32_t is_inverse, uint32_t scales,
+                                 barrier_t *barrier) {
   const uint32_t rows = limbs->count << (it->log_k + it->log_c), most = BATCH >> it->log_size;
-  struct ntt_side in = ntt_side_of(it, limbs->count, from, !it->is_first), out = ntt_side_of(it, limbs->count, to, it->is_last);
+  struct ntt_side in = ntt_side_of(it, limbs->count, from, !it->is_first),
+                  out = ntt_side_of(it, limbs->count, to, it->is_last);
   if (is_inverse) {
     in = ntt_side_of(it, limbs->count, from, it->is_last);
     out = ntt_side_of(it, limbs->count, to, !it->is_first);
@@ -174,20 +197,26 @@ static inline void ntt_transform(const struct ntt_step *it, const struct ntt_lim
   for (uint32_t first = 0; first < rows; first += most) {
     const uint32_t count = min_of(most, rows - first);
     const uint32_t table = first >> it->log_c, end = ((first + count - 1) >> it->log_c) + 1;
-    const uint32_t table_bytes = FACTOR_BYTES << it->log_size, pieces = (table_bytes + TABLE_PIECE_BYTES - 1) / TABLE_PIECE_BYTES;
+    const uint32_t table_bytes = FACTOR_BYTES << it->log_size,
+                   pieces = (table_bytes + TABLE_PIECE_BYTES - 1) / TABLE_PIECE_BYTES;
     for (uint32_t work = me(); work < (end - table) * pieces; work += NR_TASKLETS) {
       const uint32_t index = work / pieces, at = (work - index * pieces) * TABLE_PIECE_BYTES;
-      const uint32_t limb = (table + index) >> it->log_k, k = (table + index) & ((1u << it->log_k) - 1);
-      const uint32_t place = tables + ((ntt_modulus(limbs, limb) << it->log_k) + k) * table_bytes + at;
-      read_heap(place, (uint8_t *)ntt_tables + index * table_bytes + at, min_of(TABLE_PIECE_BYTES, table_bytes - at));
+      const uint32_t limb = (table + index) >> it->log_k,
+                     k = (table + index) & ((1u << it->log_k) - 1);
+      const uint32_t place =
+          tables + ((ntt_modulus(limbs, limb) << it->log_k) + k) * table_bytes + at;
+      read_heap(place, (uint8_t *)ntt_tables + index * table_bytes + at,
+                min_of(TABLE_PIECE_BYTES, table_bytes - at));
     }
     for (uint32_t work = me(); work < count << log_in; work += NR_TASKLETS) {
       const uint32_t row = work >> log_in, high = work & ((1u << log_in) - 1);
-      ntt_move(it, &in, first + row, high, ntt_elements + (row << it->log_size) + (high << in.log_low), 0);
+      ntt_move(it, &in, first + row, high,
+               ntt_elements + (row << it->log_size) + (high << in.log_low), 0);
     }
     barrier_wait(barrier);
     for (uint32_t level = 0; level < it->log_size; level += LOG_RADIX) {
-      ntt_stage(it, is_inverse ? it->log_size - LOG_RADIX - level : level, first, count, is_inverse);
+      ntt_stage(it, is_inverse ? it->log_size - LOG_RADIX - level : level, first, count,
+                is_inverse);
       barrier_wait(barrier);
     }
     if (is_inverse ? it->is_first : it->is_last) {
@@ -196,7 +225,8 @@ static inline void ntt_transform(const struct ntt_step *it, const struct ntt_lim
     }
     for (uint32_t work = me(); work < count << log_out; work += NR_TASKLETS) {
       const uint32_t row = work >> log_out, high = work & ((1u << log_out) - 1);
-      ntt_move(it, &out, first + row, high, ntt_elements + (row << it->log_size) + (high << out.log_low), 1);
+      ntt_move(it, &out, first + row, high,
+               ntt_elements + (row << it->log_size) + (high << out.log_low), 1);
     }
     barrier_wait(barrier);
   }
@@ -204,18 +234,23 @@ static inline void ntt_transform(const struct ntt_step *it, const struct ntt_lim
 
 #define CHUNK 16u /* elements that a tasklet multiplies at a time */
 
-/* Multiplies element by element, a *= b, in the layout in which the last step leaves its results. */
-static inline void ntt_multiply(const struct ntt_step *last, uint32_t limbs, uint32_t elements, uint32_t a, uint32_t b) {
-  const uint32_t log_piece = last->log_k + last->log_c + last->log_low_received; /* elements of one limb in a block */
+/* Multiplies element by element, a *= b, in the layout in which the last step leaves its results.
+ */
+static inline void ntt_multiply(const struct ntt_step *last, uint32_t limbs, uint32_t elements,
+                                uint32_t a, uint32_t b) {
+  const uint32_t log_piece =
+      last->log_k + last->log_c + last->log_low_received; /* elements of one limb in a block */
   const uint32_t chunk = min_of(CHUNK, 1u << log_piece);
   uint64_t *const x = ntt_elements + me() * 2 * CHUNK, *const y = x + CHUNK;
   for (uint32_t at = me() * chunk; at < elements; at += NR_TASKLETS * chunk) {
     struct factor modulus __dma_aligned;
     const uint32_t limb = (at >> log_piece) % limbs;
-    read_heap(last->tables + (limb * FACTOR_BYTES << (last->log_k + last->log_size)), &modulus, FACTOR_BYTES);
+    read_heap(last->tables + (limb * FACTOR_BYTES << (last->log_k + last->log_size)), &modulus,
+              FACTOR_BYTES);
     read_heap(a + at * ELEMENT_BYTES, x, chunk * ELEMENT_BYTES);
     read_heap(b + at * ELEMENT_BYTES, y, chunk * ELEMENT_BYTES);
-    for (uint32_t i = 0; i < chunk; ++i) x[i] = reduced(product(x[i], y[i], &modulus), modulus.value, PRODUCT_LIMIT);
+    for (uint32_t i = 0; i < chunk; ++i)
+      x[i] = reduced(product(x[i], y[i], &modulus), modulus.value, PRODUCT_LIMIT);
     write_heap(x, a + at * ELEMENT_BYTES, chunk * ELEMENT_BYTES);
   }
 }

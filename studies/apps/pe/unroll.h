@@ -1,4 +1,5 @@
-/* UNROLL before a loop with at most 8 steps, a constant number, unrolls the loop completely, with GCC and with clang. */
+/* UNROLL before a loop with at most 8 steps, a constant number, unrolls the loop completely, with
+ * GCC and with clang. */
 #ifndef PIDCOMM_APPS_UNROLL_H
 #define PIDCOMM_APPS_UNROLL_H
 

@@ -8,42 +8,49 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
-
-import pidcomm
-from pidcomm.cli.app import command, json_option, refuse, working
-from pidcomm_studies.cli.model.group import group
-from pidcomm.errors import ArgumentError, Error, require
-from pidcomm.bench import info
-from pidcomm.bench.timing import COMPARED
 from pidcomm.bench.columns import table
-from pidcomm_studies.papers.pidcomm.experiments import PAPER_MACHINE
-from pidcomm_studies.papers.pidcomm.published import SOURCE as PUBLISHED
 from pidcomm.bench.results import Results
-from pidcomm_studies.models.samples import MAX_TOTAL
-from pidcomm_studies.models.validate import DEPENDENT, USES
+from pidcomm.bench.timing import COMPARED
+from pidcomm.cli.app import command, json_option, refuse, working
+from pidcomm.errors import ArgumentError, Error, require
 from pidcomm.model.machines import SUFFIX, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.sizes import format_shape, parse_positive_size
+from pidcomm_studies.cli.model.group import group
+from pidcomm_studies.models.samples import MAX_TOTAL
+from pidcomm_studies.models.validate import DEPENDENT, USES
+from pidcomm_studies.papers.pidcomm.experiments import PAPER_MACHINE
+from pidcomm_studies.papers.pidcomm.published import SOURCE as PUBLISHED
+from rich.table import Table
+
+import pidcomm
+from pidcomm.bench import info
 
 TotalOption = Annotated[
-    str, typer.Option("--max-total", help="Size of the largest collective, in bytes summed over PEs.")
+    str,
+    typer.Option("--max-total", help="Size of the largest collective, in bytes summed over PEs."),
 ]
 
 
 @command("pidcomm model calibrate mine.toml --json -", group=group)
 def calibrate(
     file: Annotated[Path, typer.Argument(help=f"File to write, with a name in {SUFFIX}.")],
-    title: Annotated[str, typer.Option("--title", help="Title of this machine, in one line.")] = "this machine",
-    samples: Annotated[int, typer.Option("--samples", min=50, help="Number of random collectives to time.")] = 400,
+    title: Annotated[
+        str, typer.Option("--title", help="Title of this machine, in one line.")
+    ] = "this machine",
+    samples: Annotated[
+        int, typer.Option("--samples", min=50, help="Number of random collectives to time.")
+    ] = 400,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives.")] = 1,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     json_target: Annotated[str | None, json_option("a JSON line per timed collective")] = None,
 ) -> None:
-    """Measure this machine, and write a description of it: a file for option --machine of other commands.
+    """Measure this machine, and write a description of it: a file for option --machine of other
+    commands.
 
-    The machine must be idle. The command measures the rates of memory first, and then fits the other constants to the
-    times of random collectives. To see the errors of the description, run pidcomm model validate --machine FILE.
+    The machine must be idle. The command measures the rates of memory first, and then fits the
+    other constants to the times of random collectives. To see the errors of the description, run
+    pidcomm model validate --machine FILE.
     """
     require("scipy", "calibrate")
     from pidcomm_studies.models import calibrate as calibration
@@ -63,7 +70,9 @@ def calibrate(
             on_fit=lambda: work.phase("fitting"),
         )
         file.write_text(machine.to_toml(), encoding="utf-8")
-        results.json_lines({**_described(it.sample), "measured_us": 1e6 * it.seconds, **_facts()} for it in timed)
+        results.json_lines(
+            {**_described(it.sample), "measured_us": 1e6 * it.seconds, **_facts()} for it in timed
+        )
         results.text(f"{file}: {machine.title}; fitted to {len(timed)} collectives")
 
 
@@ -79,31 +88,50 @@ def validate(
         str | None,
         typer.Option(
             "--machine",
-            help=f"A built-in machine or a TOML file (default: {EMULATED_MACHINE}; with --published: isca24).",
+            help=(
+                f"A built-in machine or a TOML file (default: {EMULATED_MACHINE}; with --published:"
+                " isca24)."
+            ),
         ),
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", min=1, help="Number of random collectives to time.")] = 200,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives; calibrate uses 1.")] = 2,
+    samples: Annotated[
+        int, typer.Option("--samples", min=1, help="Number of random collectives to time.")
+    ] = 200,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Seed of the random collectives; calibrate uses 1.")
+    ] = 2,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
     published: Annotated[
-        bool, typer.Option("--published", help="Compare predictions with the paper's numbers, without measurements.")
+        bool,
+        typer.Option(
+            "--published",
+            help="Compare predictions with the paper's numbers, without measurements.",
+        ),
     ] = False,
     choices: Annotated[
         bool,
         typer.Option(
-            "--choices", help="Compare the technique that auto chooses with the fastest technique on this machine."
+            "--choices",
+            help=(
+                "Compare the technique that auto chooses with the fastest technique on this"
+                " machine."
+            ),
         ),
     ] = False,
     json_target: Annotated[str | None, json_option("a JSON line per comparison")] = None,
 ) -> None:
     """Compare predictions with measurements on this machine, or with the paper's numbers.
 
-    An error is the modelled time minus the measured or published time, in percent of the measured or published time.
+    An error is the modelled time minus the measured or published time, in percent of the measured
+    or published time.
     """
     from pidcomm_studies.models import validate as validation
 
     if published:
-        refuse(["--samples", "--seed", "--max-total", "--choices"], "with --published, the command measures nothing")
+        refuse(
+            ["--samples", "--seed", "--max-total", "--choices"],
+            "with --published, the command measures nothing",
+        )
     with Results(json_target) as results:
         if published:
             checks = validation.check_published(machine or PAPER_MACHINE)
@@ -121,16 +149,27 @@ def validate(
             results.text(*_published_tables(checks))
             return
         on = load_machine(machine or EMULATED_MACHINE)
-        results.text(f"load average {os.getloadavg()[0]:.2f}, {info.cpus()} CPUs: the machine must be idle")
+        results.text(
+            f"load average {os.getloadavg()[0]:.2f}, {info.cpus()} CPUs: the machine must be idle"
+        )
         with working("timing collectives", samples) as work:
-            how: Any = {"seed": seed, "max_total": parse_positive_size(max_total), "on_step": work.step}
+            how: Any = {
+                "seed": seed,
+                "max_total": parse_positive_size(max_total),
+                "on_step": work.step,
+            }
             if choices:
                 chosen = validation.choose(on, samples=samples, **how)
             else:
                 compared = validation.compare(on, samples=samples, **how)
         if choices:
             results.json_lines(
-                {**_described(it.sample), "machine": on.name, "measured_us": it.measured_us, **_facts()}
+                {
+                    **_described(it.sample),
+                    "machine": on.name,
+                    "measured_us": it.measured_us,
+                    **_facts(),
+                }
                 for it in chosen
             )
             results.text(_choice_table(on.name, chosen))
@@ -178,14 +217,18 @@ def _error_table(name: str, distributions: list[Any]) -> Table:
     )
     for it in distributions:
         made.add_row(
-            it.name, str(it.count), f"{it.median_abs:.1f}", *(f"{value:+.1f}" for value in it.percentiles.values())
+            it.name,
+            str(it.count),
+            f"{it.median_abs:.1f}",
+            *(f"{value:+.1f}" for value in it.percentiles.values()),
         )
     return made
 
 
 def _choice_table(name: str, chosen: list[Any]) -> Table:
     made = table(
-        f"measured here: time over that of the fastest technique, if auto chooses by {name} (modelled), or always one",
+        f"measured here: time over that of the fastest technique, if auto chooses by {name}"
+        " (modelled), or always one",
         ["technique", ">is the fastest", ">mean", ">95th pct", ">most"],
     )
     losses = {"auto": [it.loss(it.chosen) for it in chosen]}
@@ -205,11 +248,18 @@ def _published_tables(checks: list[Any]) -> list[Table]:
     tables: list[Table] = []
     for use in USES:
         why = ["~why"] if use == DEPENDENT else []
-        made = table(f"{use}: published and modelled", ["point", "~what", ">published", ">modelled", ">error", *why])
+        made = table(
+            f"{use}: published and modelled",
+            ["point", "~what", ">published", ">modelled", ">error", *why],
+        )
         for it in checks:
             if it.use == use:
                 point = it.published
-                numbers = f"{point.value:.2f} {point.unit}", f"{it.modelled:.2f} {point.unit}", f"{it.error_pct:+.0f}%"
+                numbers = (
+                    f"{point.value:.2f} {point.unit}",
+                    f"{it.modelled:.2f} {point.unit}",
+                    f"{it.error_pct:+.0f}%",
+                )
                 made.add_row(point.key, point.what, *numbers, *([it.why] if it.why else []))
         tables.append(made)
     return tables

@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-
-import pidcomm
 from pidcomm._rows import CollectiveName
 from pidcomm.arguments import AUTO, options_of
+from pidcomm.bench.columns import table
+from pidcomm.bench.oracle import Problem
+from pidcomm.bench.report import technique_label
+from pidcomm.bench.results import Results
 from pidcomm.cli.app import (
     BytesOption,
     CollectiveArgument,
@@ -24,11 +26,6 @@ from pidcomm.cli.app import (
     working,
 )
 from pidcomm.cli.completion import complete_list, complete_name
-from pidcomm_studies.cli.model.group import group
-from pidcomm.bench.columns import table
-from pidcomm.bench.oracle import Problem
-from pidcomm.bench.report import technique_label
-from pidcomm.bench.results import Results
 from pidcomm.model import (
     CONSTANTS,
     KINDS,
@@ -40,7 +37,6 @@ from pidcomm.model import (
     load_machine,
     machine_names,
 )
-from pidcomm_studies.models import LINKS, Estimate, advise, compare, influences, predict_links
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
 from pidcomm.sizes import (
     format_duration,
@@ -51,6 +47,10 @@ from pidcomm.sizes import (
     parse_size,
 )
 from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
+from pidcomm_studies.cli.model.group import group
+from pidcomm_studies.models import LINKS, Estimate, advise, compare, influences, predict_links
+
+import pidcomm
 
 NOTED = 4  # number of constants in a note under the table
 MATTERS = 0.05  # assumed constants with at least this influence are listed
@@ -69,8 +69,10 @@ ModelTechniques = Annotated[
     str,
     typer.Option(
         "--technique",
-        help=f"Techniques, separated by commas, or all: {', '.join(TECHNIQUES)}, {AUTO} (the fastest technique that "
-        f"does not need scratch), {LINKS} (between PEs).",
+        help=(
+            f"Techniques, separated by commas, or all: {', '.join(TECHNIQUES)}, {AUTO} (the fastest"
+            f" technique that does not need scratch), {LINKS} (between PEs)."
+        ),
         autocompletion=complete_list([*TECHNIQUES, AUTO, LINKS]),
     ),
 ]
@@ -79,7 +81,8 @@ ModelTechniques = Annotated[
 @command(
     "pidcomm model predict allreduce --shape 32x32 --mask 10 --bytes 1MiB",
     "pidcomm model predict alltoall --machine isca24 --technique tile,conventional --json -",
-    "pidcomm model predict allgather --machine upmem-2560 --shape 64x40 --mask 01 --bytes 640KiB --threads 4",
+    "pidcomm model predict allgather --machine upmem-2560 --shape 64x40 --mask 01 --bytes 640KiB"
+    " --threads 4",
     group=group,
 )
 def predict(
@@ -92,7 +95,10 @@ def predict(
     machine: MachineOption = DEFAULT_MACHINE,
     technique: ModelTechniques = "all",
     threads: Annotated[
-        int, typer.Option("--threads", min=0, help="Number of host threads, 0 for all CPUs of the machine.")
+        int,
+        typer.Option(
+            "--threads", min=0, help="Number of host threads, 0 for all CPUs of the machine."
+        ),
     ] = 0,
     isa: Annotated[
         str | None,
@@ -112,17 +118,21 @@ def predict(
     ] = None,
     scratch: Annotated[
         str,
-        typer.Option("--scratch", help="MRAM offset of scratch; 0 means the end of the windows (auto has no scratch)."),
+        typer.Option(
+            "--scratch",
+            help="MRAM offset of scratch; 0 means the end of the windows (auto has no scratch).",
+        ),
     ] = "0",
     is_wide: Annotated[bool, typer.Option("--wide", help="Show the time of each phase.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per technique")] = None,
 ) -> None:
     """Predict the time of a collective on a machine, for each technique.
 
-    The times are modelled from the plan and the constants of the machine (`pidcomm model machines`); the collective
-    does not run. GB/s is the larger side summed over PEs, divided by the total time. The lines under the table list
-    the constants with the largest effect: how much the total time changes if a constant grows by 10%. If the machine
-    has links between PEs, row links is the time over links.
+    The times are modelled from the plan and the constants of the machine (`pidcomm model
+    machines`); the collective does not run. GB/s is the larger side summed over PEs, divided by the
+    total time. The lines under the table list the constants with the largest effect: how much the
+    total time changes if a constant grows by 10%. If the machine has links between PEs, row links
+    is the time over links.
     """
     check_op([collective])
     on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
@@ -131,7 +141,11 @@ def predict(
     if offset := parse_size(scratch):
         options["scratch"] = offset
     # None: every possible technique. Impossible techniques are omitted without an error.
-    wanted = [None] if technique == "all" else parse_names(technique, [*TECHNIQUES, AUTO, LINKS], "technique")
+    wanted = (
+        [None]
+        if technique == "all"
+        else parse_names(technique, [*TECHNIQUES, AUTO, LINKS], "technique")
+    )
     with Results(json_target) as results:
         found = []
         for name in wanted:
@@ -192,7 +206,9 @@ def machines(
         str | None,
         typer.Argument(
             metavar="[NAME|FILE]",
-            help="Machine whose constants to show: " + ", ".join(machine_names()) + ", or a .toml file.",
+            help="Machine whose constants to show: "
+            + ", ".join(machine_names())
+            + ", or a .toml file.",
             autocompletion=complete_name(machine_names()),
         ),
     ] = None,
@@ -203,14 +219,21 @@ def machines(
 ) -> None:
     """List the machines, or the constants of one machine with the source of each constant.
 
-    A constant is published (the source is a publication), measured by us, fitted to measurements, or assumed.
+    A constant is published (the source is a publication), measured by us, fitted to measurements,
+    or assumed.
     """
     with Results(json_target) as results:
         if name is not None:
             _show_constants(load_machine(name), results, is_wide=is_wide)
             return
         rows = [_facts(load_machine(it)) for it in machine_names()]
-        columns = ["machine", ">pes", *(f">{kind}" for kind in KINDS), "~title", *["~isas"] * is_wide]
+        columns = [
+            "machine",
+            ">pes",
+            *(f">{kind}" for kind in KINDS),
+            "~title",
+            *["~isas"] * is_wide,
+        ]
         made = table("machines, and how many of their constants are " + ", ".join(KINDS), columns)
         for row in rows:
             cells = (row[name.lstrip(">~")] for name in columns)
@@ -242,16 +265,24 @@ def advise_shapes(
 ) -> None:
     """List variants of a collective (shape, mask and technique), the shortest predicted time first.
 
-    All times are modelled. Shapes have one to three axes. If several variants have equal plans and times, only the
-    variant with the fewest axes is printed; column alike counts the hidden variants. For large numbers of PEs, the
-    command skips shapes in which two neighbouring axes have equal mask bits.
+    All times are modelled. Shapes have one to three axes. If several variants have equal plans and
+    times, only the variant with the fewest axes is printed; column alike counts the hidden
+    variants. For large numbers of PEs, the command skips shapes in which two neighbouring axes have
+    equal mask bits.
     """
     check_op([collective])
     on, size_bytes = load_machine(machine), parse_size(size)
     with Results(json_target) as results:
         with working("pricing shapes"):
             found = advise(
-                collective, pes=pes, bytes=size_bytes, group=group_pes, dtype=dtype, op=op, machine=on, top=top
+                collective,
+                pes=pes,
+                bytes=size_bytes,
+                group=group_pes,
+                dtype=dtype,
+                op=op,
+                machine=on,
+                top=top,
             )
         problem = Problem(collective, (pes,), "1", size_bytes, dtype, op)
         needs = ["~needs"] if is_wide else []
@@ -275,11 +306,18 @@ def advise_shapes(
         results.text(made, *_capacity(problem, on))
 
 
-def _over_links(collective: CollectiveName, shape: tuple[int, ...], mask: str, arguments: dict[str, Any]) -> Estimate:
-    """Return the estimate for bytes over links between PEs. Its phases are the host's part and the levels of links."""
+def _over_links(
+    collective: CollectiveName, shape: tuple[int, ...], mask: str, arguments: dict[str, Any]
+) -> Estimate:
+    """Return the estimate for bytes over links between PEs.
+
+    Its phases are the host's part and the levels of links.
+    """
     it = predict_links(collective, shape, mask, **arguments)
     phases = {**dict.fromkeys(PHASES, 0.0), "host": it.host_seconds, **it.link_seconds}
-    return Estimate(shape, mask, Prediction(it.machine, LINKS, "", 0, "", it.seconds, phases), 0, False)
+    return Estimate(
+        shape, mask, Prediction(it.machine, LINKS, "", 0, "", it.seconds, phases), 0, False
+    )
 
 
 def _title(problem: Problem, machine: Machine) -> str:
@@ -293,12 +331,18 @@ def _capacity(problem: Problem, machine: Machine) -> list[str]:
     """Return a line of explanation if the machine has fewer PEs than the case."""
     if problem.pes <= machine.pes:
         return []
-    return [f"{machine.name} has {machine.pes} PEs; for {problem.pes} PEs the model puts more ranks on its channels"]
+    return [
+        f"{machine.name} has {machine.pes} PEs; for {problem.pes} PEs the model puts more ranks on"
+        " its channels"
+    ]
 
 
 def _needs(estimate: Estimate) -> str:
     scratch = f"{format_size(estimate.scratch_bytes)} of scratch" if estimate.scratch_bytes else ""
-    return ", ".join(filter(None, (scratch, "replaces the program" * estimate.replaces_program))) or "-"
+    return (
+        ", ".join(filter(None, (scratch, "replaces the program" * estimate.replaces_program)))
+        or "-"
+    )
 
 
 def _algbw(problem: Problem, estimate: Estimate) -> float | None:
@@ -347,7 +391,8 @@ def _largest_phase(prediction: Prediction) -> tuple[str, float]:
 def _note(prediction: Prediction, influence: dict[str, float], machine: Machine) -> str:
     """Return a sentence about the constants with the largest effect on a prediction."""
     changes = [
-        f"{name} ({machine.constants[name].kind}) {MORE_PCT * percent:+.1f}%" for name, percent in influence.items()
+        f"{name} ({machine.constants[name].kind}) {MORE_PCT * percent:+.1f}%"
+        for name, percent in influence.items()
     ]
     return f"{prediction.technique}: {', '.join(changes[:NOTED])}"
 
@@ -391,4 +436,9 @@ def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> Non
             ]
         )
     results.text(made)
-    results.text(*(f"links.{level}: {link.topology}, {link.gb_s:g} GB/s" for level, link in machine.links.items()))
+    results.text(
+        *(
+            f"links.{level}: {link.topology}, {link.gb_s:g} GB/s"
+            for level, link in machine.links.items()
+        )
+    )

@@ -8,20 +8,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-
-import pidcomm
 from pidcomm.arguments import Options, options_of
-from pidcomm.cli.app import WideOption, command, exit_if_wrong, json_option, refuse, working
-from pidcomm.cli.completion import complete_list, complete_name
-from pidcomm_studies.cli.model.group import group
-from pidcomm_studies.cli.model.predict import MachineOption
-from pidcomm.errors import ArgumentError, Error
-from pidcomm.bench import platform, report
 from pidcomm.bench.ablation import COLLECTIVES as BETWEEN_PES
-from pidcomm.bench.timing import COMPARED, Schedule
 from pidcomm.bench.columns import Column, Lines
 from pidcomm.bench.measure import Scratch, make_transfers_alike
 from pidcomm.bench.results import Results
+from pidcomm.bench.sweep import Section
+from pidcomm.bench.timing import COMPARED, Schedule
+from pidcomm.cli.app import WideOption, command, exit_if_wrong, json_option, refuse, working
+from pidcomm.cli.completion import complete_list, complete_name
+from pidcomm.errors import ArgumentError, Error
+from pidcomm.model import Machine, load_machine
+from pidcomm.model.prediction import SOURCE as MODELLED
+from pidcomm.sizes import parse_names, parse_positive_size, parse_size
+from pidcomm.tables import COLLECTIVES
+from pidcomm_studies.cli.model.group import group
+from pidcomm_studies.cli.model.predict import MachineOption
 from pidcomm_studies.models.scaling import (
     STUDIES,
     Point,
@@ -32,11 +34,9 @@ from pidcomm_studies.models.scaling import (
     model_points,
 )
 from pidcomm_studies.models.stops import GAIN, Stop, stops_of
-from pidcomm.bench.sweep import Section
-from pidcomm.model import Machine, load_machine
-from pidcomm.model.prediction import SOURCE as MODELLED
-from pidcomm.sizes import parse_names, parse_positive_size, parse_size
-from pidcomm.tables import COLLECTIVES
+
+import pidcomm
+from pidcomm.bench import platform, report
 
 ALL = "all"
 COMMON_FACTS = ("version", "commit")
@@ -73,7 +73,8 @@ def scale(
     study: Annotated[
         str,
         typer.Argument(
-            help="Name of the study: " + ", ".join(STUDIES) + ", or all.", autocompletion=complete_name([*STUDIES, ALL])
+            help="Name of the study: " + ", ".join(STUDIES) + ", or all.",
+            autocompletion=complete_name([*STUDIES, ALL]),
         ),
     ] = ALL,
     collectives: Annotated[
@@ -95,29 +96,43 @@ def scale(
     ] = False,
     size: Annotated[
         str | None,
-        typer.Option("--bytes", help="Bytes per PE in studies that keep them constant (default: set by the study)."),
+        typer.Option(
+            "--bytes",
+            help="Bytes per PE in studies that keep them constant (default: set by the study).",
+        ),
     ] = None,
     up_to: Annotated[
         str | None,
         typer.Option(
-            "--up-to", help="Largest value of the parameter that varies, such as 512 or 64KiB (default: no limit)."
+            "--up-to",
+            help=(
+                "Largest value of the parameter that varies, such as 512 or 64KiB (default: no"
+                " limit)."
+            ),
         ),
     ] = None,
-    iters: Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds of measured rows.")] = 5,
+    iters: Annotated[
+        int, typer.Option("--iters", min=1, help="Number of timed rounds of measured rows.")
+    ] = 5,
     warmup: Annotated[
-        int, typer.Option("--warmup", min=0, help="Number of untimed rounds before the timed rounds.")
+        int,
+        typer.Option("--warmup", min=0, help="Number of untimed rounds before the timed rounds."),
     ] = 1,
     is_wide: WideOption = False,
-    json_target: Annotated[str | None, json_option("a JSON line per table row and per stop")] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", help="Also draw a picture: a .svg or .png file.")] = None,
+    json_target: Annotated[
+        str | None, json_option("a JSON line per table row and per stop")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Also draw a picture: a .svg or .png file.")
+    ] = None,
 ) -> None:
     """Study how the cost of collectives grows with PEs, channels, bytes, group size and hosts.
 
-    Column source shows whether a row is modelled for a machine or measured on this machine. algbw is the larger side
-    summed over PEs, divided by the time. limit% is the percentage of the streaming limit. Compare measured rows by
-    limit%, because emulated DIMMs share the memory of one machine; modelled rows have no limit%. most in is the longest
-    phase. A stop is the value from which doubling the parameter gains little. docs/evaluation.md explains studies and
-    stops.
+    Column source shows whether a row is modelled for a machine or measured on this machine. algbw
+    is the larger side summed over PEs, divided by the time. limit% is the percentage of the
+    streaming limit. Compare measured rows by limit%, because emulated DIMMs share the memory of one
+    machine; modelled rows have no limit%. most in is the longest phase. A stop is the value from
+    which doubling the parameter gains little. docs/evaluation.md explains studies and stops.
     """
     studies = [STUDIES[name] for name in parse_names(study, STUDIES, "study")]
     names = parse_names(",".join(collectives or BETWEEN_PES), COLLECTIVES, "collective")
@@ -133,7 +148,11 @@ def scale(
     most = None if up_to is None else parse_size(up_to)
     left_out = [it for it in studies if study == ALL and not it.can_be_on(on)]
     studies = [it for it in studies if it not in left_out]
-    whole = [it for it in studies if len(studies) > 1 and most is not None and min(it.values(on.pes), default=0) > most]
+    whole = [
+        it
+        for it in studies
+        if len(studies) > 1 and most is not None and min(it.values(on.pes), default=0) > most
+    ]
     if len(whole) == len(studies):
         whole = []  # _values raises an error: every study starts above the limit
     options = options_of(coherence=platform.COHERENCE, threads=platform.threads())
@@ -142,7 +161,9 @@ def scale(
     refusals: list[Error] = []
     for it in studies:
         largest = None if it in whole else most
-        modelled[it.name], refused = model_points(it, names, on, _values(it, on.pes, largest), size_bytes)
+        modelled[it.name], refused = model_points(
+            it, names, on, _values(it, on.pes, largest), size_bytes
+        )
         refusals += refused
         if is_measured and (it.is_measured or study != ALL):
             values = _values(it, available_pes(), largest)
@@ -160,7 +181,9 @@ def scale(
         facts = report.run_facts()
         comment = report.Report(results)
         comment.comment(_header(on, options, bool(problems)))
-        comment.comment(f"study {it.name} is left out: {on.name} has no separate {it.name}" for it in left_out)
+        comment.comment(
+            f"study {it.name} is left out: {on.name} has no separate {it.name}" for it in left_out
+        )
         comment.comment(f"study {it.name} shows all values: it starts above {most}" for it in whole)
         comment.skipped({str(error): error for error in refusals}.values())
         scratch = Scratch(problems) if problems else None
@@ -188,21 +211,32 @@ def scale(
 
 
 def _values(study: Study, pes: int, most: int | None) -> Sequence[int]:
-    """Return the values of a study up to `most`. Raises ArgumentError if all values are larger than `most`."""
+    """Return the values of a study up to `most`.
+
+    Raises ArgumentError if all values are larger than `most`.
+    """
     values = study.values(pes)
     kept = [value for value in values if most is None or value <= most]
     if not kept:
-        raise ArgumentError(f"study {study.name} starts at {min(values, default=0)}; no value is at most {most}")
+        raise ArgumentError(
+            f"study {study.name} starts at {min(values, default=0)}; no value is at most {most}"
+        )
     return kept
 
 
 def _header(machine: Machine, options: Options, is_measured: bool) -> Iterator[str]:
     yield from report.header(options) if is_measured else [f"pidcomm {pidcomm.__version__}"]
-    yield f"modelled rows: for {machine.name} ({machine.title}), by constants of the kinds {_kinds(machine)}"
+    yield (
+        f"modelled rows: for {machine.name} ({machine.title}), by constants of the kinds"
+        f" {_kinds(machine)}"
+    )
     if is_measured:
         yield "measured rows: emulated DIMMs share the memory of this machine: compare limit%"
     percent = f"{100 * GAIN:.0f}%"
-    yield f"a stop is the first value from which doubling gains less than {percent} (groups: costs more)"
+    yield (
+        f"a stop is the first value from which doubling gains less than {percent} (groups: costs"
+        " more)"
+    )
 
 
 def _kinds(machine: Machine) -> str:
@@ -210,9 +244,13 @@ def _kinds(machine: Machine) -> str:
     return ", ".join(f"{kind} ({kinds.count(kind)})" for kind in dict.fromkeys(kinds))
 
 
-def _write(results: Results, study: Study, points: Iterable[Point], facts: dict[str, Any], table: Lines) -> None:
+def _write(
+    results: Results, study: Study, points: Iterable[Point], facts: dict[str, Any], table: Lines
+) -> None:
     for point in points:
-        results.json_lines([_json(point, facts)])  # before the text, so that every shown row is in the file
+        results.json_lines(
+            [_json(point, facts)]
+        )  # before the text, so that every shown row is in the file
         fields = {
             "value": getattr(point, study.varies),
             "channels": _text(point.channels, "d"),
@@ -226,8 +264,14 @@ def _write(results: Results, study: Study, points: Iterable[Point], facts: dict[
 
 
 def _json(it: Point | Stop, facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON of a point or stop, with facts of the run. Only measured points have facts of this machine."""
-    return {**asdict(it), **{key: facts[key] for key in (COMMON_FACTS if it.source == MODELLED else facts)}}
+    """Return the JSON of a point or stop, with facts of the run.
+
+    Only measured points have facts of this machine.
+    """
+    return {
+        **asdict(it),
+        **{key: facts[key] for key in (COMMON_FACTS if it.source == MODELLED else facts)},
+    }
 
 
 def _text(value: float | None, form: str) -> str:

@@ -1,8 +1,8 @@
 """ETRI's iMEX (2024): allgather on host buffers, n x n messages against a shared CXL memory pool.
 
-The authors measured with the OSU micro-benchmarks on virtual machines, and publish only the largest and the smallest
-gains. Here the processes share one machine: measured values use emulated links, and modelled values the same links on
-separate hosts. No value is fitted to the published ones.
+The authors measured with the OSU micro-benchmarks on virtual machines, and publish only the largest
+and the smallest gains. Here the processes share one machine: measured values use emulated links,
+and modelled values the same links on separate hosts. No value is fitted to the published ones.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-import pidcomm
 from pidcomm.bench.osu import OsuCase, measure
 from pidcomm.model import Machine, load_machine
+
+import pidcomm
 
 NAME = "imex"
 TITLE = "allgather through a shared memory pool (ETRI iMEX, 2024)"
@@ -32,7 +33,9 @@ class Rate(NamedTuple):
 
 MESSAGES = (Rate("TCP-like", 1.25, 20.0), Rate("100 Gbit/s Ethernet", 12.5, 3.0))
 POOLS = (Rate("switched CXL", 32.0, 0.35), Rate("far memory", 100.0, 3.0))
-"""Latencies and rates are published (iMEX), with the exception of TCP-like: that of the model of a network."""
+"""Latencies and rates are published (iMEX), with the exception of TCP-like: that of the model of
+a network.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,15 @@ PUBLISHED = (
 )
 BASE = OsuCase("allgather", "mpi", 4, 1, (MIB,))
 AXES: dict[str, Callable[[bool], list[OsuCase]]] = {
-    "nodes": lambda is_here: [replace(BASE, hosts=n) for n in ((2, 4, 8) if is_here else (2, 4, 8, 10))],
-    "ppn": lambda is_here: [replace(BASE, hosts=2, ppn=n) for n in ((1, 2, 4) if is_here else (1, 2, 4, 6))],
-    "sizes": lambda is_here: [replace(BASE, sizes=(512 * KIB, 2 * MIB, (8 if is_here else 32) * MIB))],
+    "nodes": lambda is_here: [
+        replace(BASE, hosts=n) for n in ((2, 4, 8) if is_here else (2, 4, 8, 10))
+    ],
+    "ppn": lambda is_here: [
+        replace(BASE, hosts=2, ppn=n) for n in ((1, 2, 4) if is_here else (1, 2, 4, 6))
+    ],
+    "sizes": lambda is_here: [
+        replace(BASE, sizes=(512 * KIB, 2 * MIB, (8 if is_here else 32) * MIB))
+    ],
 }
 """The cases along each axis, measured here or modelled."""
 
@@ -90,7 +99,16 @@ def measured(iters: int, step: Callable[[str], None]) -> Iterator[Gain]:
             base = replace(case, iters=iters)
             ways = [
                 [
-                    measure([replace(base, transport=way, link_gb_s=it.gb_s, link_latency_us=it.latency_us)])
+                    measure(
+                        [
+                            replace(
+                                base,
+                                transport=way,
+                                link_gb_s=it.gb_s,
+                                link_latency_us=it.latency_us,
+                            )
+                        ]
+                    )
                     for it in its
                 ]
                 for way, its in (("mpi", MESSAGES), ("pool", POOLS))
@@ -117,7 +135,9 @@ def modelled(machine: Machine | None = None) -> Iterator[Gain]:
 
 
 def messages_us(case: OsuCase, size_bytes: int, link: Rate) -> float:
-    """Return the time of n x n messages: each process sends its block to all processes of other hosts."""
+    """Return the time of n x n messages: each process sends its block to all processes of other
+    hosts.
+    """
     remote = case.processes - case.ppn
     return remote * (link.latency_us + case.ppn * size_bytes / (1e3 * link.gb_s))
 
@@ -127,7 +147,9 @@ def pool_us(case: OsuCase, size_bytes: int, port: Rate, machine: Machine) -> flo
 
     The hosts share the devices of the pool, which limits each port if there are many hosts.
     """
-    devices = machine["pool.devices"] * machine["pool.device_gb_s"] * port.gb_s / machine["pool.gb_s"]
+    devices = (
+        machine["pool.devices"] * machine["pool.device_gb_s"] * port.gb_s / machine["pool.gb_s"]
+    )
     rate = min(port.gb_s, devices / case.hosts)
     return 4 * port.latency_us + case.ppn * (1 + case.processes) * size_bytes / (1e3 * rate)
 
@@ -137,26 +159,39 @@ def json_rows(gains: list[Gain]) -> Iterator[dict[str, Any]]:
     for gain in gains:
         yield {"figure": NAME, **asdict(gain), "gain": gain.gain, "version": pidcomm.__version__}
     for value in PUBLISHED:
-        yield {"figure": NAME, **asdict(value), "source": f"published: {SOURCE}", "version": pidcomm.__version__}
+        yield {
+            "figure": NAME,
+            **asdict(value),
+            "source": f"published: {SOURCE}",
+            "version": pidcomm.__version__,
+        }
 
 
 def statements(gains: list[Gain]) -> Iterator[str]:
-    """Yield, for each axis and each pair of links, the gains along the axis and whether they grow."""
+    """Yield, for each axis and each pair of links, the gains along the axis and whether they
+    grow.
+    """
     for axis in AXES:
         for pair in dict.fromkeys((gain.messages, gain.pool) for gain in gains):
-            along = [gain for gain in gains if gain.axis == axis and (gain.messages, gain.pool) == pair]
+            along = [
+                gain for gain in gains if gain.axis == axis and (gain.messages, gain.pool) == pair
+            ]
             values = [gain.gain for gain in along]
             if not values:
                 continue
             grows = "grows" if values == sorted(values) else "does not grow throughout"
-            yield f"{axis}: {pair[0]} over {pair[1]}: {', '.join(f'{value:.2f}x' for value in values)}; {grows}"
+            yield (
+                f"{axis}: {pair[0]} over {pair[1]}:"
+                f" {', '.join(f'{value:.2f}x' for value in values)}; {grows}"
+            )
 
 
 EXPLANATION = (
-    "A process receives a block in a message from each process of the other hosts; through the pool it writes a block "
-    "and reads those of all processes. So the gain grows with the processes per host, and with the hosts as long as "
-    "the devices of the pool serve all ports at full rate, by assumption up to 4 hosts; more hosts share the devices, "
-    "and the gain falls. At large sizes it nears the ratio of the rates. The published gains grow up to 10 hosts: the "
-    "authors' pool is memory of one machine, and their messages pass through virtual networks, which cost more. "
-    "Measured values also have the copies of all processes, which share the CPUs of this machine."
+    "A process receives a block in a message from each process of the other hosts; through the pool"
+    " it writes a block and reads those of all processes. So the gain grows with the processes per"
+    " host, and with the hosts as long as the devices of the pool serve all ports at full rate, by"
+    " assumption up to 4 hosts; more hosts share the devices, and the gain falls. At large sizes it"
+    " nears the ratio of the rates. The published gains grow up to 10 hosts: the authors' pool is"
+    " memory of one machine, and their messages pass through virtual networks, which cost more."
+    " Measured values also have the copies of all processes, which share the CPUs of this machine."
 )

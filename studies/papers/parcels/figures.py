@@ -12,7 +12,10 @@ from pidcomm_studies.papers.figure import MODELLED, Figure, Panel, Point, Statem
 from pidcomm_studies.parcels.build import ENGINES, HERE, build_folder, compile_program
 from pidcomm_studies.parcels.run import BENCHMARK, OVERHEAD, SIZES, Machine, Run
 
-PAPER = "Rodrigues, Murphy, Kogge, Brockman, Brightwell, Underwood: Implications of a PIM Architectural Model for MPI"
+PAPER = (
+    "Rodrigues, Murphy, Kogge, Brockman, Brightwell, Underwood: Implications of a PIM Architectural"
+    " Model for MPI"
+)
 POSTED = (0, 20, 40, 60, 80, 100)
 CALLS = ("MPI_Probe", "MPI_Send", "MPI_Recv")
 COPY_BYTES = tuple(1024 * kib for kib in (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256))
@@ -23,7 +26,8 @@ _FIELDS = ("instructions", "references", "cycles")
 
 @dataclass(frozen=True)
 class Results:
-    """The runs of the benchmark by engine, size and percentage of posted receives; and copies on one machine.
+    """The runs of the benchmark by engine, size and percentage of posted receives; and copies on
+    one machine.
 
     copies: instructions and cycles of a copy by machine and bytes.
     """
@@ -41,8 +45,9 @@ def measure(
 ) -> Results:
     """Run the benchmark on all engines.
 
-    step: called with a few words before each part. latency: of the network of all machines. pim: other values of the
-    machine of travelling threads, as for `Machine`. with_copies: also run the copies of figure 7.
+    step: called with a few words before each part. latency: of the network of all machines. pim:
+    other values of the machine of travelling threads, as for `Machine`. with_copies: also run the
+    copies of figure 7.
     Raises Error if a process received a wrong byte.
     """
     runs: dict[tuple[str, str, int], Run] = {}
@@ -68,12 +73,17 @@ def measure(
 def _checked(machine: Machine, program: Path, nodes: int, arguments: Sequence[object]) -> Run:
     run = machine.run(program, nodes, arguments)
     if run.code or run.blocked:
-        raise Error(f"{program.stem} on {machine.engine.name}: {run.output.strip() or f'blocked: {run.blocked}'}")
+        raise Error(
+            f"{program.stem} on {machine.engine.name}:"
+            f" {run.output.strip() or f'blocked: {run.blocked}'}"
+        )
     return run
 
 
 def _copy(machine: Machine, program: Path, size: int) -> tuple[float, float]:
-    """Return the instructions and cycles of a copy after the first one: the difference of two runs."""
+    """Return the instructions and cycles of a copy after the first one: the difference of two
+    runs.
+    """
     one, more = (_checked(machine, program, 1, (size, copies)) for copies in (1, 1 + COPIES))
     instructions, cycles = (
         (more.total(field, ("application",)) - one.total(field, ("application",))) / COPIES
@@ -91,16 +101,21 @@ def _panels(what: Iterable[tuple[str, str, str]], x: str = "% posted") -> list[P
     return [Panel(f"{letter}) {name}", text, x) for letter, name, text in what]
 
 
-def _by_posted(results: Results, panel: str, size: str, value: Callable[[Run], float]) -> Iterator[Point]:
+def _by_posted(
+    results: Results, panel: str, size: str, value: Callable[[Run], float]
+) -> Iterator[Point]:
     for (engine, name, posted), run in results.runs.items():
         if name == size:
             yield Point(panel, engine, posted, value(run), MODELLED, "the simulated machine", 0)
 
 
 def _mean_ratio(results: Results, size: str, engine: str, field: str) -> float:
-    """Return by how much travelling threads are below an engine: the mean over the percentages, as a fraction."""
+    """Return by how much travelling threads are below an engine: the mean over the percentages,
+    as a fraction.
+    """
     ratios = [
-        overhead(results.runs[PIM, size, posted], field) / overhead(results.runs[engine, size, posted], field)
+        overhead(results.runs[PIM, size, posted], field)
+        / overhead(results.runs[engine, size, posted], field)
         for posted in POSTED
     ]
     return 1 - sum(ratios) / len(ratios)
@@ -122,13 +137,19 @@ def _figure_4(results: Results) -> Figure:
     )
 
     def model() -> Iterator[Point]:
-        for panel, (field, size) in zip(panels, [(f, s) for f in _FIELDS[:2] for s in SIZES], strict=True):
-            yield from _by_posted(results, panel.name, size, lambda run, field=field: overhead(run, field))  # type: ignore[misc]
+        for panel, (field, size) in zip(
+            panels, [(f, s) for f in _FIELDS[:2] for s in SIZES], strict=True
+        ):
+            yield from _by_posted(
+                results, panel.name, size, lambda run, field=field: overhead(run, field)
+            )  # type: ignore[misc]
 
     def statements(_: Sequence[Point]) -> Iterator[Statement]:
         for engine, text in ((LAM, "fewer than LAM"), (MPICH, "usually fewer than MPICH")):
             fewer = _fewer(results, engine, "instructions")
-            found = ", ".join(_less_of(size, _mean_ratio(results, size, engine, "instructions")) for size in SIZES)
+            found = ", ".join(
+                _less_of(size, _mean_ratio(results, size, engine, "instructions")) for size in SIZES
+            )
             wanted = len(fewer) if engine == LAM else len(fewer) // 2 + 1
             yield Statement(
                 f"instructions: {text}",
@@ -137,20 +158,27 @@ def _figure_4(results: Results) -> Figure:
             )
         for engine in (LAM, MPICH):
             fewer = _fewer(results, engine, "references")
-            found = ", ".join(_less_of(size, _mean_ratio(results, size, engine, "references")) for size in SIZES)
+            found = ", ".join(
+                _less_of(size, _mean_ratio(results, size, engine, "references")) for size in SIZES
+            )
             yield Statement(
                 f"memory references: fewer than {engine}",
                 f"fewer in {sum(fewer)} of {len(fewer)} cases; means: {found}",
                 all(fewer),
             )
 
-    return Figure("fig4", PAPER, "overhead instructions and memory references", panels, model, statements)
+    return Figure(
+        "fig4", PAPER, "overhead instructions and memory references", panels, model, statements
+    )
 
 
 def _fewer(results: Results, engine: str, field: str) -> list[bool]:
-    """Return for each case of the benchmark whether travelling threads need less overhead than an engine."""
+    """Return for each case of the benchmark whether travelling threads need less overhead than
+    an engine.
+    """
     return [
-        overhead(results.runs[PIM, size, posted], field) < overhead(results.runs[engine, size, posted], field)
+        overhead(results.runs[PIM, size, posted], field)
+        < overhead(results.runs[engine, size, posted], field)
         for size in SIZES
         for posted in POSTED
     ]
@@ -165,7 +193,9 @@ def _less_of(name: str, part: float) -> str:
 
 
 def _figure_5(results: Results) -> Figure:
-    panels = _panels((letter, size, "overhead cycles") for letter, size in zip("ab", SIZES, strict=True))
+    panels = _panels(
+        (letter, size, "overhead cycles") for letter, size in zip("ab", SIZES, strict=True)
+    )
 
     def model() -> Iterator[Point]:
         for panel, size in zip(panels, SIZES, strict=True):
@@ -173,10 +203,21 @@ def _figure_5(results: Results) -> Figure:
             for posted in POSTED:
                 run = results.runs[PIM, size, posted]
                 value = overhead(run, "instructions")
-                yield Point(panel.name, "pim, issue slots", posted, value, MODELLED, "the simulated machine", 0)
+                yield Point(
+                    panel.name,
+                    "pim, issue slots",
+                    posted,
+                    value,
+                    MODELLED,
+                    "the simulated machine",
+                    0,
+                )
 
     def statements(_: Sequence[Point]) -> Iterator[Statement]:
-        for size, published in (("eager", {MPICH: 57, LAM: 42}), ("rendezvous", {MPICH: 58, LAM: 78})):
+        for size, published in (
+            ("eager", {MPICH: 57, LAM: 42}),
+            ("rendezvous", {MPICH: 58, LAM: 78}),
+        ):
             for engine, percent in published.items():
                 part = _mean_ratio(results, size, engine, "cycles")
                 slots = 1 - sum(
@@ -186,7 +227,8 @@ def _figure_5(results: Results) -> Figure:
                 ) / len(POSTED)
                 yield Statement(
                     f"{size}: {percent}% fewer overhead cycles than {engine}",
-                    f"{_less(part)} elapsed cycles; {_less(slots)} if other threads fill the pipeline (issue slots)",
+                    f"{_less(part)} elapsed cycles; {_less(slots)} if other threads fill the"
+                    " pipeline (issue slots)",
                     part > 0,
                 )
         for engine, text, is_high in (
@@ -201,10 +243,11 @@ def _figure_5(results: Results) -> Figure:
             yield Statement(text, _range(ipc), (median(ipc) > 0.6) == is_high)
 
     note = (
-        "Elapsed cycles: each thread has one of the four stages, so a thread that runs alone issues every fourth "
-        "cycle, and each reference waits for an open or closed row. The single-threaded engines keep their small state "
-        "in the first cache. Issue slots count the cycles that other threads of the node lose. The engines here "
-        "execute fewer instructions than LAM and MPICH did."
+        "Elapsed cycles: each thread has one of the four stages, so a thread that runs alone issues"
+        " every fourth cycle, and each reference waits for an open or closed row. The"
+        " single-threaded engines keep their small state in the first cache. Issue slots count the"
+        " cycles that other threads of the node lose. The engines here execute fewer instructions"
+        " than LAM and MPICH did."
     )
     return Figure("fig5", PAPER, "overhead cycles", panels, model, statements, note=note)
 
@@ -214,7 +257,9 @@ def _figure_6(results: Results) -> Figure:
         (
             (letter, f"{size} {field}", f"{field} by call and category")
             for letter, (field, size) in zip(
-                "abcdef", [(f, s) for f in ("cycles", "instructions", "references") for s in SIZES], strict=True
+                "abcdef",
+                [(f, s) for f in ("cycles", "instructions", "references") for s in SIZES],
+                strict=True,
             )
         ),
         "call, category",
@@ -227,13 +272,20 @@ def _figure_6(results: Results) -> Figure:
                 for call in CALLS:
                     for category in OVERHEAD:
                         runs = [results.runs[engine, size, posted] for posted in POSTED]
-                        value = sum(run.total(field, (category,), (call,)) for run in runs) / len(runs)
+                        value = sum(run.total(field, (category,), (call,)) for run in runs) / len(
+                            runs
+                        )
                         x = f"{call.removeprefix('MPI_')} {category}"
-                        yield Point(panel.name, engine, x, value, MODELLED, "the simulated machine", 0)
+                        yield Point(
+                            panel.name, engine, x, value, MODELLED, "the simulated machine", 0
+                        )
 
     def share(engine: str, posted: Sequence[int] = POSTED) -> list[float]:
         runs = [results.runs[engine, size, part] for size in SIZES for part in posted]
-        return [run.total("instructions", ("juggling",), BENCHMARK) / overhead(run, "instructions") for run in runs]
+        return [
+            run.total("instructions", ("juggling",), BENCHMARK) / overhead(run, "instructions")
+            for run in runs
+        ]
 
     def statements(points: Sequence[Point]) -> Iterator[Statement]:
         for engine, low, high in ((LAM, 14, 60), (MPICH, 18, 23)):
@@ -252,7 +304,9 @@ def _figure_6(results: Results) -> Figure:
             ),
             all(b > a for a, b in zip(none, all_posted, strict=True)),
         )
-        yield Statement("travelling threads do not juggle", f"{max(share(PIM)):.0%}", max(share(PIM)) == 0)
+        yield Statement(
+            "travelling threads do not juggle", f"{max(share(PIM)):.0%}", max(share(PIM)) == 0
+        )
         clean = {
             engine: sum(
                 run.total("instructions", ("cleanup",), BENCHMARK)
@@ -269,7 +323,11 @@ def _figure_6(results: Results) -> Figure:
 
         def cycles(engine: str, call: str) -> float:
             values = series_of(points, panels[1].name, engine)
-            return sum(value for x, value in values.items() if str(x).split()[0] == call.removeprefix("MPI_"))
+            return sum(
+                value
+                for x, value in values.items()
+                if str(x).split()[0] == call.removeprefix("MPI_")
+            )
 
         slower = [call for call in CALLS if cycles(PIM, call) > cycles(MPICH, call)]
         yield Statement(
@@ -278,8 +336,13 @@ def _figure_6(results: Results) -> Figure:
             slower == ["MPI_Send"],
         )
 
-    note = "Means over the percentages of posted receives. A call includes the threads that it started."
-    return Figure("fig6", PAPER, "overhead by call and category", panels, model, statements, note=note)
+    note = (
+        "Means over the percentages of posted receives. A call includes the threads that it"
+        " started."
+    )
+    return Figure(
+        "fig6", PAPER, "overhead by call and category", panels, model, statements, note=note
+    )
 
 
 def _figure_7(results: Results) -> Figure:
@@ -292,12 +355,21 @@ def _figure_7(results: Results) -> Figure:
     def model() -> Iterator[Point]:
         for panel, size in ((panels[0], "rendezvous"), (panels[1], "eager")):
             yield from _by_posted(
-                results, panel.name, size, lambda run: run.total("cycles", (*OVERHEAD, "copy"), BENCHMARK)
+                results,
+                panel.name,
+                size,
+                lambda run: run.total("cycles", (*OVERHEAD, "copy"), BENCHMARK),
             )
         for (engine, copied), (instructions, cycles) in results.copies.items():
             series = "conventional" if engine == MPICH else "pim, one thread"
             yield Point(
-                panels[2].name, series, copied // 1024, instructions / cycles, MODELLED, "the simulated machine", 0
+                panels[2].name,
+                series,
+                copied // 1024,
+                instructions / cycles,
+                MODELLED,
+                "the simulated machine",
+                0,
             )
 
     def statements(points: Sequence[Point]) -> Iterator[Statement]:
@@ -305,15 +377,22 @@ def _figure_7(results: Results) -> Figure:
         small = [value for kib, value in ipc.items() if isinstance(kib, (int, float)) and kib < 32]
         large = [value for kib, value in ipc.items() if isinstance(kib, (int, float)) and kib > 32]
         yield Statement(
-            "conventional copies below 32 KiB: IPC close to 1.0 (here: 0.9 or more)", _range(small), min(small) >= 0.9
+            "conventional copies below 32 KiB: IPC close to 1.0 (here: 0.9 or more)",
+            _range(small),
+            min(small) >= 0.9,
         )
-        yield Statement("larger conventional copies: IPC below 0.4", _range(large), max(large) < 0.4)
+        yield Statement(
+            "larger conventional copies: IPC below 0.4", _range(large), max(large) < 0.4
+        )
 
     note = (
-        "Copies: travelling threads load and store each word, into a parcel and out of it; the conventional network "
-        "loads each word of the program's buffer and stores it at the receiver. Both count as copies here."
+        "Copies: travelling threads load and store each word, into a parcel and out of it; the"
+        " conventional network loads each word of the program's buffer and stores it at the"
+        " receiver. Both count as copies here."
     )
-    return Figure("fig7", PAPER, "cycles with copies; copies by size", panels, model, statements, note=note)
+    return Figure(
+        "fig7", PAPER, "cycles with copies; copies by size", panels, model, statements, note=note
+    )
 
 
 def figures(results: Results) -> list[Figure]:

@@ -1,7 +1,7 @@
 """The experiments of the PID-Comm paper as data: cases, techniques and published statistics.
 
-A statistic is a function of the costs of calls. The costs are measured on this host or predicted for a machine. Source
-of the experiments: PID-Comm (ISCA 2024), section VIII.
+A statistic is a function of the costs of calls. The costs are measured on this host or predicted
+for a machine. Source of the experiments: PID-Comm (ISCA 2024), section VIII.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from math import exp, fsum, log
 from pidcomm._rows import CollectiveName
 from pidcomm.arguments import options_of
 from pidcomm.bench.oracle import Problem
-from pidcomm_studies.papers.pidcomm.published import PUBLISHED, Published
 from pidcomm.bench.sweep import even_shape, powers_of_two
 from pidcomm.model.machines import Machine, load_machine
-from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.model.prediction import PAPER_MACHINE, predict
+from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import format_size
 from pidcomm.tables import COLLECTIVES, TECHNIQUES
+from pidcomm_studies.papers.pidcomm.published import PUBLISHED, Published
 
 PAPER_PES = 1024
 PAPER_BYTES = 8 << 20
@@ -30,17 +30,24 @@ LEAST_X = 8  # smallest x length of figure 20
 MOST_X = 128
 DTYPE = "int32"
 BASE, PAPER, OURS = "conventional", "pr+im+cm", "tile"
-FOUR: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")  # of most figures
+FOUR: tuple[CollectiveName, ...] = (
+    "alltoall",
+    "reduce_scatter",
+    "allreduce",
+    "allgather",
+)  # of most figures
 STEPS = (BASE, "pr", "pr+im", PAPER, OURS)
 ENDS = (BASE, PAPER, OURS)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of a call. host_us: the time of the host; source says whether host_us is measured or modelled.
+    """Cost of a call. host_us: the time of the host; source says whether host_us is measured or
+    modelled.
 
-    pe_us: the time in which PEs reorder blocks, always modelled. start_us: the time of launches and loads; None if the
-    cost excludes launches and loads. phases_us: for modelled calls, the time of each phase in `pidcomm.model.PHASES`.
+    pe_us: the time in which PEs reorder blocks, always modelled. start_us: the time of launches and
+    loads; None if the cost excludes launches and loads. phases_us: for modelled calls, the time of
+    each phase in `pidcomm.model.PHASES`.
     """
 
     host_us: float
@@ -66,7 +73,9 @@ Costs = Mapping[Pair, Cost]
 
 
 def throughput_gb_s(problem: Problem, cost: Cost) -> float:
-    """Return the paper's throughput: the bytes of the larger of input and output, divided by the time of the call."""
+    """Return the paper's throughput: the bytes of the larger of input and output, divided by the
+    time of the call.
+    """
     return problem.larger_side_bytes / cost.total_us / 1e3
 
 
@@ -85,8 +94,8 @@ Problems = Callable[[int, int], list[Problem]]
 class Statistic:
     """A number that summarises an experiment.
 
-    techniques: the techniques whose costs the statistic needs. choose: selects the cases. reduce: computes the number
-    from the cases and their costs by technique.
+    techniques: the techniques whose costs the statistic needs. choose: selects the cases. reduce:
+    computes the number from the cases and their costs by technique.
     """
 
     key: str
@@ -102,20 +111,27 @@ class Statistic:
         return PUBLISHED.get(self.key)
 
     def cells(self, costs: Costs, problems: Sequence[Problem] | None = None) -> list[Cell]:
-        """Return the cases and costs that the statistic needs, or an empty list if a cost is missing.
+        """Return the cases and costs that the statistic needs, or an empty list if a cost is
+        missing.
 
         problems: the cases that must have costs (default: all cases that have a cost).
         """
         found: list[Cell] = []
-        for problem in self.choose(problems or list(dict.fromkeys(problem for problem, _ in costs))):
-            row = [cost for name in self.techniques if (cost := costs.get((problem, name))) is not None]
+        for problem in self.choose(
+            problems or list(dict.fromkeys(problem for problem, _ in costs))
+        ):
+            row = [
+                cost for name in self.techniques if (cost := costs.get((problem, name))) is not None
+            ]
             if len(row) < len(self.techniques):
                 return []
             found.append((problem, row))
         return found
 
     def of(self, costs: Costs, problems: Sequence[Problem] | None = None) -> float | None:
-        """Return the value of the statistic, or None if no case is selected or a cost is missing."""
+        """Return the value of the statistic, or None if no case is selected or a cost is
+        missing.
+        """
         cells = self.cells(costs, problems)
         return self.reduce(cells) if cells else None
 
@@ -129,9 +145,9 @@ class Statistic:
 class Experiment:
     """An experiment of the paper.
 
-    varies: the parameters that the paper varies, and its conditions. problems: a function of the largest number of PEs
-    and the largest number of bytes per PE. has_sizes: whether bytes vary. has_phases: whether the experiment splits
-    calls into phases.
+    varies: the parameters that the paper varies, and its conditions. problems: a function of the
+    largest number of PEs and the largest number of bytes per PE. has_sizes: whether bytes vary.
+    has_phases: whether the experiment splits calls into phases.
     """
 
     name: str
@@ -171,12 +187,16 @@ def _of(*collectives: str) -> Choose:
 
 
 def _ratio(cells: Sequence[Cell]) -> float:
-    """Return the geometric mean of the time of the second technique over the time of the first technique."""
+    """Return the geometric mean of the time of the second technique over the time of the first
+    technique.
+    """
     return geomean([slow.total_us / quick.total_us for _, (quick, slow) in cells])
 
 
 def _reorder_pct(cells: Sequence[Cell]) -> float:
-    """Return the mean share of PE reordering in the time of calls, in percent, without launches and loads."""
+    """Return the mean share of PE reordering in the time of calls, in percent, without launches
+    and loads.
+    """
     return fsum(100 * cost.pe_us / cost.total_us for _, (cost,) in cells) / len(cells)
 
 
@@ -190,34 +210,55 @@ def _growth(cells: Sequence[Cell]) -> float:
     return rates_gb_s[-1] / rates_gb_s[0]
 
 
-def _statistic(key: str, what: str, techniques: tuple[str, ...], choose: Choose, reduce: Reduce = _ratio) -> Statistic:
+def _statistic(
+    key: str, what: str, techniques: tuple[str, ...], choose: Choose, reduce: Reduce = _ratio
+) -> Statistic:
     """Return a statistic.
 
-    If the paper states the statistic, use the paper's words and unit; otherwise the unit is a factor.
+    If the paper states the statistic, use the paper's words and unit; otherwise the unit is a
+    factor.
     """
     stated = PUBLISHED.get(key)
-    return Statistic(key, stated.what if stated else what, stated.unit if stated else "x", techniques, choose, reduce)
+    return Statistic(
+        key,
+        stated.what if stated else what,
+        stated.unit if stated else "x",
+        techniques,
+        choose,
+        reduce,
+    )
 
 
 def _speed_ups(key: str, what: str, choose: Choose) -> Iterator[Statistic]:
-    """Yield the speed-up of pr+im+cm over conventional and the speed-up of tile over conventional."""
+    """Yield the speed-up of pr+im+cm over conventional and the speed-up of tile over
+    conventional.
+    """
     yield _statistic(key, f"{what}: speed-up over conventional", (PAPER, BASE), choose)
-    yield _statistic(f"{key}.tile", f"{what}: speed-up of tile over conventional", (OURS, BASE), choose)
+    yield _statistic(
+        f"{key}.tile", f"{what}: speed-up of tile over conventional", (OURS, BASE), choose
+    )
 
 
 def _square(collectives: Iterable[CollectiveName]) -> Problems:
-    return lambda pes, size: [Problem(name, even_shape(pes, 2), "10", size, DTYPE) for name in collectives]
+    return lambda pes, size: [
+        Problem(name, even_shape(pes, 2), "10", size, DTYPE) for name in collectives
+    ]
 
 
 def _sizes(pes: int, most: int) -> list[Problem]:
     sizes = [*(size for size in powers_of_two(LEAST_BYTES, PAPER_BYTES) if size < most), most]
     shapes = ((even_shape(pes, 1), "1"), (even_shape(pes, 2), "10"))
-    return [Problem(name, shape, mask, size, DTYPE) for (shape, mask), size, name in product(shapes, sizes, FOUR)]
+    return [
+        Problem(name, shape, mask, size, DTYPE)
+        for (shape, mask), size, name in product(shapes, sizes, FOUR)
+    ]
 
 
 def _counts(most: int, size: int) -> list[Problem]:
     counts = powers_of_two(min(LEAST_PES, most), most)
-    return [Problem(name, even_shape(pes, 2), "10", size, DTYPE) for pes, name in product(counts, FOUR)]
+    return [
+        Problem(name, even_shape(pes, 2), "10", size, DTYPE) for pes, name in product(counts, FOUR)
+    ]
 
 
 def _lengths(pes: int, size: int) -> list[Problem]:
@@ -262,7 +303,8 @@ _ALL = (
     Experiment(
         "fig17",
         "Where the time goes",
-        "techniques, 32x32 PEs, mask 10, 8 MiB per PE (input of reduce_scatter, output of other collectives)",
+        "techniques, 32x32 PEs, mask 10, 8 MiB per PE (input of reduce_scatter, output of other"
+        " collectives)",
         _square(FOUR),
         STEPS,
         (
@@ -292,7 +334,8 @@ _ALL = (
     Experiment(
         "fig19",
         "Speed-up over the number of PEs",
-        "64 to 1024 PEs, up to 256 on one channel; the paper does not state shape and size: here two axes, mask 10",
+        "64 to 1024 PEs, up to 256 on one channel; the paper does not state shape and size: here"
+        " two axes, mask 10",
         _counts,
         ENDS,
         tuple(
@@ -304,8 +347,8 @@ _ALL = (
     Experiment(
         "fig20",
         "Throughput over the length of the x axis",
-        "1024 PEs in three dimensions, along x; the paper does not list its shapes: here x = 8 to 128, y and z as even "
-        "as possible",
+        "1024 PEs in three dimensions, along x; the paper does not list its shapes: here x = 8 to"
+        " 128, y and z as even as possible",
         _lengths,
         ENDS,
         tuple(
@@ -314,10 +357,19 @@ _ALL = (
             for it in (
                 _statistic(f"fig20.{name}", "", (PAPER,), _of(name), _best_gb_s),
                 _statistic(
-                    f"fig20.{name}.growth", f"{name}: throughput, longest x over shortest", (PAPER,), _of(name), _growth
+                    f"fig20.{name}.growth",
+                    f"{name}: throughput, longest x over shortest",
+                    (PAPER,),
+                    _of(name),
+                    _growth,
                 ),
                 Statistic(
-                    f"fig20.{name}.tile", f"{name}: best throughput of tile", "GB/s", (OURS,), _of(name), _best_gb_s
+                    f"fig20.{name}.tile",
+                    f"{name}: best throughput of tile",
+                    "GB/s",
+                    (OURS,),
+                    _of(name),
+                    _best_gb_s,
                 ),
             )
         ),
@@ -325,7 +377,8 @@ _ALL = (
     Experiment(
         "fig23a",
         "Hypercube against ring and tree",
-        "allreduce, 32x32 PEs, mask 10; tree does not use steps of the paper; the paper does not state the size",
+        "allreduce, 32x32 PEs, mask 10; tree does not use steps of the paper; the paper does not"
+        " state the size",
         _square(["allreduce"]),
         (*ENDS, "ring", "tree"),
         tuple(
@@ -333,22 +386,31 @@ _ALL = (
             for name in ("ring", "tree")
             for it in (
                 _statistic(f"fig23a.{name}", "", (PAPER, name), _every),
-                _statistic(f"fig23a.{name}.tile", f"{name}: time over that of tile", (OURS, name), _every),
+                _statistic(
+                    f"fig23a.{name}.tile", f"{name}: time over that of tile", (OURS, name), _every
+                ),
             )
         ),
     ),
 )
 EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}
-"""The experiments by the paper's figures. The paper does not name type and operator; here they are int32 and sum."""
+"""The experiments by the paper's figures.
+
+The paper does not name type and operator; here they are int32 and sum.
+"""
 
 
 def modelled_costs(
-    experiment: Experiment, machine: str | Machine = PAPER_MACHINE, pes: int = PAPER_PES, size_bytes: int = PAPER_BYTES
+    experiment: Experiment,
+    machine: str | Machine = PAPER_MACHINE,
+    pes: int = PAPER_PES,
+    size_bytes: int = PAPER_BYTES,
 ) -> dict[Pair, Cost]:
-    """Return the predicted costs of the calls of an experiment on a machine. Defaults: the paper's machine and sizes.
+    """Return the predicted costs of the calls of an experiment on a machine. Defaults: the paper's
+    machine and sizes.
 
-    Costs include launches and loads, because every call of the paper's library loads and starts the PE program. The
-    result is empty if this library lacks a technique.
+    Costs include launches and loads, because every call of the paper's library loads and starts the
+    PE program. The result is empty if this library lacks a technique.
     """
     if experiment.missing:
         return {}
@@ -357,7 +419,10 @@ def modelled_costs(
 
 
 def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
-    """Return the predicted cost of a call on a machine. MRAM holds the input, then the output, then scratch."""
+    """Return the predicted cost of a call on a machine.
+
+    MRAM holds the input, then the output, then scratch.
+    """
     found = predict(
         problem.collective,
         problem.shape,
@@ -374,7 +439,8 @@ def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
 
 
 def modelled_points(machine: str | Machine = PAPER_MACHINE) -> dict[str, float]:
-    """Return the predicted value of every statistic that the paper states, by the keys of PUBLISHED.
+    """Return the predicted value of every statistic that the paper states, by the keys of
+    PUBLISHED.
 
     Figures with techniques that the library lacks are left out.
     """

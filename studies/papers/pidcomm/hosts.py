@@ -1,6 +1,8 @@
-"""Figure 23b of the PID-Comm paper: collectives over 1, 2 and 4 hosts with 256 PEs each, measured here and modelled.
+"""Figure 23b of the PID-Comm paper: collectives over 1, 2 and 4 hosts with 256 PEs each, measured
+here and modelled.
 
-The paper connects four processes, each with a channel of 256 PEs and 2 MiB per PE, by MPI at 10 Gbit/s.
+The paper connects four processes, each with a channel of 256 PEs and 2 MiB per PE, by MPI at 10
+Gbit/s.
 """
 
 from __future__ import annotations
@@ -9,11 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pidcomm
 from pidcomm._rows import CollectiveName
 from pidcomm.arguments import options_of
 from pidcomm.bench.over_hosts import HostsCase, alone, measure_over_hosts
 from pidcomm.model import load_machine, predict_hosts
+
+import pidcomm
 
 NAME = "fig23b"
 TITLE = "several hosts by MPI at 10 Gbit/s"
@@ -22,14 +25,19 @@ HOSTS = (1, 2, 4)
 PES, BYTES = 256, 2 << 20
 LINK_GB_S = 1.25
 BASE = "conventional"
-MEASURED = ("tile", BASE)  # the wall time of techniques that run PE programs would contain the emulation of the PEs
+MEASURED = (
+    "tile",
+    BASE,
+)  # the wall time of techniques that run PE programs would contain the emulation of the PEs
 MODELLED = ("tile", "pr+im+cm", BASE)
 MACHINE = "isca24"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The time of a collective with a technique over hosts. bytes_sent: by the host that sends the most."""
+    """The time of a collective with a technique over hosts. bytes_sent: by the host that sends
+    the most.
+    """
 
     collective: str
     technique: str
@@ -50,24 +58,43 @@ class Cell:
 
 def modelled(size_bytes: int = BYTES) -> list[Cell]:
     """Return the cells for one channel of the paper's machine per host, priced from the plans."""
-    machine = load_machine(MACHINE).with_values({"ranks.channels": 1, "network.gb_s": LINK_GB_S}, "figure 23b")
+    machine = load_machine(MACHINE).with_values(
+        {"ranks.channels": 1, "network.gb_s": LINK_GB_S}, "figure 23b"
+    )
     cells = []
     for collective in COLLECTIVES:
         for hosts in HOSTS:
             for technique in MODELLED:
                 options = options_of(technique=technique, scratch=2 * size_bytes)
-                it = predict_hosts(collective, hosts, (PES,), "1", bytes=size_bytes, machine=machine, **options)
+                it = predict_hosts(
+                    collective, hosts, (PES,), "1", bytes=size_bytes, machine=machine, **options
+                )
                 sent = it.exchange.bytes
                 on = f"{MACHINE}, a channel per host"
-                cells.append(Cell(collective, technique, hosts, it.seconds, sent, size_bytes, PES, it.source, on))
+                cells.append(
+                    Cell(
+                        collective,
+                        technique,
+                        hosts,
+                        it.seconds,
+                        sent,
+                        size_bytes,
+                        PES,
+                        it.source,
+                        on,
+                    )
+                )
     return cells
 
 
-def measured(iters: int, size_bytes: int = BYTES, step: Callable[[str], None] = lambda _: None) -> Iterator[Cell]:
-    """Yield cells of this machine: the wall time of all processes, and one host alone with an emulated link (`mixed`).
+def measured(
+    iters: int, size_bytes: int = BYTES, step: Callable[[str], None] = lambda _: None
+) -> Iterator[Cell]:
+    """Yield cells of this machine: the wall time of all processes, and one host alone with an
+    emulated link (`mixed`).
 
-    The processes share the CPUs of this machine, so the wall time of N hosts contains the local passes of N hosts. A
-    host alone has all CPUs, as hosts of a cluster have.
+    The processes share the CPUs of this machine, so the wall time of N hosts contains the local
+    passes of N hosts. A host alone has all CPUs, as hosts of a cluster have.
     """
     for hosts in HOSTS:
         cases = [
@@ -115,7 +142,9 @@ def statements(cells: Sequence[Cell]) -> list[Statement]:
     reduced = [by["allreduce", "tile", hosts].bytes_sent / all_bytes for hosts in many]
     moved = [by["alltoall", "tile", hosts].bytes_sent / all_bytes for hosts in many]
     gains = {
-        collective: [by[collective, BASE, h].seconds / by[collective, "tile", h].seconds for h in HOSTS]
+        collective: [
+            by[collective, BASE, h].seconds / by[collective, "tile", h].seconds for h in HOSTS
+        ]
         for collective in COLLECTIVES
     }
 
@@ -126,8 +155,9 @@ def statements(cells: Sequence[Cell]) -> list[Statement]:
     return [
         Statement(
             f"allreduce sends data that are reduced to 1/{PES}",
-            f"a host sends {listed([PES * share for share in reduced], '.3g')} x 1/{PES} of its data at {at} hosts: "
-            "2 (N-1)/N, because each host sends the parts that others reduce, and then the part that it has reduced",
+            f"a host sends {listed([PES * share for share in reduced], '.3g')} x 1/{PES} of its"
+            f" data at {at} hosts: 2 (N-1)/N, because each host sends the parts that others reduce,"
+            " and then the part that it has reduced",
         ),
         Statement(
             "the cost of alltoall is proportional to (N-1)/N",
@@ -135,7 +165,9 @@ def statements(cells: Sequence[Cell]) -> list[Statement]:
         ),
         Statement(
             "PID-Comm keeps a huge advantage over the baseline",
-            "; ".join(f"tile over {BASE}, {name}: {listed(gain, '.2f')}" for name, gain in gains.items())
+            "; ".join(
+                f"tile over {BASE}, {name}: {listed(gain, '.2f')}" for name, gain in gains.items()
+            )
             + f" at {', '.join(map(str, HOSTS))} hosts",
         ),
     ]

@@ -1,4 +1,5 @@
-"""Numbers that the PID-Comm paper states about its experiments. They are not measurements of this project.
+"""Numbers that the PID-Comm paper states about its experiments. They are not measurements of this
+project.
 
 The published value of broadcast is inferred, because the paper does not state it.
 """
@@ -14,7 +15,8 @@ PAPER = "PID-Comm (ISCA 2024)"
 class Published(NamedTuple):
     """A number of the paper.
 
-    key: the key of a statistic in `pidcomm_studies.papers.pidcomm.experiments`; source: where the paper states it.
+    key: the key of a statistic in `pidcomm_studies.papers.pidcomm.experiments`; source: where the
+    paper states it.
     """
 
     key: str
@@ -28,7 +30,10 @@ class Published(NamedTuple):
 def _points(figure: str, section: str, *points: tuple[str, str, float, str]) -> list[Published]:
     """Return the points of a figure, each given as (name, what, value, unit)."""
     source = f"{PAPER}, section {section}, figure {figure.removeprefix('fig')}"
-    return [Published(f"{figure}.{name}", figure, what, value, unit, source) for name, what, value, unit in points]
+    return [
+        Published(f"{figure}.{name}", figure, what, value, unit, source)
+        for name, what, value, unit in points
+    ]
 
 
 _POINTS = [
@@ -39,7 +44,12 @@ _POINTS = [
         ("reduce_scatter", "reduce_scatter: speed-up over conventional", 4.46, "x"),
         ("allreduce", "allreduce: speed-up over conventional", 4.23, "x"),
         ("broadcast", "broadcast: speed-up over conventional (inferred)", 1.0, "x"),
-        ("geomean", "all collectives (the exception is broadcast): speed-up over conventional", 2.83, "x"),
+        (
+            "geomean",
+            "all collectives (the exception is broadcast): speed-up over conventional",
+            2.83,
+            "x",
+        ),
     ),
     *_points(
         "fig16",
@@ -77,4 +87,7 @@ _POINTS = [
     ),
 ]
 PUBLISHED = {point.key: point for point in _POINTS}
-"""The points by key. Speed-ups over several cases are geometric means. PID-Comm in the paper is pr+im+cm here."""
+"""The points by key.
+
+Speed-ups over several cases are geometric means. PID-Comm in the paper is pr+im+cm here.
+"""

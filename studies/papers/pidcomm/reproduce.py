@@ -1,4 +1,6 @@
-"""The experiments of the PID-Comm paper, measured on this host and modelled on the paper's machine."""
+"""The experiments of the PID-Comm paper, measured on this host and modelled on the paper's
+machine.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-import pidcomm
 from pidcomm.arguments import Options, options_of
+from pidcomm.bench.measure import Scratch, SdkCondition, measure_sdk
+from pidcomm.bench.oracle import Problem
+from pidcomm.bench.sweep import Section
 from pidcomm.bench.timing import BASE, Row, Schedule, measure_rows
+from pidcomm.model.prediction import SOURCE as MODELLED
+from pidcomm.sizes import format_shape
 from pidcomm_studies.papers.pidcomm.experiments import (
     Cost,
     Costs,
@@ -17,18 +23,19 @@ from pidcomm_studies.papers.pidcomm.experiments import (
     Statistic,
     throughput_gb_s,
 )
-from pidcomm.bench.measure import Scratch, SdkCondition, measure_sdk
-from pidcomm.bench.oracle import Problem
 from pidcomm_studies.papers.pidcomm.published import SOURCE as PUBLISHED
-from pidcomm.bench.sweep import Section
-from pidcomm.model.prediction import SOURCE as MODELLED
-from pidcomm.sizes import format_shape
+
+import pidcomm
 
 HERE = "emulated DIMMs of this host"
 
 
-def pairs_of(experiments: Iterable[Experiment], pes: int, size_bytes: int) -> dict[Problem, list[str]]:
-    """Return the cases of experiments for `pes` PEs and `size_bytes`, each with the techniques that run it."""
+def pairs_of(
+    experiments: Iterable[Experiment], pes: int, size_bytes: int
+) -> dict[Problem, list[str]]:
+    """Return the cases of experiments for `pes` PEs and `size_bytes`, each with the techniques
+    that run it.
+    """
     found: dict[Problem, list[str]] = {}
     for problem, technique in dict.fromkeys(
         it for experiment in experiments for it in experiment.pairs(pes, size_bytes)
@@ -41,9 +48,17 @@ def require_valid(pairs: dict[Problem, list[str]], options: Options) -> None:
     """Raise the library's error for the first invalid case. Moves no bytes."""
     for problem, techniques in pairs.items():
         for technique in techniques:
-            sides: dict[str, Any] = {"bytes": problem.bytes, "dst": problem.bytes, "dtype": problem.dtype}
-            variant = options_of(**{**options, "technique": technique, "scratch": 2 * problem.bytes})
-            pidcomm.plan(problem.collective, problem.shape, problem.mask, op=problem.op, **sides, **variant)
+            sides: dict[str, Any] = {
+                "bytes": problem.bytes,
+                "dst": problem.bytes,
+                "dtype": problem.dtype,
+            }
+            variant = options_of(
+                **{**options, "technique": technique, "scratch": 2 * problem.bytes}
+            )
+            pidcomm.plan(
+                problem.collective, problem.shape, problem.mask, op=problem.op, **sides, **variant
+            )
 
 
 def sections_of(problems: Iterable[Problem], isa: str) -> list[Section]:
@@ -57,7 +72,9 @@ def sections_of(problems: Iterable[Problem], isa: str) -> list[Section]:
 
 @dataclass
 class Measurements:
-    """The measured rows. unfair: cases for which the emulated SDK was too slow for a fair comparison."""
+    """The measured rows. unfair: cases for which the emulated SDK was too slow for a fair
+    comparison.
+    """
 
     rows: dict[Pair, Row] = field(default_factory=dict)
     unfair: set[Problem] = field(default_factory=set)
@@ -73,26 +90,45 @@ class Measurements:
     ) -> SdkCondition:
         """Measure the cases of a section. Every result is compared with the oracle."""
         with pidcomm.allocate(pes=section.pes) as pes:
-            condition = measure_sdk(pes.hypercube(*section.shape), section.size_bytes, options, scratch)
+            condition = measure_sdk(
+                pes.hypercube(*section.shape), section.size_bytes, options, scratch
+            )
             for problem in section.problems:
                 names = techniques[problem]
-                rows, _ = measure_rows(pes, problem, names, options, schedule, scratch, condition, on_step)
-                self.rows.update(((problem, name), row) for name, row in zip(names, rows, strict=True))
+                rows, _ = measure_rows(
+                    pes, problem, names, options, schedule, scratch, condition, on_step
+                )
+                self.rows.update(
+                    ((problem, name), row) for name, row in zip(names, rows, strict=True)
+                )
         if not condition.holds:
             self.unfair.update(section.problems)
         return condition
 
     def costs(self, pairs: Iterable[Pair]) -> dict[Pair, Cost]:
-        """Return the measured costs of calls. Calls with wrong results and unmeasured calls are left out.
+        """Return the measured costs of calls. Calls with wrong results and unmeasured calls are
+        left out.
 
-        Costs exclude launches and loads, because their time on emulated DIMMs does not predict their time on DIMMs.
+        Costs exclude launches and loads, because their time on emulated DIMMs does not predict
+        their time on DIMMs.
         """
         rows = ((pair, self.rows[pair]) for pair in pairs if pair in self.rows)
-        return {pair: Cost(row.t_p50_us, row.pe_us, None, row.source) for pair, row in rows if not row.wrong}
+        return {
+            pair: Cost(row.t_p50_us, row.pe_us, None, row.source)
+            for pair, row in rows
+            if not row.wrong
+        }
 
     def fair(self, costs: Costs) -> dict[Pair, Cost]:
-        """Return the costs that are fair to compare. If the emulated SDK was too slow, `conventional` is left out."""
-        return {(it, name): cost for (it, name), cost in costs.items() if name != BASE or it not in self.unfair}
+        """Return the costs that are fair to compare.
+
+        If the emulated SDK was too slow, `conventional` is left out.
+        """
+        return {
+            (it, name): cost
+            for (it, name), cost in costs.items()
+            if name != BASE or it not in self.unfair
+        }
 
     def wrong(self) -> list[tuple[Problem, Row]]:
         """Return the cases and rows of wrong results."""
@@ -132,7 +168,11 @@ class Line:
     @property
     def error_pct(self) -> float | None:
         """Return the error of the model in percent of the published value."""
-        return 100 * (self.modelled.value / self.published.value - 1) if self.modelled and self.published else None
+        return (
+            100 * (self.modelled.value / self.published.value - 1)
+            if self.modelled and self.published
+            else None
+        )
 
 
 def lines_of(
@@ -161,8 +201,12 @@ def lines_of(
     ]
 
 
-def case_rows(experiment: Experiment, costs: Costs, on: str, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the calls of an experiment as rows for JSON. on: name of the machine. facts: fields of all rows."""
+def case_rows(
+    experiment: Experiment, costs: Costs, on: str, facts: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the calls of an experiment as rows for JSON. on: name of the machine. facts: fields
+    of all rows.
+    """
     return [
         {
             "figure": experiment.name,
@@ -188,9 +232,14 @@ def case_rows(experiment: Experiment, costs: Costs, on: str, facts: dict[str, An
 
 
 def statistic_rows(
-    experiment: Experiment, lines: Sequence[Line], machine: str, measured: tuple[int, int], modelled: tuple[int, int]
+    experiment: Experiment,
+    lines: Sequence[Line],
+    machine: str,
+    measured: tuple[int, int],
+    modelled: tuple[int, int],
 ) -> list[dict[str, Any]]:
-    """Return the statistics of an experiment as rows for JSON. Every value has a separate row with its source.
+    """Return the statistics of an experiment as rows for JSON. Every value has a separate row with
+    its source.
 
     measured, modelled: the largest number of PEs and the largest bytes per PE of the calls.
     """
@@ -198,7 +247,11 @@ def statistic_rows(
     rows = []
     for line in lines:
         it = line.statistic
-        places = ((line.published, it.published and it.published.source), (line.here, HERE), (line.modelled, machine))
+        places = (
+            (line.published, it.published and it.published.source),
+            (line.here, HERE),
+            (line.modelled, machine),
+        )
         for value, on in places:
             if value is not None:
                 rows.append(

@@ -1,4 +1,6 @@
-"""Figure 16 of Scalability limitations of processing-in-memory using real system evaluations (SIGMETRICS 2024)."""
+"""Figure 16 of Scalability limitations of processing-in-memory using real system evaluations
+(SIGMETRICS 2024).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
+from pidcomm.arguments import options_of
+from pidcomm.bench.measure import make_transfers_alike
+from pidcomm.model import load_machine, predict
+from pidcomm.pe_set import allocate
 from pidcomm_studies.apps.application import count_wrong, with_defaults
 from pidcomm_studies.apps.ckks import Ckks, Clock, Multiplication
 from pidcomm_studies.apps.ckks.cpu import multiply
-from pidcomm_studies.papers.scalability.ntt import BASE, MACHINE, OWN, PAPER, TECHNIQUES
 from pidcomm_studies.apps.stage import Stage
-from pidcomm.arguments import options_of
 from pidcomm_studies.papers.figure import (
     MEASURED,
     MIXED,
@@ -22,10 +26,8 @@ from pidcomm_studies.papers.figure import (
     Statement,
     series_of,
 )
-from pidcomm.bench.measure import make_transfers_alike
 from pidcomm_studies.papers.pidcomm.reproduce import HERE
-from pidcomm.model import load_machine, predict
-from pidcomm.pe_set import allocate
+from pidcomm_studies.papers.scalability.ntt import BASE, MACHINE, OWN, PAPER, TECHNIQUES
 
 SIZE, LEVEL, DNUM = 2**16, 23, 3
 SHAPE = (32, 32, 1, 1)
@@ -51,7 +53,10 @@ def _run(technique: str) -> tuple[dict[str, Clock], int]:
     work = Multiplication(problem, SHAPE)
     options = with_defaults(options_of(technique=technique))
     make_transfers_alike(options)
-    with allocate(pes=prod(SHAPE)) as pe_set, Stage(pe_set, SHAPE, work.placement(), options, CPU_RUNS) as stage:
+    with (
+        allocate(pes=prod(SHAPE)) as pe_set,
+        Stage(pe_set, SHAPE, work.placement(), options, CPU_RUNS) as stage,
+    ):
         stage.poison()
         work.place(stage)
         wrong = count_wrong(problem.carried_out(stage, work), problem.reference())
@@ -59,13 +64,31 @@ def _run(technique: str) -> tuple[dict[str, Clock], int]:
     return work.clocks, wrong
 
 
-def _points(technique: str, clocks: Mapping[str, Clock], wrong: int, source: str) -> Iterator[Point]:
+def _points(
+    technique: str, clocks: Mapping[str, Clock], wrong: int, source: str
+) -> Iterator[Point]:
     on = HERE if source == MIXED else MACHINE
     for name, clock in clocks.items():
         yield Point(technique, "kernel", name, 1e3 * clock.kernel, source, on, wrong)
         yield Point(technique, "between PEs", name, 1e3 * clock.between, source, on, wrong)
-    yield Point(technique, "kernel", TOTAL, 1e3 * sum(it.kernel for it in clocks.values()), source, on, wrong)
-    yield Point(technique, "between PEs", TOTAL, 1e3 * sum(it.between for it in clocks.values()), source, on, wrong)
+    yield Point(
+        technique,
+        "kernel",
+        TOTAL,
+        1e3 * sum(it.kernel for it in clocks.values()),
+        source,
+        on,
+        wrong,
+    )
+    yield Point(
+        technique,
+        "between PEs",
+        TOTAL,
+        1e3 * sum(it.between for it in clocks.values()),
+        source,
+        on,
+        wrong,
+    )
 
 
 def _measured(_: int, step: Callable[[str], None]) -> Iterator[Point]:
@@ -74,7 +97,9 @@ def _measured(_: int, step: Callable[[str], None]) -> Iterator[Point]:
     runs = [multiply(problem.scheme, problem.inputs)[1] for _ in range(CPU_RUNS)]
     for name in runs[0]:
         milliseconds = 1e3 * min(run[name] for run in runs)
-        yield Point("CPU", "CPU", name, milliseconds, MEASURED, "the CPUs of this host, apps/ckks/cpu.cpp")
+        yield Point(
+            "CPU", "CPU", name, milliseconds, MEASURED, "the CPUs of this host, apps/ckks/cpu.cpp"
+        )
     for technique in TECHNIQUES:
         step(technique)
         yield from _points(technique, *_run(technique), MIXED)
@@ -89,7 +114,9 @@ def _modelled() -> Iterator[Point]:
             yield Point("traffic", "in alltoalls", name, kib, MODELLED, "the plan", wrong)
     for technique in TECHNIQUES:
         priced = {
-            name: Clock(clock.kernel, sum(_seconds(technique, *it, machine) for it in clock.exchanges))
+            name: Clock(
+                clock.kernel, sum(_seconds(technique, *it, machine) for it in clock.exchanges)
+            )
             for name, clock in clocks.items()
         }
         yield from _points(technique, priced, wrong, MODELLED)
@@ -97,14 +124,18 @@ def _modelled() -> Iterator[Point]:
 
 def _seconds(technique: str, mask: str, size: int, machine: object) -> float:
     options = options_of(technique=technique, scratch=2 * size)
-    return predict("alltoall", SHAPE, mask, bytes=size, dst=0, dtype="uint64", machine=machine, **options).seconds  # type: ignore[arg-type]
+    return predict(
+        "alltoall", SHAPE, mask, bytes=size, dst=0, dtype="uint64", machine=machine, **options
+    ).seconds  # type: ignore[arg-type]
 
 
 def _statements(points: Sequence[Point]) -> Iterator[Statement]:
     cpu = series_of(points, "CPU", "CPU")
     for source in (MIXED, MODELLED):
         for technique in (BASE, OWN):
-            kernel, between = (series_of(points, technique, it, source) for it in ("kernel", "between PEs"))
+            kernel, between = (
+                series_of(points, technique, it, source) for it in ("kernel", "between PEs")
+            )
             names = [name for name in cpu if name in kernel]
             if names:
                 gains = {name: cpu[name] / (kernel[name] + between[name]) for name in names}
@@ -117,10 +148,12 @@ def _statements(points: Sequence[Point]) -> Iterator[Statement]:
             if kernel:
                 share = 100 * between[TOTAL] / (kernel[TOTAL] + between[TOTAL])
                 yield Statement(
-                    "the exchange between PEs is significant (here: over 10%) in NTT and its inverse",
+                    "the exchange between PEs is significant (here: over 10%) in NTT and its"
+                    " inverse",
                     f"{source}, {technique}: {share:.1f}% of all primitives; "
                     + ", ".join(
-                        f"{100 * between[it] / (kernel[it] + between[it]):.1f}% of {it}" for it in ("NTT", "iNTT")
+                        f"{100 * between[it] / (kernel[it] + between[it]):.1f}% of {it}"
+                        for it in ("NTT", "iNTT")
                     ),
                     all(between[it] > 0.1 * (kernel[it] + between[it]) for it in ("NTT", "iNTT")),
                 )
@@ -138,8 +171,8 @@ FIGURES = {
         _modelled,
         _statements,
         _measured,
-        "Kernels run on dpuemu, so their times are modelled. The CPUs are those of this host, not the paper's. All "
-        "limbs of a coefficient are on one PE, so only transforms exchange data; the paper does not describe its "
-        "placement.",
+        "Kernels run on dpuemu, so their times are modelled. The CPUs are those of this host, not"
+        " the paper's. All limbs of a coefficient are on one PE, so only transforms exchange data;"
+        " the paper does not describe its placement.",
     )
 }

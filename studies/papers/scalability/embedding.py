@@ -1,17 +1,30 @@
-"""Figures 5 to 11 and 18 of Jonatan et al. (SIGMETRICS 2024), repeated by runs here and by prices on a machine.
+"""Figures 5 to 11 and 18 of Jonatan et al. (SIGMETRICS 2024), repeated by runs here and by prices
+on a machine.
 
-The paper plots without numbers in its text, with the exceptions that `Statement` objects quote. Parameters that the
-paper does not print are chosen here and named in the notes. Nothing is fitted to a figure.
+The paper plots without numbers in its text, with the exceptions that `Statement` objects quote.
+Parameters that the paper does not print are chosen here and named in the notes. Nothing is fitted
+to a figure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from pidcomm.model import load_machine
 from pidcomm_studies import apps
 from pidcomm_studies.apps.embedding import MODELS, PARTITIONS, Clocks, Embedding, Model, clocks_of
+from pidcomm_studies.papers.figure import (
+    MIXED,
+    MODELLED,
+    Figure,
+    Panel,
+    Point,
+    Statement,
+    series_of,
+)
 from pidcomm_studies.papers.scalability.embedding_links import FIGURE_18
 from pidcomm_studies.papers.scalability.embedding_models import FIGURE_11
+from pidcomm_studies.papers.scalability.embedding_price import MACHINE, Work, clocks, cpu_seconds
 from pidcomm_studies.papers.scalability.paper import (
     CLOCKS,
     FAST,
@@ -29,17 +42,6 @@ from pidcomm_studies.papers.scalability.paper import (
     published,
     steady,
 )
-from pidcomm_studies.papers.scalability.embedding_price import MACHINE, Work, clocks, cpu_seconds
-from pidcomm_studies.papers.figure import (
-    MIXED,
-    MODELLED,
-    Figure,
-    Panel,
-    Point,
-    Statement,
-    series_of,
-)
-from pidcomm.model import load_machine
 
 ONE = MODELS["one"]
 CPU = "CPU"
@@ -60,9 +62,11 @@ SWEEPS: dict[str, tuple[str, list[int]]] = {
 def _figure_5() -> Iterator[Point]:
     for panel, (name, values) in SWEEPS.items():
         works = [
-            Work(SMALL, (1, 1, 1), tasklets=value)
-            if name == "tasklets"
-            else Work(SMALL._replace(**{name: value}), (1, 1, 1))
+            (
+                Work(SMALL, (1, 1, 1), tasklets=value)
+                if name == "tasklets"
+                else Work(SMALL._replace(**{name: value}), (1, 1, 1))
+            )
             for value in values
         ]
         first = works[0].kernel.seconds
@@ -78,11 +82,14 @@ def _statements_5(points: Sequence[Point]) -> Iterator[Statement]:
     after = times["a"][11] / times["a"][24]
     yield Statement(
         "11 tasklets use the pipeline fully",
-        f"24 tasklets are {after:.2f}x as fast as 11, and 11 are {times['a'][1] / times['a'][11]:.1f}x as fast as 1",
+        f"24 tasklets are {after:.2f}x as fast as 11, and 11 are"
+        f" {times['a'][1] / times['a'][11]:.1f}x as fast as 1",
         after < 1.1,
     )
     yield Statement(
-        "the height of the table has no effect", f"time over 1k rows: {listed(times['c'])}", steady(times["c"], 0.05)
+        "the height of the table has no effect",
+        f"time over 1k rows: {listed(times['c'])}",
+        steady(times["c"], 0.05),
     )
     columns = times["b"]
     many, few = columns[128] / columns[16], columns[16] / columns[4]
@@ -111,19 +118,32 @@ FIGURE_5 = Figure(
     ],
     _figure_5,
     _statements_5,
-    note="Defaults of the paper: 64 columns, 1k rows, 24 tasklets, pooling 16, batch 512. dpuemu's pipeline issues at "
-    "most one instruction in 1.2 cycles. A slice of few columns is limited by the start of DMA transfers. "
-    "Per bag, a PE has little work besides the rows, so here the time follows pooling from 2 on.",
+    note=(
+        "Defaults of the paper: 64 columns, 1k rows, 24 tasklets, pooling 16, batch 512. dpuemu's"
+        " pipeline issues at most one instruction in 1.2 cycles. A slice of few columns is limited"
+        " by the start of DMA transfers. Per bag, a PE has little work besides the rows, so here"
+        " the time follows pooling from 2 on."
+    ),
 )
 
 
 # ---- figures 6, 7, 8, 9: one table of 128k rows and 64 columns
 
 
-def _by_clocks(label: str, x: float | str, it: Clocks, source: str, on: str, wrong: int | None = None) -> list[Point]:
-    """Return the points of one case: the kernel, the total, and each clock in percent of the total."""
-    kernel = Point("a", label, x, 1e6 * it.kernel, MODELLED if source == MIXED else source, on, wrong)
-    return [kernel, Point("b", label, x, 1e6 * it.total, source, on), *clock_shares("c", label, x, it, source, on)]
+def _by_clocks(
+    label: str, x: float | str, it: Clocks, source: str, on: str, wrong: int | None = None
+) -> list[Point]:
+    """Return the points of one case: the kernel, the total, and each clock in percent of the
+    total.
+    """
+    kernel = Point(
+        "a", label, x, 1e6 * it.kernel, MODELLED if source == MIXED else source, on, wrong
+    )
+    return [
+        kernel,
+        Point("b", label, x, 1e6 * it.total, source, on),
+        *clock_shares("c", label, x, it, source, on),
+    ]
 
 
 def _priced(works: dict[float | str, dict[str, Work]], with_cpu: bool = True) -> Iterator[Point]:
@@ -137,19 +157,27 @@ def _priced(works: dict[float | str, dict[str, Work]], with_cpu: bool = True) ->
             yield Point("b", CPU, x, 1e6 * seconds, MODELLED, MACHINE)
         for partition, work in of_x.items():
             for name, way in WAYS.items():
-                found = _by_clocks(f"{partition}, {name}", x, clocks(work, *way, machine), MODELLED, MACHINE)
+                found = _by_clocks(
+                    f"{partition}, {name}", x, clocks(work, *way, machine), MODELLED, MACHINE
+                )
                 yield from found if name == PAPER_WAY else found[1:]  # the kernel is the same
 
 
-def _run(works: dict[float | str, dict[str, Work]], iters: int, step: Callable[[str], None]) -> Iterator[Point]:
+def _run(
+    works: dict[float | str, dict[str, Work]], iters: int, step: Callable[[str], None]
+) -> Iterator[Point]:
     """Run works here with both ways, and the look-up on the CPUs of this machine."""
     for x, of_x in works.items():
         for number, (partition, work) in enumerate(of_x.items()):
             for name, (path, technique) in WAYS.items():
                 step(f"{x}: {partition}, {name}")
-                problem = Embedding(work.random_tables(), work.bags, path=path, tasklets=work.tasklets)
+                problem = Embedding(
+                    work.random_tables(), work.bags, path=path, tasklets=work.tasklets
+                )
                 is_first = number == 0 and name == PAPER_WAY
-                run = apps.run(problem, shape=work.shape, technique=technique, iters=iters, with_cpu=is_first)
+                run = apps.run(
+                    problem, shape=work.shape, technique=technique, iters=iters, with_cpu=is_first
+                )
                 label = f"{partition}, {name}"
                 yield from _by_clocks(label, x, clocks_of(run), MIXED, HERE, run.wrong)
                 if run.cpu_seconds is not None:
@@ -157,9 +185,13 @@ def _run(works: dict[float | str, dict[str, Work]], iters: int, step: Callable[[
 
 
 def _cases(
-    xs: Iterable[float | str], make: Callable[[float | str, str], Work | None], partitions: Sequence[str]
+    xs: Iterable[float | str],
+    make: Callable[[float | str, str], Work | None],
+    partitions: Sequence[str],
 ) -> dict[float | str, dict[str, Work]]:
-    found = {x: {name: work for name in partitions if (work := make(x, name)) is not None} for x in xs}
+    found = {
+        x: {name: work for name in partitions if (work := make(x, name)) is not None} for x in xs
+    }
     return {x: of_x for x, of_x in found.items() if of_x}
 
 
@@ -189,15 +221,22 @@ def _works_6(counts: Sequence[int]) -> dict[float | str, dict[str, Work]]:
 def _statements_6(points: Sequence[Point]) -> Iterator[Statement]:
     points = priced(points)
     cpu = series_of(points, "b", CPU)
-    kernel, total = series_of(points, "a", f"row, {PAPER_WAY}"), series_of(points, "b", f"row, {PAPER_WAY}")
+    kernel, total = (
+        series_of(points, "a", f"row, {PAPER_WAY}"),
+        series_of(points, "b", f"row, {PAPER_WAY}"),
+    )
     fast = series_of(points, "b", f"row, {FAST}")
     at = crossing(kernel, cpu)
     yield Statement(
         "the kernel alone is faster than the CPU with more than 64 PEs",
-        f"the kernel is as fast as the CPU from {at} PEs"
-        if at
-        else "the kernel stays slower than the CPU: "
-        f"{kernel[64] / cpu[64]:.1f}x its time at 64 PEs, {kernel[1024] / cpu[1024]:.1f}x at 1024",
+        (
+            f"the kernel is as fast as the CPU from {at} PEs"
+            if at
+            else (
+                f"the kernel stays slower than the CPU: {kernel[64] / cpu[64]:.1f}x its time at 64"
+                f" PEs, {kernel[1024] / cpu[1024]:.1f}x at 1024"
+            )
+        ),
         at is not None,
     )
     columns = series_of(points, "b", f"column, {PAPER_WAY}")
@@ -210,11 +249,13 @@ def _statements_6(points: Sequence[Point]) -> Iterator[Statement]:
     )
     yield Statement(
         "beyond 64 PEs the total with rows grows",
-        f"from 64 to 1024 PEs it grows {total[1024] / total[64]:.1f}x with {PAPER_WAY}, {fast[1024] / fast[64]:.1f}x "
-        f"with {FAST}",
+        f"from 64 to 1024 PEs it grows {total[1024] / total[64]:.1f}x with {PAPER_WAY},"
+        f" {fast[1024] / fast[64]:.1f}x with {FAST}",
         total[1024] > total[64],
     )
-    share, ours = (series_of(points, "c kernel", f"row, {name}")[1024] for name in (PAPER_WAY, FAST))
+    share, ours = (
+        series_of(points, "c kernel", f"row, {name}")[1024] for name in (PAPER_WAY, FAST)
+    )
     yield Statement(
         f"with rows, the kernel is {KERNEL_PCT}% of the total at 1024 PEs",
         f"{share:.1f}% with {PAPER_WAY}, {ours:.1f}% with {FAST}",
@@ -233,9 +274,10 @@ FIGURE_6 = Figure(
     ],
     _statements_6,
     lambda iters, step: _run(_works_6([16, 64, 1024]), iters, step),
-    "The modelled CPU reads all rows at the full rate of its memory, so kernels pass it later than the published CPU, "
-    "which reaches less. With rows, each PE also writes the sums of all bags, empty or not, which bounds its kernel "
-    "from below. The modelled host reduces with all threads, at the rate of its memory.",
+    "The modelled CPU reads all rows at the full rate of its memory, so kernels pass it later than"
+    " the published CPU, which reaches less. With rows, each PE also writes the sums of all bags,"
+    " empty or not, which bounds its kernel from below. The modelled host reduces with all threads,"
+    " at the rate of its memory.",
 )
 
 BIASED = (0, 16, 32, 48, 64)
@@ -262,8 +304,9 @@ def _statements_7(points: Sequence[Point]) -> Iterator[Statement]:
     )
     yield Statement(
         "rows: the kernel takes longer with imbalance",
-        f"64:0 over 0:64: kernel {row['64:0'] / row['0:64']:.1f}x, total {total['64:0'] / total['0:64']:.1f}x with "
-        f"{PAPER_WAY}, {fast['64:0'] / fast['0:64']:.1f}x with {FAST}",
+        f"64:0 over 0:64: kernel {row['64:0'] / row['0:64']:.1f}x, total"
+        f" {total['64:0'] / total['0:64']:.1f}x with {PAPER_WAY},"
+        f" {fast['64:0'] / fast['0:64']:.1f}x with {FAST}",
         falls({x: -value for x, value in row.items()}) and row["64:0"] > 2 * row["0:64"],
     )
 
@@ -276,8 +319,8 @@ FIGURE_7 = Figure(
     lambda: _priced(_works_7(BIASED), with_cpu=False),
     _statements_7,
     lambda iters, step: _run(_works_7((0, 64)), iters, step),
-    "The biased indices lie in the first 2,048 rows, those of the first of 64 PEs. Fast transfers shrink the other "
-    "clocks, so imbalance costs a larger share of the total.",
+    "The biased indices lie in the first 2,048 rows, those of the first of 64 PEs. Fast transfers"
+    " shrink the other clocks, so imbalance costs a larger share of the total.",
 )
 
 POOLINGS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -295,17 +338,25 @@ def _statements_8(points: Sequence[Point]) -> Iterator[Statement]:
     points = priced(points)
     row, column = (series_of(points, "a", f"{name}, {PAPER_WAY}") for name in ("row", "column"))
     totals = {
-        name: [series_of(points, "b", f"{partition}, {name}") for partition in ("row", "column")] for name in WAYS
+        name: [series_of(points, "b", f"{partition}, {name}") for partition in ("row", "column")]
+        for name in WAYS
     }
     yield Statement(
         "for small pooling, the kernel with rows is much faster than with columns; the gap closes",
-        f"columns over rows: {column[4] / row[4]:.1f}x at pooling 4, {column[32] / row[32]:.1f}x at 32, "
-        f"{column[128] / row[128]:.1f}x at 128",
+        f"columns over rows: {column[4] / row[4]:.1f}x at pooling 4, {column[32] / row[32]:.1f}x at"
+        f" 32, {column[128] / row[128]:.1f}x at 128",
         column[4] > row[4],
     )
     at = {name: crossing(dict(rows), columns) for name, (rows, columns) in totals.items()}
-    words = (f"{name}: rows win from pooling {x}" if x else f"{name}: columns win throughout" for name, x in at.items())
-    yield Statement("in total, rows lose to columns by the reduction on the host", "; ".join(words), at[PAPER_WAY] != 1)
+    words = (
+        f"{name}: rows win from pooling {x}" if x else f"{name}: columns win throughout"
+        for name, x in at.items()
+    )
+    yield Statement(
+        "in total, rows lose to columns by the reduction on the host",
+        "; ".join(words),
+        at[PAPER_WAY] != 1,
+    )
 
 
 FIGURE_8 = Figure(
@@ -316,15 +367,19 @@ FIGURE_8 = Figure(
     lambda: _priced(_works_8(POOLINGS)),
     _statements_8,
     lambda iters, step: _run(_works_8((1, 16, 128)), iters, step),
-    "With one column per PE, a look-up is a DMA transfer of 8 bytes, whose start costs "
-    f"{load_machine(MACHINE)['pe.dma_cycles']:.0f} cycles; with rows it is 256 bytes for 64 columns. "
-    "With rows, each PE also writes the sums of all bags, which does not depend on pooling.",
+    "With one column per PE, a look-up is a DMA transfer of 8 bytes, whose start costs"
+    f" {load_machine(MACHINE)['pe.dma_cycles']:.0f} cycles; with rows it is 256 bytes for 64"
+    " columns. With rows, each PE also writes the sums of all bags, which does not depend on"
+    " pooling.",
 )
 
 
 def _works_9(counts: Sequence[int]) -> dict[float | str, dict[str, Work]]:
     return {
-        pes: {name: Work(ONE, PARTITIONS["row"](pes, ONE), dtype=name) for name in ("int32", "float32")}
+        pes: {
+            name: Work(ONE, PARTITIONS["row"](pes, ONE), dtype=name)
+            for name in ("int32", "float32")
+        }
         for pes in counts
     }
 
@@ -334,14 +389,15 @@ def _statements_9(points: Sequence[Point]) -> Iterator[Statement]:
     whole, real = (series_of(points, "a", f"{name}, {PAPER_WAY}") for name in ("int32", "float32"))
     yield Statement(
         "integers take much less kernel time than floats",
-        f"floats over integers: {real[4] / whole[4]:.1f}x at 4 PEs, {real[64] / whole[64]:.1f}x at 64",
+        f"floats over integers: {real[4] / whole[4]:.1f}x at 4 PEs, {real[64] / whole[64]:.1f}x"
+        " at 64",
         real[4] > 2 * whole[4],
     )
     flat = next((pes for pes in whole if whole[pes] < 2 * whole[64]), None)
     yield Statement(
         "the integer kernel stops improving at about 16 or 32 PEs",
-        f"from {flat} PEs, the integer kernel is within 2x of its time at 64; floats gain {real[16] / real[64]:.1f}x "
-        f"from 16 to 64, integers {whole[16] / whole[64]:.1f}x",
+        f"from {flat} PEs, the integer kernel is within 2x of its time at 64; floats gain"
+        f" {real[16] / real[64]:.1f}x from 16 to 64, integers {whole[16] / whole[64]:.1f}x",
         real[16] / real[64] > whole[16] / whole[64],
     )
     total, fast = (series_of(points, "b", f"int32, {name}") for name in WAYS)
@@ -361,8 +417,9 @@ FIGURE_9 = Figure(
     lambda: _priced(_works_9([1, 2, 4, 8, 16, 32, 64])),
     _statements_9,
     lambda iters, step: _run(_works_9([8, 64]), iters, step),
-    "Floats on PEs are software; dpuemu counts its instructions. Results with floats are checked within the bound of "
-    "Embedding.bound. The paper does not print the partition; rows are assumed.",
+    "Floats on PEs are software; dpuemu counts its instructions. Results with floats are checked"
+    " within the bound of Embedding.bound. The paper does not print the partition; rows are"
+    " assumed.",
 )
 
 
@@ -392,15 +449,21 @@ def _statements_10(points: Sequence[Point]) -> Iterator[Statement]:
         f"{gains[0]:.1f}x with rows, {gains[1]:.1f}x with columns",
         near(gains[0], 30) and gains[1] < 16,
     )
-    totals = {(it, name): series_of(points, "b", f"{it}, {name}") for it in CUTS_10 for name in WAYS}
+    totals = {
+        (it, name): series_of(points, "b", f"{it}, {name}") for it in CUTS_10 for name in WAYS
+    }
 
     def at(cut: str, *counts: int) -> str:
         """Return the totals of a cut with both ways, in us."""
-        return "; ".join(f"{name}: {listed({n: totals[cut, name][n] for n in counts})} us" for name in WAYS)
+        return "; ".join(
+            f"{name}: {listed({n: totals[cut, name][n] for n in counts})} us" for name in WAYS
+        )
 
     rows, columns, hybrid = (totals[cut, PAPER_WAY] for cut in CUTS_10)
     yield Statement(
-        "in total, rows slow down at 64 and 128 PEs", at("row", 32, 64, 128), rows[32] < rows[64] < rows[128]
+        "in total, rows slow down at 64 and 128 PEs",
+        at("row", 32, 64, 128),
+        rows[32] < rows[64] < rows[128],
     )
     yield Statement(
         "in total, columns keep improving to 128 PEs",
@@ -422,10 +485,14 @@ FIGURE_10 = Figure(
     lambda: _priced(_works_10([4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048])),
     _statements_10,
     lambda iters, step: _run(_works_10([64, 256]), iters, step),
-    "128 columns and 256k rows; the paper does not print pooling and batch, 32 and 512 are assumed. Columns send all "
-    f"indices to every PE, which the modelled transfers of the SDK make slower with more PEs. "
-    "With rows, each PE also writes the sums of all bags, which more PEs do not shorten, so its kernel gains less. The "
-    f"hybrid partition has only PEs / 128 parts of rows, so its partial sums stay few. {WAY_NAMES}",
+    "128 columns and 256k rows; the paper does not print pooling and batch, 32 and 512 are"
+    " assumed. Columns send all indices to every PE, which the modelled transfers of the SDK make"
+    " slower with more PEs. With rows, each PE also writes the sums of all bags, which more PEs do"
+    " not shorten, so its kernel gains less. The hybrid partition has only PEs / 128 parts of"
+    f" rows, so its partial sums stay few. {WAY_NAMES}",
 )
 
-FIGURES = {it.name: it for it in (FIGURE_5, FIGURE_6, FIGURE_7, FIGURE_8, FIGURE_9, FIGURE_10, FIGURE_11, FIGURE_18)}
+FIGURES = {
+    it.name: it
+    for it in (FIGURE_5, FIGURE_6, FIGURE_7, FIGURE_8, FIGURE_9, FIGURE_10, FIGURE_11, FIGURE_18)
+}

@@ -1,9 +1,13 @@
-"""Figure 11 of the paper: RM1, RM2 and RM3 over partitions, priced at full height and run here at a 256th."""
+"""Figure 11 of the paper: RM1, RM2 and RM3 over partitions, priced at full height and run here
+at a 256th.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from pidcomm.errors import ArgumentError
+from pidcomm.model import load_machine
 from pidcomm_studies import apps
 from pidcomm_studies.apps.embedding import (
     DEFAULT_SCALE,
@@ -12,6 +16,24 @@ from pidcomm_studies.apps.embedding import (
     Clocks,
     Embedding,
     clocks_of,
+)
+from pidcomm_studies.papers.figure import (
+    MIXED,
+    MODELLED,
+    Figure,
+    Panel,
+    Point,
+    Statement,
+    series_of,
+)
+from pidcomm_studies.papers.scalability.embedding_price import (
+    CHOICES,
+    LAYERS_GFLOPS,
+    MACHINE,
+    Work,
+    clocks,
+    cpu_seconds,
+    layers_seconds,
 )
 from pidcomm_studies.papers.scalability.paper import (
     CLOCKS,
@@ -27,26 +49,6 @@ from pidcomm_studies.papers.scalability.paper import (
     priced,
     published,
 )
-from pidcomm_studies.papers.scalability.embedding_price import (
-    CHOICES,
-    LAYERS_GFLOPS,
-    MACHINE,
-    Work,
-    clocks,
-    cpu_seconds,
-    layers_seconds,
-)
-from pidcomm.errors import ArgumentError
-from pidcomm_studies.papers.figure import (
-    MIXED,
-    MODELLED,
-    Figure,
-    Panel,
-    Point,
-    Statement,
-    series_of,
-)
-from pidcomm.model import load_machine
 
 PES, PES_HERE = 2560, 1024
 NAMES = ("rm1", "rm2", "rm3")
@@ -59,7 +61,10 @@ ROWS_GAIN = 1 - 0.54  # published, for RM1
 def _points_of(
     label: str, x: str, it: Clocks, cpu: float, source: str, on: str, wrong: int | None = None
 ) -> list[Point]:
-    found = [Point("a", label, x, cpu / it.total, source, on, wrong), Point("t", label, x, 1e6 * it.total, source, on)]
+    found = [
+        Point("a", label, x, cpu / it.total, source, on, wrong),
+        Point("t", label, x, 1e6 * it.total, source, on),
+    ]
     return found + clock_shares("b", label, x, it, source, on)
 
 
@@ -94,7 +99,10 @@ def _priced() -> Iterator[Point]:
 
 
 def _paths_priced() -> Iterator[Point]:
-    """Price RM2 with every path and technique. Techniques that do not support a shape are left out."""
+    """Price RM2 with every path and technique.
+
+    Techniques that do not support a shape are left out.
+    """
     machine, model = load_machine(MACHINE), MODELS["rm2"]
     for cut, partition in CUTS.items():
         work = Work(model, PARTITIONS[partition](PES, model))
@@ -114,11 +122,21 @@ def _paths_run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
         step(f"rm2: C-R, {path}, {technique}")
         own = Embedding(problem.tables, problem.bags, path=path)
         run = apps.run(own, shape=shape, technique=technique, iters=iters)
-        yield Point("paths", "C-R", f"{path}, {technique}", 1e6 * clocks_of(run).total, MIXED, HERE, run.wrong)
+        yield Point(
+            "paths",
+            "C-R",
+            f"{path}, {technique}",
+            1e6 * clocks_of(run).total,
+            MIXED,
+            HERE,
+            run.wrong,
+        )
 
 
 def _run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
-    """Run the models with a 256th of the rows on 1,024 PEs, alone and with the layers on the host."""
+    """Run the models with a 256th of the rows on 1,024 PEs, alone and with the layers on the
+    host.
+    """
     for name in NAMES:
         for has_layers in (False, True):
             problem = Embedding.make(model=name, mlp=has_layers)
@@ -129,11 +147,15 @@ def _run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
                     step(f"{name}: {cut}, {way_name}" + ", end to end" * has_layers)
                     own = Embedding(problem.tables, problem.bags, path=path, layers=problem.layers)
                     shape = PARTITIONS[partition](PES_HERE, MODELS[name])
-                    run = apps.run(own, shape=shape, technique=technique, iters=iters, with_cpu=with_cpu)
+                    run = apps.run(
+                        own, shape=shape, technique=technique, iters=iters, with_cpu=with_cpu
+                    )
                     cpu, with_cpu = run.cpu_seconds or cpu, False
                     label, it = f"{cut}, {way_name}", clocks_of(run)
                     if has_layers:
-                        yield Point("a end to end", label, name, cpu / it.total, MIXED, HERE, run.wrong)
+                        yield Point(
+                            "a end to end", label, name, cpu / it.total, MIXED, HERE, run.wrong
+                        )
                     else:
                         yield from _points_of(label, name, it, cpu, MIXED, HERE, run.wrong)
             if not has_layers:
@@ -143,9 +165,14 @@ def _run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
 
 def _statements(points: Sequence[Point]) -> Iterator[Statement]:
     points = priced(points)
-    times = {label: series_of(points, "t", label) for label in [f"{cut}, {way}" for cut in CUTS for way in WAYS]}
+    times = {
+        label: series_of(points, "t", label)
+        for label in [f"{cut}, {way}" for cut in CUTS for way in WAYS]
+    }
     cpu = series_of(points, "t", "CPU")
-    hybrid = {way: {x: min(times[f"C-R, {way}"][x], times[f"T-R, {way}"][x]) for x in cpu} for way in WAYS}
+    hybrid = {
+        way: {x: min(times[f"C-R, {way}"][x], times[f"T-R, {way}"][x]) for x in cpu} for way in WAYS
+    }
     for way in WAYS:
         rows = times[f"R, {way}"]
         gains = {x: rows[x] / hybrid[way][x] for x in cpu}
@@ -160,8 +187,8 @@ def _statements(points: Sequence[Point]) -> Iterator[Statement]:
     each = HYBRID_GAIN * hybrid[PAPER_WAY]["rm3"] / (rm3.tables * rm3.pooling * rm3.batch)
     yield Statement(
         f"hybrid partitions reach up to {HYBRID_GAIN}x the CPU (RM3)",
-        f"over the modelled CPU: {listed(best)} with {PAPER_WAY}, {listed(ours)} with {FAST}; for {HYBRID_GAIN}x the "
-        f"CPU would need {each:.3g} us for each row of RM3",
+        f"over the modelled CPU: {listed(best)} with {PAPER_WAY}, {listed(ours)} with {FAST}; for"
+        f" {HYBRID_GAIN}x the CPU would need {each:.3g} us for each row of RM3",
         near(best["rm3"], HYBRID_GAIN),
     )
     rows_gain, fast_gain = (cpu["rm1"] / times[f"R, {way}"]["rm1"] for way in WAYS)
@@ -179,7 +206,8 @@ def _statements(points: Sequence[Point]) -> Iterator[Statement]:
     gains = {cut: series_of(points, "c", f"{cut}, {PAPER_WAY}")[BATCHES[-1]] for cut in CUTS}
     fast = {cut: series_of(points, "c", f"{cut}, {FAST}")[BATCHES[-1]] for cut in CUTS}
     yield Statement(
-        "RM2: samples per second grow with the batch, nearly in proportion with hybrids, less with rows",
+        "RM2: samples per second grow with the batch, nearly in proportion with hybrids, less with"
+        " rows",
         f"16 times the batch: {listed(gains)} with {PAPER_WAY}, {listed(fast)} with {FAST}",
         gains["C-R"] > gains["R"] and near(gains["C-R"], BATCHES[-1] / BATCHES[0]),
     )
@@ -200,11 +228,12 @@ FIGURE_11 = Figure(
     _priced,
     _statements,
     _run,
-    f"Prices are for {PES} PEs and full heights; runs use {PES_HERE} PEs and 1/{DEFAULT_SCALE} of the rows, so caches "
-    "serve much of the CPU's look-up here. At the rate of its memory the CPU reads the 1,600 rows of a batch of RM3 in "
-    "less time than one launch takes, so no speed-up agrees; the memory alone does not explain the published CPU. "
-    "With batches of part c, the work of the host that one thread does grows in proportion (the split of the indices), "
-    "and so do the partial sums of R; samples per second then hardly grow. "
-    f"The layers are assumed, at {LAYERS_GFLOPS:g} GFLOP/s of the host for both sides. "
-    "The paper prints no PEs, layers or batches of part c; those here are assumed. " + WAY_NAMES,
+    f"Prices are for {PES} PEs and full heights; runs use {PES_HERE} PEs and 1/{DEFAULT_SCALE} of"
+    " the rows, so caches serve much of the CPU's look-up here. At the rate of its memory the CPU"
+    " reads the 1,600 rows of a batch of RM3 in less time than one launch takes, so no speed-up"
+    " agrees; the memory alone does not explain the published CPU. With batches of part c, the"
+    " work of the host that one thread does grows in proportion (the split of the indices), and so"
+    " do the partial sums of R; samples per second then hardly grow. The layers are assumed, at"
+    f" {LAYERS_GFLOPS:g} GFLOP/s of the host for both sides. The paper prints no PEs, layers or"
+    " batches of part c; those here are assumed. " + WAY_NAMES,
 )

@@ -1,7 +1,9 @@
-"""Price the four clocks of embedding tables on a machine, from the plans of the collectives. All times are modelled.
+"""Price the four clocks of embedding tables on a machine, from the plans of the collectives. All
+times are modelled.
 
-The kernel is the run of kernel.c on a few emulated PEs, with the requests of the PEs with the most indices. Its time
-does not depend on the contents of the tables, so tables of any height can be priced.
+The kernel is the run of kernel.c on a few emulated PEs, with the requests of the PEs with the most
+indices. Its time does not depend on the contents of the tables, so tables of any height can be
+priced.
 """
 
 from __future__ import annotations
@@ -11,36 +13,43 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from pidcomm import MRAM_BYTES
-from pidcomm_studies.apps import inputs
-from pidcomm_studies.apps.embedding import BY_COLUMNS, BY_ROWS, TASKLETS, Clocks, Model
-from pidcomm_studies.apps.embedding.bags import GENERATORS, Bags, full_bags
-from pidcomm_studies.apps.embedding.layers import Layers
-from pidcomm_studies.papers.scalability.paper import PAPERS
-from pidcomm_studies.apps.embedding.parts import Part, part_of, placement_of, requests_of
-from pidcomm_studies.apps.stage import KERNEL, Stage
 from pidcomm.arguments import Array, options_of
 from pidcomm.errors import ArgumentError
-from pidcomm.bench import platform
 from pidcomm.model.machines import Machine
 from pidcomm.model.prediction import Prediction, predict
 from pidcomm.pe_set import allocate
 from pidcomm.sizes import format_shape
 from pidcomm.tables import WORD_BYTES
+from pidcomm_studies.apps import inputs
+from pidcomm_studies.apps.embedding import BY_COLUMNS, BY_ROWS, TASKLETS, Clocks, Model
+from pidcomm_studies.apps.embedding.bags import GENERATORS, Bags, full_bags
+from pidcomm_studies.apps.embedding.layers import Layers
+from pidcomm_studies.apps.embedding.parts import Part, part_of, placement_of, requests_of
+from pidcomm_studies.apps.stage import KERNEL, Stage
+from pidcomm_studies.papers.scalability.paper import PAPERS
+
+from pidcomm import MRAM_BYTES
+from pidcomm.bench import platform
 
 MACHINE = "upmem-2560"
 LINE_BYTES = 64
 BUSIEST = 8
 CHOICES = (
     PAPERS,
-    *((path, name) for path in ("reduce", "reduce_scatter") for name in ("conventional", "pr+im+cm", "tile")),
+    *(
+        (path, name)
+        for path in ("reduce", "reduce_scatter")
+        for name in ("conventional", "pr+im+cm", "tile")
+    ),
 )
 """Paths and techniques side by side."""
 LAYERS_GFLOPS = 200.0  # assumed rate of the host for dense layers; equal for PEs and CPUs, so it only dilutes speed-ups
 
 
 class Kernel(NamedTuple):
-    """Modelled counters of the kernel: time of the slowest PE, instructions per cycle and bytes per second of a PE."""
+    """Modelled counters of the kernel: time of the slowest PE, instructions per cycle and bytes
+    per second of a PE.
+    """
 
     seconds: float
     per_cycle: float
@@ -54,7 +63,9 @@ class Kernel(NamedTuple):
 
 @dataclass(frozen=True)
 class Work:
-    """A batch for a model on PEs of a shape. spec: the generator of the indices, as for ``--generate``."""
+    """A batch for a model on PEs of a shape. spec: the generator of the indices, as for
+    ``--generate``.
+    """
 
     model: Model
     shape: tuple[int, int, int]
@@ -72,7 +83,9 @@ class Work:
     @cached_property
     def part(self) -> Part:
         """The part of each PE."""
-        return part_of((self.model.tables, self.model.rows, self.model.columns), self.model.batch, self.shape)
+        return part_of(
+            (self.model.tables, self.model.rows, self.model.columns), self.model.batch, self.shape
+        )
 
     @cached_property
     def requests(self) -> Array:
@@ -81,21 +94,32 @@ class Work:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The kernel of the slowest of the `BUSIEST` PEs with the most indices. Raises ArgumentError on DIMMs."""
+        """The kernel of the slowest of the `BUSIEST` PEs with the most indices.
+
+        Raises ArgumentError on DIMMs.
+        """
         counts = self.requests[:, self.part.bags]
         rows = self.requests[np.argsort(counts, kind="stable")[::-1][:BUSIEST]]
         placement = placement_of(self.part, rows[0].nbytes, self.dtype, self.tasklets)
         shape = (1, len(rows), 1)
-        with allocate(pes=len(rows)) as pe_set, Stage(pe_set, shape, placement, options_of(technique="tile")) as stage:
+        with (
+            allocate(pes=len(rows)) as pe_set,
+            Stage(pe_set, shape, placement, options_of(technique="tile")) as stage,
+        ):
             stage.broadcast(BY_COLUMNS, np.ascontiguousarray(rows), dst="requests")
             stage.launch()
             it = platform.launch_counters(pe_set)
             seconds = stage.costs[KERNEL].modelled
-        return Kernel(seconds, it["instructions"] / it["cycles"], it["dma_read_bytes"] / len(rows) / seconds)
+        return Kernel(
+            seconds, it["instructions"] / it["cycles"], it["dma_read_bytes"] / len(rows) / seconds
+        )
 
     def random_tables(self, seed: int = 1) -> Array:
         """Return tables with random values, for a run."""
-        random, shape = np.random.default_rng(seed), (self.model.tables, self.model.rows, self.model.columns)
+        random, shape = (
+            np.random.default_rng(seed),
+            (self.model.tables, self.model.rows, self.model.columns),
+        )
         if self.dtype == "float32":
             return random.standard_normal(shape, np.float32)
         return random.integers(-8, 8, shape, np.int32)
@@ -103,34 +127,49 @@ class Work:
     @property
     def mram_bytes(self) -> int:
         """Bytes of MRAM that a PE needs."""
-        return placement_of(self.part, self.requests[0].nbytes, self.dtype, self.tasklets, blocks=self.shape[1]).bytes
+        return placement_of(
+            self.part, self.requests[0].nbytes, self.dtype, self.tasklets, blocks=self.shape[1]
+        ).bytes
 
 
 def clocks(work: Work, path: str, technique: str, machine: Machine) -> Clocks:
     """Return the four clocks of a batch. path, technique: as in a run.
 
-    kernel: without the launch. host: the launch, the split of the indices, the reduction in host memory (path
-    `gather`), and the join of the columns. One thread splits and joins; all threads reduce. Raises ArgumentError if the
-    tables do not fit in the MRAM of the PEs, and as the plans do.
+    kernel: without the launch. host: the launch, the split of the indices, the reduction in host
+    memory (path `gather`), and the join of the columns. One thread splits and joins; all threads
+    reduce. Raises ArgumentError if the tables do not fit in the MRAM of the PEs, and as the plans
+    do.
     """
     part, shape, dtype = work.part, work.shape, np.dtype(work.dtype)
     if work.mram_bytes > MRAM_BYTES:
-        raise ArgumentError(f"a PE of {format_shape(shape)} needs {work.mram_bytes} bytes of MRAM; it has {MRAM_BYTES}")
+        raise ArgumentError(
+            f"a PE of {format_shape(shape)} needs {work.mram_bytes} bytes of MRAM; it has"
+            f" {MRAM_BYTES}"
+        )
     size = part.pooled_bytes(shape[1])
 
     def call(collective: str, mask: str, bytes_per_pe: int) -> Prediction:
         options = options_of(technique=technique, scratch=max(WORD_BYTES, 3 * bytes_per_pe))
-        return predict(collective, shape, mask, bytes=bytes_per_pe, dtype=dtype, machine=machine, **options)  # type: ignore[arg-type]
+        return predict(
+            collective, shape, mask, bytes=bytes_per_pe, dtype=dtype, machine=machine, **options
+        )  # type: ignore[arg-type]
 
     reduction = 0.0
     if path == "gather":
         to_cpu = call("gather", BY_ROWS, size).seconds
         groups = shape[0] * shape[2]
-        reduction = reduction_seconds(machine, groups * shape[1] * size, groups * size) if shape[1] > 1 else 0.0
+        reduction = (
+            reduction_seconds(machine, groups * shape[1] * size, groups * size)
+            if shape[1] > 1
+            else 0.0
+        )
     elif path == "reduce":
         to_cpu = call("reduce", BY_ROWS, size).seconds
     else:
-        to_cpu = call("reduce_scatter", BY_ROWS, size).seconds + call("gather", BY_ROWS, size // shape[1]).seconds
+        to_cpu = (
+            call("reduce_scatter", BY_ROWS, size).seconds
+            + call("gather", BY_ROWS, size // shape[1]).seconds
+        )
     x, _, z = shape
     splits = copy_seconds(machine, len(work.bags.indices), work.requests.nbytes)
     joins = copy_seconds(machine, x * z * part.bags, x * z * size)
@@ -143,30 +182,41 @@ def clocks(work: Work, path: str, technique: str, machine: Machine) -> Clocks:
 
 
 def copy_seconds(machine: Machine, pieces: int, size_bytes: int) -> float:
-    """Return the time in which one thread of the host copies pieces in its memory: it reads and writes each byte."""
-    return 1e-9 * (pieces * machine["work.piece_ns"] + 2 * size_bytes / machine["memory.thread_gb_s"])
+    """Return the time in which one thread of the host copies pieces in its memory: it reads and
+    writes each byte.
+    """
+    return 1e-9 * (
+        pieces * machine["work.piece_ns"] + 2 * size_bytes / machine["memory.thread_gb_s"]
+    )
 
 
 def reduction_seconds(machine: Machine, read_bytes: int, written_bytes: int) -> float:
-    """Return the time in which all threads add the partial sums: memory limits them, so that additions cost nothing.
+    """Return the time in which all threads add the partial sums: memory limits them, so that
+    additions cost nothing.
 
     Each thread has a part of the elements, even if all partial sums are of one group.
     """
     threads = machine["host.threads"]
-    of_memory = read_bytes / machine["memory.read_gb_s"] + written_bytes / machine["memory.write_gb_s"]
+    of_memory = (
+        read_bytes / machine["memory.read_gb_s"] + written_bytes / machine["memory.write_gb_s"]
+    )
     of_threads = (read_bytes + written_bytes) / (threads * machine["memory.thread_gb_s"])
     return start_seconds(machine) + 1e-9 * max(of_memory, of_threads)
 
 
 def start_seconds(machine: Machine) -> float:
     """Return the time in which all threads of the host start work."""
-    return 1e-6 * (machine["call.part_us"] + (machine["host.threads"] - 1) * machine["call.start_us"])
+    return 1e-6 * (
+        machine["call.part_us"] + (machine["host.threads"] - 1) * machine["call.start_us"]
+    )
 
 
 def cpu_seconds(bags: Bags, columns: int, machine: Machine) -> float:
-    """Return the time of the look-up on the CPUs alone: all rows cross the memory bus, in lines of 64 bytes.
+    """Return the time of the look-up on the CPUs alone: all rows cross the memory bus, in lines of
+    64 bytes.
 
-    No table is in the caches. Additions cost nothing, because memory limits the look-up. One part of a call per batch.
+    No table is in the caches. Additions cost nothing, because memory limits the look-up. One part
+    of a call per batch.
     """
     lines = len(bags.indices) * -(-4 * columns // LINE_BYTES)
     rate = min(machine["memory.read_gb_s"], machine["host.threads"] * machine["memory.thread_gb_s"])

@@ -1,6 +1,8 @@
-"""Figures 12 to 15 of Scalability limitations of processing-in-memory using real system evaluations (SIGMETRICS 2024).
+"""Figures 12 to 15 of Scalability limitations of processing-in-memory using real system evaluations
+(SIGMETRICS 2024).
 
-The paper prints few numbers; `Figure.statements` has these. Kernels run on dpuemu, so their times are modelled.
+The paper prints few numbers; `Figure.statements` has these. Kernels run on dpuemu, so their times
+are modelled.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
+from pidcomm.model import load_machine
 from pidcomm_studies.apps.application import reference_seconds
 from pidcomm_studies.apps.ntt import Ntt
-from pidcomm_studies.papers.scalability.ntt_clocks import COMPLETE, Clocks, clocks, modelled
 from pidcomm_studies.apps.ntt.decomposition import RADIXES
 from pidcomm_studies.papers.figure import (
     MEASURED,
@@ -26,10 +28,11 @@ from pidcomm_studies.papers.figure import (
     series_of,
 )
 from pidcomm_studies.papers.pidcomm.reproduce import HERE
-from pidcomm.model import load_machine
+from pidcomm_studies.papers.scalability.ntt_clocks import COMPLETE, Clocks, clocks, modelled
 
 PAPER = (
-    "G. Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System Evaluations, SIGMETRICS 2024"
+    "G. Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System"
+    " Evaluations, SIGMETRICS 2024"
 )
 MACHINE = "upmem-2560"
 SIZE, LIMBS, BITS = 2**16, 8, 54
@@ -102,7 +105,11 @@ def _is_near(value: float, published: float) -> bool:
 
 
 def _sources(points: Sequence[Point]) -> list[str]:
-    return [source for source in (MIXED, MODELLED) if any(it.source == source and it.on != KERNELS_ON for it in points)]
+    return [
+        source
+        for source in (MIXED, MODELLED)
+        if any(it.source == source and it.on != KERNELS_ON for it in points)
+    ]
 
 
 # ---- figure 12: one PE
@@ -112,27 +119,39 @@ def _one_pe(step: Callable[[str], None] = lambda _: None) -> Iterator[Point]:
     for radix in RADIXES:
         for tasklets in TASKLETS:
             step(f"radix {radix}, {tasklets} tasklets")
-            problem = Ntt.make(size=SMALL, limbs=1, bits=BITS, steps="1", radix=radix, tasklets=tasklets)
+            problem = Ntt.make(
+                size=SMALL, limbs=1, bits=BITS, steps="1", radix=radix, tasklets=tasklets
+            )
             found = clocks(problem, (1, 1, 1, 1), OWN, 1)
             series = f"radix {radix}"
-            yield Point("time", series, tasklets, 1e6 * found.kernels[0], MODELLED, KERNELS_ON, found.wrong)
-            yield Point("pipeline", series, tasklets, found.pipeline_pct, MODELLED, KERNELS_ON, found.wrong)
+            yield Point(
+                "time", series, tasklets, 1e6 * found.kernels[0], MODELLED, KERNELS_ON, found.wrong
+            )
+            yield Point(
+                "pipeline", series, tasklets, found.pipeline_pct, MODELLED, KERNELS_ON, found.wrong
+            )
 
 
 def _statements12(points: Sequence[Point]) -> Iterator[Statement]:
-    time, use = ({r: series_of(points, panel, f"radix {r}") for r in RADIXES} for panel in ("time", "pipeline"))
+    time, use = (
+        {r: series_of(points, panel, f"radix {r}") for r in RADIXES}
+        for panel in ("time", "pipeline")
+    )
     gains = [time[radix][8] / time[radix][11] for radix in (2, 4)]
     later = [time[radix][11] / time[radix][24] for radix in (2, 4)]
     yield Statement(
         "the pipeline begins to saturate at about 11 tasklets with radix 2 and 4",
-        f"from 8 to 11 tasklets radix 2 and 4 gain {gains[0]:.2f}x and {gains[1]:.2f}x, from 11 to 24 "
-        f"{later[0]:.2f}x and {later[1]:.2f}x; pipeline use at 11 is {use[2][11]:.0f}% and {use[4][11]:.0f}%",
+        f"from 8 to 11 tasklets radix 2 and 4 gain {gains[0]:.2f}x and {gains[1]:.2f}x, from 11 to"
+        f" 24 {later[0]:.2f}x and {later[1]:.2f}x; pipeline use at 11 is {use[2][11]:.0f}% and"
+        f" {use[4][11]:.0f}%",
         all(gain > 1.05 for gain in gains) and all(gain < 1.15 for gain in later),
     )
     worst = min(range(9, 16), key=lambda tasklets: use[16][tasklets])
     yield Statement(
-        "the pipeline use of radix 16 drops before 16 tasklets, because its 16 butterflies are not divided evenly",
-        f"{use[16][8]:.0f}% at 8 tasklets, {use[16][worst]:.0f}% at {worst}, {use[16][16]:.0f}% at 16",
+        "the pipeline use of radix 16 drops before 16 tasklets, because its 16 butterflies are not"
+        " divided evenly",
+        f"{use[16][8]:.0f}% at 8 tasklets, {use[16][worst]:.0f}% at {worst}, {use[16][16]:.0f}%"
+        " at 16",
         use[16][worst] < min(use[16][8], use[16][16]),
     )
     gain = time[2][16] / time[16][16] - 1
@@ -150,7 +169,10 @@ def _measured13(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
     for technique in (BASE, OWN):
         for x, (steps, shape) in DIMENSIONS.items():
             yield from _points(
-                f"dimensions, {technique}", x, _here(Case(steps, shape, 1, 2), technique, iters, step), MIXED
+                f"dimensions, {technique}",
+                x,
+                _here(Case(steps, shape, 1, 2), technique, iters, step),
+                MIXED,
             )
     for panel, pes in STEP_PANELS.items():
         for steps in STEP_SIZES:
@@ -160,7 +182,9 @@ def _measured13(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
 def _modelled13() -> Iterator[Point]:
     for technique in (BASE, OWN):
         for x, (steps, shape) in DIMENSIONS.items():
-            yield from _points(f"dimensions, {technique}", x, _there(Case(steps, shape, 1, 2), technique), MODELLED)
+            yield from _points(
+                f"dimensions, {technique}", x, _there(Case(steps, shape, 1, 2), technique), MODELLED
+            )
     for panel, pes in STEP_PANELS.items():
         for steps in STEP_SIZES:
             yield from _points(panel, steps, _there(_of_sizes(steps, pes), OWN), MODELLED)
@@ -171,7 +195,10 @@ STEP_PANELS = {"step sizes, most PEs": SIZE, f"step sizes, {FEW} PEs": FEW}
 
 
 def _of_sizes(steps: str, most: int) -> Case:
-    """Return a case with as many PEs as the smaller step has values, at most `most`. Radix 2 fits all steps."""
+    """Return a case with as many PEs as the smaller step has values, at most `most`.
+
+    Radix 2 fits all steps.
+    """
     return Case(steps, (min(most, *map(int, steps.split("x"))), 1, 1, 1), 1, 2)
 
 
@@ -179,18 +206,26 @@ def _statements13(points: Sequence[Point]) -> Iterator[Statement]:
     for source in _sources(points):
         for technique in (BASE, OWN):
             panel = f"dimensions, {technique}"
-            total, between = (series_of(points, panel, name, source) for name in ("total", "between PEs"))
+            total, between = (
+                series_of(points, panel, name, source) for name in ("total", "between PEs")
+            )
             named = [series_of(points, panel, f"kernel {step}", source) for step in range(1, 5)]
             kernels = {x: sum(it.get(x, 0) for it in named) for x in DIMENSIONS}
             yield Statement(
-                "with more dimensions, on more PEs, kernels are shorter and the exchange between PEs is longer",
+                "with more dimensions, on more PEs, kernels are shorter and the exchange between"
+                " PEs is longer",
                 f"{source}, {technique}: "
-                + ", ".join(f"{x}: kernels {kernels[x]:.3g} ms, between PEs {between[x]:.3g} ms" for x in DIMENSIONS),
-                _is_rising([between[x] for x in DIMENSIONS]) and _is_rising([-kernels[x] for x in DIMENSIONS]),
+                + ", ".join(
+                    f"{x}: kernels {kernels[x]:.3g} ms, between PEs {between[x]:.3g} ms"
+                    for x in DIMENSIONS
+                ),
+                _is_rising([between[x] for x in DIMENSIONS])
+                and _is_rising([-kernels[x] for x in DIMENSIONS]),
             )
             yield Statement(
                 "2D is the fastest",
-                f"{source}, {technique}: " + ", ".join(f"{x}: {total[x]:.3g} ms" for x in DIMENSIONS),
+                f"{source}, {technique}: "
+                + ", ".join(f"{x}: {total[x]:.3g} ms" for x in DIMENSIONS),
                 min(DIMENSIONS, key=lambda x: total[x]) == next(iter(DIMENSIONS)),
             )
         for panel, most in STEP_PANELS.items():
@@ -198,7 +233,8 @@ def _statements13(points: Sequence[Point]) -> Iterator[Statement]:
             pes = {steps: prod(_of_sizes(steps, most).shape) for steps in STEP_SIZES}
             yield Statement(
                 "balanced steps are the fastest",
-                f"{source}: " + ", ".join(f"{it} on {pes[it]} PEs: {total[it]:.4g} ms" for it in STEP_SIZES),
+                f"{source}: "
+                + ", ".join(f"{it} on {pes[it]} PEs: {total[it]:.4g} ms" for it in STEP_SIZES),
                 min(STEP_SIZES, key=lambda steps: total[steps]) == "256x256",
             )
 
@@ -231,14 +267,17 @@ def _statements14(points: Sequence[Point]) -> Iterator[Statement]:
     for source in _sources(points):
         for technique in TECHNIQUES:
             first, second, total, complete = (
-                series_of(points, technique, name, source) for name in ("kernel 1", "kernel 2", "total", COMPLETE)
+                series_of(points, technique, name, source)
+                for name in ("kernel 1", "kernel 2", "total", COMPLETE)
             )
             kernels = {pes: first[pes] + second[pes] for pes in PES}
             scaled, overall = kernels[few] / kernels[many], total[few] / total[many]
             share = series_of(points, "share", technique, source)[many]
             who = f"{source}, {technique}"
             yield Statement(
-                f"from {few} to {many} PEs kernels are 63.5x faster", f"{who}: {scaled:.1f}x", _is_near(scaled, 63.5)
+                f"from {few} to {many} PEs kernels are 63.5x faster",
+                f"{who}: {scaled:.1f}x",
+                _is_near(scaled, 63.5),
             )
             omitted = f"; with host {complete[few] / complete[many]:.1f}x" if complete else ""
             yield Statement(
@@ -246,7 +285,11 @@ def _statements14(points: Sequence[Point]) -> Iterator[Statement]:
                 f"{who}: {overall:.1f}x{omitted}",
                 _is_near(overall, 9.7),
             )
-            omitted = f"; host adds {100 * (complete[many] / total[many] - 1):.0f}% to the total" if complete else ""
+            omitted = (
+                f"; host adds {100 * (complete[many] / total[many] - 1):.0f}% to the total"
+                if complete
+                else ""
+            )
             yield Statement(
                 f"at {many} PEs the exchange between PEs takes 40.3% of the time",
                 f"{who}: {share:.1f}%{omitted}",
@@ -276,7 +319,9 @@ def _modelled15() -> Iterator[Point]:
         for pes in HYBRID_PES:
             yield from _total15(log_q, pes, _there(_of_pes(pes, _limbs(log_q)), OWN), MODELLED)
             base = _there(_of_pes(pes, _limbs(log_q)), BASE)
-            yield Point("share", f"{pes} PEs, {BASE}", log_q, base.share_pct, MODELLED, MACHINE, base.wrong)
+            yield Point(
+                "share", f"{pes} PEs, {BASE}", log_q, base.share_pct, MODELLED, MACHINE, base.wrong
+            )
 
 
 def _total15(log_q: int, pes: int, found: Clocks, source: str) -> Iterator[Point]:
@@ -291,7 +336,10 @@ def _statements15(points: Sequence[Point]) -> Iterator[Statement]:
     most, last = HYBRID_PES[-1], LOG_Q[-1]
     for source in _sources(points):
         total = {pes: series_of(points, "total", f"{pes} PEs", source) for pes in HYBRID_PES}
-        spreads = {pes: _spread([total[pes][log_q] / _limbs(log_q) for log_q in LOG_Q]) for pes in HYBRID_PES}
+        spreads = {
+            pes: _spread([total[pes][log_q] / _limbs(log_q) for log_q in LOG_Q])
+            for pes in HYBRID_PES
+        }
         yield Statement(
             "times are linear in log Q",
             f"{source}: the time per limb differs from its mean by at most "
@@ -306,7 +354,8 @@ def _statements15(points: Sequence[Point]) -> Iterator[Statement]:
         fastest = [min(times, key=lambda it: times[it][log_q]) for log_q in LOG_Q]
         yield Statement(
             f"{most} PEs are the fastest for each log Q",
-            f"{source}{', with host' if source == MIXED else ''}: {', '.join(dict.fromkeys(fastest))}; at log Q {last} "
+            f"{source}{', with host' if source == MIXED else ''}:"
+            f" {', '.join(dict.fromkeys(fastest))}; at log Q {last} "
             + ", ".join(f"{name}: {it[last]:.3g} ms" for name, it in times.items()),
             set(fastest) == {f"{most} PEs"},
         )
@@ -325,16 +374,18 @@ def _spread(values: Sequence[float]) -> float:
 
 
 NOTE = (
-    "Kernels run on dpuemu, so their times are modelled; collectives are measured here, or modelled on the machine. "
-    f"`total` has the five clocks of the paper. `{COMPLETE}` adds the measured layout of rows in host memory and "
-    "writes of variables, and assumed launches and loads of programs; it exists only for runs here. A step multiplies "
-    "by no separate twiddles, because the tables of the next step contain them. The paper prints no absolute times, so "
-    "its machine's times cannot be compared. Where the paper prints a number, the direction agrees only if the "
-    f"numbers differ by at most {TOLERANCE:.0%}."
+    "Kernels run on dpuemu, so their times are modelled; collectives are measured here, or"
+    f" modelled on the machine. `total` has the five clocks of the paper. `{COMPLETE}` adds the"
+    " measured layout of rows in host memory and writes of variables, and assumed launches and"
+    " loads of programs; it exists only for runs here. A step multiplies by no separate twiddles,"
+    " because the tables of the next step contain them. The paper prints no absolute times, so its"
+    " machine's times cannot be compared. Where the paper prints a number, the direction agrees"
+    f" only if the numbers differ by at most {TOLERANCE:.0%}."
 )
 NOTE13 = (
-    " The paper extrapolates 3D and 4D, gives no number of PEs for 3D, and neither radixes nor numbers of PEs for step "
-    "sizes: 3D on 1,024 PEs, radix 2, and both numbers of PEs per step size are choices of this project."
+    " The paper extrapolates 3D and 4D, gives no number of PEs for 3D, and neither radixes nor"
+    " numbers of PEs for step sizes: 3D on 1,024 PEs, radix 2, and both numbers of PEs per step"
+    " size are choices of this project."
 )
 
 
@@ -351,7 +402,9 @@ def _figure(
     measure: Callable[[int, Callable[[str], None]], Iterable[Point]] | None,
     note: str = "",
 ) -> Figure:
-    return Figure(f"scalability/fig{number}", PAPER, title, panels, model, statements, measure, NOTE + note)
+    return Figure(
+        f"scalability/fig{number}", PAPER, title, panels, model, statements, measure, NOTE + note
+    )
 
 
 FIGURES = {
@@ -380,7 +433,11 @@ FIGURES = {
         _figure(
             14,
             "8 transforms of 2^16 coefficients on 32 to 2048 PEs",
-            _panels(TECHNIQUES, "PEs", Panel("share", "exchange between PEs in percent of all clocks", "PEs")),
+            _panels(
+                TECHNIQUES,
+                "PEs",
+                Panel("share", "exchange between PEs in percent of all clocks", "PEs"),
+            ),
             _modelled14,
             _statements14,
             _measured14,
@@ -389,7 +446,9 @@ FIGURES = {
             15,
             "transforms of 2^16 coefficients for log Q from 400 to 2800",
             _panels(
-                ("total", COMPLETE), "log Q", Panel("share", "exchange between PEs in percent of all clocks", "log Q")
+                ("total", COMPLETE),
+                "log Q",
+                Panel("share", "exchange between PEs in percent of all clocks", "log Q"),
             ),
             _modelled15,
             _statements15,

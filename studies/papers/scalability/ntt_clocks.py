@@ -1,4 +1,6 @@
-"""The clocks of a transform: each kernel, transfers to and from the PEs, and the exchange between PEs."""
+"""The clocks of a transform: each kernel, transfers to and from the PEs, and the exchange
+between PEs.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +8,15 @@ from dataclasses import dataclass
 from math import prod
 
 from pidcomm._rows import CollectiveName
-from pidcomm_studies.apps.application import count_wrong, with_defaults
-from pidcomm_studies.apps.ntt import Ntt
-from pidcomm_studies.apps.stage import HOST, Cost, Stage
 from pidcomm.arguments import Options, options_of
-from pidcomm.bench import platform
 from pidcomm.bench.measure import make_transfers_alike
 from pidcomm.model import Machine, predict
 from pidcomm.pe_set import allocate
+from pidcomm_studies.apps.application import count_wrong, with_defaults
+from pidcomm_studies.apps.ntt import Ntt
+from pidcomm_studies.apps.stage import HOST, Cost, Stage
+
+from pidcomm.bench import platform
 
 CLOCKS = ("CPU to PEs", "kernel 1", "between PEs", "kernel 2", "PEs to CPU")
 """The clocks of two steps, in the order of time. Further steps have further kernels."""
@@ -24,9 +27,11 @@ COMPLETE = "total with host"
 class Clocks:
     """Seconds of a transform.
 
-    kernels: of each step, modelled. to_pes, between, from_pes: of the collectives. host: layout of rows in host memory
-    and writes of variables, measured, and launches and loads of programs, assumed; None on another machine. wrong:
-    number of wrong elements. pipeline_pct: instructions of the last kernel in percent of its cycles, for a single PE.
+    kernels: of each step, modelled. to_pes, between, from_pes: of the collectives. host: layout of
+    rows in host memory and writes of variables, measured, and launches and loads of programs,
+    assumed; None on another machine. wrong:
+    number of wrong elements. pipeline_pct: instructions of the last kernel in percent of its
+    cycles, for a single PE.
     """
 
     kernels: tuple[float, ...]
@@ -50,33 +55,58 @@ class Clocks:
     def named(self) -> dict[str, float]:
         """Return the clocks by name, the total, and the total with `host`."""
         kernels = {f"kernel {step}": seconds for step, seconds in enumerate(self.kernels, 1)}
-        others = {"CPU to PEs": self.to_pes, "between PEs": self.between, "PEs to CPU": self.from_pes}
+        others = {
+            "CPU to PEs": self.to_pes,
+            "between PEs": self.between,
+            "PEs to CPU": self.from_pes,
+        }
         complete = {} if self.host is None else {COMPLETE: self.total + self.host}
         return {**kernels, **others, "total": self.total, **complete}
 
 
 def clocks(problem: Ntt, shape: tuple[int, ...], technique: str, iters: int) -> Clocks:
-    """Run a forward transform and check it. Collectives are measured; the time in which PEs reorder is modelled."""
+    """Run a forward transform and check it.
+
+    Collectives are measured; the time in which PEs reorder is modelled.
+    """
     options: Options = with_defaults(options_of(technique=technique))
     make_transfers_alike(options)
-    with allocate(pes=prod(shape)) as pe_set, Stage(pe_set, shape, problem.place(shape), options, iters) as stage:
+    with (
+        allocate(pes=prod(shape)) as pe_set,
+        Stage(pe_set, shape, problem.place(shape), options, iters) as stage,
+    ):
         stage.poison()
         found, kernels = problem.run_steps(stage)
         use = platform.pipeline_pct(pe_set)
         costs = stage.costs
-    to_pes, between, back = (costs.get(name, Cost()).total for name in ("scatter", "alltoall", "gather"))
+    to_pes, between, back = (
+        costs.get(name, Cost()).total for name in ("scatter", "alltoall", "gather")
+    )
     host = costs[HOST].measured + sum(cost.assumed for cost in costs.values())
-    return Clocks(tuple(kernels), to_pes, between, back, host, count_wrong(found, problem.reference()), use)
+    return Clocks(
+        tuple(kernels), to_pes, between, back, host, count_wrong(found, problem.reference()), use
+    )
 
 
-def modelled(problem: Ntt, shape: tuple[int, ...], technique: str, machine: Machine, ran: Clocks) -> Clocks:
-    """Return the clocks of a machine: kernels as they ran here, and collectives as the model predicts them."""
+def modelled(
+    problem: Ntt, shape: tuple[int, ...], technique: str, machine: Machine, ran: Clocks
+) -> Clocks:
+    """Return the clocks of a machine: kernels as they ran here, and collectives as the model
+    predicts them.
+    """
     cut = problem.cut(shape)
 
     def seconds(collective: CollectiveName, mask: str) -> float:
         options = options_of(technique=technique, scratch=2 * cut.bytes)
         return predict(
-            collective, shape, mask, bytes=cut.bytes, dst=0, dtype="uint64", machine=machine, **options
+            collective,
+            shape,
+            mask,
+            bytes=cut.bytes,
+            dst=0,
+            dtype="uint64",
+            machine=machine,
+            **options,
         ).seconds
 
     mask = "1" * problem.axes

@@ -9,7 +9,8 @@ from pidcomm_studies.apps.embedding import Clocks
 from pidcomm_studies.papers.figure import PUBLISHED, Point
 
 PAPER = (
-    "Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System Evaluations (SIGMETRICS 2024)"
+    "Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System Evaluations"
+    " (SIGMETRICS 2024)"
 )
 SERVER = "the server of the paper"
 NEAR = 2.0  # a value agrees with a published number within this factor
@@ -22,8 +23,8 @@ WAYS = {PAPER_WAY: PAPERS, FAST: ("reduce", "tile")}
 CLOCKS = {"kernel": "kernel", "host": "host", "CPU to PE": "cpu_to_pe", "PE to CPU": "pe_to_cpu"}
 """The paper's clocks, and the fields of `pidcomm_studies.apps.embedding.Clocks`."""
 WAY_NAMES = (
-    "The paper's way gathers all partial sums by transfers of the SDK, and the host reduces them. The other way "
-    "reduces them on the way to the host."
+    "The paper's way gathers all partial sums by transfers of the SDK, and the host reduces them."
+    " The other way reduces them on the way to the host."
 )
 
 Series: TypeAlias = Mapping[Any, float]
@@ -44,7 +45,9 @@ def near(value: float, number: float) -> bool:
     return number / NEAR <= value <= number * NEAR
 
 
-def clock_shares(panels: str, label: str, x: float | str, it: Clocks, source: str, on: str) -> list[Point]:
+def clock_shares(
+    panels: str, label: str, x: float | str, it: Clocks, source: str, on: str
+) -> list[Point]:
     """Return each clock in percent of the total, in the panels of the clocks."""
     return [
         Point(f"{panels} {name}", label, x, 100 * getattr(it, key) / it.total, source, on)

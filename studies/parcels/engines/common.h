@@ -20,7 +20,8 @@ PIM_IN(state) static void *new_buffer(buffers *from, size_t bytes) {
   }
   char *made = from->fresh;
   from->fresh += (size_t)MPI_SMALLEST_BUFFER << number;
-  if (from->fresh > from->end) pim_abort(MPI_ERR_OTHER, "more than 64 MiB of unexpected messages wait on one node");
+  if (from->fresh > from->end)
+    pim_abort(MPI_ERR_OTHER, "more than 64 MiB of unexpected messages wait on one node");
   return made;
 }
 
@@ -31,7 +32,8 @@ PIM_IN(cleanup) static void free_buffer(buffers *to, void *buffer, size_t bytes)
 }
 
 PIM_IN(state)
-static void set_head(wire_head *head, int kind, const mpi_envelope *envelope, size_t bytes, size_t body, void *sender, void *receiver) {
+static void set_head(wire_head *head, int kind, const mpi_envelope *envelope, size_t bytes,
+                     size_t body, void *sender, void *receiver) {
   head->kind = kind;
   head->envelope = *envelope;
   head->bytes = bytes;

@@ -1,9 +1,11 @@
-/// A single-threaded engine of MPI in the manner of LAM 6.5, as the paper describes it (sections 3.1 and 5.2).
+/// A single-threaded engine of MPI in the manner of LAM 6.5, as the paper describes it
+/// (sections 3.1 and 5.2).
 ///
-/// A process has one list of all its requests. Each call of MPI that has to wait, or that starts a request while others
-/// are active, advances all of them: it visits every request of the list, continues its state machine, then takes the
-/// packets of the network, then visits the list again and retires finished requests. Messages without a receive wait
-/// in a table by hash of sender and context. A send with no other request active takes a short way without the list.
+/// A process has one list of all its requests. Each call of MPI that has to wait, or that starts a
+/// request while others are active, advances all of them: it visits every request of the list,
+/// continues its state machine, then takes the packets of the network, then visits the list again
+/// and retires finished requests. Messages without a receive wait in a table by hash of sender and
+/// context. A send with no other request active takes a short way without the list.
 ///
 /// Long messages: envelope, acknowledgement, body. Written for this project; no code of LAM.
 #include "engines/common.h"
@@ -50,10 +52,13 @@ struct lam_process {
 
 static inline lam_process *here(void) { return pim_memory(pim_node()); }
 
-static inline unsigned bucket_of(int source, unsigned context) { return ((unsigned)source * 31 + context) % LAM_BUCKETS; }
+static inline unsigned bucket_of(int source, unsigned context) {
+  return ((unsigned)source * 31 + context) % LAM_BUCKETS;
+}
 
 PIM_IN(state)
-static lam_request *build(lam_process *process, const void *data, size_t bytes, int dest, const mpi_envelope *envelope,
+static lam_request *build(lam_process *process, const void *data, size_t bytes, int dest,
+                          const mpi_envelope *envelope,
                           void (*advance)(lam_process *, lam_request *)) {
   lam_request *it = process->free_requests;
   if (it) {
@@ -102,7 +107,9 @@ PIM_IN(cleanup) static void free_request(lam_process *process, lam_request *it) 
   process->free_requests = it;
 }
 
-PIM_IN(state) static void complete(lam_process *process, lam_request *it, const mpi_envelope *message, size_t bytes) {
+PIM_IN(state)
+static void complete(lam_process *process, lam_request *it, const mpi_envelope *message,
+                     size_t bytes) {
   it->error = bytes > it->bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
   it->envelope = *message;
   if (bytes < it->bytes) it->bytes = bytes;
@@ -141,7 +148,8 @@ PIM_IN(queue) static lam_message **find_in(lam_message **link, const mpi_envelop
 }
 
 PIM_IN(queue) static lam_message **find_message(lam_process *process, const mpi_envelope *receive) {
-  if (receive->source != MPI_ANY_SOURCE) return find_in(&process->buckets[bucket_of(receive->source, receive->context)], receive);
+  if (receive->source != MPI_ANY_SOURCE)
+    return find_in(&process->buckets[bucket_of(receive->source, receive->context)], receive);
   lam_message **first = 0;
   for (unsigned i = 0; i < LAM_BUCKETS; ++i) {
     lam_message **link = find_in(&process->buckets[i], receive);
@@ -189,7 +197,9 @@ PIM_IN(state) static void advance_probe(lam_process *process, lam_request *it) {
 
 PIM_IN(queue) static lam_request *find_receive(lam_process *process, const mpi_envelope *message) {
   for (lam_request *it = process->first; it; it = it->next)
-    if (it->state == LAM_STARTED && it->advance == advance_receive && mpi_matches(&it->envelope, message)) return it;
+    if (it->state == LAM_STARTED && it->advance == advance_receive &&
+        mpi_matches(&it->envelope, message))
+      return it;
   return 0;
 }
 
@@ -200,7 +210,8 @@ PIM_IN(state) static void keep_message(lam_process *process, const wire_head *he
   } else {
     it = (lam_message *)process->fresh_messages;
     process->fresh_messages += sizeof *it;
-    if (process->fresh_messages > process->end_messages) pim_abort(MPI_ERR_OTHER, "more than 8,000 unexpected messages wait on one node");
+    if (process->fresh_messages > process->end_messages)
+      pim_abort(MPI_ERR_OTHER, "more than 8,000 unexpected messages wait on one node");
   }
   it->head = *head;
   it->number = process->arrivals++;
@@ -281,7 +292,8 @@ PIM_IN(juggling) static void advance_until(lam_process *process, const lam_reque
   while (it->state != LAM_DONE);
 }
 
-PIM_IN(state) MPI_Request engine_isend(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+MPI_Request engine_isend(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   lam_process *process = here();
   lam_request *it = build(process, data, bytes, dest, envelope, advance_send);
   if (!it) return 0;
@@ -300,7 +312,8 @@ PIM_IN(state) MPI_Request engine_irecv(void *data, size_t bytes, const mpi_envel
   return it;
 }
 
-PIM_IN(state) int engine_send(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+int engine_send(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   lam_process *process = here();
   if (!process->active && bytes < MPI_EAGER_LIMIT) {
     wire_head head;
@@ -322,7 +335,8 @@ PIM_IN(cleanup) static int finish(lam_process *process, lam_request *it, MPI_Sta
   return status->MPI_ERROR;
 }
 
-PIM_IN(state) int engine_recv(void *data, size_t bytes, const mpi_envelope *envelope, MPI_Status *status) {
+PIM_IN(state)
+int engine_recv(void *data, size_t bytes, const mpi_envelope *envelope, MPI_Status *status) {
   lam_process *process = here();
   lam_request *it = build(process, data, bytes, 0, envelope, advance_receive);
   if (!it) return MPI_ERR_OTHER;
@@ -374,7 +388,8 @@ PIM_IN(cleanup) int engine_finish_all(int count, MPI_Request *requests, MPI_Stat
   int failed = 0;
   MPI_Status own;
   for (int i = 0; i < count; ++i)
-    if (requests[i]) failed += finish(process, requests[i], statuses ? &statuses[i] : &own) != MPI_SUCCESS;
+    if (requests[i])
+      failed += finish(process, requests[i], statuses ? &statuses[i] : &own) != MPI_SUCCESS;
   return failed;
 }
 
@@ -396,7 +411,8 @@ PIM_IN(state) void engine_barrier(unsigned context) {
 
 size_t engine_memory_bytes(int nodes) {
   (void)nodes;
-  return sizeof(lam_process) + MPI_REQUESTS * sizeof(lam_request) + LAM_MESSAGES * sizeof(lam_message) + BUFFER_BYTES;
+  return sizeof(lam_process) + MPI_REQUESTS * sizeof(lam_request) +
+         LAM_MESSAGES * sizeof(lam_message) + BUFFER_BYTES;
 }
 
 void engine_boot(void *memory, int nodes) {
@@ -420,7 +436,8 @@ const char *engine_check(const void *memory, unsigned *posted, unsigned *unexpec
   for (unsigned i = 0; i < LAM_BUCKETS; ++i)
     for (const lam_message *one = it->buckets[i]; one; one = one->next)
       if (++messages > LAM_MESSAGES) return "the table of messages has a cycle";
-  if (messages != it->unexpected) return "the number of unexpected messages is not that of the table";
+  if (messages != it->unexpected)
+    return "the number of unexpected messages is not that of the table";
   *posted = it->posted;
   *unexpected = it->unexpected;
   return 0;

@@ -1,17 +1,25 @@
-/// A single-threaded engine of MPI in the manner of MPICH 1.2 over its second device interface, as the paper describes
-/// it (sections 3.1 and 5.2).
+/// A single-threaded engine of MPI in the manner of MPICH 1.2 over its second device interface, as
+/// the paper describes it (sections 3.1 and 5.2).
 ///
-/// A process has a list of posted receives and a list of unexpected messages. A call that has to wait checks the
-/// devices until its request is complete; a check goes through the list of devices, takes packets, and dispatches each
-/// by its kind to the protocol that it belongs to. Each device has protocols by length: short, eager, rendezvous.
-/// A blocking send below the rendezvous limit goes straight to its protocol without a request.
+/// A process has a list of posted receives and a list of unexpected messages. A call that has to
+/// wait checks the devices until its request is complete; a check goes through the list of devices,
+/// takes packets, and dispatches each by its kind to the protocol that it belongs to. Each device
+/// has protocols by length: short, eager, rendezvous. A blocking send below the rendezvous limit
+/// goes straight to its protocol without a request.
 ///
 /// Rendezvous: request to send, clear to send, data. Written for this project; no code of MPICH.
 #include "engines/common.h"
 
 typedef struct mpi_request mpich_request;
 typedef struct mpich_process mpich_process;
-typedef enum { MPICH_SHORT, MPICH_EAGER, MPICH_ASK, MPICH_CLEAR, MPICH_DATA, MPICH_KINDS } mpich_kind;
+typedef enum {
+  MPICH_SHORT,
+  MPICH_EAGER,
+  MPICH_ASK,
+  MPICH_CLEAR,
+  MPICH_DATA,
+  MPICH_KINDS
+} mpich_kind;
 
 struct mpi_request {
   mpich_request *next;
@@ -42,7 +50,8 @@ enum { MPICH_SHORT_LIMIT = 1024, MPICH_RECORDS = 3 * MPI_REQUESTS };
 
 struct mpich_process {
   mpich_queue posted, unexpected;
-  mpich_device devices[2];  ///< the network, and the device for messages to the process itself (it has no packets here)
+  mpich_device devices[2];  ///< the network, and the device for messages to the process itself (it
+                            ///< has no packets here)
   mpich_device *first_device;
   mpich_request *free_requests;
   char *fresh_requests, *end_requests;
@@ -51,7 +60,9 @@ struct mpich_process {
 
 static inline mpich_process *here(void) { return pim_memory(pim_node()); }
 
-PIM_IN(state) static mpich_request *new_request(mpich_process *process, void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+static mpich_request *new_request(mpich_process *process, void *data, size_t bytes, int dest,
+                                  const mpi_envelope *envelope) {
   mpich_request *it = process->free_requests;
   if (it) {
     process->free_requests = it->next;
@@ -95,7 +106,8 @@ PIM_IN(cleanup) static void dequeue(mpich_queue *queue, mpich_request *before, m
 }
 
 /// Removes and returns the first posted receive that matches a message, or returns NULL.
-PIM_IN(queue) static mpich_request *claim_posted(mpich_process *process, const mpi_envelope *message) {
+PIM_IN(queue)
+static mpich_request *claim_posted(mpich_process *process, const mpi_envelope *message) {
   mpich_request *before = 0;
   for (mpich_request *it = process->posted.first; it; before = it, it = it->next)
     if (mpi_matches(&it->envelope, message)) {
@@ -106,7 +118,9 @@ PIM_IN(queue) static mpich_request *claim_posted(mpich_process *process, const m
 }
 
 /// Returns the first unexpected message that matches a receive, or NULL; removes it if `removes`.
-PIM_IN(queue) static mpich_request *find_unexpected(mpich_process *process, const mpi_envelope *receive, int removes) {
+PIM_IN(queue)
+static mpich_request *find_unexpected(mpich_process *process, const mpi_envelope *receive,
+                                      int removes) {
   mpich_request *before = 0;
   for (mpich_request *it = process->unexpected.first; it; before = it, it = it->next)
     if (mpi_matches(receive, &it->envelope)) {
@@ -123,28 +137,35 @@ PIM_IN(state) static void complete(mpich_request *it, const mpi_envelope *messag
   it->is_complete = 1;
 }
 
-PIM_IN(state) static void send_short(mpich_request *it, const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+static void send_short(mpich_request *it, const void *data, size_t bytes, int dest,
+                       const mpi_envelope *envelope) {
   wire_head head;
   set_head(&head, MPICH_SHORT, envelope, bytes, bytes, 0, 0);
   wire_send(dest, &head, data);
   if (it) it->is_complete = 1;
 }
 
-PIM_IN(state) static void send_eager(mpich_request *it, const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+static void send_eager(mpich_request *it, const void *data, size_t bytes, int dest,
+                       const mpi_envelope *envelope) {
   wire_head head;
   set_head(&head, MPICH_EAGER, envelope, bytes, bytes, 0, 0);
   wire_send(dest, &head, data);
   if (it) it->is_complete = 1;
 }
 
-PIM_IN(state) static void send_rendezvous(mpich_request *it, const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+static void send_rendezvous(mpich_request *it, const void *data, size_t bytes, int dest,
+                            const mpi_envelope *envelope) {
   wire_head head;
   (void)data;
   set_head(&head, MPICH_ASK, envelope, bytes, 0, it, 0);
   wire_send(dest, &head, 0);
 }
 
-PIM_IN(state) static void clear_to_send(mpich_request *receive, const mpi_envelope *message, void *sender) {
+PIM_IN(state)
+static void clear_to_send(mpich_request *receive, const mpi_envelope *message, void *sender) {
   wire_head head;
   set_head(&head, MPICH_CLEAR, message, receive->bytes, 0, sender, receive);
   wire_send(message->source, &head, 0);
@@ -152,7 +173,8 @@ PIM_IN(state) static void clear_to_send(mpich_request *receive, const mpi_envelo
 
 PIM_IN(state) static void keep_unexpected(mpich_process *process, const wire_head *head) {
   mpich_request *it = new_request(process, 0, head->bytes, 0, &head->envelope);
-  if (!it) pim_abort(MPI_ERR_OTHER, "more than 12,000 requests and unexpected messages wait on one node");
+  if (!it)
+    pim_abort(MPI_ERR_OTHER, "more than 12,000 requests and unexpected messages wait on one node");
   it->sender = head->sender;
   it->is_asked = head->kind == MPICH_ASK;
   if (head->body) {
@@ -213,18 +235,21 @@ PIM_IN(juggling) static int check_nothing(mpich_device *device, mpich_process *p
 /// Checks all devices once; the last one may wait.
 PIM_IN(juggling) static int check_devices(mpich_process *process, int waits) {
   int number = 0;
-  for (mpich_device *it = process->first_device; it; it = it->next) number += it->check(it, process, waits && !it->next && !number);
+  for (mpich_device *it = process->first_device; it; it = it->next)
+    number += it->check(it, process, waits && !it->next && !number);
   return number;
 }
 
 PIM_IN(state)
-static void start_send(mpich_process *process, mpich_request *it, const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+static void start_send(mpich_process *process, mpich_request *it, const void *data, size_t bytes,
+                       int dest, const mpi_envelope *envelope) {
   const mpich_device *device = &process->devices[0];
   const unsigned protocol = bytes < device->short_limit ? 0 : bytes < device->eager_limit ? 1 : 2;
   device->send[protocol](it, data, bytes, dest, envelope);
 }
 
-PIM_IN(state) MPI_Request engine_isend(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+MPI_Request engine_isend(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   mpich_process *process = here();
   mpich_request *it = new_request(process, (void *)(uintptr_t)data, bytes, dest, envelope);
   if (!it) return 0;
@@ -237,7 +262,8 @@ PIM_IN(juggling) static void wait_for(mpich_process *process, const mpich_reques
   while (!it->is_complete) check_devices(process, 1);
 }
 
-PIM_IN(state) int engine_send(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+int engine_send(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   mpich_process *process = here();
   if (bytes < MPI_EAGER_LIMIT) {
     start_send(process, 0, data, bytes, dest, envelope);
@@ -251,7 +277,8 @@ PIM_IN(state) int engine_send(const void *data, size_t bytes, int dest, const mp
   return MPI_SUCCESS;
 }
 
-PIM_IN(state) static void receive_unexpected(mpich_process *process, mpich_request *it, mpich_request *message) {
+PIM_IN(state)
+static void receive_unexpected(mpich_process *process, mpich_request *it, mpich_request *message) {
   if (message->is_asked) {
     clear_to_send(it, &message->envelope, message->sender);
   } else {
@@ -282,7 +309,8 @@ PIM_IN(cleanup) static int finish(mpich_process *process, mpich_request *it, MPI
   return status->MPI_ERROR;
 }
 
-PIM_IN(state) int engine_recv(void *data, size_t bytes, const mpi_envelope *envelope, MPI_Status *status) {
+PIM_IN(state)
+int engine_recv(void *data, size_t bytes, const mpi_envelope *envelope, MPI_Status *status) {
   mpich_process *process = here();
   mpich_request *it = engine_irecv(data, bytes, envelope);
   if (!it) return MPI_ERR_OTHER;
@@ -326,7 +354,8 @@ PIM_IN(cleanup) int engine_finish_all(int count, MPI_Request *requests, MPI_Stat
   return failed;
 }
 
-/// Recursive doubling among the greatest power of two of processes; each other process reports to one of them.
+/// Recursive doubling among the greatest power of two of processes; each other process reports to
+/// one of them.
 PIM_IN(state) void engine_barrier(unsigned context) {
   const int node = pim_node(), nodes = pim_nodes();
   int power = 1;
@@ -383,7 +412,9 @@ const char *engine_check(const void *memory, unsigned *posted, unsigned *unexpec
   const char *wrong = check_queue(&it->posted, posted);
   if (!wrong) wrong = check_queue(&it->unexpected, unexpected);
   for (const mpich_request *receive = it->posted.first; receive && !wrong; receive = receive->next)
-    for (const mpich_request *message = it->unexpected.first; message && !wrong; message = message->next)
-      if (mpi_matches(&receive->envelope, &message->envelope)) wrong = "a posted receive and a message match";
+    for (const mpich_request *message = it->unexpected.first; message && !wrong;
+         message = message->next)
+      if (mpi_matches(&receive->envelope, &message->envelope))
+        wrong = "a posted receive and a message match";
   return wrong;
 }

@@ -1,5 +1,6 @@
-/// The network of the conventional machine, for single-threaded engines: packets in order of arrival. The instructions
-/// of these functions count as network, except one for each word of a body, which counts as a copy.
+/// The network of the conventional machine, for single-threaded engines: packets in order of
+/// arrival. The instructions of these functions count as network, except one for each word of a
+/// body, which counts as a copy.
 #pragma once
 
 #include <stddef.h>

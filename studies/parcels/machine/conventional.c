@@ -1,7 +1,8 @@
 /// The conventional machine of table 1: caches, branch prediction, and packets instead of parcels.
 ///
-/// Sizes that table 1 does not print are those of the PowerPC MPC7450: first data cache 32 KiB, 8 ways, lines of 32
-/// bytes; second cache 256 KiB, 8 ways, lines of 64 bytes; a 2-bit counter per branch in a table of 2,048.
+/// Sizes that table 1 does not print are those of the PowerPC MPC7450: first data cache 32 KiB, 8
+/// ways, lines of 32 bytes; second cache 256 KiB, 8 ways, lines of 64 bytes; a 2-bit counter per
+/// branch in a table of 2,048.
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,11 +43,14 @@ static uint64_t miss_cycles(node *at, uint64_t address) {
   return is_open ? machine.open_page : machine.closed_page;
 }
 
-uint64_t conventional_cost(node *at, const block *it, const uint64_t *addresses, unsigned number, unsigned jumped) {
+uint64_t conventional_cost(node *at, const block *it, const uint64_t *addresses, unsigned number,
+                           unsigned jumped) {
   uint64_t cycles = it->issue_cycles;
-  for (unsigned i = 0; i < number; ++i) cycles += miss_cycles(at, machine_physical(at, addresses[i]));
+  for (unsigned i = 0; i < number; ++i)
+    cycles += miss_cycles(at, machine_physical(at, addresses[i]));
   if (it->next) {
-    uint8_t *state = &at->caches->branches[machine_physical(at, (uintptr_t)it) / sizeof *it % BRANCHES];
+    uint8_t *state =
+        &at->caches->branches[machine_physical(at, (uintptr_t)it) / sizeof *it % BRANCHES];
     if ((*state >= 2) != (jumped != 0)) cycles += machine.depth;
     if (jumped && *state < 3) ++*state;
     if (!jumped && *state > 0) --*state;
@@ -85,7 +89,9 @@ void wire_send(int target, const wire_head *head, const void *body) {
   const uint64_t arrives = from->link_free + machine.latency;
   machine_at(arrives, machine_arrived, made);
   if (machine.trace)
-    fprintf(machine.trace, "{\"event\":\"parcel\",\"node\":%d,\"target\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"bytes\":%lu}\n",
+    fprintf(machine.trace,
+            "{\"event\":\"parcel\",\"node\":%d,\"target\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,"
+            "\"bytes\":%lu}\n",
             from->number, target, self->number, leaves, arrives, bytes);
 }
 

@@ -1,8 +1,10 @@
-/// The simulated machine: nodes, threads and events. Deterministic: events run in order of time, then of creation.
+/// The simulated machine: nodes, threads and events. Deterministic: events run in order of time,
+/// then of creation.
 ///
-/// Programs run as compiled x86-64 code. count.py has added a call of machine_step at the start of each basic block,
-/// with a record of the block, and stores of the address of each memory reference. A block is charged when the next
-/// block starts. The machine then runs the thread with the earliest time.
+/// Programs run as compiled x86-64 code. count.py has added a call of machine_step at the start of
+/// each basic block, with a record of the block, and stores of the address of each memory
+/// reference. A block is charged when the next block starts. The machine then runs the thread with
+/// the earliest time.
 #pragma once
 
 #include <stddef.h>
@@ -14,12 +16,14 @@
 
 /// A basic block. count.py writes these records.
 typedef struct block {
-  const struct block *next;  ///< the block that follows if the conditional jump at the end is not taken, or NULL
+  const struct block
+      *next;  ///< the block that follows if the conditional jump at the end is not taken, or NULL
   const uint64_t *addresses;
   const char *routine;  ///< the call of MPI that starts here, or NULL
   uint16_t instructions;
   uint16_t references;
-  uint16_t issue_cycles;  ///< of the block on three pipelines with forwarding, all data in the first cache
+  uint16_t issue_cycles;  ///< of the block on three pipelines with forwarding, all data in the
+                          ///< first cache
   uint8_t category;
   uint8_t unused;
 } block;
@@ -90,14 +94,19 @@ extern machine_thread *machine_now;  ///< the running thread; NULL before the st
 extern routine machine_routines[MAX_ROUTINES];
 extern uint64_t machine_end;
 
-/// Charges the pending block of the running thread, and one more reference unless NULL; then runs earlier threads.
+/// Charges the pending block of the running thread, and one more reference unless NULL; then runs
+/// earlier threads.
 void machine_flush(const void *reference);
 /// Charges instructions that the platform executes, and their references to consecutive words.
-void machine_charge(enum pim_category category, uint64_t instructions, const void *first, size_t words);
+void machine_charge(enum pim_category category, uint64_t instructions, const void *first,
+                    size_t words);
 /// Returns the cycles of a block beyond its issue: pim.c and conventional.c.
-uint64_t pim_cost(node *at, const block *it, const uint64_t *addresses, unsigned number, unsigned jumped);
-uint64_t conventional_cost(node *at, const block *it, const uint64_t *addresses, unsigned number, unsigned jumped);
-/// Returns the physical address of an address: pages of 4 KiB, numbered in order of first use on the node.
+uint64_t pim_cost(node *at, const block *it, const uint64_t *addresses, unsigned number,
+                  unsigned jumped);
+uint64_t conventional_cost(node *at, const block *it, const uint64_t *addresses, unsigned number,
+                           unsigned jumped);
+/// Returns the physical address of an address: pages of 4 KiB, numbered in order of first use on
+/// the node.
 uint64_t machine_physical(node *at, uint64_t address);
 struct caches *conventional_caches(void);
 

@@ -1,7 +1,9 @@
-/// Runs an MPI program on the simulated machine and writes what it counted. `pidcomm parcels` starts it.
+/// Runs an MPI program on the simulated machine and writes what it counted. `pidcomm parcels`
+/// starts it.
 ///
-/// machine FIELD=VALUE ... PROGRAM ARGUMENTS: PROGRAM is a shared object with the function parcels_main, counted by
-/// count.py. Each node loads a copy of it, so each process has its own variables.
+/// machine FIELD=VALUE ... PROGRAM ARGUMENTS: PROGRAM is a shared object with the function
+/// parcels_main, counted by count.py. Each node loads a copy of it, so each process has its own
+/// variables.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -36,13 +38,14 @@ void machine_fail(const char *format, ...) {
 }
 
 void pim_abort(int code, const char *sentence) {
-  machine_fail("rank %d, cycle %lu: MPI error %d: %s", machine_now->node->number, machine_now->time, code, sentence);
+  machine_fail("rank %d, cycle %lu: MPI error %d: %s", machine_now->node->number, machine_now->time,
+               code, sentence);
 }
 
 double MPI_Wtime(void) { return 1e-9 * (double)machine_now->time; }
 
-/// Pages in order of first use, by node: a hash table with open addressing. It never grows, because machine_step must
-/// not allocate.
+/// Pages in order of first use, by node: a hash table with open addressing. It never grows, because
+/// machine_step must not allocate.
 static struct page {
   uint64_t key, number;
 } *pages;
@@ -53,7 +56,8 @@ uint64_t machine_physical(node *at, uint64_t address) {
   uint64_t place = key * 0x9e3779b97f4a7c15u >> 42;
   while (pages[place].key && pages[place].key != key) place = (place + 1) % PAGES;
   if (!pages[place].key) {
-    if (++used_pages == PAGES) machine_fail("the processes use more than %d pages of 4 KiB", PAGES - 1);
+    if (++used_pages == PAGES)
+      machine_fail("the processes use more than %d pages of 4 KiB", PAGES - 1);
     pages[place] = (struct page){key, at->pages++};
   }
   return pages[place].number << 12 | (address & 4095);
@@ -77,13 +81,15 @@ static void *load(const char *path, int source, size_t bytes) {
   char name[64];
   const int copy = memfd_create("program", MFD_CLOEXEC);
   off_t start = 0;
-  if (copy < 0 || sendfile(copy, source, &start, bytes) != (ssize_t)bytes) machine_fail("%s cannot be copied", path);
+  if (copy < 0 || sendfile(copy, source, &start, bytes) != (ssize_t)bytes)
+    machine_fail("%s cannot be copied", path);
   snprintf(name, sizeof name, "/proc/self/fd/%d", copy);
   void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!library) machine_fail("%s", dlerror());
   void *found = dlsym(library, "parcels_main");
   if (!found) machine_fail("%s has no function main", path);
-  return found;  // the file stays open: the loader recognises files by their number, which must not be used again
+  return found;  // the file stays open: the loader recognises files by their number, which must not
+                 // be used again
 }
 
 static void set(const char *text) {
@@ -120,12 +126,14 @@ static void set(const char *text) {
 }
 
 static void write_report(int blocked) {
-  fprintf(report, "{\"nodes\":%d,\"cycles\":%lu,\"code\":%d,\"blocked\":[", machine.nodes, machine_end, first_code);
+  fprintf(report, "{\"nodes\":%d,\"cycles\":%lu,\"code\":%d,\"blocked\":[", machine.nodes,
+          machine_end, first_code);
   const char *comma = "";
   for (int i = 0; blocked && i < machine.nodes; ++i) {
     const machine_thread *it = machine_nodes[i].main;
     if (!it) continue;
-    fprintf(report, "%s{\"rank\":%d,\"call\":\"%s\"}", comma, i, machine_routines[it->routine].name);
+    fprintf(report, "%s{\"rank\":%d,\"call\":\"%s\"}", comma, i,
+            machine_routines[it->routine].name);
     comma = ",";
   }
   fprintf(report, "],\"counts\":[");
@@ -134,16 +142,20 @@ static void write_report(int blocked) {
     for (unsigned c = 0; c < PIM_categories; ++c) {
       const counts *it = &machine_routines[i].of[c];
       if (!it->instructions && !it->references) continue;
-      fprintf(report, "%s\n{\"call\":\"%s\",\"category\":\"%s\",\"instructions\":%lu,\"references\":%lu,\"cycles\":%.3f}", comma,
-              machine_routines[i].name, machine_categories[c], it->instructions, it->references, (double)it->cycles_q16 / 65536);
+      fprintf(report,
+              "%s\n{\"call\":\"%s\",\"category\":\"%s\",\"instructions\":%lu,\"references\":%lu,"
+              "\"cycles\":%.3f}",
+              comma, machine_routines[i].name, machine_categories[c], it->instructions,
+              it->references, (double)it->cycles_q16 / 65536);
       comma = ",";
     }
   fprintf(report, "]}\n");
   fclose(report);
 }
 
-/// Copies the arguments of the program to pages of their own. The stack of this process begins at a random place within
-/// a page, and a copy of a path on the heap moves what the program allocates; the counts must not depend on either.
+/// Copies the arguments of the program to pages of their own. The stack of this process begins at a
+/// random place within a page, and a copy of a path on the heap moves what the program allocates;
+/// the counts must not depend on either.
 static char **copy_arguments(char **words) {
   static char name[] = "program";  // not the path, which may have any length
   size_t bytes = ((size_t)argument_count + 1) * sizeof *words;
@@ -163,14 +175,17 @@ static char **copy_arguments(char **words) {
 int main(int count, char **words) {
   int at = 1;
   for (; at < count && strchr(words[at], '=') && words[at][0] != '/'; ++at) set(words[at]);
-  if (at == count || !report || machine.nodes < 1) machine_fail("usage: %s FIELD=VALUE ... PROGRAM", words[0]);
+  if (at == count || !report || machine.nodes < 1)
+    machine_fail("usage: %s FIELD=VALUE ... PROGRAM", words[0]);
   const char *path = words[at];
   argument_count = count - at;
   arguments = copy_arguments(words + at);
-  pages = mmap(0, PAGES * sizeof *pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  pages = mmap(0, PAGES * sizeof *pages, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   machine_nodes = calloc((size_t)machine.nodes, sizeof *machine_nodes);
   const size_t bytes = (engine_memory_bytes(machine.nodes) + 8191) / 4096 * 4096;
-  char *memory = mmap(0, bytes * (size_t)machine.nodes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  char *memory = mmap(0, bytes * (size_t)machine.nodes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED || !machine_nodes || memory == MAP_FAILED)
     machine_fail("no memory for %d nodes of %zu bytes", machine.nodes, bytes);
   const int source = open(path, O_RDONLY | O_CLOEXEC);

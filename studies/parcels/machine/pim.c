@@ -138,7 +138,9 @@ void pim_send(const pim_parcel *it) {
     *in_flight = (flight){made, it->ahead};
     machine_at(made->time, land, in_flight);
     if (machine.trace)
-      fprintf(machine.trace, "{\"event\":\"parcel\",\"node\":%d,\"target\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"bytes\":%lu}\n",
+      fprintf(machine.trace,
+              "{\"event\":\"parcel\",\"node\":%d,\"target\":%d,\"thread\":%u,\"from\":%lu,\"to\":%"
+              "lu,\"bytes\":%lu}\n",
               from->number, to->number, made->number, leaves, made->time, bytes);
   }
   if (it->behind) {  // the link keeps the order of parcels, so the next one may follow now
@@ -148,11 +150,13 @@ void pim_send(const pim_parcel *it) {
   }
 }
 
-/// Each thread has one instruction in the pipeline. A reference of the open row takes the open-page latency, any other
-/// reference the closed-page latency, in place of one stage; the thread is outside the pipeline until then. So `active`
-/// threads with equal blocks take the longer of a thread's own time and the issue of all their instructions: enough
-/// threads hide the latency. The memory takes a reference in each cycle.
-uint64_t pim_cost(node *at, const block *it, const uint64_t *addresses, unsigned number, unsigned jumped) {
+/// Each thread has one instruction in the pipeline. A reference of the open row takes the open-page
+/// latency, any other reference the closed-page latency, in place of one stage; the thread is
+/// outside the pipeline until then. So `active` threads with equal blocks take the longer of a
+/// thread's own time and the issue of all their instructions: enough threads hide the latency. The
+/// memory takes a reference in each cycle.
+uint64_t pim_cost(node *at, const block *it, const uint64_t *addresses, unsigned number,
+                  unsigned jumped) {
   (void)jumped;  // no instruction of the same thread follows a jump into the pipeline
   uint64_t cycles = it->instructions * machine.depth;
   for (unsigned i = 0; i < number; ++i) {

@@ -1,4 +1,5 @@
-# machine_step: the start of a basic block. r11 has the block's record. All other registers and the flags stay.
+# machine_step: the start of a basic block. r11 has the block's record. All other registers and the
+# flags stay.
         .text
         .globl  machine_step
 machine_step:
@@ -29,8 +30,8 @@ machine_step:
         popfq
         ret
 
-# machine_switch(void **from, void *to): saves the stack pointer in *from and continues on the stack `to`. The vector
-# registers are saved too, because machine_step may switch anywhere in a program.
+# machine_switch(void **from, void *to): saves the stack pointer in *from and continues on the stack
+# `to`. The vector registers are saved too, because machine_step may switch anywhere in a program.
         .globl  machine_switch
 machine_switch:
         pushq   %rbx

@@ -1,4 +1,5 @@
-/// Threads and events. Compiled for general registers only: machine_step runs where a program uses vector registers.
+/// Threads and events. Compiled for general registers only: machine_step runs where a program uses
+/// vector registers.
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdlib.h>
@@ -20,7 +21,8 @@ typedef struct event {
   void *argument;
 } event;
 
-/// A binary heap. `room` entries fit; a thread reserves its entry when it is made, so that machine_step never allocates.
+/// A binary heap. `room` entries fit; a thread reserves its entry when it is made, so that
+/// machine_step never allocates.
 static event *heap;
 static size_t events, room, reserved;
 static uint64_t next_number;
@@ -32,7 +34,9 @@ static int has_stepped;  ///< whether the queues may have changed since the last
 
 void machine_switch(void **from, void *to);
 
-static int is_before(const event *a, const event *b) { return a->time != b->time ? a->time < b->time : a->number < b->number; }
+static int is_before(const event *a, const event *b) {
+  return a->time != b->time ? a->time < b->time : a->number < b->number;
+}
 
 static void reserve(void) {
   if (++reserved <= room) return;
@@ -80,17 +84,21 @@ static struct part {
 } parts[PARTS];
 static unsigned number_of_parts;
 
-/// Ends a part of the time in which a thread does not wait. If the table is full, the next part includes this one.
+/// Ends a part of the time in which a thread does not wait. If the table is full, the next part
+/// includes this one.
 static void trace_active(machine_thread *it) {
   if (!machine.trace || number_of_parts == PARTS) return;
-  parts[number_of_parts++] = (struct part){it->active_since, it->time, it->node->number, it->number, it->routine};
+  parts[number_of_parts++] =
+      (struct part){it->active_since, it->time, it->node->number, it->number, it->routine};
   it->active_since = it->time;
 }
 
 static void write_parts(void) {
   for (const struct part *it = parts; it < parts + number_of_parts; ++it)
-    fprintf(machine.trace, "{\"event\":\"active\",\"node\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"routine\":\"%s\"}\n", it->node,
-            it->thread, it->from, it->to, machine_routines[it->routine].name);
+    fprintf(machine.trace,
+            "{\"event\":\"active\",\"node\":%d,\"thread\":%u,\"from\":%lu,\"to\":%lu,\"routine\":"
+            "\"%s\"}\n",
+            it->node, it->thread, it->from, it->to, machine_routines[it->routine].name);
   number_of_parts = 0;
 }
 
@@ -114,7 +122,8 @@ static void let_others_run(void) {
   machine_switch(&self->sp, scheduler);
 }
 
-static void charge(machine_thread *it, unsigned category, uint64_t instructions, uint64_t references, uint64_t cycles) {
+static void charge(machine_thread *it, unsigned category, uint64_t instructions,
+                   uint64_t references, uint64_t cycles) {
   counts *to = &machine_routines[it->routine].of[category];
   to->instructions += instructions;
   to->references += references;
@@ -122,8 +131,10 @@ static void charge(machine_thread *it, unsigned category, uint64_t instructions,
   it->time += cycles;
 }
 
-static uint64_t cost_of(node *at, const block *it, const uint64_t *addresses, unsigned number, unsigned jumped) {
-  return (machine.is_conventional ? conventional_cost : pim_cost)(at, it, addresses, number, jumped);
+static uint64_t cost_of(node *at, const block *it, const uint64_t *addresses, unsigned number,
+                        unsigned jumped) {
+  return (machine.is_conventional ? conventional_cost : pim_cost)(at, it, addresses, number,
+                                                                  jumped);
 }
 
 static void charge_pending(const block *next, unsigned more) {
@@ -133,7 +144,8 @@ static void charge_pending(const block *next, unsigned more) {
   const unsigned number = it->references + more;
   // A call of the platform is the jump of its block; only jumps to another block are predicted.
   const unsigned jumped = it->next && next && it->next != next;
-  charge(self, it->category, it->instructions, number, cost_of(self->node, it, it->addresses, number, jumped));
+  charge(self, it->category, it->instructions, number,
+         cost_of(self->node, it, it->addresses, number, jumped));
   self->pending = 0;
 }
 
@@ -151,7 +163,9 @@ void machine_block(const block *it) {
   if (!self) return;
   charge_pending(it, 0);
   self->pending = it;
-  const unsigned number = it->routine ? routine_of(it->routine) : it->category == PIM_application ? 0 : self->routine;
+  const unsigned number = it->routine                       ? routine_of(it->routine)
+                          : it->category == PIM_application ? 0
+                                                            : self->routine;
   if (number != self->routine) {
     trace_active(self);
     self->routine = number;
@@ -168,12 +182,14 @@ void machine_flush(const void *reference) {
   let_others_run();
 }
 
-void machine_charge(enum pim_category category, uint64_t instructions, const void *first, size_t words) {
+void machine_charge(enum pim_category category, uint64_t instructions, const void *first,
+                    size_t words) {
   static uint64_t addresses[64];
   machine_thread *self = machine_now;
   for (size_t done = 0; done < words || instructions;) {
     unsigned number = 0;
-    for (; number < 64 && done + number < words; ++number) addresses[number] = (uint64_t)(uintptr_t)first + 8 * (done + number);
+    for (; number < 64 && done + number < words; ++number)
+      addresses[number] = (uint64_t)(uintptr_t)first + 8 * (done + number);
     uint64_t part = done + number < words && instructions > 64 ? 64 : instructions;
     if (part > UINT16_MAX) part = UINT16_MAX;
     const block it = {0, 0, 0, (uint16_t)part, (uint16_t)number, (uint16_t)part, 0, 0};
@@ -216,8 +232,10 @@ machine_thread *machine_thread_of(node *at, uint64_t time, size_t stack_bytes, p
     it = aligned_alloc(64, (sizeof *it + 63) / 64 * 64);
     if (!it) machine_fail("no memory for %u threads", thread_numbers);
     it->stack_bytes = stack_bytes;
-    it->stack = mmap(0, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (it->stack == MAP_FAILED) machine_fail("no memory for the stacks of %u threads", thread_numbers);
+    it->stack = mmap(0, stack_bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (it->stack == MAP_FAILED)
+      machine_fail("no memory for the stacks of %u threads", thread_numbers);
     if (stack_bytes > 1 << 16) mprotect(it->stack, 4096, PROT_NONE);
     reserve();
   }
@@ -260,8 +278,9 @@ int machine_run(void) {
       const char *wrong = engine_check(at->memory, &posted, &unexpected);
       if (wrong) machine_fail("node %d, cycle %lu: %s", at->number, ran->time, wrong);
       if (machine.trace && (posted != at->posted || unexpected != at->unexpected))
-        fprintf(machine.trace, "{\"event\":\"queues\",\"node\":%d,\"at\":%lu,\"posted\":%u,\"unexpected\":%u}\n", at->number, ran->time,
-                posted, unexpected);
+        fprintf(machine.trace,
+                "{\"event\":\"queues\",\"node\":%d,\"at\":%lu,\"posted\":%u,\"unexpected\":%u}\n",
+                at->number, ran->time, posted, unexpected);
       at->posted = posted;
       at->unexpected = unexpected;
     }

@@ -1,8 +1,10 @@
-/// The subset of MPI that runs on the simulated machine, with the names and the meaning of the standard (MPI 1.2).
-/// It has only the functions below. Left out: derived types and MPI_Pack, groups, MPI_Comm_split/create/compare,
-/// intercommunicators, topologies, attributes, collectives other than MPI_Barrier, persistent requests, buffered,
-/// synchronous and ready modes, MPI_Sendrecv, MPI_Cancel, MPI_Request_free, MPI_Waitany/some, MPI_Testall/any/some,
-/// MPI_Get_elements, MPI_Abort, MPI_Initialized, MPI_Errhandler_*, MPI_Error_*, MPI_Get_processor_name, MPI_Wtick.
+/// The subset of MPI that runs on the simulated machine, with the names and the meaning of the
+/// standard (MPI 1.2). It has only the functions below. Left out: derived types and MPI_Pack,
+/// groups, MPI_Comm_split/create/compare, intercommunicators, topologies, attributes, collectives
+/// other than MPI_Barrier, persistent requests, buffered, synchronous and ready modes,
+/// MPI_Sendrecv, MPI_Cancel, MPI_Request_free, MPI_Waitany/some, MPI_Testall/any/some,
+/// MPI_Get_elements, MPI_Abort, MPI_Initialized, MPI_Errhandler_*, MPI_Error_*,
+/// MPI_Get_processor_name, MPI_Wtick.
 #pragma once
 
 #define MPI_VERSION 1
@@ -20,7 +22,13 @@ typedef struct MPI_Status {
 } MPI_Status;
 
 enum { MPI_COMM_NULL = 0, MPI_COMM_WORLD = 2 };
-enum { MPI_PROC_NULL = -1, MPI_ANY_SOURCE = -2, MPI_ANY_TAG = -3, MPI_UNDEFINED = -32766, MPI_TAG_UB_VALUE = 0x3fffffff };
+enum {
+  MPI_PROC_NULL = -1,
+  MPI_ANY_SOURCE = -2,
+  MPI_ANY_TAG = -3,
+  MPI_UNDEFINED = -32766,
+  MPI_TAG_UB_VALUE = 0x3fffffff
+};
 enum { MPI_ERRORS_ARE_FATAL = 1, MPI_ERRORS_RETURN = 2 };
 enum {
   MPI_SUCCESS,
@@ -64,9 +72,12 @@ int MPI_Comm_free(MPI_Comm *comm);
 /// Applies to all communicators of the process.
 int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler);
 int MPI_Send(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm);
-int MPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm, MPI_Request *request);
-int MPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status *status);
-int MPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request);
+int MPI_Isend(const void *buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+              MPI_Request *request);
+int MPI_Recv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+             MPI_Status *status);
+int MPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+              MPI_Request *request);
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status *status);
 int MPI_Iprobe(int source, int tag, MPI_Comm comm, int *flag, MPI_Status *status);
 int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status);

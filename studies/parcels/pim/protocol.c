@@ -1,13 +1,15 @@
 /// MPI by travelling threads: point to point and barrier (the paper, section 3).
 ///
-/// Every send is a thread. Below MPI_EAGER_LIMIT it copies the data into a parcel, completes the request and travels
-/// with the data; at the receiver it delivers to a posted receive, or leaves the data in a buffer in the unexpected
-/// queue. From MPI_EAGER_LIMIT on it travels without data, claims a posted receive or waits in the unexpected queue for
-/// one, returns to its source, and brings the data to the claimed buffer.
+/// Every send is a thread. Below MPI_EAGER_LIMIT it copies the data into a parcel, completes the
+/// request and travels with the data; at the receiver it delivers to a posted receive, or leaves
+/// the data in a buffer in the unexpected queue. From MPI_EAGER_LIMIT on it travels without data,
+/// claims a posted receive or waits in the unexpected queue for one, returns to its source, and
+/// brings the data to the claimed buffer.
 ///
-/// Order: the sends of a process to one node leave in program order (`departures`), and match in that order
-/// (`arrivals`). The receives of a process look and post in program order: each starts in the line for `whole`.
-/// The paper does not say how it keeps this order between threads.
+/// Order: the sends of a process to one node leave in program order (`departures`), and match in
+/// that order
+/// (`arrivals`). The receives of a process look and post in program order: each starts in the line
+/// for `whole`. The paper does not say how it keeps this order between threads.
 #include "mpi/copy.h"
 #include "pim/queues.h"
 
@@ -43,7 +45,8 @@ PIM_IN(copy) static void copy_thread(void *state, void *payload) {
   if (left == 0) pim_fill(part->done, 0);
 }
 
-/// Copies with COPY_THREADS threads, one for each stage of the pipeline; short data with the calling thread alone.
+/// Copies with COPY_THREADS threads, one for each stage of the pipeline; short data with the
+/// calling thread alone.
 PIM_IN(copy) static void copy(void *to, const void *from, size_t bytes) {
   if (bytes < COPY_SPLIT_BYTES) {
     mpi_copy(to, from, bytes);
@@ -53,14 +56,16 @@ PIM_IN(copy) static void copy(void *to, const void *from, size_t bytes) {
   pim_word left = {COPY_THREADS - 1, 0, 0}, done = {0, 1, 0};
   for (size_t i = 1; i < COPY_THREADS; ++i) {
     const size_t start = i * share, rest = bytes - start;
-    const copy_part part = {(char *)to + start, (const char *)from + start, i + 1 < COPY_THREADS ? share : rest, &left, &done};
+    const copy_part part = {(char *)to + start, (const char *)from + start,
+                            i + 1 < COPY_THREADS ? share : rest, &left, &done};
     pim_send(&(pim_parcel){pim_node(), 0, 0, copy_thread, &part, sizeof part, 0, 0});
   }
   mpi_copy(to, from, share);
   pim_read(&done);
 }
 
-PIM_IN(state) static void complete(struct mpi_request *receive, const mpi_envelope *message, size_t bytes) {
+PIM_IN(state)
+static void complete(struct mpi_request *receive, const mpi_envelope *message, size_t bytes) {
   receive->error = bytes > receive->bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
   receive->envelope = *message;
   if (bytes < receive->bytes) receive->bytes = bytes;
@@ -153,7 +158,8 @@ PIM_IN(state) static void depart(void *state, void *payload) {
     pim_fill(&it->send->done, 0);
   }
   pim_process *target = pim_memory(it->dest);
-  pim_send(&(pim_parcel){it->dest, &process->departures[it->dest], &target->arrivals[it->envelope.source], arrive, it, sizeof *it, payload,
+  pim_send(&(pim_parcel){it->dest, &process->departures[it->dest],
+                         &target->arrivals[it->envelope.source], arrive, it, sizeof *it, payload,
                          load});
 }
 
@@ -187,7 +193,9 @@ PIM_IN(state) static void receive(void *state, void *payload) {
   complete(request, &message, bytes);
 }
 
-PIM_IN(state) static struct mpi_request *new_request(pim_process *process, void *data, size_t bytes, const mpi_envelope *envelope) {
+PIM_IN(state)
+static struct mpi_request *new_request(pim_process *process, void *data, size_t bytes,
+                                       const mpi_envelope *envelope) {
   struct mpi_request *it = pim_new(&process->requests, sizeof *it);
   if (!it) return 0;
   pim_clear(&it->done);
@@ -198,19 +206,23 @@ PIM_IN(state) static struct mpi_request *new_request(pim_process *process, void 
   return it;
 }
 
-PIM_IN(state) MPI_Request engine_isend(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+MPI_Request engine_isend(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   pim_process *process = here();
   struct mpi_request *request = new_request(process, 0, bytes, envelope);
   if (!request) return 0;
   const sender it = {*envelope, dest, bytes, 0, data, request, 0};
-  pim_send(&(pim_parcel){envelope->source, 0, &process->departures[dest], depart, &it, sizeof it, 0, 0});
+  pim_send(
+      &(pim_parcel){envelope->source, 0, &process->departures[dest], depart, &it, sizeof it, 0, 0});
   return request;
 }
 
 PIM_IN(state) MPI_Request engine_irecv(void *data, size_t bytes, const mpi_envelope *envelope) {
   pim_process *process = here();
   struct mpi_request *request = new_request(process, data, bytes, envelope);
-  if (request) pim_send(&(pim_parcel){pim_node(), 0, &process->whole, receive, &request, sizeof request, 0, 0});
+  if (request)
+    pim_send(
+        &(pim_parcel){pim_node(), 0, &process->whole, receive, &request, sizeof request, 0, 0});
   return request;
 }
 
@@ -234,7 +246,8 @@ PIM_IN(cleanup) int engine_finish_all(int count, MPI_Request *requests, MPI_Stat
   return failed;
 }
 
-PIM_IN(state) int engine_send(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
+PIM_IN(state)
+int engine_send(const void *data, size_t bytes, int dest, const mpi_envelope *envelope) {
   MPI_Request request = engine_isend(data, bytes, dest, envelope);
   MPI_Status status;
   if (!request) return MPI_ERR_OTHER;
@@ -242,7 +255,8 @@ PIM_IN(state) int engine_send(const void *data, size_t bytes, int dest, const mp
   return MPI_SUCCESS;
 }
 
-PIM_IN(state) int engine_recv(void *data, size_t bytes, const mpi_envelope *envelope, MPI_Status *status) {
+PIM_IN(state)
+int engine_recv(void *data, size_t bytes, const mpi_envelope *envelope, MPI_Status *status) {
   MPI_Request request = engine_irecv(data, bytes, envelope);
   if (!request) return MPI_ERR_OTHER;
   engine_finish(request, 1, status);
@@ -274,8 +288,9 @@ PIM_IN(state) static void ring(void *state, void *payload) {
   pim_fill(it->bell, it->context);
 }
 
-/// A dissemination barrier: in round r, a thread goes to the process 2^r further and fills a word there. Every
-/// communicator has all processes, so a program without deadlock calls the barriers in one order on all of them.
+/// A dissemination barrier: in round r, a thread goes to the process 2^r further and fills a word
+/// there. Every communicator has all processes, so a program without deadlock calls the barriers in
+/// one order on all of them.
 PIM_IN(state) void engine_barrier(unsigned context) {
   pim_process *process = here();
   const int nodes = pim_nodes(), node = pim_node();
@@ -285,12 +300,14 @@ PIM_IN(state) void engine_barrier(unsigned context) {
     const ring_state it = {&((pim_process *)pim_memory(target))->bells[set][round], context};
     pim_send(&(pim_parcel){target, 0, 0, ring, &it, sizeof it, 0, 0});
     if (pim_take(&process->bells[set][round]) != context)
-      pim_abort(MPI_ERR_OTHER, "two processes wait for each other in barriers of different communicators");
+      pim_abort(MPI_ERR_OTHER,
+                "two processes wait for each other in barriers of different communicators");
   }
 }
 
 size_t engine_memory_bytes(int nodes) {
-  return sizeof(pim_process) + PIM_ELEMENTS * sizeof(pim_element) + MPI_REQUESTS * sizeof(struct mpi_request) + PIM_BUFFER_BYTES +
+  return sizeof(pim_process) + PIM_ELEMENTS * sizeof(pim_element) +
+         MPI_REQUESTS * sizeof(struct mpi_request) + PIM_BUFFER_BYTES +
          2 * (size_t)nodes * sizeof(pim_word);
 }
 
@@ -313,5 +330,6 @@ void engine_boot(void *memory, int nodes) {
   it->arrivals = it->departures + nodes;
   boot_queue(it, &it->posted);
   boot_queue(it, &it->unexpected);
-  for (unsigned i = 0; i < 2 * PIM_ROUNDS; ++i) it->bells[i / PIM_ROUNDS][i % PIM_ROUNDS].is_empty = 1;
+  for (unsigned i = 0; i < 2 * PIM_ROUNDS; ++i)
+    it->bells[i / PIM_ROUNDS][i % PIM_ROUNDS].is_empty = 1;
 }

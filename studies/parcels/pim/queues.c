@@ -44,7 +44,9 @@ PIM_IN(cleanup) static void unlink_locked(pim_element *before, pim_element *it) 
   pim_fill(&before->bit, 0);
 }
 
-PIM_IN(queue) pim_element *pim_claim_receive(pim_process *process, const mpi_envelope *message, uintptr_t *appended) {
+PIM_IN(queue)
+pim_element *pim_claim_receive(pim_process *process, const mpi_envelope *message,
+                               uintptr_t *appended) {
   pim_element *before = &process->posted.head;
   pim_take(&before->bit);
   for (;;) {
@@ -65,7 +67,9 @@ PIM_IN(queue) pim_element *pim_claim_receive(pim_process *process, const mpi_env
   }
 }
 
-PIM_IN(queue) pim_element *pim_append(pim_process *process, pim_queue *queue, pim_kind kind, const mpi_envelope *envelope) {
+PIM_IN(queue)
+pim_element *pim_append(pim_process *process, pim_queue *queue, pim_kind kind,
+                        const mpi_envelope *envelope) {
   pim_element *blank = pim_new(&process->elements, sizeof *blank);
   if (!blank) pim_abort(MPI_ERR_OTHER, "more than 8,000 messages and receives wait on one node");
   blank->kind = PIM_BLANK;

@@ -1,15 +1,18 @@
 /// The queues of a process: posted receives, and unexpected messages.
 ///
-/// A queue is a list of elements from a head, which is no member, to a blank element, which becomes the next member.
-/// So a thread that removes the last member never changes the tail, which only appending threads use.
+/// A queue is a list of elements from a head, which is no member, to a blank element, which becomes
+/// the next member. So a thread that removes the last member never changes the tail, which only
+/// appending threads use.
 ///
-/// Each element has one full/empty bit. In the posted queue, the bit locks the element: a thread holds at most two
-/// neighbouring elements, takes them from head to tail, and so never passes another thread. In the unexpected queue,
-/// the bit is full when the data is in the element's buffer, or when a receive has claimed a waiting message.
+/// Each element has one full/empty bit. In the posted queue, the bit locks the element: a thread
+/// holds at most two neighbouring elements, takes them from head to tail, and so never passes
+/// another thread. In the unexpected queue, the bit is full when the data is in the element's
+/// buffer, or when a receive has claimed a waiting message.
 ///
-/// The word `whole` of the process locks the unexpected queue. A receive holds it while it looks for a message and
-/// posts. An arriving message that found no posted receive holds it while it looks at receives posted since, and
-/// appends: otherwise a receive and its message could pass each other.
+/// The word `whole` of the process locks the unexpected queue. A receive holds it while it looks
+/// for a message and posts. An arriving message that found no posted receive holds it while it
+/// looks at receives posted since, and appends: otherwise a receive and its message could pass each
+/// other.
 #pragma once
 
 #include "mpi/engine.h"
@@ -29,7 +32,8 @@ typedef struct pim_element {
 typedef struct pim_queue {
   pim_element head;
   pim_element *tail;
-  uintptr_t appended;  ///< number of elements ever appended; changes only while the blank element is locked
+  uintptr_t appended;  ///< number of elements ever appended; changes only while the blank element
+                       ///< is locked
 } pim_queue;
 
 struct mpi_request {
@@ -40,7 +44,8 @@ struct mpi_request {
   void *data;
 };
 
-/// Free structures of one size: a list, and memory that was never used. The word is the lock and the head of the list.
+/// Free structures of one size: a list, and memory that was never used. The word is the lock and
+/// the head of the list.
 typedef struct pim_pool {
   pim_word list;
   char *fresh;
@@ -63,7 +68,8 @@ typedef struct pim_process {
   unsigned barriers;
   pim_word bells[2][PIM_ROUNDS];  ///< of even and odd barriers
   pim_word *departures;           ///< for each node: orders the messages to it until they leave
-  pim_word *arrivals;             ///< for each node: orders the messages from it until they match or are appended
+  pim_word
+      *arrivals;  ///< for each node: orders the messages from it until they match or are appended
 } pim_process;
 
 /// Returns a structure of `bytes` bytes, or NULL if all are in use.
@@ -73,12 +79,17 @@ void pim_free(pim_pool *pool, void *it);
 void *pim_new_buffer(pim_process *process, size_t bytes);
 void pim_free_buffer(pim_process *process, void *buffer, size_t bytes);
 
-/// Removes the first posted receive that matches a message and returns it, or NULL. Writes `appended` of the queue at
-/// the moment when it was found to have no match.
-pim_element *pim_claim_receive(pim_process *process, const mpi_envelope *message, uintptr_t *appended);
-/// Appends an element. The caller holds `whole`. Posted queue: the element is complete when its lock is free.
-pim_element *pim_append(pim_process *process, pim_queue *queue, pim_kind kind, const mpi_envelope *envelope);
-/// Returns the element before the first unexpected message that matches, or NULL. The caller holds `whole`.
+/// Removes the first posted receive that matches a message and returns it, or NULL. Writes
+/// `appended` of the queue at the moment when it was found to have no match.
+pim_element *pim_claim_receive(pim_process *process, const mpi_envelope *message,
+                               uintptr_t *appended);
+/// Appends an element. The caller holds `whole`. Posted queue: the element is complete when its
+/// lock is free.
+pim_element *pim_append(pim_process *process, pim_queue *queue, pim_kind kind,
+                        const mpi_envelope *envelope);
+/// Returns the element before the first unexpected message that matches, or NULL. The caller holds
+/// `whole`.
 pim_element *pim_find_message(pim_process *process, const mpi_envelope *receive);
-/// Removes the element after another one from the unexpected queue and returns it. The caller holds `whole`.
+/// Removes the element after another one from the unexpected queue and returns it. The caller holds
+/// `whole`.
 pim_element *pim_remove_after(pim_element *before);

@@ -1,5 +1,5 @@
-/// One exchange, for a timeline: process 0 sends one message to a posted receive and one that is unexpected, each of
-/// the given number of bytes. Argument: bytes.
+/// One exchange, for a timeline: process 0 sends one message to a posted receive and one that is
+/// unexpected, each of the given number of bytes. Argument: bytes.
 #include <mpi.h>
 #include <stdlib.h>
 

@@ -1,9 +1,11 @@
-/// Runs message patterns from a file and prints what each receive got: for the tests of the engines.
+/// Runs message patterns from a file and prints what each receive got: for the tests of the
+/// engines.
 ///
-/// The file has integers. A pattern: number of operations, then the operations: rank, kind, peer, tag, communicator
-/// (0 to 2), bytes, slot, id. A process runs the operations of its rank. Payloads follow from the sender's id.
-/// A line per finished receive: pattern, place of the operation, source, tag, bytes, error, id of the payload (-1 if
-/// it is not the payload of one message, -2 if there are no bytes).
+/// The file has integers. A pattern: number of operations, then the operations: rank, kind, peer,
+/// tag, communicator (0 to 2), bytes, slot, id. A process runs the operations of its rank. Payloads
+/// follow from the sender's id. A line per finished receive: pattern, place of the operation,
+/// source, tag, bytes, error, id of the payload (-1 if it is not the payload of one message, -2 if
+/// there are no bytes).
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +23,9 @@ static unsigned char *buffers[SLOTS];
 static int places[SLOTS];  // of the receive in a slot, or -1
 static int pattern;
 
-static unsigned char payload(int id, int i) { return (unsigned char)((id * 2654435761u + (unsigned)i * 97u) >> 5); }
+static unsigned char payload(int id, int i) {
+  return (unsigned char)((id * 2654435761u + (unsigned)i * 97u) >> 5);
+}
 
 static int id_of(const unsigned char *data, int bytes, int id) {
   if (bytes == 0) return -2;
@@ -34,8 +38,10 @@ static void print_receive(int slot, const MPI_Status *status, int count) {
   int bytes, found = -1;
   MPI_Get_count(status, MPI_BYTE, &bytes);
   for (int i = 0; i < count && found == -1; ++i)  // the sender's operation with this payload
-    if (operations[i].id >= 0 && operations[i].rank == status->MPI_SOURCE) found = id_of(buffers[slot], bytes, operations[i].id);
-  printf("%d %d %d %d %d %d %d\n", pattern, places[slot], status->MPI_SOURCE, status->MPI_TAG, bytes, status->MPI_ERROR, found);
+    if (operations[i].id >= 0 && operations[i].rank == status->MPI_SOURCE)
+      found = id_of(buffers[slot], bytes, operations[i].id);
+  printf("%d %d %d %d %d %d %d\n", pattern, places[slot], status->MPI_SOURCE, status->MPI_TAG,
+         bytes, status->MPI_ERROR, found);
 }
 
 static void finished(int slot, const MPI_Status *status, int count) {
@@ -57,18 +63,21 @@ static void run(int at, const operation *it, int count, const MPI_Comm *communic
   switch (it->kind) {
     case ISEND:
       places[it->slot] = -1;
-      MPI_Isend(buffer(it->slot, it->id, it->bytes), it->bytes, MPI_BYTE, it->peer, it->tag, comm, &requests[it->slot]);
+      MPI_Isend(buffer(it->slot, it->id, it->bytes), it->bytes, MPI_BYTE, it->peer, it->tag, comm,
+                &requests[it->slot]);
       break;
     case SEND:
       MPI_Send(buffer(it->slot, it->id, it->bytes), it->bytes, MPI_BYTE, it->peer, it->tag, comm);
       break;
     case IRECV:
       places[it->slot] = at;
-      MPI_Irecv(buffer(it->slot, -1, 0), it->bytes, MPI_BYTE, it->peer, it->tag, comm, &requests[it->slot]);
+      MPI_Irecv(buffer(it->slot, -1, 0), it->bytes, MPI_BYTE, it->peer, it->tag, comm,
+                &requests[it->slot]);
       break;
     case RECV:
       places[it->slot] = at;
-      status.MPI_ERROR = MPI_Recv(buffer(it->slot, -1, 0), it->bytes, MPI_BYTE, it->peer, it->tag, comm, &status);
+      status.MPI_ERROR =
+          MPI_Recv(buffer(it->slot, -1, 0), it->bytes, MPI_BYTE, it->peer, it->tag, comm, &status);
       finished(it->slot, &status, count);
       break;
     case PROBE: {
@@ -77,9 +86,11 @@ static void run(int at, const operation *it, int count, const MPI_Comm *communic
       places[it->slot] = at;
       MPI_Probe(it->peer, it->tag, comm, &probed);
       MPI_Get_count(&probed, MPI_BYTE, &bytes);
-      status.MPI_ERROR = MPI_Recv(buffer(it->slot, -1, 0), bytes, MPI_BYTE, probed.MPI_SOURCE, probed.MPI_TAG, comm, &status);
+      status.MPI_ERROR = MPI_Recv(buffer(it->slot, -1, 0), bytes, MPI_BYTE, probed.MPI_SOURCE,
+                                  probed.MPI_TAG, comm, &status);
       MPI_Get_count(&status, MPI_BYTE, &received);
-      if (received != bytes) printf("%d %d: the probe said %d bytes, %d came\n", pattern, at, bytes, received);
+      if (received != bytes)
+        printf("%d %d: the probe said %d bytes, %d came\n", pattern, at, bytes, received);
       finished(it->slot, &status, count);
       break;
     }
@@ -119,8 +130,8 @@ int main(int argc, char **argv) {
     if (count > OPERATIONS) return 2;
     for (int i = 0; i < count; ++i) {
       operation *it = &operations[i];
-      if (fscanf(file, "%d %d %d %d %d %d %d %d", &it->rank, &it->kind, &it->peer, &it->tag, &it->communicator, &it->bytes, &it->slot,
-                 &it->id) != 8)
+      if (fscanf(file, "%d %d %d %d %d %d %d %d", &it->rank, &it->kind, &it->peer, &it->tag,
+                 &it->communicator, &it->bytes, &it->slot, &it->id) != 8)
         return 2;
     }
     for (int i = 0; i < count; ++i)

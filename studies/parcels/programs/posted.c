@@ -1,13 +1,16 @@
-/// The paper's benchmark (section 4.1): two processes send 10 messages in each direction, one after another. A part of
-/// the receives is posted before the messages arrive, the others are not: the receiver probes for them.
-/// Arguments: bytes of a message, percentage of posted receives. After Brightwell and Underwood, EuroPVM/MPI 2003.
+/// The paper's benchmark (section 4.1): two processes send 10 messages in each direction, one after
+/// another. A part of the receives is posted before the messages arrive, the others are not: the
+/// receiver probes for them. Arguments: bytes of a message, percentage of posted receives. After
+/// Brightwell and Underwood, EuroPVM/MPI 2003.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { MESSAGES = 10 };
 
-static unsigned char expected(int sender, int message, long i) { return (unsigned char)(31 * sender + 7 * message + i); }
+static unsigned char expected(int sender, int message, long i) {
+  return (unsigned char)(31 * sender + 7 * message + i);
+}
 
 static void send_all(char *data, int bytes, int rank) {
   for (int m = 0; m < MESSAGES; ++m) {
@@ -18,7 +21,8 @@ static void send_all(char *data, int bytes, int rank) {
 
 static int receive_all(char *data, int bytes, int rank, int posted) {
   MPI_Request requests[MESSAGES];
-  for (int m = 0; m < posted; ++m) MPI_Irecv(data + (long)m * bytes, bytes, MPI_BYTE, 1 - rank, m, MPI_COMM_WORLD, &requests[m]);
+  for (int m = 0; m < posted; ++m)
+    MPI_Irecv(data + (long)m * bytes, bytes, MPI_BYTE, 1 - rank, m, MPI_COMM_WORLD, &requests[m]);
   MPI_Barrier(MPI_COMM_WORLD);  // the sender starts after this
   for (int m = posted; m < MESSAGES; ++m) {
     MPI_Status status;
@@ -28,12 +32,14 @@ static int receive_all(char *data, int bytes, int rank, int posted) {
   MPI_Waitall(posted, requests, MPI_STATUSES_IGNORE);
   int wrong = 0;
   for (int m = 0; m < MESSAGES; ++m)
-    for (long i = 0; i < bytes; ++i) wrong += (unsigned char)data[(long)m * bytes + i] != expected(1 - rank, m, i);
+    for (long i = 0; i < bytes; ++i)
+      wrong += (unsigned char)data[(long)m * bytes + i] != expected(1 - rank, m, i);
   return wrong;
 }
 
 int main(int argc, char **argv) {
-  const int bytes = argc > 1 ? atoi(argv[1]) : 256, posted = (argc > 2 ? atoi(argv[2]) : 100) * MESSAGES / 100;
+  const int bytes = argc > 1 ? atoi(argv[1]) : 256,
+            posted = (argc > 2 ? atoi(argv[2]) : 100) * MESSAGES / 100;
   int rank, wrong = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -1,4 +1,7 @@
-"""Run random message patterns on the engines of parcels and check what every receive got. A case is a batch."""
+"""Run random message patterns on the engines of parcels and check what every receive got.
+
+A case is a batch.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,10 @@ def main() -> None:
     done = 0
     for number in attack.numbers():
         choice = attack.random(number)
-        made = [patterns.make(choice.getrandbits(62), 1 + i % RANKS, MESSAGES[i % len(MESSAGES)]) for i in range(BATCH)]
+        made = [
+            patterns.make(choice.getrandbits(62), 1 + i % RANKS, MESSAGES[i % len(MESSAGES)])
+            for i in range(BATCH)
+        ]
         schedule = {name: choice.choice(values) for name, values in SCHEDULES.items()}
         for machine in machines:
             machine.settings.update(schedule)

@@ -1,7 +1,9 @@
-"""Number-theoretic transforms: every size, radix, number of steps, operation and number of tasklets, in random order.
+"""Number-theoretic transforms: every size, radix, number of steps, operation and number of
+tasklets, in random order.
 
-Steps, limbs, shape and technique are random. All elements must be those of the CPU reference; the polynomial's value at
-a random root of unity, by Horner's rule, checks the reference. Combinations that a size does not allow must be refused.
+Steps, limbs, shape and technique are random. All elements must be those of the CPU reference; the
+polynomial's value at a random root of unity, by Horner's rule, checks the reference. Combinations
+that a size does not allow must be refused.
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ from math import prod
 
 import numpy as np
 from attack import Attack
+from pidcomm.arguments import Array
+from pidcomm.errors import ArgumentError
 from pidcomm_studies import apps
 from pidcomm_studies.apps.ntt import OPERATIONS, TASKLETS_MAX, Ntt, field
 from pidcomm_studies.apps.ntt.decomposition import MOST_STEPS, RADIXES, SIZE_MAX, SIZE_MIN, STEP_MAX
-from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
 from transforms import TECHNIQUES, draw_shape, possible
 
 PES_MAX = 64
@@ -32,7 +34,10 @@ def value_at(polynomial: Array, point: int, q: int) -> int:
 
 def sentence_of(problem: Ntt, found: Array, random_numbers: random.Random) -> str:
     """Check a result at a random root of unity. Return what is wrong, or nothing."""
-    limb, place = random_numbers.randrange(len(problem.moduli)), random_numbers.randrange(problem.size)
+    limb, place = (
+        random_numbers.randrange(len(problem.moduli)),
+        random_numbers.randrange(problem.size),
+    )
     q, bits = problem.moduli[limb], problem.size.bit_length() - 1
     point = pow(field.root_of(q, problem.size), 2 * int(format(place, f"0{bits}b")[::-1], 2) + 1, q)
     operands = [values[limb] for values in problem.operands]
@@ -41,15 +46,26 @@ def sentence_of(problem: Ntt, found: Array, random_numbers: random.Random) -> st
     elif problem.operation == "inverse":
         got, expected = value_at(found[limb], point, q), int(operands[0][place])
     else:
-        got, expected = value_at(found[limb], point, q), prod(value_at(it, point, q) for it in operands) % q
-    return "" if got == expected else f"the value at root {place} of limb {limb} is {got}, not {expected}"
+        got, expected = (
+            value_at(found[limb], point, q),
+            prod(value_at(it, point, q) for it in operands) % q,
+        )
+    return (
+        ""
+        if got == expected
+        else f"the value at root {place} of limb {limb} is {got}, not {expected}"
+    )
 
 
 def steps_of(size: int, radix: int, count: int, random_numbers: random.Random) -> str | None:
     """Return random steps, balanced or not; None if there are none."""
     unit = radix.bit_length() - 1
     units, rest = divmod(size.bit_length() - 1, unit)
-    every = [it for it in product(range(1, STEP_MAX.bit_length() // unit + 1), repeat=count) if sum(it) == units]
+    every = [
+        it
+        for it in product(range(1, STEP_MAX.bit_length() // unit + 1), repeat=count)
+        if sum(it) == units
+    ]
     every = [it for it in every if radix ** max(it) <= STEP_MAX]
     if rest or not every:
         return None
@@ -64,14 +80,23 @@ def run(attack: Attack, number: int, case: tuple[int, int, int, str, int]) -> No
     what = f"{operation} of {size}, radix {radix}, {tasklets} tasklets"
     if steps is None:
         try:
-            Ntt.make(size=size, limbs=1, radix=radix, steps=str(count), operation=operation, tasklets=tasklets)
+            Ntt.make(
+                size=size,
+                limbs=1,
+                radix=radix,
+                steps=str(count),
+                operation=operation,
+                tasklets=tasklets,
+            )
         except ArgumentError:
             return
         attack.find(f"{what}: {count} steps are not refused", number=number)
         return
     limbs, bits = random_numbers.randint(1, 4), random_numbers.randint(30, 54)
     while True:  # cases with more PEs take long
-        shape = draw_shape(random_numbers, tuple(map(int, steps.split("x"))), random_numbers.randint(1, limbs))
+        shape = draw_shape(
+            random_numbers, tuple(map(int, steps.split("x"))), random_numbers.randint(1, limbs)
+        )
         if prod(shape) <= PES_MAX:
             break
     technique = possible(random_numbers.choice(TECHNIQUES), shape)
@@ -86,7 +111,9 @@ def run(attack: Attack, number: int, case: tuple[int, int, int, str, int]) -> No
         attack.find(f"{what}: {type(error).__name__}: {error}", number=number)
         return
     wrong = (
-        f"{done.wrong} wrong elements" if done.wrong else sentence_of(problem, np.asarray(done.result), random_numbers)
+        f"{done.wrong} wrong elements"
+        if done.wrong
+        else sentence_of(problem, np.asarray(done.result), random_numbers)
     )
     if wrong:
         attack.find(f"{what}: {wrong}", number=number)
@@ -96,7 +123,9 @@ def main() -> None:
     """Run the cases until the time is over."""
     attack = Attack()
     sizes = [1 << bits for bits in range(SIZE_MIN.bit_length() - 1, SIZE_MAX.bit_length())]
-    cases = list(product(sizes, RADIXES, range(1, MOST_STEPS + 1), OPERATIONS, range(1, TASKLETS_MAX + 1)))
+    cases = list(
+        product(sizes, RADIXES, range(1, MOST_STEPS + 1), OPERATIONS, range(1, TASKLETS_MAX + 1))
+    )
     random.Random(attack.seed).shuffle(cases)
     for number in attack.numbers(len(cases)):
         run(attack, number, cases[number])

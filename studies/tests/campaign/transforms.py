@@ -1,8 +1,10 @@
-"""Run number-theoretic transforms and homomorphic multiplications of random sizes against their references.
+"""Run number-theoretic transforms and homomorphic multiplications of random sizes against their
+references.
 
-A case draws the size, the steps, the radix, the tasklets, the shape and the technique from all that the applications
-allow. The CPU references are checked against independent definitions by tests/python/test_app_ntt.py and
-test_app_ckks.py; here, products of one limb are also checked with FLINT if it is installed.
+A case draws the size, the steps, the radix, the tasklets, the shape and the technique from all that
+the applications allow. The CPU references are checked against independent definitions by
+tests/python/test_app_ntt.py and test_app_ckks.py; here, products of one limb are also checked with
+FLINT if it is installed.
 """
 
 from __future__ import annotations
@@ -14,13 +16,13 @@ from typing import Any
 
 import numpy as np
 from attack import Attack
+from pidcomm.arguments import Array
+from pidcomm.errors import Error
 from pidcomm_studies import apps
 from pidcomm_studies.apps.application import require_technique, with_defaults
 from pidcomm_studies.apps.ckks import Ckks
 from pidcomm_studies.apps.ntt import OPERATIONS, Ntt
 from pidcomm_studies.apps.ntt.decomposition import RADIXES, STEP_MAX
-from pidcomm.arguments import Array
-from pidcomm.errors import Error
 
 PES_MAX = 2048
 TECHNIQUES = ("conventional", "pr+im+cm", "tile")
@@ -36,7 +38,10 @@ def draw_steps(dice: random.Random, radix: int) -> tuple[int, ...]:
     """Return random steps, powers of the radix, whose product is an allowed size."""
     unit = radix.bit_length() - 1
     while True:
-        bits = [unit * dice.randint(1, (STEP_MAX.bit_length() - 1) // unit) for _ in range(dice.randint(1, 4))]
+        bits = [
+            unit * dice.randint(1, (STEP_MAX.bit_length() - 1) // unit)
+            for _ in range(dice.randint(1, 4))
+        ]
         if 8 <= sum(bits) <= 17:
             return tuple(1 << it for it in bits)
 
@@ -103,11 +108,19 @@ def main() -> None:
             attack.find(f"case {number}: {error}", number=number)
             continue
         if run.wrong:
-            attack.find(f"{run.wrong} wrong elements: {options}, shape {shape}, {technique}", number=number)
+            attack.find(
+                f"{run.wrong} wrong elements: {options}, shape {shape}, {technique}", number=number
+            )
         elif isinstance(problem, Ckks):
             if problem.error(run.result) > problem.parameters.error_bound():
-                attack.find(f"the decrypted product is wrong: {options}, shape {shape}", number=number)
-        elif problem.operation == "product" and flint is not None and not is_product(problem, run.result):
+                attack.find(
+                    f"the decrypted product is wrong: {options}, shape {shape}", number=number
+                )
+        elif (
+            problem.operation == "product"
+            and flint is not None
+            and not is_product(problem, run.result)
+        ):
             attack.find(f"FLINT has another product: {options}, shape {shape}", number=number)
     attack.finish()
 

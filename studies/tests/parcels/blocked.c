@@ -1,5 +1,5 @@
-/// Process 0 receives a message that process 1 never sends. Argument 1: a wrong rank; 2: process 0 polls for ever; 3: barriers
-/// of two communicators in two orders.
+/// Process 0 receives a message that process 1 never sends. Argument 1: a wrong rank; 2: process 0
+/// polls for ever; 3: barriers of two communicators in two orders.
 #include <mpi.h>
 #include <stdlib.h>
 
@@ -15,7 +15,8 @@ int main(int argc, char **argv) {
   } else if (wrong == 1) {
     MPI_Send(&value, 1, MPI_INT, 17, 0, MPI_COMM_WORLD);
   } else if (rank == 0) {
-    for (int is_there = 0; wrong == 2 && !is_there;) MPI_Iprobe(1, 0, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
+    for (int is_there = 0; wrong == 2 && !is_there;)
+      MPI_Iprobe(1, 0, MPI_COMM_WORLD, &is_there, MPI_STATUS_IGNORE);
     MPI_Recv(&value, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   MPI_Finalize();

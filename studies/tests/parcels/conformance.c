@@ -1,5 +1,5 @@
-/// Rules of the MPI standard for point-to-point messages. Each function tests one rule with two processes and returns
-/// 0 if the rule holds. Prints the names of the rules that do not hold.
+/// Rules of the MPI standard for point-to-point messages. Each function tests one rule with two
+/// processes and returns 0 if the rule holds. Prints the names of the rules that do not hold.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,12 +14,14 @@ static int count_of(const MPI_Status *status) {
   return count;
 }
 
-// Two messages that match one receive: the first one sent is received first, also if the first is a rendezvous.
+// Two messages that match one receive: the first one sent is received first, also if the first is a
+// rendezvous.
 static int messages_do_not_overtake(void) {
   MPI_Request requests[20];
   int wrong = 0;
   if (rank == 0) {
-    for (int i = 0; i < 20; ++i) MPI_Isend(data, i % 3 ? i : LARGE - i, MPI_BYTE, 1, 5, MPI_COMM_WORLD, &requests[i]);
+    for (int i = 0; i < 20; ++i)
+      MPI_Isend(data, i % 3 ? i : LARGE - i, MPI_BYTE, 1, 5, MPI_COMM_WORLD, &requests[i]);
     MPI_Waitall(20, requests, MPI_STATUSES_IGNORE);
   } else {
     MPI_Status status;
@@ -117,7 +119,8 @@ static int iprobe_reports_absence(void) {
   return rank == 0 && flag;
 }
 
-// A message longer than the receive's buffer is an error, writes no byte behind the buffer, and leaves the next one.
+// A message longer than the receive's buffer is an error, writes no byte behind the buffer, and
+// leaves the next one.
 static int truncation_is_an_error(void) {
   int wrong = 0;
   for (int large = 0; large < 2; ++large) {
@@ -133,7 +136,9 @@ static int truncation_is_an_error(void) {
         wrong |= MPI_Send(data, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD) != MPI_SUCCESS;
         MPI_Send(data, 1, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
       } else {
-        const int code = posted ? MPI_Wait(&request, &status) : MPI_Recv(back, bytes / 2, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &status);
+        const int code = posted
+                             ? MPI_Wait(&request, &status)
+                             : MPI_Recv(back, bytes / 2, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &status);
         wrong |= code != MPI_ERR_TRUNCATE || back[bytes / 2 - 1] != 1 || back[bytes / 2] != 0;
         wrong |= MPI_Recv(back, 1, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &status) != MPI_SUCCESS;
       }
@@ -188,7 +193,8 @@ static int no_process_and_no_request(void) {
   int flag = 0;
   MPI_Send(data, 1, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
   MPI_Recv(back, 1, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status);
-  int wrong = status.MPI_SOURCE != MPI_PROC_NULL || status.MPI_TAG != MPI_ANY_TAG || count_of(&status) != 0;
+  int wrong =
+      status.MPI_SOURCE != MPI_PROC_NULL || status.MPI_TAG != MPI_ANY_TAG || count_of(&status) != 0;
   MPI_Irecv(back, 1, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &request);
   MPI_Wait(&request, &status);
   wrong |= status.MPI_SOURCE != MPI_PROC_NULL || request != MPI_REQUEST_NULL;
@@ -233,11 +239,14 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     int (*is_broken)(void);
-  } rules[] = {RULE(messages_do_not_overtake),        RULE(receives_match_in_posted_order), RULE(a_receive_selects_by_tag),
-               RULE(wildcards_report_source_and_tag), RULE(probe_sees_eager_messages),      RULE(probe_sees_rendezvous_messages),
-               RULE(probe_skips_received_messages),   RULE(iprobe_reports_absence),         RULE(truncation_is_an_error),
-               RULE(a_process_sends_to_itself),       RULE(zero_bytes_are_a_message),       RULE(communicators_separate_messages),
-               RULE(no_process_and_no_request),       RULE(wrong_arguments_are_errors),     RULE(messages_progress_without_calls)};
+  } rules[] = {RULE(messages_do_not_overtake),       RULE(receives_match_in_posted_order),
+               RULE(a_receive_selects_by_tag),       RULE(wildcards_report_source_and_tag),
+               RULE(probe_sees_eager_messages),      RULE(probe_sees_rendezvous_messages),
+               RULE(probe_skips_received_messages),  RULE(iprobe_reports_absence),
+               RULE(truncation_is_an_error),         RULE(a_process_sends_to_itself),
+               RULE(zero_bytes_are_a_message),       RULE(communicators_separate_messages),
+               RULE(no_process_and_no_request),      RULE(wrong_arguments_are_errors),
+               RULE(messages_progress_without_calls)};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

@@ -1,5 +1,6 @@
-/// Process 0 starts 150 eager messages of 60,000 bytes and 5 long ones before process 1 receives any: more bytes than
-/// a process has for unexpected messages. They must arrive in order. Prints a line if one is wrong.
+/// Process 0 starts 150 eager messages of 60,000 bytes and 5 long ones before process 1 receives
+/// any: more bytes than a process has for unexpected messages. They must arrive in order. Prints a
+/// line if one is wrong.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

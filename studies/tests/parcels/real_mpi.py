@@ -1,4 +1,6 @@
-"""Run message patterns with a real MPI through mpi4py; print the lines of parcels/programs/pattern.c."""
+"""Run message patterns with a real MPI through mpi4py; print the lines of
+parcels/programs/pattern.c.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +52,14 @@ def main() -> None:
             if slot in places:
                 size = status.Get_count(MPI.BYTE)
                 ids = [it.id for it in pattern if it.id >= 0 and it.rank == status.Get_source()]
-                same = (one for one in ids if np.array_equal(payload(one, size), buffers[slot][:size]))
+                same = (
+                    one for one in ids if np.array_equal(payload(one, size), buffers[slot][:size])
+                )
                 found = next(same, -1) if size else -2
                 place = places.pop(slot)
-                lines.append(f"{number} {place} {status.Get_source()} {status.Get_tag()} {size} 0 {found}")
+                lines.append(
+                    f"{number} {place} {status.Get_source()} {status.Get_tag()} {size} 0 {found}"
+                )
 
         for place, it in enumerate(pattern):
             if it.rank != rank:

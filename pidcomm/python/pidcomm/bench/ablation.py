@@ -1,7 +1,9 @@
-"""The steps of the PID-Comm paper from the conventional technique to `tile`, with the time of each phase.
+"""The steps of the PID-Comm paper from the conventional technique to `tile`, with the time of each
+phase.
 
-Host times are measured. PE reordering is modelled from the PEs' cycles. Launches and loads of programs have assumed
-costs (`Assumed`). The source of a row with measured and modelled parts is `mixed`; the row shows the parts separately.
+Host times are measured. PE reordering is modelled from the PEs' cycles. Launches and loads of
+programs have assumed costs (`Assumed`). The source of a row with measured and modelled parts is
+`mixed`; the row shows the parts separately.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from numpy.typing import NDArray
 
 from pidcomm._rows import CollectiveName
 from pidcomm.arguments import Options, options_of
-from pidcomm.bench.timing import BASE, Measured, Row, Schedule, Timed, measure_rows
 from pidcomm.bench.measure import Scratch, SdkCondition
 from pidcomm.bench.oracle import Problem
+from pidcomm.bench.timing import BASE, Measured, Row, Schedule, Timed, measure_rows
 from pidcomm.model.machines import load_machine
 from pidcomm.model.prediction import PAPER_MACHINE
 from pidcomm.pe_set import PeSet
@@ -35,15 +37,20 @@ COLLECTIVES: tuple[CollectiveName, ...] = (
 )  # the collectives in the paper's ablation, figure 16
 MIN_ROUNDS = 3  # with fewer rounds, quartiles have no meaning
 _DIMMS = load_machine(PAPER_MACHINE)
-LABELS = ("technique", "path", "steps", "scratch_bytes")  # fields of a plan that do not affect the moved bytes
+LABELS = (
+    "technique",
+    "path",
+    "steps",
+    "scratch_bytes",
+)  # fields of a plan that do not affect the moved bytes
 
 
 @dataclass(frozen=True)
 class Assumed:
     """Assumed costs of PE programs on DIMMs, of the paper's machine.
 
-    launch_us: the time to start all PEs of a set and notice their end. load_us: the time to load a program into all PEs
-    of a set.
+    launch_us: the time to start all PEs of a set and notice their end. load_us: the time to load a
+    program into all PEs of a set.
     """
 
     launch_us: float = _DIMMS["pe.launch_us"]
@@ -52,23 +59,27 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Step(Measured):
-    """The time of one technique, and the parts of this time. Times are in us for one call; 1 GB = 1e9 bytes.
+    """The time of one technique, and the parts of this time. Times are in us for one call; 1 GB =
+    1e9 bytes.
 
-    host_us: the median of the measured host times; the parts of host_us are defined below. step_gain: the host time of
-    the previous technique over the host time of this technique. step_gain is the median over rounds; every round runs
-    both techniques. step_gain is None for the first technique, and for the second technique if the emulated SDK is too
-    slow for a fair comparison. step_low, step_high: quartiles of the gains of rounds. If 1 lies between the quartiles,
-    the techniques do not differ. With fewer than 3 rounds the quartiles are None. from_us, work_us, to_us: measured
-    phases as in `Row`. total_us: host_us + pe_us + launch_us + load_us. pe_us: the modelled time of PE reordering.
-    launch_us: the assumed cost of the launches. load_us: the assumed cost of two loads, of the reorder program and then
-    of the caller's program.
+    host_us: the median of the measured host times; the parts of host_us are defined below.
+    step_gain: the host time of the previous technique over the host time of this technique.
+    step_gain is the median over rounds; every round runs both techniques. step_gain is None for the
+    first technique, and for the second technique if the emulated SDK is too slow for a fair
+    comparison. step_low, step_high: quartiles of the gains of rounds. If 1 lies between the
+    quartiles, the techniques do not differ. With fewer than 3 rounds the quartiles are None.
+    from_us, work_us, to_us: measured phases as in `Row`. total_us: host_us + pe_us + launch_us +
+    load_us. pe_us: the modelled time of PE reordering.
+    launch_us: the assumed cost of the launches. load_us: the assumed cost of two loads, of the
+    reorder program and then of the caller's program.
 
-    outside_us: the part of host_us outside the pass over memory (measured), for example the exchange of jobs with the
-    PEs through the SDK. bus_us: the time of the streaming limit for the same bytes of MRAM. host_memory_us: the time of
-    an ordinary copy for the bytes of host rows and host buffers. dt_us: the domain transfers of pr+im, as the time of
-    pr+im less the time of pr+im+cm; noise can make it negative; None if unknown. modulation_us: the remainder of
-    host_us, which includes the domain transfers if dt_us is None. Memory accesses and arithmetic overlap; if the pass
-    is faster than the sum of the estimates, the remainder is negative.
+    outside_us: the part of host_us outside the pass over memory (measured), for example the
+    exchange of jobs with the PEs through the SDK. bus_us: the time of the streaming limit for the
+    same bytes of MRAM. host_memory_us: the time of an ordinary copy for the bytes of host rows and
+    host buffers. dt_us: the domain transfers of pr+im, as the time of pr+im less the time of
+    pr+im+cm; noise can make it negative; None if unknown. modulation_us: the remainder of host_us,
+    which includes the domain transfers if dt_us is None. Memory accesses and arithmetic overlap; if
+    the pass is faster than the sum of the estimates, the remainder is negative.
     """
 
     host_us: float
@@ -110,14 +121,22 @@ class Step(Measured):
 def steps_for(problem: Problem, options: Options) -> list[str]:
     """Return the techniques of STEPS whose plans for a case differ, in order.
 
-    Of several techniques with equal plans, return `tile` if its plan is equal, or else the first technique.
+    Of several techniques with equal plans, return `tile` if its plan is equal, or else the first
+    technique.
     """
 
     def work(technique: str) -> str:
         variant = options_of(**{**options, "technique": technique, "scratch": 2 * problem.bytes})
-        sides: dict[str, Any] = {"bytes": problem.bytes, "dst": problem.bytes, "dtype": problem.dtype, "op": problem.op}
+        sides: dict[str, Any] = {
+            "bytes": problem.bytes,
+            "dst": problem.bytes,
+            "dtype": problem.dtype,
+            "op": problem.op,
+        }
         it = plan(problem.collective, problem.shape, problem.mask, **sides, **variant)
-        return json.dumps([it["path"] == "sdk", *(item for item in it.items() if item[0] not in LABELS)])
+        return json.dumps(
+            [it["path"] == "sdk", *(item for item in it.items() if item[0] not in LABELS)]
+        )
 
     found: dict[str, str] = {}
     for name in (STEPS[-1], *STEPS):
@@ -135,14 +154,24 @@ def ablate(
     condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> list[Step]:
-    """Time and check a case with every technique of `steps_for`. Each round runs every technique once."""
+    """Time and check a case with every technique of `steps_for`.
+
+    Each round runs every technique once.
+    """
     techniques = steps_for(problem, options)
-    timed = measure_rows(pe_set, problem, techniques, options, schedule, scratch, condition, on_step)
+    timed = measure_rows(
+        pe_set, problem, techniques, options, schedule, scratch, condition, on_step
+    )
     return list(_steps(timed, condition, assumed))
 
 
-def _gain(before_us: NDArray[np.float64], us: NDArray[np.float64]) -> tuple[float, float | None, float | None]:
-    """Return the median and the quartiles of the gains of rounds. A slow round affects both times of its gain."""
+def _gain(
+    before_us: NDArray[np.float64], us: NDArray[np.float64]
+) -> tuple[float, float | None, float | None]:
+    """Return the median and the quartiles of the gains of rounds.
+
+    A slow round affects both times of its gain.
+    """
     low, median, high = map(float, np.percentile(before_us / us, (25, 50, 75)))
     return (median, low, high) if len(us) >= MIN_ROUNDS else (median, None, None)
 
@@ -160,7 +189,9 @@ def _steps(timed: Timed, condition: SdkCondition, assumed: Assumed) -> Iterator[
         host_memory_us = row.host_bytes / condition.contiguous_gb_s / 1e3
         step_gain = step_low = step_high = None
         if index > 0 and (rows[index - 1].technique != BASE or condition.holds):
-            step_gain, step_low, step_high = _gain(timed.host_us[:, index - 1], timed.host_us[:, index])
+            step_gain, step_low, step_high = _gain(
+                timed.host_us[:, index - 1], timed.host_us[:, index]
+            )
         launch_us = assumed.launch_us * row.launches
         loads = 2 if row.launches else 0
         load_us = assumed.load_us * loads

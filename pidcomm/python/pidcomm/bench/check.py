@@ -1,4 +1,6 @@
-"""Random cases that compare every element of a result with the oracle, and check the bytes around the result."""
+"""Random cases that compare every element of a result with the oracle, and check the bytes
+around the result.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ import numpy as np
 from pidcomm import _core
 from pidcomm._core import CHIPS_PER_RANK, LINE_BYTES, RUN_BYTES
 from pidcomm.arguments import Options, as_bytes, options_of
-from pidcomm.errors import Error
 from pidcomm.bench import _verify, platform
 from pidcomm.bench.measure import POISON, SDK
 from pidcomm.bench.oracle import ByteRows, Problem, distinct_bytes, is_defined
+from pidcomm.errors import Error
 from pidcomm.hypercube import Hypercube
 from pidcomm.pe_set import PeSet, allocate
 from pidcomm.sizes import format_shape
@@ -29,7 +31,8 @@ EXTRA_PES = 16
 # PEs that the check disables: (rank, chip, bank).
 DISABLED = ((1, 3, 2), (2, 0, 7), (2, 5, 7))
 POOL_RANKS = 5
-# First bytes of the windows: the heap's start, windows that cross a run or 1 MiB, and (None) the end of MRAM.
+# First bytes of the windows: the heap's start, windows that cross a run or 1 MiB, and (None) the
+# end of MRAM.
 ORIGINS = (0, RUN_BYTES - 40, (1 << 20) - 72, None)
 
 
@@ -55,16 +58,19 @@ class Case:
         op = f" {problem.op}" if problem.row.takes_op else ""
         place = " in place" if self.src == self.dst else ""
         return (
-            f"--seed {self.seed} --case {self.number}: {problem.collective}{op} {problem.dtype} ({self.fill}) "
-            f"{format_shape(problem.shape)} mask {problem.mask}, {problem.bytes} bytes, "
-            f"src {self.src} dst {self.dst}{place}, "
-            f"{options['technique']} {options['isa']} {options['threads']} threads, coherence {options['coherence']}, "
-            f"{'exact set' if self.is_exact_set else 'larger set'}"
+            f"--seed {self.seed} --case {self.number}: {problem.collective}{op} {problem.dtype}"
+            f" ({self.fill}) {format_shape(problem.shape)} mask {problem.mask}, {problem.bytes}"
+            f" bytes, src {self.src} dst {self.dst}{place}, {options['technique']} {options['isa']}"
+            f" {options['threads']} threads, coherence {options['coherence']},"
+            f" {'exact set' if self.is_exact_set else 'larger set'}"
         )
 
 
 def _random_shape(rng: random.Random) -> tuple[int, ...]:
-    """Return axis lengths of a random shape. In most shapes all lengths except the last are powers of two."""
+    """Return axis lengths of a random shape.
+
+    In most shapes all lengths except the last are powers of two.
+    """
     while True:
         axes = rng.randint(1, 4)
         if rng.random() < 0.6:
@@ -82,7 +88,9 @@ def make_case(seed: int, number: int) -> Case:
     """Return case `number` of a seed. Equal arguments give equal cases."""
     rng = random.Random(f"{seed}:{number}")
     technique = rng.choice(list(TECHNIQUES)) if rng.random() < 0.5 else "tile"
-    collective = rng.choice([name for name, row in COLLECTIVES.items() if TECHNIQUES[technique].is_for(row)])
+    collective = rng.choice(
+        [name for name, row in COLLECTIVES.items() if TECHNIQUES[technique].is_for(row)]
+    )
     row = COLLECTIVES[collective]
     shape = _random_shape(rng)
     mask = "".join(rng.choice("011") for _ in shape)
@@ -100,17 +108,22 @@ def make_case(seed: int, number: int) -> Case:
         threads=rng.choice((1, 2, 3, 4)),
         coherence=rng.choice(list(COHERENCES)),
     )
-    if not _is_possible(problem, options):  # the paper's techniques do not support all shapes and sizes
+    if not _is_possible(
+        problem, options
+    ):  # the paper's techniques do not support all shapes and sizes
         options["technique"] = "tile"
     if row.takes_op and TYPES[dtype].is_float:
         # The oracle has the order of additions of `tile`.
         path = _plan_of(problem, options)["path"]
-        fill = rng.choice(("exact", "special", "rounding") if path == "tile" else ("exact", "special"))
+        fill = rng.choice(
+            ("exact", "special", "rounding") if path == "tile" else ("exact", "special")
+        )
     else:
         fill = rng.choice(("distinct", "exact")) if row.takes_op else "distinct"
 
     in_words, out_words = (
-        rows.row_bytes // WORD_BYTES if rows.at_pes else 0 for rows in (problem.before, problem.after)
+        rows.row_bytes // WORD_BYTES if rows.at_pes else 0
+        for rows in (problem.before, problem.after)
     )
     first, gap = rng.randint(1, GUARD_WORDS), rng.choice((0, 0, 1, 7, 100))
     if rng.random() < 0.3:
@@ -122,7 +135,10 @@ def make_case(seed: int, number: int) -> Case:
     else:
         src, dst = first + out_words + gap, first
         end = src + in_words
-    scratch, end = end, end + in_words + rng.choice((0, 1, 9))  # scratch follows the windows, within the guarded span
+    scratch, end = (
+        end,
+        end + in_words + rng.choice((0, 1, 9)),
+    )  # scratch follows the windows, within the guarded span
     span_bytes = (end + rng.randint(1, GUARD_WORDS)) * WORD_BYTES
     origin = rng.choice(ORIGINS)
     if origin is None:
@@ -187,7 +203,10 @@ class Checker:
             platform.configure(**vars(self._before))
 
     def failure(self, case: Case) -> str | None:
-        """Run a case. Return a text about the faults of the result, or None for a correct result."""
+        """Run a case.
+
+        Return a text about the faults of the result, or None for a correct result.
+        """
         if not case.is_exact_set:
             return self._failure_on(self._pool, self._pool_pes, case)
         with allocate(pes=case.problem.pes) as own:
@@ -205,7 +224,10 @@ class Checker:
 
 def _usable_pes(pe_set: PeSet) -> int:
     """Return the number of PEs of the largest hypercube of a set."""
-    for pes in (pe_set.pes, *range(pe_set.pes // CHIPS_PER_RANK * CHIPS_PER_RANK, 0, -CHIPS_PER_RANK)):
+    for pes in (
+        pe_set.pes,
+        *range(pe_set.pes // CHIPS_PER_RANK * CHIPS_PER_RANK, 0, -CHIPS_PER_RANK),
+    ):
         try:
             pe_set.hypercube(pes)
         except Error:
@@ -215,7 +237,9 @@ def _usable_pes(pe_set: PeSet) -> int:
 
 
 def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
-    """Run a case on a cube and yield the faults. around: a larger cube; its PEs outside the cube must not change."""
+    """Run a case on a cube and yield the faults. around: a larger cube; its PEs outside the cube
+    must not change.
+    """
     problem = case.problem
     before = problem.payload(case.seed + case.number, case.fill)
     expected = problem.expected(before)
@@ -241,18 +265,28 @@ def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
     )
     after = around.read(case.span_bytes, np.uint8, case.origin, **SDK)
 
-    result = host_out if host_out is not None else after[: cube.pes, dst : dst + problem.after.row_bytes].copy()
+    result = (
+        host_out
+        if host_out is not None
+        else after[: cube.pes, dst : dst + problem.after.row_bytes].copy()
+    )
     type_code = TYPES[problem.dtype].code
     if result.size:
         wrong, first = _verify.compare(
-            type_code, problem.after.row_bytes, as_bytes(result), as_bytes(expected), problem.row.takes_op
+            type_code,
+            problem.after.row_bytes,
+            as_bytes(result),
+            as_bytes(expected),
+            problem.row.takes_op,
         )
         if wrong:
             yield f"{wrong} wrong elements; {first}"
     if host_out is None:
         image[: cube.pes, dst : dst + problem.after.row_bytes] = result
     if TECHNIQUES[trace.technique].runs_pe_program:  # only scratch may change
-        scratch = slice(case.scratch - case.origin, case.scratch - case.origin + problem.before.row_bytes)
+        scratch = slice(
+            case.scratch - case.origin, case.scratch - case.origin + problem.before.row_bytes
+        )
         image[: cube.pes, scratch] = after[: cube.pes, scratch]
     if not np.array_equal(image, after):
         pe, byte = np.argwhere(image != after)[0]
@@ -283,7 +317,9 @@ def audit(cube: Hypercube) -> dict[str, int]:
 
 
 def _broken_promises(case: Case, trace: Trace, counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield a sentence for each number of lines that the plan promises and the audit ISA did not count."""
+    """Yield a sentence for each number of lines that the plan promises and the audit ISA did not
+    count.
+    """
     problem = case.problem
     plan = _plan_of(problem, case.options)
     path = plan["path"]
@@ -291,14 +327,17 @@ def _broken_promises(case: Case, trace: Trace, counts: Mapping[str, int]) -> Ite
         return
     egs = -(-problem.pes // CHIPS_PER_RANK)
     loads, stores = (
-        egs * (rows.row_bytes // WORD_BYTES) if rows.at_pes else 0 for rows in (problem.before, problem.after)
+        egs * (rows.row_bytes // WORD_BYTES) if rows.at_pes else 0
+        for rows in (problem.before, problem.after)
     )
     promises = {"lines_outside": 0}
     if path == "member_steps":  # lines are loaded and stored several times
         promises["lines_loaded"] = trace.mram_bytes_read // LINE_BYTES
         promises["lines_stored"] = trace.mram_bytes_written // LINE_BYTES
     else:
-        if problem.pes % CHIPS_PER_RANK == 0:  # else the pass first loads the lines of the last entangled group
+        if (
+            problem.pes % CHIPS_PER_RANK == 0
+        ):  # else the pass first loads the lines of the last entangled group
             promises["distinct_lines_loaded"] = loads
         if all(sweep["section_pes"] == CHIPS_PER_RANK for sweep in plan["sweeps"]):
             promises["lines_loaded"] = loads

@@ -1,4 +1,6 @@
-"""Tables of text. `Lines` formats a row when the result arrives; a `table` is printed when all rows are complete."""
+"""Tables of text. `Lines` formats a row when the result arrives; a `table` is printed when all
+rows are complete.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ RIGHT, WRAPPED = ">", "~"
 class Column(NamedTuple):
     """A column of a table of lines.
 
-    form: the format of a cell, such as "{0.pes:>5}"; the title gets the width of the cell. is_wide: whether only --wide
-    shows the column.
+    form: the format of a cell, such as "{0.pes:>5}"; the title gets the width of the cell. is_wide:
+    whether only --wide shows the column.
     """
 
     title: str
@@ -49,10 +51,16 @@ class TitledTable(Table):
 
 
 def table(heading: str, columns: Sequence[str]) -> TitledTable:
-    """Return an empty table. columns: titles; a leading ">" aligns cells right, "~" wraps them at words."""
+    """Return an empty table. columns: titles; a leading ">" aligns cells right, "~" wraps them
+    at words.
+    """
     made = TitledTable(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     made.heading = heading
     for text in columns:
         name = text.lstrip(RIGHT + WRAPPED)
-        made.add_column(name, justify="right" if text.startswith(RIGHT) else "left", no_wrap=not text.startswith("~"))
+        made.add_column(
+            name,
+            justify="right" if text.startswith(RIGHT) else "left",
+            no_wrap=not text.startswith("~"),
+        )
     return made

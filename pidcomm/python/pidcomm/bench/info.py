@@ -33,16 +33,26 @@ def cpu_name() -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the project's work tree with the package or the working directory; None without a work tree.
+    """Return the commit of the project's work tree with the package or the working directory; None
+    without a work tree.
 
-    The text ends in -dirty if files other than the reference rows in `RESULTS` differ from the commit.
+    The text ends in -dirty if files other than the reference rows in `RESULTS` differ from the
+    commit.
     """
     for start in (Path(__file__).resolve().parent, Path.cwd()):
         for folder in (start, *start.parents):
             project = folder / "pyproject.toml"
             if project.is_file() and 'name = "pidcomm"' in project.read_text():
                 found = _git(folder, "rev-parse", "--short", "HEAD")
-                changed = _git(folder, "diff", "--name-only", "HEAD", "--", ".", *(f":(exclude){it}" for it in RESULTS))
+                changed = _git(
+                    folder,
+                    "diff",
+                    "--name-only",
+                    "HEAD",
+                    "--",
+                    ".",
+                    *(f":(exclude){it}" for it in RESULTS),
+                )
                 return f"{found}-dirty" if found and changed else found
     return None
 
@@ -67,7 +77,9 @@ def geometry() -> str:
     if it is None:
         return platform.SDK
     pes = it.ranks * pidcomm.PES_PER_RANK
-    return f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {pidcomm.MRAM_BYTES >> 20} MiB"
+    return (
+        f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {pidcomm.MRAM_BYTES >> 20} MiB"
+    )
 
 
 def has_hugepages() -> bool:
@@ -81,7 +93,9 @@ def _word(setting: Flush) -> str:
 
 
 def facts() -> dict[str, Any]:
-    """Return the facts of `pidcomm info`: the package, the machine, and the names of all choices."""
+    """Return the facts of `pidcomm info`: the package, the machine, and the names of all
+    choices.
+    """
     it = platform.emulated()
     threads, is_ignored = _core.default_threads()
     return {
@@ -92,9 +106,15 @@ def facts() -> dict[str, Any]:
         "default_threads": threads,
         "ignored_omp_num_threads": os.environ.get(VARIABLE) if is_ignored else None,
         "sdk": platform.SDK,
-        "emulated_machine": None
-        if it is None
-        else {**asdict(it), "pes": it.ranks * pidcomm.PES_PER_RANK, "mram_bytes": pidcomm.MRAM_BYTES},
+        "emulated_machine": (
+            None
+            if it is None
+            else {
+                **asdict(it),
+                "pes": it.ranks * pidcomm.PES_PER_RANK,
+                "mram_bytes": pidcomm.MRAM_BYTES,
+            }
+        ),
         "isas": {name: isa.is_available for name, isa in ISAS.items()},
         "collectives": list(COLLECTIVES),
         "types": list(TYPES),
@@ -109,17 +129,29 @@ def in_words(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     emulated = facts["emulated_machine"]
     yield "version", facts["version"] + (f" ({facts['commit']})" if facts["commit"] else "")
     yield "CPU", f"{facts['machine']['cpu']}, {facts['machine']['cpus']} CPUs"
-    yield "ISAs", ", ".join(name + ("" if is_here else " (not here)") for name, is_here in facts["isas"].items())
+    yield (
+        "ISAs",
+        ", ".join(
+            name + ("" if is_here else " (not here)") for name, is_here in facts["isas"].items()
+        ),
+    )
     yield "default ISA", facts["default_isa"]
     ignored = facts["ignored_omp_num_threads"]
-    note = "" if ignored is None else f" ({VARIABLE} {ignored!r} is ignored: it must begin with a whole number from 1)"
+    note = (
+        ""
+        if ignored is None
+        else f" ({VARIABLE} {ignored!r} is ignored: it must begin with a whole number from 1)"
+    )
     yield "default threads", f"{facts['default_threads']}{note}"
     yield "SDK", facts["sdk"]
     if emulated is not None:
         yield "emulated machine", geometry()
         yield (
             "emulated SDK",
-            f"{emulated['threads']} threads, flushes {_word(emulated['flush'])}, strict {_word(emulated['strict'])}",
+            (
+                f"{emulated['threads']} threads, flushes {_word(emulated['flush'])}, strict"
+                f" {_word(emulated['strict'])}"
+            ),
         )
         yield "huge pages", _word(emulated["hugepages"])
     for name in ("collectives", "types", "operators", "techniques", "coherence"):

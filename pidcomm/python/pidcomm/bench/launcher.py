@@ -11,29 +11,35 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pidcomm import _core
-from pidcomm.errors import ArgumentError, Error
 from pidcomm.bench import info
+from pidcomm.errors import ArgumentError, Error
 
 VARIABLE = "PIDCOMM_MPIEXEC"
-"""The environment variable with the command that starts MPI processes, such as "mpiexec -f hosts.txt"."""
+"""The environment variable with the command that starts MPI processes, such as "mpiexec -f
+hosts.txt".
+"""
 INSTALL = "install an MPI, for example pip install 'pidcomm[mpi]' mpich"
 
 
 def mpiexec() -> list[str]:
-    """Return the command that starts MPI processes: of VARIABLE, or mpiexec beside Python, or in PATH.
+    """Return the command that starts MPI processes: of VARIABLE, or mpiexec beside Python, or in
+    PATH.
 
-    Open MPI gets options, so that root may start more processes than there are CPUs. Raises ArgumentError if there is
-    no MPI.
+    Open MPI gets options, so that root may start more processes than there are CPUs. Raises
+    ArgumentError if there is no MPI.
     """
     if chosen := shlex.split(os.environ.get(VARIABLE, "")):
         return chosen
     found = shutil.which(
-        "mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+        "mpiexec",
+        path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     )
     if found is None:
         raise ArgumentError(f"there is no mpiexec: {INSTALL}, or set {VARIABLE} to the command")
     try:
-        version = subprocess.run([found, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
+        version = subprocess.run(
+            [found, "--version"], capture_output=True, text=True, check=False, timeout=60
+        ).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Error(f"{found} --version fails: {error}", "ERR_DEVICE") from None
     if "Open MPI" not in version and "OpenRTE" not in version and "prte" not in version.lower():
@@ -42,9 +48,11 @@ def mpiexec() -> list[str]:
 
 
 def environment(hosts: int, pes: int | None) -> dict[str, str]:
-    """Return the environment of the processes. pes: PEs of the emulated machine of each process (default: unchanged).
+    """Return the environment of the processes. pes: PEs of the emulated machine of each process
+    (default: unchanged).
 
-    The processes share the CPUs of this machine, unless OMP_NUM_THREADS gives the threads of each process.
+    The processes share the CPUs of this machine, unless OMP_NUM_THREADS gives the threads of each
+    process.
     """
     variables = {**os.environ}
     if _core.IS_EMULATED:

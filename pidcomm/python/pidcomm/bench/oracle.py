@@ -1,4 +1,6 @@
-"""The oracle computes results of collectives from their definitions, and payloads that reveal wrong routes."""
+"""The oracle computes results of collectives from their definitions, and payloads that reveal
+wrong routes.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ class Problem:
     @cached_property
     def _native(self) -> _verify.Problem:
         op_code = OPS[self.op].code if self.row.takes_op else 0
-        return _verify.Problem(self.row.code, self.shape, self.mask, self.bytes, TYPES[self.dtype].code, op_code)
+        return _verify.Problem(
+            self.row.code, self.shape, self.mask, self.bytes, TYPES[self.dtype].code, op_code
+        )
 
     @cached_property
     def before(self) -> Rows:
@@ -93,7 +97,10 @@ class Problem:
         return seed, fill, self.before.shape, (self.dtype, self.op) if depends_on_type else None
 
     def payload(self, seed: int, kind: str | None = None, out: ByteRows | None = None) -> ByteRows:
-        """Return the input rows, in `out` if given. By default, choose the kind that reveals the most errors."""
+        """Return the input rows, in `out` if given.
+
+        By default, choose the kind that reveals the most errors.
+        """
         rows = np.empty(self.before.shape, np.uint8) if out is None else out
         if rows.size:
             type_code, op_code = TYPES[self.dtype].code, OPS[self.op].code
@@ -115,7 +122,9 @@ def distinct_bytes(seed: int, rows: int, row_bytes: int) -> ByteRows:
     """Return rows in which every 8-byte word is unique."""
     filled = np.empty((rows, row_bytes), np.uint8)
     if filled.size:
-        _verify.fill(_verify.Fill.distinct, TYPES["uint64"].code, 0, seed, row_bytes, as_bytes(filled))
+        _verify.fill(
+            _verify.Fill.distinct, TYPES["uint64"].code, 0, seed, row_bytes, as_bytes(filled)
+        )
     return filled
 
 

@@ -1,12 +1,14 @@
-"""Latencies of collectives between processes in the form of the OSU micro-benchmarks, by messages, a pool and a switch.
+"""Latencies of collectives between processes in the form of the OSU micro-benchmarks, by messages,
+a pool and a switch.
 
-A case has hosts x ppn processes. On host buffers, the processes run the experiment of ETRI's iMEX: with `mpi` the
-collective of the MPI library, or, over an emulated link, a message to every other process; with `pool` each process
-writes its data once, all sync, and each process reads. On PE buffers they run the collectives of `pidcomm.hosts`.
+A case has hosts x ppn processes. On host buffers, the processes run the experiment of ETRI's iMEX:
+with `mpi` the collective of the MPI library, or, over an emulated link, a message to every other
+process; with `pool` each process writes its data once, all sync, and each process reads. On PE
+buffers they run the collectives of `pidcomm.hosts`.
 
-The rules are those of the OSU micro-benchmarks: per size 1000 iterations after 100 to warm up, above 8 KiB 100 after
-10; a barrier before each iteration; a latency per process, averaged over the iterations; then the average, minimum and
-maximum over the processes.
+The rules are those of the OSU micro-benchmarks: per size 1000 iterations after 100 to warm up,
+above 8 KiB 100 after 10; a barrier before each iteration; a latency per process, averaged over the
+iterations; then the average, minimum and maximum over the processes.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pidcomm
-from pidcomm.errors import ArgumentError, Error
 from pidcomm.bench import launcher
+from pidcomm.errors import ArgumentError, Error
 from pidcomm.hosts import Link
 from pidcomm.pool import Pool, open_over
 
@@ -41,9 +43,11 @@ MACHINE = "emulated-host"  # its switch.gb_s
 
 @dataclass(frozen=True)
 class OsuCase:
-    """A collective over hosts x ppn processes with one transport. pes: PEs of a process, or 0 for host buffers.
+    """A collective over hosts x ppn processes with one transport. pes: PEs of a process, or 0 for
+    host buffers.
 
-    link_gb_s, link_latency_us: of the emulated link or pool port of a host, which its processes share; 0: none. iters:
+    link_gb_s, link_latency_us: of the emulated link or pool port of a host, which its processes
+    share; 0: none. iters:
     at most this number of iterations.
     """
 
@@ -73,12 +77,13 @@ class OsuCase:
 class OsuRow:
     """The latency of one size.
 
-    size_bytes: of the call, which may be larger than the wanted size: of the input of a process on host buffers, and
-    per PE as in a call on PE buffers. copied: bytes that a process copies between its memory and the
-    pool, over the size.
+    size_bytes: of the call, which may be larger than the wanted size: of the input of a process on
+    host buffers, and per PE as in a call on PE buffers. copied: bytes that a process copies between
+    its memory and the pool, over the size.
 
-    wrong: wrong elements in all processes. source: measured, or mixed on host buffers with a switch: a process of this
-    machine reduces, and its time is replaced by the time of reading all rows at `switch.gb_s` of the machine file.
+    wrong: wrong elements in all processes. source: measured, or mixed on host buffers with a
+    switch: a process of this machine reduces, and its time is replaced by the time of reading all
+    rows at `switch.gb_s` of the machine file.
     On PE buffers the time of the switch is measured at the speed of this machine.
     """
 
@@ -103,14 +108,24 @@ def measure(cases: Sequence[OsuCase]) -> list[OsuRow]:
     rows = []
     for case in cases:
         if case.collective not in COLLECTIVES:
-            raise ArgumentError(f"collective '{case.collective}' is not one of {', '.join(COLLECTIVES)}")
-        words = launcher.command(case.processes, [sys.executable, "-m", __name__, json.dumps(asdict(case))])
+            raise ArgumentError(
+                f"collective '{case.collective}' is not one of {', '.join(COLLECTIVES)}"
+            )
+        words = launcher.command(
+            case.processes, [sys.executable, "-m", __name__, json.dumps(asdict(case))]
+        )
         variables = launcher.environment(case.processes, case.pes or 8)
         done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
-        found = [OsuRow(**json.loads(line[len(ROW) :])) for line in done.stdout.splitlines() if line.startswith(ROW)]
+        found = [
+            OsuRow(**json.loads(line[len(ROW) :]))
+            for line in done.stdout.splitlines()
+            if line.startswith(ROW)
+        ]
         if done.returncode != 0 or len(found) != len(case.sizes):
             lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-            raise Error(f"{words[0]} ends with code {done.returncode}: {' '.join(lines[-3:])}", "ERR_DEVICE")
+            raise Error(
+                f"{words[0]} ends with code {done.returncode}: {' '.join(lines[-3:])}", "ERR_DEVICE"
+            )
         rows += found
     return rows
 
@@ -145,7 +160,9 @@ class _HostBuffers:
     correction_s = 0.0
     """Modelled less measured time of the switch, on process 0."""
 
-    def __init__(self, case: OsuCase, comm: Any, pool: Pool | None, size_bytes: int, offset: int) -> None:
+    def __init__(
+        self, case: OsuCase, comm: Any, pool: Pool | None, size_bytes: int, offset: int
+    ) -> None:
         self.case, self.comm, self.pool, self.offset = case, comm, pool, offset
         self.pay = _Payment(case.link)
         parts = comm.size if case.collective in ("reduce_scatter", "alltoall") else 1
@@ -153,10 +170,16 @@ class _HostBuffers:
         self.bytes = self.count * DTYPE.itemsize
         self.x = self.input_of(comm.rank)
         row = pidcomm.COLLECTIVES[case.collective]
-        self.out = np.zeros(self.count // row.blocks_before(comm.size) * row.blocks_after(comm.size), DTYPE)
-        self.switch_s = comm.size * self.bytes / (1e9 * pidcomm.model.load_machine(MACHINE)["switch.gb_s"])
+        self.out = np.zeros(
+            self.count // row.blocks_before(comm.size) * row.blocks_after(comm.size), DTYPE
+        )
+        self.switch_s = (
+            comm.size * self.bytes / (1e9 * pidcomm.model.load_machine(MACHINE)["switch.gb_s"])
+        )
         self.turn = 0
-        self.run: Callable[[], None] = getattr(self, f"{'mpi' if pool is None else 'pool'}_{case.collective}")
+        self.run: Callable[[], None] = getattr(
+            self, f"{'mpi' if pool is None else 'pool'}_{case.collective}"
+        )
 
     def input_of(self, rank: int) -> NDArray[Any]:
         """Return the data of a process."""
@@ -178,7 +201,8 @@ class _HostBuffers:
                 want = np.split(want, self.comm.size)[self.comm.rank]
         return int(np.count_nonzero(self.out != want))
 
-    # ---- messages: the MPI library, or a message to each process, which pays for the processes of other hosts
+    # ---- messages: the MPI library, or a message to each process, which pays for the processes of
+    # other hosts
 
     def _exchange(self, sent: Sequence[NDArray[Any]], received: Sequence[NDArray[Any]]) -> None:
         begin, rank, size = time.perf_counter(), self.comm.rank, self.comm.size
@@ -319,7 +343,9 @@ class _HostBuffers:
 
 
 class _PeBuffers:
-    """A collective of `pidcomm.hosts` along all PEs of all processes; size_bytes per PE as in a call."""
+    """A collective of `pidcomm.hosts` along all PEs of all processes; size_bytes per PE as in a
+    call.
+    """
 
     copied: float | None = None
     correction_s = 0.0
@@ -329,10 +355,14 @@ class _PeBuffers:
         members = cube.pes * cube.hosts
         self.bytes = max(size_bytes // (8 * members), 1) * 8 * members
         row = pidcomm.COLLECTIVES[case.collective]
-        count = self.bytes // DTYPE.itemsize // row.blocks_per_pe(members) * row.blocks_before(members)
+        count = (
+            self.bytes // DTYPE.itemsize // row.blocks_per_pe(members) * row.blocks_before(members)
+        )
         rows = cube.host * cube.pes + np.arange(cube.pes)
         self.x = (rows[:, None] * 1009 + np.arange(count)[None] * 7).astype(DTYPE)
-        self.everything = (np.arange(members)[:, None] * 1009 + np.arange(count)[None] * 7).astype(DTYPE)
+        self.everything = (np.arange(members)[:, None] * 1009 + np.arange(count)[None] * 7).astype(
+            DTYPE
+        )
         self.dst, self.after = self.bytes, row.blocks_after(members)
         cube.write(self.x)
 
@@ -355,15 +385,23 @@ class _PeBuffers:
         self.cube.write(np.full((self.cube.pes, self.bytes // DTYPE.itemsize), -1, DTYPE), self.dst)
         self.run()
         if self.name == "allgather":
-            want = np.broadcast_to(self.everything.reshape(-1), (self.cube.pes, self.everything.size))
+            want = np.broadcast_to(
+                self.everything.reshape(-1), (self.cube.pes, self.everything.size)
+            )
         elif self.name == "alltoall":
             members = self.cube.pes * self.cube.hosts
-            blocks = self.everything.reshape(members, members, -1).swapaxes(0, 1).reshape(members, -1)
+            blocks = (
+                self.everything.reshape(members, members, -1).swapaxes(0, 1).reshape(members, -1)
+            )
             want = np.split(blocks, self.cube.hosts)[self.cube.host]
         else:
-            want = np.broadcast_to(self.everything.sum(0, dtype=DTYPE), (self.cube.pes, self.everything.shape[1]))
+            want = np.broadcast_to(
+                self.everything.sum(0, dtype=DTYPE), (self.cube.pes, self.everything.shape[1])
+            )
             if self.name == "reduce_scatter":
-                want = np.split(want[0].reshape(self.cube.pes * self.cube.hosts, -1), self.cube.hosts)[self.cube.host]
+                want = np.split(
+                    want[0].reshape(self.cube.pes * self.cube.hosts, -1), self.cube.hosts
+                )[self.cube.host]
         return int(np.count_nonzero(self.cube.read(want.shape[1], DTYPE, self.dst) != want))
 
 
@@ -381,7 +419,10 @@ def _work(case: OsuCase) -> None:
     trials: Callable[[int], Any]
     if case.pes:
         cube = pidcomm.hosts.connect(
-            pidcomm.allocate(pes=case.pes).hypercube(case.pes), pool or comm, link=case.link, timeout=TIMEOUT_S
+            pidcomm.allocate(pes=case.pes).hypercube(case.pes),
+            pool or comm,
+            link=case.link,
+            timeout=TIMEOUT_S,
         )
         trials = lambda size: _PeBuffers(case, cube, size)  # noqa: E731
     else:
@@ -399,7 +440,9 @@ def _work(case: OsuCase) -> None:
             trial.run()
             if n >= warmup:
                 seconds += time.perf_counter() - begin
-        latencies = np.array(comm.allgather(1e6 * seconds / iters)) + comm.bcast(1e6 * trial.correction_s / iters)
+        latencies = np.array(comm.allgather(1e6 * seconds / iters)) + comm.bcast(
+            1e6 * trial.correction_s / iters
+        )
         wrong = comm.allreduce(trial.wrong())
         if comm.rank == 0:
             row = OsuRow(
@@ -416,7 +459,9 @@ def _work(case: OsuCase) -> None:
                 copied=trial.copied,
                 wrong=wrong,
                 source="mixed" if trial.correction_s else "measured",
-                link=f"{EMULATED_LINK} {case.link_gb_s:g} GB/s, {case.link_latency_us:g} us" if case.link else "none",
+                link=f"{EMULATED_LINK} {case.link_gb_s:g} GB/s, {case.link_latency_us:g} us"
+                if case.link
+                else "none",
             )
             print(ROW + json.dumps(asdict(row)), flush=True)
 

@@ -1,7 +1,8 @@
-"""Benchmarks of collectives over hosts, which are MPI processes of this machine. Every element is checked.
+"""Benchmarks of collectives over hosts, which are MPI processes of this machine. Every element is
+checked.
 
-`measure_over_hosts` starts the processes, which run this file. `alone` measures the local passes of one host, with an
-emulated link in place of the other hosts.
+`measure_over_hosts` starts the processes, which run this file. `alone` measures the local passes of
+one host, with an emulated link in place of the other hosts.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from numpy.typing import NDArray
 import pidcomm
 from pidcomm._rows import CollectiveName, OpName, OverlapName
 from pidcomm.arguments import Options, options_of, with_scratch
-from pidcomm.errors import Error
 from pidcomm.bench import launcher
+from pidcomm.errors import Error
 from pidcomm.notebook import Shown
 from pidcomm.plans import Plan
 from pidcomm.sizes import format_duration, format_shape
@@ -31,7 +32,10 @@ from pidcomm.tables import COLLECTIVES
 
 DTYPE = np.dtype(np.int32)
 OP: OpName = "sum"
-PE_FACTOR, ELEMENT_FACTOR = 2654435761, 2246822519  # element i of row r is r * PE_FACTOR + i * ELEMENT_FACTOR
+PE_FACTOR, ELEMENT_FACTOR = (
+    2654435761,
+    2246822519,
+)  # element i of row r is r * PE_FACTOR + i * ELEMENT_FACTOR
 TIMEOUT_S = 600.0
 ROW = "row: "  # begins the lines with results of the processes
 EMULATED_LINK = "emulated link"
@@ -39,7 +43,9 @@ EMULATED_LINK = "emulated link"
 
 @dataclass(frozen=True)
 class HostsCase:
-    """A collective on `shape`, whose last axis is the hosts. link_gb_s: the rate of an emulated link, or None."""
+    """A collective on `shape`, whose last axis is the hosts. link_gb_s: the rate of an emulated
+    link, or None.
+    """
 
     collective: CollectiveName
     shape: tuple[int, ...]
@@ -83,11 +89,12 @@ class HostsCase:
 
 @dataclass(frozen=True)
 class HostsRow(Shown):
-    """The times of a case: of the slowest host in each round. wrong: wrong elements on all hosts; None if unchecked.
+    """The times of a case: of the slowest host in each round. wrong: wrong elements on all hosts;
+    None if unchecked.
 
-    passes_us, exchange_us: time of the local passes and of the exchanges of host 0 in the median; with overlap, their
-    sum is larger than the time. bytes_sent: by host 0. source: measured; or mixed, if one host was measured alone and
-    the link was emulated.
+    passes_us, exchange_us: time of the local passes and of the exchanges of host 0 in the median;
+    with overlap, their sum is larger than the time. bytes_sent: by host 0. source: measured; or
+    mixed, if one host was measured alone and the link was emulated.
     """
 
     collective: str
@@ -120,31 +127,45 @@ class HostsRow(Shown):
 def measure_over_hosts(cases: Sequence[HostsCase], iters: int, warmup: int = 1) -> list[HostsRow]:
     """Time and check cases with equal numbers of hosts and PEs.
 
-    Raises the error of a call that the library refuses, before any process starts, and Error if the processes fail.
+    Raises the error of a call that the library refuses, before any process starts, and Error if the
+    processes fail.
     """
     for case in cases:
         case.plan()
     hosts, pes = cases[0].hosts, prod(cases[0].shape[:-1])
     work = json.dumps({"cases": [asdict(case) for case in cases], "iters": iters, "warmup": warmup})
     words = launcher.command(hosts, [sys.executable, "-m", __name__, work])
-    done = subprocess.run(words, env=launcher.environment(hosts, pes), capture_output=True, text=True, check=False)
-    rows = [HostsRow(**json.loads(line[len(ROW) :])) for line in done.stdout.splitlines() if line.startswith(ROW)]
+    done = subprocess.run(
+        words, env=launcher.environment(hosts, pes), capture_output=True, text=True, check=False
+    )
+    rows = [
+        HostsRow(**json.loads(line[len(ROW) :]))
+        for line in done.stdout.splitlines()
+        if line.startswith(ROW)
+    ]
     if done.returncode != 0 or len(rows) != len(cases):
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise Error(
-            f"the processes of {words[0]} end with code {done.returncode}: {' '.join(lines[-3:])}", "ERR_DEVICE"
+            f"the processes of {words[0]} end with code {done.returncode}: {' '.join(lines[-3:])}",
+            "ERR_DEVICE",
         )
     return rows
 
 
 def alone(case: HostsCase, iters: int, warmup: int = 1) -> HostsRow:
-    """Return a row of one host: its local passes measured with the whole machine, and an emulated link."""
+    """Return a row of one host: its local passes measured with the whole machine, and an
+    emulated link.
+    """
     local_shape = case.shape[:-1]
     with pidcomm.allocate(pes=prod(local_shape)) as pes:
         transport = _Alone(case.hosts)
         link = pidcomm.hosts.Link(case.link_gb_s) if case.link_gb_s else None
         with pidcomm.hosts.connect(
-            pes.hypercube(*local_shape), transport, overlap=case.overlap, link=link, timeout=TIMEOUT_S
+            pes.hypercube(*local_shape),
+            transport,
+            overlap=case.overlap,
+            link=link,
+            timeout=TIMEOUT_S,
         ) as cube:
             trial = _Trial(cube, case)
             seconds, traces = zip(*(trial.timed() for _ in range(warmup + iters)), strict=True)
@@ -152,9 +173,11 @@ def alone(case: HostsCase, iters: int, warmup: int = 1) -> HostsRow:
 
 
 class _Alone:
-    """A `Transport` of host 0 whose other hosts do nothing: messages arrive at once, and only headers have content.
+    """A `Transport` of host 0 whose other hosts do nothing: messages arrive at once, and only
+    headers have content.
 
-    The hosts agree because each header that arrives is the own header. Time passes on the emulated link.
+    The hosts agree because each header that arrives is the own header. Time passes on the emulated
+    link.
     """
 
     host, allows_any_thread = 0, True
@@ -165,7 +188,9 @@ class _Alone:
         self._memory: dict[int, Any] = {}
         self._headers: deque[int] = deque()
 
-    def post(self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int) -> tuple[bool, int, int]:
+    def post(
+        self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int
+    ) -> tuple[bool, int, int]:
         return is_send, address, rows * bytes
 
     def test(self, handle: tuple[bool, int, int]) -> bool:
@@ -197,20 +222,28 @@ class _Alone:
 
 
 def _elements(rows: NDArray[np.uint32], first: int, count: int) -> NDArray[np.uint32]:
-    """Return elements first .. first+count-1 of the rows with these numbers, shape (*rows.shape, count)."""
+    """Return elements first .. first+count-1 of the rows with these numbers, shape (*rows.shape,
+    count).
+    """
     at = np.arange(first, first + count, dtype=np.uint32) * np.uint32(ELEMENT_FACTOR)
     return rows[..., None] * np.uint32(PE_FACTOR) + at
 
 
 class _Trial:
-    """A case on a cube: its input, its call, and its expected result, computed for one row after another."""
+    """A case on a cube: its input, its call, and its expected result, computed for one row after
+    another.
+    """
 
     def __init__(self, cube: pidcomm.hosts.Cube, case: HostsCase) -> None:
         self.cube, self.case, self.row = cube, case, COLLECTIVES[case.collective]
         grid = np.arange(prod(case.shape), dtype=np.uint32).reshape(case.shape[::-1])
         axes = range(len(case.shape))
-        selected, rest = ([len(case.shape) - 1 - a for a in axes if case.mask[a] == bit][::-1] for bit in "10")
-        self.members = grid.transpose(*rest, *selected).reshape(-1, prod(grid.shape[a] for a in selected))
+        selected, rest = (
+            [len(case.shape) - 1 - a for a in axes if case.mask[a] == bit][::-1] for bit in "10"
+        )
+        self.members = grid.transpose(*rest, *selected).reshape(
+            -1, prod(grid.shape[a] for a in selected)
+        )
         self.count = case.bytes // DTYPE.itemsize // self.row.blocks_per_pe(self.members.shape[1])
         self.has_rows = cube.has_rows(case.mask)
         self.first_group = 0 if case.mask[-1] == "1" else cube.host * cube.groups(case.mask).groups
@@ -219,11 +252,14 @@ class _Trial:
         if self.row.at_pes_before:
             self.host_in = None
             self._write(
-                cube.host * cube.pes + np.arange(cube.pes, dtype=np.uint32), self._blocks(self.row.per_member_before)
+                cube.host * cube.pes + np.arange(cube.pes, dtype=np.uint32),
+                self._blocks(self.row.per_member_before),
             )
         elif self.has_rows:
             groups = np.arange(self.first_group, self.first_group + self.groups, dtype=np.uint32)
-            self.host_in = _elements(groups, 0, self._blocks(self.row.per_member_before)).view(DTYPE)
+            self.host_in = _elements(groups, 0, self._blocks(self.row.per_member_before)).view(
+                DTYPE
+            )
         else:
             self.host_in = None
         self.out: NDArray[Any] | None = None
@@ -254,7 +290,9 @@ class _Trial:
         return trace.seconds_total, trace
 
     def wrong(self) -> int:
-        """Clear the output, run the collective, and return the number of wrong elements on this host."""
+        """Clear the output, run the collective, and return the number of wrong elements on this
+        host.
+        """
         out_count = self._blocks(self.row.per_member_after)
         if self.row.at_pes_after:
             self.cube.write(np.full((self.cube.pes, out_count), -1, DTYPE), self.dst)
@@ -289,19 +327,31 @@ class _Trial:
         if not row.takes_op:
             return _elements(members, first, count).reshape(-1)
         at = np.arange(first, first + count, dtype=np.uint32) * np.uint32(ELEMENT_FACTOR)
-        return np.sum(members * np.uint32(PE_FACTOR), dtype=np.uint32) + np.uint32(members.size) * at
+        return (
+            np.sum(members * np.uint32(PE_FACTOR), dtype=np.uint32) + np.uint32(members.size) * at
+        )
 
 
 def _row(
-    case: HostsCase, seconds: NDArray[np.float64], traces: Sequence[Any], wrong: int | None, source: str
+    case: HostsCase,
+    seconds: NDArray[np.float64],
+    traces: Sequence[Any],
+    wrong: int | None,
+    source: str,
 ) -> HostsRow:
     median = float(np.median(seconds))
     trace = traces[int(np.argmin(np.abs(seconds - median)))]
     members = prod(n for n, bit in zip(case.shape, case.mask, strict=True) if bit == "1")
     row = COLLECTIVES[case.collective]
-    blocks = max(row.blocks_before(members), row.blocks_after(members)) // row.blocks_per_pe(members)
+    blocks = max(row.blocks_before(members), row.blocks_after(members)) // row.blocks_per_pe(
+        members
+    )
     pes = prod(case.shape)
-    sides = pes * case.bytes if row.at_pes_before or row.at_pes_after else pes // members * blocks * case.bytes
+    sides = (
+        pes * case.bytes
+        if row.at_pes_before or row.at_pes_after
+        else pes // members * blocks * case.bytes
+    )
     return HostsRow(
         collective=case.collective,
         technique=case.technique,
@@ -310,7 +360,9 @@ def _row(
         bytes_per_pe=case.bytes,
         hosts=case.hosts,
         overlap=case.overlap,
-        link=f"{EMULATED_LINK} {case.link_gb_s:g} GB/s" if case.link_gb_s else "memory of this machine",
+        link=f"{EMULATED_LINK} {case.link_gb_s:g} GB/s"
+        if case.link_gb_s
+        else "memory of this machine",
         t_min_us=1e6 * float(seconds.min()),
         t_p50_us=1e6 * median,
         t_p99_us=1e6 * float(np.percentile(seconds, 99)),
@@ -334,7 +386,9 @@ def _work(work: dict[str, Any]) -> None:
         with pidcomm.allocate(pes=prod(case.shape[:-1])) as pes:
             link = pidcomm.hosts.Link(case.link_gb_s) if case.link_gb_s else None
             local = pes.hypercube(*case.shape[:-1])
-            with pidcomm.hosts.connect(local, comm, overlap=case.overlap, link=link, timeout=TIMEOUT_S) as cube:
+            with pidcomm.hosts.connect(
+                local, comm, overlap=case.overlap, link=link, timeout=TIMEOUT_S
+            ) as cube:
                 trial = _Trial(cube, case)
                 timed = []
                 for _ in range(work["warmup"] + work["iters"]):
@@ -344,7 +398,13 @@ def _work(work: dict[str, Any]) -> None:
                 wrong = comm.allreduce(trial.wrong())
                 if comm.rank == 0:
                     first = work["warmup"]
-                    row = _row(case, slowest[first:], [trace for _, trace in timed[first:]], wrong, "measured")
+                    row = _row(
+                        case,
+                        slowest[first:],
+                        [trace for _, trace in timed[first:]],
+                        wrong,
+                        "measured",
+                    )
                     print(ROW + json.dumps(asdict(row)), flush=True)
 
 

@@ -47,9 +47,14 @@ def emulated() -> dpuemu.Machine | None:
 
 
 def configure(**settings: Any) -> None:
-    """Replace the emulated machine; the settings are arguments of `dpuemu.machine`. Raises ArgumentError on DIMMs."""
+    """Replace the emulated machine; the settings are arguments of `dpuemu.machine`.
+
+    Raises ArgumentError on DIMMs.
+    """
     if not IS_EMULATED:
-        raise ArgumentError(f"{', '.join(settings)}: only emulated machines can be changed; this is {SDK}")
+        raise ArgumentError(
+            f"{', '.join(settings)}: only emulated machines can be changed; this is {SDK}"
+        )
     import dpuemu
 
     with _errors_of_dpuemu():
@@ -57,19 +62,26 @@ def configure(**settings: Any) -> None:
 
 
 def threads() -> int:
-    """Return the host threads that the emulated SDK uses for transfers; on real DIMMs, the number of CPUs."""
+    """Return the host threads that the emulated SDK uses for transfers; on real DIMMs, the
+    number of CPUs.
+    """
     machine = emulated()
     return len(os.sched_getaffinity(0)) if machine is None else machine.threads
 
 
 def max_pes() -> int | None:
-    """Return the number of PEs of the emulated machine, or None on DIMMs, where only an allocation can count PEs."""
+    """Return the number of PEs of the emulated machine, or None on DIMMs, where only an
+    allocation can count PEs.
+    """
     machine = emulated()
     return None if machine is None else machine.ranks * _core.PES_PER_RANK
 
 
 def ranks_per_channel() -> int:
-    """Return the number of ranks per memory channel. On DIMMs it is 4, the usual number in servers."""
+    """Return the number of ranks per memory channel.
+
+    On DIMMs it is 4, the usual number in servers.
+    """
     machine = emulated()
     return 4 if machine is None else machine.ranks_per_channel
 
@@ -84,13 +96,18 @@ def host_bytes(mram_bytes: int) -> int:
 
 
 def sdk_flush() -> Flush | None:
-    """Return whether transfers of the emulated SDK flush lines, or None on DIMMs, where the SDK decides."""
+    """Return whether transfers of the emulated SDK flush lines, or None on DIMMs, where the SDK
+    decides.
+    """
     machine = emulated()
     return None if machine is None else machine.flush
 
 
 def set_transfers(threads: int | None, flush: Flush) -> None:
-    """Set the threads (None: no change) and flushes of the emulated SDK's transfers. On DIMMs does nothing."""
+    """Set the threads (None: no change) and flushes of the emulated SDK's transfers.
+
+    On DIMMs does nothing.
+    """
     if not IS_EMULATED:
         return
     import dpuemu
@@ -100,7 +117,10 @@ def set_transfers(threads: int | None, flush: Flush) -> None:
 
 
 def launch_seconds(pes: PeSet) -> float:
-    """Launch the program of a set. Return the PEs' seconds: modelled on emulated DIMMs, measured on DIMMs."""
+    """Launch the program of a set.
+
+    Return the PEs' seconds: modelled on emulated DIMMs, measured on DIMMs.
+    """
     begin = perf_counter()
     pes.launch()
     measured = perf_counter() - begin
@@ -113,7 +133,8 @@ def launch_seconds(pes: PeSet) -> float:
 
 
 def launch_counters(pes: PeSet) -> dict[str, float]:
-    """Return counters of the last launch, over all PEs: instructions and cycles (modelled), and dma_read_bytes.
+    """Return counters of the last launch, over all PEs: instructions and cycles (modelled), and
+    dma_read_bytes.
 
     Raises ArgumentError on DIMMs, which have no such counters.
     """
@@ -123,11 +144,17 @@ def launch_counters(pes: PeSet) -> dict[str, float]:
 
     with _errors_of_dpuemu():
         it = dpuemu.report(pes)
-    return {"instructions": it.instructions, "cycles": it.cycles_sum, "dma_read_bytes": it.dma_read_bytes}
+    return {
+        "instructions": it.instructions,
+        "cycles": it.cycles_sum,
+        "dma_read_bytes": it.dma_read_bytes,
+    }
 
 
 def pipeline_pct(pes: PeSet) -> float:
-    """Return the instructions of the last launch in percent of the cycles of all PEs; 0 on DIMMs."""
+    """Return the instructions of the last launch in percent of the cycles of all PEs; 0 on
+    DIMMs.
+    """
     if not IS_EMULATED:
         return 0.0
     it = launch_counters(pes)
@@ -135,7 +162,10 @@ def pipeline_pct(pes: PeSet) -> float:
 
 
 def run_program(words: Sequence[str]) -> int:
-    """Run a host program on the machine under test. Return its exit code, or 128 + n for signal n."""
+    """Run a host program on the machine under test.
+
+    Return its exit code, or 128 + n for signal n.
+    """
     if not IS_EMULATED:
         code = subprocess.run(list(words), check=False).returncode
         return code if code >= 0 else 128 - code

@@ -10,15 +10,15 @@ import numpy as np
 
 import pidcomm
 from pidcomm.arguments import Options
-from pidcomm.errors import Error
 from pidcomm.bench import info, platform
 from pidcomm.bench.ablation import MIN_ROUNDS, Assumed, Step
-from pidcomm.bench.timing import BASE, Row
 from pidcomm.bench.columns import Column, Lines
 from pidcomm.bench.measure import SdkCondition, sdk_flush
 from pidcomm.bench.over_hosts import HostsCase, measure_over_hosts
 from pidcomm.bench.results import Results
 from pidcomm.bench.sweep import Section
+from pidcomm.bench.timing import BASE, Row
+from pidcomm.errors import Error
 from pidcomm.sizes import format_duration, format_shape
 
 
@@ -41,17 +41,26 @@ class Report:
             self._results.note(f"# skipped: {error}")
 
     def rows(self, rows: Iterable[Row | Step]) -> None:
-        """Write rows. Titles precede the first row of each kind; mask and type precede the first row of a case."""
+        """Write rows.
+
+        Titles precede the first row of each kind; mask and type precede the first row of a case.
+        """
         for row in rows:
             about = f"mask {row.mask}, {row.dtype}" + (f" {row.op}" if row.op else "")
             if about != self._about:
                 self.comment([about])
                 self._about = about
-            if (titles := Lines(COLUMNS[type(row)], is_wide=self._is_wide).titles()) != self._titles:
+            if (
+                titles := Lines(COLUMNS[type(row)], is_wide=self._is_wide).titles()
+            ) != self._titles:
                 self._results.text(titles)
                 self._titles = titles
-            self._results.json_lines([json_row(row, self._facts)])  # before the text: the file has all shown rows
-            self._results.text(row_line(row, is_wide=self._is_wide), style="red" if row.wrong else None)
+            self._results.json_lines(
+                [json_row(row, self._facts)]
+            )  # before the text: the file has all shown rows
+            self._results.text(
+                row_line(row, is_wide=self._is_wide), style="red" if row.wrong else None
+            )
 
 
 def show_over_hosts(
@@ -65,7 +74,10 @@ def show_over_hosts(
         rows = measure_over_hosts([case for case in cases if case.shape == shape], iters, warmup)
         results.json_lines({**asdict(row), **run_facts()} for row in rows)
         link, threads = rows[0].link, rows[0].threads
-        results.text(f"# {shape[-1]} processes as {format_shape(shape)} share the CPUs, {threads} threads each; {link}")
+        results.text(
+            f"# {shape[-1]} processes as {format_shape(shape)} share the CPUs, {threads} threads"
+            f" each; {link}"
+        )
         results.text(lines.titles(), *(lines.line(row) for row in rows))
         wrong += sum(row.wrong or 0 for row in rows)
     results.text(f"every element checked: {wrong} wrong", style="red" if wrong else "green")
@@ -118,10 +130,16 @@ def header(options: Options) -> Iterator[str]:
     """Yield the lines above the rows."""
     yield f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"
     yield f"CPU: {info.cpu_name()}, {info.cpus()} CPUs"
-    yield f"threads {options.get('threads') or platform.threads()}, coherence policy {options.get('coherence')}"
+    yield (
+        f"threads {options.get('threads') or platform.threads()}, coherence policy"
+        f" {options.get('coherence')}"
+    )
     if platform.IS_EMULATED:
         yield f"flushes of the emulated SDK: {_flush_words()}"
-        yield f"geometry: {info.geometry()} (emulated); huge pages {'on' if info.has_hugepages() else 'off'}"
+        yield (
+            f"geometry: {info.geometry()} (emulated); huge pages"
+            f" {'on' if info.has_hugepages() else 'off'}"
+        )
     else:
         yield f"DIMMs of {platform.SDK}"
 
@@ -214,7 +232,11 @@ def _step_gain(step: Step) -> str:
 
 
 def _quartiles(step: Step) -> str:
-    return "-" if step.step_low is None or step.step_high is None else f"{step.step_low:.2f}-{step.step_high:.2f}"
+    return (
+        "-"
+        if step.step_low is None or step.step_high is None
+        else f"{step.step_low:.2f}-{step.step_high:.2f}"
+    )
 
 
 def _row_fields(row: Row) -> dict[str, str]:
@@ -244,30 +266,38 @@ def _step_fields(step: Step) -> dict[str, str]:
 def ablation_header(assumed: Assumed) -> Iterator[str]:
     """Yield the lines above an ablation."""
     yield (
-        "ablation: host_us is the measured median; step is the gain over the previous line, the median of the rounds "
-        f"(?: 1 lies between the quartiles, or there are fewer than {MIN_ROUNDS} rounds); a technique with the plan of "
-        "another technique has no line"
+        "ablation: host_us is the measured median; step is the gain over the previous line, the"
+        " median of the rounds (?: 1 lies between the quartiles, or there are fewer than"
+        f" {MIN_ROUNDS} rounds); a technique with the plan of another technique has no line"
     )
     yield (
-        "measured phases of techniques that go through host memory: from the PEs, work on the host, to the PEs. Parts "
-        "of host_us: outside = all except the pass over memory, measured; bus = the streaming limit for the same bytes "
-        "of MRAM; host mem = an ordinary copy of the bytes of host rows and host buffers; DT = domain transfers, pr+im "
-        "less pr+im+cm (below 0: noise; -: unknown); modul. = the remainder, with the domain transfers where DT is -. "
-        "Parts overlap: if the pass is faster than the sum of the other parts, the remainder is below 0"
+        "measured phases of techniques that go through host memory: from the PEs, work on the host,"
+        " to the PEs. Parts of host_us: outside = all except the pass over memory, measured; bus ="
+        " the streaming limit for the same bytes of MRAM; host mem = an ordinary copy of the bytes"
+        " of host rows and host buffers; DT = domain transfers, pr+im less pr+im+cm (below 0:"
+        " noise; -: unknown); modul. = the remainder, with the domain transfers where DT is -."
+        " Parts overlap: if the pass is faster than the sum of the other parts, the remainder is"
+        " below 0"
     )
-    launch, load = (format_duration(cost_us * 1e-6) for cost_us in (assumed.launch_us, assumed.load_us))
+    launch, load = (
+        format_duration(cost_us * 1e-6) for cost_us in (assumed.launch_us, assumed.load_us)
+    )
     yield (
-        f"PE_us is modelled; a launch is assumed to take {launch} and the load of a program {load} (two loads: the "
-        "reorder program, and the caller's again); total_us is the sum"
+        f"PE_us is modelled; a launch is assumed to take {launch} and the load of a program {load}"
+        " (two loads: the reorder program, and the caller's again); total_us is the sum"
     )
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for every collective and technique, and then a line with the mean of every technique."""
+    """Yield a line for every collective and technique, and then a line with the mean of every
+    technique.
+    """
     yield "summary: minimum / median / maximum of the rows"
     medians: dict[str, list[float]] = {}
     for collective, technique in dict.fromkeys((row.collective, row.technique) for row in rows):
-        of_kind = [row for row in rows if (row.collective, row.technique) == (collective, technique)]
+        of_kind = [
+            row for row in rows if (row.collective, row.technique) == (collective, technique)
+        ]
         limits = [row.limit_pct for row in of_kind if row.limit_pct is not None]
         gains = [row.speed_up for row in of_kind if row.speed_up is not None]
         if gains and technique != BASE:
@@ -278,8 +308,15 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
         )
     for technique, values in medians.items():
         mean = np.exp(np.mean(np.log(values)))
-        yield f"{technique}: geometric mean of the median speed-ups of {len(values)} collectives {mean:.2f}x"
+        yield (
+            f"{technique}: geometric mean of the median speed-ups of {len(values)} collectives"
+            f" {mean:.2f}x"
+        )
 
 
 def _spread(values: Sequence[float], form: str) -> str:
-    return " / ".join(f"{it:{form}}" for it in (min(values), np.median(values), max(values))) if values else "-"
+    return (
+        " / ".join(f"{it:{form}}" for it in (min(values), np.median(values), max(values)))
+        if values
+        else "-"
+    )

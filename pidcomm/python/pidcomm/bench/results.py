@@ -1,4 +1,7 @@
-"""The output of commands. Text goes to stdout, and JSON goes to a file or replaces the text on stdout."""
+"""The output of commands.
+
+Text goes to stdout, and JSON goes to a file or replaces the text on stdout.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,27 @@ from typing import Any, TextIO
 
 from rich.console import Console
 
-from pidcomm.errors import Error
 from pidcomm.bench.columns import TitledTable
+from pidcomm.errors import Error
 
 STDOUT = "-"
 WIDE = 300  # more columns than any table needs
 
 
 class Results:
-    """Write results as text to stdout, and as JSON to the target. With target STDOUT, write only JSON to stdout.
+    """Write results as text to stdout, and as JSON to the target. With target STDOUT, write only
+    JSON to stdout.
 
-    An existing file keeps its contents until the command writes the first JSON. Every write is a complete line or
-    object and is flushed at once; therefore an interrupt cannot leave an incomplete line. Use as a context manager.
+    An existing file keeps its contents until the command writes the first JSON. Every write is a
+    complete line or object and is flushed at once; therefore an interrupt cannot leave an
+    incomplete line. Use as a context manager.
     """
 
     def __init__(self, target: str | None) -> None:
-        """Open the file, so that errors occur before measurements. Raises Error if the file cannot be written."""
+        """Open the file, so that errors occur before measurements.
+
+        Raises Error if the file cannot be written.
+        """
         self.has_text = target != STDOUT
         self._path = Path(target) if target is not None and self.has_text else None
         self._file: TextIO | None = None if self.has_text else sys.stdout
@@ -50,7 +58,11 @@ class Results:
             for part in parts:
                 if isinstance(part, TitledTable):
                     self.text(part.heading, style="bold")
-                shown = wrapped(part, stdout.width) if isinstance(part, str) and stdout.is_terminal else part
+                shown = (
+                    wrapped(part, stdout.width)
+                    if isinstance(part, str) and stdout.is_terminal
+                    else part
+                )
                 stdout.print(shown, style=style, markup=False, soft_wrap=isinstance(part, str))
 
     def note(self, line: str) -> None:
@@ -94,7 +106,10 @@ class Results:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         """Close the file. Remove a new file if the command failed before its first result."""
         if self._path is None or self._file is None:
@@ -106,19 +121,26 @@ class Results:
 
 
 def _write_whole(file: TextIO, text: str) -> None:
-    """Write lines in one call, so that Ctrl-C cannot split them. `print` writes the line break separately."""
+    """Write lines in one call, so that Ctrl-C cannot split them. `print` writes the line break
+    separately.
+    """
     file.write(f"{text}\n")
     file.flush()
 
 
 def wrapped(line: str, width: int) -> str:
-    """Return a line broken at words. All lines except the first are indented as comments, list items or values need."""
+    """Return a line broken at words.
+
+    All lines except the first are indented as comments, list items or values need.
+    """
     if len(line) <= width:
         return line
     indent = re.match(r"#? *(?:[\w -]+: {2,})?", line)
     depth = indent.end() if indent else 0
     rest = "# " + " " * depth if line.startswith("#") else " " * max(depth, 2)
-    return textwrap.fill(line, width, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False)
+    return textwrap.fill(
+        line, width, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
+    )
 
 
 class _Console(Console):
@@ -131,7 +153,10 @@ _live: Console | None = None  # the console of progress, if stdout and stderr ar
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console. It is coloured on terminals or by NO_COLOR and FORCE_COLOR; in files it has WIDE columns."""
+    """Return a console.
+
+    It is coloured on terminals or by NO_COLOR and FORCE_COLOR; in files it has WIDE columns.
+    """
     if _live is not None:
         return _live  # this console clears its progress line before it prints
     made = _Console(stderr=stderr, highlight=False, emoji=False)

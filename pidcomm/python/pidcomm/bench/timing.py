@@ -1,4 +1,7 @@
-"""Benchmark rows. Each row is timed together with the streaming limit and checked against the oracle."""
+"""Benchmark rows.
+
+Each row is timed together with the streaming limit and checked against the oracle.
+"""
 
 from __future__ import annotations
 
@@ -36,30 +39,35 @@ class Measured(Shown):
     def _line(self, us: float, source: str) -> str:
         """Return a line with the case, the technique and the time."""
         return (
-            f"<{type(self).__name__} {self.collective}, {self.technique}, {self.shape} mask {self.mask}, "
-            f"{format_size(self.bytes_per_pe)} per PE: {format_duration(1e-6 * us)} {source}>"
+            f"<{type(self).__name__} {self.collective}, {self.technique}, {self.shape} mask"
+            f" {self.mask}, {format_size(self.bytes_per_pe)} per PE: {format_duration(1e-6 * us)}"
+            f" {source}>"
         )
 
 
 @dataclass(frozen=True)
 class Row(Measured):
-    """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number of wrong elements.
+    """One row: times of `iters` runs, bandwidths (1 GB = 1e9 bytes) at the median, and the number
+    of wrong elements.
 
-    Times are measured on the host. If PEs reorder blocks, the times exclude loading the PE program and waiting for the
-    PEs. outside_us: the median time of a run outside its pass over memory. from_us, work_us, to_us: medians of the
-    phases of techniques that go through host memory; 0 for other techniques. plan_us: the planning time of the first
-    run, before any plan is cached. pe_us: the modelled time of the PEs. mram_bytes: bytes of lines that the host read
-    and wrote. host_bytes: bytes read and written in host rows, and as payload in host buffers. pe_bytes: bytes of
-    windows that PEs read and wrote in all launches.
+    Times are measured on the host. If PEs reorder blocks, the times exclude loading the PE program
+    and waiting for the PEs. outside_us: the median time of a run outside its pass over memory.
+    from_us, work_us, to_us: medians of the phases of techniques that go through host memory; 0 for
+    other techniques. plan_us: the planning time of the first run, before any plan is cached. pe_us:
+    the modelled time of the PEs. mram_bytes: bytes of lines that the host read and wrote.
+    host_bytes: bytes read and written in host rows, and as payload in host buffers. pe_bytes: bytes
+    of windows that PEs read and wrote in all launches.
 
-    algbw: the larger of input and output summed over PEs, divided by t_p50_us + pe_us. This time excludes launches and
-    loads of programs (an ablation adds assumed costs). bus: mram_bytes + host_bytes, divided by t_p50_us. limit: the
-    rate of a streaming pass that reads the input bytes and writes the output bytes of the collective, with the
-    coherence policy and the threads of the collective. Passes and collectives alternate. The limit uses the copy order
-    with the best median (limit_copy_order). limit is None if it was not measured. limit_pct: bus in percent of the
-    limit. speed_up: t_p50_us + pe_us of `conventional`, divided by t_p50_us + pe_us of this row; None if `conventional`
-    was not measured or the comparison is not fair. source: `measured`, or `mixed` if pe_us is not 0. carried_out: the
-    technique that ran. If `technique` is auto, carried_out is the technique that auto chose.
+    algbw: the larger of input and output summed over PEs, divided by t_p50_us + pe_us. This time
+    excludes launches and loads of programs (an ablation adds assumed costs). bus: mram_bytes +
+    host_bytes, divided by t_p50_us. limit: the rate of a streaming pass that reads the input bytes
+    and writes the output bytes of the collective, with the coherence policy and the threads of the
+    collective. Passes and collectives alternate. The limit uses the copy order with the best median
+    (limit_copy_order). limit is None if it was not measured. limit_pct: bus in percent of the
+    limit. speed_up: t_p50_us + pe_us of `conventional`, divided by t_p50_us + pe_us of this row;
+    None if `conventional` was not measured or the comparison is not fair. source: `measured`, or
+    `mixed` if pe_us is not 0. carried_out: the technique that ran. If `technique` is auto,
+    carried_out is the technique that auto chose.
     """
 
     t_min_us: float
@@ -95,7 +103,10 @@ class Row(Measured):
 
 @dataclass(frozen=True)
 class Schedule:
-    """Run `warmup` untimed rounds, then `iters` timed rounds. A round runs all techniques and the limit."""
+    """Run `warmup` untimed rounds, then `iters` timed rounds.
+
+    A round runs all techniques and the limit.
+    """
 
     iters: int = 10
     warmup: int = 2
@@ -119,14 +130,20 @@ def measure_rows(
     condition: SdkCondition,
     on_step: Callable[[], None] = lambda: None,
 ) -> Timed:
-    """Time and check a case with every technique. Call on_step after every round and every check."""
-    trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)  # a new hypercube: no plan is cached
+    """Time and check a case with every technique.
+
+    Call on_step after every round and every check.
+    """
+    trial = Trial(
+        pe_set.hypercube(*problem.shape), problem, scratch
+    )  # a new hypercube: no plan is cached
     trial.load()
     variants = [options_of(**{**options, "technique": technique}) for technique in techniques]
     rounds: list[list[Trace]] = []
     limit_seconds: list[list[float]] = []
     for number in range(schedule.warmup + schedule.iters):
-        # In turn forwards and backwards: a run that follows a run of the same case finds its host buffer in the caches.
+        # In turn forwards and backwards: a run that follows a run of the same case finds its host
+        # buffer in the caches.
         order = range(len(variants)) if number % 2 == 0 else reversed(range(len(variants)))
         traces = {index: trial.run(variants[index]) for index in order}
         rounds.append([traces[index] for index in range(len(variants))])
@@ -144,7 +161,9 @@ def measure_rows(
     base_us = medians_us.get(BASE) if condition.holds else None
     limit = None
     if schedule.with_limit:
-        limit = best_limit(limit_rates(np.array(limit_seconds[schedule.warmup :]), trial.limit_bytes))
+        limit = best_limit(
+            limit_rates(np.array(limit_seconds[schedule.warmup :]), trial.limit_bytes)
+        )
     rows = []
     for index, (trace, variant) in enumerate(zip(timed[-1], variants, strict=True)):
         verdict = trial.check(variant)
@@ -191,5 +210,7 @@ def measure_rows(
     return Timed(rows, times_us)
 
 
-def _microseconds(rounds: Sequence[Sequence[Trace]], of: Callable[[Trace], float]) -> NDArray[np.float64]:
+def _microseconds(
+    rounds: Sequence[Sequence[Trace]], of: Callable[[Trace], float]
+) -> NDArray[np.float64]:
     return np.array([[1e6 * of(trace) for trace in traces] for traces in rounds])

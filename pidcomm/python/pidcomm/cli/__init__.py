@@ -1,4 +1,7 @@
-"""The command line. Each command has a module; app.py lists the commands and holds their common parts."""
+"""The command line.
+
+Each command has a module; app.py lists the commands and holds their common parts.
+"""
 
 from __future__ import annotations
 

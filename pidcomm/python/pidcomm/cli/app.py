@@ -1,4 +1,6 @@
-"""The list of commands, and the common parts of commands: examples, exit codes, options, progress and errors."""
+"""The list of commands, and the common parts of commands: examples, exit codes, options,
+progress and errors.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,9 @@ from typer.core import TyperCommand, TyperGroup
 import pidcomm
 from pidcomm._rows import CollectiveName, OpName
 from pidcomm.arguments import AUTO
+from pidcomm.bench.results import STDOUT, console, live_console
 from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import ArgumentError, Error, FileContentError, unknown
-from pidcomm.bench.results import STDOUT, console, live_console
 from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 
 if TYPE_CHECKING:
@@ -34,7 +36,9 @@ _OWN_COMMANDS = {
     "Collectives": {name: f"pidcomm.cli.{name}" for name in ("plan", "check", "bench", "hosts")},
 }
 ENTRY_POINTS = "pidcomm.commands"
-"""The group of entry points by which other packages add commands: each names a table like _OWN_COMMANDS."""
+"""The group of entry points by which other packages add commands: each names a table like
+_OWN_COMMANDS.
+"""
 DEBUG_VARIABLE = "PIDCOMM_DEBUG"
 
 
@@ -51,7 +55,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class ExitCode(IntEnum):
-    """The exit codes of commands and their meanings. `doctor` ends with the exit code of the program pidcomm-doctor."""
+    """The exit codes of commands and their meanings. `doctor` ends with the exit code of the
+    program pidcomm-doctor.
+    """
 
     meaning: str
 
@@ -91,15 +97,22 @@ class Command(_HasExamples, TyperCommand):
     """A command with examples."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Invoke the command. Raises ArgumentError if two options name one file, and one of them writes the file."""
-        given = [it for it in self.params if ctx.get_parameter_source(it.name).name == "COMMANDLINE"]
+        """Invoke the command.
+
+        Raises ArgumentError if two options name one file, and one of them writes the file.
+        """
+        given = [
+            it for it in self.params if ctx.get_parameter_source(it.name).name == "COMMANDLINE"
+        ]
         _given.clear()
         _given.update((_word(it, ctx.params[it.name]), ctx.params[it.name]) for it in given)
         files: dict[object, str] = {}
         for option in sorted(_given, key=_OUTPUTS.__contains__):
             for path in _files(option, _given[option]):
                 if option in _OUTPUTS and path in files:
-                    raise ArgumentError(f"{files[path]} and {option} name the same file: {_given[option]}")
+                    raise ArgumentError(
+                        f"{files[path]} and {option} name the same file: {_given[option]}"
+                    )
                 files[path] = option
         return super().invoke(ctx)
 
@@ -109,15 +122,21 @@ _OUTPUTS = ("--json", "--out", "--plot", "OUT.html", "FILE")
 
 
 def _word(parameter: Any, value: object) -> str:
-    """Return the name of an option as on the command line, or the name of an argument as in --help."""
-    names = parameter.secondary_opts if value is False and parameter.secondary_opts else parameter.opts
+    """Return the name of an option as on the command line, or the name of an argument as in
+    --help.
+    """
+    names = (
+        parameter.secondary_opts if value is False and parameter.secondary_opts else parameter.opts
+    )
     return str(names[0] if names[0].startswith("-") else parameter.metavar or names[0].upper())
 
 
 def _files(option: str, value: object) -> Iterator[object]:
-    """Yield a key for each file that the value of an option names; equal keys mean one file. Pipes have no key.
+    """Yield a key for each file that the value of an option names; equal keys mean one file. Pipes
+    have no key.
 
-    A text without a dot and a slash is a name (of a machine, a collective), unless the option writes a file.
+    A text without a dot and a slash is a name (of a machine, a collective), unless the option
+    writes a file.
     """
     for it in value if isinstance(value, (list, tuple)) else [value]:
         is_name = isinstance(it, str) and option not in _OUTPUTS and not {".", "/"} & set(it)
@@ -131,11 +150,15 @@ def _files(option: str, value: object) -> Iterator[object]:
 
 
 def refuse(options: Iterable[str], why: str) -> None:
-    """Raise ArgumentError if the command line gives one of the options, which the command would ignore."""
+    """Raise ArgumentError if the command line gives one of the options, which the command would
+    ignore.
+    """
     for option in options:
         if option in _given:
             value = _given[option]
-            words = option if isinstance(value, bool) else f"{option} {getattr(value, 'value', value)}"
+            words = (
+                option if isinstance(value, bool) else f"{option} {getattr(value, 'value', value)}"
+            )
             raise ArgumentError(f"{words} does not apply: {why}")
 
 
@@ -153,7 +176,10 @@ class Group(_HasExamples, TyperGroup):
     """A group of commands with examples. The group turns errors into one line and an exit code."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that args[0] names. Raises ArgumentError for an unknown command, and suggests a name."""
+        """Return the command that args[0] names.
+
+        Raises ArgumentError for an unknown command, and suggests a name.
+        """
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
             raise ArgumentError(unknown("command", args[0], names))
@@ -180,7 +206,11 @@ class TopGroup(Group):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, or None for an unknown name."""
         if cmd_name not in self.commands:
-            modules = {name: module for names in command_modules().values() for name, module in names.items()}
+            modules = {
+                name: module
+                for names in command_modules().values()
+                for name, module in names.items()
+            }
             self._load([modules[cmd_name]] if cmd_name in modules else [])
         return super().get_command(ctx, cmd_name)
 
@@ -189,7 +219,9 @@ class TopGroup(Group):
         self._load(module for modules in command_modules().values() for module in modules.values())
         for title, names in command_modules().items():
             with formatter.section(title):
-                formatter.write_dl([(f"{name:9}", self.commands[name].get_short_help_str(200)) for name in names])
+                formatter.write_dl(
+                    [(f"{name:9}", self.commands[name].get_short_help_str(200)) for name in names]
+                )
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples and the exit codes."""
@@ -229,7 +261,9 @@ def _exit_codes() -> Iterator[None]:
 
 @contextmanager
 def _interrupt_first() -> Iterator[None]:
-    """Raise KeyboardInterrupt for Ctrl-C in a block, even if the end of an inner block raised another exception."""
+    """Raise KeyboardInterrupt for Ctrl-C in a block, even if the end of an inner block raised
+    another exception.
+    """
     try:
         yield
     except typer.Exit:  # an inner group has decided the exit code
@@ -256,23 +290,37 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="pidcomm bench --quick\n"
-    "pidcomm plan alltoall --shape 32x32 --mask 10 --bytes 1MiB\n"
-    "pidcomm bench all --json rows.jsonl",
+    epilog=(
+        "pidcomm bench --quick\n"
+        "pidcomm plan alltoall --shape 32x32 --mask 10 --bytes 1MiB\n"
+        "pidcomm bench all --json rows.jsonl"
+    ),
 )
 
 
 def add_group(name: str, about: str, *examples: str) -> typer.Typer:
-    """Add a group of commands. about: the text of its --help, which ends with the examples (shell lines)."""
+    """Add a group of commands. about: the text of its --help, which ends with the examples
+    (shell lines).
+    """
     made = typer.Typer(
-        name=name, cls=Group, no_args_is_help=True, rich_markup_mode=None, help=about, epilog="\n".join(examples)
+        name=name,
+        cls=Group,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help=about,
+        epilog="\n".join(examples),
     )
     app.add_typer(made)
     return made
 
 
-def command(*examples: str, name: str | None = None, group: typer.Typer = app) -> Callable[[_Function], _Function]:
-    """Add a function as a command of a group. The --help of the command ends with the examples (shell lines)."""
+def command(
+    *examples: str, name: str | None = None, group: typer.Typer = app
+) -> Callable[[_Function], _Function]:
+    """Add a function as a command of a group.
+
+    The --help of the command ends with the examples (shell lines).
+    """
     return group.command(name, cls=Command, epilog="\n".join(examples))
 
 
@@ -285,7 +333,10 @@ def _show_version(is_wanted: bool) -> None:
 @app.callback()
 def pidcomm_options(
     _: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", is_eager=True, callback=_show_version
+        ),
     ] = False,
 ) -> None:
     """Collective communication between the PEs of processing-in-DIMM machines.
@@ -301,35 +352,60 @@ else:
     CollectiveArgument = Annotated[
         str,
         typer.Argument(
-            help="Name of the collective: " + ", ".join(COLLECTIVES) + ".", autocompletion=complete_name(COLLECTIVES)
+            help="Name of the collective: " + ", ".join(COLLECTIVES) + ".",
+            autocompletion=complete_name(COLLECTIVES),
         ),
     ]
-    OpOption = Annotated[str, typer.Option("--op", help="Operator of a reduction.", autocompletion=complete_name(OPS))]
+    OpOption = Annotated[
+        str,
+        typer.Option("--op", help="Operator of a reduction.", autocompletion=complete_name(OPS)),
+    ]
 TechniqueOption = Annotated[
     str,
     typer.Option(
         "--technique",
-        help=f"Technique: {', '.join(TECHNIQUES)}, or {AUTO} (the technique with the shortest predicted time).",
+        help=(
+            f"Technique: {', '.join(TECHNIQUES)}, or {AUTO} (the technique with the shortest"
+            " predicted time)."
+        ),
         autocompletion=complete_name([*TECHNIQUES, AUTO]),
     ),
 ]
-ShapeOption = Annotated[str, typer.Option("--shape", help="Axis lengths of the hypercube, x axis first.")]
+ShapeOption = Annotated[
+    str, typer.Option("--shape", help="Axis lengths of the hypercube, x axis first.")
+]
 MaskOption = Annotated[
-    str, typer.Option("--mask", help="Axis mask: 1 selects an axis, 0 does not.", autocompletion=complete_mask)
+    str,
+    typer.Option(
+        "--mask", help="Axis mask: 1 selects an axis, 0 does not.", autocompletion=complete_mask
+    ),
 ]
 BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE, for example 64KiB.")]
-DtypeOption = Annotated[str, typer.Option("--dtype", help="Type of the elements.", autocompletion=complete_name(TYPES))]
-ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Host threads, 0: as the SDK.")]
+DtypeOption = Annotated[
+    str, typer.Option("--dtype", help="Type of the elements.", autocompletion=complete_name(TYPES))
+]
+ThreadsOption = Annotated[
+    int, typer.Option("--threads", min=0, help="Host threads, 0: as the SDK.")
+]
 WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns of the table.")]
 
 
 def json_option(what: str) -> Any:
-    """Return the option --json of a command. what: the content of the file, such as "a JSON line per row"."""
-    return typer.Option("--json", metavar="FILE|-", help=f"Also write {what} to a file. With -, print only the JSON.")
+    """Return the option --json of a command. what: the content of the file, such as "a JSON line
+    per row".
+    """
+    return typer.Option(
+        "--json",
+        metavar="FILE|-",
+        help=f"Also write {what} to a file. With -, print only the JSON.",
+    )
 
 
 class Work:
-    """A progress line on stderr. The line shows a phase of the command, or the number of finished steps."""
+    """A progress line on stderr.
+
+    The line shows a phase of the command, or the number of finished steps.
+    """
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
@@ -351,11 +427,21 @@ class Work:
 @contextmanager
 def working(text: str, steps: int | None = None) -> Iterator[Work]:
     """If stderr is a terminal, show a progress line until the end of the `with` block."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
     description = TextColumn("{task.description}")
     columns = SpinnerColumn(), description, BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn()
-    with live_console() as shown, Progress(*columns, console=shown, transient=True, disable=shown.quiet) as progress:
+    with (
+        live_console() as shown,
+        Progress(*columns, console=shown, transient=True, disable=shown.quiet) as progress,
+    ):
         yield Work(progress, progress.add_task(text, total=steps))
 
 
@@ -367,13 +453,18 @@ def fail(sentence: str) -> None:
 
 
 def exit_if_wrong(wrong: int) -> None:
-    """Exit with the code of a wrong result if any element is wrong. wrong: the number of wrong elements."""
+    """Exit with the code of a wrong result if any element is wrong. wrong: the number of wrong
+    elements.
+    """
     if wrong:
         raise typer.Exit(ExitCode.WRONG_RESULT)
 
 
 def main() -> None:
-    """Run the command line. After an unexpected exception, write two lines and exit with ExitCode.INTERNAL."""
+    """Run the command line.
+
+    After an unexpected exception, write two lines and exit with ExitCode.INTERNAL.
+    """
     if sys.stdout is None:  # closed, as by >&-
         sys.exit(ExitCode.BROKEN_PIPE)
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
@@ -388,7 +479,7 @@ def main() -> None:
             console(stderr=True).print_exception()
         fail(f"internal error: {type(error).__name__}: {error}")
         fail(
-            "please report this to the project, with the command, the output of `pidcomm info`, and the output of "
-            f"the command with {DEBUG_VARIABLE}=1"
+            "please report this to the project, with the command, the output of `pidcomm info`,"
+            f" and the output of the command with {DEBUG_VARIABLE}=1"
         )
         sys.exit(ExitCode.INTERNAL)

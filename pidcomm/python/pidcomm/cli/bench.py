@@ -11,6 +11,22 @@ import typer
 import pidcomm
 from pidcomm._rows import OverlapName
 from pidcomm.arguments import AUTO, Options, options_of
+from pidcomm.bench import platform
+from pidcomm.bench.ablation import COLLECTIVES as ABLATED
+from pidcomm.bench.ablation import STEPS, Assumed, Step, ablate, steps_for
+from pidcomm.bench.measure import Scratch, creation_us, make_transfers_alike, measure_sdk
+from pidcomm.bench.over_hosts import HostsCase
+from pidcomm.bench.report import (
+    Report,
+    ablation_header,
+    header,
+    section_header,
+    show_over_hosts,
+    summary,
+)
+from pidcomm.bench.results import Results
+from pidcomm.bench.sweep import Wanted, affordable, halved_to_fit, parse_shapes, parse_sweeps
+from pidcomm.bench.timing import COMPARED, Row, Schedule, measure_rows
 from pidcomm.cli.app import (
     BytesOption,
     OpOption,
@@ -24,28 +40,30 @@ from pidcomm.cli.app import (
     working,
 )
 from pidcomm.cli.completion import complete_list, complete_masks
-from pidcomm.bench import platform
-from pidcomm.bench.ablation import COLLECTIVES as ABLATED
-from pidcomm.bench.ablation import STEPS, Assumed, Step, ablate, steps_for
-from pidcomm.bench.timing import COMPARED, Row, Schedule, measure_rows
-from pidcomm.bench.measure import Scratch, creation_us, make_transfers_alike, measure_sdk
-from pidcomm.bench.over_hosts import HostsCase
-from pidcomm.bench.report import (
-    Report,
-    ablation_header,
-    header,
-    section_header,
-    show_over_hosts,
-    summary,
-)
-from pidcomm.bench.results import Results
-from pidcomm.bench.sweep import Wanted, affordable, halved_to_fit, parse_shapes, parse_sweeps
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for
 
 ONLY_ONE_HOST = (
-    *("--dtype", "--op", "--threads", "--isa", "--coherence", "--sdk-flush", "--sweep", "--quick", "--limit"),
-    *("--no-limit", "--summary", "--no-summary", "--ablation", "--launch-us", "--load-us", "--hugepages"),
+    *(
+        "--dtype",
+        "--op",
+        "--threads",
+        "--isa",
+        "--coherence",
+        "--sdk-flush",
+        "--sweep",
+        "--quick",
+        "--limit",
+    ),
+    *(
+        "--no-limit",
+        "--summary",
+        "--no-summary",
+        "--ablation",
+        "--launch-us",
+        "--load-us",
+        "--hugepages",
+    ),
 )
 QUICK = Schedule(iters=3, warmup=1, with_limit=False)
 
@@ -87,7 +105,9 @@ def bench(
             autocompletion=complete_list(COLLECTIVES),
         ),
     ] = None,
-    shapes: Annotated[str, typer.Option("--shape", help="Shapes: axis lengths, x first.")] = "32x32",
+    shapes: Annotated[
+        str, typer.Option("--shape", help="Shapes: axis lengths, x first.")
+    ] = "32x32",
     masks: Annotated[
         str,
         typer.Option(
@@ -120,7 +140,10 @@ def bench(
         ),
     ] = pidcomm.DEFAULT_ISA,
     coherence: Annotated[
-        Coherence, typer.Option("--coherence", metavar="none|hardware", help="hardware flushes the CPU caches.")
+        Coherence,
+        typer.Option(
+            "--coherence", metavar="none|hardware", help="hardware flushes the CPU caches."
+        ),
     ] = Coherence.none,
     sdk_flush: Annotated[
         SdkFlush,
@@ -165,22 +188,31 @@ def bench(
     launch_us: Annotated[
         float, typer.Option("--launch-us", min=0, help="Assumed us per PE launch.")
     ] = Assumed.launch_us,
-    load_us: Annotated[float, typer.Option("--load-us", min=0, help="Assumed us per load.")] = Assumed.load_us,
+    load_us: Annotated[
+        float, typer.Option("--load-us", min=0, help="Assumed us per load.")
+    ] = Assumed.load_us,
     hugepages: Annotated[
-        Switch, typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM.")
+        Switch,
+        typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM."),
     ] = Switch.on,
     is_wide: WideOption = False,
-    hosts: Annotated[int | None, typer.Option("--hosts", min=1, help="MPI processes, a host of --shape each.")] = None,
-    overlap: Annotated[str, typer.Option("--overlap", help="With --hosts: auto, on, off.")] = "auto",
-    link: Annotated[float | None, typer.Option("--link", help="With --hosts: GB/s of a link.")] = None,
+    hosts: Annotated[
+        int | None, typer.Option("--hosts", min=1, help="MPI processes, a host of --shape each.")
+    ] = None,
+    overlap: Annotated[
+        str, typer.Option("--overlap", help="With --hosts: auto, on, off.")
+    ] = "auto",
+    link: Annotated[
+        float | None, typer.Option("--link", help="With --hosts: GB/s of a link.")
+    ] = None,
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
     """Time collectives and the streaming limit; check every element.
 
-    Separate values by commas; every combination runs. Cases too large for memory are skipped. algbw is the larger side
-    summed over PEs, divided by t_p50 + pe_us, in GB/s. bus is the bytes read and written, divided by t_p50. limit% is
-    bus in percent of the rate of the fastest copy of as many bytes. speed-up is over conventional. pe_us is the
-    modelled time of PE reordering.
+    Separate values by commas; every combination runs. Cases too large for memory are skipped. algbw
+    is the larger side summed over PEs, divided by t_p50 + pe_us, in GB/s. bus is the bytes read and
+    written, divided by t_p50. limit% is bus in percent of the rate of the fastest copy of as many
+    bytes. speed-up is over conventional. pe_us is the modelled time of PE reordering.
     """
     sweeps = parse_sweeps(sweep or ())
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
@@ -190,7 +222,15 @@ def bench(
         refuse(ONLY_ONE_HOST, "--hosts measures int32 sums with default options")
         known = parse_names(technique, TECHNIQUES, "technique")
         cases = [
-            HostsCase(name, (*shape, hosts), mask + "1", size_bytes, used, cast("OverlapName", overlap), link)
+            HostsCase(
+                name,
+                (*shape, hosts),
+                mask + "1",
+                size_bytes,
+                used,
+                cast("OverlapName", overlap),
+                link,
+            )
             for shape in parse_shapes(shapes, None)
             for mask in masks.split(",")
             for size_bytes in [parse_positive_size(size)]
@@ -215,7 +255,9 @@ def bench(
         refuse(["--launch-us", "--load-us"], "it is for --ablation")
     known = [*TECHNIQUES, AUTO]
     techniques = {
-        name: list(STEPS) if ablation else parse_names(technique, known, "technique", techniques_for(name))
+        name: list(STEPS)
+        if ablation
+        else parse_names(technique, known, "technique", techniques_for(name))
         for name in chosen
     }
     assumed = Assumed(launch_us, load_us)
@@ -232,7 +274,12 @@ def bench(
         masks,
         parse_names(dtypes, TYPES, "dtype"),
         op,
-        parse_names(isas, ISAS, "ISA", [name for name, isa in ISAS.items() if isa.is_available and isa.level > 0]),
+        parse_names(
+            isas,
+            ISAS,
+            "ISA",
+            [name for name, isa in ISAS.items() if isa.is_available and isa.level > 0],
+        ),
         techniques,
     )
     if quick:
@@ -250,7 +297,9 @@ def bench(
     make_transfers_alike(options, sdk_flush.value)
     problems = [problem for section in sections for problem in section.problems]
     rounds = len(problems) * (iters + warmup)
-    checks = sum(len(steps_for(it, options) if ablation else techniques[it.collective]) for it in problems)
+    checks = sum(
+        len(steps_for(it, options) if ablation else techniques[it.collective]) for it in problems
+    )
     rows: list[Row] = []
     wrong = 0
     with Results(json_target) as results, working("filling memory", rounds + checks) as work:
@@ -274,7 +323,9 @@ def bench(
                     if ablation:
                         of_problem = ablate(pes, problem, assumed, *common)
                     else:
-                        of_problem = measure_rows(pes, problem, techniques[problem.collective], *common).rows
+                        of_problem = measure_rows(
+                            pes, problem, techniques[problem.collective], *common
+                        ).rows
                         rows += of_problem
                     wrong += sum(row.wrong for row in of_problem)
                     report.rows(of_problem)
@@ -282,5 +333,8 @@ def bench(
             has_summary = False
         if has_summary or (has_summary is None and len(problems) > len(wanted.collectives)):
             report.comment(summary(rows))
-        results.text(f"every element compared with the oracle: {wrong} wrong", style="red" if wrong else "green")
+        results.text(
+            f"every element compared with the oracle: {wrong} wrong",
+            style="red" if wrong else "green",
+        )
     exit_if_wrong(wrong)

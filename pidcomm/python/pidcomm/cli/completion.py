@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import typer
 
-from pidcomm.errors import Error
 from pidcomm.bench.sweep import ALL_MASKS, masks_of
+from pidcomm.errors import Error
 from pidcomm.sizes import parse_shape
 
 DEFAULT_SHAPE = "32x32"
@@ -24,7 +24,9 @@ def complete_name(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 def complete_list(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return a function that completes the last name of a comma-separated list with unused names or "all"."""
+    """Return a function that completes the last name of a comma-separated list with unused names
+    or "all".
+    """
     choices = list(names)
 
     def complete(incomplete: str) -> list[str]:
@@ -46,7 +48,11 @@ def complete_masks(ctx: typer.Context, incomplete: str) -> list[str]:
 def _next_in_list(choices: list[str], incomplete: str) -> list[str]:
     before, comma, last = incomplete.rpartition(",")
     names = choices if comma else ["all", *choices]
-    return [before + comma + name for name in names if name.startswith(last) and name not in before.split(",")]
+    return [
+        before + comma + name
+        for name in names
+        if name.startswith(last) and name not in before.split(",")
+    ]
 
 
 def _masks(ctx: typer.Context) -> list[str]:

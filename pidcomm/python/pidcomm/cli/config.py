@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from pidcomm import installation
+from pidcomm.bench.results import Results
 from pidcomm.cli.app import command, json_option
 from pidcomm.errors import ArgumentError
-from pidcomm.bench.results import Results
 
 
 @command(
@@ -21,32 +21,47 @@ from pidcomm.bench.results import Results
     "pidcomm config --json -",
 )
 def config(
-    cflags: Annotated[bool, typer.Option("--cflags", help="Print the compiler options that find the headers.")] = False,
+    cflags: Annotated[
+        bool, typer.Option("--cflags", help="Print the compiler options that find the headers.")
+    ] = False,
     libs: Annotated[
-        bool, typer.Option("--libs", help="Print the linker options with which programs find the library.")
+        bool,
+        typer.Option(
+            "--libs", help="Print the linker options with which programs find the library."
+        ),
     ] = False,
     cmake_dir: Annotated[
-        bool, typer.Option("--cmake-dir", help="Print the folder of the CMake package, for pidcomm_DIR.")
+        bool,
+        typer.Option("--cmake-dir", help="Print the folder of the CMake package, for pidcomm_DIR."),
     ] = False,
     pkgconfig_dir: Annotated[
-        bool, typer.Option("--pkgconfig-dir", help="Print the folder of pidcomm.pc, for PKG_CONFIG_PATH.")
+        bool,
+        typer.Option(
+            "--pkgconfig-dir", help="Print the folder of pidcomm.pc, for PKG_CONFIG_PATH."
+        ),
     ] = False,
     pe_compiler: Annotated[
         bool, typer.Option("--pe-compiler", help="Print the command that compiles C for PEs.")
     ] = False,
     artifact_env: Annotated[
         bool,
-        typer.Option("--artifact-env", help="Print shell commands that let builds find the published <pidcomm.h>."),
+        typer.Option(
+            "--artifact-env",
+            help="Print shell commands that let builds find the published <pidcomm.h>.",
+        ),
     ] = False,
     json_target: Annotated[str | None, json_option("all values as one JSON object")] = None,
 ) -> None:
     """Print how C and C++ programs find this installation.
 
-    The output of --cflags and --libs shares one line. The output of each other option has a separate line.
+    The output of --cflags and --libs shares one line. The output of each other option has a
+    separate line.
     """
     with Results(json_target) as results:
         found = installation.package()
-        flags = [text for is_wanted, text in ((cflags, found.cflags), (libs, found.libs)) if is_wanted]
+        flags = [
+            text for is_wanted, text in ((cflags, found.cflags), (libs, found.libs)) if is_wanted
+        ]
         others = (
             (cmake_dir, found.cmake_dir),
             (pkgconfig_dir, found.pkgconfig_dir),

@@ -6,11 +6,11 @@ import os
 from typing import Annotated
 
 import typer
-
-from pidcomm.cli.app import ExitCode, command, fail, json_option
-from pidcomm.bench import platform
-from pidcomm.installation import library_folder
 from dpuemu.tools import temporary_folder
+
+from pidcomm.bench import platform
+from pidcomm.cli.app import ExitCode, command, fail, json_option
+from pidcomm.installation import library_folder
 
 
 @command("pidcomm doctor --quick", "pidcomm doctor --ranks 8 --minutes 3 --json doctor.jsonl")
@@ -21,17 +21,22 @@ def doctor(
         typer.Option(
             "--minutes",
             min=0,
-            help="Time limit in minutes (default: 10). Random calls fill the time that the checks leave.",
+            help=(
+                "Time limit in minutes (default: 10). Random calls fill the time that the checks"
+                " leave."
+            ),
         ),
     ] = None,
     ranks: Annotated[
         int | None, typer.Option("--ranks", min=1, help="Number of ranks to allocate (default: 4).")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Seed of payloads and random calls (default: 1).")
+        int | None,
+        typer.Option("--seed", min=0, help="Seed of payloads and random calls (default: 1)."),
     ] = None,
     json_target: Annotated[
-        str | None, json_option("JSON lines (one for the machine, one per check, one for the totals)")
+        str | None,
+        json_option("JSON lines (one for the machine, one per check, one for the totals)"),
     ] = None,
 ) -> None:
     """Check the library on this machine, and report each check.
@@ -41,9 +46,13 @@ def doctor(
     """
     settings = {"--minutes": minutes, "--ranks": ranks, "--seed": seed, "--json": json_target}
     words = [str(library_folder() / "pidcomm-doctor"), *(["--quick"] if quick else [])]
-    words += [word for name, value in settings.items() if value is not None for word in (name, str(value))]
+    words += [
+        word for name, value in settings.items() if value is not None for word in (name, str(value))
+    ]
     with temporary_folder("pidcomm") as folder:
-        os.environ["TMPDIR"] = str(folder)  # after Ctrl-C, pidcomm-doctor leaves files in this folder
+        os.environ["TMPDIR"] = str(
+            folder
+        )  # after Ctrl-C, pidcomm-doctor leaves files in this folder
         code = platform.run_program(words)
     if code == ExitCode.INTERRUPTED:
         fail("interrupted")

@@ -8,6 +8,7 @@ import typer
 
 import pidcomm
 from pidcomm.arguments import options_of, with_scratch
+from pidcomm.bench.results import Results
 from pidcomm.cli.app import (
     BytesOption,
     CollectiveArgument,
@@ -22,7 +23,6 @@ from pidcomm.cli.app import (
 )
 from pidcomm.explain import places, words
 from pidcomm.explain.plan import explain
-from pidcomm.bench.results import Results
 from pidcomm.sizes import parse_shape, parse_size
 
 
@@ -44,18 +44,27 @@ def plan(
     src: Annotated[str, typer.Option("--src", help="MRAM offset of the source window.")] = "0",
     dst: Annotated[
         str | None,
-        typer.Option("--dst", help="MRAM offset of the destination window (default: the end of the source window)."),
+        typer.Option(
+            "--dst",
+            help="MRAM offset of the destination window (default: the end of the source window).",
+        ),
     ] = None,
     scratch: Annotated[
         str | None,
         typer.Option(
             "--scratch",
-            help="MRAM offset of scratch for ring and pr techniques (default: the end of the windows; none for auto).",
+            help=(
+                "MRAM offset of scratch for ring and pr techniques (default: the end of the"
+                " windows; none for auto)."
+            ),
         ),
     ] = None,
     expand: Annotated[bool, typer.Option("--expand", help="List every step of the plan.")] = False,
     draw: Annotated[
-        bool, typer.Option("--draw", help="Show the place (channel, rank, bank, chip) and the group of each PE.")
+        bool,
+        typer.Option(
+            "--draw", help="Show the place (channel, rank, bank, chip) and the group of each PE."
+        ),
     ] = False,
     json_target: Annotated[str | None, json_option("the plan as one JSON object")] = None,
 ) -> None:

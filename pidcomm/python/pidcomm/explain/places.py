@@ -71,7 +71,9 @@ class Places:
                 "group": group,
                 "member": member,
             }
-            for pe, (it, group, member) in enumerate(zip(self.location, self.group, self.member, strict=True))
+            for pe, (it, group, member) in enumerate(
+                zip(self.location, self.group, self.member, strict=True)
+            )
         ]
 
     def spread(self, group: int) -> tuple[int, int]:
@@ -105,7 +107,9 @@ def locate(shape: Sequence[int], mask: str) -> Places:
 
 
 def runs(numbers: Sequence[int]) -> Iterator[str]:
-    """Yield numbers in short form: "0-3" for consecutive numbers, and "0, 8, .. 56" for numbers at equal distances."""
+    """Yield numbers in short form: "0-3" for consecutive numbers, and "0, 8, .. 56" for numbers
+    at equal distances.
+    """
     begin = 0
     while begin < len(numbers):
         end = begin + 1

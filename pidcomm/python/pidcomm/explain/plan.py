@@ -7,7 +7,11 @@ from typing import Any
 from pidcomm._core import CHIPS_PER_RANK
 from pidcomm.sizes import format_size
 
-_SPACES = {"mram": "MRAM", "host": "the host rows", "host_lines": "host memory, as lines in host order"}
+_SPACES = {
+    "mram": "MRAM",
+    "host": "the host rows",
+    "host_lines": "host memory, as lines in host order",
+}
 _STEPS = {1: "PE-assisted reordering", 2: "in-register modulation", 4: "cross-domain modulation"}
 
 
@@ -28,20 +32,32 @@ def _loop(kind: str, loop: dict[str, Any]) -> str:
 
 def _side(name: str, side: dict[str, Any]) -> str:
     where = _SPACES[side["space"]]
-    nest = [f"{loop['count']} ({_step(loop['egs'], loop['bytes'])} apart)" for loop in side["streams"]]
+    nest = [
+        f"{loop['count']} ({_step(loop['egs'], loop['bytes'])} apart)" for loop in side["streams"]
+    ]
     if "pe_rows" in side:
         rows = side["pe_rows"]
         member, group = (_step(0, rows[name]) for name in ("member_bytes", "group_bytes"))
         nest.append(f"rows of {rows['lanes']} lanes (members {member} apart, groups {group} apart)")
     streams = " x ".join(nest) or "1"
     eg = f" of entangled group {side['eg']}" if "eg" in side else ""
-    return f"  {name:9} streams of an item: {streams}, in {where} from byte {side['offset_bytes']}{eg}"
+    return (
+        f"  {name:9} streams of an item: {streams}, in {where} from byte {side['offset_bytes']}{eg}"
+    )
 
 
 def _sweep(sweep: dict[str, Any]) -> list[str]:
     spaces = {sweep["in"]["space"], sweep["out"]["space"]}
-    order = "; lines are in host order between load and store" if sweep["host_order"] and "host" not in spaces else ""
-    lines = [f"round {sweep['round']}: lane l receives from lane {sweep['lane_map']}[l]"] if "round" in sweep else []
+    order = (
+        "; lines are in host order between load and store"
+        if sweep["host_order"] and "host" not in spaces
+        else ""
+    )
+    lines = (
+        [f"round {sweep['round']}: lane l receives from lane {sweep['lane_map']}[l]"]
+        if "round" in sweep
+        else []
+    )
     pes, lanes = sweep["section_pes"], f"k = {sweep['k']}, lane mask {sweep['lane_mask']:03b}"
     lanes = lanes if pes == CHIPS_PER_RANK else f"sections of {pes} PEs"
     lines += [f"pass {sweep['pass']}: {sweep['does']} ({lanes}){order}"]
@@ -68,25 +84,29 @@ def _reorder(when: str, reorder: dict[str, Any]) -> str:
     sign = "c - j" if reorder["backwards"] else "c + j"
     moved = reorder["parts"] * reorder["ways"] * reorder["block_bytes"]
     return (
-        f"PEs, {when} the host pass: each moves {format_size(moved)}; in each of {reorder['parts']} parts, block j of "
-        f"{format_size(reorder['block_bytes'])} at MRAM byte {reorder['to']} is block ({sign}) mod {reorder['ways']} "
-        f"from byte {reorder['from']}, where c counts the PEs of a group within their entangled group"
+        f"PEs, {when} the host pass: each moves {format_size(moved)}; in each of {reorder['parts']}"
+        f" parts, block j of {format_size(reorder['block_bytes'])} at MRAM byte {reorder['to']} is"
+        f" block ({sign}) mod {reorder['ways']} from byte {reorder['from']}, where c counts the PEs"
+        " of a group within their entangled group"
     )
 
 
 def _ring(steps: dict[str, Any]) -> list[str]:
     lanes = 1 << int(steps["lane_mask"]).bit_count()
     lines = [
-        f"ring of {loop['count']} entangled groups, {loop['egs']} apart: {2 * (loop['count'] - 1)} rounds; in each, "
-        f"every entangled group sends one of {loop['count']} chunks to the next, which combines it in the first half "
-        "of the rounds and keeps it in the second"
+        f"ring of {loop['count']} entangled groups, {loop['egs']} apart: {2 * (loop['count'] - 1)}"
+        f" rounds; in each, every entangled group sends one of {loop['count']} chunks to the next,"
+        " which combines it in the first half of the rounds and keeps it in the second"
         for loop in steps["members"]
     ]
     if lanes == 1:
         return lines
     slot = format_size(steps["slot_bytes"])
     return [
-        f"ring of {lanes} lanes: {lanes - 1} rounds; in each, a slot of {slot} is combined into the next lane's slot",
+        (
+            f"ring of {lanes} lanes: {lanes - 1} rounds; in each, a slot of {slot} is combined into"
+            " the next lane's slot"
+        ),
         *lines,
         f"ring of {lanes} lanes: {lanes} rounds that copy the slots of the result to all lanes",
     ]
@@ -98,7 +118,8 @@ def _tree(steps: dict[str, Any]) -> list[str]:
     for loop in steps["members"]:
         rounds = (loop["count"] - 1).bit_length()
         lines.append(
-            f"tree of {loop['count']} entangled groups, {loop['egs']} apart: {rounds} rounds up, {rounds} down"
+            f"tree of {loop['count']} entangled groups, {loop['egs']} apart: {rounds} rounds up,"
+            f" {rounds} down"
         )
     return lines
 
@@ -107,24 +128,37 @@ def _member_steps(plan: dict[str, Any]) -> list[str]:
     steps = plan["member_steps"]
     copies = ["the source is copied to the destination"] if steps["copies_first"] else []
     kinds = {"ring": _ring, "tree": _tree}
-    return [f"{steps['rounds']} rounds of steps from member to member", *copies, *kinds[steps["topology"]](steps)]
+    return [
+        f"{steps['rounds']} rounds of steps from member to member",
+        *copies,
+        *kinds[steps["topology"]](steps),
+    ]
 
 
 def summary(plan: dict[str, Any]) -> list[str]:
     """Return the lines about the collective of a plan, and about the bytes that it moves."""
     op = f" {plan['op']}" if "op" in plan else ""
     lines = [
-        f"{plan['collective']}{op} of {plan['dtype']}, technique {plan['technique']}, "
-        f"{plan['shape']} mask {plan['mask']}: {plan['groups']} groups of {plan['group_pes']} PEs",
-        f"sizes: {format_size(plan['bytes_per_pe'])} per PE, blocks of {format_size(plan['block_bytes'])}; "
-        f"{format_size(plan['mram_bytes_read'])} read and {format_size(plan['mram_bytes_written'])} written "
-        f"at the PEs, {format_size(plan['host_bytes'])} at the host",
+        (
+            f"{plan['collective']}{op} of {plan['dtype']}, technique {plan['technique']},"
+            f" {plan['shape']} mask {plan['mask']}: {plan['groups']} groups of"
+            f" {plan['group_pes']} PEs"
+        ),
+        (
+            f"sizes: {format_size(plan['bytes_per_pe'])} per PE, blocks of"
+            f" {format_size(plan['block_bytes'])}; {format_size(plan['mram_bytes_read'])} read and"
+            f" {format_size(plan['mram_bytes_written'])} written at the PEs,"
+            f" {format_size(plan['host_bytes'])} at the host"
+        ),
     ]
     if "reduces_in" in plan:
         lines.append(f"arithmetic in {plan['reduces_in'].replace('_', ' ').replace('pim', 'PIM')}")
     if "steps" in plan:
         steps = ", ".join(name for bit, name in _STEPS.items() if plan["steps"] & bit)
-        lines.append(f"steps of the PID-Comm paper: {steps}; {format_size(plan['scratch_bytes'])} of scratch MRAM")
+        lines.append(
+            f"steps of the PID-Comm paper: {steps}; {format_size(plan['scratch_bytes'])} of scratch"
+            " MRAM"
+        )
     return lines
 
 
@@ -135,7 +169,10 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
     found += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
     found += [[_reorder("after", plan["after"])]] if "after" in plan else []
     if "sdk" in plan:
-        staged = f"{format_size(plan['sdk']['bytes_staged'])} of rows in host memory, and host work on these rows"
+        staged = (
+            f"{format_size(plan['sdk']['bytes_staged'])} of rows in host memory, and host work on"
+            " these rows"
+        )
         rows = staged if plan["sdk"]["has_host_work"] else "the host rows"
         found.append([f"the SDK's transfers between the PEs and {rows}"])
     return found

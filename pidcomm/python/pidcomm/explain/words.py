@@ -7,8 +7,8 @@ from itertools import groupby, islice
 from typing import Any
 
 from pidcomm._core import BANKS_PER_CHIP, CHIPS_PER_RANK
-from pidcomm.explain import plan as explain
 from pidcomm.bench import platform
+from pidcomm.explain import plan as explain
 from pidcomm.explain.places import Places, runs
 from pidcomm.sizes import format_shape
 
@@ -18,7 +18,9 @@ MAX_RUNS = 12  # number of runs of PEs that are listed
 
 
 def explain_places(places: Places, plan: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of an explanation: the collective, the places of its PEs, the groups, the plan."""
+    """Yield the lines of an explanation: the collective, the places of its PEs, the groups, the
+    plan.
+    """
     yield from explain.summary(plan)
     yield ""
     yield from _machine(places)
@@ -50,8 +52,8 @@ def used(places: Places) -> str:
 def _machine(places: Places) -> Iterator[str]:
     yield f"where the {format_shape(places.shape)} PEs are: {used(places)} ({platform.SDK})"
     yield (
-        f"  PE {CHIPS_PER_RANK} * e + lane: lane = chip, e (entangled group, EG) counts {BANKS_PER_CHIP} banks per "
-        f"rank, then ranks; a cell is PE:group"
+        f"  PE {CHIPS_PER_RANK} * e + lane: lane = chip, e (entangled group, EG) counts"
+        f" {BANKS_PER_CHIP} banks per rank, then ranks; a cell is PE:group"
     )
     wide = len(str(places.pes - 1)) + len(str(places.groups - 1)) + 1
     for number, (rank, pes) in enumerate(places.pes_of_rank.items()):
@@ -62,7 +64,9 @@ def _machine(places: Places) -> Iterator[str]:
         )
         if number >= MAX_GRIDS:
             continue
-        yield "    " + " ".join(["       ", *(f"{f'lane {lane}':>{max(wide, 6)}}" for lane in range(CHIPS_PER_RANK))])
+        yield "    " + " ".join(
+            ["       ", *(f"{f'lane {lane}':>{max(wide, 6)}}" for lane in range(CHIPS_PER_RANK))]
+        )
         for bank, row in groupby(pes, key=lambda pe: places.location[pe].bank):
             cells = (f"{f'{pe}:{places.group[pe]}':>{max(wide, 6)}}" for pe in row)
             yield "    " + " ".join([f"bank {bank}:", " ", *cells]).rstrip()
@@ -70,8 +74,9 @@ def _machine(places: Places) -> Iterator[str]:
 
 def _groups(places: Places) -> Iterator[str]:
     yield (
-        f"the groups: mask {places.mask} of {format_shape(places.shape)} makes "
-        f"{count(places.groups, 'group')} of {count(places.group_pes, 'PE')}, in the order of members"
+        f"the groups: mask {places.mask} of {format_shape(places.shape)} makes"
+        f" {count(places.groups, 'group')} of {count(places.group_pes, 'PE')}, in the order of"
+        " members"
     )
     for number in range(min(places.groups, MAX_GROUPS)):
         egs, lanes = places.spread(number)

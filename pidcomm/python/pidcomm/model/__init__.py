@@ -1,4 +1,7 @@
-"""Predictions of the time of collectives on machines. Predictions use the plans of the collectives."""
+"""Predictions of the time of collectives on machines.
+
+Predictions use the plans of the collectives.
+"""
 
 from pidcomm.model.hosts import NETWORK_PHASES, HostsPrediction, predict_hosts
 from pidcomm.model.machines import (

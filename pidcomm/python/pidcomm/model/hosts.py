@@ -1,8 +1,9 @@
-"""Predictions of collectives over several hosts, priced from the plans that run. All times are modelled.
+"""Predictions of collectives over several hosts, priced from the plans that run. All times are
+modelled.
 
-Every host has separate PEs, and all hosts have the same shape. The hosts form one more axis, the last axis. The
-collective runs along the axis of the hosts and along the axes of the mask: a group consists of one local group of every
-host. `pidcomm.hosts.plan` returns the plan.
+Every host has separate PEs, and all hosts have the same shape. The hosts form one more axis, the
+last axis. The collective runs along the axis of the hosts and along the axes of the mask: a group
+consists of one local group of every host. `pidcomm.hosts.plan` returns the plan.
 """
 
 from __future__ import annotations
@@ -30,15 +31,19 @@ if TYPE_CHECKING:
     from pidcomm._rows import CollectiveName, OpName
     from pidcomm.arguments import Options
 
-NETWORK_PHASES = {"network": "bytes between hosts", "latency": "messages between hosts, of any size"}
+NETWORK_PHASES = {
+    "network": "bytes between hosts",
+    "latency": "messages between hosts, of any size",
+}
 """Phases of a prediction for several hosts, besides those of ``PHASES``, and their meanings."""
 
 
 class Part(NamedTuple):
-    """A step of every host: a local collective that runs `calls` times with `bytes` bytes per PE, or the exchange.
+    """A step of every host: a local collective that runs `calls` times with `bytes` bytes per PE,
+    or the exchange.
 
-    For the exchange, bytes cross the link of the busiest host in one direction, calls are the messages of this host,
-    and technique is None. All values are modelled.
+    For the exchange, bytes cross the link of the busiest host in one direction, calls are the
+    messages of this host, and technique is None. All values are modelled.
     """
 
     name: str
@@ -55,8 +60,8 @@ EXCHANGE = "exchange"  # the name of the step that sends data between hosts
 class HostsPrediction(Shown):
     """The modelled time of a collective over several hosts.
 
-    parts: the steps in order. phases: the seconds of each phase in ``PHASES`` and ``NETWORK_PHASES``. The sum over
-    parts and the sum over phases both equal seconds.
+    parts: the steps in order. phases: the seconds of each phase in ``PHASES`` and
+    ``NETWORK_PHASES``. The sum over parts and the sum over phases both equal seconds.
     """
 
     machine: str
@@ -73,7 +78,9 @@ class HostsPrediction(Shown):
     @property
     def exchange(self) -> Part:
         """Return the exchange between hosts; with one host it has 0 bytes."""
-        return next((part for part in self.parts if part.name == EXCHANGE), Part(EXCHANGE, 0, 0, 0.0))
+        return next(
+            (part for part in self.parts if part.name == EXCHANGE), Part(EXCHANGE, 0, 0, 0.0)
+        )
 
     @property
     def network_share(self) -> float:
@@ -84,8 +91,8 @@ class HostsPrediction(Shown):
         """Report the machine, the hosts, the technique, the time and the share of the network."""
         share_pct = 100 * self.network_share
         return (
-            f"<HostsPrediction {self.machine}, {self.hosts} hosts, {self.technique}: {format_duration(self.seconds)} "
-            f"{self.source}, {share_pct:.0f}% network>"
+            f"<HostsPrediction {self.machine}, {self.hosts} hosts, {self.technique}:"
+            f" {format_duration(self.seconds)} {self.source}, {share_pct:.0f}% network>"
         )
 
 
@@ -101,16 +108,19 @@ def predict_hosts(
     machine: str | Machine = DEFAULT_MACHINE,
     **options: Unpack[Options],
 ) -> HostsPrediction:
-    """Return the predicted time of a collective over hosts, each a machine with PEs arranged as shape.
+    """Return the predicted time of a collective over hosts, each a machine with PEs arranged as
+    shape.
 
-    collective, mask, bytes (per PE), dtype, op, machine and options are as for `predict`; a group has members on all
-    hosts. With hosts = 1 the result equals the result of `predict`. The steps (local collectives, the exchange, local
-    collectives) run one after another without overlap; `pidcomm.hosts.plan` also predicts the time with overlap.
-    The model assumes that all hosts send and receive at the full rate of the network at the same time, and that the
-    network hides the reduction of received rows. A call with 0 bytes takes no time over two or more hosts.
+    collective, mask, bytes (per PE), dtype, op, machine and options are as for `predict`; a group
+    has members on all hosts. With hosts = 1 the result equals the result of `predict`. The steps
+    (local collectives, the exchange, local collectives) run one after another without overlap;
+    `pidcomm.hosts.plan` also predicts the time with overlap.
+    The model assumes that all hosts send and receive at the full rate of the network at the same
+    time, and that the network hides the reduction of received rows. A call with 0 bytes takes no
+    time over two or more hosts.
 
-    Raises ArgumentError as `predict` does. Raises ArgumentError also if a block is not a multiple of 8 bytes, and if
-    the technique does not support a local collective.
+    Raises ArgumentError as `predict` does. Raises ArgumentError also if a block is not a multiple
+    of 8 bytes, and if the technique does not support a local collective.
     """
     on = load_machine(machine)
     row = row_of(COLLECTIVES, "collective", collective)
@@ -120,7 +130,9 @@ def predict_hosts(
     settings = (0.0, 0.0, 0.0, OVERLAPS["off"].code, TRANSPORTS["mpi"].code)
     # Host 0 is the root, whose link has the most bytes.
     plan = json.loads(
-        _core.hosts_plan_json([*as_shape(shape), hosts], 0, request, 0, option_codes(options), settings, on.numbers)
+        _core.hosts_plan_json(
+            [*as_shape(shape), hosts], 0, request, 0, option_codes(options), settings, on.numbers
+        )
     )
     parts: list[Part] = []
     phases = dict.fromkeys([*PHASES, *NETWORK_PHASES], 0.0)
@@ -129,7 +141,17 @@ def predict_hosts(
         for step in steps:
             name, calls, step_bytes = step["collective"], step["calls"], step["bytes_per_pe"]
             places = {"src": step["src"], "dst": step["dst"]}
-            one = predict(name, shape, mask, bytes=step_bytes, dtype=dtype, op=op, machine=on, **places, **options)
+            one = predict(
+                name,
+                shape,
+                mask,
+                bytes=step_bytes,
+                dtype=dtype,
+                op=op,
+                machine=on,
+                **places,
+                **options,
+            )
             parts.append(Part(name, calls, step_bytes, calls * one.seconds, one.technique))
             for phase, seconds in one.phases.items():
                 phases[phase] += calls * seconds

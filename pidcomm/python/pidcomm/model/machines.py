@@ -1,4 +1,7 @@
-"""Machines for predictions. TOML files describe machines by constants. Every constant has a unit and a source."""
+"""Machines for predictions.
+
+TOML files describe machines by constants. Every constant has a unit and a source.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ class ConstantRow(NamedTuple):
     meaning: str
 
 
-CONSTANTS = [ConstantRow(f"{section}.{key}", unit, meaning) for section, key, unit, meaning in _TABLES["constants"]]
+CONSTANTS = [
+    ConstantRow(f"{section}.{key}", unit, meaning)
+    for section, key, unit, meaning in _TABLES["constants"]
+]
 """Constants of every machine, in the library's order."""
 LINE_COSTS = [ConstantRow(key, "ns per line", meaning) for key, meaning in _TABLES["line_costs"]]
 """Constants of every instruction set of a machine, ``isa.NAME.key``, in the library's order."""
@@ -45,7 +51,10 @@ _ISAS_BY_CODE = sorted(ISAS.values(), key=lambda isa: isa.code)
 
 
 class Constant(NamedTuple):
-    """A constant of a machine. The first word of its source is its kind: published, measured, fitted or assumed."""
+    """A constant of a machine.
+
+    The first word of its source is its kind: published, measured, fitted or assumed.
+    """
 
     value: float
     unit: str
@@ -67,17 +76,27 @@ LINK_CONSTANTS = [
     ConstantRow("bytes_per_cycle", "bytes", "bytes that a unit sends over its link in a cycle"),
     ConstantRow("clock_mhz", "MHz", "clock of the links"),
     ConstantRow("latency_ns", "ns", "time of an empty message between two units"),
-    ConstantRow("topology", "name", "ring (to both neighbours), crossbar (to all units), or bus (one unit at a time)"),
+    ConstantRow(
+        "topology",
+        "name",
+        "ring (to both neighbours), crossbar (to all units), or bus (one unit at a time)",
+    ),
 ]
 """Constants of the links of a level, ``links.LEVEL.key``. A machine need not have links."""
 LINK_LEVELS = ("bank", "chip", "rank")
-"""Levels of links: between the banks of a chip, the chips of a rank, and the ranks. A machine has all or none."""
+"""Levels of links: between the banks of a chip, the chips of a rank, and the ranks.
+
+A machine has all or none.
+"""
 TOPOLOGIES = ("ring", "crossbar", "bus")
 """Topologies of links."""
 
 
 class Link(NamedTuple):
-    """The links of a level; every unit of the level (bank, chip or rank) has one. The constants of `LINK_CONSTANTS`."""
+    """The links of a level; every unit of the level (bank, chip or rank) has one.
+
+    The constants of `LINK_CONSTANTS`.
+    """
 
     bytes_per_cycle: Constant
     clock_mhz: Constant
@@ -95,8 +114,8 @@ class Link(NamedTuple):
 class Machine:
     """A machine for predictions. constants: by ``section.key`` and ``isa.NAME.key``.
 
-    inherits: name of the built-in machine that supplies the constants that are missing in the description. links: by
-    level; empty if PEs reach each other only through the host.
+    inherits: name of the built-in machine that supplies the constants that are missing in the
+    description. links: by level; empty if PEs reach each other only through the host.
     """
 
     name: str
@@ -133,19 +152,34 @@ class Machine:
         """Return the index of each constant in `numbers`."""
         return {name: place for place, name in enumerate(_names()) if name in self.constants}
 
-    def with_values(self, values: Mapping[str, float], source: str = "assumed: changed by the caller") -> Machine:
-        """Return a copy of the machine with changed constants. Raises ArgumentError for unknown names."""
+    def with_values(
+        self, values: Mapping[str, float], source: str = "assumed: changed by the caller"
+    ) -> Machine:
+        """Return a copy of the machine with changed constants.
+
+        Raises ArgumentError for unknown names.
+        """
         if not isinstance(values, Mapping):
             raise ArgumentError(f"values ({shown(values)}) must be a dict of constants")
         if unknown := values.keys() - self.constants.keys():
             raise ArgumentError(f"machine {self.name} has no constant {min(unknown)}")
-        changed = {name: Constant(value, self.constants[name].unit, source) for name, value in values.items()}
+        changed = {
+            name: Constant(value, self.constants[name].unit, source)
+            for name, value in values.items()
+        }
         return replace(self, constants={**self.constants, **changed})
 
     def inheritance(self) -> dict[str, Constant]:
-        """Return the constants for a machine that inherits them. Measured and fitted constants become assumed."""
+        """Return the constants for a machine that inherits them.
+
+        Measured and fitted constants become assumed.
+        """
         return {
-            name: it._replace(source=f"assumed: as {it.kind} for {self.name}") if it.kind in OWN_KINDS else it
+            name: (
+                it._replace(source=f"assumed: as {it.kind} for {self.name}")
+                if it.kind in OWN_KINDS
+                else it
+            )
             for name, it in self.constants.items()
         }
 
@@ -161,16 +195,22 @@ class Machine:
             section, _, key = name.rpartition(".")
             given = sections.setdefault(section, [])
             if constant != inherited.get(name):
-                given.append(_constant_line(key, f"{constant.value:g}", constant.unit, constant.source))
+                given.append(
+                    _constant_line(key, f"{constant.value:g}", constant.unit, constant.source)
+                )
         for section, given in sections.items():
-            if given or section.startswith("isa."):  # isa sections list the machine's instruction sets
+            if given or section.startswith(
+                "isa."
+            ):  # isa sections list the machine's instruction sets
                 lines += ["", f"[{section}]", *given]
         for level, link in self.links.items():
             lines += ["", f"[links.{level}]"]
             for row in LINK_CONSTANTS[:-1]:
                 value: Constant = getattr(link, row.name)
                 lines.append(_constant_line(row.name, f"{value.value:g}", row.unit, value.source))
-            lines.append(_constant_line("topology", _quoted(link.topology), "name", link.topology_source))
+            lines.append(
+                _constant_line("topology", _quoted(link.topology), "name", link.topology_source)
+            )
         return "\n".join(lines) + "\n"
 
 
@@ -200,23 +240,31 @@ def machine_names() -> list[str]:
 
 
 def load_machine(name: str | Machine) -> Machine:
-    """Return a built-in machine by name, or the machine of a .toml file. The path is then the name of the machine.
+    """Return a built-in machine by name, or the machine of a .toml file. The path is then the name
+    of the machine.
 
-    A Machine is returned unchanged. Raises ArgumentError for an unknown name, and for a file that inherits an unknown
-    machine or itself, that lacks a constant, or that has an unknown constant or a constant without unit or source.
+    A Machine is returned unchanged. Raises ArgumentError for an unknown name, and for a file that
+    inherits an unknown machine or itself, that lacks a constant, or that has an unknown constant or
+    a constant without unit or source.
     """
     if isinstance(name, Machine):
         return name
     if isinstance(name, str) and name in machine_names():
         return _read(FOLDER / f"{name}{SUFFIX}")
     if not isinstance(name, str) or not name.endswith(SUFFIX):
-        raise ArgumentError(unknown("machine", name, machine_names(), f" or a file ending in {SUFFIX}"))
+        raise ArgumentError(
+            unknown("machine", name, machine_names(), f" or a file ending in {SUFFIX}")
+        )
     require_file(Path(name), MAX_FILE_BYTES)
     try:
         text = Path(name).read_text(encoding="utf-8")
         for number, line in enumerate(text.splitlines(), 1):
             if len(line) > MAX_LINE:  # the parser needs minutes for a name of many parts
-                malformed(Path(name), number, f"the line has {len(line)} characters; at most {MAX_LINE} are possible")
+                malformed(
+                    Path(name),
+                    number,
+                    f"the line has {len(line)} characters; at most {MAX_LINE} are possible",
+                )
         return _parse(Path(name), name, text)
     except OSError as error:
         raise ArgumentError(f"cannot read the machine {name}: {error}") from None
@@ -225,7 +273,11 @@ def load_machine(name: str | Machine) -> Machine:
     except ArgumentError as error:
         raise FileContentError(str(error)) from None
     except RecursionError:
-        malformed(Path(name), None, "not valid TOML for a machine: its tables or arrays are nested too deeply")
+        malformed(
+            Path(name),
+            None,
+            "not valid TOML for a machine: its tables or arrays are nested too deeply",
+        )
 
 
 @cache
@@ -240,12 +292,14 @@ def _parent(path: Path, inherits: Any, heirs: tuple[str, ...]) -> Machine:
     """
     if inherits not in machine_names():
         raise ArgumentError(
-            f"{path}: inherits = {shown(inherits)} is no built-in machine; use {', '.join(machine_names())}"
+            f"{path}: inherits = {shown(inherits)} is no built-in machine; use"
+            f" {', '.join(machine_names())}"
         )
     if inherits in heirs:
         circle = " inherits ".join(heirs[heirs.index(inherits) :])
         raise ArgumentError(
-            f"{path}: inherits = {shown(inherits)} closes a circle ({circle}); one must have all constants"
+            f"{path}: inherits = {shown(inherits)} closes a circle ({circle}); one must have all"
+            " constants"
         )
     return _read(FOLDER / f"{inherits}{SUFFIX}", heirs)
 
@@ -269,12 +323,17 @@ def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Mac
         if isa not in ISAS:
             raise ArgumentError(f"{path}: [isa.{isa}] is no instruction set; use {', '.join(ISAS)}")
         units |= {f"isa.{isa}.{row.name}": row.unit for row in LINE_COSTS}
-    constants = {**(parent.inheritance() if parent else {}), **dict(_constants(path, "", tree, units))}
+    constants = {
+        **(parent.inheritance() if parent else {}),
+        **dict(_constants(path, "", tree, units)),
+    }
     if missing := units.keys() - constants.keys():
         raise ArgumentError(f"{path}: constant {min(missing)} is missing")
     if not isas:
         raise ArgumentError(f"{path}: no instruction set; add a section [isa.NAME]")
-    machine = Machine(name, title, {constant: constants[constant] for constant in units}, inherits, links)
+    machine = Machine(
+        name, title, {constant: constants[constant] for constant in units}, inherits, links
+    )
     try:
         # This call checks the constants.
         _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)
@@ -289,7 +348,9 @@ def _constants(
     for key, value in tree.items():
         name = f"{prefix}{key}"
         if not isinstance(value, dict):
-            raise ArgumentError(f"{path}: {name} must be {{ value = ..., unit = ..., source = ... }}")
+            raise ArgumentError(
+                f"{path}: {name} must be {{ value = ..., unit = ..., source = ... }}"
+            )
         if "value" not in value:
             yield from _constants(path, f"{name}.", value, units)
             continue
@@ -313,7 +374,9 @@ def _source(path: Path, name: str, value: Mapping[str, Any], wanted: str) -> str
     if unit != wanted:
         raise ArgumentError(f"{path}: {name} has unit {shown(unit)}; it is in {wanted!r}")
     if not isinstance(source, str) or source.partition(":")[0] not in KINDS:
-        raise ArgumentError(f"{path}: {name} needs a source that begins with one of {', '.join(KINDS)}, and a colon")
+        raise ArgumentError(
+            f"{path}: {name} needs a source that begins with one of {', '.join(KINDS)}, and a colon"
+        )
     return source
 
 
@@ -323,7 +386,8 @@ def _links(path: Path, tree: Any) -> dict[str, Link]:
         return {}
     if not isinstance(tree, dict) or tree.keys() != set(LINK_LEVELS):
         raise ArgumentError(
-            f"{path}: links must have the sections [links.{'], [links.'.join(LINK_LEVELS)}], all of them"
+            f"{path}: links must have the sections [links.{'], [links.'.join(LINK_LEVELS)}], all of"
+            " them"
         )
     return {level: _link(path, f"links.{level}", tree[level]) for level in LINK_LEVELS}
 
@@ -333,14 +397,28 @@ def _link(path: Path, section: str, tree: Any) -> Link:
     if not isinstance(tree, dict) or tree.keys() != set(names):
         raise ArgumentError(f"{path}: [{section}] must have {', '.join(names)}, and nothing else")
     if wrong := [name for name in names if not isinstance(tree[name], dict)]:
-        raise ArgumentError(f"{path}: {section}.{wrong[0]} must be {{ value = ..., unit = ..., source = ... }}")
+        raise ArgumentError(
+            f"{path}: {section}.{wrong[0]} must be {{ value = ..., unit = ..., source = ... }}"
+        )
     *numbers, last = LINK_CONSTANTS
-    rate, clock, latency = [_constant(path, f"{section}.{row.name}", tree[row.name], row.unit) for row in numbers]
+    rate, clock, latency = [
+        _constant(path, f"{section}.{row.name}", tree[row.name], row.unit) for row in numbers
+    ]
     for row, constant in zip(numbers, (rate, clock, latency), strict=True):
         least = 0.0 if row.name == "latency_ns" else 1e-6
         if not least <= constant.value <= 1e12:  # also refuses NaN
-            raise ArgumentError(f"{path}: {section}.{row.name} is {constant.value:g}; it must be {least:g} to 1e12")
+            raise ArgumentError(
+                f"{path}: {section}.{row.name} is {constant.value:g}; it must be {least:g} to 1e12"
+            )
     topology = tree[last.name].get("value")
     if topology not in TOPOLOGIES:
-        raise ArgumentError(f"{path}: {section}.topology = {shown(topology)} is none of {', '.join(TOPOLOGIES)}")
-    return Link(rate, clock, latency, topology, _source(path, f"{section}.topology", tree[last.name], last.unit))
+        raise ArgumentError(
+            f"{path}: {section}.topology = {shown(topology)} is none of {', '.join(TOPOLOGIES)}"
+        )
+    return Link(
+        rate,
+        clock,
+        latency,
+        topology,
+        _source(path, f"{section}.topology", tree[last.name], last.unit),
+    )

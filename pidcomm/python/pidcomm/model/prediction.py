@@ -33,7 +33,8 @@ SOURCE = "modelled"
 class Prediction(Shown):
     """The predicted time of a collective on a machine, and the options with which it would run.
 
-    All times are modelled. phases: the seconds of each phase in ``pidcomm.model.PHASES``; their sum is seconds.
+    All times are modelled. phases: the seconds of each phase in ``pidcomm.model.PHASES``; their sum
+    is seconds.
     """
 
     machine: str
@@ -60,8 +61,8 @@ class Prediction(Shown):
         longest = max(self.phases, key=lambda name: self.phases[name])
         share_pct = 100 * self.phases[longest] / self.seconds if self.seconds else 0
         return (
-            f"<Prediction {self.machine}, {self.technique}: {format_duration(self.seconds)} {self.source}, "
-            f"{share_pct:.0f}% {longest}>"
+            f"<Prediction {self.machine}, {self.technique}: {format_duration(self.seconds)}"
+            f" {self.source}, {share_pct:.0f}% {longest}>"
         )
 
 
@@ -83,25 +84,30 @@ def predict(
 ) -> Prediction:
     """Return the predicted time of a collective on the PEs of a machine, arranged as shape.
 
-    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dtype, op and options are as in the
-    methods of `Hypercube`; dst defaults to the end of the source. machine: a name of `machine_names`, the path of a
-    TOML file, or a Machine; the machine sets the defaults of options. If the machine has fewer PEs than the shape, the
-    model puts more ranks on its channels.
+    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dtype, op and options
+    are as in the methods of `Hypercube`; dst defaults to the end of the source. machine: a name of
+    `machine_names`, the path of a TOML file, or a Machine; the machine sets the defaults of
+    options. If the machine has fewer PEs than the shape, the model puts more ranks on its channels.
 
     Raises ArgumentError as the collective would, and for unknown machines.
     """
     on = load_machine(machine)
     if dst is None:
         dst = as_integer("src", src) + as_integer("bytes", bytes)
-    request = make_request(row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op)
+    request = make_request(
+        row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op
+    )
     technique, isa, threads, coherence, seconds, phases = _core.predict(
         as_shape(shape), request, option_codes(options), on.numbers
     )
-    return Prediction(on.name, technique, isa, threads, coherence, seconds, dict(zip(PHASES, phases, strict=True)))
+    return Prediction(
+        on.name, technique, isa, threads, coherence, seconds, dict(zip(PHASES, phases, strict=True))
+    )
 
 
 def use_machine(machine: str | Machine | None) -> None:
-    """Set the machine whose predictions ``technique="auto"`` uses in this process. None restores the default.
+    """Set the machine whose predictions ``technique="auto"`` uses in this process. None restores
+    the default.
 
     machine: the same as in `predict`. Raises ArgumentError for unknown machines.
     """

@@ -18,9 +18,10 @@ namespace core {
 
 namespace nb = nanobind;
 
-/// An allocated set and the hypercubes on this set. Threads that use a hypercube hold the lock mutex_ in shared mode. `free` blocks new
-/// users of the set, waits for current users, and destroys the hypercubes before it frees the set. A thread releases the GIL before it
-/// waits for the lock, because the holder of the lock may need the GIL.
+/// An allocated set and the hypercubes on this set. Threads that use a hypercube hold the lock
+/// mutex_ in shared mode. `free` blocks new users of the set, waits for current users, and destroys
+/// the hypercubes before it frees the set. A thread releases the GIL before it waits for the lock,
+/// because the holder of the lock may need the GIL.
 class Allocation {
  public:
   explicit Allocation(struct dpu_set_t set) : set_(set) {}
@@ -38,7 +39,8 @@ class Allocation {
     const std::scoped_lock entry(entry_);  // blocks new users until the set is freed
     const std::unique_lock lock(mutex_);
     if (is_freed_) return;
-    require_no_pending();  // a non-blocking call may have started before this thread acquired the lock
+    require_no_pending();  // a non-blocking call may have started before this thread acquired the
+                           // lock
     is_freed_ = true;
     for (pidcomm_hypercube *cube : cubes_) pidcomm_hypercube_destroy(cube);
     cubes_.clear();
@@ -51,7 +53,8 @@ class Allocation {
     const std::unique_lock lock(mutex_);
     require_allocated();
     pidcomm_hypercube *cube = nullptr;
-    check(pidcomm_hypercube_create(set_, static_cast<uint32_t>(lengths.size()), lengths.data(), &cube));
+    check(pidcomm_hypercube_create(set_, static_cast<uint32_t>(lengths.size()), lengths.data(),
+                                   &cube));
     cubes_.push_back(cube);
     return cube;
   }
@@ -67,7 +70,8 @@ class Allocation {
   /// The number of non-blocking calls for which the program has not waited.
   std::atomic<uint32_t> &pending() { return pending_; }
 
-  /// A transfer holds this mutex from the preparation of its buffers until its end, because a set has only one list of buffers.
+  /// A transfer holds this mutex from the preparation of its buffers until its end, because a set
+  /// has only one list of buffers.
   std::mutex &transfers() const { return transfers_; }
 
   /// Calls body(set) without the GIL. The set cannot be freed during the call.
@@ -88,8 +92,8 @@ class Allocation {
     });
   }
 
-  /// Waits for non-blocking calls: if the library accesses ranks through the SDK, operations of the SDK do not wait for them. Requires that
-  /// the set cannot be freed during the call.
+  /// Waits for non-blocking calls: if the library accesses ranks through the SDK, operations of the
+  /// SDK do not wait for them. Requires that the set cannot be freed during the call.
   void wait_for_calls() const {
     if (pending_ != 0 && !cubes_.empty()) check(pidcomm_sync(cubes_.front()));
   }
@@ -101,14 +105,20 @@ class Allocation {
   }
   void require_no_pending() const {
     if (pending_ != 0)
-      throw StatusError(PIDCOMM_ERR_BUSY, "the PE set has non-blocking calls that have not been waited for: " + std::to_string(pending_) +
-                                              "; wait for their requests before you free it");
+      throw StatusError(PIDCOMM_ERR_BUSY,
+                        "the PE set has non-blocking calls that have not been waited for: " +
+                            std::to_string(pending_) +
+                            "; wait for their requests before you free it");
   }
   void require_allocated() const {
-    if (is_freed_) throw StatusError(PIDCOMM_ERR_SET, "the PE set has been freed; allocate a new one and make the hypercube again");
+    if (is_freed_)
+      throw StatusError(
+          PIDCOMM_ERR_SET,
+          "the PE set has been freed; allocate a new one and make the hypercube again");
   }
   struct dpu_set_t set_;
-  mutable std::mutex entry_;  // a thread holds it while it waits for mutex_, so that users cannot overtake `free`
+  mutable std::mutex
+      entry_;  // a thread holds it while it waits for mutex_, so that users cannot overtake `free`
   mutable std::shared_mutex mutex_;
   mutable std::mutex transfers_;
   std::vector<pidcomm_hypercube *> cubes_;

@@ -24,13 +24,17 @@
 
 namespace core {
 
-inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
-/// A non-blocking call and its host memory. The destructor waits for the call. The code that creates the call keeps the hypercube alive.
+/// A non-blocking call and its host memory. The destructor waits for the call. The code that
+/// creates the call keeps the hypercube alive.
 class Pending {
  public:
   /// Makes the object but does not start the call; see `start`.
-  Pending(std::shared_ptr<Allocation> allocation, std::optional<Bytes> in, std::optional<MutableBytes> out)
+  Pending(std::shared_ptr<Allocation> allocation, std::optional<Bytes> in,
+          std::optional<MutableBytes> out)
       : allocation_(std::move(allocation)), in_(std::move(in)), out_(std::move(out)) {}
   ~Pending() {
     const gil::Released released;
@@ -102,7 +106,9 @@ class Pending {
 class Cube {
  public:
   Cube(std::shared_ptr<Allocation> allocation, const std::vector<uint32_t> &lengths)
-      : allocation_(std::move(allocation)), cube_(allocation_->add(lengths)), axes_(lengths.size()) {}
+      : allocation_(std::move(allocation)),
+        cube_(allocation_->add(lengths)),
+        axes_(lengths.size()) {}
   ~Cube() {
     const gil::Released released;
     allocation_->remove(cube_);
@@ -111,21 +117,23 @@ class Cube {
   Cube(const Cube &) = delete;
   Cube &operator=(const Cube &) = delete;
 
-  nb::dict run(const Request &request, const std::optional<Bytes> &host_in, const std::optional<MutableBytes> &host_out,
-               OptionCodes codes) {
+  nb::dict run(const Request &request, const std::optional<Bytes> &host_in,
+               const std::optional<MutableBytes> &host_out, OptionCodes codes) {
     const pidcomm_request value = value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     pidcomm_trace trace = {};
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_run(cube_, &value, &options, &trace)); });
+    allocation_->use(
+        [&](struct dpu_set_t) { check(pidcomm_run(cube_, &value, &options, &trace)); });
     return dict_of(trace);
   }
 
-  std::unique_ptr<Pending> start(const Request &request, std::optional<Bytes> host_in, std::optional<MutableBytes> host_out,
-                                 OptionCodes codes) {
+  std::unique_ptr<Pending> start(const Request &request, std::optional<Bytes> host_in,
+                                 std::optional<MutableBytes> host_out, OptionCodes codes) {
     const pidcomm_request value = value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     auto pending = std::make_unique<Pending>(allocation_, std::move(host_in), std::move(host_out));
-    pending->start([&](pidcomm_pending **call) { return pidcomm_irun(cube_, &value, &options, call); });
+    pending->start(
+        [&](pidcomm_pending **call) { return pidcomm_irun(cube_, &value, &options, call); });
     return pending;
   }
 
@@ -145,7 +153,8 @@ class Cube {
   /// The place of a PE: the index of its rank in the set, its chip and its bank.
   std::tuple<uint32_t, uint32_t, uint32_t> location(uint32_t pe) const {
     uint32_t rank = 0, chip = 0, bank = 0;
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_pe_location(cube_, pe, &rank, &chip, &bank)); });
+    allocation_->use(
+        [&](struct dpu_set_t) { check(pidcomm_pe_location(cube_, pe, &rank, &chip, &bank)); });
     return {rank, chip, bank};
   }
 
@@ -155,21 +164,29 @@ class Cube {
     return coords;
   }
 
-  uint32_t group_of(const std::string &mask, uint32_t pe) const { return index(pidcomm_group_of, mask, pe); }
-  uint32_t member_of(const std::string &mask, uint32_t pe) const { return index(pidcomm_member_of, mask, pe); }
+  uint32_t group_of(const std::string &mask, uint32_t pe) const {
+    return index(pidcomm_group_of, mask, pe);
+  }
+  uint32_t member_of(const std::string &mask, uint32_t pe) const {
+    return index(pidcomm_member_of, mask, pe);
+  }
 
   std::pair<uint32_t, uint32_t> groups(const std::string &mask) const {
     std::pair<uint32_t, uint32_t> counts;
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_groups(cube_, mask.c_str(), &counts.first, &counts.second)); });
+    allocation_->use([&](struct dpu_set_t) {
+      check(pidcomm_groups(cube_, mask.c_str(), &counts.first, &counts.second));
+    });
     return counts;
   }
 
-  std::pair<double, uint64_t> stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written, uint64_t src, uint64_t dst,
+  std::pair<double, uint64_t> stream_limit(int copy_order, uint64_t bytes_read,
+                                           uint64_t bytes_written, uint64_t src, uint64_t dst,
                                            OptionCodes codes) {
     const pidcomm_options options = options_of(codes);
     std::pair<double, uint64_t> result;
     allocation_->use([&](struct dpu_set_t) {
-      check(pidcomm_stream_limit(cube_, copy_order, bytes_read, bytes_written, src, dst, &options, &result.first, &result.second));
+      check(pidcomm_stream_limit(cube_, copy_order, bytes_read, bytes_written, src, dst, &options,
+                                 &result.first, &result.second));
     });
     return result;
   }
@@ -178,16 +195,21 @@ class Cube {
   double push_xfer(bool to_pes, uint64_t offset, MutableBytes rows) {
     return allocation_->use_sdk([&](struct dpu_set_t set) {
       const uint32_t pes = pidcomm_pes(cube_);
-      if (rows.size() % pes != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
-      if (offset > PIDCOMM_MRAM_BYTES) throw StatusError(PIDCOMM_ERR_WINDOW, "the offset is past the end of MRAM");
+      if (rows.size() % pes != 0)
+        throw StatusError(PIDCOMM_ERR_HOST_BUFFER,
+                          "the rows do not have the same size for every PE");
+      if (offset > PIDCOMM_MRAM_BYTES)
+        throw StatusError(PIDCOMM_ERR_WINDOW, "the offset is past the end of MRAM");
       const std::size_t row_bytes = rows.size() / pes;
       const std::scoped_lock lock(allocation_->transfers());
       struct dpu_set_t dpu;
       uint32_t pe;
-      PIDCOMM_FOREACH_PE(cube_, dpu, pe) check_device(dpu_prepare_xfer(dpu, rows.data() + pe * row_bytes), "preparing a transfer");
+      PIDCOMM_FOREACH_PE(cube_, dpu, pe)
+      check_device(dpu_prepare_xfer(dpu, rows.data() + pe * row_bytes), "preparing a transfer");
       const double begin = seconds_now();
-      check_device(dpu_push_xfer(set, to_pes ? DPU_XFER_TO_DPU : DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME,
-                                 static_cast<uint32_t>(offset), row_bytes, DPU_XFER_DEFAULT),
+      check_device(dpu_push_xfer(set, to_pes ? DPU_XFER_TO_DPU : DPU_XFER_FROM_DPU,
+                                 DPU_MRAM_HEAP_POINTER_NAME, static_cast<uint32_t>(offset),
+                                 row_bytes, DPU_XFER_DEFAULT),
                    "dpu_push_xfer");
       return seconds_now() - begin;
     });

@@ -37,7 +37,8 @@ const char *with_gil(const Body &body) {
 nb::handle object_of(void *pointer) { return nb::handle(static_cast<PyObject *>(pointer)); }
 uint64_t address_of(const void *memory) { return reinterpret_cast<uintptr_t>(memory); }
 
-/// The table of a transport in Python; see Transport in hosts.py. Handles are objects of Python. Requires the GIL.
+/// The table of a transport in Python; see Transport in hosts.py. Handles are objects of Python.
+/// Requires the GIL.
 pidcomm_transport table_of(const nb::object &transport) {
   pidcomm_transport table{};
   table.context = nb::object(transport).release().ptr();
@@ -46,7 +47,8 @@ pidcomm_transport table_of(const nb::object &transport) {
   table.allows_any_thread = nb::cast<bool>(transport.attr("allows_any_thread"));
   table.post = [](void *context, const pidcomm_message *message, void **posted) {
     return with_gil([&] {
-      nb::object handle = object_of(context).attr("post")(message->host, message->is_send != 0, address_of(message->base), message->rows,
+      nb::object handle = object_of(context).attr("post")(message->host, message->is_send != 0,
+                                                          address_of(message->base), message->rows,
                                                           message->bytes, message->stride);
       *posted = handle.release().ptr();
     });
@@ -65,10 +67,15 @@ pidcomm_transport table_of(const nb::object &transport) {
   };
   table.allocate = [](void *context, std::size_t bytes) {
     void *memory = nullptr;
-    with_gil([&] { memory = reinterpret_cast<void *>(nb::cast<uint64_t>(object_of(context).attr("allocate")(bytes))); });
+    with_gil([&] {
+      memory =
+          reinterpret_cast<void *>(nb::cast<uint64_t>(object_of(context).attr("allocate")(bytes)));
+    });
     return memory;
   };
-  table.release = [](void *context, void *memory) { with_gil([&] { object_of(context).attr("release")(address_of(memory)); }); };
+  table.release = [](void *context, void *memory) {
+    with_gil([&] { object_of(context).attr("release")(address_of(memory)); });
+  };
   table.close = [](void *context) {
     with_gil([&] {
       const nb::object own = nb::steal(object_of(context));
@@ -81,14 +88,17 @@ pidcomm_transport table_of(const nb::object &transport) {
 /// A cube over hosts. Keeps the local hypercube alive.
 class Hosts {
  public:
-  Hosts(Cube &cube, const nb::object &transport, const HostsSettings &settings) : allocation_(cube.allocation()) {
+  Hosts(Cube &cube, const nb::object &transport, const HostsSettings &settings)
+      : allocation_(cube.allocation()) {
     const pidcomm_hosts_settings values = settings_of(settings);
     pidcomm_transport table{};
     if (const Pool *pool = nullptr; nb::try_cast(transport, pool))
       check(pidcomm_pool_transport(pool->opened(), 0, &table));
     else
       table = table_of(transport);
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_hosts_connect(cube.get(), &table, &values, &hosts_)); });
+    allocation_->use([&](struct dpu_set_t) {
+      check(pidcomm_hosts_connect(cube.get(), &table, &values, &hosts_));
+    });
   }
   ~Hosts() {
     const gil::Released released;
@@ -98,28 +108,35 @@ class Hosts {
   Hosts(const Hosts &) = delete;
   Hosts &operator=(const Hosts &) = delete;
 
-  nb::dict run(const Request &request, uint32_t root, const std::optional<Bytes> &host_in, const std::optional<MutableBytes> &host_out,
-               const OptionCodes &codes) {
+  nb::dict run(const Request &request, uint32_t root, const std::optional<Bytes> &host_in,
+               const std::optional<MutableBytes> &host_out, const OptionCodes &codes) {
     const pidcomm_request value = Cube::value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     pidcomm_trace trace = {};
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_hosts_run(connected(), &value, root, &options, &trace)); });
+    allocation_->use([&](struct dpu_set_t) {
+      check(pidcomm_hosts_run(connected(), &value, root, &options, &trace));
+    });
     return dict_of(trace);
   }
 
-  std::unique_ptr<Pending> start(const Request &request, uint32_t root, std::optional<Bytes> host_in, std::optional<MutableBytes> host_out,
+  std::unique_ptr<Pending> start(const Request &request, uint32_t root,
+                                 std::optional<Bytes> host_in, std::optional<MutableBytes> host_out,
                                  const OptionCodes &codes) {
     const pidcomm_request value = Cube::value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     auto pending = std::make_unique<Pending>(allocation_, std::move(host_in), std::move(host_out));
-    pending->start([&](pidcomm_pending **call) { return pidcomm_hosts_irun(connected(), &value, root, &options, call); });
+    pending->start([&](pidcomm_pending **call) {
+      return pidcomm_hosts_irun(connected(), &value, root, &options, call);
+    });
     return pending;
   }
 
   void validate(const Request &request, uint32_t root, const OptionCodes &codes) {
     const pidcomm_request value = request.value();
     const pidcomm_options options = options_of(codes);
-    allocation_->use([&](struct dpu_set_t) { check(pidcomm_hosts_validate(connected(), &value, root, &options)); });
+    allocation_->use([&](struct dpu_set_t) {
+      check(pidcomm_hosts_validate(connected(), &value, root, &options));
+    });
   }
 
   void refuse(int status, const std::string &sentence) {
@@ -135,7 +152,9 @@ class Hosts {
 
  private:
   pidcomm_hosts *connected() const {
-    if (hosts_ == nullptr) throw StatusError(PIDCOMM_ERR_SET, "the connection between the hosts has been closed; connect again");
+    if (hosts_ == nullptr)
+      throw StatusError(PIDCOMM_ERR_SET,
+                        "the connection between the hosts has been closed; connect again");
     return hosts_;
   }
   std::shared_ptr<Allocation> allocation_;
@@ -146,11 +165,12 @@ class Hosts {
 
 void bind_hosts(nb::module_ &m) {
   nb::class_<Hosts>(m, "Hosts")
-      .def(nb::init<Cube &, const nb::object &, const HostsSettings &>(), "cube"_a, "transport"_a, "settings"_a, nb::keep_alive<1, 2>(),
-           nb::keep_alive<1, 3>())
-      .def("start", &Hosts::start, "request"_a, "root"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a,
-           nb::keep_alive<0, 1>())
-      .def("run", &Hosts::run, "request"_a, "root"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a)
+      .def(nb::init<Cube &, const nb::object &, const HostsSettings &>(), "cube"_a, "transport"_a,
+           "settings"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+      .def("start", &Hosts::start, "request"_a, "root"_a, "host_in"_a.noconvert().none(),
+           "host_out"_a.noconvert().none(), "options"_a, nb::keep_alive<0, 1>())
+      .def("run", &Hosts::run, "request"_a, "root"_a, "host_in"_a.noconvert().none(),
+           "host_out"_a.noconvert().none(), "options"_a)
       .def("validate", &Hosts::validate, "request"_a, "root"_a, "options"_a)
       .def("refuse", &Hosts::refuse, "status"_a, "sentence"_a)
       .def("disconnect", &Hosts::disconnect);

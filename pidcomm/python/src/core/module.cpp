@@ -1,6 +1,8 @@
-// Module pidcomm._core: the C functions of pidcomm and dpu.h for Python. The Python package adds names, defaults, shapes and dtypes.
+// Module pidcomm._core: the C functions of pidcomm and dpu.h for Python. The Python package adds
+// names, defaults, shapes and dtypes.
 //
-// Memory is passed as one-dimensional contiguous arrays of bytes. Functions that wait or move bytes release the GIL.
+// Memory is passed as one-dimensional contiguous arrays of bytes. Functions that wait or move bytes
+// release the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -18,7 +20,8 @@ void bind_cube(nb::module_ &m) {
   nb::class_<Request>(m, "Request")
       .def(
           "__init__",
-          [](Request *self, int collective, std::string mask, uint64_t bytes, uint64_t src, uint64_t dst, int type, int op) {
+          [](Request *self, int collective, std::string mask, uint64_t bytes, uint64_t src,
+             uint64_t dst, int type, int op) {
             new (self) Request{collective, std::move(mask), bytes, src, dst, type, op};
           },
           "collective"_a, "mask"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a);
@@ -26,9 +29,10 @@ void bind_cube(nb::module_ &m) {
   nb::class_<Pending>(m, "Pending").def("wait", &Pending::wait).def("test", &Pending::test);
 
   nb::class_<Cube>(m, "Cube")
-      .def("start", &Cube::start, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a,
-           nb::keep_alive<0, 1>())
-      .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(), "host_out"_a.noconvert().none(), "options"_a)
+      .def("start", &Cube::start, "request"_a, "host_in"_a.noconvert().none(),
+           "host_out"_a.noconvert().none(), "options"_a, nb::keep_alive<0, 1>())
+      .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(),
+           "host_out"_a.noconvert().none(), "options"_a)
       .def("validate", &Cube::validate, "request"_a, "options"_a)
       .def("audit", &Cube::audit)
       .def("location", &Cube::location, "pe"_a)
@@ -36,7 +40,8 @@ void bind_cube(nb::module_ &m) {
       .def("group_of", &Cube::group_of, "mask"_a, "pe"_a)
       .def("member_of", &Cube::member_of, "mask"_a, "pe"_a)
       .def("groups", &Cube::groups, "mask"_a)
-      .def("stream_limit", &Cube::stream_limit, "copy_order"_a, "bytes_read"_a, "bytes_written"_a, "src"_a, "dst"_a, "options"_a)
+      .def("stream_limit", &Cube::stream_limit, "copy_order"_a, "bytes_read"_a, "bytes_written"_a,
+           "src"_a, "dst"_a, "options"_a)
       .def("push_xfer", &Cube::push_xfer, "to_pes"_a, "offset"_a, "rows"_a.noconvert());
 }
 

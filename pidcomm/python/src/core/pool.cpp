@@ -14,7 +14,8 @@ using namespace nanobind::literals;
 namespace {
 
 pidcomm_pool_settings values_of(const PoolSettings &settings) {
-  const auto &[name, path, address, bytes, host, hosts, has_switch, coherence, timeout_s] = settings;
+  const auto &[name, path, address, bytes, host, hosts, has_switch, coherence, timeout_s] =
+      settings;
   pidcomm_pool_settings values{};
   if (name) values.name = name->c_str();
   if (path) values.path = path->c_str();
@@ -45,7 +46,8 @@ void Pool::close() {
 }
 
 pidcomm_pool *Pool::opened() const {
-  if (pool_ == nullptr) throw StatusError(PIDCOMM_ERR_SET, "the pool has been closed; open it again");
+  if (pool_ == nullptr)
+    throw StatusError(PIDCOMM_ERR_SET, "the pool has been closed; open it again");
   return pool_;
 }
 
@@ -78,7 +80,8 @@ void bind_pool(nb::module_ &m) {
           "offset"_a, "host"_a.noconvert())
       .def(
           "reduce",
-          [](const Pool &self, int type, int op, uint32_t rows, uint64_t offset, uint64_t bytes, uint64_t stride) {
+          [](const Pool &self, int type, int op, uint32_t rows, uint64_t offset, uint64_t bytes,
+             uint64_t stride) {
             const pidcomm_reduction reduction{type, op, rows, offset, bytes, stride};
             pidcomm_pool *const pool = self.opened();
             const gil::Released released;

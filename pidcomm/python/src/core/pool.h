@@ -12,8 +12,10 @@
 
 namespace core {
 
-using PoolSettings = std::tuple<std::optional<std::string>, std::optional<std::string>, std::optional<uint64_t>, uint64_t, uint32_t,
-                                uint32_t, bool, int, double>;  // name, path, address, bytes, host, hosts, switch, coherence, timeout_s
+using PoolSettings =
+    std::tuple<std::optional<std::string>, std::optional<std::string>, std::optional<uint64_t>,
+               uint64_t, uint32_t, uint32_t, bool, int,
+               double>;  // name, path, address, bytes, host, hosts, switch, coherence, timeout_s
 
 class Pool {
  public:

@@ -47,8 +47,9 @@ std::string techniques_with_pe_program() {
   return names;
 }
 
-/// The PEs of a set as sets of one PE, in the order of rows. PEs of the largest possible hypercube come first, in the order of the
-/// hypercube. PEs of incomplete entangled groups, which no hypercube can use, follow in the order of DPU_FOREACH.
+/// The PEs of a set as sets of one PE, in the order of rows. PEs of the largest possible hypercube
+/// come first, in the order of the hypercube. PEs of incomplete entangled groups, which no
+/// hypercube can use, follow in the order of DPU_FOREACH.
 std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   uint32_t pes = 0;
   check_device(dpu_get_nr_dpus(set, &pes), "counting the PEs");
@@ -66,7 +67,8 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
   };
   std::vector<struct dpu_set_t> rows;
   if (numbered(pes, rows)) return rows;
-  for (uint32_t low = 0, high = pes; high - low > 1;) {  // `low` PEs (maybe 0) make a hypercube, `high` PEs do not
+  for (uint32_t low = 0, high = pes;
+       high - low > 1;) {  // `low` PEs (maybe 0) make a hypercube, `high` PEs do not
     const uint32_t middle = low + (high - low) / 2;
     (numbered(middle, rows) ? low : high) = middle;
   }
@@ -84,11 +86,12 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
 nb::bytes bytes_of(const struct dpu_set_t &set) { return nb::bytes(&set, sizeof set); }
 
 /// Functions that exist only on emulated DIMMs. Their argument is bytes_of(set).
-using Stop = std::optional<nb::callable>;          // ends the launch of a set
-using ExplainFault = std::optional<nb::callable>;  // returns a sentence about the faulting PE of a set
+using Stop = std::optional<nb::callable>;  // ends the launch of a set
+using ExplainFault =
+    std::optional<nb::callable>;  // returns a sentence about the faulting PE of a set
 
-/// Waits for `run`. After Ctrl-C, the function throws KeyboardInterrupt as soon as the PEs have ended; on emulated DIMMs, it first stops
-/// the PEs. Requires a released GIL.
+/// Waits for `run`. After Ctrl-C, the function throws KeyboardInterrupt as soon as the PEs have
+/// ended; on emulated DIMMs, it first stops the PEs. Requires a released GIL.
 template <class Run>
 dpu_error_t run_interruptibly(struct dpu_set_t set, const Stop &stop, Run run) {
   constexpr std::chrono::milliseconds kPeriod{50};
@@ -108,7 +111,8 @@ using SymbolPlace = std::pair<uint32_t, uint32_t>;  // address, size in bytes
 
 class Set {
  public:
-  /// Allocates `pes` PEs or `ranks` ranks. At least one number must be 0; if both are 0, allocates all free PEs.
+  /// Allocates `pes` PEs or `ranks` ranks. At least one number must be 0; if both are 0, allocates
+  /// all free PEs.
   Set(uint32_t pes, uint32_t ranks, const std::optional<std::string> &profile) {
     const gil::Released released;
     const char *text = profile ? profile->c_str() : nullptr;
@@ -117,8 +121,10 @@ class Set {
     const std::string what = by_rank    ? "allocating " + std::to_string(ranks) + " ranks"
                              : pes != 0 ? "allocating " + std::to_string(pes) + " PEs"
                                         : "allocating all PEs";
-    const dpu_error_t error = by_rank ? dpu_alloc_ranks(ranks, text, &set) : dpu_alloc(pes != 0 ? pes : DPU_ALLOCATE_ALL, text, &set);
-    check_device(error, what, error == DPU_ERR_INVALID_PROFILE ? PIDCOMM_ERR_ARGUMENT : PIDCOMM_ERR_DEVICE);
+    const dpu_error_t error = by_rank ? dpu_alloc_ranks(ranks, text, &set)
+                                      : dpu_alloc(pes != 0 ? pes : DPU_ALLOCATE_ALL, text, &set);
+    check_device(error, what,
+                 error == DPU_ERR_INVALID_PROFILE ? PIDCOMM_ERR_ARGUMENT : PIDCOMM_ERR_DEVICE);
     allocation_ = std::make_shared<Allocation>(set);
     check_device(dpu_get_nr_dpus(set, &pes_), "counting the PEs");
     check_device(dpu_get_nr_ranks(set, &ranks_), "counting the ranks");
@@ -169,11 +175,14 @@ class Set {
         ++launches_;
         return dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS);
       };
-      check_run(waits || allocation_->pending() != 0 ? run_interruptibly(set, stop, launch) : launch(), set, explain);
+      check_run(
+          waits || allocation_->pending() != 0 ? run_interruptibly(set, stop, launch) : launch(),
+          set, explain);
     });
   }
   void sync(const Stop &stop, const ExplainFault &explain) {
-    if (launches_ == 0 && !allocation_->is_freed()) throw StatusError(PIDCOMM_ERR_DEVICE, "no program has been launched on these PEs");
+    if (launches_ == 0 && !allocation_->is_freed())
+      throw StatusError(PIDCOMM_ERR_DEVICE, "no program has been launched on these PEs");
     allocation_->use([&](struct dpu_set_t set) {
       const auto wait = [=, this] {
         allocation_->wait_for_calls();
@@ -201,16 +210,19 @@ class Set {
   void write_same(SymbolPlace symbol, uint32_t offset, Bytes bytes) {
     allocation_->use_sdk([&](struct dpu_set_t set) {
       if (!is_in_mram(symbol)) require_own_program(set);
-      check_access(dpu_broadcast_to_symbol(set, {symbol.first, symbol.second}, offset, bytes.data(), bytes.size(), DPU_XFER_DEFAULT));
+      check_access(dpu_broadcast_to_symbol(set, {symbol.first, symbol.second}, offset, bytes.data(),
+                                           bytes.size(), DPU_XFER_DEFAULT));
     });
   }
 
-  /// The output of the PE since the last call, and whether the output had more bytes than the log holds.
+  /// The output of the PE since the last call, and whether the output had more bytes than the log
+  /// holds.
   std::pair<nb::bytes, bool> log(uint32_t pe) {
     std::string text;
     bool is_cut = false;
     allocation_->use_sdk([&](struct dpu_set_t set) {
-      if (program_ == nullptr) throw StatusError(PIDCOMM_ERR_DEVICE, "reading a log: no program is loaded");
+      if (program_ == nullptr)
+        throw StatusError(PIDCOMM_ERR_DEVICE, "reading a log: no program is loaded");
       char *characters = nullptr;
       std::size_t count = 0;
       FILE *stream = open_memstream(&characters, &count);
@@ -222,7 +234,8 @@ class Set {
       if (!is_closed) throw StatusError(PIDCOMM_ERR_MEMORY, "no memory for a log");
       is_cut = error == DPU_ERR_LOG_BUFFER_TOO_SMALL;
       const bool prints_nothing = error == DPU_ERR_LOG_CONTEXT_MISSING;
-      if (!is_cut && !prints_nothing) check_device(error, "reading the log of PE " + std::to_string(pe));
+      if (!is_cut && !prints_nothing)
+        check_device(error, "reading the log of PE " + std::to_string(pe));
     });
     return {nb::bytes(text.data(), text.size()), is_cut};
   }
@@ -242,16 +255,19 @@ class Set {
     for (uint32_t pe = 0; pe < rows(set).size(); ++pe) {
       bool is_done = false, is_faulted = false;
       check_device(dpu_status(rows_[pe], &is_done, &is_faulted), "reading the status of a PE");
-      if (is_faulted && faulted++ == 0) first = "PE " + std::to_string(pe) + ", " + sentence_about(rows_[pe], explain);
+      if (is_faulted && faulted++ == 0)
+        first = "PE " + std::to_string(pe) + ", " + sentence_about(rows_[pe], explain);
     }
-    const std::string others = faulted > 1 ? " (the first of " + std::to_string(faulted) + " PEs in fault)" : "";
+    const std::string others =
+        faulted > 1 ? " (the first of " + std::to_string(faulted) + " PEs in fault)" : "";
     throw StatusError(PIDCOMM_ERR_DEVICE, "the PE program is in fault: " + first + others);
   }
 
   static std::string sentence_about(struct dpu_set_t pe, const ExplainFault &explain) {
     if (!explain) {
       struct dpu_t *const dpu = dpu_from_set(pe);
-      return "chip " + std::to_string(dpu_get_slice_id(dpu)) + ", bank " + std::to_string(dpu_get_member_id(dpu)) + " of rank " +
+      return "chip " + std::to_string(dpu_get_slice_id(dpu)) + ", bank " +
+             std::to_string(dpu_get_member_id(dpu)) + " of rank " +
              std::to_string(dpu_get_rank_id(dpu_get_rank(dpu)));
     }
     const gil::Held held;
@@ -259,21 +275,28 @@ class Set {
   }
 
   static void check_access(dpu_error_t error) {
-    const char *hint = error == DPU_ERR_INVALID_WRAM_ACCESS ? " (the host reaches WRAM in whole words of 4 bytes)" : "";
+    const char *hint = error == DPU_ERR_INVALID_WRAM_ACCESS
+                           ? " (the host reaches WRAM in whole words of 4 bytes)"
+                           : "";
     check_device(error, std::string("accessing a symbol") + hint, status_of(error));
   }
 
-  void move_rows(dpu_xfer_t direction, SymbolPlace symbol, uint32_t offset, uint8_t *bytes, std::size_t size) {
+  void move_rows(dpu_xfer_t direction, SymbolPlace symbol, uint32_t offset, uint8_t *bytes,
+                 std::size_t size) {
     allocation_->use_sdk([&](struct dpu_set_t set) {
-      if (size % pes_ != 0) throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the rows do not have the same size for every PE");
+      if (size % pes_ != 0)
+        throw StatusError(PIDCOMM_ERR_HOST_BUFFER,
+                          "the rows do not have the same size for every PE");
       if (!is_in_mram(symbol)) require_own_program(set);
       const std::size_t row_bytes = size / pes_;
       const std::vector<struct dpu_set_t> &all = rows(set);
       const std::scoped_lock lock(allocation_->transfers());
       for (std::size_t pe = 0; pe < all.size(); ++pe)
         check_device(dpu_prepare_xfer(all[pe], bytes + pe * row_bytes), "preparing a transfer");
-      const dpu_error_t error = dpu_push_xfer_symbol(set, direction, {symbol.first, symbol.second}, offset, row_bytes, DPU_XFER_DEFAULT);
-      if (error != DPU_OK) dpu_prepare_xfer(set, nullptr);  // otherwise the set keeps pointers to the caller's memory
+      const dpu_error_t error = dpu_push_xfer_symbol(set, direction, {symbol.first, symbol.second},
+                                                     offset, row_bytes, DPU_XFER_DEFAULT);
+      if (error != DPU_OK)
+        dpu_prepare_xfer(set, nullptr);  // otherwise the set keeps pointers to the caller's memory
       check_access(error);
     });
   }
@@ -283,18 +306,21 @@ class Set {
     return symbol.first >= pidcomm::kMramAddress && symbol.first < kIramAddress;
   }
 
-  /// Throws if a collective with PE reordering has replaced the caller's program. Launches and symbols would use the wrong program.
+  /// Throws if a collective with PE reordering has replaced the caller's program. Launches and
+  /// symbols would use the wrong program.
   static void require_own_program(struct dpu_set_t set) {
     struct dpu_set_t dpu;
     bool is_replaced = false;
     DPU_FOREACH(set, dpu) {
       struct dpu_program_t *const program = dpu_get_program(dpu_from_set(dpu));
       struct dpu_symbol_t symbol;
-      is_replaced |= program != nullptr && dpu_get_symbol(program, PIDCOMM_REORDER_JOB, &symbol) == DPU_OK;
+      is_replaced |=
+          program != nullptr && dpu_get_symbol(program, PIDCOMM_REORDER_JOB, &symbol) == DPU_OK;
     }
     if (is_replaced)
       throw StatusError(PIDCOMM_ERR_DEVICE,
-                        "a collective has replaced the program of these PEs by its program that reorders blocks (one of the techniques " +
+                        "a collective has replaced the program of these PEs by its program that "
+                        "reorders blocks (one of the techniques " +
                             techniques_with_pe_program() + "); load yours again");
   }
 
@@ -310,7 +336,8 @@ class Set {
 
 void bind_set(nb::module_ &m) {
   nb::class_<Set>(m, "Set")
-      .def(nb::init<uint32_t, uint32_t, const std::optional<std::string> &>(), "pes"_a, "ranks"_a, "profile"_a.none())
+      .def(nb::init<uint32_t, uint32_t, const std::optional<std::string> &>(), "pes"_a, "ranks"_a,
+           "profile"_a.none())
       .def("hypercube", &Set::hypercube, "axis_len"_a)
       .def("free", &Set::free)
       .def("load", &Set::load, "path"_a)

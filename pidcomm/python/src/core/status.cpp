@@ -29,7 +29,9 @@ void translate(const std::exception_ptr &pointer, void *) {
     std::rethrow_exception(pointer);
   } catch (const StatusError &error) {
     try {
-      const nb::object exception = nb::module_::import_("pidcomm.errors").attr("make_error")(status_name(error.status()), error.what());
+      const nb::object exception =
+          nb::module_::import_("pidcomm.errors")
+              .attr("make_error")(status_name(error.status()), error.what());
       PyErr_SetObject(exception.type().ptr(), exception.ptr());
     } catch (nb::python_error &raised) {  // Ctrl-C while Python makes the exception
       raised.restore();
@@ -44,7 +46,8 @@ void check(int status) {
 void check_device(dpu_error_t error, const std::string &doing, int status) {
   if (error == DPU_OK) return;
   const std::string sentence = doing + ": " + pidcomm::sdk_error_text(error);
-  throw StatusError(error == DPU_ERR_SYSTEM ? static_cast<int>(PIDCOMM_ERR_MEMORY) : status, sentence);
+  throw StatusError(error == DPU_ERR_SYSTEM ? static_cast<int>(PIDCOMM_ERR_MEMORY) : status,
+                    sentence);
 }
 
 int status_of(dpu_error_t error) {

@@ -29,22 +29,26 @@ namespace {
 
 nb::dict tables() {
   nb::list collectives, types, ops, techniques, isas, coherences, copy_orders, statuses;
-#define PIDCOMM_ROW(ENUM, code, name, takes_op, pes_before, pes_after, blocks_before, blocks_after, steps, ...) \
-  collectives.append(                                                                                           \
-      nb::make_tuple(#name, code, takes_op != 0, pes_before != 0, pes_after != 0, blocks_before != 0, blocks_after != 0, steps));
+#define PIDCOMM_ROW(ENUM, code, name, takes_op, pes_before, pes_after, blocks_before,            \
+                    blocks_after, steps, ...)                                                    \
+  collectives.append(nb::make_tuple(#name, code, takes_op != 0, pes_before != 0, pes_after != 0, \
+                                    blocks_before != 0, blocks_after != 0, steps));
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, ctype) types.append(nb::make_tuple(#name, code, sizeof(ctype), std::is_floating_point_v<ctype>));
+#define PIDCOMM_ROW(ENUM, code, name, ctype) \
+  types.append(nb::make_tuple(#name, code, sizeof(ctype), std::is_floating_point_v<ctype>));
   PIDCOMM_TYPES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));
   PIDCOMM_OPS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto) \
-  techniques.append(nb::make_tuple(name, code, #path, steps, collectives, needs_lane_split != 0, is_for_auto != 0));
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto)   \
+  techniques.append(nb::make_tuple(name, code, #path, steps, collectives, needs_lane_split != 0, \
+                                   is_for_auto != 0));
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, level) isas.append(nb::make_tuple(name, code, level, pidcomm_isa_available(code) != 0));
+#define PIDCOMM_ROW(ENUM, code, name, level) \
+  isas.append(nb::make_tuple(name, code, level, pidcomm_isa_available(code) != 0));
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name) coherences.append(nb::make_tuple(name, code));
@@ -78,19 +82,21 @@ nb::dict tables() {
   return dict;
 }
 
-std::string plan_json(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, bool expand) {
+std::string plan_json(const std::vector<uint32_t> &lengths, const Request &request,
+                      OptionCodes codes, bool expand) {
   const pidcomm_request value = request.value();
   const pidcomm_options options = options_of(codes);
   return text_of([&](char *json, std::size_t capacity, std::size_t *length) {
-    return pidcomm_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, expand ? 1 : 0, json, capacity,
-                             length);
+    return pidcomm_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), &value,
+                             &options, expand ? 1 : 0, json, capacity, length);
   });
 }
 
 /// The rows of model.h, in the order of the doubles in pidcomm_machine and pidcomm_prediction.
 nb::dict model_tables() {
   nb::list constants, line_costs, phases;
-#define PIDCOMM_ROW(section, key, unit, meaning) constants.append(nb::make_tuple(#section, #key, unit, meaning));
+#define PIDCOMM_ROW(section, key, unit, meaning) \
+  constants.append(nb::make_tuple(#section, #key, unit, meaning));
   PIDCOMM_MACHINE_CONSTANTS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(key, meaning) line_costs.append(nb::make_tuple(#key "_ns", meaning));
@@ -107,12 +113,16 @@ nb::dict model_tables() {
 }
 
 // A pidcomm_machine has its size as the first field; all other fields are doubles.
-constexpr std::size_t kMachineNumbers = (sizeof(pidcomm_machine) - sizeof(std::size_t)) / sizeof(double);
-char *numbers_of(pidcomm_machine &machine) { return reinterpret_cast<char *>(&machine) + sizeof machine.size; }
+constexpr std::size_t kMachineNumbers =
+    (sizeof(pidcomm_machine) - sizeof(std::size_t)) / sizeof(double);
+char *numbers_of(pidcomm_machine &machine) {
+  return reinterpret_cast<char *>(&machine) + sizeof machine.size;
+}
 
 pidcomm_machine machine_of(const std::vector<double> &numbers) {
   pidcomm_machine machine{};
-  if (numbers.size() != kMachineNumbers) throw nb::value_error("a machine has another number of constants");
+  if (numbers.size() != kMachineNumbers)
+    throw nb::value_error("a machine has another number of constants");
   std::memcpy(numbers_of(machine), numbers.data(), kMachineNumbers * sizeof(double));
   return machine;
 }
@@ -121,7 +131,8 @@ nb::dict builtin_machines() {
   nb::dict dict;
   const char *name;
   pidcomm_machine machine{};
-  for (std::size_t index = 0; pidcomm_machine_builtin(index, &name, &machine) == PIDCOMM_OK; ++index) {
+  for (std::size_t index = 0; pidcomm_machine_builtin(index, &name, &machine) == PIDCOMM_OK;
+       ++index) {
     std::vector<double> numbers(kMachineNumbers);
     std::memcpy(numbers.data(), numbers_of(machine), kMachineNumbers * sizeof(double));
     dict[name] = numbers;
@@ -130,34 +141,44 @@ nb::dict builtin_machines() {
 }
 
 void use_machine(const std::optional<std::vector<double>> &numbers) {
-  const std::optional<pidcomm_machine> machine = numbers ? std::optional(machine_of(*numbers)) : std::nullopt;
+  const std::optional<pidcomm_machine> machine =
+      numbers ? std::optional(machine_of(*numbers)) : std::nullopt;
   check(pidcomm_use_machine(machine ? &*machine : nullptr));
 }
 
-/// Technique, instruction set, threads and coherence; then the seconds of the call and the seconds of each phase.
-using Predicted = std::tuple<std::string, std::string, int, std::string, double, std::vector<double>>;
+/// Technique, instruction set, threads and coherence; then the seconds of the call and the seconds
+/// of each phase.
+using Predicted =
+    std::tuple<std::string, std::string, int, std::string, double, std::vector<double>>;
 
-Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes, const std::vector<double> &numbers) {
+Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes,
+                  const std::vector<double> &numbers) {
   const pidcomm_request value = request.value();
   const pidcomm_options options = options_of(codes);
   const pidcomm_machine machine = machine_of(numbers);
   pidcomm_prediction it{};
-  check(pidcomm_predict(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options, &machine, &it));
+  check(pidcomm_predict(static_cast<uint32_t>(lengths.size()), lengths.data(), &value, &options,
+                        &machine, &it));
   std::vector<double> seconds(sizeof it.seconds / sizeof(double));
   std::memcpy(seconds.data(), &it.seconds, sizeof it.seconds);
-  return Predicted(pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, it.technique), pidcomm_name(PIDCOMM_TABLE_ISA, it.isa), it.threads,
+  return Predicted(pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, it.technique),
+                   pidcomm_name(PIDCOMM_TABLE_ISA, it.isa), it.threads,
                    pidcomm_name(PIDCOMM_TABLE_COHERENCE, it.coherence), it.seconds_total, seconds);
 }
 
-std::string hosts_plan_json(const std::vector<uint32_t> &lengths, uint32_t host, const Request &request, uint32_t root,
-                            const OptionCodes &codes, const HostsSettings &settings, const std::optional<std::vector<double>> &numbers) {
+std::string hosts_plan_json(const std::vector<uint32_t> &lengths, uint32_t host,
+                            const Request &request, uint32_t root, const OptionCodes &codes,
+                            const HostsSettings &settings,
+                            const std::optional<std::vector<double>> &numbers) {
   const pidcomm_request value = request.value();
   const pidcomm_options options = options_of(codes);
   const pidcomm_hosts_settings values = settings_of(settings);
-  const std::optional<pidcomm_machine> machine = numbers ? std::optional(machine_of(*numbers)) : std::nullopt;
+  const std::optional<pidcomm_machine> machine =
+      numbers ? std::optional(machine_of(*numbers)) : std::nullopt;
   return text_of([&](char *json, std::size_t capacity, std::size_t *length) {
-    return pidcomm_hosts_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), host, &value, root, &options, &values,
-                                   machine ? &*machine : nullptr, json, capacity, length);
+    return pidcomm_hosts_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), host,
+                                   &value, root, &options, &values, machine ? &*machine : nullptr,
+                                   json, capacity, length);
   });
 }
 
@@ -172,7 +193,8 @@ void bind_tables(nb::module_ &m) {
   });
   m.def("tables", tables);
   m.def("plan_json", plan_json, "axis_len"_a, "request"_a, "options"_a, "expand"_a);
-  m.def("hosts_plan_json", hosts_plan_json, "axis_len"_a, "host"_a, "request"_a, "root"_a, "options"_a, "settings"_a, "numbers"_a.none());
+  m.def("hosts_plan_json", hosts_plan_json, "axis_len"_a, "host"_a, "request"_a, "root"_a,
+        "options"_a, "settings"_a, "numbers"_a.none());
   m.def("model_tables", model_tables);
   m.def("builtin_machines", builtin_machines);
   m.def("use_machine", use_machine, "numbers"_a.none());

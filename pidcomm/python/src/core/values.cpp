@@ -5,7 +5,8 @@
 namespace core {
 
 pidcomm_request Request::value() const {
-  if (mask.find('\0') != std::string::npos) throw StatusError(PIDCOMM_ERR_MASK, "the axis mask contains a null character");
+  if (mask.find('\0') != std::string::npos)
+    throw StatusError(PIDCOMM_ERR_MASK, "the axis mask contains a null character");
   return {sizeof(pidcomm_request), collective, mask.c_str(), bytes, src, dst, nullptr, 0, type, op};
 }
 
@@ -16,7 +17,8 @@ pidcomm_options options_of(const OptionCodes &codes) {
 
 pidcomm_hosts_settings settings_of(const HostsSettings &settings) {
   const auto [timeout_s, link_gb_s, link_latency_us, overlap, transport] = settings;
-  return {sizeof(pidcomm_hosts_settings), timeout_s, link_gb_s, link_latency_us, overlap, transport};
+  return {
+      sizeof(pidcomm_hosts_settings), timeout_s, link_gb_s, link_latency_us, overlap, transport};
 }
 
 nb::dict dict_of(const pidcomm_trace &trace) {

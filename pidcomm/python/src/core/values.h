@@ -1,4 +1,5 @@
-// Conversions between C and Python: requests, options, traces, and memory as one-dimensional contiguous arrays of bytes.
+// Conversions between C and Python: requests, options, traces, and memory as one-dimensional
+// contiguous arrays of bytes.
 #pragma once
 
 #include <line_kernels/audit_counts.h>
@@ -30,11 +31,14 @@ struct Request {
   pidcomm_request value() const;
 };
 
-using OptionCodes = std::tuple<int, int, int, int, uint64_t>;  // technique, isa, threads, coherence, scratch_offset
+using OptionCodes =
+    std::tuple<int, int, int, int, uint64_t>;  // technique, isa, threads, coherence, scratch_offset
 
 pidcomm_options options_of(const OptionCodes &codes);
 
-using HostsSettings = std::tuple<double, double, double, uint64_t, uint64_t>;  // timeout_s, link_gb_s, link_latency_us, overlap, transport
+using HostsSettings =
+    std::tuple<double, double, double, uint64_t,
+               uint64_t>;  // timeout_s, link_gb_s, link_latency_us, overlap, transport
 
 pidcomm_hosts_settings settings_of(const HostsSettings &settings);
 

@@ -1,4 +1,5 @@
-// audit: computes like the instruction set `scalar`, and records every access to a line of the region.
+// audit: computes like the instruction set `scalar`, and records every access to a line of the
+// region.
 #include "line_kernels/audit.h"
 
 #include "base/bits.h"
@@ -23,7 +24,9 @@ struct Isa : ScalarOps {
     note(LineEvent::store, to);
     *reinterpret_cast<Line *>(to) = line;
   }
-  static void store_words_non_temporal(std::byte *to, Line words) { *reinterpret_cast<Line *>(to) = words; }
+  static void store_words_non_temporal(std::byte *to, Line words) {
+    *reinterpret_cast<Line *>(to) = words;
+  }
   static void flush_line(const std::byte *line) { note(LineEvent::flush, line); }
   static void prefetch_line(const std::byte *line) { note(LineEvent::prefetch, line); }
   static void prefetch_far(const std::byte *line) { prefetch_line(line); }

@@ -12,7 +12,9 @@ namespace {
 typedef LineOf<32> Line;
 
 struct Isa {
-  static bool is_supported() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("clflushopt"); }
+  static bool is_supported() {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("clflushopt");
+  }
 
   struct Halves {
     __m256i low, high;
@@ -35,25 +37,35 @@ struct Isa {
   }
   static void store_words_non_temporal(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflushopt(const_cast<std::byte *>(line)); }
-  static void prefetch_line(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0); }
-  static void prefetch_far(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1); }
+  static void prefetch_line(const std::byte *line) {
+    _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0);
+  }
+  static void prefetch_far(const std::byte *line) {
+    _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1);
+  }
   static void fence() { _mm_mfence(); }
 
-  /// Interleaves pairs of beats, then interleaves pairs of the interleaved pairs, and puts the two quarters of each result side by side.
+  /// Interleaves pairs of beats, then interleaves pairs of the interleaved pairs, and puts the two
+  /// quarters of each result side by side.
   static Line transpose(Line line) {
-    const __m256i pairs = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+    const __m256i pairs = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
     const __m256i words = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     const Halves h = halves(line);
     const __m256i a = _mm256_shuffle_epi8(h.low, pairs), b = _mm256_shuffle_epi8(h.high, pairs);
-    const __m256i even = _mm256_permute2x128_si256(a, b, 0x20), odd = _mm256_permute2x128_si256(a, b, 0x31);
+    const __m256i even = _mm256_permute2x128_si256(a, b, 0x20),
+                  odd = _mm256_permute2x128_si256(a, b, 0x31);
     return join(_mm256_permutevar8x32_epi32(_mm256_unpacklo_epi16(even, odd), words),
                 _mm256_permutevar8x32_epi32(_mm256_unpackhi_epi16(even, odd), words));
   }
 
-  /// Takes the lanes in whose number the bit is 0 from `low`, and the lanes in whose number the bit is 1 from `high`.
+  /// Takes the lanes in whose number the bit is 0 from `low`, and the lanes in whose number the bit
+  /// is 1 from `high`.
   template <int Bit>
   static __m256i by_lane(__m256i low, __m256i high) {
-    if constexpr (Bit == 0) return _mm256_blendv_epi8(low, high, _mm256_set1_epi64x(static_cast<long long>(lanes_with(0))));
+    if constexpr (Bit == 0)
+      return _mm256_blendv_epi8(low, high,
+                                _mm256_set1_epi64x(static_cast<long long>(lanes_with(0))));
     if constexpr (Bit == 1) return _mm256_blend_epi16(low, high, 0xAA);
     return _mm256_blend_epi32(low, high, 0xAA);
   }
@@ -74,8 +86,10 @@ struct Isa {
       a = join(_mm256_unpacklo_epi64(x.low, y.low), _mm256_unpacklo_epi64(x.high, y.high));
       b = join(_mm256_unpackhi_epi64(x.low, y.low), _mm256_unpackhi_epi64(x.high, y.high));
     } else if constexpr (Bit == 1) {
-      a = join(_mm256_permute2x128_si256(x.low, y.low, 0x20), _mm256_permute2x128_si256(x.high, y.high, 0x20));
-      b = join(_mm256_permute2x128_si256(x.low, y.low, 0x31), _mm256_permute2x128_si256(x.high, y.high, 0x31));
+      a = join(_mm256_permute2x128_si256(x.low, y.low, 0x20),
+               _mm256_permute2x128_si256(x.high, y.high, 0x20));
+      b = join(_mm256_permute2x128_si256(x.low, y.low, 0x31),
+               _mm256_permute2x128_si256(x.high, y.high, 0x31));
     } else {
       a = join(x.low, y.low);
       b = join(x.high, y.high);
@@ -90,7 +104,8 @@ struct Isa {
   template <int Bit>
   static Line swap_lanes(Line line) {
     const Halves h = halves(line);
-    return join(_mm256_shuffle_epi8(h.low, lane_xor<Bit>()), _mm256_shuffle_epi8(h.high, lane_xor<Bit>()));
+    return join(_mm256_shuffle_epi8(h.low, lane_xor<Bit>()),
+                _mm256_shuffle_epi8(h.high, lane_xor<Bit>()));
   }
 
   static Line swap_words(Line line, int bit) {
@@ -106,7 +121,8 @@ struct Isa {
   }
 
   static __m256i lane_control(uint64_t map) {
-    const long long low = static_cast<long long>(map), high = static_cast<long long>(map + 0x0808080808080808u);
+    const long long low = static_cast<long long>(map),
+                    high = static_cast<long long>(map + 0x0808080808080808u);
     return _mm256_setr_epi64x(low, high, low, high);
   }
   static Line shuffle_lanes(Line line, __m256i control) {
@@ -114,7 +130,8 @@ struct Isa {
     return join(_mm256_shuffle_epi8(h.low, control), _mm256_shuffle_epi8(h.high, control));
   }
 
-  /// For each register of the result: indices of the two 32-bit halves of every word, and whether the word comes from the high register.
+  /// For each register of the result: indices of the two 32-bit halves of every word, and whether
+  /// the word comes from the high register.
   struct WordControl {
     __m256i halves[2], from_high[2];
   };
@@ -123,7 +140,8 @@ struct Isa {
     for (int i = 0; i < 2; ++i) {
       const __m256i word = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(static_cast<int>(map >> 32 * i)));
       const __m256i first = _mm256_slli_epi64(_mm256_and_si256(word, _mm256_set1_epi64x(3)), 1);
-      control.halves[i] = _mm256_or_si256(first, _mm256_slli_epi64(_mm256_or_si256(first, _mm256_set1_epi64x(1)), 32));
+      control.halves[i] = _mm256_or_si256(
+          first, _mm256_slli_epi64(_mm256_or_si256(first, _mm256_set1_epi64x(1)), 32));
       control.from_high[i] = _mm256_cmpgt_epi64(word, _mm256_set1_epi64x(3));
     }
     return control;
@@ -132,7 +150,8 @@ struct Isa {
     const Halves h = halves(line);
     const auto half = [&](int i) {
       return _mm256_blendv_epi8(_mm256_permutevar8x32_epi32(h.low, control.halves[i]),
-                                _mm256_permutevar8x32_epi32(h.high, control.halves[i]), control.from_high[i]);
+                                _mm256_permutevar8x32_epi32(h.high, control.halves[i]),
+                                control.from_high[i]);
     };
     return join(half(0), half(1));
   }

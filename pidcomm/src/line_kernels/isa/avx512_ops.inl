@@ -1,21 +1,28 @@
-// Line primitives of AVX-512BW. A line is one register. The structs of avx512bw.cpp and avx512vbmi.cpp add `transpose`.
+// Line primitives of AVX-512BW. A line is one register. The structs of avx512bw.cpp and
+// avx512vbmi.cpp add `transpose`.
 typedef LineOf<64> Line;
 
 struct Avx512Ops {
   static bool is_supported() {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-           __builtin_cpu_supports("avx512vl");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   }
 
   static __m512i reg(Line x) { return (__m512i)x.part[0]; }
   static Line line(__m512i reg) { return {{(Line::Part)reg}}; }
 
   static Line load_line(const std::byte *from) { return line(_mm512_load_si512(from)); }
-  static void store_line(std::byte *to, Line x) { _mm512_stream_si512(reinterpret_cast<__m512i *>(to), reg(x)); }
+  static void store_line(std::byte *to, Line x) {
+    _mm512_stream_si512(reinterpret_cast<__m512i *>(to), reg(x));
+  }
   static void store_words_non_temporal(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflushopt(const_cast<std::byte *>(line)); }
-  static void prefetch_line(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0); }
-  static void prefetch_far(const std::byte *line) { _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1); }
+  static void prefetch_line(const std::byte *line) {
+    _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0);
+  }
+  static void prefetch_far(const std::byte *line) {
+    _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1);
+  }
   static void fence() { _mm_mfence(); }
 
   template <int Bit>
@@ -38,7 +45,8 @@ struct Avx512Ops {
   template <int Bit>
   static void pair_words(Line &a, Line &b) {
     constexpr __mmask8 kHigh = Bit == 0 ? 0xAA : Bit == 1 ? 0xCC : 0xF0;
-    const __m512i own = _mm512_mask_blend_epi64(kHigh, reg(a), reg(b)), other = _mm512_mask_blend_epi64(kHigh, reg(b), reg(a));
+    const __m512i own = _mm512_mask_blend_epi64(kHigh, reg(a), reg(b)),
+                  other = _mm512_mask_blend_epi64(kHigh, reg(b), reg(a));
     a = line(own);
     if constexpr (Bit == 0) b = line(_mm512_shuffle_epi32(other, _MM_PERM_BADC));
     if constexpr (Bit == 1) b = line(_mm512_shuffle_i64x2(other, other, 0xB1));
@@ -52,27 +60,39 @@ struct Avx512Ops {
 
   static Line swap_words(Line x, int bit) {
     const __m512i identity = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
-    return line(_mm512_permutexvar_epi64(_mm512_xor_si512(identity, _mm512_set1_epi64(1 << bit)), reg(x)));
+    return line(
+        _mm512_permutexvar_epi64(_mm512_xor_si512(identity, _mm512_set1_epi64(1 << bit)), reg(x)));
   }
 
   static __m512i lane_control(uint64_t map) {
-    const __m512i high = _mm512_setr_epi64(0, 0x0808080808080808, 0, 0x0808080808080808, 0, 0x0808080808080808, 0, 0x0808080808080808);
+    const __m512i high = _mm512_setr_epi64(0, 0x0808080808080808, 0, 0x0808080808080808, 0,
+                                           0x0808080808080808, 0, 0x0808080808080808);
     return _mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(map)), high);
   }
-  static Line shuffle_lanes(Line x, __m512i control) { return line(_mm512_shuffle_epi8(reg(x), control)); }
+  static Line shuffle_lanes(Line x, __m512i control) {
+    return line(_mm512_shuffle_epi8(reg(x), control));
+  }
 
-  static __m512i word_control(uint64_t map) { return _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(static_cast<long long>(map))); }
-  static Line shuffle_words(Line x, __m512i control) { return line(_mm512_permutexvar_epi64(control, reg(x))); }
+  static __m512i word_control(uint64_t map) {
+    return _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(static_cast<long long>(map)));
+  }
+  static Line shuffle_words(Line x, __m512i control) {
+    return line(_mm512_permutexvar_epi64(control, reg(x)));
+  }
 
  private:
-  /// Indices for a butterfly's result: word i comes from a (indices 0 .. 7) if i lacks bit Bit, else from b (indices 8 .. 15). In the
-  /// index, bit Bit of i is replaced by `bit`.
+  /// Indices for a butterfly's result: word i comes from a (indices 0 .. 7) if i lacks bit Bit,
+  /// else from b (indices 8 .. 15). In the index, bit Bit of i is replaced by `bit`.
   template <int Bit>
   static __m512i words_of_pair(int bit) {
-    const auto from = [bit](int i) { return static_cast<long long>((i & ~(1 << Bit)) | bit | ((i >> Bit & 1) << 3)); };
-    return _mm512_setr_epi64(from(0), from(1), from(2), from(3), from(4), from(5), from(6), from(7));
+    const auto from = [bit](int i) {
+      return static_cast<long long>((i & ~(1 << Bit)) | bit | ((i >> Bit & 1) << 3));
+    };
+    return _mm512_setr_epi64(from(0), from(1), from(2), from(3), from(4), from(5), from(6),
+                             from(7));
   }
-  /// A mask with one bit per byte of a line: selects the bytes of the lanes in whose number bit Bit is set.
+  /// A mask with one bit per byte of a line: selects the bytes of the lanes in whose number bit Bit
+  /// is set.
   template <int Bit>
   static constexpr __mmask64 high_lanes() {
     return Bit == 0 ? 0xAAAAAAAAAAAAAAAAu : Bit == 1 ? 0xCCCCCCCCCCCCCCCCu : 0xF0F0F0F0F0F0F0F0u;

@@ -12,7 +12,8 @@ namespace {
 #include "line_kernels/isa/avx512_ops.inl"
 
 struct Isa : Avx512Ops {
-  /// Gathers the even and odd halves of the beats, transposes 4 x 4 bytes, and puts the halves back together.
+  /// Gathers the even and odd halves of the beats, transposes 4 x 4 bytes, and puts the halves back
+  /// together.
   static Line transpose(Line x) {
     const __m512i halves = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
     const __m512i squares = _mm512_set4_epi32(0x0F0B0703, 0x0E0A0602, 0x0D090501, 0x0C080400);

@@ -20,8 +20,12 @@ constexpr Table<uint8_t, 64> kTransposed = [] {
 
 /* [isa] */
 struct Isa : Avx512Ops {
-  static bool is_supported() { return Avx512Ops::is_supported() && __builtin_cpu_supports("avx512vbmi"); }
-  static Line transpose(Line x) { return line(_mm512_permutexvar_epi8(_mm512_loadu_si512(&kTransposed), reg(x))); }
+  static bool is_supported() {
+    return Avx512Ops::is_supported() && __builtin_cpu_supports("avx512vbmi");
+  }
+  static Line transpose(Line x) {
+    return line(_mm512_permutexvar_epi8(_mm512_loadu_si512(&kTransposed), reg(x)));
+  }
 };
 
 #include "line_kernels/passes.inl"

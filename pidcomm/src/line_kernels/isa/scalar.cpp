@@ -14,7 +14,8 @@ namespace {
 struct Isa : ScalarOps {
   static Line load_line(const std::byte *from) { return *reinterpret_cast<const Line *>(from); }
   static void store_line(std::byte *to, Line line) {
-    for (int i = 0; i < Line::kParts; ++i) _mm_stream_si128(reinterpret_cast<__m128i *>(to) + i, (__m128i)line.part[i]);
+    for (int i = 0; i < Line::kParts; ++i)
+      _mm_stream_si128(reinterpret_cast<__m128i *>(to) + i, (__m128i)line.part[i]);
   }
   static void store_words_non_temporal(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflush(line); }

@@ -5,7 +5,8 @@ struct ScalarOps {
   static bool is_supported() { return true; }
   static void fence() { __builtin_ia32_mfence(); }
 
-  /// Transposes 8 x 8 bytes in three stages. Each stage swaps the two off-diagonal squares of larger blocks.
+  /// Transposes 8 x 8 bytes in three stages. Each stage swaps the two off-diagonal squares of
+  /// larger blocks.
   static Line transpose(Line line) {
     uint64_t row[8];
     __builtin_memcpy(row, &line, sizeof row);
@@ -88,7 +89,8 @@ struct ScalarOps {
     for (int lane = 0; lane < 8; ++lane) {
       const uint64_t from = map >> 8 * lane & 0xFF;
       if (from == kNoLane) continue;
-      for (int i = 0; i < Line::kParts; ++i) shuffled.part[i] |= (line.part[i] >> 8 * from & 0xFF) << 8 * lane;
+      for (int i = 0; i < Line::kParts; ++i)
+        shuffled.part[i] |= (line.part[i] >> 8 * from & 0xFF) << 8 * lane;
     }
     return shuffled;
   }

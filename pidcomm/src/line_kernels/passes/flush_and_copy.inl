@@ -1,8 +1,10 @@
-// The functions that flush lines, and the copy function of the streaming limit. passes.inl includes this file.
+// The functions that flush lines, and the copy function of the streaming limit. passes.inl includes
+// this file.
 
 void flush_lines(const std::byte *line, uint32_t words, uint32_t banks) {
   for (uint32_t w = 0; w < words; ++w)
-    for (uint32_t bank = 0; bank < banks; ++bank) Isa::flush_line(line + kLineStride * w + kLineBytes * bank);
+    for (uint32_t bank = 0; bank < banks; ++bank)
+      Isa::flush_line(line + kLineStride * w + kLineBytes * bank);
 }
 
 /// Lets the compiler assume that a line is used, so that it keeps the load of the line.
@@ -11,7 +13,8 @@ void keep_load(const Line &line) {
 }
 
 void copy_lines(const CopyCall &call) {
-  Line filler;  // not zeros: some processors store lines of zeros three times as fast as other lines
+  Line
+      filler;  // not zeros: some processors store lines of zeros three times as fast as other lines
   for (int i = 0; i < Line::kParts; ++i) filler.part[i] = Line::Part{} + 0x0123456789ABCDEF;
   for (uint32_t turn = 0; turn < call.words; turn += call.turn_words) {
     const uint32_t end = turn + call.turn_words < call.words ? turn + call.turn_words : call.words;

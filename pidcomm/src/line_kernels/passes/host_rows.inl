@@ -1,14 +1,18 @@
-// The passes between lines and host rows: to_host (gather), from_host (scatter, broadcast). A part of passes.inl.
+// The passes between lines and host rows: to_host (gather), from_host (scatter, broadcast). A part
+// of passes.inl.
 
 /// Prefetch distance of host rows in bytes. Prefetches past the end of a row do not fault.
 constexpr uint64_t kRowPrefetchBytes = 512;
 
-/// Moves a few words of stream `e` of an item to rows: word w of lane l goes to word w - first of rows[l].
-void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step, std::byte *const *rows, uint32_t first) {
+/// Moves a few words of stream `e` of an item to rows: word w of lane l goes to word w - first of
+/// rows[l].
+void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
+                   std::byte *const *rows, uint32_t first) {
   for (uint32_t w = step.word; w < step.word + step.count; ++w) {
     Line line = Isa::transpose(next_line(call, item, e, w));
     for (uint32_t lane = 0; lane < 8; ++lane)
-      if (rows[lane] != nullptr) store_word(host_word(rows[lane], w - first), load_word(bytes_of(&line) + 8 * lane));
+      if (rows[lane] != nullptr)
+        store_word(host_word(rows[lane], w - first), load_word(bytes_of(&line) + 8 * lane));
   }
 }
 
@@ -17,11 +21,13 @@ constexpr uint32_t kToHostPrefetchWords = 64;
 
 /// Does the same as words_to_rows for 8 words.
 template <bool NonTemporal>
-void tile_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step, std::byte *const *rows, uint32_t first) {
+void tile_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
+                  std::byte *const *rows, uint32_t first) {
   const std::byte *const in = call.items[item].in[e];
   Line tile[kMaxTileLines];
   for (uint32_t w = step.word; w < step.word + kStepWords; ++w) {
-    if (w + kToHostPrefetchWords < call.prefetch_end) Isa::prefetch_far(line_at(in, w + kToHostPrefetchWords));
+    if (w + kToHostPrefetchWords < call.prefetch_end)
+      Isa::prefetch_far(line_at(in, w + kToHostPrefetchWords));
     tile[w - step.word] = Isa::transpose(Isa::load_line(line_at(in, w)));
   }
   transpose_tile<7, HostOrder>(tile);
@@ -32,15 +38,18 @@ void tile_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step, s
   }
 }
 
-/// Words that pass_to_host collects for each row if rows are not aligned, and the bytes from row to row in its buffer: words that wait for
-/// their line of host memory, and the words of a turn.
+/// Words that pass_to_host collects for each row if rows are not aligned, and the bytes from row to
+/// row in its buffer: words that wait for their line of host memory, and the words of a turn.
 constexpr uint32_t kToHostTurnWords = 64, kToHostRowBytes = 8 * (kStepWords + kToHostTurnWords);
 static_assert(kLanes * kToHostRowBytes <= kItemBufferBytes);
 
-/// Stores the words of a turn, at `words`, to a row: complete lines of host memory by non-temporal stores, other words by plain stores. The
-/// words after the last complete line wait in front of the words of the next turn, if the call has one.
+/// Stores the words of a turn, at `words`, to a row: complete lines of host memory by non-temporal
+/// stores, other words by plain stores. The words after the last complete line wait in front of the
+/// words of the next turn, if the call has one.
 void store_turn(const SweepCall &call, Step turn, std::byte *words, std::byte *row) {
-  const auto words_in_line = [](const std::byte *to) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(to) % sizeof(Line) / 8); };
+  const auto words_in_line = [](const std::byte *to) {
+    return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(to) % sizeof(Line) / 8);
+  };
   const bool is_last = turn.word + turn.count == call.words;
   std::byte *const begin = words;
   std::byte *to = host_word(row, turn.word);
@@ -59,7 +68,8 @@ void store_turn(const SweepCall &call, Step turn, std::byte *words, std::byte *r
     std::byte *const line_end = to + 8 * (kStepWords - before);
     store_plain(line_end < end ? line_end : end);
   }
-  for (; end - to >= static_cast<std::ptrdiff_t>(sizeof(Line)); to += sizeof(Line), words += sizeof(Line))
+  for (; end - to >= static_cast<std::ptrdiff_t>(sizeof(Line));
+       to += sizeof(Line), words += sizeof(Line))
     Isa::store_words_non_temporal(to, load_words(words));
   if (is_last)
     store_plain(end);
@@ -74,9 +84,12 @@ void stream_to_unaligned_rows(const SweepCall &call, uint32_t e) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       std::byte *const *const out = call.items[i].out + 8 * e;
       std::byte *rows[kLanes];
-      for (uint32_t lane = 0; lane < kLanes; ++lane) rows[lane] = bytes_of(lines_of(call, i)) + lane * kToHostRowBytes + sizeof(Line);
-      each_part(turn,
-                [&](Step part) { (part.count == kStepWords ? tile_to_rows<false> : words_to_rows)(call, i, e, part, rows, turn.word); });
+      for (uint32_t lane = 0; lane < kLanes; ++lane)
+        rows[lane] = bytes_of(lines_of(call, i)) + lane * kToHostRowBytes + sizeof(Line);
+      each_part(turn, [&](Step part) {
+        (part.count == kStepWords ? tile_to_rows<false> : words_to_rows)(call, i, e, part, rows,
+                                                                         turn.word);
+      });
       for (uint32_t lane = 0; lane < kLanes; ++lane)
         if (out[lane] != nullptr) store_turn(call, turn, rows[lane], out[lane]);
     }
@@ -84,7 +97,8 @@ void stream_to_unaligned_rows(const SweepCall &call, uint32_t e) {
 }
 
 void pass_to_host(const SweepCall &call) {
-  // Non-temporal stores to rows need complete aligned lines. Either all steps use them, or no step does.
+  // Non-temporal stores to rows need complete aligned lines. Either all steps use them, or no step
+  // does.
   bool has_words = true, has_lines = true;
   for (uint32_t i = 0; i < call.item_count; ++i)
     for (uint32_t o = 0; o < call.out_count; ++o) {
@@ -93,7 +107,8 @@ void pass_to_host(const SweepCall &call) {
       has_words &= reinterpret_cast<uintptr_t>(row) % 8 == 0;
       has_lines &= is_aligned(host_word(row, call.first_words));
     }
-  const auto tile_of_item = call.non_temporal_rows && has_lines ? tile_to_rows<true> : tile_to_rows<false>;
+  const auto tile_of_item =
+      call.non_temporal_rows && has_lines ? tile_to_rows<true> : tile_to_rows<false>;
   for (uint32_t e = 0; e < call.in_count; ++e) {
     if (call.non_temporal_rows && !has_lines && has_words) {
       stream_to_unaligned_rows(call, e);
@@ -101,7 +116,8 @@ void pass_to_host(const SweepCall &call) {
     }
     each_step(call, [&](Step step) {
       for (uint32_t i = 0; i < call.item_count; ++i)
-        (step.count == kStepWords ? tile_of_item : words_to_rows)(call, i, e, step, call.items[i].out + 8 * e, 0);
+        (step.count == kStepWords ? tile_of_item : words_to_rows)(call, i, e, step,
+                                                                  call.items[i].out + 8 * e, 0);
     });
   }
 }
@@ -117,8 +133,8 @@ RowLanes row_lanes(const std::byte *const *rows) {
   return is_shared ? RowLanes::shared : has_all ? RowLanes::all : RowLanes::some_missing;
 }
 
-/// Turns 8 words of the rows of 8 lanes into lines in PIM order, and calls put(w, line) for each line. Whole is true if no lane lacks a
-/// row.
+/// Turns 8 words of the rows of 8 lanes into lines in PIM order, and calls put(w, line) for each
+/// line. Whole is true if no lane lacks a row.
 template <bool Whole, class Put>
 void tile_from_host(const std::byte *const *in, uint32_t word, const Put &put) {
   Line tile[kMaxTileLines];
@@ -150,7 +166,8 @@ void words_from_host(const std::byte *const *in, Step step, const Put &put) {
   for (uint32_t w = 0; w < step.count; ++w) {
     Line line = kZeroLine;
     for (uint32_t lane = 0; lane < 8; ++lane)
-      if (in[lane] != nullptr) store_word(bytes_of(&line) + 8 * lane, load_word(host_word(in[lane], step.word + w)));
+      if (in[lane] != nullptr)
+        store_word(bytes_of(&line) + 8 * lane, load_word(host_word(in[lane], step.word + w)));
     put(w, Isa::transpose(line));
   }
 }
@@ -168,12 +185,13 @@ void from_host(const std::byte *const *in, Step step, const Put &put) {
     tile_from_host<false>(in, step.word, put);
 }
 
-/// Words of an entangled group that pass_from_host makes before it continues with the other entangled group of the bank pair. Rows are
-/// often a power of two apart; then lines of 8 rows fit into a set of the first-level cache, and lines of 16 rows do not.
+/// Words of an entangled group that pass_from_host makes before it continues with the other
+/// entangled group of the bank pair. Rows are often a power of two apart; then lines of 8 rows fit
+/// into a set of the first-level cache, and lines of 16 rows do not.
 constexpr uint32_t kFromHostTurnWords = 64;
 
-/// Makes lines from the rows of each entangled group. Output stream o belongs to entangled group o mod `egs` of the
-/// section.
+/// Makes lines from the rows of each entangled group. Output stream o belongs to entangled group o
+/// mod `egs` of the section.
 void pass_from_host(const SweepCall &call) {
   const uint32_t egs = call.in_count / 8;
   if (call.out_count == egs && call.keep_lanes == 0) {
@@ -184,7 +202,8 @@ void pass_from_host(const SweepCall &call) {
             for (uint32_t i = 0; i < call.item_count; ++i)
               each_part(turn, [&](Step part) {
                 std::byte *const to = line_at(call.items[i].out[e], part.word);
-                from_host(call.items[i].in + 8 * e, part, [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
+                from_host(call.items[i].in + 8 * e, part,
+                          [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
               });
           },
           kFromHostTurnWords);
@@ -199,7 +218,9 @@ void pass_from_host(const SweepCall &call) {
         Line *lines = lines_of(call, i);
         each_part(step, [&](Step part) {
           from_host(item.in + 8 * e, part, [&](uint32_t w, Line line) {
-            lines[w] = keep_lanes == 0 ? line : with_kept_lanes(line, line_at(item.out[e], part.word + w), keep_lanes);
+            lines[w] = keep_lanes == 0
+                           ? line
+                           : with_kept_lanes(line, line_at(item.out[e], part.word + w), keep_lanes);
           });
           lines += kStepWords;
         });

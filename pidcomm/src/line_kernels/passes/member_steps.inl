@@ -1,10 +1,12 @@
-// The passes of `ring` and `tree`, which move data from one group member to another. A part of passes.inl.
+// The passes of `ring` and `tree`, which move data from one group member to another. A part of
+// passes.inl.
 
 void pass_member_step(const SweepCall &call) {
   const auto control = Isa::lane_control(call.lane_map);
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i)
-      for (uint32_t w = 0; w < step.count; ++w) lines_of(call, i)[w] = Isa::shuffle_lanes(next_line(call, i, 0, step.word + w), control);
+      for (uint32_t w = 0; w < step.count; ++w)
+        lines_of(call, i)[w] = Isa::shuffle_lanes(next_line(call, i, 0, step.word + w), control);
     put_everywhere(call, step);
   });
 }

@@ -1,4 +1,5 @@
-// Helpers for lines and steps, and the passes that move lanes: transpose (alltoall), replicate (allgather). A part of passes.inl.
+// Helpers for lines and steps, and the passes that move lanes: transpose (alltoall), replicate
+// (allgather). A part of passes.inl.
 
 constexpr int kMaxTileLines = 8;
 
@@ -7,14 +8,18 @@ constexpr Line kZeroLine = {};
 
 Line load_words(const std::byte *from) {
   Line line;
-  for (int i = 0; i < Line::kParts; ++i) __builtin_memcpy(&line.part[i], from + i * Line::kPartBytes, Line::kPartBytes);
+  for (int i = 0; i < Line::kParts; ++i)
+    __builtin_memcpy(&line.part[i], from + i * Line::kPartBytes, Line::kPartBytes);
   return line;
 }
 void store_words(std::byte *to, Line line) {
-  for (int i = 0; i < Line::kParts; ++i) __builtin_memcpy(to + i * Line::kPartBytes, &line.part[i], Line::kPartBytes);
+  for (int i = 0; i < Line::kParts; ++i)
+    __builtin_memcpy(to + i * Line::kPartBytes, &line.part[i], Line::kPartBytes);
 }
 
-bool is_aligned(const std::byte *pointer) { return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0; }
+bool is_aligned(const std::byte *pointer) {
+  return reinterpret_cast<uintptr_t>(pointer) % sizeof(Line) == 0;
+}
 
 /// Stores 8 words of a host row.
 void store_row_words(const SweepCall &call, std::byte *to, Line words) {
@@ -36,8 +41,8 @@ std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
 /// Prefetch distance in words.
 constexpr uint32_t kPrefetchWords = kStepWords;
 
-/// Calls visit(step) for every step of a call. The first step has the call's first_words words, and later steps have step_words words; the
-/// last step may have fewer words.
+/// Calls visit(step) for every step of a call. The first step has the call's first_words words, and
+/// later steps have step_words words; the last step may have fewer words.
 template <class Visit>
 void each_step(const SweepCall &call, const Visit &visit, uint32_t step_words = kStepWords) {
   Step step = {0, call.first_words < kStepWords ? call.first_words : step_words};
@@ -60,14 +65,17 @@ Pointer line_at(Pointer stream, uint32_t w) {
   return stream + kLineStride * w;
 }
 
-/// Loads line `w` of input stream `s` of an item, and prefetches a later line of this stream or a line of the next call.
+/// Loads line `w` of input stream `s` of an item, and prefetches a later line of this stream or a
+/// line of the next call.
 template <void (*Prefetch)(const std::byte *) = &Isa::prefetch_line>
 Line next_line(const SweepCall &call, uint32_t item, uint32_t s, uint32_t w) {
-  const uint32_t distance = call.prefetch_end < kPrefetchWords ? call.prefetch_end : kPrefetchWords, ahead = w + distance;
+  const uint32_t distance = call.prefetch_end < kPrefetchWords ? call.prefetch_end : kPrefetchWords,
+                 ahead = w + distance;
   const std::byte *const stream = call.items[item].in[s];
   if (ahead < call.prefetch_end)
     Prefetch(line_at(stream, ahead));
-  else if (item < call.next.item_count && s < call.next.in_count && ahead - call.prefetch_end < call.next.prefetch_end)
+  else if (item < call.next.item_count && s < call.next.in_count &&
+           ahead - call.prefetch_end < call.next.prefetch_end)
     Prefetch(line_at(call.next.items[item].in[s], ahead - call.prefetch_end));
   return Isa::load_line(line_at(stream, w));
 }
@@ -78,7 +86,8 @@ Line with_kept_lanes(Line line, const std::byte *memory, uint32_t keep_lanes) {
   for (uint32_t lane = 0; lane < 8; ++lane)
     if (keep_lanes >> lane & 1) keep_beat |= uint64_t{0xFF} << 8 * lane;
   const Line old = Isa::load_line(memory);
-  for (int i = 0; i < Line::kParts; ++i) line.part[i] = (line.part[i] & ~keep_beat) | (old.part[i] & keep_beat);
+  for (int i = 0; i < Line::kParts; ++i)
+    line.part[i] = (line.part[i] & ~keep_beat) | (old.part[i] & keep_beat);
   return line;
 }
 
@@ -90,7 +99,8 @@ Pointer host_word(Pointer row, uint32_t w) {
 
 uint32_t count_bits(uint32_t mask) { return static_cast<uint32_t>(__builtin_popcount(mask)); }
 
-/// PimOrder and HostOrder exchange a bit of the line index with a bit of the lane, in PIM order or in host order.
+/// PimOrder and HostOrder exchange a bit of the line index with a bit of the lane, in PIM order or
+/// in host order.
 struct PimOrder {
   template <int Bit>
   static void butterfly(Line &a, Line &b) {
@@ -104,15 +114,17 @@ struct HostOrder {
   }
 };
 
-/// Carries out one stage of a tile transposition: a butterfly over lane bit Bit on each pair of lines i and i | Index.
+/// Carries out one stage of a tile transposition: a butterfly over lane bit Bit on each pair of
+/// lines i and i | Index.
 template <int Lines, int Index, int Bit, class Order>
 [[gnu::always_inline]] inline void exchange_stage(Line *tile) {
   for (int i = 0; i < Lines; ++i)
     if ((i & Index) == 0) Order::template butterfly<Bit>(tile[i], tile[i | Index]);
 }
 
-/// Transposes Lines = 2^k lines over the lane bits of Mask. The data of `lane` in line i (a byte of every beat, or a word) moves to the
-/// lane whose selected bits are i, in the line whose index is the selected bits of `lane`.
+/// Transposes Lines = 2^k lines over the lane bits of Mask. The data of `lane` in line i (a byte of
+/// every beat, or a word) moves to the lane whose selected bits are i, in the line whose index is
+/// the selected bits of `lane`.
 template <int Mask, class Order = PimOrder>
 [[gnu::always_inline]] inline void transpose_tile(Line *tile) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
@@ -123,12 +135,13 @@ template <int Mask, class Order = PimOrder>
   if constexpr ((Mask & 4) != 0) exchange_stage<kLines, kAfter1, 2, Order>(tile);
 }
 
-/// Words of an item that pass_transpose moves before it continues with the next item. If streams are a power of two apart, equal lines of
-/// all streams compete for a few places in the caches. A prefetched line then stays there only if few other lines come before it.
+/// Words of an item that pass_transpose moves before it continues with the next item. If streams
+/// are a power of two apart, equal lines of all streams compete for a few places in the caches. A
+/// prefetched line then stays there only if few other lines come before it.
 constexpr uint32_t kTransposeTurnWords = 4;
 
-/// Transposes one tile for each word of a turn, or exchanges two tiles in place (Tiles == 2). The function loads both tiles before it
-/// stores a tile.
+/// Transposes one tile for each word of a turn, or exchanges two tiles in place (Tiles == 2). The
+/// function loads both tiles before it stores a tile.
 template <int Mask, int Tiles>
 void transpose_turn(const SweepCall &call, uint32_t item, Step turn) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
@@ -136,10 +149,12 @@ void transpose_turn(const SweepCall &call, uint32_t item, Step turn) {
   for (uint32_t w = turn.word; w < turn.word + turn.count; ++w) {
     Line tile[Tiles][kLines];
     for (int t = 0; t < Tiles; ++t)
-      for (int i = 0; i < kLines; ++i) tile[t][i] = next_line<&Isa::prefetch_far>(call, item, t * kLines + i, w);
+      for (int i = 0; i < kLines; ++i)
+        tile[t][i] = next_line<&Isa::prefetch_far>(call, item, t * kLines + i, w);
     for (int t = 0; t < Tiles; ++t) {
       transpose_tile<Mask>(tile[t]);
-      for (int i = 0; i < kLines; ++i) Isa::store_line(line_at(streams.out[t * kLines + i], w), tile[t][i]);
+      for (int i = 0; i < kLines; ++i)
+        Isa::store_line(line_at(streams.out[t * kLines + i], w), tile[t][i]);
     }
   }
 }
@@ -148,7 +163,8 @@ template <int Mask, int Tiles>
 void transpose_words(const SweepCall &call) {
   for (Step turn = {0, kTransposeTurnWords}; turn.word < call.words; turn.word += turn.count) {
     if (turn.count > call.words - turn.word) turn.count = call.words - turn.word;
-    for (uint32_t item = 0; item < call.item_count; ++item) transpose_turn<Mask, Tiles>(call, item, turn);
+    for (uint32_t item = 0; item < call.item_count; ++item)
+      transpose_turn<Mask, Tiles>(call, item, turn);
   }
 }
 
@@ -172,11 +188,14 @@ void transpose_items(const SweepCall &call) {
 void pass_transpose(const SweepCall &call) { PIDCOMM_BY_LANE_MASK(transpose_items, call); }
 
 /// Returns the lines in the buffer of an item.
-Line *lines_of(const SweepCall &call, uint32_t item) { return reinterpret_cast<Line *>(call.item_buffers + kItemBufferBytes * item); }
+Line *lines_of(const SweepCall &call, uint32_t item) {
+  return reinterpret_cast<Line *>(call.item_buffers + kItemBufferBytes * item);
+}
 
-/// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item. The function stores the two lines of a bank
-/// pair directly after each other.
-void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t pitch, uint32_t first, uint32_t last) {
+/// Stores the step's lines, at lines[item * pitch], to the streams [first, last) of every item. The
+/// function stores the two lines of a bank pair directly after each other.
+void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t pitch,
+                 uint32_t first, uint32_t last) {
   for (uint32_t o = first; o < last; o += call.out_pair_banks) {
     std::byte *to[2 * kMaxItems];
     const Line *from[2 * kMaxItems];
@@ -194,22 +213,26 @@ void put_streams(const SweepCall &call, Step step, const Line *lines, uint32_t p
 constexpr uint32_t kItemBufferLines = kItemBufferBytes / sizeof(Line);
 
 /// Stores the first lines in the buffer of every item to all output streams of the item.
-void put_everywhere(const SweepCall &call, Step step) { put_streams(call, step, lines_of(call, 0), kItemBufferLines, 0, call.out_count); }
+void put_everywhere(const SweepCall &call, Step step) {
+  put_streams(call, step, lines_of(call, 0), kItemBufferLines, 0, call.out_count);
+}
 
-/// If blocks have fewer words, a pass stores all blocks of one destination before it continues with the next destination, because these
-/// blocks are adjacent in the bank.
+/// If blocks have fewer words, a pass stores all blocks of one destination before it continues with
+/// the next destination, because these blocks are adjacent in the bank.
 constexpr uint32_t kShortBlockWords = 32;
 
-/// Stores `copies` versions of the step's lines, which are the first lines in every item's buffer. Block n of every destination receives
-/// version(line, n).
+/// Stores `copies` versions of the step's lines, which are the first lines in every item's buffer.
+/// Block n of every destination receives version(line, n).
 template <class Version>
 void put_versions(const SweepCall &call, Step step, uint32_t copies, const Version &version) {
   constexpr uint32_t kFirst = kStepWords;  // the versions are behind the step's lines
   for (uint32_t i = 0; i < call.item_count; ++i)
     for (uint32_t n = 0; n < copies; ++n)
-      for (uint32_t w = 0; w < step.count; ++w) lines_of(call, i)[kFirst + n * kStepWords + w] = version(lines_of(call, i)[w], n);
+      for (uint32_t w = 0; w < step.count; ++w)
+        lines_of(call, i)[kFirst + n * kStepWords + w] = version(lines_of(call, i)[w], n);
   const auto put = [&](uint32_t o, uint32_t n) {
-    put_streams(call, step, lines_of(call, 0) + kFirst + n * kStepWords, kItemBufferLines, o, o + call.out_pair_banks);
+    put_streams(call, step, lines_of(call, 0) + kFirst + n * kStepWords, kItemBufferLines, o,
+                o + call.out_pair_banks);
   };
   const uint32_t pairs = call.out_pair_banks, block_streams = copies * pairs;
   if (call.prefetch_end < kShortBlockWords) {
@@ -226,12 +249,16 @@ void pass_replicate(const SweepCall &call) {
   for (uint32_t copy = 0; copy < copies; ++copy) {
     const uint32_t from = deposit_bits(copy, call.lane_mask);
     uint64_t map = 0;
-    for (uint32_t lane = 0; lane < 8; ++lane) map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
+    for (uint32_t lane = 0; lane < 8; ++lane)
+      map |= uint64_t{(lane & ~call.lane_mask) | from} << 8 * lane;
     controls[copy] = Isa::lane_control(map);
   }
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i)
-      for (uint32_t w = 0; w < step.count; ++w) lines_of(call, i)[w] = next_line(call, i, 0, step.word + w);
-    put_versions(call, step, copies, [&](Line line, uint32_t copy) { return Isa::shuffle_lanes(line, controls[copy]); });
+      for (uint32_t w = 0; w < step.count; ++w)
+        lines_of(call, i)[w] = next_line(call, i, 0, step.word + w);
+    put_versions(call, step, copies, [&](Line line, uint32_t copy) {
+      return Isa::shuffle_lanes(line, controls[copy]);
+    });
   });
 }

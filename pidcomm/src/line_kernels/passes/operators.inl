@@ -15,7 +15,8 @@ struct Operator<PIDCOMM_PROD> {
   template <class V>
   static V apply(V a, V b) {
     if constexpr (sizeof(a[0]) == 1) {
-      // Vector units multiply 16-bit words, not bytes. The low bytes of the words give one product, and the high bytes give the other.
+      // Vector units multiply 16-bit words, not bytes. The low bytes of the words give one product,
+      // and the high bytes give the other.
       typedef uint16_t Words __attribute__((vector_size(sizeof(V))));
       const Words low = (Words)a * (Words)b, high = ((Words)a >> 8) * ((Words)b & 0xFF00);
       return (V)((low & 0x00FF) | high);
@@ -48,13 +49,14 @@ struct Operator<PIDCOMM_XOR> {
 };
 /* [end] */
 
-/// Returns the smaller (larger) of two elements. For floats, the function follows minimum (maximum) of IEEE 754-2019: if one element is
-/// NaN, the result is NaN, and -0 is below +0.
+/// Returns the smaller (larger) of two elements. For floats, the function follows minimum (maximum)
+/// of IEEE 754-2019: if one element is NaN, the result is NaN, and -0 is below +0.
 template <bool IsMin, class V>
 V extreme(V a, V b) {
   using Element = __typeof__(a[0] + 0);
   if constexpr (__is_same(Element, float) || __is_same(Element, double)) {
-    // If a == b, only the sign of a zero can differ: `or` returns -0 if a or b is -0, and `and` returns -0 only if a and b are -0.
+    // If a == b, only the sign of a zero can differ: `or` returns -0 if a or b is -0, and `and`
+    // returns -0 only if a and b are -0.
     typedef Line::Part Bits;
     if constexpr (IsMin) {
       const V either = (V)((Bits)a | (Bits)b);  // NaN if a or b is NaN
@@ -83,7 +85,8 @@ struct Operator<PIDCOMM_MAX> {
   }
 };
 
-/// Operators that ignore the sign use the unsigned type, so that wrapping is defined and the compiler generates one version.
+/// Operators that ignore the sign use the unsigned type, so that wrapping is defined and the
+/// compiler generates one version.
 template <class T>
 struct Unsigned {
   typedef T Type;
@@ -109,17 +112,18 @@ template <class T, int Op>
 Line combine_lines(Line a, Line b) {
   typedef T Elements __attribute__((vector_size(Line::kPartBytes)));
   Line result;
-  for (int i = 0; i < Line::kParts; ++i) result.part[i] = (Line::Part)Operator<Op>::apply((Elements)a.part[i], (Elements)b.part[i]);
+  for (int i = 0; i < Line::kParts; ++i)
+    result.part[i] = (Line::Part)Operator<Op>::apply((Elements)a.part[i], (Elements)b.part[i]);
   return result;
 }
 
-/// Prefetch distance of a reduction, in lines of all items. A long distance needs prefetch_far, because the second-level cache waits for
-/// more lines at a time than the first-level cache.
+/// Prefetch distance of a reduction, in lines of all items. A long distance needs prefetch_far,
+/// because the second-level cache waits for more lines at a time than the first-level cache.
 constexpr uint32_t kAheadLines = 256;
 
-/// Goes through the visits of a reduction in their order. In a visit, the pass reads the streams of Members group members for one block
-/// side by side, for the words of a step. The visits of the other blocks follow, then those of the other members, then those of the next
-/// step.
+/// Goes through the visits of a reduction in their order. In a visit, the pass reads the streams of
+/// Members group members for one block side by side, for the words of a step. The visits of the
+/// other blocks follow, then those of the other members, then those of the next step.
 template <int Members>
 struct VisitCursor {
   const SweepCall &call;
@@ -145,7 +149,8 @@ struct VisitCursor {
   }
 };
 
-/// Returns the number of output streams that the pass must have stored after `visited` of `visits` visits.
+/// Returns the number of output streams that the pass must have stored after `visited` of `visits`
+/// visits.
 uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visits) {
   const uint32_t pairs = call.out_count / call.out_pair_banks;
   return pairs * visited / visits * call.out_pair_banks;
@@ -154,10 +159,12 @@ uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visi
 /// Returns the first line of an item to store to stream o.
 const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
   const uint32_t version = o / call.out_pair_banks & (store.versions - 1);
-  return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines + version * store.step.count;
+  return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines +
+         version * store.step.count;
 }
 
-/// The first lines of the streams of a visit, those of item 0, those of item 1, ..., and the number of words that may be read.
+/// The first lines of the streams of a visit, those of item 0, those of item 1, ..., and the number
+/// of words that may be read.
 template <int Members>
 struct VisitLines {
   const std::byte *first[kMaxItems * Members];
@@ -168,13 +175,15 @@ struct VisitLines {
     words = left < visit.step.count ? left : visit.step.count;
     for (uint32_t i = 0; i < call.item_count; ++i)
       for (uint32_t m = 0; m < Members; ++m)
-        first[i * Members + m] = line_at(call.items[i].in[(visit.member + m) * visit.blocks + visit.block], visit.step.word);
+        first[i * Members + m] = line_at(
+            call.items[i].in[(visit.member + m) * visit.blocks + visit.block], visit.step.word);
   }
 };
 
-/// The lines that a pass stores in a visit while it loads, word by word: for the first stream those of item 0, those of item 1, ..., then
-/// for the second stream. A call that stores has at most as many output streams as input streams, so a visit stores to at most Members
-/// streams of an item, rounded up to whole bank pairs.
+/// The lines that a pass stores in a visit while it loads, word by word: for the first stream those
+/// of item 0, those of item 1, ..., then for the second stream. A call that stores has at most as
+/// many output streams as input streams, so a visit stores to at most Members streams of an item,
+/// rounded up to whole bank pairs.
 template <int Members>
 struct VisitStores {
   static constexpr uint32_t kMost = kMaxItems * (Members + 1);
@@ -193,13 +202,16 @@ struct VisitStores {
   }
 };
 
-/// Combines word `w` of a visit with the sums (Adds), or replaces the sums, and prefetches word `later_word` of a later visit.
+/// Combines word `w` of a visit with the sums (Adds), or replaces the sums, and prefetches word
+/// `later_word` of a later visit.
 template <class T, int Op, bool Transposes, int Members, bool Adds>
-[[gnu::always_inline]] inline void accumulate_word(uint32_t items, const VisitLines<Members> &now, uint32_t w,
-                                                   const VisitLines<Members> &later, uint32_t later_word, Line *sum) {
+[[gnu::always_inline]] inline void accumulate_word(uint32_t items, const VisitLines<Members> &now,
+                                                   uint32_t w, const VisitLines<Members> &later,
+                                                   uint32_t later_word, Line *sum) {
   for (uint32_t i = 0; i < items; ++i, sum += kItemBufferLines) {
     const auto next = [&](uint32_t m) {
-      if (later_word < later.words) Isa::prefetch_far(line_at(later.first[i * Members + m], later_word));
+      if (later_word < later.words)
+        Isa::prefetch_far(line_at(later.first[i * Members + m], later_word));
       const Line line = Isa::load_line(line_at(now.first[i * Members + m], w));
       return Transposes ? Isa::transpose(line) : line;
     };
@@ -211,8 +223,10 @@ template <class T, int Op, bool Transposes, int Members, bool Adds>
 }
 
 template <class T, int Op, bool Transposes, int Members>
-void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
-  const uint32_t ahead_words = kAheadLines / (Members * call.item_count), ahead_in_step = ahead_words % step.count;
+void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
+                        const Store *store) {
+  const uint32_t ahead_words = kAheadLines / (Members * call.item_count),
+                 ahead_in_step = ahead_words % step.count;
   VisitCursor<Members> visit = {call, blocks, step}, later = {call, blocks, step};
   later.skip(ahead_words / step.count);
   VisitLines<Members> now, later_lines[2];
@@ -231,20 +245,26 @@ void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint3
         const VisitLines<Members> &lines = later_lines[(index + (wraps ? 1 : 0)) % 2];
         const uint32_t later_word = w + ahead_in_step - (wraps ? step.count : 0);
         if (visit.member == 0)
-          accumulate_word<T, Op, Transposes, Members, false>(call.item_count, now, w, lines, later_word, sum);
+          accumulate_word<T, Op, Transposes, Members, false>(call.item_count, now, w, lines,
+                                                             later_word, sum);
         else
-          accumulate_word<T, Op, Transposes, Members, true>(call.item_count, now, w, lines, later_word, sum);
+          accumulate_word<T, Op, Transposes, Members, true>(call.item_count, now, w, lines,
+                                                            later_word, sum);
       }
       if (w < stores.words)
-        for (uint32_t k = 0; k < stores.count; ++k) Isa::store_line(line_at(stores.to[k], w), stores.from[k][w]);
+        for (uint32_t k = 0; k < stores.count; ++k)
+          Isa::store_line(line_at(stores.to[k], w), stores.from[k][w]);
     }
   }
 }
 
 template <class T, int Op, bool Transposes>
-void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks, const Store *store) {
+void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
+                const Store *store) {
   const uint32_t members = call.in_count / blocks;
-  const auto fits = [&](uint32_t count) { return count <= call.rank_members && members % count == 0; };
+  const auto fits = [&](uint32_t count) {
+    return count <= call.rank_members && members % count == 0;
+  };
   const auto function = fits(8)   ? accumulate_members<T, Op, Transposes, 8>
                         : fits(4) ? accumulate_members<T, Op, Transposes, 4>
                         : fits(2) ? accumulate_members<T, Op, Transposes, 2>
@@ -252,9 +272,10 @@ void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t bloc
   function(call, step, sums, blocks, store);
 }
 
-/// Transposes and combines pairs of lines over lane bit Bit, if Mask has this bit: line i becomes the combination of the two lanes that
-/// differ in the bit, for line i in lanes without the bit, and for line i | 1 << Bit in lanes with the bit. The bits of a line's index are
-/// those of Mask and Others; lower bits of Mask are already combined, so they are 0.
+/// Transposes and combines pairs of lines over lane bit Bit, if Mask has this bit: line i becomes
+/// the combination of the two lanes that differ in the bit, for line i in lanes without the bit,
+/// and for line i | 1 << Bit in lanes with the bit. The bits of a line's index are those of Mask
+/// and Others; lower bits of Mask are already combined, so they are 0.
 template <class T, int Op, bool Bytewise, int Bit, int Mask, int Others>
 [[gnu::always_inline]] inline void reduce_stage(Line *tile) {
   if constexpr ((Mask >> Bit & 1) != 0) {
@@ -319,16 +340,18 @@ void combine_rows(std::byte *rows, const uint32_t *row_of, const std::byte *from
     Line *const row = reinterpret_cast<Line *>(rows) + (row_of[lane] & ~kFirstOfRow) * kTurnLines;
     const Line *const more = reinterpret_cast<const Line *>(from) + lane * kTurnLines;
     const bool replaces = (row_of[lane] & kFirstOfRow) != 0;
-    for (uint32_t i = 0; i < lines; ++i) row[i] = replaces ? more[i] : combine_lines<T, Op>(row[i], more[i]);
+    for (uint32_t i = 0; i < lines; ++i)
+      row[i] = replaces ? more[i] : combine_lines<T, Op>(row[i], more[i]);
   }
 }
 
 template <class T, int Op, bool Bytewise>
 constexpr Reducer reducer_of() {
-#define PIDCOMM_EACH_MASK(function)                                                                                            \
-  {                                                                                                                            \
-    function<T, Op, Bytewise, 0>, function<T, Op, Bytewise, 1>, function<T, Op, Bytewise, 2>, function<T, Op, Bytewise, 3>,    \
-        function<T, Op, Bytewise, 4>, function<T, Op, Bytewise, 5>, function<T, Op, Bytewise, 6>, function<T, Op, Bytewise, 7> \
+#define PIDCOMM_EACH_MASK(function)                                                               \
+  {                                                                                               \
+    function<T, Op, Bytewise, 0>, function<T, Op, Bytewise, 1>, function<T, Op, Bytewise, 2>,     \
+        function<T, Op, Bytewise, 3>, function<T, Op, Bytewise, 4>, function<T, Op, Bytewise, 5>, \
+        function<T, Op, Bytewise, 6>, function<T, Op, Bytewise, 7>                                \
   }
   return {{accumulate<T, Op, false>, accumulate<T, Op, true>},
           PIDCOMM_EACH_MASK(reduce_words_over),
@@ -338,7 +361,8 @@ constexpr Reducer reducer_of() {
 #undef PIDCOMM_EACH_MASK
 }
 
-/// Returns an entry of Kernels::reducers. If the operator is not defined for the type, the functions are null.
+/// Returns an entry of Kernels::reducers. If the operator is not defined for the type, the
+/// functions are null.
 template <int Op, OpKind Kind, class T>
 constexpr Reducer reducer_for() {
   constexpr bool kIsByte = sizeof(T) == 1;

@@ -1,6 +1,8 @@
-// Reductions: the passes reduce_blocks (reduce_scatter), reduce_lanes (allreduce), reduce_to_host (reduce). A part of passes.inl.
+// Reductions: the passes reduce_blocks (reduce_scatter), reduce_lanes (allreduce), reduce_to_host
+// (reduce). A part of passes.inl.
 
-/// Transposes a line if one of its source and destination is in PIM order and the other is in host order.
+/// Transposes a line if one of its source and destination is in PIM order and the other is in host
+/// order.
 Line reordered(Line line, bool transposes) { return transposes ? Isa::transpose(line) : line; }
 
 void transpose_lines(Line *lines, uint32_t count) {
@@ -8,7 +10,8 @@ void transpose_lines(Line *lines, uint32_t count) {
 }
 
 /// Computes the sums of a step; see Reducer::accumulate.
-void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks, const Store *store) {
+void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks,
+                     const Store *store) {
   call.reducer->accumulate[call.load_transposes](call, step, bytes_of(sums), blocks, store);
 }
 
@@ -16,10 +19,12 @@ void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t bloc
 void combine_blocks(const SweepCall &call, Step step, Line *sums, uint32_t blocks) {
   for (uint32_t pace = 1; pace < blocks; pace *= 2)
     for (uint32_t i = 0; i < blocks; i += 2 * pace)
-      call.reducer->combine(bytes_of(&sums[i * step.count]), bytes_of(&sums[(i + pace) * step.count]), step.count * sizeof(Line));
+      call.reducer->combine(bytes_of(&sums[i * step.count]),
+                            bytes_of(&sums[(i + pace) * step.count]), step.count * sizeof(Line));
 }
 
-/// Returns the number of words of a step: `words`, or, if the group members of an item are in several ranks, `lines` lines for all blocks.
+/// Returns the number of words of a step: `words`, or, if the group members of an item are in
+/// several ranks, `lines` lines for all blocks.
 uint32_t reduce_step_words(const SweepCall &call, uint32_t blocks, uint32_t words, uint32_t lines) {
   return call.rank_members * blocks < call.in_count ? lines / blocks : words;
 }
@@ -49,11 +54,12 @@ void reduce_sums(const SweepCall &call, Line *sums, uint32_t words) {
 /// Stores all lines of `store`.
 void put_waiting(const SweepCall &call, const Store &store) {
   for (uint32_t o = 0; o < call.out_count; o += call.out_pair_banks)
-    put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemBufferLines, o, o + call.out_pair_banks);
+    put_streams(call, store.step, waiting_lines(call, store, 0, o), kItemBufferLines, o,
+                o + call.out_pair_banks);
 }
 
-/// Replaces the results of Reducer::reduce_words by one line for each word, in PIM order: the results for a word go from their lanes to all
-/// lanes of their groups.
+/// Replaces the results of Reducer::reduce_words by one line for each word, in PIM order: the
+/// results for a word go from their lanes to all lanes of their groups.
 template <int Mask>
 void replicate_results(const SweepCall &call, Line *lines) {
   Line results[kStepWords];
@@ -64,8 +70,9 @@ void replicate_results(const SweepCall &call, Line *lines) {
   } else {
     for (uint32_t w = 0; w < kStepWords; ++w) {
       constexpr uint64_t kLaneNumbers = 0x0706050403020100, kEachLane = 0x0101010101010101;
-      lines[w] =
-          Isa::shuffle_lanes(results[w & ~Mask], Isa::lane_control((kLaneNumbers & (7 & ~Mask) * kEachLane) | (w & Mask) * kEachLane));
+      lines[w] = Isa::shuffle_lanes(
+          results[w & ~Mask],
+          Isa::lane_control((kLaneNumbers & (7 & ~Mask) * kEachLane) | (w & Mask) * kEachLane));
     }
   }
 }
@@ -93,23 +100,26 @@ void pass_reduce_lanes(const SweepCall &call) {
   put_waiting(call, store);
 }
 
-/// Stores the first lines in the buffer of every item, which are in host order, to host rows. Stream number o receives the words of lane o.
+/// Stores the first lines in the buffer of every item, which are in host order, to host rows.
+/// Stream number o receives the words of lane o.
 void put_words(const SweepCall &call, Step step) {
   for (uint32_t i = 0; i < call.item_count; ++i) {
     if (step.count == kStepWords) {
       Line *const tile = lines_of(call, i);
       transpose_tile<7, HostOrder>(tile);
-      for (uint32_t o = 0; o < call.out_count; ++o) store_row_words(call, host_word(call.items[i].out[o], step.word), tile[o]);
+      for (uint32_t o = 0; o < call.out_count; ++o)
+        store_row_words(call, host_word(call.items[i].out[o], step.word), tile[o]);
       continue;
     }
     for (uint32_t o = 0; o < call.out_count; ++o)
       for (uint32_t w = 0; w < step.count; ++w)
-        store_word(host_word(call.items[i].out[o], step.word + w), load_word(bytes_of(&lines_of(call, i)[w]) + 8 * o));
+        store_word(host_word(call.items[i].out[o], step.word + w),
+                   load_word(bytes_of(&lines_of(call, i)[w]) + 8 * o));
   }
 }
 
-/// Transposes the results of Reducer::reduce_words over the lanes that Mask does not select. Line i becomes the 8 words of the group whose
-/// lanes have the unselected bits i.
+/// Transposes the results of Reducer::reduce_words over the lanes that Mask does not select. Line i
+/// becomes the 8 words of the group whose lanes have the unselected bits i.
 template <int Mask, class Order>
 void transpose_results(Line *lines) {
   Line tile[kMaxTileLines];
@@ -118,7 +128,8 @@ void transpose_results(Line *lines) {
   constexpr int kBits[] = {1, 2, 4};
   const auto stage = [&]<int Bit>() {
     for (int i = 0; i < kMaxTileLines; ++i)
-      if ((i & (Mask | kBits[Bit])) == 0) Order::template butterfly<Bit>(tile[i], tile[i | kBits[Bit]]);
+      if ((i & (Mask | kBits[Bit])) == 0)
+        Order::template butterfly<Bit>(tile[i], tile[i | kBits[Bit]]);
   };
   if constexpr ((Mask & 1) == 0) stage.template operator()<0>();
   if constexpr ((Mask & 2) == 0) stage.template operator()<1>();
@@ -128,7 +139,8 @@ void transpose_results(Line *lines) {
 }
 template <int Mask>
 void results_to_rows(const SweepCall &call, Line *lines) {
-  call.host_order ? transpose_results<Mask, HostOrder>(lines) : transpose_results<Mask, PimOrder>(lines);
+  call.host_order ? transpose_results<Mask, HostOrder>(lines)
+                  : transpose_results<Mask, PimOrder>(lines);
 }
 
 void pass_reduce_to_host(const SweepCall &call) {
@@ -142,7 +154,8 @@ void pass_reduce_to_host(const SweepCall &call) {
             reduce_sums(call, lines, part.count);
             PIDCOMM_BY_LANE_MASK(results_to_rows, call, lines);
             for (uint32_t o = 0; o < call.out_count; ++o) {
-              const Line words = reordered(lines[deposit_bits(o, ~call.lane_mask & 7)], !call.host_order);
+              const Line words =
+                  reordered(lines[deposit_bits(o, ~call.lane_mask & 7)], !call.host_order);
               std::byte *const to = host_word(call.items[i].out[o], part.word);
               if (part.count == kStepWords)
                 store_row_words(call, to, words);

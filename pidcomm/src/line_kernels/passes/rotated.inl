@@ -1,9 +1,12 @@
-// The passes that follow PE-assisted reordering. These passes rotate lines over the lanes of their groups. A part of passes.inl.
+// The passes that follow PE-assisted reordering. These passes rotate lines over the lanes of their
+// groups. A part of passes.inl.
 
-/// Rotates lines over the lanes of their groups. Lines are in the order of the call (PIM order or host order).
+/// Rotates lines over the lanes of their groups. Lines are in the order of the call (PIM order or
+/// host order).
 class Rotation {
  public:
-  explicit Rotation(const SweepCall &call) : slots_(1u << count_bits(call.lane_mask)), is_host_order_(call.host_order) {
+  explicit Rotation(const SweepCall &call)
+      : slots_(1u << count_bits(call.lane_mask)), is_host_order_(call.host_order) {
     for (uint32_t slot = 0; slot < slots_; ++slot) {
       uint64_t map = 0;
       for (uint32_t lane = 0; lane < 8; ++lane) {
@@ -23,7 +26,9 @@ class Rotation {
     return is_host_order_ ? Isa::shuffle_words(line, words_[slot]) : rotated_lanes(line, slot);
   }
   /// Does the same for lines in PIM order, even if the lines of the call are in host order.
-  Line rotated_lanes(Line line, uint32_t slot) const { return Isa::shuffle_lanes(line, lanes_[slot]); }
+  Line rotated_lanes(Line line, uint32_t slot) const {
+    return Isa::shuffle_lanes(line, lanes_[slot]);
+  }
 
  private:
   uint32_t slots_;
@@ -38,9 +43,11 @@ void pass_rotate(const SweepCall &call) {
   for (uint32_t w = 0; w < call.words; ++w) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const SweepItem &streams = call.items[i];
-      for (uint32_t s = 0; s < call.in_count; ++s) lines[s] = next_line<&Isa::prefetch_far>(call, i, s, w);
+      for (uint32_t s = 0; s < call.in_count; ++s)
+        lines[s] = next_line<&Isa::prefetch_far>(call, i, s, w);
       for (uint32_t s = 0; s < call.in_count; ++s) {
-        const Line rotated = rotation.rotated(reordered(lines[s], call.load_transposes), s & (rotation.slots() - 1));
+        const Line rotated =
+            rotation.rotated(reordered(lines[s], call.load_transposes), s & (rotation.slots() - 1));
         Isa::store_line(line_at(streams.out[s], w), reordered(rotated, call.store_transposes));
       }
     }
@@ -52,13 +59,16 @@ void pass_replicate_rotated(const SweepCall &call) {
   each_step(call, [&](Step step) {
     for (uint32_t i = 0; i < call.item_count; ++i)
       for (uint32_t w = 0; w < step.count; ++w)
-        lines_of(call, i)[w] = reordered(next_line(call, i, 0, step.word + w), call.load_transposes);
-    put_versions(call, step, rotation.slots(),
-                 [&](Line line, uint32_t slot) { return reordered(rotation.rotated(line, slot), call.store_transposes); });
+        lines_of(call, i)[w] =
+            reordered(next_line(call, i, 0, step.word + w), call.load_transposes);
+    put_versions(call, step, rotation.slots(), [&](Line line, uint32_t slot) {
+      return reordered(rotation.rotated(line, slot), call.store_transposes);
+    });
   });
 }
 
-/// For every item: accumulates the slots, rotates each slot to its lanes, and combines the slots into the first lines of the buffer.
+/// For every item: accumulates the slots, rotates each slot to its lanes, and combines the slots
+/// into the first lines of the buffer.
 void reduce_slots(const SweepCall &call, Step step, const Rotation &rotation, const Store *store) {
   accumulate_step(call, step, lines_of(call, 0), rotation.slots(), store);
   for (uint32_t i = 0; i < call.item_count; ++i) {
@@ -66,7 +76,8 @@ void reduce_slots(const SweepCall &call, Step step, const Rotation &rotation, co
     for (uint32_t slot = 0; slot < rotation.slots(); ++slot) {
       for (uint32_t w = 0; w < step.count; ++w) {
         const uint32_t ahead = step.word + step.count + w;
-        if (ahead < call.prefetch_end) Isa::prefetch_far(line_at(call.items[i].in[slot], ahead));  // for the next step
+        if (ahead < call.prefetch_end)
+          Isa::prefetch_far(line_at(call.items[i].in[slot], ahead));  // for the next step
         Line &sum = sums[slot * step.count + w];
         sum = rotation.rotated(sum, slot);
       }
@@ -81,7 +92,8 @@ void pass_reduce_rotated(const SweepCall &call) {
       call,
       [&](Step step) {
         reduce_slots(call, step, rotation, nullptr);
-        for (uint32_t i = 0; call.store_transposes && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
+        for (uint32_t i = 0; call.store_transposes && i < call.item_count; ++i)
+          transpose_lines(lines_of(call, i), step.count);
         put_everywhere(call, step);
       },
       kReduceStepWords);
@@ -90,7 +102,8 @@ void pass_reduce_rotated(const SweepCall &call) {
 /// Like pass_reduce_lanes, stores the lines of one step while it loads the lines of the next step.
 void pass_reduce_rotated_replicate(const SweepCall &call) {
   const Rotation rotation(call);
-  constexpr uint32_t kSumLines = kMaxTileLines * kStepWords;  // the buffer has the lines to store behind the sums
+  constexpr uint32_t kSumLines =
+      kMaxTileLines * kStepWords;  // the buffer has the lines to store behind the sums
   static_assert(2 * kSumLines <= kItemBufferLines);
   Store store = {nullptr, {0, 0}, rotation.slots()};
   each_step(call, [&](Step step) {
@@ -98,9 +111,11 @@ void pass_reduce_rotated_replicate(const SweepCall &call) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       Line *const sums = lines_of(call, i);
       Line *const waiting = sums + kSumLines;
-      if (call.store_transposes) transpose_lines(sums, step.count);  // afterwards, the sums are in PIM order
+      if (call.store_transposes)
+        transpose_lines(sums, step.count);  // afterwards, the sums are in PIM order
       for (uint32_t slot = 0; slot < rotation.slots(); ++slot)
-        for (uint32_t w = 0; w < step.count; ++w) waiting[slot * step.count + w] = rotation.rotated_lanes(sums[w], slot);
+        for (uint32_t w = 0; w < step.count; ++w)
+          waiting[slot * step.count + w] = rotation.rotated_lanes(sums[w], slot);
     }
     store = {bytes_of(lines_of(call, 0) + kSumLines), step, rotation.slots()};
   });
@@ -111,7 +126,8 @@ void pass_reduce_rotated_to_host(const SweepCall &call) {
   const Rotation rotation(call);
   each_step(call, [&](Step step) {
     reduce_slots(call, step, rotation, nullptr);
-    for (uint32_t i = 0; !call.host_order && i < call.item_count; ++i) transpose_lines(lines_of(call, i), step.count);
+    for (uint32_t i = 0; !call.host_order && i < call.item_count; ++i)
+      transpose_lines(lines_of(call, i), step.count);
     put_words(call, step);
   });
 }

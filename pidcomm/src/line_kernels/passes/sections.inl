@@ -1,25 +1,29 @@
-// The passes for sections of several entangled groups: merge (alltoall, allgather), reduce_rows (reduce_scatter, allreduce) and
-// reduce_rows_to_host (reduce). A part of passes.inl.
+// The passes for sections of several entangled groups: merge (alltoall, allgather), reduce_rows
+// (reduce_scatter, allreduce) and reduce_rows_to_host (reduce). A part of passes.inl.
 
-/// Makes and stores the lines of a turn in one output stream. Buffered: the input lines are in the buffer at `buffered`.
+/// Makes and stores the lines of a turn in one output stream. Buffered: the input lines are in the
+/// buffer at `buffered`.
 template <uint32_t Sources, bool Buffered>
-void merge_target(const SweepCall &call, Step turn, const MergeTarget &target, const std::byte *const *in, const Line *buffered,
-                  std::byte *out) {
+void merge_target(const SweepCall &call, Step turn, const MergeTarget &target,
+                  const std::byte *const *in, const Line *buffered, std::byte *out) {
   const MergeSource *const source = call.merge->sources + target.first_source;
   decltype(Isa::lane_control(0)) controls[Sources];
   const std::byte *from[Sources];
   for (uint32_t s = 0; s < Sources; ++s) {
     controls[s] = Isa::lane_control(source[s].lane_map);
-    from[s] = Buffered ? reinterpret_cast<const std::byte *>(buffered + source[s].stream * call.merge->turn_words)
+    from[s] = Buffered ? reinterpret_cast<const std::byte *>(buffered + source[s].stream *
+                                                                            call.merge->turn_words)
                        : line_at(in[source[s].stream], turn.word);
   }
   for (uint32_t w = 0; w < turn.count; ++w) {
     const auto moved = [&](uint32_t s) {
-      const Line line = Buffered ? reinterpret_cast<const Line *>(from[s])[w] : Isa::load_line(line_at(from[s], w));
+      const Line line = Buffered ? reinterpret_cast<const Line *>(from[s])[w]
+                                 : Isa::load_line(line_at(from[s], w));
       return Isa::shuffle_lanes(line, controls[s]);
     };
     Line line = moved(0);
-    for (uint32_t s = 1; s < Sources; ++s) line = combine_lines<uint64_t, PIDCOMM_OR>(line, moved(s));
+    for (uint32_t s = 1; s < Sources; ++s)
+      line = combine_lines<uint64_t, PIDCOMM_OR>(line, moved(s));
     std::byte *const to = line_at(out, turn.word + w);
     if (target.keep_lanes != 0) line = with_kept_lanes(line, to, target.keep_lanes);
     Isa::store_line(to, line);
@@ -29,25 +33,34 @@ void merge_target(const SweepCall &call, Step turn, const MergeTarget &target, c
 /// The instances of merge_target by the number of sources less 1.
 template <bool Buffered>
 constexpr decltype(&merge_target<1, Buffered>) kMergeTarget[] = {
-    merge_target<1, Buffered>, merge_target<2, Buffered>, merge_target<3, Buffered>, merge_target<4, Buffered>,
-    merge_target<5, Buffered>, merge_target<6, Buffered>, merge_target<7, Buffered>, merge_target<8, Buffered>};
+    merge_target<1, Buffered>, merge_target<2, Buffered>, merge_target<3, Buffered>,
+    merge_target<4, Buffered>, merge_target<5, Buffered>, merge_target<6, Buffered>,
+    merge_target<7, Buffered>, merge_target<8, Buffered>};
 
 /// Lines between a load and the prefetch of a later line.
 constexpr uint32_t kSectionAheadLines = 128;
 
-/// Prefetches lines in the order in which a pass loads the lines: step after step, in a step item after item, in an item part after part,
-/// in a part turn after turn, and in a turn stream after stream.
+/// Prefetches lines in the order in which a pass loads the lines: step after step, in a step item
+/// after item, in an item part after part, in a part turn after turn, and in a turn stream after
+/// stream.
 class SectionPrefetch {
  public:
-  /// streams: the numbers of the streams of the parts; null if there is one part with the streams 0, 1, ...
-  SectionPrefetch(const SweepCall &call, const MergePart *parts, uint32_t part_count, const uint32_t *streams, uint32_t step_words,
-                  uint32_t turn_words)
-      : call_(call), parts_(parts), part_count_(part_count), streams_(streams), step_words_(step_words), turn_words_(turn_words) {
-    for (uint32_t lines = 0; part_count != 0 && lines < kSectionAheadLines; lines += turn_words) next();
+  /// streams: the numbers of the streams of the parts; null if there is one part with the streams
+  /// 0, 1, ...
+  SectionPrefetch(const SweepCall &call, const MergePart *parts, uint32_t part_count,
+                  const uint32_t *streams, uint32_t step_words, uint32_t turn_words)
+      : call_(call),
+        parts_(parts),
+        part_count_(part_count),
+        streams_(streams),
+        step_words_(step_words),
+        turn_words_(turn_words) {
+    for (uint32_t lines = 0; part_count != 0 && lines < kSectionAheadLines; lines += turn_words)
+      next();
   }
 
-  /// The pass calls this function `calls` times in a turn. Distributes the prefetches of a turn with `streams` streams over these calls, so
-  /// that prefetches and stores alternate.
+  /// The pass calls this function `calls` times in a turn. Distributes the prefetches of a turn
+  /// with `streams` streams over these calls, so that prefetches and stores alternate.
   void advance(uint32_t streams, uint32_t calls) {
     for (due_ += streams; due_ >= calls; due_ -= calls) next();
   }
@@ -59,7 +72,8 @@ class SectionPrefetch {
     const MergePart &part = parts_[part_];
     const uint32_t stream = streams_ == nullptr ? stream_ : streams_[part.first_stream + stream_];
     const std::byte *const from = call_.items[item_].in[stream];
-    for (uint32_t w = word_; w < word_ + turn_words_ && w < call_.words; ++w) Isa::prefetch_far(line_at(from, w));
+    for (uint32_t w = word_; w < word_ + turn_words_ && w < call_.words; ++w)
+      Isa::prefetch_far(line_at(from, w));
     if (++stream_ != part.stream_count) return;
     stream_ = 0;
     word_ += turn_words_;
@@ -82,13 +96,16 @@ class SectionPrefetch {
   uint32_t step_ = 0, item_ = 0, part_ = 0, word_ = 0, stream_ = 0, due_ = 0;
 };
 
-/// The output of an item has the streams of one section (alltoall) or of all sections of the set (allgather).
+/// The output of an item has the streams of one section (alltoall) or of all sections of the set
+/// (allgather).
 void merge_lines(const SweepCall &call) {
   const MergeTable &table = *call.merge;
   const uint32_t copies = call.out_count / table.out_streams;
-  SectionPrefetch prefetch(call, table.parts, table.part_count, table.streams, table.step_words, table.turn_words);
+  SectionPrefetch prefetch(call, table.parts, table.part_count, table.streams, table.step_words,
+                           table.turn_words);
   for (uint32_t step = 0; step < call.words; step += table.step_words) {
-    const uint32_t end = call.words - step < table.step_words ? call.words : step + table.step_words;
+    const uint32_t end =
+        call.words - step < table.step_words ? call.words : step + table.step_words;
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const SweepItem &item = call.items[i];
       for (uint32_t p = 0; p < table.part_count; ++p) {
@@ -99,7 +116,8 @@ void merge_lines(const SweepCall &call) {
             std::byte *const *const out = item.out + c * table.out_streams;
             for (uint32_t t = part.first_target; t < part.first_target + part.target_count; ++t) {
               const MergeTarget &target = table.targets[t];
-              kMergeTarget<false>[target.source_count - 1](call, turn, target, item.in, nullptr, out[target.stream]);
+              kMergeTarget<false>[target.source_count - 1](call, turn, target, item.in, nullptr,
+                                                           out[target.stream]);
               prefetch.advance(part.stream_count, part.target_count * copies);
             }
           }
@@ -109,12 +127,14 @@ void merge_lines(const SweepCall &call) {
   }
 }
 
-/// The input has the streams of a section, or of the two sections that an alltoall exchanges. The output has the streams of the same
-/// sections (alltoall), or of all sections of the set (allgather).
+/// The input has the streams of a section, or of the two sections that an alltoall exchanges. The
+/// output has the streams of the same sections (alltoall), or of all sections of the set
+/// (allgather).
 void merge_in_place(const SweepCall &call) {
   const MergeTable &table = *call.merge;
   const MergePart &part = table.parts[0];
-  const uint32_t in_sections = call.in_count / table.in_streams, out_sections = call.out_count / table.out_streams;
+  const uint32_t in_sections = call.in_count / table.in_streams,
+                 out_sections = call.out_count / table.out_streams;
   Line *const buffer = reinterpret_cast<Line *>(call.section_buffer);
   const MergePart all = {0, call.in_count, 0, part.target_count};
   SectionPrefetch prefetch(call, &all, 1, nullptr, table.turn_words, table.turn_words);
@@ -123,7 +143,8 @@ void merge_in_place(const SweepCall &call) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const SweepItem &item = call.items[i];
       for (uint32_t s = 0; s < call.in_count; ++s) {
-        for (uint32_t w = 0; w < turn.count; ++w) buffer[s * table.turn_words + w] = Isa::load_line(line_at(item.in[s], turn.word + w));
+        for (uint32_t w = 0; w < turn.count; ++w)
+          buffer[s * table.turn_words + w] = Isa::load_line(line_at(item.in[s], turn.word + w));
         prefetch.advance(1, 1);
       }
       for (uint32_t n = 0; n < out_sections; ++n) {
@@ -131,18 +152,22 @@ void merge_in_place(const SweepCall &call) {
         std::byte *const *const out = item.out + n * table.out_streams;
         for (uint32_t t = 0; t < part.target_count; ++t) {
           const MergeTarget &target = table.targets[t];
-          kMergeTarget<true>[target.source_count - 1](call, turn, target, nullptr, lines, out[target.stream]);
+          kMergeTarget<true>[target.source_count - 1](call, turn, target, nullptr, lines,
+                                                      out[target.stream]);
         }
       }
     }
   }
 }
 
-void pass_merge(const SweepCall &call) { call.merge->is_buffered ? merge_in_place(call) : merge_lines(call); }
+void pass_merge(const SweepCall &call) {
+  call.merge->is_buffered ? merge_in_place(call) : merge_lines(call);
+}
 
 /// Transposes a tile in host order to the words of its 8 lanes. line(w) returns the line of word w.
 template <class LineOfWord>
-[[gnu::always_inline]] inline void part_lanes(Line words[8][kTurnLines], uint32_t t, const LineOfWord &line) {
+[[gnu::always_inline]] inline void part_lanes(Line words[8][kTurnLines], uint32_t t,
+                                              const LineOfWord &line) {
   Line tile[kMaxTileLines];
   for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = line(t * kStepWords + w);
   transpose_tile<7, HostOrder>(tile);
@@ -180,30 +205,36 @@ class RowPass {
       Line lines[kTurnWords];
       for (uint32_t t = 0; t * kStepWords < step.count; ++t) {
         Line tile[kMaxTileLines];
-        for (uint32_t lane = 0; lane < 8; ++lane) tile[lane] = rows[lane] == kNoRow ? kZeroLine : row(rows[lane])[t];
+        for (uint32_t lane = 0; lane < 8; ++lane)
+          tile[lane] = rows[lane] == kNoRow ? kZeroLine : row(rows[lane])[t];
         transpose_tile<7, HostOrder>(tile);
-        for (uint32_t w = 0; w < kStepWords; ++w) lines[t * kStepWords + w] = Isa::transpose(tile[w]);
+        for (uint32_t w = 0; w < kStepWords; ++w)
+          lines[t * kStepWords + w] = Isa::transpose(tile[w]);
       }
       const uint32_t keep_lanes = e + 1 == table_.egs ? call_.keep_lanes : 0;
       for (uint32_t o = e; o < call_.out_count; o += table_.egs) {
         std::byte *const to = line_at(item.out[o], step.word);
         for (uint32_t w = 0; w < step.count; ++w)
-          Isa::store_line(line_at(to, w), keep_lanes == 0 ? lines[w] : with_kept_lanes(lines[w], line_at(to, w), keep_lanes));
+          Isa::store_line(
+              line_at(to, w),
+              keep_lanes == 0 ? lines[w] : with_kept_lanes(lines[w], line_at(to, w), keep_lanes));
         advance();
       }
     }
   }
 
   /// Returns the words of a row.
-  Line *row(uint32_t index) const { return reinterpret_cast<Line *>(call_.section_buffer) + index * kTurnLines; }
+  Line *row(uint32_t index) const {
+    return reinterpret_cast<Line *>(call_.section_buffer) + index * kTurnLines;
+  }
 
  private:
   void advance() {
     if (!has_sums_) prefetch_.advance(table_.in_streams, table_.in_streams + stored_streams_);
   }
 
-  /// Combines the words of a step from all input streams of an item into the rows. If the set has several sections, first combines the
-  /// sections, line by line.
+  /// Combines the words of a step from all input streams of an item into the rows. If the set has
+  /// several sections, first combines the sections, line by line.
   void accumulate(const SweepItem &item, Step step) {
     Line *const sums = row(table_.rows);
     if (has_sums_) accumulate_step(call_, step, sums, table_.in_streams, nullptr);
@@ -213,16 +244,20 @@ class RowPass {
       Line words[8][kTurnLines];
       if (step.count == kTurnWords && !has_sums_) {  // the usual case, without a test for each word
         for (uint32_t t = 0; t < kTurnLines; ++t)
-          part_lanes(words, t, [&](uint32_t w) { return Isa::transpose(Isa::load_line(line_at(from, w))); });
+          part_lanes(words, t,
+                     [&](uint32_t w) { return Isa::transpose(Isa::load_line(line_at(from, w))); });
       } else {
         for (uint32_t t = 0; t * kStepWords < step.count; ++t) {
           part_lanes(words, t, [&](uint32_t w) {
-            return w >= step.count ? kZeroLine : has_sums_ ? sum[w] : Isa::transpose(Isa::load_line(line_at(from, w)));
+            return w >= step.count ? kZeroLine
+                   : has_sums_     ? sum[w]
+                                   : Isa::transpose(Isa::load_line(line_at(from, w)));
           });
         }
       }
       const uint32_t lines = (step.count + kStepWords - 1) / kStepWords;
-      call_.reducer->combine_rows(call_.section_buffer, table_.in + i * 8, bytes_of(&words[0][0]), lines);
+      call_.reducer->combine_rows(call_.section_buffer, table_.in + i * 8, bytes_of(&words[0][0]),
+                                  lines);
       advance();
     }
   }

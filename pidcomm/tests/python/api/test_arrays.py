@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pidcomm
 import pytest
 from definitions import payload
+
+import pidcomm
 
 ROWS = np.arange(64 * 4, dtype=np.int32).reshape(64, 4)
 
@@ -30,7 +31,9 @@ KINDS: dict[str, Callable[[Any], Any]] = {
     "reversed": lambda x: np.ascontiguousarray(x[::-1])[::-1],
     "read-only": read_only,
     "memoryview": memory_view,
-    "unaligned": lambda x: np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape),
+    "unaligned": lambda x: (
+        np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    ),
     "list": lambda x: x.astype(np.int64).tolist(),
 }
 
@@ -94,7 +97,9 @@ def test_contiguous_arrays_are_not_copied(cube: pidcomm.Hypercube) -> None:
         ([[0] * 32] * 8, "CPU tensor, not list"),
     ],
 )
-def test_outputs_that_cannot_be_filled_are_errors(cube: pidcomm.Hypercube, out: Any, message: str) -> None:
+def test_outputs_that_cannot_be_filled_are_errors(
+    cube: pidcomm.Hypercube, out: Any, message: str
+) -> None:
     before = np.copy(out)
     calls: list[Callable[[], Any]] = [
         lambda: cube.gather("10", bytes=16, dtype=np.int32, out=out),
@@ -125,9 +130,13 @@ def test_inputs_of_a_wrong_shape_are_errors(cube: pidcomm.Hypercube, x: Any, mes
 
 
 def test_host_arrays_have_one_row_per_group(cube: pidcomm.Hypercube) -> None:
-    with pytest.raises(pidcomm.ArgumentError, match=r"host has shape \(64, 4\).*needs \(8, n\), one row per group"):
+    with pytest.raises(
+        pidcomm.ArgumentError, match=r"host has shape \(64, 4\).*needs \(8, n\), one row per group"
+    ):
         cube.scatter("10", host=ROWS)
-    with pytest.raises(pidcomm.ArgumentError, match="rows of 36 bytes cannot be divided among the 8 members"):
+    with pytest.raises(
+        pidcomm.ArgumentError, match="rows of 36 bytes cannot be divided among the 8 members"
+    ):
         cube.scatter("10", host=np.zeros((8, 9), np.int32))
     with pytest.raises(pidcomm.ArgumentError, match="the host buffer has 128 bytes"):
         cube.broadcast("10", host=np.zeros((8, 4), np.int32), bytes=24)
@@ -208,4 +217,7 @@ def test_the_core_reads_and_fills_the_memory_of_the_caller(
     out = np.zeros_like(ROWS)
     cube.write(ROWS)
     cube.read(4, np.int32, out=out)
-    assert [np.shares_memory(rows, own) for rows, own in zip(seen, (ROWS, out), strict=True)] == [True, True]
+    assert [np.shares_memory(rows, own) for rows, own in zip(seen, (ROWS, out), strict=True)] == [
+        True,
+        True,
+    ]

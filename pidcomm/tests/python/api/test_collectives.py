@@ -6,15 +6,23 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import pidcomm
 import pytest
-from emulated_machine import needs_emulated_access
 from definitions import OPERATORS, REDUCTIONS, groups_of, payload, result_of
+from emulated_machine import needs_emulated_access
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pidcomm._rows import CoherenceName, CollectiveName, IsaName, TechniqueName
 
-SHAPES = [((8, 8), "10"), ((8, 8), "01"), ((4, 2, 8), "101"), ((2, 4, 5), "011"), ((3, 5), "10"), ((3, 2, 2), "111")]
+import pidcomm
+
+SHAPES = [
+    ((8, 8), "10"),
+    ((8, 8), "01"),
+    ((4, 2, 8), "101"),
+    ((2, 4, 5), "011"),
+    ((3, 5), "10"),
+    ((3, 2, 2), "111"),
+]
 GENERAL = ((3, 5), (3, 2, 2))
 TECHNIQUES = list(pidcomm.TECHNIQUES)
 
@@ -26,7 +34,9 @@ def test_array_collective_equals_its_definition(
     pes: pidcomm.PeSet, name: str, shape: tuple[int, ...], mask: str, technique: TechniqueName
 ) -> None:
     cube = pes.hypercube(*shape)
-    x = payload(name, shape, mask, "int32", block_bytes=64)  # 8 words: the paper's techniques cut it into up to 8
+    x = payload(
+        name, shape, mask, "int32", block_bytes=64
+    )  # 8 words: the paper's techniques cut it into up to 8
     row = pidcomm.TECHNIQUES[technique]
     if not row.is_for(pidcomm.COLLECTIVES[name]):
         with pytest.raises(pidcomm.ArgumentError, match=f"{name}: technique {technique} is for "):
@@ -46,10 +56,23 @@ def test_array_collective_equals_its_definition(
     assert cube.last_trace.technique == technique
 
 
-# Zero to three selected lane bits; entangled groups that are adjacent, along two axes, and in threes and fives.
+# Zero to three selected lane bits; entangled groups that are adjacent, along two axes, and in
+# threes and fives.
 MEMBER_STEPS = [
-    *(((8, 8), "01"), ((2, 8, 5), "100"), ((4, 2, 8), "101"), ((8, 8), "11"), ((8, 2, 2, 3), "1011")),
-    *(((8, 2, 2, 3), "0101"), ((2, 2, 2, 5), "1011"), ((4, 4), "00"), ((128,), "1"), ((2, 4, 5), "011")),
+    *(
+        ((8, 8), "01"),
+        ((2, 8, 5), "100"),
+        ((4, 2, 8), "101"),
+        ((8, 8), "11"),
+        ((8, 2, 2, 3), "1011"),
+    ),
+    *(
+        ((8, 2, 2, 3), "0101"),
+        ((2, 2, 2, 5), "1011"),
+        ((4, 4), "00"),
+        ((128,), "1"),
+        ((2, 4, 5), "011"),
+    ),
 ]
 
 
@@ -74,12 +97,21 @@ def test_ring_and_tree_reduce_every_type_in_place_and_out_of_place(
         cube.write(x, 8)
         row_bytes = x.shape[1] * x.itemsize
         trace = cube.allreduce(
-            mask, bytes=row_bytes, src=8, dst=dst, dtype=dtype, op=op, technique=technique, scratch=scratch
+            mask,
+            bytes=row_bytes,
+            src=8,
+            dst=dst,
+            dtype=dtype,
+            op=op,
+            technique=technique,
+            scratch=scratch,
         )
         np.testing.assert_array_equal(cube.read(x.shape[1], dtype, dst), expected, f"{dtype} {op}")
         if dst == apart:
             np.testing.assert_array_equal(cube.read(x.shape[1], dtype, 8), x)
-        plan = cube.plan("allreduce", mask, bytes=row_bytes, src=8, dst=dst, technique=technique, scratch=scratch)
+        plan = cube.plan(
+            "allreduce", mask, bytes=row_bytes, src=8, dst=dst, technique=technique, scratch=scratch
+        )
         assert (trace.mram_bytes_read, trace.mram_bytes_written) == (
             plan["mram_bytes_read"],
             plan["mram_bytes_written"],
@@ -87,7 +119,9 @@ def test_ring_and_tree_reduce_every_type_in_place_and_out_of_place(
 
 
 @pytest.mark.parametrize(("technique", "rounds"), [("ring", 7 + 2 * 7 + 8), ("tree", 2 * (3 + 3))])
-def test_an_expanded_plan_lists_the_sweeps_of_every_round(technique: TechniqueName, rounds: int) -> None:
+def test_an_expanded_plan_lists_the_sweeps_of_every_round(
+    technique: TechniqueName, rounds: int
+) -> None:
     options: Any = {"bytes": 4096, "dst": 4096, "technique": technique, "scratch": 8192}
     plan = pidcomm.plan("allreduce", (8, 8), "11", expand=True, **options)
     assert plan["path"] == "member_steps"
@@ -135,16 +169,29 @@ def test_reductions_of_every_type_and_operator_are_right(
     np.testing.assert_array_equal(getattr(cube.arrays, name)(x, "10", op=op), expected)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
-def test_random_collectives_equal_their_definitions(pes: pidcomm.PeSet, data: st.DataObject) -> None:
-    shape = tuple(data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=4).filter(lambda s: np.prod(s) <= 128)))
+def test_random_collectives_equal_their_definitions(
+    pes: pidcomm.PeSet, data: st.DataObject
+) -> None:
+    shape = tuple(
+        data.draw(
+            st.lists(st.integers(1, 8), min_size=1, max_size=4).filter(lambda s: np.prod(s) <= 128)
+        )
+    )
     mask = data.draw(st.text("01", min_size=len(shape), max_size=len(shape)))
     name = data.draw(st.sampled_from(list(pidcomm.COLLECTIVES)))
     dtype = data.draw(st.sampled_from(["int8", "uint16", "int32", "uint64", "float32", "float64"]))
     op = data.draw(st.sampled_from(["sum", "min", "max"]))
     x = payload(
-        name, shape, mask, dtype, block_bytes=8 * data.draw(st.integers(0, 5)), seed=data.draw(st.integers(0, 9))
+        name,
+        shape,
+        mask,
+        dtype,
+        block_bytes=8 * data.draw(st.integers(0, 5)),
+        seed=data.draw(st.integers(0, 9)),
     )
     keywords = {"op": op} if name in REDUCTIONS else {}
     result = getattr(pes.hypercube(*shape).arrays, name)(
@@ -182,11 +229,18 @@ def test_rows_are_in_pe_order_not_in_sdk_order(cube: pidcomm.Hypercube) -> None:
     x = np.arange(64 * 3, dtype=np.int64).reshape(64, 3)
     cube.write(x, 8)
     np.testing.assert_array_equal(cube.read(3, np.int64, 8), x)
-    np.testing.assert_array_equal(cube.gather("11", bytes=24, src=8, dtype=np.int64), x.reshape(1, -1))
+    np.testing.assert_array_equal(
+        cube.gather("11", bytes=24, src=8, dtype=np.int64), x.reshape(1, -1)
+    )
 
 
 def test_location_is_rank_chip_and_bank(cube: pidcomm.Hypercube) -> None:
-    assert [cube.location(pe) for pe in (0, 1, 8, 43)] == [(0, 0, 0), (0, 1, 0), (0, 0, 1), (0, 3, 5)]
+    assert [cube.location(pe) for pe in (0, 1, 8, 43)] == [
+        (0, 0, 0),
+        (0, 1, 0),
+        (0, 0, 1),
+        (0, 3, 5),
+    ]
     assert cube.location(43) == pidcomm.Location(rank=0, chip=3, bank=5)
 
 
@@ -218,7 +272,9 @@ def test_zero_bytes_are_a_no_op(cube: pidcomm.Hypercube) -> None:
 
 
 @pytest.mark.parametrize("isa", [name for name, isa in pidcomm.ISAS.items() if isa.is_available])
-@pytest.mark.parametrize("coherence", [pytest.param("none", marks=needs_emulated_access), "hardware"])
+@pytest.mark.parametrize(
+    "coherence", [pytest.param("none", marks=needs_emulated_access), "hardware"]
+)
 def test_options_do_not_change_the_result_and_are_in_the_trace(
     cube: pidcomm.Hypercube, isa: IsaName, coherence: CoherenceName
 ) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pidcomm
 import pytest
+
+import pidcomm
 from pidcomm import ArgumentError, Error
 
 Call = Callable[[Any], Any]
@@ -15,7 +16,11 @@ MRAM = pidcomm.MRAM_BYTES
 
 CASES: dict[str, tuple[Call, str, str]] = {
     "mask too short": (lambda c: c.alltoall("1", bytes=64), "ERR_MASK", "mask"),
-    "mask with another character": (lambda c: c.alltoall("1x", bytes=64), "ERR_MASK", "'1x' contains 'x'"),
+    "mask with another character": (
+        lambda c: c.alltoall("1x", bytes=64),
+        "ERR_MASK",
+        "'1x' contains 'x'",
+    ),
     "mask with a null": (lambda c: c.alltoall("10\0", bytes=64), "ERR_MASK", "contains"),
     "mask of another type": (lambda c: c.alltoall(10, bytes=64), "ERR_MASK", "must be a str"),
     "indivisible block": (
@@ -23,13 +28,37 @@ CASES: dict[str, tuple[Call, str, str]] = {
         "ERR_SIZE",
         r"8x8 selects 8 PEs; alltoall.*\(72\).*8 \* 8",
     ),
-    "block of 4 bytes": (lambda c: c.write(np.zeros((64, 1), np.int32)), "ERR_SIZE", r"\(4\) divisible by 8"),
+    "block of 4 bytes": (
+        lambda c: c.write(np.zeros((64, 1), np.int32)),
+        "ERR_SIZE",
+        r"\(4\) divisible by 8",
+    ),
     "odd read": (lambda c: c.read(3, np.int8), "ERR_SIZE", r"\(3\) divisible by 8"),
-    "odd block in arrays": (lambda c: c.arrays.allreduce(np.zeros((64, 3), np.int8), "10"), "ERR_SIZE", r"\(3\)"),
-    "negative bytes": (lambda c: c.alltoall("10", bytes=-64), "ERR_ARGUMENT", r"bytes \(-64\) must be between 0"),
-    "bytes of 2**64": (lambda c: c.alltoall("10", bytes=2**64), "ERR_ARGUMENT", r"bytes \(18446744073709551616\)"),
-    "bytes of 2**64 + 64": (lambda c: c.alltoall("10", bytes=2**64 + 64), "ERR_ARGUMENT", "18446744073709551680"),
-    "bytes of 2**64 - 64": (lambda c: c.alltoall("10", bytes=2**64 - 64), "ERR_WINDOW", "18446744073709551552"),
+    "odd block in arrays": (
+        lambda c: c.arrays.allreduce(np.zeros((64, 3), np.int8), "10"),
+        "ERR_SIZE",
+        r"\(3\)",
+    ),
+    "negative bytes": (
+        lambda c: c.alltoall("10", bytes=-64),
+        "ERR_ARGUMENT",
+        r"bytes \(-64\) must be between 0",
+    ),
+    "bytes of 2**64": (
+        lambda c: c.alltoall("10", bytes=2**64),
+        "ERR_ARGUMENT",
+        r"bytes \(18446744073709551616\)",
+    ),
+    "bytes of 2**64 + 64": (
+        lambda c: c.alltoall("10", bytes=2**64 + 64),
+        "ERR_ARGUMENT",
+        "18446744073709551680",
+    ),
+    "bytes of 2**64 - 64": (
+        lambda c: c.alltoall("10", bytes=2**64 - 64),
+        "ERR_WINDOW",
+        "18446744073709551552",
+    ),
     "bytes of 1 GiB": (lambda c: c.alltoall("10", bytes=1 << 30), "ERR_WINDOW", "1073741824"),
     "fraction": (
         lambda c: c.alltoall("10", bytes=64.0),
@@ -38,31 +67,95 @@ CASES: dict[str, tuple[Call, str, str]] = {
     ),
     "truth value": (lambda c: c.alltoall("10", bytes=True), "ERR_ARGUMENT", r"bytes \(True\)"),
     "text": (lambda c: c.alltoall("10", bytes="64"), "ERR_ARGUMENT", "bytes"),
-    "negative source": (lambda c: c.alltoall("10", bytes=64, src=-8), "ERR_ARGUMENT", r"src \(-8\)"),
+    "negative source": (
+        lambda c: c.alltoall("10", bytes=64, src=-8),
+        "ERR_ARGUMENT",
+        r"src \(-8\)",
+    ),
     "odd source": (
         lambda c: c.alltoall("10", bytes=64, src=4, dst=128),
         "ERR_WINDOW",
         "source offset 4.*multiple of 8",
     ),
-    "destination past MRAM": (lambda c: c.alltoall("10", bytes=64, dst=MRAM - 56), "ERR_WINDOW", str(MRAM - 56)),
-    "huge destination": (lambda c: c.alltoall("10", bytes=64, dst=2**64 - 64), "ERR_WINDOW", str(2**64 - 64)),
+    "destination past MRAM": (
+        lambda c: c.alltoall("10", bytes=64, dst=MRAM - 56),
+        "ERR_WINDOW",
+        str(MRAM - 56),
+    ),
+    "huge destination": (
+        lambda c: c.alltoall("10", bytes=64, dst=2**64 - 64),
+        "ERR_WINDOW",
+        str(2**64 - 64),
+    ),
     "overlap": (lambda c: c.alltoall("10", bytes=64, src=0, dst=8), "ERR_WINDOW", "overlap"),
     "count of 2**63": (lambda c: c.read(2**63, np.int8), "ERR_WINDOW", "9223372036854775808"),
-    "count of 2**62 words": (lambda c: c.read(2**62, np.int64), "ERR_ARGUMENT", r"bytes \(36893488147419103232\)"),
+    "count of 2**62 words": (
+        lambda c: c.read(2**62, np.int64),
+        "ERR_ARGUMENT",
+        r"bytes \(36893488147419103232\)",
+    ),
     "huge gather": (lambda c: c.gather("10", bytes=2**40), "ERR_WINDOW", str(2**40)),
-    "base past MRAM": (lambda c: c.arrays.allreduce(np.zeros((64, 1)), "10", base_offset=MRAM), "ERR_WINDOW", "past"),
-    "unknown operator": (lambda c: c.allreduce("10", bytes=64, dtype="int32", op="avg"), "ERR_OP", "'avg'.*sum, prod"),
-    "no operator": (lambda c: c.carry_out("allreduce", "10", bytes=64, options={}), "ERR_OP", "None"),
-    "bits of floats": (lambda c: c.reduce("10", bytes=64, dtype="float32", op="xor"), "ERR_OP", "xor.*float32"),
-    "unknown type": (lambda c: c.allreduce("10", bytes=64, dtype="float16"), "ERR_TYPE", "'float16'.*int8"),
-    "no type at all": (lambda c: c.allreduce("10", bytes=64, dtype="nothing"), "ERR_TYPE", "'nothing'"),
-    "unknown technique": (lambda c: c.alltoall("10", bytes=64, technique="magic"), "ERR_OPTION", "'magic'.*tile"),
-    "unknown ISA": (lambda c: c.alltoall("10", bytes=64, isa="neon"), "ERR_OPTION", "'neon'.*scalar"),
-    "unknown policy": (lambda c: c.alltoall("10", bytes=64, coherence=1), "ERR_OPTION", "coherence 1"),
-    "too many threads": (lambda c: c.alltoall("10", bytes=64, threads=1025), "ERR_OPTION", "1025.*1024"),
-    "negative threads": (lambda c: c.alltoall("10", bytes=64, threads=-1), "ERR_ARGUMENT", r"threads \(-1\)"),
+    "base past MRAM": (
+        lambda c: c.arrays.allreduce(np.zeros((64, 1)), "10", base_offset=MRAM),
+        "ERR_WINDOW",
+        "past",
+    ),
+    "unknown operator": (
+        lambda c: c.allreduce("10", bytes=64, dtype="int32", op="avg"),
+        "ERR_OP",
+        "'avg'.*sum, prod",
+    ),
+    "no operator": (
+        lambda c: c.carry_out("allreduce", "10", bytes=64, options={}),
+        "ERR_OP",
+        "None",
+    ),
+    "bits of floats": (
+        lambda c: c.reduce("10", bytes=64, dtype="float32", op="xor"),
+        "ERR_OP",
+        "xor.*float32",
+    ),
+    "unknown type": (
+        lambda c: c.allreduce("10", bytes=64, dtype="float16"),
+        "ERR_TYPE",
+        "'float16'.*int8",
+    ),
+    "no type at all": (
+        lambda c: c.allreduce("10", bytes=64, dtype="nothing"),
+        "ERR_TYPE",
+        "'nothing'",
+    ),
+    "unknown technique": (
+        lambda c: c.alltoall("10", bytes=64, technique="magic"),
+        "ERR_OPTION",
+        "'magic'.*tile",
+    ),
+    "unknown ISA": (
+        lambda c: c.alltoall("10", bytes=64, isa="neon"),
+        "ERR_OPTION",
+        "'neon'.*scalar",
+    ),
+    "unknown policy": (
+        lambda c: c.alltoall("10", bytes=64, coherence=1),
+        "ERR_OPTION",
+        "coherence 1",
+    ),
+    "too many threads": (
+        lambda c: c.alltoall("10", bytes=64, threads=1025),
+        "ERR_OPTION",
+        "1025.*1024",
+    ),
+    "negative threads": (
+        lambda c: c.alltoall("10", bytes=64, threads=-1),
+        "ERR_ARGUMENT",
+        r"threads \(-1\)",
+    ),
     "PE out of range": (lambda c: c.coords(64), "ERR_ARGUMENT", "PE 64 is out of range.*8x8.*64"),
-    "location of no PE": (lambda c: c.location(64), "ERR_ARGUMENT", "PE 64 is out of range.*8x8.*64"),
+    "location of no PE": (
+        lambda c: c.location(64),
+        "ERR_ARGUMENT",
+        "PE 64 is out of range.*8x8.*64",
+    ),
     "negative PE": (lambda c: c.group_of(-1, "10"), "ERR_ARGUMENT", r"pe \(-1\)"),
     "PE of 2**32": (lambda c: c.member_of(2**32, "10"), "ERR_ARGUMENT", "4294967296"),
     "limit past MRAM": (lambda c: c.stream_limit(64, 64, dst=MRAM), "ERR_WINDOW", "MRAM"),
@@ -70,7 +163,9 @@ CASES: dict[str, tuple[Call, str, str]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_argument_error_names_the_rule_and_nothing_moves(cube: pidcomm.Hypercube, name: str) -> None:
+def test_argument_error_names_the_rule_and_nothing_moves(
+    cube: pidcomm.Hypercube, name: str
+) -> None:
     call, status, message = CASES[name]
     windows = [(0, 4096), (MRAM - 4096, 4096)]
     rng = np.random.default_rng(1)
@@ -99,7 +194,9 @@ def test_argument_error_names_the_rule_and_nothing_moves(cube: pidcomm.Hypercube
         ((1,) * 17, "17"),
     ],
 )
-def test_shapes_that_the_set_cannot_form_are_errors(pes: pidcomm.PeSet, lengths: Any, message: str) -> None:
+def test_shapes_that_the_set_cannot_form_are_errors(
+    pes: pidcomm.PeSet, lengths: Any, message: str
+) -> None:
     with pytest.raises(ArgumentError, match=message):
         pes.hypercube(*lengths)
 
@@ -151,7 +248,9 @@ def test_an_error_after_another_has_its_own_message(cube: pidcomm.Hypercube) -> 
             cube.allreduce("10", bytes=size, dtype="int8")
 
 
-def test_the_library_prints_nothing(cube: pidcomm.Hypercube, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_library_prints_nothing(
+    cube: pidcomm.Hypercube, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(ArgumentError):
         cube.alltoall("10", bytes=1)
     cube.arrays.allreduce(np.ones((64, 2)), "10")

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import dpuemu
 import numpy as np
-import pidcomm
 import pytest
+
+import dpuemu
+import pidcomm
 
 
 def test_free_invalidates_hypercubes_with_an_error() -> None:
@@ -77,7 +78,9 @@ def test_sets_and_hypercubes_report_their_sizes() -> None:
         assert (cube.pes, cube.shape, cube.pe_set) == (32, (4, 8), pes)
     with pidcomm.allocate(12) as pes:
         assert pes.pes == 12
-        np.testing.assert_array_equal(pes.hypercube(3, 4).arrays.reduce(np.ones((12, 1)), "11"), [[12]])
+        np.testing.assert_array_equal(
+            pes.hypercube(3, 4).arrays.reduce(np.ones((12, 1)), "11"), [[12]]
+        )
 
 
 def run_together(*bodies: Callable[[], None]) -> None:
@@ -107,7 +110,9 @@ def test_two_threads_may_use_two_sets() -> None:
                 cube = pes.hypercube(8, 8)
                 for _ in range(20):
                     result = cube.arrays.allreduce(x, "10", threads=2)
-                    np.testing.assert_array_equal(result.reshape(8, 8, 64)[:, 0], x.reshape(8, 8, 64).sum(1))
+                    np.testing.assert_array_equal(
+                        result.reshape(8, 8, 64)[:, 0], x.reshape(8, 8, 64).sum(1)
+                    )
                     with pytest.raises(pidcomm.ArgumentError, match=rf"\({8 * seed + 4}\)"):
                         cube.allreduce("10", bytes=8 * seed + 4, dtype="int64")
 
@@ -192,14 +197,20 @@ import dpuemu; print(dpuemu.report(pes).pes)
 
 def test_a_hypercube_may_be_dropped_during_a_launch() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", DROP_BESIDE_A_LAUNCH], capture_output=True, text=True, timeout=600, check=True
+        [sys.executable, "-c", DROP_BESIDE_A_LAUNCH],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
     )
     assert done.stdout == "8\n"
 
 
 def ends_normally(program: str, *arguments: str) -> None:
     """Run a Python program; fail if a signal ends it, if it hangs or if it writes to stderr."""
-    end = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60)
+    end = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=60
+    )
     assert (end.returncode, end.stderr) == (0, "")
 
 
@@ -255,7 +266,9 @@ else:
 """)
 
 
-def test_compiling_removes_the_folder_of_a_killed_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiling_removes_the_folder_of_a_killed_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     left = tmp_path / "pidcomm-tmp-abcdefgh"
     left.mkdir()
     os.utime(left, times=(0, 0))

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-import dpuemu
 import numpy as np
-import pidcomm
 import pytest
 from emulated_machine import ctrl_c
 from pidcomm.compiling import compiled
+
+import dpuemu
+import pidcomm
 
 HEAP = "__sys_used_mram_end"
 
@@ -143,13 +144,17 @@ def test_variables_in_wram_and_mram_are_read_and_written_as_arrays(
     assert (values.read(np.int32) == x).all()
     rank.launch()
     assert (values.read(np.int32) == x * factors).all()
-    assert (sums.read(np.int64) == (x * factors.astype(np.int64)).reshape(64, 64, 4).sum(axis=1)).all()
+    assert (
+        sums.read(np.int64) == (x * factors.astype(np.int64)).reshape(64, 64, 4).sum(axis=1)
+    ).all()
     assert (values.read(np.int32, 3, offset=40) == (x * factors)[:, 10:13]).all()
     assert (sums.read(np.int64, offset=24)[:, 0] == sums.read(np.int64)[:, 3]).all()
     assert values.read(np.int32, 0).shape == (64, 0)
 
 
-def test_values_without_a_row_per_pe_go_to_all_pes(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+def test_values_without_a_row_per_pe_go_to_all_pes(
+    rank: pidcomm.PeSet, programs: dict[str, Path]
+) -> None:
     rank.load(programs["variables"])
     factor, values, pair = rank.symbol("factor"), rank.symbol("values"), rank.symbol("pair")
     factor.write(5)
@@ -174,21 +179,29 @@ def test_values_without_a_row_per_pe_go_to_all_pes(rank: pidcomm.PeSet, programs
     assert (values.read(np.int32, 64)[1] == np.arange(128, 256, 2)).all()
 
 
-def test_accesses_outside_a_symbol_move_nothing(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+def test_accesses_outside_a_symbol_move_nothing(
+    rank: pidcomm.PeSet, programs: dict[str, Path]
+) -> None:
     rank.load(programs["variables"])
     sums, letters, factor = rank.symbol("sums"), rank.symbol("letters"), rank.symbol("factor")
     before = np.arange(64 * 4).reshape(64, 4)
     sums.write(before)
     eight = np.zeros(1)
     for call, words in (
-        (lambda: sums.write(np.zeros(5)), "40 bytes at offset 0 pass the end of <Symbol sums: 32 bytes"),
+        (
+            lambda: sums.write(np.zeros(5)),
+            "40 bytes at offset 0 pass the end of <Symbol sums: 32 bytes",
+        ),
         (lambda: sums.write(np.zeros((64, 4)), 8), "32 bytes at offset 8"),
         (lambda: sums.write(eight, 32), "8 bytes at offset 32"),
         (lambda: sums.write(eight, -8), r"offset \(-8\)"),
         (lambda: sums.read(np.int64, 5), "40 bytes at offset 0"),
         (lambda: sums.read(np.int64, 2**62), "pass the end"),
         (lambda: sums.read(np.int64, offset=33), "0 bytes at offset 33"),
-        (lambda: sums.read(np.int64, offset=4), "28 bytes .* not a multiple of 8, the bytes of an element"),
+        (
+            lambda: sums.read(np.int64, offset=4),
+            "28 bytes .* not a multiple of 8, the bytes of an element",
+        ),
         (lambda: sums.read("no type"), "not a NumPy dtype"),
         (lambda: sums.read(object), "no fixed size"),
         (lambda: sums.write(np.zeros((63, 1))), r"shape \(63, 1\); the shape must be \(64, n\)"),
@@ -227,8 +240,8 @@ def test_tasklets_wait_for_each_other_and_print(rank: pidcomm.PeSet) -> None:
 
 def test_a_full_log_warns(rank: pidcomm.PeSet) -> None:
     rank.load(
-        "#include <defs.h>\n#include <stdio.h>\nSTDOUT_BUFFER_INIT(16)\n"
-        '__host int more;\nint main(void) { printf("0123456789"); if (more) printf("0123456789"); return 0; }'
+        "#include <defs.h>\n#include <stdio.h>\nSTDOUT_BUFFER_INIT(16)\n__host int more;\nint"
+        ' main(void) { printf("0123456789"); if (more) printf("0123456789"); return 0; }'
     )
     rank.symbol("more").write(np.arange(64, dtype=np.int32).reshape(64, 1) % 2)
     rank.launch()
@@ -237,7 +250,9 @@ def test_a_full_log_warns(rank: pidcomm.PeSet) -> None:
         assert rank.log(3).startswith("0123456789")
 
 
-def test_a_program_that_prints_nothing_has_empty_logs(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+def test_a_program_that_prints_nothing_has_empty_logs(
+    rank: pidcomm.PeSet, programs: dict[str, Path]
+) -> None:
     rank.load(programs["dma"])
     assert rank.logs() == [""] * 64
 
@@ -274,7 +289,9 @@ with pidcomm.allocate() as pes:
 """
 
 
-def test_a_collective_that_reorders_replaces_the_program(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+def test_a_collective_that_reorders_replaces_the_program(
+    rank: pidcomm.PeSet, programs: dict[str, Path]
+) -> None:
     rank.load(programs["variables"])
     factor, values = rank.symbol("factor"), rank.symbol("values")
     kept = np.arange(64 * 256, dtype=np.int32).reshape(64, 256)
@@ -288,7 +305,11 @@ def test_a_collective_that_reorders_replaces_the_program(rank: pidcomm.PeSet, pr
     assert (cube.last_trace.pe_loads, cube.last_trace.pe_launches) == (1, 2)
     assert cube.last_trace.pe_cycles > 0
     assert cube.last_trace.pe_bytes == 2 * 2 * 64 * 256
-    for attempt in (rank.launch, lambda: factor.read(np.uint32), lambda: factor.write(np.ones((64, 1), np.uint32))):
+    for attempt in (
+        rank.launch,
+        lambda: factor.read(np.uint32),
+        lambda: factor.write(np.ones((64, 1), np.uint32)),
+    ):
         with pytest.raises(pidcomm.Error, match="load yours again"):
             attempt()
     assert (values.read(np.int32) == kept).all()  # MRAM stays
@@ -300,7 +321,9 @@ def test_a_collective_that_reorders_replaces_the_program(rank: pidcomm.PeSet, pr
 
 def test_rows_follow_the_largest_hypercube_if_pes_are_missing() -> None:
     # In a new process, because the machine belongs to the process.
-    result = subprocess.run([sys.executable, "-c", DISABLED], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", DISABLED], capture_output=True, text=True, check=True
+    )
     assert result.stdout.splitlines() == [
         "126 [True, True] True",
         "(1, 0, 0) (0, 0, 0) (0, 2, 2)",  # rank 0 is last; its bank 2 is last, for 3 PEs
@@ -317,7 +340,9 @@ def is_busy(call: Callable[[], object]) -> bool:
     return False
 
 
-def test_accesses_during_an_asynchronous_launch_are_refused(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+def test_accesses_during_an_asynchronous_launch_are_refused(
+    rank: pidcomm.PeSet, programs: dict[str, Path]
+) -> None:
     rank.load(programs["spin"])
     turns, done = rank.symbol("turns"), rank.symbol("done")
     turns.write(20_000_000)
@@ -334,7 +359,9 @@ def test_accesses_during_an_asynchronous_launch_are_refused(rank: pidcomm.PeSet,
     assert (done.read(np.uint32) == 20_000_000).all()
 
 
-def test_a_fault_names_the_pe_and_the_reason(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+def test_a_fault_names_the_pe_and_the_reason(
+    rank: pidcomm.PeSet, programs: dict[str, Path]
+) -> None:
     rank.load(programs["fault"])
     is_wrong = np.zeros((64, 1), np.uint32)
     is_wrong[[11, 60]] = 1
@@ -368,16 +395,25 @@ def test_reports_count_dma_exactly(rank: pidcomm.PeSet, programs: dict[str, Path
     assert (report.pes, report.faulted_pes) == (64, 0)
     assert (report.dma_reads, report.dma_read_bytes) == (64 * 3, 64 * 3 * 2048)
     assert (report.dma_writes, report.dma_write_bytes) == (64, 64 * 24)
-    assert (report.masked_addresses, report.masked_sizes, report.wrapped_addresses, report.direct_pages) == (0, 0, 0, 0)
+    assert (
+        report.masked_addresses,
+        report.masked_sizes,
+        report.wrapped_addresses,
+        report.direct_pages,
+    ) == (0, 0, 0, 0)
     assert report.instructions > 0
     assert 64 * report.cycles_max == pytest.approx(report.cycles_sum)  # all PEs do the same
     assert report.modelled_seconds == report.cycles_max / 350e6
     assert report.host_seconds > 0
 
 
-def test_compiler_errors_are_reported_and_the_old_program_stays(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
+def test_compiler_errors_are_reported_and_the_old_program_stays(
+    rank: pidcomm.PeSet, programs: dict[str, Path]
+) -> None:
     rank.load(programs["dma"])
-    with pytest.raises(pidcomm.ArgumentError, match=r"program.c:2:.*error:.*missing_variable") as caught:
+    with pytest.raises(
+        pidcomm.ArgumentError, match=r"program.c:2:.*error:.*missing_variable"
+    ) as caught:
         rank.load("\nint main(void) { return missing_variable; }")
     assert "/" not in str(caught.value).split("program.c")[0]
     with pytest.raises(pidcomm.ArgumentError, match="bytes of WRAM"):
@@ -457,13 +493,16 @@ def test_freed_sets_refuse_every_call_about_programs(programs: dict[str, Path]) 
         assert caught.value.status == "ERR_SET"
 
 
-def test_programs_are_loaded_from_c_files(rank: pidcomm.PeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_loaded_from_c_files(
+    rank: pidcomm.PeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "my programs"
     folder.mkdir()
     (folder / "part.h").write_text("int part(int x);\n#define SCALE 5\n")
     (folder / "part.c").write_text('#include "part.h"\nint part(int x) { return x * SCALE; }\n')
     main = (
-        '#include "part.h"\n#include <defs.h>\n__host int result;\nint main(void) { result = part(EXTRA); return 0; }\n'
+        '#include "part.h"\n#include <defs.h>\n__host int result;\nint main(void) { result ='
+        " part(EXTRA); return 0; }\n"
     )
     (folder / "main.c").write_text(main)
     rank.load([folder / "main.c", str(folder / "part.c")], options=("-D", "EXTRA=4"))

@@ -8,13 +8,14 @@ import time
 import weakref
 from collections.abc import Iterator
 
-import dpuemu
 import numpy as np
-import pidcomm
 import pytest
-from emulated_machine import ctrl_c
 from definitions import payload
+from emulated_machine import ctrl_c
 from user_program import main as user_program
+
+import dpuemu
+import pidcomm
 
 LONG = 1 << 18
 SLOW: pidcomm.Options = {"isa": "audit", "threads": 1}  # counts every line
@@ -27,7 +28,9 @@ def pes() -> Iterator[pidcomm.PeSet]:
         yield pes
 
 
-def written(cube: pidcomm.Hypercube, size_bytes: int = 512) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
+def written(
+    cube: pidcomm.Hypercube, size_bytes: int = 512
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
     x = np.random.default_rng(1).integers(-1000, 1000, (cube.pes, size_bytes // 4), np.int32)
     cube.write(x)
     return x
@@ -41,7 +44,9 @@ def test_collectives_between_pes_return_a_request_for_their_trace(cube: pidcomm.
         wanted_trace = getattr(cube, name)("10", bytes=512, dst=4096, dtype=np.int32, **arguments)
         wanted = cube.read(128, np.int32, offset=4096)
         cube.write(np.zeros((64, 128), np.int32), offset=4096)
-        request = getattr(cube, name)("10", bytes=512, dst=4096, dtype=np.int32, wait=False, **arguments)
+        request = getattr(cube, name)(
+            "10", bytes=512, dst=4096, dtype=np.int32, wait=False, **arguments
+        )
         assert isinstance(request, pidcomm.Request)
         trace = request.wait()
         assert isinstance(trace, pidcomm.Trace)
@@ -111,7 +116,9 @@ def test_a_launch_waits_for_the_request(pes: pidcomm.PeSet, cube: pidcomm.Hyperc
     request.wait()
 
 
-def test_ctrl_c_stops_pes_for_which_a_request_waits(pes: pidcomm.PeSet, cube: pidcomm.Hypercube) -> None:
+def test_ctrl_c_stops_pes_for_which_a_request_waits(
+    pes: pidcomm.PeSet, cube: pidcomm.Hypercube
+) -> None:
     pes.load('int main(void) { for (;;) __asm__ volatile(""); }')
     pes.launch(wait=False)
     request = cube.alltoall("10", bytes=512, wait=False)
@@ -146,7 +153,9 @@ def test_a_with_block_waits_before_it_frees() -> None:
 
 def test_a_request_is_a_context(cube: pidcomm.Hypercube) -> None:
     x = written(cube, LONG)
-    with cube.alltoall("10", bytes=LONG, dst=1 << 20, dtype=np.int32, wait=False, **SLOW) as request:
+    with cube.alltoall(
+        "10", bytes=LONG, dst=1 << 20, dtype=np.int32, wait=False, **SLOW
+    ) as request:
         assert isinstance(request, pidcomm.Request)
     assert request.test()
     assert "ended" in repr(request)
@@ -161,7 +170,9 @@ def test_a_dropped_request_is_waited_for(pes: pidcomm.PeSet, cube: pidcomm.Hyper
 
 
 def test_a_request_keeps_its_hypercube_alive() -> None:
-    request = pidcomm.allocate(pes=64).hypercube(8, 8).alltoall("10", bytes=LONG, wait=False, **SLOW)
+    request = (
+        pidcomm.allocate(pes=64).hypercube(8, 8).alltoall("10", bytes=LONG, wait=False, **SLOW)
+    )
     gc.collect()
     assert request.wait().mram_bytes_written == 64 * LONG
 
@@ -181,9 +192,17 @@ def test_several_calls_queue_without_waiting(cube: pidcomm.Hypercube) -> None:
     for _ in range(10):
         first = cube.alltoall("10", bytes=LONG, dst=1 << 20, dtype=np.int32, wait=False, **SLOW)
         second = cube.alltoall(
-            "10", bytes=LONG, src=1 << 20, dst=2 << 20, technique="pr+im", scratch=3 << 20, wait=False
+            "10",
+            bytes=LONG,
+            src=1 << 20,
+            dst=2 << 20,
+            technique="pr+im",
+            scratch=3 << 20,
+            wait=False,
         )
-        third = cube.gather("10", bytes=LONG, src=2 << 20, dtype=np.int32, wait=False)  # checks before it allocates
+        third = cube.gather(
+            "10", bytes=LONG, src=2 << 20, dtype=np.int32, wait=False
+        )  # checks before it allocates
         was_under_way = not first.test()
         np.testing.assert_array_equal(third.wait(), x.reshape(8, -1))
         assert first.wait().mram_bytes_written == second.wait().mram_bytes_written == 64 * LONG
@@ -202,7 +221,9 @@ def test_errors_are_raised_by_the_call(cube: pidcomm.Hypercube) -> None:
 def test_other_techniques_are_requests_too(cube: pidcomm.Hypercube) -> None:
     x = written(cube)
     for technique in ("conventional", "pr+im"):
-        request = cube.alltoall("10", bytes=512, dst=4096, technique=technique, scratch=8192, wait=False)
+        request = cube.alltoall(
+            "10", bytes=512, dst=4096, technique=technique, scratch=8192, wait=False
+        )
         assert request.wait().technique == technique
         cube.alltoall("10", bytes=512, src=4096, dst=16384)
         np.testing.assert_array_equal(cube.read(128, np.int32, offset=16384), x)
@@ -266,7 +287,9 @@ def leave_with(error: Exception | None) -> pidcomm.PeSet:
     return pes
 
 
-def test_an_error_of_a_pending_request_is_raised_by_the_with_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_a_pending_request_is_raised_by_the_with_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert leave_with(None).is_freed
     with pytest.raises(ZeroDivisionError):
         leave_with(ZeroDivisionError())

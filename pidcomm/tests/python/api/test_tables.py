@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pidcomm
 import pytest
 from definitions import COLLECTIVES, payload, result_of
 from pidcomm._rows import CollectiveName
 from pidcomm.bench.oracle import Problem
+
+import pidcomm
 
 HEADER = Path(__file__).parents[3] / "include" / "pidcomm" / "tables.h"
 
@@ -21,7 +22,8 @@ def header_rows(macro: str) -> list[list[str]]:
     text = HEADER.read_text()
     body = re.search(rf"#define {macro}\(X\)((?:.*\\\n)+.*\n)", text)
     assert body, macro
-    return [re.split(r",\s*", row) for row in re.findall(r"X\((.*?)\)\s*\\?\n", body[1])]
+    text = re.sub(r"\s*\\\n\s*", " ", body[1])
+    return [re.split(r",\s*", row) for row in re.findall(r"X\((.*?)\)(?= X\(|\s*$)", text)]
 
 
 TABLES: dict[str, Any] = {
@@ -71,7 +73,9 @@ def test_default_isa_is_available() -> None:
 @pytest.mark.parametrize("name", pidcomm.COLLECTIVES)
 def test_oracle_agrees_with_the_definitions(name: CollectiveName) -> None:
     x = payload(name, (4, 6), "01", "int16", block_bytes=48)
-    problem = Problem(name, (4, 6), "01", 48 * pidcomm.COLLECTIVES[name].blocks_per_pe(6), "int16", "max")
+    problem = Problem(
+        name, (4, 6), "01", 48 * pidcomm.COLLECTIVES[name].blocks_per_pe(6), "int16", "max"
+    )
     before = x.view(np.uint8)
     expected = result_of(name, x, (4, 6), "01", "max")
     np.testing.assert_array_equal(problem.expected(before).view(np.int16), expected)

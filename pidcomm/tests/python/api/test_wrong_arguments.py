@@ -1,4 +1,6 @@
-"""Arguments of wrong kinds raise `Error` or one of the built-in exceptions that Python programs expect."""
+"""Arguments of wrong kinds raise `Error` or one of the built-in exceptions that Python programs
+expect.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,11 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-import pidcomm
 import pytest
-from pidcomm import model
 from wrong_arguments import ARRAY, wrong_calls
+
+import pidcomm
+from pidcomm import model
 
 PROGRAM = """
 #include <mram.h>
@@ -46,12 +49,24 @@ CUBE: dict[str, Mapping[str, Any]] = {
     "read": {"count": 8, "dtype": "int32", "offset": 0, "out": None},
     "plan": {"collective": "alltoall", **MOVED, "op": None, "expand": True, **OPTIONS},
     "validate": {"collective": "allreduce", **MOVED, "op": "sum", **OPTIONS},
-    "stream_limit": {"bytes_read": 64, "bytes_written": 64, "src": 0, "dst": 1024, "copy_order": "plain", **OPTIONS},
+    "stream_limit": {
+        "bytes_read": 64,
+        "bytes_written": 64,
+        "src": 0,
+        "dst": 1024,
+        "copy_order": "plain",
+        **OPTIONS,
+    },
     "push_xfer": {"rows": np.zeros((64, 64), np.uint8), "offset": 0, "to_pes": True},
     "carry_out": {"name": "reduce", **MOVED, "op": "sum", "host": None, "out": None, "options": {}},
 }
 ARRAYS: dict[str, Mapping[str, Any]] = {
-    name: {"x": ROWS.get(name, np.zeros((64, 64), np.int32)), "mask": "10", "base_offset": 0, "out": None}
+    name: {
+        "x": ROWS.get(name, np.zeros((64, 64), np.int32)),
+        "mask": "10",
+        "base_offset": 0,
+        "out": None,
+    }
     | ({"op": "sum"} if row.takes_op else {})
     for name, row in pidcomm.COLLECTIVES.items()
 }
@@ -135,8 +150,16 @@ def test_every_public_method_is_in_the_tables() -> None:
         "hypercube",
         "connect",
     }  # without arguments, tested above, or only for pidcomm.hosts
-    for kind, table in ((pidcomm.Hypercube, CUBE), (pidcomm.ArrayCollectives, ARRAYS), (pidcomm.PeSet, SET)):
-        methods = {name for name, it in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+    for kind, table in (
+        (pidcomm.Hypercube, CUBE),
+        (pidcomm.ArrayCollectives, ARRAYS),
+        (pidcomm.PeSet, SET),
+    ):
+        methods = {
+            name
+            for name, it in inspect.getmembers(kind, inspect.isfunction)
+            if not name.startswith("_")
+        }
         assert methods - ended == set(table)
     named = {name for name in model.__all__ if inspect.isfunction(getattr(model, name))} | {"plan"}
     assert named - {"machine_names"} <= set(FUNCTIONS)

@@ -1,4 +1,7 @@
-"""dpu: the Python API of the UPMEM SDK, on the emulated machine. It needs only the standard library."""
+"""dpu: the Python API of the UPMEM SDK, on the emulated machine.
+
+It needs only the standard library.
+"""
 
 from .driver import ALLOCATE_ALL, DpuError, DpuProgram, DpuSet, DpuSymbol, DpuVariable
 

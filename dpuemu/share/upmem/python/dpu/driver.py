@@ -1,7 +1,8 @@
 """Sets of DPUs, their programs and variables.
 
-Arguments have the names of the UPMEM SDK. Differs from the SDK: the attributes of a set that are named after symbols
-are found when they are used, `asm_source` is refused, and there are no checkpoints.
+Arguments have the names of the UPMEM SDK. Differs from the SDK: the attributes of a set that are
+named after symbols are found when they are used, `asm_source` is refused, and there are no
+checkpoints.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class DpuSymbol:
     def __init__(self, name: str, c_symbol: library.Symbol | tuple[int, int]) -> None:
         """Store both."""
         self.name = name
-        self.c_symbol = c_symbol if isinstance(c_symbol, library.Symbol) else library.Symbol(*c_symbol)
+        self.c_symbol = (
+            c_symbol if isinstance(c_symbol, library.Symbol) else library.Symbol(*c_symbol)
+        )
 
     def value(self) -> int:
         """Return the address; MRAM starts at 0x08000000."""
@@ -81,7 +84,8 @@ class DpuProgram:
 class DpuVariable:
     """The values of a variable: of one DPU, or a list with the values of each DPU.
 
-    int8() ... uint64(), float() and double() return a number, or a memoryview if the variable has several elements.
+    int8() ... uint64(), float() and double() return a number, or a memoryview if the variable has
+    several elements.
     """
 
     def __init__(self, contents: list[memoryview]) -> None:
@@ -113,9 +117,10 @@ for _kind in _FORMATS:
 class DpuSet:
     """A set of DPUs; use it in a `with` statement, or call free().
 
-    nr_dpus or nr_ranks: what to allocate (ALLOCATE_ALL or none of the two: everything). binary, c_source: a program to
-    load. log: a stream, or a list with one stream per DPU, that gets the output after each exec(). async_mode: whether
-    copy() and exec() queue their work. Raises DpuError.
+    nr_dpus or nr_ranks: what to allocate (ALLOCATE_ALL or none of the two: everything). binary,
+    c_source: a program to load. log: a stream, or a list with one stream per DPU, that gets the
+    output after each exec(). async_mode: whether copy() and exec() queue their work. Raises
+    DpuError.
     """
 
     def __init__(
@@ -145,8 +150,16 @@ class DpuSet:
         if nr_dpus is not None and nr_ranks is not None:
             raise DpuError("a set has nr_dpus or nr_ranks, not both")
         self.c_set = library.Set()
-        allocate, count = (LIBRARY.dpu_alloc_ranks, nr_ranks) if nr_ranks is not None else (LIBRARY.dpu_alloc, nr_dpus)
-        _check(allocate(ALLOCATE_ALL if count is None else count, profile.encode(), ctypes.byref(self.c_set)))
+        allocate, count = (
+            (LIBRARY.dpu_alloc_ranks, nr_ranks)
+            if nr_ranks is not None
+            else (LIBRARY.dpu_alloc, nr_dpus)
+        )
+        _check(
+            allocate(
+                ALLOCATE_ALL if count is None else count, profile.encode(), ctypes.byref(self.c_set)
+            )
+        )
         try:
             for c_rank in library.members(self.c_set, "rank"):
                 rank = self._part(c_rank)
@@ -223,7 +236,9 @@ class DpuSet:
         _check(LIBRARY.dpu_free(self.c_set))
 
     def load(self, binary: Any = None, c_source: Any = None, asm_source: Any = None) -> DpuProgram:
-        """Load a program: the path or the bytes of a binary, or C sources (a path, a stream or a list of both)."""
+        """Load a program: the path or the bytes of a binary, or C sources (a path, a stream or a
+        list of both).
+        """
         if asm_source is not None:
             raise DpuError("dpuemu cannot compile DPU assembly")
         if (binary is None) == (c_source is None):
@@ -231,25 +246,36 @@ class DpuSet:
         handle = ctypes.c_void_p()
         with tempfile.TemporaryDirectory() as folder:
             if c_source is not None:
-                binary = _compile(c_source if isinstance(c_source, list) else [c_source], Path(folder))
+                binary = _compile(
+                    c_source if isinstance(c_source, list) else [c_source], Path(folder)
+                )
             if isinstance(binary, (str, os.PathLike)):
                 _check(LIBRARY.dpu_load(self.c_set, os.fsencode(binary), ctypes.byref(handle)))
             else:
                 content = bytes(binary)
-                _check(LIBRARY.dpu_load_from_memory(self.c_set, content, len(content), ctypes.byref(handle)))
+                _check(
+                    LIBRARY.dpu_load_from_memory(
+                        self.c_set, content, len(content), ctypes.byref(handle)
+                    )
+                )
         program = DpuProgram(handle)
         for part in (self, *self._dpus, *self._ranks):
             part._program = program
         return program
 
     def copy(
-        self, dst: Any, src: Any, size: int | None = None, offset: int = 0, async_mode: bool | None = None
+        self,
+        dst: Any,
+        src: Any,
+        size: int | None = None,
+        offset: int = 0,
+        async_mode: bool | None = None,
     ) -> None:
         """Copy between the host and the DPUs.
 
-        One of dst and src is a symbol (DpuSymbol or str). The other one is a buffer, or a list with one buffer per DPU
-        (None: the DPU does not take part). One buffer goes to all DPUs. size: in bytes, default the size of the
-        buffers. offset: in bytes, in the symbol.
+        One of dst and src is a symbol (DpuSymbol or str). The other one is a buffer, or a list with
+        one buffer per DPU (None: the DPU does not take part). One buffer goes to all DPUs. size: in
+        bytes, default the size of the buffers. offset: in bytes, in the symbol.
         """
         to_dpu = isinstance(dst, (DpuSymbol, str))
         if to_dpu == isinstance(src, (DpuSymbol, str)):
@@ -282,7 +308,9 @@ class DpuSet:
             self._keep(views)
 
     def exec(self, log: Any = None, async_mode: bool | None = None) -> None:
-        """Run the program, then write its output to `log`: a stream, a list or a dict; default: the set's log."""
+        """Run the program, then write its output to `log`: a stream, a list or a dict; default:
+        the set's log.
+        """
         if self._is_async(async_mode):
             _check(LIBRARY.dpu_launch(self.c_set, library.ASYNCHRONOUS))
             return
@@ -290,7 +318,9 @@ class DpuSet:
         self._write_log(log, None)
 
     def log(self, stream: Any = None) -> None:
-        """Write the output of the DPUs to `stream`, else to the set's log, else to standard output."""
+        """Write the output of the DPUs to `stream`, else to the set's log, else to standard
+        output.
+        """
         import sys
 
         self._write_log(stream, sys.stdout)
@@ -325,7 +355,11 @@ class DpuSet:
 
         def run(_: library.Set, index: int, __: object) -> int:
             try:
-                fn(self._ranks[index] if index < len(self._ranks) and not single_call else self, index, arg)
+                fn(
+                    self._ranks[index] if index < len(self._ranks) and not single_call else self,
+                    index,
+                    arg,
+                )
             except BaseException as error:  # C cannot pass it on; call() or sync() raises it
                 with self._lock:
                     (self._failures if is_queued else failures).append(error)
@@ -341,7 +375,9 @@ class DpuSet:
         _check(status)
 
     def _raise_first(self, status: int) -> None:
-        """Raise the first exception of the queued functions of call(), else the error that the status names."""
+        """Raise the first exception of the queued functions of call(), else the error that the
+        status names.
+        """
         with self._lock:
             failures, self._failures = self._failures, []
         if failures:
@@ -360,7 +396,11 @@ class DpuSet:
         if isinstance(log, list) and len(log) != len(self):
             raise DpuError(f"log has {len(log)} streams; the set has {len(self)} DPUs")
         chosen = (
-            dict(zip(self._dpus, log, strict=True)) if isinstance(log, list) else log if isinstance(log, dict) else {}
+            dict(zip(self._dpus, log, strict=True))
+            if isinstance(log, list)
+            else log
+            if isinstance(log, dict)
+            else {}
         )
         common = None if isinstance(log, (list, dict)) else log
         for dpu in self._dpus:

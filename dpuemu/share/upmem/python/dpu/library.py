@@ -1,4 +1,6 @@
-"""libdpuemu's C API for ctypes: the structures of dpu_types.h, and the functions that driver.py calls."""
+"""libdpuemu's C API for ctypes: the structures of dpu_types.h, and the functions that driver.py
+calls.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ class DpuIterator(ctypes.Structure):
     """struct dpu_set_dpu_iterator_t."""
 
     _fields_ = [
-        *[("rank_iterator", RankIterator), ("count", ctypes.c_uint32), ("next_idx", ctypes.c_uint32)],
+        *[
+            ("rank_iterator", RankIterator),
+            ("count", ctypes.c_uint32),
+            ("next_idx", ctypes.c_uint32),
+        ],
         *[("has_next", ctypes.c_bool), ("next", Set)],
     ]
 
@@ -57,9 +63,23 @@ _FUNCTIONS = {
     "dpu_get_symbol": [_PROGRAM, ctypes.c_char_p, ctypes.POINTER(Symbol)],
     "dpu_prepare_xfer": [Set, ctypes.c_void_p],
     "dpu_push_xfer": [Set, ctypes.c_int, *_NAMED_TRANSFER, ctypes.c_size_t, ctypes.c_int],
-    "dpu_push_xfer_symbol": [Set, ctypes.c_int, Symbol, ctypes.c_uint32, ctypes.c_size_t, ctypes.c_int],
+    "dpu_push_xfer_symbol": [
+        Set,
+        ctypes.c_int,
+        Symbol,
+        ctypes.c_uint32,
+        ctypes.c_size_t,
+        ctypes.c_int,
+    ],
     "dpu_broadcast_to": [Set, *_NAMED_TRANSFER, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int],
-    "dpu_broadcast_to_symbol": [Set, Symbol, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int],
+    "dpu_broadcast_to_symbol": [
+        Set,
+        Symbol,
+        ctypes.c_uint32,
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+    ],
     "dpu_launch": [Set, ctypes.c_int],
     "dpu_sync": [Set],
     "dpu_callback": [Set, Callback, ctypes.c_void_p, ctypes.c_int],
@@ -87,7 +107,10 @@ def _load() -> ctypes.CDLL:
 LIBRARY = _load()
 STANDARD = ctypes.CDLL(None)  # the C library
 STANDARD.free.argtypes = [ctypes.c_void_p]
-STANDARD.open_memstream.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)]
+STANDARD.open_memstream.argtypes = [
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.POINTER(ctypes.c_size_t),
+]
 STANDARD.open_memstream.restype = ctypes.c_void_p
 STANDARD.fclose.argtypes = [ctypes.c_void_p]
 

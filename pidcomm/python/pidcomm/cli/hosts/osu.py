@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from pidcomm.cli.app import command, exit_if_wrong, json_option, working
-from pidcomm.cli.hosts.group import hosts
-from pidcomm.errors import ArgumentError
 from pidcomm.bench.columns import Column, Lines
 from pidcomm.bench.osu import COLLECTIVES, SMALL, OsuCase, OsuRow, measure
 from pidcomm.bench.report import run_facts
 from pidcomm.bench.results import Results
+from pidcomm.cli.app import command, exit_if_wrong, json_option, working
+from pidcomm.cli.hosts.group import hosts
+from pidcomm.errors import ArgumentError
 from pidcomm.sizes import parse_count, parse_names, parse_positive_size
 from pidcomm.tables import TRANSPORTS
 
@@ -37,13 +37,17 @@ def show(results: Results, rows: list[OsuRow], messages: list[OsuRow] | None) ->
     lines = Lines(COLUMNS, is_wide=False)
     it = rows[0]
     results.text(
-        f"# {it.collective}, {it.buffers} buffers, transport {it.transport}, {it.hosts} hosts x {it.ppn} processes, "
-        f"link {it.link}; {it.source}",
+        f"# {it.collective}, {it.buffers} buffers, transport {it.transport}, {it.hosts} hosts x"
+        f" {it.ppn} processes, link {it.link}; {it.source}",
         lines.titles(),
-        *(lines.line(row, *map(shown, (ratio, row.copied))) for row, ratio in zip(rows, over_mpi, strict=True)),
+        *(
+            lines.line(row, *map(shown, (ratio, row.copied)))
+            for row, ratio in zip(rows, over_mpi, strict=True)
+        ),
     )
     results.json_lines(
-        {**asdict(row), "over_mpi": ratio, **run_facts()} for row, ratio in zip(rows, over_mpi, strict=True)
+        {**asdict(row), "over_mpi": ratio, **run_facts()}
+        for row, ratio in zip(rows, over_mpi, strict=True)
     )
 
 
@@ -72,35 +76,51 @@ def parse_counts(text: str) -> list[int]:
 
 @command(
     "pidcomm hosts osu --hosts 2,4 --sizes 64KiB:32MiB",
-    "pidcomm hosts osu --collective reduce_scatter --transport pool,switch --link 32,0.35 --json rows.jsonl",
+    "pidcomm hosts osu --collective reduce_scatter --transport pool,switch --link 32,0.35 --json"
+    " rows.jsonl",
     "pidcomm hosts osu --hosts 2 --pes 64 --sizes 64KiB",
     group=hosts,
 )
 def osu(
-    collective: Annotated[str, typer.Option("--collective", help=f"Of {', '.join(COLLECTIVES)}, or all.")] = "all",
+    collective: Annotated[
+        str, typer.Option("--collective", help=f"Of {', '.join(COLLECTIVES)}, or all.")
+    ] = "all",
     hosts: Annotated[str, typer.Option("--hosts", help="Numbers of hosts.")] = "2",
     ppn: Annotated[str, typer.Option("--ppn", help="Numbers of processes per host.")] = "1",
-    sizes: Annotated[str, typer.Option("--sizes", help="Bytes: first:last, doubling; or a list.")] = "8:1MiB",
-    transport: Annotated[str, typer.Option("--transport", help="mpi, pool, switch, or all.")] = "all",
+    sizes: Annotated[
+        str, typer.Option("--sizes", help="Bytes: first:last, doubling; or a list.")
+    ] = "8:1MiB",
+    transport: Annotated[
+        str, typer.Option("--transport", help="mpi, pool, switch, or all.")
+    ] = "all",
     link: Annotated[
-        str | None, typer.Option("--link", metavar="GB_S,US", help="Rate and latency of the emulated link of a host.")
+        str | None,
+        typer.Option(
+            "--link", metavar="GB_S,US", help="Rate and latency of the emulated link of a host."
+        ),
     ] = None,
     pes: Annotated[int, typer.Option("--pes", min=0, help="PEs per process; 0: host buffers.")] = 0,
-    iters: Annotated[int, typer.Option("--iters", min=1, help="At most this number of iterations.")] = SMALL[0],
+    iters: Annotated[
+        int, typer.Option("--iters", min=1, help="At most this number of iterations.")
+    ] = SMALL[0],
     json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
     """Measure latencies between processes of this machine by the rules of the OSU micro-benchmarks.
 
-    1000 iterations per size, above 8 KiB 100, a tenth of them before to warm up; average, minimum and maximum over the
-    processes. Every element is checked. over_mpi is the average latency over that of mpi in this run. copied is the
-    bytes that a process copies to and from the pool, over the size; the copies of the MPI library cannot be counted.
-    The processes of a host share its emulated link. With a switch, its time on host buffers is modelled.
+    1000 iterations per size, above 8 KiB 100, a tenth of them before to warm up; average, minimum
+    and maximum over the processes. Every element is checked. over_mpi is the average latency over
+    that of mpi in this run. copied is the bytes that a process copies to and from the pool, over
+    the size; the copies of the MPI library cannot be counted.
+    The processes of a host share its emulated link. With a switch, its time on host buffers is
+    modelled.
     """
     try:
         rate = [float(part) for part in (link or "0,0").split(",")]
         gb_s, latency_us = rate if len(rate) == 2 else (rate[0], 0.0)
     except ValueError:
-        raise ArgumentError(f"--link {link} must be GB/s, or GB/s and microseconds with a comma") from None
+        raise ArgumentError(
+            f"--link {link} must be GB/s, or GB/s and microseconds with a comma"
+        ) from None
     if gb_s < 0 or latency_us < 0:
         raise ArgumentError(f"--link {link} must not be negative")
     cases = [

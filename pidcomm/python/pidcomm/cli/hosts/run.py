@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from pidcomm.arguments import MAX_COUNT, as_integer, options_of
+from pidcomm.bench import launcher
+from pidcomm.bench.results import Results
 from pidcomm.cli.app import (
     BytesOption,
     CollectiveArgument,
@@ -16,22 +18,28 @@ from pidcomm.cli.app import (
     command,
     json_option,
 )
-from pidcomm.bench import launcher
 from pidcomm.cli.hosts.group import hosts
-from pidcomm.bench.results import Results
 from pidcomm.hosts import plan as plan_of_host
 from pidcomm.sizes import format_about, format_duration, parse_shape, parse_size
 
+
 @command("pidcomm hosts run -n 2 --pes 64 -- pidcomm info", group=hosts)
 def run(
-    program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM", help="Command of one process.")],
-    count: Annotated[int, typer.Option("-n", "--hosts", min=1, help="Number of processes; each is a host.")] = 2,
-    pes: Annotated[int | None, typer.Option("--pes", min=1, help="PEs of the emulated machine of each host.")] = None,
+    program: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM", help="Command of one process.")
+    ],
+    count: Annotated[
+        int, typer.Option("-n", "--hosts", min=1, help="Number of processes; each is a host.")
+    ] = 2,
+    pes: Annotated[
+        int | None, typer.Option("--pes", min=1, help="PEs of the emulated machine of each host.")
+    ] = None,
 ) -> None:
     """Start a program in MPI processes, each of which is a host.
 
-    The launcher is the command in PIDCOMM_MPIEXEC, or mpiexec. If a process fails, the launcher ends all processes. The
-    processes share the CPUs, unless OMP_NUM_THREADS is set. The exit code is that of the launcher.
+    The launcher is the command in PIDCOMM_MPIEXEC, or mpiexec. If a process fails, the launcher
+    ends all processes. The processes share the CPUs, unless OMP_NUM_THREADS is set. The exit code
+    is that of the launcher.
     """
     raise typer.Exit(launcher.run(count, program, pes))
 
@@ -43,8 +51,13 @@ def run(
 )
 def plan(
     collective: CollectiveArgument,
-    shape: Annotated[str, typer.Option("--shape", help="Axis lengths, x first; the last one is the number of hosts.")],
-    mask: Annotated[str, typer.Option("--mask", help="Axis mask; the last character selects the hosts.")],
+    shape: Annotated[
+        str,
+        typer.Option("--shape", help="Axis lengths, x first; the last one is the number of hosts."),
+    ],
+    mask: Annotated[
+        str, typer.Option("--mask", help="Axis mask; the last character selects the hosts.")
+    ],
     size: BytesOption = "1MiB",
     dtype: DtypeOption = "int32",
     op: OpOption = "sum",
@@ -54,11 +67,18 @@ def plan(
     overlap: Annotated[
         str, typer.Option("--overlap", help="Overlap of messages and local passes: auto, on, off.")
     ] = "auto",
-    link: Annotated[float | None, typer.Option("--link", help="GB/s of the link (default: of the machine).")] = None,
-    transport: Annotated[str, typer.Option("--transport", help="Between hosts: mpi, pool, switch.")] = "mpi",
+    link: Annotated[
+        float | None, typer.Option("--link", help="GB/s of the link (default: of the machine).")
+    ] = None,
+    transport: Annotated[
+        str, typer.Option("--transport", help="Between hosts: mpi, pool, switch.")
+    ] = "mpi",
     json_target: Annotated[str | None, json_option("the plan")] = None,
 ) -> None:
-    """Show the plan of one host: local passes, messages, bytes per link and per memory bus. Times are modelled."""
+    """Show the plan of one host: local passes, messages, bytes per link and per memory bus.
+
+    Times are modelled.
+    """
     size_bytes = parse_size(size)
     it = plan_of_host(
         collective,
@@ -79,7 +99,10 @@ def plan(
         results.json(it)
         pieces = it["pieces"]
         how = "overlapping" if it["overlaps"] else "one after another"
-        results.text(f"{collective} over {it['hosts']} hosts, host {host}: {len(pieces)} pieces, {how}", style="bold")
+        results.text(
+            f"{collective} over {it['hosts']} hosts, host {host}: {len(pieces)} pieces, {how}",
+            style="bold",
+        )
         for piece in pieces[:1]:
             if len(pieces) > 1:
                 results.text("the first piece:")
@@ -88,14 +111,15 @@ def plan(
                 if round.get("syncs"):
                     where = "the switch" if round.get("on_switch") else "this host"
                     results.text(
-                        f"  sync of all hosts, then {round['reductions']} reductions and copies by {where}; "
-                        f"{format_duration(round['seconds'])}"
+                        f"  sync of all hosts, then {round['reductions']} reductions and copies by"
+                        f" {where}; {format_duration(round['seconds'])}"
                     )
                     continue
                 results.text(
-                    f"  exchange: sends {round['messages_sent']} messages, {format_about(round['bytes_sent'])}; "
-                    f"receives {round['messages_received']}, {format_about(round['bytes_received'])}; "
-                    f"{round['reductions']} reductions; {format_duration(round['seconds'])}"
+                    f"  exchange: sends {round['messages_sent']} messages,"
+                    f" {format_about(round['bytes_sent'])}; receives {round['messages_received']},"
+                    f" {format_about(round['bytes_received'])}; {round['reductions']} reductions;"
+                    f" {format_duration(round['seconds'])}"
                 )
             results.text(*(f"  {_local(step)}" for step in piece["after"]))
         for name in ("meanwhile", "last"):
@@ -103,14 +127,19 @@ def plan(
         sent, received = (format_about(it["link"][f"bytes_{way}"]) for way in ("sent", "received"))
         results.text(f"link: {sent} sent, {received} received")
         results.text(
-            f"memory bus: {format_about(it['mram_bytes'])} of MRAM, {format_about(it['row_bytes'])} of host rows"
+            f"memory bus: {format_about(it['mram_bytes'])} of MRAM, {format_about(it['row_bytes'])}"
+            " of host rows"
         )
         seconds = {name: format_duration(value) for name, value in it["seconds"].items()}
-        results.text(f"modelled: {seconds['total']} (local passes {seconds['local']}, exchanges {seconds['exchange']})")
+        results.text(
+            f"modelled: {seconds['total']} (local passes {seconds['local']}, exchanges"
+            f" {seconds['exchange']})"
+        )
 
 
 def _local(step: dict[str, object]) -> str:
     return (
-        f"{step['calls']} x {step['collective']} of {format_about(float(str(step['bytes_per_pe'])))} per PE "
-        f"({step['technique']}): {format_duration(float(str(step['seconds'])))}"
+        f"{step['calls']} x {step['collective']} of"
+        f" {format_about(float(str(step['bytes_per_pe'])))} per PE ({step['technique']}):"
+        f" {format_duration(float(str(step['seconds'])))}"
     )
