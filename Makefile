@@ -24,7 +24,7 @@ $(VENV)/tools: Makefile
 	  { echo 'pidcomm needs Python 3.10 or newer; $(PYTHON) is older.'; exit 1; }
 	@$(PYTHON) -c 'import venv, ensurepip' || \
 	  { echo 'pidcomm needs the venv module of $(PYTHON) (on Debian: python3-venv).'; exit 1; }
-	@$(PYTHON) -c 'import os, sysconfig, sys; sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))' || \
+	@$(PYTHON) -c 'import os, sysconfig; os.stat(sysconfig.get_paths()["include"] + "/Python.h")' 2>/dev/null || \
 	  { echo 'pidcomm needs the C headers of $(PYTHON) (on Debian: python3-dev).'; exit 1; }
 	@c++ --version >/dev/null && cc --version >/dev/null || \
 	  { echo 'pidcomm needs a C and a C++ compiler (on Debian: g++).'; exit 1; }
@@ -63,8 +63,8 @@ define build_native
 endef
 
 # At most four tests at a time, because each has an emulated machine.
-RUN_NATIVE := $(BIN)/ctest --no-tests=error --output-on-failure -j $(shell n=$$(nproc); echo $$((n < 4 ? n : 4))) \
-  --test-dir
+TEST_JOBS := $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
+RUN_NATIVE := $(BIN)/ctest --no-tests=error --output-on-failure -j $(TEST_JOBS) --test-dir
 
 .PHONY: test-native-dpuemu test-native-pidcomm
 test-native: test-native-dpuemu test-native-pidcomm

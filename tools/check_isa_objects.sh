@@ -3,7 +3,8 @@
 # objects have no function that the linker may share with others. Usage: tests/check_isa_objects.sh
 # BUILD_FOLDER. Prints `N passed, M failed`.
 set -u
-objdump --version >/dev/null && nm --version >/dev/null || { echo "objdump and nm are needed"; exit 1; }
+objdump --version >/dev/null && nm --version >/dev/null ||
+  { echo "objdump and nm are needed"; exit 1; }
 passed=0
 failed=0
 check() { # error, lines that show it (empty: no error)
@@ -14,13 +15,15 @@ check() { # error, lines that show it (empty: no error)
     passed=$((passed + 1))
   fi
 }
-for object in $(find "$1" \( -path '*pidcomm_core.dir*' -o -path '*pidcomm_line_kernels.dir*' -o -path '*dpuemu.dir*' \) -name '*.o'); do
+for object in $(find "$1" -name '*.o' \( -path '*pidcomm_core.dir*' \
+  -o -path '*pidcomm_line_kernels.dir*' -o -path '*dpuemu.dir*' \)); do
   text=$(objdump -d --no-show-raw-insn "$object") || text=
   [ -n "$text" ] || check "$object" "cannot be disassembled"
   registers=$(printf '%s' "$text" | grep -oE '%[yz]mm[0-9]+' | sort -u)
   case "$object" in
     */isa/avx512* | *line_kernels_avx512*) ;;
-    */isa/avx2* | *line_kernels_avx2*) check "$object uses zmm" "$(printf '%s' "$registers" | grep zmm)" ;;
+    */isa/avx2* | *line_kernels_avx2*)
+      check "$object uses zmm" "$(printf '%s' "$registers" | grep zmm)" ;;
     *) check "$object uses ymm or zmm" "$registers" ;;
   esac
   case "$object" in

@@ -93,9 +93,8 @@ def c_lines(xml: Path) -> Iterator[str]:
         yield f"## {part.get('kind')} {part.findtext('compoundname')}\n\n{comment(part)}\n"
         for inner in part.iter("innerclass"):
             described = ElementTree.parse(xml / f"{inner.get('refid')}.xml").getroot()[0]
-            yield (
-                f"### {inner.text}\n\n{comment(described)}\n\n[Members](c/{inner.get('refid')}.html)\n"
-            )
+            members = f"[Members](c/{inner.get('refid')}.html)"
+            yield f"### {inner.text}\n\n{comment(described)}\n\n{members}\n"
         text = ""
         for function in part.iterfind(".//memberdef[@kind='function']"):
             title = function.findtext("qualifiedname") or function.findtext("name")

@@ -70,7 +70,8 @@ _TABLE = [(re.compile(pattern + r"\s*;?"), text) for pattern, text in TABLE]
 _ASM = re.compile(
     r"""(?P<skip>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     |^\#[ \t]*(?:line[ \t]+)?(?P<line>\d+)[ \t]+"(?P<file>(?:\\.|[^"\\])*)".*$
-    |(?P<asm>\b(?:asm|__asm__|__asm)\b(?P<words>(?:\s*\b(?:volatile|__volatile__|__volatile|inline|__inline__|goto)\b)*)\s*\()""",
+    |(?P<asm>\b(?:asm|__asm__|__asm)\b
+      (?P<words>(?:\s*\b(?:volatile|__volatile__|__volatile|inline|__inline__|goto)\b)*)\s*\()""",
     re.VERBOSE | re.MULTILINE,
 )
 _STRING = re.compile(r'\s*"((?:\\.|[^"\\\n])*)"|^[ \t]*#.*$', re.MULTILINE)

@@ -107,9 +107,10 @@ _DEBUG_FORMAT = [
 # Functions of math.h that a program may define, because a DPU has no C library. gcc must not
 # replace or fold them.
 _MATH = """
-acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fdim floor fma fmax fmin fmod
-frexp hypot ilogb j0 j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nearbyint nextafter
-pow pow10 remainder rint round scalbn sin sincos sinh sqrt tan tanh tgamma trunc y0 y1 yn
+acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh erf erfc exp exp10 exp2 expm1 fdim floor
+fma fmax fmin fmod frexp hypot ilogb j0 j1 jn ldexp lgamma llrint llround log log10 log1p log2 logb
+lrint lround modf nearbyint nextafter pow pow10 remainder rint round scalbn sin sincos sinh sqrt tan
+tanh tgamma trunc y0 y1 yn
 """.split()  # noqa: SIM905
 
 # There is no hosted C library, but gcc expands small memcpy and memset, as the SDK's compiler does.

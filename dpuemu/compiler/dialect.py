@@ -33,7 +33,8 @@ _BOUND = re.compile(r"variably modified .(\w+). at file scope")
 KNOWN = re.compile("|".join((_BYTES.pattern, _COMPARISON, _ARRAY, _BOUND.pattern)))
 
 _ALIGNED_TYPE = re.compile(
-    r"\}\s*(?P<name>\w+)\s*(?P<attribute>__attribute__\s*\(\(\s*(?:__)?aligned(?:__)?\s*\(\s*\w+\s*\)\s*\)\))\s*;"
+    r"\}\s*(?P<name>\w+)\s*"
+    r"(?P<attribute>__attribute__\s*\(\(\s*(?:__)?aligned(?:__)?\s*\(\s*\w+\s*\)\s*\)\))\s*;"
 )
 _LITERAL = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
 # Also the line markers between them.

@@ -45,11 +45,13 @@ _DROPPED_WITH_WORD = {
 _DROPPED = re.compile(
     r"""-m(32|64|x32|16|cpu=.*|arch=.*|tune=.*|fpu=.*|float-abi=.*|cmodel=.*|no-sse.*|avx.*|sse.*)$
     |
-    -f(no-)?(lto|pic|PIC|pie|PIE|sanitize|profile|xray|coverage|plt|stack-size-section|integrated-as|openmp|split-stack|stack-protector
-          |stack-clash-protection|use-ld|ms-extensions|modules|cf-protection|freestanding|hosted|tree-vectorize|tree-slp-vectorize|vectorize|slp-vectorize
-          |instrument-functions)([-=].*)?$
+    -f(no-)?(lto|pic|PIC|pie|PIE|sanitize|profile|xray|coverage|plt|stack-size-section|integrated-as
+          |openmp|split-stack|stack-protector|stack-clash-protection|use-ld|ms-extensions|modules
+          |cf-protection|freestanding|hosted|tree-vectorize|tree-slp-vectorize|vectorize
+          |slp-vectorize|instrument-functions)([-=].*)?$
     |
-    -(g0|static|shared|rdynamic|pie|no-pie|nostdlib|nostdlibinc|nostdinc|nostartfiles|nodefaultlibs|pg|p|coverage|save-temps.*|pipe|pthread|s)$
+    -(g0|static|shared|rdynamic|pie|no-pie|nostdlib|nostdlibinc|nostdinc|nostartfiles|nodefaultlibs
+      |pg|p|coverage|save-temps.*|pipe|pthread|s)$
     |
     -l(m|c|gcc)$ |
     -(Werror|Qunused-arguments|emit-llvm|flto.*|stdlib=.*|gcc-toolchain=.*|rtlib=.*|ansi)$ |

@@ -34,7 +34,8 @@ _TOKEN = re.compile(
     r"""(?P<keep>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|^[ \t]*\#.*$)
     |(?P<kept_type>\bdouble\s+long\b)
     |(?P<type>\blong\b(?:\s+(?:long|int|unsigned|signed|const|volatile|double)\b)*)
-    |(?P<number>(?<![\w.])(?<![eEpP][+-])(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)(?:[uU][lL]|[lL][uU]?)(?![\w.]))
+    |(?P<number>(?<![\w.])(?<![eEpP][+-])(?:0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)
+      (?:[uU][lL]|[lL][uU]?)(?![\w.]))
     |(?P<builtin>\b__builtin_(?:clz|ctz|popcount|ffs|parity|clrsb)l\b)
     """,
     re.VERBOSE | re.MULTILINE,
@@ -74,7 +75,8 @@ def _unroll(found: re.Match[str]) -> str:
 # without call, comma, member, string, sizeof or address. So its name in the initialiser can only
 # mean its value.
 _SELF_INITIALISED = re.compile(
-    r"""(?P<head>[;{}]\s*(?:(?:const|volatile|unsigned|signed|char|short|int|long|u?int(?:8|16|32|64)_t|size_t)\b\s*)+
+    r"""(?P<head>[;{}]\s*
+      (?:(?:const|volatile|unsigned|signed|char|short|int|long|u?int(?:8|16|32|64)_t|size_t)\b\s*)+
       (?P<name>[A-Za-z_]\w*)\s*=)
     (?P<value>(?:\s|\d\w*\b|[A-Za-z_]\w*\b(?!\s*\()|[-+*/%()|^~<]|(?<!-)>)*)(?=;)""",
     re.VERBOSE,

@@ -48,8 +48,8 @@ typedef struct dpuemu_machine {
   uint32_t threads;  ///< host threads that move bytes and run PEs (32 at most) for all ranks
                      ///< [DPUEMU_THREADS] (number of CPUs)
   int hugepages;  ///< 1: transparent huge pages, 2: 4 KiB pages only [DPUEMU_HUGEPAGES=on|off] (1)
-  int flush;  ///< when transfers flush lines from the caches. 1: before and after loading, as the
-              ///< SDK does; 2: never; 3: only before loading [DPUEMU_FLUSH=on|off|once] (2)
+  int flush;   ///< when transfers flush lines from the caches. 1: before and after loading, as the
+               ///< SDK does; 2: never; 3: only before loading [DPUEMU_FLUSH=on|off|once] (2)
   int strict;  ///< 1: if the host accesses a rank while PEs own it, the process ends with a
                ///< sentence that names the rank; and if a PE uses a value that the hardware masks
                ///< silently, or accesses the WRAM of a PE that does not run, the PE is in fault. 2:
@@ -57,8 +57,8 @@ typedef struct dpuemu_machine {
   uint32_t
       patience_seconds;  ///< if none of the PEs that a host thread runs (up to 8 in turn) ends for
                          ///< this time, one gets a fault and the launch ends [DPUEMU_PATIENCE] (60)
-  int chip;  ///< a value of dpuemu_chip_t: the limits of PE programs, and their clock
-             ///< [DPUEMU_CHIP=generic|v1A|v1B] (DPUEMU_CHIP_GENERIC)
+  int chip;              ///< a value of dpuemu_chip_t: the limits of PE programs, and their clock
+                         ///< [DPUEMU_CHIP=generic|v1A|v1B] (DPUEMU_CHIP_GENERIC)
 } dpuemu_machine_t;
 
 /// Replaces the emulated machine (if `machine` is NULL: by a machine whose fields are all 0).

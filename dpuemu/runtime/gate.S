@@ -1,8 +1,9 @@
 /// gate.S: the entry of a tasklet, and its calls into the emulator.
 #include "calls.h"
 
-/// The loader writes the addresses of two entries of the emulator here: the entry of calls, and the entry of loops that wait for another
-/// tasklet's store, which expects in r11 where the loop continues.
+/// The loader writes the addresses of two entries of the emulator here: the entry of calls, and the
+/// entry of loops that wait for another tasklet's store, which expects in r11 where the loop
+/// continues.
   .section .pe_gate, "ax", @progbits
   .balign 8
   .globl __pe_gate
@@ -33,8 +34,9 @@ name:                                   \
 
 PE_CALL_TABLE(PE_CALL)
 
-/// The emulator clears the lock at each start, also after a fault of the tasklet that held it. A tasklet can be interrupted while it holds
-/// the lock. Then it is ahead in modelled time, so each further attempt takes 1000 instructions.
+/// The emulator clears the lock at each start, also after a fault of the tasklet that held it. A
+/// tasklet can be interrupted while it holds the lock. Then it is ahead in modelled time, so each
+/// further attempt takes 1000 instructions.
   .section .text.__pe_lock_heap, "ax", @progbits
   .globl __pe_lock_heap
   .type __pe_lock_heap, @function

@@ -4,5 +4,7 @@ UPMEM_HOME=$(cd "$(dirname "${BASH_SOURCE[0]:-$0}")" && pwd)
 export UPMEM_HOME
 export PATH="$UPMEM_HOME/bin${PATH:+:$PATH}"
 export LIBRARY_PATH="$UPMEM_HOME/lib${LIBRARY_PATH:+:$LIBRARY_PATH}"
-export LD_LIBRARY_PATH="$(dpu-pkg-config --variable=libdir dpu)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+DPUEMU_LIBRARIES=$(dpu-pkg-config --variable=libdir dpu)
+export LD_LIBRARY_PATH="$DPUEMU_LIBRARIES${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+unset DPUEMU_LIBRARIES
 export PYTHONPATH="$UPMEM_HOME/share/upmem/python${PYTHONPATH:+:$PYTHONPATH}"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-HEAD = '''"""The rows of tables.h as types and methods, written by python/rows.py when the package is built."""
+HEAD = '''"""The rows of tables.h as types and methods. python/rows.py writes this file in the build."""
 
 from __future__ import annotations
 
@@ -172,7 +172,8 @@ class Collective(NamedTuple):
 
         {self.sizes()}{ROOTED if is_rooted else ""}
         """
-        return self._call("{self.name}", mask, wait, {passed}, options=options)  # type: ignore[no-any-return]
+        result: Any = self._call("{self.name}", mask, wait, {passed}, options=options)
+        return result
 '''
 
     def array_method(self, over_hosts: bool = False) -> str:

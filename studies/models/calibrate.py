@@ -43,7 +43,8 @@ _KEPT = (
     "network.gb_s",
     "network.latency_us",
 )  # these constants do not affect the host's times on an emulated machine
-_PULL = 0.05  # weight of a constant's start value; the weight matters if few samples depend on the constant
+# Weight of a constant's start value; the weight matters if few samples depend on the constant.
+_PULL = 0.05
 _OUTLIER = (
     0.2  # a sample has less weight if its error, log(modelled / measured), is above this value
 )

@@ -11,7 +11,9 @@ from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import format_size
 from pidcomm_studies.models.scaling import MEANINGS, STUDIES, Point
 
-GAIN = 0.10  # the least gain per doubling that counts as scaling; or the largest loss if the rate should stay constant
+# The least gain per doubling that counts as scaling; or the largest loss if the rate should stay
+# constant.
+GAIN = 0.10
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-// Turns the headers of tables into buttons that sort the rows: numbers by value, words by letter, missing values last.
+// Turns the headers of tables into buttons that sort the rows: numbers by value, words by letter,
+// missing values last.
 for (const table of document.querySelectorAll("table.sortable")) {
   const headers = [...table.tHead.rows[0].cells];
   headers.forEach((header, column) => {

@@ -152,9 +152,8 @@ def _section(source: Source, number: int) -> Iterator[str]:
         with style.settings():
             figure.savefig(buffer, format="svg", metadata={"Date": None})
         kind = kind_of(source.rows)
-        yield (
-            f"<figure>{inline_svg(buffer.getvalue(), f's{number}-', f'{kind} of {source.name}')}</figure>"
-        )
+        drawing = inline_svg(buffer.getvalue(), f"s{number}-", f"{kind} of {source.name}")
+        yield f"<figure>{drawing}</figure>"
     for rows in _runs(source.rows):
         names = _columns(rows)
         yield _pairs(

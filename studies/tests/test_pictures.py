@@ -144,11 +144,13 @@ import sys
 from pathlib import Path
 import pidcomm, pidcomm.cli
 from typer.testing import CliRunner
-for arguments in (["info"], ["plan", "alltoall"], ["plan", "alltoall", "--draw"], ["plot", "--help"]):
+plan = ["plan", "alltoall"]
+for arguments in (["info"], plan, [*plan, "--draw"], ["plot", "--help"]):
     assert CliRunner().invoke(pidcomm.cli.app, arguments).exit_code == 0
 assert "matplotlib" not in sys.modules
 from pidcomm_studies.pictures import figures, rows, style
-style.save(figures.draw(rows.read_rows([Path({str(REFERENCE / "collectives.jsonl")!r})])), Path("x.png"))
+read = rows.read_rows([Path({str(REFERENCE / "collectives.jsonl")!r})])
+style.save(figures.draw(read), Path("x.png"))
 assert "matplotlib" in sys.modules and "matplotlib.pyplot" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=600)

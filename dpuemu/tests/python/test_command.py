@@ -250,7 +250,8 @@ BARRIER_INIT(all, 2);
 static void __attribute__((noinline)) inner(uint32_t index) {
   if (MODE == 0) assert(index < 8 && "the index of a word");
   if (MODE == 1) words[index] = index / zero;
-  if (MODE == 2) mram_read(&table[1], (void *)(uintptr_t)(65536 + (uintptr_t)words - (uintptr_t)words % 65536 - 8), 16);
+  uintptr_t end = 65536 + (uintptr_t)words - (uintptr_t)words % 65536;
+  if (MODE == 2) mram_read(&table[1], (void *)(end - 8), 16);
   if (MODE == 3) for (;;) words[0]++;
   if (MODE == 4) barrier_wait(&all);
   words[1] += index;

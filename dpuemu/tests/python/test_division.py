@@ -20,10 +20,18 @@ VARIABLE = """
 u f0(u a, u b) { return (w)a * b >> 32; }
 int f1(int a, int b) { return (i)a * b >> 33; }
 u f2(u a, u m, u reciprocal) { u t = (w)a * reciprocal >> 32; return a - t * m; }
-u f3(u *a, u *b, int n) { u s = 0; for (int j = 0; j < n; j++) s += (w)a[j] * b[j] >> 32; return s; }
+u f3(u *a, u *b, int n) {
+  u s = 0;
+  for (int j = 0; j < n; j++) s += (w)a[j] * b[j] >> 32;
+  return s;
+}
 u f4(u a, u b, int c) { u d = c ? 2863311531u : b; return (w)a * d >> 33; }
 u f5(u a, u d, int c, u *p) { if (c) d = 2863311531u, p[0] = a; return (w)a * d >> 33; }
-u f6(u a, u d, u *p) { u s = 0; do s += (w)a * d >> 33, d = 2863311531u, a = *p++; while (a); return s; }
+u f6(u a, u d, u *p) {
+  u s = 0;
+  do s += (w)a * d >> 33, d = 2863311531u, a = *p++; while (a);
+  return s;
+}
 """
 
 

@@ -100,7 +100,10 @@ with DpuSet(nr_ranks=2, binary='pe', async_mode=True) as dpus:
     assert all(struct.unpack("I", each[:4])[0] == 15 for each in back)
     def fail(rank, index, arg):
         raise KeyError(arg)
-    for act in (lambda: dpus.call(fail, "now", async_mode=False), lambda: (dpus.call(fail, "now"), dpus.sync())):
+    for act in (
+        lambda: dpus.call(fail, "now", async_mode=False),
+        lambda: (dpus.call(fail, "now"), dpus.sync()),
+    ):
         try:
             act()
         except KeyError as error:
@@ -109,7 +112,8 @@ with DpuSet(nr_ranks=2, binary='pe', async_mode=True) as dpus:
             raise SystemExit("no error")
     dpus.sync()  # each exception is raised once
     dpus.call(fail, "queued")
-    dpus.call(lambda rank, index, arg: None, None, async_mode=False)  # does not raise the exception of the queued call
+    # Does not raise the exception of the queued call.
+    dpus.call(lambda rank, index, arg: None, None, async_mode=False)
     try:
         dpus.sync()
     except KeyError as error:

@@ -12,8 +12,7 @@
 #define PIDCOMM_ARTIFACT_PIDCOMM_H
 
 #ifdef PIDCOMM_PIDCOMM_H
-#error \
-    "<pidcomm.h> is for programs of the published artifact; <pidcomm/pidcomm.h> has other calls of the same names: include one of the two"
+#error "include <pidcomm.h> (of the published artifact) or <pidcomm/pidcomm.h>, not both"
 #endif
 
 #include <pidcomm_artifact.h>

@@ -21,42 +21,68 @@ namespace pidcomm {
 /// map. If member_step_reduce has one stream, it combines each line with a copy of the line whose
 /// lanes have moved, and transposes both of these lines.
 // clang-format off
-#define PIDCOMM_PASSES(X)                                                                                                                    \
-  X(transpose, "load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k lines",                                   \
-    0, in * k, 0, 0, 0, 0)                                                                                                                   \
-  X(replicate, "load one line; store each of its 2^k selected lanes, spread over its group's lanes, at every member",                        \
-    0, k > 0 ? ways : 0, 0, 0, 0, 0)                                                                                                         \
-  X(reduce_blocks, "load 2^k lines of every member, accumulate, transpose in registers, combine, store one line",                            \
-    in * from + to, ways * k, in - 1, 0, 0, 0)                                                                                               \
-  X(reduce_lanes, "load one line per member, accumulate, combine over the selected lanes, store it at every member",                         \
-    in * from + to, k, in - 1 + k, 0, 0, 0)                                                                                                  \
-  X(reduce_to_host, "load one line per member, accumulate, combine over the selected lanes, store to the host rows",                         \
-    host_rows, k, in - 1 + k, 0, 8 / ways, 0)                                                                                                \
-  X(merge, "load the 1 to 8 lines whose lanes make up an output line, shuffle and combine them, store the line",                             \
-    0, sources * out, 0, 0, 0, 0)                                                                                                           \
-  X(reduce_rows, "load the lines of all members, transpose to host order, combine words into a row per group (reduce_scatter: per PE), store lines",           \
-    in + egs, 3 * (in + egs), in, 0, 0, egs)                                                                                                 \
-  X(reduce_rows_to_host, "load the lines of all members, transpose to host order, combine the words of each group, store to the host rows",  \
-    in, 3 * in, in, 0, groups, 0)                                                                                                            \
-  X(to_host, "load 8 lines of each entangled group, transpose to host order, store 64 bytes to each of 8 host rows",                         \
-    egs, 3 * egs, 0, 0, 8 * egs, 0)                                                                                                          \
-  X(from_host, "load 64 bytes of each of 8 host rows, transpose to PIM order, store 8 lines to each member",                                 \
-    egs, 3 * egs, 0, 8 * egs, 0, 0)                                                                                                          \
-  X(rotate, "load 2^k lines, rotate line s by s lanes, store 2^k lines",                                                                     \
-    in * from + out * to, k > 0 ? in : 0, 0, 0, 0, 0)                                                                                        \
-  X(replicate_rotated, "load one line; store it rotated by s lanes as slot s of every member, for each of the 2^k s",                        \
-    from + ways * to, ways, 0, 0, 0, 0)                                                                                                      \
-  X(reduce_rotated, "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, store one line",                 \
-    in * from + to, ways, in - 1, 0, 0, 0)                                                                                                   \
-  X(reduce_rotated_replicate,                                                                                                                \
-    "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine; "                                                \
-    "store the result rotated by s as slot s of every member",                                                                               \
-    in * from + to, 2 * ways, in - 1, 0, 0, 0)                                                                                               \
-  X(reduce_rotated_to_host, "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine, store to the host rows", \
-    host_rows, ways, in - 1, 0, 8, 0)                                                                                                        \
-  X(member_step, "load one line, move its lanes, store it",                                                                                  \
-    from + to, 1, 0, 0, 0, 0)                                                                                                                \
-  X(member_step_reduce, "load two lines, move the lanes of the second, combine, store one line",                                             \
+#define PIDCOMM_PASSES(X)                                                                         \
+  X(transpose,                                                                                    \
+    "load 2^k lines, exchange selected lane bits with line bits in registers, store 2^k "         \
+    "lines",                                                                                      \
+    0, in * k, 0, 0, 0, 0)                                                                        \
+  X(replicate,                                                                                    \
+    "load one line; store each of its 2^k selected lanes, spread over its group's lanes, at"      \
+    " every member",                                                                              \
+    0, k > 0 ? ways : 0, 0, 0, 0, 0)                                                              \
+  X(reduce_blocks,                                                                                \
+    "load 2^k lines of every member, accumulate, transpose in registers, combine, store one"      \
+    " line",                                                                                      \
+    in * from + to, ways * k, in - 1, 0, 0, 0)                                                    \
+  X(reduce_lanes,                                                                                 \
+    "load one line per member, accumulate, combine over the selected lanes, store it at "         \
+    "every member",                                                                               \
+    in * from + to, k, in - 1 + k, 0, 0, 0)                                                       \
+  X(reduce_to_host,                                                                               \
+    "load one line per member, accumulate, combine over the selected lanes, store to the "        \
+    "host rows",                                                                                  \
+    host_rows, k, in - 1 + k, 0, 8 / ways, 0)                                                     \
+  X(merge,                                                                                        \
+    "load the 1 to 8 lines whose lanes make up an output line, shuffle and combine them, "        \
+    "store the line",                                                                             \
+    0, sources * out, 0, 0, 0, 0)                                                                 \
+  X(reduce_rows,                                                                                  \
+    "load the lines of all members, transpose to host order, combine words into a row per "       \
+    "group (reduce_scatter: per PE), store lines",                                                \
+    in + egs, 3 * (in + egs), in, 0, 0, egs)                                                      \
+  X(reduce_rows_to_host,                                                                          \
+    "load the lines of all members, transpose to host order, combine the words of each "          \
+    "group, store to the host rows",                                                              \
+    in, 3 * in, in, 0, groups, 0)                                                                 \
+  X(to_host,                                                                                      \
+    "load 8 lines of each entangled group, transpose to host order, store 64 bytes to each "      \
+    "of 8 host rows",                                                                             \
+    egs, 3 * egs, 0, 0, 8 * egs, 0)                                                               \
+  X(from_host,                                                                                    \
+    "load 64 bytes of each of 8 host rows, transpose to PIM order, store 8 lines to each "        \
+    "member",                                                                                     \
+    egs, 3 * egs, 0, 8 * egs, 0, 0)                                                               \
+  X(rotate, "load 2^k lines, rotate line s by s lanes, store 2^k lines",                          \
+    in * from + out * to, k > 0 ? in : 0, 0, 0, 0, 0)                                             \
+  X(replicate_rotated,                                                                            \
+    "load one line; store it rotated by s lanes as slot s of every member, for each of the "      \
+    "2^k s",                                                                                      \
+    from + ways * to, ways, 0, 0, 0, 0)                                                           \
+  X(reduce_rotated,                                                                               \
+    "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine,"      \
+    " store one line",                                                                            \
+    in * from + to, ways, in - 1, 0, 0, 0)                                                        \
+  X(reduce_rotated_replicate,                                                                     \
+    "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine; "     \
+    "store the result rotated by s as slot s of every member",                                    \
+    in * from + to, 2 * ways, in - 1, 0, 0, 0)                                                    \
+  X(reduce_rotated_to_host,                                                                       \
+    "load 2^k lines of every member, accumulate each slot s, rotate it by s lanes, combine,"      \
+    " store to the host rows",                                                                    \
+    host_rows, ways, in - 1, 0, 8, 0)                                                             \
+  X(member_step, "load one line, move its lanes, store it",                                       \
+    from + to, 1, 0, 0, 0, 0)                                                                     \
+  X(member_step_reduce, "load two lines, move the lanes of the second, combine, store one line",  \
     2 * from + to, 1, 1, 0, 0, 0)
 // clang-format on
 enum class Pass {

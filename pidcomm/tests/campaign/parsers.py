@@ -113,8 +113,10 @@ def make_readers(attack: Attack) -> list[Reader]:
     ]
     program = (attack.build / "tests" / "campaign" / "increment").read_bytes()
     bomb = gzip.compress(bytes(1 << 24)) * 300  # 5 GB of zeros
-    settings = b"DPUEMU_RANKS=2\nDPUEMU_CHANNELS=2\nDPUEMU_THREADS=2\nDPUEMU_HUGEPAGES=on\nDPUEMU_FLUSH=once\n"
-    settings += b"DPUEMU_DISABLED=0.1.2,1.0.7\nDPUEMU_STRICT=1\nDPUEMU_PATIENCE=1\nDPUEMU_RANKS_PER_CHANNEL=1\n"
+    settings = b"DPUEMU_RANKS=2\nDPUEMU_CHANNELS=2\nDPUEMU_THREADS=2\n"
+    settings += b"DPUEMU_HUGEPAGES=on\nDPUEMU_FLUSH=once\n"
+    settings += b"DPUEMU_DISABLED=0.1.2,1.0.7\nDPUEMU_STRICT=1\n"
+    settings += b"DPUEMU_PATIENCE=1\nDPUEMU_RANKS_PER_CHANNEL=1\n"
     return [
         Reader(read_graph, ".txt", graphs),
         Reader(read_graph, ".txt.gz", [bomb, *([gzip.compress(graph) for graph in graphs] * 10)]),

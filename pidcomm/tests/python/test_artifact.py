@@ -30,11 +30,17 @@ int main(int argc, char **argv) {
   DPU_ASSERT(dpu_load(dpu_set, "./pe", NULL));
   hypercube_manager *hypercube_manager = init_hypercube_manager(dpu_set, 2, axis_len);
   for (uint32_t i = 0; i < 64 * 16; i++) values[i] = (T)(i / 16);
-  DPU_FOREACH_ENTANGLED_GROUP(dpu_set, dpu, each_dpu, 64) { DPU_ASSERT(dpu_prepare_xfer(dpu, values + 16 * each_dpu)); }
-  DPU_ASSERT(dpu_push_xfer(dpu_set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, 64, DPU_XFER_DEFAULT));
+  DPU_FOREACH_ENTANGLED_GROUP(dpu_set, dpu, each_dpu, 64) {
+    DPU_ASSERT(dpu_prepare_xfer(dpu, values + 16 * each_dpu));
+  }
+  DPU_ASSERT(dpu_push_xfer(dpu_set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, 64,
+                           DPU_XFER_DEFAULT));
   pidcomm_all_reduce(hypercube_manager, argc > 1 ? "2x" : "10", 64, 0, 8, 4096, sizeof(T), 0);
-  DPU_FOREACH_ENTANGLED_GROUP(dpu_set, dpu, each_dpu, 64) { DPU_ASSERT(dpu_prepare_xfer(dpu, values + 16 * each_dpu)); }
-  DPU_ASSERT(dpu_push_xfer(dpu_set, DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME, 8, 64, DPU_XFER_DEFAULT));
+  DPU_FOREACH_ENTANGLED_GROUP(dpu_set, dpu, each_dpu, 64) {
+    DPU_ASSERT(dpu_prepare_xfer(dpu, values + 16 * each_dpu));
+  }
+  DPU_ASSERT(dpu_push_xfer(dpu_set, DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME, 8, 64,
+                           DPU_XFER_DEFAULT));
   for (uint32_t i = 0; i < 64 * 16; i++) wrong += values[i] != (T)(i / 128 * 64 + 28);
   free(hypercube_manager);
   DPU_ASSERT(dpu_free(dpu_set));
@@ -81,7 +87,7 @@ def test_a_program_builds_and_runs_with_these_variables(folder: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
     failed = shell(folder, "./host fail")
     assert (failed.returncode, failed.stdout) == (1, "")
-    assert "host.c:14(main): pidcomm: " in failed.stderr
+    assert "host.c:16(main): pidcomm: " in failed.stderr
     assert "2x" in failed.stderr
 
 

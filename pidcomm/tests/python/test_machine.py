@@ -16,8 +16,8 @@ import pidcomm
 PROGRAM = """
 import dpuemu, json, numpy as np, pidcomm
 default = dpuemu.machine()
-small = dpuemu.machine(ranks=3, channels=1, ranks_per_channel=3, threads=1, hugepages=False, flush=True,
-                        disabled=[(0, 3, 2), (1, 7, 7)])
+small = dpuemu.machine(ranks=3, channels=1, ranks_per_channel=3, threads=1, hugepages=False,
+                       flush=True, disabled=[(0, 3, 2), (1, 7, 7)])
 with pidcomm.allocate() as pes:
     count = pes.pes
     try:
@@ -38,8 +38,9 @@ for flush in ("once", True, False):
     dpuemu.set_transfer(flush=flush)
     flushes.append([dpuemu.machine().flush, dpuemu.machine(ranks=2, flush=flush).flush])
 wrong = []
-for keywords in ({"ranks": 0}, {"ranks": 41}, {"ranks": -1}, {"channels": 2**32}, {"disabled": [(0, 8, 0)]},
-                 {"disabled": [(99, 0, 0)]}, {"disabled": [7]}, {"chip": "v2"}):
+for keywords in ({"ranks": 0}, {"ranks": 41}, {"ranks": -1}, {"channels": 2**32},
+                 {"disabled": [(0, 8, 0)]}, {"disabled": [(99, 0, 0)]}, {"disabled": [7]},
+                 {"chip": "v2"}):
     try:
         dpuemu.machine(**keywords)
         wrong.append("accepted " + str(keywords))
@@ -47,8 +48,8 @@ for keywords in ({"ranks": 0}, {"ranks": 41}, {"ranks": -1}, {"channels": 2**32}
         pass
 assert dpuemu.machine(chip='v1B').chip == 'v1B'
 restored = dpuemu.machine(disabled=())
-print(json.dumps([default == restored, vars(small), count, busy, shape, kept, changed.threads, changed.flush, flushes,
-                  wrong]))
+print(json.dumps([default == restored, vars(small), count, busy, shape, kept,
+                  changed.threads, changed.flush, flushes, wrong]))
 """
 
 
@@ -105,7 +106,9 @@ with pidcomm.allocate() as pes:
         refused = str(error)
     cube = pes.hypercube(8, 8)
     rows = np.arange(64 * 64, dtype=np.int64).reshape(64, 64)
-    by_pes, by_host = (cube.arrays.alltoall(rows, "10", technique=name) for name in ("pr+im", "conventional"))
+    by_pes, by_host = (
+        cube.arrays.alltoall(rows, "10", technique=name) for name in ("pr+im", "conventional")
+    )
     is_equal = bool((by_pes == by_host).all())
     print(json.dumps([clock, dpuemu.report(pes).cycles_per_second, refused, is_equal]))
 """

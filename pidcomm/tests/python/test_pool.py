@@ -22,7 +22,10 @@ import numpy as np
 import pidcomm
 
 name, host, hosts, switch = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4] == "True"
-with pidcomm.pool.Pool(name, host=host, hosts=hosts, bytes=1 << 20, switch=switch, timeout=60) as pool:
+size = 1 << 20
+with pidcomm.pool.Pool(
+    name, host=host, hosts=hosts, bytes=size, switch=switch, timeout=60
+) as pool:
     x = np.arange(100, dtype=np.int32) + 1000 * host
     offset = pool.allocate(hosts * x.nbytes)
     pool.write(offset + host * x.nbytes, x)
@@ -32,9 +35,11 @@ with pidcomm.pool.Pool(name, host=host, hosts=hosts, bytes=1 << 20, switch=switc
     local = pidcomm.allocate(pes=8).hypercube(8)
     with pidcomm.hosts.connect(local, pool) as cube:
         z = np.arange(8 * 8 * hosts, dtype=np.int64).reshape(8, -1) + host
-        everything = sum((np.arange(8 * 8 * hosts).reshape(8, -1) + other).sum(0) for other in range(hosts))
+        rows = np.arange(8 * 8 * hosts).reshape(8, -1)
+        everything = sum((rows + other).sum(0) for other in range(hosts))
         np.testing.assert_array_equal(cube.arrays.allreduce(z, "11")[0], everything)
-        np.testing.assert_array_equal(cube.arrays.reduce_scatter(z, "11").ravel(), np.split(everything, hosts)[host])
+        own = np.split(everything, hosts)[host]
+        np.testing.assert_array_equal(cube.arrays.reduce_scatter(z, "11").ravel(), own)
         np.testing.assert_array_equal(cube.arrays.allgather(z[:, :1], "01")[:, host], z[:, 0])
         assert cube.plan("allreduce", "11", bytes=64 * hosts, dtype="int64")["pool_bytes"] > 0
         if len(sys.argv) > 5:

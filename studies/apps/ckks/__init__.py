@@ -159,10 +159,19 @@ class Multiplication:
             key = at["keys"] + 2 * digit * self.all * self.limb_bytes
             for name, first, of_target in (("accq", 0, count), ("accp", count, self.extra)):
                 self._launch(
-                    stage, ACCUMULATE, of_target, first, source=at["up"], source_limbs=limbs, other=key,
-                    target=at[f"{name}0"], second=at[f"{name}1"], digit=its.start, digit_limbs=len(its),
+                    stage,
+                    ACCUMULATE,
+                    of_target,
+                    first,
+                    source=at["up"],
+                    source_limbs=limbs,
+                    other=key,
+                    target=at[f"{name}0"],
+                    second=at[f"{name}1"],
+                    digit=its.start,
+                    digit_limbs=len(its),
                     adds=int(digit > 0),
-                )  # fmt: skip
+                )
         for part in "01":
             self._transform(stage, f"accp{part}", self.extra, count, is_inverse=True)
             self._convert(stage, "down_factors", self.down, (f"accp{part}", self.extra, 0), "down")
@@ -241,16 +250,29 @@ class Multiplication:
     ) -> None:
         at, (name, limbs, first) = stage.offsets, source
         self._launch(
-            stage, CONVERT, len(it.targets), source=at[name], source_limbs=limbs, source_first=first,
-            sources=len(it.sources), target=at[target], constants=at[constants],
-        )  # fmt: skip
+            stage,
+            CONVERT,
+            len(it.targets),
+            source=at[name],
+            source_limbs=limbs,
+            source_first=first,
+            sources=len(it.sources),
+            target=at[target],
+            constants=at[constants],
+        )
 
     def _finish(self, stage: Stage, source: str, target: str, limbs: int, constants: str) -> None:
         at = stage.offsets
         self._launch(
-            stage, FINISH, limbs, source=at[source], source_limbs=self.count, other=at["down"], target=at[target],
+            stage,
+            FINISH,
+            limbs,
+            source=at[source],
+            source_limbs=self.count,
+            other=at["down"],
+            target=at[target],
             constants=at[constants],
-        )  # fmt: skip
+        )
 
 
 class Ckks(Application):

@@ -43,7 +43,8 @@ CHOICES = (
     ),
 )
 """Paths and techniques side by side."""
-LAYERS_GFLOPS = 200.0  # assumed rate of the host for dense layers; equal for PEs and CPUs, so it only dilutes speed-ups
+# Assumed rate of the host for dense layers; equal for PEs and CPUs, so it only dilutes speed-ups.
+LAYERS_GFLOPS = 200.0
 
 
 class Kernel(NamedTuple):

@@ -104,8 +104,14 @@ def run(attack: Attack, number: int, case: tuple[int, int, int, str, int]) -> No
     try:
         problem = Ntt.make(
             generate=f"uniform:seed={random_numbers.randrange(2**32)}",
-            size=size, limbs=limbs, bits=bits, radix=radix, steps=steps, operation=operation, tasklets=tasklets,
-        )  # fmt: skip
+            size=size,
+            limbs=limbs,
+            bits=bits,
+            radix=radix,
+            steps=steps,
+            operation=operation,
+            tasklets=tasklets,
+        )
         done = apps.run(problem, shape=shape, technique=technique, iters=1)
     except Exception as error:  # of any type is a finding
         attack.find(f"{what}: {type(error).__name__}: {error}", number=number)

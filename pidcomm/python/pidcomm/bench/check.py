@@ -48,7 +48,8 @@ class Case:
     fill: str
     options: Options
     scratch: int
-    is_exact_set: bool  # whether the set has only the PEs of the case; the last entangled group may then be partial
+    # Whether the set has only the PEs of the case; the last entangled group may then be partial.
+    is_exact_set: bool
     origin: int  # first byte of the MRAM that is checked
     span_bytes: int
 

@@ -29,7 +29,8 @@ SDK: Options = {
 }  # uses dpu_push_xfer and shares no code with the checked techniques
 POISON = 0xA5
 SEED = 1
-SDK_SHARE = 0.40  # for a fair speed-up, transfers of the emulated SDK must reach this share of the streaming limit
+# For a fair speed-up, transfers of the emulated SDK must reach this share of the streaming limit.
+SDK_SHARE = 0.40
 SDK_FLUSHES: dict[str, Flush] = {"off": False, "once": "once", "stock": True}
 CONTIGUOUS_SHARE = (
     0.90  # if the streaming limit is below this share of an ordinary copy, the report explains why

@@ -185,7 +185,10 @@ def test_collectives_release_the_interpreter(cube: pidcomm.Hypercube) -> None:
 DROP_BESIDE_A_LAUNCH = """
 import threading, pidcomm
 pes = pidcomm.allocate(pes=8)
-pes.load("int main(void) { volatile int x = 0; for (int i = 0; i < 40000000; i++) x += i; return x == 1; }")
+pes.load(
+    "int main(void) {"
+    " volatile int x = 0; for (int i = 0; i < 40000000; i++) x += i; return x == 1; }"
+)
 kept, dropped = pes.hypercube(8), pes.hypercube(4, 2)
 launch = threading.Thread(target=pes.launch)
 launch.start()

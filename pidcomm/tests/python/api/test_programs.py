@@ -73,7 +73,8 @@ int main(void) {
     return 0;
   }
   mram_read(heap, buffer, sizeof buffer);
-  for (uint32_t i = 0; i < COUNT; i++) wrong += (uint32_t)buffer[i] != rows * (rows - 1) / 2 * 1000 + rows * i;
+  for (uint32_t i = 0; i < COUNT; i++)
+    wrong += (uint32_t)buffer[i] != rows * (rows - 1) / 2 * 1000 + rows * i;
   return 0;
 }
 """
