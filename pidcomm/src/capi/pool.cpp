@@ -7,7 +7,7 @@
 
 #include "capi/guarded.h"
 #include "capi/sized.h"
-#include "hosts/pool.h"
+#include "pool/pool.h"
 
 struct pidcomm_pool {
   pidcomm::Pool pool;

@@ -1,4 +1,4 @@
-#include "hosts/pool_memory.h"
+#include "pool/memory.h"
 
 #include <dirent.h>
 #include <fcntl.h>

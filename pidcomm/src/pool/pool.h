@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "hosts/pool_memory.h"
+#include "pool/memory.h"
 
 namespace pidcomm {
 

@@ -1,4 +1,4 @@
-#include "hosts/pool.h"
+#include "pool/pool.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
