@@ -23,12 +23,12 @@
 #include <vector>
 
 #include "exec/clock.h"
+#include "exec/default_options.h"
 #include "exec/device.h"
-#include "exec/executor.h"
-#include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/placement.h"
 #include "exec/rank_locks.h"
+#include "exec/useful_threads.h"
 #include "plan/options.h"
 #include "plan/plan.h"
 #include "rank_access/rank_access.h"

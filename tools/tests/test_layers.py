@@ -28,7 +28,7 @@ def test_no_two_headers_of_the_library_define_one_type() -> None:
         name
         for file in SOURCES.rglob("*.h")
         for name in re.findall(
-            r"^(?:struct|class|enum class) (\w+)[^;{]*{", file.read_text(), re.MULTILINE
+            r"^(?:struct|class|enum class) ([\w:]+)[^;{]*{", file.read_text(), re.MULTILINE
         )
     )
     assert len(types) > 70

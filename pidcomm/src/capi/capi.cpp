@@ -15,6 +15,7 @@
 
 #include "capi/guarded.h"
 #include "capi/sized.h"
+#include "exec/default_options.h"
 #include "exec/executor.h"
 #include "hosts/hosts.h"
 #include "line_kernels/audit_counts.h"

@@ -5,9 +5,9 @@
 
 #include "exec/clock.h"
 #include "exec/device.h"
-#include "exec/host_pass.h"
 #include "exec/parallel.h"
 #include "exec/prepared_transfer.h"
+#include "exec/reducer.h"
 
 namespace pidcomm {
 

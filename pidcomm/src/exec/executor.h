@@ -2,16 +2,15 @@
 #pragma once
 
 #include <future>
-#include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
+#include "exec/acquired_ranks.h"
 #include "exec/device.h"
 #include "exec/host_buffer.h"
-#include "exec/host_pass.h"
 #include "exec/opened_ranks.h"
 #include "exec/placement.h"
+#include "exec/plan_cache.h"
 #include "exec/rank_locks.h"
 #include "exec/worker.h"
 #include "line_kernels/audit_counts.h"
@@ -19,17 +18,6 @@
 #include "rank_access/sdk.h"
 
 namespace pidcomm {
-
-/// Returns the options with the defaults of this machine. Errors: ERR_OPTION.
-Options resolve(const pidcomm_options *options);
-
-/// The threads of a call without the option `threads`, and whether OMP_NUM_THREADS is ignored
-/// because it is not valid.
-struct DefaultThreads {
-  int threads;
-  bool is_variable_ignored;
-};
-DefaultThreads default_threads();
 
 /// Runs the collectives of one hypercube on a DPU set. Calls of all executors that share a rank are
 /// serialised.
@@ -76,20 +64,9 @@ class Executor {
                       uint64_t dst, const pidcomm_options *options);
 
  private:
-  class AcquiredRanks;
-  struct CachedPlan;
   struct Call;
   struct Underway;
-  /// The addresses of the entangled groups in memory.
-  struct MappedEgs {
-    std::vector<std::byte *>
-        rank_base;  // by rank of the placement; the other fields of MappedEgs derive from rank_base
-    std::vector<std::byte *> eg_base;
-    std::vector<BankPair> bank_pairs;
-  };
   static OpenedRanks opened(struct dpu_set_t set, const Placement &placement, RankLocks &calls);
-  std::shared_ptr<CachedPlan> plan_for(const pidcomm_request &request, const Options &options,
-                                       uint64_t heap_base);
   void plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
                  pidcomm_trace &trace, bool reads_programs);
   void prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace);
@@ -101,7 +78,6 @@ class Executor {
   void run_on_ranks(const Call &call, pidcomm_trace &trace);
 
   struct dpu_set_t set_;
-  const Planner &planner_;
   Hypercube cube_;
   Placement placement_;
   RankLocks calls_;  // serialises the calls with those of all hypercubes on these ranks
@@ -114,7 +90,7 @@ class Executor {
 
   std::mutex planning_;  // guards the members below, which calls use while others move bytes
   KeptHeapBase heap_base_;
-  std::vector<std::shared_ptr<CachedPlan>> plans_;  // the most recently used plan first
+  PlanCache plans_;
 
   std::mutex queueing_;  // guards the worker; locked before planning_
   Worker worker_;

@@ -1,10 +1,11 @@
 // The streaming limit: a pass that moves as many bytes as a collective with as little work as
 // possible. The pass visits every word once, and visits the two banks of a bank pair together.
+#include "exec/limit_copy.h"
+
 #include <algorithm>
 #include <array>
 
 #include "base/geometry.h"
-#include "exec/host_pass.h"
 #include "exec/parallel.h"
 
 namespace pidcomm {

@@ -1,18 +1,34 @@
-// Carries out the affine form of a plan: cuts the words into chunks, computes addresses, and calls
-// the line kernels.
+#include "exec/sweep_pass.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "base/geometry.h"
 #include "exec/host_buffer.h"
-#include "exec/host_pass.h"
+#include "exec/lines.h"
 #include "exec/parallel.h"
 #include "exec/prepared_sweep.h"
+#include "exec/reducer.h"
 
 namespace pidcomm {
 
 namespace {
+
+/// Whether the host rows that a plan writes are too large for the caches.
+bool stores_rows_non_temporally(const Plan &plan) {
+  constexpr uint64_t kCacheBytes = uint64_t{16} << 20;
+  return plan.out_row_bytes * plan.grouping.groups >= kCacheBytes;
+}
+
+/// Returns the number of words (1 to 8) from `row` to the next line boundary, or 8 if `row` is not
+/// aligned to a word.
+uint32_t words_to_line(const void *row) {
+  const uint64_t past_bytes = reinterpret_cast<uintptr_t>(row) % kLineBytes;
+  return past_bytes % kWordBytes == 0
+             ? static_cast<uint32_t>((kLineBytes - past_bytes) / kWordBytes)
+             : kStepWords;
+}
 
 /// The units of work of a sweep. A unit is one batch on one range of words. There are enough units
 /// to give all threads equal shares.

@@ -12,8 +12,10 @@
 #include <utility>
 
 #include "exec/clock.h"
-#include "exec/host_pass.h"
+#include "exec/default_options.h"
+#include "exec/flush.h"
 #include "exec/parallel.h"
+#include "exec/reducer.h"
 
 namespace pidcomm {
 

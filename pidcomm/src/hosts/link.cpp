@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
-#include "exec/host_pass.h"
+#include "exec/flush.h"
 #include "line_kernels/kernels.h"
 
 namespace pidcomm {

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "base/geometry.h"
-#include "exec/host_pass.h"
+#include "exec/flush.h"
 #include "exec/parallel.h"
 #include "line_kernels/kernels.h"
 #include "plan/request.h"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "exec/executor.h"
+#include "exec/default_options.h"
 #include "exec/parallel.h"
 #include "harness.h"
 

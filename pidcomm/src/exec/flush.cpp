@@ -6,10 +6,11 @@
 // with one fence per thread is therefore much faster than a sweep with a fence after every few
 // lines. A flush after the pass is not necessary, because the next call flushes lines before it
 // loads them, and non-temporal stores do not leave dirty lines.
+#include "exec/flush.h"
+
 #include <algorithm>
 
 #include "base/geometry.h"
-#include "exec/host_pass.h"
 #include "exec/parallel.h"
 
 namespace pidcomm {

@@ -1,0 +1,22 @@
+// A call of an executor between its steps. Only for the files that define members of Executor.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+
+#include "exec/clock.h"
+#include "exec/executor.h"
+
+namespace pidcomm {
+
+/// A call. After plan_call, it has a plan.
+struct Executor::Call {
+  std::optional<RankLocks::Turn> turn{};
+  Stopwatch total{};
+  std::shared_ptr<CachedPlan> cached{};
+  std::shared_ptr<const PreparedSweep> prepared{};  // of a TileForm
+  std::byte *host = nullptr;
+};
+
+}  // namespace pidcomm

@@ -1,0 +1,65 @@
+#include "exec/form_pass.h"
+
+#include <algorithm>
+#include <new>
+
+#include "base/error.h"
+#include "exec/clock.h"
+
+namespace pidcomm {
+
+namespace {
+
+/// Carries out the form of a plan over acquired ranks, and adds the bytes of item buffers to the
+/// trace.
+class FormPass {
+ public:
+  /// prepared: the prepared sweep of a TileForm, or null.
+  FormPass(const HostPass &pass, const PreparedSweep *prepared, pidcomm_trace &trace)
+      : pass_(pass), prepared_(prepared), trace_(trace) {}
+
+  void operator()(const TileForm &) const { trace_.bytes_staged += run_sweep(pass_, *prepared_); }
+
+  void operator()(const PaperForm &form) const {
+    const auto timed = [this](const Sweep &sweep) {
+      const Stopwatch sweeping;
+      trace_.bytes_staged += run_sweep(pass_, PreparedSweep(pass_.plan, sweep));
+      return sweeping.seconds();
+    };
+    if (form.to_host_memory) trace_.seconds_from_pes = timed(*form.to_host_memory);
+    const double seconds = timed(form.sweep);
+    if (form.to_host_memory) trace_.seconds_to_pes = seconds;
+  }
+
+  void operator()(const MemberSteps &) const {
+    uint64_t step_bytes = 0;  // sweeps run one after the other
+    try {
+      each_sweep(pass_.plan, [&](const Sweep &sweep) {
+        step_bytes = std::max(step_bytes, run_sweep(pass_, PreparedSweep(pass_.plan, sweep)));
+      });
+    } catch (const std::bad_alloc &) {
+      const PeSteps *pes = pe_steps_of(pass_.plan);
+      if (step_bytes == 0 || (pes != nullptr && pes->before))
+        throw;  // either no byte has moved, or the caller adds the undefined windows to the error
+                // sentence
+      fail(PIDCOMM_ERR_MEMORY,
+           "the host is out of memory; the destination window is undefined now");
+    }
+    trace_.bytes_staged += step_bytes;
+  }
+
+  void operator()(const SdkForm &) const {}  // run_conventional does not use ranks
+
+ private:
+  const HostPass &pass_;
+  const PreparedSweep *prepared_;
+  pidcomm_trace &trace_;
+};
+
+}  // namespace
+
+void run_form(const HostPass &pass, const PreparedSweep *prepared, pidcomm_trace &trace) {
+  std::visit(FormPass(pass, prepared, trace), pass.plan.form);
+}
+
+}  // namespace pidcomm

@@ -1,0 +1,40 @@
+#include "exec/plan_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pidcomm {
+
+bool CachedPlan::is_for(const pidcomm_request &other, const Options &other_options,
+                        uint64_t other_base, const Planner &planner) const {
+  if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
+  return request.collective == other.collective && mask == other.mask &&
+         request.bytes == other.bytes && request.src == other.src && request.dst == other.dst &&
+         request.type == other.type && request.op == other.op &&
+         request.host_stride == other.host_stride &&
+         request.host_transposes == other.host_transposes && options == other_options &&
+         plan.heap_base == other_base;
+}
+
+std::shared_ptr<CachedPlan> PlanCache::plan_for(const pidcomm_request &request,
+                                                const Options &options, uint64_t heap_base) {
+  constexpr std::size_t kCachedPlans = 16;
+  if (request.mask != nullptr) {
+    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto &cached) {
+      return cached->is_for(request, options, heap_base, planner_);
+    });
+    if (found != plans_.end()) {
+      std::rotate(plans_.begin(), found, found + 1);
+      return plans_.front();
+    }
+  }
+  const uint64_t version = planner_.version();  // read first: if the version changes meanwhile, the
+                                                // plan is only made once more
+  Plan plan = planner_.plan(cube_, request, options, heap_base);
+  if (plans_.size() == kCachedPlans) plans_.pop_back();
+  plans_.insert(plans_.begin(), std::shared_ptr<CachedPlan>(new CachedPlan{
+                                    request, request.mask, options, version, std::move(plan)}));
+  return plans_.front();
+}
+
+}  // namespace pidcomm
