@@ -17,18 +17,18 @@ namespace {
 
 using namespace pidcomm;
 
-/// The context of the transport: a part of the pool.
-struct Part {
+/// The context of the transport: an allocation in the pool.
+struct Allocation {
   Pool &pool;
   uint64_t offset, bytes;
 };
 
-/// Calls body(part). Returns null, or the sentence of its error.
+/// Calls body(allocation). Returns null, or the sentence of its error.
 template <class Body>
 const char *sentence_of(void *context, const Body &body) {
   thread_local std::string sentence;
   try {
-    body(*static_cast<Part *>(context));
+    body(*static_cast<Allocation *>(context));
     return nullptr;
   } catch (const std::exception &error) {
     sentence = error.what();
@@ -99,20 +99,20 @@ int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *
     require(transport, "transport");
     Pool &own = pool->pool;
     const size_t size = bytes == 0 ? own.free_bytes() : bytes;
-    auto part = std::make_unique<Part>(Part{own, own.allocate(size), size});
+    auto allocation = std::make_unique<Allocation>(Allocation{own, own.allocate(size), size});
     pidcomm_transport table{};
     table.host = own.host();
     table.hosts = own.hosts();
     table.allows_any_thread = 1;
-    table.shared = own.data() + part->offset;
+    table.shared = own.data() + allocation->offset;
     table.shared_bytes = size;
     table.coherence = own.coherence();
     table.sync = [](void *context, double timeout_s) {
-      return sentence_of(context, [&](const Part &used) { used.pool.sync(timeout_s); });
+      return sentence_of(context, [&](const Allocation &used) { used.pool.sync(timeout_s); });
     };
     if (own.has_switch())
       table.reduce = [](void *context, const pidcomm_reduction *reduction, double timeout_s) {
-        return sentence_of(context, [&](const Part &used) {
+        return sentence_of(context, [&](const Allocation &used) {
           pidcomm_reduction moved = *reduction;
           moved.offset += used.offset;
           used.pool.reduce(moved, timeout_s);
@@ -121,10 +121,10 @@ int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes, pidcomm_transport *
     table.allocate = [](void *, size_t wanted) { return std::malloc(wanted); };
     table.release = [](void *, void *memory) { std::free(memory); };
     table.close = [](void *context) {
-      const std::unique_ptr<Part> used(static_cast<Part *>(context));
+      const std::unique_ptr<Allocation> used(static_cast<Allocation *>(context));
       used->pool.free_last(used->offset, used->bytes);
     };
-    table.context = part.release();
+    table.context = allocation.release();
     *transport = table;
   });
 }

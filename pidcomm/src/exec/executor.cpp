@@ -52,11 +52,12 @@ uint64_t lines_outside(const AuditRecord &record, const Plan &plan,
 
 }  // namespace
 
-/// Opens the ranks. If the ranks' queues do not make this wait for the calls on the ranks, waits
-/// for their turns to end, because opening changes words of MRAM for a moment.
+/// Opens the ranks after the calls on the ranks, because opening changes words of MRAM for a
+/// moment. If the queues of the ranks do not ensure this order, waits until the tickets of the
+/// calls are destroyed.
 OpenedRanks Executor::opened(struct dpu_set_t set, const Placement &placement, RankLocks &calls) {
-  std::optional<RankLocks::Turn> turn;
-  if (!rank_queues_block_later_work()) turn.emplace(calls.lock(RankLocks::Mode::exclusive));
+  std::optional<RankLocks::Ticket> ticket;
+  if (!rank_queues_block_later_work()) ticket.emplace(calls.lock(RankLocks::Mode::exclusive));
   return OpenedRanks(set, placement);
 }
 
@@ -69,7 +70,7 @@ Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths,
       opened_(opened(set_, placement_, calls_)),
       plans_(planner, cube_) {
   if (program_changes()) return;
-  const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
+  const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
   try {
     heap_base_.of(placement_);  // so that the first non-blocking call need not wait for calls that
                                 // may load programs
@@ -151,9 +152,9 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
 void Executor::run(const pidcomm_request &request, const pidcomm_options *options,
                    pidcomm_trace &trace) {
   Call call;
-  const dpu_error_t earlier =
-      dpu_sync(set_);  // without a turn, so that callbacks of the set can call its other hypercubes
-  call.turn.emplace(calls_.lock(RankLocks::Mode::exclusive));
+  const dpu_error_t earlier = dpu_sync(
+      set_);  // without a ticket, so that callbacks of the set can call its other hypercubes
+  call.ticket.emplace(calls_.lock(RankLocks::Mode::exclusive));
   trace = {};
   wait_for_set(set_, placement_, earlier);
   trace.seconds_acquire = call.total.seconds();
@@ -215,7 +216,7 @@ void Executor::run_on_ranks(const Call &call, pidcomm_trace &trace) {
 }
 
 uint64_t Executor::heap_base() {
-  const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
+  const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
   wait_for_set(set_, placement_);
   return heap_base_of(placement_);
 }
@@ -223,7 +224,7 @@ uint64_t Executor::heap_base() {
 void Executor::wait_for_calls() { calls_.lock(RankLocks::Mode::exclusive); }
 
 pidcomm_audit Executor::audit() {
-  const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
+  const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
   return audit_;
 }
 

@@ -12,7 +12,7 @@ namespace pidcomm {
 
 /// A call. After plan_call, it has a plan.
 struct Executor::Call {
-  std::optional<RankLocks::Turn> turn{};
+  std::optional<RankLocks::Ticket> ticket{};
   Stopwatch total{};
   std::shared_ptr<CachedPlan> cached{};
   std::shared_ptr<const PreparedSweep> prepared{};  // of a TileForm

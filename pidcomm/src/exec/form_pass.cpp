@@ -32,20 +32,20 @@ class FormPass {
   }
 
   void operator()(const MemberSteps &) const {
-    uint64_t step_bytes = 0;  // sweeps run one after the other
+    uint64_t sweep_bytes = 0;  // sweeps run one after the other
     try {
       each_sweep(pass_.plan, [&](const Sweep &sweep) {
-        step_bytes = std::max(step_bytes, run_sweep(pass_, PreparedSweep(pass_.plan, sweep)));
+        sweep_bytes = std::max(sweep_bytes, run_sweep(pass_, PreparedSweep(pass_.plan, sweep)));
       });
     } catch (const std::bad_alloc &) {
       const PeSteps *pes = pe_steps_of(pass_.plan);
-      if (step_bytes == 0 || (pes != nullptr && pes->before))
-        throw;  // either no byte has moved, or the caller adds the undefined windows to the error
-                // sentence
+      // If no byte has moved, the windows are unchanged. If the PEs have reordered blocks, the
+      // caller reports which windows are undefined.
+      if (sweep_bytes == 0 || (pes != nullptr && pes->before)) throw;
       fail(PIDCOMM_ERR_MEMORY,
            "the host is out of memory; the destination window is undefined now");
     }
-    trace_.bytes_staged += step_bytes;
+    trace_.bytes_staged += sweep_bytes;
   }
 
   void operator()(const SdkForm &) const {}  // run_conventional does not use ranks

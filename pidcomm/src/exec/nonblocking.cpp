@@ -12,8 +12,8 @@
 
 namespace pidcomm {
 
-/// A non-blocking call, which another thread carries out. At its end, this thread ends the turn of
-/// the call, and then makes the future ready.
+/// A non-blocking call, which another thread carries out. At its end, this thread destroys the
+/// ticket of the call, and then makes the future ready.
 struct Executor::Underway {
   Executor &executor;
   std::promise<pidcomm_trace> end{};
@@ -26,9 +26,9 @@ struct Executor::Underway {
   void plan(const pidcomm_request &request, const pidcomm_options *options) {
     bool is_first = !executor.calls_.are_in_use();
     if (!program_changes()) {
-      call.turn.emplace(executor.calls_.queue(RankLocks::Mode::exclusive));
-      if (!executor.knows_heap_base()) call.turn->wait();
-      is_first = call.turn->is_first();
+      call.ticket.emplace(executor.calls_.queue(RankLocks::Mode::exclusive));
+      if (!executor.knows_heap_base()) call.ticket->wait();
+      is_first = call.ticket->is_first();
     }
     if (is_first) check_faults(executor.set_, executor.placement_);
     executor.plan_call(call, request, options, trace, is_first || program_changes().has_value());
@@ -39,7 +39,7 @@ struct Executor::Underway {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
     try {
-      own->call.turn->wait();
+      own->call.ticket->wait();
       wait_for_set(
           own->executor.set_,
           own->executor.placement_);  // inside a job of the ranks' queues, only reports faults
@@ -49,7 +49,7 @@ struct Executor::Underway {
     } catch (...) {
       error = std::current_exception();
     }
-    own->call.turn.reset();
+    own->call.ticket.reset();
     error == nullptr ? own->end.set_value(own->trace) : own->end.set_exception(error);
     return DPU_OK;
   }
@@ -61,14 +61,14 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request,
   std::future<pidcomm_trace> end = underway->end.get_future();
   std::unique_lock<std::mutex> queueing(queueing_, std::defer_lock);
   if (!rank_queues_block_later_work())
-    queueing.lock();  // the worker gets calls in the order of their turns
+    queueing.lock();  // the worker gets calls in the order of their tickets
   underway->plan(request, options);
   prepare(underway->call, request, underway->trace);
   if (queue(*underway)) {
     underway.release();  // the other thread owns the object now
     return end;
   }
-  underway->call.turn.reset();
+  underway->call.ticket.reset();
   if (queueing) queueing.unlock();
   run(request, options, underway->trace);
   underway->end.set_value(underway->trace);
@@ -78,7 +78,7 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request,
 /// Lets another thread carry out the call. Returns false if the host lacks memory or threads.
 bool Executor::queue(Underway &underway) {
   if (rank_queues_block_later_work()) {
-    underway.call.turn.emplace(calls_.lock(RankLocks::Mode::shared));
+    underway.call.ticket.emplace(calls_.lock(RankLocks::Mode::shared));
     constexpr auto kOnceForAllRanks =
         static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
     return dpu_callback(set_, Underway::run, &underway, kOnceForAllRanks) == DPU_OK;

@@ -52,10 +52,10 @@ class WorkQueue {
  public:
   /// threads: the number of threads; a value below 1 means 1 thread. Throws std::bad_alloc.
   WorkQueue(uint64_t count, int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
-    const uint64_t parts = shares_.size(), whole = count / parts, rest = count % parts;
-    for (uint64_t t = 0; t < parts; ++t) {
-      shares_[t].next = whole * t + rest * t / parts;
-      shares_[t].end = whole * (t + 1) + rest * (t + 1) / parts;
+    const uint64_t shares = shares_.size(), whole = count / shares, rest = count % shares;
+    for (uint64_t t = 0; t < shares; ++t) {
+      shares_[t].next = whole * t + rest * t / shares;
+      shares_[t].end = whole * (t + 1) + rest * (t + 1) / shares;
     }
   }
 
@@ -67,11 +67,11 @@ class WorkQueue {
   /// numbers of a share and process these numbers together.
   template <class Visit, class OwnDone>
   void each(int thread, const Visit &visit, const OwnDone &own_done) {
-    for (std::size_t turn = 0; turn < shares_.size(); ++turn) {
-      Share &share = shares_[(static_cast<std::size_t>(thread) + turn) % shares_.size()];
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+      Share &share = shares_[(static_cast<std::size_t>(thread) + i) % shares_.size()];
       while (share.next.load() < share.end)  // does not write to an empty share
         if (const uint64_t number = share.next.fetch_add(1); number < share.end) visit(number);
-      if (turn == 0) own_done();
+      if (i == 0) own_done();
     }
   }
 

@@ -91,7 +91,7 @@ bool has_reorder_program(struct dpu_t *dpu) {
 PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base,
                      pidcomm_trace &trace)
     : set_(set), placement_(placement) {
-  const PreparedTransfer turn(
+  const PreparedTransfer transfer(
       set, placement);  // no other hypercube can load or launch the program while this lock is held
   bool is_loaded = true;
   struct dpu_set_t dpu;
@@ -128,7 +128,7 @@ void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
     jobs[pe].first = extract_bits(static_cast<uint32_t>(pe % kLanes), reorder.lane_mask);
   }
   {
-    const PreparedTransfer turn(set_, placement_);
+    const PreparedTransfer transfer(set_, placement_);
     transfer_jobs(DPU_XFER_TO_DPU, set_, placement_, jobs);
     const Stopwatch launch;
     const dpu_error_t status = dpu_launch(set_, DPU_SYNCHRONOUS);

@@ -33,24 +33,23 @@ std::vector<StreamStart> starts_of(const Side &side, const Split &split) {
 /// Returns the first entangled group of the bank pair of entangled group `eg`.
 uint32_t pair_of(uint32_t eg) { return eg % kBanks < kPairEgs ? eg : eg - kPairEgs; }
 
-/// Returns the parts of an item. In gather and scatter, an item has a part for each entangled group
-/// of its section. In all other collectives, an item has one part.
-std::vector<ItemPart> parts_of(const Sweep &sweep, uint32_t keep_lanes) {
-  const ItemPart all = {starts_of(sweep.in, sweep.split), starts_of(sweep.out, sweep.split), 0,
-                        keep_lanes};
+std::vector<SubItem> sub_items_of(const Sweep &sweep, uint32_t keep_lanes) {
+  const SubItem all = {starts_of(sweep.in, sweep.split), starts_of(sweep.out, sweep.split), 0,
+                       keep_lanes};
   const uint32_t egs = sweep.split.section_egs;
   const bool moves_rows = sweep.pass == Pass::to_host || sweep.pass == Pass::from_host;
   if (!moves_rows || all.in.size() + all.out.size() != egs * (kLanes + 1)) return {all};
-  std::vector<ItemPart> parts(egs);
+  std::vector<SubItem> sub_items(egs);
   for (uint32_t eg = 0; eg < egs; ++eg) {
     const auto streams_of_eg = [&](const std::vector<StreamStart> &starts) {
       const auto first = starts.begin() + static_cast<std::ptrdiff_t>(starts.size() / egs * eg);
       return std::vector<StreamStart>(first,
                                       first + static_cast<std::ptrdiff_t>(starts.size() / egs));
     };
-    parts[eg] = {streams_of_eg(all.in), streams_of_eg(all.out), eg, eg + 1 == egs ? keep_lanes : 0};
+    sub_items[eg] = {streams_of_eg(all.in), streams_of_eg(all.out), eg,
+                     eg + 1 == egs ? keep_lanes : 0};
   }
-  return parts;
+  return sub_items;
 }
 
 /// Whether the streams visit both banks of the pair of their first entangled group.
@@ -79,14 +78,14 @@ PreparedSweep::PreparedSweep(const Plan &plan, const Sweep &sweep)
     : sweep_(sweep),
       tables_(plan, sweep),
       origin_{sweep.in.eg, sweep.out.eg, sweep.in.offset, sweep.out.offset},
-      parts_(parts_of(sweep, tables_.keep_lanes())),
+      sub_items_(sub_items_of(sweep, tables_.keep_lanes())),
       reduces_(plan.reduces) {
   make_batches();
 }
 
 uint32_t PreparedSweep::rank_members() const {
   const auto streams_below = [&](uint32_t egs) {
-    return std::count_if(parts_[0].in.begin(), parts_[0].in.end(),
+    return std::count_if(sub_items_[0].in.begin(), sub_items_[0].in.end(),
                          [=](const StreamStart &stream) { return stream.egs < egs; });
   };
   return static_cast<uint32_t>(streams_below(kBanks) / streams_below(1));
@@ -98,12 +97,12 @@ uint32_t PreparedSweep::rank_members() const {
 void PreparedSweep::make_batches() {
   constexpr uint64_t kMaxSortedItems = 32768;  // because sorting takes time
   const uint64_t items = steps_of(sweep_.outer);
-  const bool stores_to_members = parts_[0].out.back().egs != 0;
-  const std::size_t streams = std::max(parts_[0].in.size(), parts_[0].out.size());
+  const bool stores_to_members = sub_items_[0].out.back().egs != 0;
+  const std::size_t streams = std::max(sub_items_[0].in.size(), sub_items_[0].out.size());
   const bool stores_to_many =
-      stores_to_members && streams > kFewStreams && visit_both_banks(parts_[0].out);
-  if (parts_.size() == 1 && (!sweep_.split.has_lane_split() || !sweep_.lockstep.empty() ||
-                             stores_to_many || items > kMaxSortedItems))
+      stores_to_members && streams > kFewStreams && visit_both_banks(sub_items_[0].out);
+  if (sub_items_.size() == 1 && (!sweep_.split.has_lane_split() || !sweep_.lockstep.empty() ||
+                                 stores_to_many || items > kMaxSortedItems))
     return;
   // One bank pair does not use the whole bandwidth. Therefore, if items have few streams, the banks
   // of a rank take the place of a bank pair. Reductions that load from several ranks also need all
@@ -115,7 +114,7 @@ void PreparedSweep::make_batches() {
   const auto place_out = [&](uint32_t eg) { return stores_to_members ? rank_of(eg) : pair_of(eg); };
   struct Entry {
     // Entries of a batch have equal places. In a batch, the bank pair of the output varies fastest.
-    uint32_t out_place, in_place, keep_lanes, in_eg, out_eg, item, part;
+    uint32_t out_place, in_place, keep_lanes, in_eg, out_eg, item, sub_item;
     auto operator<=>(const Entry &) const = default;
     bool is_with(const Entry &other) const {
       return out_place == other.out_place && in_place == other.in_place &&
@@ -123,13 +122,13 @@ void PreparedSweep::make_batches() {
     }
   };
   std::vector<Entry> entries;
-  entries.reserve(items * parts_.size());
+  entries.reserve(items * sub_items_.size());
   for (uint32_t i = 0; i < items; ++i) {
     const ItemStart item = advanced(origin_, sweep_.outer, i);
-    for (uint32_t p = 0; p < parts_.size(); ++p) {
-      const uint32_t in = sweep_.in.space == Space::mram ? item.in_eg + parts_[p].eg : 0;
-      const uint32_t out = sweep_.out.space == Space::mram ? item.out_eg + parts_[p].eg : 0;
-      entries.push_back({place_out(out), place_in(in), parts_[p].keep_lanes, in, out, i, p});
+    for (uint32_t p = 0; p < sub_items_.size(); ++p) {
+      const uint32_t in = sweep_.in.space == Space::mram ? item.in_eg + sub_items_[p].eg : 0;
+      const uint32_t out = sweep_.out.space == Space::mram ? item.out_eg + sub_items_[p].eg : 0;
+      entries.push_back({place_out(out), place_in(in), sub_items_[p].keep_lanes, in, out, i, p});
     }
   }
   std::sort(entries.begin(), entries.end());
@@ -138,7 +137,8 @@ void PreparedSweep::make_batches() {
         i != 0 && entries[i].is_with(entries[i - 1]) && i - begins_.back() < kMaxItems;
     if (!continues) begins_.push_back(i);
     largest_batch_ = std::max(largest_batch_, i + 1 - begins_.back());
-    items_.push_back({advanced(origin_, sweep_.outer, entries[i].item), &parts_[entries[i].part]});
+    items_.push_back(
+        {advanced(origin_, sweep_.outer, entries[i].item), &sub_items_[entries[i].sub_item]});
   }
   begins_.push_back(static_cast<uint32_t>(entries.size()));
 }

@@ -18,10 +18,12 @@ struct StreamStart {
   bool is_missing = false;  // there is no PE
 };
 
-/// The streams of a part of an item that a pass can visit on its own.
-struct ItemPart {
+/// A sub-item: streams of an item that a pass can visit without the other streams. In gather and
+/// scatter, an item has a sub-item for each entangled group of its section. In all other
+/// collectives, an item has one sub-item.
+struct SubItem {
   std::vector<StreamStart> in, out;
-  uint32_t eg = 0;  // first entangled group of the part, counted in its section
+  uint32_t eg = 0;  // first entangled group of the sub-item, counted in its section
   uint32_t keep_lanes = 0;
 };
 
@@ -35,13 +37,13 @@ struct ItemStart {
 ItemStart advanced(ItemStart item, const std::vector<Loop> &loops, uint64_t index);
 
 /// The tables of a sweep, and the order in which threads visit its items. A batch is one or more
-/// parts of items that a thread visits in lockstep. The sweep must exist as long as the object.
+/// sub-items that a thread visits in lockstep. The sweep must exist as long as the object.
 class PreparedSweep {
  public:
-  /// A part of an item of the outer loops.
+  /// A sub-item of an item of the outer loops.
   struct BatchItem {
     ItemStart start;
-    const ItemPart *part;
+    const SubItem *sub_item;
   };
 
   /// Throws std::bad_alloc.
@@ -52,8 +54,8 @@ class PreparedSweep {
   const Sweep &sweep() const { return sweep_; }
   const SectionTables &tables() const { return tables_; }
   /// Numbers of streams of an item, on the input side and on the output side.
-  std::size_t in_streams() const { return parts_[0].in.size(); }
-  std::size_t out_streams() const { return parts_[0].out.size(); }
+  std::size_t in_streams() const { return sub_items_[0].in.size(); }
+  std::size_t out_streams() const { return sub_items_[0].out.size(); }
   /// Number of group members with input streams in one rank, if the first item starts at the first
   /// entangled group of a rank.
   uint32_t rank_members() const;
@@ -64,7 +66,7 @@ class PreparedSweep {
   }
   uint32_t largest_batch() const { return largest_batch_; }
   BatchItem item(uint64_t batch, uint32_t index) const {
-    return begins_.empty() ? BatchItem{advanced(origin_, sweep_.outer, batch), parts_.data()}
+    return begins_.empty() ? BatchItem{advanced(origin_, sweep_.outer, batch), sub_items_.data()}
                            : items_[begins_[batch] + index];
   }
 
@@ -74,7 +76,7 @@ class PreparedSweep {
   const Sweep &sweep_;
   const SectionTables tables_;
   const ItemStart origin_;
-  const std::vector<ItemPart> parts_;
+  const std::vector<SubItem> sub_items_;
   const bool reduces_;
   std::vector<BatchItem> items_;  // batch after batch
   std::vector<uint32_t> begins_;  // index of each batch's first item, then the number of items;

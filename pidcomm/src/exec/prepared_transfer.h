@@ -15,7 +15,7 @@ namespace pidcomm {
 class PreparedTransfer {
  public:
   explicit PreparedTransfer(struct dpu_set_t set, const Placement &placement)
-      : set_(set), turn_(mutex_of(placement.ranks.front())) {
+      : set_(set), lock_(mutex_of(placement.ranks.front())) {
     clear();
   }
   ~PreparedTransfer() { clear(); }
@@ -29,7 +29,7 @@ class PreparedTransfer {
   }
   void clear() { dpu_prepare_xfer(set_, nullptr); }
   struct dpu_set_t set_;
-  std::lock_guard<std::mutex> turn_;
+  std::lock_guard<std::mutex> lock_;
 };
 
 }  // namespace pidcomm

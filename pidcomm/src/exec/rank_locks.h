@@ -18,7 +18,7 @@ class RankLocks {
   enum class Mode { exclusive, shared };
 
  private:
-  struct Call {
+  struct Entry {
     const std::vector<struct dpu_rank_t *> &ranks;
     Mode mode;
   };
@@ -29,37 +29,37 @@ class RankLocks {
   RankLocks(const RankLocks &) = delete;
   RankLocks &operator=(const RankLocks &) = delete;
 
-  /// The place of a call in the order of the calls on its ranks. The destructor lets later calls
-  /// begin. Any thread may destroy a turn, also a turn for which no thread has waited. The
-  /// RankLocks must outlive the turn.
-  class Turn {
+  /// The place of a call in the FIFO queue of the calls on its ranks. The destructor lets later
+  /// calls begin. Any thread may destroy a ticket, also a ticket for which no thread has waited.
+  /// The RankLocks must outlive the ticket.
+  class Ticket {
    public:
-    explicit Turn(std::list<Call>::iterator call) : call_(call) {}
-    Turn(Turn &&other) noexcept : call_(std::exchange(other.call_, std::nullopt)) {}
-    Turn &operator=(Turn &&) = delete;
-    ~Turn();
+    explicit Ticket(std::list<Entry>::iterator entry) : entry_(entry) {}
+    Ticket(Ticket &&other) noexcept : entry_(std::exchange(other.entry_, std::nullopt)) {}
+    Ticket &operator=(Ticket &&) = delete;
+    ~Ticket();
 
-    /// Waits until the turns of all earlier calls on these ranks are destroyed; in shared mode,
-    /// only until the turns of the earlier calls in exclusive mode are destroyed.
+    /// Waits until the tickets of all earlier calls on these ranks are destroyed; in shared mode,
+    /// only until the tickets of the earlier calls in exclusive mode are destroyed.
     void wait() const;
     /// Whether wait() would return at once.
     bool is_first() const;
 
    private:
     bool is_first_locked() const;
-    std::optional<std::list<Call>::iterator> call_;
+    std::optional<std::list<Entry>::iterator> entry_;
   };
 
-  /// Returns the turn of a call, at once. Throws std::bad_alloc.
-  Turn queue(Mode mode);
-  /// Returns the turn of a call, after Turn::wait.
-  Turn lock(Mode mode);
-  /// Whether another turn on one of these ranks exists.
+  /// Returns the ticket of a call, at once. Throws std::bad_alloc.
+  Ticket queue(Mode mode);
+  /// Returns the ticket of a call, after Ticket::wait.
+  Ticket lock(Mode mode);
+  /// Whether another ticket on one of these ranks exists.
   bool are_in_use();
 
  private:
-  struct Calls;
-  static Calls &calls();
+  struct Queue;
+  static Queue &all_calls();
 
   std::vector<struct dpu_rank_t *> ranks_;  // in the order of the addresses
 };

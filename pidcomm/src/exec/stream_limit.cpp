@@ -28,7 +28,7 @@ constexpr const char *kCopyOrderChoices = "; use one of" PIDCOMM_COPY_ORDERS(PID
 
 double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t bytes_written,
                               uint64_t src, uint64_t dst, const pidcomm_options *options) {
-  const RankLocks::Turn turn = calls_.lock(RankLocks::Mode::exclusive);
+  const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
   wait_for_set(set_, placement_);
   const Options resolved = resolve(options);
   const CopyOrder *const order = copy_order_of(copy_order);

@@ -89,13 +89,13 @@ class Chunk {
     const uint64_t step = sweep_.ordered_downwards ? ordered_steps_ - 1 - place.step : place.step;
     run_words_ = static_cast<uint32_t>(std::min<uint64_t>(sweep_.words - place.word, kRunWords));
     for (uint32_t m = 0; m < prepared_.batch_size(unit_.batch); ++m) {
-      const auto [start, part] = prepared_.item(unit_.batch, m);
-      keep_lanes_ = part->keep_lanes;
+      const auto [start, sub_item] = prepared_.item(unit_.batch, m);
+      keep_lanes_ = sub_item->keep_lanes;
       const ItemStart first = advanced(start, sweep_.ordered, step);
       for (const ItemStart &more : lockstep_)
         point({first.in_eg + more.in_eg, first.out_eg + more.out_eg,
                first.in_offset + more.in_offset, first.out_offset + more.out_offset},
-              *part);
+              *sub_item);
     }
     words_ = static_cast<uint32_t>(std::min<uint64_t>(unit_.last_word - place.word, run_words_));
   }
@@ -141,7 +141,7 @@ class Chunk {
     return row == nullptr ? kStepWords : words_to_line(row);
   }
 
-  void point(const ItemStart &item, const ItemPart &part) {
+  void point(const ItemStart &item, const SubItem &sub_item) {
     std::vector<const std::byte *> &in = in_[item_count_];
     std::vector<std::byte *> &out = out_[item_count_];
     in_count_ = out_count_ = 0;
@@ -155,13 +155,13 @@ class Chunk {
     };
     if (item_count_++ == 0) is_of_twin_ = sweep_.exchange && item.in_eg > item.out_eg;
     if (is_of_twin_) return;
-    add(sweep_.in, part.in, item.in_eg, item.in_offset, in, in_count_);
-    add(sweep_.out, part.out, item.out_eg, item.out_offset, out, out_count_);
+    add(sweep_.in, sub_item.in, item.in_eg, item.in_offset, in, in_count_);
+    add(sweep_.out, sub_item.out, item.out_eg, item.out_offset, out, out_count_);
     if (sweep_.exchange &&
         item.in_eg !=
             item.out_eg) {  // the twin item reads the lines that this item writes, and the reverse
-      add(sweep_.in, part.in, item.out_eg, item.out_offset, in, in_count_);
-      add(sweep_.out, part.out, item.in_eg, item.in_offset, out, out_count_);
+      add(sweep_.in, sub_item.in, item.out_eg, item.out_offset, in, in_count_);
+      add(sweep_.out, sub_item.out, item.in_eg, item.in_offset, out, out_count_);
     }
   }
 

@@ -34,8 +34,8 @@ uint32_t agree(Link &link, const Intent &intent) {
   Header &own = headers[hosts];
   own = header_of(intent);
   try {
-    link.share(reinterpret_cast<const std::byte *>(&own),
-               reinterpret_cast<std::byte *>(headers.data()), sizeof own);
+    link.exchange_headers(reinterpret_cast<const std::byte *>(&own),
+                          reinterpret_cast<std::byte *>(headers.data()), sizeof own);
   } catch (const Error &) {
     keep_forever(buffers);
     throw;

@@ -41,7 +41,7 @@ class Runner {
 
   pidcomm_trace run(bool overlaps) {
     const bool has_local_work = plan_.pieces.size() > 1 || !plan_.meanwhile.empty();
-    if (!overlaps || !has_local_work || !overlapped()) in_turn();
+    if (!overlaps || !has_local_work || !overlapped()) one_after_another();
     all(plan_.last);
     for (const bool is_send : {true, false})
       (is_send ? trace_.bytes_sent : trace_.bytes_received) = traffic_of(plan_, is_send).bytes;
@@ -61,7 +61,7 @@ class Runner {
     }
   }
 
-  void in_turn() {
+  void one_after_another() {
     for (const Piece &piece : plan_.pieces) {
       all(piece.before);
       exchange(piece);
@@ -124,19 +124,19 @@ class Runner {
         link_.sync();
       else
         link_.exchange(transfers);
-      for (const Combine &step : round.combines)
+      for (const Combine &one : round.combines)
         if (!round.is_on_switch)
-          use_pool(pool_areas(step, false), pool_areas(step, true), [&] { combine(step); });
+          use_pool(pool_areas(one, false), pool_areas(one, true), [&] { combine(one); });
         else if (plan_.host == 0)
-          link_.reduce(reduction_of(step));
+          link_.reduce(reduction_of(one));
     }
     seconds_exchange_ += exchanging.seconds();
   }
 
-  /// Runs a step that reads and writes areas of the pool.
-  template <class Step>
+  /// Runs a function that reads and writes areas of the pool.
+  template <class Run>
   void use_pool(const std::vector<const Area *> &read, const std::vector<const Area *> &written,
-                const Step &run) const {
+                const Run &run) const {
     if (read.empty() && written.empty()) return run();
     const double begin = clock_s();
     flush(read);
@@ -159,37 +159,37 @@ class Runner {
   }
 
   /// The rows of all hosts in the pool, one after the other; see plan_pool.cpp.
-  pidcomm_reduction reduction_of(const Combine &step) const {
+  pidcomm_reduction reduction_of(const Combine &one) const {
     pidcomm_reduction reduction{};
     reduction.type = plan_.whole.type.code;
     reduction.op = plan_.whole.op;
-    reduction.rows = static_cast<uint32_t>(1 + step.from.size());
-    reduction.offset = step.into.offset;
-    reduction.bytes = step.into.size_bytes();
-    reduction.stride = step.from.front().offset - step.into.offset;
+    reduction.rows = static_cast<uint32_t>(1 + one.from.size());
+    reduction.offset = one.into.offset;
+    reduction.bytes = one.into.size_bytes();
+    reduction.stride = one.from.front().offset - one.into.offset;
     return reduction;
   }
 
-  void combine(const Combine &step) const {
+  void combine(const Combine &one) const {
     const Options &options = plan_.whole.options;
     const Reducer *const reducer =
-        reducer_of(kernels_of(options.isa), plan_.whole);  // null if all steps are copies
-    const uint64_t width = std::min(step.into.bytes, kCombineBytes),
-                   columns = (step.into.bytes + width - 1) / width;
-    WorkQueue queue(step.into.rows * columns, options.threads);
+        reducer_of(kernels_of(options.isa), plan_.whole);  // null if all of them are copies
+    const uint64_t width = std::min(one.into.bytes, kCombineBytes),
+                   columns = (one.into.bytes + width - 1) / width;
+    WorkQueue queue(one.into.rows * columns, options.threads);
     run_threads(options.threads, [&](int thread) {
       queue.each(thread, [&](uint64_t unit) {
         const uint64_t row = unit / columns, first = unit % columns * width,
-                       size = std::min(width, step.into.bytes - first);
-        std::byte *const into = memories_.at(step.into) + row * step.into.stride + first;
-        bool is_copy = step.replaces;
-        for (const Area &from : step.from) {
-          const std::byte *const part =
-              memories_.at(from) + row * (from.rows == 1 ? step.into.bytes : from.stride) + first;
+                       size = std::min(width, one.into.bytes - first);
+        std::byte *const into = memories_.at(one.into) + row * one.into.stride + first;
+        bool is_copy = one.replaces;
+        for (const Area &from : one.from) {
+          const std::byte *const operand =
+              memories_.at(from) + row * (from.rows == 1 ? one.into.bytes : from.stride) + first;
           if (std::exchange(is_copy, false))
-            std::memcpy(into, part, size);
+            std::memcpy(into, operand, size);
           else
-            reducer->combine(into, part, size);
+            reducer->combine(into, operand, size);
         }
       });
     });
@@ -292,19 +292,20 @@ std::string HostsSettings::to_string() const {
   return text.str();
 }
 
-/// The place of a call in the order of calls. The next call may begin when the Turn is destroyed.
-class HostsCube::Turn {
+/// The place of a call in the FIFO queue of calls. The next call may begin when the ticket is
+/// destroyed.
+class HostsCube::Ticket {
  public:
-  explicit Turn(HostsCube &cube) {
-    const std::lock_guard<std::mutex> lock(cube.turns_);
+  explicit Ticket(HostsCube &cube) {
+    const std::lock_guard<std::mutex> lock(cube.tickets_);
     before_ = std::exchange(cube.last_, done_.get_future().share());
   }
-  ~Turn() {
+  ~Ticket() {
     wait();
     done_.set_value();
   }
-  Turn(const Turn &) = delete;
-  Turn &operator=(const Turn &) = delete;
+  Ticket(const Ticket &) = delete;
+  Ticket &operator=(const Ticket &) = delete;
   void wait() const {
     if (before_.valid()) before_.wait();
   }
@@ -366,7 +367,7 @@ void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &reque
 }
 
 /// The smallest number of pieces whose rows fit into the pool. Errors: ERR_MEMORY (no number fits).
-Schedule HostsCube::fitting(const PlanMaker &make) const {
+Schedule HostsCube::fitting(const MakePlan &make) const {
   Schedule schedule;
   for (;; schedule.pieces *= 2) {
     const HostsPlan plan = make(schedule.pieces);
@@ -379,7 +380,7 @@ Schedule HostsCube::fitting(const PlanMaker &make) const {
   }
 }
 
-HostsCube::Prepared HostsCube::prepare(const PlanMaker &make, const pidcomm_request &request,
+HostsCube::Prepared HostsCube::prepare(const MakePlan &make, const pidcomm_request &request,
                                        const pidcomm_options *options, bool checks_rows) {
   Prepared prepared{make(1), {}, {}};
   if (checks_rows) check_rows(prepared.plan, request);
@@ -451,15 +452,15 @@ pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root
 
 void HostsCube::validate(const pidcomm_request &request, uint32_t root,
                          const pidcomm_options *options) {
-  const Turn turn(*this);
-  turn.wait();
+  const Ticket ticket(*this);
+  ticket.wait();
   agreed(request, root, options, request.host != nullptr || request.host_bytes != 0);
 }
 
 pidcomm_trace HostsCube::run(const pidcomm_request &request, uint32_t root,
                              const pidcomm_options *options) {
-  const Turn turn(*this);
-  turn.wait();
+  const Ticket ticket(*this);
+  ticket.wait();
   return carry_out(request, root, options);
 }
 
@@ -469,14 +470,14 @@ std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint
     fail(PIDCOMM_ERR_OPTION,
          "a call that does not wait needs a transport that any thread may use: start MPI with "
          "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
-  auto turn = std::make_unique<Turn>(*this);
+  auto ticket = std::make_unique<Ticket>(*this);
   try {
     return std::async(std::launch::async,
                       [this, call = pidcomm_request(request), root,
                        options = options == nullptr ? pidcomm_options{} : *options,
                        mask = std::string(request.mask == nullptr ? "" : request.mask),
-                       turn = std::move(turn)]() mutable {
-                        const std::unique_ptr<Turn> own = std::move(turn);
+                       ticket = std::move(ticket)]() mutable {
+                        const std::unique_ptr<Ticket> own = std::move(ticket);
                         own->wait();
                         call.mask = mask.c_str();
                         return carry_out(call, root, &options);
@@ -487,8 +488,8 @@ std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint
 }
 
 void HostsCube::refuse(pidcomm_status status, const std::string &sentence) {
-  const Turn turn(*this);
-  turn.wait();
+  const Ticket ticket(*this);
+  ticket.wait();
   if (link_.hosts() == 1) fail(status, sentence);
   agree(link_, {status, sentence});
 }

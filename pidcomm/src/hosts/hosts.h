@@ -51,12 +51,12 @@ class HostsCube {
 
  private:
   struct Prepared;
-  class Turn;
+  class Ticket;
   void check_locals(const HostsPlan &plan, const pidcomm_request &request,
                     const pidcomm_options *options, bool checks_rows);
-  using PlanMaker = std::function<HostsPlan(uint32_t pieces)>;
-  Schedule fitting(const PlanMaker &make) const;
-  Prepared prepare(const PlanMaker &make, const pidcomm_request &request,
+  using MakePlan = std::function<HostsPlan(uint32_t pieces)>;
+  Schedule fitting(const MakePlan &make) const;
+  Prepared prepare(const MakePlan &make, const pidcomm_request &request,
                    const pidcomm_options *options, bool checks_rows);
   Prepared agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options,
                   bool checks_rows);
@@ -67,9 +67,9 @@ class HostsCube {
   std::function<pidcomm_machine()> machine_;
   Link link_;
   HostsSettings settings_;
-  std::mutex turns_;  // guards last_
+  std::mutex tickets_;  // guards last_
   std::shared_future<void>
-      last_;  // ready at the end of the last call; calls run in the order in which they take turns
+      last_;  // ready at the end of the last call; calls run in the order of their tickets
 };
 
 /// Returns the plan of a host as JSON; see pidcomm_hosts_plan_json. Errors: those of

@@ -127,7 +127,8 @@ class Link::Queues {
     return queues_[2 * host + (is_send ? 1 : 0)];
   }
 
-  /// Decides when the emulated link has sent each segment: one segment of every host in turn.
+  /// Decides when the emulated link has sent each segment: one segment of every host, then the next
+  /// segment of every host.
   void schedule(const std::vector<Transfer> &transfers) {
     const double begin = clock_s(), latency = 1e-6 * link_.settings_.latency_us;
     link_.out_free_ = std::max(link_.out_free_, begin);
@@ -218,7 +219,7 @@ void Link::exchange(const std::vector<Transfer> &transfers) {
   check_usable();
 }
 
-void Link::share(const std::byte *own, std::byte *all, uint64_t bytes) {
+void Link::exchange_headers(const std::byte *own, std::byte *all, uint64_t bytes) {
   std::memcpy(all + host() * bytes, own, bytes);
   if (kind() == PIDCOMM_TRANSPORT_MPI) {
     std::vector<Transfer> transfers;
@@ -232,7 +233,7 @@ void Link::share(const std::byte *own, std::byte *all, uint64_t bytes) {
     }
     return exchange(transfers);
   }
-  std::byte *const headers = shared() + shares_++ % 2 * hosts() * kHeaderBytes;
+  std::byte *const headers = shared() + header_exchanges_++ % 2 * hosts() * kHeaderBytes;
   const Kernels &kernels = kernels_of(best_isa());
   std::memcpy(headers + host() * kHeaderBytes, own, bytes);
   if (needs_flush()) flush_bytes(kernels, headers + host() * kHeaderBytes, bytes);

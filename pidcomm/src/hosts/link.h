@@ -46,7 +46,7 @@ class Link {
   void use(const LinkSettings &settings) { settings_ = settings; }
   bool allows_any_thread() const { return transport_.allows_any_thread != 0; }
 
-  /// Sends and receives all messages, and returns when they are done. Errors: ERR_DEVICE (the
+  /// Sends and receives all messages, and waits until they are done. Errors: ERR_DEVICE (the
   /// transport failed, or no message made progress for timeout_s). After an error the link is
   /// broken: later calls throw the same error.
   void exchange(const std::vector<Transfer> &transfers);
@@ -54,11 +54,11 @@ class Link {
   /// Fills `all` with the `bytes` bytes (at most kHeaderBytes) of each host. Errors: those of
   /// exchange.
   static constexpr uint64_t kHeaderBytes = 512;
-  void share(const std::byte *own, std::byte *all, uint64_t bytes);
+  void exchange_headers(const std::byte *own, std::byte *all, uint64_t bytes);
 
   /// How rows get to other hosts.
   pidcomm_transport_kind kind() const;
-  /// Shared memory for rows; its first bytes have the headers of `share`.
+  /// Shared memory for rows; its first bytes have the headers of exchange_headers.
   std::byte *pool() const { return shared() + pool_offset(); }
   uint64_t pool_bytes() const { return transport_.shared_bytes - pool_offset(); }
   /// Whether hosts flush lines of shared memory after writes and before reads.
@@ -67,7 +67,7 @@ class Link {
   void sync();
   /// Lets the switch reduce rows of the pool. Only host 0 calls it. Errors: those of exchange.
   void reduce(pidcomm_reduction reduction);
-  /// Returns when a use of shared memory that began at `begin_s` (of clock_s) would end on the
+  /// Sleeps until a use of shared memory that began at `begin_s` (of clock_s) would end on the
   /// emulated link.
   void pay(double begin_s, uint64_t written, uint64_t read) const;
 
@@ -93,7 +93,8 @@ class Link {
   double out_free_ = 0, in_free_ = 0;  // when the emulated link can send and receive again
   void *memory_ = nullptr;             // of the transport
   uint64_t memory_bytes_ = 0;
-  uint32_t shares_ = 0;  // calls of share, which use two parts of the shared memory in turn
+  uint32_t header_exchanges_ =
+      0;  // calls of exchange_headers, which alternate between two areas of the shared memory
 };
 
 /// Seconds of a clock that only goes forward.

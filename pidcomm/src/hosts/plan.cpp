@@ -2,84 +2,89 @@
 
 #include <algorithm>
 
-#include "hosts/plan_steps.h"
+#include "hosts/piece_maker.h"
 
 namespace pidcomm {
 
 namespace {
 
-/// Adds the steps of one collective with messages between the hosts.
-class Maker : public PlanMaker {
+/// Adds the pieces of one collective with messages between the hosts.
+class MessagePieces : public PieceMaker {
  public:
-  using PlanMaker::PlanMaker;
+  using PieceMaker::PieceMaker;
 
-  /// For the parts of the other hosts: gather, exchange, scatter. With `tile` the gather transposes
-  /// blocks; then a piece has whole parts of some hosts. Other techniques end with an alltoall in
-  /// place; then a piece is a share of all parts. In place, a window is read before the same window
-  /// is written: there is one piece, or piece j of a part takes the place of piece j.
+  /// For the host blocks of the other hosts: gather, exchange, scatter. With `tile` the gather
+  /// transposes blocks; then a piece has whole host blocks of some hosts. Other techniques end with
+  /// an alltoall in place; then a piece is a range of all host blocks. In place, a window is read
+  /// before the same window is written: there is one piece, or piece j of a host block takes the
+  /// place of piece j.
   void alltoall() {
     const bool transposes = plan_.options.technique == PIDCOMM_TECHNIQUE_TILE && members() > 1;
-    const uint32_t pieces = !transposes    ? pieces_of(part_)
+    const uint32_t pieces = !transposes    ? pieces_of(host_block_)
                             : src_ == dst_ ? 1
                                            : std::min(wanted_, others());
     const uint32_t most =
         transposes ? (others() + pieces - 1) / pieces : others();  // hosts of a piece
-    const uint64_t slot =
-        most * groups_ * members() * (transposes ? part_ : cut(part_, pieces, pieces - 1).bytes);
-    const uint32_t turns = std::min(pieces, 2u);  // of buffers
+    const uint64_t slot = most * groups_ * members() *
+                          (transposes ? host_block_ : cut(host_block_, pieces, pieces - 1).bytes);
+    const uint32_t buffers = std::min(pieces, 2u);
     plan_.transposes = transposes;
     for (uint32_t j = 0; j < pieces; ++j) {
-      const Cut piece = transposes ? Cut{0, part_} : cut(part_, pieces, j);
+      const Range range = transposes ? Range{0, host_block_} : cut(host_block_, pieces, j);
       const uint32_t first = transposes ? others() * j / pieces : 0,
                      end = transposes ? others() * (j + 1) / pieces : others();
-      Piece &steps = plan_.pieces.emplace_back();
-      Round &round = steps.rounds.emplace_back();
+      Piece &piece = plan_.pieces.emplace_back();
+      Round &round = piece.rounds.emplace_back();
       for (uint32_t n = first; n < end; ++n) {
-        const uint64_t size = groups_ * members() * piece.bytes,
-                       at = j % turns * slot + (n - first) * size;
-        const Area out = window(at, 1, size), in = window(turns * slot + at, 1, size);
-        steps.before.push_back(
-            {PIDCOMM_GATHER, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out, transposes});
+        const uint64_t size = groups_ * members() * range.bytes,
+                       at = j % buffers * slot + (n - first) * size;
+        const Area out = window(at, 1, size), in = window(buffers * slot + at, 1, size);
+        piece.before.push_back({PIDCOMM_GATHER, range.bytes,
+                                src_ + host_block_ * to(n) + range.offset, 0, out, transposes});
         exchange(round, n, out, in);
-        steps.after.push_back(
-            {PIDCOMM_SCATTER, piece.bytes, 0, dst_ + part_ * from(n) + piece.offset, in});
+        piece.after.push_back(
+            {PIDCOMM_SCATTER, range.bytes, 0, dst_ + host_block_ * from(n) + range.offset, in});
       }
     }
-    plan_.meanwhile.push_back(
-        {PIDCOMM_ALLTOALL, part_, src_ + part_ * plan_.host, dst_ + part_ * plan_.host, {}});
+    plan_.meanwhile.push_back({PIDCOMM_ALLTOALL,
+                               host_block_,
+                               src_ + host_block_ * plan_.host,
+                               dst_ + host_block_ * plan_.host,
+                               {}});
     if (transposes || members() == 1) return;
     for (uint32_t n = 0; n < others(); ++n) {
-      const uint64_t at = dst_ + part_ * from(n);
-      plan_.last.push_back({PIDCOMM_ALLTOALL, part_, at, at, {}});
+      const uint64_t at = dst_ + host_block_ * from(n);
+      plan_.last.push_back({PIDCOMM_ALLTOALL, host_block_, at, at, {}});
     }
   }
 
-  /// A local reduce for the part of each host; each host reduces its part over the hosts, and
-  /// scatters it.
+  /// A local reduce for the host block of each host; each host reduces its host block over the
+  /// hosts, and scatters it.
   void reduce_scatter() {
-    const uint32_t pieces = pieces_of(part_);
-    const uint32_t turns = std::min(pieces, 2u);  // of buffers
-    const uint64_t own = groups_ * part_,
-                   slot = others() * groups_ * cut(part_, pieces, pieces - 1).bytes;
-    const Area result = window(0, groups_, part_);
+    const uint32_t pieces = pieces_of(host_block_);
+    const uint32_t buffers = std::min(pieces, 2u);
+    const uint64_t own = groups_ * host_block_,
+                   slot = others() * groups_ * cut(host_block_, pieces, pieces - 1).bytes;
+    const Area result = window(0, groups_, host_block_);
     for (uint32_t j = 0; j < pieces; ++j) {
-      const Cut piece = cut(part_, pieces, j);
-      const uint64_t size = groups_ * piece.bytes;
-      Piece &steps = plan_.pieces.emplace_back();
-      Round &round = steps.rounds.emplace_back();
+      const Range range = cut(host_block_, pieces, j);
+      const uint64_t size = groups_ * range.bytes;
+      Piece &piece = plan_.pieces.emplace_back();
+      Round &round = piece.rounds.emplace_back();
       std::vector<Area> received(plan_.hosts);
       for (uint32_t n = 0; n < others(); ++n) {
-        const Area out = window(own + j % turns * slot + n * size, 1, size);
-        received[from(n)] = window(own + (turns + j % turns) * slot + n * size, 1, size);
-        steps.before.push_back(
-            {PIDCOMM_REDUCE, piece.bytes, src_ + part_ * to(n) + piece.offset, 0, out});
+        const Area out = window(own + j % buffers * slot + n * size, 1, size);
+        received[from(n)] = window(own + (buffers + j % buffers) * slot + n * size, 1, size);
+        piece.before.push_back(
+            {PIDCOMM_REDUCE, range.bytes, src_ + host_block_ * to(n) + range.offset, 0, out});
         exchange(round, n, out, received[from(n)]);
       }
       if (j == 0)
-        steps.before.push_back({PIDCOMM_REDUCE, part_, src_ + part_ * plan_.host, 0, result});
+        piece.before.push_back(
+            {PIDCOMM_REDUCE, host_block_, src_ + host_block_ * plan_.host, 0, result});
       Area into = result;
-      into.offset += piece.offset;
-      into.bytes = piece.bytes;
+      into.offset += range.offset;
+      into.bytes = range.bytes;
       combine(round, into, received);
     }
     plan_.last.push_back({PIDCOMM_SCATTER, block_, 0, dst_, result});
@@ -89,67 +94,67 @@ class Maker : public PlanMaker {
   /// local broadcast.
   void allreduce() {
     const uint32_t pieces = pieces_of(bytes_);
-    const uint32_t turns = std::min(pieces, 2u);  // of buffers
+    const uint32_t buffers = std::min(pieces, 2u);
     const uint64_t slot = groups_ * cut(bytes_, pieces, pieces - 1).bytes;
     const uint64_t received =
         others() * (slot / plan_.hosts + kLineBytes);  // chunks of all other hosts
     for (uint32_t j = 0; j < pieces; ++j) {
-      const Cut piece = cut(bytes_, pieces, j);
-      const Area rows = window(j % turns * slot, 1, groups_ * piece.bytes);
-      Piece &steps = plan_.pieces.emplace_back();
-      steps.before.push_back({PIDCOMM_REDUCE, piece.bytes, src_ + piece.offset, 0, rows});
-      reduce_chunks(steps, rows, turns * slot + j % turns * received);
-      Round &round = steps.rounds.emplace_back();
+      const Range range = cut(bytes_, pieces, j);
+      const Area rows = window(j % buffers * slot, 1, groups_ * range.bytes);
+      Piece &piece = plan_.pieces.emplace_back();
+      piece.before.push_back({PIDCOMM_REDUCE, range.bytes, src_ + range.offset, 0, rows});
+      reduce_chunks(piece, rows, buffers * slot + j % buffers * received);
+      Round &round = piece.rounds.emplace_back();
       for (uint32_t n = 0; n < others(); ++n)
         exchange(round, n, chunk(rows, plan_.host), chunk(rows, from(n)));
-      steps.after.push_back({PIDCOMM_BROADCAST, piece.bytes, 0, dst_ + piece.offset, rows});
+      piece.after.push_back({PIDCOMM_BROADCAST, range.bytes, 0, dst_ + range.offset, rows});
     }
   }
 
   /// Local gather; each host sends its rows to all hosts; a local broadcast of the rows of each
   /// host.
   void allgather() {
-    const uint64_t size = groups_ * part_;
+    const uint64_t size = groups_ * host_block_;
     const auto rows_of = [&](uint32_t host) { return window(host * size, 1, size); };
     const uint32_t pieces = std::min(wanted_, others());
     for (uint32_t j = 0; j < pieces; ++j) {
-      Piece &steps = plan_.pieces.emplace_back();
-      Round &round = steps.rounds.emplace_back();
+      Piece &piece = plan_.pieces.emplace_back();
+      Round &round = piece.rounds.emplace_back();
       for (uint32_t n = others() * j / pieces; n < others() * (j + 1) / pieces; ++n) {
         exchange(round, n, rows_of(plan_.host), rows_of(from(n)));
-        steps.after.push_back(
-            {PIDCOMM_BROADCAST, part_, 0, dst_ + part_ * from(n), rows_of(from(n))});
+        piece.after.push_back(
+            {PIDCOMM_BROADCAST, host_block_, 0, dst_ + host_block_ * from(n), rows_of(from(n))});
       }
     }
     plan_.pieces.front().before.push_back({PIDCOMM_GATHER, block_, src_, 0, rows_of(plan_.host)});
     plan_.meanwhile.push_back(
-        {PIDCOMM_BROADCAST, part_, 0, dst_ + part_ * plan_.host, rows_of(plan_.host)});
+        {PIDCOMM_BROADCAST, host_block_, 0, dst_ + host_block_ * plan_.host, rows_of(plan_.host)});
   }
 
-  /// The root sends each host its part of every row. The root's local collective uses the caller's
-  /// rows.
+  /// The root sends each host its host block of every row. The root's local collective uses the
+  /// caller's rows.
   void scatter() {
-    Piece &steps = plan_.pieces.emplace_back();
-    Round &round = steps.rounds.emplace_back();
+    Piece &piece = plan_.pieces.emplace_back();
+    Round &round = piece.rounds.emplace_back();
     if (is_root()) {
-      for (uint32_t n = 0; n < others(); ++n) add(round, to(n), true, user_part(to(n)));
-      plan_.meanwhile.push_back({PIDCOMM_SCATTER, bytes_, 0, dst_, user_part(plan_.host)});
+      for (uint32_t n = 0; n < others(); ++n) add(round, to(n), true, user_host_block(to(n)));
+      plan_.meanwhile.push_back({PIDCOMM_SCATTER, bytes_, 0, dst_, user_host_block(plan_.host)});
     } else {
-      const Area rows = window(0, groups_, part_);
+      const Area rows = window(0, groups_, host_block_);
       add(round, plan_.root, false, rows);
-      steps.after.push_back({PIDCOMM_SCATTER, bytes_, 0, dst_, rows});
+      piece.after.push_back({PIDCOMM_SCATTER, bytes_, 0, dst_, rows});
     }
   }
 
   void gather() {
-    Piece &steps = plan_.pieces.emplace_back();
-    Round &round = steps.rounds.emplace_back();
+    Piece &piece = plan_.pieces.emplace_back();
+    Round &round = piece.rounds.emplace_back();
     if (is_root()) {
-      for (uint32_t n = 0; n < others(); ++n) add(round, from(n), false, user_part(from(n)));
-      plan_.meanwhile.push_back({PIDCOMM_GATHER, bytes_, src_, 0, user_part(plan_.host)});
+      for (uint32_t n = 0; n < others(); ++n) add(round, from(n), false, user_host_block(from(n)));
+      plan_.meanwhile.push_back({PIDCOMM_GATHER, bytes_, src_, 0, user_host_block(plan_.host)});
     } else {
-      const Area rows = window(0, groups_, part_);
-      steps.before.push_back({PIDCOMM_GATHER, bytes_, src_, 0, rows});
+      const Area rows = window(0, groups_, host_block_);
+      piece.before.push_back({PIDCOMM_GATHER, bytes_, src_, 0, rows});
       add(round, plan_.root, true, rows);
     }
   }
@@ -157,10 +162,10 @@ class Maker : public PlanMaker {
   /// Local reduce; each host reduces a chunk of the rows over the hosts and sends it to the root.
   void reduce() {
     const Area rows = own_rows();
-    Piece &steps = plan_.pieces.emplace_back();
-    steps.before.push_back({PIDCOMM_REDUCE, bytes_, src_, 0, rows});
-    reduce_chunks(steps, rows, is_root() ? 0 : rows.size_bytes());
-    Round &round = steps.rounds.emplace_back();
+    Piece &piece = plan_.pieces.emplace_back();
+    piece.before.push_back({PIDCOMM_REDUCE, bytes_, src_, 0, rows});
+    reduce_chunks(piece, rows, is_root() ? 0 : rows.size_bytes());
+    Round &round = piece.rounds.emplace_back();
     if (!is_root()) add(round, plan_.root, true, chunk(rows, plan_.host));
     if (is_root())
       for (uint32_t n = 0; n < others(); ++n) add(round, from(n), false, chunk(rows, from(n)));
@@ -170,15 +175,15 @@ class Maker : public PlanMaker {
   /// broadcast.
   void broadcast() {
     const Area rows = own_rows();
-    Piece &steps = plan_.pieces.emplace_back();
-    steps.rounds.resize(2);
-    if (!is_root()) add(steps.rounds[0], plan_.root, false, chunk(rows, plan_.host));
+    Piece &piece = plan_.pieces.emplace_back();
+    piece.rounds.resize(2);
+    if (!is_root()) add(piece.rounds[0], plan_.root, false, chunk(rows, plan_.host));
     for (uint32_t n = 0; n < others(); ++n) {
-      if (is_root()) add(steps.rounds[0], to(n), true, chunk(rows, to(n)));
-      if (to(n) != plan_.root) add(steps.rounds[1], to(n), true, chunk(rows, plan_.host));
-      if (!is_root()) add(steps.rounds[1], from(n), false, chunk(rows, from(n)));
+      if (is_root()) add(piece.rounds[0], to(n), true, chunk(rows, to(n)));
+      if (to(n) != plan_.root) add(piece.rounds[1], to(n), true, chunk(rows, plan_.host));
+      if (!is_root()) add(piece.rounds[1], from(n), false, chunk(rows, from(n)));
     }
-    (is_root() ? plan_.meanwhile : steps.after)
+    (is_root() ? plan_.meanwhile : piece.after)
         .push_back({PIDCOMM_BROADCAST, bytes_, 0, dst_, rows});
   }
 
@@ -198,8 +203,8 @@ class Maker : public PlanMaker {
 
   /// A round in which every host receives its chunk of the rows of all hosts, and combines them.
   /// received_offset: where the chunks go.
-  void reduce_chunks(Piece &steps, const Area &rows, uint64_t received_offset) {
-    Round &round = steps.rounds.emplace_back();
+  void reduce_chunks(Piece &piece, const Area &rows, uint64_t received_offset) {
+    Round &round = piece.rounds.emplace_back();
     const Area own = chunk(rows, plan_.host);
     std::vector<Area> received(plan_.hosts);
     for (uint32_t n = 0; n < others(); ++n) {
@@ -283,10 +288,10 @@ HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
   if (whole.bytes == 0) return plan;
   const uint32_t wanted = std::max(pieces, 1u);
   if (plan.transport != PIDCOMM_TRANSPORT_MPI) {
-    make_pool_steps(plan, request, wanted);
+    make_pool_pieces(plan, request, wanted);
   } else {
-    Maker maker(plan, request, wanted);
-    make_steps(maker, request.collective);
+    MessagePieces maker(plan, request, wanted);
+    make_pieces(maker, request.collective);
   }
   if (options.scratch_offset != 0) check_scratch_of_locals(plan, heap_base);
   return plan;

@@ -1,11 +1,11 @@
 // The plan of a collective over several hosts: the work of one host, as a value.
 //
 // A plan is a list of pieces. Each piece has local collectives, then rounds of messages, then local
-// collectives. The pieces use different buffers in turn, so that the local collectives of one piece
+// collectives. The pieces alternate between two buffers, so that the local collectives of one piece
 // can run during the messages of another piece.
 //
-// Below, N is the number of members of a group on one host, H the number of hosts, and part h of a
-// window is its share number h of H equal shares: the blocks of the N members on host h.
+// Below, N is the number of members of a group on one host, and H the number of hosts. A window
+// consists of H host blocks: host block h has the blocks of the N members on host h.
 #pragma once
 
 #include <cstdint>

@@ -35,14 +35,14 @@ double seconds_of(const std::vector<Round> &rounds, const LinkRate &link) {
       return seconds_of(traffic.bytes, link.gb_s) + latency * static_cast<double>(traffic.messages);
     };
     seconds += std::max(one_way(sent), one_way(received)) + (round.syncs ? 2 * latency : 0);
-    for (const Combine &step : round.combines)
+    for (const Combine &combine : round.combines)
       if (!round.is_on_switch)
-        seconds += step.into.memory == Area::Memory::pool || !pool_areas(step, false).empty()
+        seconds += combine.into.memory == Area::Memory::pool || !pool_areas(combine, false).empty()
                        ? latency
                        : 0;
       else
-        seconds += 2 * latency +
-                   seconds_of(step.into.size_bytes() * (1 + step.from.size()), link.switch_gb_s);
+        seconds += 2 * latency + seconds_of(combine.into.size_bytes() * (1 + combine.from.size()),
+                                            link.switch_gb_s);
   }
   return seconds;
 }
@@ -81,25 +81,25 @@ HostsPrice HostsPricer::price(const HostsPlan &plan, bool overlaps) const {
   // run.
   double thread = 0, link = 0;
   std::vector<double> exchanged;
-  const auto step = [&](const std::vector<Local> &locals, double ready) {
+  const auto run = [&](const std::vector<Local> &locals, double ready) {
     const double seconds = seconds_of_all(locals);
     price.local += seconds;
     thread = std::max(thread, ready) + seconds;
   };
   const std::size_t pieces = plan.pieces.size();
   for (std::size_t j = 0; j < pieces; ++j) {
-    if (j == 0) step(plan.pieces[0].before, 0);
+    if (j == 0) run(plan.pieces[0].before, 0);
     const double begin = thread, seconds = seconds_of(plan.pieces[j].rounds, link_);
     price.exchange += seconds;
     if (j == 0) link = begin;
     link = std::max(link, begin) + seconds;
     exchanged.push_back(link);
-    if (j + 1 < pieces) step(plan.pieces[j + 1].before, 0);
-    if (j == 0) step(plan.meanwhile, 0);
-    if (j > 0) step(plan.pieces[j - 1].after, exchanged[j - 1]);
+    if (j + 1 < pieces) run(plan.pieces[j + 1].before, 0);
+    if (j == 0) run(plan.meanwhile, 0);
+    if (j > 0) run(plan.pieces[j - 1].after, exchanged[j - 1]);
   }
-  if (pieces != 0) step(plan.pieces.back().after, exchanged.back());
-  step(plan.last, 0);
+  if (pieces != 0) run(plan.pieces.back().after, exchanged.back());
+  run(plan.last, 0);
   price.total = overlaps ? thread : price.local + price.exchange;
   return price;
 }

@@ -27,7 +27,7 @@ LinkRate rate_of(const LinkSettings &settings, const pidcomm_machine &machine,
 /// switch.
 double seconds_of(const std::vector<Round> &rounds, const LinkRate &link);
 
-/// Predicted seconds of the parts of a plan. `total` takes the overlap of exchanges and local
+/// Predicted seconds of a plan. `total` takes the overlap of exchanges and local
 /// collectives into account if `overlaps`.
 struct HostsPrice {
   double local = 0, exchange = 0, total = 0;

@@ -86,9 +86,9 @@ class Pool {
   template <class IsDone, class Check, class Missing>
   void wait(const Counter *counter, double timeout_s, const IsDone &is_done, const Check &check,
             const Missing &missing) const;
-  /// Runs a step that waits; remembers its error.
-  template <class Step>
-  void guarded(const Step &step);
+  /// Calls a function that waits; remembers its error.
+  template <class Body>
+  void guarded(const Body &body);
   void refuse(pidcomm_status status, const std::string &sentence) const;
   void check_refused() const;
 

@@ -67,7 +67,7 @@ void Pool::wait(const Counter *counter, double timeout_s, const IsDone &is_done,
       check();
     } catch (const Error &) {
       if (is_done())
-        return;  // the other process has ended after the step for which this process waits
+        return;  // the other process has ended after the event for which this process waits
       throw;
     }
     if (time - begin > timeout_s && !is_done())
@@ -76,11 +76,11 @@ void Pool::wait(const Counter *counter, double timeout_s, const IsDone &is_done,
   }
 }
 
-template <class Step>
-void Pool::guarded(const Step &step) {
+template <class Body>
+void Pool::guarded(const Body &body) {
   if (!broken_.empty()) fail(PIDCOMM_ERR_DEVICE, broken_);
   try {
-    step();
+    body();
   } catch (const Error &error) {
     broken_ = error.what();
     if (number_ == seat_of(0)) refuse(error.status(), broken_);

@@ -1,4 +1,6 @@
-// What the makers of plans over hosts share.
+// What the two makers of pieces share: the one with messages (plan.cpp) and the one through a pool
+// (plan_pool.cpp). A maker has a method for each kind of collective, which adds the pieces to a
+// plan.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +11,13 @@
 
 namespace pidcomm {
 
-/// Part `index` of `count` nearly equal parts of a size.
-struct Cut {
+/// Range `index` of `count` nearly equal ranges of a size.
+struct Range {
   uint64_t offset, bytes;
 };
 
 /// Cuts at multiples of 64 bytes if the size is such a multiple, because some techniques need them.
-inline Cut cut(uint64_t bytes, uint64_t count, uint64_t index) {
+inline Range cut(uint64_t bytes, uint64_t count, uint64_t index) {
   const uint64_t unit = bytes % kLineBytes == 0 ? kLineBytes : kWordBytes, units = bytes / unit;
   const uint64_t begin = units * index / count, end = units * (index + 1) / count;
   return {begin * unit, (end - begin) * unit};
@@ -23,14 +25,14 @@ inline Cut cut(uint64_t bytes, uint64_t count, uint64_t index) {
 
 /// The sizes of a collective over more than one host, and the order in which a host serves the
 /// others. `wanted` is the number of pieces.
-class PlanMaker {
+class PieceMaker {
  public:
-  PlanMaker(HostsPlan &plan, const pidcomm_request &request, uint32_t wanted)
+  PieceMaker(HostsPlan &plan, const pidcomm_request &request, uint32_t wanted)
       : plan_(plan),
         groups_(plan.whole.grouping.groups),
         bytes_(plan.whole.bytes),
         block_(plan.whole.block_bytes),
-        part_(block_ * (plan.whole.grouping.group_pes / plan.hosts)),
+        host_block_(block_ * (plan.whole.grouping.group_pes / plan.hosts)),
         src_(request.src),
         dst_(request.dst),
         wanted_(wanted) {}
@@ -52,22 +54,23 @@ class PlanMaker {
     plan_.window_bytes = std::max(plan_.window_bytes, offset + rows * bytes);
     return {Area::Memory::window, offset, rows, bytes, bytes};
   }
-  /// The part of a host in the caller's rows.
-  Area user_part(uint32_t host) const {
-    return {Area::Memory::user, part_ * host, groups_, part_, part_ * plan_.hosts};
+  /// The host blocks of a host in the caller's rows.
+  Area user_host_block(uint32_t host) const {
+    return {Area::Memory::user, host_block_ * host, groups_, host_block_,
+            host_block_ * plan_.hosts};
   }
   Area chunk(const Area &rows, uint32_t host) const {
-    const Cut piece = cut(rows.size_bytes(), plan_.hosts, host);
-    return {rows.memory, rows.offset + piece.offset, 1, piece.bytes, piece.bytes};
+    const Range range = cut(rows.size_bytes(), plan_.hosts, host);
+    return {rows.memory, rows.offset + range.offset, 1, range.bytes, range.bytes};
   }
 
   HostsPlan &plan_;
-  const uint64_t groups_, bytes_, block_, part_, src_, dst_;
+  const uint64_t groups_, bytes_, block_, host_block_, src_, dst_;
   const uint32_t wanted_;
 };
 
 /// Calls the method of a maker with the name of the collective.
-void make_steps(auto &maker, int collective) {
+void make_pieces(auto &maker, int collective) {
 #define PIDCOMM_ROW(ENUM, code, name, ...)                         \
   if (collective == code) {                                        \
     if constexpr (requires { maker.name(); }) return maker.name(); \
@@ -78,7 +81,7 @@ void make_steps(auto &maker, int collective) {
        " has no algorithm over several hosts");
 }
 
-/// Adds the steps through shared memory; see plan_pool.cpp.
-void make_pool_steps(HostsPlan &plan, const pidcomm_request &request, uint32_t wanted);
+/// Adds the pieces through shared memory; see plan_pool.cpp.
+void make_pool_pieces(HostsPlan &plan, const pidcomm_request &request, uint32_t wanted);
 
 }  // namespace pidcomm
