@@ -2,8 +2,10 @@
 // sanitizers.
 //
 //   TEST(AllToAll_MovesBlockQOfMemberPToBlockPOfMemberQ) { CHECK_EQ(got, want); }
-//   int main(int argc, char **argv) { return harness::run_all(argc, argv); }   // arguments: only
-//   tests whose name contains one of them
+//   int main(int argc, char **argv) { return harness::run_all(argc, argv); }
+//
+// Arguments: words select the tests whose names contain one of them. `--shard I/N` selects every
+// Nth of these tests from test I on (I from 1 to N): the N shards run each test once.
 //
 // If the environment variable PIDCOMM_TEST_TIMES is set, each test is listed with its seconds. The
 // last line printed is `N passed, M failed`; the exit status is 1 if any test failed or none ran.
@@ -56,13 +58,49 @@ std::string show(const T &value) {
   throw Failure(std::string(file) + ":" + std::to_string(line) + ": " + what);
 }
 
+/// The tests that the arguments of a program select.
+struct Selection {
+  std::vector<std::string> words;
+  std::size_t shard = 1, shards = 1;
+
+  /// Throws std::runtime_error if the arguments are wrong.
+  Selection(int argc, char **argv) {
+    for (int i = 1; i < argc; ++i) {
+      if (std::string(argv[i]) != "--shard") {
+        words.push_back(argv[i]);
+        continue;
+      }
+      char rest = 0;
+      if (++i == argc || std::sscanf(argv[i], "%zu/%zu%c", &shard, &shards, &rest) != 2 ||
+          shard < 1 || shard > shards)
+        throw std::runtime_error("--shard needs I/N with I from 1 to N");
+    }
+  }
+
+  std::vector<Test> selected() const {
+    std::vector<Test> all;
+    std::size_t count = 0;
+    for (const Test &test : tests()) {
+      bool has_word = words.empty();
+      for (const std::string &word : words)
+        has_word = has_word || test.name.find(word) != std::string::npos;
+      if (has_word && count++ % shards == shard - 1) all.push_back(test);
+    }
+    return all;
+  }
+};
+
 inline int run_all(int argc, char **argv) {
   std::size_t passed = 0, failed = 0;
   const bool prints_times = std::getenv("PIDCOMM_TEST_TIMES") != nullptr;
-  for (const Test &test : tests()) {
-    bool wanted = argc < 2;
-    for (int i = 1; i < argc; ++i) wanted = wanted || test.name.find(argv[i]) != std::string::npos;
-    if (!wanted) continue;
+  std::vector<Test> selected;
+  try {
+    selected = Selection(argc, argv).selected();
+  } catch (const std::runtime_error &error) {
+    std::printf("%s\n", error.what());
+    return 2;
+  }
+  for (const Test &test : selected) {
     const auto begin = std::chrono::steady_clock::now();
     try {
       test.body();

@@ -14,8 +14,9 @@ using namespace collective_cases;
 // ---- exhaustive grids: technique x collective x mask x lane split x in place x size
 // --------------------------------------------------
 
-/// The ISAs that run a case: each except audit; audit; or one, which is audit for one of the sizes.
-enum class Isas { kEach, kAudit, kOne };
+/// The ISAs that run a case: each except audit; audit; the best; or one, which is audit for one of
+/// the sizes.
+enum class Isas { kEach, kAudit, kBest, kOne };
 
 /// Every collective of the techniques, with every mask on every shape, in place or not. Types,
 /// operators and threads take turns.
@@ -48,12 +49,12 @@ const Cases kTileGeneralAudited = {
 const Cases kTileParts = {
     "tile, sections in parts", {{63, 8}, {61, 9}}, {8},
     {PIDCOMM_TECHNIQUE_TILE},  Isas::kAudit,       {machine::kDefaultCoherence}};
-// Blocks that threads share.
+// Blocks that threads share. The share of a thread does not depend on the ISA.
 const Cases kTileThreads = {"tile, threads share sections",
                             {{10, 10}, {12, 16}, {31, 8}},
                             {5000},
                             {PIDCOMM_TECHNIQUE_TILE},
-                            Isas::kEach,
+                            Isas::kBest,
                             {machine::kDefaultCoherence}};
 const Cases kOthers = {"the other techniques",
                        kFastShapes,
@@ -139,7 +140,8 @@ void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> 
   std::erase(not_audit, PIDCOMM_ISA_AUDIT);
   std::vector<std::vector<int>> each;
   for (int isa : not_audit) each.push_back({isa});
-  const std::vector<std::vector<int>> audit = {{PIDCOMM_ISA_AUDIT}}, one = {not_audit};
+  const std::vector<std::vector<int>> audit = {{PIDCOMM_ISA_AUDIT}}, best = {{not_audit.back()}},
+                                      one = {not_audit};
 
   const auto visit_one = [&](int collective, const std::string &mask, bool is_in_place,
                              std::size_t block_bytes, int technique, const std::vector<int> &list) {
@@ -172,6 +174,7 @@ void each_case(const Cases &cases, const Axes &axis_len, const std::vector<int> 
                 cases.isas == Isas::kAudit || (cases.isas == Isas::kOne && size == audited_size);
             for (const std::vector<int> &list : is_audited                  ? audit
                                                 : cases.isas == Isas::kEach ? each
+                                                : cases.isas == Isas::kBest ? best
                                                                             : one)
               visit_one(collective, mask, is_in_place, cases.blocks_bytes[size], technique, list);
           }
