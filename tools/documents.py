@@ -8,8 +8,8 @@ Every fenced block of a document is of one of these kinds (the marker is the lin
     test runs ```text        output, tables or formulas; with <!-- printed by: python --> (or sh),
     the output of those blocks any            <!-- add to: PATH#PLACE -->: lines that a test adds to
     a copy of a file; PATH alone: a new file any            <!-- run by: PATH -->: lines of a block
-    that a test runs; the test's file PATH contains each line ```sh          <!-- run with: WORDS
-    -->: a test shortens each command: it applies OLD=>NEW and adds other words any            <!--
+    that a test runs; the test's file PATH contains each line ```sh          <!-- parsed: REASON
+    -->: commands that take long; a test parses them and plans their collectives any            <!--
     not run: REASON -->: a block that the tests cannot run
 
 python tools/documents.py           updates the excerpts
@@ -34,7 +34,7 @@ from markdown_it.token import Token
 
 ROOT = Path(__file__).resolve().parent.parent
 LANGUAGES = ("sh", "python", "c", "cpp", "cmake", "make", "yaml", "text")
-MARKERS = ("from", "add to", "run by", "run with", "printed by", "not run")
+MARKERS = ("from", "add to", "run by", "parsed", "printed by", "not run")
 # Things that the tests lack. The reason not to run a block must name one of them.
 LACKING = ("DIMMs", "SDK", "MPI", "NCCL", "sources", "minutes")
 
@@ -193,19 +193,10 @@ class Document:
             if (block.marker, block.about) == ("printed by", language)
         ]
 
-    def cut_commands(self) -> list[str]:
-        """Return the shortened commands of the blocks with marker `run with`."""
-        cut = []
-        for block in self.blocks:
-            if block.marker != "run with":
-                continue
-            changes = [tuple(word.split("=>")) for word in block.about.split() if "=>" in word]
-            added = " ".join(word for word in block.about.split() if "=>" not in word)
-            for command in block.commands:
-                for old, new in changes:
-                    command = command.replace(old, new)
-                cut.append(f"{command} {added}".rstrip())
-        return cut
+    def parsed_commands(self) -> list[str]:
+        """Return the commands of the blocks with marker `parsed`."""
+        blocks = [block for block in self.blocks if block.marker == "parsed"]
+        return [command for block in blocks for command in block.commands]
 
     def with_excerpts(self) -> str:
         """Return the text of the document with current excerpts.
@@ -313,8 +304,8 @@ def _problem(block: Block) -> str:
     if block.marker == "printed by":
         is_right = block.language == "text" and block.about in ("sh", "python")
         return "" if is_right else "only text is printed, by sh or python"
-    if block.marker == "run with":
-        return "" if block.language == "sh" else "only sh blocks run with more arguments"
+    if block.marker == "parsed":
+        return "" if block.language == "sh" else "only commands are parsed, in sh blocks"
     if block.language not in ("sh", "python", "text"):
         return f"a block of {block.language} needs a marker, such as <!-- from: PATH#REGION -->"
     return ""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command_line import commands
 from documents import ROOT, Block, Document, documents, region, slug_of
+from pidcomm.bench.sweep import Section
 
 import pidcomm
 
@@ -82,10 +85,30 @@ def test_python_runs(document: Document, tmp_path: Path) -> None:
     assert not [text for text in document.printed("python") if text not in output], output
 
 
-@named([document for document in DOCUMENTS if document.cut_commands()])
-def test_long_commands_run_in_short_form(document: Document, tmp_path: Path) -> None:
-    script = "set -x\n" + "\n".join(document.cut_commands())
-    run_in_a_copy(["bash", "-e", "-c", script], tmp_path, document)
+class Planned(Exception):
+    """Ends a command after it planned its collectives."""
+
+
+@named([document for document in DOCUMENTS if document.parsed_commands()])
+def test_commands_that_take_long_are_parsed_and_planned(
+    document: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(sections: list[Section], techniques: set[str]) -> None:
+        assert sections
+        raise Planned
+
+    monkeypatch.setattr("pidcomm.cli.bench.affordable", end)
+    product = ROOT / document.name.partition("/")[0]
+    for line in document.parsed_commands():
+        program, *words = shlex.split(line)
+        assert program == "pidcomm"
+        assert (product / words[words.index("--json") + 1]).parent.is_dir(), line
+        name = " ".join(words[:2]) if words[0] == "app" else words[0]
+        command = commands()[name]
+        with command.make_context(name, words[len(name.split()) :]) as context:
+            if name == "bench":
+                with pytest.raises(Planned):
+                    command.invoke(context)
 
 
 def test_the_table_of_chips_has_the_limits_of_the_emulator() -> None:
@@ -128,7 +151,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Document:
         "# A `b`: c\n\n[up](#a-b-c) [file](a.c) <a"
         " href='gone.md'>x</a>\n[far](http://a.b)\n[head](a.md#none)\n\n<!-- from: a.c#one"
         " -->\n```c\nold\n```\n\n```python\nx = 1\n```\n\n    indented\n\n```python\ny ="
-        " x\n```\n\n<!-- run with: 9=>1 --iters 1 -->\n```sh\nlong --to=9  # words\n```\n\n<!-- not"
+        " x\n```\n\n<!-- parsed: long -->\n```sh\nlong --to=9  # words\n```\n\n<!-- not"
         " run: no time -->\n```sh\nx\n```\n\n<!-- run by: a.c -->\n```sh\nint z;\nint a;\n```\n"
     )
     return Document(path)
@@ -171,7 +194,7 @@ def test_scripts_keep_the_lines_of_the_document(written: Document) -> None:
     lines = written.script("python").splitlines()
     assert (lines[12], lines[18]) == ("x = 1", "y = x")
     assert written.script("sh") == ""
-    assert written.cut_commands() == ["long --to=1 --iters 1"]
+    assert written.parsed_commands() == ["long --to=9"]
 
 
 def test_commands_are_lines_without_comments() -> None:
