@@ -58,10 +58,17 @@ const Cases kTileThreads = {"tile, threads share sections",
                             {machine::kDefaultCoherence}};
 const Cases kOthers = {"the other techniques",
                        kFastShapes,
-                       {8, 104, 1160, 4104},
+                       {8, 104, 1160},
                        techniques_without({PIDCOMM_TECHNIQUE_TILE}),
                        Isas::kOne,
                        kBothPolicies};
+// Blocks that take most of the time of their grid.
+const Cases kOthersLong = {"the other techniques, long blocks",
+                           {{8, 4}, {2, 2, 6}},
+                           {1160, 4104},
+                           techniques_without({PIDCOMM_TECHNIQUE_TILE}),
+                           Isas::kOne,
+                           kBothPolicies};
 const Cases kConventionalGeneral = {"conventional, general shapes",
                                     {{3, 5}, {12, 4}, {10, 10}},
                                     {8, 24, 104},
@@ -77,8 +84,9 @@ const Cases kRingAndTree = {"ring and tree",
                             Isas::kOne,
                             kBothPolicies};
 const Cases *const kAllCases[] = {
-    &kTile,      &kTileAudited, &kTileUnflushed, &kTileGeneral,         &kTileGeneralAudited,
-    &kTileParts, &kTileThreads, &kOthers,        &kConventionalGeneral, &kRingAndTree};
+    &kTile,       &kTileAudited, &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited,
+    &kTileParts,  &kTileThreads, &kOthers,        &kOthersLong,  &kConventionalGeneral,
+    &kRingAndTree};
 
 /// Returns all shapes of 1 to 3 axes with lengths 1 to 13 and at most 512 PEs, or a sample of these
 /// shapes.
@@ -233,6 +241,7 @@ TEST(Tile_IsRightOnShortShapes) {
 TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceWithAuditedHostPasses) {
   run_grid(kOthers);
 }
+TEST(OtherTechniques_AreRightWithLongBlocks) { run_grid(kOthersLong); }
 TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) {
   run_grid(kConventionalGeneral);
 }
