@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from command_line import commands
 from pidcomm._rows import CollectiveName, TechniqueName
 from pidcomm.bench.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.bench.oracle import Problem
@@ -354,15 +353,6 @@ def test_no_gain_over_a_slow_sdk_is_claimed(
         assert gains["conventional"] == (None, None, None)
         assert gains["pr"] == ((3.0, 3.0, 3.0) if claims else (None, None, None))
         assert gains["pr+im"] == (1.0, 1.0, 1.0)
-
-
-def test_reference_commands_are_commands() -> None:
-    text = (Path(__file__).parents[2] / "bench" / "README.md").read_text()
-    lines = [line.split()[2:] for line in text.splitlines() if line.startswith("pidcomm bench ")]
-    bench = commands()["bench"]
-    targets = [bench.make_context("bench", command).params["json_target"] for command in lines]
-    assert len(set(targets)) == len(lines) > 0
-    assert all(re.fullmatch(r"bench/reference/\w+\.jsonl", target) for target in targets)
 
 
 def rows_of(result: Any) -> list[dict[str, str]]:
