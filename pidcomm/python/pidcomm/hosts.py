@@ -216,16 +216,15 @@ class CubeArrays(HostsArrayCollectives, ArrayCollectives):  # type: ignore[misc]
 class Cube(HostsCollectives):
     """Run collectives on the PEs of several hosts. `connect` makes an object of this class.
 
-    The axis of the hosts is the last axis of the shape and the last character of a mask; it varies
-    slowest: PE p of host h has the number h * pes + p. All hosts make the same calls in the same
-    order. The hosts compare their calls before any byte moves: if collective, mask, bytes, dtype,
-    op or root differ, or if one host refuses its arguments, all hosts raise the same error.
+    The axis of the hosts is the last axis of the shape and the last character of a mask. This axis
+    varies slowest: PE p of host h has the number h * pes + p. All hosts make the same calls in the
+    same order. The hosts compare their calls before any byte moves: if collective, mask, bytes,
+    dtype, op or root differ, or if one host refuses its arguments, all hosts raise the same error.
     Arguments, arrays and results are as for `Hypercube`, with the rows of this host.
 
     If a mask selects the axis of the hosts, the groups have members on all hosts, and host `root`
     has the rows of scatter, broadcast, gather and reduce. The other hosts pass ``host=None``,
-    ``bytes`` and ``dtype``, and get None.
-    If it does not, each host has the rows of its groups.
+    ``bytes`` and ``dtype``, and get None. Otherwise each host has the rows of its groups.
 
     With ``wait=False``, errors come from `Request.wait`; until then the PEs must not be used in
     another way. With MPI_THREAD_SERIALIZED, the program must also not call MPI until then.

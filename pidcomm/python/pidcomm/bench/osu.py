@@ -143,7 +143,7 @@ class _Payment:
         self._link = link
 
     def __call__(self, begin: float, bytes: int, accesses: int = 1) -> None:
-        """Return when a use of the link that began at `begin` would end."""
+        """Wait until a use of the link that began at `begin` would end."""
         if self._link is None:
             return
         rate = bytes / (1e9 * self._link.gb_s) if self._link.gb_s else 0.0
