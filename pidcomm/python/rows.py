@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-HEAD = '''"""The rows of tables.h as types and methods. python/rows.py writes this file in the build."""
+HEAD = '''"""The rows of tables.h as types and methods. python/rows.py writes them."""
 
 from __future__ import annotations
 

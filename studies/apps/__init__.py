@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from pidcomm.errors import ArgumentError, unknown
+from pidcomm import ArgumentError
+from pidcomm.errors import unknown
 from pidcomm_studies.apps.application import Application, Run, compare, run
 
 NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm", "embedding", "ntt", "ckks")

@@ -4,6 +4,7 @@ apps/*/cpu.cpp.
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pidcomm.arguments import Array
 
 def bfs(

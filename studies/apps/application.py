@@ -11,18 +11,16 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from pidcomm.arguments import AUTO, MAX_COUNT, Array, Options, as_integer, options_of, with_scratch
+
+from pidcomm import COLLECTIVES, TECHNIQUES, ArgumentError, Options, allocate, plan
+from pidcomm.arguments import AUTO, MAX_COUNT, Array, as_integer, options_of, with_scratch
+from pidcomm.bench import platform
 from pidcomm.bench.measure import Scratch, SdkCondition, make_transfers_alike, measure_sdk
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.timing import BASE as BASE
-from pidcomm.errors import ArgumentError
-from pidcomm.pe_set import allocate
-from pidcomm.plans import plan
 from pidcomm.sizes import format_shape
-from pidcomm.tables import COLLECTIVES, TECHNIQUES, WORD_BYTES
+from pidcomm.tables import WORD_BYTES
 from pidcomm_studies.apps.stage import HOST, KERNEL, Call, Cost, Placement, Stage, require_room
-
-from pidcomm.bench import platform
 
 CONDITION_ROUNDS = 9
 REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # minimum number of runs, and minimum time of all runs

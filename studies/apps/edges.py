@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pidcomm.arguments import as_integer
 from pidcomm.bench.measure import require_bytes
 from pidcomm_studies.apps.graphs import Graph

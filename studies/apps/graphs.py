@@ -11,9 +11,11 @@ from warnings import catch_warnings, filterwarnings, simplefilter
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
 from pidcomm.bench.measure import require_bytes
-from pidcomm.errors import MAX_SHOWN, ArgumentError, require, shown
+from pidcomm.errors import MAX_SHOWN, require, shown
 from pidcomm.files import malformed
 from pidcomm_studies.apps.inputs import (
     canonical,

@@ -13,8 +13,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
+from pidcomm import ArgumentError, Error
 from pidcomm.bench.measure import require_bytes
-from pidcomm.errors import ArgumentError, Error
 from pidcomm.files import malformed, require_file
 
 T = TypeVar("T")

@@ -7,10 +7,11 @@ from math import lcm
 
 import numpy as np
 from numpy.typing import DTypeLike
+
 from pidcomm.arguments import Array
 from pidcomm.tables import (
-    WORD_BYTES as WORD_BYTES,
-)  # blocks and DMA transfers are multiples of this size
+    WORD_BYTES as WORD_BYTES,  # blocks and DMA transfers are multiples of this size
+)
 
 
 def round_up(value: int, multiple: int) -> int:

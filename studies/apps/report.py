@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pidcomm.arguments import Options
+from pidcomm import Options
 from pidcomm.bench.measure import SdkCondition
 from pidcomm.notebook import Shown
 from pidcomm.sizes import format_duration, format_gain, format_shape

@@ -15,18 +15,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
-from pidcomm.arguments import Array, Options, with_scratch
+
+import pidcomm
+from pidcomm import COLLECTIVES, TECHNIQUES, ArgumentError, Options, PeSet
+from pidcomm.arguments import Array, with_scratch
+from pidcomm.bench import platform
 from pidcomm.bench.ablation import Assumed
 from pidcomm.bench.measure import POISON, require_bytes
 from pidcomm.compiling import compiled, compiler_options
-from pidcomm.errors import ArgumentError
-from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_about, format_size
-from pidcomm.tables import COLLECTIVES, TECHNIQUES
 from pidcomm_studies.apps.partition import round_up
-
-import pidcomm
-from pidcomm.bench import platform
 
 T = TypeVar("T")
 KERNEL, HOST = "kernel", "host"  # phases that are not collectives

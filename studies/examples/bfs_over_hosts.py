@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from mpi4py import MPI
-from pidcomm_studies.apps import bfs
-from pidcomm_studies.apps.stage import Stage
 
 import pidcomm
+from pidcomm_studies.apps import bfs
+from pidcomm_studies.apps.stage import Stage
 
 PES = 64  # of each host
 COMM = MPI.COMM_WORLD

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+
 from pidcomm_studies.apps import compare
 from pidcomm_studies.apps.bfs import BreadthFirstSearch
 from pidcomm_studies.apps.graphs import Graph

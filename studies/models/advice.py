@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
-from pidcomm._core import CHIPS_PER_RANK
+
+from pidcomm import TECHNIQUES, ArgumentError, Error, plan
 from pidcomm.arguments import (
     MAX_COUNT,
     as_integer,
@@ -21,18 +22,17 @@ from pidcomm.arguments import (
     options_of,
     with_scratch,
 )
-from pidcomm.errors import ArgumentError, Error
-from pidcomm.model.machines import Machine, load_machine
-from pidcomm.model.prediction import DEFAULT_MACHINE, Prediction, predict
+from pidcomm.model import Machine, Prediction, load_machine, predict
+from pidcomm.model.prediction import DEFAULT_MACHINE
 from pidcomm.notebook import Shown
-from pidcomm.plans import plan
 from pidcomm.sizes import format_duration, format_shape
-from pidcomm.tables import TECHNIQUES
+from pidcomm.tables import CHIPS_PER_RANK
 
 if TYPE_CHECKING:
-    from pidcomm._rows import CollectiveName, OpName
-    from pidcomm.arguments import Options
     from typing_extensions import Unpack
+
+    from pidcomm import Options
+    from pidcomm.tables import CollectiveName, OpName
 
 MAX_AXES = 3
 MANY_WAYS = (

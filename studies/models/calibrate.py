@@ -8,18 +8,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from pidcomm.arguments import as_bytes
-from pidcomm.hypercube import Hypercube
-from pidcomm.model.machines import Constant, Machine, load_machine
+from scipy.optimize import least_squares
+
+from pidcomm import COPY_ORDERS, Hypercube, allocate
+from pidcomm.bench import platform
+from pidcomm.bench.measure import host_copy_seconds
+from pidcomm.model import Constant, Machine, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
-from pidcomm.pe_set import allocate
-from pidcomm.tables import COPY_ORDERS
 from pidcomm_studies.models.samples import MAX_TOTAL, Timed, Timer, draw, host_seconds
 from pidcomm_studies.papers.pidcomm.experiments import modelled_points
 from pidcomm_studies.papers.pidcomm.published import PUBLISHED
-from scipy.optimize import least_squares
-
-from pidcomm.bench import _verify, platform
 
 SEED = 1
 SAMPLES = 400
@@ -101,9 +99,7 @@ def _rates(threads: int, total: int) -> dict[str, Constant]:
         written = _stream_gb_s(cube, 0, size, threads)
         alone = _stream_gb_s(cube, size, size, 1)
     source, target = (np.full(total // 2, value, np.uint8) for value in (1, 2))
-    copies = [
-        _verify.host_copy(as_bytes(target), as_bytes(source), threads) for _ in range(_ROUNDS)
-    ]
+    copies = [host_copy_seconds(target, source, threads) for _ in range(_ROUNDS)]
     copy = float(2 * source.nbytes / np.median(copies) / 1e9)
     how = f"{2 * size * _RATE_PES >> 21} MiB, the best order of COPY_ORDERS"
 
@@ -158,14 +154,14 @@ def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str
     names = [name for name in start.constants if name not in kept]
     places = [start.places[name] for name in names]
     first = np.log([start[name] for name in names])
-    arguments = [it.sample.arguments() for it in timed]
+    cases = [it.sample.case() for it in timed]
     measured = np.log([it.seconds for it in timed])
     numbers = np.array(start.numbers)
 
     def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:
         numbers[places] = np.exp(logs)
         now = numbers.tolist()
-        modelled = np.log([host_seconds(it, now) for it in arguments])
+        modelled = np.log([host_seconds(case, now) for case in cases])
         return np.concatenate([modelled - measured, _PULL * (logs - first)])
 
     found = least_squares(residuals, first, loss="soft_l1", f_scale=_OUTLIER, max_nfev=30)

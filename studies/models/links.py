@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
-from pidcomm._core import CHIPS_PER_RANK, PES_PER_RANK
+
+from pidcomm import PES_PER_RANK, ArgumentError
 from pidcomm.arguments import Array, as_flag, as_integer, as_shape
-from pidcomm.errors import ArgumentError
-from pidcomm.model.machines import LINK_LEVELS, Link, Machine, load_machine
-from pidcomm.model.prediction import SOURCE, predict
+from pidcomm.model import LINK_LEVELS, Link, Machine, load_machine, predict
+from pidcomm.model.prediction import SOURCE
 from pidcomm.notebook import Shown
 from pidcomm.sizes import format_duration
-from pidcomm.tables import WORD_BYTES
+from pidcomm.tables import CHIPS_PER_RANK, WORD_BYTES
 
 if TYPE_CHECKING:
-    from pidcomm._rows import CollectiveName, OpName
+    from pidcomm.tables import CollectiveName, OpName
 
 BANKS_PER_CHIP = PES_PER_RANK // CHIPS_PER_RANK
 LINKS = "links"

@@ -10,21 +10,32 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from pidcomm.arguments import Options, as_shape, option_codes, options_of
+
+from pidcomm import (
+    COHERENCES,
+    COLLECTIVES,
+    ISAS,
+    MRAM_BYTES,
+    OPS,
+    TECHNIQUES,
+    TYPES,
+    ArgumentError,
+    Error,
+    Options,
+    PeSet,
+    allocate,
+    plan,
+)
+from pidcomm.arguments import options_of
 from pidcomm.bench.measure import make_transfers_alike
 from pidcomm.bench.oracle import Problem, is_defined
-from pidcomm.errors import ArgumentError, Error
-from pidcomm.model.machines import PHASES
-from pidcomm.model.prediction import PE_PHASES
-from pidcomm.pe_set import PeSet, allocate
-from pidcomm.plans import make_request, plan
+from pidcomm.model import PHASES
+from pidcomm.model.prediction import PE_PHASES, PreparedCase
 from pidcomm.sizes import format_shape
-from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, OPS, TECHNIQUES, TYPES, WORD_BYTES
-
-from pidcomm import _core
+from pidcomm.tables import WORD_BYTES
 
 MAX_PES = 1024
-DST = _core.MRAM_BYTES // 4
+DST = MRAM_BYTES // 4
 SCRATCH = 2 * DST
 MAX_WINDOW = DST
 MIN_TOTAL, MAX_TOTAL = 1 << 16, 1 << 29  # bytes of the larger of input and output, summed over PEs
@@ -62,11 +73,19 @@ class Sample:
         options = options_of(**{**self.options, "technique": name})
         return replace(self, options=options, path=_plan(self.problem, options)["path"])
 
-    def arguments(self) -> tuple[list[int], _core.Request, _core.OptionCodes]:
-        """Return the arguments of `_core.predict` except the machine."""
+    def case(self, **changes: Any) -> PreparedCase:
+        """Return the sample for predictions. changes: options that differ from the sample's."""
         it = self.problem
-        request = make_request(it.row, it.mask, it.bytes, 0, DST, it.dtype, it.op)
-        return as_shape(it.shape), request, option_codes({**self.options, "scratch": SCRATCH})
+        return PreparedCase(
+            it.collective,
+            it.shape,
+            it.mask,
+            bytes=it.bytes,
+            dst=DST,
+            dtype=it.dtype,
+            op=it.op,
+            **options_of(**{**self.options, "scratch": SCRATCH, **changes}),
+        )
 
 
 @dataclass(frozen=True)
@@ -77,11 +96,9 @@ class Timed:
     seconds: float
 
 
-def host_seconds(
-    arguments: tuple[list[int], _core.Request, _core.OptionCodes], numbers: Sequence[float]
-) -> float:
+def host_seconds(case: PreparedCase, numbers: Sequence[float]) -> float:
     """Return the modelled seconds of the host. numbers: the constants of the machine."""
-    phases = _core.predict(*arguments, numbers)[5]
+    phases = case.phase_seconds(numbers)
     return sum(phases[index] for index in _HOST_PHASES)
 
 

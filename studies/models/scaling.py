@@ -11,20 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 
-from pidcomm._rows import CollectiveName, OpName
-from pidcomm.arguments import Options, options_of
+import pidcomm
+from pidcomm import DEFAULT_ISA, ArgumentError, Error, Options
+from pidcomm.arguments import options_of
+from pidcomm.bench import platform
 from pidcomm.bench.measure import Scratch, measure_sdk
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.sweep import TOO_LARGE_OR_SMALL, Section, affordable, powers_of_two
 from pidcomm.bench.timing import BASE, COMPARED, Row, Schedule, measure_rows
-from pidcomm.errors import ArgumentError, Error
 from pidcomm.model import NETWORK_PHASES, PHASES, Machine, predict, predict_hosts
 from pidcomm.notebook import Shown
 from pidcomm.sizes import format_duration, format_shape
-from pidcomm.tables import DEFAULT_ISA
-
-import pidcomm
-from pidcomm.bench import platform
+from pidcomm.tables import CollectiveName, OpName
 
 DTYPE = "int32"
 OP: OpName = "sum"

@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from pidcomm.arguments import AUTO_CODE
+
+from pidcomm import ArgumentError
+from pidcomm.arguments import AUTO
+from pidcomm.bench import platform
 from pidcomm.bench.timing import COMPARED
-from pidcomm.errors import ArgumentError
-from pidcomm.model.machines import Machine, load_machine
+from pidcomm.model import Machine, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm_studies.models.samples import MAX_TOTAL, Sample, Timer, draw, host_seconds
 from pidcomm_studies.papers.pidcomm.experiments import PAPER_MACHINE, PAPER_PES, modelled_points
 from pidcomm_studies.papers.pidcomm.published import PUBLISHED, Published
-
-from pidcomm import _core
-from pidcomm.bench import platform
 
 SEED = 2  # a seed that the calibration does not use
 SAMPLES = 200
@@ -70,7 +69,7 @@ def compare(
         for sample in drawn:
             measured = timer.time(sample).seconds
             compared.append(
-                Compared(sample, 1e6 * measured, 1e6 * host_seconds(sample.arguments(), on.numbers))
+                Compared(sample, 1e6 * measured, 1e6 * host_seconds(sample.case(), on.numbers))
             )
             on_step()
     return compared
@@ -158,10 +157,7 @@ def choose(
 
 def auto_choice(sample: Sample, machine: Machine) -> str:
     """Return the technique that auto would choose for a sample on a machine, without scratch."""
-    lengths, request, (_, isa, threads, coherence, _) = sample.arguments()
-    return _core.predict(
-        lengths, request, (AUTO_CODE, isa, threads, coherence, 0), machine.numbers
-    )[0]
+    return sample.case(technique=AUTO, scratch=None).predict(machine).technique
 
 
 FITTED, HELD_OUT, DEPENDENT = "fitted", "held out", "not independent"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpuemu.tools import temporary_folder
-from pidcomm.errors import ArgumentError, Error
+from pidcomm import ArgumentError, Error
 from pidcomm_studies.parcels.count import MAX_REFERENCES, CountError, count
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from pidcomm.errors import Error
+from pidcomm import Error
 from pidcomm_studies.parcels.build import HERE, build_folder
 from pidcomm_studies.parcels.run import BENCHMARK, SIZES
 

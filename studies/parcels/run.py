@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pidcomm.errors import ArgumentError, Error, unknown
+from pidcomm import ArgumentError, Error
+from pidcomm.errors import unknown
 from pidcomm_studies.parcels.build import ENGINES, Engine, compile_machine
 
 PIM, CONVENTIONAL = "pim", "conventional"

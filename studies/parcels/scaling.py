@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pidcomm.errors import Error
+from pidcomm import Error
 from pidcomm_studies.parcels.build import HERE, build_folder, compile_program
 from pidcomm_studies.parcels.run import Machine
 

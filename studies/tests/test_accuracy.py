@@ -84,12 +84,12 @@ def test_fitting_recovers_a_machine(machine: Machine) -> None:
     truth = machine.with_values(
         {name: machine[name] * 1.6 for name in machine.constants if name.startswith("isa.")}
     )
-    timed = [Timed(sample, host_seconds(sample.arguments(), truth.numbers)) for sample in samples]
+    timed = [Timed(sample, host_seconds(sample.case(), truth.numbers)) for sample in samples]
     kept = [name for name in machine.constants if not name.startswith("isa.")]
     found = fit(machine, timed, kept, "fitted: in a test")
 
     def errors(on: Machine) -> np.ndarray:
-        modelled = [host_seconds(it.sample.arguments(), on.numbers) for it in timed]
+        modelled = [host_seconds(it.sample.case(), on.numbers) for it in timed]
         return np.abs(np.array(modelled) / [it.seconds for it in timed] - 1)
 
     assert np.median(errors(machine)) > 0.1

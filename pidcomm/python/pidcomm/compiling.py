@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dpuemu.tools import temporary_folder
-
 from pidcomm import _core, emulated
 from pidcomm.arguments import MAX_COUNT, as_integer, as_text
 from pidcomm.errors import ArgumentError, Error, shown

@@ -10,8 +10,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pidcomm import _core
+from pidcomm._core import BANKS_PER_CHIP, CHIPS_PER_RANK, PES_PER_RANK, WORD_BYTES
+from pidcomm._rows import CollectiveName, OpName
 
-WORD_BYTES = _core.WORD_BYTES
+__all__ = [
+    "BANKS_PER_CHIP",
+    "CHIPS_PER_RANK",
+    "COHERENCES",
+    "COLLECTIVES",
+    "COPY_ORDERS",
+    "DEFAULT_ISA",
+    "ISAS",
+    "OPS",
+    "OVERLAPS",
+    "PES_PER_RANK",
+    "STATUSES",
+    "STATUS_CODES",
+    "TECHNIQUES",
+    "TRANSPORTS",
+    "TYPES",
+    "WORD_BYTES",
+    "Choice",
+    "Collective",
+    "CollectiveName",
+    "Isa",
+    "Op",
+    "OpName",
+    "Technique",
+    "Type",
+    "techniques_for",
+]
 
 
 @dataclass(frozen=True, repr=False)

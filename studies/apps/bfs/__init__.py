@@ -9,8 +9,9 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import as_integer
-from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps import graphs
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.edges import MIN_BITS, REDUCED_BYTES, Cutter, total_count

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+
 from pidcomm.arguments import as_integer
 from pidcomm_studies.apps import graphs
 from pidcomm_studies.apps.application import Application

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+
 from pidcomm.arguments import Array
 from pidcomm_studies.apps.ckks.scheme import Parameters
 from pidcomm_studies.apps.ntt import factors

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
+
 from pidcomm.arguments import Array
 from pidcomm_studies.apps import _apps
 from pidcomm_studies.apps.ckks.conversion import Conversion, conversions

@@ -17,8 +17,9 @@ from itertools import pairwise
 from math import ceil, log2, prod, sqrt
 
 import numpy as np
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps.ntt import Tables, field
 
 SIGMA = 3.2

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
 from pidcomm.bench.measure import require_bytes
-from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps import inputs
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.dlrm.criteo import CATEGORIES, Criteo, read

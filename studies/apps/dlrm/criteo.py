@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError, shown
+from pidcomm.errors import shown
 from pidcomm.files import malformed
 from pidcomm_studies.apps import inputs
 

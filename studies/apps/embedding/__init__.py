@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
 from pidcomm.bench.measure import require_bytes
-from pidcomm.errors import ArgumentError, unknown
+from pidcomm.errors import unknown
 from pidcomm_studies.apps import inputs
 from pidcomm_studies.apps.application import Application, Run, count_wrong
 from pidcomm_studies.apps.dlrm.criteo import CATEGORIES

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps.dlrm.criteo import CATEGORIES, hashed, read, zipf_ranks
 
 SEED_MAX, LIMIT = 2**32 - 1, 2**31

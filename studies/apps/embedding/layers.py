@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
 
 FEATURES = 13  # dense features of a click
 BOTTOM, TOP = (256, 128), (256, 64)  # widths of the hidden layers

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array
 from pidcomm.bench.measure import require_bytes
-from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps.embedding.bags import Bags
 from pidcomm_studies.apps.partition import WORD_BYTES, round_up
 from pidcomm_studies.apps.stage import Placement

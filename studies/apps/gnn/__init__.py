@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
 from pidcomm.bench.measure import require_bytes
-from pidcomm.errors import ArgumentError
 from pidcomm_studies.apps import graphs
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.gnn.layout import Layer, Layout

@@ -10,6 +10,7 @@ from math import ceil, prod
 from pathlib import Path
 
 import numpy as np
+
 from pidcomm.arguments import Array
 from pidcomm_studies.apps.graphs import Graph
 from pidcomm_studies.apps.partition import WORD_BYTES, padded, ragged_rows, round_up, share

@@ -13,9 +13,11 @@ from typing import Annotated, TypeAlias
 from zipfile import ZipFile
 
 import numpy as np
+
+from pidcomm import ArgumentError, Error
 from pidcomm.arguments import Array, as_integer
 from pidcomm.bench.measure import require_bytes
-from pidcomm.errors import MAX_SHOWN, ArgumentError, Error, FileContentError, shown
+from pidcomm.errors import MAX_SHOWN, FileContentError, shown
 from pidcomm.files import malformed, require_file
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.inputs import canonical, describe, generated, one_source

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+
+from pidcomm import ArgumentError, Error
 from pidcomm.arguments import MAX_COUNT, Array, as_integer, as_text
-from pidcomm.errors import ArgumentError, Error
 from pidcomm.files import malformed, require_file
 from pidcomm.sizes import format_shape, parse_shape
 from pidcomm_studies.apps.application import Application

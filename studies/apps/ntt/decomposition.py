@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
-from pidcomm.errors import ArgumentError
 from pidcomm.sizes import format_shape
 
 AXES = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pidcomm.errors import ArgumentError
+from pidcomm import ArgumentError
 
 BITS_MAX = 54
 """Largest width of a modulus: apps/pe/modular.h needs the other bits of a 64-bit word for values

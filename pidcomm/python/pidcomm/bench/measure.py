@@ -279,7 +279,7 @@ def measure_sdk(
             (
                 cube.push_xfer(rows, to_pes=True),
                 cube.push_xfer(rows, to_pes=False),
-                _verify.host_copy(as_bytes(copy), as_bytes(rows), threads),
+                host_copy_seconds(copy, rows, threads),
             )
         )
         streams.append(_stream_seconds(cube, size_bytes, size_bytes, size_bytes, options))
@@ -359,3 +359,8 @@ def require_bytes(needed: int, what: str) -> None:
             f"{what} need about {format_about(needed)} of memory; {format_about(available)} are"
             " available"
         )
+
+
+def host_copy_seconds(target: ByteRows, source: ByteRows, threads: int) -> float:
+    """Return the seconds of an ordinary copy of host memory by a number of threads."""
+    return _verify.host_copy(as_bytes(target), as_bytes(source), threads)

@@ -6,8 +6,8 @@ import os
 from typing import Annotated
 
 import typer
-from dpuemu.tools import temporary_folder
 
+from dpuemu.tools import temporary_folder
 from pidcomm.bench import platform
 from pidcomm.cli.app import ExitCode, command, fail, json_option
 from pidcomm.installation import library_folder

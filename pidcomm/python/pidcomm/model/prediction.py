@@ -91,18 +91,50 @@ def predict(
 
     Raises ArgumentError as the collective would, and for unknown machines.
     """
-    on = load_machine(machine)
-    if dst is None:
-        dst = as_integer("src", src) + as_integer("bytes", bytes)
-    request = make_request(
-        row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op
+    case = PreparedCase(
+        collective, shape, mask, bytes=bytes, src=src, dst=dst, dtype=dtype, op=op, **options
     )
-    technique, isa, threads, coherence, seconds, phases = _core.predict(
-        as_shape(shape), request, option_codes(options), on.numbers
-    )
-    return Prediction(
-        on.name, technique, isa, threads, coherence, seconds, dict(zip(PHASES, phases, strict=True))
-    )
+    return case.predict(load_machine(machine))
+
+
+class PreparedCase:
+    """A collective that is checked once, and whose time many machines then predict.
+
+    Arguments: as of `predict`, without the machine. Raises ArgumentError as the collective would.
+    """
+
+    def __init__(
+        self,
+        collective: CollectiveName,
+        shape: Sequence[int],
+        mask: str,
+        *,
+        bytes: int,
+        src: int = 0,
+        dst: int | None = None,
+        dtype: DTypeLike = np.int32,
+        op: OpName | None = "sum",
+        **options: Unpack[Options],
+    ) -> None:
+        """Check the arguments."""
+        if dst is None:
+            dst = as_integer("src", src) + as_integer("bytes", bytes)
+        row = row_of(COLLECTIVES, "collective", collective)
+        request = make_request(row, mask, bytes, src, dst, dtype, op)
+        self._arguments = as_shape(shape), request, option_codes(options)
+
+    def predict(self, machine: Machine) -> Prediction:
+        """Return the prediction for a machine."""
+        technique, isa, threads, coherence, seconds, phases = _core.predict(
+            *self._arguments, machine.numbers
+        )
+        by_name = dict(zip(PHASES, phases, strict=True))
+        return Prediction(machine.name, technique, isa, threads, coherence, seconds, by_name)
+
+    def phase_seconds(self, numbers: Sequence[float]) -> Sequence[float]:
+        """Return the modelled seconds of each phase in PHASES. numbers: as ``Machine.numbers``."""
+        phases: Sequence[float] = _core.predict(*self._arguments, numbers)[5]
+        return phases
 
 
 def use_machine(machine: str | Machine | None) -> None:
