@@ -106,6 +106,7 @@ int main(void) {
   barrier_wait(&everybody);
   if (me() == 0) {
     pidcomm_reorder_job.cycles = perfcounter_get();
+    pidcomm_reorder_job.cycles_per_second = CLOCKS_PER_SEC;
     pidcomm_reorder_job.is_armed = 0;
   }
   return 0;

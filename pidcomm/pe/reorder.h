@@ -27,6 +27,7 @@ struct pidcomm_reorder_job {
       step;          /* block j of the output is block (first + j * step) mod ways of the input */
   uint32_t is_armed; /* in: not 0 if there is a job; out: 0 */
   uint64_t cycles;   /* out: from the start to the end of the job */
+  uint64_t cycles_per_second; /* out: the clock of the PE */
 };
 /* [end] */
 

@@ -172,7 +172,10 @@
     "over hosts: exchanges between hosts, with the reduction of received rows")                 \
   X(uint64_t, bytes_sent, NUMBER, "over hosts: bytes that this host sent, or wrote to a pool")  \
   X(uint64_t, bytes_received, NUMBER,                                                           \
-    "over hosts: bytes that this host received, or read from a pool")
+    "over hosts: bytes that this host received, or read from a pool")                           \
+  X(double, pe_seconds, NUMBER,                                                                 \
+    "seconds of pe_cycles, at the clock that the SDK reports to PE programs (0 if it reports "  \
+    "none)")
 
 /* X(ENUM, code, meaning). pidcomm_last_error() returns a sentence with the offending values of the
  * failed call. */

@@ -8,14 +8,13 @@ An example:
     cube.allreduce("10", bytes=x.shape[1] * x.itemsize, dst=1 << 20, dtype=x.dtype, op="sum")
     y = cube.read(x.shape[1], x.dtype, offset=1 << 20)
     z = cube.arrays.alltoall(x, "10")
-    it = pidcomm.model.predict("allreduce", (32, 32), "10", bytes=1 << 20, machine="isca24")  #
-    modelled
+
+``import pidcomm.model`` adds predictions of the time of a collective.
 """
 
 from __future__ import annotations
 
 from pidcomm import hosts as hosts
-from pidcomm import model as model
 from pidcomm import pool as pool
 from pidcomm._core import MRAM_BYTES, PES_PER_RANK
 from pidcomm._core import version as _version

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from pidcomm._rows import TraceFields
-from pidcomm.model.machines import load_machine
-from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.notebook import Shown
 from pidcomm.sizes import format_about, format_duration
-
-
-@cache
-def _pe_clock_hz() -> float:
-    return 1e6 * load_machine(EMULATED_MACHINE)["pe.clock_mhz"]
 
 
 @dataclass(frozen=True)
@@ -33,11 +25,6 @@ class Trace(Shown, TraceFields):
         PEs.
         """
         return self.seconds_total - self.seconds_load - self.seconds_launch
-
-    @property
-    def pe_seconds(self) -> float:
-        """Return the seconds of `pe_cycles` at the clock of the emulated machine."""
-        return self.pe_cycles / _pe_clock_hz()
 
     @property
     def bus_bytes(self) -> int:

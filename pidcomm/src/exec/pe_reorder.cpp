@@ -121,7 +121,8 @@ void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
                                        .first = 0,
                                        .step = reorder.backwards ? ways - 1 : 1,
                                        .is_armed = 1,
-                                       .cycles = 0};
+                                       .cycles = 0,
+                                       .cycles_per_second = 0};
   std::fill(jobs.begin(), jobs.end(), nothing);
   for (std::size_t pe = 0; pe < placement_.dpus.size(); ++pe) {
     jobs[pe].parts = static_cast<uint32_t>(reorder.parts);
@@ -138,10 +139,15 @@ void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
                   jobs);  // reads the cycles; not part of the technique
     trace.seconds_launch += launch.seconds();
   }
-  trace.pe_cycles +=
-      std::max_element(jobs.begin(), jobs.end() - 1, [](const auto &a, const auto &b) {
+  const auto slowest = std::max_element(
+      jobs.begin(), jobs.end() - 1, [](const pidcomm_reorder_job &a, const pidcomm_reorder_job &b) {
         return a.cycles < b.cycles;
-      })->cycles;
+      });
+  trace.pe_cycles += slowest->cycles;
+  // The SDK stores the clock in the variable CLOCKS_PER_SEC when it loads the program.
+  if (slowest->cycles_per_second != 0)
+    trace.pe_seconds +=
+        static_cast<double>(slowest->cycles) / static_cast<double>(slowest->cycles_per_second);
   trace.pe_bytes += 2 * reorder.bytes() * placement_.dpus.size();
   trace.seconds_reorder += reordering.seconds();
 }

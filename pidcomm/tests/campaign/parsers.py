@@ -23,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pidcomm.model
 from attack import Attack
 from pidcomm_studies.apps.dlrm import criteo
 from pidcomm_studies.apps.graphs import read_graph

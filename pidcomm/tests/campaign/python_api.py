@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pidcomm.model
 from attack import Attack
 
 import dpuemu

@@ -247,6 +247,7 @@ inline void check_claims(const Case &c, const pidcomm_trace &trace, const pidcom
       c.problem.bytes != 0 && reorders(technique, collective, c.problem.axis_len, c.problem.mask);
   check_number(c, "pe_launches", trace.pe_launches, has_launches ? launches(collective) : 0);
   check_number(c, "pe_cycles", trace.pe_cycles, has_launches, has_launches ? UINT64_MAX : 0);
+  if ((trace.pe_seconds > 0) != has_launches) machine::fail("pe_seconds does not fit pe_cycles");
   if (!has_host_pass(technique, collective)) return;
   const std::string &path = technique_of(technique).path;
   const bool has_member_steps = path == "ring" || path == "tree";

@@ -130,9 +130,11 @@ def test_an_installation_without_headers_says_so(
         installation.package()
 
 
-def test_importing_the_package_loads_only_numpy_and_itself() -> None:
-    """Commands load the modules that draw, print tables or parse arguments: the import is fast."""
-    heavy = "('matplotlib', 'typer', 'click', 'rich')"
+def test_importing_the_package_loads_only_numpy_and_the_api() -> None:
+    """Commands load the modules that draw, print tables or parse arguments, and programs import
+    the model if they use it: the import is fast.
+    """
+    heavy = "('matplotlib', 'typer', 'click', 'rich', 'pidcomm.model')"
     code = f"import sys, pidcomm; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -28,6 +28,7 @@ import pidcomm
 from pidcomm.bench import launcher
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.hosts import Link
+from pidcomm.model import load_machine
 from pidcomm.pool import Pool, open_over
 
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")
@@ -173,9 +174,7 @@ class _HostBuffers:
         self.out = np.zeros(
             self.count // row.blocks_before(comm.size) * row.blocks_after(comm.size), DTYPE
         )
-        self.switch_s = (
-            comm.size * self.bytes / (1e9 * pidcomm.model.load_machine(MACHINE)["switch.gb_s"])
-        )
+        self.switch_s = comm.size * self.bytes / (1e9 * load_machine(MACHINE)["switch.gb_s"])
         self.turn = 0
         self.run: Callable[[], None] = getattr(
             self, f"{'mpi' if pool is None else 'pool'}_{case.collective}"

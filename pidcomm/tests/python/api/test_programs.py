@@ -304,7 +304,9 @@ def test_a_collective_that_reorders_replaces_the_program(
     np.testing.assert_array_equal(result.reshape(8, 8, 64)[:, 0], x.reshape(8, 8, 64).sum(axis=1))
     assert cube.last_trace is not None
     assert (cube.last_trace.pe_loads, cube.last_trace.pe_launches) == (1, 2)
+    clock_hz = dpuemu.report(rank).cycles_per_second
     assert cube.last_trace.pe_cycles > 0
+    assert cube.last_trace.pe_seconds == pytest.approx(cube.last_trace.pe_cycles / clock_hz)
     assert cube.last_trace.pe_bytes == 2 * 2 * 64 * 256
     for attempt in (
         rank.launch,
