@@ -65,7 +65,7 @@ Dpus Dpus::others() const {
 void Dpus::transfer(dpu_xfer_t direction, std::size_t address, Bytes &rows) const {
   if (rows.empty()) return;
   const std::size_t row_bytes = rows.size() / count();
-  const struct dpu_symbol_t mram = {kMramAddress, static_cast<uint32_t>(kMramBytes)};
+  const struct dpu_symbol_t mram = {PIDCOMM_MRAM_ADDRESS, static_cast<uint32_t>(kMramBytes)};
   check_sdk(dpu_prepare_xfer(set_, nullptr), "preparing a transfer");
   for (std::size_t i = 0; i < count(); ++i)
     check_sdk(dpu_prepare_xfer(dpus_[i], rows.data() + i * row_bytes), "preparing a transfer");
@@ -141,7 +141,7 @@ std::size_t Cube::heap_base() const {
   struct dpu_symbol_t symbol;
   check_sdk(dpu_get_symbol(program, DPU_MRAM_HEAP_POINTER_NAME, &symbol),
             "reading the MRAM heap base");
-  return symbol.address - kMramAddress;
+  return symbol.address - PIDCOMM_MRAM_ADDRESS;
 }
 
 void Cube::write_by_library(std::size_t offset, const Bytes &rows) const {

@@ -1,6 +1,13 @@
 // The ranks that the doctor checks, hypercubes on them, and payloads that the SDK moves.
 #pragma once
 
+#include <pidcomm/pidcomm.h>
+
+extern "C" {
+#include <dpu_management.h>
+#include <dpu_program.h>
+}
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -8,17 +15,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/geometry.h"
-#include "pidcomm/pidcomm.h"
-#include "rank_access/sdk.h"
 #include "verify/oracle.h"
 
 namespace doctor {
 
 using Axes = std::vector<uint32_t>;
 using Bytes = std::vector<uint8_t>;
-using pidcomm::kBanks, pidcomm::kLanes, pidcomm::kMramAddress, pidcomm::kMramBytes,
-    pidcomm::kRunBytes, pidcomm::kWordBytes;
+inline constexpr uint32_t kLanes = PIDCOMM_CHIPS_PER_RANK, kBanks = PIDCOMM_BANKS_PER_CHIP;
+inline constexpr std::size_t kWordBytes = PIDCOMM_WORD_BYTES, kRunBytes = PIDCOMM_RUN_BYTES,
+                             kMramBytes = PIDCOMM_MRAM_BYTES;
 
 /// If the status is an error, throw Failed with the sentence of the SDK or of the library.
 void check_sdk(dpu_error_t status, const std::string &doing);

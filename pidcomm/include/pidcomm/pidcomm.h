@@ -240,6 +240,27 @@ PIDCOMM_API int pidcomm_isa_available(int isa);
  * neither empty nor valid, else 0. */
 PIDCOMM_API int pidcomm_default_threads(int *is_ignored);
 
+/* A PE that a hypercube can use: its DPU as a set for dpu_prepare_xfer, the index of its rank in
+ * the order of the set's ranks, its chip (0 to 7, also its lane) and its bank (0 to 7). */
+typedef struct pidcomm_usable_pe {
+  struct dpu_set_t dpu;
+  uint32_t rank, chip, bank;
+} pidcomm_usable_pe;
+
+/* Stores in *count the number of PEs of the largest hypercube of a set, and in `pes` the first
+ * `capacity` of these PEs in the order of their PE numbers, or all if there are fewer. If capacity
+ * is 0, `pes` may be NULL. Hypercubes with fewer PEs number the PEs of complete entangled groups in
+ * the same order. If no hypercube is possible, *count is 0. The call does not wait for running PEs,
+ * and does not access MRAM. Errors: ERR_SET, ERR_ARGUMENT (a pointer is null), ERR_DEVICE,
+ * ERR_MEMORY; after an error, *count is unchanged. */
+PIDCOMM_API int pidcomm_usable_pes(struct dpu_set_t set, pidcomm_usable_pe *pes, uint32_t capacity,
+                                   uint32_t *count);
+
+/* Stores 1 in *is_replaced if a collective whose PEs reorder blocks has replaced the program of a
+ * PE of the set (see pidcomm_options), else 0. Errors: ERR_SET, ERR_ARGUMENT (is_replaced is null),
+ * ERR_DEVICE. */
+PIDCOMM_API int pidcomm_program_replaced(struct dpu_set_t set, int *is_replaced);
+
 /* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores the hypercube in
  * *cube. PEs are numbered p = 8 * e + lane. An entangled group is the 8 PEs of one rank that have
  * the same bank number. The lane of a PE is its chip number. The index e counts the complete

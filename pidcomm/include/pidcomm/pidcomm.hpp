@@ -70,6 +70,16 @@ class DpuSet {
   struct dpu_set_t set_ = {};
 };
 
+/// Returns the PEs of the largest hypercube of a set, in the order of their PE numbers; see
+/// pidcomm_usable_pes.
+inline std::vector<pidcomm_usable_pe> usable_pes(struct dpu_set_t set) {
+  std::uint32_t count = 0;
+  check(pidcomm_usable_pes(set, nullptr, 0, &count));
+  std::vector<pidcomm_usable_pe> pes(count);
+  check(pidcomm_usable_pes(set, pes.data(), count, &count));
+  return pes;
+}
+
 /// A non-blocking collective; the destructor waits for the end of the collective. See "Non-blocking
 /// collectives" in pidcomm.h.
 class [[nodiscard]] Pending {

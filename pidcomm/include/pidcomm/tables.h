@@ -18,6 +18,14 @@
 #define PIDCOMM_WORD_BYTES 8
 #define PIDCOMM_MRAM_BYTES (64ull << 20)
 
+/* The address of MRAM byte 0 in the symbols of PE programs. */
+#define PIDCOMM_MRAM_ADDRESS 0x08000000u
+
+/* A line is 64 bytes of a rank's memory: a word of each chip. The lines of a run, which is 8 KiB of
+ * a PE's MRAM, have a constant distance in the memory of the rank. In bytes. */
+#define PIDCOMM_LINE_BYTES (PIDCOMM_CHIPS_PER_RANK * PIDCOMM_WORD_BYTES)
+#define PIDCOMM_RUN_BYTES 8192
+
 /* The three steps of the PID-Comm paper (ISCA 2024, section V) as bits: PE-assisted reordering,
  * in-register modulation, cross-domain modulation. */
 #define PIDCOMM_STEP_PR 1

@@ -46,6 +46,15 @@ class PeSet:
         return self._core.ranks
 
     @property
+    def usable_pes(self) -> int:
+        """Number of PEs of the largest hypercube of the set: the PEs in complete entangled groups,
+        and those that a smaller last group can add.
+
+        Raises Error if the set is freed.
+        """
+        return self._core.usable_pes
+
+    @property
     def is_freed(self) -> bool:
         """Whether `free` has been called."""
         return self._core.is_freed

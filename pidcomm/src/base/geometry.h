@@ -23,12 +23,11 @@ inline constexpr uint32_t kLanes = PIDCOMM_CHIPS_PER_RANK;  // PEs of an entangl
 inline constexpr uint32_t kBanks = PIDCOMM_BANKS_PER_CHIP;  // entangled groups of a rank
 inline constexpr uint64_t kWordBytes = PIDCOMM_WORD_BYTES;
 inline constexpr uint64_t kMramBytes = PIDCOMM_MRAM_BYTES;
-inline constexpr uint32_t kMramAddress =
-    0x08000000;  // address of MRAM byte 0 in the symbols of a PE program
+inline constexpr uint32_t kMramAddress = PIDCOMM_MRAM_ADDRESS;
 
-inline constexpr uint64_t kLineBytes = kLanes * kWordBytes;
+inline constexpr uint64_t kLineBytes = PIDCOMM_LINE_BYTES;
 inline constexpr uint64_t kLineStride = 2 * kLineBytes;
-inline constexpr uint64_t kRunBytes = 8192;
+inline constexpr uint64_t kRunBytes = PIDCOMM_RUN_BYTES;
 inline constexpr uint64_t kRunWords = kRunBytes / kWordBytes;
 
 /// The distance in entangled groups between banks d and d + 4. Banks d and d + 4 form a bank pair:

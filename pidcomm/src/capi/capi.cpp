@@ -16,12 +16,15 @@
 #include "capi/guarded.h"
 #include "capi/sized.h"
 #include "exec/default_options.h"
+#include "exec/device.h"
 #include "exec/executor.h"
+#include "exec/pe_reorder.h"
+#include "exec/placement.h"
 #include "hosts/hosts.h"
-#include "line_kernels/audit_counts.h"
 #include "line_kernels/kernels.h"
 #include "model/machine.h"
 #include "model/price.h"
+#include "pidcomm/audit.h"
 #include "pidcomm/request.hpp"
 #include "plan/planner.h"
 #include "rank_access/rank_access.h"
@@ -203,6 +206,33 @@ int pidcomm_default_threads(int *is_ignored) {
   return found.threads;
 }
 
+int pidcomm_usable_pes(struct dpu_set_t set, pidcomm_usable_pe *pes, uint32_t capacity,
+                       uint32_t *count) {
+  return guarded([&] {
+    require(count, "count");
+    if (capacity != 0) require(pes, "pes");
+    const Placement placement = Placement::largest(set);
+    const auto usable = static_cast<uint32_t>(placement.dpus.size());
+    for (uint32_t pe = 0; pe < std::min(capacity, usable); ++pe) {
+      const PlacedEg eg = placement.eg_of(pe);
+      pes[pe] = {dpu_set_from_dpu(placement.dpus[pe]), eg.rank, pe % kLanes, eg.bank};
+    }
+    *count = usable;
+  });
+}
+
+int pidcomm_program_replaced(struct dpu_set_t set, int *is_replaced) {
+  return guarded([&] {
+    require(is_replaced, "is_replaced");
+    uint32_t pes = 0;
+    check_device(dpu_get_nr_dpus(set, &pes), "reading the DPU set");
+    bool is_found = false;
+    struct dpu_set_t dpu;
+    DPU_FOREACH(set, dpu) is_found = is_found || has_reorder_program(dpu_from_set(dpu));
+    *is_replaced = is_found ? 1 : 0;
+  });
+}
+
 int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len,
                              pidcomm_hypercube **cube) {
   return guarded([&] {
@@ -242,7 +272,7 @@ int pidcomm_pe_location(const pidcomm_hypercube *cube, uint32_t pe, uint32_t *ra
     require(rank, "rank");
     require(chip, "chip");
     require(bank, "bank");
-    const PlacedEg &eg = cube->executor.placement().egs[pe / kLanes];
+    const PlacedEg eg = cube->executor.placement().eg_of(pe);
     *rank = eg.rank;
     *chip = pe % kLanes;
     *bank = eg.bank;

@@ -13,7 +13,7 @@
 #include "exec/plan_cache.h"
 #include "exec/rank_locks.h"
 #include "exec/worker.h"
-#include "line_kernels/audit_counts.h"
+#include "pidcomm/audit.h"
 #include "plan/planner.h"
 #include "rank_access/sdk.h"
 

@@ -1,6 +1,8 @@
 #include "exec/placement.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 
 #include "base/error.h"
@@ -77,6 +79,22 @@ EgUse use_of_eg(uint32_t lanes, uint32_t pes) {
   if (lanes == kAllLanes) return EgUse::whole;
   const uint32_t last_lanes = (1u << pes % kLanes) - 1;
   return last_lanes != 0 && (lanes & last_lanes) == last_lanes ? EgUse::last : EgUse::unused;
+}
+
+Placement Placement::largest(struct dpu_set_t set) {
+  uint32_t set_pes = 0;
+  check_device(dpu_get_nr_dpus(set, &set_pes), "reading the DPU set");
+  uint32_t whole_egs = 0, last_pes = 0;  // of all incomplete entangled groups, the most PEs
+  for (const RankDpus &rank : dpus_by_rank(set))
+    for (const auto &bank : rank.dpu) {
+      const uint32_t lanes = lanes_present(bank);
+      if (lanes == kAllLanes)
+        ++whole_egs;
+      else
+        last_pes = std::max(last_pes, static_cast<uint32_t>(std::countr_one(lanes)));
+    }
+  const uint32_t pes = whole_egs * kLanes + last_pes;
+  return pes == 0 ? Placement{} : of(set, Hypercube::of({pes}));
 }
 
 Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {

@@ -40,6 +40,12 @@ struct Placement {
   /// then banks. Errors: ERR_SET (the set is not allocated), ERR_SHAPE (the error message names the
   /// missing chips by rank and bank).
   static Placement of(struct dpu_set_t set, const Hypercube &cube);
+
+  /// Places the largest hypercube of the set; the placement is empty if no hypercube is possible.
+  /// Errors: ERR_SET.
+  static Placement largest(struct dpu_set_t set);
+
+  PlacedEg eg_of(uint32_t pe) const { return egs[pe / kLanes]; }
 };
 
 }  // namespace pidcomm

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "line_kernels/audit_counts.h"
+#include "pidcomm/audit.h"
 
 namespace pidcomm {
 

@@ -198,7 +198,17 @@ int World::call_about_pes(Choices &choices, const pidcomm_hypercube *cube) {
   const std::uint32_t pe =
       choices.mostly(std::array<std::uint32_t, 7>{0, 1, 7, 63, 64, 1u << 31, UINT32_MAX}, 4);
   const char *mask = choices.or_null(choices.of(kMasks));
-  switch (choices.byte() % 7) {
+  switch (choices.byte() % 9) {
+    case 7: {
+      std::array<pidcomm_usable_pe, 64> usable;
+      const auto capacity = choices.of(std::array<std::uint32_t, 4>{0, 1, 63, 64});
+      return pidcomm_usable_pes(set_, choices.or_null(usable.data()), capacity,
+                                choices.or_null(&a));
+    }
+    case 8: {
+      int is_replaced = 0;
+      return pidcomm_program_replaced(set_, choices.or_null(&is_replaced));
+    }
     case 0:
       return pidcomm_pe_location(cube, pe, choices.or_null(&a), choices.or_null(&b),
                                  choices.or_null(&c));

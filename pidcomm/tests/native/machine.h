@@ -21,7 +21,7 @@
 #include "../../verify/oracle.h"
 #include "effort.h"
 #include "harness.h"
-#include "line_kernels/audit_counts.h"
+#include "pidcomm/audit.h"
 
 namespace machine {
 

@@ -4,12 +4,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "collective_cases.h"
+#include "pidcomm/pidcomm.hpp"
 
 namespace {
 
@@ -34,6 +37,24 @@ void check_pe_order(const Hypercube &cube,
     CHECK_EQ(rank, egs[pe / 8].first);  // the sets here begin with the machine's first rank
     CHECK_EQ(chip, pe % 8);
     CHECK_EQ(bank, egs[pe / 8].second);
+  }
+}
+
+/// Checks pidcomm_usable_pes: the set has `pes` usable PEs, in the order of the hypercube with as
+/// many PEs, and no larger hypercube.
+void check_usable_pes(const DpuSet &set, std::uint32_t pes) {
+  const std::vector<pidcomm_usable_pe> usable = pidcomm::usable_pes(set.get());
+  CHECK_EQ(usable.size(), pes);
+  const std::uint32_t larger = pes + 1;
+  pidcomm_hypercube *none = nullptr;
+  CHECK_EQ(pidcomm_hypercube_create(set.get(), 1, &larger, &none), +PIDCOMM_ERR_SHAPE);
+  if (pes == 0) return;
+  const Hypercube cube(set, {pes});
+  for (std::uint32_t pe = 0; pe < pes; ++pe) {
+    CHECK_EQ(dpu_from_set(usable[pe].dpu), dpu_from_set(cube.dpu(pe)));
+    std::uint32_t rank = 77, chip = 77, bank = 77;
+    CHECK_EQ(pidcomm_pe_location(cube.get(), pe, &rank, &chip, &bank), +PIDCOMM_OK);
+    CHECK(usable[pe].rank == rank && usable[pe].chip == chip && usable[pe].bank == bank);
   }
 }
 
@@ -93,6 +114,63 @@ TEST(PartialLastEg_MayHaveADisabledLaneAfterItsPes) {
   check_pe_order(Hypercube(set, {59}), egs);  // 7 whole EGs and lanes 0 to 2 of bank 2
   for (const Axes &axis_len : {Axes{59}, Axes{29, 2}, Axes{19, 3}}) run_some(set, axis_len, grid);
   grid.finish();
+}
+
+TEST(UsablePes_AreThePesOfTheLargestHypercube) {
+  const struct {
+    std::uint32_t ranks;
+    std::vector<machine::Place> disabled;
+    std::uint32_t usable;
+  } rows[] = {
+      {2, {}, 128},
+      {2, {{0, 0, 2}, {1, 0, 5}}, 112},
+      {2, {{0, 3, 2}, {1, 0, 5}}, 115},             // lanes 0 to 2 of bank 2
+      {3, {{0, 3, 2}, {2, 7, 5}, {2, 6, 4}}, 175},  // lanes 0 to 6 of bank 5
+  };
+  for (const auto &row : rows) {
+    machine::power_up(row.ranks, row.disabled);
+    check_usable_pes(DpuSet::of_ranks(row.ranks), row.usable);
+  }
+  machine::power_up(2);
+  for (const std::uint32_t dpus : {1u, 12u, 20u, 96u}) {
+    const DpuSet set = DpuSet::of_dpus(dpus);
+    check_usable_pes(set, static_cast<std::uint32_t>(pidcomm::usable_pes(set.get()).size()));
+  }
+}
+
+TEST(UsablePes_OfASetWithoutLane0AreNone) {
+  std::vector<machine::Place> disabled;
+  for (std::uint32_t bank = 0; bank < 8; ++bank) disabled.push_back({0, 0, bank});
+  machine::power_up(1, disabled);
+  check_usable_pes(DpuSet::of_ranks(1), 0);
+}
+
+TEST(UsablePes_StoresAsManyPesAsTheCallerHasRoomFor) {
+  machine::power_up(1, {{0, 3, 2}});
+  const DpuSet set = DpuSet::of_ranks(1);
+  const std::vector<pidcomm_usable_pe> all = pidcomm::usable_pes(set.get());
+  CHECK_EQ(all.size(), 59u);
+  std::vector<pidcomm_usable_pe> some(all.size() + 1);
+  for (const std::uint32_t capacity : {0u, 1u, 58u, 60u}) {
+    for (pidcomm_usable_pe &pe : some) pe.rank = 77;
+    std::uint32_t count = 0;
+    CHECK_EQ(pidcomm_usable_pes(set.get(), some.data(), capacity, &count), +PIDCOMM_OK);
+    CHECK_EQ(count, 59u);
+    for (std::uint32_t pe = 0; pe < some.size(); ++pe)
+      if (pe < std::min(capacity, count))
+        CHECK(some[pe].rank == 0 && some[pe].chip == all[pe].chip && some[pe].bank == all[pe].bank);
+      else
+        CHECK_EQ(some[pe].rank, 77u);
+  }
+}
+
+TEST(UsablePes_DoesNotWaitForRunningPes) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(0)));
+  const std::size_t usable = pidcomm::usable_pes(set.get()).size();
+  DPU_OK_OR_FAIL(dpuemu_end_run(set.rank(0), false, 0));
+  CHECK_EQ(usable, 64u);
 }
 
 TEST(Location_NumbersTheRanksOfTheSet) {

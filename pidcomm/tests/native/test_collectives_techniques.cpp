@@ -28,10 +28,21 @@ TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
   c.dst = 4096;
   c.options.technique = PIDCOMM_TECHNIQUE_PR_IM;
   c.options.scratch_offset = 8192;
+  const auto is_replaced = [&] {
+    int answer = 77;
+    CHECK_EQ(pidcomm_program_replaced(set.get(), &answer), +PIDCOMM_OK);
+    return answer;
+  };
+  CHECK_EQ(is_replaced(), 0);
+  dpuemu_report_t report{};
   for (int times = 0; times < 2; ++times) {
     const pidcomm_trace trace = machine::run_case(cube, c);
     CHECK_EQ(trace.pe_loads, times == 0 ? 1u : 0u);
     CHECK_EQ(heap_base(), before);
+    CHECK_EQ(is_replaced(), 1);
+    DPU_OK_OR_FAIL(dpuemu_get_report(set.get(), &report));
+    const double seconds = static_cast<double>(trace.pe_cycles) / report.cycles_per_second;
+    CHECK(seconds > 0 && std::abs(trace.pe_seconds - seconds) < 1e-9 * seconds);
   }
   // A launch without loading the program again is a fault, and the next call says why. A load
   // clears the fault.
@@ -43,6 +54,7 @@ TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
   CHECK_EQ(pidcomm_run(cube.get(), &request, &c.options, nullptr), +PIDCOMM_ERR_DEVICE);
   CHECK(std::string(pidcomm_last_error()).find("load yours again") != std::string::npos);
   DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
+  CHECK_EQ(is_replaced(), 0);
   DPU_OK_OR_FAIL(dpu_launch(set.get(), DPU_SYNCHRONOUS));
   machine::run_case(cube, c);
 

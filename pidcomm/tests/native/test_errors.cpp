@@ -527,6 +527,10 @@ TEST(Queries_CheckPeMaskAndPointers) {
   check_error(pidcomm_pe_location(m, 0, &a, &b, nullptr), argument, {}, "bank null");
   check_error(pidcomm_pe_location(nullptr, 0, coords, coords + 1, coords + 2), argument, {},
               "location without cube");
+  const struct dpu_set_t set = fixture.set.get();
+  check_error(pidcomm_usable_pes(set, nullptr, 0, nullptr), argument, {"count"}, "count null");
+  check_error(pidcomm_usable_pes(set, nullptr, 1, &a), argument, {"pes"}, "usable PEs null");
+  check_error(pidcomm_program_replaced(set, nullptr), argument, {"is_replaced"}, "program, null");
   check_error(pidcomm_group_of(m, "101", 64, &a), argument, {"64"}, "group of PE 64");
   check_error(pidcomm_group_of(m, "1", 0, &a), mask, {"1", "3"}, "group, mask");
   check_error(pidcomm_group_of(m, "101", 0, nullptr), argument, {}, "group null");

@@ -88,6 +88,11 @@ TEST(FreedSet_IsRefusedByEveryCallAlsoWhenItsRanksAreAllocatedAgain) {
     check_error(pidcomm_read(cube, 0, 64, host.data()), status, {}, "read " + when);
     pidcomm_hypercube *other = nullptr;
     check_error(pidcomm_hypercube_create(copy, 2, len, &other), status, {}, "create " + when);
+    std::uint32_t count = 77;
+    int is_replaced = 77;
+    check_error(pidcomm_usable_pes(copy, nullptr, 0, &count), status, {}, "usable PEs " + when);
+    check_error(pidcomm_program_replaced(copy, &is_replaced), status, {}, "program " + when);
+    CHECK(count == 77 && is_replaced == 77);
     const pidcomm_options conventional = {
         sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_CONVENTIONAL, 0, 0, 0, 0};
     const pidcomm_request alltoall = pidcomm::request::alltoall("10", 64, 0, 4096, PIDCOMM_INT32);

@@ -308,7 +308,6 @@ class _CheckerOfThisMachine(checking.Checker):
 
     def __enter__(self) -> checking.Checker:
         self._pool = pidcomm.allocate(ranks=checking.POOL_RANKS)
-        self._pool_pes = checking._usable_pes(self._pool)
         return self
 
     def __exit__(self, *_: object) -> None:

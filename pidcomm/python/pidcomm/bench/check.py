@@ -194,7 +194,6 @@ class Checker:
         if self._before is not None:
             platform.configure(hugepages=self._before.hugepages, disabled=DISABLED)
         self._pool = allocate(ranks=POOL_RANKS)
-        self._pool_pes = _usable_pes(self._pool)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -209,32 +208,18 @@ class Checker:
         Return a text about the faults of the result, or None for a correct result.
         """
         if not case.is_exact_set:
-            return self._failure_on(self._pool, self._pool_pes, case)
+            return self._failure_on(self._pool, case)
         with allocate(pes=case.problem.pes) as own:
-            return self._failure_on(own, case.problem.pes, case)
+            return self._failure_on(own, case)
 
-    def _failure_on(self, pe_set: PeSet, usable_pes: int, case: Case) -> str | None:
+    def _failure_on(self, pe_set: PeSet, case: Case) -> str | None:
         rounded_pes = -(-case.problem.pes // CHIPS_PER_RANK) * CHIPS_PER_RANK
         try:
-            around = pe_set.hypercube(min(usable_pes, rounded_pes + EXTRA_PES))
+            around = pe_set.hypercube(min(pe_set.usable_pes, rounded_pes + EXTRA_PES))
             cube = pe_set.hypercube(*case.problem.shape)
             return "; ".join(_run(cube, around, case)) or None
         except (Error, ValueError) as error:
             return f"{type(error).__name__}: {error}"
-
-
-def _usable_pes(pe_set: PeSet) -> int:
-    """Return the number of PEs of the largest hypercube of a set."""
-    for pes in (
-        pe_set.pes,
-        *range(pe_set.pes // CHIPS_PER_RANK * CHIPS_PER_RANK, 0, -CHIPS_PER_RANK),
-    ):
-        try:
-            pe_set.hypercube(pes)
-        except Error:
-            continue
-        return int(pes)
-    return 0
 
 
 def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:

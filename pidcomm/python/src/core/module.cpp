@@ -6,10 +6,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include "base/geometry.h"
 #include "bindings.h"
 #include "cube.h"
-#include "rank_access/sdk.h"
 #include "status.h"
 
 namespace core {
@@ -56,8 +54,8 @@ NB_MODULE(_core, m) {
   m.attr("BANKS_PER_CHIP") = PIDCOMM_BANKS_PER_CHIP;
   m.attr("PES_PER_RANK") = PIDCOMM_PES_PER_RANK;
   m.attr("WORD_BYTES") = PIDCOMM_WORD_BYTES;
-  m.attr("LINE_BYTES") = pidcomm::kLineBytes;
-  m.attr("RUN_BYTES") = pidcomm::kRunBytes;
+  m.attr("LINE_BYTES") = PIDCOMM_LINE_BYTES;
+  m.attr("RUN_BYTES") = PIDCOMM_RUN_BYTES;
   m.attr("HEAP_NAME") = DPU_MRAM_HEAP_POINTER_NAME;
   m.attr("SDK") = PIDCOMM_SDK_NAME;
   m.attr("IS_EMULATED") = PIDCOMM_SDK_IS_EMULATED;

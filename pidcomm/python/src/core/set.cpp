@@ -1,8 +1,9 @@
 // Sets of PEs, and the programs that PEs run.
-#include "rank_access/sdk.h"
+#include <pidcomm/pidcomm.h>
 
 extern "C" {
 #include <dpu_log.h>
+#include <dpu_management.h>
 }
 
 #include <nanobind/nanobind.h>
@@ -11,7 +12,6 @@ extern "C" {
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <pe/reorder.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +26,6 @@ extern "C" {
 #include <utility>
 #include <vector>
 
-#include "base/geometry.h"
 #include "bindings.h"
 #include "cube.h"
 #include "gil.h"
@@ -51,29 +50,16 @@ std::string techniques_with_pe_program() {
 /// come first, in the order of the hypercube. PEs of incomplete entangled groups, which no
 /// hypercube can use, follow in the order of DPU_FOREACH.
 std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
-  uint32_t pes = 0;
-  check_device(dpu_get_nr_dpus(set, &pes), "counting the PEs");
-  const auto numbered = [&](uint32_t count, std::vector<struct dpu_set_t> &rows) {
-    pidcomm_hypercube *cube = nullptr;
-    const int status = pidcomm_hypercube_create(set, 1, &count, &cube);
-    if (status == PIDCOMM_ERR_SHAPE) return false;
-    check(status);
-    rows.clear();
-    struct dpu_set_t dpu;
-    uint32_t pe;
-    PIDCOMM_FOREACH_PE(cube, dpu, pe) rows.push_back(dpu);
-    pidcomm_hypercube_destroy(cube);
-    return true;
-  };
+  uint32_t count = 0;
+  check(pidcomm_usable_pes(set, nullptr, 0, &count));
+  std::vector<pidcomm_usable_pe> usable(count);
+  check(pidcomm_usable_pes(set, usable.data(), count, &count));
   std::vector<struct dpu_set_t> rows;
-  if (numbered(pes, rows)) return rows;
-  for (uint32_t low = 0, high = pes;
-       high - low > 1;) {  // `low` PEs (maybe 0) make a hypercube, `high` PEs do not
-    const uint32_t middle = low + (high - low) / 2;
-    (numbered(middle, rows) ? low : high) = middle;
-  }
   std::vector<struct dpu_t *> placed;
-  for (const struct dpu_set_t &row : rows) placed.push_back(dpu_from_set(row));
+  for (const pidcomm_usable_pe &pe : usable) {
+    rows.push_back(pe.dpu);
+    placed.push_back(dpu_from_set(pe.dpu));
+  }
   std::sort(placed.begin(), placed.end());
   struct dpu_set_t dpu;
   DPU_FOREACH(set, dpu) {
@@ -148,6 +134,12 @@ class Set {
   bool is_freed() const { return allocation_->is_freed(); }
   uint32_t pes() const { return pes_; }
   uint32_t ranks() const { return ranks_; }
+  uint32_t usable_pes() const {
+    uint32_t count = 0;
+    allocation_->use(
+        [&](struct dpu_set_t set) { check(pidcomm_usable_pes(set, nullptr, 0, &count)); });
+    return count;
+  }
   nb::bytes dpu_set() const {
     struct dpu_set_t copy;
     allocation_->use([&](struct dpu_set_t set) { copy = set; });
@@ -303,21 +295,15 @@ class Set {
 
   static bool is_in_mram(SymbolPlace symbol) {
     constexpr uint32_t kIramAddress = 0x80000000;
-    return symbol.first >= pidcomm::kMramAddress && symbol.first < kIramAddress;
+    return symbol.first >= PIDCOMM_MRAM_ADDRESS && symbol.first < kIramAddress;
   }
 
   /// Throws if a collective with PE reordering has replaced the caller's program. Launches and
   /// symbols would use the wrong program.
   static void require_own_program(struct dpu_set_t set) {
-    struct dpu_set_t dpu;
-    bool is_replaced = false;
-    DPU_FOREACH(set, dpu) {
-      struct dpu_program_t *const program = dpu_get_program(dpu_from_set(dpu));
-      struct dpu_symbol_t symbol;
-      is_replaced |=
-          program != nullptr && dpu_get_symbol(program, PIDCOMM_REORDER_JOB, &symbol) == DPU_OK;
-    }
-    if (is_replaced)
+    int is_replaced = 0;
+    check(pidcomm_program_replaced(set, &is_replaced));
+    if (is_replaced != 0)
       throw StatusError(PIDCOMM_ERR_DEVICE,
                         "a collective has replaced the program of these PEs by its program that "
                         "reorders blocks (one of the techniques " +
@@ -351,6 +337,7 @@ void bind_set(nb::module_ &m) {
       .def_prop_ro("is_freed", &Set::is_freed)
       .def_prop_ro("pes", &Set::pes)
       .def_prop_ro("ranks", &Set::ranks)
+      .def_prop_ro("usable_pes", &Set::usable_pes)
       .def_prop_ro("dpu_set", &Set::dpu_set)
       .def_prop_ro("loads", &Set::loads);
 }

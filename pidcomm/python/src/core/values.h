@@ -2,9 +2,9 @@
 // contiguous arrays of bytes.
 #pragma once
 
-#include <line_kernels/audit_counts.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <pidcomm/audit.h>
 #include <pidcomm/hosts.h>
 
 #include <cstdint>

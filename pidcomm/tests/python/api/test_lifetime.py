@@ -36,6 +36,7 @@ def test_free_invalidates_hypercubes_with_an_error() -> None:
         lambda: cube.groups("10"),
         lambda: cube.stream_limit(64, 64),
         lambda: pes.hypercube(8, 8),
+        lambda: pes.usable_pes,
     ):
         with pytest.raises(pidcomm.Error, match="freed") as caught:
             call()

@@ -284,6 +284,7 @@ with pidcomm.allocate() as pes:
     heap.write(np.arange(n).reshape(n, 1))
     cubes = [pes.hypercube(8, 6), pes.hypercube(115)]
     whole = [(cube.read(1, np.int64)[:, 0] == np.arange(cube.pes)).all() for cube in cubes]
+    assert (pes.usable_pes, pes.hypercube(pes.usable_pes).pes) == (115, 115)
     print(n, [bool(it) for it in whole], (heap.read(np.int64, 1)[:, 0] == np.arange(n)).all())
     print(*(tuple(cubes[1].location(pe)) for pe in (0, 64, 114)))
     print(*cubes)

@@ -1,8 +1,7 @@
-/* audit_counts.h: the counts of the audit instruction set from the last call on a hypercube. Only
- * tests use this header: the library exports pidcomm_audit_of, but the header is not installed, and
- * rows of the table may change. */
-#ifndef PIDCOMM_AUDIT_COUNTS_H
-#define PIDCOMM_AUDIT_COUNTS_H
+/* audit.h: the counts of the audit instruction set from the last call on a hypercube, for tests of
+ * the library. Rows of the table may change in every version. */
+#ifndef PIDCOMM_AUDIT_H
+#define PIDCOMM_AUDIT_H
 
 #include <pidcomm/pidcomm.h>
 
@@ -38,4 +37,4 @@ PIDCOMM_API int pidcomm_audit_of(pidcomm_hypercube *cube, pidcomm_audit *audit);
 }
 #endif
 
-#endif /* PIDCOMM_AUDIT_COUNTS_H */
+#endif /* PIDCOMM_AUDIT_H */
