@@ -9,7 +9,7 @@ import ast
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +38,7 @@ LAYERS = {
         ["pidcomm/src/capi", "pidcomm/artifact"],
         ["pidcomm/doctor", "pidcomm/python/src"],
         ["pidcomm/python/pidcomm"],
+        ["pidcomm/python/pidcomm/model"],
         ["pidcomm/python/pidcomm/bench"],
         ["pidcomm/python/pidcomm/explain"],
         ["pidcomm/python/pidcomm/cli"],
@@ -60,6 +61,13 @@ LAYER = {
 }
 # What a product may use of the products below it.
 INTERFACES = ["dpuemu/include", "dpuemu/python", "pidcomm/python/pidcomm"]
+# Files that use the library only through its public headers, and the folders of the product that
+# they may use beyond their own.
+PUBLIC_ONLY = {
+    "pidcomm/doctor": ["pidcomm/include", "pidcomm/verify"],
+    "pidcomm/python/src/core": ["pidcomm/include", "pidcomm/python/src"],
+    "pidcomm/python/src/verify.cpp": ["pidcomm/verify", "pidcomm/python/src"],
+}
 # All other files outside dpuemu may use the emulator only through dpu.h.
 MAY_INCLUDE_DPUEMU = {"pidcomm/src/rank_access/rank_access_dpuemu.cpp"}
 PACKAGES = {
@@ -149,6 +157,11 @@ def uses() -> dict[str, set[str]]:
     }
 
 
+def is_inside(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a path is one of the folders or files, or in one of the folders."""
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
 def upward(graph: dict[str, set[str]]) -> list[str]:
     """Return a sentence for each use that the layers do not allow."""
     wrong = []
@@ -166,9 +179,15 @@ def upward(graph: dict[str, set[str]]) -> list[str]:
                 wrong.append(
                     f"{user} includes dpuemu.h, which is for {', '.join(MAY_INCLUDE_DPUEMU)}"
                 )
+            allowed = next(
+                (folders for public, folders in PUBLIC_ONLY.items() if is_inside(user, [public])),
+                None,
+            )
+            if same_product and allowed is not None and not is_inside(used, allowed):
+                wrong.append(f"{user} uses {used}, which is not in {' or '.join(allowed)}")
             if LAYER[below] >= LAYER[above]:
                 wrong.append(f"{user} uses {used}, which is not below {above}")
-            elif not same_product and not any(used.startswith(f"{name}/") for name in INTERFACES):
+            elif not same_product and not is_inside(used, INTERFACES):
                 wrong.append(f"{user} uses {used}, which is inside another product")
     return sorted(wrong)
 
