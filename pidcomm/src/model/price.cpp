@@ -77,17 +77,17 @@ class Pricing {
     auto &seconds = prediction.seconds;
     const bool flushes = options_.coherence == PIDCOMM_COHERENCE_HARDWARE;
     seconds.call = machine_.call_us * kMicro;
-    if (!work_.parts.empty()) {
+    if (!work_.phases.empty()) {
       seconds.call += work_.ranks * machine_.call_rank_us * kMicro;
       if (machine_.host_emulated == 0) seconds.mux = work_.ranks * machine_.call_mux_us * kMicro;
       if (flushes)
         seconds.flush =
             work_.flushed_lines * machine_.call_flush_ns * kNano / threads_for(work_.flushed_lines);
     }
-    for (const Part &part : work_.parts)
-      part.kind == Part::Kind::pass   ? add_pass(part, seconds)
-      : part.kind == Part::Kind::host ? add_host(part, seconds)
-                                      : add_transfer(part, flushes, seconds);
+    for (const Phase &phase : work_.phases)
+      phase.kind == Phase::Kind::pass   ? add_pass(phase, seconds)
+      : phase.kind == Phase::Kind::host ? add_host(phase, seconds)
+                                        : add_transfer(phase, flushes, seconds);
     for (const Reorder &reorder : work_.reorders) {
       seconds.pe += cycles_of(reorder) / machine_.pe_clock_mhz * kMicro;
       seconds.launch += machine_.pe_launch_us * kMicro;
@@ -111,13 +111,14 @@ class Pricing {
     return rounds > 0 ? std::max(1.0, units / rounds) : 1;
   }
 
-  double bus_seconds(const Part &part) const {
-    return (part.mram_read / machine_.bus_read_gb_s + part.mram_written / machine_.bus_write_gb_s) /
+  double bus_seconds(const Phase &phase) const {
+    return (phase.mram_read / machine_.bus_read_gb_s +
+            phase.mram_written / machine_.bus_write_gb_s) /
            kGb / channels_;
   }
-  double memory_seconds(const Part &part) const {
-    return (part.host_read / machine_.memory_read_gb_s +
-            part.host_written / machine_.memory_write_gb_s) /
+  double memory_seconds(const Phase &phase) const {
+    return (phase.host_read / machine_.memory_read_gb_s +
+            phase.host_written / machine_.memory_write_gb_s) /
            kGb;
   }
   double starting(double threads) const {
@@ -135,7 +136,7 @@ class Pricing {
       seconds.memory += first * memory / both;
     }
     double all = others;
-    for (double part : line_seconds) all += part;
+    for (double line : line_seconds) all += line;
     const double rest = all > 0 ? (total - first) / all : 0;
     const auto of = [&](LineWork what) {
       return rest * line_seconds[static_cast<std::size_t>(what)];
@@ -149,15 +150,16 @@ class Pricing {
     if (all == 0) seconds.lines += total - first;
   }
 
-  void add_pass(const Part &part, Seconds &seconds) const {
-    const double threads = threads_for(part.units);
+  void add_pass(const Phase &phase, Seconds &seconds) const {
+    const double threads = threads_for(phase.units);
     std::array<double, kLineWorks> line_seconds;
     double core = 0;
     for (std::size_t i = 0; i < line_seconds.size(); ++i)
-      core += line_seconds[i] = part.lines[i] * isa_[i] * kNano / threads;
-    const double others = part.streams * machine_.call_stream_ns * kNano / threads;
-    double bus = bus_seconds(part), memory = memory_seconds(part);
-    const double moved = part.mram_read + part.mram_written + part.host_read + part.host_written;
+      core += line_seconds[i] = phase.lines[i] * isa_[i] * kNano / threads;
+    const double others = phase.streams * machine_.call_stream_ns * kNano / threads;
+    double bus = bus_seconds(phase), memory = memory_seconds(phase);
+    const double moved =
+        phase.mram_read + phase.mram_written + phase.host_read + phase.host_written;
     // DIMMs with PEs have separate channels; emulated DIMMs share the channels of the host.
     double both = machine_.host_emulated != 0 ? bus + memory : std::max(bus, memory);
     both = std::max(both, moved / kGb / (threads * machine_.memory_thread_gb_s));
@@ -171,9 +173,9 @@ class Pricing {
     seconds.call += starting(threads);
   }
 
-  void add_transfer(const Part &part, bool flushes, Seconds &seconds) const {
-    const bool is_from = part.kind == Part::Kind::from_pes;
-    const double bytes = is_from ? part.mram_read : part.mram_written;
+  void add_transfer(const Phase &phase, bool flushes, Seconds &seconds) const {
+    const bool is_from = phase.kind == Phase::Kind::from_pes;
+    const double bytes = is_from ? phase.mram_read : phase.mram_written;
     const double threads = bytes < machine_.sdk_serial_kib * kKib ? 1 : threads_for(work_.pes);
     const double shared =
         bytes / kGb / channels_ / (is_from ? machine_.sdk_from_gb_s : machine_.sdk_to_gb_s);
@@ -184,24 +186,24 @@ class Pricing {
     std::array<double, kLineWorks> line_seconds{};
     line_seconds[static_cast<std::size_t>(LineWork::transpose)] =
         1;  // the time that memory accesses do not hide
-    const double bus = std::min(total, bus_seconds(part)),
-                 memory = std::min(total - bus, memory_seconds(part));
+    const double bus = std::min(total, bus_seconds(phase)),
+                 memory = std::min(total - bus, memory_seconds(phase));
     share(total, bus, memory, line_seconds, 0, seconds);
     seconds.call += (machine_.sdk_call_us + work_.pes * machine_.sdk_pe_us) * kMicro;
     if (flushes && is_from)
       seconds.flush += bytes / kLineBytes * machine_.sdk_flush_ns * kNano / threads;
   }
 
-  void add_host(const Part &part, Seconds &seconds) const {
-    const double threads = threads_for(part.units);
-    const double rate = !part.combines ? machine_.work_copy_gb_s
-                        : part.is_slow ? machine_.work_slow_combine_gb_s
-                                       : machine_.work_combine_gb_s;
-    const double core = part.host_read / kGb / (threads * rate),
-                 pieces = part.pieces * machine_.work_piece_ns * kNano / threads;
-    const double memory = memory_seconds(part);
+  void add_host(const Phase &phase, Seconds &seconds) const {
+    const double threads = threads_for(phase.units);
+    const double rate = !phase.combines ? machine_.work_copy_gb_s
+                        : phase.is_slow ? machine_.work_slow_combine_gb_s
+                                        : machine_.work_combine_gb_s;
+    const double core = phase.host_read / kGb / (threads * rate),
+                 pieces = phase.pieces * machine_.work_piece_ns * kNano / threads;
+    const double memory = memory_seconds(phase);
     std::array<double, kLineWorks> line_seconds{};
-    line_seconds[static_cast<std::size_t>(part.combines ? LineWork::combine : LineWork::shuffle)] =
+    line_seconds[static_cast<std::size_t>(phase.combines ? LineWork::combine : LineWork::shuffle)] =
         core + pieces;
     share(overlapped(core + pieces, memory, machine_.host_overlap), 0, memory, line_seconds, 0,
           seconds);

@@ -55,36 +55,36 @@ Item item_of(const Plan &plan, const Sweep &sweep, double in, double out) {
   return {};
 }
 
-Part part_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
-  Part part;
+Phase phase_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
+  Phase phase;
   const double items = static_cast<double>(items_of(sweep)),
                words = static_cast<double>(sweep.words), each = items * words;
   const double in = static_cast<double>(streams_of(sweep.in)),
                out = static_cast<double>(streams_of(sweep.out));
   const Item item = item_of(plan, sweep, in, out);
-  part.count(LineWork::transpose) = each * item.transposes;
-  part.count(LineWork::shuffle) = each * item.shuffles;
-  part.count(combine) = each * item.combines;
-  part.count(LineWork::buffer) = each * item.buffered;
+  phase.count(LineWork::transpose) = each * item.transposes;
+  phase.count(LineWork::shuffle) = each * item.shuffles;
+  phase.count(combine) = each * item.combines;
+  phase.count(LineWork::buffer) = each * item.buffered;
   const auto side = [&](Space space, double streams, double rows, LineWork line, LineWork row,
                         double &mram, double &host) {
     const double lines = each * (space == Space::host ? rows / 8 : streams);
-    part.count(space == Space::host ? row : line) += lines;
+    phase.count(space == Space::host ? row : line) += lines;
     (space == Space::mram ? mram : host) += lines * kLine;
   };
-  side(sweep.in.space, in, item.rows_read, LineWork::load, LineWork::row_load, part.mram_read,
-       part.host_read);
+  side(sweep.in.space, in, item.rows_read, LineWork::load, LineWork::row_load, phase.mram_read,
+       phase.host_read);
   side(sweep.out.space, out, item.rows_written, LineWork::store, LineWork::row_store,
-       part.mram_written, part.host_written);
+       phase.mram_written, phase.host_written);
   // A broadcast reads a row for every entangled group, but each host row is loaded from memory only
   // once and then from a cache.
   if (plan.in.space == Space::host && !plan.in.per_member)
-    part.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
+    phase.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
   const double pieces =
       static_cast<double>(pieces_of(steps_of(sweep.outer), sweep.words, plan.options.threads));
-  part.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
-  part.units = static_cast<double>(steps_of(sweep.outer)) * pieces;
-  return part;
+  phase.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
+  phase.units = static_cast<double>(steps_of(sweep.outer)) * pieces;
+  return phase;
 }
 
 /// Returns the share of unpaired entangled groups. An entangled group is unpaired if the hypercube
@@ -102,26 +102,26 @@ void add_sdk(const Plan &plan, const SdkForm &form, bool is_slow, Work &work) {
   const double host_in = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups,
                results = static_cast<double>(form.result_bytes);
   if (plan.in.space == Space::mram) {
-    Part part{.kind = Part::Kind::from_pes};
-    part.mram_read = in;
-    part.host_written = in;
-    work.parts.push_back(part);
+    Phase phase{.kind = Phase::Kind::from_pes};
+    phase.mram_read = in;
+    phase.host_written = in;
+    work.phases.push_back(phase);
   }
   if (form.has_host_work) {
-    Part part{.kind = Part::Kind::host};
-    part.host_read = in;
-    part.host_written = results;
-    part.combines = plan.reduces;
-    part.is_slow = is_slow;
-    part.pieces = pes * static_cast<double>(form.row_pieces);
-    part.units = static_cast<double>(form.units);
-    work.parts.push_back(part);
+    Phase phase{.kind = Phase::Kind::host};
+    phase.host_read = in;
+    phase.host_written = results;
+    phase.combines = plan.reduces;
+    phase.is_slow = is_slow;
+    phase.pieces = pes * static_cast<double>(form.row_pieces);
+    phase.units = static_cast<double>(form.units);
+    work.phases.push_back(phase);
   }
   if (plan.out.space == Space::mram) {
-    Part part{.kind = Part::Kind::to_pes};
-    part.mram_written = out;
-    part.host_read = form.has_host_work ? results : host_in;
-    work.parts.push_back(part);
+    Phase phase{.kind = Phase::Kind::to_pes};
+    phase.mram_written = out;
+    phase.host_read = form.has_host_work ? results : host_in;
+    work.phases.push_back(phase);
   }
 }
 
@@ -145,7 +145,7 @@ Work work_of(const Plan &plan, int isa) {
   const double in = work.pes * static_cast<double>(plan.in_pe_bytes);
   const auto add_sweeps = [&] {
     each_sweep(plan,
-               [&](const Sweep &sweep) { work.parts.push_back(part_of(plan, sweep, combine)); });
+               [&](const Sweep &sweep) { work.phases.push_back(phase_of(plan, sweep, combine)); });
   };
   std::visit(Overloaded{
                  [&](const SdkForm &form) { add_sdk(plan, form, slow, work); },
@@ -158,14 +158,14 @@ Work work_of(const Plan &plan, int isa) {
   if (plan.cube.pes % kLanes !=
       0) {  // the pass loads each line of the last entangled group before it stores the line
     const double kept = static_cast<double>(plan.out_pe_bytes) / kWordBytes;
-    work.parts.back().count(LineWork::keep) = kept;
-    work.parts.back().mram_read += kept * kLine;
+    work.phases.back().count(LineWork::keep) = kept;
+    work.phases.back().mram_read += kept * kLine;
     work.flushed_lines += kept;
   }
   work.flushed_lines += in / kLine;
   const double unpaired = unpaired_share(plan.cube.pes);
-  for (Part &part : work.parts)
-    part.count(LineWork::unpaired) = unpaired * (part.mram_read + part.mram_written) / kLine;
+  for (Phase &phase : work.phases)
+    phase.count(LineWork::unpaired) = unpaired * (phase.mram_read + phase.mram_written) / kLine;
   if (const PeSteps *pes = pe_steps_of(plan))
     for (const std::optional<Reorder> *reorder : {&pes->before, &pes->after})
       if (*reorder) work.reorders.push_back(**reorder);

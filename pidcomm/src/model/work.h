@@ -18,8 +18,8 @@ enum class LineWork { PIDCOMM_LINE_COSTS(PIDCOMM_ROW) };
 inline constexpr int kLineWorks = 0 PIDCOMM_LINE_COSTS(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// A part of a call. All threads begin a part together and end it together.
-struct Part {
+/// A phase of a call. All threads begin a phase together and end it together.
+struct Phase {
   /// pass: lines are loaded, processed and stored. from_pes, to_pes: transfers of the SDK. host:
   /// the work of `conventional` between these transfers.
   enum class Kind { pass, from_pes, host, to_pes };
@@ -30,7 +30,7 @@ struct Part {
   double streams = 0;                      // number of streams whose address is computed
   double pieces = 0;                       // number of pieces copied or combined in host memory
   bool combines = false,
-       is_slow = false;  // of kind `host`: the part combines; the vector unit lacks the operator
+       is_slow = false;  // of kind `host`: the phase combines; the vector unit lacks the operator
   double units = 1;      // number of units of work that threads share
 
   double &count(LineWork what) { return lines[static_cast<std::size_t>(what)]; }
@@ -38,7 +38,7 @@ struct Part {
 };
 
 struct Work {
-  std::vector<Part> parts;
+  std::vector<Phase> phases;
   double pes = 0, ranks = 0;
   double flushed_lines =
       0;  // lines flushed before the first load, with coherence policy `hardware`

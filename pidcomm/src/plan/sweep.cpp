@@ -67,7 +67,7 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   std::vector<Loop> rest;
   for (const Loop &loop : sweep.outer) {
     const BankPairStep pair = pair_of(loop);
-    const auto part = [&](const char *suffix, uint32_t count, uint32_t times) {
+    const auto split_loop = [&](const char *suffix, uint32_t count, uint32_t times) {
       return Loop{loop.name + suffix,    count,
                   loop.in_egs * times,   loop.out_egs * times,
                   loop.in_bytes * times, loop.out_bytes * times};
@@ -76,13 +76,13 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
       rest.push_back(loop);
       continue;
     }
-    rest.push_back(part("", pair.above, 2 * pair.below));
+    rest.push_back(split_loop("", pair.above, 2 * pair.below));
     const bool takes_low = items * pair.below * item_streams <= kFewStreams;
     if (takes_low) items *= pair.below;
-    (takes_low ? sweep.lockstep : rest).push_back(part("_low", pair.below, 1));
+    (takes_low ? sweep.lockstep : rest).push_back(split_loop("_low", pair.below, 1));
     const bool moves_output = loop.out_egs != 0;
     sweep.lockstep.insert(moves_output ? sweep.lockstep.end() : sweep.lockstep.begin(),
-                          part("_pair", 2, pair.below));
+                          split_loop("_pair", 2, pair.below));
   }
   sweep.outer = std::move(rest);
 }

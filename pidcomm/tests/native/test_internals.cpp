@@ -442,7 +442,7 @@ Work work_of_square(int collective, int technique, int type, uint64_t bytes) {
 
 double sum_of(const Work &work, LineWork what) {
   double sum = 0;
-  for (const Part &part : work.parts) sum += part.count(what);
+  for (const Phase &phase : work.phases) sum += phase.count(what);
   return sum;
 }
 
@@ -499,9 +499,9 @@ TEST(Work_ReadsAndWritesTheBytesOfThePlan) {
   constexpr uint64_t kBytes = 1 << 15;
   const Work work =
       work_of_square(PIDCOMM_ALLGATHER, PIDCOMM_TECHNIQUE_TILE, PIDCOMM_INT32, kBytes);
-  CHECK_EQ(work.parts.size(), std::size_t{1});
-  CHECK_EQ(work.parts[0].mram_read, 256.0 * kBytes / 16);
-  CHECK_EQ(work.parts[0].mram_written, 256.0 * kBytes);
+  CHECK_EQ(work.phases.size(), std::size_t{1});
+  CHECK_EQ(work.phases[0].mram_read, 256.0 * kBytes / 16);
+  CHECK_EQ(work.phases[0].mram_written, 256.0 * kBytes);
   CHECK_EQ(work.reorders.size(), std::size_t{0});
   CHECK_EQ(
       work_of_square(PIDCOMM_ALLTOALL, PIDCOMM_TECHNIQUE_PR, PIDCOMM_INT32, kBytes).reorders.size(),
