@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/geometry.h"
@@ -69,10 +70,27 @@ class PieceMaker {
   const uint32_t wanted_;
 };
 
-/// Calls the method of a maker with the name of the collective.
+/// Returns the first collective whose row has the same operator column, memories and numbers of
+/// blocks. These columns determine which blocks a collective moves to which members, and whether it
+/// reduces them, so both collectives have the same pieces.
+inline int collective_like(int collective) {
+  const auto columns_of = [](const CollectiveRule &rule) {
+    return std::tuple(rule.reduces, rule.in.space, rule.in.per_member, rule.out.space,
+                      rule.out.per_member);
+  };
+#define PIDCOMM_ROW(ENUM, code, ...) \
+  if (columns_of(rule_of(code)) == columns_of(rule_of(collective))) return code;
+  PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  return collective;
+}
+
+/// Calls the method of a maker that adds the pieces of a collective. Errors: ERR_ARGUMENT (no
+/// method is for a row with these columns).
 void make_pieces(auto &maker, int collective) {
+  const int method = collective_like(collective);
 #define PIDCOMM_ROW(ENUM, code, name, ...)                         \
-  if (collective == code) {                                        \
+  if (method == code) {                                            \
     if constexpr (requires { maker.name(); }) return maker.name(); \
   }
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)

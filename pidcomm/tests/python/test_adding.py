@@ -123,12 +123,18 @@ def build(project: Path) -> Path:
         ],
         project,
     )
-    run([cmake, "--build", folder, "--target", "test_collectives"], project)
+    run([cmake, "--build", folder, "--target", "test_collectives", "test_hosts"], project)
     return folder
 
 
 def test_the_steps_of_the_document_are_enough_for_the_grids(build: Path) -> None:
     printed = run([build / "tests/native/test_collectives"], build, PIDCOMM_TEST_EFFORT="small")
+    assert re.search(r"\d+ passed, 0 failed", printed), printed
+
+
+@pytest.mark.parametrize("tests", ["CallsOverHosts_EqualTheOracle", "CallsThroughAPool"])
+def test_they_are_enough_over_hosts_and_through_a_pool(build: Path, tests: str) -> None:
+    printed = run([build / "tests/native/test_hosts", tests], build, PIDCOMM_TEST_EFFORT="small")
     assert re.search(r"\d+ passed, 0 failed", printed), printed
 
 
