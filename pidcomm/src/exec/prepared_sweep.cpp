@@ -96,7 +96,7 @@ uint32_t PreparedSweep::rank_members() const {
 /// both banks of each pair, every item is a batch.
 void PreparedSweep::make_batches() {
   constexpr uint64_t kMaxSortedItems = 32768;  // because sorting takes time
-  const uint64_t items = steps_of(sweep_.outer);
+  const uint64_t items = iterations_of(sweep_.outer);
   const bool stores_to_members = sub_items_[0].out.back().egs != 0;
   const std::size_t streams = std::max(sub_items_[0].in.size(), sub_items_[0].out.size());
   const bool stores_to_many =

@@ -33,7 +33,7 @@ struct ItemStart {
   uint64_t in_offset, out_offset;
 };
 
-/// Returns `item` moved to step `index` of a nest of loops (slowest loop first).
+/// Returns `item` moved to iteration `index` of a nest of loops (slowest loop first).
 ItemStart advanced(ItemStart item, const std::vector<Loop> &loops, uint64_t index);
 
 /// The tables of a sweep, and the order in which threads visit its items. A batch is one or more
@@ -60,7 +60,9 @@ class PreparedSweep {
   /// entangled group of a rank.
   uint32_t rank_members() const;
 
-  uint64_t batches() const { return begins_.empty() ? steps_of(sweep_.outer) : begins_.size() - 1; }
+  uint64_t batches() const {
+    return begins_.empty() ? iterations_of(sweep_.outer) : begins_.size() - 1;
+  }
   uint32_t batch_size(uint64_t batch) const {
     return begins_.empty() ? 1 : begins_[batch + 1] - begins_[batch];
   }

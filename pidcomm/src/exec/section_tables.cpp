@@ -81,7 +81,7 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
     }
   }
   const uint32_t directions = sweep.exchange && split_.member_sections() > 1 ? 2 : 1;
-  const uint32_t items = static_cast<uint32_t>(steps_of(sweep.lockstep));
+  const uint32_t items = static_cast<uint32_t>(iterations_of(sweep.lockstep));
   const uint32_t reused =
       items > 1 ? items * in_streams : longest_reload;  // streams to keep in the cache
   const bool has_few_streams = plan.in.per_member && in_streams <= kPartStreams;

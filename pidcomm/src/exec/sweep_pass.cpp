@@ -63,15 +63,15 @@ class Units {
 /// lockstep.
 class Chunk {
  public:
-  /// The place of a chunk: its unit, the step of the ordered loops, and the first word.
+  /// The place of a chunk: its unit, the iteration of the ordered loops, and the first word.
   struct Place {
-    uint64_t unit, step, word;
+    uint64_t unit, iteration, word;
     bool operator==(const Place &) const = default;
   };
 
   Chunk(const HostPass &pass, const PreparedSweep &prepared, const Units &units)
       : pass_(pass), prepared_(prepared), sweep_(prepared.sweep()), units_(units) {
-    const uint64_t sides = sweep_.exchange ? 2 : 1, lockstep = steps_of(sweep_.lockstep);
+    const uint64_t sides = sweep_.exchange ? 2 : 1, lockstep = iterations_of(sweep_.lockstep);
     for (uint64_t i = 0; i < lockstep; ++i) lockstep_.push_back(advanced({}, sweep_.lockstep, i));
     for (uint64_t i = 0; i < lockstep * prepared.largest_batch(); ++i) {
       in_.emplace_back(prepared.in_streams() * sides);
@@ -86,12 +86,13 @@ class Chunk {
     place_ = place;
     unit_ = units_.at(place.unit);
     item_count_ = 0;
-    const uint64_t step = sweep_.ordered_downwards ? ordered_steps_ - 1 - place.step : place.step;
+    const uint64_t iteration =
+        sweep_.ordered_downwards ? ordered_iterations_ - 1 - place.iteration : place.iteration;
     run_words_ = static_cast<uint32_t>(std::min<uint64_t>(sweep_.words - place.word, kRunWords));
     for (uint32_t m = 0; m < prepared_.batch_size(unit_.batch); ++m) {
       const auto [start, sub_item] = prepared_.item(unit_.batch, m);
       keep_lanes_ = sub_item->keep_lanes;
-      const ItemStart first = advanced(start, sweep_.ordered, step);
+      const ItemStart first = advanced(start, sweep_.ordered, iteration);
       for (const ItemStart &more : lockstep_)
         point({first.in_eg + more.in_eg, first.out_eg + more.out_eg,
                first.in_offset + more.in_offset, first.out_offset + more.out_offset},
@@ -102,10 +103,10 @@ class Chunk {
 
   /// Returns the place of the chunk after this one, with unit units.count() after the last chunk.
   Place next() const {
-    Place next = {place_.unit, place_.step, place_.word + words_};
+    Place next = {place_.unit, place_.iteration, place_.word + words_};
     if (next.word < unit_.last_word) return next;
-    if (++next.step == ordered_steps_) {
-      next.step = 0;
+    if (++next.iteration == ordered_iterations_) {
+      next.iteration = 0;
       if (++next.unit == units_.count()) return next;
     }
     next.word = units_.at(next.unit).first_word;
@@ -177,8 +178,8 @@ class Chunk {
   const PreparedSweep &prepared_;
   const Sweep &sweep_;
   const Units &units_;
-  const uint64_t ordered_steps_ = steps_of(sweep_.ordered);
-  std::vector<ItemStart> lockstep_;  // the steps of the lockstep loops, relative to the first step
+  const uint64_t ordered_iterations_ = iterations_of(sweep_.ordered);
+  std::vector<ItemStart> lockstep_;  // the iterations of the lockstep loops, relative to the first
   Place place_{~uint64_t{0}, 0, 0};
   Units::Unit unit_{};
   uint32_t words_ = 0, run_words_ = 0, keep_lanes_ = 0;

@@ -81,9 +81,9 @@ Phase phase_of(const Plan &plan, const Sweep &sweep, LineWork combine) {
   if (plan.in.space == Space::host && !plan.in.per_member)
     phase.host_read = static_cast<double>(plan.in_row_bytes) * plan.grouping.groups;
   const double pieces =
-      static_cast<double>(pieces_of(steps_of(sweep.outer), sweep.words, plan.options.threads));
+      static_cast<double>(pieces_of(iterations_of(sweep.outer), sweep.words, plan.options.threads));
   phase.streams = items * (in + out) * std::max(pieces, std::ceil(words / kRunWords));
-  phase.units = static_cast<double>(steps_of(sweep.outer)) * pieces;
+  phase.units = static_cast<double>(iterations_of(sweep.outer)) * pieces;
   return phase;
 }
 

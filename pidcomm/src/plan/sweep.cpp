@@ -10,7 +10,7 @@ namespace pidcomm {
 
 namespace {
 
-/// Joins adjacent loops that together form one loop, and drops loops that have only one step.
+/// Joins adjacent loops that together form one loop, and drops loops that have only one iteration.
 void simplify(std::vector<Loop> &loops) {
   std::vector<Loop> joined;
   for (Loop &loop : loops) {
@@ -33,8 +33,9 @@ void simplify(std::vector<Loop> &loops) {
 }
 
 /// The split of a loop at its pair step, which is the step between the two banks of a bank pair (d
-/// and d + 4). The loop has `count` steps of `egs` entangled groups. After the split, an inner loop
-/// has `below` steps and an outer loop has `above` steps. If below is 0, the loop has no pair step.
+/// and d + 4). The loop has `count` iterations of `egs` entangled groups. After the split, an inner
+/// loop has `below` iterations and an outer loop has `above` iterations. If below is 0, the loop
+/// has no pair step.
 struct BankPairStep {
   uint32_t below, above;
 };
@@ -46,10 +47,10 @@ BankPairStep bank_pair_step(uint32_t count, uint32_t egs) {
 
 /// Moves the pair steps of the outer loops into lockstep. Pair steps of the output vary fastest, so
 /// that a thread stores the adjacent lines of a bank pair directly after each other. If an item has
-/// few streams, the inner steps also move into lockstep, because one bank pair does not saturate
-/// memory. If every item is stored to all members, a pair step that moves only the input stays in
-/// the outer loops, because the output is much larger than the input, and the streams of the output
-/// already visit both banks of a pair together.
+/// few streams, the inner iterations also move into lockstep, because one bank pair does not
+/// saturate memory. If every item is stored to all members, a pair step that moves only the input
+/// stays in the outer loops, because the output is much larger than the input, and the streams of
+/// the output already visit both banks of a pair together.
 void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   const bool stores_to_members = std::any_of(sweep.out.streams.begin(), sweep.out.streams.end(),
                                              [](const StreamLoop &loop) { return loop.egs != 0; });
@@ -87,8 +88,9 @@ void visit_bank_pairs_in_lockstep(Sweep &sweep) {
   sweep.outer = std::move(rest);
 }
 
-/// If sections have fewer than 8 entangled groups, moves steps of the fastest loop over adjacent
-/// sections into lockstep, so that a thread visits both lines of most bank pairs close in time.
+/// If sections have fewer than 8 entangled groups, moves iterations of the fastest loop over
+/// adjacent sections into lockstep, so that a thread visits both lines of most bank pairs close in
+/// time.
 void visit_sections_in_lockstep(Sweep &sweep) {
   const uint32_t egs = sweep.split.section_egs;
   const bool reduces_sections =
@@ -136,14 +138,14 @@ void store_bank_pairs_together(Side &side) {
 
 }  // namespace
 
-uint64_t steps_of(const std::vector<Loop> &loops) {
-  uint64_t steps = 1;
-  for (const Loop &loop : loops) steps *= loop.count;
-  return steps;
+uint64_t iterations_of(const std::vector<Loop> &loops) {
+  uint64_t iterations = 1;
+  for (const Loop &loop : loops) iterations *= loop.count;
+  return iterations;
 }
 
 uint64_t items_of(const Sweep &sweep) {
-  return steps_of(sweep.outer) * steps_of(sweep.ordered) * steps_of(sweep.lockstep);
+  return iterations_of(sweep.outer) * iterations_of(sweep.ordered) * iterations_of(sweep.lockstep);
 }
 
 uint64_t streams_of(const Side &side) {

@@ -41,8 +41,8 @@ struct Side {
   uint64_t member_bytes = 0, group_bytes = 0;
 };
 
-/// A loop over items. One step of the loop moves the start of the input by (in_egs, in_bytes) and
-/// the start of the output by (out_egs, out_bytes).
+/// A loop over items. One iteration of the loop moves the start of the input by (in_egs, in_bytes)
+/// and the start of the output by (out_egs, out_bytes).
 struct Loop {
   std::string name;
   uint32_t count;
@@ -50,9 +50,9 @@ struct Loop {
   uint64_t in_bytes, out_bytes;
 };
 
-/// The affine form of a host pass. Threads share the steps of the `outer` loops and the words of
-/// the streams. Each thread runs the steps of the `ordered` loops one after another on its own
-/// words. The `lockstep` loops run inside every chunk of words, so that a thread visits the
+/// The affine form of a host pass. Threads share the iterations of the `outer` loops and the words
+/// of the streams. Each thread runs the iterations of the `ordered` loops one after another on its
+/// own words. The `lockstep` loops run inside every chunk of words, so that a thread visits the
 /// adjacent lines of a bank pair close in time.
 struct Sweep {
   Pass pass{};
@@ -77,9 +77,9 @@ struct Sweep {
   }
 };
 
-/// Return three numbers: the steps of a nest of loops, the items of a sweep, and the streams of an
-/// item on one side (input or output).
-uint64_t steps_of(const std::vector<Loop> &loops);
+/// Return three numbers: the iterations of a nest of loops, the items of a sweep, and the streams
+/// of an item on one side (input or output).
+uint64_t iterations_of(const std::vector<Loop> &loops);
 uint64_t items_of(const Sweep &sweep);
 uint64_t streams_of(const Side &side);
 
