@@ -5,6 +5,11 @@
 
 namespace pidcomm {
 
+/// Seconds of a clock that only goes forward.
+inline double clock_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 class Stopwatch {
  public:
   double seconds() const {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "exec/clock.h"
 #include "exec/flush.h"
 #include "line_kernels/kernels.h"
 
@@ -56,10 +57,6 @@ void sleep_for(double seconds) {
 }
 
 }  // namespace
-
-double clock_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// The segments of an exchange: a queue for each host and direction.
 class Link::Queues {

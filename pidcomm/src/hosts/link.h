@@ -97,7 +97,4 @@ class Link {
       0;  // calls of exchange_headers, which alternate between two areas of the shared memory
 };
 
-/// Seconds of a clock that only goes forward.
-double clock_s();
-
 }  // namespace pidcomm

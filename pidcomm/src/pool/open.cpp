@@ -91,7 +91,7 @@ void Pool::check_settings() const {
 
 void Pool::open() {
   const bool is_first = number_ == seat_of(0);
-  const double begin = now();
+  const double begin = clock_s();
   std::optional<Error> failure;  // of host 0
   for (long sleep_ns = kShortestSleepNs; memory_ == nullptr;
        sleep_ns = std::min(2 * sleep_ns, kLongestSleepNs)) {
@@ -107,7 +107,7 @@ void Pool::open() {
       memory_ = std::make_unique<PoolMemory>(smallest, true);
     }
     if (memory_->data() != nullptr) break;
-    if (now() - begin > settings_.timeout_s)
+    if (clock_s() - begin > settings_.timeout_s)
       fail(PIDCOMM_ERR_DEVICE, memory_->title(), ": host 0 has not opened it in ",
            settings_.timeout_s, " s");
     memory_.reset();

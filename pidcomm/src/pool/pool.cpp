@@ -68,7 +68,7 @@ void Pool::sync(double timeout_s) {
     const uint32_t count = ++syncs_;
     const auto check = [this] { check_alive(); };
     // Hosts that never wait long would not notice the end of the switch.
-    if (const double time = now(); has_switch() && time - checked_s_ > kCheckSeconds) {
+    if (const double time = clock_s(); has_switch() && time - checked_s_ > kCheckSeconds) {
       checked_s_ = time;
       check();
     }

@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <ctime>
 
 #include "base/error.h"
+#include "exec/clock.h"
 #include "pool/layout.h"
 
 namespace pidcomm {
@@ -19,11 +19,6 @@ namespace pidcomm {
 inline constexpr double kCheckSeconds =
     0.05;  // between checks of whether the other processes are alive
 inline constexpr long kShortestSleepNs = 20'000, kLongestSleepNs = 500'000;
-
-/// Seconds of a clock that only goes forward.
-inline double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 template <class T>
 T Pool::load(const std::atomic<T> &word) const {
@@ -45,7 +40,7 @@ void Pool::wait(const Counter *counter, double timeout_s, const IsDone &is_done,
     __builtin_ia32_pause();
   }
   const bool has_futex = counter != nullptr && coherence() != PIDCOMM_COHERENCE_HARDWARE;
-  const double begin = now();
+  const double begin = clock_s();
   double checked = begin;
   for (long sleep_ns = kShortestSleepNs;; sleep_ns = std::min(2 * sleep_ns, kLongestSleepNs)) {
     const uint32_t seen = has_futex ? counter->value.load(std::memory_order_seq_cst) : 0;
@@ -60,7 +55,7 @@ void Pool::wait(const Counter *counter, double timeout_s, const IsDone &is_done,
       const timespec pause{0, sleep_ns};
       nanosleep(&pause, nullptr);
     }
-    const double time = now();
+    const double time = clock_s();
     if (time - checked < kCheckSeconds) continue;
     checked = time;
     try {
