@@ -23,6 +23,18 @@ from pidcomm.installation import package
 
 PROGRAM = Path(__file__).parent / "versions.c"
 PIDCOMM = ROOT / "pidcomm"
+# Words of the tests of test_collectives whose cases follow from the tables of collectives and
+# operators.
+GRIDS = [
+    "_IsRight",
+    "_AreRight",
+    "Tile_Loads",
+    "Tile_On",
+    "Tile_Without",
+    "Grids",
+    "Name",
+    "PlanJson",
+]
 
 
 def run(command: list[str | Path], folder: Path, **variables: str) -> str:
@@ -102,7 +114,8 @@ def build(project: Path) -> Path:
     ninja = Path(sys.executable).parent / "ninja"
     options = [
         "-DPIDCOMM_BUILD_TESTS=ON",
-        "-DPIDCOMM_ISAS=audit;avx2",
+        # The additions are in code that all instruction sets share; these compile fastest.
+        "-DPIDCOMM_ISAS=scalar;audit",
         "-DCMAKE_BUILD_TYPE=None",
         "-DPIDCOMM_INSTALL=OFF",
         f"-Ddpuemu_DIR={package().cmake_dir.parents[1] / 'dpuemu' / 'cmake'}",
@@ -128,7 +141,8 @@ def build(project: Path) -> Path:
 
 
 def test_the_steps_of_the_document_are_enough_for_the_grids(build: Path) -> None:
-    printed = run([build / "tests/native/test_collectives"], build, PIDCOMM_TEST_EFFORT="small")
+    program = build / "tests/native/test_collectives"
+    printed = run([program, *GRIDS], build, PIDCOMM_TEST_EFFORT="small")
     assert re.search(r"\d+ passed, 0 failed", printed), printed
 
 
