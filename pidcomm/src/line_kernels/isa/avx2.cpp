@@ -12,6 +12,7 @@ namespace {
 typedef LineOf<32> Line;
 
 struct Isa {
+  static constexpr bool kHasInstances = true;
   static bool is_supported() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("clflushopt");
   }

@@ -99,6 +99,24 @@ Pointer host_word(Pointer row, uint32_t w) {
 
 uint32_t count_bits(uint32_t mask) { return static_cast<uint32_t>(__builtin_popcount(mask)); }
 
+/// A parameter of a function template whose value callers pass at run time. The instruction sets
+/// without Isa::kHasInstances have this instance alone, and the others an instance per value.
+constexpr int kAny = -1;
+constexpr int instance_for(int value) { return Isa::kHasInstances ? value : kAny; }
+
+/// The value of a parameter: a constant, or, for kAny, a variable.
+template <int Value>
+struct Parameter {
+  constexpr explicit Parameter(uint32_t) {}
+  constexpr operator uint32_t() const { return Value; }
+};
+template <>
+struct Parameter<kAny> {
+  uint32_t value;
+  constexpr explicit Parameter(uint32_t at_run_time) : value(at_run_time) {}
+  constexpr operator uint32_t() const { return value; }
+};
+
 /// PimOrder and HostOrder exchange a bit of the line index with a bit of the lane, in PIM order or
 /// in host order.
 struct PimOrder {

@@ -121,21 +121,35 @@ Line combine_lines(Line a, Line b) {
 /// because the second-level cache waits for more lines at a time than the first-level cache.
 constexpr uint32_t kAheadLines = 256;
 
+/// The largest value of members_at_a_time for an instance.
+template <int Members>
+constexpr uint32_t kMostMembers = Members == kAny ? 8 : Members;
+
+/// Returns the number of group members that a pass reads side by side.
+[[gnu::always_inline]] inline uint32_t members_at_a_time(const SweepCall &call, uint32_t blocks) {
+  const uint32_t members = call.in_count / blocks;
+  const auto fits = [&](uint32_t count) {
+    return count <= call.rank_members && members % count == 0;
+  };
+  return fits(8) ? 8 : fits(4) ? 4 : fits(2) ? 2 : 1;
+}
+
 /// Goes through the visits of a reduction in their order. In a visit, the pass reads the streams of
-/// Members group members for one block side by side, for the words of a step. The visits of the
+/// `members` group members for one block side by side, for the words of a step. The visits of the
 /// other blocks follow, then those of the other members, then those of the next step.
 template <int Members>
 struct VisitCursor {
   const SweepCall &call;
   uint32_t blocks;
   Step step;
+  [[no_unique_address]] Parameter<Members> members;
   uint32_t block = 0, member = 0;
 
-  uint32_t visits_of_step() const { return call.in_count / Members; }
+  uint32_t visits_of_step() const { return call.in_count / members; }
   void advance() {
     if (++block < blocks) return;
     block = 0;
-    member += Members;
+    member += members;
     if (member * blocks < call.in_count) return;
     member = 0;
     step.word += step.count;
@@ -144,7 +158,7 @@ struct VisitCursor {
   void skip(uint32_t count) {
     const uint32_t of_step = count % visits_of_step();
     step.word += count / visits_of_step() * step.count;
-    member = of_step / blocks * Members;
+    member = of_step / blocks * members;
     block = of_step % blocks;
   }
 };
@@ -167,15 +181,15 @@ const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t it
 /// of words that may be read.
 template <int Members>
 struct VisitLines {
-  const std::byte *first[kMaxItems * Members];
+  const std::byte *first[kMaxItems * kMostMembers<Members>];
   uint32_t words;
   void move_to(const VisitCursor<Members> &visit, uint32_t end_word) {
     const SweepCall &call = visit.call;
     const uint32_t left = visit.step.word < end_word ? end_word - visit.step.word : 0;
     words = left < visit.step.count ? left : visit.step.count;
     for (uint32_t i = 0; i < call.item_count; ++i)
-      for (uint32_t m = 0; m < Members; ++m)
-        first[i * Members + m] = line_at(
+      for (uint32_t m = 0; m < visit.members; ++m)
+        first[i * visit.members + m] = line_at(
             call.items[i].in[(visit.member + m) * visit.blocks + visit.block], visit.step.word);
   }
 };
@@ -186,7 +200,7 @@ struct VisitLines {
 /// rounded up to whole bank pairs.
 template <int Members>
 struct VisitStores {
-  static constexpr uint32_t kMost = kMaxItems * (Members + 1);
+  static constexpr uint32_t kMost = kMaxItems * (kMostMembers<Members> + 1);
   const Line *from[kMost];
   std::byte *to[kMost];
   uint32_t count = 0, words = 0;
@@ -202,32 +216,35 @@ struct VisitStores {
   }
 };
 
-/// Combines word `w` of a visit with the sums (Adds), or replaces the sums, and prefetches word
+/// Combines word `w` of a visit with the sums (adds), or replaces the sums, and prefetches word
 /// `later_word` of a later visit.
-template <class T, int Op, bool Transposes, int Members, bool Adds>
-[[gnu::always_inline]] inline void accumulate_word(uint32_t items, const VisitLines<Members> &now,
-                                                   uint32_t w, const VisitLines<Members> &later,
-                                                   uint32_t later_word, Line *sum) {
-  for (uint32_t i = 0; i < items; ++i, sum += kItemBufferLines) {
+template <class T, int Op, int Transposes, int Members>
+[[gnu::always_inline]] inline void accumulate_word(const VisitCursor<Members> &visit,
+                                                   const VisitLines<Members> &now, uint32_t w,
+                                                   const VisitLines<Members> &later,
+                                                   uint32_t later_word, bool adds, Line *sum) {
+  const Parameter<Transposes> transposes(visit.call.load_transposes);
+  for (uint32_t i = 0; i < visit.call.item_count; ++i, sum += kItemBufferLines) {
     const auto next = [&](uint32_t m) {
       if (later_word < later.words)
-        Isa::prefetch_far(line_at(later.first[i * Members + m], later_word));
-      const Line line = Isa::load_line(line_at(now.first[i * Members + m], w));
-      return Transposes ? Isa::transpose(line) : line;
+        Isa::prefetch_far(line_at(later.first[i * visit.members + m], later_word));
+      const Line line = Isa::load_line(line_at(now.first[i * visit.members + m], w));
+      return transposes ? Isa::transpose(line) : line;
     };
     Line line = next(0);
-    if constexpr (Adds) line = combine_lines<T, Op>(*sum, line);
-    for (uint32_t m = 1; m < Members; ++m) line = combine_lines<T, Op>(line, next(m));
+    if (adds) line = combine_lines<T, Op>(*sum, line);
+    for (uint32_t m = 1; m < visit.members; ++m) line = combine_lines<T, Op>(line, next(m));
     *sum = line;
   }
 }
 
-template <class T, int Op, bool Transposes, int Members>
+template <class T, int Op, int Transposes, int Members>
 void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
                         const Store *store) {
-  const uint32_t ahead_words = kAheadLines / (Members * call.item_count),
+  const Parameter<Members> members(members_at_a_time(call, blocks));
+  const uint32_t ahead_words = kAheadLines / (members * call.item_count),
                  ahead_in_step = ahead_words % step.count;
-  VisitCursor<Members> visit = {call, blocks, step}, later = {call, blocks, step};
+  VisitCursor<Members> visit = {call, blocks, step, members}, later = {call, blocks, step, members};
   later.skip(ahead_words / step.count);
   VisitLines<Members> now, later_lines[2];
   later_lines[0].move_to(later, call.prefetch_end);
@@ -245,11 +262,9 @@ void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint3
         const VisitLines<Members> &lines = later_lines[(index + (wraps ? 1 : 0)) % 2];
         const uint32_t later_word = w + ahead_in_step - (wraps ? step.count : 0);
         if (visit.member == 0)
-          accumulate_word<T, Op, Transposes, Members, false>(call.item_count, now, w, lines,
-                                                             later_word, sum);
+          accumulate_word<T, Op, Transposes>(visit, now, w, lines, later_word, false, sum);
         else
-          accumulate_word<T, Op, Transposes, Members, true>(call.item_count, now, w, lines,
-                                                            later_word, sum);
+          accumulate_word<T, Op, Transposes>(visit, now, w, lines, later_word, true, sum);
       }
       if (w < stores.words)
         for (uint32_t k = 0; k < stores.count; ++k)
@@ -258,64 +273,62 @@ void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint3
   }
 }
 
-template <class T, int Op, bool Transposes>
+template <class T, int Op, int Transposes>
 void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
                 const Store *store) {
-  const uint32_t members = call.in_count / blocks;
-  const auto fits = [&](uint32_t count) {
-    return count <= call.rank_members && members % count == 0;
-  };
-  const auto function = fits(8)   ? accumulate_members<T, Op, Transposes, 8>
-                        : fits(4) ? accumulate_members<T, Op, Transposes, 4>
-                        : fits(2) ? accumulate_members<T, Op, Transposes, 2>
-                                  : accumulate_members<T, Op, Transposes, 1>;
+  const uint32_t members = members_at_a_time(call, blocks);
+  const auto function = members == 8   ? accumulate_members<T, Op, Transposes, instance_for(8)>
+                        : members == 4 ? accumulate_members<T, Op, Transposes, instance_for(4)>
+                        : members == 2 ? accumulate_members<T, Op, Transposes, instance_for(2)>
+                                       : accumulate_members<T, Op, Transposes, instance_for(1)>;
   function(call, step, sums, blocks, store);
 }
 
-/// Transposes and combines pairs of lines over lane bit Bit, if Mask has this bit: line i becomes
+/// Transposes and combines pairs of lines over lane bit Bit, if `mask` has this bit: line i becomes
 /// the combination of the two lanes that differ in the bit, for line i in lanes without the bit,
-/// and for line i | 1 << Bit in lanes with the bit. The bits of a line's index are those of Mask
-/// and Others; lower bits of Mask are already combined, so they are 0.
-template <class T, int Op, bool Bytewise, int Bit, int Mask, int Others>
-[[gnu::always_inline]] inline void reduce_stage(Line *tile) {
-  if constexpr ((Mask >> Bit & 1) != 0) {
-    constexpr int kZeroBits = (Mask & ((2 << Bit) - 1)) | (7 & ~Mask & ~Others);
-    for (int i = 0; i < kMaxTileLines; ++i) {
-      if ((i & kZeroBits) != 0) continue;
-      if constexpr (Bytewise)
-        Isa::template butterfly<Bit>(tile[i], tile[i | 1 << Bit]);
-      else
-        Isa::template pair_words<Bit>(tile[i], tile[i | 1 << Bit]);
-      tile[i] = combine_lines<T, Op>(tile[i], tile[i | 1 << Bit]);
-    }
+/// and for line i | 1 << Bit in lanes with the bit. The bits of a line's index are those of `mask`
+/// and `others`; lower bits of `mask` are already combined, so they are 0.
+template <class T, int Op, bool Bytewise, int Bit>
+[[gnu::always_inline]] inline void reduce_stage(Line *tile, uint32_t mask, uint32_t others) {
+  if ((mask >> Bit & 1) == 0) return;
+  const uint32_t zero_bits = (mask & ((2 << Bit) - 1)) | (7 & ~mask & ~others);
+  for (int i = 0; i < kMaxTileLines; ++i) {
+    if ((i & zero_bits) != 0) continue;
+    if constexpr (Bytewise)
+      Isa::template butterfly<Bit>(tile[i], tile[i | 1 << Bit]);
+    else
+      Isa::template pair_words<Bit>(tile[i], tile[i | 1 << Bit]);
+    tile[i] = combine_lines<T, Op>(tile[i], tile[i | 1 << Bit]);
   }
 }
-template <class T, int Op, bool Bytewise, int Mask, int Others>
-[[gnu::always_inline]] inline void reduce_tile(Line *tile) {
-  reduce_stage<T, Op, Bytewise, 0, Mask, Others>(tile);
-  reduce_stage<T, Op, Bytewise, 1, Mask, Others>(tile);
-  reduce_stage<T, Op, Bytewise, 2, Mask, Others>(tile);
+template <class T, int Op, bool Bytewise>
+[[gnu::always_inline]] inline void reduce_tile(Line *tile, uint32_t mask, uint32_t others) {
+  reduce_stage<T, Op, Bytewise, 0>(tile, mask, others);
+  reduce_stage<T, Op, Bytewise, 1>(tile, mask, others);
+  reduce_stage<T, Op, Bytewise, 2>(tile, mask, others);
 }
 
 template <class T, int Op, bool Bytewise, int Mask>
-void reduce_words_over(std::byte *lines) {
+void reduce_words_over(std::byte *lines, uint32_t lane_mask) {
+  const Parameter<Mask> mask(lane_mask);
   Line *const line = reinterpret_cast<Line *>(lines);
   Line tile[kMaxTileLines];
   for (int i = 0; i < kMaxTileLines; ++i) tile[i] = line[i];
-  reduce_tile<T, Op, Bytewise, Mask, 7 & ~Mask>(tile);
+  reduce_tile<T, Op, Bytewise>(tile, mask, 7 & ~mask);
   for (int i = 0; i < kMaxTileLines; ++i)
-    if ((i & Mask) == 0) line[i] = tile[i];
+    if ((i & mask) == 0) line[i] = tile[i];
 }
 
 template <class T, int Op, bool Bytewise, int Mask>
-void reduce_blocks_over(std::byte *sums, uint32_t words) {
+void reduce_blocks_over(std::byte *sums, uint32_t words, uint32_t lane_mask) {
+  const Parameter<Mask> mask(lane_mask);
   Line *const sum = reinterpret_cast<Line *>(sums);
   for (uint32_t w = 0; w < words; ++w) {
     Line tile[kMaxTileLines];
     uint32_t block = 0;
     for (int i = 0; i < kMaxTileLines; ++i)
-      if ((i & ~Mask) == 0) tile[i] = sum[block++ * words + w];
-    reduce_tile<T, Op, Bytewise, Mask, 0>(tile);
+      if ((i & ~mask) == 0) tile[i] = sum[block++ * words + w];
+    reduce_tile<T, Op, Bytewise>(tile, mask, 0);
     sum[w] = tile[0];
   }
 }
@@ -347,13 +360,14 @@ void combine_rows(std::byte *rows, const uint32_t *row_of, const std::byte *from
 
 template <class T, int Op, bool Bytewise>
 constexpr Reducer reducer_of() {
-#define PIDCOMM_EACH_MASK(function)                                                               \
-  {                                                                                               \
-    function<T, Op, Bytewise, 0>, function<T, Op, Bytewise, 1>, function<T, Op, Bytewise, 2>,     \
-        function<T, Op, Bytewise, 3>, function<T, Op, Bytewise, 4>, function<T, Op, Bytewise, 5>, \
-        function<T, Op, Bytewise, 6>, function<T, Op, Bytewise, 7>                                \
+#define PIDCOMM_EACH_MASK(function)                                                             \
+  {                                                                                             \
+    function<T, Op, Bytewise, instance_for(0)>, function<T, Op, Bytewise, instance_for(1)>,     \
+        function<T, Op, Bytewise, instance_for(2)>, function<T, Op, Bytewise, instance_for(3)>, \
+        function<T, Op, Bytewise, instance_for(4)>, function<T, Op, Bytewise, instance_for(5)>, \
+        function<T, Op, Bytewise, instance_for(6)>, function<T, Op, Bytewise, instance_for(7)>  \
   }
-  return {{accumulate<T, Op, false>, accumulate<T, Op, true>},
+  return {{accumulate<T, Op, instance_for(false)>, accumulate<T, Op, instance_for(true)>},
           PIDCOMM_EACH_MASK(reduce_words_over),
           PIDCOMM_EACH_MASK(reduce_blocks_over),
           combine<T, Op>,

@@ -37,7 +37,8 @@ void pass_reduce_blocks(const SweepCall &call) {
         accumulate_step(call, step, lines_of(call, 0), blocks, nullptr);
         for (uint32_t item = 0; item < call.item_count; ++item) {
           Line *const sums = lines_of(call, item);
-          if (blocks > 1) call.reducer->reduce_blocks[call.lane_mask](bytes_of(sums), step.count);
+          if (blocks > 1)
+            call.reducer->reduce_blocks[call.lane_mask](bytes_of(sums), step.count, call.lane_mask);
           if (call.host_order) transpose_lines(sums, step.count);
         }
         put_everywhere(call, step);
@@ -48,7 +49,7 @@ void pass_reduce_blocks(const SweepCall &call) {
 /// Reduces the sums of an item over the lanes of their groups; see Reducer::reduce_words.
 void reduce_sums(const SweepCall &call, Line *sums, uint32_t words) {
   for (uint32_t w = words; w < kStepWords; ++w) sums[w] = kZeroLine;
-  call.reducer->reduce_words[call.lane_mask](bytes_of(sums));
+  call.reducer->reduce_words[call.lane_mask](bytes_of(sums), call.lane_mask);
 }
 
 /// Stores all lines of `store`.
