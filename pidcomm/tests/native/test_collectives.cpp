@@ -63,12 +63,9 @@ const Cases kOthers = {"the other techniques",
                        Isas::kOne,
                        kBothPolicies};
 // Blocks that take most of the time of their grid.
-const Cases kOthersLong = {"the other techniques, long blocks",
-                           {{8, 4}, {2, 2, 6}},
-                           {1160, 4104},
-                           techniques_without({PIDCOMM_TECHNIQUE_TILE}),
-                           Isas::kOne,
-                           kBothPolicies};
+const Cases kOthersLong = {
+    "the other techniques, long blocks",          {{8, 4}, {2, 2, 6}}, {1160, 4104},
+    techniques_without({PIDCOMM_TECHNIQUE_TILE}), Isas::kOne,          kBothPolicies};
 const Cases kConventionalGeneral = {"conventional, general shapes",
                                     {{3, 5}, {12, 4}, {10, 10}},
                                     {8, 24, 104},
