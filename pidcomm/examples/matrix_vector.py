@@ -29,14 +29,12 @@ cube = pes.hypercube(GRID, GRID)
 cube.write(blocks)  # offsets count from the MRAM heap
 cube.write(np.tile(x.reshape(GRID, SIDE), (GRID, 1)), offset=INPUT)  # PE (c, r) has part c
 # [end]
-# [launch]
 is_transposed = pes.symbol("is_transposed")
 for step in range(STEPS):
     is_transposed.write(np.uint32(step % 2))  # one value for all PEs
     pes.launch()
     mask = "01" if step % 2 else "10"
     cube.allreduce(mask, bytes=VECTOR_BYTES, src=OUTPUT, dst=INPUT, dtype=np.uint32, op="sum")
-# [end]
 parts = cube.read(count=SIDE, dtype=np.uint32, offset=INPUT).reshape(GRID, GRID, SIDE)
 pes.free()
 

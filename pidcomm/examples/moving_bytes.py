@@ -100,14 +100,10 @@ LANES_WITH = [
 ]
 
 
-# [butterfly]
 def butterfly(a: Any, b: Any, bit: int) -> tuple[Any, Any]:
     """Swap high lanes of a with low lanes of b, in PIM order."""
     high, shift = LANES_WITH[bit], np.uint64(8 << bit)
     return (a & ~high) | (b << shift & high), (b & high) | (a >> shift & ~high)
-
-
-# [end]
 
 
 def transpose_tile(lines: list[Lines], lane_mask: int) -> list[Lines]:

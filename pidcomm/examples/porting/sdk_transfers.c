@@ -103,10 +103,8 @@ static int groups_differ(void) {
 
 int main(void) {
   DPU_ASSERT(dpu_alloc(kPes, NULL, &set));
-  /* [create] */
   const uint32_t axis_len[2] = {16, 8};
   PIDCOMM_CHECK(pidcomm_hypercube_create(set, 2, axis_len, &cube));
-  /* [end] */
   for (uint32_t i = 0; i < kPes * kWords; ++i) in[i] = (int32_t)(i * 2654435761u >> 8);
 
   run_both("allreduce", allreduce_by_hand, allreduce);
