@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+FOLDERS = (HERE, HERE.parents[2] / "studies" / "tests" / "campaign")
 FOLDER = Path("build/campaign")
 GRACE_SECONDS = 120  # after its seconds, an attack ends its last case
 SANITIZER_SIGNS = ("Sanitizer: ", "runtime error: ")
@@ -28,7 +29,7 @@ SANITIZER_SIGNS = ("Sanitizer: ", "runtime error: ")
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack: a Python file of this folder, or a native target campaign_NAME."""
+    """An attack: a Python file of one of FOLDERS, or a native target campaign_NAME."""
 
     name: str
     is_native: bool
@@ -38,7 +39,8 @@ class Attack:
         """Return the command without its arguments."""
         if self.is_native:
             return [str(build / "tests" / "campaign" / f"campaign_{self.name}")]
-        return [sys.executable, "-u", os.path.relpath(HERE / f"{self.name}.py")]
+        files = (folder / f"{self.name}.py" for folder in FOLDERS)
+        return [sys.executable, "-u", os.path.relpath(next(file for file in files if file.is_file()))]
 
 
 ATTACKS = [
@@ -76,6 +78,7 @@ def run(command: list[str], build: Path, seconds: int, seed: int) -> tuple[Resul
     command = [*command, str(seconds), str(seed)]
     environment = {
         **os.environ,
+        "PYTHONPATH": str(HERE),  # attack.py
         "CAMPAIGN_FOLDER": str(FOLDER.resolve()),
         "CAMPAIGN_BUILD": str(build.resolve()),
     }
