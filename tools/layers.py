@@ -45,9 +45,9 @@ LAYERS = {
     ],
     "studies": [
         ["studies/apps", "studies/parcels"],
+        ["studies/papers"],
         ["studies/papers/pidcomm"],
         ["studies/models"],
-        ["studies/papers"],
         ["studies/papers/scalability", "studies/papers/parcels", "studies/papers/imex"],
         ["studies/pictures"],
         ["studies/cli"],

@@ -1,60 +1,81 @@
-"""Show figures of other papers for the command reproduce."""
+"""Show figures for the command reproduce."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import typer
 from pidcomm.bench.columns import table
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import Work
-from pidcomm_studies.papers.figure import Figure, Panel, Point, json_rows
+from pidcomm_studies.papers.figure import (
+    MODELLED,
+    PUBLISHED,
+    Figure,
+    Panel,
+    Point,
+    Request,
+    Statement,
+    format_value,
+    json_rows,
+)
 from rich.table import Table
 
 
-def show(figure: Figure, results: Results, work: Work, iters: int, plot: Path | None) -> int:
-    """Show a figure, measured unless iters is 0. Return the number of wrong elements."""
+def show(
+    figure: Figure, request: Request, results: Results, plot: Path | None, *, is_wide: bool
+) -> int:
+    """Show a figure and draw it to the file `plot`. Return the number of wrong elements."""
     results.text(f"{figure.name}: {figure.title}", style="bold")
     results.text(figure.paper)
-    points: list[Point] = []
-    if iters and figure.measure is not None:
-        points += figure.measure(iters, work.phase)
-    work.phase("pricing")
-    points += figure.model()
-    statements = list(figure.statements(points))
+    points = figure.points(request)
+    statements = list(figure.statements(request, points))
     results.json_lines(json_rows(figure, points, statements))
+    if conditions := request.conditions.get(figure.name):
+        results.text(conditions, "")
+    is_measured = request.iters > 0 and figure.measure is not None
     for panel in figure.panels:
         of_panel = [it for it in points if it.panel == panel.name]
-        for source, on in dict.fromkeys((it.source, it.on) for it in of_panel):
-            results.text(
-                _table(panel, [it for it in of_panel if (it.source, it.on) == (source, on)]), ""
-            )
+        if panel.unit is not None:
+            results.text(_comparison(panel, of_panel, panel.unit, is_measured=is_measured), "")
+        else:
+            for on in dict.fromkeys(it.on for it in of_panel):
+                on_machine = [it for it in of_panel if it.on == on]
+                results.text(_table(panel, on_machine, is_wide=is_wide), "")
     for it in statements:
-        verdict = "agrees" if it.agrees else "differs"
-        results.text(f"published: {it.published}", f"here: {it.here}", f"verdict: {verdict}", "")
+        results.text(*_words_of(it), "")
     if figure.note:
-        results.text(figure.note)
+        results.text(figure.note, "")
     if plot is not None:
         from pidcomm_studies.pictures import points as picture
         from pidcomm_studies.pictures import style
 
-        work.phase("drawing")
-        style.save(picture.draw(figure, points, statements), plot)
+        request.progress.phase("drawing")
+        style.save(picture.draw(figure, points, statements, conditions), plot)
         typer.echo(f"wrote {plot}", err=not results.has_text)
     return sum(it.wrong or 0 for it in points)
 
 
-def _table(panel: Panel, points: Sequence[Point]) -> Table:
-    """Return the points of one source on one machine: a row per x and a column per series, or the
-    other way round.
+def _words_of(statement: Statement) -> Iterator[str]:
+    yield f"published: {statement.published}"
+    yield f"here: {statement.here}"
+    if statement.agrees is not None:
+        yield f"verdict: {'agrees' if statement.agrees else 'differs'}"
 
-    The smaller number becomes the number of columns.
+
+def _table(panel: Panel, points: Sequence[Point], *, is_wide: bool) -> Table:
+    """Return the points on one machine: a row per x and a column per series, or the other way
+    round.
+
+    The rows are the series if that makes fewer and narrower columns. is_wide: whether the table
+    also has the details of the points.
     """
-    values = {(_words(it.x), it.series): f"{it.value:.4g}" for it in points}
+    values = {(_words(it.x), it.series): _text(it, is_wide) for it in points}
     places, names = (list(dict.fromkeys(it)) for it in zip(*values, strict=True))
-    title = f"{panel.name}: {panel.what}; {points[0].source} on {points[0].on}"
-    if len(names) <= len(places):
+    detail = f" ({panel.detail})" if is_wide and panel.detail else ""
+    title = f"{panel.name}: {panel.what}{detail}; {_sources(points)} on {points[0].on}"
+    has_narrow_places = sum(map(len, places)) < sum(map(len, names))
+    if len(names) <= len(places) or not has_narrow_places:
         made = table(title, [panel.x, *(f">{name}" for name in names)])
         for x in places:
             made.add_row(x, *(values.get((x, name), "-") for name in names))
@@ -65,5 +86,62 @@ def _table(panel: Panel, points: Sequence[Point]) -> Table:
     return made
 
 
+def _sources(points: Iterable[Point]) -> str:
+    """Return the sources in words: the first one, and the series of the others."""
+    series: dict[str, dict[str, None]] = {}
+    for it in points:
+        series.setdefault(it.source, {})[it.series] = None
+    first, *others = series
+    return first + "".join(f" ({', '.join(series[source])}: {source})" for source in others)
+
+
+def _text(point: Point, is_wide: bool) -> str:
+    return f"{point.value:.4g}" + (f" ({point.detail})" if is_wide and point.detail else "")
+
+
 def _words(x: float | str) -> str:
     return f"{x:g}" if isinstance(x, (int, float)) else x
+
+
+def _comparison(panel: Panel, points: Sequence[Point], unit: str, *, is_measured: bool) -> Table:
+    """Return a table of the published, measured and modelled value of each statistic.
+
+    is_measured: whether the table has the columns of measured values, which may be missing.
+    """
+    published, modelled, here = (
+        {it.x: it for it in points if is_chosen(it.source)}
+        for is_chosen in (
+            lambda source: source == PUBLISHED,
+            lambda source: source == MODELLED,
+            lambda source: source not in (PUBLISHED, MODELLED),
+        )
+    )
+    of_here = [">here", "source", ">here/publ."] if is_measured else []
+    title = f"{panel.name}: published, " + "here and " * is_measured + "modelled"
+    if modelled:
+        title += f" on {next(iter(modelled.values())).on}"
+    made = table(title, [f"~{panel.x}", ">published", *of_here, ">modelled", ">error"])
+
+    def value(point: Point | None) -> str:
+        if point is None:
+            return "-"
+        alone = point.facts["host_alone"]
+        text = format_value(point.value, unit)
+        return text if alone is None else f"{text}\nhost {format_value(alone, unit)}"
+
+    def fact(point: Point | None, name: str, form: str) -> str:
+        number = point and point.facts[name]
+        return "-" if number is None else f"{number:{form}}"
+
+    for x in {**modelled, **published, **here}:
+        of_x = here.get(x)
+        measured = [value(of_x), of_x.source if of_x else "-", fact(of_x, "ratio", ".2f")]
+        error = fact(modelled.get(x), "error_pct", "+.0f")
+        made.add_row(
+            str(x),
+            value(published.get(x)),
+            *(measured if is_measured else []),
+            value(modelled.get(x)),
+            error if error == "-" else f"{error}%",
+        )
+    return made

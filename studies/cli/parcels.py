@@ -12,8 +12,6 @@ from pidcomm.bench.results import Results
 from pidcomm.cli.app import ExitCode, add_group, command, json_option, working
 from pidcomm.errors import ArgumentError
 from pidcomm.sizes import format_duration, parse_names, parse_size
-from pidcomm_studies.cli import figures as shown_figures
-from pidcomm_studies.papers.parcels import figures
 from pidcomm_studies.parcels import host, run, scaling
 from pidcomm_studies.parcels.build import ENGINES, HERE, build_folder, compile_program
 
@@ -30,7 +28,6 @@ PlotOption = Annotated[
 parcels = add_group(
     "parcels",
     "Run MPI on simulated processors in memory.",
-    "pidcomm parcels bench --figures fig4",
     "pidcomm parcels run exchange",
 )
 
@@ -40,20 +37,6 @@ def _check_picture(plot: Path | None) -> None:
         from pidcomm_studies.pictures import style
 
         style.check_format(plot)
-
-
-def _values(text: str) -> dict[str, int]:
-    """Return the fields of a text such as depth=1,banks=4.
-
-    Raises ArgumentError for text of another form.
-    """
-    made = {}
-    for word in text.split(",") if text else []:
-        name, _, value = word.partition("=")
-        if not value.isdecimal():
-            raise ArgumentError(f"--pim {text}: {word!r} is not NAME=NUMBER")
-        made[name] = int(value)
-    return made
 
 
 @command(
@@ -128,60 +111,25 @@ def run_program(
     raise typer.Exit(found.code & 255 or int(found.code != 0))
 
 
-@command("pidcomm parcels bench --figures fig5 --pim depth=1", group=parcels)
+@command("pidcomm parcels bench --json rows.jsonl", group=parcels)
 def bench(
-    names: Annotated[
-        str, typer.Option("--figures", help="Figures: fig4, fig5, fig6, fig7, or all.")
-    ] = "all",
-    latency: LatencyOption = run.TABLE_1[run.PIM]["latency"],
-    pim: Annotated[
-        str,
-        typer.Option(
-            "--pim",
-            help="Other values of the machine of travelling threads: "
-            + ", ".join(run.TABLE_1[run.PIM])
-            + ".",
-        ),
-    ] = "",
-    measure: Annotated[
-        bool,
-        typer.Option(
-            "--measure", help="Also count the instructions of this host's MPI, with valgrind."
-        ),
-    ] = False,
-    json_target: Annotated[str | None, json_option("a JSON line per value and statement")] = None,
-    plot: PlotOption = None,
+    json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
 ) -> None:
-    """Repeat figures 4 to 7 of the paper on MPI by travelling threads, with the statements of the
-    paper beside.
+    """Count the instructions of this host's MPI for the benchmark of the paper, with valgrind.
 
-    Two processes send 10 messages of 256 bytes (eager) or 80 KiB (rendezvous) in each direction, 0
-    to 100% of them to posted receives. Overhead is without network, copies and checks of arguments.
-    All values are modelled.
+    Two processes send 10 messages of 256 bytes (eager) or 80 KiB (rendezvous) in each direction,
+    without and with posted receives. `pidcomm reproduce parcels` runs the benchmark on the
+    simulated machines.
     """
-    valid = ("fig4", "fig5", "fig6", "fig7")
-    wanted = valid if names == "all" else parse_names(names, valid, "figure")
-    _check_picture(plot)
-    if measure:
-        host.require()
-    with Results(json_target) as results, working("compiling") as work:
-        made = figures.measure(work.phase, latency, _values(pim), with_copies="fig7" in wanted)
-        for figure in figures.figures(made):
-            if figure.name in wanted:
-                path = plot and (
-                    plot if len(wanted) == 1 else plot.with_stem(f"{plot.stem}-{figure.name}")
-                )
-                shown_figures.show(figure, results, work, 0, path)
-        if measure:
-            work.phase("counting this host's MPI")
-            rows = host.measure()
-            results.json_lines(asdict(row) for row in rows)
-            shown = table(
-                "this host's MPI: another machine, all instructions of its calls", host.COLUMNS
-            )
-            for row in rows:
-                shown.add_row(row.size, str(row.posted), f"{row.instructions:,}")
-            results.text(shown, host.NOTE)
+    with Results(json_target) as results, working("counting this host's MPI"):
+        rows = host.measure()
+        results.json_lines(asdict(row) for row in rows)
+        shown = table(
+            "this host's MPI: another machine, all instructions of its calls", host.COLUMNS
+        )
+        for row in rows:
+            shown.add_row(row.size, str(row.posted), f"{row.instructions:,}")
+        results.text(shown, host.NOTE)
 
 
 @command("pidcomm parcels scale --nodes 2,64", group=parcels)

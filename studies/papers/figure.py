@@ -1,30 +1,41 @@
-"""A figure of another paper, repeated here: points by panel and series, beside the statements that
-the paper prints.
+"""A figure of a paper, repeated here: points by panel and series, beside the statements that the
+paper prints.
 
-A module that repeats figures lists them as `Figure` objects; ``pidcomm reproduce`` shows, writes
-and draws all of them in the same way.
+The folder of each paper has one list of `Figure` objects; ``pidcomm reproduce`` shows, writes and
+draws all of them in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from pidcomm.errors import Error
 
 import pidcomm
 
 MEASURED, MODELLED, MIXED, PUBLISHED = "measured", "modelled", "mixed", "published"
 SOURCES = (MEASURED, MIXED, MODELLED, PUBLISHED)
+HERE = "emulated DIMMs of this host"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel of a figure. what: the value and its unit. x: what the horizontal axis shows."""
+    """A panel of a figure. what: the value and its unit. x: what the horizontal axis shows.
+
+    detail: the meaning of the details of points. unit: if the panel compares the published value
+    of each statistic with the values here, the unit of these values; otherwise None.
+    """
 
     name: str
     what: str
     x: str
     is_log: bool = False
+    detail: str = ""
+    unit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -32,8 +43,8 @@ class Point:
     """A value of a series in a panel.
 
     source: one of `SOURCES`; `mixed` values have measured and modelled parts. on: the machine of
-    the value. wrong:
-    number of wrong elements in the result behind the value; None if nothing ran.
+    the value. wrong: number of wrong elements in the result behind the value; None if nothing ran.
+    facts: further fields for JSON. detail: words that the option --wide adds to the value.
     """
 
     panel: str
@@ -43,39 +54,110 @@ class Point:
     source: str
     on: str
     wrong: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    detail: str = ""
 
 
 @dataclass(frozen=True)
 class Statement:
     """A statement of the paper, the same statement with the values of this project, and whether
-    the two agree.
+    the two agree (None: not judged).
     """
 
     published: str
     here: str
-    agrees: bool
+    agrees: bool | None = None
+
+
+class Progress(Protocol):
+    """Reports the progress of a command."""
+
+    def phase(self, text: str, steps: int | None = None) -> None:
+        """Begin a phase. steps: the number of steps in the phase, if known."""
+
+    def step(self) -> None:
+        """Add 1 to the number of finished steps."""
+
+    def describe(self, text: str) -> None:
+        """Change the text beside the number of finished steps."""
+
+
+class _Silent:
+    def phase(self, text: str, steps: int | None = None) -> None:
+        pass
+
+    def step(self) -> None:
+        pass
+
+    def describe(self, text: str) -> None:
+        pass
+
+
+def _ignore(_: Iterable[object]) -> None:
+    pass
+
+
+@dataclass
+class Request:
+    """The options of a command that repeats figures, and the data that its figures share.
+
+    figures: the names of all wanted figures. iters: number of timed rounds; 0 measures nothing.
+    pes, size_bytes: of measured calls. latency, pim: of the simulated machines, as for
+    `pidcomm_studies.papers.parcels.figures.measure`. comment, skip: write comments and the errors
+    of skipped cases. conditions: the conditions of the measurements, by name of the figure. wrong:
+    a sentence for each wrong result that has no point.
+    """
+
+    figures: Sequence[str] = ()
+    iters: int = 0
+    pes: int = 1024
+    size_bytes: int = 1 << 20
+    latency: int | None = None
+    pim: Mapping[str, int] = field(default_factory=dict)
+    progress: Progress = field(default_factory=_Silent)
+    comment: Callable[[Iterable[str]], None] = _ignore
+    skip: Callable[[Iterable[Error]], None] = _ignore
+    conditions: dict[str, str] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+    _shared: dict[Callable[[Request], Any], Any] = field(default_factory=dict)
+
+    def shared(self, make: Callable[[Request], T]) -> T:
+        """Return `make(self)`, which all figures share: only the first use calls make."""
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        found: T = self._shared[make]
+        return found
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of another paper.
+    """A figure of a paper.
 
-    name: ``paper/figN``. paper: authors, venue and year. model: yields the modelled points.
-    measure(iters, step):
-    yields the points of runs on this machine, and calls step with a few words before each run; None
-    if nothing runs.
-    statements: the statements of the paper about the points. note: one paragraph that explains
-    differences.
+    name: ``paper/figN``. paper: authors, venue and year. model: yields the modelled and published
+    points. statements: the statements of the paper about the points. measure: yields the points of
+    runs on this machine; None if nothing runs. note: one paragraph that explains differences.
+    options: the options of ``pidcomm reproduce`` that change the figure. check: raises an error
+    before anything runs if the request is invalid.
     """
 
     name: str
     paper: str
     title: str
     panels: Sequence[Panel]
-    model: Callable[[], Iterable[Point]]
-    statements: Callable[[Sequence[Point]], Iterable[Statement]]
-    measure: Callable[[int, Callable[[str], None]], Iterable[Point]] | None = None
+    model: Callable[[Request], Iterable[Point]]
+    statements: Callable[[Request, Sequence[Point]], Iterable[Statement]] = lambda *_: ()
+    measure: Callable[[Request], Iterable[Point]] | None = None
     note: str = ""
+    options: tuple[str, ...] = ()
+    check: Callable[[Request], object] = lambda _: None
+
+    def points(self, request: Request) -> list[Point]:
+        """Return all points; measured points only if the request has rounds."""
+        points: list[Point] = []
+        if request.iters and self.measure is not None:
+            points += self.measure(request)
+        request.progress.phase("pricing")
+        return [*points, *self.model(request)]
 
 
 def series_of(
@@ -89,11 +171,17 @@ def series_of(
     }
 
 
+def format_value(value: float, unit: str) -> str:
+    """Return a value as text with its unit."""
+    return f"{value:.2f}x" if unit == "x" else f"{value:.1f} {unit}"
+
+
 def json_rows(
     figure: Figure, points: Iterable[Point], statements: Iterable[Statement]
 ) -> Iterator[dict[str, Any]]:
     """Yield the points and the statements for JSON."""
     for point in points:
-        yield {"figure": figure.name, **asdict(point), "version": pidcomm.__version__}
-    for it in statements:
-        yield {"figure": figure.name, **asdict(it), "version": pidcomm.__version__}
+        fields = {key: it for key, it in vars(point).items() if key not in ("facts", "detail")}
+        yield {"figure": figure.name, **fields, "version": pidcomm.__version__, **point.facts}
+    for statement in statements:
+        yield {"figure": figure.name, **vars(statement), "version": pidcomm.__version__}

@@ -1,7 +1,4 @@
-"""Figures of other papers that applications repeat.
-
-A row adds a figure to ``pidcomm reproduce``.
-"""
+"""The figures of all papers: the lists of the papers, joined."""
 
 from __future__ import annotations
 
@@ -10,22 +7,37 @@ from importlib import import_module
 from pidcomm.errors import ArgumentError, unknown
 from pidcomm_studies.papers.figure import Figure
 
-_NUMBERS = {
-    "embedding": (5, 6, 7, 8, 9, 10, 11, 18),
-    "ntt": (12, 13, 14, 15),
-    "ckks": (16,),
+PAPERS = ("pidcomm", "scalability", "parcels", "imex")
+"""The folders of the papers. The package of each has a list FIGURES: for each figure, its module
+and its name in the module.
+"""
+_PLACES: dict[str, str] = {
+    f"{paper}/{name}": f"pidcomm_studies.papers.{paper}.{place}"
+    for paper in PAPERS
+    for name, place in import_module(f"pidcomm_studies.papers.{paper}").FIGURES.items()
 }
-FIGURES: dict[str, str] = {
-    f"scalability/fig{number}": app for app, numbers in _NUMBERS.items() for number in numbers
-}
-"""The name of each figure, ``paper/figN``, and the module that repeats it."""
+NAMES = tuple(_PLACES)
 
 
 def get(name: str) -> Figure:
     """Return a figure. Raises ArgumentError with the valid names."""
-    if name not in FIGURES:
-        raise ArgumentError(unknown("figure", name, FIGURES))
-    found: Figure = import_module(f"pidcomm_studies.papers.scalability.{FIGURES[name]}").FIGURES[
-        name
-    ]
+    if name not in _PLACES:
+        raise ArgumentError(unknown("figure", name, ["all", *PAPERS, *NAMES]))
+    module, _, attribute = _PLACES[name].rpartition(".")
+    found: Figure = getattr(import_module(module), attribute)
     return found
+
+
+def named(text: str) -> list[str]:
+    """Return the figures that a list of names selects, separated by commas, without repetitions.
+
+    A name is the name of a figure, or of a paper for all its figures, or ``all``. Raises
+    ArgumentError for unknown names.
+    """
+    names: dict[str, None] = {}
+    for word in text.split(","):
+        chosen = [it for it in NAMES if word in ("all", it, it.partition("/")[0])]
+        if not chosen:
+            raise ArgumentError(unknown("figure", word, ["all", *PAPERS, *NAMES]))
+        names |= dict.fromkeys(chosen)
+    return list(names)

@@ -41,7 +41,7 @@ def require() -> dict[str, str]:
         path = shutil.which(os.environ.get(variable, name))
         if path is None:
             hint = "" if variable == name else f", or set {variable}"
-            raise Error(f"--measure needs {name}, which is not installed{hint}")
+            raise Error(f"the count needs {name}, which is not installed{hint}")
         found[name] = path
     return found
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pidcomm_studies.papers.figure import MODELLED, PUBLISHED, Figure, Panel, Point, Statement
-from pidcomm_studies.pictures import style
+from pidcomm_studies.pictures import reproduction, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,12 +22,19 @@ COLUMNS, PANEL_INCHES, PANEL_HEIGHT_INCHES, HEAD_AND_FOOT_INCHES, LEGEND_LINE_IN
 LEGEND_COLUMNS, MAX_LEVEL = 3, 6  # longer words are turned
 
 
-def draw(figure: Figure, points: Sequence[Point], statements: Sequence[Statement] = ()) -> Picture:
+def draw(
+    figure: Figure,
+    points: Sequence[Point],
+    statements: Sequence[Statement] = (),
+    conditions: str | None = None,
+) -> Picture:
     """Return the picture of a figure. Filled marks are measured or mixed, hollow marks are
-    modelled.
+    modelled. If the figure compares statistics, the picture has their bars only.
 
-    statements: those of the paper, for the small print.
+    statements: those of the paper, for the small print. conditions: of the measurements, in words.
     """
+    if any(panel.unit is not None for panel in figure.panels):
+        return reproduction.draw(figure, points, conditions)
     series = list(dict.fromkeys((it.series, it.source) for it in points))
     names = list(dict.fromkeys(it.series for it in points))
     panels = [panel for panel in figure.panels if any(it.panel == panel.name for it in points)]

@@ -1,24 +1,25 @@
-"""Pictures of the paper's experiments, with measured, modelled and published numbers."""
+"""Pictures of statistics: bars of measured and modelled values, and marks of published ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pidcomm.sizes import format_size
-from pidcomm_studies.papers.pidcomm.experiments import (
-    PAPER_BYTES,
-    PAPER_MACHINE,
-    PAPER_PES,
-    Experiment,
+from pidcomm_studies.papers.figure import (
+    MODELLED,
+    PUBLISHED,
+    Figure,
+    Panel,
+    Point,
+    format_value,
 )
-from pidcomm_studies.papers.pidcomm.published import PAPER, SOURCE
-from pidcomm_studies.papers.pidcomm.reproduce import Line, Value, format_value
 from pidcomm_studies.pictures import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.figure import Figure as Picture
+    from matplotlib.figure import SubFigure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -31,65 +32,72 @@ LABEL_WIDTH = 0.1  # width of the text of a value, as a share of the panel's wid
 LOOKS = {
     "measured": ("measured here, on emulated DIMMs", "#b0b0b0", ""),
     "mixed": ("mixed: host measured here, PEs modelled", "#b0b0b0", "\\\\\\"),
-    "modelled": (f"modelled on {PAPER_MACHINE}", "#ffffff", style.MODELLED_HATCH),
+    "modelled": ("modelled", "#ffffff", style.MODELLED_HATCH),
 }
 
-MODELLED = (
-    f"modelled: predictions, never measured, for {PAPER_MACHINE} with {PAPER_PES} PEs and"
-    f" {format_size(PAPER_BYTES)} per PE where these do not vary"
-)
+
+@dataclass
+class Line:
+    """A statistic: its bars, and the published value."""
+
+    what: str
+    technique: str
+    unit: str
+    bars: list[Point] = field(default_factory=list)
+    published: Point | None = None
 
 
-def draw(experiment: Experiment, lines: Sequence[Line], conditions: Sequence[str] = ()) -> Figure:
-    """Return bars of an experiment's statistics, with a panel per unit. conditions: of the
+def draw(figure: Figure, points: Sequence[Point], conditions: str | None = None) -> Picture:
+    """Return bars of a figure's statistics, with a panel per unit. conditions: of the
     measurements, in words.
     """
-    panels = list(_panels(lines))
-    heights = [FRAME_INCHES + LINE_INCHES * len(found) for _, found in panels]
+    panels = list(_panels(figure.panels, points))
+    heights = [FRAME_INCHES + LINE_INCHES * len(lines) for _, lines in panels]
     with style.settings():
-        figure, body = style.new_figure(
+        picture, body = style.new_figure(
             WIDTH_INCHES,
             HEAD_AND_FOOT_INCHES + sum(heights),
-            f"{experiment.name} of {PAPER}: {experiment.title}",
-            [],
-            [*conditions, MODELLED],
+            f"{figure.name}: {figure.title}",
+            [figure.paper],
+            [*([conditions] if conditions else []), figure.note],
         )
         grid = body.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
-        for axes, (unit, found) in zip(grid.flat, panels, strict=True):
-            _panel(axes, found)
-            axes.set_xlabel("factor" if unit == "x" else unit)
-        _legend(body, [line for _, found in panels for line in found])
-    return figure
+        for axes, (panel, lines) in zip(grid.flat, panels, strict=True):
+            _panel(axes, lines)
+            axes.set_xlabel(panel.what)
+        _legend(body, [line for _, lines in panels for line in lines], figure.paper)
+    return picture
 
 
-def _panels(lines: Sequence[Line]) -> Iterator[tuple[str, list[Line]]]:
-    for unit in dict.fromkeys(line.statistic.unit for line in lines):
-        found = [line for line in lines if line.statistic.unit == unit and _bars(line)]
-        if found:
-            yield unit, found
+def _panels(panels: Sequence[Panel], points: Sequence[Point]) -> Iterator[tuple[Panel, list[Line]]]:
+    for panel in panels:
+        lines: dict[float | str, Line] = {}
+        for it in sorted(points, key=lambda it: it.source != MODELLED):
+            if panel.unit is None or it.panel != panel.name:
+                continue
+            line = lines.setdefault(it.x, Line(str(it.x), it.series, panel.unit))
+            if it.source == PUBLISHED:
+                line.published = it
+            else:
+                line.bars.insert(0, it)
+        if drawn := [line for line in lines.values() if line.bars]:
+            yield panel, drawn
 
 
-def _bar(line: Line, value: Value) -> dict[str, Any]:
+def _bar(line: Line, value: Point) -> dict[str, Any]:
     """Return the arguments of matplotlib for a bar."""
     _, colour, hatch = LOOKS[value.source]
-    own = style.look_of(line.statistic.techniques[0]).colour
-    return style.box(colour if value.source == "modelled" else own, hatch)
-
-
-def _bars(line: Line) -> list[Value]:
-    return [value for value in (line.here, line.modelled) if value is not None]
+    own = style.look_of(line.technique).colour
+    return style.box(colour if value.source == MODELLED else own, hatch)
 
 
 def _panel(axes: Axes, lines: Sequence[Line]) -> None:
     every = [
-        value.value
-        for line in lines
-        for value in (*_bars(line), line.published)
-        if value is not None
+        value.value for line in lines for value in (*line.bars, line.published) if value is not None
     ]
     right = ROOM_FOR_VALUES * max(every)
     for at, line in enumerate(lines):
-        bars = _bars(line)
+        bars = line.bars
         mark = line.published.value if line.published else 0.0
         for slot, value in enumerate(bars):
             y = at + (slot - (len(bars) - 1) / 2) * BAR
@@ -97,7 +105,7 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
             is_mark_behind = -0.2 * LABEL_WIDTH * right < mark - value.value < LABEL_WIDTH * right
             is_inside = is_mark_behind and min(value.value, mark) > LABEL_WIDTH * right
             axes.annotate(
-                format_value(value.value, line.statistic.unit),
+                format_value(value.value, line.unit),
                 (value.value, y),
                 **_label(is_mark_behind, is_inside),
                 textcoords="offset points",
@@ -106,9 +114,9 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
                 gid=f"value {value.source}",
             )
         if line.published:
-            axes.plot([line.published.value], [at], **_MARK, gid=SOURCE)
+            axes.plot([line.published.value], [at], **_MARK, gid=PUBLISHED)
             axes.annotate(
-                f"published {format_value(line.published.value, line.statistic.unit)}",
+                f"published {format_value(line.published.value, line.unit)}",
                 (1, at),
                 xycoords=("axes fraction", "data"),
                 xytext=(4, 0),
@@ -116,11 +124,9 @@ def _panel(axes: Axes, lines: Sequence[Line]) -> None:
                 va="center",
                 fontsize=style.SMALL_POINTS,
                 color=style.LIMIT_INK,
-                gid=f"value {SOURCE}",
+                gid=f"value {PUBLISHED}",
             )
-    axes.set_yticks(
-        range(len(lines)), [line.statistic.what for line in lines], fontsize=style.SMALL_POINTS
-    )
+    axes.set_yticks(range(len(lines)), [line.what for line in lines], fontsize=style.SMALL_POINTS)
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_xlim(0, right)
     axes.tick_params(axis="y", length=0)
@@ -155,22 +161,20 @@ _MARK: Any = {
 }
 
 
-def _legend(body: SubFigure, lines: Sequence[Line]) -> None:
+def _legend(body: SubFigure, lines: Sequence[Line], paper: str) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    bars = [(line, value) for line in lines for value in _bars(line)]
+    bars = [(line, value) for line in lines for value in line.bars]
     used = {value.source for _, value in bars}
-    techniques = dict.fromkeys(
-        line.statistic.techniques[0] for line, value in bars if value.source != "modelled"
-    )
+    techniques = dict.fromkeys(line.technique for line, value in bars if value.source != MODELLED)
     handles: list[Patch | Line2D] = [
         Patch(**style.box(*look), label=words)
         for source, (words, *look) in LOOKS.items()
         if source in used
     ]
     if any(line.published for line in lines):
-        handles.append(Line2D([], [], **_MARK, label=f"published, {PAPER}"))
+        handles.append(Line2D([], [], **_MARK, label=f"published, {paper}"))
     handles += [Patch(**style.box(style.look_of(name).colour), label=name) for name in techniques]
     body.legend(
         handles=handles, loc="outside lower center", frameon=False, ncols=2, handlelength=2.4

@@ -15,6 +15,7 @@ from pidcomm_studies import apps
 from pidcomm_studies.apps import _apps
 from pidcomm_studies.apps.ckks import Ckks
 from pidcomm_studies.apps.ckks.scheme import Parameters
+from pidcomm_studies.papers.figure import Request
 from pidcomm_studies.papers.scalability import ckks as figures
 from test_app_ntt import by_flint
 
@@ -233,9 +234,8 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         monkeypatch.setattr(figures, name, value)
     figures._problem.cache_clear()
-    figure = figures.FIGURES["scalability/fig16"]
-    assert figure.measure is not None
-    points = [*figure.measure(1, lambda _: None), *figure.model()]
+    figure = figures.FIGURE_16
+    points = figure.points(Request(iters=1))
     primitives = {
         "multiply",
         "copy",
@@ -253,5 +253,5 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
         it.x: it.value for it in points if it.series == "between PEs" and it.source == "modelled"
     }
     assert {name for name, value in between.items() if value > 0} == {"NTT", "iNTT", "all"}
-    assert len(list(figure.statements(points))) == 4
+    assert len(list(figure.statements(Request(), points))) == 4
     figures._problem.cache_clear()

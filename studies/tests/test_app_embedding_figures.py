@@ -16,7 +16,15 @@ from pidcomm_studies import apps
 from pidcomm_studies.apps.embedding import Model
 from pidcomm_studies.models import LINKS
 from pidcomm_studies.papers import figures
-from pidcomm_studies.papers.figure import MIXED, MODELLED, PUBLISHED, Figure, Point, series_of
+from pidcomm_studies.papers.figure import (
+    MIXED,
+    MODELLED,
+    PUBLISHED,
+    Figure,
+    Point,
+    Request,
+    series_of,
+)
 from pidcomm_studies.papers.scalability import embedding as of_tables
 from pidcomm_studies.papers.scalability import embedding_links as figures_links
 from pidcomm_studies.papers.scalability.embedding_links import (
@@ -63,17 +71,17 @@ def assert_valid(figure: Figure, points: Iterable[Point]) -> None:
 
 
 def test_every_row_names_its_figure() -> None:
-    for name in figures.FIGURES:
+    for name in figures.NAMES:
         assert figures.get(name).name == name
 
 
 @pytest.mark.parametrize("name", ["scalability/fig7", "scalability/fig9", "scalability/fig18"])
 def test_a_figure_and_its_statements_follow_from_the_prices(name: str) -> None:
     figure = figures.get(name)
-    points = list(figure.model())
+    points = figure.points(Request())
     assert_valid(figure, points)
     assert {it.source for it in points} <= {MODELLED, PUBLISHED}
-    statements = list(figure.statements(points))
+    statements = list(figure.statements(Request(), points))
     assert all(it.published and it.here for it in statements)
     if figure.name == "scalability/fig7":
         assert all(it.agrees for it in statements), statements
@@ -102,7 +110,7 @@ def test_verdicts_about_links_depend_on_every_domain() -> None:
                     if number == len(DOMAINS) - 1 and last is not None:
                         gain = last
                     points.append(Point(panel, f"{domain}: {label}", x, gain, MODELLED, MACHINE))
-        return [it.agrees for it in figures_links.FIGURE_18.statements(points)]
+        return [it.agrees for it in figures_links.FIGURE_18.statements(Request(), points)]
 
     assert verdicts(None) == [True] * 4
     assert verdicts(1.0) == [False] * 4
@@ -116,7 +124,7 @@ def test_runs_have_points_of_both_ways_without_wrong_elements() -> None:
     works: dict[float | str, dict[str, Work]] = {
         8: {"row": Work(TINY, (1, 8, 1)), "column": Work(TINY, (1, 1, 8))}
     }
-    points = list(of_tables._run(works, 1, lambda _: None))
+    points = list(of_tables._run(works, Request(iters=1)))
     assert_valid(of_tables.FIGURE_6, points)
     assert {it.on for it in points} == {HERE}
     assert {it.series for it in points if it.panel == "b"} == {
@@ -198,10 +206,9 @@ def test_the_command_writes_the_points_and_draws_a_picture(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["scalability/fig7,fig14", "--no-measure"], "scalability/fig7 is of another paper"),
         (
             ["scalability/fig7", "--pes", "64"],
-            "--pes 64 does not apply: scalability/fig7 has fixed sizes",
+            "--pes 64 does not apply: no figure of scalability/fig7 has this option",
         ),
         (["scalability/fig4"], "figure 'scalability/fig4' is unknown"),
     ],

@@ -18,7 +18,7 @@ from pidcomm_studies import apps
 from pidcomm_studies.apps.ntt import Ntt, field, steps_of
 from pidcomm_studies.apps.ntt.decomposition import RADIXES, Decomposition
 from pidcomm_studies.apps.stage import Stage
-from pidcomm_studies.papers.figure import Point
+from pidcomm_studies.papers.figure import Point, Request
 from pidcomm_studies.papers.scalability import ntt as figures
 from pidcomm_studies.papers.scalability.ntt_clocks import COMPLETE, clocks, modelled
 
@@ -484,9 +484,8 @@ def test_figure_14_has_every_clock_and_statement(monkeypatch: pytest.MonkeyPatch
     """With few PEs and one technique."""
     monkeypatch.setattr(figures, "PES", (64, 128))
     monkeypatch.setattr(figures, "TECHNIQUES", ("tile",))
-    figure = figures.FIGURES["scalability/fig14"]
-    assert figure.measure is not None
-    points = [*figure.measure(1, lambda _: None), *figure.model()]
+    figure = figures.FIGURE_14
+    points = figure.points(Request(iters=1))
     assert len(points) == 2 * (7 + 1) + 2 * (6 + 1)
     assert not any(it.wrong for it in points)
     kernels = {
@@ -495,7 +494,7 @@ def test_figure_14_has_every_clock_and_statement(monkeypatch: pytest.MonkeyPatch
         if it.source == "modelled" and it.panel == "tile"
     }
     assert 1.8 < kernels["kernel 1", 64] / kernels["kernel 1", 128] < 2.1
-    statements = [*figure.statements(points)]
+    statements = [*figure.statements(Request(), points)]
     assert [it.here.split(":")[0] for it in statements] == 3 * ["mixed, tile"] + 3 * [
         "modelled, tile"
     ]
@@ -523,9 +522,7 @@ def test_statements_of_figure_14_accept_only_values_near_the_published_ones() ->
             patch.setattr(figures, "TECHNIQUES", ("tile",))
             patch.setattr(figures, "PES", (32, 2048))
             return [
-                it.published
-                for it in figures.FIGURES["scalability/fig14"].statements(points)
-                if it.agrees
+                it.published for it in figures.FIGURE_14.statements(Request(), points) if it.agrees
             ]
 
     every = agreeing(63.5, 9.7, 40.3)

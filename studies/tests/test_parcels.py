@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from pidcomm.errors import ArgumentError, Error
+from pidcomm_studies.papers.figure import Request
+from pidcomm_studies.papers.figures import NAMES, get
 from pidcomm_studies.papers.parcels import figures
 from pidcomm_studies.parcels import patterns, scaling
 from pidcomm_studies.parcels.build import ENGINES, HERE, categories, compile_program
@@ -268,10 +270,12 @@ def test_figures_have_all_points_and_statements(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(figures, "POSTED", (0, 100))
     monkeypatch.setattr(figures, "SIZES", {"eager": 64, "rendezvous": 65536})
     monkeypatch.setattr(figures, "COPY_BYTES", (4096, 65536))
-    for figure in figures.figures(figures.measure()):
-        points = list(figure.model())
+    names = [name for name in NAMES if name.startswith("parcels/")]
+    request = Request(names)
+    for figure in map(get, names):
+        points = figure.points(request)
         assert {it.panel for it in points} == {panel.name for panel in figure.panels}
-        assert list(figure.statements(points))
+        assert list(figure.statements(request, points))
 
 
 @pytest.mark.parametrize("end", ["return -1;", "exit(-1);", "exit(rank ? -1 : 0);"])

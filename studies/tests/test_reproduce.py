@@ -19,6 +19,8 @@ from pidcomm.bench.measure import Trial
 from pidcomm.bench.oracle import Problem, Verdict
 from pidcomm.model import load_machine
 from pidcomm_studies.cli.reproduce import reproduce
+from pidcomm_studies.papers.figure import HERE, Request
+from pidcomm_studies.papers.figures import get
 from pidcomm_studies.papers.pidcomm.experiments import (
     EXPERIMENTS,
     PAPER_BYTES,
@@ -29,8 +31,9 @@ from pidcomm_studies.papers.pidcomm.experiments import (
     modelled_points,
     throughput_gb_s,
 )
+from pidcomm_studies.papers.pidcomm.figures import statistic_points
 from pidcomm_studies.papers.pidcomm.published import PUBLISHED
-from pidcomm_studies.papers.pidcomm.reproduce import Measurements, lines_of
+from pidcomm_studies.papers.pidcomm.study import Measurements
 from pidcomm_studies.pictures import reproduction
 from test_pictures import all_text, assert_legible, bars_of, legend_texts, plots_of
 
@@ -160,15 +163,18 @@ def test_mixed_numbers_also_have_a_value_of_host_times_alone() -> None:
     experiment = EXPERIMENTS["fig23a"]
     here = {(it, name): cost(10) for it in problems("fig23a") for name in experiment.techniques}
     mixed = {(it, "pr+im+cm"): cost(4, 1, None, "mixed") for it in problems("fig23a")}
-    line = next(
+    costs = {**here, **mixed}
+    point = next(
         it
-        for it in lines_of(experiment, {**here, **mixed}, {})
-        if it.statistic.key == "fig23a.tree"
+        for it in statistic_points(experiment, costs, HERE, PAPER_PES, PAPER_BYTES)
+        if it.facts["statistic"] == "fig23a.tree"
     )
-    assert line.here is not None
-    assert line.here.source == "mixed"
-    assert line.here.value == pytest.approx(2)
-    assert line.here.host_alone == pytest.approx(2.5)
+    assert point.source == "mixed"
+    assert point.value == pytest.approx(2)
+    assert point.facts["host_alone"] == pytest.approx(2.5)
+    assert point.facts["ratio"] == pytest.approx(2 / PUBLISHED["fig23a.tree"].value)
+    fewer = statistic_points(experiment, costs, HERE, 64, PAPER_BYTES)
+    assert all(it.facts["ratio"] is None for it in fewer)
 
 
 def test_the_largest_size_and_numbers_of_pes_choose_their_problems() -> None:
@@ -242,7 +248,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str,
     command = [
         *PIDCOMM,
         "reproduce",
-        "fig14,fig17",
+        "pidcomm/fig14,pidcomm/fig17",
         *SMALL,
         "--json",
         "rows.jsonl",
@@ -256,14 +262,14 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str,
     return (
         done.stdout,
         objects((folder / "rows.jsonl").read_text()),
-        "".join(path.read_text() for path in sorted(folder.glob("figures-fig1?.svg"))),
+        "".join(path.read_text() for path in sorted(folder.glob("figures-pidcomm-fig1?.svg"))),
     )
 
 
 def test_every_json_row_says_its_source_and_where(
     small: tuple[str, list[dict[str, object]], str],
 ) -> None:
-    calls = [row for row in small[1] if "technique" in row]
+    calls = [row for row in small[1] if row.get("panel") == "calls"]
     assert {(row["source"], row["on"]) for row in calls} == {
         ("measured", "emulated DIMMs of this host"),
         ("mixed", "emulated DIMMs of this host"),
@@ -296,11 +302,11 @@ def test_tables_and_pictures_mark_modelled_numbers(
     small: tuple[str, list[dict[str, object]], str],
 ) -> None:
     text, _, picture = small
-    assert re.search(r"^measured \(.*pr\+im.*: mixed\) on emulated DIMMs", text, re.MULTILINE)
-    assert "modelled on isca24, whole calls" in text
+    assert re.search(r"measured \(.*pr\+im.*: mixed\) on emulated DIMMs", text)
+    assert "calls: throughput in GB/s; modelled on isca24" in text
     assert picture.count("</svg>") == 2  # a file per figure
     assert "launches and loads of PE programs left out" in text
-    assert "modelled on isca24: ms of a call by phase" in text
+    assert "ms of a call by phase; modelled on isca24" in text
     # Whether a picture of such small calls has `measured` speed-ups over conventional depends on
     # the SDK.
     for words in (
@@ -314,22 +320,20 @@ def test_tables_and_pictures_mark_modelled_numbers(
 @pytest.mark.parametrize("name", AVAILABLE)
 def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(name: str) -> None:
     experiment = EXPERIMENTS[name]
-    modelled = modelled_costs(experiment)
     here = {
         (it, technique): Cost(cost.host_us, cost.pe_us, None, "mixed" if cost.pe_us else "measured")
-        for (it, technique), cost in modelled.items()
+        for (it, technique), cost in modelled_costs(experiment).items()
     }
-    lines = lines_of(experiment, here, modelled)
-    figure = reproduction.draw(experiment, lines, ["measured: synthetic"])
+    of_paper = get(f"pidcomm/{name}")
+    points = [
+        *statistic_points(experiment, here, HERE, PAPER_PES, PAPER_BYTES),
+        *(it for it in of_paper.model(Request()) if "statistic" in it.facts),
+    ]
+    figure = reproduction.draw(of_paper, points, "measured: synthetic")
     assert_legible(figure)
     bars = [bar for axes in plots_of(figure) for bar in bars_of(axes)]
     for source in reproduction.LOOKS:
-        expected = [
-            value
-            for line in lines
-            for value in (line.here, line.modelled)
-            if value and value.source == source
-        ]
+        expected = [it for it in points if it.source == source]
         found = [bar for bar in bars if bar.get_gid() == source]
         assert sorted(bar.get_width() for bar in found) == pytest.approx(
             sorted(it.value for it in expected)
@@ -338,7 +342,7 @@ def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(name
     marks = [
         it for axes in plots_of(figure) for it in axes.get_lines() if it.get_gid() == "published"
     ]
-    assert len(marks) == len([line for line in lines if line.published])
+    assert len(marks) == len([it for it in points if it.source == "published"])
     assert ("published, PID-Comm (ISCA 2024)" in legend_texts(figure)) == bool(marks)
     for axes in plots_of(figure):
         values = [it for it in axes.texts if isinstance(it, Annotation)]
@@ -366,11 +370,13 @@ def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(name
 
 
 def test_the_modelled_half_measures_nothing() -> None:
-    command = [*PIDCOMM, "reproduce", "all", "--no-measure", "--json", "-"]
+    command = [*PIDCOMM, "reproduce", "pidcomm", "--no-measure", "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     rows = objects(done.stdout)
-    assert {row["source"] for row in rows} == {"modelled", "published"}
-    assert {row["figure"] for row in rows} == {*AVAILABLE, "fig23b"}
+    assert {row["source"] for row in rows if "source" in row} == {"modelled", "published"}
+    assert {row["figure"] for row in rows} == {
+        f"pidcomm/{name}" for name in (*EXPERIMENTS, "fig23b")
+    }
     assert {
         row["statistic"]: row["value"]
         for row in rows
@@ -386,12 +392,14 @@ def test_a_wrong_result_exits_with_1_and_is_in_no_statistic(
     )
     rows = tmp_path / "rows.jsonl"
     with pytest.raises(typer.Exit) as error:
-        reproduce("fig14", size="8KiB", pes=64, iters=1, json_target=str(rows))
+        reproduce("pidcomm/fig14", size="8KiB", pes=64, iters=1, json_target=str(rows))
     assert error.value.exit_code == 1
     assert "gather with tile on 8x8: 1 wrong elements" in capfd.readouterr().err
     found = [json.loads(line) for line in rows.read_text().splitlines()]
     here = {
-        row["collective"] for row in found if row.get("technique") and row["source"] != "modelled"
+        row["collective"]
+        for row in found
+        if row.get("panel") == "calls" and row["source"] != "modelled"
     }
     assert len(here) == 7
     assert "gather" not in here
@@ -402,28 +410,30 @@ def test_sizes_that_do_not_fit_memory_are_skipped_and_named(
 ) -> None:
     monkeypatch.setattr(pidcomm.bench.measure, "available_bytes", lambda: 10 * 64 * (300 << 10))
     rows = tmp_path / "rows.jsonl"
-    reproduce("fig18", size="512KiB", pes=64, iters=1, json_target=str(rows))
+    reproduce("pidcomm/fig18", size="512KiB", pes=64, iters=1, json_target=str(rows))
     text = capfd.readouterr().out
     assert "# skipped: 512 KiB for each of 64 PEs need about" in text
     assert "# sizes above 512 KiB are not measured" in text
     assert "here: up to 64 PEs, up to 256 KiB per PE" in text
     found = objects(rows.read_text())
     here = {
-        row["bytes_per_pe"] for row in found if row.get("technique") and row["source"] != "modelled"
+        row["bytes_per_pe"]
+        for row in found
+        if row.get("panel") == "calls" and row["source"] != "modelled"
     }
     assert here == {128 << 10, 256 << 10}
     monkeypatch.setattr(pidcomm.bench.measure, "available_bytes", lambda: 1 << 20)
     with pytest.raises(pidcomm.Error, match="of memory"):
-        reproduce("fig18", size="512KiB", pes=64, iters=1)
+        reproduce("pidcomm/fig18", size="512KiB", pes=64, iters=1)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["fig99"], "figure 'fig99' is unknown"),
-        (["fig14", "--pes", "100"], "100 PEs are not a power of two"),
-        (["fig14", "--plot", "x.gif"], "must end in .svg or .png"),
-        (["fig18", "--bytes", "100"], "100"),
+        (["pidcomm/fig99"], "figure 'pidcomm/fig99' is unknown"),
+        (["pidcomm/fig14", "--pes", "100"], "100 PEs are not a power of two"),
+        (["pidcomm/fig14", "--plot", "x.gif"], "must end in .svg or .png"),
+        (["pidcomm/fig18", "--bytes", "100"], "100"),
     ],
 )
 def test_wrong_usage_is_one_sentence_before_anything_is_measured(

@@ -18,7 +18,8 @@ TEXT = "".join(
     (ROOT / name / "docs" / "command-line.md").read_text() for name in ("pidcomm", "studies")
 )
 SECTIONS = dict(re.findall(r"^## ([a-z ]+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
-NO_FIELDS = ("draw", "plot", "report", "hosts run")  # their sections have no list of fields
+# Their sections have no list of fields, or the command needs valgrind and a compiler for MPI.
+NO_FIELDS = ("draw", "plot", "report", "hosts run", "parcels bench")
 # Plans of other shapes, techniques and collectives, which have fields that the document's plan
 # lacks.
 MORE_PLANS = [

@@ -148,7 +148,7 @@ def main() -> int:
     parser.add_argument(
         "--build",
         type=Path,
-        default=Path("build/release"),
+        default=Path("build/pidcomm/release"),
         help="build folder of the native attacks",
     )
     parser.add_argument("--native", action="store_true", help="run only native attacks")

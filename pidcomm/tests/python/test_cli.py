@@ -202,7 +202,7 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
             "--choices does not apply: with --published",
         ),
         (
-            ["reproduce", "fig14", "--no-measure", "--pes", "64"],
+            ["reproduce", "pidcomm/fig14", "--no-measure", "--pes", "64"],
             "--pes 64 does not apply: with --no-measure",
         ),
         (["check", "--cases", "many"], "'--cases'"),
@@ -223,7 +223,7 @@ def test_errors_are_one_line_and_exit_code_2(arguments: list[str], message: str)
     [
         ("app bfs", ("--json", "--plot"), None),
         ("model scale", ("--json", "--plot"), None),
-        ("reproduce fig16 --no-measure", ("--plot", "--json"), None),
+        ("reproduce pidcomm/fig16 --no-measure", ("--plot", "--json"), None),
         ("app bfs", ("--data", "--json"), "0 1\n"),
     ],
 )

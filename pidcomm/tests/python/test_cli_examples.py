@@ -29,7 +29,13 @@ FILES = {
     "mine.toml": MACHINES / "emulated-host.toml",
 }
 COMMANDS = commands()
-EXAMPLES = [(name, example) for name, command in COMMANDS.items() for example in command.examples]
+# `parcels bench` needs valgrind and a compiler for MPI.
+EXAMPLES = [
+    (name, example)
+    for name, command in COMMANDS.items()
+    for example in command.examples
+    if name != "parcels bench"
+]
 # Options that are appended to the examples of a command for less work: the last of equal options
 # counts.
 CUTS = {
@@ -50,7 +56,7 @@ EXCLUDED = {
     "--from": ("--shape", "--bytes"),
     "scale(?!.*--measure)": ("--iters", "--warmup"),
     "--published": ("--samples", "--max-total"),
-    "--no-measure": ("--pes", "--bytes", "--iters"),
+    "--no-measure|reproduce$|reproduce parcels": ("--pes", "--bytes", "--iters"),
 }
 
 

@@ -165,8 +165,10 @@ TABLES = {
         "collective technique value time_us algbw speed-up source"
     ),
     "model validate --published": "point what published modelled error",
-    "reproduce fig16 --no-measure": "collective shape bytes/PE conventional pr pr+im pr+im+cm tile",
-    "reproduce fig14 --pes 64 --bytes 8KiB --iters 1": (
+    "reproduce pidcomm/fig16 --no-measure": (
+        "collective, shape, bytes/PE conventional pr pr+im pr+im+cm tile"
+    ),
+    "reproduce pidcomm/fig14 --pes 64 --bytes 8KiB --iters 1": (
         "statistic published here source here/publ. modelled error"
     ),
     "app bfs --quick --pes 8 --iters 1": (

@@ -7,18 +7,25 @@ and modelled values the same links on separate hosts. No value is fitted to the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from pidcomm.bench.osu import OsuCase, measure
 from pidcomm.model import Machine, load_machine
+from pidcomm_studies.papers.figure import (
+    MEASURED,
+    MODELLED,
+    PUBLISHED,
+    Figure,
+    Panel,
+    Point,
+    Request,
+    Statement,
+    series_of,
+)
 
-import pidcomm
-
-NAME = "imex"
-TITLE = "allgather through a shared memory pool (ETRI iMEX, 2024)"
-SOURCE = "ETRI iMEX (2024), experimental results for CXL SHM-based AllGather"
+PAPER = "ETRI iMEX (2024), experimental results for CXL SHM-based AllGather"
 MACHINE = "isca24"
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -38,23 +45,12 @@ a network.
 """
 
 
-@dataclass(frozen=True)
-class Published:
-    """A published gain of the pool over messages."""
-
-    axis: str
-    what: str
-    gain: float
-
-
-PUBLISHED = (
-    Published("nodes", "4 nodes, the least", 6.65),
-    Published("nodes", "10 nodes, the most", 16.92),
-    Published("ppn", "1 process per node, the least", 1.77),
-    Published("ppn", "6 processes per node, the most", 10.03),
-    Published("sizes", "middle sizes, at most", 4.99),
-    Published("sizes", "large sizes, at most", 6.65),
-)
+PUBLISHED_GAINS = {
+    "nodes": {"4 nodes, the least": 6.65, "10 nodes, the most": 16.92},
+    "ppn": {"1 process per node, the least": 1.77, "6 processes per node, the most": 10.03},
+    "sizes": {"middle sizes, at most": 4.99, "large sizes, at most": 6.65},
+}
+"""The published gains of the pool over messages, by axis."""
 BASE = OsuCase("allgather", "mpi", 4, 1, (MIB,))
 AXES: dict[str, Callable[[bool], list[OsuCase]]] = {
     "nodes": lambda is_here: [
@@ -70,33 +66,35 @@ AXES: dict[str, Callable[[bool], list[OsuCase]]] = {
 """The cases along each axis, measured here or modelled."""
 
 
-@dataclass(frozen=True)
-class Gain:
-    """The latencies of one case with messages and with the pool."""
+def _point(
+    axis: str,
+    case: OsuCase,
+    size_bytes: int,
+    links: tuple[Rate, Rate],
+    times_us: tuple[float, float],
+    source: str,
+    on: str,
+    wrong: int | None = None,
+) -> Point:
+    """Return the gain of a case: its latency with messages over its latency with the pool."""
+    facts = {
+        "hosts": case.hosts,
+        "ppn": case.ppn,
+        "size_bytes": size_bytes,
+        "messages_us": times_us[0],
+        "pool_us": times_us[1],
+    }
+    x = {"nodes": case.hosts, "ppn": case.ppn, "sizes": size_bytes // KIB}[axis]
+    series = f"{links[0].name} over {links[1].name}"
+    return Point(axis, series, x, times_us[0] / times_us[1], source, on, wrong, facts)
 
-    axis: str
-    hosts: int
-    ppn: int
-    size_bytes: int
-    messages: str
-    pool: str
-    messages_us: float
-    pool_us: float
-    source: str
-    wrong: int | None = None
 
-    @property
-    def gain(self) -> float:
-        """Return the latency with messages over the latency with the pool."""
-        return self.messages_us / self.pool_us
-
-
-def measured(iters: int, step: Callable[[str], None]) -> Iterator[Gain]:
+def measured(request: Request) -> Iterator[Point]:
     """Measure on this machine, with emulated links."""
     for axis, cases in AXES.items():
         for case in cases(True):
-            step(f"{axis}: {case.hosts} hosts x {case.ppn} processes")
-            base = replace(case, iters=iters)
+            request.progress.describe(f"{axis}: {case.hosts} hosts x {case.ppn} processes")
+            base = replace(case, iters=request.iters)
             ways = [
                 [
                     measure(
@@ -116,22 +114,34 @@ def measured(iters: int, step: Callable[[str], None]) -> Iterator[Gain]:
             for link, slow in zip(MESSAGES, ways[0], strict=True):
                 for port, fast in zip(POOLS, ways[1], strict=True):
                     for a, b in zip(slow, fast, strict=True):
-                        wrong = a.wrong + b.wrong
-                        where = (axis, case.hosts, case.ppn, a.size_bytes, link.name, port.name)
-                        yield Gain(*where, a.avg_us, b.avg_us, "measured, emulated links", wrong)
+                        yield _point(
+                            axis,
+                            case,
+                            a.size_bytes,
+                            (link, port),
+                            (a.avg_us, b.avg_us),
+                            MEASURED,
+                            "processes of this machine, emulated links",
+                            a.wrong + b.wrong,
+                        )
 
 
-def modelled(machine: Machine | None = None) -> Iterator[Gain]:
+def modelled(machine: Machine) -> Iterator[Point]:
     """Predict for hosts of their own, whose copies are as fast as their links."""
-    on = load_machine(MACHINE) if machine is None else machine
     for axis, cases in AXES.items():
         for case in cases(False):
             for size in case.sizes:
                 for link in MESSAGES:
                     for port in POOLS:
-                        times = messages_us(case, size, link), pool_us(case, size, port, on)
-                        where = (axis, case.hosts, case.ppn, size, link.name, port.name)
-                        yield Gain(*where, *times, "modelled")
+                        times = messages_us(case, size, link), pool_us(case, size, port, machine)
+                        yield _point(axis, case, size, (link, port), times, MODELLED, MACHINE)
+
+
+def _model(_: Request) -> Iterator[Point]:
+    yield from modelled(load_machine(MACHINE))
+    for axis, gains in PUBLISHED_GAINS.items():
+        for what, gain in gains.items():
+            yield Point("published", "gain", f"{axis}: {what}", gain, PUBLISHED, PAPER)
 
 
 def messages_us(case: OsuCase, size_bytes: int, link: Rate) -> float:
@@ -154,38 +164,24 @@ def pool_us(case: OsuCase, size_bytes: int, port: Rate, machine: Machine) -> flo
     return 4 * port.latency_us + case.ppn * (1 + case.processes) * size_bytes / (1e3 * rate)
 
 
-def json_rows(gains: list[Gain]) -> Iterator[dict[str, Any]]:
-    """Yield the gains and the published values for JSON."""
-    for gain in gains:
-        yield {"figure": NAME, **asdict(gain), "gain": gain.gain, "version": pidcomm.__version__}
-    for value in PUBLISHED:
-        yield {
-            "figure": NAME,
-            **asdict(value),
-            "source": f"published: {SOURCE}",
-            "version": pidcomm.__version__,
-        }
-
-
-def statements(gains: list[Gain]) -> Iterator[str]:
-    """Yield, for each axis and each pair of links, the gains along the axis and whether they
+def statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
+    """Yield, for each axis, source and pair of links, the gains along the axis and whether they
     grow.
     """
-    for axis in AXES:
-        for pair in dict.fromkeys((gain.messages, gain.pool) for gain in gains):
-            along = [
-                gain for gain in gains if gain.axis == axis and (gain.messages, gain.pool) == pair
-            ]
-            values = [gain.gain for gain in along]
-            if not values:
-                continue
+    for axis, published in PUBLISHED_GAINS.items():
+        lines = []
+        for source, series in dict.fromkeys(
+            (it.source, it.series) for it in points if it.panel == axis
+        ):
+            values = list(series_of(points, axis, series, source).values())
             grows = "grows" if values == sorted(values) else "does not grow throughout"
-            yield (
-                f"{axis}: {pair[0]} over {pair[1]}:"
-                f" {', '.join(f'{value:.2f}x' for value in values)}; {grows}"
-            )
+            listed = ", ".join(f"{value:.2f}x" for value in values)
+            lines.append(f"{source}, {series}: {listed}; {grows}")
+        words = ", ".join(f"{what}: {gain}x" for what, gain in published.items())
+        yield Statement(f"{axis}: {words}", "\n".join(lines))
 
 
+_GAIN = "latency of messages over latency of the pool"
 EXPLANATION = (
     "A process receives a block in a message from each process of the other hosts; through the pool"
     " it writes a block and reads those of all processes. So the gain grows with the processes per"
@@ -194,4 +190,19 @@ EXPLANATION = (
     " nears the ratio of the rates. The published gains grow up to 10 hosts: the authors' pool is"
     " memory of one machine, and their messages pass through virtual networks, which cost more."
     " Measured values also have the copies of all processes, which share the CPUs of this machine."
+)
+ALLGATHER = Figure(
+    "imex/allgather",
+    PAPER,
+    "allgather through a shared memory pool",
+    [
+        Panel("nodes", _GAIN, "nodes"),
+        Panel("ppn", _GAIN, "processes per node"),
+        Panel("sizes", _GAIN, "KiB"),
+        Panel("published", _GAIN, "case"),
+    ],
+    _model,
+    statements,
+    measured,
+    EXPLANATION,
 )

@@ -8,7 +8,15 @@ from pathlib import Path
 from statistics import median
 
 from pidcomm.errors import Error
-from pidcomm_studies.papers.figure import MODELLED, Figure, Panel, Point, Statement, series_of
+from pidcomm_studies.papers.figure import (
+    MODELLED,
+    Figure,
+    Panel,
+    Point,
+    Request,
+    Statement,
+    series_of,
+)
 from pidcomm_studies.parcels.build import ENGINES, HERE, build_folder, compile_program
 from pidcomm_studies.parcels.run import BENCHMARK, OVERHEAD, SIZES, Machine, Run
 
@@ -70,6 +78,15 @@ def measure(
     return Results(runs, copies)
 
 
+def _results(request: Request) -> Results:
+    return measure(
+        request.progress.phase,
+        request.latency,
+        request.pim,
+        with_copies="parcels/fig7" in request.figures,
+    )
+
+
 def _checked(machine: Machine, program: Path, nodes: int, arguments: Sequence[object]) -> Run:
     run = machine.run(program, nodes, arguments)
     if run.code or run.blocked:
@@ -95,6 +112,20 @@ def _copy(machine: Machine, program: Path, size: int) -> tuple[float, float]:
 def overhead(run: Run, field: str) -> float:
     """Return the overhead of the benchmark's calls."""
     return run.total(field, OVERHEAD, BENCHMARK)
+
+
+def _figure(
+    name: str,
+    title: str,
+    panels: Sequence[Panel],
+    model: Callable[[Request], Iterable[Point]],
+    statements: Callable[[Request, Sequence[Point]], Iterable[Statement]],
+    note: str = "",
+) -> Figure:
+    options = ("--latency", "--pim")
+    return Figure(
+        f"parcels/{name}", PAPER, title, panels, model, statements, note=note, options=options
+    )
 
 
 def _panels(what: Iterable[tuple[str, str, str]], x: str = "% posted") -> list[Panel]:
@@ -125,7 +156,7 @@ def _less(part: float) -> str:
     return f"{abs(part):.0%} {'less' if part >= 0 else 'more'}"
 
 
-def _figure_4(results: Results) -> Figure:
+def _figure_4() -> Figure:
     panels = _panels(
         (letter, name, f"overhead {field}")
         for letter, field, name in (
@@ -136,7 +167,8 @@ def _figure_4(results: Results) -> Figure:
         )
     )
 
-    def model() -> Iterator[Point]:
+    def model(request: Request) -> Iterator[Point]:
+        results = request.shared(_results)
         for panel, (field, size) in zip(
             panels, [(f, s) for f in _FIELDS[:2] for s in SIZES], strict=True
         ):
@@ -144,7 +176,8 @@ def _figure_4(results: Results) -> Figure:
                 results, panel.name, size, lambda run, field=field: overhead(run, field)
             )  # type: ignore[misc]
 
-    def statements(_: Sequence[Point]) -> Iterator[Statement]:
+    def statements(request: Request, _: Sequence[Point]) -> Iterator[Statement]:
+        results = request.shared(_results)
         for engine, text in ((LAM, "fewer than LAM"), (MPICH, "usually fewer than MPICH")):
             fewer = _fewer(results, engine, "instructions")
             found = ", ".join(
@@ -167,9 +200,7 @@ def _figure_4(results: Results) -> Figure:
                 all(fewer),
             )
 
-    return Figure(
-        "fig4", PAPER, "overhead instructions and memory references", panels, model, statements
-    )
+    return _figure("fig4", "overhead instructions and memory references", panels, model, statements)
 
 
 def _fewer(results: Results, engine: str, field: str) -> list[bool]:
@@ -192,12 +223,13 @@ def _less_of(name: str, part: float) -> str:
     return f"{name} {_less(part)}"
 
 
-def _figure_5(results: Results) -> Figure:
+def _figure_5() -> Figure:
     panels = _panels(
         (letter, size, "overhead cycles") for letter, size in zip("ab", SIZES, strict=True)
     )
 
-    def model() -> Iterator[Point]:
+    def model(request: Request) -> Iterator[Point]:
+        results = request.shared(_results)
         for panel, size in zip(panels, SIZES, strict=True):
             yield from _by_posted(results, panel.name, size, lambda run: overhead(run, "cycles"))
             for posted in POSTED:
@@ -213,7 +245,8 @@ def _figure_5(results: Results) -> Figure:
                     0,
                 )
 
-    def statements(_: Sequence[Point]) -> Iterator[Statement]:
+    def statements(request: Request, _: Sequence[Point]) -> Iterator[Statement]:
+        results = request.shared(_results)
         for size, published in (
             ("eager", {MPICH: 57, LAM: 42}),
             ("rendezvous", {MPICH: 58, LAM: 78}),
@@ -249,10 +282,10 @@ def _figure_5(results: Results) -> Figure:
         " cycles that other threads of the node lose. The engines here execute fewer instructions"
         " than LAM and MPICH did."
     )
-    return Figure("fig5", PAPER, "overhead cycles", panels, model, statements, note=note)
+    return _figure("fig5", "overhead cycles", panels, model, statements, note=note)
 
 
-def _figure_6(results: Results) -> Figure:
+def _figure_6() -> Figure:
     panels = _panels(
         (
             (letter, f"{size} {field}", f"{field} by call and category")
@@ -265,7 +298,8 @@ def _figure_6(results: Results) -> Figure:
         "call, category",
     )
 
-    def model() -> Iterator[Point]:
+    def model(request: Request) -> Iterator[Point]:
+        results = request.shared(_results)
         for panel in panels:
             size, field = panel.name.split()[1:]
             for engine in ENGINES:
@@ -280,22 +314,23 @@ def _figure_6(results: Results) -> Figure:
                             panel.name, engine, x, value, MODELLED, "the simulated machine", 0
                         )
 
-    def share(engine: str, posted: Sequence[int] = POSTED) -> list[float]:
-        runs = [results.runs[engine, size, part] for size in SIZES for part in posted]
+    def share(results: Results, engine: str, posted: Sequence[int] = ()) -> list[float]:
+        runs = [results.runs[engine, size, part] for size in SIZES for part in posted or POSTED]
         return [
             run.total("instructions", ("juggling",), BENCHMARK) / overhead(run, "instructions")
             for run in runs
         ]
 
-    def statements(points: Sequence[Point]) -> Iterator[Statement]:
+    def statements(request: Request, points: Sequence[Point]) -> Iterator[Statement]:
+        results = request.shared(_results)
         for engine, low, high in ((LAM, 14, 60), (MPICH, 18, 23)):
-            found = share(engine)
+            found = share(results, engine)
             yield Statement(
                 f"juggling is {low}% to {high}% of the overhead instructions of {engine}",
                 f"{min(found):.0%} to {max(found):.0%}",
                 low <= round(100 * min(found)) and round(100 * max(found)) <= high,
             )
-        none, all_posted = (share(LAM, (posted,)) for posted in (POSTED[0], POSTED[-1]))
+        none, all_posted = (share(results, LAM, (posted,)) for posted in (POSTED[0], POSTED[-1]))
         yield Statement(
             "LAM's juggling depends on the number of outstanding requests",
             ", ".join(
@@ -305,7 +340,9 @@ def _figure_6(results: Results) -> Figure:
             all(b > a for a, b in zip(none, all_posted, strict=True)),
         )
         yield Statement(
-            "travelling threads do not juggle", f"{max(share(PIM)):.0%}", max(share(PIM)) == 0
+            "travelling threads do not juggle",
+            f"{max(share(results, PIM)):.0%}",
+            max(share(results, PIM)) == 0,
         )
         clean = {
             engine: sum(
@@ -340,19 +377,18 @@ def _figure_6(results: Results) -> Figure:
         "Means over the percentages of posted receives. A call includes the threads that it"
         " started."
     )
-    return Figure(
-        "fig6", PAPER, "overhead by call and category", panels, model, statements, note=note
-    )
+    return _figure("fig6", "overhead by call and category", panels, model, statements, note=note)
 
 
-def _figure_7(results: Results) -> Figure:
+def _figure_7() -> Figure:
     panels = [
         Panel("a) rendezvous", "overhead and copy cycles", "% posted"),
         Panel("b) eager", "overhead and copy cycles", "% posted"),
         Panel("c) copies", "instructions per cycle of a copy", "KiB"),
     ]
 
-    def model() -> Iterator[Point]:
+    def model(request: Request) -> Iterator[Point]:
+        results = request.shared(_results)
         for panel, size in ((panels[0], "rendezvous"), (panels[1], "eager")):
             yield from _by_posted(
                 results,
@@ -372,7 +408,7 @@ def _figure_7(results: Results) -> Figure:
                 0,
             )
 
-    def statements(points: Sequence[Point]) -> Iterator[Statement]:
+    def statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         ipc = series_of(points, panels[2].name, "conventional")
         small = [value for kib, value in ipc.items() if isinstance(kib, (int, float)) and kib < 32]
         large = [value for kib, value in ipc.items() if isinstance(kib, (int, float)) and kib > 32]
@@ -390,11 +426,12 @@ def _figure_7(results: Results) -> Figure:
         " conventional network loads each word of the program's buffer and stores it at the"
         " receiver. Both count as copies here."
     )
-    return Figure(
-        "fig7", PAPER, "cycles with copies; copies by size", panels, model, statements, note=note
+    return _figure(
+        "fig7", "cycles with copies; copies by size", panels, model, statements, note=note
     )
 
 
-def figures(results: Results) -> list[Figure]:
-    """Return figures 4 to 7 with the results of `measure`."""
-    return [_figure_4(results), _figure_5(results), _figure_6(results), _figure_7(results)]
+FIGURE_4 = _figure_4()
+FIGURE_5 = _figure_5()
+FIGURE_6 = _figure_6()
+FIGURE_7 = _figure_7()

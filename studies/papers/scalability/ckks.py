@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
@@ -17,16 +17,17 @@ from pidcomm_studies.apps.ckks import Ckks, Clock, Multiplication
 from pidcomm_studies.apps.ckks.cpu import multiply
 from pidcomm_studies.apps.stage import Stage
 from pidcomm_studies.papers.figure import (
+    HERE,
     MEASURED,
     MIXED,
     MODELLED,
     Figure,
     Panel,
     Point,
+    Request,
     Statement,
     series_of,
 )
-from pidcomm_studies.papers.pidcomm.reproduce import HERE
 from pidcomm_studies.papers.scalability.ntt import BASE, MACHINE, OWN, PAPER, TECHNIQUES
 
 SIZE, LEVEL, DNUM = 2**16, 23, 3
@@ -91,8 +92,8 @@ def _points(
     )
 
 
-def _measured(_: int, step: Callable[[str], None]) -> Iterator[Point]:
-    step("CPU")
+def _measured(request: Request) -> Iterator[Point]:
+    request.progress.phase("CPU")
     problem = _problem()
     runs = [multiply(problem.scheme, problem.inputs)[1] for _ in range(CPU_RUNS)]
     for name in runs[0]:
@@ -101,11 +102,11 @@ def _measured(_: int, step: Callable[[str], None]) -> Iterator[Point]:
             "CPU", "CPU", name, milliseconds, MEASURED, "the CPUs of this host, apps/ckks/cpu.cpp"
         )
     for technique in TECHNIQUES:
-        step(technique)
+        request.progress.phase(technique)
         yield from _points(technique, *_run(technique), MIXED)
 
 
-def _modelled() -> Iterator[Point]:
+def _modelled(_: Request) -> Iterator[Point]:
     clocks, wrong = _ran.get(_key()) or _run(OWN)
     machine = load_machine(MACHINE)
     for name, clock in clocks.items():
@@ -129,7 +130,7 @@ def _seconds(technique: str, mask: str, size: int, machine: object) -> float:
     ).seconds  # type: ignore[arg-type]
 
 
-def _statements(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     cpu = series_of(points, "CPU", "CPU")
     for source in (MIXED, MODELLED):
         for technique in (BASE, OWN):
@@ -159,20 +160,18 @@ def _statements(points: Sequence[Point]) -> Iterator[Statement]:
                 )
 
 
-FIGURES = {
-    "scalability/fig16": Figure(
-        "scalability/fig16",
-        PAPER,
-        "CKKS multiplication, N = 65536, L = 23, 8 extension limbs, dnum 3, on 1024 PEs",
-        [
-            *(Panel(name, "ms", "primitive") for name in ("CPU", *TECHNIQUES)),
-            Panel("traffic", "KiB per PE", "primitive"),
-        ],
-        _modelled,
-        _statements,
-        _measured,
-        "Kernels run on dpuemu, so their times are modelled. The CPUs are those of this host, not"
-        " the paper's. All limbs of a coefficient are on one PE, so only transforms exchange data;"
-        " the paper does not describe its placement.",
-    )
-}
+FIGURE_16 = Figure(
+    "scalability/fig16",
+    PAPER,
+    "CKKS multiplication, N = 65536, L = 23, 8 extension limbs, dnum 3, on 1024 PEs",
+    [
+        *(Panel(name, "ms", "primitive") for name in ("CPU", *TECHNIQUES)),
+        Panel("traffic", "KiB per PE", "primitive"),
+    ],
+    _modelled,
+    _statements,
+    _measured,
+    "Kernels run on dpuemu, so their times are modelled. The CPUs are those of this host, not"
+    " the paper's. All limbs of a coefficient are on one PE, so only transforms exchange data;"
+    " the paper does not describe its placement.",
+)

@@ -19,11 +19,10 @@ from pidcomm_studies.papers.figure import (
     Figure,
     Panel,
     Point,
+    Request,
     Statement,
     series_of,
 )
-from pidcomm_studies.papers.scalability.embedding_links import FIGURE_18
-from pidcomm_studies.papers.scalability.embedding_models import FIGURE_11
 from pidcomm_studies.papers.scalability.embedding_price import MACHINE, Work, clocks, cpu_seconds
 from pidcomm_studies.papers.scalability.paper import (
     CLOCKS,
@@ -59,7 +58,7 @@ SWEEPS: dict[str, tuple[str, list[int]]] = {
 }
 
 
-def _figure_5() -> Iterator[Point]:
+def _figure_5(_: Request) -> Iterator[Point]:
     for panel, (name, values) in SWEEPS.items():
         works = [
             (
@@ -77,7 +76,7 @@ def _figure_5() -> Iterator[Point]:
             yield Point(panel, "GB/s from MRAM", value, it.read_gb_s, MODELLED, MACHINE)
 
 
-def _statements_5(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements_5(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     times = {panel: series_of(points, panel, "time over the first") for panel in SWEEPS}
     after = times["a"][11] / times["a"][24]
     yield Statement(
@@ -163,20 +162,22 @@ def _priced(works: dict[float | str, dict[str, Work]], with_cpu: bool = True) ->
                 yield from found if name == PAPER_WAY else found[1:]  # the kernel is the same
 
 
-def _run(
-    works: dict[float | str, dict[str, Work]], iters: int, step: Callable[[str], None]
-) -> Iterator[Point]:
+def _run(works: dict[float | str, dict[str, Work]], request: Request) -> Iterator[Point]:
     """Run works here with both ways, and the look-up on the CPUs of this machine."""
     for x, of_x in works.items():
         for number, (partition, work) in enumerate(of_x.items()):
             for name, (path, technique) in WAYS.items():
-                step(f"{x}: {partition}, {name}")
+                request.progress.phase(f"{x}: {partition}, {name}")
                 problem = Embedding(
                     work.random_tables(), work.bags, path=path, tasklets=work.tasklets
                 )
                 is_first = number == 0 and name == PAPER_WAY
                 run = apps.run(
-                    problem, shape=work.shape, technique=technique, iters=iters, with_cpu=is_first
+                    problem,
+                    shape=work.shape,
+                    technique=technique,
+                    iters=request.iters,
+                    with_cpu=is_first,
                 )
                 label = f"{partition}, {name}"
                 yield from _by_clocks(label, x, clocks_of(run), MIXED, HERE, run.wrong)
@@ -218,7 +219,7 @@ def _works_6(counts: Sequence[int]) -> dict[float | str, dict[str, Work]]:
     return _cases(counts, make, ("row", "column"))
 
 
-def _statements_6(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements_6(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     points = priced(points)
     cpu = series_of(points, "b", CPU)
     kernel, total = (
@@ -268,12 +269,12 @@ FIGURE_6 = Figure(
     PAPER,
     "rows and columns of one table over PEs: 64 columns, 128k rows, pooling 32",
     _panels("PEs"),
-    lambda: [
+    lambda _: [
         *_priced(_works_6([4, 8, 16, 32, 64, 128, 256, 512, 1024])),
         published("c kernel", "row", 1024, KERNEL_PCT),
     ],
     _statements_6,
-    lambda iters, step: _run(_works_6([16, 64, 1024]), iters, step),
+    lambda request: _run(_works_6([16, 64, 1024]), request),
     "The modelled CPU reads all rows at the full rate of its memory, so kernels pass it later than"
     " the published CPU, which reaches less. With rows, each PE also writes the sums of all bags,"
     " empty or not, which bounds its kernel from below. The modelled host reduces with all threads,"
@@ -293,7 +294,7 @@ def _works_7(biased: Sequence[int]) -> dict[float | str, dict[str, Work]]:
     return _cases([f"{x}:{64 - x}" for x in biased], make, ("row", "column"))
 
 
-def _statements_7(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements_7(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     points = priced(points)
     row, column = (series_of(points, "a", f"{name}, {PAPER_WAY}") for name in ("row", "column"))
     total, fast = (series_of(points, "b", f"row, {name}") for name in WAYS)
@@ -316,9 +317,9 @@ FIGURE_7 = Figure(
     PAPER,
     "imbalance: x of 64 indices in the rows of one PE, 64 PEs",
     _panels("x:y"),
-    lambda: _priced(_works_7(BIASED), with_cpu=False),
+    lambda _: _priced(_works_7(BIASED), with_cpu=False),
     _statements_7,
-    lambda iters, step: _run(_works_7((0, 64)), iters, step),
+    lambda request: _run(_works_7((0, 64)), request),
     "The biased indices lie in the first 2,048 rows, those of the first of 64 PEs. Fast transfers"
     " shrink the other clocks, so imbalance costs a larger share of the total.",
 )
@@ -334,7 +335,7 @@ def _works_8(poolings: Sequence[int]) -> dict[float | str, dict[str, Work]]:
     return _cases(poolings, make, ("row", "column"))
 
 
-def _statements_8(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements_8(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     points = priced(points)
     row, column = (series_of(points, "a", f"{name}, {PAPER_WAY}") for name in ("row", "column"))
     totals = {
@@ -364,9 +365,9 @@ FIGURE_8 = Figure(
     PAPER,
     "pooling of one table on 64 PEs",
     _panels("pooling"),
-    lambda: _priced(_works_8(POOLINGS)),
+    lambda _: _priced(_works_8(POOLINGS)),
     _statements_8,
-    lambda iters, step: _run(_works_8((1, 16, 128)), iters, step),
+    lambda request: _run(_works_8((1, 16, 128)), request),
     "With one column per PE, a look-up is a DMA transfer of 8 bytes, whose start costs"
     f" {load_machine(MACHINE)['pe.dma_cycles']:.0f} cycles; with rows it is 256 bytes for 64"
     " columns. With rows, each PE also writes the sums of all bags, which does not depend on"
@@ -384,7 +385,7 @@ def _works_9(counts: Sequence[int]) -> dict[float | str, dict[str, Work]]:
     }
 
 
-def _statements_9(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements_9(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     points = priced(points)
     whole, real = (series_of(points, "a", f"{name}, {PAPER_WAY}") for name in ("int32", "float32"))
     yield Statement(
@@ -414,9 +415,9 @@ FIGURE_9 = Figure(
     PAPER,
     "int32 against float32 over PEs, tables cut by rows",
     _panels("PEs"),
-    lambda: _priced(_works_9([1, 2, 4, 8, 16, 32, 64])),
+    lambda _: _priced(_works_9([1, 2, 4, 8, 16, 32, 64])),
     _statements_9,
-    lambda iters, step: _run(_works_9([8, 64]), iters, step),
+    lambda request: _run(_works_9([8, 64]), request),
     "Floats on PEs are software; dpuemu counts its instructions. Results with floats are checked"
     " within the bound of Embedding.bound. The paper does not print the partition; rows are"
     " assumed.",
@@ -440,7 +441,7 @@ def _works_10(counts: Sequence[int]) -> dict[float | str, dict[str, Work]]:
     return _cases(counts, make, CUTS_10)
 
 
-def _statements_10(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements_10(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     points = priced(points)
     row, column = (series_of(points, "a", f"{name}, {PAPER_WAY}") for name in ("row", "column"))
     gains = row[4] / row[128], column[4] / column[128]
@@ -482,17 +483,12 @@ FIGURE_10 = Figure(
     PAPER,
     "partitions of a table of 128 MB over PEs",
     _panels("PEs"),
-    lambda: _priced(_works_10([4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048])),
+    lambda _: _priced(_works_10([4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048])),
     _statements_10,
-    lambda iters, step: _run(_works_10([64, 256]), iters, step),
+    lambda request: _run(_works_10([64, 256]), request),
     "128 columns and 256k rows; the paper does not print pooling and batch, 32 and 512 are"
     " assumed. Columns send all indices to every PE, which the modelled transfers of the SDK make"
     " slower with more PEs. With rows, each PE also writes the sums of all bags, which more PEs do"
     " not shorten, so its kernel gains less. The hybrid partition has only PEs / 128 parts of"
     f" rows, so its partial sums stay few. {WAY_NAMES}",
 )
-
-FIGURES = {
-    it.name: it
-    for it in (FIGURE_5, FIGURE_6, FIGURE_7, FIGURE_8, FIGURE_9, FIGURE_10, FIGURE_11, FIGURE_18)
-}

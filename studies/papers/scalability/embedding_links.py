@@ -15,7 +15,15 @@ from pidcomm.tables import COLLECTIVES
 from pidcomm_studies import apps
 from pidcomm_studies.apps.application import Run
 from pidcomm_studies.models import LINKS, predict_links
-from pidcomm_studies.papers.figure import MODELLED, Figure, Panel, Point, Statement, series_of
+from pidcomm_studies.papers.figure import (
+    MODELLED,
+    Figure,
+    Panel,
+    Point,
+    Request,
+    Statement,
+    series_of,
+)
 from pidcomm_studies.papers.scalability.paper import PAPER, listed, near, published
 
 MACHINE = "upmem-2560+links"
@@ -118,7 +126,7 @@ def recorded(runs: Sequence[Run], machine: Machine) -> Iterator[tuple[str, dict[
         yield run.application, found
 
 
-def _points() -> Iterator[Point]:
+def _points(_: Request) -> Iterator[Point]:
     machine = load_machine(MACHINE)
     yield published("a", "gain", LITTLE, LITTLE_GAIN)
     yield published("a", "gain", 1.0, GAIN)
@@ -174,7 +182,7 @@ def _gains(domain: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def _statements(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     def gains(panel: str, label: str, x: float) -> dict[float | str, float]:
         """Return the gain at x by domain."""
         return {d: series_of(points, panel, f"{d}: {label}")[x] for d in DOMAINS}

@@ -4,7 +4,7 @@ at a 256th.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pidcomm.errors import ArgumentError
 from pidcomm.model import load_machine
@@ -23,6 +23,7 @@ from pidcomm_studies.papers.figure import (
     Figure,
     Panel,
     Point,
+    Request,
     Statement,
     series_of,
 )
@@ -68,7 +69,7 @@ def _points_of(
     return found + clock_shares("b", label, x, it, source, on)
 
 
-def _priced() -> Iterator[Point]:
+def _priced(_: Request) -> Iterator[Point]:
     machine = load_machine(MACHINE)
     yield published("a", "R", "rm1", ROWS_GAIN)
     yield published("a", "the best hybrid", "rm3", HYBRID_GAIN)
@@ -114,14 +115,14 @@ def _paths_priced() -> Iterator[Point]:
             yield Point("paths", cut, f"{path}, {technique}", 1e6 * it.total, MODELLED, MACHINE)
 
 
-def _paths_run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
+def _paths_run(request: Request) -> Iterator[Point]:
     """Run RM2, cut by columns and rows, with every path and technique."""
     problem = Embedding.make(model="rm2")
     shape = PARTITIONS[CUTS["C-R"]](PES_HERE, MODELS["rm2"])
     for path, technique in CHOICES:
-        step(f"rm2: C-R, {path}, {technique}")
+        request.progress.phase(f"rm2: C-R, {path}, {technique}")
         own = Embedding(problem.tables, problem.bags, path=path)
-        run = apps.run(own, shape=shape, technique=technique, iters=iters)
+        run = apps.run(own, shape=shape, technique=technique, iters=request.iters)
         yield Point(
             "paths",
             "C-R",
@@ -133,7 +134,7 @@ def _paths_run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
         )
 
 
-def _run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
+def _run(request: Request) -> Iterator[Point]:
     """Run the models with a 256th of the rows on 1,024 PEs, alone and with the layers on the
     host.
     """
@@ -144,11 +145,17 @@ def _run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
             cpu = 0.0
             for cut, partition in CUTS.items():
                 for way_name, (path, technique) in WAYS.items():
-                    step(f"{name}: {cut}, {way_name}" + ", end to end" * has_layers)
+                    request.progress.phase(
+                        f"{name}: {cut}, {way_name}" + ", end to end" * has_layers
+                    )
                     own = Embedding(problem.tables, problem.bags, path=path, layers=problem.layers)
                     shape = PARTITIONS[partition](PES_HERE, MODELS[name])
                     run = apps.run(
-                        own, shape=shape, technique=technique, iters=iters, with_cpu=with_cpu
+                        own,
+                        shape=shape,
+                        technique=technique,
+                        iters=request.iters,
+                        with_cpu=with_cpu,
                     )
                     cpu, with_cpu = run.cpu_seconds or cpu, False
                     label, it = f"{cut}, {way_name}", clocks_of(run)
@@ -160,10 +167,10 @@ def _run(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
                         yield from _points_of(label, name, it, cpu, MIXED, HERE, run.wrong)
             if not has_layers:
                 yield Point("t", "CPU", name, 1e6 * cpu, "measured", HERE)
-    yield from _paths_run(iters, step)
+    yield from _paths_run(request)
 
 
-def _statements(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     points = priced(points)
     times = {
         label: series_of(points, "t", label)

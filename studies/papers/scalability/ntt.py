@@ -18,16 +18,17 @@ from pidcomm_studies.apps.application import reference_seconds
 from pidcomm_studies.apps.ntt import Ntt
 from pidcomm_studies.apps.ntt.decomposition import RADIXES
 from pidcomm_studies.papers.figure import (
+    HERE,
     MEASURED,
     MIXED,
     MODELLED,
     Figure,
     Panel,
     Point,
+    Request,
     Statement,
     series_of,
 )
-from pidcomm_studies.papers.pidcomm.reproduce import HERE
 from pidcomm_studies.papers.scalability.ntt_clocks import COMPLETE, Clocks, clocks, modelled
 
 PAPER = (
@@ -81,9 +82,11 @@ def _of_pes(pes: int, limbs: int = LIMBS) -> Case:
     return Case("256x256", (group, 1, 1, pes // group), limbs)
 
 
-def _here(case: Case, technique: str, iters: int, step: Callable[[str], None]) -> Clocks:
-    step(f"{case.limbs} limbs, {case.steps} on {prod(case.shape)} PEs, {technique}")
-    _ran[case] = found = clocks(case.problem(), case.shape, technique, iters)
+def _here(case: Case, technique: str, request: Request) -> Clocks:
+    request.progress.phase(
+        f"{case.limbs} limbs, {case.steps} on {prod(case.shape)} PEs, {technique}"
+    )
+    _ran[case] = found = clocks(case.problem(), case.shape, technique, request.iters)
     return found
 
 
@@ -115,10 +118,10 @@ def _sources(points: Sequence[Point]) -> list[str]:
 # ---- figure 12: one PE
 
 
-def _one_pe(step: Callable[[str], None] = lambda _: None) -> Iterator[Point]:
+def _one_pe(request: Request) -> Iterator[Point]:
     for radix in RADIXES:
         for tasklets in TASKLETS:
-            step(f"radix {radix}, {tasklets} tasklets")
+            request.progress.phase(f"radix {radix}, {tasklets} tasklets")
             problem = Ntt.make(
                 size=SMALL, limbs=1, bits=BITS, steps="1", radix=radix, tasklets=tasklets
             )
@@ -132,7 +135,7 @@ def _one_pe(step: Callable[[str], None] = lambda _: None) -> Iterator[Point]:
             )
 
 
-def _statements12(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements12(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     time, use = (
         {r: series_of(points, panel, f"radix {r}") for r in RADIXES}
         for panel in ("time", "pipeline")
@@ -165,21 +168,21 @@ def _statements12(points: Sequence[Point]) -> Iterator[Statement]:
 # ---- figure 13: decompositions of one transform
 
 
-def _measured13(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
+def _measured13(request: Request) -> Iterator[Point]:
     for technique in (BASE, OWN):
         for x, (steps, shape) in DIMENSIONS.items():
             yield from _points(
                 f"dimensions, {technique}",
                 x,
-                _here(Case(steps, shape, 1, 2), technique, iters, step),
+                _here(Case(steps, shape, 1, 2), technique, request),
                 MIXED,
             )
     for panel, pes in STEP_PANELS.items():
         for steps in STEP_SIZES:
-            yield from _points(panel, steps, _here(_of_sizes(steps, pes), OWN, iters, step), MIXED)
+            yield from _points(panel, steps, _here(_of_sizes(steps, pes), OWN, request), MIXED)
 
 
-def _modelled13() -> Iterator[Point]:
+def _modelled13(_: Request) -> Iterator[Point]:
     for technique in (BASE, OWN):
         for x, (steps, shape) in DIMENSIONS.items():
             yield from _points(
@@ -202,7 +205,7 @@ def _of_sizes(steps: str, most: int) -> Case:
     return Case(steps, (min(most, *map(int, steps.split("x"))), 1, 1, 1), 1, 2)
 
 
-def _statements13(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements13(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     for source in _sources(points):
         for technique in (BASE, OWN):
             panel = f"dimensions, {technique}"
@@ -246,15 +249,15 @@ def _is_rising(values: Sequence[float]) -> bool:
 # ---- figure 14: strong scaling
 
 
-def _measured14(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
+def _measured14(request: Request) -> Iterator[Point]:
     for technique in TECHNIQUES:
         for pes in PES:
-            found = _here(_of_pes(pes), technique, iters, step)
+            found = _here(_of_pes(pes), technique, request)
             yield from _points(technique, pes, found, MIXED)
             yield Point("share", technique, pes, found.share_pct, MIXED, HERE, found.wrong)
 
 
-def _modelled14() -> Iterator[Point]:
+def _modelled14(_: Request) -> Iterator[Point]:
     for technique in TECHNIQUES:
         for pes in PES:
             found = _there(_of_pes(pes), technique)
@@ -262,7 +265,7 @@ def _modelled14() -> Iterator[Point]:
             yield Point("share", technique, pes, found.share_pct, MODELLED, MACHINE, found.wrong)
 
 
-def _statements14(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements14(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     few, many = PES[0], PES[-1]
     for source in _sources(points):
         for technique in TECHNIQUES:
@@ -304,17 +307,17 @@ def _limbs(log_q: int) -> int:
     return -(-log_q // BITS)
 
 
-def _measured15(iters: int, step: Callable[[str], None]) -> Iterator[Point]:
+def _measured15(request: Request) -> Iterator[Point]:
     for log_q in LOG_Q:
         for pes in HYBRID_PES:
-            found = _here(_of_pes(pes, _limbs(log_q)), OWN, iters, step)
+            found = _here(_of_pes(pes, _limbs(log_q)), OWN, request)
             yield from _total15(log_q, pes, found, MIXED)
-        step(f"log Q {log_q}, CPU")
+        request.progress.phase(f"log Q {log_q}, CPU")
         seconds = reference_seconds(_of_pes(pes, _limbs(log_q)).problem())
         yield Point(COMPLETE, "CPU", log_q, 1e3 * seconds, MEASURED, BASELINE)
 
 
-def _modelled15() -> Iterator[Point]:
+def _modelled15(_: Request) -> Iterator[Point]:
     for log_q in LOG_Q:
         for pes in HYBRID_PES:
             yield from _total15(log_q, pes, _there(_of_pes(pes, _limbs(log_q)), OWN), MODELLED)
@@ -332,7 +335,7 @@ def _total15(log_q: int, pes: int, found: Clocks, source: str) -> Iterator[Point
     yield Point("share", f"{pes} PEs", log_q, found.share_pct, source, on, found.wrong)
 
 
-def _statements15(points: Sequence[Point]) -> Iterator[Statement]:
+def _statements15(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     most, last = HYBRID_PES[-1], LOG_Q[-1]
     for source in _sources(points):
         total = {pes: series_of(points, "total", f"{pes} PEs", source) for pes in HYBRID_PES}
@@ -397,9 +400,9 @@ def _figure(
     number: int,
     title: str,
     panels: Sequence[Panel],
-    model: Callable[[], Iterable[Point]],
-    statements: Callable[[Sequence[Point]], Iterable[Statement]],
-    measure: Callable[[int, Callable[[str], None]], Iterable[Point]] | None,
+    model: Callable[[Request], Iterable[Point]],
+    statements: Callable[[Request, Sequence[Point]], Iterable[Statement]],
+    measure: Callable[[Request], Iterable[Point]] | None,
     note: str = "",
 ) -> Figure:
     return Figure(
@@ -407,52 +410,47 @@ def _figure(
     )
 
 
-FIGURES = {
-    it.name: it
-    for it in (
-        _figure(
-            12,
-            "256-point transform on one PE: tasklets and radix",
-            [
-                Panel("time", "us of the kernel", "tasklets"),
-                Panel("pipeline", "instructions in percent of cycles", "tasklets"),
-            ],
-            _one_pe,
-            _statements12,
-            None,
-        ),
-        _figure(
-            13,
-            "decompositions of a transform of 2^16 coefficients",
-            _panels((*(f"dimensions, {it}" for it in (BASE, OWN)), *STEP_PANELS), "steps"),
-            _modelled13,
-            _statements13,
-            _measured13,
-            NOTE13,
-        ),
-        _figure(
-            14,
-            "8 transforms of 2^16 coefficients on 32 to 2048 PEs",
-            _panels(
-                TECHNIQUES,
-                "PEs",
-                Panel("share", "exchange between PEs in percent of all clocks", "PEs"),
-            ),
-            _modelled14,
-            _statements14,
-            _measured14,
-        ),
-        _figure(
-            15,
-            "transforms of 2^16 coefficients for log Q from 400 to 2800",
-            _panels(
-                ("total", COMPLETE),
-                "log Q",
-                Panel("share", "exchange between PEs in percent of all clocks", "log Q"),
-            ),
-            _modelled15,
-            _statements15,
-            _measured15,
-        ),
-    )
-}
+FIGURE_12 = _figure(
+    12,
+    "256-point transform on one PE: tasklets and radix",
+    [
+        Panel("time", "us of the kernel", "tasklets"),
+        Panel("pipeline", "instructions in percent of cycles", "tasklets"),
+    ],
+    _one_pe,
+    _statements12,
+    None,
+)
+FIGURE_13 = _figure(
+    13,
+    "decompositions of a transform of 2^16 coefficients",
+    _panels((*(f"dimensions, {it}" for it in (BASE, OWN)), *STEP_PANELS), "steps"),
+    _modelled13,
+    _statements13,
+    _measured13,
+    NOTE13,
+)
+FIGURE_14 = _figure(
+    14,
+    "8 transforms of 2^16 coefficients on 32 to 2048 PEs",
+    _panels(
+        TECHNIQUES,
+        "PEs",
+        Panel("share", "exchange between PEs in percent of all clocks", "PEs"),
+    ),
+    _modelled14,
+    _statements14,
+    _measured14,
+)
+FIGURE_15 = _figure(
+    15,
+    "transforms of 2^16 coefficients for log Q from 400 to 2800",
+    _panels(
+        ("total", COMPLETE),
+        "log Q",
+        Panel("share", "exchange between PEs in percent of all clocks", "log Q"),
+    ),
+    _modelled15,
+    _statements15,
+    _measured15,
+)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pidcomm_studies.apps.embedding import Clocks
-from pidcomm_studies.papers.figure import PUBLISHED, Point
+from pidcomm_studies.papers.figure import HERE, PUBLISHED, Point
 
 PAPER = (
     "Jonatan et al., Scalability Limitations of Processing-in-Memory using Real System Evaluations"
@@ -14,7 +14,6 @@ PAPER = (
 )
 SERVER = "the server of the paper"
 NEAR = 2.0  # a value agrees with a published number within this factor
-HERE = "emulated DIMMs of this host"
 PAPER_WAY, FAST = "paper's way", "reduce by tile"
 PAPERS = ("gather", "conventional")
 """The path and technique of the paper."""
