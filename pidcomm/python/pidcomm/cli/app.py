@@ -101,23 +101,25 @@ class Command(_HasExamples, TyperCommand):
 
         Raises ArgumentError if two options name one file, and one of them writes the file.
         """
-        given = [
-            it for it in self.params if ctx.get_parameter_source(it.name).name == "COMMANDLINE"
-        ]
-        _given.clear()
-        _given.update((_word(it, ctx.params[it.name]), ctx.params[it.name]) for it in given)
+        values = {
+            _word(it, ctx.params[it.name]): ctx.params[it.name]
+            for it in self.params
+            if ctx.get_parameter_source(it.name).name == "COMMANDLINE"
+        }
+        ctx.meta[_GIVEN] = values
         files: dict[object, str] = {}
-        for option in sorted(_given, key=_OUTPUTS.__contains__):
-            for path in _files(option, _given[option]):
+        for option in sorted(values, key=_OUTPUTS.__contains__):
+            for path in _files(option, values[option]):
                 if option in _OUTPUTS and path in files:
                     raise ArgumentError(
-                        f"{files[path]} and {option} name the same file: {_given[option]}"
+                        f"{files[path]} and {option} name the same file: {values[option]}"
                     )
                 files[path] = option
         return super().invoke(ctx)
 
 
-_given: dict[str, Any] = {}  # options and arguments of the running command: their names and values
+# The key of the options and arguments on the command line in the context of the running command.
+_GIVEN = "pidcomm.given"
 _OUTPUTS = ("--json", "--out", "--plot", "OUT.html", "FILE")
 
 
@@ -149,13 +151,25 @@ def _files(option: str, value: object) -> Iterator[object]:
             yield os.path.realpath(path)
 
 
+def _given() -> dict[str, Any]:
+    """Return the options and arguments on the command line of the running command, with their
+    values. Empty if a program calls the function of a command.
+    """
+    # New versions of Typer contain their own copy of click.
+    click = typer.Context.__mro__[1].__module__.rpartition(".")[0]
+    context = import_module(f"{click}.globals").get_current_context(silent=True)
+    values: dict[str, Any] = {} if context is None else context.meta.get(_GIVEN, {})
+    return values
+
+
 def refuse(options: Iterable[str], why: str) -> None:
     """Raise ArgumentError if the command line gives one of the options, which the command would
     ignore.
     """
+    values = _given()
     for option in options:
-        if option in _given:
-            value = _given[option]
+        if option in values:
+            value = values[option]
             words = (
                 option if isinstance(value, bool) else f"{option} {getattr(value, 'value', value)}"
             )
