@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import prod
 from typing import Annotated, cast
@@ -9,12 +11,13 @@ from typing import Annotated, cast
 import typer
 
 import pidcomm
-from pidcomm._rows import OverlapName
+from pidcomm._rows import CollectiveName, OverlapName
 from pidcomm.arguments import AUTO, Options, options_of
 from pidcomm.bench import platform
 from pidcomm.bench.ablation import COLLECTIVES as ABLATED
 from pidcomm.bench.ablation import STEPS, Assumed, Step, ablate, steps_for
 from pidcomm.bench.measure import Scratch, creation_us, make_transfers_alike, measure_sdk
+from pidcomm.bench.oracle import Problem
 from pidcomm.bench.over_hosts import HostsCase
 from pidcomm.bench.report import (
     Report,
@@ -25,13 +28,21 @@ from pidcomm.bench.report import (
     summary,
 )
 from pidcomm.bench.results import Results
-from pidcomm.bench.sweep import Wanted, affordable, halved_to_fit, parse_shapes, parse_sweeps
+from pidcomm.bench.sweep import (
+    Section,
+    Wanted,
+    affordable,
+    halved_to_fit,
+    parse_shapes,
+    parse_sweeps,
+)
 from pidcomm.bench.timing import COMPARED, Row, Schedule, measure_rows
 from pidcomm.cli.app import (
     BytesOption,
     OpOption,
     ThreadsOption,
     WideOption,
+    Work,
     check_op,
     command,
     exit_if_wrong,
@@ -40,6 +51,7 @@ from pidcomm.cli.app import (
     working,
 )
 from pidcomm.cli.completion import complete_list, complete_masks
+from pidcomm.errors import Error
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for
 
@@ -65,6 +77,7 @@ ONLY_ONE_HOST = (
         "--hugepages",
     ),
 )
+TECHNIQUES_COMPARED = ",".join(COMPARED)
 QUICK = Schedule(iters=3, warmup=1, with_limit=False)
 
 
@@ -89,6 +102,103 @@ class Switch(str, Enum):
     off = "off"
 
 
+CollectivesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Collectives, or all (default).",
+        metavar="[COLLECTIVE]...",
+        autocompletion=complete_list(COLLECTIVES),
+    ),
+]
+ShapesOption = Annotated[str, typer.Option("--shape", help="Shapes: axis lengths, x first.")]
+MasksOption = Annotated[
+    str,
+    typer.Option(
+        "--mask",
+        help="Axis masks, or all.",
+        autocompletion=complete_masks,
+    ),
+]
+DtypesOption = Annotated[
+    str,
+    typer.Option("--dtype", help="Element types, or all.", autocompletion=complete_list(TYPES)),
+]
+TechniquesOption = Annotated[
+    str,
+    typer.Option(
+        "--technique",
+        help=f"Techniques, or all: {', '.join(TECHNIQUES)}, {AUTO}.",
+        autocompletion=complete_list([*TECHNIQUES, AUTO]),
+    ),
+]
+IsasOption = Annotated[
+    str,
+    typer.Option(
+        "--isa",
+        help="Instruction sets, or all.",
+        autocompletion=complete_list(name for name, isa in ISAS.items() if isa.is_available),
+    ),
+]
+CoherenceOption = Annotated[
+    Coherence,
+    typer.Option("--coherence", metavar="none|hardware", help="hardware flushes the CPU caches."),
+]
+SdkFlushOption = Annotated[
+    SdkFlush,
+    typer.Option(
+        "--sdk-flush",
+        metavar="once|stock",
+        help="Flushes per SDK transfer.",
+    ),
+]
+SweepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        metavar="NAME=VALUES",
+        help="Such as bytes=8KiB..8MiB or pes=64,128.",
+    ),
+]
+QuickOption = Annotated[
+    bool,
+    typer.Option("--quick", help="Few rounds, no limit, sizes that fit in memory."),
+]
+ItersOption = Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds.")]
+WarmupOption = Annotated[int, typer.Option("--warmup", min=0, help="Rounds before timing.")]
+LimitOption = Annotated[
+    bool,
+    typer.Option("--limit/--no-limit", help="Measure the streaming limit."),
+]
+SummaryOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--summary/--no-summary",
+        help="Print the range of limit% and speed-up.",
+    ),
+]
+AblationOption = Annotated[
+    bool,
+    typer.Option(
+        "--ablation",
+        help="Compare the paper's steps pr, im, cm with tile.",
+    ),
+]
+LaunchOption = Annotated[
+    float, typer.Option("--launch-us", min=0, help="Assumed us per PE launch.")
+]
+LoadOption = Annotated[float, typer.Option("--load-us", min=0, help="Assumed us per load.")]
+HugepagesOption = Annotated[
+    Switch,
+    typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM."),
+]
+HostsOption = Annotated[
+    int | None, typer.Option("--hosts", min=1, help="MPI processes, a host of --shape each.")
+]
+OverlapOption = Annotated[str, typer.Option("--overlap", help="With --hosts: auto, on, off.")]
+LinkOption = Annotated[float | None, typer.Option("--link", help="With --hosts: GB/s of a link.")]
+JsonOption = Annotated[str | None, json_option("a JSON line per row")]
+
+
 @command(
     "pidcomm bench --quick",
     "pidcomm bench all --mask all --sweep pes=64..1024",
@@ -97,115 +207,32 @@ class Switch(str, Enum):
     "pidcomm bench --ablation",
 )
 def bench(
-    collectives: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Collectives, or all (default).",
-            metavar="[COLLECTIVE]...",
-            autocompletion=complete_list(COLLECTIVES),
-        ),
-    ] = None,
-    shapes: Annotated[
-        str, typer.Option("--shape", help="Shapes: axis lengths, x first.")
-    ] = "32x32",
-    masks: Annotated[
-        str,
-        typer.Option(
-            "--mask",
-            help="Axis masks, or all.",
-            autocompletion=complete_masks,
-        ),
-    ] = "10",
+    collectives: CollectivesArgument = None,
+    shapes: ShapesOption = "32x32",
+    masks: MasksOption = "10",
     size: BytesOption = "1MiB",
-    dtypes: Annotated[
-        str,
-        typer.Option("--dtype", help="Element types, or all.", autocompletion=complete_list(TYPES)),
-    ] = "int32",
+    dtypes: DtypesOption = "int32",
     op: OpOption = "sum",
-    technique: Annotated[
-        str,
-        typer.Option(
-            "--technique",
-            help=f"Techniques, or all: {', '.join(TECHNIQUES)}, {AUTO}.",
-            autocompletion=complete_list([*TECHNIQUES, AUTO]),
-        ),
-    ] = ",".join(COMPARED),
+    technique: TechniquesOption = TECHNIQUES_COMPARED,
     threads: ThreadsOption = 0,
-    isas: Annotated[
-        str,
-        typer.Option(
-            "--isa",
-            help="Instruction sets, or all.",
-            autocompletion=complete_list(name for name, isa in ISAS.items() if isa.is_available),
-        ),
-    ] = pidcomm.DEFAULT_ISA,
-    coherence: Annotated[
-        Coherence,
-        typer.Option(
-            "--coherence", metavar="none|hardware", help="hardware flushes the CPU caches."
-        ),
-    ] = Coherence.none,
-    sdk_flush: Annotated[
-        SdkFlush,
-        typer.Option(
-            "--sdk-flush",
-            metavar="once|stock",
-            help="Flushes per SDK transfer.",
-        ),
-    ] = SdkFlush.once,
-    sweep: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sweep",
-            metavar="NAME=VALUES",
-            help="Such as bytes=8KiB..8MiB or pes=64,128.",
-        ),
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Few rounds, no limit, sizes that fit in memory."),
-    ] = False,
-    iters: Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds.")] = 10,
-    warmup: Annotated[int, typer.Option("--warmup", min=0, help="Rounds before timing.")] = 2,
-    limit: Annotated[
-        bool,
-        typer.Option("--limit/--no-limit", help="Measure the streaming limit."),
-    ] = True,
-    has_summary: Annotated[
-        bool | None,
-        typer.Option(
-            "--summary/--no-summary",
-            help="Print the range of limit% and speed-up.",
-        ),
-    ] = None,
-    ablation: Annotated[
-        bool,
-        typer.Option(
-            "--ablation",
-            help="Compare the paper's steps pr, im, cm with tile.",
-        ),
-    ] = False,
-    launch_us: Annotated[
-        float, typer.Option("--launch-us", min=0, help="Assumed us per PE launch.")
-    ] = Assumed.launch_us,
-    load_us: Annotated[
-        float, typer.Option("--load-us", min=0, help="Assumed us per load.")
-    ] = Assumed.load_us,
-    hugepages: Annotated[
-        Switch,
-        typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM."),
-    ] = Switch.on,
+    isas: IsasOption = pidcomm.DEFAULT_ISA,
+    coherence: CoherenceOption = Coherence.none,
+    sdk_flush: SdkFlushOption = SdkFlush.once,
+    sweep: SweepOption = None,
+    quick: QuickOption = False,
+    iters: ItersOption = 10,
+    warmup: WarmupOption = 2,
+    limit: LimitOption = True,
+    has_summary: SummaryOption = None,
+    ablation: AblationOption = False,
+    launch_us: LaunchOption = Assumed.launch_us,
+    load_us: LoadOption = Assumed.load_us,
+    hugepages: HugepagesOption = Switch.on,
     is_wide: WideOption = False,
-    hosts: Annotated[
-        int | None, typer.Option("--hosts", min=1, help="MPI processes, a host of --shape each.")
-    ] = None,
-    overlap: Annotated[
-        str, typer.Option("--overlap", help="With --hosts: auto, on, off.")
-    ] = "auto",
-    link: Annotated[
-        float | None, typer.Option("--link", help="With --hosts: GB/s of a link.")
-    ] = None,
-    json_target: Annotated[str | None, json_option("a JSON line per row")] = None,
+    hosts: HostsOption = None,
+    overlap: OverlapOption = "auto",
+    link: LinkOption = None,
+    json_target: JsonOption = None,
 ) -> None:
     """Time collectives and the streaming limit; check every element.
 
@@ -220,96 +247,161 @@ def bench(
     check_op(chosen)
     if hosts is not None:
         refuse(ONLY_ONE_HOST, "--hosts measures int32 sums with default options")
-        known = parse_names(technique, TECHNIQUES, "technique")
-        cases = [
-            HostsCase(
-                name,
-                (*shape, hosts),
-                mask + "1",
-                size_bytes,
-                used,
-                cast("OverlapName", overlap),
-                link,
-            )
-            for shape in parse_shapes(shapes, None)
-            for mask in masks.split(",")
-            for size_bytes in [parse_positive_size(size)]
-            for name in chosen
-            for used in known
-            if TECHNIQUES[used].is_for(COLLECTIVES[name])
-        ]
+        of_hosts = (hosts, cast("OverlapName", overlap), link)
+        cases = _cases_over_hosts(chosen, shapes, masks, size, technique, *of_hosts)
         with Results(json_target) as results, working(f"{hosts} processes"):
-            wrong_here = show_over_hosts(results, cases, iters, warmup, is_wide=is_wide)
-        exit_if_wrong(wrong_here)
+            wrong = show_over_hosts(results, cases, iters, warmup, is_wide=is_wide)
+        exit_if_wrong(wrong)
         return
+    _refuse_unused(coherence, is_quick=quick, is_ablation=ablation)
+    techniques = {
+        name: list(STEPS)
+        if ablation
+        else parse_names(technique, [*TECHNIQUES, AUTO], "technique", techniques_for(name))
+        for name in chosen
+    }
+    shapes_of_run = parse_shapes(shapes, sweeps.get("pes"))
+    sizes_bytes = sweeps.get("bytes") or [parse_positive_size(size)]
+    every = {name for names in techniques.values() for name in names}
+    if quick:
+        most = max(map(prod, shapes_of_run))
+        sizes_bytes = [halved_to_fit(most, size_bytes, every) for size_bytes in sizes_bytes]
+        iters, warmup, limit = QUICK.iters, QUICK.warmup, QUICK.with_limit
+    wanted = Wanted(
+        chosen,
+        shapes_of_run,
+        sizes_bytes,
+        masks,
+        parse_names(dtypes, TYPES, "dtype"),
+        op,
+        _parse_isas(isas),
+        techniques,
+    )
+    if platform.IS_EMULATED:
+        platform.configure(hugepages=hugepages is Switch.on)
+    options: Options = {"coherence": coherence.value, "threads": threads or platform.threads()}
+    sections, refusals = _sections_that_fit(wanted, options, every)
+    make_transfers_alike(options, sdk_flush.value)
+    benchmark = _Benchmark(
+        sections,
+        techniques,
+        Schedule(iters, warmup, limit or ablation),
+        options,
+        Assumed(launch_us, load_us) if ablation else None,
+    )
+    with Results(json_target) as results, working("filling memory", benchmark.steps()) as work:
+        report = Report(results, is_wide=is_wide)
+        rows, wrong = benchmark.run(report, refusals, work)
+        has_several = len(benchmark.problems) > len(chosen)
+        if not ablation and (has_several if has_summary is None else has_summary):
+            report.comment(summary(rows))
+        results.text(
+            f"every element compared with the oracle: {wrong} wrong",
+            style="red" if wrong else "green",
+        )
+    exit_if_wrong(wrong)
+
+
+def _cases_over_hosts(
+    collectives: Iterable[CollectiveName],
+    shapes: str,
+    masks: str,
+    size: str,
+    technique: str,
+    hosts: int,
+    overlap: OverlapName,
+    link: float | None,
+) -> list[HostsCase]:
+    """Return the cases over several hosts; the hosts are the last axis, which is selected."""
+    known = parse_names(technique, TECHNIQUES, "technique")
+    return [
+        HostsCase(name, (*shape, hosts), mask + "1", size_bytes, used, overlap, link)
+        for shape in parse_shapes(shapes, None)
+        for mask in masks.split(",")
+        for size_bytes in [parse_positive_size(size)]
+        for name in collectives
+        for used in known
+        if TECHNIQUES[used].is_for(COLLECTIVES[name])
+    ]
+
+
+def _refuse_unused(coherence: Coherence, *, is_quick: bool, is_ablation: bool) -> None:
+    """Raise ArgumentError if the command line gives an option that has no effect on one host."""
     refuse(["--overlap", "--link"], "it is for --hosts")
     if coherence is Coherence.none:
         refuse(["--sdk-flush"], "coherence none flushes nothing; use --coherence hardware")
     if not platform.IS_EMULATED:
         refuse(["--sdk-flush", "--hugepages"], "it is for emulated DIMMs")
-    if quick:
+    if is_quick:
         refuse(["--iters", "--warmup", "--limit", "--no-limit"], "--quick sets it")
-    if ablation:
+    if is_ablation:
         refuse(["--technique", "--no-limit", "--summary"], "--ablation sets it")
     else:
         refuse(["--launch-us", "--load-us"], "it is for --ablation")
-    known = [*TECHNIQUES, AUTO]
-    techniques = {
-        name: list(STEPS)
-        if ablation
-        else parse_names(technique, known, "technique", techniques_for(name))
-        for name in chosen
-    }
-    assumed = Assumed(launch_us, load_us)
-    of_shapes = parse_shapes(shapes, sweeps.get("pes"))
-    sizes_bytes = sweeps.get("bytes") or [parse_positive_size(size)]
-    every = {name for names in techniques.values() for name in names}
-    if quick:
-        most = max(map(prod, of_shapes))
-        sizes_bytes = [halved_to_fit(most, size_bytes, every) for size_bytes in sizes_bytes]
-    wanted = Wanted(
-        chosen,
-        of_shapes,
-        sizes_bytes,
-        masks,
-        parse_names(dtypes, TYPES, "dtype"),
-        op,
-        parse_names(
-            isas,
-            ISAS,
-            "ISA",
-            [name for name, isa in ISAS.items() if isa.is_available and isa.level > 0],
-        ),
-        techniques,
-    )
-    if quick:
-        iters, warmup, limit = QUICK.iters, QUICK.warmup, QUICK.with_limit
-    schedule = Schedule(iters, warmup, limit or ablation)
-    if platform.IS_EMULATED:
-        platform.configure(hugepages=hugepages is Switch.on)
-    options: Options = {"coherence": coherence.value, "threads": threads or platform.threads()}
+
+
+def _parse_isas(text: str) -> list[str]:
+    every = [name for name, isa in ISAS.items() if isa.is_available and isa.level > 0]
+    return parse_names(text, ISAS, "ISA", every)
+
+
+def _sections_that_fit(
+    wanted: Wanted, options: Options, techniques: Collection[str]
+) -> tuple[list[Section], list[Error]]:
+    """Return the sections that the machine can run, and the errors of the other ones.
+
+    Raises the first error if no section can run, and Error if the machine has fewer PEs.
+    """
     sections, refusals = wanted.sections(options)
     pidcomm.allocate(pes=max((section.pes for section in sections), default=1)).free()
-    sections, unaffordable = affordable(sections, every)
+    sections, unaffordable = affordable(sections, techniques)
     refusals += unaffordable
     if not sections:
         raise refusals[0]
-    make_transfers_alike(options, sdk_flush.value)
-    problems = [problem for section in sections for problem in section.problems]
-    rounds = len(problems) * (iters + warmup)
-    checks = sum(
-        len(steps_for(it, options) if ablation else techniques[it.collective]) for it in problems
-    )
-    rows: list[Row] = []
-    wrong = 0
-    with Results(json_target) as results, working("filling memory", rounds + checks) as work:
-        scratch = Scratch(problems)
-        report = Report(results, is_wide=is_wide)
-        report.comment(header(options))
-        report.comment(ablation_header(assumed) if ablation else ())
+    return sections, refusals
+
+
+@dataclass
+class _Benchmark:
+    """The calls of a benchmark on one host. assumed: the costs that an ablation assumes; None
+    measures techniques.
+    """
+
+    sections: list[Section]
+    techniques: Mapping[str, Sequence[str]]
+    schedule: Schedule
+    options: Options
+    assumed: Assumed | None
+
+    @property
+    def problems(self) -> list[Problem]:
+        """Return the cases of all sections."""
+        return [problem for section in self.sections for problem in section.problems]
+
+    def steps(self) -> int:
+        """Return the number of timed rounds and of checks."""
+        rounds = len(self.problems) * (self.schedule.iters + self.schedule.warmup)
+        return rounds + sum(
+            len(
+                self.techniques[it.collective]
+                if self.assumed is None
+                else steps_for(it, self.options)
+            )
+            for it in self.problems
+        )
+
+    def run(self, report: Report, refusals: Iterable[Error], work: Work) -> tuple[list[Row], int]:
+        """Run and report all calls. Return the rows of techniques and the number of wrong
+        elements.
+        """
+        rows: list[Row] = []
+        wrong = 0
+        scratch = Scratch(self.problems)
+        report.comment(header(self.options))
+        report.comment(() if self.assumed is None else ablation_header(self.assumed))
         report.skipped(refusals)
-        for section in sections:
-            options |= options_of(isa=section.isa)
+        for section in self.sections:
+            options = self.options | options_of(isa=section.isa)
             work.describe(f"allocating {section.pes} PEs")
             with pidcomm.allocate(pes=section.pes) as pes:
                 cube = pes.hypercube(*section.shape)
@@ -318,23 +410,14 @@ def bench(
                 report.comment(section_header(section, condition, creation_us(pes, section.shape)))
                 for problem in section.problems:
                     work.describe(problem.collective)
-                    common = (options, schedule, scratch, condition, work.step)
+                    common = (options, self.schedule, scratch, condition, work.step)
                     of_problem: list[Row] | list[Step]
-                    if ablation:
-                        of_problem = ablate(pes, problem, assumed, *common)
+                    if self.assumed is not None:
+                        of_problem = ablate(pes, problem, self.assumed, *common)
                     else:
-                        of_problem = measure_rows(
-                            pes, problem, techniques[problem.collective], *common
-                        ).rows
+                        names = self.techniques[problem.collective]
+                        of_problem = measure_rows(pes, problem, names, *common).rows
                         rows += of_problem
                     wrong += sum(row.wrong for row in of_problem)
                     report.rows(of_problem)
-        if ablation:
-            has_summary = False
-        if has_summary or (has_summary is None and len(problems) > len(wanted.collectives)):
-            report.comment(summary(rows))
-        results.text(
-            f"every element compared with the oracle: {wrong} wrong",
-            style="red" if wrong else "green",
-        )
-    exit_if_wrong(wrong)
+        return rows, wrong
