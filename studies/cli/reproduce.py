@@ -91,6 +91,10 @@ def reproduce(
     figures, each has a separate picture.
     """
     if figures is None:
+        refuse(
+            [*OPTIONS, "--iters", "--measure", "--no-measure", "--plot", "--json"],
+            "without a figure, the command lists all figures",
+        )
         for name in all_figures.NAMES:
             typer.echo(f"{name:18} {all_figures.get(name).title}")
         return

@@ -20,7 +20,8 @@ from pidcomm.bench.oracle import Problem, Verdict
 from pidcomm.model import load_machine
 from pidcomm_studies.cli.reproduce import reproduce
 from pidcomm_studies.papers.figure import HERE, Request
-from pidcomm_studies.papers.figures import get
+from pidcomm_studies.papers.figures import NAMES as NAMES_OF_FIGURES
+from pidcomm_studies.papers.figures import PAPERS, get
 from pidcomm_studies.papers.pidcomm.experiments import (
     EXPERIMENTS,
     PAPER_BYTES,
@@ -427,10 +428,21 @@ def test_sizes_that_do_not_fit_memory_are_skipped_and_named(
         reproduce("pidcomm/fig18", size="512KiB", pes=64, iters=1)
 
 
+def test_without_a_figure_the_command_lists_the_figures_of_all_papers() -> None:
+    command = [*PIDCOMM, "reproduce"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    assert lines == [[name, get(name).title] for name in NAMES_OF_FIGURES]
+    assert {name.partition("/")[0] for name, _ in lines} == set(PAPERS)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["pidcomm/fig99"], "figure 'pidcomm/fig99' is unknown"),
+        (["--no-measure"], "--no-measure does not apply: without a figure"),
+        (["parcels/fig4", "--iters", "1"], "nothing is measured for parcels/fig4"),
+        (["parcels/fig4", "--pim", "depth"], "'depth' is not NAME=NUMBER"),
         (["pidcomm/fig14", "--pes", "100"], "100 PEs are not a power of two"),
         (["pidcomm/fig14", "--plot", "x.gif"], "must end in .svg or .png"),
         (["pidcomm/fig18", "--bytes", "100"], "100"),

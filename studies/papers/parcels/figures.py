@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -172,9 +173,7 @@ def _figure_4() -> Figure:
         for panel, (field, size) in zip(
             panels, [(f, s) for f in _FIELDS[:2] for s in SIZES], strict=True
         ):
-            yield from _by_posted(
-                results, panel.name, size, lambda run, field=field: overhead(run, field)
-            )  # type: ignore[misc]
+            yield from _by_posted(results, panel.name, size, partial(overhead, field=field))
 
     def statements(request: Request, _: Sequence[Point]) -> Iterator[Statement]:
         results = request.shared(_results)

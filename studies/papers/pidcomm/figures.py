@@ -11,6 +11,7 @@ from typing import Any
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.report import run_facts
 from pidcomm.model import PHASES
+from pidcomm.model.prediction import PAPER_MACHINE
 from pidcomm.sizes import format_shape, format_size
 from pidcomm_studies.papers.figure import (
     HERE,
@@ -25,7 +26,6 @@ from pidcomm_studies.papers.figure import (
 from pidcomm_studies.papers.pidcomm.experiments import (
     EXPERIMENTS,
     PAPER_BYTES,
-    PAPER_MACHINE,
     PAPER_PES,
     Costs,
     Experiment,

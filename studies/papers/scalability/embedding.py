@@ -14,6 +14,7 @@ from pidcomm.model import load_machine
 from pidcomm_studies import apps
 from pidcomm_studies.apps.embedding import MODELS, PARTITIONS, Clocks, Embedding, Model, clocks_of
 from pidcomm_studies.papers.figure import (
+    HERE,
     MIXED,
     MODELLED,
     Figure,
@@ -27,7 +28,6 @@ from pidcomm_studies.papers.scalability.embedding_price import MACHINE, Work, cl
 from pidcomm_studies.papers.scalability.paper import (
     CLOCKS,
     FAST,
-    HERE,
     PAPER,
     PAPER_WAY,
     WAY_NAMES,

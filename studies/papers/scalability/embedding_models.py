@@ -18,6 +18,7 @@ from pidcomm_studies.apps.embedding import (
     clocks_of,
 )
 from pidcomm_studies.papers.figure import (
+    HERE,
     MIXED,
     MODELLED,
     Figure,
@@ -39,7 +40,6 @@ from pidcomm_studies.papers.scalability.embedding_price import (
 from pidcomm_studies.papers.scalability.paper import (
     CLOCKS,
     FAST,
-    HERE,
     PAPER,
     PAPER_WAY,
     WAY_NAMES,
