@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pidcomm.cli import app
 from typer.main import get_command
+
+from pidcomm.cli import app
 
 # The default handling of SIGINT, even if the tests run in the background of a shell that ignores
 # it.

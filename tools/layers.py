@@ -192,6 +192,37 @@ def upward(graph: dict[str, set[str]]) -> list[str]:
     return sorted(wrong)
 
 
+def is_study(file: Path) -> bool:
+    """Return whether a file is a Python file of the studies."""
+    return file.suffix == ".py" and file.is_relative_to(ROOT / "studies")
+
+
+def published(module: Path) -> set[str]:
+    """Return the names in `__all__` of a module."""
+    for node in ast.parse(module.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def unpublished(source: str) -> list[str]:
+    """Return a sentence for each name of pidcomm that a file imports and no `__all__` lists."""
+    wrong = []
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("pidcomm."):
+            continue
+        module = module_file(node.module or "")
+        if node.module and module and not node.module.startswith("pidcomm_studies"):
+            names = {alias.name for alias in node.names} - published(module)
+            modules = {name for name in names if module_file(f"{node.module}.{name}")}
+            hidden = (names - modules) | {name for name in modules if name.startswith("_")}
+            wrong += [
+                f"imports {name} of {node.module}, which is not in __all__"
+                for name in sorted(hidden)
+            ]
+    return wrong
+
+
 def cycles(graph: dict[str, set[str]]) -> list[str]:
     """Return a text for each cycle of files that use each other."""
     found, done = [], set()
@@ -229,6 +260,12 @@ def main() -> int:
         if above != below and below:
             print(f"{above:<26} -> {below:<26} {count:>4}")
     wrong = [*upward(graph), *cycles(graph)]
+    wrong += [
+        f"{file.relative_to(ROOT)} {sentence}"
+        for file in files()
+        if is_study(file)
+        for sentence in unpublished(file.read_text())
+    ]
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 

@@ -29,10 +29,10 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from pidcomm.arguments import Array
-from pidcomm.tables import Collective
 
 import pidcomm
+from pidcomm.arguments import Array
+from pidcomm.tables import Collective
 
 MASK, AXIS = "10", 32
 COLUMNS = ("memset", "first", "faults", "later", "parts", "ratio")

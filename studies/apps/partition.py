@@ -10,7 +10,8 @@ from numpy.typing import DTypeLike
 
 from pidcomm.arguments import Array
 from pidcomm.tables import (
-    WORD_BYTES as WORD_BYTES,  # blocks and DMA transfers are multiples of this size
+    WORD_BYTES as WORD_BYTES,
+    # blocks and DMA transfers are multiples of this size,
 )
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
-from pidcomm.arguments import Options
+
+from pidcomm import ArgumentError, Error, Options
+from pidcomm.bench import report
 from pidcomm.bench.columns import Column, Lines
 from pidcomm.bench.results import Results
 from pidcomm.cli.app import (
@@ -23,7 +25,6 @@ from pidcomm.cli.app import (
 )
 from pidcomm.cli.bench import Coherence
 from pidcomm.cli.completion import complete_list
-from pidcomm.errors import ArgumentError, Error
 from pidcomm.sizes import (
     format_duration,
     format_shape,
@@ -45,8 +46,6 @@ from pidcomm_studies.apps.application import (
 )
 from pidcomm_studies.apps.report import FAIR_ITERS, Conditions, Row, rows_of
 from pidcomm_studies.apps.stage import ASSUMED
-
-from pidcomm.bench import report
 
 DEFAULT_PES = "256"
 DEFAULT_TECHNIQUES = "conventional,pr+im+cm,tile"

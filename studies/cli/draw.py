@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
+import pidcomm
 from pidcomm.arguments import options_of, with_scratch
 from pidcomm.cli.app import (
     BytesOption,
@@ -18,8 +20,6 @@ from pidcomm.cli.app import (
 )
 from pidcomm.explain import places
 from pidcomm.sizes import parse_shape, parse_size
-
-import pidcomm
 
 
 @command("pidcomm draw allreduce --technique pr+im --out allreduce.svg")

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import typer
+from rich.table import Table
+
 from pidcomm.bench.columns import table
 from pidcomm.bench.results import Results
 from pidcomm_studies.papers.figure import (
@@ -19,7 +21,6 @@ from pidcomm_studies.papers.figure import (
     format_value,
     json_rows,
 )
-from rich.table import Table
 
 
 def show(

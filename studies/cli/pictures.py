@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from dpuemu.tools import temporary_folder
 from pidcomm.cli.app import BytesOption, MaskOption, ShapeOption, command, refuse, working
 from pidcomm.cli.bench import bench

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from pidcomm.errors import Error
-
 import pidcomm
+from pidcomm import Error
 
 MEASURED, MODELLED, MIXED, PUBLISHED = "measured", "modelled", "mixed", "published"
 SOURCES = (MEASURED, MIXED, MODELLED, PUBLISHED)

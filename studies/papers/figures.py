@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from pidcomm.errors import ArgumentError, unknown
+from pidcomm import ArgumentError
+from pidcomm.errors import unknown
 from pidcomm_studies.papers.figure import Figure
 
 PAPERS = ("pidcomm", "scalability", "parcels", "imex")

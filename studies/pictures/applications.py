@@ -7,16 +7,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pidcomm
+from pidcomm import COLLECTIVES
+from pidcomm.bench import info
 from pidcomm.sizes import format_gain
-from pidcomm.tables import COLLECTIVES
 from pidcomm_studies.apps.application import BASE
 from pidcomm_studies.apps.report import Row, phase_names
 from pidcomm_studies.apps.stage import HOST, KERNEL
 from pidcomm_studies.pictures import style
 from pidcomm_studies.pictures.sweeps import ticks_between
-
-import pidcomm
-from pidcomm.bench import info
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pidcomm import ArgumentError
 from pidcomm.bench.timing import BASE
-from pidcomm.errors import ArgumentError
 from pidcomm.sizes import format_gain
 from pidcomm_studies.pictures import style
 from pidcomm_studies.pictures.metrics import METRICS, Metric

@@ -9,14 +9,13 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pidcomm._core import BANKS_PER_CHIP, CHIPS_PER_RANK
+import pidcomm
 from pidcomm.explain import plan as explain
 from pidcomm.explain.places import Places, runs
 from pidcomm.explain.words import count, used
 from pidcomm.sizes import format_size
+from pidcomm.tables import BANKS_PER_CHIP, CHIPS_PER_RANK
 from pidcomm_studies.pictures import style
-
-import pidcomm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pidcomm.errors import ArgumentError, unknown
+from pidcomm import ArgumentError
+from pidcomm.errors import unknown
 from pidcomm_studies.pictures.metrics import METRICS
 from pidcomm_studies.pictures.rows import JsonRow, kind_of
 

@@ -14,14 +14,14 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
+import pidcomm
+from pidcomm import ArgumentError
+from pidcomm.bench import info
 from pidcomm.bench.ablation import Step
 from pidcomm.bench.timing import Row
-from pidcomm.errors import ArgumentError, require
+from pidcomm.errors import require
 from pidcomm_studies.pictures import figures, style
 from pidcomm_studies.pictures.rows import JsonRow, is_ablation, kind_of
-
-import pidcomm
-from pidcomm.bench import info
 
 SUFFIXES = (".html", ".htm")
 RUN_KEYS = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pidcomm.errors import ArgumentError
+from pidcomm import ArgumentError
 from pidcomm_studies.pictures import style
 from pidcomm_studies.pictures.rows import JsonRow, collectives_of, index_rows, split, techniques_of
 

@@ -11,13 +11,13 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from pidcomm import COLLECTIVES, TECHNIQUES, ArgumentError
 from pidcomm.arguments import MAX_COUNT
 from pidcomm.bench.measure import require_bytes
 from pidcomm.bench.timing import Measured
-from pidcomm.errors import ArgumentError, shown
+from pidcomm.errors import shown
 from pidcomm.files import malformed, require_file
 from pidcomm.sizes import format_size, parse_shape
-from pidcomm.tables import COLLECTIVES, TECHNIQUES
 
 JsonRow = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pidcomm.errors import ArgumentError
+from pidcomm import ArgumentError
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import format_size
 from pidcomm_studies.models.scaling import STUDIES, Point

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pidcomm.errors import ArgumentError, require
+from pidcomm import ArgumentError
+from pidcomm.errors import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

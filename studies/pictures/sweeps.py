@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import ceil, floor, log10, sqrt
 from typing import TYPE_CHECKING
 
-from pidcomm.errors import ArgumentError
+from pidcomm import ArgumentError
 from pidcomm.sizes import format_size
 from pidcomm_studies.pictures import style
 from pidcomm_studies.pictures.metrics import METRICS, Metric

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pidcomm.errors import ArgumentError
+from pidcomm import ArgumentError
 from pidcomm_studies.pictures import style
 
 if TYPE_CHECKING:

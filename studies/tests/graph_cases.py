@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from pidcomm_studies.apps.graphs import Graph, grid, rmat, uniform
 
 

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import PIDCOMM
-from pidcomm.arguments import Options
-from pidcomm.errors import ArgumentError
+
+from pidcomm import COLLECTIVES, ArgumentError, Options, plan
 from pidcomm.model import Machine, load_machine
-from pidcomm.plans import plan
-from pidcomm.tables import COLLECTIVES
 from pidcomm_studies.models.calibrate import fit, fit_to_points
 from pidcomm_studies.models.samples import DST, SCRATCH, Timed, Timer, draw, host_seconds
 from pidcomm_studies.models.validate import (

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from graph_cases import GRAPHS, graph_of, star
 from numpy.typing import NDArray
-from pidcomm.errors import ArgumentError
-from pidcomm_studies.apps import _apps, compare, run
-from pidcomm_studies.apps.bfs import BreadthFirstSearch
-from pidcomm_studies.apps.graphs import Graph
 from scipy.sparse.csgraph import shortest_path
 
 import dpuemu
+from pidcomm import ArgumentError
+from pidcomm_studies.apps import _apps, compare, run
+from pidcomm_studies.apps.bfs import BreadthFirstSearch
+from pidcomm_studies.apps.graphs import Graph
 
 SMALL_PATCHES: dict[str, Any] = {"chunk_bits": 6, "tile_bits": 7}
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from graph_cases import GRAPHS, renumbered
 from numpy.typing import NDArray
-from pidcomm.errors import ArgumentError
-from pidcomm_studies.apps import _apps, compare, run
-from pidcomm_studies.apps.cc import ConnectedComponents
-from pidcomm_studies.apps.graphs import Graph, grid
 from scipy.sparse.csgraph import connected_components
 
 import dpuemu
+from pidcomm import ArgumentError
+from pidcomm_studies.apps import _apps, compare, run
+from pidcomm_studies.apps.cc import ConnectedComponents
+from pidcomm_studies.apps.graphs import Graph, grid
 
 # Tiles that are always read whole, and tiles that are read whole only if they have many edges.
 SMALL_PATCHES = [

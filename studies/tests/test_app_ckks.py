@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_app_ntt import by_flint
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
 from pidcomm_studies import apps
 from pidcomm_studies.apps import _apps
 from pidcomm_studies.apps.ckks import Ckks
 from pidcomm_studies.apps.ckks.scheme import Parameters
 from pidcomm_studies.papers.figure import Request
 from pidcomm_studies.papers.scalability import ckks as figures
-from test_app_ntt import by_flint
 
 Limbs = list[list[int]]
 

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import dpuemu
+import pidcomm
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
 from pidcomm_studies import apps
 from pidcomm_studies.apps.dlrm import BUFFER_BYTES, Dlrm
 from pidcomm_studies.apps.dlrm.criteo import (
@@ -25,9 +28,6 @@ from pidcomm_studies.apps.dlrm.criteo import (
     read,
     write,
 )
-
-import dpuemu
-import pidcomm
 
 WORDS = np.iinfo(np.int32)
 

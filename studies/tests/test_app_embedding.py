@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
 from pidcomm.model import load_machine, predict
 from pidcomm_studies import apps
 from pidcomm_studies.apps.dlrm.criteo import Criteo, write

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from command_line import PIDCOMM
+
+from pidcomm import COLLECTIVES
 from pidcomm.model import load_machine, predict
-from pidcomm.tables import COLLECTIVES
 from pidcomm_studies import apps
 from pidcomm_studies.apps.embedding import Model
 from pidcomm_studies.models import LINKS

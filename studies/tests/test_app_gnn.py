@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+import pidcomm
 from pidcomm.arguments import Array
 from pidcomm_studies import apps
 from pidcomm_studies.apps.gnn import Gnn
 from pidcomm_studies.apps.graphs import Graph
 from pidcomm_studies.apps.stage import SHARED_HEADERS
-
-import pidcomm
 
 # A product of two matrices row by row: 21 x 12 and 12 x 6, in one slab each, or in slabs of 4
 # columns and of 2.

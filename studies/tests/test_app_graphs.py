@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_cases import GRAPHS, graph_of
-from pidcomm.errors import ArgumentError, Error
+
+from pidcomm import ArgumentError, Error
 from pidcomm_studies.apps import edges, graphs
 
 GENERAL = "%%MatrixMarket matrix coordinate pattern general\n"

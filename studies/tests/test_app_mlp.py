@@ -8,13 +8,13 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
+
+import pidcomm
+from pidcomm import ArgumentError, Error
 from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError, Error
 from pidcomm_studies import apps
 from pidcomm_studies.apps.mlp import DTYPES, FEATURES, QUICK_FEATURES, Mlp, prim
 from pidcomm_studies.apps.stage import Stage
-
-import pidcomm
 
 TECHNIQUES = ["conventional", "pr", "pr+im+cm", "tile"]
 

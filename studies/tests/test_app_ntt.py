@@ -11,8 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import dpuemu
+import pidcomm
+from pidcomm import ArgumentError, Error
 from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError, Error, FileContentError
+from pidcomm.errors import FileContentError
 from pidcomm.model import load_machine
 from pidcomm_studies import apps
 from pidcomm_studies.apps.ntt import Ntt, field, steps_of
@@ -21,9 +25,6 @@ from pidcomm_studies.apps.stage import Stage
 from pidcomm_studies.papers.figure import Point, Request
 from pidcomm_studies.papers.scalability import ntt as figures
 from pidcomm_studies.papers.scalability.ntt_clocks import COMPLETE, clocks, modelled
-
-import dpuemu
-import pidcomm
 
 TECHNIQUES = ["conventional", "pr+im+cm", "tile"]
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.patches import Rectangle
+from test_apps import COMPARED, PES, Scaled, invoke
+from test_pictures import assert_legible
+
+import pidcomm
 from pidcomm.bench.measure import SdkCondition
 from pidcomm_studies import apps
 from pidcomm_studies.apps.report import Conditions, rows_of
 from pidcomm_studies.apps.stage import Cost
 from pidcomm_studies.pictures import applications as picture
-from test_apps import COMPARED, PES, Scaled, invoke
-from test_pictures import assert_legible
-
-import pidcomm
 
 # ---- rows and pictures
 

@@ -11,18 +11,18 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+import pidcomm
+from pidcomm import ArgumentError, Error
 from pidcomm.arguments import Array
 from pidcomm.cli import app
-from pidcomm.errors import ArgumentError, Error
 from pidcomm_studies import apps
 from pidcomm_studies.apps import Application, stage
 from pidcomm_studies.apps.application import TECHNIQUES_OF_APPLICATIONS, count_wrong, heaviest_bytes
 from pidcomm_studies.apps.inputs import describe, generated, numbered_lines
 from pidcomm_studies.apps.partition import bounds, padded, ragged_rows, share
 from pidcomm_studies.apps.stage import Placement, Stage
-from typer.testing import CliRunner
-
-import pidcomm
 
 FOLDER = Path(__file__).parents[1] / "apps"
 SDK_HEADERS = {

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+import pidcomm
 from pidcomm.cli import app
 from pidcomm.model import KINDS, PHASES, load_machine, machine_names, predict
 from pidcomm_studies.cli.model.predict import MATTERS
 from pidcomm_studies.models import advise
-from typer.testing import CliRunner
-
-import pidcomm
 
 
 def run(*arguments: str) -> Any:

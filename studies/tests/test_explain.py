@@ -14,14 +14,14 @@ import pytest
 from command_line import PIDCOMM
 from matplotlib.colors import to_rgb
 from matplotlib.patches import PathPatch
-from pidcomm.cli import app
-from pidcomm.explain import places, words
-from pidcomm_studies.pictures import drawing
 from test_pictures import EXPLAINED, all_text, explained, plots_of
 from typer.testing import CliRunner
 
 import dpuemu
 import pidcomm
+from pidcomm.cli import app
+from pidcomm.explain import places, words
+from pidcomm_studies.pictures import drawing
 
 # ---- explain
 

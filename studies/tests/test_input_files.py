@@ -15,13 +15,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+from pidcomm import ArgumentError, Error
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
-from pidcomm.errors import MAX_SHOWN, ArgumentError, Error, FileContentError, shown
+from pidcomm.errors import MAX_SHOWN, FileContentError, shown
 from pidcomm.files import require_file
 from pidcomm_studies.apps import graphs
 from pidcomm_studies.apps.dlrm import criteo
-from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[2] / "pidcomm"
 ROW = json.loads((ROOT / "bench" / "reference" / "collectives.jsonl").read_text().splitlines()[0])

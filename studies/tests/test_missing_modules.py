@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pidcomm.cli import app
 from typer.testing import CliRunner
 
 import pidcomm
+from pidcomm.cli import app
 
 
 @pytest.mark.parametrize(

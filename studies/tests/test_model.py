@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from pidcomm._rows import CollectiveName, IsaName, TechniqueName
-from pidcomm.arguments import Options
+
+import pidcomm
+from pidcomm import ArgumentError, Options
 from pidcomm.bench.measure import Scratch, Trial
 from pidcomm.bench.oracle import Problem
 from pidcomm.model import (
@@ -25,10 +26,8 @@ from pidcomm.model import (
     predict,
     use_machine,
 )
+from pidcomm.tables import CollectiveName, IsaName, TechniqueName
 from pidcomm_studies.models import advise, compare, influences
-
-import pidcomm
-from pidcomm import ArgumentError
 
 KIB = 1 << 10
 SHAPES = [

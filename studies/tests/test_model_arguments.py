@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from pidcomm_studies import models
 from wrong_arguments import wrong_calls
+
+from pidcomm_studies import models
 
 ON_SHAPE = {
     "collective": "allreduce",

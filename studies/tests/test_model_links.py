@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pidcomm.errors import ArgumentError
+
+from pidcomm import ArgumentError
 from pidcomm.model import LINK_LEVELS, Machine, load_machine, predict
 from pidcomm_studies.models import predict_links
 from pidcomm_studies.models.links import spread_of

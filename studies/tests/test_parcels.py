@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from pidcomm.errors import ArgumentError, Error
+
+from pidcomm import ArgumentError, Error
 from pidcomm_studies.papers.figure import Request
 from pidcomm_studies.papers.figures import NAMES, get
 from pidcomm_studies.papers.parcels import figures

@@ -20,18 +20,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
-from pidcomm._rows import CollectiveName, TechniqueName
+from typer.testing import CliRunner
+
+import pidcomm
 from pidcomm.bench.ablation import STEPS
 from pidcomm.cli import app
 from pidcomm.errors import FileContentError
 from pidcomm.explain import places
 from pidcomm.sizes import format_gain, parse_shape
-from pidcomm.tables import techniques_for
+from pidcomm.tables import CollectiveName, TechniqueName, techniques_for
 from pidcomm_studies.pictures import drawing, figures, phases, style
 from pidcomm_studies.pictures.rows import JsonRow, kind_of, pes_of, read_rows
-from typer.testing import CliRunner
-
-import pidcomm
 
 REFERENCE = Path(__file__).parents[2] / "pidcomm" / "bench" / "reference"
 REFERENCE_FILES = sorted(path.stem for path in REFERENCE.glob("*.jsonl"))

@@ -10,8 +10,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from pidcomm_studies.pictures import page
 from test_pictures import BROWSERS, reference, run
+
+from pidcomm_studies.pictures import page
 
 # ---- the report
 

@@ -10,11 +10,14 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-import pidcomm.bench.measure
 import pytest
 import typer
 from command_line import PIDCOMM, objects
 from matplotlib.text import Annotation
+from test_pictures import all_text, assert_legible, bars_of, legend_texts, plots_of
+
+import pidcomm.bench.measure
+from pidcomm import TECHNIQUES
 from pidcomm.bench.measure import Trial
 from pidcomm.bench.oracle import Problem, Verdict
 from pidcomm.model import load_machine
@@ -36,9 +39,6 @@ from pidcomm_studies.papers.pidcomm.figures import statistic_points
 from pidcomm_studies.papers.pidcomm.published import PUBLISHED
 from pidcomm_studies.papers.pidcomm.study import Measurements
 from pidcomm_studies.pictures import reproduction
-from test_pictures import all_text, assert_legible, bars_of, legend_texts, plots_of
-
-from pidcomm import TECHNIQUES
 
 SMALL = ["--pes", "64", "--bytes", "8KiB", "--iters", "1"]
 AVAILABLE = [name for name, experiment in EXPERIMENTS.items() if not experiment.missing]

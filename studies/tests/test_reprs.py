@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_pictures import REFERENCE
+
+import pidcomm
 from pidcomm.bench.timing import Row
 from pidcomm.model import load_machine, predict, predict_hosts
 from pidcomm.sizes import format_gain
@@ -14,9 +17,6 @@ from pidcomm_studies.apps.report import Row as ApplicationRow
 from pidcomm_studies.models import advise
 from pidcomm_studies.models.scaling import STUDIES, model_points
 from pidcomm_studies.pictures.rows import read_rows
-from test_pictures import REFERENCE
-
-import pidcomm
 
 APPLICATIONS = Path(__file__).parents[1] / "bench" / "apps"
 

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pidcomm._rows import CollectiveName
+from test_pictures import all_text, assert_legible
+from typer.testing import CliRunner
+
+import pidcomm
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
 from pidcomm.model import NETWORK_PHASES, PHASES, load_machine, machine_names, predict
+from pidcomm.tables import CollectiveName
 from pidcomm_studies.cli.model import scale as command
 from pidcomm_studies.models import scaling
 from pidcomm_studies.models.scaling import STUDIES, Point, model_points
 from pidcomm_studies.models.stops import Stop, stops_of
 from pidcomm_studies.pictures import scaling as picture
-from test_pictures import all_text, assert_legible
-from typer.testing import CliRunner
-
-import pidcomm
 
 BETWEEN_PES: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")
 MACHINE = load_machine("upmem-2560")

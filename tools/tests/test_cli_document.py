@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from command_line import commands, install, objects
+
 from pidcomm.cli.app import ExitCode
 
 ROOT = Path(__file__).parents[2]

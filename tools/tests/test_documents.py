@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from command_line import commands
 from documents import ROOT, Block, Document, documents, region, slug_of
-from pidcomm.bench.sweep import Section
 
 import pidcomm
+from pidcomm.bench.sweep import Section
 
 DOCUMENTS = documents()
 SECONDS = 600

@@ -85,3 +85,11 @@ def test_no_two_headers_of_the_library_define_one_type() -> None:
     )
     assert len(types) > 70
     assert [name for name, count in types.items() if count > 1] == []
+
+
+def test_studies_import_published_names_only() -> None:
+    studies = [file for file in layers.files() if layers.is_study(file)]
+    assert len(studies) > 60
+    assert not [file for file in studies if layers.unpublished(file.read_text())]
+    hidden = "from pidcomm.bench import _verify, platform\nfrom pidcomm.sizes import _UNITS"
+    assert len(layers.unpublished(hidden)) == 2

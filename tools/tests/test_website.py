@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-import pidcomm.model
-import pidcomm_studies.models
 import pytest
 from documents import ROOT, documents
 from lunr.index import Index
@@ -19,6 +17,8 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
 import dpuemu
+import pidcomm.model
+import pidcomm_studies.models
 
 SETTINGS = str(ROOT / "tools/mkdocs.yml")
 

@@ -21,6 +21,19 @@ from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES, TYPES, Choice, Type
 if TYPE_CHECKING:
     from pidcomm import _core
 
+__all__ = [
+    "AUTO",
+    "MAX_COUNT",
+    "Array",
+    "as_flag",
+    "as_integer",
+    "as_shape",
+    "as_text",
+    "option_codes",
+    "options_of",
+    "with_scratch",
+]
+
 AUTO = "auto"
 AUTO_CODE = -1
 MAX_SIZE = 2**64 - 1

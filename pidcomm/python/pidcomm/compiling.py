@@ -16,6 +16,8 @@ from pidcomm.arguments import MAX_COUNT, as_integer, as_text
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.installation import package
 
+__all__ = ["compiled", "compiler_options"]
+
 DEFAULT_OPTIMISATION = "-O2"
 NO_COMPILER = 127  # the exit code of the emulated SDK's compiler if gcc is missing
 

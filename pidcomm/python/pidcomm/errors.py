@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
 
+__all__ = ["MAX_SHOWN", "FileContentError", "require", "shown", "unknown"]
+
 MAX_SHOWN = 40  # characters of a long value that an error sentence quotes
 
 

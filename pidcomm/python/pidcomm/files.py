@@ -9,6 +9,8 @@ from typing import NoReturn
 
 from pidcomm.errors import ArgumentError, FileContentError
 
+__all__ = ["malformed", "require_file"]
+
 
 def require_file(path: Path, most_bytes: int | None = None) -> int:
     """Return the size of a file in bytes.

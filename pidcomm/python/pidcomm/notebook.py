@@ -8,6 +8,8 @@ from typing import Any
 
 from pidcomm.sizes import format_about, format_duration
 
+__all__ = ["Shown"]
+
 
 def html_table(caption: str, facts: Mapping[str, Any]) -> str:
     """Return a table with one line per fact. Facts that are zero, empty or lists are omitted."""

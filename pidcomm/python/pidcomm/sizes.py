@@ -9,6 +9,19 @@ from typing import Any, TypeVar
 
 from pidcomm.errors import ArgumentError, unknown
 
+__all__ = [
+    "format_about",
+    "format_duration",
+    "format_gain",
+    "format_shape",
+    "format_size",
+    "parse_count",
+    "parse_names",
+    "parse_positive_size",
+    "parse_shape",
+    "parse_size",
+]
+
 BINARY_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 DECIMAL_UNITS = {"kB": 10**3, "MB": 10**6, "GB": 10**9}
 SIZE_EXAMPLES = "4096, 64KiB, 1MiB, 1MB or 1e6"

@@ -39,8 +39,9 @@ class Attack:
         """Return the command without its arguments."""
         if self.is_native:
             return [str(build / "tests" / "campaign" / f"campaign_{self.name}")]
-        files = (folder / f"{self.name}.py" for folder in FOLDERS)
-        return [sys.executable, "-u", os.path.relpath(next(file for file in files if file.is_file()))]
+        files = [folder / f"{self.name}.py" for folder in FOLDERS]
+        file = next(file for file in files if file.is_file())
+        return [sys.executable, "-u", os.path.relpath(file)]
 
 
 ATTACKS = [

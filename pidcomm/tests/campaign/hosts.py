@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from attack import Attack
 from mpi import MPI, collective_by_mpi, start_processes
-from pidcomm.tables import OVERLAPS, TRANSPORTS
 
 import pidcomm
+from pidcomm.tables import OVERLAPS, TRANSPORTS
 
 PROCESSES = 8
 POOL_BYTES = 1 << 20, 128 << 10  # a small pool needs several pieces

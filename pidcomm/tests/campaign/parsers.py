@@ -23,15 +23,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pidcomm.model
 from attack import Attack
+
+import dpuemu
+import pidcomm
+import pidcomm.model
 from pidcomm_studies.apps.dlrm import criteo
 from pidcomm_studies.apps.graphs import read_graph
 from pidcomm_studies.apps.mlp import Mlp
 from pidcomm_studies.pictures.rows import read_rows
-
-import dpuemu
-import pidcomm
 
 SECONDS = 20  # a reader ends within this time
 MEMORY_BYTES = 2 << 30  # a reader needs less memory than this

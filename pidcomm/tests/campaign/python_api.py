@@ -18,11 +18,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pidcomm.model
 from attack import Attack
 
 import dpuemu
 import pidcomm
+import pidcomm.model
 
 SECONDS = 60  # a call returns within this time
 PES = 8

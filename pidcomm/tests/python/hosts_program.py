@@ -18,6 +18,7 @@ import pidcomm
 if sys.argv[1] == "a_wait_needs_a_thread_level":
     mpi4py.rc.thread_level = "funneled"
 from mpi4py import MPI
+
 from pidcomm.tables import OVERLAPS
 
 COMM = MPI.COMM_WORLD

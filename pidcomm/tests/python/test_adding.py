@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from documents import ROOT, Document
+
 from pidcomm.installation import package
 
 PROGRAM = Path(__file__).parent / "versions.c"

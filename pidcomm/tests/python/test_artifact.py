@@ -9,11 +9,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pidcomm.cli import app
 from typer.testing import CliRunner
 
 from dpuemu import tools
 from pidcomm import installation
+from pidcomm.cli import app
 
 HEADERS = Path(__file__).resolve().parents[2] / "include"
 

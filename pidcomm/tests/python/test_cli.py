@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from command_line import PIDCOMM, commands
-from pidcomm.cli import app
-from pidcomm.cli.app import ExitCode
 from typer.testing import CliRunner
 
 import pidcomm
 from pidcomm.bench import check as checking
+from pidcomm.cli import app
+from pidcomm.cli.app import ExitCode
 
 GOLDEN = Path(__file__).parent / "golden"
 KEYS = [

@@ -10,19 +10,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from pidcomm._rows import CollectiveName, TechniqueName
-from pidcomm.bench.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
-from pidcomm.bench.oracle import Problem
-from pidcomm.bench.sweep import even_shape
-from pidcomm.cli import app
 from test_cli import KEYS, RUN_KEYS, run
 from typer.testing import CliRunner
 
 import pidcomm
+from pidcomm._rows import CollectiveName, TechniqueName
 from pidcomm.bench import ablation
 from pidcomm.bench import info as information
 from pidcomm.bench import report as reporting
 from pidcomm.bench import timing as benchmark
+from pidcomm.bench.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
+from pidcomm.bench.oracle import Problem
+from pidcomm.bench.sweep import even_shape
+from pidcomm.cli import app
 
 
 def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:

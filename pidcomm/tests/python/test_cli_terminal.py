@@ -23,13 +23,13 @@ from typing import Any
 import pyte
 import pytest
 from command_line import PIDCOMM
-from dpuemu.run import parse_launches
-from pidcomm.cli import app, main
-from pidcomm.cli.app import ExitCode
 from typer.testing import CliRunner
 
 import dpuemu
 import pidcomm
+from dpuemu.run import parse_launches
+from pidcomm.cli import app, main
+from pidcomm.cli.app import ExitCode
 
 QUICK = ["--shape", "8x8", "--bytes", "8KiB"]
 ENDLESS = [*QUICK, "--iters", "1000000"]

@@ -8,6 +8,8 @@ from itertools import pairwise
 from typing import Any, cast
 
 import pytest
+
+import pidcomm
 from pidcomm._rows import CollectiveName, OverlapName, TechniqueName
 from pidcomm.model import (
     NETWORK_PHASES,
@@ -17,8 +19,6 @@ from pidcomm.model import (
     predict,
     predict_hosts,
 )
-
-import pidcomm
 
 COLLECTIVES = list(pidcomm.COLLECTIVES)
 BETWEEN_PES: tuple[CollectiveName, ...] = ("alltoall", "reduce_scatter", "allreduce", "allgather")

@@ -8,10 +8,10 @@ import sys
 
 import numpy as np
 import pytest
-from dpuemu.settings import Flush
 
 import dpuemu
 import pidcomm
+from dpuemu.settings import Flush
 
 PROGRAM = """
 import dpuemu, json, numpy as np, pidcomm

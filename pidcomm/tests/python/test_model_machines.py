@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pidcomm.model import CONSTANTS, KINDS, LINE_COSTS, Machine, load_machine, machine_names
 
 from pidcomm import ArgumentError, _core
+from pidcomm.model import CONSTANTS, KINDS, LINE_COSTS, Machine, load_machine, machine_names
 
 EVERY_MACHINE = pytest.mark.parametrize("name", machine_names())
 

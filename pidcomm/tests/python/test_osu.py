@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 from command_line import PIDCOMM
-from pidcomm.bench.osu import OsuCase, measure
 
 from pidcomm.bench import osu
+from pidcomm.bench.osu import OsuCase, measure
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:

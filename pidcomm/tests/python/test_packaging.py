@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pidcomm.cli import app
 from typer.testing import CliRunner
 
 import pidcomm
 from pidcomm import installation
+from pidcomm.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])

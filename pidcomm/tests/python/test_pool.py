@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pidcomm.pool import Pool
 
 import pidcomm
+from pidcomm.pool import Pool
 
 PROGRAM = """
 import sys

@@ -7,6 +7,8 @@ from contextlib import suppress
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import pidcomm
 from pidcomm.arguments import as_mask
 from pidcomm.errors import unknown
 from pidcomm.sizes import (
@@ -22,8 +24,6 @@ from pidcomm.sizes import (
     parse_shape,
     parse_size,
 )
-
-import pidcomm
 
 UNITS = {**BINARY_UNITS, **DECIMAL_UNITS, "": 1, "B": 1}
 SIZES = st.integers(0, MAX_SIZE) | st.builds(

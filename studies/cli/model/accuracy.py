@@ -8,12 +8,18 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.table import Table
+
+import pidcomm
+from pidcomm import ArgumentError, Error
+from pidcomm.bench import info
 from pidcomm.bench.columns import table
 from pidcomm.bench.results import Results
 from pidcomm.bench.timing import COMPARED
 from pidcomm.cli.app import command, json_option, refuse, working
-from pidcomm.errors import ArgumentError, Error, require
-from pidcomm.model.machines import SUFFIX, load_machine
+from pidcomm.errors import require
+from pidcomm.model import load_machine
+from pidcomm.model.machines import SUFFIX
 from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm.sizes import format_shape, parse_positive_size
 from pidcomm_studies.cli.model.group import group
@@ -21,10 +27,6 @@ from pidcomm_studies.models.samples import MAX_TOTAL
 from pidcomm_studies.models.validate import DEPENDENT, USES
 from pidcomm_studies.papers.pidcomm.experiments import PAPER_MACHINE
 from pidcomm_studies.papers.pidcomm.published import SOURCE as PUBLISHED
-from rich.table import Table
-
-import pidcomm
-from pidcomm.bench import info
 
 TotalOption = Annotated[
     str,

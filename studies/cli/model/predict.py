@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
-from pidcomm._rows import CollectiveName
+
+import pidcomm
+from pidcomm import COHERENCES, ISAS, TECHNIQUES
 from pidcomm.arguments import AUTO, options_of
 from pidcomm.bench.columns import table
 from pidcomm.bench.oracle import Problem
@@ -46,11 +48,9 @@ from pidcomm.sizes import (
     parse_shape,
     parse_size,
 )
-from pidcomm.tables import COHERENCES, ISAS, TECHNIQUES
+from pidcomm.tables import CollectiveName
 from pidcomm_studies.cli.model.group import group
 from pidcomm_studies.models import LINKS, Estimate, advise, compare, influences, predict_links
-
-import pidcomm
 
 NOTED = 4  # number of constants in a note under the table
 MATTERS = 0.05  # assumed constants with at least this influence are listed

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pidcomm.arguments import Options, options_of
+
+import pidcomm
+from pidcomm import COLLECTIVES, ArgumentError, Error, Options
+from pidcomm.arguments import options_of
+from pidcomm.bench import platform, report
 from pidcomm.bench.ablation import COLLECTIVES as BETWEEN_PES
 from pidcomm.bench.columns import Column, Lines
 from pidcomm.bench.measure import Scratch, make_transfers_alike
@@ -17,11 +21,9 @@ from pidcomm.bench.sweep import Section
 from pidcomm.bench.timing import COMPARED, Schedule
 from pidcomm.cli.app import WideOption, command, exit_if_wrong, json_option, refuse, working
 from pidcomm.cli.completion import complete_list, complete_name
-from pidcomm.errors import ArgumentError, Error
 from pidcomm.model import Machine, load_machine
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import parse_names, parse_positive_size, parse_size
-from pidcomm.tables import COLLECTIVES
 from pidcomm_studies.cli.model.group import group
 from pidcomm_studies.cli.model.predict import MachineOption
 from pidcomm_studies.models.scaling import (
@@ -34,9 +36,6 @@ from pidcomm_studies.models.scaling import (
     model_points,
 )
 from pidcomm_studies.models.stops import GAIN, Stop, stops_of
-
-import pidcomm
-from pidcomm.bench import platform, report
 
 ALL = "all"
 COMMON_FACTS = ("version", "commit")

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from pidcomm.errors import Error
+from pidcomm import Error
 from pidcomm_studies.papers.figure import (
     MODELLED,
     Figure,

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from itertools import product
 from math import exp, fsum, log
 
-from pidcomm._rows import CollectiveName
+from pidcomm import COLLECTIVES, TECHNIQUES
 from pidcomm.arguments import options_of
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.sweep import even_shape, powers_of_two
-from pidcomm.model.machines import Machine, load_machine
-from pidcomm.model.prediction import PAPER_MACHINE, predict
+from pidcomm.model import Machine, load_machine, predict
+from pidcomm.model.prediction import PAPER_MACHINE
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import format_size
-from pidcomm.tables import COLLECTIVES, TECHNIQUES
+from pidcomm.tables import CollectiveName
 from pidcomm_studies.papers.pidcomm.published import PUBLISHED, Published
 
 PAPER_PES = 1024

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pidcomm.bench import info
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.report import run_facts
 from pidcomm.model import PHASES
@@ -35,8 +36,6 @@ from pidcomm_studies.papers.pidcomm.experiments import (
 )
 from pidcomm_studies.papers.pidcomm.published import PAPER
 from pidcomm_studies.papers.pidcomm.study import Study
-
-from pidcomm.bench import info
 
 CALLS, PHASE_PANEL = "calls", "phases"
 NOTE = (

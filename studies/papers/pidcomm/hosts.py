@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pidcomm._rows import CollectiveName
+from pidcomm import ArgumentError
 from pidcomm.arguments import options_of
 from pidcomm.bench.over_hosts import HostsCase, alone, measure_over_hosts
-from pidcomm.errors import ArgumentError
 from pidcomm.model import load_machine, predict_hosts
 from pidcomm.sizes import format_size
+from pidcomm.tables import CollectiveName
 from pidcomm_studies.papers.figure import (
     Figure,
     Panel,

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pidcomm.arguments import Options, options_of
+import pidcomm
+from pidcomm import Options
+from pidcomm.arguments import options_of
+from pidcomm.bench import info, platform
 from pidcomm.bench.measure import Scratch, SdkCondition, make_transfers_alike, measure_sdk
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.sweep import Section, affordable, even_shape
@@ -21,9 +24,6 @@ from pidcomm_studies.papers.pidcomm.experiments import (
     Experiment,
     Pair,
 )
-
-import pidcomm
-from pidcomm.bench import info, platform
 
 WARMUP = 1
 

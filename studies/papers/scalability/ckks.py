@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
+from pidcomm import allocate
 from pidcomm.arguments import options_of
 from pidcomm.bench.measure import make_transfers_alike
 from pidcomm.model import load_machine, predict
-from pidcomm.pe_set import allocate
 from pidcomm_studies.apps.application import count_wrong, with_defaults
 from pidcomm_studies.apps.ckks import Ckks, Clock, Multiplication
 from pidcomm_studies.apps.ckks.cpu import multiply

@@ -10,8 +10,9 @@ from math import prod
 from typing import Any, cast
 
 import numpy as np
+
+from pidcomm import COLLECTIVES
 from pidcomm.model import Machine, load_machine, predict
-from pidcomm.tables import COLLECTIVES
 from pidcomm_studies import apps
 from pidcomm_studies.apps.application import Run
 from pidcomm_studies.models import LINKS, predict_links

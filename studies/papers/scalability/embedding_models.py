@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pidcomm.errors import ArgumentError
+from pidcomm import ArgumentError
 from pidcomm.model import load_machine
 from pidcomm_studies import apps
 from pidcomm_studies.apps.embedding import (

@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+
+from pidcomm import MRAM_BYTES, ArgumentError, allocate
 from pidcomm.arguments import Array, options_of
-from pidcomm.errors import ArgumentError
-from pidcomm.model.machines import Machine
-from pidcomm.model.prediction import Prediction, predict
-from pidcomm.pe_set import allocate
+from pidcomm.bench import platform
+from pidcomm.model import Machine, Prediction, predict
 from pidcomm.sizes import format_shape
 from pidcomm.tables import WORD_BYTES
 from pidcomm_studies.apps import inputs
@@ -27,9 +27,6 @@ from pidcomm_studies.apps.embedding.layers import Layers
 from pidcomm_studies.apps.embedding.parts import Part, part_of, placement_of, requests_of
 from pidcomm_studies.apps.stage import KERNEL, Stage
 from pidcomm_studies.papers.scalability.paper import PAPERS
-
-from pidcomm import MRAM_BYTES
-from pidcomm.bench import platform
 
 MACHINE = "upmem-2560"
 LINE_BYTES = 64

@@ -7,16 +7,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from pidcomm._rows import CollectiveName
-from pidcomm.arguments import Options, options_of
+from pidcomm import Options, allocate
+from pidcomm.arguments import options_of
+from pidcomm.bench import platform
 from pidcomm.bench.measure import make_transfers_alike
 from pidcomm.model import Machine, predict
-from pidcomm.pe_set import allocate
+from pidcomm.tables import CollectiveName
 from pidcomm_studies.apps.application import count_wrong, with_defaults
 from pidcomm_studies.apps.ntt import Ntt
 from pidcomm_studies.apps.stage import HOST, Cost, Stage
-
-from pidcomm.bench import platform
 
 CLOCKS = ("CPU to PEs", "kernel 1", "between PEs", "kernel 2", "PEs to CPU")
 """The clocks of two steps, in the order of time. Further steps have further kernels."""

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from attack import Attack, Scene
-from pidcomm.errors import Error
+
+from pidcomm import Error
 from pidcomm_studies.parcels import patterns
 from pidcomm_studies.parcels.build import ENGINES, HERE, compile_program
 from pidcomm_studies.parcels.run import Machine

@@ -14,12 +14,13 @@ from math import prod
 
 import numpy as np
 from attack import Attack
+from transforms import TECHNIQUES, draw_shape, possible
+
+from pidcomm import ArgumentError
 from pidcomm.arguments import Array
-from pidcomm.errors import ArgumentError
 from pidcomm_studies import apps
 from pidcomm_studies.apps.ntt import OPERATIONS, TASKLETS_MAX, Ntt, field
 from pidcomm_studies.apps.ntt.decomposition import MOST_STEPS, RADIXES, SIZE_MAX, SIZE_MIN, STEP_MAX
-from transforms import TECHNIQUES, draw_shape, possible
 
 PES_MAX = 64
 

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 from attack import Attack
+
+from pidcomm import Error
 from pidcomm.arguments import Array
-from pidcomm.errors import Error
 from pidcomm_studies import apps
 from pidcomm_studies.apps.application import require_technique, with_defaults
 from pidcomm_studies.apps.ckks import Ckks

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
+
 from pidcomm_studies.parcels.patterns import (
     ANY_SOURCE,
     ANY_TAG,

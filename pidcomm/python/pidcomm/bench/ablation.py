@@ -27,6 +27,8 @@ from pidcomm.pe_set import PeSet
 from pidcomm.plans import plan
 from pidcomm.tables import TECHNIQUES
 
+__all__ = ["COLLECTIVES", "STEPS", "Assumed", "Step"]
+
 PAPER = [name for name, it in TECHNIQUES.items() if it.path == "paper"]
 STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and then tile
 COLLECTIVES: tuple[CollectiveName, ...] = (

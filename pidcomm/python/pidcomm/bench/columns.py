@@ -10,6 +10,8 @@ from typing import NamedTuple
 from rich import box
 from rich.table import Table
 
+__all__ = ["Column", "Lines", "table"]
+
 RIGHT, WRAPPED = ">", "~"
 
 

@@ -16,6 +16,8 @@ from pidcomm.bench import platform
 from pidcomm.bench.platform import Flush
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECHNIQUES, TYPES
 
+__all__ = ["commit", "cpu_name", "cpus", "facts", "in_words"]
+
 VARIABLE = "OMP_NUM_THREADS"
 RESULTS = ("bench/reference", "bench/apps")
 

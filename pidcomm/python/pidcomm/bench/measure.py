@@ -24,6 +24,16 @@ from pidcomm.sizes import format_about, format_size
 from pidcomm.tables import COPY_ORDERS, TECHNIQUES, WORD_BYTES
 from pidcomm.trace import Trace
 
+__all__ = [
+    "POISON",
+    "Scratch",
+    "SdkCondition",
+    "host_copy_seconds",
+    "make_transfers_alike",
+    "measure_sdk",
+    "require_bytes",
+]
+
 SDK: Options = {
     "technique": "conventional"
 }  # uses dpu_push_xfer and shares no code with the checked techniques

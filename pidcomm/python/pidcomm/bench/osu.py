@@ -31,6 +31,8 @@ from pidcomm.hosts import Link
 from pidcomm.model import load_machine
 from pidcomm.pool import Pool, open_over
 
+__all__ = ["OsuCase", "measure"]
+
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")
 SMALL_BYTES, SMALL, LARGE = 8192, (1000, 100), (100, 10)
 """The largest small size; iterations and warm-up of small and of large sizes."""

@@ -30,6 +30,8 @@ from pidcomm.plans import Plan
 from pidcomm.sizes import format_duration, format_shape
 from pidcomm.tables import COLLECTIVES
 
+__all__ = ["HostsCase", "alone", "measure_over_hosts"]
+
 DTYPE = np.dtype(np.int32)
 OP: OpName = "sum"
 PE_FACTOR, ELEMENT_FACTOR = (

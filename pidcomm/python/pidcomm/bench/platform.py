@@ -16,6 +16,17 @@ from pidcomm.pe_set import PeSet
 if TYPE_CHECKING:
     import dpuemu
 
+__all__ = [
+    "COHERENCE",
+    "IS_EMULATED",
+    "host_bytes",
+    "launch_counters",
+    "launch_seconds",
+    "max_pes",
+    "pipeline_pct",
+    "threads",
+]
+
 Flush: TypeAlias = bool | Literal["once"]
 SDK: str = _core.SDK
 """The SDK for which the library was built, and its version."""

@@ -21,6 +21,8 @@ from pidcomm.bench.timing import BASE, Row
 from pidcomm.errors import Error
 from pidcomm.sizes import format_duration, format_shape
 
+__all__ = ["Report", "header", "run_facts", "technique_label"]
+
 
 class Report:
     """Write comments and rows. Rows are also written as JSON lines."""

@@ -20,6 +20,8 @@ from rich.console import Console
 from pidcomm.bench.columns import TitledTable
 from pidcomm.errors import Error
 
+__all__ = ["Results"]
+
 STDOUT = "-"
 WIDE = 300  # more columns than any table needs
 

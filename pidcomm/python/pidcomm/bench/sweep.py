@@ -17,6 +17,8 @@ from pidcomm.bench.oracle import Problem
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.sizes import format_shape, format_size, parse_count, parse_positive_size, parse_shape
 
+__all__ = ["TOO_LARGE_OR_SMALL", "Section", "affordable", "even_shape", "powers_of_two"]
+
 ALL_MASKS = "all"
 SWEEPS: dict[str, Callable[[str], int]] = {"bytes": parse_positive_size, "pes": parse_count}
 SWEEP_RULE = (

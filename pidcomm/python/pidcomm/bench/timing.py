@@ -20,6 +20,8 @@ from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_duration, format_shape, format_size
 from pidcomm.trace import Trace
 
+__all__ = ["BASE", "COMPARED", "Measured", "Row", "Schedule", "measure_rows"]
+
 BASE = "conventional"  # the technique over which speed-ups are computed
 COMPARED = ("tile", BASE)  # the techniques that are compared by default
 

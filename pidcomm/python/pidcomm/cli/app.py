@@ -30,6 +30,28 @@ from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+__all__ = [
+    "BytesOption",
+    "CollectiveArgument",
+    "Command",
+    "DtypeOption",
+    "ExitCode",
+    "MaskOption",
+    "OpOption",
+    "ShapeOption",
+    "TechniqueOption",
+    "ThreadsOption",
+    "WideOption",
+    "add_group",
+    "check_op",
+    "command",
+    "exit_if_wrong",
+    "fail",
+    "json_option",
+    "refuse",
+    "working",
+]
+
 # For each title in --help, the commands under the title and the modules of these commands.
 _OWN_COMMANDS = {
     "Start": {name: f"pidcomm.cli.{name}" for name in ("info", "doctor", "config")},

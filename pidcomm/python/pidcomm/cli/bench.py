@@ -55,6 +55,8 @@ from pidcomm.errors import Error
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for
 
+__all__ = ["Coherence", "bench"]
+
 ONLY_ONE_HOST = (
     *(
         "--dtype",

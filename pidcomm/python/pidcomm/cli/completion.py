@@ -10,6 +10,8 @@ from pidcomm.bench.sweep import ALL_MASKS, masks_of
 from pidcomm.errors import Error
 from pidcomm.sizes import parse_shape
 
+__all__ = ["complete_list", "complete_name"]
+
 DEFAULT_SHAPE = "32x32"
 
 

@@ -12,6 +12,8 @@ from pidcomm import Location
 from pidcomm.bench import platform
 from pidcomm.sizes import format_shape
 
+__all__ = ["Places", "locate", "runs"]
+
 
 @dataclass(frozen=True)
 class Places:

@@ -7,6 +7,8 @@ from typing import Any
 from pidcomm._core import CHIPS_PER_RANK
 from pidcomm.sizes import format_size
 
+__all__ = ["stages", "summary"]
+
 _SPACES = {
     "mram": "MRAM",
     "host": "the host rows",

@@ -12,6 +12,8 @@ from pidcomm.explain import plan as explain
 from pidcomm.explain.places import Places, runs
 from pidcomm.sizes import format_shape
 
+__all__ = ["count", "used"]
+
 MAX_GRIDS = 2  # number of ranks whose PEs are listed one by one
 MAX_GROUPS = 8
 MAX_RUNS = 12  # number of runs of PEs that are listed

@@ -18,6 +18,8 @@ from pidcomm.errors import ArgumentError, Error, FileContentError, shown, unknow
 from pidcomm.files import malformed, require_file
 from pidcomm.tables import ISAS
 
+__all__ = ["SUFFIX"]
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from pidcomm._rows import CollectiveName, OpName
     from pidcomm.arguments import Options
 
+__all__ = [
+    "DEFAULT_MACHINE",
+    "EMULATED_MACHINE",
+    "PAPER_MACHINE",
+    "PE_PHASES",
+    "SOURCE",
+    "PreparedCase",
+]
+
 PAPER_MACHINE = "isca24"
 DEFAULT_MACHINE = PAPER_MACHINE
 EMULATED_MACHINE = "emulated-host"

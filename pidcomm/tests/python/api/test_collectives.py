@@ -11,9 +11,9 @@ from definitions import OPERATORS, REDUCTIONS, groups_of, payload, result_of
 from emulated_machine import needs_emulated_access
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pidcomm._rows import CoherenceName, CollectiveName, IsaName, TechniqueName
 
 import pidcomm
+from pidcomm._rows import CoherenceName, CollectiveName, IsaName, TechniqueName
 
 SHAPES = [
     ((8, 8), "10"),

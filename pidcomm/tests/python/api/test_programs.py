@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from emulated_machine import ctrl_c
-from pidcomm.compiling import compiled
 
 import dpuemu
 import pidcomm
+from pidcomm.compiling import compiled
 
 HEAP = "__sys_used_mram_end"
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from definitions import COLLECTIVES, payload, result_of
-from pidcomm._rows import CollectiveName
-from pidcomm.bench.oracle import Problem
 
 import pidcomm
+from pidcomm._rows import CollectiveName
+from pidcomm.bench.oracle import Problem
 
 HEADER = Path(__file__).parents[3] / "include" / "pidcomm" / "tables.h"
 
