@@ -1,9 +1,8 @@
 // Measures how fast this machine's memory handles lines, without the library: the basis of the host
 // pass's design.
 //
-//   cmake -S . -B build/bench -DCMAKE_BUILD_TYPE=Release -DPIDCOMM_BUILD_BENCH=ON && cmake --build
-//   build/bench --target bench_memory build/bench/bench/bench_memory [MiB per side = 1024] [threads
-//   = 2]
+//   make -C .. test-native-pidcomm
+//   ../build/pidcomm/release/bench/bench_memory [MiB per side = 1024] [threads = 2]
 //
 // One side is a block of memory on huge pages. Every row is the median of 5 sweeps over it; GB/s
 // count bytes read and written (1 GB = 1e9 bytes). Needs AVX-512. Not part of the library; `pidcomm

@@ -1,9 +1,8 @@
 // Measures the costs of a collective besides moving bytes: the work around the host pass, the
 // wake-up of the threads, planning.
 //
-//   cmake -S . -B build/bench -DCMAKE_BUILD_TYPE=Release -DPIDCOMM_BUILD_BENCH=ON && cmake --build
-//   build/bench --target bench_overhead build/bench/bench/bench_overhead [calls = 2000] [KiB per PE
-//   = 8]
+//   make -C .. test-native-pidcomm
+//   ../build/pidcomm/release/bench/bench_overhead [calls = 2000] [KiB per PE = 8]
 //
 // Times are medians in microseconds. `outside` is the call without its host pass. `smallest` is the
 // pass with blocks of one word: mostly its set-up and the threads. `after 1 ms` is a call whose

@@ -8,17 +8,18 @@
 //   byte address = line(d, m & ~7) + 8*(m & 7) + c
 //
 // The line of a word follows from the word's MRAM offset in four steps:
-//   1. swizzle   the bits 21:14 of the offset are rotated right by one: bit 14 goes to 21, bits
-//   21:15 go to 20:14;
+//   1. swizzle   the bits 21:14 of the offset are rotated right by one: bit 14 goes to 21, and bits
+//                21:15 go to 20:14;
 //   2. spread    each 8-byte word occupies 128 bytes (two lines: banks d and d+4), so the offset is
-//   multiplied by 16;
+//                multiplied by 16;
 //   3. chunk     after each 128 KiB (8 KiB of MRAM) the address advances by 1 MiB, because the
-//   remaining 896 KiB belong to other banks (bits 19:18) and to the control interface (bit 17),
-//   which is not memory;
-//   4. bank      bits 19:18 are d mod 4; if d >= 4, the word is in the second line of the 128
-//   bytes.
-// Together, MRAM bit -> region bit: 3..12 -> 7..16, 13 -> 20, 14 -> 28, 15..21 -> 21..27, 22..25
-// -> 29..32.
+//                remaining 896 KiB belong to other banks (bits 19:18) and to the control interface
+//                (bit 17), which is not memory;
+//   4. bank      bits 19:18 are d mod 4; if d >= 4, the word is in the second line of the
+//                128 bytes.
+//
+// Together, MRAM bit -> region bit:
+//   3..12 -> 7..16, 13 -> 20, 14 -> 28, 15..21 -> 21..27, 22..25 -> 29..32.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,7 @@ constexpr uint64_t kMramBytes = UINT64_C(64) << 20;
 constexpr uint64_t kRegionBytes = UINT64_C(8) << 30;
 constexpr uint64_t kWordBytes = 8;
 constexpr uint64_t kLineBytes = 64;
-constexpr uint64_t kLineStride =
-    128;  // distance between the lines of consecutive words of one bank
+constexpr uint64_t kLineStride = 128;    // between the lines of consecutive words of one bank
 constexpr uint64_t kRunBytes = 8 << 10;  // MRAM bytes whose lines lie at kLineStride without a gap
 constexpr uint32_t kBankPairs = kBanks / 2;  // banks d and d + kBankPairs share every 128 bytes
 

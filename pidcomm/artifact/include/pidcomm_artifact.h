@@ -14,10 +14,12 @@
  *   reduce_scatter  bytes of a PE      [start, start + total)       [target, target + total / N)
  *   all_reduce      bytes of a PE      [start, start + total)       [target, target + total)
  *   allgather       bytes afterwards   [start, start + total / N)   [target, target + total)
- *   broadcast       bytes of a PE      host                         [target, target + total) of
- * every PE of the set scatter         bytes of a PE      host                         [start, start
- * + total) gather          bytes of a PE      [start, start + total)       host reduce bytes of a
- * PE      [start, start + total)       host
+ *   broadcast       bytes of a PE      host                         [target, target + total)
+ *   scatter         bytes of a PE      host                         [start, start + total)
+ *   gather          bytes of a PE      [start, start + total)       host
+ *   reduce          bytes of a PE      [start, start + total)       host
+ *
+ * broadcast writes the output of every PE of the set.
  *
  * `buffer` is an offset relative to `start`. If input and output overlap but do not start at the
  * same offset, the library first writes the result to [start + buffer, ...) and then copies it to
@@ -30,12 +32,17 @@
  * the maximum; reductions without this argument compute the sum.
  *
  * `host` has one pointer per entangled group; each points to a buffer of 8 * total bytes. In a
- * buffer, the words of the group's 8 PEs are interleaved: word w (8 bytes) of lane c is at byte w *
- * 64 + c * 8. gather   host[e] belongs to the e-th entangled group; the call checks `comm`, but
- * does not use it. scatter  the same buffers, sorted by group: host[g * M + m] belongs to the m-th
- * of the M entangled groups with PEs of group g. reduce   x not selected: host[e], lane c for the
- * group of the same PE among the unselected axes. x selected: host[g], `total` bytes, holds group
- * g's result with block 8 * j + c (of total / N bytes) as lane c of the j-th stretch of 8 blocks.
+ * buffer, the words of the group's 8 PEs are interleaved: word w (8 bytes) of lane c is at byte
+ * w * 64 + c * 8.
+ *
+ *   gather   host[e] belongs to the e-th entangled group; the call checks `comm`, but does not use
+ *            it.
+ *   scatter  the same buffers, sorted by group: host[g * M + m] belongs to the m-th of the M
+ *            entangled groups with PEs of group g.
+ *   reduce   x not selected: host[e], lane c for the group of the same PE among the unselected
+ *            axes. x selected: host[g], `total` bytes, holds group g's result with block 8 * j + c
+ *            (of total / N bytes) as lane c of the j-th stretch of 8 blocks.
+ *
  * For scatter and reduce, the length of the first axis must be a multiple of 8; for gather, the
  * number of PEs must be a multiple of 8.
  *

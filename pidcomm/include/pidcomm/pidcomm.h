@@ -17,21 +17,23 @@
  * is valid and does nothing.
  *
  *   collective       in MRAM     out MRAM    result
- *   alltoall         bytes       bytes       block q of member p -> block p of member q          (N
- * blocks) reduce_scatter   bytes       bytes / N   member q: block q, reduced over all members (N
- * blocks) allreduce        bytes       bytes       every member: the element-wise reduction
- *   allgather        bytes / N   bytes       every member: all contributions, in member order    (N
- * blocks) scatter          host        bytes       member q: part q of its group's row; the host
- * row is N * bytes long gather           bytes       host        inverse of scatter reduce bytes
- * host        row of the group: the element-wise reduction; the host row is `bytes` long broadcast
- * host        bytes       every member: the group's row; the host row is `bytes` long
+ *   alltoall         bytes       bytes       block q of member p -> block p of member q (N blocks)
+ *   reduce_scatter   bytes       bytes / N   member q: block q, reduced over all members (N blocks)
+ *   allreduce        bytes       bytes       every member: the element-wise reduction
+ *   allgather        bytes / N   bytes       every member: all contributions in order (N blocks)
+ *   scatter          host        bytes       member q: part q of its group's row
+ *   gather           bytes       host        inverse of scatter
+ *   reduce           bytes       host        row of the group: the element-wise reduction
+ *   broadcast        host        bytes       every member: the group's row
+ *
+ * The host row of scatter and gather has N * bytes bytes, of reduce and broadcast `bytes` bytes.
  *
  * Host buffers are contiguous. A host buffer has one row per group. The rows are in the order of
  * the coordinates along the unselected axes, with the first unselected axis fastest.
  *
  * Windows. An MRAM offset is a number of bytes from the MRAM heap base, and must be a multiple
- * of 8. The heap base is the symbol
- * __sys_used_mram_end of the loaded program, or 0 if no program is loaded. If src == dst, the call
+ * of 8. The heap base is the symbol __sys_used_mram_end of the loaded program, or 0 if no program
+ * is loaded. If src == dst, the call
  * works in place: allgather then expects each PE's contribution at the start of the PE's window,
  * and reduce_scatter replaces block 0 of each window by the result. If the source window and the
  * destination window overlap but src != dst, the call returns ERR_WINDOW.

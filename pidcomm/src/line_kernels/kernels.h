@@ -180,10 +180,10 @@ struct SweepCall {
   std::byte *item_buffers;  // kCallBufferBytes, aligned to 64
   const MergeTable *merge;  // merge
   const RowTable *rows;     // reduce_rows, reduce_rows_to_host
-  std::byte
-      *section_buffer;  // merge, if buffered: turn_words lines for every input stream; reduce_rows,
-                        // reduce_rows_to_host: kTurnLines lines for every row, then, if a set has
-                        // several sections, kTurnWords lines for every input stream of a section
+  /// merge, if buffered: turn_words lines for every input stream. reduce_rows and
+  /// reduce_rows_to_host: kTurnLines lines for every row, then, if a set has several sections,
+  /// kTurnWords lines for every input stream of a section.
+  std::byte *section_buffer;
 };
 
 /// Runs of lines to copy side by side. If `in` is null, the call stores lines that are not zero; if

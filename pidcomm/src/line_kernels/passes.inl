@@ -4,25 +4,29 @@
 // passes/movement.inl) and these functions (all static, inline):
 //   Line load_line(const std::byte *)            one line of the region
 //   void store_line(std::byte *, Line)           one complete line of the region, non-temporal
-//   void store_words_non_temporal(std::byte *, Line)         64 aligned bytes of a host row,
-//   non-temporal void flush_line(const std::byte *)           removes the line from every cache
+//   void store_words_non_temporal(std::byte *, Line)
+//                                                64 aligned bytes of a host row, non-temporal
+//   void flush_line(const std::byte *)           removes the line from every cache
 //   void prefetch_line(const std::byte *)        loads into the first-level cache
 //   void prefetch_far(const std::byte *)         loads into the second-level cache; leaves the L1
-//   line buffers to stores void fence()                                 completes earlier loads,
-//   flushes and non-temporal stores Line transpose(Line)                         PIM order <-> host
-//   order (the domain transfer) void butterfly<Bit>(Line &a, Line &b)        PIM order: exchanges
-//   a's lanes with the bit set and b's lanes without it void butterfly_words<Bit>(Line &a, Line &b)
-//   host order: the same for words void pair_words<Bit>(Line &a, Line &b)       host order: word i
-//   of the results is the pair of the words i and i ^ (1 << Bit), of a if i
-//                                                lacks the bit, else of b; a and b have the two
-//                                                words of a pair in any order
+//                                                line buffers to stores
+//   void fence()                                 completes earlier loads, flushes and
+//                                                non-temporal stores
+//   Line transpose(Line)                         PIM order <-> host order (the domain transfer)
+//   void butterfly<Bit>(Line &a, Line &b)        PIM order: exchanges a's lanes with the bit
+//                                                set and b's lanes without it
+//   void butterfly_words<Bit>(Line &a, Line &b)  host order: the same for words
+//   void pair_words<Bit>(Line &a, Line &b)       host order: word i of the results is the pair of
+//                                                the words i and i ^ (1 << Bit), of a if i lacks
+//                                                the bit, else of b; a and b have the two words of
+//                                                a pair in any order
 //   Line swap_lanes<Bit>(Line)                   PIM order: exchanges lanes l and l ^ (1 << Bit)
 //   Line swap_words(Line, bit)                   host order: the same for words
 //   Line shuffle_lanes(Line, control)            PIM order: lane l of every beat = lane map[l], or
-//   0 if map[l] is kNoLane; control =
+//                                                0 if map[l] is kNoLane; control =
 //                                                lane_control(map)
 //   Line shuffle_words(Line, control)            host order: the same for words; control =
-//   word_control(map)
+//                                                word_control(map)
 // Byte l of a map is for lane l.
 
 // Keep this order: later files use earlier files.

@@ -9,8 +9,8 @@
  *
  *   fold       the label of a source becomes the smallest label of its targets;
  *   shortcut   a label becomes the label of the vertex that it names, several times;
- *   hook       the vertex that a source's old label names gets the source's new label, which moves
- * a complete tree at once.
+ *   hook       the vertex that a source's old label names gets the source's new label, which
+ *              moves a complete tree at once.
  *
  * Source of hooks and shortcuts: Shiloach and Vishkin (1982). */
 #include "edges.h"

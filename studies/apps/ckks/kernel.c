@@ -7,10 +7,10 @@
  *   TENSOR: d0 = x0 y0, d1 = x0 y1 + x1 y0, d2 = x1 y1.
  *
  *   CONVERT changes the basis: y_i = x_i w_i modulo each of `sources` moduli, then the sum of y_i
- * f_it modulo every modulus t of the target.
+ *   f_it modulo every modulus t of the target.
  *
  *   ACCUMULATE: target += u k0, second += u k1, or without `adds` = instead of +=; u is d2 for the
- * limbs of the digit, else `source`; the key k begins at `other`.
+ *   limbs of the digit, else `source`; the key k begins at `other`.
  *
  *   FINISH: target = (source - other) w_t. ADD: target += source. COPY copies `limbs` limbs.
  *

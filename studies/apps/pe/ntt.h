@@ -10,9 +10,13 @@
  *
  * Rows have the index ((limb, k), c): k selects the subtree, c the column; rows with the same
  * (limb, k) share a table. In MRAM the element e = (high, low) of row (limb, (k1, k2), (c2, c1))
- * has the index received by an alltoall:  [high][limb][k1][c2][c1][k2][low] to be sent:
- * [high][limb][k1][k2][c1][low][c2] so blocks of the alltoall are contiguous. All lengths are
- * powers of two, except the number of limbs.
+ * has the index
+ *
+ *   received by an alltoall:  [high][limb][k1][c2][c1][k2][low]
+ *   to be sent:               [high][limb][k1][k2][c1][low][c2]
+ *
+ * so blocks of the alltoall are contiguous. All lengths are powers of two, except the number of
+ * limbs.
  *
  * The program defines LOG_RADIX (1, 2 or 4) and BATCH, the elements of all rows in WRAM at a time.
  * All tasklets share the rows in WRAM: a stage has M / radix butterflies per row, butterfly i
