@@ -172,8 +172,9 @@ class Collective(NamedTuple):
 
         {self.sizes()}{ROOTED if is_rooted else ""}
         """
-        result: Any = self._call("{self.name}", mask, wait, {passed}, options=options)
-        return result
+        return self._call(  # type: ignore[no-any-return]
+            "{self.name}", mask, wait, {passed}, options=options
+        )
 '''
 
     def array_method(self, over_hosts: bool = False) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pidcomm import _core
 from pidcomm._core import BANKS_PER_CHIP, CHIPS_PER_RANK, PES_PER_RANK, WORD_BYTES
-from pidcomm._rows import CollectiveName, OpName
+from pidcomm._rows import CollectiveName, IsaName, OpName, TechniqueName
 
 __all__ = [
     "BANKS_PER_CHIP",
@@ -34,9 +34,11 @@ __all__ = [
     "Collective",
     "CollectiveName",
     "Isa",
+    "IsaName",
     "Op",
     "OpName",
     "Technique",
+    "TechniqueName",
     "Type",
     "techniques_for",
 ]
