@@ -1,7 +1,8 @@
-"""Writes the public Python API as one .pyi file per package, so that a change of the API changes
-these files.
+"""Writes the public Python API as one .pyi file per package.
 
-python tools/stubs.py          # updates tools/golden/*.pyi
+A change of the API changes these files, which are then part of its review.
+
+python tools/stubs.py && ruff format tools/golden/*.pyi
 """
 
 from __future__ import annotations

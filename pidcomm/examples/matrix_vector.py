@@ -18,9 +18,8 @@ INPUT, OUTPUT = BLOCK_BYTES, BLOCK_BYTES + VECTOR_BYTES  # offsets of pe/matrix_
 random = np.random.default_rng(1)
 matrix = random.integers(0, 2**32, size=(N, N), dtype=np.uint32)
 x = random.integers(0, 2**32, size=N, dtype=np.uint32)
-blocks = (
-    matrix.reshape(GRID, SIDE, GRID, SIDE).swapaxes(1, 2).reshape(GRID * GRID, SIDE * SIDE)
-)  # row = PE
+# Row = PE.
+blocks = matrix.reshape(GRID, SIDE, GRID, SIDE).swapaxes(1, 2).reshape(GRID * GRID, SIDE * SIDE)
 
 # [program]
 pes = pidcomm.allocate(pes=GRID * GRID)

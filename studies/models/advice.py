@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from pidcomm.tables import CollectiveName, OpName
 
 MAX_AXES = 3
-MANY_WAYS = (
-    1 << 24
-)  # limit of the product of ways and PEs; above it, ways with the same groups are priced only once
+# Limit of the product of ways and PEs; above it, ways with the same groups are priced only once.
+MANY_WAYS = 1 << 24
 STEP = 0.01  # relative change of a constant, to find the influence of the constant
 NEGLIGIBLE = 1e-6
 _COUNTS = (

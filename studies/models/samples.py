@@ -39,9 +39,8 @@ DST = MRAM_BYTES // 4
 SCRATCH = 2 * DST
 MAX_WINDOW = DST
 MIN_TOTAL, MAX_TOTAL = 1 << 16, 1 << 29  # bytes of the larger of input and output, summed over PEs
-MAX_REORDERED = (
-    1 << 26
-)  # replaces MAX_TOTAL if PEs reorder blocks, because the emulation of PEs is slow
+# Replaces MAX_TOTAL if PEs reorder blocks, because the emulation of PEs is slow.
+MAX_REORDERED = 1 << 26
 SECONDS_EACH = 0.25
 MIN_ROUNDS = 3
 _HOST_PHASES = [index for index, name in enumerate(PHASES) if name not in PE_PHASES]

@@ -34,9 +34,8 @@ NO_ROW = np.uint32(2**32 - 1)  # the row number in padded samples and tables; no
 TASKLETS = 16
 STACK_BYTES = 768
 BUFFER_BYTES = 1024  # size of the buffer of each tasklet
-WRAM_BYTES = (
-    60 * 1024
-)  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
+# Of the 64 KiB of WRAM; the remainder is for the other variables of the program.
+WRAM_BYTES = 60 * 1024
 PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # values of `phase` in kernel.c
 
 

@@ -54,9 +54,8 @@ FORMAT = (
     " categories"
 )
 NUMBER_CHARACTERS, CATEGORY_CHARACTERS = 11, 8
-MAX_CLICK = (
-    1 + NUMBERS * NUMBER_CHARACTERS + CATEGORIES * CATEGORY_CHARACTERS + FIELDS - 1
-)  # characters
+# Characters.
+MAX_CLICK = 1 + NUMBERS * NUMBER_CHARACTERS + CATEGORIES * CATEGORY_CHARACTERS + FIELDS - 1
 BYTES_OF_CLICK = 4096  # peak memory of a line that is read, measured
 _NUMBER = re.compile(r"(-?[0-9]+)?")
 _CATEGORY = re.compile(r"[0-9A-Fa-f]*")

@@ -64,9 +64,8 @@ gathered and then reduced in host memory, as in the paper."""
 DTYPES = ("int32", "float32")
 TASKLETS_MAX, TASKLETS = 24, 24
 ROUNDOFF = 2.0**-24  # of float32
-BYTES_PER_CPU = (
-    4 << 20
-)  # of partial sums; for fewer, the start of a thread costs more than it saves
+# Of partial sums; for fewer, the start of a thread costs more than it saves.
+BYTES_PER_CPU = 4 << 20
 BY_ROWS = "010"  # the mask of the PEs that have parts of the rows of the same tables and columns
 BY_COLUMNS = "001"
 

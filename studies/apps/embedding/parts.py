@@ -16,9 +16,8 @@ from pidcomm_studies.apps.partition import WORD_BYTES, round_up
 from pidcomm_studies.apps.stage import Placement
 
 STACK_BYTES, PIECE_WORDS = 512, 16
-WRAM_BYTES = (
-    60 * 1024
-)  # of the 64 KiB of WRAM; the remainder is for the other variables of the program
+# Of the 64 KiB of WRAM; the remainder is for the other variables of the program.
+WRAM_BYTES = 60 * 1024
 GROUP_WORDS = 64  # most words of sums that a tasklet keeps, unless one bag needs more
 
 

@@ -17,7 +17,7 @@ from pidcomm.bench import check as checking
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 KEYS = [
     *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
     *(

@@ -20,8 +20,8 @@ from command_line import commands, install, objects
 from documents import documents
 
 PROJECT = Path(__file__).parent / "project"
-REFERENCE = Path(__file__).parents[2] / "bench" / "reference"
-MACHINES = Path(__file__).parents[2] / "machines"
+REFERENCE = Path(__file__).parents[2] / "pidcomm" / "bench" / "reference"
+MACHINES = Path(__file__).parents[2] / "pidcomm" / "machines"
 # Files that examples take.
 FILES = {
     "rows.jsonl": REFERENCE / "collectives.jsonl",

@@ -1,0 +1,3 @@
+"""Fixtures that tests share."""
+
+from emulated_machine import pes as pes
