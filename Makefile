@@ -192,7 +192,7 @@ coverage: $(VENV)/tools
 	  --gcov-ignore-parse-errors=all --json-summary - build/dpuemu/coverage build/pidcomm/coverage \
 	  | $(BIN)/python pidcomm/tests/campaign/print_coverage.py
 
-# Runs the commands that bench/README.md lists.
+# Runs the commands that pidcomm/bench/README.md lists.
 bench-reference: install
 	grep '^pidcomm bench ' pidcomm/bench/README.md | (cd pidcomm && PATH="$(BIN):$$PATH" sh -ex)
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks that only the objects of an instruction set use its vector registers, and that these
-# objects have no function that the linker may share with others. Usage: tests/check_isa_objects.sh
+# objects have no function that the linker may share with others. Usage: tools/check_isa_objects.sh
 # BUILD_FOLDER. Prints `N passed, M failed`.
 set -u
 objdump --version >/dev/null && nm --version >/dev/null ||

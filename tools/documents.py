@@ -5,12 +5,16 @@ Every fenced block of a document is of one of these kinds (the marker is the lin
     ```sh          commands; a test runs a document's blocks in order, as one script
     ```python      a test runs a document's blocks in order, as one script
     any            <!-- from: PATH#REGION --> or <!-- from: PATH -->: an excerpt of a file that a
-    test runs ```text        output, tables or formulas; with <!-- printed by: python --> (or sh),
-    the output of those blocks any            <!-- add to: PATH#PLACE -->: lines that a test adds to
-    a copy of a file; PATH alone: a new file any            <!-- run by: PATH -->: lines of a block
-    that a test runs; the test's file PATH contains each line ```sh          <!-- parsed: REASON
-    -->: commands that take long; a test parses them and plans their collectives any            <!--
-    not run: REASON -->: a block that the tests cannot run
+                   test runs
+    ```text        output, tables or formulas; with <!-- printed by: python --> (or sh), the output
+                   of those blocks
+    any            <!-- add to: PATH#PLACE -->: lines that a test adds to a copy of a file; PATH
+                   alone: a new file
+    any            <!-- run by: PATH -->: lines of a block that a test runs; the test's file PATH
+                   contains each line
+    ```sh          <!-- parsed: REASON -->: commands that take long; a test parses them, and plans
+                   the collectives of `pidcomm bench`
+    any            <!-- not run: REASON -->: a block that the tests cannot run
 
 python tools/documents.py           updates the excerpts
 python tools/documents.py --check   reports faults, and lists the blocks that the tests do not run

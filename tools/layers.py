@@ -209,7 +209,11 @@ def unpublished(source: str) -> list[str]:
     """Return a sentence for each name of pidcomm that a file imports and no `__all__` lists."""
     wrong = []
     for node in ast.walk(ast.parse(source)):
-        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("pidcomm."):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+            private = [name for name in names if re.match(r"pidcomm\b.*\._", name)]
+            wrong += [f"imports {name}, which is private" for name in private]
+        if not isinstance(node, ast.ImportFrom) or not re.match(r"pidcomm\b", node.module or ""):
             continue
         module = module_file(node.module or "")
         if node.module and module and not node.module.startswith("pidcomm_studies"):

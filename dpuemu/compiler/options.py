@@ -73,15 +73,13 @@ class Options:
 
     compiler: list[str] = field(default_factory=list)  # options for preprocessing and compiling
     linker: list[str] = field(default_factory=list)
-    inputs: list[str] = field(
-        default_factory=list
-    )  # sources, assembly and objects, in the order of the command line
+    # Sources, assembly and objects, in the order of the command line.
+    inputs: list[str] = field(default_factory=list)
     output: str | None = None
     mode: str = "link"  # other modes: preprocess, assembly, object, ask
     question: list[str] = field(default_factory=list)  # options -print-... for gcc
-    dependencies: list[str] = field(
-        default_factory=list
-    )  # options such as -MD, -MMD, -MP, -MT target
+    # Options such as -MD, -MMD, -MP, -MT target.
+    dependencies: list[str] = field(default_factory=list)
     dependency_file: str | None = None
     dependency_target: bool = False
     standard: str = "-std=gnu11"

@@ -2,7 +2,7 @@
 # value = 1.5, ... }`, in [sections].
 # A line `inherits = "NAME"` may precede them: the rows of that machine then come first, and the
 # machine's rows replace them. If a file has sections [isa.NAME], the machine has only these
-# instruction sets. Only Python prices links between PEs (python/pidcomm/model/links.py), so
+# instruction sets. Only Python prices links between PEs (studies/models/links.py), so
 # sections [links.LEVEL] make no rows.
 file(GLOB PIDCOMM_MACHINES CONFIGURE_DEPENDS machines/*.toml)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PIDCOMM_MACHINES})

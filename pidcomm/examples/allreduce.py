@@ -13,9 +13,8 @@ x = np.random.default_rng(1).integers(-1000, 1000, size=(64, COUNT), dtype=np.in
 with pidcomm.allocate(pes=64) as pes:
     cube = pes.hypercube(8, 8)  # PE p has the coordinates (p % 8, p // 8)
     cube.write(x)
-    cube.allreduce(
-        "10", bytes=x[0].nbytes, dtype=x.dtype, op="sum"
-    )  # along the first axis, in place
+    # Along the first axis, in place.
+    cube.allreduce("10", bytes=x[0].nbytes, dtype=x.dtype, op="sum")
     y = cube.read(count=COUNT, dtype=x.dtype)
 # [end]
 

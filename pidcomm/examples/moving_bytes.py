@@ -312,9 +312,8 @@ def check_the_pieces(random: np.random.Generator) -> None:
     """Compare the line kernels with literal bytes, and the paper's PE-assisted reordering with
     alltoall.
     """
-    example = np.arange(8, dtype=np.uint64) * np.uint64(
-        0x0101010101010101
-    )  # beat r is r r r r r r r r
+    # Beat r is r r r r r r r r.
+    example = np.arange(8, dtype=np.uint64) * np.uint64(0x0101010101010101)
     assert (domain_transfer(example) == 0x0706050403020100).all()
     a, b = np.uint64(0xA7A6A5A4A3A2A1A0), np.uint64(0xB7B6B5B4B3B2B1B0)
     assert butterfly(a, b, 1) == (0xB5B4A5A4B1B0A1A0, 0xB7B6A7A6B3B2A3A2)
@@ -325,14 +324,12 @@ def check_the_pieces(random: np.random.Generator) -> None:
     assert lane_split((32, 32), "10") == (0b111, [0, 1, 2, 3], list(range(0, 128, 4)))
     assert lane_split((4, 4, 2), "101") == (0b011, [0, 2], [0, 1])
 
-    words = random.integers(
-        1 << 62, size=(8, 8), dtype=np.uint64
-    )  # [lane][block]: one entangled group, k = 3
+    # [lane][block]: one entangled group, k = 3.
+    words = random.integers(1 << 62, size=(8, 8), dtype=np.uint64)
     lane = np.arange(8)
     slots = np.array([words[c, (c + lane) % 8] for c in lane])  # the PE in lane c, before
-    moved = np.stack(
-        [np.roll(slots[:, s], s) for s in lane], axis=1
-    )  # the host moves line s by s lanes
+    # The host moves line s by s lanes.
+    moved = np.stack([np.roll(slots[:, s], s) for s in lane], axis=1)
     result = np.array([moved[c, (c - lane) % 8] for c in lane])  # the PE in lane c, after
     assert (result == words.T).all()
 

@@ -34,9 +34,8 @@ pes = pidcomm.allocate(pes=PES)
 pes.load(Path(__file__).parent / "pe" / "training_step.c", tasklets=16)
 pes.symbol("rate").write(F32(RATE / len(samples)))
 cube = pes.hypercube(GRID, GRID)
-cube.scatter(
-    "11", host=samples.reshape(1, -1)
-)  # one group of all PEs: each receives its part of the samples
+# One group of all PEs: each receives its part of the samples.
+cube.scatter("11", host=samples.reshape(1, -1))
 cube.scatter("11", host=targets.reshape(1, -1), dst=TARGETS)
 cube.broadcast("11", host=np.zeros((1, SHARD), F32), dst=SHARD_OF_WEIGHTS)
 

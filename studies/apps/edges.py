@@ -94,16 +94,16 @@ def cut(graph: Graph, pes: int, *, chunk_bits: int, tile_bits: int) -> Cut:
     padded_vertices = round_up(graph.vertices, ALIGNMENT)
     slices = bounds(graph.edges, pes)
     has_edges = np.diff(slices) > 0
+    # The sources of the edges of each PE.
     first, last = (
         np.zeros(pes, np.int64),
         np.zeros(pes, np.int64),
-    )  # the sources of the edges of each PE
+    )
     first[has_edges] = graph.sources[slices[:-1][has_edges]] // ALIGNMENT * ALIGNMENT
     last[has_edges] = graph.sources[slices[1:][has_edges] - 1]
     chunks = (last - first >> chunk_bits) + 1
-    chunk_of = np.concatenate(
-        [[0], np.cumsum(chunks)]
-    )  # the patches of all PEs, one PE after the other
+    # The patches of all PEs, one PE after the other.
+    chunk_of = np.concatenate([[0], np.cumsum(chunks)])
     tiles = (graph.vertices >> tile_bits) + 1
 
     # Sort 64-bit numbers once: the high bits are the patch, the low bits the edge in the patch.

@@ -44,9 +44,8 @@ wrong = np.count_nonzero(np.where(np.isinf(expected), -1, expected) != levels) +
 
 # %% Make rows and a picture as `pidcomm app` does. Kernel times are modelled, all other times are
 # measured.
-rows = rows_of(
-    runs, Conditions(iters=3, options={})
-)  # `pidcomm app` also checks whether speed-ups are fair
+# `pidcomm app` also checks whether speed-ups are fair.
+rows = rows_of(runs, Conditions(iters=3, options={}))
 shares = {row.technique: f"{100 - row.kernel_pct:.0f}%" for row in rows}
 with tempfile.TemporaryDirectory() as folder:
     style.save(picture.draw(rows), Path(folder) / "bfs.svg")

@@ -39,12 +39,13 @@ MAX_AXES = 3
 MANY_WAYS = 1 << 24
 STEP = 0.01  # relative change of a constant, to find the influence of the constant
 NEGLIGIBLE = 1e-6
+# Units of constants that cannot grow by one percent.
 _COUNTS = (
     "threads",
     "channels",
     "ranks",
     "1 or 0",
-)  # units of constants that cannot grow by one percent
+)
 _AT_LEAST_1 = "1 or more"  # the unit of constants that are at least 1
 _ALWAYS = "tile"  # supports every valid request
 
@@ -154,9 +155,8 @@ def advise(
             f"groups of {group} PEs do not divide {pes} PEs: {pes} is not a multiple of {group}"
         )
     on = load_machine(machine)
-    plan(
-        collective, (pes,), "1", bytes=0, dtype=dtype, op=op
-    )  # raises for an invalid number of PEs
+    # Raises for an invalid number of PEs.
+    plan(collective, (pes,), "1", bytes=0, dtype=dtype, op=op)
     arguments = {"bytes": as_integer("bytes", bytes), "dtype": dtype, "op": op, "machine": on}
     kinds: dict[object, list[tuple[Estimate, str]]] = {}
     for estimate, made in _estimates(collective, _arrangements(pes, group), arguments, options):

@@ -24,6 +24,7 @@ SAMPLES = 400
 _RATE_PES = 256
 _ROUNDS = 7
 _LEAST_TOTAL = 1 << 28  # bytes of a measured pass; fewer bytes could fit in the caches
+# These constants do not affect the host's times on an emulated machine.
 _KEPT = (
     "host.emulated",
     "host.overlap",
@@ -40,7 +41,7 @@ _KEPT = (
     "pe.load_us",
     "network.gb_s",
     "network.latency_us",
-)  # these constants do not affect the host's times on an emulated machine
+)
 # Weight of a constant's start value; the weight matters if few samples depend on the constant.
 _PULL = 0.05
 _OUTLIER = (

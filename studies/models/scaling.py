@@ -360,9 +360,8 @@ def measured_sections(
         problems: list[Problem] = []
         for collective in collectives:
             with _left_out(refusals):
-                predict(
-                    collective, shape, study.mask, bytes=size, dtype=DTYPE, op=OP
-                )  # checks the arguments
+                # Checks the arguments.
+                predict(collective, shape, study.mask, bytes=size, dtype=DTYPE, op=OP)
                 problems.append(Problem(collective, shape, study.mask, size, DTYPE, OP))
         if problems:
             sections.append(Section(shape, size, DEFAULT_ISA, problems))

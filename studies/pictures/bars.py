@@ -28,10 +28,11 @@ WIDTH_INCHES, PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 1.9, 2.8
 FRAME_INCHES = 0.5  # part of a panel's height for its title and ticks
 CHARACTER_INCHES = 0.6 * style.SMALL_POINTS / 72
 MOST_SHARED = 3.0  # panels share the scale if the ratio of their highest values is at most this
+# Width and height of a speed-up with "slower" on a second line.
 FLAT_LABEL_INCHES, LINES_INCHES = (
     0.42,
     0.3,
-)  # width and height of a speed-up with "slower" on a second line
+)
 ROOMY_GROUP_INCHES = 0.9
 
 

@@ -212,9 +212,8 @@ def _draw_machine(axes: Axes, places: Places, layout: _Layout) -> None:
         )
         _text(axes, x, y - 0.07, words.format(rank, pes[0], pes[-1]), fontsize=style.SMALL_POINTS)
     corners = [_rank_corner(places, layout, rank) for rank in places.pes_of_rank]
-    _draw_axes(
-        axes, *max(corners, key=lambda corner: (-corner[0], corner[1])), layout
-    )  # the space below this rank is free
+    # The space below this rank is free.
+    _draw_axes(axes, *max(corners, key=lambda corner: (-corner[0], corner[1])), layout)
 
 
 def _draw_axes(axes: Axes, x: float, y: float, layout: _Layout) -> None:

@@ -24,13 +24,14 @@ from pidcomm_studies.pictures import figures, style
 from pidcomm_studies.pictures.rows import JsonRow, is_ablation, kind_of
 
 SUFFIXES = (".html", ".htm")
+# Fields that are equal in all rows of a run.
 RUN_KEYS = (
     "version",
     "commit",
     "machine",
     "hugepages",
     "sdk_flush",
-)  # fields that are equal in all rows of a run
+)
 # The first columns, which are visible without scrolling; all columns that are not listed follow.
 # Equal values stand above the table.
 FIRST = [
@@ -48,15 +49,15 @@ FIRST = [
     ),
     *("step_gain", "limit_pct", "algbw_gb_s", "bus_gb_s", "host_us", "pe_us", "wrong", "source"),
 ]
+# Columns that are shown even if all rows have equal values.
 ALWAYS = (
     "collective",
     "technique",
     "wrong",
     "source",
-)  # columns that are shown even if all rows have equal values
-_DEFINED = re.compile(
-    r"(?<=[.;]) (?=(?:\w+, )*\w+: )"
-)  # matches the space before a definition, such as "from_us, work_us: the phases"
+)
+# Matches the space before a definition, such as "from_us, work_us: the phases".
+_DEFINED = re.compile(r"(?<=[.;]) (?=(?:\w+, )*\w+: )")
 _XML_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 _NAMESPACE = re.compile(r'\sxmlns(?::\w+)?="[^"]*"')

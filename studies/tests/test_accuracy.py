@@ -120,9 +120,8 @@ def test_the_papers_machine_meets_the_points_that_it_was_fitted_to() -> None:
         if "fig" in it.source and it.kind == "fitted"
     ]
     assert 0 < len(fitted) <= len(constants) < len(checks) / 2
-    assert all(
-        abs(checks[key].error_pct) < 1 for key in fitted
-    )  # exactly determined: the file is the fit's result
+    # Exactly determined: the file is the fit's result.
+    assert all(abs(checks[key].error_pct) < 1 for key in fitted)
     assert any(abs(it.error_pct) > 1 for it in checks.values())
 
 

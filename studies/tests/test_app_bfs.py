@@ -37,9 +37,8 @@ def check(problem: BreadthFirstSearch, graph: Graph, **how: Any) -> None:
     assert done.result.dtype == np.int32
     np.testing.assert_array_equal(done.result, expected)
     np.testing.assert_array_equal(problem.reference(), expected)
-    assert (
-        done.kernel.calls == expected.max(initial=-1) + 2
-    )  # a launch per level, and one that finds nothing
+    # A launch per level, and one that finds nothing.
+    assert done.kernel.calls == expected.max(initial=-1) + 2
 
 
 @pytest.mark.parametrize("direction", ["undirected", "directed"])

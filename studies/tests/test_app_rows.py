@@ -68,9 +68,8 @@ def test_rows_separate_measured_modelled_and_assumed_times() -> None:
     assert tile.setup_us == 9e6
     assert tile.communication_speed_up == 3
     assert tile.speed_up == pytest.approx(7 / 5)
-    assert tile.cpu_speed_up == pytest.approx(
-        12e6 / (5e6 + tile.assumed_us)
-    )  # the CPUs launch nothing
+    # The CPUs launch nothing.
+    assert tile.cpu_speed_up == pytest.approx(12e6 / (5e6 + tile.assumed_us))
     assert (tile.coherence, tile.threads, tile.iters) == ("hardware", 2, 3)
     assert (tile.fair_bytes_per_pe, tile.sdk_share_pct) == (4096, 50)
     assert (base.communication_speed_up, base.speed_up) == (1.0, 1.0)

@@ -262,9 +262,8 @@ def test_barrier_and_halo_scale(folder: Path) -> None:
     seconds = {(it.program, it.engine, it.nodes): it.seconds for it in rows}
     for engine in ENGINES:
         assert seconds["barrier", engine, 36] > seconds["barrier", engine, 4]  # log2(nodes) rounds
-        assert (
-            seconds["halo", engine, 36] < 2 * seconds["halo", engine, 4]
-        )  # each process has four neighbours
+        # Each process has four neighbours.
+        assert seconds["halo", engine, 36] < 2 * seconds["halo", engine, 4]
 
 
 def test_figures_have_all_points_and_statements(monkeypatch: pytest.MonkeyPatch) -> None:

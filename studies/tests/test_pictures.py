@@ -318,9 +318,8 @@ def test_an_ablation_stacks_the_phases_of_every_technique(name: str) -> None:
             for bar in bars:
                 widths[str(bar.get_gid())].append(1e3 * bar.get_width())
             parts = [row[name] for name in ("from_us", "work_us", "to_us", "outside_us")]
-            rest = max(
-                0, row["host_us"] - sum(parts)
-            )  # medians of parts may exceed the median of the whole
+            # Medians of parts may exceed the median of the whole.
+            rest = max(0, row["host_us"] - sum(parts))
             assert sorted(widths.get("measured", [])) == pytest.approx(
                 sorted(it for it in [*parts, rest] if it)
             )

@@ -96,9 +96,8 @@ def test_the_tables_of_a_report_have_the_values_of_the_rows(report: Path) -> Non
         )
         assert set(columns) == set(rows[0]) - set(page.RUN_KEYS) - equal
         assert columns[:2] == ["collective", "technique"]
-        assert {"speed_up", "total_us"} & set(rows[0]) - equal <= set(
-            columns[:8]
-        )  # they decide: no scrolling
+        # They decide: no scrolling.
+        assert {"speed_up", "total_us"} & set(rows[0]) - equal <= set(columns[:8])
         assert len(table) == 1 + len(rows)
         for line, row in zip(table[1:], rows, strict=True):
             for column, (text, value) in zip(columns, line, strict=True):

@@ -54,9 +54,8 @@ class Terminal:
         self._master, self.file = pty.openpty()
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self._parts: list[bytes] = []
-        self._reader = threading.Thread(
-            target=self._read
-        )  # a terminal that is not read stops its writers
+        # A terminal that is not read stops its writers.
+        self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     def _read(self) -> None:
@@ -198,9 +197,8 @@ def test_tables_fit_the_terminal_and_progress_leaves_no_trace(command: str, widt
     assert "…" not in text  # nothing is cut
     assert "━" not in text  # no progress bar
     whole = ANSI.sub("", shown.replace("\r\n", "\n")).split("\n")
-    assert all(
-        len(line) <= width for line in whole if "\r" not in line
-    )  # the terminal breaks no line
+    # The terminal breaks no line.
+    assert all(len(line) <= width for line in whole if "\r" not in line)
 
 
 def interrupt(

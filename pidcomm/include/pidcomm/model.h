@@ -3,7 +3,8 @@
  * A machine is a set of constants (transfer rates, costs in time, and counts), one constant for
  * each row of the tables below. The files in machines/ hold the built-in machines and the source of
  * each constant. A prediction depends only on the plan and the constants of a machine, not on a
- * device. All predicted times come from the model and are never measured (docs/evaluation.md). */
+ * device. All predicted times come from the model and are never measured
+ * (studies/docs/evaluation.md). */
 #ifndef PIDCOMM_MODEL_H
 #define PIDCOMM_MODEL_H
 

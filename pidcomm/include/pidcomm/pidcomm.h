@@ -348,12 +348,14 @@ PIDCOMM_API int pidcomm_read(pidcomm_hypercube *cube, size_t offset, size_t byte
 /* The collectives with default options. There is a function for each row of PIDCOMM_COLLECTIVES
  * (tables.h); the columns of this table decide which parameters the function has:
  *
- *   int pidcomm_alltoall(cube, mask, bytes, src, dst, type)                 input and output are in
- * MRAM int pidcomm_allreduce(cube, mask, bytes, src, dst, type, op)            the same, with an
- * operator int pidcomm_scatter(cube, mask, bytes, host, host_bytes, dst, type)     input is in host
- * rows int pidcomm_gather(cube, mask, bytes, src, host, host_bytes, type)      output is in host
- * rows int pidcomm_reduce(cube, mask, bytes, src, host, host_bytes, type, op)  the same, with an
- * operator
+ *   int pidcomm_alltoall(cube, mask, bytes, src, dst, type)
+ *   int pidcomm_allreduce(cube, mask, bytes, src, dst, type, op)
+ *   int pidcomm_scatter(cube, mask, bytes, host, host_bytes, dst, type)
+ *   int pidcomm_gather(cube, mask, bytes, src, host, host_bytes, type)
+ *   int pidcomm_reduce(cube, mask, bytes, src, host, host_bytes, type, op)
+ *
+ * If the input and output are in MRAM, the function has src and dst. If the input or the output is
+ * in host rows, host and host_bytes replace src or dst. Reductions have an operator.
  *
  * `type` is a pidcomm_type; a size such as sizeof(int) is ERR_TYPE. <pidcomm/isca24.h> has the
  * calls as the PID-Comm paper prints them; in these calls, `type` may be a word size. A collective

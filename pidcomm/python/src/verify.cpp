@@ -1,4 +1,4 @@
-// pidcomm.evaluation._verify: the oracle, payloads, and an ordinary memory copy as a baseline.
+// pidcomm.bench._verify: the oracle, payloads, and an ordinary memory copy as a baseline.
 // Shares no code with the library.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -28,7 +28,7 @@ class Attack:
         self.seed = int(sys.argv[2])
         self.only = int(sys.argv[3]) if len(sys.argv) == 4 else None
         self.folder = Path(os.environ.get("CAMPAIGN_FOLDER", "build/campaign")).resolve()
-        self.build = Path(os.environ.get("CAMPAIGN_BUILD", "build/release")).resolve()
+        self.build = Path(os.environ.get("CAMPAIGN_BUILD", "build/pidcomm/release")).resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.cases = self.findings = 0
 
@@ -54,6 +54,9 @@ class Attack:
         """Report a finding; without a command, the case `number` alone repeats it."""
         self.findings += 1
         command = command or [
+            "env",
+            f"PYTHONPATH={os.path.relpath(Path(__file__).parent)}",
+            f"CAMPAIGN_BUILD={os.path.relpath(self.build)}",
             sys.executable,
             os.path.relpath(sys.argv[0]),
             "0",

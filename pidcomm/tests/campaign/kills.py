@@ -12,6 +12,7 @@ from pathlib import Path
 
 from attack import Attack, Scene
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SECONDS = 300  # a run that nothing kills ends within this time
 CHILD_SECONDS = 20  # children of a killed process end within this time
 
@@ -51,7 +52,7 @@ def main() -> None:
         [str(attack.build / "tests" / "campaign" / "campaign_host"), "30"],
         [str(tools / "pidcomm"), "bench", "--quick", *small, "--json", str(output)],
         [str(tools / "pidcomm"), "check", "--cases", "20"],
-        [sys.executable, "examples/matrix_vector.py"],  # compiles a PE program
+        [sys.executable, str(EXAMPLES / "matrix_vector.py")],  # compiles a PE program
     ]
     lasting: dict[int, float] = {}  # seconds of a run that nothing kills
     for number in attack.numbers():

@@ -33,6 +33,7 @@ from pidcomm_studies.apps.graphs import read_graph
 from pidcomm_studies.apps.mlp import Mlp
 from pidcomm_studies.pictures.rows import read_rows
 
+PIDCOMM = Path(__file__).resolve().parents[2]
 SECONDS = 20  # a reader ends within this time
 MEMORY_BYTES = 2 << 30  # a reader needs less memory than this
 BATCH = 100  # files that one child reads
@@ -110,7 +111,7 @@ def make_readers(attack: Attack) -> list[Reader]:
     ] * 2
     rows = [
         path.read_bytes().splitlines(keepends=True)[0]
-        for path in Path("bench/reference").glob("*.jsonl")
+        for path in (PIDCOMM / "bench" / "reference").glob("*.jsonl")
     ]
     program = (attack.build / "tests" / "campaign" / "increment").read_bytes()
     bomb = gzip.compress(bytes(1 << 24)) * 300  # 5 GB of zeros
@@ -132,7 +133,7 @@ def make_readers(attack: Attack) -> list[Reader]:
 
 def machines() -> list[bytes]:
     """Return the files of the built-in machines."""
-    return [path.read_bytes() for path in sorted(Path("machines").glob("*.toml"))]
+    return [path.read_bytes() for path in sorted((PIDCOMM / "machines").glob("*.toml"))]
 
 
 def damaged(data: bytes, choices: random.Random, seeds: list[bytes]) -> bytes:
@@ -207,10 +208,11 @@ def read_batch(
             break
         choices = attack.random(number)
         reader = readers[number % len(readers)]
+        # The emulator reserves addresses, not memory.
         has_machine = reader.suffix in (
             ".elf",
             ".env",
-        )  # the emulator reserves addresses, not memory
+        )
         data = damaged(choices.choice(reader.seeds), choices, reader.seeds)
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         limit = resource.RLIM_INFINITY if has_machine else used + MEMORY_BYTES

@@ -24,6 +24,7 @@ import dpuemu
 import pidcomm
 import pidcomm.model
 
+PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "examples" / "pe" / "matrix_vector.c"
 SECONDS = 60  # a call returns within this time
 PES = 8
 SOURCE = (
@@ -177,7 +178,7 @@ RIGHT: dict[str, list[Callable[[], Any]]] = {
     "machine": [lambda: "isca24", lambda: pidcomm.model.load_machine("emulated-host")],
     "shape": [lambda: (PES,), lambda: (4, 2)],
     "lengths": [lambda: PES, lambda: 4],
-    "program": [lambda: "examples/pe/matrix_vector.c"],
+    "program": [lambda: str(PROGRAM)],
     "pes": [lambda: PES],
     "pe": [lambda: 0, lambda: 7],
 }

@@ -115,7 +115,7 @@ def build(project: Path) -> Path:
     ninja = Path(sys.executable).parent / "ninja"
     options = [
         "-DPIDCOMM_BUILD_TESTS=ON",
-        # The additions are in code that all instruction sets share; these compile fastest.
+        # These compile fastest; test_the_additions_compile_for_vectors compiles the others.
         "-DPIDCOMM_ISAS=scalar;audit",
         "-DCMAKE_BUILD_TYPE=None",
         "-DPIDCOMM_INSTALL=OFF",
@@ -151,6 +151,13 @@ def test_the_steps_of_the_document_are_enough_for_the_grids(build: Path) -> None
 def test_they_are_enough_over_hosts_and_through_a_pool(build: Path, tests: str) -> None:
     printed = run([build / "tests/native/test_hosts", tests], build, PIDCOMM_TEST_EFFORT="small")
     assert re.search(r"\d+ passed, 0 failed", printed), printed
+
+
+def test_the_additions_compile_for_vectors(project: Path) -> None:
+    folders = [f"-I{project / name}" for name in ("include", "src")]
+    flags = ["-std=c++20", "-fsyntax-only", "-mavx2", "-mclflushopt", "-Wno-psabi"]
+    source = project / "src/line_kernels/isa/avx2.cpp"
+    run(["c++", *flags, *folders, *flags_of_the_package("--cflags"), source], project)
 
 
 def test_python_has_the_method_and_the_names(project: Path, tmp_path: Path) -> None:

@@ -150,9 +150,8 @@ def test_copies_of_dpu_pkg_config_are_skipped(tmp_path: Path) -> None:
     copy, links = tmp_path / "copy" / "bin", tmp_path / "links"
     for folder in (copy, links):
         folder.mkdir(parents=True)
-    shutil.copy(
-        own / "dpu-pkg-config", copy
-    )  # there is no library near it, so it must not be called
+    # There is no library near it, so it must not be called.
+    shutil.copy(own / "dpu-pkg-config", copy)
     (links / "dpu-pkg-config").symlink_to(own / "dpu-pkg-config")
     variables = environment()
     ask = "timeout 20 dpu-pkg-config --cflags --libs dpu"

@@ -319,9 +319,8 @@ def test_the_gain_of_a_step_is_the_median_of_its_gains_per_round(
         "tile": drift,
     }
     tile = ablated(monkeypatch, pes, seconds)["tile"]
-    assert (
-        np.median(seconds["pr+im+cm"]) / np.median(seconds["tile"]) == 1.5
-    )  # the ratio of medians
+    # The ratio of medians.
+    assert np.median(seconds["pr+im+cm"]) / np.median(seconds["tile"]) == 1.5
     assert (tile.step_gain, tile.step_low, tile.step_high) == pytest.approx((1.05, 1.04, 1.08))
     assert "  1.05x 1.04-1.08 " in reporting.row_line(tile)
 

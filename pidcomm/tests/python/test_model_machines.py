@@ -120,9 +120,8 @@ def test_a_machine_inherits_constants_that_its_description_lacks(
         "bus.read_gb_s": 60
     }
     assert machine.constants["bus.read_gb_s"].source == "assumed: a test"
-    assert (
-        len(machine.to_toml().splitlines()) == 7
-    )  # title, parent, two sections, a constant, blank lines
+    # Title, parent, two sections, a constant, blank lines.
+    assert len(machine.to_toml().splitlines()) == 7
 
 
 def test_inherited_measured_or_fitted_constants_are_assumed(

@@ -40,9 +40,8 @@ def test_every_collective_is_right(transport: str, pes: int) -> None:
                 "emulated link 5 GB/s, 1 us" if collective == "allreduce" else "none"
             )
         if collective == "allgather" and not pes:
-            assert rows[0].copied == (
-                None if transport == "mpi" else 3
-            )  # one write, and the blocks of two processes
+            # One write, and the blocks of two processes.
+            assert rows[0].copied == (None if transport == "mpi" else 3)
 
 
 def test_the_schedule_is_that_of_osu() -> None:

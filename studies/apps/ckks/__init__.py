@@ -37,9 +37,8 @@ QUICK_SIZE, QUICK_LEVEL = 2**12, 5
 STEPS = "3"
 LEVEL_MAX, SEED_MAX = 63, 2**32 - 1
 GENERATOR = "uniform"
-TENSOR, CONVERT, ACCUMULATE, FINISH, ADD, COPY = range(
-    2, 8
-)  # the kernel's operations behind those of transforms
+# The kernel's operations behind those of transforms.
+TENSOR, CONVERT, ACCUMULATE, FINISH, ADD, COPY = range(2, 8)
 PRIMITIVES = {
     TENSOR: "multiply",
     CONVERT: "base conversion",

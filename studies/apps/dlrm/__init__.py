@@ -24,10 +24,11 @@ DEFAULT_SAMPLES, DEFAULT_ROWS = 16384, 65536
 QUICK_SAMPLES, QUICK_ROWS = 512, 4096
 SAMPLES_MAX, ROWS_MAX, SEED_MAX = 2**24, 2**24, 2**32 - 1
 SAMPLE_BYTES = 1024  # approximate memory of the generator per sample
+# Limits of the outputs of a layer and of the dense features, which one transfer reads.
 OUTPUTS_MAX, FEATURES_MAX = (
     2048,
     256,
-)  # limits of the outputs of a layer and of the dense features, which one transfer reads
+)
 COLUMNS_MAX = 64  # limit for an embedding: two of its rows fit in a tasklet's buffer
 NO_ROW = np.uint32(2**32 - 1)  # the row number in padded samples and tables; no PE has this row
 

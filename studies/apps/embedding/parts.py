@@ -117,9 +117,8 @@ def placement_of(
         source=Path(__file__).parent / "kernel.c",
         resident={"tables": part.table_bytes},
         windows={
-            "requests": (
-                request_bytes + 4 * PIECE_WORDS
-            ),  # the last transfer of indices may pass the end
+            # The last transfer of indices may pass the end.
+            "requests": (request_bytes + 4 * PIECE_WORDS),
             "pooled": pooled_bytes,
             **({"reduced": pooled_bytes // blocks} if is_scattered else {}),
         },

@@ -247,9 +247,8 @@ def _write(
     results: Results, study: Study, points: Iterable[Point], facts: dict[str, Any], table: Lines
 ) -> None:
     for point in points:
-        results.json_lines(
-            [_json(point, facts)]
-        )  # before the text, so that every shown row is in the file
+        # Before the text, so that every shown row is in the file.
+        results.json_lines([_json(point, facts)])
         fields = {
             "value": getattr(point, study.varies),
             "channels": _text(point.channels, "d"),

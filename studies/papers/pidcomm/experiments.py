@@ -30,12 +30,13 @@ LEAST_X = 8  # smallest x length of figure 20
 MOST_X = 128
 DTYPE = "int32"
 BASE, PAPER, OURS = "conventional", "pr+im+cm", "tile"
+# Of most figures.
 FOUR: tuple[CollectiveName, ...] = (
     "alltoall",
     "reduce_scatter",
     "allreduce",
     "allgather",
-)  # of most figures
+)
 STEPS = (BASE, "pr", "pr+im", PAPER, OURS)
 ENDS = (BASE, PAPER, OURS)
 
@@ -308,9 +309,8 @@ _ALL = (
         _square(FOUR),
         STEPS,
         (
-            _statistic(
-                "fig17.im", "", ("pr+im", BASE), _every
-            ),  # the paper's 2.9 is the product of 1.48 and 2.03 in figure 16
+            # The paper's 2.9 is the product of 1.48 and 2.03 in figure 16.
+            _statistic("fig17.im", "", ("pr+im", BASE), _every),
             _statistic("fig17.reorder", "", (PAPER,), _every, _reorder_pct),
         ),
         has_phases=True,

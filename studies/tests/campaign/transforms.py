@@ -3,7 +3,7 @@ references.
 
 A case draws the size, the steps, the radix, the tasklets, the shape and the technique from all that
 the applications allow. The CPU references are checked against independent definitions by
-tests/python/test_app_ntt.py and test_app_ckks.py; here, products of one limb are also checked with
+studies/tests/test_app_ntt.py and test_app_ckks.py; here, products of one limb are also checked with
 FLINT if it is installed.
 """
 

@@ -31,20 +31,22 @@ __all__ = ["COLLECTIVES", "STEPS", "Assumed", "Step"]
 
 PAPER = [name for name, it in TECHNIQUES.items() if it.path == "paper"]
 STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and then tile
+# The collectives in the paper's ablation, figure 16.
 COLLECTIVES: tuple[CollectiveName, ...] = (
     "alltoall",
     "reduce_scatter",
     "allreduce",
     "allgather",
-)  # the collectives in the paper's ablation, figure 16
+)
 MIN_ROUNDS = 3  # with fewer rounds, quartiles have no meaning
 _DIMMS = load_machine(PAPER_MACHINE)
+# Fields of a plan that do not affect the moved bytes.
 LABELS = (
     "technique",
     "path",
     "steps",
     "scratch_bytes",
-)  # fields of a plan that do not affect the moved bytes
+)
 
 
 @dataclass(frozen=True)

@@ -136,10 +136,11 @@ def make_case(seed: int, number: int) -> Case:
     else:
         src, dst = first + out_words + gap, first
         end = src + in_words
+    # Scratch follows the windows, within the guarded span.
     scratch, end = (
         end,
         end + in_words + rng.choice((0, 1, 9)),
-    )  # scratch follows the windows, within the guarded span
+    )
     span_bytes = (end + rng.randint(1, GUARD_WORDS)) * WORD_BYTES
     origin = rng.choice(ORIGINS)
     if origin is None:

@@ -19,7 +19,7 @@ from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECH
 __all__ = ["commit", "cpu_name", "cpus", "facts", "in_words"]
 
 VARIABLE = "OMP_NUM_THREADS"
-RESULTS = ("bench/reference", "bench/apps")
+RESULTS = ("pidcomm/bench/reference", "studies/bench/apps")
 
 
 def cpu_name() -> str:
@@ -35,27 +35,19 @@ def cpu_name() -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the project's work tree with the package or the working directory; None
-    without a work tree.
+    """Return the commit of the project's work tree that has the package or the working directory.
 
-    The text ends in -dirty if files other than the reference rows in `RESULTS` differ from the
-    commit.
+    Returns None without a work tree. The text ends in -dirty if files other than the reference rows
+    in `RESULTS` differ from the commit.
     """
     for start in (Path(__file__).resolve().parent, Path.cwd()):
         for folder in (start, *start.parents):
-            project = folder / "pyproject.toml"
+            project = folder / "pidcomm" / "pyproject.toml"
             if project.is_file() and 'name = "pidcomm"' in project.read_text():
-                found = _git(folder, "rev-parse", "--short", "HEAD")
-                changed = _git(
-                    folder,
-                    "diff",
-                    "--name-only",
-                    "HEAD",
-                    "--",
-                    ".",
-                    *(f":(exclude){it}" for it in RESULTS),
-                )
-                return f"{found}-dirty" if found and changed else found
+                short = _git(folder, "rev-parse", "--short", "HEAD")
+                excluded = [f":(exclude){results}" for results in RESULTS]
+                changed = _git(folder, "diff", "--name-only", "HEAD", "--", ".", *excluded)
+                return f"{short}-dirty" if short and changed else short
     return None
 
 

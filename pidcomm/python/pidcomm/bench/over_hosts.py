@@ -34,10 +34,11 @@ __all__ = ["HostsCase", "alone", "measure_over_hosts"]
 
 DTYPE = np.dtype(np.int32)
 OP: OpName = "sum"
+# Element i of row r is r * PE_FACTOR + i * ELEMENT_FACTOR.
 PE_FACTOR, ELEMENT_FACTOR = (
     2654435761,
     2246822519,
-)  # element i of row r is r * PE_FACTOR + i * ELEMENT_FACTOR
+)
 TIMEOUT_S = 600.0
 ROW = "row: "  # begins the lines with results of the processes
 EMULATED_LINK = "emulated link"

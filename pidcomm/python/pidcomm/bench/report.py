@@ -57,9 +57,8 @@ class Report:
             ) != self._titles:
                 self._results.text(titles)
                 self._titles = titles
-            self._results.json_lines(
-                [json_row(row, self._facts)]
-            )  # before the text: the file has all shown rows
+            # Before the text: the file has all shown rows.
+            self._results.json_lines([json_row(row, self._facts)])
             self._results.text(
                 row_line(row, is_wide=self._is_wide), style="red" if row.wrong else None
             )

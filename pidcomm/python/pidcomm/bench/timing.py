@@ -136,9 +136,8 @@ def measure_rows(
 
     Call on_step after every round and every check.
     """
-    trial = Trial(
-        pe_set.hypercube(*problem.shape), problem, scratch
-    )  # a new hypercube: no plan is cached
+    # A new hypercube: no plan is cached.
+    trial = Trial(pe_set.hypercube(*problem.shape), problem, scratch)
     trial.load()
     variants = [options_of(**{**options, "technique": technique}) for technique in techniques]
     rounds: list[list[Trace]] = []

@@ -67,9 +67,13 @@ DEBUG_VARIABLE = "PIDCOMM_DEBUG"
 @cache
 def command_modules() -> dict[str, dict[str, str]]:
     """Return, for each title in --help, the commands under the title and their modules."""
-    modules = {**_OWN_COMMANDS}
+    modules = {title: {**commands} for title, commands in _OWN_COMMANDS.items()}
     for entry_point in entry_points(group=ENTRY_POINTS):
-        modules |= entry_point.load()
+        for title, commands in entry_point.load().items():
+            known = {name for names in modules.values() for name in names}
+            if repeated := sorted(known & commands.keys()):
+                raise Error(f"{entry_point.value} adds commands that exist: {', '.join(repeated)}")
+            modules.setdefault(title, {}).update(commands)
     return modules
 
 

@@ -50,9 +50,8 @@ def doctor(
         word for name, value in settings.items() if value is not None for word in (name, str(value))
     ]
     with temporary_folder("pidcomm") as folder:
-        os.environ["TMPDIR"] = str(
-            folder
-        )  # after Ctrl-C, pidcomm-doctor leaves files in this folder
+        # After Ctrl-C, pidcomm-doctor leaves files in this folder.
+        os.environ["TMPDIR"] = str(folder)
         code = platform.run_program(words)
     if code == ExitCode.INTERRUPTED:
         fail("interrupted")

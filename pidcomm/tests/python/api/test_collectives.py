@@ -34,9 +34,8 @@ def test_array_collective_equals_its_definition(
     pes: pidcomm.PeSet, name: str, shape: tuple[int, ...], mask: str, technique: TechniqueName
 ) -> None:
     cube = pes.hypercube(*shape)
-    x = payload(
-        name, shape, mask, "int32", block_bytes=64
-    )  # 8 words: the paper's techniques cut it into up to 8
+    # 8 words: the paper's techniques cut it into up to 8.
+    x = payload(name, shape, mask, "int32", block_bytes=64)
     row = pidcomm.TECHNIQUES[technique]
     if not row.is_for(pidcomm.COLLECTIVES[name]):
         with pytest.raises(pidcomm.ArgumentError, match=f"{name}: technique {technique} is for "):

@@ -200,9 +200,8 @@ def test_several_calls_queue_without_waiting(cube: pidcomm.Hypercube) -> None:
             scratch=3 << 20,
             wait=False,
         )
-        third = cube.gather(
-            "10", bytes=LONG, src=2 << 20, dtype=np.int32, wait=False
-        )  # checks before it allocates
+        # Checks before it allocates.
+        third = cube.gather("10", bytes=LONG, src=2 << 20, dtype=np.int32, wait=False)
         was_under_way = not first.test()
         np.testing.assert_array_equal(third.wait(), x.reshape(8, -1))
         assert first.wait().mram_bytes_written == second.wait().mram_bytes_written == 64 * LONG
