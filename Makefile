@@ -180,7 +180,6 @@ campaign-fuzz: $(VENV)/tools
 
 # The lines and branches of the sources that the native tests and a minute of native attacks run.
 # gcovr leaves out the branches of exceptions.
-COVERAGE := -g1 -O1 --coverage -fprofile-update=atomic
 coverage: $(VENV)/tools
 	$(BIN)/pip install --quiet 'gcovr>=7'
 	$(call build_sanitized,coverage,--coverage -fprofile-update=atomic)

@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -197,6 +198,7 @@ def is_study(file: Path) -> bool:
     return file.suffix == ".py" and file.is_relative_to(ROOT / "studies")
 
 
+@cache
 def published(module: Path) -> set[str]:
     """Return the names in `__all__` of a module."""
     for node in ast.parse(module.read_text()).body:
@@ -216,7 +218,7 @@ def unpublished(source: str) -> list[str]:
         if not isinstance(node, ast.ImportFrom) or not re.match(r"pidcomm\b", node.module or ""):
             continue
         module = module_file(node.module or "")
-        if node.module and module and not node.module.startswith("pidcomm_studies"):
+        if module:
             names = {alias.name for alias in node.names} - published(module)
             modules = {name for name in names if module_file(f"{node.module}.{name}")}
             hidden = (names - modules) | {name for name in modules if name.startswith("_")}

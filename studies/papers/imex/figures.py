@@ -40,8 +40,8 @@ class Rate(NamedTuple):
 
 MESSAGES = (Rate("TCP-like", 1.25, 20.0), Rate("100 Gbit/s Ethernet", 12.5, 3.0))
 POOLS = (Rate("switched CXL", 32.0, 0.35), Rate("far memory", 100.0, 3.0))
-"""Latencies and rates are published (iMEX), with the exception of TCP-like: that of the model of
-a network.
+"""Latencies and rates are published (iMEX), except for TCP-like, which has the latency
+and rate of the model's network.
 """
 
 

@@ -108,9 +108,9 @@ def osu(
     """Measure latencies between processes of this machine by the rules of the OSU micro-benchmarks.
 
     1000 iterations per size, above 8 KiB 100, a tenth of them before to warm up; average, minimum
-    and maximum over the processes. Every element is checked. over_mpi is the average latency over
-    that of mpi in this run. copied is the bytes that a process copies to and from the pool, over
-    the size; the copies of the MPI library cannot be counted.
+    and maximum over the processes. Every element is checked. over_mpi is the average latency
+    divided by the average latency with mpi in this run. copied is the number of bytes that
+    a process copies to and from the pool, divided by the size; copies of MPI are not counted.
     The processes of a host share its emulated link. With a switch, its time on host buffers is
     modelled.
     """
