@@ -65,6 +65,21 @@ class PieceMaker {
     return {rows.memory, rows.offset + range.offset, 1, range.bytes, range.bytes};
   }
 
+  /// Adds the local alltoalls of an alltoall: the host's own host block moves during the exchanges.
+  /// Host blocks of other hosts follow at the end, unless the exchanges transpose them.
+  void add_local_alltoalls(bool transposes) {
+    plan_.meanwhile.push_back({PIDCOMM_ALLTOALL,
+                               host_block_,
+                               src_ + host_block_ * plan_.host,
+                               dst_ + host_block_ * plan_.host,
+                               {}});
+    if (transposes || members() == 1) return;
+    for (uint32_t n = 0; n < others(); ++n) {
+      const uint64_t at = dst_ + host_block_ * from(n);
+      plan_.last.push_back({PIDCOMM_ALLTOALL, host_block_, at, at, {}});
+    }
+  }
+
   HostsPlan &plan_;
   const uint64_t groups_, bytes_, block_, host_block_, src_, dst_;
   const uint32_t wanted_;

@@ -43,16 +43,7 @@ class PoolPieces : public PieceMaker {
       }
       sync(piece);
     }
-    plan_.meanwhile.push_back({PIDCOMM_ALLTOALL,
-                               host_block_,
-                               src_ + host_block_ * plan_.host,
-                               dst_ + host_block_ * plan_.host,
-                               {}});
-    if (transposes || members() == 1) return;
-    for (uint32_t n = 0; n < others(); ++n) {
-      const uint64_t at = dst_ + host_block_ * from(n);
-      plan_.last.push_back({PIDCOMM_ALLTOALL, host_block_, at, at, {}});
-    }
+    add_local_alltoalls(transposes);
   }
 
   /// Local reduce of all host blocks; each host reduces its host block over the rows of all hosts
