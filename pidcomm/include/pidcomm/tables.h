@@ -113,8 +113,8 @@
   X(NONE, 1, "none")          \
   X(HARDWARE, 2, "hardware")
 
-/* X(ENUM, code, name, streams, turn, ahead, level): the orders in which the streaming limit visits
- * memory. Each thread moves runs of `streams` bank pairs side by side. The thread moves `turn`
+/* X(ENUM, code, name, streams, strip, ahead, level): the orders in which the streaming limit visits
+ * memory. Each thread moves runs of `streams` bank pairs side by side. The thread moves `strip`
  * words of a run before it continues with the next run. It prefetches lines `ahead` words before
  * their use, into the cache of level `level`. If `ahead` is 0, the thread does not prefetch. */
 #define PIDCOMM_COPY_ORDERS(X)                      \

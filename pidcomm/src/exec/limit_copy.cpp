@@ -97,7 +97,7 @@ class CopyWorker {
       call.streams = count_;
       call.banks = pairs_[0].banks;
       call.words = static_cast<uint32_t>(now);
-      call.turn_words = order_.turn_words;
+      call.strip_words = order_.strip_words;
       call.ahead_words = order_.ahead_words;
       call.ahead_level = order_.ahead_level;
       kernels_.copy(call);
@@ -115,8 +115,8 @@ class CopyWorker {
 }  // namespace
 
 const CopyOrder *copy_order_of(int copy_order) {
-#define PIDCOMM_ROW(ENUM, code, name, streams, turn, ahead, level) \
-  {code, streams, turn, ahead, level},
+#define PIDCOMM_ROW(ENUM, code, name, streams, strip, ahead, level) \
+  {code, streams, strip, ahead, level},
   static constexpr CopyOrder kOrders[] = {PIDCOMM_COPY_ORDERS(PIDCOMM_ROW)};
 #undef PIDCOMM_ROW
   static_assert(std::all_of(std::begin(kOrders), std::end(kOrders),

@@ -13,7 +13,7 @@ namespace pidcomm {
 /// A row of PIDCOMM_COPY_ORDERS.
 struct CopyOrder {
   int code;
-  uint32_t streams, turn_words, ahead_words, ahead_level;
+  uint32_t streams, strip_words, ahead_words, ahead_level;
 };
 
 /// Returns the row of PIDCOMM_COPY_ORDERS with this code, or null if the code is unknown.

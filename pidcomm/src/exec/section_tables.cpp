@@ -10,13 +10,13 @@ namespace {
 /// Lines that stay in the second-level cache.
 constexpr uint32_t kCachedLines = 12288;
 
-/// Input streams of a part. The bandwidth of the memory is lower if a thread visits more streams at
+/// Input streams of a unit. The bandwidth of the memory is lower if a thread visits more streams at
 /// a time.
-constexpr uint32_t kPartStreams = 24;
+constexpr uint32_t kUnitStreams = 24;
 
 /// Words of a stream that an alltoall with few streams visits before the next stream. With more
 /// streams it visits kStepWords.
-constexpr uint32_t kShortTurnWords = 4;
+constexpr uint32_t kShortStripWords = 4;
 
 }  // namespace
 
@@ -47,36 +47,36 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   constexpr uint32_t kNever = ~0u;
   std::vector<uint32_t> visited_at(
       in_streams,
-      kNever);  // by stream: the value of `before` at the last part that loads the stream
+      kNever);  // by stream: the value of `before` at the last unit that loads the stream
   uint32_t before = 0,
            longest_reload =
-               0;  // streams of earlier parts; streams between two parts with the same stream
-  parts_.push_back({});
+               0;  // streams of earlier units; streams between two units with the same stream
+  units_.push_back({});
   for (uint32_t eg = 0; eg < egs; ++eg) {
     for (uint32_t block = 0; block < out_blocks_; ++block) {
       add_target(eg, block);
       const MergeTarget &target = targets_.back();
-      const auto is_in_part = [&](const MergeSource &source) {
+      const auto is_in_unit = [&](const MergeSource &source) {
         return visited_at[source.stream] == before;
       };
       const auto first = sources_.begin() + target.first_source;
       const auto added = static_cast<uint32_t>(target.source_count -
-                                               std::count_if(first, sources_.end(), is_in_part));
-      if (!is_buffered && parts_.back().target_count != 0 &&
-          parts_.back().stream_count + added > kPartStreams) {
-        before += parts_.back().stream_count;
-        parts_.push_back({static_cast<uint32_t>(streams_.size()), 0,
+                                               std::count_if(first, sources_.end(), is_in_unit));
+      if (!is_buffered && units_.back().target_count != 0 &&
+          units_.back().stream_count + added > kUnitStreams) {
+        before += units_.back().stream_count;
+        units_.push_back({static_cast<uint32_t>(streams_.size()), 0,
                           static_cast<uint32_t>(targets_.size() - 1), 0});
       }
-      MergePart &part = parts_.back();
-      ++part.target_count;
+      MergeUnit &unit = units_.back();
+      ++unit.target_count;
       std::for_each(first, sources_.end(), [&](const MergeSource &source) {
         uint32_t &visited = visited_at[source.stream];
         if (visited == before) return;
         if (visited != kNever) longest_reload = std::max(longest_reload, before - visited);
         visited = before;
         streams_.push_back(source.stream);
-        ++part.stream_count;
+        ++unit.stream_count;
       });
     }
   }
@@ -84,23 +84,24 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   const uint32_t items = static_cast<uint32_t>(iterations_of(sweep.lockstep));
   const uint32_t reused =
       items > 1 ? items * in_streams : longest_reload;  // streams to keep in the cache
-  const bool has_few_streams = plan.in.per_member && in_streams <= kPartStreams;
-  const uint32_t turn =
+  const bool has_few_streams = plan.in.per_member && in_streams <= kUnitStreams;
+  const uint32_t strip =
       is_buffered       ? std::clamp(kCachedLines / 2 / (in_streams * directions), 1u, kStepWords)
-      : has_few_streams ? kShortTurnWords
+      : has_few_streams ? kShortStripWords
                         : kStepWords;
-  const uint32_t step = reused == 0 ? kRunWords : std::max(kCachedLines / reused / turn, 1u) * turn;
-  merge_ = {parts_.data(),
+  const uint32_t step =
+      reused == 0 ? kRunWords : std::max(kCachedLines / reused / strip, 1u) * strip;
+  merge_ = {units_.data(),
             streams_.data(),
             targets_.data(),
             sources_.data(),
-            static_cast<uint32_t>(parts_.size()),
+            static_cast<uint32_t>(units_.size()),
             in_streams,
             out_streams,
             step,
-            turn,
+            strip,
             is_buffered};
-  if (is_buffered) buffer_bytes_ = uint64_t{in_streams} * directions * turn * kLineBytes;
+  if (is_buffered) buffer_bytes_ = uint64_t{in_streams} * directions * strip * kLineBytes;
 }
 
 void SectionTables::add_target(uint32_t eg, uint32_t block) {
@@ -140,13 +141,13 @@ void SectionTables::make_rows(const Plan &plan) {
     }
   }
   for (uint32_t pe = 0; pe < pes; ++pe) row_out_[pe] = row_of(pe);
-  const uint64_t sums = split_.member_sections() > 1 ? uint64_t{rows_.in_streams} * kTurnWords : 0;
-  buffer_bytes_ = (uint64_t{rows_.rows} * kTurnLines + sums) * kLineBytes;
+  const uint64_t sums = split_.member_sections() > 1 ? uint64_t{rows_.in_streams} * kStripWords : 0;
+  buffer_bytes_ = (uint64_t{rows_.rows} * kStripLines + sums) * kLineBytes;
 }
 
 std::size_t SectionTables::bytes() const {
   const auto bytes_of = [](const auto &table) { return table.size() * sizeof table[0]; };
-  return bytes_of(parts_) + bytes_of(streams_) + bytes_of(targets_) + bytes_of(sources_) +
+  return bytes_of(units_) + bytes_of(streams_) + bytes_of(targets_) + bytes_of(sources_) +
          bytes_of(row_in_) + bytes_of(row_out_);
 }
 

@@ -20,7 +20,7 @@ class SectionTables {
   SectionTables(const SectionTables &) = delete;
   SectionTables &operator=(const SectionTables &) = delete;
 
-  const MergeTable *merge() const { return merge_.parts == nullptr ? nullptr : &merge_; }
+  const MergeTable *merge() const { return merge_.units == nullptr ? nullptr : &merge_; }
   const RowTable *rows() const { return rows_.in == nullptr ? nullptr : &rows_; }
   /// Lanes of the last entangled group without a PE.
   uint32_t keep_lanes() const { return keep_lanes_; }
@@ -43,7 +43,7 @@ class SectionTables {
   std::vector<uint32_t> group_of_, member_of_,
       pe_at_;  // of the PEs of a section; pe_at_[group * members + member]
 
-  std::vector<MergePart> parts_;
+  std::vector<MergeUnit> units_;
   std::vector<uint32_t> streams_;
   std::vector<MergeTarget> targets_;
   std::vector<MergeSource> sources_;

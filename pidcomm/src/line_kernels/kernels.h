@@ -69,23 +69,23 @@ struct MergeTarget {
   uint32_t first_source, source_count;
   uint32_t keep_lanes;  // lanes whose bytes in memory do not change
 };
-/// Output streams of one entangled group, and the input streams with their lanes. A part has few
+/// Output streams of one entangled group, and the input streams with their lanes. A unit has few
 /// streams, because the memory bandwidth is lower if a thread visits many streams at a time.
-struct MergePart {
+struct MergeUnit {
   uint32_t first_stream, stream_count, first_target, target_count;
 };
 struct MergeTable {
-  const MergePart *parts;
+  const MergeUnit *units;
   const uint32_t *streams;  // indices of input streams in the section
   const MergeTarget *targets;
   const MergeSource *sources;
-  uint32_t part_count;
+  uint32_t unit_count;
   uint32_t in_streams, out_streams;  // of a section
-  uint32_t step_words;  // the pass visits all parts of all items for these words, then continues
-                        // with the next words; a multiple of turn_words
-  uint32_t turn_words;  // words of a stream that the pass visits before the next stream
-  bool is_buffered;  // the pass copies all lines of a turn to a buffer before it stores lines; then
-                     // there is one part
+  uint32_t step_words;   // the pass visits all units of all items for these words, then continues
+                         // with the next words; a multiple of strip_words
+  uint32_t strip_words;  // words of a stream that the pass visits before the next stream
+  bool is_buffered;      // the pass copies all lines of a strip to a buffer before it stores lines;
+                     // then there is one unit
 };
 
 /// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. If a set
@@ -101,7 +101,7 @@ struct RowTable {
 };
 
 /// Lines of a row that the passes for rows handle at a time, and the words of these lines.
-inline constexpr uint32_t kTurnLines = 2, kTurnWords = kTurnLines * kStepWords;
+inline constexpr uint32_t kStripLines = 2, kStripWords = kStripLines * kStepWords;
 
 /// The number of element types, which are the rows of PIDCOMM_TYPES. The codes of element types are
 /// consecutive.
@@ -134,7 +134,7 @@ struct Reducer {
   /// for byte-wise operators the data may be in any order. Both pointers may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
   /// Combines `lines` lines of each of 8 lanes into the rows of these lanes. The lines of lane l
-  /// begin at from + l * kTurnLines * kLineBytes; row_of[l] is the row of lane l (see RowTable). A
+  /// begin at from + l * kStripLines * kLineBytes; row_of[l] is the row of lane l (see RowTable). A
   /// lane whose entry has kFirstOfRow replaces the contents of its row.
   void (*combine_rows)(std::byte *rows, const uint32_t *row_of, const std::byte *from,
                        uint32_t lines);
@@ -180,9 +180,9 @@ struct SweepCall {
   std::byte *item_buffers;  // kCallBufferBytes, aligned to 64
   const MergeTable *merge;  // merge
   const RowTable *rows;     // reduce_rows, reduce_rows_to_host
-  /// merge, if buffered: turn_words lines for every input stream. reduce_rows and
-  /// reduce_rows_to_host: kTurnLines lines for every row, then, if a set has several sections,
-  /// kTurnWords lines for every input stream of a section.
+  /// merge, if buffered: strip_words lines for every input stream. reduce_rows and
+  /// reduce_rows_to_host: kStripLines lines for every row, then, if a set has several sections,
+  /// kStripWords lines for every input stream of a section.
   std::byte *section_buffer;
 };
 
@@ -192,7 +192,7 @@ struct CopyCall {
   const std::byte *const *in;
   std::byte *const *out;
   uint32_t streams, banks, words;
-  uint32_t turn_words;    // words of one stream that are copied before the next stream
+  uint32_t strip_words;   // words of one stream that are copied before the next stream
   uint32_t ahead_words;   // prefetch distance in words; 0: no prefetch
   uint32_t ahead_level;   // level of the cache to prefetch into, 1 or 2
   uint32_t prefetch_end;  // only words before this word may be prefetched

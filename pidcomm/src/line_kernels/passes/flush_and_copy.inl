@@ -16,10 +16,11 @@ void copy_lines(const CopyCall &call) {
   Line
       filler;  // not zeros: some processors store lines of zeros three times as fast as other lines
   for (int i = 0; i < Line::kParts; ++i) filler.part[i] = Line::Part{} + 0x0123456789ABCDEF;
-  for (uint32_t turn = 0; turn < call.words; turn += call.turn_words) {
-    const uint32_t end = turn + call.turn_words < call.words ? turn + call.turn_words : call.words;
+  for (uint32_t strip = 0; strip < call.words; strip += call.strip_words) {
+    const uint32_t end =
+        strip + call.strip_words < call.words ? strip + call.strip_words : call.words;
     for (uint32_t s = 0; s < call.streams; ++s) {
-      for (uint32_t w = turn; w < end; ++w) {
+      for (uint32_t w = strip; w < end; ++w) {
         const bool prefetches = call.ahead_words != 0 && w + call.ahead_words < call.prefetch_end;
         for (uint32_t bank = 0; bank < call.banks; ++bank) {
           const uint64_t at = kLineStride * w + kLineBytes * bank;

@@ -39,21 +39,21 @@ void tile_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
 }
 
 /// Words that pass_to_host collects for each row if rows are not aligned, and the bytes from row to
-/// row in its buffer: words that wait for their line of host memory, and the words of a turn.
-constexpr uint32_t kToHostTurnWords = 64, kToHostRowBytes = 8 * (kStepWords + kToHostTurnWords);
+/// row in its buffer: words that wait for their line of host memory, and the words of a strip.
+constexpr uint32_t kToHostStripWords = 64, kToHostRowBytes = 8 * (kStepWords + kToHostStripWords);
 static_assert(kLanes * kToHostRowBytes <= kItemBufferBytes);
 
-/// Stores the words of a turn, at `words`, to a row: complete lines of host memory by non-temporal
+/// Stores the words of a strip, at `words`, to a row: complete lines of host memory by non-temporal
 /// stores, other words by plain stores. The words after the last complete line wait in front of the
-/// words of the next turn, if the call has one.
-void store_turn(const SweepCall &call, Step turn, std::byte *words, std::byte *row) {
+/// words of the next strip, if the call has one.
+void store_strip(const SweepCall &call, Step strip, std::byte *words, std::byte *row) {
   const auto words_in_line = [](const std::byte *to) {
     return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(to) % sizeof(Line) / 8);
   };
-  const bool is_last = turn.word + turn.count == call.words;
+  const bool is_last = strip.word + strip.count == call.words;
   std::byte *const begin = words;
-  std::byte *to = host_word(row, turn.word);
-  std::byte *const end = host_word(to, turn.count);
+  std::byte *to = host_word(row, strip.word);
+  std::byte *const end = host_word(to, strip.count);
   const auto store_plain = [&](std::byte *until) {
     const auto bytes = static_cast<std::size_t>(until - to);
     __builtin_memcpy(to, words, bytes);
@@ -61,7 +61,7 @@ void store_turn(const SweepCall &call, Step turn, std::byte *words, std::byte *r
     to = until;
   };
   const uint32_t before = words_in_line(to);
-  if (turn.word != 0) {
+  if (strip.word != 0) {
     to -= 8 * before;
     words -= 8 * before;
   } else if (before != 0) {
@@ -79,19 +79,19 @@ void store_turn(const SweepCall &call, Step turn, std::byte *words, std::byte *r
 
 /// Moves the words of stream `e` of all items to rows that are not aligned to lines.
 void stream_to_unaligned_rows(const SweepCall &call, uint32_t e) {
-  for (Step turn = {0, kToHostTurnWords}; turn.word < call.words; turn.word += turn.count) {
-    if (turn.count > call.words - turn.word) turn.count = call.words - turn.word;
+  for (Step strip = {0, kToHostStripWords}; strip.word < call.words; strip.word += strip.count) {
+    if (strip.count > call.words - strip.word) strip.count = call.words - strip.word;
     for (uint32_t i = 0; i < call.item_count; ++i) {
       std::byte *const *const out = call.items[i].out + 8 * e;
       std::byte *rows[kLanes];
       for (uint32_t lane = 0; lane < kLanes; ++lane)
         rows[lane] = bytes_of(lines_of(call, i)) + lane * kToHostRowBytes + sizeof(Line);
-      each_part(turn, [&](Step part) {
+      each_part(strip, [&](Step part) {
         (part.count == kStepWords ? tile_to_rows<false> : words_to_rows)(call, i, e, part, rows,
-                                                                         turn.word);
+                                                                         strip.word);
       });
       for (uint32_t lane = 0; lane < kLanes; ++lane)
-        if (out[lane] != nullptr) store_turn(call, turn, rows[lane], out[lane]);
+        if (out[lane] != nullptr) store_strip(call, strip, rows[lane], out[lane]);
     }
   }
 }
@@ -188,7 +188,7 @@ void from_host(const std::byte *const *in, Step step, const Put &put) {
 /// Words of an entangled group that pass_from_host makes before it continues with the other
 /// entangled group of the bank pair. Rows are often a power of two apart; then lines of 8 rows fit
 /// into a set of the first-level cache, and lines of 16 rows do not.
-constexpr uint32_t kFromHostTurnWords = 64;
+constexpr uint32_t kFromHostStripWords = 64;
 
 /// Makes lines from the rows of each entangled group. Output stream o belongs to entangled group o
 /// mod `egs` of the section.
@@ -198,15 +198,15 @@ void pass_from_host(const SweepCall &call) {
     for (uint32_t e = 0; e < egs; ++e) {
       each_step(
           call,
-          [&](Step turn) {
+          [&](Step strip) {
             for (uint32_t i = 0; i < call.item_count; ++i)
-              each_part(turn, [&](Step part) {
+              each_part(strip, [&](Step part) {
                 std::byte *const to = line_at(call.items[i].out[e], part.word);
                 from_host(call.items[i].in + 8 * e, part,
                           [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
               });
           },
-          kFromHostTurnWords);
+          kFromHostStripWords);
     }
     return;
   }

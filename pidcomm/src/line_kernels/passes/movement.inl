@@ -156,15 +156,15 @@ template <int Mask, class Order = PimOrder>
 /// Words of an item that pass_transpose moves before it continues with the next item. If streams
 /// are a power of two apart, equal lines of all streams compete for a few places in the caches. A
 /// prefetched line then stays there only if few other lines come before it.
-constexpr uint32_t kTransposeTurnWords = 4;
+constexpr uint32_t kTransposeStripWords = 4;
 
-/// Transposes one tile for each word of a turn, or exchanges two tiles in place (Tiles == 2). The
+/// Transposes one tile for each word of a strip, or exchanges two tiles in place (Tiles == 2). The
 /// function loads both tiles before it stores a tile.
 template <int Mask, int Tiles>
-void transpose_turn(const SweepCall &call, uint32_t item, Step turn) {
+void transpose_strip(const SweepCall &call, uint32_t item, Step strip) {
   constexpr int kLines = 1 << __builtin_popcount(Mask);
   const SweepItem &streams = call.items[item];
-  for (uint32_t w = turn.word; w < turn.word + turn.count; ++w) {
+  for (uint32_t w = strip.word; w < strip.word + strip.count; ++w) {
     Line tile[Tiles][kLines];
     for (int t = 0; t < Tiles; ++t)
       for (int i = 0; i < kLines; ++i)
@@ -179,10 +179,10 @@ void transpose_turn(const SweepCall &call, uint32_t item, Step turn) {
 
 template <int Mask, int Tiles>
 void transpose_words(const SweepCall &call) {
-  for (Step turn = {0, kTransposeTurnWords}; turn.word < call.words; turn.word += turn.count) {
-    if (turn.count > call.words - turn.word) turn.count = call.words - turn.word;
+  for (Step strip = {0, kTransposeStripWords}; strip.word < call.words; strip.word += strip.count) {
+    if (strip.count > call.words - strip.word) strip.count = call.words - strip.word;
     for (uint32_t item = 0; item < call.item_count; ++item)
-      transpose_turn<Mask, Tiles>(call, item, turn);
+      transpose_strip<Mask, Tiles>(call, item, strip);
   }
 }
 

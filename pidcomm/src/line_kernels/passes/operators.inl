@@ -350,8 +350,8 @@ template <class T, int Op>
 void combine_rows(std::byte *rows, const uint32_t *row_of, const std::byte *from, uint32_t lines) {
   for (uint32_t lane = 0; lane < 8; ++lane) {
     if (row_of[lane] == kNoRow) continue;
-    Line *const row = reinterpret_cast<Line *>(rows) + (row_of[lane] & ~kFirstOfRow) * kTurnLines;
-    const Line *const more = reinterpret_cast<const Line *>(from) + lane * kTurnLines;
+    Line *const row = reinterpret_cast<Line *>(rows) + (row_of[lane] & ~kFirstOfRow) * kStripLines;
+    const Line *const more = reinterpret_cast<const Line *>(from) + lane * kStripLines;
     const bool replaces = (row_of[lane] & kFirstOfRow) != 0;
     for (uint32_t i = 0; i < lines; ++i)
       row[i] = replaces ? more[i] : combine_lines<T, Op>(row[i], more[i]);

@@ -83,11 +83,11 @@ void pass_reduce_lanes(const SweepCall &call) {
   constexpr uint32_t kBufferLines = kRankStepLines / 2;
   Line *const buffers[2] = {lines_of(call, 0), lines_of(call, 0) + kBufferLines};
   Store store = {nullptr, {0, 0}, 1};
-  uint32_t turn = 0;
+  uint32_t next_buffer = 0;
   each_step(
       call,
       [&](Step step) {
-        Line *const sums = buffers[turn++ % 2];
+        Line *const sums = buffers[next_buffer++ % 2];
         accumulate_step(call, step, sums, 1, store.lines == nullptr ? nullptr : &store);
         for (uint32_t i = 0; i < call.item_count; ++i)
           each_part(step, [&](Step part) {

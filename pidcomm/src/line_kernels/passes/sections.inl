@@ -1,10 +1,10 @@
 // The passes for sections of several entangled groups: merge (alltoall, allgather), reduce_rows
 // (reduce_scatter, allreduce) and reduce_rows_to_host (reduce). A part of passes.inl.
 
-/// Makes and stores the lines of a turn in one output stream. Buffered: the input lines are in the
+/// Makes and stores the lines of a strip in one output stream. Buffered: the input lines are in the
 /// buffer at `buffered`.
 template <uint32_t Sources, bool Buffered>
-void merge_target(const SweepCall &call, Step turn, const MergeTarget &target,
+void merge_target(const SweepCall &call, Step strip, const MergeTarget &target,
                   const std::byte *const *in, const Line *buffered, std::byte *out) {
   const MergeSource *const source = call.merge->sources + target.first_source;
   decltype(Isa::lane_control(0)) controls[Sources];
@@ -12,10 +12,10 @@ void merge_target(const SweepCall &call, Step turn, const MergeTarget &target,
   for (uint32_t s = 0; s < Sources; ++s) {
     controls[s] = Isa::lane_control(source[s].lane_map);
     from[s] = Buffered ? reinterpret_cast<const std::byte *>(buffered + source[s].stream *
-                                                                            call.merge->turn_words)
-                       : line_at(in[source[s].stream], turn.word);
+                                                                            call.merge->strip_words)
+                       : line_at(in[source[s].stream], strip.word);
   }
-  for (uint32_t w = 0; w < turn.count; ++w) {
+  for (uint32_t w = 0; w < strip.count; ++w) {
     const auto moved = [&](uint32_t s) {
       const Line line = Buffered ? reinterpret_cast<const Line *>(from[s])[w]
                                  : Isa::load_line(line_at(from[s], w));
@@ -24,7 +24,7 @@ void merge_target(const SweepCall &call, Step turn, const MergeTarget &target,
     Line line = moved(0);
     for (uint32_t s = 1; s < Sources; ++s)
       line = combine_lines<uint64_t, PIDCOMM_OR>(line, moved(s));
-    std::byte *const to = line_at(out, turn.word + w);
+    std::byte *const to = line_at(out, strip.word + w);
     if (target.keep_lanes != 0) line = with_kept_lanes(line, to, target.keep_lanes);
     Isa::store_line(to, line);
   }
@@ -41,45 +41,45 @@ constexpr decltype(&merge_target<1, Buffered>) kMergeTarget[] = {
 constexpr uint32_t kSectionAheadLines = 128;
 
 /// Prefetches lines in the order in which a pass loads the lines: step after step, in a step item
-/// after item, in an item part after part, in a part turn after turn, and in a turn stream after
+/// after item, in an item unit after unit, in a unit strip after strip, and in a strip stream after
 /// stream.
 class SectionPrefetch {
  public:
-  /// streams: the numbers of the streams of the parts; null if there is one part with the streams
+  /// streams: the numbers of the streams of the units; null if there is one unit with the streams
   /// 0, 1, ...
-  SectionPrefetch(const SweepCall &call, const MergePart *parts, uint32_t part_count,
-                  const uint32_t *streams, uint32_t step_words, uint32_t turn_words)
+  SectionPrefetch(const SweepCall &call, const MergeUnit *units, uint32_t unit_count,
+                  const uint32_t *streams, uint32_t step_words, uint32_t strip_words)
       : call_(call),
-        parts_(parts),
-        part_count_(part_count),
+        units_(units),
+        unit_count_(unit_count),
         streams_(streams),
         step_words_(step_words),
-        turn_words_(turn_words) {
-    for (uint32_t lines = 0; part_count != 0 && lines < kSectionAheadLines; lines += turn_words)
+        strip_words_(strip_words) {
+    for (uint32_t lines = 0; unit_count != 0 && lines < kSectionAheadLines; lines += strip_words)
       next();
   }
 
-  /// The pass calls this function `calls` times in a turn. Distributes the prefetches of a turn
+  /// The pass calls this function `calls` times in a strip. Distributes the prefetches of a strip
   /// with `streams` streams over these calls, so that prefetches and stores alternate.
   void advance(uint32_t streams, uint32_t calls) {
     for (due_ += streams; due_ >= calls; due_ -= calls) next();
   }
 
  private:
-  /// Prefetches the next turn of a stream.
+  /// Prefetches the next strip of a stream.
   void next() {
     if (step_ >= call_.words) return;
-    const MergePart &part = parts_[part_];
-    const uint32_t stream = streams_ == nullptr ? stream_ : streams_[part.first_stream + stream_];
+    const MergeUnit &unit = units_[unit_];
+    const uint32_t stream = streams_ == nullptr ? stream_ : streams_[unit.first_stream + stream_];
     const std::byte *const from = call_.items[item_].in[stream];
-    for (uint32_t w = word_; w < word_ + turn_words_ && w < call_.words; ++w)
+    for (uint32_t w = word_; w < word_ + strip_words_ && w < call_.words; ++w)
       Isa::prefetch_far(line_at(from, w));
-    if (++stream_ != part.stream_count) return;
+    if (++stream_ != unit.stream_count) return;
     stream_ = 0;
-    word_ += turn_words_;
+    word_ += strip_words_;
     if (word_ < step_ + step_words_ && word_ < call_.words) return;
-    if (++part_ == part_count_) {
-      part_ = 0;
+    if (++unit_ == unit_count_) {
+      unit_ = 0;
       if (++item_ == call_.item_count) {
         item_ = 0;
         step_ += step_words_;
@@ -89,11 +89,11 @@ class SectionPrefetch {
   }
 
   const SweepCall &call_;
-  const MergePart *parts_;
-  uint32_t part_count_;
+  const MergeUnit *units_;
+  uint32_t unit_count_;
   const uint32_t *streams_;
-  uint32_t step_words_, turn_words_;
-  uint32_t step_ = 0, item_ = 0, part_ = 0, word_ = 0, stream_ = 0, due_ = 0;
+  uint32_t step_words_, strip_words_;
+  uint32_t step_ = 0, item_ = 0, unit_ = 0, word_ = 0, stream_ = 0, due_ = 0;
 };
 
 /// The output of an item has the streams of one section (alltoall) or of all sections of the set
@@ -101,24 +101,24 @@ class SectionPrefetch {
 void merge_lines(const SweepCall &call) {
   const MergeTable &table = *call.merge;
   const uint32_t copies = call.out_count / table.out_streams;
-  SectionPrefetch prefetch(call, table.parts, table.part_count, table.streams, table.step_words,
-                           table.turn_words);
+  SectionPrefetch prefetch(call, table.units, table.unit_count, table.streams, table.step_words,
+                           table.strip_words);
   for (uint32_t step = 0; step < call.words; step += table.step_words) {
     const uint32_t end =
         call.words - step < table.step_words ? call.words : step + table.step_words;
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const SweepItem &item = call.items[i];
-      for (uint32_t p = 0; p < table.part_count; ++p) {
-        const MergePart &part = table.parts[p];
-        for (Step turn = {step, table.turn_words}; turn.word < end; turn.word += turn.count) {
-          if (turn.count > end - turn.word) turn.count = end - turn.word;
+      for (uint32_t p = 0; p < table.unit_count; ++p) {
+        const MergeUnit &unit = table.units[p];
+        for (Step strip = {step, table.strip_words}; strip.word < end; strip.word += strip.count) {
+          if (strip.count > end - strip.word) strip.count = end - strip.word;
           for (uint32_t c = 0; c < copies; ++c) {
             std::byte *const *const out = item.out + c * table.out_streams;
-            for (uint32_t t = part.first_target; t < part.first_target + part.target_count; ++t) {
+            for (uint32_t t = unit.first_target; t < unit.first_target + unit.target_count; ++t) {
               const MergeTarget &target = table.targets[t];
-              kMergeTarget<false>[target.source_count - 1](call, turn, target, item.in, nullptr,
+              kMergeTarget<false>[target.source_count - 1](call, strip, target, item.in, nullptr,
                                                            out[target.stream]);
-              prefetch.advance(part.stream_count, part.target_count * copies);
+              prefetch.advance(unit.stream_count, unit.target_count * copies);
             }
           }
         }
@@ -132,27 +132,27 @@ void merge_lines(const SweepCall &call) {
 /// (allgather).
 void merge_in_place(const SweepCall &call) {
   const MergeTable &table = *call.merge;
-  const MergePart &part = table.parts[0];
+  const MergeUnit &unit = table.units[0];
   const uint32_t in_sections = call.in_count / table.in_streams,
                  out_sections = call.out_count / table.out_streams;
   Line *const buffer = reinterpret_cast<Line *>(call.section_buffer);
-  const MergePart all = {0, call.in_count, 0, part.target_count};
-  SectionPrefetch prefetch(call, &all, 1, nullptr, table.turn_words, table.turn_words);
-  for (Step turn = {0, table.turn_words}; turn.word < call.words; turn.word += turn.count) {
-    if (turn.count > call.words - turn.word) turn.count = call.words - turn.word;
+  const MergeUnit all = {0, call.in_count, 0, unit.target_count};
+  SectionPrefetch prefetch(call, &all, 1, nullptr, table.strip_words, table.strip_words);
+  for (Step strip = {0, table.strip_words}; strip.word < call.words; strip.word += strip.count) {
+    if (strip.count > call.words - strip.word) strip.count = call.words - strip.word;
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const SweepItem &item = call.items[i];
       for (uint32_t s = 0; s < call.in_count; ++s) {
-        for (uint32_t w = 0; w < turn.count; ++w)
-          buffer[s * table.turn_words + w] = Isa::load_line(line_at(item.in[s], turn.word + w));
+        for (uint32_t w = 0; w < strip.count; ++w)
+          buffer[s * table.strip_words + w] = Isa::load_line(line_at(item.in[s], strip.word + w));
         prefetch.advance(1, 1);
       }
       for (uint32_t n = 0; n < out_sections; ++n) {
-        const Line *const lines = buffer + n % in_sections * table.in_streams * table.turn_words;
+        const Line *const lines = buffer + n % in_sections * table.in_streams * table.strip_words;
         std::byte *const *const out = item.out + n * table.out_streams;
-        for (uint32_t t = 0; t < part.target_count; ++t) {
+        for (uint32_t t = 0; t < unit.target_count; ++t) {
           const MergeTarget &target = table.targets[t];
-          kMergeTarget<true>[target.source_count - 1](call, turn, target, nullptr, lines,
+          kMergeTarget<true>[target.source_count - 1](call, strip, target, nullptr, lines,
                                                       out[target.stream]);
         }
       }
@@ -166,7 +166,7 @@ void pass_merge(const SweepCall &call) {
 
 /// Transposes a tile in host order to the words of its 8 lanes. line(w) returns the line of word w.
 template <class LineOfWord>
-[[gnu::always_inline]] inline void part_lanes(Line words[8][kTurnLines], uint32_t t,
+[[gnu::always_inline]] inline void part_lanes(Line words[8][kStripLines], uint32_t t,
                                               const LineOfWord &line) {
   Line tile[kMaxTileLines];
   for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = line(t * kStepWords + w);
@@ -184,12 +184,12 @@ class RowPass {
         has_sums_(call.in_count != table_.in_streams),
         stored_streams_(stored_streams),
         streams_{0, table_.in_streams, 0, 0},
-        prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, kTurnWords, kTurnWords) {}
+        prefetch_(call, &streams_, has_sums_ ? 0 : 1, nullptr, kStripWords, kStripWords) {}
 
   /// Calls visit(item, step) for every step and item, when the rows are complete.
   template <class VisitRows>
   void each(const VisitRows &visit) {
-    for (Step step = {0, kTurnWords}; step.word < call_.words; step.word += step.count) {
+    for (Step step = {0, kStripWords}; step.word < call_.words; step.word += step.count) {
       if (step.count > call_.words - step.word) step.count = call_.words - step.word;
       for (uint32_t i = 0; i < call_.item_count; ++i) {
         accumulate(call_.items[i], step);
@@ -202,7 +202,7 @@ class RowPass {
   void store(const SweepItem &item, Step step) {
     for (uint32_t e = 0; e < table_.egs; ++e) {
       const uint32_t *const rows = table_.out + e * 8;
-      Line lines[kTurnWords];
+      Line lines[kStripWords];
       for (uint32_t t = 0; t * kStepWords < step.count; ++t) {
         Line tile[kMaxTileLines];
         for (uint32_t lane = 0; lane < 8; ++lane)
@@ -225,7 +225,7 @@ class RowPass {
 
   /// Returns the words of a row.
   Line *row(uint32_t index) const {
-    return reinterpret_cast<Line *>(call_.section_buffer) + index * kTurnLines;
+    return reinterpret_cast<Line *>(call_.section_buffer) + index * kStripLines;
   }
 
  private:
@@ -241,9 +241,10 @@ class RowPass {
     for (uint32_t i = 0; i < table_.in_streams; ++i) {
       const Line *const sum = sums + i * step.count;
       const std::byte *const from = line_at(item.in[i], step.word);
-      Line words[8][kTurnLines];
-      if (step.count == kTurnWords && !has_sums_) {  // the usual case, without a test for each word
-        for (uint32_t t = 0; t < kTurnLines; ++t)
+      Line words[8][kStripLines];
+      if (step.count == kStripWords &&
+          !has_sums_) {  // the usual case, without a test for each word
+        for (uint32_t t = 0; t < kStripLines; ++t)
           part_lanes(words, t,
                      [&](uint32_t w) { return Isa::transpose(Isa::load_line(line_at(from, w))); });
       } else {
@@ -266,7 +267,7 @@ class RowPass {
   const RowTable &table_;
   const bool has_sums_;
   const uint32_t stored_streams_;
-  const MergePart streams_;
+  const MergeUnit streams_;
   SectionPrefetch prefetch_;
 };
 
