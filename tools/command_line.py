@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,31 @@ PROGRAM = (
     " import main; main()"
 )
 PIDCOMM = [sys.executable, "-c", PROGRAM]
+
+# The keys of a row of `pidcomm bench`, and of the run that made it.
+KEYS = [
+    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
+    *(
+        "t_min_us",
+        "t_p50_us",
+        "t_p99_us",
+        "outside_us",
+        "from_us",
+        "work_us",
+        "to_us",
+        "plan_us",
+        "pe_us",
+    ),
+    *("launches", "mram_bytes", "host_bytes", "pe_bytes"),
+    *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_copy_order", "speed_up"),
+    *("wrong", "source", "coherence", "threads", "isa", "carried_out"),
+]
+RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
+
+
+def run(*arguments: str) -> Any:
+    """Run the command line in a new process."""
+    return subprocess.run([*PIDCOMM, *arguments], capture_output=True, text=True, check=False)
 
 
 def commands() -> dict[str, Any]:

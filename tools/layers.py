@@ -212,16 +212,16 @@ def unpublished(source: str) -> list[str]:
     wrong = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-            private = [name for name in names if re.match(r"pidcomm\b.*\._", name)]
+            modules = [alias.name for alias in node.names]
+            private = [name for name in modules if re.match(r"pidcomm\b.*\._", name)]
             wrong += [f"imports {name}, which is private" for name in private]
         if not isinstance(node, ast.ImportFrom) or not re.match(r"pidcomm\b", node.module or ""):
             continue
         module = module_file(node.module or "")
         if module:
             names = {alias.name for alias in node.names} - published(module)
-            modules = {name for name in names if module_file(f"{node.module}.{name}")}
-            hidden = (names - modules) | {name for name in modules if name.startswith("_")}
+            files = {name for name in names if module_file(f"{node.module}.{name}")}
+            hidden = (names - files) | {name for name in files if name.startswith("_")}
             wrong += [
                 f"imports {name} of {node.module}, which is not in __all__"
                 for name in sorted(hidden)

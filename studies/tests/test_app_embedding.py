@@ -27,6 +27,7 @@ from pidcomm_studies.apps.embedding import (
 from pidcomm_studies.apps.embedding.bags import GENERATORS, Bags, bags_of, full_bags
 from pidcomm_studies.apps.inputs import generated
 from pidcomm_studies.papers.scalability import embedding_price as price
+from pidcomm_studies.papers.scalability.paper import PAPERS
 
 MACHINE = load_machine(price.MACHINE)
 SMALL = Model(tables=3, rows=50, columns=6, pooling=5, batch=4)
@@ -286,7 +287,7 @@ def test_wrong_problems_are_refused() -> None:
         (np.zeros((3, 50, 6), np.int32), {"tasklets": 25}, "tasklets"),
     ):
         with pytest.raises(ArgumentError, match=words):
-            Embedding(tables, bags, **arguments)  # type: ignore[arg-type]
+            Embedding(tables, bags, **arguments)
     wide = Model(1, 2, 512, 1, 1)
     with pytest.raises(ArgumentError, match="slices of 512 columns"):
         Embedding(table_values(wide, "int32"), ragged(wide)).place((1, 1, 1))
@@ -299,7 +300,7 @@ def test_wrong_problems_are_refused() -> None:
         ({"rows": 8, "scale": 2}, r"give rows \(8\) or scale \(2\), not both"),
     ):
         with pytest.raises(ArgumentError, match=words):
-            Embedding.make(quick=True, **wrong)  # type: ignore[arg-type]
+            Embedding.make(quick=True, **wrong)
 
 
 def test_the_models_have_the_sizes_of_table_3() -> None:
@@ -345,8 +346,8 @@ def test_only_the_path_of_the_paper_reduces_in_the_clock_of_the_host() -> None:
     host = {way: price.clocks(work, *way, MACHINE).host for way in price.CHOICES}
     size = work.part.pooled_bytes(64)
     reduction = price.reduction_seconds(MACHINE, 64 * size, size)
-    assert host[price.PAPERS] - host["reduce", "tile"] == pytest.approx(reduction)
-    assert len({host[way] for way in price.CHOICES if way != price.PAPERS}) == 1
+    assert host[PAPERS] - host["reduce", "tile"] == pytest.approx(reduction)
+    assert len({host[way] for way in price.CHOICES if way != PAPERS}) == 1
 
 
 def test_the_host_reduces_at_the_rate_of_memory_or_of_its_threads() -> None:

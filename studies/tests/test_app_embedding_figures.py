@@ -18,6 +18,7 @@ from pidcomm_studies.apps.embedding import Model
 from pidcomm_studies.models import LINKS
 from pidcomm_studies.papers import figures
 from pidcomm_studies.papers.figure import (
+    HERE,
     MIXED,
     MODELLED,
     PUBLISHED,
@@ -45,7 +46,6 @@ from pidcomm_studies.papers.scalability.embedding_links import (
 )
 from pidcomm_studies.papers.scalability.embedding_price import MACHINE, Work
 from pidcomm_studies.papers.scalability.paper import (
-    HERE,
     WAYS,
     crossing,
     falls,
@@ -96,7 +96,7 @@ def test_verdicts_about_links_depend_on_every_domain() -> None:
     with them.
     """
 
-    def verdicts(last: float | None) -> list[bool]:
+    def verdicts(last: float | None) -> list[bool | None]:
         points = []
         for number, domain in enumerate(DOMAINS):
             for label in (PAPER_LINKS, FED_LINKS, REDUCE_LINKS, FAST_LINKS):

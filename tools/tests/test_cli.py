@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import PIDCOMM, commands
+from command_line import commands, run
 from typer.testing import CliRunner
 
 import pidcomm
@@ -18,29 +17,6 @@ from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-KEYS = [
-    *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
-    *(
-        "t_min_us",
-        "t_p50_us",
-        "t_p99_us",
-        "outside_us",
-        "from_us",
-        "work_us",
-        "to_us",
-        "plan_us",
-        "pe_us",
-    ),
-    *("launches", "mram_bytes", "host_bytes", "pe_bytes"),
-    *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_copy_order", "speed_up"),
-    *("wrong", "source", "coherence", "threads", "isa", "carried_out"),
-]
-RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
-
-
-def run(*arguments: str) -> Any:
-    """Run the command line in a new process."""
-    return subprocess.run([*PIDCOMM, *arguments], capture_output=True, text=True, check=False)
 
 
 def test_help_has_examples_and_exit_codes() -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from test_cli import KEYS, RUN_KEYS, run
+from command_line import KEYS, RUN_KEYS, run
 from typer.testing import CliRunner
 
 import pidcomm

@@ -20,12 +20,11 @@ from pidcomm.cli.app import command, json_option, refuse, working
 from pidcomm.errors import require
 from pidcomm.model import load_machine
 from pidcomm.model.machines import SUFFIX
-from pidcomm.model.prediction import EMULATED_MACHINE
+from pidcomm.model.prediction import EMULATED_MACHINE, PAPER_MACHINE
 from pidcomm.sizes import format_shape, parse_positive_size
 from pidcomm_studies.cli.model.group import group
 from pidcomm_studies.models.samples import MAX_TOTAL
 from pidcomm_studies.models.validate import DEPENDENT, USES
-from pidcomm_studies.papers.pidcomm.experiments import PAPER_MACHINE
 from pidcomm_studies.papers.pidcomm.published import SOURCE as PUBLISHED
 
 TotalOption = Annotated[

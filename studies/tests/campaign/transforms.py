@@ -32,7 +32,7 @@ SHARE_OF_CKKS = 0.2
 try:
     import flint
 except ImportError:
-    flint = None
+    flint = None  # type: ignore[assignment]
 
 
 def draw_steps(dice: random.Random, radix: int) -> tuple[int, ...]:
