@@ -30,6 +30,13 @@ class Plan(dict[str, Any]):
 
     def __repr__(self) -> str:
         """Report the collective, its parameters and the bytes that it moves."""
+        if "hosts" in self:
+            return (
+                f"<Plan {self['collective']} of {self['dtype']}, {self['shape']} mask"
+                f" {self['mask']}, {format_about(self['bytes_per_pe'])} per PE, host"
+                f" {self['host']} of {self['hosts']}: {format_about(self['mram_bytes'])} moved in"
+                f" MRAM, {format_about(self['row_bytes'])} of rows>"
+            )
         read, written = (format_about(self[f"mram_bytes_{way}"]) for way in ("read", "written"))
         return (
             f"<Plan {self['collective']} of {self['dtype']}, {self['technique']}, {self['shape']}"

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 import pidcomm
-from pidcomm._rows import CollectiveName, OverlapName, TechniqueName
+from pidcomm._rows import CollectiveName, OverlapName, TechniqueName, TransportName
 from pidcomm.model import (
     NETWORK_PHASES,
     PHASES,
@@ -64,6 +64,21 @@ def test_the_prediction_prices_the_steps_of_the_plan(collective: CollectiveName)
     assert it.exchange.calls == max(
         plan["link"]["messages_sent"], plan["link"]["messages_received"]
     )
+
+
+@pytest.mark.parametrize("transport", pidcomm.tables.TRANSPORTS)
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_a_plan_over_hosts_prints_as_one_line(
+    collective: CollectiveName, transport: TransportName
+) -> None:
+    plan = pidcomm.hosts.plan(
+        collective, (8, 2), "11", bytes=1024, dst=1024, host=1, dtype="int32", transport=transport
+    )
+    start = f"Plan {collective} of int32, 8x2 mask 11, 1 KiB per PE, host 1 of 2: "
+    for text in (repr(plan), str(plan)):
+        assert text.startswith(f"<{start}")
+        assert "\n" not in text
+    assert start in plan._repr_html_()
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
