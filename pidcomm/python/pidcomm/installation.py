@@ -7,12 +7,18 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from pidcomm import _core
 from pidcomm.errors import Error
 
+# `python -m` would import modules of the current folder, such as a json.py of the user.
+_RUN_MODULE = (
+    "import sys; sys.path = [folder for folder in sys.path if folder]; import runpy;"
+    " runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
 _REFERENCE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -32,6 +38,13 @@ class Package:
 def library_folder() -> Path:
     """Return the folder of the package's libraries and programs."""
     return Path(_core.__file__).resolve().parent
+
+
+def module_command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module in a new process, which imports nothing from its
+    current folder.
+    """
+    return [sys.executable, "-c", _RUN_MODULE, module, *arguments]
 
 
 def artifact_root() -> Path:

@@ -30,6 +30,7 @@ from pidcomm import _core
 from pidcomm._rows import CoherenceName, OpName, TransportName
 from pidcomm.arguments import MAX_COUNT, Array, ArrayInput, as_flag, as_integer, row_of
 from pidcomm.errors import ArgumentError, Error, shown
+from pidcomm.installation import module_command
 from pidcomm.tables import COHERENCES, OPS, TYPES
 
 __all__ = ["DEFAULT_BYTES", "Pool", "open_over", "run_switch"]
@@ -86,7 +87,7 @@ class Pool:
                     "a pool with a switch needs a name or a path, because the switch is another"
                     " process"
                 )
-            words = [sys.executable, "-m", __name__, json.dumps(settings)]
+            words = module_command(__name__, json.dumps(settings))
             quiet = subprocess.DEVNULL
             self._switch = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet)
         try:

@@ -167,3 +167,32 @@ def test_plans_through_a_pool_write_once() -> None:
         "allreduce", (16, 4), "11", bytes=64, dtype="int32", transport="switch"
     )
     assert switch["pieces"][0]["rounds"][0]["on_switch"]
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "Pool('folder', host=0, hosts=1, bytes=1 << 20, switch=True, timeout=60).close()",
+        "osu.measure([osu.OsuCase('allgather', 'mpi', 2, 1, (64,), iters=1)])",
+        "measure_over_hosts([HostsCase('reduce', (8, 2), '11', 64, 'auto')], iters=1)",
+    ],
+)
+def test_child_processes_import_nothing_from_the_current_folder(
+    statements: str, tmp_path: Path
+) -> None:
+    hostile = tmp_path / "hostile"
+    hostile.mkdir()
+    for name in ("json", "random", "runpy", "secrets", "numpy"):
+        (hostile / f"{name}.py").write_text(f"open('imported_{name}', 'w')\nraise ImportError\n")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from pidcomm.bench import osu\n"
+        "from pidcomm.bench.over_hosts import HostsCase, measure_over_hosts\n"
+        "from pidcomm.pool import Pool\n"
+        f"{statements}\n"
+    )
+    result = subprocess.run(
+        [sys.executable, str(program)], cwd=hostile, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert not list(hostile.glob("imported_*"))

@@ -28,6 +28,7 @@ import pidcomm
 from pidcomm.bench import launcher
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.hosts import Link
+from pidcomm.installation import module_command
 from pidcomm.model import load_machine
 from pidcomm.pool import Pool, open_over
 
@@ -114,9 +115,7 @@ def measure(cases: Sequence[OsuCase]) -> list[OsuRow]:
             raise ArgumentError(
                 f"collective '{case.collective}' is not one of {', '.join(COLLECTIVES)}"
             )
-        words = launcher.command(
-            case.processes, [sys.executable, "-m", __name__, json.dumps(asdict(case))]
-        )
+        words = launcher.command(case.processes, module_command(__name__, json.dumps(asdict(case))))
         variables = launcher.environment(case.processes, case.pes or 8)
         done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
         found = [

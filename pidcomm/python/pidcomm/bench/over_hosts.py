@@ -25,6 +25,7 @@ from pidcomm._rows import CollectiveName, OpName, OverlapName
 from pidcomm.arguments import Options, options_of, with_scratch
 from pidcomm.bench import launcher
 from pidcomm.errors import Error
+from pidcomm.installation import module_command
 from pidcomm.notebook import Shown
 from pidcomm.plans import Plan
 from pidcomm.sizes import format_duration, format_shape
@@ -137,7 +138,7 @@ def measure_over_hosts(cases: Sequence[HostsCase], iters: int, warmup: int = 1) 
         case.plan()
     hosts, pes = cases[0].hosts, prod(cases[0].shape[:-1])
     work = json.dumps({"cases": [asdict(case) for case in cases], "iters": iters, "warmup": warmup})
-    words = launcher.command(hosts, [sys.executable, "-m", __name__, work])
+    words = launcher.command(hosts, module_command(__name__, work))
     done = subprocess.run(
         words, env=launcher.environment(hosts, pes), capture_output=True, text=True, check=False
     )
