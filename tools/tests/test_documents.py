@@ -103,6 +103,10 @@ def test_commands_that_take_long_are_parsed_and_planned(
         program, *words = shlex.split(line)
         assert program == "pidcomm"
         targets.append(document.path.parents[1] / words[words.index("--json") + 1])
+        if "--isa" in words:  # this machine plans for its own instruction sets only
+            isas = words.index("--isa") + 1
+            available = [isa for isa in words[isas].split(",") if pidcomm.ISAS[isa].is_available]
+            words[isas] = ",".join(available or [pidcomm.DEFAULT_ISA])
         name = " ".join(words[:2]) if words[0] == "app" else words[0]
         command = commands()[name]
         with command.make_context(name, words[len(name.split()) :]) as context:
