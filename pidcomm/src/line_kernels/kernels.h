@@ -85,7 +85,7 @@ struct MergeTable {
                          // with the next words; a multiple of strip_words
   uint32_t strip_words;  // words of a stream that the pass visits before the next stream
   bool is_buffered;      // the pass copies all lines of a strip to a buffer before it stores lines;
-                     // then there is one unit
+                         // then there is one unit
 };
 
 /// The passes `reduce_rows` and `reduce_rows_to_host` accumulate the words of PEs in rows. If a set

@@ -172,7 +172,7 @@ def test_plans_through_a_pool_write_once() -> None:
 @pytest.mark.parametrize(
     "statements",
     [
-        "Pool('folder', host=0, hosts=1, bytes=1 << 20, switch=True, timeout=60).close()",
+        "Pool(f'folder{os.getpid()}', host=0, hosts=1, bytes=1 << 20, switch=True).close()",
         "osu.measure([osu.OsuCase('allgather', 'mpi', 2, 1, (64,), iters=1)])",
         "measure_over_hosts([HostsCase('reduce', (8, 2), '11', 64, 'auto')], iters=1)",
     ],
@@ -186,6 +186,7 @@ def test_child_processes_import_nothing_from_the_current_folder(
         (hostile / f"{name}.py").write_text(f"open('imported_{name}', 'w')\nraise ImportError\n")
     program = tmp_path / "program.py"
     program.write_text(
+        "import os\n"
         "from pidcomm.bench import osu\n"
         "from pidcomm.bench.over_hosts import HostsCase, measure_over_hosts\n"
         "from pidcomm.pool import Pool\n"
