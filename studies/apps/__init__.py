@@ -29,5 +29,5 @@ def get(name: str) -> type[Application]:
     """Return the class of an application. Raises ArgumentError with the valid names."""
     if name not in NAMES:
         raise ArgumentError(unknown("application", name, NAMES))
-    found: type[Application] = import_module(f"pidcomm_studies.apps.{name}").APPLICATION
-    return found
+    application: type[Application] = import_module(f"pidcomm_studies.apps.{name}").APPLICATION
+    return application

@@ -25,7 +25,11 @@ from pidcomm_studies.apps.stage import HOST, KERNEL, Call, Cost, Placement, Stag
 CONDITION_ROUNDS = 9
 REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # minimum number of runs, and minimum time of all runs
 TECHNIQUES_OF_APPLICATIONS = [
-    *(name for name, it in TECHNIQUES.items() if all(map(it.is_for, COLLECTIVES.values()))),
+    *(
+        name
+        for name, technique in TECHNIQUES.items()
+        if all(map(technique.is_for, COLLECTIVES.values()))
+    ),
     AUTO,
 ]
 

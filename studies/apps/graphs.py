@@ -334,14 +334,14 @@ def _matrix_market_header(path: Path) -> tuple[int, int, int, str, str]:
 
 def _find_bad_entry(path: Path, why: object) -> NoReturn:
     sizes, vertices, entries, field, _ = _matrix_market_header(path)
-    number = found = 0
+    number = entry_count = 0
     for number, line in numbered_lines(path):
         words = _words(line.partition("%")[0])
         if number <= sizes or not words:
             continue
-        if found == entries:
+        if entry_count == entries:
             malformed(path, number, f"one entry more than the {entries} of line {sizes}")
-        found += 1
+        entry_count += 1
         if len(words) != FIELDS[field]:
             malformed(
                 path, number, f"{_count(words)}; an entry of field {field} has {FIELDS[field]}"
@@ -351,9 +351,11 @@ def _find_bad_entry(path: Path, why: object) -> NoReturn:
             list(map(float, words[2:]))
         except ValueError:
             malformed(path, number, f"value {shown(words[2])} is not a number")
-    if found < entries:
+    if entry_count < entries:
         malformed(
-            path, number, f"the file ends after {found} of the {entries} entries of line {sizes}"
+            path,
+            number,
+            f"the file ends after {entry_count} of the {entries} entries of line {sizes}",
         )
     malformed(path, None, str(why))
 

@@ -100,7 +100,7 @@ def _parsed(spec: str, generators: Mapping[str, Callable[..., Any]]) -> tuple[st
     if name not in generators:
         raise ArgumentError(f"generator {name!r} is unknown; use {describe(generators)}")
     defaults = _defaults(generators[name])
-    given = dict(defaults)
+    values = dict(defaults)
     for word in filter(None, words.split(",")):
         key, equals, text = word.partition("=")
         if key not in defaults or not equals:
@@ -109,10 +109,10 @@ def _parsed(spec: str, generators: Mapping[str, Callable[..., Any]]) -> tuple[st
             )
         kind = type(defaults[key])
         try:
-            given[key] = kind(text)
+            values[key] = kind(text)
         except ValueError:
             raise ArgumentError(f"{word!r}: {key} must be of type {kind.__name__}") from None
-    return name, given
+    return name, values
 
 
 def describe(generators: Mapping[str, Callable[..., Any]]) -> str:

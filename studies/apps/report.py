@@ -125,8 +125,12 @@ class Conditions:
     @property
     def sdk_share_pct(self) -> float | None:
         """The slower direction of the emulated SDK, in percent of the streaming limit."""
-        it = self.transfers
-        return None if it is None else 100 * min(it.to_pes_gb_s, it.from_pes_gb_s) / it.limit_gb_s
+        transfers = self.transfers
+        return (
+            None
+            if transfers is None
+            else 100 * min(transfers.to_pes_gb_s, transfers.from_pes_gb_s) / transfers.limit_gb_s
+        )
 
     @property
     def are_fair(self) -> bool:

@@ -268,10 +268,10 @@ class Stage:
         seconds = []
         for _ in range(self._repeats):
             begin = perf_counter()
-            done = act()
+            result = act()
             seconds.append(perf_counter() - begin)
         self._add(HOST, Cost(measured=_median(seconds), calls=calls))
-        return done
+        return result
 
     # ---- launches
 
@@ -286,7 +286,7 @@ class Stage:
         before = {} if self._load() else self._variables
         self._variables = {
             **self._variables,
-            **{name: np.asarray(it, np.uint32) for name, it in variables.items()},
+            **{name: np.asarray(value, np.uint32) for name, value in variables.items()},
         }
         changed = {
             name: column.reshape(-1, 1) if column.ndim else column
@@ -432,7 +432,7 @@ class Stage:
         self.calls.append(Call(collective, mask, size, dtype, arguments.get("op")))
         traces = [self.cube.carry_out(collective, mask, **arguments)[0] for _ in range(repeats)]
         median = _median([trace.host_seconds for trace in traces])
-        trace = next(it for it in traces if it.host_seconds == median)
+        trace = next(candidate for candidate in traces if candidate.host_seconds == median)
         # Loads of the program that reorders blocks. This program stays loaded for the repetitions.
         loads = traces[0].pe_loads
         if loads and self._is_loaded:

@@ -182,9 +182,9 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
                 with_cpu=common["cpu"],
                 on_phase=lambda phase, shape=shape: work.phase(f"{format_shape(shape)}: {phase}"),  # type: ignore[misc]
             )
-            found = list(runs)
+            all_runs = list(runs)
             conditions = Conditions(common["iters"], options)
-            base = next((run for run in found if run.technique == BASE), None)
+            base = next((run for run in all_runs if run.technique == BASE), None)
             if base is not None and (size_bytes := heaviest_bytes(base)):
                 work.phase("timing the transfers of the emulated SDK")
                 transfers = transfer_condition(shape, size_bytes, options)
@@ -195,7 +195,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
                 comment(transfers.lines())
                 if not conditions.are_fair:
                     comment([_NO_CLAIM])
-            of_shape = rows_of(found, conditions)
+            of_shape = rows_of(all_runs, conditions)
             results.json_lines({**asdict(row), **facts} for row in of_shape)
             _write(results, of_shape, is_wide=common["is_wide"])
             rows += of_shape
@@ -312,7 +312,7 @@ def _command_of(application: type[Application]) -> Callable[..., None]:
 
     run.__doc__ = application.about
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {it.name: it.annotation for it in parameters}
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
 
 

@@ -36,15 +36,15 @@ def show(
         results.text(conditions, "")
     is_measured = request.iters > 0 and figure.measure is not None
     for panel in figure.panels:
-        of_panel = [it for it in points if it.panel == panel.name]
+        of_panel = [point for point in points if point.panel == panel.name]
         if panel.unit is not None:
             results.text(_comparison(panel, of_panel, panel.unit, is_measured=is_measured), "")
         else:
-            for on in dict.fromkeys(it.on for it in of_panel):
-                on_machine = [it for it in of_panel if it.on == on]
+            for on in dict.fromkeys(point.on for point in of_panel):
+                on_machine = [point for point in of_panel if point.on == on]
                 results.text(_table(panel, on_machine, is_wide=is_wide), "")
-    for it in statements:
-        results.text(*_words_of(it), "")
+    for statement in statements:
+        results.text(*_words_of(statement), "")
     if figure.note:
         results.text(figure.note, "")
     if plot is not None:
@@ -54,7 +54,7 @@ def show(
         request.progress.phase("drawing")
         style.save(picture.draw(figure, points, statements, conditions), plot)
         typer.echo(f"wrote {plot}", err=not results.has_text)
-    return sum(it.wrong or 0 for it in points)
+    return sum(point.wrong or 0 for point in points)
 
 
 def _words_of(statement: Statement) -> Iterator[str]:
@@ -71,27 +71,27 @@ def _table(panel: Panel, points: Sequence[Point], *, is_wide: bool) -> Table:
     The rows are the series if that makes fewer and narrower columns. is_wide: whether the table
     also has the details of the points.
     """
-    values = {(_words(it.x), it.series): _text(it, is_wide) for it in points}
-    places, names = (list(dict.fromkeys(it)) for it in zip(*values, strict=True))
+    values = {(_words(point.x), point.series): _text(point, is_wide) for point in points}
+    places, names = (list(dict.fromkeys(keys)) for keys in zip(*values, strict=True))
     detail = f" ({panel.detail})" if is_wide and panel.detail else ""
     title = f"{panel.name}: {panel.what}{detail}; {_sources(points)} on {points[0].on}"
     has_narrow_places = sum(map(len, places)) < sum(map(len, names))
     if len(names) <= len(places) or not has_narrow_places:
-        made = table(title, [panel.x, *(f">{name}" for name in names)])
+        panel_table = table(title, [panel.x, *(f">{name}" for name in names)])
         for x in places:
-            made.add_row(x, *(values.get((x, name), "-") for name in names))
+            panel_table.add_row(x, *(values.get((x, name), "-") for name in names))
     else:
-        made = table(title, [f"~{panel.x}", *(f">{x}" for x in places)])
+        panel_table = table(title, [f"~{panel.x}", *(f">{x}" for x in places)])
         for name in names:
-            made.add_row(name, *(values.get((x, name), "-") for x in places))
-    return made
+            panel_table.add_row(name, *(values.get((x, name), "-") for x in places))
+    return panel_table
 
 
 def _sources(points: Iterable[Point]) -> str:
     """Return the sources in words: the first one, and the series of the others."""
     series: dict[str, dict[str, None]] = {}
-    for it in points:
-        series.setdefault(it.source, {})[it.series] = None
+    for point in points:
+        series.setdefault(point.source, {})[point.series] = None
     first, *others = series
     return first + "".join(f" ({', '.join(series[source])}: {source})" for source in others)
 
@@ -110,7 +110,7 @@ def _comparison(panel: Panel, points: Sequence[Point], unit: str, *, is_measured
     is_measured: whether the table has the columns of measured values, which may be missing.
     """
     published, modelled, here = (
-        {it.x: it for it in points if is_chosen(it.source)}
+        {point.x: point for point in points if is_chosen(point.source)}
         for is_chosen in (
             lambda source: source == PUBLISHED,
             lambda source: source == MODELLED,
@@ -121,7 +121,7 @@ def _comparison(panel: Panel, points: Sequence[Point], unit: str, *, is_measured
     title = f"{panel.name}: published, " + "here and " * is_measured + "modelled"
     if modelled:
         title += f" on {next(iter(modelled.values())).on}"
-    made = table(title, [f"~{panel.x}", ">published", *of_here, ">modelled", ">error"])
+    comparison = table(title, [f"~{panel.x}", ">published", *of_here, ">modelled", ">error"])
 
     def value(point: Point | None) -> str:
         if point is None:
@@ -138,11 +138,11 @@ def _comparison(panel: Panel, points: Sequence[Point], unit: str, *, is_measured
         of_x = here.get(x)
         measured = [value(of_x), of_x.source if of_x else "-", fact(of_x, "ratio", ".2f")]
         error = fact(modelled.get(x), "error_pct", "+.0f")
-        made.add_row(
+        comparison.add_row(
             str(x),
             value(published.get(x)),
             *(measured if is_measured else []),
             value(modelled.get(x)),
             error if error == "-" else f"{error}%",
         )
-    return made
+    return comparison

@@ -17,7 +17,7 @@ from pidcomm_studies.parcels import host, run, scaling
 from pidcomm_studies.parcels.build import ENGINES, HERE, build_folder, compile_program
 
 OWN = sorted(path.stem for path in (HERE / "programs").glob("*.c") if path.stem != "pattern")
-ENGINE_HELP = "; ".join(f"{it.name}: {it.about}" for it in ENGINES.values())
+ENGINE_HELP = "; ".join(f"{engine.name}: {engine.about}" for engine in ENGINES.values())
 EngineOption = Annotated[str, typer.Option("--engine", help=f"MPI: {ENGINE_HELP}.")]
 LatencyOption = Annotated[
     int, typer.Option("--latency", min=0, help="Cycles of the network's latency.")
@@ -80,36 +80,38 @@ def run_program(
         own = HERE / "programs" / f"{program}.c"
         compiled = compile_program(own if str(program) in OWN else program, folder)
         work.phase("running")
-        found = machine.run(
+        outcome = machine.run(
             compiled, nodes, arguments or (), checks=check, trace=plot is not None, seconds=seconds
         )
-        results.json({**asdict(found), "events": len(found.events), "source": "modelled"})
-        results.text(found.output.rstrip("\n"))
+        results.json({**asdict(outcome), "events": len(outcome.events), "source": "modelled"})
+        results.text(outcome.output.rstrip("\n"))
         shown = table(
             "counts over all nodes", ["call", "category", ">instructions", ">references", ">cycles"]
         )
-        for it in found.counts:
+        for call_counts in outcome.counts:
             shown.add_row(
-                it.call,
-                it.category,
-                f"{it.instructions:,}",
-                f"{it.references:,}",
-                f"{it.cycles:,.0f}",
+                call_counts.call,
+                call_counts.category,
+                f"{call_counts.instructions:,}",
+                f"{call_counts.references:,}",
+                f"{call_counts.cycles:,.0f}",
             )
         results.text(shown)
-        results.text(f"{nodes} nodes, {engine}: {found.cycles:,} cycles (modelled)")
-        results.text(*(f"process {rank} waits for ever in {call}" for rank, call in found.blocked))
+        results.text(f"{nodes} nodes, {engine}: {outcome.cycles:,} cycles (modelled)")
+        results.text(
+            *(f"process {rank} waits for ever in {call}" for rank, call in outcome.blocked)
+        )
         if plot is not None:
             from pidcomm_studies.pictures import style, timeline
 
             work.phase("drawing")
             style.save(
-                timeline.draw(found.events, f"{program.name} on {nodes} nodes, {engine}"), plot
+                timeline.draw(outcome.events, f"{program.name} on {nodes} nodes, {engine}"), plot
             )
             results.text(f"wrote {plot}")
-    if found.blocked:
+    if outcome.blocked:
         raise typer.Exit(ExitCode.WRONG_RESULT)
-    raise typer.Exit(found.code & 255 or int(found.code != 0))
+    raise typer.Exit(outcome.code & 255 or int(outcome.code != 0))
 
 
 @command("pidcomm parcels bench --json rows.jsonl", group=parcels)
@@ -150,7 +152,7 @@ def scale(
     The times are modelled.
     """
     numbers = [int(word) if word.strip().isdigit() else 0 for word in nodes.split(",")]
-    if bad := [it for it in numbers if not 1 <= it <= run.MAX_NODES]:
+    if bad := [asked for asked in numbers if not 1 <= asked <= run.MAX_NODES]:
         raise ArgumentError(
             f"--nodes {nodes}: {bad[0]} is not a number of nodes from 1 to {run.MAX_NODES}"
         )
@@ -161,6 +163,8 @@ def scale(
         shown = table("modelled", ["program", ">nodes", *(f">{name}" for name in wanted)])
         for program in scaling.PROGRAMS:
             for number in numbers:
-                of_row = [it for it in rows if (it.program, it.nodes) == (program, number)]
-                shown.add_row(program, str(number), *(format_duration(it.seconds) for it in of_row))
+                of_row = [row for row in rows if (row.program, row.nodes) == (program, number)]
+                shown.add_row(
+                    program, str(number), *(format_duration(row.seconds) for row in of_row)
+                )
         results.text(shown, "seconds at 1 GHz on every machine")

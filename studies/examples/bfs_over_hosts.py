@@ -55,7 +55,9 @@ class HostsStage(Stage):
 
     def launch(self, **variables: Any) -> None:
         own = self.cube.own  # type: ignore[attr-defined]
-        super().launch(**{name: it[own] if np.ndim(it) else it for name, it in variables.items()})
+        super().launch(
+            **{name: value[own] if np.ndim(value) else value for name, value in variables.items()}
+        )
 
 
 search = bfs.APPLICATION.make(generate="rmat:scale=12")

@@ -31,8 +31,8 @@ runs = list(compare(problem, pes=64, techniques=["conventional", "pr+im+cm", "ti
 
 # %% The result is an array of levels.
 levels = runs[-1].result
-found = levels[levels >= 0]
-histogram = np.bincount(found)
+reached = levels[levels >= 0]
+histogram = np.bincount(reached)
 
 # %% Compute the same levels with SciPy.
 from scipy.sparse.csgraph import shortest_path  # noqa: E402
@@ -53,7 +53,7 @@ with tempfile.TemporaryDirectory() as folder:
 # %%
 most = int(histogram.argmax())
 print(
-    f"{len(found)} of {people} people within {len(histogram) - 1} steps, most {most} away; {wrong}"
-    f" levels wrong; time in collectives: {shares}"
+    f"{len(reached)} of {people} people within {len(histogram) - 1} steps, most {most} away; "
+    f"{wrong} levels wrong; time in collectives: {shares}"
 )
 sys.exit(1 if wrong else 0)

@@ -67,10 +67,11 @@ class Estimate(Shown):
 
     def __repr__(self) -> str:
         """Report the hypercube, the mask, the technique and the predicted time."""
-        it = self.prediction
+        prediction = self.prediction
         return (
-            f"<{type(self).__name__} {format_shape(self.shape)} mask {self.mask}, {it.technique}: "
-            f"{format_duration(it.seconds)} {it.source} on {it.machine}>"
+            f"<{type(self).__name__} {format_shape(self.shape)} mask {self.mask}, "
+            f"{prediction.technique}: {format_duration(prediction.seconds)} "
+            f"{prediction.source} on {prediction.machine}>"
         )
 
 
@@ -115,13 +116,13 @@ def compare(
     """
     on = load_machine(machine)
     arguments = {"bytes": as_integer("bytes", bytes), "dtype": dtype, "op": op, "machine": on}
-    found = [
+    estimates = [
         estimate
         for estimate, _ in _estimates(
             collective, [(tuple(as_shape(shape)), mask)], arguments, options
         )
     ]
-    return sorted(found, key=lambda estimate: estimate.prediction.seconds)
+    return sorted(estimates, key=lambda estimate: estimate.prediction.seconds)
 
 
 def advise(
@@ -159,8 +160,8 @@ def advise(
     plan(collective, (pes,), "1", bytes=0, dtype=dtype, op=op)
     arguments = {"bytes": as_integer("bytes", bytes), "dtype": dtype, "op": op, "machine": on}
     kinds: dict[object, list[tuple[Estimate, str]]] = {}
-    for estimate, made in _estimates(collective, _arrangements(pes, group), arguments, options):
-        how = _how(made) if bytes else _NOTHING
+    for estimate, planned in _estimates(collective, _arrangements(pes, group), arguments, options):
+        how = _how(planned) if bytes else _NOTHING
         key = _rounded(estimate.prediction), how, estimate.scratch_bytes, estimate.replaces_program
         kinds.setdefault(key, []).append((estimate, how))
     ranked = sorted(kinds.values(), key=lambda kind: _rounded(kind[0][0].prediction))
@@ -201,7 +202,7 @@ def influences(
         ).seconds
 
     base = predict(collective, shape, mask, bytes=bytes, machine=on, **arguments)
-    found = {}
+    changes = {}
     for name, constant in on.constants.items():
         if constant.unit in _COUNTS:
             continue
@@ -217,8 +218,8 @@ def influences(
         )
         change = (up - down) / ((exponents[0] - exponents[1]) * log1p(STEP) * base.seconds)
         if abs(change) > NEGLIGIBLE:
-            found[name] = change
-    return dict(sorted(found.items(), key=lambda item: -abs(item[1])))
+            changes[name] = change
+    return dict(sorted(changes.items(), key=lambda item: -abs(item[1])))
 
 
 def _arrangements(pes: int, group: int) -> list[tuple[tuple[int, ...], str]]:
@@ -287,7 +288,7 @@ def _estimates(
                 refusals.append(error)
                 continue
             is_possible = True
-            made = plan(
+            planned = plan(
                 collective,
                 shape,
                 mask,
@@ -297,8 +298,11 @@ def _estimates(
                 op=arguments["op"],
                 **options_of(technique=prediction.technique, scratch=scratch),
             )
-            replaces = "before" in made or "after" in made
-            yield Estimate(shape, mask, prediction, made.get("scratch_bytes", 0), replaces), made
+            replaces = "before" in planned or "after" in planned
+            yield (
+                Estimate(shape, mask, prediction, planned.get("scratch_bytes", 0), replaces),
+                planned,
+            )
     if not is_possible:
         raise refusals[0]
 
@@ -311,25 +315,25 @@ def _rounded(prediction: Prediction) -> float:
 _NOTHING = "no bytes move, because the size is 0"
 
 
-def _how(made: dict[str, Any]) -> str:
+def _how(planned: dict[str, Any]) -> str:
     """Return a short description of the method of a plan."""
-    path = made["path"]
+    path = planned["path"]
     if path == "sdk":
         return "through host memory, by transfers of the SDK"
     if path == "member_steps":
-        return f"{made['member_steps']['rounds']} rounds of steps from member to member"
-    if path == "paper" and ("before" in made or "after" in made):
-        when = " and ".join(name for name in ("before", "after") if name in made)
+        return f"{planned['member_steps']['rounds']} rounds of steps from member to member"
+    if path == "paper" and ("before" in planned or "after" in planned):
+        when = " and ".join(name for name in ("before", "after") if name in planned)
         return f"PEs reorder blocks {when} the host pass"
-    if made["group_pes"] == 1:
+    if planned["group_pes"] == 1:
         return "a copy, because a group is one PE"
-    if (pes := made["sweeps"][0]["section_pes"]) != CHIPS_PER_RANK:
+    if (pes := planned["sweeps"][0]["section_pes"]) != CHIPS_PER_RANK:
         return f"sections of {pes} PEs, because the shape has no lane split"
-    if bits := max(sweep["lane_mask"].bit_count() for sweep in made["sweeps"]):
+    if bits := max(sweep["lane_mask"].bit_count() for sweep in planned["sweeps"]):
         return f"members differ in {bits} of the 3 lane bits"
-    if any(sweep["in"]["space"] == "host" for sweep in made["sweeps"]):
+    if any(sweep["in"]["space"] == "host" for sweep in planned["sweeps"]):
         return "members share no line: the lanes of a line are from rows of different groups"
-    if any(sweep["out"]["space"] == "host" for sweep in made["sweeps"]):
+    if any(sweep["out"]["space"] == "host" for sweep in planned["sweeps"]):
         return "members share no line: the lanes of a line go to rows of different groups"
     return "members share no line, so lanes stay where they are"
 

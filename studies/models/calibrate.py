@@ -155,8 +155,8 @@ def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str
     names = [name for name in start.constants if name not in kept]
     places = [start.places[name] for name in names]
     first = np.log([start[name] for name in names])
-    cases = [it.sample.case() for it in timed]
-    measured = np.log([it.seconds for it in timed])
+    cases = [timing.sample.case() for timing in timed]
+    measured = np.log([timing.seconds for timing in timed])
     numbers = np.array(start.numbers)
 
     def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -165,9 +165,9 @@ def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str
         modelled = np.log([host_seconds(case, now) for case in cases])
         return np.concatenate([modelled - measured, _PULL * (logs - first)])
 
-    found = least_squares(residuals, first, loss="soft_l1", f_scale=_OUTLIER, max_nfev=30)
+    solution = least_squares(residuals, first, loss="soft_l1", f_scale=_OUTLIER, max_nfev=30)
     values = {
-        name: float(f"{value:.3g}") for name, value in zip(names, np.exp(found.x), strict=True)
+        name: float(f"{value:.3g}") for name, value in zip(names, np.exp(solution.x), strict=True)
     }
     return start.with_values(values, source)
 

@@ -200,8 +200,8 @@ def spread_of(shape: Sequence[int], mask: str) -> Spread:
 def _sum_by(values: Array, keys: Array) -> Array:
     """Return for each element the sum of the values with the same key."""
     _, place = np.unique(keys, return_inverse=True)
-    found: Array = np.bincount(place, values)[place]
-    return found
+    sums: Array = np.bincount(place, values)[place]
+    return sums
 
 
 def _count_by(keys: Array) -> Array:

@@ -59,12 +59,12 @@ class Sample:
 
     def __str__(self) -> str:
         """Describe the sample."""
-        it, options = self.problem, self.options
-        op = f" {it.op}" if it.row.takes_op else ""
+        problem, options = self.problem, self.options
+        op = f" {problem.op}" if problem.row.takes_op else ""
         return (
-            f"{it.collective}{op} {it.dtype} {format_shape(it.shape)} mask {it.mask}, {it.bytes}"
-            f" bytes, {options['technique']} {options['isa']} {options['threads']} threads,"
-            f" coherence {options['coherence']}"
+            f"{problem.collective}{op} {problem.dtype} {format_shape(problem.shape)} "
+            f"mask {problem.mask}, {problem.bytes} bytes, {options['technique']} "
+            f"{options['isa']} {options['threads']} threads, coherence {options['coherence']}"
         )
 
     def with_technique(self, name: str) -> Sample:
@@ -74,15 +74,15 @@ class Sample:
 
     def case(self, **changes: Any) -> PreparedCase:
         """Return the sample for predictions. changes: options that differ from the sample's."""
-        it = self.problem
+        problem = self.problem
         return PreparedCase(
-            it.collective,
-            it.shape,
-            it.mask,
-            bytes=it.bytes,
+            problem.collective,
+            problem.shape,
+            problem.mask,
+            bytes=problem.bytes,
             dst=DST,
-            dtype=it.dtype,
-            op=it.op,
+            dtype=problem.dtype,
+            op=problem.op,
             **options_of(**{**self.options, "scratch": SCRATCH, **changes}),
         )
 
@@ -169,15 +169,15 @@ def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sam
     if max(rows.count * rows.row_bytes for rows in (problem.before, problem.after)) > 2 * max_total:
         return None
     try:
-        it = _plan(problem, options)
+        planned = _plan(problem, options)
     except Error:
         return None
-    reorders = "before" in it or "after" in it
+    reorders = "before" in planned or "after" in planned
     if (reorders and size * pes > MAX_REORDERED) or (
-        it["path"] == "sdk" and options["technique"] != "conventional"
+        planned["path"] == "sdk" and options["technique"] != "conventional"
     ):
         return None
-    return Sample(problem, options, it["path"])
+    return Sample(problem, options, planned["path"])
 
 
 def _plan(problem: Problem, options: Options) -> dict[str, Any]:

@@ -290,7 +290,7 @@ def _predicted(
     shape, machine = study.shape(machine.pes, value), study.on(machine, value)
     hosts = value if study.varies == "hosts" else 1
     pes, group_pes = prod(shape), study.group_pes(shape)
-    found = {
+    predictions = {
         technique: predict_hosts(
             collective,
             hosts,
@@ -311,7 +311,7 @@ def _predicted(
             technique=technique,
             dtype=DTYPE,
             op=OP if pidcomm.COLLECTIVES[collective].takes_op else None,
-            where=it.machine,
+            where=prediction.machine,
             hosts=hosts,
             channels=min(
                 int(machine["ranks.channels"]),
@@ -322,18 +322,18 @@ def _predicted(
             shape=format_shape(shape),
             mask=study.mask,
             bytes_per_pe=size,
-            seconds=it.seconds,
-            algbw_gb_s=hosts * pes * size / it.seconds / 1e9,
+            seconds=prediction.seconds,
+            algbw_gb_s=hosts * pes * size / prediction.seconds / 1e9,
             limit_pct=None,
-            speed_up=found[BASE].seconds / it.seconds,
-            phases=it.phases,
+            speed_up=predictions[BASE].seconds / prediction.seconds,
+            phases=prediction.phases,
             wrong=None,
-            source=it.source,
-            coherence=it.coherence,
-            threads=it.threads,
-            isa=it.isa,
+            source=prediction.source,
+            coherence=prediction.coherence,
+            threads=prediction.threads,
+            isa=prediction.isa,
         )
-        for technique, it in found.items()
+        for technique, prediction in predictions.items()
     ]
 
 

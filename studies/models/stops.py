@@ -88,7 +88,9 @@ def stops_of(points: Sequence[Point]) -> list[Stop]:
             (point.study, point.collective, point.technique, point.source, point.where), []
         ).append(point)
     return [
-        _stop(sorted(it, key=lambda point: point.value)) for it in series.values() if len(it) > 1
+        _stop(sorted(of_series, key=lambda point: point.value))
+        for of_series in series.values()
+        if len(of_series) > 1
     ]
 
 

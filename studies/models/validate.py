@@ -54,7 +54,7 @@ def compare(
     """
     on = load_machine(machine)
     if f"(seed {seed})" in " ".join(
-        it.source for it in on.constants.values() if it.kind == "fitted"
+        constant.source for constant in on.constants.values() if constant.kind == "fitted"
     ):
         raise ArgumentError(
             f"machine {on.name} is fitted to the samples of seed {seed}: use another seed"
@@ -89,7 +89,7 @@ class Errors:
     @staticmethod
     def of(name: str, compared: Iterable[Compared]) -> Errors:
         """Return the distribution of at least one comparison."""
-        errors = np.array([it.error_pct for it in compared])
+        errors = np.array([comparison.error_pct for comparison in compared])
         percentiles = {
             p: float(value)
             for p, value in zip(PERCENTILES, np.percentile(errors, PERCENTILES), strict=True)
@@ -102,12 +102,13 @@ def distributions(compared: Sequence[Compared]) -> Iterator[Errors]:
     collective.
     """
     yield Errors.of("all", compared)
-    techniques = [str(it.sample.options["technique"]) for it in compared]
-    collectives = [it.sample.problem.collective for it in compared]
+    techniques = [str(comparison.sample.options["technique"]) for comparison in compared]
+    collectives = [comparison.sample.problem.collective for comparison in compared]
     for names in (techniques, collectives):
         for name in sorted(set(names)):
             yield Errors.of(
-                name, [it for it, of in zip(compared, names, strict=True) if of == name]
+                name,
+                [comparison for comparison, of in zip(compared, names, strict=True) if of == name],
             )
 
 
@@ -148,7 +149,8 @@ def choose(
             chosen = auto_choice(sample, on)
             variants = [sample.with_technique(name) for name in dict.fromkeys((*COMPARED, chosen))]
             measured = {
-                str(it.options["technique"]): 1e6 * timer.time(it).seconds for it in variants
+                str(variant.options["technique"]): 1e6 * timer.time(variant).seconds
+                for variant in variants
             }
             choices.append(Choice(sample.with_technique(chosen), chosen, measured))
             on_step()

@@ -124,8 +124,8 @@ class Request:
         """Return `make(self)`, which all figures share: only the first use calls make."""
         if make not in self._shared:
             self._shared[make] = make(self)
-        found: T = self._shared[make]
-        return found
+        shared_value: T = self._shared[make]
+        return shared_value
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,9 @@ def series_of(
 ) -> dict[float | str, float]:
     """Return the values of a series by x. source: only values with this source."""
     return {
-        it.x: it.value
-        for it in points
-        if (it.panel, it.series) == (panel, series) and source in (None, it.source)
+        point.x: point.value
+        for point in points
+        if (point.panel, point.series) == (panel, series) and source in (None, point.source)
     }
 
 
@@ -180,7 +180,9 @@ def json_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the points and the statements for JSON."""
     for point in points:
-        fields = {key: it for key, it in vars(point).items() if key not in ("facts", "detail")}
+        fields = {
+            key: value for key, value in vars(point).items() if key not in ("facts", "detail")
+        }
         yield {"figure": figure.name, **fields, "version": pidcomm.__version__, **point.facts}
     for statement in statements:
         yield {"figure": figure.name, **vars(statement), "version": pidcomm.__version__}

@@ -25,8 +25,8 @@ def get(name: str) -> Figure:
     if name not in _PLACES:
         raise ArgumentError(unknown("figure", name, ["all", *PAPERS, *NAMES]))
     module, _, attribute = _PLACES[name].rpartition(".")
-    found: Figure = getattr(import_module(module), attribute)
-    return found
+    figure: Figure = getattr(import_module(module), attribute)
+    return figure
 
 
 def named(text: str) -> list[str]:
@@ -37,7 +37,7 @@ def named(text: str) -> list[str]:
     """
     names: dict[str, None] = {}
     for word in text.split(","):
-        chosen = [it for it in NAMES if word in ("all", it, it.partition("/")[0])]
+        chosen = [name for name in NAMES if word in ("all", name, name.partition("/")[0])]
         if not chosen:
             raise ArgumentError(unknown("figure", word, ["all", *PAPERS, *NAMES]))
         names |= dict.fromkeys(chosen)

@@ -66,8 +66,8 @@ class Engine:
 
 
 ENGINES = {
-    it.name: it
-    for it in (
+    engine.name: engine
+    for engine in (
         Engine(
             "pim", "travelling threads", ("pim/queues.c", "pim/protocol.c", "pim/check.c"), False
         ),
@@ -95,7 +95,7 @@ def compile_program(source: Path, folder: Path, *, counts: bool = True) -> Path:
     """
     if not source.is_file():
         raise ArgumentError(f"{source} is not a file; give an MPI program in C")
-    made = folder / f"{source.stem}.so"
+    library = folder / f"{source.stem}.so"
     assembly = folder / f"{source.stem}.program.s"
     options = [f"-I{HERE / 'mpi'}", "-fPIC", *_PROGRAM]
     if counts:
@@ -114,13 +114,13 @@ def compile_program(source: Path, folder: Path, *, counts: bool = True) -> Path:
             "-shared",
             "-Wl,-z,now",
             "-o",
-            str(made),
+            str(library),
             str(assembly),
             str(own),
             "-lm",
         ]
     )
-    return made
+    return library
 
 
 def compile_machine(engine: Engine, folder: Path) -> Path:
@@ -139,11 +139,11 @@ def compile_machine(engine: Engine, folder: Path) -> Path:
     fast = folder / f"{engine.name}-threads.o"
     parts = []
     for name in ("threads.c", "conventional.c", "pim.c"):
-        made = fast.with_name(f"{engine.name}-{name}.o")
-        _gcc([*_COMMON, *_MACHINE, "-c", str(HERE / "machine" / name), "-o", str(made)])
-        parts.append(str(made))
+        object_file = fast.with_name(f"{engine.name}-{name}.o")
+        _gcc([*_COMMON, *_MACHINE, "-c", str(HERE / "machine" / name), "-o", str(object_file)])
+        parts.append(str(object_file))
     rest = [str(HERE / "machine" / name) for name in ("main.c", "switch.S")]
-    made = folder / f"machine-{engine.name}"
+    machine = folder / f"machine-{engine.name}"
     # The functions of the other machine are not linked: an engine that used them would not link.
     _gcc(
         [
@@ -154,7 +154,7 @@ def compile_machine(engine: Engine, folder: Path) -> Path:
             "-Wall",
             "-Wextra",
             "-o",
-            str(made),
+            str(machine),
             *rest,
             *parts,
             *counted,
@@ -162,7 +162,7 @@ def compile_machine(engine: Engine, folder: Path) -> Path:
             "-ldl",
         ]
     )
-    return made
+    return machine
 
 
 @contextmanager
@@ -182,7 +182,7 @@ def _counted(source: Path, assembly: Path, default: str, options: Sequence[str])
 
 def _gcc(words: Sequence[str]) -> None:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [COMPILER, *words],
             capture_output=True,
             text=True,
@@ -195,5 +195,7 @@ def _gcc(words: Sequence[str]) -> None:
         raise Error(
             f"the simulated machine needs {COMPILER}, which cannot be run: {error}"
         ) from None
-    if done.returncode:
-        raise ArgumentError(done.stderr.strip() or f"{COMPILER} ended with code {done.returncode}")
+    if process.returncode:
+        raise ArgumentError(
+            process.stderr.strip() or f"{COMPILER} ended with code {process.returncode}"
+        )

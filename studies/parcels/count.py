@@ -69,7 +69,7 @@ def _whole(register: str) -> str:
 
 
 def _operands(text: str) -> list[str]:
-    return [it.strip() for it in re.findall(r"(?:[^,(]|\([^)]*\))+", text)]
+    return [operand.strip() for operand in re.findall(r"(?:[^,(]|\([^)]*\))+", text)]
 
 
 @lru_cache(maxsize=20000)
@@ -86,19 +86,19 @@ def parse(text: str) -> Instruction:
     if name in ("rep", "repz", "lock", "notrack"):
         name, _, rest = rest.strip().partition(" ")
     operands = _operands(rest.strip())
-    it = Instruction(text)
-    it.ends = name.startswith("j") or name.startswith(("call", "ret", "hlt", "ud2"))
-    it.is_conditional = name.startswith("j") and not name.startswith("jmp")
-    registers = [_whole(found) for found in REGISTER.findall(rest)]
+    instruction = Instruction(text)
+    instruction.ends = name.startswith("j") or name.startswith(("call", "ret", "hlt", "ud2"))
+    instruction.is_conditional = name.startswith("j") and not name.startswith("jmp")
+    registers = [_whole(register) for register in REGISTER.findall(rest)]
     memory = [
-        it
-        for it in operands
-        if ("(" in it and not it.startswith("*")) or (it.startswith("*") and "(" in it)
+        word
+        for word in operands
+        if ("(" in word and not word.startswith("*")) or (word.startswith("*") and "(" in word)
     ]
-    memory = [it.lstrip("*") for it in memory if "%fs:" not in it]
+    memory = [word.lstrip("*") for word in memory if "%fs:" not in word]
     last = operands[-1] if operands else ""
     writes: set[str] = set()
-    has_result = bool(operands) and not name.startswith(_READ_ONLY) and not it.ends
+    has_result = bool(operands) and not name.startswith(_READ_ONLY) and not instruction.ends
     if has_result and last.startswith("%"):
         writes.add(_whole(last[1:]))
     if name.startswith("xchg"):
@@ -108,40 +108,40 @@ def parse(text: str) -> Instruction:
             is_result = has_result and operand == last.lstrip("*")
             is_moved = name.startswith(("mov", "set", "pop"))
             if not (is_result and is_moved):
-                it.loads.append(operand)
+                instruction.loads.append(operand)
             if (
                 is_result
                 and not name.startswith(("div", "idiv", "mul"))
                 and not (name.startswith("imul"))
             ):
-                it.stores.append(operand)
+                instruction.stores.append(operand)
     if name.startswith("push"):
-        it.stores.append("-8(%rsp)")
+        instruction.stores.append("-8(%rsp)")
     elif name.startswith("pop"):
-        it.loads.append("(%rsp)")
+        instruction.loads.append("(%rsp)")
     elif name.startswith("leave"):
-        it.loads.append("(%rbp)")
+        instruction.loads.append("(%rbp)")
         registers.append("rbp")
         writes.update(("rsp", "rbp"))
     elif name.startswith(("movs", "stos", "lods", "cmps", "scas")) and not operands:
         raise CountError(f"{text}: string instructions are not counted")
     if name.startswith(("mul", "imul")):
-        it.cycles = MULTIPLY_CYCLES
+        instruction.cycles = MULTIPLY_CYCLES
     elif name.startswith(("div", "idiv")):
-        it.cycles = DIVIDE_CYCLES
+        instruction.cycles = DIVIDE_CYCLES
     if len(operands) == 1 and name.startswith(("mul", "imul", "div", "idiv")):
         writes.update(("rax", "rdx"))
         registers += ["rax", "rdx"]
-    if it.loads:
-        it.cycles += LOAD_CYCLES - 1
+    if instruction.loads:
+        instruction.cycles += LOAD_CYCLES - 1
     moves_only = name.startswith(("mov", "lea", "pop", "set")) and last.startswith("%")
-    it.reads = frozenset(registers[:-1] if moves_only and registers else registers)
-    if it.is_conditional or name.startswith(("set", "cmov", "adc", "sbb")):
-        it.reads |= {"flags"}
+    instruction.reads = frozenset(registers[:-1] if moves_only and registers else registers)
+    if instruction.is_conditional or name.startswith(("set", "cmov", "adc", "sbb")):
+        instruction.reads |= {"flags"}
     if not name.startswith(("mov", "lea", "push", "pop", "set", "cmov", "j", "call", "ret", "nop")):
         writes.add("flags")
-    it.writes = frozenset(writes)
-    return it
+    instruction.writes = frozenset(writes)
+    return instruction
 
 
 def issue_cycles(block: list[Instruction]) -> int:
@@ -150,9 +150,9 @@ def issue_cycles(block: list[Instruction]) -> int:
     """
     ready: dict[str, int] = {}
     cycle = used = memory_free = 0
-    for it in block:
-        at = max([cycle, *(ready.get(name, 0) for name in it.reads)])
-        references = len(it.loads) + len(it.stores)
+    for instruction in block:
+        at = max([cycle, *(ready.get(name, 0) for name in instruction.reads)])
+        references = len(instruction.loads) + len(instruction.stores)
         if references:
             at = max(at, memory_free)
         if at == cycle and used == ISSUE_WIDTH:
@@ -162,7 +162,7 @@ def issue_cycles(block: list[Instruction]) -> int:
         used += 1
         if references:
             memory_free = at + references
-        ready.update(dict.fromkeys(it.writes, at + it.cycles))
+        ready.update(dict.fromkeys(instruction.writes, at + instruction.cycles))
     return cycle + 1
 
 
@@ -183,26 +183,26 @@ class _Counter:
     def enter(self, section: str) -> bool:
         """Enter a section. Return whether it has code."""
         self.close()
-        found = CATEGORY.match(section)
-        self.category = found[1] if found else self.default
+        matched = CATEGORY.match(section)
+        self.category = matched[1] if matched else self.default
         return section.startswith(".text")
 
     def add(self, text: str) -> None:
         """Add an instruction."""
-        it = parse(text)
+        instruction = parse(text)
         if len(self.block) == MAX_INSTRUCTIONS:
             self.close()
         if not self.block:
             self.start = len(self.lines)
         before = sum(len(one.loads) + len(one.stores) for one in self.block)
-        for place, operand in enumerate([*it.loads, *it.stores], before):
+        for place, operand in enumerate([*instruction.loads, *instruction.stores], before):
             self.lines += [
                 f"\tleaq\t{operand}, %r11",
                 f"\tmovq\t%r11, machine_addresses+{8 * place}(%rip)",
             ]
         self.lines.append("\t" + text)
-        self.block.append(it)
-        if it.ends:
+        self.block.append(instruction)
+        if instruction.ends:
             self.close()
 
     def close(self) -> None:
@@ -215,7 +215,9 @@ class _Counter:
             self.start, f"\tleaq\t.Lblock{number}(%rip), %r11\n\tcall\t*machine_step@GOTPCREL(%rip)"
         )
         following = f".Lblock{number + 1}" if self.block[-1].is_conditional else "0"
-        references = sum(len(it.loads) + len(it.stores) for it in self.block)
+        references = sum(
+            len(instruction.loads) + len(instruction.stores) for instruction in self.block
+        )
         self.records += [
             f".Lblock{number}:",
             (
@@ -241,7 +243,7 @@ def count(assembly: str, categories: list[str], default: str) -> str:
 
     Raises CountError for an instruction that cannot be counted, and for inline assembly.
     """
-    it = _Counter(categories, default)
+    counter = _Counter(categories, default)
     has_code = True
     is_inline = False
     for line in assembly.split("\n"):
@@ -252,22 +254,22 @@ def count(assembly: str, categories: list[str], default: str) -> str:
         text = text.partition("#")[0].strip()
         if not text:
             continue
-        if found := SECTION.match(text):
-            has_code = it.enter(found[1] or "." + found[2])
+        if matched := SECTION.match(text):
+            has_code = counter.enter(matched[1] or "." + matched[2])
         if is_inline and has_code:
             raise CountError(f"{text}: inline assembly cannot be counted")
         if not has_code or (text[0] == "." and not text.endswith(":")):
-            it.lines.append(line)
+            counter.lines.append(line)
             continue
         if text.endswith(":"):
             if LABEL.fullmatch(text):
-                it.close()
+                counter.close()
                 if ROUTINE.fullmatch(text[:-1]):
-                    it.routine = text[:-1]
-            it.lines.append(line)
+                    counter.routine = text[:-1]
+            counter.lines.append(line)
             continue
-        it.add(text)
-    it.close()
-    it.lines += ['\t.section\t.data.rel.ro.blocks,"aw"', "\t.balign\t8", *it.records]
-    it.lines += ["\t.balign\t8", f".Lblock{it.number}:", "\t.quad\t0", ""]
-    return "\n".join(it.lines)
+        counter.add(text)
+    counter.close()
+    counter.lines += ['\t.section\t.data.rel.ro.blocks,"aw"', "\t.balign\t8", *counter.records]
+    counter.lines += ["\t.balign\t8", f".Lblock{counter.number}:", "\t.quad\t0", ""]
+    return "\n".join(counter.lines)

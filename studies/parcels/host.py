@@ -36,14 +36,14 @@ class Row:
 
 def require() -> dict[str, str]:
     """Return the paths of valgrind, mpicc and mpiexec. Raises Error if one is missing."""
-    found = {}
+    tools = {}
     for name, variable in _TOOLS.items():
         path = shutil.which(os.environ.get(variable, name))
         if path is None:
             hint = "" if variable == name else f", or set {variable}"
             raise Error(f"the count needs {name}, which is not installed{hint}")
-        found[name] = path
-    return found
+        tools[name] = path
+    return tools
 
 
 def measure() -> list[Row]:
@@ -75,10 +75,10 @@ def measure() -> list[Row]:
                     folder,
                 )
                 totals = [
-                    int(found[1])
+                    int(matched[1])
                     for file in folder.glob(f"{name}-{posted}.*")
                     if (
-                        found := re.search(
+                        matched := re.search(
                             r"^(?:summary|totals): (\d+)", file.read_text(), re.MULTILINE
                         )
                     )
@@ -90,11 +90,11 @@ def measure() -> list[Row]:
 
 
 def _run(command: list[str], folder: Path) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         command, capture_output=True, text=True, errors="replace", check=False, cwd=folder
     )
-    if done.returncode:
+    if process.returncode:
         raise Error(
-            f"{Path(command[0]).name} ended with code {done.returncode}:"
-            f" {done.stderr.strip()[-500:]}"
+            f"{Path(command[0]).name} ended with code {process.returncode}:"
+            f" {process.stderr.strip()[-500:]}"
         )

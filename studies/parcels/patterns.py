@@ -55,7 +55,7 @@ def make(
     messages may be long.
     """
     choice = random.Random(seed)
-    made: list[Operation] = []
+    operations: list[Operation] = []
     free = {rank: list(range(SLOTS)) for rank in range(ranks)}
     pending: dict[int, list[int]] = {rank: [] for rank in range(ranks)}
     to_receive: list[
@@ -77,23 +77,25 @@ def make(
         return source, ANY_TAG if communicator else tag
 
     def slot(rank: int) -> int:
-        found = free[rank].pop(choice.randrange(len(free[rank])))
-        pending[rank].append(found)
-        return found
+        free_slot = free[rank].pop(choice.randrange(len(free[rank])))
+        pending[rank].append(free_slot)
+        return free_slot
 
     def size() -> int:
         return choice.choice(LARGE_SIZES if large and choice.random() < 0.06 else SIZES)
 
     def send(sender: int, receiver: int, tag: int, communicator: int, kind: int) -> None:
         number = slot(sender)
-        made.append(Operation(sender, kind, receiver, tag, communicator, size(), number, len(made)))
+        operations.append(
+            Operation(sender, kind, receiver, tag, communicator, size(), number, len(operations))
+        )
         if kind == SEND or accepts_any(receiver, tag, communicator):
             pending[sender].remove(number)
 
     def receive(sender: int, receiver: int, tag: int, communicator: int, kind: int) -> None:
         source, wanted = pattern_of(sender, receiver, tag, communicator)
         number = slot(receiver)
-        made.append(
+        operations.append(
             Operation(receiver, kind, source, wanted, communicator, max(LARGE_SIZES), number)
         )
         if kind != IRECV:
@@ -121,23 +123,27 @@ def make(
             message = to_receive.pop(choice.randrange(len(to_receive)))
             # A blocking receive is only safe if no posted receive of its class still needs a
             # message.
-            is_safe = not any(it[1] == message[1] and it[3] == message[3] for it in to_send)
+            is_safe = not any(
+                waiting[1] == message[1] and waiting[3] == message[3] for waiting in to_send
+            )
             receive(*message, choice.choice((RECV, PROBE, IRECV)) if is_safe else IRECV)
         elif to_send and action < 0.9:
             message = to_send.pop(choice.randrange(len(to_send)))
             # A blocking send is only safe if it is the next message that its class of receives
             # waits for.
-            is_safe = not any(it[1] == message[1] and it[3] == message[3] for it in to_receive)
+            is_safe = not any(
+                waiting[1] == message[1] and waiting[3] == message[3] for waiting in to_receive
+            )
             is_safe = is_safe and message[0] != message[1] and not accepts_any(*message[1:])
             send(*message, SEND if is_safe and choice.random() < 0.5 else ISEND)
         elif not to_receive and not to_send and action > 0.9:
             rank = choice.randrange(ranks)
             if pending[rank]:
                 number = pending[rank].pop(choice.randrange(len(pending[rank])))
-                made.append(Operation(rank, choice.choice((WAIT, TEST)), slot=number))
+                operations.append(Operation(rank, choice.choice((WAIT, TEST)), slot=number))
                 free[rank].append(number)
-    made += [Operation(rank, WAITALL) for rank in range(ranks)]
-    return made
+    operations += [Operation(rank, WAITALL) for rank in range(ranks)]
+    return operations
 
 
 def write(patterns: Iterable[Sequence[Operation]]) -> str:
@@ -145,7 +151,7 @@ def write(patterns: Iterable[Sequence[Operation]]) -> str:
     lines = []
     for pattern in patterns:
         lines.append(str(len(pattern)))
-        lines += [" ".join(map(str, astuple(it))) for it in pattern]
+        lines += [" ".join(map(str, astuple(operation))) for operation in pattern]
     return "\n".join([*lines, ""])
 
 
@@ -172,33 +178,40 @@ def wrong(pattern: Sequence[Operation], received: Sequence[Received]) -> Iterato
     taken it.
     """
     taken: dict[int, int] = {}  # place of the message: place of its receive
-    receives = [place for place, it in enumerate(pattern) if it.kind in (IRECV, RECV, PROBE)]
-    messages = [place for place, it in enumerate(pattern) if it.kind in (ISEND, SEND)]
-    if sorted(it.place for it in received) != receives:
+    receives = [
+        place for place, operation in enumerate(pattern) if operation.kind in (IRECV, RECV, PROBE)
+    ]
+    messages = [place for place, operation in enumerate(pattern) if operation.kind in (ISEND, SEND)]
+    if sorted(reception.place for reception in received) != receives:
         yield f"{len(received)} receives ended, of {len(receives)}"
-    for it in sorted(received, key=lambda it: it.place):
-        receive = pattern[it.place]
-        if it.error:
-            yield f"receive {it.place} has error {it.error}"
+    for reception in sorted(received, key=lambda reception: reception.place):
+        receive = pattern[reception.place]
+        if reception.error:
+            yield f"receive {reception.place} has error {reception.error}"
         choices = [
             place
             for place in messages
             if place not in taken
             and accepts(receive, pattern[place])
-            and pattern[place].rank == it.source
+            and pattern[place].rank == reception.source
         ]
         if not choices:
-            yield f"receive {it.place} took a message of {it.source} that does not exist"
+            yield (
+                f"receive {reception.place} took a message of {reception.source} that does not"
+                " exist"
+            )
             continue
         first = choices[0]
         message = pattern[first]
-        taken[first] = it.place
-        if (it.tag, it.bytes) != (message.tag, message.bytes):
+        taken[first] = reception.place
+        if (reception.tag, reception.bytes) != (message.tag, message.bytes):
             yield (
-                f"receive {it.place} took tag {it.tag} with {it.bytes} bytes instead of message"
-                f" {first}"
+                f"receive {reception.place} took tag {reception.tag} with {reception.bytes} bytes"
+                f" instead of message {first}"
             )
-        elif it.id != (message.id if message.bytes else -2):
-            yield f"receive {it.place} has the payload {it.id} instead of {message.id}"
+        elif reception.id != (message.id if message.bytes else -2):
+            yield (
+                f"receive {reception.place} has the payload {reception.id} instead of {message.id}"
+            )
     if lost := set(messages) - set(taken):
         yield f"messages {sorted(lost)} were not received"

@@ -88,9 +88,9 @@ class Run:
         """
         wanted, names = set(categories), None if calls is None else set(calls)
         return sum(
-            float(getattr(it, field))
-            for it in self.counts
-            if it.category in wanted and (names is None or it.call in names)
+            float(getattr(row, field))
+            for row in self.counts
+            if row.category in wanted and (names is None or row.call in names)
         )
 
 
@@ -151,7 +151,7 @@ class Machine:
         if trace:
             words.append(f"trace={events}")
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 [str(self._path), *words, str(program), *map(str, arguments)],
                 capture_output=True,
                 text=True,
@@ -162,23 +162,23 @@ class Machine:
             )
         except subprocess.TimeoutExpired:
             raise Error(f"{program.stem} on {nodes} nodes did not end in {seconds:g} s") from None
-        if done.returncode not in (0, _DEADLOCK):
-            why = done.stderr.strip() or _end(done.returncode)
-            raise Error(f"{why}\n{done.stdout}".strip() if done.returncode == _WRONG else why)
+        if process.returncode not in (0, _DEADLOCK):
+            why = process.stderr.strip() or _end(process.returncode)
+            raise Error(f"{why}\n{process.stdout}".strip() if process.returncode == _WRONG else why)
         written = report.read_text()
         if not written:
             raise Error(
                 f"{program.stem} ended the simulated machine before all processes had ended"
             )
-        found = json.loads(written)
+        result = json.loads(written)
         return Run(
             self.engine.name,
             nodes,
-            found["cycles"],
-            found["code"],
-            tuple((it["rank"], it["call"]) for it in found["blocked"]),
-            tuple(Counts(**it) for it in found["counts"]),
-            done.stdout,
+            result["cycles"],
+            result["code"],
+            tuple((wait["rank"], wait["call"]) for wait in result["blocked"]),
+            tuple(Counts(**counts) for counts in result["counts"]),
+            process.stdout,
             tuple(json.loads(line) for line in events.read_text().splitlines()) if trace else (),
         )
 

@@ -72,7 +72,11 @@ def draw(rows: Sequence[Row]) -> Figure:
 def _stack(row: Row, has_counts: bool) -> style.Stack:
     """Return the bar of a row; its parts add up to the total."""
     parts = [("modelled", row.kernel_us, KERNEL_LOOK)]
-    parts += [("measured", it.measured_us, LOOKS[it.name]) for it in row.phases if it.name in LOOKS]
+    parts += [
+        ("measured", phase.measured_us, LOOKS[phase.name])
+        for phase in row.phases
+        if phase.name in LOOKS
+    ]
     parts.append(("modelled", row.reorder_us, REORDER_LOOK))
     gain = "" if row.speed_up is None or row.technique == BASE else f", {format_gain(row.speed_up)}"
     return style.Stack(

@@ -120,9 +120,9 @@ def _panel(
     width: float,
     is_flat: bool,
 ) -> None:
-    found = index_rows(rows, words or "the same shape, mask, type and so on")
+    row_of = index_rows(rows, words or "the same shape, mask, type and so on")
     for at, collective in enumerate(collectives):
-        group = [row for technique in techniques if (row := found.get((collective, technique)))]
+        group = [row for technique in techniques if (row := row_of.get((collective, technique)))]
         for slot, row in enumerate(group):
             centre = at + (slot - (len(group) - 1) / 2) * width
             value, limit = metric.of(row), metric.limit_of(row)
@@ -157,7 +157,9 @@ def _panel(
 def _legend(body: SubFigure, techniques: Sequence[str], has_limit: bool) -> None:
     from matplotlib.patches import Patch
 
-    handles: list[Patch | Line2D] = [Patch(**style.bar_of(it), label=it) for it in techniques]
+    handles: list[Patch | Line2D] = [
+        Patch(**style.bar_of(technique), label=technique) for technique in techniques
+    ]
     if has_limit:
         handles.append(style.limit_handle("limit: streaming copy"))
     body.legend(

@@ -141,9 +141,9 @@ def _lay_out(places: Places) -> _Layout:
     bank_rows = (
         BANKS_PER_CHIP
         if len(places.pes_of_rank) > 1
-        else max(it.bank for it in places.location) + 1
+        else max(location.bank for location in places.location) + 1
     )
-    found = []
+    layouts = []
     for rank_columns in range(1, in_channel + 1):
         for channel_columns in range(1, places.channels + 1):
             rows = ceil(in_channel / rank_columns), ceil(places.channels / channel_columns)
@@ -160,8 +160,8 @@ def _lay_out(places: Places) -> _Layout:
             layout = _Layout(
                 max(cell, SMALLEST_CELL), rank_columns, rows[0], channel_columns, rows[1], bank_rows
             )
-            found.append((cell, -spare, -layout.size[1], layout))
-    return max(found)[-1]
+            layouts.append((cell, -spare, -layout.size[1], layout))
+    return max(layouts)[-1]
 
 
 def _coloured(places: Places) -> int:
@@ -253,8 +253,8 @@ def _cells(places: Places, layout: _Layout) -> Iterator[tuple[int, float, float]
     for rank, pes in places.pes_of_rank.items():
         x, y = _rank_corner(places, layout, rank)
         for pe in pes:
-            it = places.location[pe]
-            yield pe, x + it.chip * layout.cell, y + it.bank * layout.cell
+            location = places.location[pe]
+            yield pe, x + location.chip * layout.cell, y + location.bank * layout.cell
 
 
 def _draw_cells(axes: Axes, places: Places, layout: _Layout) -> None:

@@ -178,10 +178,10 @@ def inline_svg(document: str, prefix: str, label: str) -> str:
 
 def _runs(rows: Sequence[JsonRow]) -> list[list[JsonRow]]:
     """Return lists of rows with equal run and equal columns."""
-    found: dict[str, list[JsonRow]] = {}
+    runs: dict[str, list[JsonRow]] = {}
     for row in rows:
-        found.setdefault(repr(([row.get(key) for key in RUN_KEYS], list(row))), []).append(row)
-    return list(found.values())
+        runs.setdefault(repr(([row.get(key) for key in RUN_KEYS], list(row))), []).append(row)
+    return list(runs.values())
 
 
 def _facts(rows: Sequence[JsonRow]) -> Iterator[tuple[str, object]]:
@@ -194,14 +194,16 @@ def _facts(rows: Sequence[JsonRow]) -> Iterator[tuple[str, object]]:
         yield "huge pages", "on" if row["hugepages"] else "off"
     if "sdk_flush" in row:
         yield "flushes of the emulated SDK", row["sdk_flush"]
-    limits = [it["limit_gb_s"] for it in rows if it.get("limit_gb_s") is not None]
+    limits = [json_row["limit_gb_s"] for json_row in rows if json_row.get("limit_gb_s") is not None]
     if limits:
-        orders = sorted({it["limit_copy_order"] for it in rows if it.get("limit_copy_order")})
+        orders = sorted(
+            {json_row["limit_copy_order"] for json_row in rows if json_row.get("limit_copy_order")}
+        )
         yield (
             "limits",
             f"{min(limits):.2f} to {max(limits):.2f} GB/s, best orders {', '.join(orders)}",
         )
-    yield "wrong elements", sum(int(it.get("wrong", 0)) for it in rows)
+    yield "wrong elements", sum(int(json_row.get("wrong", 0)) for json_row in rows)
 
 
 def _keys(rows: Sequence[JsonRow]) -> list[str]:
@@ -214,9 +216,9 @@ def _columns(rows: Sequence[JsonRow]) -> list[str]:
     Columns whose values are all equal are left out.
     """
     names = [
-        it
-        for it in _keys(rows)
-        if it in ALWAYS or len(rows) == 1 or any(row[it] != rows[0][it] for row in rows)
+        key
+        for key in _keys(rows)
+        if key in ALWAYS or len(rows) == 1 or any(row[key] != rows[0][key] for row in rows)
     ]
     return sorted(names, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
 

@@ -112,7 +112,9 @@ def _panel(panel: Axes, rows: Sequence[JsonRow]) -> None:
     bars = []
     for technique in techniques_of(rows):
         row = by_technique[technique]
-        parts = [(it.source, it.us_of(row) / 1e3, (it.colour, it.hatch)) for it in PHASES]
+        parts = [
+            (phase.source, phase.us_of(row) / 1e3, (phase.colour, phase.hatch)) for phase in PHASES
+        ]
         words = f"{row['total_us'] / 1e3:.4g} ms ({row['source']})"
         bars.append(style.Stack(technique, parts, words, row["bus_us"] / 1e3))
     style.draw_stacks(panel, bars, ROOM_FOR_TOTALS * max(row["total_us"] for row in rows) / 1e3)

@@ -35,25 +35,30 @@ def draw(
     """
     if any(panel.unit is not None for panel in figure.panels):
         return reproduction.draw(figure, points, conditions)
-    series = list(dict.fromkeys((it.series, it.source) for it in points))
-    names = list(dict.fromkeys(it.series for it in points))
-    panels = [panel for panel in figure.panels if any(it.panel == panel.name for it in points)]
+    series = list(dict.fromkeys((point.series, point.source) for point in points))
+    names = list(dict.fromkeys(point.series for point in points))
+    panels = [
+        panel for panel in figure.panels if any(point.panel == panel.name for point in points)
+    ]
     lines, columns = style.grid_of(len(panels), COLUMNS)
     legend_inches = LEGEND_LINE_INCHES * -(-len(series) // LEGEND_COLUMNS)
-    machines = ", ".join(sorted({it.on for it in points if it.source == MODELLED}))
+    machines = ", ".join(sorted({point.on for point in points if point.source == MODELLED}))
     with style.settings():
         picture, body = style.new_figure(
             max(PANEL_INCHES * columns, 2 * PANEL_INCHES),
             HEAD_AND_FOOT_INCHES + legend_inches + PANEL_HEIGHT_INCHES * lines,
             f"{figure.name}: {figure.title}",
             [figure.paper],
-            ["source: " + ", ".join(sorted({it.source for it in points}))]
-            + [f"published: {words}" for words in dict.fromkeys(it.published for it in statements)]
+            ["source: " + ", ".join(sorted({point.source for point in points}))]
+            + [
+                f"published: {words}"
+                for words in dict.fromkeys(statement.published for statement in statements)
+            ]
             + ([f"modelled values are predictions for {machines}"] if machines else []),
         )
         grid = body.subplots(lines, columns, squeeze=False)
         for axes, panel in zip(grid.flat, panels, strict=False):
-            _panel(axes, panel, [it for it in points if it.panel == panel.name], names)
+            _panel(axes, panel, [point for point in points if point.panel == panel.name], names)
         for axes in grid.flat[len(panels) :]:
             axes.remove()
         handles: dict[str, Any] = {}
@@ -72,14 +77,14 @@ def draw(
 
 
 def _panel(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str]) -> None:
-    places = list(dict.fromkeys(it.x for it in points))
-    if all(isinstance(it, (int, float)) for it in places):
+    places = list(dict.fromkeys(point.x for point in points))
+    if all(isinstance(place, (int, float)) for place in places):
         places.sort()
-    for name, source in dict.fromkeys((it.series, it.source) for it in points):
+    for name, source in dict.fromkeys((point.series, point.source) for point in points):
         line = sorted(
-            (places.index(it.x), it.value)
-            for it in points
-            if (it.series, it.source) == (name, source)
+            (places.index(point.x), point.value)
+            for point in points
+            if (point.series, point.source) == (name, source)
         )
         number = names.index(name)
         axes.plot(

@@ -72,14 +72,14 @@ def draw(figure: Figure, points: Sequence[Point], conditions: str | None = None)
 def _panels(panels: Sequence[Panel], points: Sequence[Point]) -> Iterator[tuple[Panel, list[Line]]]:
     for panel in panels:
         lines: dict[float | str, Line] = {}
-        for it in sorted(points, key=lambda it: it.source != MODELLED):
-            if panel.unit is None or it.panel != panel.name:
+        for point in sorted(points, key=lambda point: point.source != MODELLED):
+            if panel.unit is None or point.panel != panel.name:
                 continue
-            line = lines.setdefault(it.x, Line(str(it.x), it.series, panel.unit))
-            if it.source == PUBLISHED:
-                line.published = it
+            line = lines.setdefault(point.x, Line(str(point.x), point.series, panel.unit))
+            if point.source == PUBLISHED:
+                line.published = point
             else:
-                line.bars.insert(0, it)
+                line.bars.insert(0, point)
         if drawn := [line for line in lines.values() if line.bars]:
             yield panel, drawn
 

@@ -214,7 +214,7 @@ def split(rows: Sequence[JsonRow], without: Iterable[str] = ()) -> Split:
             (small_print if condition.is_small_print else title).append(condition.words(value))
     parts: dict[str, list[JsonRow]] = {}
     for row in rows:
-        parts.setdefault(", ".join(it.words(it.of(row)) for it in differing), []).append(row)
+        parts.setdefault(", ".join(fact.words(fact.of(row)) for fact in differing), []).append(row)
     return Split(title, small_print, parts)
 
 
@@ -243,16 +243,16 @@ def index_rows(rows: Sequence[JsonRow], where: str) -> dict[tuple[str, str], Jso
 
     Raises ArgumentError if two rows have the same key.
     """
-    found: dict[tuple[str, str], JsonRow] = {}
+    indexed: dict[tuple[str, str], JsonRow] = {}
     for row in rows:
         key = (row["collective"], row["technique"])
-        if key in found:
+        if key in indexed:
             raise ArgumentError(
                 f"there are two rows of {row['collective']} with {row['technique']} for {where};"
                 " plot one run at a time"
             )
-        found[key] = row
-    return found
+        indexed[key] = row
+    return indexed
 
 
 # ---- the kind of figure
@@ -265,14 +265,14 @@ def sweep_axis(rows: Sequence[JsonRow]) -> str | None:
     In a sweep, rows that agree in all other conditions have different values. If both conditions
     vary, the condition with more values is returned.
     """
-    found = []
+    candidates = []
     for name in SWEPT:
         value_of = next(condition.of for condition in CONDITIONS if condition.name == name)
         values = {value_of(row) for row in rows}
         keys = {(value_of(row), *_series_key(row, name)) for row in rows}
         if len(values) > 1 and len(keys) == len(rows):
-            found.append((len(values), name))
-    return max(found)[1] if found else None
+            candidates.append((len(values), name))
+    return max(candidates)[1] if candidates else None
 
 
 SWEPT = {

@@ -85,7 +85,12 @@ def draw(points: Sequence[Point]) -> Figure:
                 "throughput (GB/s)" if source == MODELLED else "share of the limit (%)"
             )
             words = format_size if STUDIES[study].varies == "bytes_per_pe" else str
-            log_scales(line[0], [it.value for it in of_kind], [it.rate for it in of_kind], words)
+            log_scales(
+                line[0],
+                [point.value for point in of_kind],
+                [point.rate for point in of_kind],
+                words,
+            )
         from matplotlib.lines import Line2D
 
         handles = [Line2D([], [], **style.line_of(name), label=name) for name in techniques]
@@ -96,20 +101,23 @@ def draw(points: Sequence[Point]) -> Figure:
 def _panel(panel: Axes, points: Sequence[Point], techniques: Sequence[str]) -> None:
     stops = {stop.technique: stop.stops_at for stop in stops_of(points)}
     for technique in techniques:
-        line = sorted((it for it in points if it.technique == technique), key=lambda it: it.value)
+        line = sorted(
+            (point for point in points if point.technique == technique),
+            key=lambda point: point.value,
+        )
         panel.plot(
-            [it.value for it in line],
-            [it.rate for it in line],
+            [point.value for point in line],
+            [point.rate for point in line],
             **style.line_of(technique),
             gid=technique,
         )
-        for it in line:
-            if it.value == stops.get(technique):
+        for point in line:
+            if point.value == stops.get(technique):
                 ring = {
                     "markersize": 9,
                     "markerfacecolor": "none",
                     "markeredgecolor": style.LIMIT_INK,
                 }
-                panel.plot([it.value], [it.rate], "o", **ring, gid=f"stop {technique}")  # type: ignore[arg-type]
+                panel.plot([point.value], [point.rate], "o", **ring, gid=f"stop {technique}")  # type: ignore[arg-type]
     panel.grid(which="major")
     style.clean(panel)

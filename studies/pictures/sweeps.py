@@ -85,7 +85,10 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "bus") -> Figure:
         for panel in grid.flat[len(collectives) :]:
             panel.remove()
         heights = [
-            it for row in rows for it in (metric.of(row), metric.limit_of(row)) if it is not None
+            value
+            for row in rows
+            for value in (metric.of(row), metric.limit_of(row))
+            if value is not None
         ]
         log_scales(
             grid[0, 0], _values(rows, axis), heights, format_size if axis == "bytes_per_pe" else str
@@ -156,10 +159,10 @@ def ticks_between(low: float, high: float) -> list[float]:
     for mantissas in MANTISSAS:
         exponents = range(floor(log10(low)), ceil(log10(high)))
         ticks = [
-            it
+            tick
             for exponent in exponents
-            for it in (m * 10.0**exponent for m in mantissas)
-            if low <= it <= high
+            for tick in (m * 10.0**exponent for m in mantissas)
+            if low <= tick <= high
         ]
         if len(ticks) >= ENOUGH_TICKS:
             break

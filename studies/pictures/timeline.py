@@ -24,16 +24,18 @@ def draw(events: Iterable[Mapping[str, Any]], title: str) -> Picture:
     events: as in `pidcomm_studies.parcels.run.Run`. Raises ArgumentError for more than 16 nodes or
     400 parcels.
     """
-    found = list(events)
-    nodes = 1 + max((it["node"] for it in found), default=0)
-    parcels = [it for it in found if it["event"] == "parcel"]
+    event_list = list(events)
+    nodes = 1 + max((event["node"] for event in event_list), default=0)
+    parcels = [event for event in event_list if event["event"] == "parcel"]
     if nodes > MAX_NODES or len(parcels) > MAX_PARCELS:
         raise ArgumentError(
             f"the picture would show {nodes} nodes and {len(parcels)} parcels; "
             f"it can show {MAX_NODES} nodes and {MAX_PARCELS} parcels"
         )
-    active = [it for it in found if it["event"] == "active" and it["to"] > it["from"]]
-    calls = list(dict.fromkeys(it["routine"] for it in active))
+    active = [
+        event for event in event_list if event["event"] == "active" and event["to"] > event["from"]
+    ]
+    calls = list(dict.fromkeys(event["routine"] for event in active))
     colours = dict(zip(calls, _colours(len(calls)), strict=True))
     lanes = _lanes(active)
     with style.settings():
@@ -45,31 +47,31 @@ def draw(events: Iterable[Mapping[str, Any]], title: str) -> Picture:
             ["source: modelled; cycles of the simulated machine"],
         )
         axes = body.subplots()
-        for it, lane in zip(active, lanes, strict=True):
+        for event, lane in zip(active, lanes, strict=True):
             axes.broken_barh(
-                [(it["from"], it["to"] - it["from"])],
-                (it["node"] + 0.42 + 0.09 * min(lane, 5), 0.075),
-                facecolors=colours[it["routine"]],
+                [(event["from"], event["to"] - event["from"])],
+                (event["node"] + 0.42 + 0.09 * min(lane, 5), 0.075),
+                facecolors=colours[event["routine"]],
                 edgecolor=style.INK,
                 linewidth=0.2,
-                gid=f"thread {it['thread']} {it['routine']}",
+                gid=f"thread {event['thread']} {event['routine']}",
             )
-        for it in parcels:
+        for parcel in parcels:
             axes.annotate(
                 "",
-                (it["to"], it["target"] + 0.42),
-                (it["from"], it["node"] + 0.42),
+                (parcel["to"], parcel["target"] + 0.42),
+                (parcel["from"], parcel["node"] + 0.42),
                 arrowprops={"arrowstyle": "->", "linewidth": 0.6, "color": style.INK},
             )
-        last = max((it["to"] for it in active), default=1)
+        last = max((event["to"] for event in active), default=1)
         for number, (queue, dash) in enumerate((("posted", "-"), ("unexpected", ":"))):
             for node in range(nodes):
                 steps = [
                     (0, 0),
                     *(
-                        (it["at"], it[queue])
-                        for it in found
-                        if it["event"] == "queues" and it["node"] == node
+                        (event["at"], event[queue])
+                        for event in event_list
+                        if event["event"] == "queues" and event["node"] == node
                     ),
                 ]
                 highest = max(1, *(length for _, length in steps)) if len(steps) > 1 else 1
@@ -113,10 +115,10 @@ def _lanes(active: list[Any]) -> list[int]:
     lanes = [0] * len(active)
     ends: dict[tuple[int, int], int] = {}
     for i in order:
-        it = active[i]
+        event = active[i]
         lane = 0
-        while ends.get((it["node"], lane), 0) > it["from"]:
+        while ends.get((event["node"], lane), 0) > event["from"]:
             lane += 1
-        ends[it["node"], lane] = it["to"]
+        ends[event["node"], lane] = event["to"]
         lanes[i] = lane
     return lanes

@@ -57,14 +57,19 @@ def test_samples_are_of_every_kind_and_within_their_limits() -> None:
     assert {sample.options["threads"] for sample in samples} == {1, 2, 3}
     assert {sample.options["coherence"] for sample in samples} == {"none", "hardware"}
     for sample in samples:
-        it = sample.problem
-        assert it.pes <= 256
-        assert it.bytes * it.pes <= 2 * SMALL
-        assert it.bytes <= DST
-        sides: dict[str, Any] = {"bytes": it.bytes, "dst": DST, "dtype": it.dtype, "op": it.op}
+        problem = sample.problem
+        assert problem.pes <= 256
+        assert problem.bytes * problem.pes <= 2 * SMALL
+        assert problem.bytes <= DST
+        sides: dict[str, Any] = {
+            "bytes": problem.bytes,
+            "dst": DST,
+            "dtype": problem.dtype,
+            "op": problem.op,
+        }
         options: Options = {**sample.options, "scratch": SCRATCH}
-        made = plan(it.collective, it.shape, it.mask, **sides, **options)
-        assert made["path"] == sample.path
+        planned = plan(problem.collective, problem.shape, problem.mask, **sides, **options)
+        assert planned["path"] == sample.path
         assert sample.path != "sdk" or sample.options["technique"] == "conventional"
 
 
@@ -72,8 +77,8 @@ def test_a_sample_is_timed() -> None:
     samples = draw(5, 3, threads=2, max_pes=64, max_total=1 << 17)
     with Timer(samples) as timer:
         timed = [timer.time(sample) for sample in samples]
-    assert all(0 < it.seconds < 1 for it in timed)
-    assert [it.sample for it in timed] == samples
+    assert all(0 < timing.seconds < 1 for timing in timed)
+    assert [timing.sample for timing in timed] == samples
 
 
 def test_fitting_recovers_a_machine(machine: Machine) -> None:
@@ -84,45 +89,45 @@ def test_fitting_recovers_a_machine(machine: Machine) -> None:
     )
     timed = [Timed(sample, host_seconds(sample.case(), truth.numbers)) for sample in samples]
     kept = [name for name in machine.constants if not name.startswith("isa.")]
-    found = fit(machine, timed, kept, "fitted: in a test")
+    fitted = fit(machine, timed, kept, "fitted: in a test")
 
     def errors(on: Machine) -> np.ndarray:
-        modelled = [host_seconds(it.sample.case(), on.numbers) for it in timed]
-        return np.abs(np.array(modelled) / [it.seconds for it in timed] - 1)
+        modelled = [host_seconds(timing.sample.case(), on.numbers) for timing in timed]
+        return np.abs(np.array(modelled) / [timing.seconds for timing in timed] - 1)
 
     assert np.median(errors(machine)) > 0.1
-    assert np.percentile(errors(found), 95) < 0.05
-    assert all(found[name] == machine[name] for name in kept)
-    assert found.constants["isa.avx2.store_ns"].source == "fitted: in a test"
+    assert np.percentile(errors(fitted), 95) < 0.05
+    assert all(fitted[name] == machine[name] for name in kept)
+    assert fitted.constants["isa.avx2.store_ns"].source == "fitted: in a test"
 
 
 def test_a_fit_to_points_meets_and_names_them() -> None:
     paper = load_machine("isca24")
     start = paper.with_values({"bus.read_gb_s": 2 * paper["bus.read_gb_s"]})
     keys = ["fig20.alltoall"]
-    found = fit_to_points(start, ["bus.read_gb_s"], keys)
-    assert modelled_points(found)["fig20.alltoall"] == pytest.approx(
+    fitted = fit_to_points(start, ["bus.read_gb_s"], keys)
+    assert modelled_points(fitted)["fig20.alltoall"] == pytest.approx(
         PUBLISHED["fig20.alltoall"].value, rel=0.01
     )
-    assert "fig20.alltoall" in found.constants["bus.read_gb_s"].source
+    assert "fig20.alltoall" in fitted.constants["bus.read_gb_s"].source
 
 
 def test_the_papers_machine_meets_the_points_that_it_was_fitted_to() -> None:
     """The description of the machine separates fitted from held-out points."""
-    checks = {it.published.key: it for it in check_published()}
+    checks = {check.published.key: check for check in check_published()}
     assert set(checks) == set(PUBLISHED)
-    fitted = {key for key, it in checks.items() if it.use == FITTED}
-    assert {it.use for it in checks.values()} == set(USES)
-    assert all((it.use == DEPENDENT) == (it.why is not None) for it in checks.values())
+    fitted = {key for key, check in checks.items() if check.use == FITTED}
+    assert {check.use for check in checks.values()} == set(USES)
+    assert all((check.use == DEPENDENT) == (check.why is not None) for check in checks.values())
     constants = [
-        it
-        for it in load_machine("isca24").constants.values()
-        if "fig" in it.source and it.kind == "fitted"
+        constant
+        for constant in load_machine("isca24").constants.values()
+        if "fig" in constant.source and constant.kind == "fitted"
     ]
     assert 0 < len(fitted) <= len(constants) < len(checks) / 2
     # Exactly determined: the file is the fit's result.
     assert all(abs(checks[key].error_pct) < 1 for key in fitted)
-    assert any(abs(it.error_pct) > 1 for it in checks.values())
+    assert any(abs(check.error_pct) > 1 for check in checks.values())
 
 
 def test_the_fit_can_be_repeated() -> None:
@@ -132,14 +137,14 @@ def test_the_fit_can_be_repeated() -> None:
     paper = load_machine("isca24")
     names = [
         name
-        for name, it in paper.constants.items()
-        if it.source.startswith("fitted: to the published fig")
+        for name, constant in paper.constants.items()
+        if constant.source.startswith("fitted: to the published fig")
     ]
     keys = paper.constants[names[0]].source.removeprefix("fitted: to the published ").split(", ")
-    found = fit_to_points(
+    fitted = fit_to_points(
         paper.with_values({name: 1.2 * paper[name] for name in names}), names, keys
     )
-    assert [found[name] for name in names] == pytest.approx(
+    assert [fitted[name] for name in names] == pytest.approx(
         [paper[name] for name in names], rel=0.02
     )
 
@@ -148,10 +153,10 @@ def test_the_fit_can_be_repeated() -> None:
 def test_descriptions_of_unavailable_machines_claim_no_measurement(name: str) -> None:
     """Constants from other descriptions are marked as assumed and equal the originals."""
     described = load_machine(name)
-    assert not [it for it in described.constants.values() if it.kind == "measured"]
-    for constant, it in described.constants.items():
-        if taken_over := re.fullmatch("assumed: as fitted for (.*)", it.source):
-            assert it.value == load_machine(taken_over[1])[constant]
+    assert not [claimed for claimed in described.constants.values() if claimed.kind == "measured"]
+    for constant, described_constant in described.constants.items():
+        if taken_over := re.fullmatch("assumed: as fitted for (.*)", described_constant.source):
+            assert described_constant.value == load_machine(taken_over[1])[constant]
     assert described["isa.avx512bw.slow_combine_ns"] >= described["isa.avx512bw.combine_ns"]
     assert described["work.slow_combine_gb_s"] <= described["work.combine_gb_s"]
 
@@ -169,12 +174,14 @@ def test_too_small_a_limit_of_bytes_is_refused() -> None:
 def test_an_error_is_relative_to_the_measured_time() -> None:
     sample = draw(1, 1, threads=1)[0]
     compared = [Compared(sample, 100.0, modelled) for modelled in (50.0, 90.0, 100.0, 130.0, 300.0)]
-    assert [it.error_pct for it in compared] == pytest.approx([-50, -10, 0, 30, 200])
+    assert [comparison.error_pct for comparison in compared] == pytest.approx(
+        [-50, -10, 0, 30, 200]
+    )
     errors = Errors.of("all", compared)
     assert errors.count == 5
     assert errors.median_abs == pytest.approx(30)
     assert errors.percentiles[50] == pytest.approx(0)
-    assert [it.name for it in distributions(compared)] == [
+    assert [distribution.name for distribution in distributions(compared)] == [
         "all",
         sample.options["technique"],
         sample.problem.collective,
@@ -240,7 +247,9 @@ def test_calibrate_refuses_files_that_it_cannot_write(tmp_path: Path) -> None:
 
 def test_a_machine_without_the_hosts_instruction_set_is_refused(machine: Machine) -> None:
     constants = {
-        name: it for name, it in machine.constants.items() if not name.startswith("isa.avx512")
+        name: constant
+        for name, constant in machine.constants.items()
+        if not name.startswith("isa.avx512")
     }
     if not DEFAULT_ISA.startswith("avx512"):
         pytest.skip("the host has no AVX-512")

@@ -24,21 +24,21 @@ def levels(graph: Graph, source: int, direction: str) -> NDArray[np.int32]:
     """Return the levels that SciPy finds."""
     if graph.vertices == 0:
         return np.zeros(0, np.int32)
-    found: Any = shortest_path(
+    distances: Any = shortest_path(
         graph.matrix(np.float64), directed=direction == "directed", unweighted=True, indices=source
     )
-    return np.where(np.isinf(found), -1, found).astype(np.int32)
+    return np.where(np.isinf(distances), -1, distances).astype(np.int32)
 
 
 def check(problem: BreadthFirstSearch, graph: Graph, **how: Any) -> None:
     """Run a problem; compare the PEs and the CPUs with SciPy."""
     expected = levels(graph, problem.source, problem.direction)
-    done = run(problem, iters=1, **how)
-    assert done.result.dtype == np.int32
-    np.testing.assert_array_equal(done.result, expected)
+    outcome = run(problem, iters=1, **how)
+    assert outcome.result.dtype == np.int32
+    np.testing.assert_array_equal(outcome.result, expected)
     np.testing.assert_array_equal(problem.reference(), expected)
     # A launch per level, and one that finds nothing.
-    assert done.kernel.calls == expected.max(initial=-1) + 2
+    assert outcome.kernel.calls == expected.max(initial=-1) + 2
 
 
 @pytest.mark.parametrize("direction", ["undirected", "directed"])
@@ -63,12 +63,19 @@ def test_any_number_of_pes_is_right(pes: int) -> None:
 def test_every_technique_in_turn_finds_the_same_levels() -> None:
     problem = BreadthFirstSearch(GRAPHS["many components"])
     expected = levels(GRAPHS["many components"], problem.source, "undirected")
-    for done in compare(
+    for outcome in compare(
         problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1
     ):
-        assert done.wrong == 0
-        np.testing.assert_array_equal(done.result, expected)
-        assert set(done.costs) == {"broadcast", "kernel", "host", "reduce", "allreduce", "gather"}
+        assert outcome.wrong == 0
+        np.testing.assert_array_equal(outcome.result, expected)
+        assert set(outcome.costs) == {
+            "broadcast",
+            "kernel",
+            "host",
+            "reduce",
+            "allreduce",
+            "gather",
+        }
 
 
 def test_a_strict_machine_finds_no_fault() -> None:

@@ -36,11 +36,11 @@ def labels(graph: Graph) -> NDArray[np.uint32]:
 def check(problem: ConnectedComponents, graph: Graph, **how: Any) -> int:
     """Run a problem; compare the PEs and the CPUs with SciPy. Returns the number of rounds."""
     expected = labels(graph)
-    done = run(problem, iters=1, **how)
-    assert done.result.dtype == np.uint32
-    np.testing.assert_array_equal(done.result, expected)
+    outcome = run(problem, iters=1, **how)
+    assert outcome.result.dtype == np.uint32
+    np.testing.assert_array_equal(outcome.result, expected)
     np.testing.assert_array_equal(problem.reference(), expected)
-    return done.kernel.calls
+    return outcome.kernel.calls
 
 
 @pytest.mark.parametrize("patches", SMALL_PATCHES)
@@ -59,12 +59,19 @@ def test_any_number_of_pes_is_right(pes: int) -> None:
 
 def test_every_technique_in_turn_finds_the_same_labels() -> None:
     problem = ConnectedComponents(GRAPHS["many components"])
-    for done in compare(
+    for outcome in compare(
         problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1
     ):
-        assert done.wrong == 0
-        np.testing.assert_array_equal(done.result, labels(GRAPHS["many components"]))
-        assert set(done.costs) == {"broadcast", "kernel", "host", "reduce", "allreduce", "gather"}
+        assert outcome.wrong == 0
+        np.testing.assert_array_equal(outcome.result, labels(GRAPHS["many components"]))
+        assert set(outcome.costs) == {
+            "broadcast",
+            "kernel",
+            "host",
+            "reduce",
+            "allreduce",
+            "gather",
+        }
 
 
 def test_rounds_grow_with_the_logarithm_of_the_length_of_a_path() -> None:

@@ -35,10 +35,10 @@ class Plain:
 
     def coefficients(self, transforms: Array, first: int = 0) -> Limbs:
         its, tables = slice(first, first + len(transforms)), self.problem.scheme.tables
-        found: Limbs = _apps.ntt_inverse(
+        limbs: Limbs = _apps.ntt_inverse(
             transforms, tables.inverse[its].copy(), tables.scales[its].copy()
         ).tolist()
-        return found
+        return limbs
 
     def product(self, a: Limbs, b: Limbs) -> Limbs:
         its = zip(a, b, self.it.all, strict=False)
@@ -80,26 +80,31 @@ class Plain:
         ]
 
     def multiplied(self) -> list[Limbs]:
-        it = self.it
+        parameters = self.it
         x0, x1, y0, y1 = (self.coefficients(part) for part in self.problem.inputs)
         d = [
             self.product(x0, y0),
             self.sum(self.product(x0, y1), self.product(x1, y0)),
             self.product(x1, y1),
         ]
-        zero = [[0] * it.size for _ in it.all]
+        zero = [[0] * parameters.size for _ in parameters.all]
         sums = [zero, zero]
-        for digit, its in enumerate(it.digits):
+        for digit, its in enumerate(parameters.digits):
             own = d[2][its.start : its.stop]
-            raised = self.converted(own, it.moduli[its.start : its.stop], it.all)
+            raised = self.converted(own, parameters.moduli[its.start : its.stop], parameters.all)
             raised[its.start : its.stop] = own
             keys = [self.coefficients(key) for key in self.problem.scheme.key[digit]]
             sums = [
                 self.sum(a, self.product(raised, key)) for a, key in zip(sums, keys, strict=True)
             ]
-        switched = [self.divided(a, it.extension, it.moduli) for a in sums]
+        switched = [self.divided(a, parameters.extension, parameters.moduli) for a in sums]
         added = [self.sum(a, b) for a, b in zip(d[:2], switched, strict=True)]
-        return [self.divided(a, it.moduli[-1:], it.moduli[:-1], it.moduli[-1] // 2) for a in added]
+        return [
+            self.divided(
+                a, parameters.moduli[-1:], parameters.moduli[:-1], parameters.moduli[-1] // 2
+            )
+            for a in added
+        ]
 
 
 def assert_right(problem: Ckks, shape: tuple[int, ...], *techniques: str) -> Array:
@@ -247,11 +252,13 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
         "scale",
         "add",
     }
-    assert {it.x for it in points if it.panel == "tile"} == primitives | {"all"}
-    assert {it.x for it in points if it.panel == "CPU"} == primitives - {"copy"}
-    assert not any(it.wrong for it in points)
+    assert {point.x for point in points if point.panel == "tile"} == primitives | {"all"}
+    assert {point.x for point in points if point.panel == "CPU"} == primitives - {"copy"}
+    assert not any(point.wrong for point in points)
     between = {
-        it.x: it.value for it in points if it.series == "between PEs" and it.source == "modelled"
+        point.x: point.value
+        for point in points
+        if point.series == "between PEs" and point.source == "modelled"
     }
     assert {name for name, value in between.items() if value > 0} == {"NTT", "iNTT", "all"}
     assert len(list(figure.statements(Request(), points))) == 4

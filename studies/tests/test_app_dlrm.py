@@ -368,9 +368,11 @@ def test_writing_and_reading_a_log_keeps_the_problem(tmp_path: Path, name: str) 
     clicks = clicks_of(300)
     write(tmp_path / name, clicks)
     assert_equal_clicks(read(tmp_path / name, 1000), clicks)
-    made, loaded = (Dlrm.make(batch=300, rows=50, data=path) for path in (None, tmp_path / name))
-    np.testing.assert_array_equal(made.dense, loaded.dense)
-    np.testing.assert_array_equal(made.rows, loaded.rows)
+    generated, loaded = (
+        Dlrm.make(batch=300, rows=50, data=path) for path in (None, tmp_path / name)
+    )
+    np.testing.assert_array_equal(generated.dense, loaded.dense)
+    np.testing.assert_array_equal(generated.rows, loaded.rows)
 
 
 def test_a_log_has_tabs_hex_digits_and_empty_fields(tmp_path: Path) -> None:
@@ -482,8 +484,8 @@ def test_numbers_become_sixteenths_of_their_logarithm_exactly() -> None:
     none = np.zeros((len(numbers), CATEGORIES), np.uint32)
     dense = Clicks(numbers, padded, there, none, none != 0).dense()
     assert dense.dtype == np.int32
-    for number, found in zip(numbers.tolist(), dense[:, 0].tolist(), strict=True):
-        assert 2**found <= (number + 1) ** 16 < 2 ** (found + 1)
+    for number, sixteenths in zip(numbers.tolist(), dense[:, 0].tolist(), strict=True):
+        assert 2**sixteenths <= (number + 1) ** 16 < 2 ** (sixteenths + 1)
 
 
 def test_rows_are_the_documented_hash_modulo_their_number() -> None:
@@ -494,11 +496,11 @@ def test_rows_are_the_documented_hash_modulo_their_number() -> None:
         return mixed ^ mixed >> 16
 
     clicks = clicks_of(50)
-    for found, values, there in zip(
+    for categories, values, there in zip(
         clicks.rows(1000), clicks.categories, clicks.has_category, strict=True
     ):
         words = zip(values.tolist(), there, strict=True)
-        assert found.tolist() == [
+        assert categories.tolist() == [
             hashed(value, field) % 1000 * bool(has) for field, (value, has) in enumerate(words)
         ]
 

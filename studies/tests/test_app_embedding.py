@@ -177,8 +177,8 @@ def test_pytorch_agrees() -> None:
         counts = bags.counts()[table :: SMALL.tables]
         own = np.concatenate([bags.indices[bags.starts[b] : bags.starts[b + 1]] for b in range(table, len(bags.starts) - 1, SMALL.tables)])  # fmt: skip # noqa: E501
         offsets = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        found = layer(torch.tensor(own.astype(np.int64)), torch.tensor(offsets)).numpy()
-        assert (np.abs(problem.reference()[:, table] - found) <= problem.bound()[:, table]).all()
+        sums = layer(torch.tensor(own.astype(np.int64)), torch.tensor(offsets)).numpy()
+        assert (np.abs(problem.reference()[:, table] - sums) <= problem.bound()[:, table]).all()
 
 
 def layers_by_numpy(problem: Embedding) -> Array:
@@ -305,7 +305,8 @@ def test_wrong_problems_are_refused() -> None:
 
 def test_the_models_have_the_sizes_of_table_3() -> None:
     sizes = {
-        name: round(it.tables * it.rows * it.columns * 4 / 2**30) for name, it in MODELS.items()
+        name: round(model.tables * model.rows * model.columns * 4 / 2**30)
+        for name, model in MODELS.items()
     }
     assert [sizes[name] for name in ("rm1", "rm2", "rm3")] == [20, 80, 100]
     assert Embedding.make(quick=True).facts["scale"] == "1/16384 of 16777216 rows"
@@ -328,17 +329,18 @@ def test_the_price_of_the_kernel_is_that_of_the_slowest_pe_of_a_run() -> None:
 def test_the_price_of_the_transfers_is_that_of_their_plans() -> None:
     work = price.Work(SMALL, (1, 4, 2))
     size, requests = work.part.pooled_bytes(4), work.requests[0].nbytes
-    found = price.clocks(work, "reduce_scatter", "tile", MACHINE)
+    times = price.clocks(work, "reduce_scatter", "tile", MACHINE)
     plans: list[tuple[Any, str, int]] = [
         ("reduce_scatter", "010", size),
         ("gather", "010", size // 4),
     ]
     to_cpu = sum(
-        predict(it, work.shape, mask, bytes=n, machine=MACHINE).seconds for it, mask, n in plans
+        predict(collective, work.shape, mask, bytes=n, machine=MACHINE).seconds
+        for collective, mask, n in plans
     )
-    assert found.pe_to_cpu == pytest.approx(to_cpu)
+    assert times.pe_to_cpu == pytest.approx(to_cpu)
     to_pes = predict("broadcast", work.shape, "001", bytes=requests, machine=MACHINE).seconds
-    assert found.cpu_to_pe == pytest.approx(to_pes)
+    assert times.cpu_to_pe == pytest.approx(to_pes)
 
 
 def test_only_the_path_of_the_paper_reduces_in_the_clock_of_the_host() -> None:

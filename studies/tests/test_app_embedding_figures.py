@@ -64,10 +64,10 @@ def assert_valid(figure: Figure, points: Iterable[Point]) -> None:
     names = {panel.name for panel in figure.panels}
     assert points
     assert all(
-        it.panel in names and math.isfinite(it.value) and it.value >= 0 and not it.wrong
-        for it in points
+        point.panel in names and math.isfinite(point.value) and point.value >= 0 and not point.wrong
+        for point in points
     )
-    keys = [(it.panel, it.series, it.x, it.source, it.on) for it in points]
+    keys = [(point.panel, point.series, point.x, point.source, point.on) for point in points]
     assert len(keys) == len(set(keys))
 
 
@@ -81,11 +81,11 @@ def test_a_figure_and_its_statements_follow_from_the_prices(name: str) -> None:
     figure = figures.get(name)
     points = figure.points(Request())
     assert_valid(figure, points)
-    assert {it.source for it in points} <= {MODELLED, PUBLISHED}
+    assert {point.source for point in points} <= {MODELLED, PUBLISHED}
     statements = list(figure.statements(Request(), points))
-    assert all(it.published and it.here for it in statements)
+    assert all(statement.published and statement.here for statement in statements)
     if figure.name == "scalability/fig7":
-        assert all(it.agrees for it in statements), statements
+        assert all(statement.agrees for statement in statements), statements
     if figure is figures_links.FIGURE_18:
         assert set(series_of(points, "collectives", LINKS)) == set(COLLECTIVES)
         assert set(series_of(points, "applications", LINKS)) == set(apps.NAMES)
@@ -111,14 +111,16 @@ def test_verdicts_about_links_depend_on_every_domain() -> None:
                     if number == len(DOMAINS) - 1 and last is not None:
                         gain = last
                     points.append(Point(panel, f"{domain}: {label}", x, gain, MODELLED, MACHINE))
-        return [it.agrees for it in figures_links.FIGURE_18.statements(Request(), points)]
+        return [
+            statement.agrees for statement in figures_links.FIGURE_18.statements(Request(), points)
+        ]
 
     assert verdicts(None) == [True] * 4
     assert verdicts(1.0) == [False] * 4
 
 
 def test_values_are_near_a_number_within_a_factor_of_two() -> None:
-    assert [near(it, 10) for it in (4.9, 5, 10, 20, 20.1)] == [False, True, True, True, False]
+    assert [near(value, 10) for value in (4.9, 5, 10, 20, 20.1)] == [False, True, True, True, False]
 
 
 def test_runs_have_points_of_both_ways_without_wrong_elements() -> None:
@@ -127,15 +129,19 @@ def test_runs_have_points_of_both_ways_without_wrong_elements() -> None:
     }
     points = list(of_tables._run(works, Request(iters=1)))
     assert_valid(of_tables.FIGURE_6, points)
-    assert {it.on for it in points} == {HERE}
-    assert {it.series for it in points if it.panel == "b"} == {
+    assert {point.on for point in points} == {HERE}
+    assert {point.series for point in points if point.panel == "b"} == {
         f"{partition}, {way}" for partition in ("row", "column") for way in WAYS
     } | {"CPU"}
-    assert all(it.source == MIXED for it in points if it.panel == "b" and it.series != "CPU")
+    assert all(
+        point.source == MIXED for point in points if point.panel == "b" and point.series != "CPU"
+    )
     assert not priced(points)
     for way in WAYS:
         shares = [
-            it.value for it in points if it.panel.startswith("c ") and it.series == f"row, {way}"
+            point.value
+            for point in points
+            if point.panel.startswith("c ") and point.series == f"row, {way}"
         ]
         assert sum(shares) == pytest.approx(100)
 
@@ -143,7 +149,8 @@ def test_runs_have_points_of_both_ways_without_wrong_elements() -> None:
 def test_links_gain_nothing_without_global_reduction_and_more_with_more() -> None:
     for mask in DOMAINS.values():
         gains = [
-            (it := seconds_of(SIZES["a"], ratio, mask, LINKED))["conventional"] / it[LINKS]
+            (seconds := seconds_of(SIZES["a"], ratio, mask, LINKED))["conventional"]
+            / seconds[LINKS]
             for ratio in (0, 0.1, 1)
         ]
         assert gains[0] == 1
@@ -154,12 +161,12 @@ def test_links_gain_nothing_without_global_reduction_and_more_with_more() -> Non
 
 def test_the_host_gathers_the_partial_sums_and_the_rest() -> None:
     size, members = SIZES["a"], 8
-    it = seconds_of(size, 0.5, "0100", LINKED)
+    seconds = seconds_of(size, 0.5, "0100", LINKED)
     bytes_per_pe = size // 2 + size // 2 // members
     whole = predict(
         "gather", SHAPE, "0100", bytes=bytes_per_pe, machine=LINKED, technique="conventional"
     )
-    assert it["conventional"] == whole.seconds
+    assert seconds["conventional"] == whole.seconds
 
 
 def test_slower_links_take_longer() -> None:
@@ -191,11 +198,11 @@ def test_the_command_writes_the_points_and_draws_a_picture(tmp_path: Path) -> No
         "--plot",
         "figure.svg",
     ]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
     )
-    assert "columns: imbalance has no effect" in done.stdout
-    assert f"modelled on {MACHINE}" in done.stdout
+    assert "columns: imbalance has no effect" in process.stdout
+    assert f"modelled on {MACHINE}" in process.stdout
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert {row["figure"] for row in rows} == {"scalability/fig7"}
     assert any("agrees" in row for row in rows)
@@ -215,8 +222,8 @@ def test_the_command_writes_the_points_and_draws_a_picture(tmp_path: Path) -> No
     ],
 )
 def test_wrong_words_are_refused(words: list[str], message: str) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [*PIDCOMM, "reproduce", *words], capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 2
-    assert message in done.stderr
+    assert process.returncode == 2
+    assert message in process.stderr

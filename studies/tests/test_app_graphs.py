@@ -308,7 +308,7 @@ def test_a_cut_has_every_edge_in_even_slices(name: str, pes: int, bits: tuple[in
     graph = GRAPHS[name].undirected()
     chunk_bits, tile_bits = bits
     cut = edges.cut(graph, pes, chunk_bits=chunk_bits, tile_bits=tile_bits)
-    found: Counter[tuple[int, int]] = Counter()
+    edges_of_cut: Counter[tuple[int, int]] = Counter()
     for row, table, count in zip(
         cut.edges, cut.patches.reshape(pes, -1, edges.FIELDS), cut.counts, strict=True
     ):
@@ -326,5 +326,5 @@ def test_a_cut_has_every_edge_in_even_slices(name: str, pes: int, bits: tuple[in
                 zip((sources + chunk_first).tolist(), (targets + tile_first).tolist(), strict=True)
             )
         assert graph.edges // pes <= len(of_pe) <= -(-graph.edges // pes)
-        found.update(of_pe)
-    assert found == Counter(pairs(graph))
+        edges_of_cut.update(of_pe)
+    assert edges_of_cut == Counter(pairs(graph))

@@ -36,7 +36,7 @@ def schoolbook(a: Array, b: Array, q: int) -> list[int]:
     for i, left in enumerate(map(int, a)):
         for j, right in enumerate(map(int, b)):
             sums[(i + j) % size] += left * right if i + j < size else -left * right
-    return [it % q for it in sums]
+    return [value % q for value in sums]
 
 
 def by_flint(a: Array, b: Array, q: int) -> list[int]:
@@ -44,7 +44,10 @@ def by_flint(a: Array, b: Array, q: int) -> list[int]:
     flint = pytest.importorskip("flint")
     size = len(a)
     terms = [
-        int(it) for it in (flint.nmod_poly(a.tolist(), q) * flint.nmod_poly(b.tolist(), q)).coeffs()
+        int(coefficient)
+        for coefficient in (
+            flint.nmod_poly(a.tolist(), q) * flint.nmod_poly(b.tolist(), q)
+        ).coeffs()
     ]
     terms += [0] * (2 * size - len(terms))
     return [(low - high) % q for low, high in zip(terms[:size], terms[size:], strict=True)]
@@ -53,14 +56,14 @@ def by_flint(a: Array, b: Array, q: int) -> list[int]:
 def evaluated(a: Array, q: int, places: list[int]) -> list[int]:
     """Evaluate a polynomial at the points that belong to places of a forward transform."""
     bits = len(a).bit_length() - 1
-    found = []
+    values = []
     for place in places:
         point = pow(field.root_of(q, len(a)), 2 * int(format(place, f"0{bits}b")[::-1], 2) + 1, q)
         value = 0
         for coefficient in reversed(a.tolist()):
             value = (value * point + coefficient) % q
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 def assert_right(problem: Ntt, shape: tuple[int, ...], *techniques: str) -> Array:
@@ -135,7 +138,7 @@ def test_every_decomposition_is_right(steps: str, radix: int, shape: tuple[int, 
     """Balanced and not, with axes of length 1, with slices that divide the limbs and slices that
     do not.
     """
-    size = int(np.prod([int(it) for it in steps.split("x")]))
+    size = int(np.prod([int(step) for step in steps.split("x")]))
     for operation in ("inverse", "product"):  # a product includes forward transforms
         problem = Ntt.make(
             size=size, limbs=4, steps=steps, radix=radix, operation=operation, tasklets=11
@@ -172,8 +175,8 @@ def test_extreme_values_are_right(fill: str) -> None:
 def test_inverse_undoes_forward() -> None:
     """On PEs, with results of PEs."""
     there = Ntt.make(size=1024, limbs=2)
-    found = apps.run(there, shape=(8, 1, 1, 2), iters=1).result
-    back = Ntt(there.moduli, found, operation="inverse", steps="2")
+    transformed = apps.run(there, shape=(8, 1, 1, 2), iters=1).result
+    back = Ntt(there.moduli, transformed, operation="inverse", steps="2")
     np.testing.assert_array_equal(
         apps.run(back, shape=(2, 1, 1, 1), iters=1).result, there.operands[0]
     )
@@ -222,7 +225,7 @@ def test_phases_are_a_kernel_per_step_and_an_alltoall_between_steps() -> None:
 
 @pytest.mark.parametrize(("steps", "radix", "shape"), DECOMPOSITIONS)
 def test_layouts_have_every_element_once(steps: str, radix: int, shape: tuple[int, ...]) -> None:
-    sizes = tuple(int(it) for it in steps.split("x"))
+    sizes = tuple(int(step) for step in steps.split("x"))
     cut = Decomposition(int(np.prod(sizes)), sizes, shape, 4, radix)
     values = np.arange(4 * cut.size, dtype=np.uint64).reshape(4, -1)
     for is_inverse in (False, True):
@@ -257,8 +260,8 @@ def test_steps_are_powers_of_the_radix_or_refused(size: int, steps: str, radix: 
         with pytest.raises(ArgumentError, match="must be at most 2048"):
             steps_of(size, steps, radix)
         return
-    sizes, found = steps_of(size, steps, radix)
-    assert (len(sizes), int(np.prod(sizes)), found) == (int(steps), size, radix)
+    sizes, chosen_radix = steps_of(size, steps, radix)
+    assert (len(sizes), int(np.prod(sizes)), chosen_radix) == (int(steps), size, radix)
     assert max(sizes) <= radix * min(sizes)
 
 
@@ -445,10 +448,10 @@ def test_files_that_are_no_npz_are_refused(tmp_path: Path) -> None:
 
 def test_clocks_of_a_transform_add_up() -> None:
     problem = Ntt.make(size=256, limbs=4)
-    found = clocks(problem, (16, 1, 1, 2), "tile", 2)
-    assert found.wrong == 0
-    assert len(found.kernels) == 2
-    assert list(found.named()) == [
+    measured = clocks(problem, (16, 1, 1, 2), "tile", 2)
+    assert measured.wrong == 0
+    assert len(measured.kernels) == 2
+    assert list(measured.named()) == [
         "kernel 1",
         "kernel 2",
         "CPU to PEs",
@@ -457,15 +460,15 @@ def test_clocks_of_a_transform_add_up() -> None:
         "total",
         COMPLETE,
     ]
-    *parts, total, complete = found.named().values()
+    *parts, total, complete = measured.named().values()
     assert min(parts) > 0
     assert total == pytest.approx(sum(parts))
-    assert found.host is not None
-    assert complete == pytest.approx(total + found.host)
-    assert found.host > 0
-    there = modelled(problem, (16, 1, 1, 2), "conventional", load_machine("upmem-2560"), found)
-    assert there.kernels == found.kernels
-    assert there.between != found.between
+    assert measured.host is not None
+    assert complete == pytest.approx(total + measured.host)
+    assert measured.host > 0
+    there = modelled(problem, (16, 1, 1, 2), "conventional", load_machine("upmem-2560"), measured)
+    assert there.kernels == measured.kernels
+    assert there.between != measured.between
     assert list(there.named())[-1] == "total"  # the host was measured here
 
 
@@ -473,9 +476,12 @@ def test_more_tasklets_use_more_of_the_pipeline() -> None:
     """Until 11, as long as the butterflies are a multiple of the tasklets."""
     use = [
         clocks(
-            Ntt.make(size=256, limbs=1, steps="1", radix=16, tasklets=it), (1, 1, 1, 1), "tile", 1
+            Ntt.make(size=256, limbs=1, steps="1", radix=16, tasklets=tasklets),
+            (1, 1, 1, 1),
+            "tile",
+            1,
         ).pipeline_pct
-        for it in (1, 8, 15, 16)
+        for tasklets in (1, 8, 15, 16)
     ]
     assert use[0] < use[1] < use[3]
     assert use[2] < use[3]
@@ -488,18 +494,18 @@ def test_figure_14_has_every_clock_and_statement(monkeypatch: pytest.MonkeyPatch
     figure = figures.FIGURE_14
     points = figure.points(Request(iters=1))
     assert len(points) == 2 * (7 + 1) + 2 * (6 + 1)
-    assert not any(it.wrong for it in points)
+    assert not any(point.wrong for point in points)
     kernels = {
-        (it.series, it.x): it.value
-        for it in points
-        if it.source == "modelled" and it.panel == "tile"
+        (point.series, point.x): point.value
+        for point in points
+        if point.source == "modelled" and point.panel == "tile"
     }
     assert 1.8 < kernels["kernel 1", 64] / kernels["kernel 1", 128] < 2.1
     statements = [*figure.statements(Request(), points)]
-    assert [it.here.split(":")[0] for it in statements] == 3 * ["mixed, tile"] + 3 * [
+    assert [statement.here.split(":")[0] for statement in statements] == 3 * ["mixed, tile"] + 3 * [
         "modelled, tile"
     ]
-    assert not any(it.agrees for it in statements)  # 2x instead of 63.5x
+    assert not any(statement.agrees for statement in statements)  # 2x instead of 63.5x
 
 
 def test_statements_of_figure_14_accept_only_values_near_the_published_ones() -> None:
@@ -523,7 +529,9 @@ def test_statements_of_figure_14_accept_only_values_near_the_published_ones() ->
             patch.setattr(figures, "TECHNIQUES", ("tile",))
             patch.setattr(figures, "PES", (32, 2048))
             return [
-                it.published for it in figures.FIGURE_14.statements(Request(), points) if it.agrees
+                statement.published
+                for statement in figures.FIGURE_14.statements(Request(), points)
+                if statement.agrees
             ]
 
     every = agreeing(63.5, 9.7, 40.3)

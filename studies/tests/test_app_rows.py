@@ -89,13 +89,13 @@ def test_rows_separate_measured_modelled_and_assumed_times() -> None:
 def test_the_bars_of_a_picture_add_up_and_mark_modelled_times() -> None:
     rows = rows_of(runs_of({"conventional": 3.0, "tile": 1.0}), FAIR)
     figure = picture.draw(rows)
-    bars = [it for it in figure.axes[0].patches if isinstance(it, Rectangle)]
+    bars = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
     assert sum(bar.get_width() for bar in bars) == pytest.approx(
         sum(row.total_us for row in rows) / 1e3
     )
     for bar in bars:
         assert bool(bar.get_hatch()) == (bar.get_gid() == "modelled")
-    text = " ".join(it.get_text() for it in figure.findobj() if hasattr(it, "get_text"))
+    text = " ".join(artist.get_text() for artist in figure.findobj() if hasattr(artist, "get_text"))
     for wanted in (
         "kernel (modelled)",
         "mixed",
@@ -163,9 +163,9 @@ def test_a_command_checks_and_times_every_technique(name: str, tmp_path: Path) -
             row["kernel_us"] + row["host_us"] + row["collectives_us"] + row["reorder_us"]
         )
         phases = row["phases"]
-        assert sum(it["measured_us"] + it["modelled_us"] for it in phases) == pytest.approx(
-            row["total_us"]
-        )
+        assert sum(
+            phase["measured_us"] + phase["modelled_us"] for phase in phases
+        ) == pytest.approx(row["total_us"])
         assert row["cpu_speed_up"] == pytest.approx(
             row["cpu_us"] / (row["total_us"] + row["assumed_us"])
         )

@@ -145,11 +145,11 @@ def test_every_folder_is_in_the_table() -> None:
 @pytest.mark.parametrize(
     "path",
     [*FOLDER.glob("*/*.c"), *FOLDER.glob("pe/*.h")],
-    ids=lambda it: f"{it.parent.name}/{it.name}",
+    ids=lambda path: f"{path.parent.name}/{path.name}",
 )
 def test_pe_programs_need_only_headers_of_the_sdk(path: Path) -> None:
     text = path.read_text()
-    own = {it.name for it in FOLDER.glob("pe/*.h")}
+    own = {header.name for header in FOLDER.glob("pe/*.h")}
     assert set(re.findall(r"#include [<\"](.+?)[>\"]", text)) <= SDK_HEADERS | own
     assert not re.findall(
         r"\b(float|double|malloc|asm|__builtin_ia32\w*|__mram|__mram_noinit)\b", text
@@ -261,9 +261,9 @@ def test_the_clock_includes_the_work_of_the_host(monkeypatch: pytest.MonkeyPatch
             clock.now += next(seconds)
             return 7
 
-    it = solved(Slow(), technique="tile", iters=3).host
-    assert it.measured == 2.0
-    assert it.calls == 1
+    host = solved(Slow(), technique="tile", iters=3).host
+    assert host.measured == 2.0
+    assert host.calls == 1
 
 
 def test_the_reference_runs_with_all_cpus_and_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,36 +360,42 @@ def test_a_problem_that_does_not_fit_this_machine_is_refused(
 @pytest.mark.parametrize(
     ("act", "sentence"),
     [
-        (lambda it: it.place("y", np.zeros((8, 2), np.uint32)), "'y' is not one of x"),
+        (lambda on_stage: on_stage.place("y", np.zeros((8, 2), np.uint32)), "'y' is not one of x"),
         (
-            lambda it: it.place("x", np.zeros((8, 66), np.uint32)),
+            lambda on_stage: on_stage.place("x", np.zeros((8, 66), np.uint32)),
             "264 bytes do not fit 'x', which has 256",
         ),
         (
-            lambda it: it.gather("11", bytes=264, src="y", dtype=np.uint8),
-            "264 bytes do not fit 'y'",
-        ),
-        (lambda it: it.allgather("11", bytes=264, src="y", dst="z"), "264 bytes do not fit 'z'"),
-        (
-            lambda it: it.broadcast("11", np.zeros((1, 66), np.uint32), dst="y"),
+            lambda on_stage: on_stage.gather("11", bytes=264, src="y", dtype=np.uint8),
             "264 bytes do not fit 'y'",
         ),
         (
-            lambda it: it.scatter("11", np.zeros((1, 8 * 66), np.uint32), dst="y"),
+            lambda on_stage: on_stage.allgather("11", bytes=264, src="y", dst="z"),
+            "264 bytes do not fit 'z'",
+        ),
+        (
+            lambda on_stage: on_stage.broadcast("11", np.zeros((1, 66), np.uint32), dst="y"),
             "264 bytes do not fit 'y'",
         ),
-        (lambda it: it.alltoall("11", bytes=64, src="x", dst="z"), "'x' is not one of y, z"),
-        (lambda it: it.launch(speed=1), "no symbol|speed"),
+        (
+            lambda on_stage: on_stage.scatter("11", np.zeros((1, 8 * 66), np.uint32), dst="y"),
+            "264 bytes do not fit 'y'",
+        ),
+        (
+            lambda on_stage: on_stage.alltoall("11", bytes=64, src="x", dst="z"),
+            "'x' is not one of y, z",
+        ),
+        (lambda on_stage: on_stage.launch(speed=1), "no symbol|speed"),
     ],
 )
 def test_a_stage_keeps_windows_apart(act: Any, sentence: str) -> None:
     problem = Scaled()
     with (
         pidcomm.allocate(pes=PES) as pes,
-        Stage(pes, (PES, 1), problem.place((PES, 1)), {"technique": "tile"}) as it,
+        Stage(pes, (PES, 1), problem.place((PES, 1)), {"technique": "tile"}) as on_stage,
         pytest.raises(ArgumentError, match=sentence),
     ):
-        act(it)
+        act(on_stage)
 
 
 # ---- inputs and shares
@@ -441,10 +447,10 @@ def test_shares_are_whole_words_and_cover_everything() -> None:
     for elements in (0, 1, 7, 64, 1000):
         for parts in (1, 3, 64):
             for dtype in (np.int8, np.int16, np.int32, np.int64):
-                it = share(elements, parts, dtype)
-                assert it > 0
-                assert it * np.dtype(dtype).itemsize % 8 == 0
-                assert it * parts >= elements
+                size = share(elements, parts, dtype)
+                assert size > 0
+                assert size * np.dtype(dtype).itemsize % 8 == 0
+                assert size * parts >= elements
             edges = bounds(elements, parts)
             assert (edges[0], edges[-1]) == (0, elements)
             assert np.ptp(np.diff(edges)) <= 1

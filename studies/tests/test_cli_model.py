@@ -107,7 +107,7 @@ def test_options_of_model_match_the_options_of_predictions() -> None:
         ),
         *("--coherence", "hardware", "--dtype", "float32", "--op", "max", "--bytes", "96KiB"),
     )
-    it = predict(
+    prediction = predict(
         *("allreduce", (32, 32), "10"),
         bytes=96 << 10,
         dtype="float32",
@@ -120,9 +120,9 @@ def test_options_of_model_match_the_options_of_predictions() -> None:
     )
     assert others == []
     assert (row["seconds"], row["technique"], row["carried_out"]) == (
-        it.seconds,
+        prediction.seconds,
         "auto",
-        it.technique,
+        prediction.technique,
     )
     assert (row["threads"], row["isa"], row["coherence"]) == (1, "avx2", "hardware")
 
@@ -188,9 +188,10 @@ def test_advice_is_the_same_as_in_python_and_says_that_it_is_modelled() -> None:
         "4",
     )
     rows = lines("model", "advise", "alltoall", *arguments)
-    found = advise("alltoall", pes=64, group=8, bytes=64 << 10, machine="isca24", top=4)
+    arrangements = advise("alltoall", pes=64, group=8, bytes=64 << 10, machine="isca24", top=4)
     assert [(row["seconds"], row["reason"], len(row["alike"])) for row in rows] == [
-        (it.prediction.seconds, it.reason, len(it.alike)) for it in found
+        (arrangement.prediction.seconds, arrangement.reason, len(arrangement.alike))
+        for arrangement in arrangements
     ]
     for row in rows:
         assert (row["source"], row["machine"]) == ("modelled", "isca24")
@@ -270,8 +271,8 @@ def test_plan_with_auto_shows_the_chosen_technique() -> None:
         "--json",
         "-",
     )
-    it = predict("alltoall", (8, 8), "10", bytes=64 << 10, technique="auto")
-    assert json.loads(result.stdout)["technique"] == it.technique
+    prediction = predict("alltoall", (8, 8), "10", bytes=64 << 10, technique="auto")
+    assert json.loads(result.stdout)["technique"] == prediction.technique
 
 
 def test_bench_shows_auto_and_the_chosen_technique(tmp_path: Path) -> None:

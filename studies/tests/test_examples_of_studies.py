@@ -17,14 +17,14 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 def test_the_study_reports_a_right_result_in_one_line(tmp_path: Path) -> None:
     words = [sys.executable, str(EXAMPLES / "graph_study.py")]
     strict = {**os.environ, "DPUEMU_STRICT": "1"}
-    done = subprocess.run(
+    process = subprocess.run(
         words, cwd=tmp_path, env=strict, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 1
+    assert (process.returncode, process.stderr) == (0, "")
+    assert len(process.stdout.splitlines()) == 1
 
 
 def test_a_search_over_hosts_has_no_wrong_element(mpi: Mpi) -> None:
-    done = mpi.run(3, sys.executable, str(EXAMPLES / "bfs_over_hosts.py"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.findall(r"\b(\d+) wrong elements", done.stdout) == ["0"]
+    process = mpi.run(3, sys.executable, str(EXAMPLES / "bfs_over_hosts.py"))
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert re.findall(r"\b(\d+) wrong elements", process.stdout) == ["0"]

@@ -27,22 +27,22 @@ from pidcomm_studies.pictures import drawing
 
 
 def test_places_match_the_documents() -> None:
-    it = places.locate((32, 80), "01")
-    assert it.location[43] == (0, 3, 5)  # chip 3 bank 5 of the first rank: docs/collectives.md
-    assert len(set(it.location)) == it.pes == 2560
-    assert (len(it.pes_of_rank), it.channels) == (40, dpuemu.machine().channels)
-    assert list(chain(*it.pes_of_rank.values())) == list(range(it.pes))
+    located = places.locate((32, 80), "01")
+    assert located.location[43] == (0, 3, 5)  # chip 3 bank 5 of the first rank: docs/collectives.md
+    assert len(set(located.location)) == located.pes == 2560
+    assert (len(located.pes_of_rank), located.channels) == (40, dpuemu.machine().channels)
+    assert list(chain(*located.pes_of_rank.values())) == list(range(located.pes))
 
 
 @pytest.mark.parametrize(("shape", "mask"), [((4, 8, 2), "010"), ((5, 7, 8), "101"), ((7,), "0")])
 def test_groups_match_the_definition(shape: tuple[int, ...], mask: str) -> None:
-    it = places.locate(shape, mask)
+    located = places.locate(shape, mask)
     for coordinates in product(*map(range, shape)):
         pe = int(np.ravel_multi_index(coordinates[::-1], shape[::-1]))
         numbers = {"0": 0, "1": 0}
         for bit, coordinate, length in reversed(list(zip(mask, coordinates, shape, strict=True))):
             numbers[bit] = numbers[bit] * length + coordinate
-        assert it.members[numbers["0"]][numbers["1"]] == pe
+        assert located.members[numbers["0"]][numbers["1"]] == pe
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_a_picture_has_every_pe_in_the_colour_of_its_group(case: tuple[Any, ...]
     assert len(set(colours)) == len(colours) == min(where.groups, len(drawing.COLOURS))
     corners = {rank: drawing._rank_corner(where, layout, rank) for rank in where.pes_of_rank}
     for pe, x, y in drawing._cells(where, layout):  # lanes across, banks down, in the rank's frame
-        it = where.location[pe]
-        corner = corners[it.rank]
+        location = where.location[pe]
+        corner = corners[location.rank]
         assert (x - corner[0], y - corner[1]) == pytest.approx(
-            (it.chip * layout.cell, it.bank * layout.cell)
+            (location.chip * layout.cell, location.bank * layout.cell)
         )
     text = all_text(figure)
     assert ("colours repeat" in text) == (where.groups > len(drawing.COLOURS))

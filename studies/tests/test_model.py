@@ -49,8 +49,8 @@ def all_of(
     """Return the predictions of all techniques that can carry out a request."""
     shape, mask = where
     return {
-        it.prediction.technique: it.prediction
-        for it in compare(collective, shape, mask, bytes=size, **how)
+        estimate.prediction.technique: estimate.prediction
+        for estimate in compare(collective, shape, mask, bytes=size, **how)
     }
 
 
@@ -74,15 +74,17 @@ def test_phases_add_up_and_nothing_else_decides(
     collective: CollectiveName, where: tuple[tuple[int, ...], str]
 ) -> None:
     for machine in machine_names():
-        found = all_of(collective, where, 48 * KIB, machine=machine)
-        assert {"tile", "conventional"} <= set(found)
-        for it in found.values():
-            assert list(it.phases) == list(PHASES)
-            assert all(seconds >= 0 for seconds in it.phases.values())
-            assert math.isclose(sum(it.phases.values()), it.seconds, rel_tol=1e-12)
-            assert math.isclose(it.host_seconds + it.pe_seconds, it.seconds, rel_tol=1e-12)
-            assert (it.source, it.machine) == ("modelled", machine)
-        assert found == all_of(collective, where, 48 * KIB, machine=machine)
+        predictions = all_of(collective, where, 48 * KIB, machine=machine)
+        assert {"tile", "conventional"} <= set(predictions)
+        for prediction in predictions.values():
+            assert list(prediction.phases) == list(PHASES)
+            assert all(seconds >= 0 for seconds in prediction.phases.values())
+            assert math.isclose(sum(prediction.phases.values()), prediction.seconds, rel_tol=1e-12)
+            assert math.isclose(
+                prediction.host_seconds + prediction.pe_seconds, prediction.seconds, rel_tol=1e-12
+            )
+            assert (prediction.source, prediction.machine) == ("modelled", machine)
+        assert predictions == all_of(collective, where, 48 * KIB, machine=machine)
 
 
 @EVERY_REQUEST
@@ -91,12 +93,12 @@ def test_more_bytes_are_never_cheaper(
 ) -> None:
     sizes = [8 * KIB, 24 * KIB, 48 * KIB, 96 * KIB, 384 * KIB, 768 * KIB, 3072 * KIB]
     for machine in machine_names():
-        found = [
+        predictions = [
             all_of(collective, where, size, machine=machine)
             for size in sizes
             if size * 8 % math.prod(where[0]) == 0
         ]
-        for fewer, more in pairwise(found):
+        for fewer, more in pairwise(predictions):
             assert all(fewer[technique].seconds < more[technique].seconds for technique in fewer)
 
 
@@ -107,10 +109,10 @@ def test_more_channels_are_never_slower(
     before: dict[str, Prediction] = {}
     for channels in (1, 2, 4, 8, 16):
         machine = load_machine("isca24").with_values({"ranks.channels": channels})
-        found = all_of(collective, where, 384 * KIB, machine=machine)
+        predictions = all_of(collective, where, 384 * KIB, machine=machine)
         for technique in before:
-            assert found[technique].seconds <= before[technique].seconds * (1 + 1e-12)
-        before = found
+            assert predictions[technique].seconds <= before[technique].seconds * (1 + 1e-12)
+        before = predictions
 
 
 @EVERY_REQUEST
@@ -120,11 +122,11 @@ def test_more_threads_are_never_slower_if_they_have_work(
     machine = load_machine("isca24").with_values({"host.threads": 16})
     before: dict[str, Prediction] = {}
     for threads in (1, 2, 4, 8, 16):
-        found = all_of(collective, where, 3072 * KIB, machine=machine, threads=threads)
+        predictions = all_of(collective, where, 3072 * KIB, machine=machine, threads=threads)
         for technique in before:
             starting = machine["call.start_us"] * 1e-6 * threads * 4  # for all parts of the call
-            assert found[technique].seconds <= before[technique].seconds + starting
-        before = found
+            assert predictions[technique].seconds <= before[technique].seconds + starting
+        before = predictions
 
 
 def test_threads_that_the_machine_lacks_change_nothing() -> None:
@@ -141,8 +143,8 @@ def test_no_bytes_cost_only_the_call(
     collective: CollectiveName, where: tuple[tuple[int, ...], str]
 ) -> None:
     machine = load_machine("isca24")
-    for it in all_of(collective, where, 0, machine=machine).values():
-        assert it.seconds == it.phases["call"] == machine["call.us"] * 1e-6
+    for prediction in all_of(collective, where, 0, machine=machine).values():
+        assert prediction.seconds == prediction.phases["call"] == machine["call.us"] * 1e-6
 
 
 @EVERY_REQUEST
@@ -155,10 +157,10 @@ def test_policy_hardware_adds_flushes(
         for policy in ("none", "hardware")
     )
     reads_mram = pidcomm.COLLECTIVES[collective].at_pes_before
-    for technique, it in hardware.items():
+    for technique, prediction in hardware.items():
         assert none[technique].phases["flush"] == 0
-        assert (it.phases["flush"] > 0) == reads_mram
-        others = {name: seconds for name, seconds in it.phases.items() if name != "flush"}
+        assert (prediction.phases["flush"] > 0) == reads_mram
+        others = {name: seconds for name, seconds in prediction.phases.items() if name != "flush"}
         assert others == {name: none[technique].phases[name] for name in others}
 
 
@@ -166,7 +168,7 @@ def test_only_real_dimms_are_switched_to_the_host() -> None:
     machine = load_machine("emulated-host").with_values({"call.mux_us": 10})
     dimms = machine.with_values({"host.emulated": 0})
     emulated, real = (
-        predict("alltoall", (32, 32), "10", bytes=8 * KIB, machine=it) for it in (machine, dimms)
+        predict("alltoall", (32, 32), "10", bytes=8 * KIB, machine=on) for on in (machine, dimms)
     )
     assert (emulated.phases["mux"], emulated.coherence) == (0, "none")
     assert real.coherence == "hardware"
@@ -174,11 +176,11 @@ def test_only_real_dimms_are_switched_to_the_host() -> None:
 
 
 def test_only_techniques_with_pe_reordering_have_pe_times() -> None:
-    found = all_of("alltoall", ((32, 32), "10"), 48 * KIB)
-    for technique, it in found.items():
-        assert (it.pe_seconds > 0) == technique.startswith("pr")
+    predictions = all_of("alltoall", ((32, 32), "10"), 48 * KIB)
+    for technique, prediction in predictions.items():
+        assert (prediction.pe_seconds > 0) == technique.startswith("pr")
     without_lanes = all_of("alltoall", ((32, 32), "01"), 48 * KIB)
-    assert all(it.pe_seconds == 0 for it in without_lanes.values())
+    assert all(prediction.pe_seconds == 0 for prediction in without_lanes.values())
 
 
 def test_an_instruction_set_need_not_run_here_but_the_machine_must_have_it() -> None:
@@ -231,13 +233,20 @@ def test_auto_is_the_fastest_allowed_technique(
     for machine in machine_names():
         candidates = compare(collective, shape, mask, bytes=size, machine=machine)
         candidates = [
-            it for it in candidates if it.prediction.technique not in ("ring", "tree")
+            candidate
+            for candidate in candidates
+            if candidate.prediction.technique not in ("ring", "tree")
         ]  # only for comparison
         without = [
-            it.prediction for it in candidates if not (it.scratch_bytes or it.replaces_program)
+            candidate.prediction
+            for candidate in candidates
+            if not (candidate.scratch_bytes or candidate.replaces_program)
         ]
-        for scratch, allowed in ((None, without), (2 * size, [it.prediction for it in candidates])):
-            it = predict(
+        for scratch, allowed in (
+            (None, without),
+            (2 * size, [candidate.prediction for candidate in candidates]),
+        ):
+            prediction = predict(
                 collective,
                 shape,
                 mask,
@@ -246,9 +255,9 @@ def test_auto_is_the_fastest_allowed_technique(
                 technique="auto",
                 scratch=scratch,
             )
-            assert it.seconds == min(other.seconds for other in allowed)
-            assert it.technique in {
-                other.technique for other in allowed if other.seconds == it.seconds
+            assert prediction.seconds == min(other.seconds for other in allowed)
+            assert prediction.technique in {
+                other.technique for other in allowed if other.seconds == prediction.seconds
             }
 
 
@@ -318,7 +327,10 @@ def every_way(pes: int, group: int) -> set[tuple[tuple[int, ...], str]]:
     """Return all shapes of axes longer than 1, and their masks with groups of `group` PEs."""
     lengths = [length for length in range(2, pes + 1) if pes % length == 0]
     shapes = [
-        it for axes in (1, 2, 3) for it in product(lengths, repeat=axes) if math.prod(it) == pes
+        shape
+        for axes in (1, 2, 3)
+        for shape in product(lengths, repeat=axes)
+        if math.prod(shape) == pes
     ]
     return {
         (shape, "".join(bits))
@@ -334,24 +346,27 @@ def test_advice_lists_every_way_once_the_fastest_first(
     collective: CollectiveName, pes: int, group: int
 ) -> None:
     size = 8 * pes * 16
-    found = advise(collective, pes=pes, bytes=size, group=group, top=10**6)
-    named = [(it.shape, it.mask, it.prediction.technique) for it in found] + [
-        way for it in found for way in it.alike
-    ]
+    arrangements = advise(collective, pes=pes, bytes=size, group=group, top=10**6)
+    named = [
+        (arrangement.shape, arrangement.mask, arrangement.prediction.technique)
+        for arrangement in arrangements
+    ] + [way for arrangement in arrangements for way in arrangement.alike]
     assert len(named) == len(set(named))
     assert {(shape, mask) for shape, mask, _ in named} == every_way(pes, group)
     seconds = {
-        (shape, mask, technique): it.seconds
+        (shape, mask, technique): prediction.seconds
         for shape, mask in every_way(pes, group)
-        for technique, it in all_of(collective, (shape, mask), size).items()
+        for technique, prediction in all_of(collective, (shape, mask), size).items()
     }
     assert set(named) == set(seconds)
-    assert found[0].prediction.seconds == pytest.approx(min(seconds.values()))
-    assert [it.prediction.seconds for it in found] == sorted(it.prediction.seconds for it in found)
-    for it in found:
-        for way in it.alike:
-            assert seconds[way] == pytest.approx(it.prediction.seconds, rel=1e-8)
-            assert len(it.shape) <= len(way.shape)
+    assert arrangements[0].prediction.seconds == pytest.approx(min(seconds.values()))
+    assert [arrangement.prediction.seconds for arrangement in arrangements] == sorted(
+        arrangement.prediction.seconds for arrangement in arrangements
+    )
+    for arrangement in arrangements:
+        for way in arrangement.alike:
+            assert seconds[way] == pytest.approx(arrangement.prediction.seconds, rel=1e-8)
+            assert len(arrangement.shape) <= len(way.shape)
 
 
 @pytest.mark.parametrize("size", [48 * KIB, 0])
@@ -360,61 +375,63 @@ def test_advice_lists_every_way_once_the_fastest_first(
 def test_reasons_match_the_prediction_and_the_places_of_pes(
     collective: CollectiveName, group: int, size: int
 ) -> None:
-    found = advise(collective, pes=96, bytes=size, group=group, top=1000)
-    best = found[0].prediction
+    arrangements = advise(collective, pes=96, bytes=size, group=group, top=1000)
+    best = arrangements[0].prediction
     phase = max(best.phases, key=lambda name: best.phases[name])
-    assert found[0].reason.endswith(
+    assert arrangements[0].reason.endswith(
         f"{100 * best.phases[phase] / best.seconds:.0f}% of the time in {phase}"
     )
     paths = set()
-    for it in found:
-        technique = it.prediction.technique
-        made = pidcomm.plan(
+    for arrangement in arrangements:
+        technique = arrangement.prediction.technique
+        planned = pidcomm.plan(
             collective,
-            it.shape,
-            it.mask,
+            arrangement.shape,
+            arrangement.mask,
             bytes=size,
             dst=size,
             dtype=np.int32,
             technique=cast("TechniqueName", technique),
             scratch=2 * size,
         )
-        paths.add(made["path"])
-        reason = it.reason.rpartition("; ")[0]
+        paths.add(planned["path"])
+        reason = arrangement.reason.rpartition("; ")[0]
         assert reason == (
-            fact_about(collective, it.shape, it.mask, made)
+            fact_about(collective, arrangement.shape, arrangement.mask, planned)
             if size
             else "no bytes move, because the size is 0"
         )
-        assert it.replaces_program == ("before" in made or "after" in made)
-        assert it.scratch_bytes == made.get("scratch_bytes", 0)
-        if it.prediction.seconds > best.seconds:
+        assert arrangement.replaces_program == ("before" in planned or "after" in planned)
+        assert arrangement.scratch_bytes == planned.get("scratch_bytes", 0)
+        if arrangement.prediction.seconds > best.seconds:
             more = {
-                name: seconds - best.phases[name] for name, seconds in it.prediction.phases.items()
+                name: seconds - best.phases[name]
+                for name, seconds in arrangement.prediction.phases.items()
             }
-            assert it.reason.endswith(f"more in {max(more, key=lambda name: more[name])}")
-            assert f"{it.prediction.seconds / best.seconds:.2f}x the best" in it.reason
+            assert arrangement.reason.endswith(f"more in {max(more, key=lambda name: more[name])}")
+            assert (
+                f"{arrangement.prediction.seconds / best.seconds:.2f}x the best"
+                in arrangement.reason
+            )
     if (collective, group) == ("allreduce", 12) and size:
         assert paths == {"tile", "paper", "sdk", "member_steps"}
 
 
 def fact_about(
-    collective: CollectiveName, shape: tuple[int, ...], mask: str, made: dict[str, Any]
+    collective: CollectiveName, shape: tuple[int, ...], mask: str, planned: dict[str, Any]
 ) -> str:
     """Return the expected reason, from the places of PEs: 8 consecutive PEs are the lanes of a
     line.
     """
-    if made["path"] == "tile" and (pes := made["sweeps"][0]["section_pes"]) != 8:
+    if planned["path"] == "tile" and (pes := planned["sweeps"][0]["section_pes"]) != 8:
         return f"sections of {pes} PEs, because the shape has no lane split"
-    if made["path"] == "sdk":
+    if planned["path"] == "sdk":
         return "through host memory, by transfers of the SDK"
-    if made["path"] == "member_steps":
-        return f"{made['member_steps']['rounds']} rounds of steps from member to member"
-    if "before" in made or "after" in made:
-        return (
-            f"PEs reorder blocks {' and '.join(it for it in ('before', 'after') if it in made)} the"
-            " host pass"
-        )
+    if planned["path"] == "member_steps":
+        return f"{planned['member_steps']['rounds']} rounds of steps from member to member"
+    if "before" in planned or "after" in planned:
+        moments = " and ".join(moment for moment in ("before", "after") if moment in planned)
+        return f"PEs reorder blocks {moments} the host pass"
     place = np.unravel_index(range(96), shape, order="F")
     groups = [
         tuple(int(axis[pe]) for axis, bit in zip(place, mask, strict=True) if bit == "0")
@@ -434,14 +451,20 @@ def fact_about(
 
 @pytest.mark.parametrize(("pes", "group"), [(720720, 720720), (720720, 80), (1 << 20, 1 << 10)])
 def test_advice_for_many_pes_lists_one_of_the_ways_with_equal_groups(pes: int, group: int) -> None:
-    found = advise("allreduce", pes=pes, bytes=group * 8, group=group, top=10**6)
-    masks = {it.mask for it in found} | {way.mask for it in found for way in it.alike}
+    arrangements = advise("allreduce", pes=pes, bytes=group * 8, group=group, top=10**6)
+    masks = {arrangement.mask for arrangement in arrangements} | {
+        way.mask for arrangement in arrangements for way in arrangement.alike
+    }
     assert masks == ({"1"} if group == pes else {"10", "01", "101", "010"})
 
 
 def test_advice_may_be_limited_to_one_technique_and_a_length() -> None:
-    found = advise("alltoall", pes=64, bytes=8 * KIB, group=8, top=2, technique="conventional")
-    assert [it.prediction.technique for it in found] == ["conventional"] * len(found)
+    arrangements = advise(
+        "alltoall", pes=64, bytes=8 * KIB, group=8, top=2, technique="conventional"
+    )
+    assert [arrangement.prediction.technique for arrangement in arrangements] == [
+        "conventional"
+    ] * len(arrangements)
     assert len(advise("alltoall", pes=64, bytes=8 * KIB, top=1)) == 1
 
 
@@ -468,10 +491,10 @@ def test_advice_about_invalid_calls_is_an_error(wrong: dict[str, Any], words: st
 
 def test_influence_is_the_change_by_a_constant() -> None:
     machine = load_machine("isca24")
-    found = influences("allreduce", (32, 32), "10", bytes=1 << 20, machine=machine)
-    assert list(found.values()) == sorted(found.values(), key=abs, reverse=True)
+    shares = influences("allreduce", (32, 32), "10", bytes=1 << 20, machine=machine)
+    assert list(shares.values()) == sorted(shares.values(), key=abs, reverse=True)
     base = predict("allreduce", (32, 32), "10", bytes=1 << 20, machine=machine).seconds
-    for name, share in list(found.items())[:3]:
+    for name, share in list(shares.items())[:3]:
         changed = machine.with_values({name: machine[name] * 1.001})
         seconds = predict("allreduce", (32, 32), "10", bytes=1 << 20, machine=changed).seconds
         assert (seconds / base - 1) / 0.001 == pytest.approx(share, rel=0.05)
@@ -488,15 +511,15 @@ def test_influence_is_measured_within_the_domain_of_each_constant(
         return predict(*arguments, machine=machine, **options)
 
     monkeypatch.setattr("pidcomm_studies.models.advice.predict", watched)
-    found = influences("alltoall", (32, 32), "10", bytes=1 << 20, machine=machine)
+    shares = influences("alltoall", (32, 32), "10", bytes=1 << 20, machine=machine)
     assert min(seen) == 1
     assert max(seen) > 1
     changed = machine.with_values({"host.overlap": 1.001})
     slope = [
-        predict("alltoall", (32, 32), "10", bytes=1 << 20, machine=it).seconds
-        for it in (machine, changed)
+        predict("alltoall", (32, 32), "10", bytes=1 << 20, machine=on).seconds
+        for on in (machine, changed)
     ]
-    assert found.get("host.overlap", 0) == pytest.approx(
+    assert shares.get("host.overlap", 0) == pytest.approx(
         (slope[1] / slope[0] - 1) / 0.001, rel=0.05, abs=1e-6
     )
 

@@ -35,13 +35,13 @@ def with_topology(topology: str) -> Machine:
 
 def groups_of(shape: tuple[int, ...], mask: str) -> list[list[int]]:
     """Return the PEs of each group, by coordinates."""
-    found: dict[tuple[int, ...], list[int]] = {}
+    groups: dict[tuple[int, ...], list[int]] = {}
     for number, reverse in enumerate(product(*(range(length) for length in reversed(shape)))):
         place = reverse[::-1]
-        found.setdefault(
+        groups.setdefault(
             tuple(c for c, bit in zip(place, mask, strict=True) if bit == "0"), []
         ).append(number)
-    return list(found.values())
+    return list(groups.values())
 
 
 def unit(pe: int, level: str) -> int:
@@ -63,8 +63,12 @@ def test_alltoall_sends_every_block_once_out_of_each_unit(
             for level in LINK_LEVELS:
                 if unit(a, level) != unit(b, level):
                     sent[level][unit(a, level)] += 8
-    found = predict_links("alltoall", shape, mask, bytes=size, machine=with_topology("crossbar"))
-    assert found.sent_bytes == pytest.approx({level: most.max() for level, most in sent.items()})
+    prediction = predict_links(
+        "alltoall", shape, mask, bytes=size, machine=with_topology("crossbar")
+    )
+    assert prediction.sent_bytes == pytest.approx(
+        {level: most.max() for level, most in sent.items()}
+    )
 
 
 @pytest.mark.parametrize(("shape", "mask"), SHAPES)
@@ -81,13 +85,13 @@ def test_a_reduction_leaves_each_unit_once_for_each_group(
         ranks = {unit(pe, "rank") for pe in group}
         for rank in ranks:
             sent[rank] += size * (len(ranks) - 1) / len(ranks)
-    found = predict_links(
+    prediction = predict_links(
         "reduce_scatter", shape, mask, bytes=size, machine=with_topology("crossbar")
     )
-    assert found.sent_bytes["rank"] == pytest.approx(sent.max())
+    assert prediction.sent_bytes["rank"] == pytest.approx(sent.max())
     twice = predict_links("allreduce", shape, mask, bytes=size, machine=with_topology("crossbar"))
     assert twice.sent_bytes == pytest.approx(
-        {level: 2 * most for level, most in found.sent_bytes.items()}
+        {level: 2 * most for level, most in prediction.sent_bytes.items()}
     )
 
 
@@ -113,10 +117,10 @@ def test_the_bytes_of_every_link_of_a_ring_of_banks(shape: tuple[int, ...], mask
                     hops(bank, b % 64 // 8, 8) if unit(b, "chip") == chip else [("forward", bank)]
                 )
                 sent.update({(chip, *link): 8 for link in path})
-    found = predict_links(
+    prediction = predict_links(
         "alltoall", shape, mask, bytes=8 * len(groups[0]), machine=with_topology("ring")
     )
-    assert found.sent_bytes["bank"] == pytest.approx(max(sent.values()))
+    assert prediction.sent_bytes["bank"] == pytest.approx(max(sent.values()))
 
 
 def test_a_ring_carries_interleaved_groups_over_the_same_links() -> None:
@@ -148,10 +152,10 @@ def test_the_spread_counts_units_with_members() -> None:
 
 def test_eight_banks_reduce_at_the_rate_of_a_link() -> None:
     size = 1 << 20
-    found = predict_links("reduce_scatter", (8, 8), "01", bytes=size, machine=MACHINE)
+    prediction = predict_links("reduce_scatter", (8, 8), "01", bytes=size, machine=MACHINE)
     link = MACHINE.links["bank"]
-    assert found.host_seconds == pytest.approx(LAUNCH)
-    assert found.seconds == pytest.approx(
+    assert prediction.host_seconds == pytest.approx(LAUNCH)
+    assert prediction.seconds == pytest.approx(
         LAUNCH + size * 7 / 8 / 2.8e9 + 7e-9 * link.latency_ns.value
     )
 
@@ -159,9 +163,9 @@ def test_eight_banks_reduce_at_the_rate_of_a_link() -> None:
 def test_a_bus_serves_one_unit_at_a_time() -> None:
     crossbar, bus = (
         predict_links(
-            "reduce_scatter", (8, 8), "01", bytes=1 << 20, machine=with_topology(it)
+            "reduce_scatter", (8, 8), "01", bytes=1 << 20, machine=with_topology(topology)
         ).link_seconds["bank"]
-        for it in ("crossbar", "bus")
+        for topology in ("crossbar", "bus")
     )
     assert bus == pytest.approx(8 * crossbar, rel=1e-2)
 
@@ -179,19 +183,19 @@ def test_the_host_moves_what_begins_or_ends_in_its_memory() -> None:
     block = predict(
         "gather", shape, mask, bytes=size // 32, dtype=np.int64, machine=MACHINE, technique="auto"
     )
-    found = predict_links("reduce", shape, mask, bytes=size, machine=MACHINE)
+    prediction = predict_links("reduce", shape, mask, bytes=size, machine=MACHINE)
     scattered = predict_links("reduce_scatter", shape, mask, bytes=size, machine=MACHINE)
-    assert found.host_seconds == pytest.approx(block.seconds + LAUNCH)
-    assert found.link_seconds == scattered.link_seconds
+    assert prediction.host_seconds == pytest.approx(block.seconds + LAUNCH)
+    assert prediction.link_seconds == scattered.link_seconds
 
 
 def test_pes_that_feed_the_links_are_slower() -> None:
     for collective in ("alltoall", "allreduce"):
         free, fed = (
             predict_links(
-                collective, (8, 8), "01", bytes=1 << 16, machine=MACHINE, is_fed_by_pes=it
+                collective, (8, 8), "01", bytes=1 << 16, machine=MACHINE, is_fed_by_pes=is_fed
             ).seconds
-            for it in (False, True)
+            for is_fed in (False, True)
         )
         assert fed > 1.5 * free
 

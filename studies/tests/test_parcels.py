@@ -69,15 +69,15 @@ def test_every_engine_keeps_the_rules_of_the_standard(
 def test_random_patterns_lose_double_and_reorder_no_message(
     machine: Machine, programs: dict[str, Path], tmp_path: Path, messages: int
 ) -> None:
-    made = [patterns.make(1000 * messages + i, 1 + i % RANKS, messages) for i in range(100)]
+    operations = [patterns.make(1000 * messages + i, 1 + i % RANKS, messages) for i in range(100)]
     file = tmp_path / "patterns.txt"
-    file.write_text(patterns.write(made))
+    file.write_text(patterns.write(operations))
     run = machine.run(programs["pattern"], RANKS, [file], checks=True, seconds=100)
     assert run.blocked == ()
     received = patterns.read(run.output)
-    for number, pattern in enumerate(made):
-        found = [it for it in received if it.pattern == number]
-        assert list(patterns.wrong(pattern, found)) == [], f"pattern {number}"
+    for number, pattern in enumerate(operations):
+        of_pattern = [reception for reception in received if reception.pattern == number]
+        assert list(patterns.wrong(pattern, of_pattern)) == [], f"pattern {number}"
 
 
 def test_the_rules_find_lost_doubled_and_reordered_messages() -> None:
@@ -101,11 +101,11 @@ def test_the_rules_find_lost_doubled_and_reordered_messages() -> None:
 def test_patterns_without_wildcards_end_as_with_a_real_mpi(
     machine: Machine, programs: dict[str, Path], tmp_path: Path
 ) -> None:
-    made = [patterns.make(i, RANKS, 12, wildcards=False) for i in range(40)]
+    operations = [patterns.make(i, RANKS, 12, wildcards=False) for i in range(40)]
     file = tmp_path / "patterns.txt"
-    file.write_text(patterns.write(made))
+    file.write_text(patterns.write(operations))
     library = next(MPIEXEC.parent.parent.glob("lib/libmpi.so.*"))
-    done = subprocess.run(
+    process = subprocess.run(
         [str(MPIEXEC), "-n", str(RANKS), sys.executable, str(PROGRAMS / "real_mpi.py"), str(file)],
         capture_output=True,
         text=True,
@@ -113,9 +113,9 @@ def test_patterns_without_wildcards_end_as_with_a_real_mpi(
         timeout=120,
         env={**os.environ, "MPI4PY_LIBMPI": str(library), "OMP_NUM_THREADS": "1"},
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     ours = machine.run(programs["pattern"], RANKS, [file], seconds=100)
-    assert sorted(ours.output.splitlines()) == sorted(done.stdout.splitlines())
+    assert sorted(ours.output.splitlines()) == sorted(process.stdout.splitlines())
 
 
 def test_messages_that_find_no_buffer_wait_and_stay_in_order(
@@ -208,7 +208,7 @@ def test_count_charges_each_block_once() -> None:
 def test_the_protocol_needs_only_the_hooks(tmp_path: Path) -> None:
     declared = "".join((HERE / "pim" / name).read_text() for name in ("hooks.h", "queues.h"))
     for source in (HERE / "pim" / "queues.c", HERE / "pim" / "protocol.c"):
-        made = tmp_path / f"{source.stem}.o"
+        object_file = tmp_path / f"{source.stem}.o"
         subprocess.run(
             [
                 *[
@@ -222,7 +222,7 @@ def test_the_protocol_needs_only_the_hooks(tmp_path: Path) -> None:
                     "-ffreestanding",
                     "-o",
                 ],
-                str(made),
+                str(object_file),
                 f"-I{HERE}",
                 "-c",
                 str(source),
@@ -230,7 +230,7 @@ def test_the_protocol_needs_only_the_hooks(tmp_path: Path) -> None:
             check=True,
         )
         undefined = subprocess.run(
-            ["nm", "-u", str(made)], capture_output=True, text=True, check=True
+            ["nm", "-u", str(object_file)], capture_output=True, text=True, check=True
         ).stdout.split()
         names = {word for word in undefined if word != "U" and not word.startswith("_GLOBAL")}
         assert [word for word in names if f"{word}(" not in declared] == []
@@ -250,8 +250,8 @@ def test_a_trace_shows_threads_parcels_and_queues(
     from pidcomm_studies.pictures import style, timeline
 
     run = pim.run(programs["exchange"], 2, (256,), trace=True)
-    assert {it["event"] for it in run.events} == {"active", "parcel", "queues"}
-    assert max(it["unexpected"] for it in run.events if it["event"] == "queues") == 1
+    assert {event["event"] for event in run.events} == {"active", "parcel", "queues"}
+    assert max(event["unexpected"] for event in run.events if event["event"] == "queues") == 1
     style.save(timeline.draw(run.events, "exchange"), tmp_path / "exchange.svg")
     with pytest.raises(ArgumentError, match="17 nodes"):
         timeline.draw([{"event": "parcel", "node": 16}], "too many")
@@ -259,7 +259,7 @@ def test_a_trace_shows_threads_parcels_and_queues(
 
 def test_barrier_and_halo_scale(folder: Path) -> None:
     rows = list(scaling.measure(list(ENGINES), [4, 36], 256, lambda _: None))
-    seconds = {(it.program, it.engine, it.nodes): it.seconds for it in rows}
+    seconds = {(row.program, row.engine, row.nodes): row.seconds for row in rows}
     for engine in ENGINES:
         assert seconds["barrier", engine, 36] > seconds["barrier", engine, 4]  # log2(nodes) rounds
         # Each process has four neighbours.
@@ -274,7 +274,7 @@ def test_figures_have_all_points_and_statements(monkeypatch: pytest.MonkeyPatch)
     request = Request(names)
     for figure in map(get, names):
         points = figure.points(request)
-        assert {it.panel for it in points} == {panel.name for panel in figure.panels}
+        assert {point.panel for point in points} == {panel.name for panel in figure.panels}
         assert list(figure.statements(request, points))
 
 

@@ -194,11 +194,11 @@ def test_bars_and_limits_have_the_heights_of_their_rows(
     assert list(ticks) == list(pidcomm.COLLECTIVES)
     for row in rows:  # each bar stands at its collective, in its technique's colour
         colour = to_rgb(style.look_of(row["technique"]).colour)
-        (bar,) = [it for it in bars_of(axes) if it.get_height() == row[key]]
+        (bar,) = [candidate for candidate in bars_of(axes) if candidate.get_height() == row[key]]
         assert abs(bar.get_x() + bar.get_width() / 2 - ticks[row["collective"]]) < 0.5
         assert bar.get_facecolor()[:3] == pytest.approx(colour)
         (limit,) = [
-            it for it in limits_of(axes) if points_of(it)[0][0] == pytest.approx(bar.get_x())
+            line for line in limits_of(axes) if points_of(line)[0][0] == pytest.approx(bar.get_x())
         ]
         factor = row["limit_pct"] / 100
         assert points_of(limit)[1][0] == pytest.approx(
@@ -290,9 +290,9 @@ def test_every_combination_in_a_sweep_has_its_own_line(fresh: dict[str, Path]) -
     assert legend_texts(figures.draw(read_rows([fresh["both"]])))[:2] == ["tile, 8x8", "tile, 16x8"]
     for technique in style.TECHNIQUE_LOOKS:  # lines of one technique differ without colour
         lines = [style.line_of(technique, series) for series in range(8)]
-        assert len({(it["linestyle"], it["marker"], it["markerfacecolor"]) for it in lines}) == len(
-            lines
-        )
+        assert len(
+            {(line["linestyle"], line["marker"], line["markerfacecolor"]) for line in lines}
+        ) == len(lines)
 
 
 # ---- ablation
@@ -321,14 +321,14 @@ def test_an_ablation_stacks_the_phases_of_every_technique(name: str) -> None:
             # Medians of parts may exceed the median of the whole.
             rest = max(0, row["host_us"] - sum(parts))
             assert sorted(widths.get("measured", [])) == pytest.approx(
-                sorted(it for it in [*parts, rest] if it)
+                sorted(height for height in [*parts, rest] if height)
             )
             assert sum(widths.get("modelled", [])) == pytest.approx(row["pe_us"])
             assert sum(widths.get("assumed", [])) == pytest.approx(
                 row["launch_us"] + row["load_us"]
             )
             (limit,) = [
-                it for it in limits_of(panel) if round(float(np.mean(points_of(it)[1]))) == at
+                line for line in limits_of(panel) if round(float(np.mean(points_of(line)[1]))) == at
             ]
             assert points_of(limit)[0][0] == pytest.approx(row["bus_us"] / 1e3)
 
@@ -336,14 +336,14 @@ def test_an_ablation_stacks_the_phases_of_every_technique(name: str) -> None:
 def test_modelled_or_assumed_times_are_hatched_and_labelled() -> None:
     figure = figures.draw(reference("ablation"))
     marks = {"modelled": style.MODELLED_HATCH, "assumed": style.ASSUMED_HATCH}
-    found = {
+    hatches = {
         (str(bar.get_gid()), bar.get_hatch())
         for panel in plots_of(figure)
         for bar in bars_of(panel)
     }
     for source, hatch in marks.items():
-        assert {it for of, it in found if of == source} == {hatch}
-        assert hatch not in {it for of, it in found if of != source}
+        assert {drawn_hatch for of, drawn_hatch in hatches if of == source} == {hatch}
+        assert hatch not in {drawn_hatch for of, drawn_hatch in hatches if of != source}
         assert any(f"({source})" in text for text in legend_texts(figure))
     assert {phase.source for phase in phases.PHASES} == {"measured", *marks}
 
@@ -370,14 +370,14 @@ def _drawn_boxes(figure: Figure) -> list[tuple[str, Any]]:
 
 def assert_legible(figure: Figure) -> None:
     """Check that no text touches another or leaves the figure."""
-    found = _drawn_boxes(figure)
-    assert len(found) > 5
-    x0, y0, x1, y1 = np.array([box.extents for _, box in found]).T
+    boxes = _drawn_boxes(figure)
+    assert len(boxes) > 5
+    x0, y0, x1, y1 = np.array([box.extents for _, box in boxes]).T
     overlap = (np.minimum.outer(x1, x1) - np.maximum.outer(x0, x0) > 0.5) & (
         np.minimum.outer(y1, y1) - np.maximum.outer(y0, y0) > 0.5
     )
     pairs = [
-        (found[a][0], found[b][0]) for a, b in zip(*np.nonzero(np.triu(overlap, 1)), strict=True)
+        (boxes[a][0], boxes[b][0]) for a, b in zip(*np.nonzero(np.triu(overlap, 1)), strict=True)
     ]
     assert pairs == []
     assert min(x0.min(), y0.min()) >= 0

@@ -69,10 +69,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_report_needs_no_other_file(report: Path) -> None:
     text = report.read_text()
     assert "http" not in text
-    it = Page(text)
-    ids = [attributes["id"] for _, attributes in it.elements if "id" in attributes]
+    html_page = Page(text)
+    ids = [attributes["id"] for _, attributes in html_page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    for tag, attributes in it.elements:
+    for tag, attributes in html_page.elements:
         assert tag not in ("link", "img", "iframe")
         assert "src" not in attributes
         for name, value in attributes.items():
@@ -81,7 +81,7 @@ def test_a_report_needs_no_other_file(report: Path) -> None:
                 assert value.startswith("#")
                 assert value[1:] in ids
     assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(ids)
-    assert [tag for tag, _ in it.elements].count("svg") == 3
+    assert [tag for tag, _ in html_page.elements].count("svg") == 3
     assert "prefers-color-scheme: dark" in text
     assert "@media print" in text
 
@@ -138,9 +138,9 @@ def test_a_report_separates_runs_and_says_why_it_has_no_figure() -> None:
 def test_a_report_escapes_its_input() -> None:
     row = {**reference("collectives")[0], "commit": "<b>&\"'", "isa": "<i>"}
     text = page.build([page.Source("<script>", [row], ["# <hr>"])])
-    it = Page(text)
-    assert not {"b", "i", "hr"} & {tag for tag, _ in it.elements}
-    assert [tag for tag, _ in it.elements].count("script") == 1
+    html_page = Page(text)
+    assert not {"b", "i", "hr"} & {tag for tag, _ in html_page.elements}
+    assert [tag for tag, _ in html_page.elements].count("script") == 1
 
 
 def test_a_report_without_rows_runs_a_quick_benchmark(tmp_path: Path) -> None:
@@ -157,7 +157,9 @@ def test_a_report_without_rows_runs_a_quick_benchmark(tmp_path: Path) -> None:
 
 
 def test_a_click_on_a_header_sorts(report: Path, tmp_path: Path) -> None:
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    browser = next(
+        (browser_path for name in BROWSERS if (browser_path := shutil.which(name))), None
+    )
     if browser is None:
         pytest.skip(f"none of the browsers {', '.join(BROWSERS)} is installed")
     for column, clicks in (
@@ -189,12 +191,12 @@ def test_a_click_on_a_header_sorts(report: Path, tmp_path: Path) -> None:
             timeout=600,
             env={**os.environ, "HOME": str(tmp_path)},
         )
-        it = Page(result.stdout)
-        got = [line[number][1] for line in it.tables[0][1:]]
+        html_page = Page(result.stdout)
+        got = [line[number][1] for line in html_page.tables[0][1:]]
         known = [row[column] for row in rows if row[column] is not None]
         wanted = [str(value) for value in sorted(known, reverse=clicks == 2)]
         assert got == wanted + [None] * (len(rows) - len(known))
         assert got != [str(row[column]) for row in rows]
-        sorts = [attributes["aria-sort"] for tag, attributes in it.elements if tag == "th"]
+        sorts = [attributes["aria-sort"] for tag, attributes in html_page.elements if tag == "th"]
         assert sorts[number] == ("ascending" if clicks == 1 else "descending")
         assert set(sorts[:number] + sorts[number + 1 :]) == {"none"}

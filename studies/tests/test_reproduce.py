@@ -50,7 +50,11 @@ def problems(figure: str) -> list[Problem]:
 
 
 def statistic(key: str) -> Statistic:
-    return next(it for it in EXPERIMENTS[key.partition(".")[0]].statistics if it.key == key)
+    return next(
+        candidate
+        for candidate in EXPERIMENTS[key.partition(".")[0]].statistics
+        if candidate.key == key
+    )
 
 
 def cost(
@@ -64,39 +68,50 @@ def cost(
 
 @pytest.mark.parametrize("figure", ["fig14", "fig16", "fig17", "fig23a"])
 def test_most_experiments_are_on_32x32_pes_along_one_axis(figure: str) -> None:
-    assert {(it.shape, it.mask, it.bytes) for it in problems(figure)} == {((32, 32), "10", 8 << 20)}
+    assert {(problem.shape, problem.mask, problem.bytes) for problem in problems(figure)} == {
+        ((32, 32), "10", 8 << 20)
+    }
 
 
 def test_the_collectives_match_the_figures() -> None:
-    found = {name: {it.collective for it in problems(name)} for name in EXPERIMENTS}
-    assert len(found.pop("fig14")) == 8
-    assert found.pop("fig23a") == {"allreduce"}
-    assert all(names == FOUR for names in found.values())
+    collectives = {name: {problem.collective for problem in problems(name)} for name in EXPERIMENTS}
+    assert len(collectives.pop("fig14")) == 8
+    assert collectives.pop("fig23a") == {"allreduce"}
+    assert all(names == FOUR for names in collectives.values())
 
 
 def test_sizes_run_from_128_kib_to_8_mib_in_one_and_two_dimensions() -> None:
-    found = problems("fig18")
-    assert {(it.shape, it.mask) for it in found} == {((1024,), "1"), ((32, 32), "10")}
+    wanted = problems("fig18")
+    assert {(problem.shape, problem.mask) for problem in wanted} == {
+        ((1024,), "1"),
+        ((32, 32), "10"),
+    }
     for shape in ((1024,), (32, 32)):
-        sizes = sorted({it.bytes for it in found if it.shape == shape})
+        sizes = sorted({problem.bytes for problem in wanted if problem.shape == shape})
         assert sizes == [kib << 10 for kib in (128, 256, 512, 1024, 2048, 4096, 8192)]
-    assert len(found) == len(set(found)) == 2 * 7 * 4
+    assert len(wanted) == len(set(wanted)) == 2 * 7 * 4
 
 
 def test_pes_run_from_64_to_1024_and_256_are_one_channel_of_the_papers_machine() -> None:
-    assert sorted({it.pes for it in problems("fig19")}) == [64, 128, 256, 512, 1024]
-    assert {it.shape for it in problems("fig19")} == {(8, 8), (16, 8), (16, 16), (32, 16), (32, 32)}
+    assert sorted({problem.pes for problem in problems("fig19")}) == [64, 128, 256, 512, 1024]
+    assert {problem.shape for problem in problems("fig19")} == {
+        (8, 8),
+        (16, 8),
+        (16, 16),
+        (32, 16),
+        (32, 32),
+    }
 
 
 def test_three_dimensions_always_have_1024_pes_and_x_grows() -> None:
-    shapes = list(dict.fromkeys(it.shape for it in problems("fig20")))
+    shapes = list(dict.fromkeys(problem.shape for problem in problems("fig20")))
     assert [shape[0] for shape in shapes] == [8, 16, 32, 64, 128]
     assert all(prod(shape) == 1024 and len(shape) == 3 for shape in shapes)
-    assert {it.mask for it in problems("fig20")} == {"100"}
+    assert {problem.mask for problem in problems("fig20")} == {"100"}
 
 
 def test_every_published_point_is_a_statistic_of_its_figure_and_says_where_it_is_stated() -> None:
-    keys = [it.key for experiment in EXPERIMENTS.values() for it in experiment.statistics]
+    keys = [stated.key for experiment in EXPERIMENTS.values() for stated in experiment.statistics]
     assert len(keys) == len(set(keys))
     assert set(PUBLISHED) <= set(keys)
     for key, point in PUBLISHED.items():
@@ -136,7 +151,7 @@ def test_a_statistic_without_one_of_its_costs_is_none() -> None:
 
 
 def test_cross_domain_modulation_is_rated_only_where_it_applies() -> None:
-    costs = {(it, name): cost(1) for it in problems("fig16") for name in ("pr+im", "pr+im+cm")}
+    costs = {(call, name): cost(1) for call in problems("fig16") for name in ("pr+im", "pr+im+cm")}
     for problem in problems("fig16"):
         if problem.collective in ("alltoall", "allgather"):
             costs[problem, "pr+im"] = cost(1.5)
@@ -144,7 +159,7 @@ def test_cross_domain_modulation_is_rated_only_where_it_applies() -> None:
 
 
 def test_the_share_of_reordering_excludes_launches_and_loads() -> None:
-    costs = {(it, "pr+im+cm"): cost(90, 6, 4, "modelled") for it in problems("fig17")}
+    costs = {(problem, "pr+im+cm"): cost(90, 6, 4, "modelled") for problem in problems("fig17")}
     assert statistic("fig17.reorder").of(costs) == pytest.approx(6)
 
 
@@ -154,7 +169,9 @@ def test_a_statistic_without_one_of_its_calls_is_none() -> None:
     """
     wanted = problems("fig14")
     costs = {
-        (it, name): cost(1) for it in wanted[1:] for name in ("conventional", "pr+im+cm", "tile")
+        (problem, name): cost(1)
+        for problem in wanted[1:]
+        for name in ("conventional", "pr+im+cm", "tile")
     }
     assert statistic("fig14.geomean").of(costs, wanted) is None
     assert statistic("fig14.geomean").of(costs) == pytest.approx(1)
@@ -162,33 +179,37 @@ def test_a_statistic_without_one_of_its_calls_is_none() -> None:
 
 def test_mixed_numbers_also_have_a_value_of_host_times_alone() -> None:
     experiment = EXPERIMENTS["fig23a"]
-    here = {(it, name): cost(10) for it in problems("fig23a") for name in experiment.techniques}
-    mixed = {(it, "pr+im+cm"): cost(4, 1, None, "mixed") for it in problems("fig23a")}
+    here = {
+        (problem, name): cost(10)
+        for problem in problems("fig23a")
+        for name in experiment.techniques
+    }
+    mixed = {(problem, "pr+im+cm"): cost(4, 1, None, "mixed") for problem in problems("fig23a")}
     costs = {**here, **mixed}
     point = next(
-        it
-        for it in statistic_points(experiment, costs, HERE, PAPER_PES, PAPER_BYTES)
-        if it.facts["statistic"] == "fig23a.tree"
+        candidate
+        for candidate in statistic_points(experiment, costs, HERE, PAPER_PES, PAPER_BYTES)
+        if candidate.facts["statistic"] == "fig23a.tree"
     )
     assert point.source == "mixed"
     assert point.value == pytest.approx(2)
     assert point.facts["host_alone"] == pytest.approx(2.5)
     assert point.facts["ratio"] == pytest.approx(2 / PUBLISHED["fig23a.tree"].value)
     fewer = statistic_points(experiment, costs, HERE, 64, PAPER_BYTES)
-    assert all(it.facts["ratio"] is None for it in fewer)
+    assert all(candidate.facts["ratio"] is None for candidate in fewer)
 
 
 def test_the_largest_size_and_numbers_of_pes_choose_their_problems() -> None:
     by_size = {
-        (it, name): cost(it.bytes if name == "conventional" else 1)
-        for it in problems("fig18")
+        (problem, name): cost(problem.bytes if name == "conventional" else 1)
+        for problem in problems("fig18")
         for name in NAMES
     }
     assert statistic("fig18.largest").of(by_size) == pytest.approx(8 << 20)
     assert statistic(f"fig18.{128 << 10}").of(by_size) == pytest.approx(128 << 10)
     by_pes = {
-        (it, name): cost(it.pes if name == "conventional" else 1)
-        for it in problems("fig19")
+        (problem, name): cost(problem.pes if name == "conventional" else 1)
+        for problem in problems("fig19")
         for name in NAMES
     }
     assert [statistic(f"fig19.{pes}").of(by_pes) for pes in (64, 1024)] == pytest.approx([64, 1024])
@@ -202,8 +223,8 @@ def test_throughput_is_the_larger_side_over_the_whole_call() -> None:
     assert problem.larger_side_bytes == 1 << 30
     assert Problem("allgather", (32, 32), "10", 1 << 20, "int32").larger_side_bytes == 1 << 30
     assert throughput_gb_s(problem, cost(600, 300, 100)) == pytest.approx((1 << 30) / 1e6)
-    found = [it for it in problems("fig20") if it.collective == "reduce_scatter"]
-    costs = {(it, "pr+im+cm"): cost(1000 - 100 * number) for number, it in enumerate(found)}
+    scattered = [call for call in problems("fig20") if call.collective == "reduce_scatter"]
+    costs = {(call, "pr+im+cm"): cost(1000 - 100 * number) for number, call in enumerate(scattered)}
     assert statistic("fig20.reduce_scatter").of(costs) == pytest.approx((8 << 30) / 600 / 1e3)
     assert statistic("fig20.reduce_scatter.growth").of(costs) == pytest.approx(1000 / 600)
 
@@ -212,9 +233,9 @@ def test_throughput_is_the_larger_side_over_the_whole_call() -> None:
 def test_ring_is_compared_with_the_hypercube() -> None:
     (problem,) = problems("fig23a")
     costs = {(problem, "ring"): cost(6), (problem, "pr+im+cm"): cost(3), (problem, "tile"): cost(2)}
-    assert [statistic(f"fig23a.ring{it}").of(costs) for it in ("", ".tile")] == pytest.approx(
-        [2, 3]
-    )
+    assert [
+        statistic(f"fig23a.ring{ending}").of(costs) for ending in ("", ".tile")
+    ] == pytest.approx([2, 3])
 
 
 def test_modelled_points_are_fast_complete_and_follow_the_machine() -> None:
@@ -233,7 +254,9 @@ def test_modelled_points_are_fast_complete_and_follow_the_machine() -> None:
 
 def test_no_speed_up_is_claimed_where_the_emulated_sdk_is_too_slow() -> None:
     experiment = EXPERIMENTS["fig14"]
-    costs = {(it, name): cost(1) for it in problems("fig14") for name in experiment.techniques}
+    costs = {
+        (problem, name): cost(1) for problem in problems("fig14") for name in experiment.techniques
+    }
     unfair = Measurements(unfair={problems("fig14")[0]}).fair(costs)
     assert statistic("fig14.alltoall").of(unfair) is None
     assert statistic("fig14.allreduce").of(unfair) == pytest.approx(1)
@@ -256,12 +279,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[dict[str,
         "--plot",
         "figures.svg",
     ]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=600, check=False
     )
-    assert done.returncode == 0, done
+    assert process.returncode == 0, process
     return (
-        done.stdout,
+        process.stdout,
         objects((folder / "rows.jsonl").read_text()),
         "".join(path.read_text() for path in sorted(folder.glob("figures-pidcomm-fig1?.svg"))),
     )
@@ -295,7 +318,7 @@ def test_every_json_row_says_its_source_and_where(
         assert (row["source"] == "published") == str(row["on"]).startswith("PID-Comm (ISCA 2024)")
     stated = {row["statistic"]: row["value"] for row in numbers if row["source"] == "published"}
     assert stated == {
-        key: it.value for key, it in PUBLISHED.items() if it.figure in ("fig14", "fig17")
+        key: point.value for key, point in PUBLISHED.items() if point.figure in ("fig14", "fig17")
     }
 
 
@@ -322,33 +345,40 @@ def test_tables_and_pictures_mark_modelled_numbers(
 def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(name: str) -> None:
     experiment = EXPERIMENTS[name]
     here = {
-        (it, technique): Cost(cost.host_us, cost.pe_us, None, "mixed" if cost.pe_us else "measured")
-        for (it, technique), cost in modelled_costs(experiment).items()
+        (problem, technique): Cost(
+            cost.host_us, cost.pe_us, None, "mixed" if cost.pe_us else "measured"
+        )
+        for (problem, technique), cost in modelled_costs(experiment).items()
     }
     of_paper = get(f"pidcomm/{name}")
     points = [
         *statistic_points(experiment, here, HERE, PAPER_PES, PAPER_BYTES),
-        *(it for it in of_paper.model(Request()) if "statistic" in it.facts),
+        *(point for point in of_paper.model(Request()) if "statistic" in point.facts),
     ]
     figure = reproduction.draw(of_paper, points, "measured: synthetic")
     assert_legible(figure)
     bars = [bar for axes in plots_of(figure) for bar in bars_of(axes)]
     for source in reproduction.LOOKS:
-        expected = [it for it in points if it.source == source]
-        found = [bar for bar in bars if bar.get_gid() == source]
-        assert sorted(bar.get_width() for bar in found) == pytest.approx(
-            sorted(it.value for it in expected)
+        expected = [point for point in points if point.source == source]
+        drawn = [bar for bar in bars if bar.get_gid() == source]
+        assert sorted(bar.get_width() for bar in drawn) == pytest.approx(
+            sorted(point.value for point in expected)
         )
-        assert all(bool(bar.get_hatch()) == (source != "measured") for bar in found)
+        assert all(bool(bar.get_hatch()) == (source != "measured") for bar in drawn)
     marks = [
-        it for axes in plots_of(figure) for it in axes.get_lines() if it.get_gid() == "published"
+        mark
+        for axes in plots_of(figure)
+        for mark in axes.get_lines()
+        if mark.get_gid() == "published"
     ]
-    assert len(marks) == len([it for it in points if it.source == "published"])
+    assert len(marks) == len([point for point in points if point.source == "published"])
     assert ("published, PID-Comm (ISCA 2024)" in legend_texts(figure)) == bool(marks)
     for axes in plots_of(figure):
-        values = [it for it in axes.texts if isinstance(it, Annotation)]
-        stated = [it for it in values if it.get_gid() == "value published"]
-        at = [axes.transData.transform(np.asarray(it.get_xydata())[0]) for it in axes.get_lines()]
+        values = [note for note in axes.texts if isinstance(note, Annotation)]
+        stated = [note for note in values if note.get_gid() == "value published"]
+        at = [
+            axes.transData.transform(np.asarray(mark.get_xydata())[0]) for mark in axes.get_lines()
+        ]
         assert len(stated) == len(at)
         for text in set(values) - set(stated):
             box, end = text.get_window_extent(), axes.transData.transform(text.xy)
@@ -372,8 +402,8 @@ def test_a_picture_has_bars_of_every_number_and_marks_of_the_published_ones(name
 
 def test_the_modelled_half_measures_nothing() -> None:
     command = [*PIDCOMM, "reproduce", "pidcomm", "--no-measure", "--json", "-"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
-    rows = objects(done.stdout)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    rows = objects(process.stdout)
     assert {row["source"] for row in rows if "source" in row} == {"modelled", "published"}
     assert {row["figure"] for row in rows} == {
         f"pidcomm/{name}" for name in (*EXPERIMENTS, "fig23b")
@@ -396,10 +426,10 @@ def test_a_wrong_result_exits_with_1_and_is_in_no_statistic(
         reproduce("pidcomm/fig14", size="8KiB", pes=64, iters=1, json_target=str(rows))
     assert error.value.exit_code == 1
     assert "gather with tile on 8x8: 1 wrong elements" in capfd.readouterr().err
-    found = [json.loads(line) for line in rows.read_text().splitlines()]
+    json_rows = [json.loads(line) for line in rows.read_text().splitlines()]
     here = {
         row["collective"]
-        for row in found
+        for row in json_rows
         if row.get("panel") == "calls" and row["source"] != "modelled"
     }
     assert len(here) == 7
@@ -416,10 +446,10 @@ def test_sizes_that_do_not_fit_memory_are_skipped_and_named(
     assert "# skipped: 512 KiB for each of 64 PEs need about" in text
     assert "# sizes above 512 KiB are not measured" in text
     assert "here: up to 64 PEs, up to 256 KiB per PE" in text
-    found = objects(rows.read_text())
+    json_rows = objects(rows.read_text())
     here = {
         row["bytes_per_pe"]
-        for row in found
+        for row in json_rows
         if row.get("panel") == "calls" and row["source"] != "modelled"
     }
     assert here == {128 << 10, 256 << 10}
@@ -430,8 +460,8 @@ def test_sizes_that_do_not_fit_memory_are_skipped_and_named(
 
 def test_without_a_figure_the_command_lists_the_figures_of_all_papers() -> None:
     command = [*PIDCOMM, "reproduce"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    lines = [line.split(maxsplit=1) for line in process.stdout.splitlines()]
     assert lines == [[name, get(name).title] for name in NAMES_OF_FIGURES]
     assert {name.partition("/")[0] for name, _ in lines} == set(PAPERS)
 
@@ -451,14 +481,14 @@ def test_without_a_figure_the_command_lists_the_figures_of_all_papers() -> None:
 def test_wrong_usage_is_one_sentence_before_anything_is_measured(
     arguments: list[str], message: str
 ) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [*PIDCOMM, "reproduce", *arguments],
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
     )
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert message in done.stderr
-    assert done.stdout == ""
+    assert process.returncode == 2
+    assert process.stderr.count("\n") == 1
+    assert message in process.stderr
+    assert process.stdout == ""

@@ -100,12 +100,12 @@ def shown() -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("it", shown(), ids=lambda it: type(it).__name__)
-def test_reprs_are_one_short_line_and_notebooks_get_a_table(it: object) -> None:
-    assert len(repr(it)) < 130
-    assert "\n" not in repr(it)
-    html = it._repr_html_()  # type: ignore[attr-defined]
-    assert html.startswith(f"<table><caption>{type(it).__name__} ")
+@pytest.mark.parametrize("result", shown(), ids=lambda result: type(result).__name__)
+def test_reprs_are_one_short_line_and_notebooks_get_a_table(result: object) -> None:
+    assert len(repr(result)) < 130
+    assert "\n" not in repr(result)
+    html = result._repr_html_()  # type: ignore[attr-defined]
+    assert html.startswith(f"<table><caption>{type(result).__name__} ")
     assert html.count("<tr>") == html.count("</tr>") >= 3
 
 

@@ -51,7 +51,8 @@ def series_of(points: Sequence[Point]) -> Iterator[list[Point]]:
     """Yield the points of each collective and technique, by value."""
     for key in dict.fromkeys((point.collective, point.technique) for point in points):
         yield sorted(
-            (it for it in points if (it.collective, it.technique) == key), key=lambda it: it.value
+            (point for point in points if (point.collective, point.technique) == key),
+            key=lambda point: point.value,
         )
 
 
@@ -110,10 +111,12 @@ def test_more_work_takes_longer_and_more_channels_do_not(study: str, order: int)
 
 def test_all_channels_of_a_machine_predict_the_machine_itself() -> None:
     (last,) = (
-        it for it in points_of("channels", ["alltoall"]) if (it.value, it.technique) == (10, "tile")
+        point
+        for point in points_of("channels", ["alltoall"])
+        if (point.value, point.technique) == (10, "tile")
     )
-    it = predict("alltoall", (32, 80), "10", bytes=last.bytes_per_pe, machine=MACHINE)
-    assert last.seconds == pytest.approx(it.seconds)
+    prediction = predict("alltoall", (32, 80), "10", bytes=last.bytes_per_pe, machine=MACHINE)
+    assert last.seconds == pytest.approx(prediction.seconds)
     assert last.channels == 10
     assert [*STUDIES["channels"].values(16 * 64)] == [
         1,
@@ -127,9 +130,9 @@ def test_a_speed_up_is_over_conventional_at_the_same_value() -> None:
     points = points_of("groups")
     for point in points:
         (base,) = (
-            it
-            for it in points
-            if (it.collective, it.value, it.technique)
+            candidate
+            for candidate in points
+            if (candidate.collective, candidate.value, candidate.technique)
             == (point.collective, point.value, "conventional")
         )
         assert point.speed_up == pytest.approx(base.seconds / point.seconds)
@@ -158,13 +161,18 @@ def line(
 
 def stop(points: Sequence[Point]) -> Stop:
     """Return the only stop of points, in any order."""
-    (found,) = stops_of(points[::-1])
-    return found
+    (only,) = stops_of(points[::-1])
+    return only
 
 
 def test_a_stop_is_the_first_value_from_which_doubling_gains_less_than_a_tenth() -> None:
-    it = stop(line({1: 1, 2: 1.9, 4: 2.1, 8: 2.2}))
-    assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at) == (
+    reached = stop(line({1: 1, 2: 1.9, 4: 2.1, 8: 2.2}))
+    assert (
+        reached.stops_at,
+        round(reached.gain_pct, 1),
+        reached.resumes_at,
+        reached.regained_at,
+    ) == (
         4,
         4.8,
         None,
@@ -176,36 +184,43 @@ def test_a_stop_is_the_first_value_from_which_doubling_gains_less_than_a_tenth()
 
 def test_the_gain_of_a_step_is_scaled_to_a_doubling() -> None:
     assert stop(line({8: 1, 10: 1.04})).stops_at is None  # 13% per doubling
-    it = stop(line({8: 1, 10: 1.02}))
-    assert (it.stops_at, it.next_at, round(it.gain_pct, 1)) == (8, 10, 2.0)
-    assert "stops at channels 8: the step to 10 gains 2%" in str(it)
+    reached = stop(line({8: 1, 10: 1.02}))
+    assert (reached.stops_at, reached.next_at, round(reached.gain_pct, 1)) == (8, 10, 2.0)
+    assert "stops at channels 8: the step to 10 gains 2%" in str(reached)
 
 
 def test_the_loss_of_a_step_is_not_scaled_to_a_doubling() -> None:
     points = [
-        replace(it, source="measured", limit_pct=90.0) for it in line({2048: 5, 2560: 5}, "pes")
+        replace(point, source="measured", limit_pct=90.0)
+        for point in line({2048: 5, 2560: 5}, "pes")
     ]
     for limit_pct, stops_at in ((90 * 0.97, None), (90 * 0.91, None), (90 * 0.89, 2048)):
         assert stop([points[0], replace(points[1], limit_pct=limit_pct)]).stops_at == stops_at
 
 
 def test_a_stop_says_where_it_scales_again_and_where_it_recovers_a_loss() -> None:
-    it = stop(line({1: 10, 2: 2, 4: 2.1, 8: 4, 16: 8, 32: 16}, "hosts"))
-    assert (it.stops_at, round(it.gain_pct, 1), it.resumes_at, it.regained_at, it.ends_at) == (
+    reached = stop(line({1: 10, 2: 2, 4: 2.1, 8: 4, 16: 8, 32: 16}, "hosts"))
+    assert (
+        reached.stops_at,
+        round(reached.gain_pct, 1),
+        reached.resumes_at,
+        reached.regained_at,
+        reached.ends_at,
+    ) == (
         1,
         -80.0,
         4,
         32,
         None,
     )
-    assert str(it).endswith("scales again from 4; back at the same rate at 32")
-    assert "doubling costs 80%" in str(it)
+    assert str(reached).endswith("scales again from 4; back at the same rate at 32")
+    assert "doubling costs 80%" in str(reached)
 
 
 def test_a_stop_says_where_it_stops_for_good_if_it_has_scaled_again() -> None:
-    it = stop(line({1: 1, 2: 1, 4: 2, 8: 2, 16: 4, 32: 4.1, 64: 4.2}, "hosts"))
-    assert (it.stops_at, it.resumes_at, it.ends_at) == (1, 2, 16)
-    assert str(it).endswith("scales again from 2; finally stops at 16")
+    reached = stop(line({1: 1, 2: 1, 4: 2, 8: 2, 16: 4, 32: 4.1, 64: 4.2}, "hosts"))
+    assert (reached.stops_at, reached.resumes_at, reached.ends_at) == (1, 2, 16)
+    assert str(reached).endswith("scales again from 2; finally stops at 16")
     assert stop(line({1: 1, 2: 1, 4: 1}, "hosts")).ends_at is None
 
 
@@ -217,18 +232,18 @@ def test_throughput_should_stay_constant_over_groups() -> None:
 def test_the_reason_is_the_phase_that_takes_more_than_scaling_allows() -> None:
     # The bus time halves as it should. The shuffle time stays, although it is less than the bus
     # time.
-    it = stop(line({1: 1, 2: 1.08}, bus=[1.0, 0.5], shuffle=[0.4, 0.4], call=[0.0, 0.1]))
-    assert (it.phase, round(it.phase_pct, 1)) == ("shuffle", 40.0)
+    reached = stop(line({1: 1, 2: 1.08}, bus=[1.0, 0.5], shuffle=[0.4, 0.4], call=[0.0, 0.1]))
+    assert (reached.phase, round(reached.phase_pct, 1)) == ("shuffle", 40.0)
     # Twice the work on twice the hosts: phases may stay constant; the phase that grows is the
     # reason.
-    it = stop(line({1: 1, 2: 1.08}, "hosts", bus=[1.0, 1.0], network=[0.0, 0.85]))
-    assert it.phase == "network"
+    reached = stop(line({1: 1, 2: 1.08}, "hosts", bus=[1.0, 1.0], network=[0.0, 0.85]))
+    assert reached.phase == "network"
 
 
 def test_measured_pes_should_stay_near_the_limit_as_they_share_one_memory() -> None:
     points = [
-        replace(it, source="measured", limit_pct=90.0)
-        for it in line({64: 5, 128: 5, 256: 4}, "pes")
+        replace(point, source="measured", limit_pct=90.0)
+        for point in line({64: 5, 128: 5, 256: 4}, "pes")
     ]
     assert stop(points).stops_at is None
     points[-1] = replace(points[-1], limit_pct=70.0)
@@ -240,9 +255,12 @@ def test_modelled_and_measured_points_are_different_series() -> None:
     points = line({64: 5, 128: 10}, "pes")
     both = [
         *points,
-        *(replace(it, source="measured", where="emulated here", limit_pct=90.0) for it in points),
+        *(
+            replace(point, source="measured", where="emulated here", limit_pct=90.0)
+            for point in points
+        ),
     ]
-    assert [it.source for it in stops_of(both)] == ["modelled", "measured"]
+    assert [series_stop.source for series_stop in stops_of(both)] == ["modelled", "measured"]
 
 
 # ---- the command
@@ -318,7 +336,7 @@ def test_a_wrong_element_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(
         command,
         "measure_points",
-        lambda *arguments: (replace(it, wrong=3) for it in original(*arguments)),
+        lambda *arguments: (replace(point, wrong=3) for point in original(*arguments)),
     )
     arguments = [
         "pes",
@@ -442,9 +460,9 @@ def test_points_larger_than_memory_are_named_and_not_measured(
 def test_no_text_of_the_picture_overlaps() -> None:
     points = [point for study in STUDIES for point in points_of(study)]
     measured = [
-        replace(it, source="measured", limit_pct=50.0)
-        for it in points
-        if it.study in ("pes", "bytes")
+        replace(point, source="measured", limit_pct=50.0)
+        for point in points
+        if point.study in ("pes", "bytes")
     ]
     assert_legible(picture.draw([*points, *measured]))
     assert_legible(picture.draw(points_of("hosts", ["alltoall"])))
@@ -453,9 +471,9 @@ def test_no_text_of_the_picture_overlaps() -> None:
 def test_the_picture_has_every_point_and_a_ring_at_every_stop() -> None:
     points = points_of("hosts")
     figure = picture.draw(points)
-    lines = [it for axes in figure.get_axes() for it in axes.get_lines()]
-    rings = [it for it in lines if str(it.get_gid()).startswith("stop")]
-    stops = [it for it in stops_of(points) if it.stops_at is not None]
+    lines = [drawn_line for axes in figure.get_axes() for drawn_line in axes.get_lines()]
+    rings = [drawn_line for drawn_line in lines if str(drawn_line.get_gid()).startswith("stop")]
+    stops = [series_stop for series_stop in stops_of(points) if series_stop.stops_at is not None]
     assert len(rings) == len(stops) > 0
-    assert sum(np.size(it.get_xdata()) for it in lines) - len(rings) == len(points)
+    assert sum(np.size(drawn_line.get_xdata()) for drawn_line in lines) - len(rings) == len(points)
     assert "source: modelled" in all_text(figure)

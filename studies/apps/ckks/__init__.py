@@ -77,21 +77,29 @@ class Multiplication:
 
     def __init__(self, problem: Ckks, shape: Sequence[int]) -> None:
         """Take the problem and the shape of the hypercube."""
-        self.problem, it = problem, problem.parameters
-        self.count, self.extra, self.all = len(it.moduli), len(it.extension), len(it.all)
+        self.problem, parameters = problem, problem.parameters
+        self.count, self.extra, self.all = (
+            len(parameters.moduli),
+            len(parameters.extension),
+            len(parameters.all),
+        )
         self.cut = problem.cut(shape, self.all)
         self.transforms = Transforms(self.cut, problem.scheme.tables)
         self.clocks: dict[str, Clock] = {}
-        self.up, self.down, self.last = conversions(it)
-        whole, top = prod(it.extension), it.moduli[-1]
+        self.up, self.down, self.last = conversions(parameters)
+        whole, top = prod(parameters.extension), parameters.moduli[-1]
         self.constants = {
             "moduli": problem.scheme.tables.forward[:, :2].copy().ravel(),
-            **{f"up{digit}": it.constants() for digit, it in enumerate(self.up)},
+            **{f"up{digit}": conversion.constants() for digit, conversion in enumerate(self.up)},
             "down_factors": self.down.constants(),
             "last_factors": self.last.constants(),
-            "extension_inverse": factors([pow(whole, -1, q) for q in it.moduli], it.moduli).ravel(),
+            "extension_inverse": factors(
+                [pow(whole, -1, q) for q in parameters.moduli], parameters.moduli
+            ).ravel(),
             "last_inverse": (
-                factors([pow(top, -1, q) for q in it.moduli[:-1]], it.moduli[:-1]).ravel()
+                factors(
+                    [pow(top, -1, q) for q in parameters.moduli[:-1]], parameters.moduli[:-1]
+                ).ravel()
             ),
         }
 
@@ -121,7 +129,9 @@ class Multiplication:
             "LOG_BLOCKS_T": self.cut.blocks(is_input=False).bit_length() - 1,
             "LOG_BLOCKS_C": self.cut.blocks(is_input=True).bit_length() - 1,
             "ALL_LIMBS": self.all,
-            "SOURCES_MAX": max(SOURCES_MIN, self.extra, *(len(it.sources) for it in self.up)),
+            "SOURCES_MAX": max(
+                SOURCES_MIN, self.extra, *(len(conversion.sources) for conversion in self.up)
+            ),
         }
         source = Path(__file__).parent / "kernel.c"
         return placed(
@@ -244,7 +254,7 @@ class Multiplication:
         self,
         stage: Stage,
         constants: str,
-        it: Conversion,
+        conversion: Conversion,
         source: tuple[str, int, int],
         target: str,
     ) -> None:
@@ -252,11 +262,11 @@ class Multiplication:
         self._launch(
             stage,
             CONVERT,
-            len(it.targets),
+            len(conversion.targets),
             source=at[name],
             source_limbs=limbs,
             source_first=first,
-            sources=len(it.sources),
+            sources=len(conversion.sources),
             target=at[target],
             constants=at[constants],
         )
@@ -368,14 +378,14 @@ class Ckks(Application):
     @property
     def facts(self) -> Mapping[str, int | str]:
         """The source of keys and messages, and the parameters."""
-        it = self.parameters
+        parameters = self.parameters
         return {
             "input": self.source,
-            "size": it.size,
-            "level": it.level,
-            "extension": len(it.extension),
-            "dnum": it.dnum,
-            "modulus_bits": sum(q.bit_length() for q in it.moduli),
+            "size": parameters.size,
+            "level": parameters.level,
+            "extension": len(parameters.extension),
+            "dnum": parameters.dnum,
+            "modulus_bits": sum(q.bit_length() for q in parameters.moduli),
             "steps": format_shape(self.steps),
             "radix": self.radix,
             "tasklets": self.tasklets,
@@ -417,11 +427,11 @@ class Ckks(Application):
             stage.scatter(mask, rows, dst=name)
         work.run(stage)
         cut = self.cut(stage.shape, count - 1)
-        found = [
+        parts = [
             stage.gather(mask, bytes=cut.bytes, src=name, dtype=np.uint64) for name in ("r0", "r1")
         ]
         return stage.host_work(
-            lambda: np.concatenate([cut.values(it.reshape(stage.pes, -1)) for it in found])
+            lambda: np.concatenate([cut.values(limbs.reshape(stage.pes, -1)) for limbs in parts])
         )
 
     def reference(self) -> Array:

@@ -54,15 +54,18 @@ class Conversion:
         return np.concatenate(rows).ravel()
 
 
-def conversions(it: Parameters) -> tuple[list[Conversion], Conversion, Conversion]:
+def conversions(parameters: Parameters) -> tuple[list[Conversion], Conversion, Conversion]:
     """Return the conversions of each digit to all other moduli, of the extension, and of the
     last modulus.
     """
-    up = [Conversion(_of(it.all, its), _without(it.all, its)) for its in it.digits]
+    up = [
+        Conversion(_of(parameters.all, its), _without(parameters.all, its))
+        for its in parameters.digits
+    ]
     return (
         up,
-        Conversion(it.extension, it.moduli),
-        Conversion(it.moduli[-1:], it.moduli[:-1], is_rounded=True),
+        Conversion(parameters.extension, parameters.moduli),
+        Conversion(parameters.moduli[-1:], parameters.moduli[:-1], is_rounded=True),
     )
 
 

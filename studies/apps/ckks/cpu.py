@@ -39,8 +39,8 @@ class _Cpu:
         self.seconds: dict[str, float] = {}
 
     def run(self) -> tuple[Array, Array]:
-        it = self.parameters
-        count = len(it.moduli)
+        parameters = self.parameters
+        count = len(parameters.moduli)
         x0, x1, y0, y1 = self.inputs
 
         def tensor() -> list[Array]:
@@ -50,9 +50,9 @@ class _Cpu:
         d0, d1, d2 = self._timed("multiply", tensor)
         coefficients = self._inverse(d2, 0)
         sums: list[Array] = []
-        for digit, its in enumerate(it.digits):
+        for digit, its in enumerate(parameters.digits):
             raised = self._convert(coefficients[its.start : its.stop], self.up[digit])
-            limbs = [i for i in range(len(it.all)) if i not in its]
+            limbs = [i for i in range(len(parameters.all)) if i not in its]
             raised = self._timed(
                 "NTT",
                 lambda raised=raised, limbs=limbs: _apps.ntt_forward(
@@ -74,24 +74,24 @@ class _Cpu:
                 )
 
             sums = self._timed("key product", keyed)
-        found = []
-        inverse = [pow(prod(it.extension), -1, q) for q in it.moduli]
+        keyed_parts = []
+        inverse = [pow(prod(parameters.extension), -1, q) for q in parameters.moduli]
         for part, base in zip(sums, (d0, d1), strict=True):
             scaled = self._dropped(part[:count], part[count:], count, self.down, inverse)
-            found.append(
+            keyed_parts.append(
                 self._timed("add", lambda scaled=scaled, base=base: self._add(base, scaled))
             )  # type: ignore[misc]
-        inverse = [pow(it.moduli[-1], -1, q) for q in it.moduli[:-1]]
+        inverse = [pow(parameters.moduli[-1], -1, q) for q in parameters.moduli[:-1]]
         first, second = (
-            self._dropped(d[:-1], d[-1:], count - 1, self.last, inverse) for d in found
+            self._dropped(d[:-1], d[-1:], count - 1, self.last, inverse) for d in keyed_parts
         )
         return first, second
 
     def _dropped(
-        self, kept: Array, dropped: Array, first: int, it: Conversion, inverse: list[int]
+        self, kept: Array, dropped: Array, first: int, conversion: Conversion, inverse: list[int]
     ) -> Array:
         """Return (kept - dropped) * inverse; dropped belongs to the moduli from `first` on."""
-        lowered = self._convert(self._inverse(dropped, first), it)
+        lowered = self._convert(self._inverse(dropped, first), conversion)
         lowered = self._timed(
             "NTT", lambda: _apps.ntt_forward(lowered, self.tables.forward[: len(kept)].copy())
         )
@@ -109,18 +109,30 @@ class _Cpu:
             "iNTT", lambda: _apps.ntt_inverse(np.ascontiguousarray(values), tables, scales)
         )
 
-    def _convert(self, values: Array, it: Conversion) -> Array:
-        arrays = [np.array(a, np.uint64) for a in (it.weights, it.sources, it.factors, it.targets)]
+    def _convert(self, values: Array, conversion: Conversion) -> Array:
+        arrays = [
+            np.array(a, np.uint64)
+            for a in (
+                conversion.weights,
+                conversion.sources,
+                conversion.factors,
+                conversion.targets,
+            )
+        ]
 
         def converted() -> Array:
-            given = np.ascontiguousarray(values)
-            if it.is_rounded:
-                given = _apps.ckks_add(given, np.full_like(given, it.half), arrays[1])
-            found = _apps.ckks_convert(given, *arrays)
-            if it.is_rounded:
-                rest = np.array([[t - it.half % t] for t in it.targets], np.uint64)
-                found = _apps.ckks_add(found, np.broadcast_to(rest, found.shape).copy(), arrays[3])
-            return found
+            source_limbs = np.ascontiguousarray(values)
+            if conversion.is_rounded:
+                source_limbs = _apps.ckks_add(
+                    source_limbs, np.full_like(source_limbs, conversion.half), arrays[1]
+                )
+            target_limbs = _apps.ckks_convert(source_limbs, *arrays)
+            if conversion.is_rounded:
+                rest = np.array([[t - conversion.half % t] for t in conversion.targets], np.uint64)
+                target_limbs = _apps.ckks_add(
+                    target_limbs, np.broadcast_to(rest, target_limbs.shape).copy(), arrays[3]
+                )
+            return target_limbs
 
         return self._timed("base conversion", converted)
 
@@ -132,6 +144,6 @@ class _Cpu:
 
     def _timed(self, name: str, act: Callable[[], T]) -> T:
         begin = perf_counter()
-        done = act()
+        result = act()
         self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - begin
-        return done
+        return result

@@ -58,7 +58,7 @@ class Parameters:
                 f"dnum {self.dnum} must be from 1 to {len(self.moduli)}, the number of moduli"
             )
         field.check_moduli(self.all, self.size)
-        widest = max(prod(self.moduli[it.start : it.stop]) for it in self.digits)
+        widest = max(prod(self.moduli[digit.start : digit.stop]) for digit in self.digits)
         if prod(self.extension) < widest:
             raise ArgumentError(
                 f"the {len(self.extension)} moduli of the extension have"
@@ -117,7 +117,8 @@ class Parameters:
         """
         bits = max(self.scale_bits, 2 * self.scale_bits - log2(self.moduli[-1])) + 3
         limbs = next(
-            (it for it in range(1, self.level) if log2(prod(self.moduli[:it])) >= bits), self.level
+            (count for count in range(1, self.level) if log2(prod(self.moduli[:count])) >= bits),
+            self.level,
         )
         return max(CRT_LIMBS, limbs)
 
@@ -207,11 +208,16 @@ class Scheme:
         moduli = self.parameters.moduli[:count]
         modulus = prod(moduli)
         weights = [modulus // q * pow(modulus // q, -1, q) for q in moduli]
-        found = (
+        coefficients = (
             sum(limb.astype(object) * weight for limb, weight in zip(limbs, weights, strict=True))
             % modulus
         )
-        return np.array([float(it - modulus if 2 * it > modulus else it) for it in found])
+        return np.array(
+            [
+                float(coefficient - modulus if 2 * coefficient > modulus else coefficient)
+                for coefficient in coefficients
+            ]
+        )
 
     # ---- arithmetic modulo the first moduli
 

@@ -100,7 +100,7 @@ class Dlrm(Application):
         self.tables, self.dense = _words("tables", tables), _words("dense features", dense)
         self.bottom = [_words("a bottom layer", layer) for layer in bottom]
         self.top = [_words("a top layer", layer) for layer in top]
-        found = np.asarray(rows)
+        indices = np.asarray(rows)
         if self.tables.ndim != 3 or 0 in self.tables.shape:
             raise ArgumentError(
                 f"tables of shape {self.tables.shape} must have shape (tables, rows, columns),"
@@ -111,25 +111,25 @@ class Dlrm(Application):
             raise ArgumentError(
                 f"an embedding of {columns} columns must be even and at most {COLUMNS_MAX}"
             )
-        if found.ndim != 2 or found.shape[1] != count or not len(found):
+        if indices.ndim != 2 or indices.shape[1] != count or not len(indices):
             raise ArgumentError(
-                f"rows of shape {found.shape} must have shape (samples, {count}), one column per"
+                f"rows of shape {indices.shape} must have shape (samples, {count}), one column per"
                 " table"
             )
         if (
             self.dense.ndim != 2
-            or len(self.dense) != len(found)
+            or len(self.dense) != len(indices)
             or not 1 <= self.dense.shape[1] <= FEATURES_MAX
         ):
             raise ArgumentError(
-                f"dense features of shape {self.dense.shape} must have shape ({len(found)}, 1 to"
+                f"dense features of shape {self.dense.shape} must have shape ({len(indices)}, 1 to"
                 f" {FEATURES_MAX})"
             )
-        if found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= table_rows:
+        if indices.dtype.kind not in "iu" or indices.min() < 0 or indices.max() >= table_rows:
             raise ArgumentError(
                 f"rows must be integers from 0 to {table_rows - 1}, the last row of a table"
             )
-        self.rows = found.astype(np.uint32)
+        self.rows = indices.astype(np.uint32)
         vectors = count + 1
         self.bottom_widths = _widths("bottom", self.bottom, self.dense.shape[1], columns)
         self.top_widths = _widths("top", self.top, columns + vectors * (vectors - 1) // 2, 1)
@@ -187,11 +187,11 @@ class Dlrm(Application):
             clicks, source = read(data, samples), str(data)
         else:
             clicks, source = generator.clicks(samples), inputs.canonical(spec, GENERATORS)
-        dense, found = clicks.dense(), clicks.rows(table_rows)
-        tables, vectors = found.shape[1], found.shape[1] + 1
+        dense, indices = clicks.dense(), clicks.rows(table_rows)
+        tables, vectors = indices.shape[1], indices.shape[1] + 1
         return cls(
             tables=rng.integers(-8, 8, (tables, table_rows, columns), np.int32),
-            rows=found,
+            rows=indices,
             dense=dense,
             bottom=_random_layers(rng, [dense.shape[1], *hidden["bottom"], columns]),
             top=_random_layers(rng, [columns + vectors * (vectors - 1) // 2, *hidden["top"], 1]),
@@ -322,9 +322,13 @@ class Dlrm(Application):
         from pidcomm_studies.apps import _apps
 
         layers = [
-            np.concatenate([it.ravel() for it in layers]) for layers in (self.bottom, self.top)
+            np.concatenate([weights.ravel() for weights in layers])
+            for layers in (self.bottom, self.top)
         ]
-        widths = [np.array(it, np.int32) for it in (self.bottom_widths, self.top_widths)]
+        widths = [
+            np.array(widths_of_stack, np.int32)
+            for widths_of_stack in (self.bottom_widths, self.top_widths)
+        ]
         flat = self.tables.reshape(-1, self.tables.shape[2])
         return _apps.dlrm(
             flat,
@@ -362,8 +366,11 @@ class Dlrm(Application):
         """Return all layers in the layout of kernel.c: rows without gaps, each padded to an even
         word count.
         """
-        rows = (padded(it, (len(it), round_up(it.shape[1], 2))) for it in (*self.bottom, *self.top))
-        return np.concatenate([it.ravel() for it in rows])
+        rows = (
+            padded(layer, (len(layer), round_up(layer.shape[1], 2)))
+            for layer in (*self.bottom, *self.top)
+        )
+        return np.concatenate([padded_layer.ravel() for padded_layer in rows])
 
     def _dense_shape(self, samples: int) -> tuple[int, int]:
         return samples, round_up(self.dense.shape[1], 2)

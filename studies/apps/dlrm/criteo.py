@@ -97,8 +97,8 @@ class Clicks:
         """Return uint32, shape (n, 26): the row of each category in its table of `rows` rows; 0
         if it is missing.
         """
-        found = hashed(self.categories, np.arange(CATEGORIES)) % np.uint32(rows)
-        return np.where(self.has_category, found, np.uint32(0))
+        indices = hashed(self.categories, np.arange(CATEGORIES)) % np.uint32(rows)
+        return np.where(self.has_category, indices, np.uint32(0))
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def read(path: Path, limit: int) -> Clicks:
 def write(path: Path, clicks: Clicks) -> None:
     """Write clicks in the format of `read`; packed by gzip if the name ends in .gz."""
     numbers = np.where(clicks.has_number, clicks.numbers.astype("U20"), "")
-    categories = np.array([f"{it:08x}" for it in clicks.categories.flat]).reshape(
+    categories = np.array([f"{category:08x}" for category in clicks.categories.flat]).reshape(
         clicks.categories.shape
     )
     columns = np.hstack(
@@ -234,8 +234,8 @@ def zipf_ranks(uniform: Array, counts: Array, skew: float) -> Array:
         ranks = np.power(counts + 1.0, uniform)
     else:
         ranks = np.power(1 + uniform * (np.power(counts + 1.0, power) - 1), 1 / power)
-    found: Array = np.clip(ranks.astype(np.int64), 1, counts) - 1
-    return found
+    drawn_ranks: Array = np.clip(ranks.astype(np.int64), 1, counts) - 1
+    return drawn_ranks
 
 
 def hashed(values: Array, fields: Array) -> Array:
@@ -253,14 +253,14 @@ def _powers() -> Array:
     """Return the smallest n with n^16 >= 2^v, for v = 0, 1, ...: the n at which floor(16
     log2(n)) grows.
     """
-    found = []
+    powers = []
     least = 1
     for v in range(16 * 40):
         least = max(least, int(2 ** (v / 16)) - 1)  # a lower bound, which the loop raises
         while least**16 < 2**v:
             least += 1
-        found.append(least)
-    return np.array(found, np.int64)
+        powers.append(least)
+    return np.array(powers, np.int64)
 
 
 _POWERS = _powers()

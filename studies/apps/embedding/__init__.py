@@ -123,7 +123,7 @@ def summed(parts: Array) -> Array:
 
 def _two(pes: int, most: int) -> tuple[int, int]:
     """Return the largest divisor of pes that is at most `most`, and the quotient."""
-    divisor = next(it for it in range(min(most, pes), 0, -1) if pes % it == 0)
+    divisor = next(candidate for candidate in range(min(most, pes), 0, -1) if pes % candidate == 0)
     return divisor, pes // divisor
 
 
@@ -396,10 +396,10 @@ class Embedding(Application):
         samples, tables = self.bags.samples, len(self.tables)
         steps = np.maximum(self.bags.counts() - 1, 0) * ROUNDOFF
         gamma = (steps / (1 - steps)).reshape(samples, tables, 1)
-        found: Array = (
+        bounds: Array = (
             2 * gamma * (1 + 2 * gamma) * self._pooled(is_absolute=True).astype(np.float64)
         )
-        return found
+        return bounds
 
     def _pooled(self, *, is_absolute: bool) -> Array:
         from pidcomm_studies.apps import _apps

@@ -50,27 +50,28 @@ def bags_of(tables: int, rows: int, starts: Array, indices: Array) -> Bags:
     Raises ArgumentError if starts do not describe bags of `tables` tables, and for an index that is
     not in its table, with the table, the sample and the index.
     """
-    ends, found = np.asarray(starts), np.asarray(indices)
+    ends, index_array = np.asarray(starts), np.asarray(indices)
     if ends.ndim != 1 or ends.dtype.kind not in "iu" or len(ends) < 2 or (len(ends) - 1) % tables:
         raise ArgumentError(
             f"starts of shape {ends.shape} and type {ends.dtype} must be integers: a start for each"
             f" sample and each of the {tables} tables, then the number of indices"
         )
     ends = ends.astype(np.int64)
-    if found.ndim != 1 or found.dtype.kind not in "iu" or len(found) >= LIMIT:
+    if index_array.ndim != 1 or index_array.dtype.kind not in "iu" or len(index_array) >= LIMIT:
         raise ArgumentError(
-            f"indices of shape {found.shape} and type {found.dtype} must be integers, one axis"
+            f"indices of shape {index_array.shape} and type {index_array.dtype} must be integers,"
+            " one axis"
         )
-    if ends[0] != 0 or ends[-1] != len(found) or (np.diff(ends) < 0).any():
-        raise ArgumentError(f"starts must grow from 0 to {len(found)}, the number of indices")
-    wrong = np.flatnonzero((found < 0) | (found >= rows))
+    if ends[0] != 0 or ends[-1] != len(index_array) or (np.diff(ends) < 0).any():
+        raise ArgumentError(f"starts must grow from 0 to {len(index_array)}, the number of indices")
+    wrong = np.flatnonzero((index_array < 0) | (index_array >= rows))
     if len(wrong):
         bag = int(np.searchsorted(ends, wrong[0], side="right")) - 1
         raise ArgumentError(
-            f"table {bag % tables}, sample {bag // tables}: index {found[wrong[0]]} is not in the"
-            f" table; its rows are 0 to {rows - 1}"
+            f"table {bag % tables}, sample {bag // tables}: index {index_array[wrong[0]]} is not in"
+            f" the table; its rows are 0 to {rows - 1}"
         )
-    return Bags(tables, ends, found.astype(np.uint32))
+    return Bags(tables, ends, index_array.astype(np.uint32))
 
 
 def full_bags(indices: Array, rows: int) -> Bags:
@@ -98,14 +99,14 @@ def skewed(biased: int = 32, hot: int = 0, seed: int = 1) -> Draw:
 
     def draw(samples: int, tables: int, rows: int, pooling: int) -> Array:
         few = as_integer("hot", hot or max(rows // 64, 1), 1, rows)
-        found = random.integers(0, rows, (samples, tables, pooling), np.uint32)
+        indices = random.integers(0, rows, (samples, tables, pooling), np.uint32)
         if not 0 <= (x := as_integer("biased", biased)) <= pooling:
             raise ArgumentError(
                 f"biased ({x}) must be from 0 to pooling ({pooling}), the number of indices of"
                 " a bag"
             )
-        found[:, :, :x] = random.integers(0, few, (samples, tables, x), np.uint32)
-        return found
+        indices[:, :, :x] = random.integers(0, few, (samples, tables, x), np.uint32)
+        return indices
 
     return draw
 

@@ -206,10 +206,10 @@ class Mlp(Application):
         one_source(data, generate)
         if data is not None:
             problem = cls.load(data)
-            for name, given in (("features", features), ("layers", layers), ("dtype", dtype)):
-                if given not in (None, problem.facts[name]):
+            for name, asked in (("features", features), ("layers", layers), ("dtype", dtype)):
+                if asked not in (None, problem.facts[name]):
                     raise ArgumentError(
-                        f"{data}: the file has {name} {problem.facts[name]}; {given} is only for"
+                        f"{data}: the file has {name} {problem.facts[name]}; {asked} is only for"
                         " generators"
                     )
             return problem

@@ -294,10 +294,10 @@ class Ntt(Application):
         """
         one_source(data, generate)
         if data is not None:
-            for name, given in (("size", size), ("limbs", limbs), ("bits", bits)):
-                if given is not None:
+            for name, asked in (("size", size), ("limbs", limbs), ("bits", bits)):
+                if asked is not None:
                     raise ArgumentError(
-                        f"{name} ({given}) is only for generators; {data} has its own"
+                        f"{name} ({asked}) is only for generators; {data} has its own"
                     )
             moduli, a, b = _load(data, operation)
             source = str(data)
@@ -396,11 +396,11 @@ class Ntt(Application):
                 operation=MULTIPLY, step=0, source=stage.offsets["a"], target=stage.offsets["b"]
             )
             kernels = transforms.inverse(stage, "a")
-        found = stage.gather("1" * self.axes, bytes=cut.bytes, src="a", dtype=np.uint64).reshape(
+        gathered = stage.gather("1" * self.axes, bytes=cut.bytes, src="a", dtype=np.uint64).reshape(
             stage.pes, -1
         )
         return (
-            stage.host_work(lambda: cut.values(found, is_inverse=self.operation != "forward")),
+            stage.host_work(lambda: cut.values(gathered, is_inverse=self.operation != "forward")),
             kernels,
         )
 
@@ -410,10 +410,10 @@ class Ntt(Application):
 
         if self.operation == "inverse":
             return _apps.ntt_inverse(self.operands[0], self.tables.inverse, self.tables.scales)
-        done = [_apps.ntt_forward(values, self.tables.forward) for values in self.operands]
+        transformed = [_apps.ntt_forward(values, self.tables.forward) for values in self.operands]
         if self.operation == "forward":
-            return done[0]
-        product = _apps.ntt_multiply(done[0], done[1], self.tables.moduli)
+            return transformed[0]
+        product = _apps.ntt_multiply(transformed[0], transformed[1], self.tables.moduli)
         return _apps.ntt_inverse(product, self.tables.inverse, self.tables.scales)
 
 
@@ -458,14 +458,14 @@ def check_polynomials(moduli: Sequence[int], operands: Mapping[str, Array | None
             or array.ndim != 2
             or len(array) != len(its)
         ):
-            found = (
+            description = (
                 f"{array.dtype.name} of shape {array.shape}"
                 if isinstance(array, np.ndarray)
                 else type(array).__name__
             )
             raise ArgumentError(
-                f"{name} is {found}; it must be a uint64 array of shape (limbs, size) with a limb"
-                f" for each of {len(its)} moduli"
+                f"{name} is {description}; it must be a uint64 array of shape (limbs, size)"
+                f" with a limb for each of {len(its)} moduli"
             )
         if size is None:
             size = array.shape[1]
@@ -499,9 +499,9 @@ def _steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...]
     if not steps.isdecimal() or int(steps) > MOST_STEPS:
         sizes = tuple(parse_shape(steps))
         fitting = [
-            it
-            for it in RADIXES
-            if all((n.bit_length() - 1) % (it.bit_length() - 1) == 0 for n in sizes)
+            option
+            for option in RADIXES
+            if all((n.bit_length() - 1) % (option.bit_length() - 1) == 0 for n in sizes)
         ]
         return sizes, max(fitting, default=2) if radix is None else radix
     if steps == "0":
@@ -510,14 +510,14 @@ def _steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...]
         )
     if radix is not None:
         return balanced(size, int(steps), radix), radix
-    found = []
-    for it in RADIXES:
+    choices = []
+    for candidate in RADIXES:
         try:
-            sizes = balanced(size, int(steps), it)
+            sizes = balanced(size, int(steps), candidate)
         except ArgumentError:
             continue
-        found.append((max(sizes) // min(sizes), -it, sizes))
-    _, negative, sizes = min(found)  # radix 2 always fits
+        choices.append((max(sizes) // min(sizes), -candidate, sizes))
+    _, negative, sizes = min(choices)  # radix 2 always fits
     return sizes, -negative
 
 

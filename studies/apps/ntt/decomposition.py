@@ -169,7 +169,7 @@ class Decomposition:
         """
         return [
             (
-                "".join("1" if it == axis else "0" for it in range(AXES))
+                "".join("1" if place == axis else "0" for place in range(AXES))
                 if self.shape[axis] > 1
                 else None
             )
@@ -209,18 +209,20 @@ class Decomposition:
         rows = []
         last = len(self.steps) - 1
         for step, size in enumerate(self.steps):
-            received, sent = (size // self._groups(step, is_sent=it) for it in (False, True))
+            received, sent = (
+                size // self._groups(step, is_sent=is_sent) for is_sent in (False, True)
+            )
             k2 = self._low(step - 1, step) if step else 1
             c2 = self._low(step + 1, step) if step < last else 1
             logs = [
                 size,
                 self.subtrees(step),
                 k2,
-                prod(self._low(it, step) for it in range(step + 1, last + 1)),
+                prod(self._low(later, step) for later in range(step + 1, last + 1)),
                 c2,
             ]
             words = [
-                *(it.bit_length() - 1 for it in (*logs, received, sent)),
+                *(length.bit_length() - 1 for length in (*logs, received, sent)),
                 int(step == 0),
                 int(step == last),
                 tables[step],
@@ -231,7 +233,7 @@ class Decomposition:
 
     def subtrees(self, step: int) -> int:
         """Number of tables per limb that a PE needs in a step."""
-        return prod(self._low(it, step) for it in range(step))
+        return prod(self._low(earlier, step) for earlier in range(step))
 
     def table_bytes(self, step: int) -> int:
         """Bytes of the tables of a PE for a step."""
@@ -250,7 +252,9 @@ class Decomposition:
             entries[:, nodes : 2 * nodes] = (before << level) + (k << level) + np.arange(nodes)
         # k = (d1 high, d1 low, d2 high, ...): the high parts select the PE, axis 0 fastest.
         lengths = [
-            it for digit in range(step) for it in (self.shape[digit], self._low(digit, step))
+            length
+            for digit in range(step)
+            for length in (self.shape[digit], self._low(digit, step))
         ]
         split = entries.reshape(*lengths, size)
         highs, lows = range(0, 2 * step, 2), range(1, 2 * step, 2)
@@ -278,7 +282,7 @@ class Decomposition:
         (pes, elements).
         """
         lengths, order = self._layout(is_input=is_inverse)
-        split = rows.reshape([lengths[it] for it in order])
+        split = rows.reshape([lengths[axis] for axis in order])
         return split.transpose(np.argsort(order)).reshape(-1, self.size)[: self.limbs]
 
     def _layout(self, *, is_input: bool) -> tuple[list[int], list[int]]:
@@ -302,10 +306,10 @@ class Decomposition:
         others = (digit for digit in reversed(range(count)) if digit != step)
         return lengths, [
             0,
-            *(2 + 2 * it for it in others),
+            *(2 + 2 * place for place in others),
             2 + 2 * step,
             1,
-            *(3 + 2 * it for it in inner),
+            *(3 + 2 * place for place in inner),
         ]
 
 

@@ -51,13 +51,13 @@ def primes(bits: int, size: int) -> Iterator[int]:
 
 def first_primes(count: int, bits: int, size: int) -> list[int]:
     """Return the first `count` of `primes`. Raises ArgumentError if there are fewer."""
-    found = [prime for prime, _ in zip(primes(bits, size), range(count), strict=False)]
-    if len(found) < count:
+    moduli = [prime for prime, _ in zip(primes(bits, size), range(count), strict=False)]
+    if len(moduli) < count:
         raise ArgumentError(
-            f"there are {len(found)} primes of {bits} bits that are 1 modulo 2 * {size}, not"
+            f"there are {len(moduli)} primes of {bits} bits that are 1 modulo 2 * {size}, not"
             f" {count}: use more bits or fewer limbs"
         )
-    return found
+    return moduli
 
 
 def check_moduli(moduli: Sequence[int], size: int) -> None:

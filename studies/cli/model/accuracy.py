@@ -72,7 +72,8 @@ def calibrate(
         )
         file.write_text(machine.to_toml(), encoding="utf-8")
         results.json_lines(
-            {**_described(it.sample), "measured_us": 1e6 * it.seconds, **_facts()} for it in timed
+            {**_described(timing.sample), "measured_us": 1e6 * timing.seconds, **_facts()}
+            for timing in timed
         )
         results.text(f"{file}: {machine.title}; fitted to {len(timed)} collectives")
 
@@ -138,14 +139,14 @@ def validate(
             checks = validation.check_published(machine or PAPER_MACHINE)
             results.json_lines(
                 {
-                    **it.published._asdict(),
-                    PUBLISHED: it.published.value,
-                    "modelled": it.modelled,
-                    "error_pct": it.error_pct,
-                    "use": it.use,
-                    "why": it.why,
+                    **check.published._asdict(),
+                    PUBLISHED: check.published.value,
+                    "modelled": check.modelled,
+                    "error_pct": check.error_pct,
+                    "use": check.use,
+                    "why": check.why,
                 }
-                for it in checks
+                for check in checks
             )
             results.text(*_published_tables(checks))
             return
@@ -166,30 +167,33 @@ def validate(
         if choices:
             results.json_lines(
                 {
-                    **_described(it.sample),
+                    **_described(choice.sample),
                     "machine": on.name,
-                    "measured_us": it.measured_us,
+                    "measured_us": choice.measured_us,
                     **_facts(),
                 }
-                for it in chosen
+                for choice in chosen
             )
             results.text(_choice_table(on.name, chosen))
             return
         results.json_lines(
             {
-                **_described(it.sample),
+                **_described(comparison.sample),
                 "machine": on.name,
-                "measured_us": it.measured_us,
-                "modelled_us": it.modelled_us,
-                "error_pct": it.error_pct,
+                "measured_us": comparison.measured_us,
+                "modelled_us": comparison.modelled_us,
+                "error_pct": comparison.error_pct,
                 **_facts(),
             }
-            for it in compared
+            for comparison in compared
         )
         results.text(_error_table(on.name, list(validation.distributions(compared))))
         results.text("largest errors:")
-        for it in sorted(compared, key=lambda it: -abs(it.error_pct))[:5]:
-            results.text(f"  {it.error_pct:+.0f}%: measured {it.measured_us:.0f} us: {it.sample}")
+        for comparison in sorted(compared, key=lambda comparison: -abs(comparison.error_pct))[:5]:
+            results.text(
+                f"  {comparison.error_pct:+.0f}%: measured {comparison.measured_us:.0f} us:"
+                f" {comparison.sample}"
+            )
 
 
 def _facts() -> dict[str, Any]:
@@ -197,70 +201,72 @@ def _facts() -> dict[str, Any]:
 
 
 def _described(sample: Any) -> dict[str, Any]:
-    it = sample.problem
+    problem = sample.problem
     return {
-        "collective": it.collective,
-        "shape": format_shape(it.shape),
-        "mask": it.mask,
-        "bytes_per_pe": it.bytes,
-        "dtype": it.dtype,
-        "op": it.op if it.row.takes_op else None,
+        "collective": problem.collective,
+        "shape": format_shape(problem.shape),
+        "mask": problem.mask,
+        "bytes_per_pe": problem.bytes,
+        "dtype": problem.dtype,
+        "op": problem.op if problem.row.takes_op else None,
         **sample.options,
         "path": sample.path,
     }
 
 
 def _error_table(name: str, distributions: list[Any]) -> Table:
-    percentiles = [f">{it}th pct" for it in distributions[0].percentiles]
-    made = table(
+    percentiles = [f">{percentile}th pct" for percentile in distributions[0].percentiles]
+    error_table = table(
         f"error of modelled times ({name}) in % of times measured here",
         ["of", ">plans", ">median |error|", *percentiles],
     )
-    for it in distributions:
-        made.add_row(
-            it.name,
-            str(it.count),
-            f"{it.median_abs:.1f}",
-            *(f"{value:+.1f}" for value in it.percentiles.values()),
+    for distribution in distributions:
+        error_table.add_row(
+            distribution.name,
+            str(distribution.count),
+            f"{distribution.median_abs:.1f}",
+            *(f"{value:+.1f}" for value in distribution.percentiles.values()),
         )
-    return made
+    return error_table
 
 
 def _choice_table(name: str, chosen: list[Any]) -> Table:
-    made = table(
+    choice_table = table(
         f"measured here: time over that of the fastest technique, if auto chooses by {name}"
         " (modelled), or always one",
         ["technique", ">is the fastest", ">mean", ">95th pct", ">most"],
     )
-    losses = {"auto": [it.loss(it.chosen) for it in chosen]}
-    losses |= {technique: [it.loss(technique) for it in chosen] for technique in COMPARED}
-    for technique, found in losses.items():
-        made.add_row(
+    losses = {"auto": [choice.loss(choice.chosen) for choice in chosen]}
+    losses |= {technique: [choice.loss(technique) for choice in chosen] for technique in COMPARED}
+    for technique, technique_losses in losses.items():
+        choice_table.add_row(
             technique,
-            f"{sum(loss == 1 for loss in found)} of {len(found)}",
-            f"{np.exp(np.mean(np.log(found))):.3f}x",
-            f"{np.percentile(found, 95):.2f}x",
-            f"{max(found):.2f}x",
+            f"{sum(loss == 1 for loss in technique_losses)} of {len(technique_losses)}",
+            f"{np.exp(np.mean(np.log(technique_losses))):.3f}x",
+            f"{np.percentile(technique_losses, 95):.2f}x",
+            f"{max(technique_losses):.2f}x",
         )
-    return made
+    return choice_table
 
 
 def _published_tables(checks: list[Any]) -> list[Table]:
     tables: list[Table] = []
     for use in USES:
         why = ["~why"] if use == DEPENDENT else []
-        made = table(
+        check_table = table(
             f"{use}: published and modelled",
             ["point", "~what", ">published", ">modelled", ">error", *why],
         )
-        for it in checks:
-            if it.use == use:
-                point = it.published
+        for check in checks:
+            if check.use == use:
+                point = check.published
                 numbers = (
                     f"{point.value:.2f} {point.unit}",
-                    f"{it.modelled:.2f} {point.unit}",
-                    f"{it.error_pct:+.0f}%",
+                    f"{check.modelled:.2f} {point.unit}",
+                    f"{check.error_pct:+.0f}%",
                 )
-                made.add_row(point.key, point.what, *numbers, *([it.why] if it.why else []))
-        tables.append(made)
+                check_table.add_row(
+                    point.key, point.what, *numbers, *([check.why] if check.why else [])
+                )
+        tables.append(check_table)
     return tables

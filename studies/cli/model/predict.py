@@ -147,26 +147,30 @@ def predict(
         else parse_names(technique, [*TECHNIQUES, AUTO, LINKS], "technique")
     )
     with Results(json_target) as results:
-        found = []
+        estimates = []
         for name in wanted:
             if name == LINKS:
                 continue
             variant = options_of(**{**options, "technique": name})
             for estimate in compare(collective, lengths, mask, **arguments, **variant):
-                found.append((name or estimate.prediction.technique, estimate))
+                estimates.append((name or estimate.prediction.technique, estimate))
         if LINKS in wanted or (on.links and technique == "all"):
-            found.append((LINKS, _over_links(collective, lengths, mask, arguments)))
-        found.sort(key=lambda pair: pair[1].prediction.seconds)
+            estimates.append((LINKS, _over_links(collective, lengths, mask, arguments)))
+        estimates.sort(key=lambda pair: pair[1].prediction.seconds)
         problem = Problem(collective, lengths, mask, size_bytes, dtype, op)
-        names = dict.fromkeys(name for _, it in found for name in it.prediction.phases)
-        phases = [name for name in names if any(it.prediction.phases.get(name) for _, it in found)]
+        names = dict.fromkeys(name for _, priced in estimates for name in priced.prediction.phases)
+        phases = [
+            name
+            for name in names
+            if any(priced.prediction.phases.get(name) for _, priced in estimates)
+        ]
         shown = [">" + name for name in phases] if is_wide else ["most in", ">of it"]
         columns = ["technique", ">total", *shown, ">GB/s", "~needs"]
-        made = table(f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}", columns)
+        price_table = table(f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}", columns)
         notes = {}  # by the technique that runs, because auto repeats a technique of the table
         assumed: dict[str, None] = {}
-        for asked, it in found:
-            prediction = it.prediction
+        for asked, priced in estimates:
+            prediction = priced.prediction
             influence: dict[str, float] = {}
             if asked != LINKS:
                 changed = options_of(**{**options, "technique": prediction.technique})
@@ -175,20 +179,20 @@ def predict(
                 notes[prediction.technique] = _note(prediction, influence, on)
             largest, percent = _largest_phase(prediction)
             spent = [format_duration(prediction.phases.get(name, 0.0)) for name in phases]
-            made.add_row(
+            price_table.add_row(
                 technique_label(asked, prediction.technique),
                 format_duration(prediction.seconds),
                 *(spent if is_wide else [largest, f"{percent:.0f}%"]),
-                _rate(_algbw(problem, it)),
-                _needs(it),
+                _rate(_algbw(problem, priced)),
+                _needs(priced),
             )
             assumed |= {
                 name: None
                 for name, percent in influence.items()
                 if abs(percent) >= MATTERS and on.constants[name].kind == "assumed"
             }
-            results.json_lines([{**_json_row(problem, it, asked), "influences": influence}])
-        results.text(made, *_capacity(problem, on))
+            results.json_lines([{**_json_row(problem, priced, asked), "influences": influence}])
+        results.text(price_table, *_capacity(problem, on))
         results.text(f"change of the total if a constant grows by {MORE_PCT}%:")
         results.text(*(f"  {note}" for note in notes.values()))
         if assumed:
@@ -226,7 +230,7 @@ def machines(
         if name is not None:
             _show_constants(load_machine(name), results, is_wide=is_wide)
             return
-        rows = [_facts(load_machine(it)) for it in machine_names()]
+        rows = [_facts(load_machine(machine_name)) for machine_name in machine_names()]
         columns = [
             "machine",
             ">pes",
@@ -234,12 +238,16 @@ def machines(
             "~title",
             *["~isas"] * is_wide,
         ]
-        made = table("machines, and how many of their constants are " + ", ".join(KINDS), columns)
+        machine_table = table(
+            "machines, and how many of their constants are " + ", ".join(KINDS), columns
+        )
         for row in rows:
             cells = (row[name.lstrip(">~")] for name in columns)
-            made.add_row(*(", ".join(it) if isinstance(it, list) else str(it) for it in cells))
+            machine_table.add_row(
+                *(", ".join(cell) if isinstance(cell, list) else str(cell) for cell in cells)
+            )
         results.json_lines(rows)
-        results.text(made)
+        results.text(machine_table)
 
 
 @command(
@@ -274,7 +282,7 @@ def advise_shapes(
     on, size_bytes = load_machine(machine), parse_size(size)
     with Results(json_target) as results:
         with working("pricing shapes"):
-            found = advise(
+            arrangements = advise(
                 collective,
                 pes=pes,
                 bytes=size_bytes,
@@ -287,23 +295,29 @@ def advise_shapes(
         problem = Problem(collective, (pes,), "1", size_bytes, dtype, op)
         needs = ["~needs"] if is_wide else []
         columns = ["shape", "mask", "technique", ">total", ">GB/s", ">alike", *needs, "~reason"]
-        made = table(f"{_title(problem, on)}, {pes} PEs in groups of {group_pes or pes}", columns)
-        for it in found:
-            problem = replace(problem, shape=it.shape, mask=it.mask)
-            prediction = it.prediction
-            made.add_row(
-                format_shape(it.shape),
-                it.mask,
+        shape_table = table(
+            f"{_title(problem, on)}, {pes} PEs in groups of {group_pes or pes}", columns
+        )
+        for arrangement in arrangements:
+            problem = replace(problem, shape=arrangement.shape, mask=arrangement.mask)
+            prediction = arrangement.prediction
+            shape_table.add_row(
+                format_shape(arrangement.shape),
+                arrangement.mask,
                 prediction.technique,
                 format_duration(prediction.seconds),
-                _rate(_algbw(problem, it)),
-                f"+{len(it.alike)}" if it.alike else "-",
-                *([_needs(it)] if is_wide else []),
-                it.reason,
+                _rate(_algbw(problem, arrangement)),
+                f"+{len(arrangement.alike)}" if arrangement.alike else "-",
+                *([_needs(arrangement)] if is_wide else []),
+                arrangement.reason,
             )
-            alike = [{**way._asdict(), "shape": format_shape(way.shape)} for way in it.alike]
-            results.json_lines([{**_json_row(problem, it), "reason": it.reason, "alike": alike}])
-        results.text(made, *_capacity(problem, on))
+            alike = [
+                {**way._asdict(), "shape": format_shape(way.shape)} for way in arrangement.alike
+            ]
+            results.json_lines(
+                [{**_json_row(problem, arrangement), "reason": arrangement.reason, "alike": alike}]
+            )
+        results.text(shape_table, *_capacity(problem, on))
 
 
 def _over_links(
@@ -313,10 +327,18 @@ def _over_links(
 
     Its phases are the host's part and the levels of links.
     """
-    it = predict_links(collective, shape, mask, **arguments)
-    phases = {**dict.fromkeys(PHASES, 0.0), "host": it.host_seconds, **it.link_seconds}
+    prediction = predict_links(collective, shape, mask, **arguments)
+    phases = {
+        **dict.fromkeys(PHASES, 0.0),
+        "host": prediction.host_seconds,
+        **prediction.link_seconds,
+    }
     return Estimate(
-        shape, mask, Prediction(it.machine, LINKS, "", 0, "", it.seconds, phases), 0, False
+        shape,
+        mask,
+        Prediction(prediction.machine, LINKS, "", 0, "", prediction.seconds, phases),
+        0,
+        False,
     )
 
 
@@ -356,28 +378,28 @@ def _rate(gb_s: float | None) -> str:
 
 
 def _json_row(problem: Problem, estimate: Estimate, asked: str | None = None) -> dict[str, Any]:
-    it = estimate.prediction
+    prediction = estimate.prediction
     return {
         "collective": problem.collective,
-        "technique": asked or it.technique,
-        "carried_out": it.technique,
+        "technique": asked or prediction.technique,
+        "carried_out": prediction.technique,
         "dtype": problem.dtype,
         "op": problem.op if problem.row.takes_op else None,
         "shape": format_shape(problem.shape),
         "mask": problem.mask,
         "bytes_per_pe": problem.bytes,
-        "source": it.source,
-        "machine": it.machine,
-        "seconds": it.seconds,
-        "host_seconds": it.host_seconds,
-        "pe_seconds": it.pe_seconds,
-        "phases": it.phases,
+        "source": prediction.source,
+        "machine": prediction.machine,
+        "seconds": prediction.seconds,
+        "host_seconds": prediction.host_seconds,
+        "pe_seconds": prediction.pe_seconds,
+        "phases": prediction.phases,
         "algbw_gb_s": _algbw(problem, estimate),
         "scratch_bytes": estimate.scratch_bytes,
         "replaces_program": estimate.replaces_program,
-        "coherence": it.coherence,
-        "threads": it.threads,
-        "isa": it.isa,
+        "coherence": prediction.coherence,
+        "threads": prediction.threads,
+        "isa": prediction.isa,
         "version": pidcomm.__version__,
     }
 
@@ -412,7 +434,7 @@ def _facts(machine: Machine) -> dict[str, Any]:
 def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> None:
     meanings = {row.name: row.meaning for row in (*CONSTANTS, *LINE_COSTS)}
     columns = ["constant", ">value", *(["unit", "~source"] if is_wide else ["kind"]), "~meaning"]
-    made = table(f"{machine.name}: {machine.title}", columns)
+    constant_table = table(f"{machine.name}: {machine.title}", columns)
     meanings |= {row.name: row.meaning for row in LINK_CONSTANTS}
     of_links = {
         f"links.{level}.{row.name}": getattr(link, row.name)
@@ -423,7 +445,7 @@ def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> Non
     for name, constant in {**machine.constants, **of_links}.items():
         meaning = meanings.get(name) or meanings[name.rpartition(".")[2]]
         origin = [constant.unit, constant.source] if is_wide else [constant.kind]
-        made.add_row(name, f"{constant.value:g}", *origin, meaning)
+        constant_table.add_row(name, f"{constant.value:g}", *origin, meaning)
         results.json_lines(
             [
                 {
@@ -435,7 +457,7 @@ def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> Non
                 }
             ]
         )
-    results.text(made)
+    results.text(constant_table)
     results.text(
         *(
             f"links.{level}: {link.topology}, {link.gb_s:g} GB/s"

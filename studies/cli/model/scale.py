@@ -89,7 +89,7 @@ def scale(
         typer.Option(
             "--measure/--no-measure",
             help="Also measure on the emulated DIMMs of this machine (studies "
-            + ", ".join(it.name for it in STUDIES.values() if it.is_measured)
+            + ", ".join(one_study.name for one_study in STUDIES.values() if one_study.is_measured)
             + ").",
         ),
     ] = False,
@@ -145,12 +145,12 @@ def scale(
         scaling.check_room(names)
     size_bytes = None if size is None else parse_positive_size(size)
     most = None if up_to is None else parse_size(up_to)
-    left_out = [it for it in studies if study == ALL and not it.can_be_on(on)]
-    studies = [it for it in studies if it not in left_out]
+    left_out = [candidate for candidate in studies if study == ALL and not candidate.can_be_on(on)]
+    studies = [candidate for candidate in studies if candidate not in left_out]
     whole = [
-        it
-        for it in studies
-        if len(studies) > 1 and most is not None and min(it.values(on.pes), default=0) > most
+        candidate
+        for candidate in studies
+        if len(studies) > 1 and most is not None and min(candidate.values(on.pes), default=0) > most
     ]
     if len(whole) == len(studies):
         whole = []  # _values raises an error: every study starts above the limit
@@ -158,19 +158,26 @@ def scale(
     modelled: dict[str, list[Point]] = {}
     sections: dict[str, list[Section]] = {}
     refusals: list[Error] = []
-    for it in studies:
-        largest = None if it in whole else most
-        modelled[it.name], refused = model_points(
-            it, names, on, _values(it, on.pes, largest), size_bytes
+    for one_study in studies:
+        largest = None if one_study in whole else most
+        modelled[one_study.name], refused = model_points(
+            one_study, names, on, _values(one_study, on.pes, largest), size_bytes
         )
         refusals += refused
-        if is_measured and (it.is_measured or study != ALL):
-            values = _values(it, available_pes(), largest)
-            sections[it.name], refused = measured_sections(it, names, values, size_bytes)
+        if is_measured and (one_study.is_measured or study != ALL):
+            values = _values(one_study, available_pes(), largest)
+            sections[one_study.name], refused = measured_sections(
+                one_study, names, values, size_bytes
+            )
             refusals += refused
     if not any(modelled.values()) and not any(sections.values()):
         raise refusals[0]
-    problems = [it for found in sections.values() for section in found for it in section.problems]
+    problems = [
+        problem
+        for sections_of_study in sections.values()
+        for section in sections_of_study
+        for problem in section.problems
+    ]
     schedule = Schedule(iters, warmup)
     rounds = len(problems) * (iters + warmup + len(COMPARED))
     rows: list[Point] = []
@@ -181,23 +188,29 @@ def scale(
         comment = report.Report(results)
         comment.comment(_header(on, options, bool(problems)))
         comment.comment(
-            f"study {it.name} is left out: {on.name} has no separate {it.name}" for it in left_out
+            f"study {skipped.name} is left out: {on.name} has no separate {skipped.name}"
+            for skipped in left_out
         )
-        comment.comment(f"study {it.name} shows all values: it starts above {most}" for it in whole)
+        comment.comment(
+            f"study {whole_study.name} shows all values: it starts above {most}"
+            for whole_study in whole
+        )
         comment.skipped({str(error): error for error in refusals}.values())
         scratch = Scratch(problems) if problems else None
-        for it in studies:
-            comment.comment([f"study {it.name}: {it.about}"])
+        for one_study in studies:
+            comment.comment([f"study {one_study.name}: {one_study.about}"])
             table = Lines(COLUMNS, is_wide=is_wide)
             results.text(table.titles())
-            points = modelled[it.name]
-            _write(results, it, points, facts, table)
-            for section in sections.get(it.name, ()):
+            points = modelled[one_study.name]
+            _write(results, one_study, points, facts, table)
+            for section in sections.get(one_study.name, ()):
                 assert scratch is not None
-                work.describe(f"{it.name}: {section}")
-                found = list(measure_points(it, section, options, schedule, scratch, work.step))
-                _write(results, it, found, facts, table)
-                points = points + found
+                work.describe(f"{one_study.name}: {section}")
+                measured = list(
+                    measure_points(one_study, section, options, schedule, scratch, work.step)
+                )
+                _write(results, one_study, measured, facts, table)
+                points = points + measured
             stops = stops_of(points)
             results.json_lines(_json(stop, facts) for stop in stops)
             comment.comment(map(str, stops))
@@ -261,14 +274,14 @@ def _write(
         results.text(table.line(point, **fields), style="red" if point.wrong else None)
 
 
-def _json(it: Point | Stop, facts: dict[str, Any]) -> dict[str, Any]:
+def _json(entry: Point | Stop, facts: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON of a point or stop, with facts of the run.
 
     Only measured points have facts of this machine.
     """
     return {
-        **asdict(it),
-        **{key: facts[key] for key in (COMMON_FACTS if it.source == MODELLED else facts)},
+        **asdict(entry),
+        **{key: facts[key] for key in (COMMON_FACTS if entry.source == MODELLED else facts)},
     }
 
 

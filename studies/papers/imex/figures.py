@@ -102,12 +102,12 @@ def measured(request: Request) -> Iterator[Point]:
                             replace(
                                 base,
                                 transport=way,
-                                link_gb_s=it.gb_s,
-                                link_latency_us=it.latency_us,
+                                link_gb_s=timing.gb_s,
+                                link_latency_us=timing.latency_us,
                             )
                         ]
                     )
-                    for it in its
+                    for timing in its
                 ]
                 for way, its in (("mpi", MESSAGES), ("pool", POOLS))
             ]
@@ -171,7 +171,7 @@ def statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     for axis, published in PUBLISHED_GAINS.items():
         lines = []
         for source, series in dict.fromkeys(
-            (it.source, it.series) for it in points if it.panel == axis
+            (point.source, point.series) for point in points if point.panel == axis
         ):
             values = list(series_of(points, axis, series, source).values())
             grows = "grows" if values == sorted(values) else "does not grow throughout"

@@ -179,23 +179,23 @@ def _figure_4() -> Figure:
         results = request.shared(_results)
         for engine, text in ((LAM, "fewer than LAM"), (MPICH, "usually fewer than MPICH")):
             fewer = _fewer(results, engine, "instructions")
-            found = ", ".join(
+            means = ", ".join(
                 _less_of(size, _mean_ratio(results, size, engine, "instructions")) for size in SIZES
             )
             wanted = len(fewer) if engine == LAM else len(fewer) // 2 + 1
             yield Statement(
                 f"instructions: {text}",
-                f"fewer in {sum(fewer)} of {len(fewer)} cases; means: {found} than {engine}",
+                f"fewer in {sum(fewer)} of {len(fewer)} cases; means: {means} than {engine}",
                 sum(fewer) >= wanted,
             )
         for engine in (LAM, MPICH):
             fewer = _fewer(results, engine, "references")
-            found = ", ".join(
+            means = ", ".join(
                 _less_of(size, _mean_ratio(results, size, engine, "references")) for size in SIZES
             )
             yield Statement(
                 f"memory references: fewer than {engine}",
-                f"fewer in {sum(fewer)} of {len(fewer)} cases; means: {found}",
+                f"fewer in {sum(fewer)} of {len(fewer)} cases; means: {means}",
                 all(fewer),
             )
 
@@ -323,11 +323,11 @@ def _figure_6() -> Figure:
     def statements(request: Request, points: Sequence[Point]) -> Iterator[Statement]:
         results = request.shared(_results)
         for engine, low, high in ((LAM, 14, 60), (MPICH, 18, 23)):
-            found = share(results, engine)
+            shares = share(results, engine)
             yield Statement(
                 f"juggling is {low}% to {high}% of the overhead instructions of {engine}",
-                f"{min(found):.0%} to {max(found):.0%}",
-                low <= round(100 * min(found)) and round(100 * max(found)) <= high,
+                f"{min(shares):.0%} to {max(shares):.0%}",
+                low <= round(100 * min(shares)) and round(100 * max(shares)) <= high,
             )
         none, all_posted = (share(results, LAM, (posted,)) for posted in (POSTED[0], POSTED[-1]))
         yield Statement(

@@ -117,7 +117,7 @@ class Statistic:
 
         problems: the cases that must have costs (default: all cases that have a cost).
         """
-        found: list[Cell] = []
+        cells: list[Cell] = []
         for problem in self.choose(
             problems or list(dict.fromkeys(problem for problem, _ in costs))
         ):
@@ -126,8 +126,8 @@ class Statistic:
             ]
             if len(row) < len(self.techniques):
                 return []
-            found.append((problem, row))
-        return found
+            cells.append((problem, row))
+        return cells
 
     def of(self, costs: Costs, problems: Sequence[Problem] | None = None) -> float | None:
         """Return the value of the statistic, or None if no case is selected or a cost is
@@ -284,7 +284,11 @@ _ALL = (
         _square(COLLECTIVES),
         ENDS,
         (
-            *(it for name in COLLECTIVES for it in _speed_ups(f"fig14.{name}", name, _of(name))),
+            *(
+                statistic
+                for name in COLLECTIVES
+                for statistic in _speed_ups(f"fig14.{name}", name, _of(name))
+            ),
             *_speed_ups("fig14.geomean", "all eight collectives", _every),
         ),
     ),
@@ -323,9 +327,9 @@ _ALL = (
         ENDS,
         (
             *(
-                it
+                statistic
                 for size in powers_of_two(LEAST_BYTES, PAPER_BYTES // 2)
-                for it in _speed_ups(f"fig18.{size}", format_size(size), _same_bytes(size))
+                for statistic in _speed_ups(f"fig18.{size}", format_size(size), _same_bytes(size))
             ),
             *_speed_ups("fig18.largest", "largest size", _largest),
         ),
@@ -339,9 +343,9 @@ _ALL = (
         _counts,
         ENDS,
         tuple(
-            it
+            statistic
             for pes in powers_of_two(LEAST_PES, PAPER_PES)
-            for it in _speed_ups(f"fig19.{pes}", f"{pes} PEs", _same_pes(pes))
+            for statistic in _speed_ups(f"fig19.{pes}", f"{pes} PEs", _same_pes(pes))
         ),
     ),
     Experiment(
@@ -352,9 +356,9 @@ _ALL = (
         _lengths,
         ENDS,
         tuple(
-            it
+            statistic
             for name in FOUR
-            for it in (
+            for statistic in (
                 _statistic(f"fig20.{name}", "", (PAPER,), _of(name), _best_gb_s),
                 _statistic(
                     f"fig20.{name}.growth",
@@ -382,9 +386,9 @@ _ALL = (
         _square(["allreduce"]),
         (*ENDS, "ring", "tree"),
         tuple(
-            it
+            statistic
             for name in ("ring", "tree")
-            for it in (
+            for statistic in (
                 _statistic(f"fig23a.{name}", "", (PAPER, name), _every),
                 _statistic(
                     f"fig23a.{name}.tile", f"{name}: time over that of tile", (OURS, name), _every
@@ -423,7 +427,7 @@ def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
 
     MRAM holds the input, then the output, then scratch.
     """
-    found = predict(
+    prediction = predict(
         problem.collective,
         problem.shape,
         problem.mask,
@@ -433,9 +437,9 @@ def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
         machine=machine,
         **options_of(technique=technique, scratch=2 * problem.bytes),
     )
-    phases_us = {name: 1e6 * seconds for name, seconds in found.phases.items()}
+    phases_us = {name: 1e6 * seconds for name, seconds in prediction.phases.items()}
     start_us = phases_us["launch"] + phases_us["load"]
-    return Cost(1e6 * found.host_seconds, phases_us["pe"], start_us, MODELLED, phases_us)
+    return Cost(1e6 * prediction.host_seconds, phases_us["pe"], start_us, MODELLED, phases_us)
 
 
 def modelled_points(machine: str | Machine = PAPER_MACHINE) -> dict[str, float]:

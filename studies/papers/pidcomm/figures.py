@@ -104,38 +104,40 @@ def statistic_points(
     cases with a cost).
     """
     alone = {pair: replace(cost, pe_us=0.0, start_us=None) for pair, cost in costs.items()}
-    for it in experiment.statistics:
-        value, source = it.of(costs, problems), it.source(costs, problems)
+    for statistic in experiment.statistics:
+        value, source = statistic.of(costs, problems), statistic.source(costs, problems)
         if value is None or source is None:
             continue
         is_modelled = source == MODELLED
-        ratio = value / it.published.value if it.published else None
+        ratio = value / statistic.published.value if statistic.published else None
         facts = {
-            "host_alone": it.of(alone, problems) if source == MIXED else None,
+            "host_alone": statistic.of(alone, problems) if source == MIXED else None,
             "most_pes": pes,
             "most_bytes_per_pe": size_bytes,
             "error_pct": 100 * (ratio - 1) if is_modelled and ratio is not None else None,
             "ratio": ratio if not is_modelled and pes == PAPER_PES else None,
         }
-        yield _statistic_point(it, value, source, on, facts)
+        yield _statistic_point(statistic, value, source, on, facts)
 
 
 def published_points(experiment: Experiment) -> Iterator[Point]:
     """Yield the statistics that the paper states."""
-    for it in experiment.statistics:
-        if it.published:
+    for statistic in experiment.statistics:
+        if statistic.published:
             facts = dict.fromkeys(
                 ("host_alone", "most_pes", "most_bytes_per_pe", "error_pct", "ratio")
             )
-            yield _statistic_point(it, it.published.value, PUBLISHED, it.published.source, facts)
+            yield _statistic_point(
+                statistic, statistic.published.value, PUBLISHED, statistic.published.source, facts
+            )
 
 
 def _statistic_point(
-    it: Statistic, value: float, source: str, on: str, facts: Mapping[str, Any]
+    statistic: Statistic, value: float, source: str, on: str, facts: Mapping[str, Any]
 ) -> Point:
-    facts = {"statistic": it.key, "unit": it.unit, **facts}
-    panel = statistics_panel(it.unit)
-    return Point(panel, it.techniques[0], it.what, value, source, on, facts=facts)
+    facts = {"statistic": statistic.key, "unit": statistic.unit, **facts}
+    panel = statistics_panel(statistic.unit)
+    return Point(panel, statistic.techniques[0], statistic.what, value, source, on, facts=facts)
 
 
 def _figure(name: str) -> Figure:
@@ -164,7 +166,7 @@ def _figure(name: str) -> Figure:
             request.shared(Study)
 
     phases = [Panel(PHASE_PANEL, "ms of a call by phase", "collective, technique")]
-    units = dict.fromkeys(it.unit for it in experiment.statistics)
+    units = dict.fromkeys(statistic.unit for statistic in experiment.statistics)
     return Figure(
         f"pidcomm/{name}",
         PAPER,

@@ -76,12 +76,18 @@ def modelled(_: Request) -> Iterator[Point]:
         for hosts in HOSTS:
             for technique in MODELLED:
                 options = options_of(technique=technique, scratch=2 * BYTES)
-                it = predict_hosts(
+                prediction = predict_hosts(
                     collective, hosts, (PES,), "1", bytes=BYTES, machine=machine, **options
                 )
                 on = f"{MACHINE}, a channel per host"
                 yield from _points(
-                    collective, technique, hosts, it.seconds, it.exchange.bytes, it.source, on
+                    collective,
+                    technique,
+                    hosts,
+                    prediction.seconds,
+                    prediction.exchange.bytes,
+                    prediction.source,
+                    on,
                 )
 
 
@@ -126,8 +132,8 @@ def measured(request: Request) -> Iterator[Point]:
 
 def statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     """Yield the statements of section IX-A, with the values of each source."""
-    for source in dict.fromkeys(it.source for it in points):
-        yield from _statements(source, [it for it in points if it.source == source])
+    for source in dict.fromkeys(point.source for point in points):
+        yield from _statements(source, [point for point in points if point.source == source])
 
 
 def _statements(source: str, points: Sequence[Point]) -> Iterator[Statement]:
@@ -148,7 +154,8 @@ def _statements(source: str, points: Sequence[Point]) -> Iterator[Statement]:
     at = " and ".join(map(str, many))
     yield Statement(
         f"allreduce sends data that are reduced to 1/{PES}",
-        f"{source}: a host sends {listed([PES * it for it in sent('allreduce')], '.3g')} x 1/{PES}"
+        f"{source}: a host sends "
+        f"{listed([PES * share for share in sent('allreduce')], '.3g')} x 1/{PES}"
         f" of its data at {at} hosts: 2 (N-1)/N, because each host sends the parts that others"
         " reduce, and then the part that it has reduced",
     )
@@ -159,7 +166,10 @@ def _statements(source: str, points: Sequence[Point]) -> Iterator[Statement]:
     yield Statement(
         "PID-Comm keeps a huge advantage over the baseline",
         f"{source}: "
-        + "; ".join(f"tile over {BASE}, {it}: {listed(gains(it), '.2f')}" for it in COLLECTIVES)
+        + "; ".join(
+            f"tile over {BASE}, {collective}: {listed(gains(collective), '.2f')}"
+            for collective in COLLECTIVES
+        )
         + f" at {', '.join(map(str, HOSTS))} hosts",
     )
 

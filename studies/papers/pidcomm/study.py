@@ -34,12 +34,12 @@ def pairs_of(
     """Return the cases of experiments for `pes` PEs and `size_bytes`, each with the techniques
     that run it.
     """
-    found: dict[Problem, list[str]] = {}
+    techniques: dict[Problem, list[str]] = {}
     for problem, technique in dict.fromkeys(
-        it for experiment in experiments for it in experiment.pairs(pes, size_bytes)
+        pair for experiment in experiments for pair in experiment.pairs(pes, size_bytes)
     ):
-        found.setdefault(problem, []).append(technique)
-    return found
+        techniques.setdefault(problem, []).append(technique)
+    return techniques
 
 
 def require_valid(pairs: dict[Problem, list[str]], options: Options) -> None:
@@ -61,11 +61,11 @@ def require_valid(pairs: dict[Problem, list[str]], options: Options) -> None:
 
 def sections_of(problems: Iterable[Problem], isa: str) -> list[Section]:
     """Return sections of cases with equal shape and size."""
-    found: dict[tuple[tuple[int, ...], int], Section] = {}
+    sections: dict[tuple[tuple[int, ...], int], Section] = {}
     for problem in problems:
         key = problem.shape, problem.bytes
-        found.setdefault(key, Section(*key, isa, [])).problems.append(problem)
-    return list(found.values())
+        sections.setdefault(key, Section(*key, isa, [])).problems.append(problem)
+    return list(sections.values())
 
 
 @dataclass
@@ -123,9 +123,9 @@ class Measurements:
         If the emulated SDK was too slow, `conventional` is left out.
         """
         return {
-            (it, name): cost
-            for (it, name), cost in costs.items()
-            if name != BASE or it not in self.unfair
+            (problem, name): cost
+            for (problem, name), cost in costs.items()
+            if name != BASE or problem not in self.unfair
         }
 
 
@@ -171,7 +171,7 @@ class Study:
     def problems(self, experiment: Experiment) -> list[Problem]:
         """Return the cases of an experiment that fit in memory."""
         wanted = experiment.problems(self._request.pes, self._request.size_bytes)
-        return [it for it in wanted if it in self._affordable]
+        return [problem for problem in wanted if problem in self._affordable]
 
     def measure(self, experiment: Experiment) -> Costs:
         """Measure the cases of an experiment that are not measured yet, and return its costs."""

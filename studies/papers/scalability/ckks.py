@@ -76,7 +76,7 @@ def _points(
         technique,
         "kernel",
         TOTAL,
-        1e3 * sum(it.kernel for it in clocks.values()),
+        1e3 * sum(step_clock.kernel for step_clock in clocks.values()),
         source,
         on,
         wrong,
@@ -85,7 +85,7 @@ def _points(
         technique,
         "between PEs",
         TOTAL,
-        1e3 * sum(it.between for it in clocks.values()),
+        1e3 * sum(step_clock.between for step_clock in clocks.values()),
         source,
         on,
         wrong,
@@ -116,7 +116,8 @@ def _modelled(_: Request) -> Iterator[Point]:
     for technique in TECHNIQUES:
         priced = {
             name: Clock(
-                clock.kernel, sum(_seconds(technique, *it, machine) for it in clock.exchanges)
+                clock.kernel,
+                sum(_seconds(technique, *exchange, machine) for exchange in clock.exchanges),
             )
             for name, clock in clocks.items()
         }
@@ -135,7 +136,7 @@ def _statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     for source in (MIXED, MODELLED):
         for technique in (BASE, OWN):
             kernel, between = (
-                series_of(points, technique, it, source) for it in ("kernel", "between PEs")
+                series_of(points, technique, part, source) for part in ("kernel", "between PEs")
             )
             names = [name for name in cpu if name in kernel]
             if names:
@@ -153,10 +154,14 @@ def _statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
                     " inverse",
                     f"{source}, {technique}: {share:.1f}% of all primitives; "
                     + ", ".join(
-                        f"{100 * between[it] / (kernel[it] + between[it]):.1f}% of {it}"
-                        for it in ("NTT", "iNTT")
+                        f"{100 * between[transform] / (kernel[transform] + between[transform]):.1f}"
+                        f"% of {transform}"
+                        for transform in ("NTT", "iNTT")
                     ),
-                    all(between[it] > 0.1 * (kernel[it] + between[it]) for it in ("NTT", "iNTT")),
+                    all(
+                        between[transform] > 0.1 * (kernel[transform] + between[transform])
+                        for transform in ("NTT", "iNTT")
+                    ),
                 )
 
 

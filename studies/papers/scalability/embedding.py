@@ -70,10 +70,12 @@ def _figure_5(_: Request) -> Iterator[Point]:
         ]
         first = works[0].kernel.seconds
         for value, work in zip(values, works, strict=True):
-            it = work.kernel
-            yield Point(panel, "time over the first", value, it.seconds / first, MODELLED, MACHINE)
-            yield Point(panel, "instructions per cycle", value, it.per_cycle, MODELLED, MACHINE)
-            yield Point(panel, "GB/s from MRAM", value, it.read_gb_s, MODELLED, MACHINE)
+            kernel = work.kernel
+            yield Point(
+                panel, "time over the first", value, kernel.seconds / first, MODELLED, MACHINE
+            )
+            yield Point(panel, "instructions per cycle", value, kernel.per_cycle, MODELLED, MACHINE)
+            yield Point(panel, "GB/s from MRAM", value, kernel.read_gb_s, MODELLED, MACHINE)
 
 
 def _statements_5(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
@@ -130,18 +132,18 @@ FIGURE_5 = Figure(
 
 
 def _by_clocks(
-    label: str, x: float | str, it: Clocks, source: str, on: str, wrong: int | None = None
+    label: str, x: float | str, times: Clocks, source: str, on: str, wrong: int | None = None
 ) -> list[Point]:
     """Return the points of one case: the kernel, the total, and each clock in percent of the
     total.
     """
     kernel = Point(
-        "a", label, x, 1e6 * it.kernel, MODELLED if source == MIXED else source, on, wrong
+        "a", label, x, 1e6 * times.kernel, MODELLED if source == MIXED else source, on, wrong
     )
     return [
         kernel,
-        Point("b", label, x, 1e6 * it.total, source, on),
-        *clock_shares("c", label, x, it, source, on),
+        Point("b", label, x, 1e6 * times.total, source, on),
+        *clock_shares("c", label, x, times, source, on),
     ]
 
 
@@ -156,10 +158,10 @@ def _priced(works: dict[float | str, dict[str, Work]], with_cpu: bool = True) ->
             yield Point("b", CPU, x, 1e6 * seconds, MODELLED, MACHINE)
         for partition, work in of_x.items():
             for name, way in WAYS.items():
-                found = _by_clocks(
+                points = _by_clocks(
                     f"{partition}, {name}", x, clocks(work, *way, machine), MODELLED, MACHINE
                 )
-                yield from found if name == PAPER_WAY else found[1:]  # the kernel is the same
+                yield from points if name == PAPER_WAY else points[1:]  # the kernel is the same
 
 
 def _run(works: dict[float | str, dict[str, Work]], request: Request) -> Iterator[Point]:
@@ -190,10 +192,10 @@ def _cases(
     make: Callable[[float | str, str], Work | None],
     partitions: Sequence[str],
 ) -> dict[float | str, dict[str, Work]]:
-    found = {
+    works = {
         x: {name: work for name in partitions if (work := make(x, name)) is not None} for x in xs
     }
-    return {x: of_x for x, of_x in found.items() if of_x}
+    return {x: of_x for x, of_x in works.items() if of_x}
 
 
 PANELS = (
@@ -204,7 +206,7 @@ PANELS = (
 
 
 def _panels(x: str) -> list[Panel]:
-    return [Panel(it.name, it.what, x, it.is_log) for it in PANELS]
+    return [Panel(panel.name, panel.what, x, panel.is_log) for panel in PANELS]
 
 
 AHEAD, KERNEL_PCT = 2.27, 2.3  # published
@@ -402,7 +404,7 @@ def _statements_9(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         real[16] / real[64] > whole[16] / whole[64],
     )
     total, fast = (series_of(points, "b", f"int32, {name}") for name in WAYS)
-    best, ours = (min(it, key=lambda pes: it[pes]) for it in (total, fast))
+    best, ours = (min(times, key=lambda pes: times[pes]) for times in (total, fast))
     yield Statement(
         "the total with integers flattens at about 8 PEs",
         f"the least total is at {best} PEs with {PAPER_WAY}, at {ours} with {FAST}",
@@ -451,7 +453,7 @@ def _statements_10(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         near(gains[0], 30) and gains[1] < 16,
     )
     totals = {
-        (it, name): series_of(points, "b", f"{it}, {name}") for it in CUTS_10 for name in WAYS
+        (cut, name): series_of(points, "b", f"{cut}, {name}") for cut in CUTS_10 for name in WAYS
     }
 
     def at(cut: str, *counts: int) -> str:

@@ -75,14 +75,14 @@ def seconds_of(size: int, ratio: float, mask: str, machine: Machine) -> dict[str
         return dict.fromkeys((BASE, REDUCE, "tile", LINKS, FED), gather(results, BASE))
     techniques: tuple[Any, ...] = (BASE, "tile")
     slow, fast = (
-        predict("reduce", SHAPE, mask, bytes=partial, machine=machine, technique=it).seconds
-        for it in techniques
+        predict("reduce", SHAPE, mask, bytes=partial, machine=machine, technique=candidate).seconds
+        for candidate in techniques
     )
     free, fed = (
         predict_links(
-            "reduce_scatter", SHAPE, mask, bytes=partial, machine=machine, is_fed_by_pes=it
+            "reduce_scatter", SHAPE, mask, bytes=partial, machine=machine, is_fed_by_pes=is_fed
         ).seconds
-        for it in (False, True)
+        for is_fed in (False, True)
     )
     return {
         BASE: gather(partial + (rest if ratio < 1 else 0), BASE),
@@ -98,10 +98,10 @@ def at_rate(machine: Machine, gb_s: float) -> Machine:
     return replace(
         machine,
         links={
-            level: it._replace(
-                clock_mhz=it.clock_mhz._replace(value=1e3 * gb_s / it.bytes_per_cycle.value)
+            level: link._replace(
+                clock_mhz=link.clock_mhz._replace(value=1e3 * gb_s / link.bytes_per_cycle.value)
             )
-            for level, it in machine.links.items()
+            for level, link in machine.links.items()
         },
     )
 
@@ -109,7 +109,7 @@ def at_rate(machine: Machine, gb_s: float) -> Machine:
 def recorded(runs: Sequence[Run], machine: Machine) -> Iterator[tuple[str, dict[str, float]]]:
     """Return for each run the seconds of all its collectives by way."""
     for run in runs:
-        found = dict.fromkeys((BASE, "tile", LINKS, FED), 0.0)
+        seconds = dict.fromkeys((BASE, "tile", LINKS, FED), 0.0)
         for call in run.calls:
             request: dict[str, Any] = {
                 **{
@@ -121,10 +121,10 @@ def recorded(runs: Sequence[Run], machine: Machine) -> Iterator[tuple[str, dict[
                 **{"dtype": np.dtype(call.dtype), "op": call.op or "sum", "machine": machine},
             }
             for name in (BASE, "tile"):
-                found[name] += predict(**request | {"technique": name}).seconds
+                seconds[name] += predict(**request | {"technique": name}).seconds
             for name, is_fed in ((LINKS, False), (FED, True)):
-                found[name] += predict_links(**request, is_fed_by_pes=is_fed).seconds
-        yield run.application, found
+                seconds[name] += predict_links(**request, is_fed_by_pes=is_fed).seconds
+        yield run.application, seconds
 
 
 def _points(_: Request) -> Iterator[Point]:
@@ -134,14 +134,16 @@ def _points(_: Request) -> Iterator[Point]:
     for panel, size in SIZES.items():
         for domain, mask in DOMAINS.items():
             for ratio in RATIOS:
-                it = seconds_of(size, ratio, mask, machine)
+                times = seconds_of(size, ratio, mask, machine)
                 for label, before, after in _gains(domain):
-                    yield Point(panel, label, ratio, it[before] / it[after], MODELLED, MACHINE)
+                    yield Point(
+                        panel, label, ratio, times[before] / times[after], MODELLED, MACHINE
+                    )
     for domain, mask in DOMAINS.items():
         for rate in RATES_GB_S:
-            it = seconds_of(SIZES["a"], HALF, mask, at_rate(machine, rate))
+            times = seconds_of(SIZES["a"], HALF, mask, at_rate(machine, rate))
             for label, before, after in _gains(domain):
-                yield Point("b", label, rate, it[before] / it[after], MODELLED, MACHINE)
+                yield Point("b", label, rate, times[before] / times[after], MODELLED, MACHINE)
     for name in COLLECTIVES:
         mask = DOMAINS["256 banks of 4 ranks"]
         request: dict[str, Any] = {"bytes": SIZES["a"], "machine": machine}
@@ -192,7 +194,7 @@ def _statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     yield Statement(
         "with little global reduction links gain 66%",
         f"at a share of {LITTLE}: {listed(little)}",
-        all(near(it - 1, LITTLE_GAIN - 1) for it in little.values()),
+        all(near(gain - 1, LITTLE_GAIN - 1) for gain in little.values()),
     )
     others = {
         label: listed(gains("a", label, 1.0)) for label in (FED_LINKS, REDUCE_LINKS, FAST_LINKS)
@@ -200,8 +202,8 @@ def _statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     yield Statement(
         f"with global reduction of everything links gain about {GAIN}x",
         f"at a share of 1: {listed(whole)}; "
-        + "; ".join(f"{label}: {it}" for label, it in others.items()),
-        all(near(it, GAIN) for it in whole.values()),
+        + "; ".join(f"{label}: {gain}" for label, gain in others.items()),
+        all(near(gain, GAIN) for gain in whole.values()),
     )
     small = gains("a, RM2 and batch 256", PAPER_LINKS, 1.0)
     yield Statement(
@@ -210,7 +212,7 @@ def _statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         " less in a domain counts as disagreement",
         min(small.values()) > LITTLE_GAIN,
     )
-    slow, fast = (gains("b", PAPER_LINKS, it) for it in (RATES_GB_S[0], RATES_GB_S[-1]))
+    slow, fast = (gains("b", PAPER_LINKS, rate) for rate in (RATES_GB_S[0], RATES_GB_S[-1]))
     yield Statement(
         f"even links of {RATES_GB_S[0]} GB/s gain much",
         f"{listed(slow)} at {RATES_GB_S[0]} GB/s, {listed(fast)} at {RATES_GB_S[-1]} GB/s; a gain"

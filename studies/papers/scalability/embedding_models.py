@@ -60,13 +60,13 @@ ROWS_GAIN = 1 - 0.54  # published, for RM1
 
 
 def _points_of(
-    label: str, x: str, it: Clocks, cpu: float, source: str, on: str, wrong: int | None = None
+    label: str, x: str, times: Clocks, cpu: float, source: str, on: str, wrong: int | None = None
 ) -> list[Point]:
-    found = [
-        Point("a", label, x, cpu / it.total, source, on, wrong),
-        Point("t", label, x, 1e6 * it.total, source, on),
+    points = [
+        Point("a", label, x, cpu / times.total, source, on, wrong),
+        Point("t", label, x, 1e6 * times.total, source, on),
     ]
-    return found + clock_shares("b", label, x, it, source, on)
+    return points + clock_shares("b", label, x, times, source, on)
 
 
 def _priced(_: Request) -> Iterator[Point]:
@@ -83,9 +83,9 @@ def _priced(_: Request) -> Iterator[Point]:
             if cut == "R":
                 yield Point("t", "CPU", name, 1e6 * cpu, MODELLED, MACHINE)
             for way_name, way in WAYS.items():
-                it = clocks(work, *way, machine)
-                yield from _points_of(f"{cut}, {way_name}", name, it, cpu, MODELLED, MACHINE)
-                whole = (cpu + dense) / (it.total + dense)
+                times = clocks(work, *way, machine)
+                yield from _points_of(f"{cut}, {way_name}", name, times, cpu, MODELLED, MACHINE)
+                whole = (cpu + dense) / (times.total + dense)
                 yield Point("a end to end", f"{cut}, {way_name}", name, whole, MODELLED, MACHINE)
     yield from _paths_priced()
     for cut, partition in CUTS.items():
@@ -109,10 +109,10 @@ def _paths_priced() -> Iterator[Point]:
         work = Work(model, PARTITIONS[partition](PES, model))
         for path, technique in CHOICES:
             try:
-                it = clocks(work, path, technique, machine)
+                times = clocks(work, path, technique, machine)
             except ArgumentError:  # there is no lane split
                 continue
-            yield Point("paths", cut, f"{path}, {technique}", 1e6 * it.total, MODELLED, MACHINE)
+            yield Point("paths", cut, f"{path}, {technique}", 1e6 * times.total, MODELLED, MACHINE)
 
 
 def _paths_run(request: Request) -> Iterator[Point]:
@@ -158,13 +158,13 @@ def _run(request: Request) -> Iterator[Point]:
                         with_cpu=with_cpu,
                     )
                     cpu, with_cpu = run.cpu_seconds or cpu, False
-                    label, it = f"{cut}, {way_name}", clocks_of(run)
+                    label, times = f"{cut}, {way_name}", clocks_of(run)
                     if has_layers:
                         yield Point(
-                            "a end to end", label, name, cpu / it.total, MIXED, HERE, run.wrong
+                            "a end to end", label, name, cpu / times.total, MIXED, HERE, run.wrong
                         )
                     else:
-                        yield from _points_of(label, name, it, cpu, MIXED, HERE, run.wrong)
+                        yield from _points_of(label, name, times, cpu, MIXED, HERE, run.wrong)
             if not has_layers:
                 yield Point("t", "CPU", name, 1e6 * cpu, "measured", HERE)
     yield from _paths_run(request)

@@ -74,9 +74,9 @@ class Work:
     @cached_property
     def bags(self) -> Bags:
         """The bags of the batch."""
-        it = self.model
+        model = self.model
         draw = inputs.generated(self.spec, GENERATORS)
-        return full_bags(draw(it.batch, it.tables, it.rows, it.pooling), it.rows)
+        return full_bags(draw(model.batch, model.tables, model.rows, model.pooling), model.rows)
 
     @cached_property
     def part(self) -> Part:
@@ -106,10 +106,12 @@ class Work:
         ):
             stage.broadcast(BY_COLUMNS, np.ascontiguousarray(rows), dst="requests")
             stage.launch()
-            it = platform.launch_counters(pe_set)
+            counters = platform.launch_counters(pe_set)
             seconds = stage.costs[KERNEL].modelled
         return Kernel(
-            seconds, it["instructions"] / it["cycles"], it["dma_read_bytes"] / len(rows) / seconds
+            seconds,
+            counters["instructions"] / counters["cycles"],
+            counters["dma_read_bytes"] / len(rows) / seconds,
         )
 
     def random_tables(self, seed: int = 1) -> Array:

@@ -86,8 +86,8 @@ def _here(case: Case, technique: str, request: Request) -> Clocks:
     request.progress.phase(
         f"{case.limbs} limbs, {case.steps} on {prod(case.shape)} PEs, {technique}"
     )
-    _ran[case] = found = clocks(case.problem(), case.shape, technique, request.iters)
-    return found
+    _ran[case] = measured = clocks(case.problem(), case.shape, technique, request.iters)
+    return measured
 
 
 def _there(case: Case, technique: str) -> Clocks:
@@ -97,10 +97,10 @@ def _there(case: Case, technique: str) -> Clocks:
     return modelled(problem, case.shape, technique, load_machine(MACHINE), _ran[case])
 
 
-def _points(panel: str, x: float | str, found: Clocks, source: str) -> Iterator[Point]:
+def _points(panel: str, x: float | str, times: Clocks, source: str) -> Iterator[Point]:
     on = HERE if source == MIXED else MACHINE
-    for name, seconds in found.named().items():
-        yield Point(panel, name, x, 1e3 * seconds, source, on, found.wrong)
+    for name, seconds in times.named().items():
+        yield Point(panel, name, x, 1e3 * seconds, source, on, times.wrong)
 
 
 def _is_near(value: float, published: float) -> bool:
@@ -111,7 +111,7 @@ def _sources(points: Sequence[Point]) -> list[str]:
     return [
         source
         for source in (MIXED, MODELLED)
-        if any(it.source == source and it.on != KERNELS_ON for it in points)
+        if any(point.source == source and point.on != KERNELS_ON for point in points)
     ]
 
 
@@ -125,13 +125,13 @@ def _one_pe(request: Request) -> Iterator[Point]:
             problem = Ntt.make(
                 size=SMALL, limbs=1, bits=BITS, steps="1", radix=radix, tasklets=tasklets
             )
-            found = clocks(problem, (1, 1, 1, 1), OWN, 1)
+            times = clocks(problem, (1, 1, 1, 1), OWN, 1)
             series = f"radix {radix}"
             yield Point(
-                "time", series, tasklets, 1e6 * found.kernels[0], MODELLED, KERNELS_ON, found.wrong
+                "time", series, tasklets, 1e6 * times.kernels[0], MODELLED, KERNELS_ON, times.wrong
             )
             yield Point(
-                "pipeline", series, tasklets, found.pipeline_pct, MODELLED, KERNELS_ON, found.wrong
+                "pipeline", series, tasklets, times.pipeline_pct, MODELLED, KERNELS_ON, times.wrong
             )
 
 
@@ -213,7 +213,7 @@ def _statements13(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
                 series_of(points, panel, name, source) for name in ("total", "between PEs")
             )
             named = [series_of(points, panel, f"kernel {step}", source) for step in range(1, 5)]
-            kernels = {x: sum(it.get(x, 0) for it in named) for x in DIMENSIONS}
+            kernels = {x: sum(series.get(x, 0) for series in named) for x in DIMENSIONS}
             yield Statement(
                 "with more dimensions, on more PEs, kernels are shorter and the exchange between"
                 " PEs is longer",
@@ -237,7 +237,9 @@ def _statements13(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             yield Statement(
                 "balanced steps are the fastest",
                 f"{source}: "
-                + ", ".join(f"{it} on {pes[it]} PEs: {total[it]:.4g} ms" for it in STEP_SIZES),
+                + ", ".join(
+                    f"{size} on {pes[size]} PEs: {total[size]:.4g} ms" for size in STEP_SIZES
+                ),
                 min(STEP_SIZES, key=lambda steps: total[steps]) == "256x256",
             )
 
@@ -252,17 +254,17 @@ def _is_rising(values: Sequence[float]) -> bool:
 def _measured14(request: Request) -> Iterator[Point]:
     for technique in TECHNIQUES:
         for pes in PES:
-            found = _here(_of_pes(pes), technique, request)
-            yield from _points(technique, pes, found, MIXED)
-            yield Point("share", technique, pes, found.share_pct, MIXED, HERE, found.wrong)
+            times = _here(_of_pes(pes), technique, request)
+            yield from _points(technique, pes, times, MIXED)
+            yield Point("share", technique, pes, times.share_pct, MIXED, HERE, times.wrong)
 
 
 def _modelled14(_: Request) -> Iterator[Point]:
     for technique in TECHNIQUES:
         for pes in PES:
-            found = _there(_of_pes(pes), technique)
-            yield from _points(technique, pes, found, MODELLED)
-            yield Point("share", technique, pes, found.share_pct, MODELLED, MACHINE, found.wrong)
+            times = _there(_of_pes(pes), technique)
+            yield from _points(technique, pes, times, MODELLED)
+            yield Point("share", technique, pes, times.share_pct, MODELLED, MACHINE, times.wrong)
 
 
 def _statements14(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
@@ -310,8 +312,8 @@ def _limbs(log_q: int) -> int:
 def _measured15(request: Request) -> Iterator[Point]:
     for log_q in LOG_Q:
         for pes in HYBRID_PES:
-            found = _here(_of_pes(pes, _limbs(log_q)), OWN, request)
-            yield from _total15(log_q, pes, found, MIXED)
+            times = _here(_of_pes(pes, _limbs(log_q)), OWN, request)
+            yield from _total15(log_q, pes, times, MIXED)
         request.progress.phase(f"log Q {log_q}, CPU")
         seconds = reference_seconds(_of_pes(pes, _limbs(log_q)).problem())
         yield Point(COMPLETE, "CPU", log_q, 1e3 * seconds, MEASURED, BASELINE)
@@ -327,12 +329,12 @@ def _modelled15(_: Request) -> Iterator[Point]:
             )
 
 
-def _total15(log_q: int, pes: int, found: Clocks, source: str) -> Iterator[Point]:
+def _total15(log_q: int, pes: int, times: Clocks, source: str) -> Iterator[Point]:
     on = HERE if source == MIXED else MACHINE
-    totals = {name: value for name, value in found.named().items() if name in ("total", COMPLETE)}
+    totals = {name: value for name, value in times.named().items() if name in ("total", COMPLETE)}
     for name, seconds in totals.items():
-        yield Point(name, f"{pes} PEs", log_q, 1e3 * seconds, source, on, found.wrong)
-    yield Point("share", f"{pes} PEs", log_q, found.share_pct, source, on, found.wrong)
+        yield Point(name, f"{pes} PEs", log_q, 1e3 * seconds, source, on, times.wrong)
+    yield Point("share", f"{pes} PEs", log_q, times.share_pct, source, on, times.wrong)
 
 
 def _statements15(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
@@ -354,12 +356,12 @@ def _statements15(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             times = {name: series_of(points, COMPLETE, name) for name in names}
         else:
             times = {f"{pes} PEs": total[pes] for pes in HYBRID_PES}
-        fastest = [min(times, key=lambda it: times[it][log_q]) for log_q in LOG_Q]
+        fastest = [min(times, key=lambda name: times[name][log_q]) for log_q in LOG_Q]
         yield Statement(
             f"{most} PEs are the fastest for each log Q",
             f"{source}{', with host' if source == MIXED else ''}:"
             f" {', '.join(dict.fromkeys(fastest))}; at log Q {last} "
-            + ", ".join(f"{name}: {it[last]:.3g} ms" for name, it in times.items()),
+            + ", ".join(f"{name}: {series[last]:.3g} ms" for name, series in times.items()),
             set(fastest) == {f"{most} PEs"},
         )
         share = series_of(points, "share", f"{most} PEs", source)[last]
@@ -424,7 +426,7 @@ FIGURE_12 = _figure(
 FIGURE_13 = _figure(
     13,
     "decompositions of a transform of 2^16 coefficients",
-    _panels((*(f"dimensions, {it}" for it in (BASE, OWN)), *STEP_PANELS), "steps"),
+    _panels((*(f"dimensions, {technique}" for technique in (BASE, OWN)), *STEP_PANELS), "steps"),
     _modelled13,
     _statements13,
     _measured13,

@@ -75,7 +75,7 @@ def clocks(problem: Ntt, shape: tuple[int, ...], technique: str, iters: int) -> 
         Stage(pe_set, shape, problem.place(shape), options, iters) as stage,
     ):
         stage.poison()
-        found, kernels = problem.run_steps(stage)
+        values, kernels = problem.run_steps(stage)
         use = platform.pipeline_pct(pe_set)
         costs = stage.costs
     to_pes, between, back = (
@@ -83,7 +83,7 @@ def clocks(problem: Ntt, shape: tuple[int, ...], technique: str, iters: int) -> 
     )
     host = costs[HOST].measured + sum(cost.assumed for cost in costs.values())
     return Clocks(
-        tuple(kernels), to_pes, between, back, host, count_wrong(found, problem.reference()), use
+        tuple(kernels), to_pes, between, back, host, count_wrong(values, problem.reference()), use
     )
 
 
@@ -109,6 +109,8 @@ def modelled(
         ).seconds
 
     mask = "1" * problem.axes
-    between = sum(seconds("alltoall", it) for it in cut.masks() if it is not None)
+    between = sum(
+        seconds("alltoall", step_mask) for step_mask in cut.masks() if step_mask is not None
+    )
     to_pes, back = seconds("scatter", mask), seconds("gather", mask)
     return Clocks(ran.kernels, to_pes, between, back, None, ran.wrong, ran.pipeline_pct)

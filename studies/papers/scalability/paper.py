@@ -31,7 +31,7 @@ Series: TypeAlias = Mapping[Any, float]
 
 def priced(points: Sequence[Point]) -> list[Point]:
     """Return the points that are prices, without those of runs here."""
-    return [it for it in points if it.on != HERE]
+    return [point for point in points if point.on != HERE]
 
 
 def published(panel: str, series: str, x: float | str, value: float) -> Point:
@@ -45,24 +45,24 @@ def near(value: float, number: float) -> bool:
 
 
 def clock_shares(
-    panels: str, label: str, x: float | str, it: Clocks, source: str, on: str
+    panels: str, label: str, x: float | str, times: Clocks, source: str, on: str
 ) -> list[Point]:
     """Return each clock in percent of the total, in the panels of the clocks."""
     return [
-        Point(f"{panels} {name}", label, x, 100 * getattr(it, key) / it.total, source, on)
+        Point(f"{panels} {name}", label, x, 100 * getattr(times, key) / times.total, source, on)
         for name, key in CLOCKS.items()
     ]
 
 
 def crossing(falling: Series, level: Series) -> float | str | None:
     """Return the first x from which a series stays at or below another, or None."""
-    found: float | str | None = None
+    crossed_at: float | str | None = None
     for x in falling:
         if falling[x] > level[x]:
-            found = None
-        elif found is None:
-            found = x
-    return found
+            crossed_at = None
+        elif crossed_at is None:
+            crossed_at = x
+    return crossed_at
 
 
 def steady(series: Series, share: float) -> bool:

@@ -31,21 +31,21 @@ SCHEDULES = {
 
 
 def broken(
-    machine: Machine, program: Path, made: list[list[patterns.Operation]], file: Path, checks: bool
+    machine: Machine, program: Path, batch: list[list[patterns.Operation]], file: Path, checks: bool
 ) -> Iterator[str]:
     """Run patterns; yield a sentence for each broken rule."""
-    file.write_text(patterns.write(made))
+    file.write_text(patterns.write(batch))
     try:
         run = machine.run(program, RANKS, [file], checks=checks, seconds=SECONDS)
         received = defaultdict(list)
-        for it in patterns.read(run.output):
-            received[it.pattern].append(it)
+        for reception in patterns.read(run.output):
+            received[reception.pattern].append(reception)
     except (Error, ValueError) as error:
         yield str(error)
         return
     if run.blocked:
         yield f"processes wait for ever: {run.blocked}"
-    for number, pattern in enumerate(made):
+    for number, pattern in enumerate(batch):
         for sentence in patterns.wrong(pattern, received[number]):
             yield f"pattern {number}: {sentence}"
 
@@ -56,10 +56,10 @@ def main() -> None:
     scene = Scene(attack)
     program = compile_program(HERE / "programs" / "pattern.c", scene.folder, counts=False)
     machines = [Machine(engine, scene.folder) for engine in ENGINES]
-    done = 0
+    total = 0
     for number in attack.numbers():
         choice = attack.random(number)
-        made = [
+        batch = [
             patterns.make(choice.getrandbits(62), 1 + i % RANKS, MESSAGES[i % len(MESSAGES)])
             for i in range(BATCH)
         ]
@@ -67,10 +67,10 @@ def main() -> None:
         for machine in machines:
             machine.settings.update(schedule)
             checks = number % CHECKED_EVERY == 0
-            for sentence in broken(machine, program, made, scene.folder / "patterns.txt", checks):
+            for sentence in broken(machine, program, batch, scene.folder / "patterns.txt", checks):
                 attack.find(f"{machine.engine.name}, {schedule}: {sentence}", number=number)
-        done += BATCH
-    print(f"{done} patterns on each of {len(machines)} engines")
+        total += BATCH
+    print(f"{total} patterns on each of {len(machines)} engines")
     scene.close()
     attack.finish()
 

@@ -33,7 +33,7 @@ def value_at(polynomial: Array, point: int, q: int) -> int:
     return value
 
 
-def sentence_of(problem: Ntt, found: Array, random_numbers: random.Random) -> str:
+def sentence_of(problem: Ntt, result: Array, random_numbers: random.Random) -> str:
     """Check a result at a random root of unity. Return what is wrong, or nothing."""
     limb, place = (
         random_numbers.randrange(len(problem.moduli)),
@@ -43,13 +43,13 @@ def sentence_of(problem: Ntt, found: Array, random_numbers: random.Random) -> st
     point = pow(field.root_of(q, problem.size), 2 * int(format(place, f"0{bits}b")[::-1], 2) + 1, q)
     operands = [values[limb] for values in problem.operands]
     if problem.operation == "forward":
-        got, expected = int(found[limb, place]), value_at(operands[0], point, q)
+        got, expected = int(result[limb, place]), value_at(operands[0], point, q)
     elif problem.operation == "inverse":
-        got, expected = value_at(found[limb], point, q), int(operands[0][place])
+        got, expected = value_at(result[limb], point, q), int(operands[0][place])
     else:
         got, expected = (
-            value_at(found[limb], point, q),
-            prod(value_at(it, point, q) for it in operands) % q,
+            value_at(result[limb], point, q),
+            prod(value_at(operand, point, q) for operand in operands) % q,
         )
     return (
         ""
@@ -63,14 +63,14 @@ def steps_of(size: int, radix: int, count: int, random_numbers: random.Random) -
     unit = radix.bit_length() - 1
     units, rest = divmod(size.bit_length() - 1, unit)
     every = [
-        it
-        for it in product(range(1, STEP_MAX.bit_length() // unit + 1), repeat=count)
-        if sum(it) == units
+        logs
+        for logs in product(range(1, STEP_MAX.bit_length() // unit + 1), repeat=count)
+        if sum(logs) == units
     ]
-    every = [it for it in every if radix ** max(it) <= STEP_MAX]
+    every = [logs for logs in every if radix ** max(logs) <= STEP_MAX]
     if rest or not every:
         return None
-    return "x".join(str(radix**it) for it in random_numbers.choice(every))
+    return "x".join(str(radix**log) for log in random_numbers.choice(every))
 
 
 def run(attack: Attack, number: int, case: tuple[int, int, int, str, int]) -> None:
@@ -113,14 +113,14 @@ def run(attack: Attack, number: int, case: tuple[int, int, int, str, int]) -> No
             operation=operation,
             tasklets=tasklets,
         )
-        done = apps.run(problem, shape=shape, technique=technique, iters=1)
+        outcome = apps.run(problem, shape=shape, technique=technique, iters=1)
     except Exception as error:  # of any type is a finding
         attack.find(f"{what}: {type(error).__name__}: {error}", number=number)
         return
     wrong = (
-        f"{done.wrong} wrong elements"
-        if done.wrong
-        else sentence_of(problem, np.asarray(done.result), random_numbers)
+        f"{outcome.wrong} wrong elements"
+        if outcome.wrong
+        else sentence_of(problem, np.asarray(outcome.result), random_numbers)
     )
     if wrong:
         attack.find(f"{what}: {wrong}", number=number)

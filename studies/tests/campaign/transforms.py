@@ -44,7 +44,7 @@ def draw_steps(dice: random.Random, radix: int) -> tuple[int, ...]:
             for _ in range(dice.randint(1, 4))
         ]
         if 8 <= sum(bits) <= 17:
-            return tuple(1 << it for it in bits)
+            return tuple(1 << bit for bit in bits)
 
 
 def draw_shape(dice: random.Random, steps: tuple[int, ...], slices: int) -> tuple[int, ...]:
@@ -90,7 +90,9 @@ def is_product(problem: Ntt, result: Array) -> bool:
     """Return whether the first limb is the product by FLINT."""
     a, b = (values[0].tolist() for values in problem.operands)
     q, size = problem.moduli[0], problem.size
-    terms = [int(it) for it in (flint.nmod_poly(a, q) * flint.nmod_poly(b, q)).coeffs()]
+    terms = [
+        int(coefficient) for coefficient in (flint.nmod_poly(a, q) * flint.nmod_poly(b, q)).coeffs()
+    ]
     terms += [0] * (2 * size - len(terms))
     wanted = [(low - high) % q for low, high in zip(terms[:size], terms[size:], strict=True)]
     return bool(np.array_equal(result[0], np.array(wanted, np.uint64)))

@@ -52,42 +52,50 @@ def main() -> None:
         ) -> None:
             if slot in places:
                 size = status.Get_count(MPI.BYTE)
-                ids = [it.id for it in pattern if it.id >= 0 and it.rank == status.Get_source()]
+                ids = [
+                    operation.id
+                    for operation in pattern
+                    if operation.id >= 0 and operation.rank == status.Get_source()
+                ]
                 same = (
                     one for one in ids if np.array_equal(payload(one, size), buffers[slot][:size])
                 )
-                found = next(same, -1) if size else -2
+                message = next(same, -1) if size else -2
                 place = places.pop(slot)
                 lines.append(
-                    f"{number} {place} {status.Get_source()} {status.Get_tag()} {size} 0 {found}"
+                    f"{number} {place} {status.Get_source()} {status.Get_tag()} {size} 0 {message}"
                 )
 
-        for place, it in enumerate(pattern):
-            if it.rank != rank:
+        for place, operation in enumerate(pattern):
+            if operation.rank != rank:
                 continue
-            comm, status = communicators[it.communicator], MPI.Status()
-            source = MPI.ANY_SOURCE if it.peer == ANY_SOURCE else it.peer
-            tag = MPI.ANY_TAG if it.tag == ANY_TAG else it.tag
-            if it.kind in (ISEND, SEND):
-                buffers[it.slot] = payload(it.id, it.bytes)
-                if it.kind == SEND:
-                    comm.Send([buffers[it.slot], MPI.BYTE], it.peer, it.tag)
+            comm, status = communicators[operation.communicator], MPI.Status()
+            source = MPI.ANY_SOURCE if operation.peer == ANY_SOURCE else operation.peer
+            tag = MPI.ANY_TAG if operation.tag == ANY_TAG else operation.tag
+            if operation.kind in (ISEND, SEND):
+                buffers[operation.slot] = payload(operation.id, operation.bytes)
+                if operation.kind == SEND:
+                    comm.Send([buffers[operation.slot], MPI.BYTE], operation.peer, operation.tag)
                 else:
-                    requests[it.slot] = comm.Isend([buffers[it.slot], MPI.BYTE], it.peer, it.tag)
-            elif it.kind in (IRECV, RECV, PROBE):
-                places[it.slot] = place
-                buffers[it.slot] = np.zeros(it.bytes, np.uint8)
-                if it.kind == IRECV:
-                    requests[it.slot] = comm.Irecv([buffers[it.slot], MPI.BYTE], source, tag)
+                    requests[operation.slot] = comm.Isend(
+                        [buffers[operation.slot], MPI.BYTE], operation.peer, operation.tag
+                    )
+            elif operation.kind in (IRECV, RECV, PROBE):
+                places[operation.slot] = place
+                buffers[operation.slot] = np.zeros(operation.bytes, np.uint8)
+                if operation.kind == IRECV:
+                    requests[operation.slot] = comm.Irecv(
+                        [buffers[operation.slot], MPI.BYTE], source, tag
+                    )
                     continue
-                if it.kind == PROBE:
+                if operation.kind == PROBE:
                     comm.Probe(source, tag, status)
                     source, tag = status.Get_source(), status.Get_tag()
-                comm.Recv([buffers[it.slot], MPI.BYTE], source, tag, status)
-                finish(it.slot, status)
-            elif it.kind in (WAIT, TEST):
-                requests.pop(it.slot).Wait(status)
-                finish(it.slot, status)
+                comm.Recv([buffers[operation.slot], MPI.BYTE], source, tag, status)
+                finish(operation.slot, status)
+            elif operation.kind in (WAIT, TEST):
+                requests.pop(operation.slot).Wait(status)
+                finish(operation.slot, status)
             else:
                 for slot in sorted(requests):
                     requests.pop(slot).Wait(status)
