@@ -52,13 +52,14 @@ def commands() -> dict[str, Any]:
     as ``app bfs``.
     """
     group: Any = get_command(app)
-    found = {"": group}
+    by_name = {"": group}
     for name in group.list_commands(None):
-        found[name] = group.get_command(None, name)
-        found |= {
-            f"{name} {words}": it for words, it in getattr(found[name], "commands", {}).items()
+        by_name[name] = group.get_command(None, name)
+        by_name |= {
+            f"{name} {words}": command
+            for words, command in getattr(by_name[name], "commands", {}).items()
         }
-    return found
+    return by_name
 
 
 def install(folder: Path) -> Path:
@@ -76,10 +77,10 @@ def install(folder: Path) -> Path:
 
 def objects(text: str) -> list[dict[str, Any]]:
     """Return the JSON objects of a text: one, or one per line."""
-    found = (
+    parsed = (
         [json.loads(text)]
         if text.startswith("{\n")
         else [json.loads(line) for line in text.splitlines()]
     )
-    assert all(isinstance(it, dict) for it in found)
-    return found
+    assert all(isinstance(value, dict) for value in parsed)
+    return parsed

@@ -153,31 +153,31 @@ class Document:
         """Return the possible targets of links: ids, and headings as repository viewers name
         them.
         """
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         names = set()
         for before, token in zip([None, *self._tokens], self._tokens, strict=False):
             if before is not None and before.type == "heading_open":
                 slug = slug_of(_plain_text(token))
-                names.add(f"{slug}-{found[slug]}" if slug in found else slug)
-                found[slug] = found.get(slug, 0) + 1
+                names.add(f"{slug}-{counts[slug]}" if slug in counts else slug)
+                counts[slug] = counts.get(slug, 0) + 1
         return names | set(_HTML_ID.findall(self.path.read_text()))
 
     @cached_property
     def links(self) -> list[Link]:
         """Return the links and pictures of the document, also from HTML."""
-        found = []
+        links = []
         for token in self._tokens:
             line = token.map[0] + 1 if token.map else 0
             for child in (token, *(token.children or ())):
                 if child.type in ("link_open", "image"):
-                    found.append(
+                    links.append(
                         Link(
                             line, unquote(str(child.attrGet("href") or child.attrGet("src") or ""))
                         )
                     )
                 elif child.type in ("html_block", "html_inline"):
-                    found += [Link(line, target) for target in _HTML_LINK.findall(child.content)]
-        return found
+                    links += [Link(line, target) for target in _HTML_LINK.findall(child.content)]
+        return links
 
     def script(self, language: str) -> str:
         """Return the blocks of a language that the tests run, each line at its line number in

@@ -114,9 +114,9 @@ def included(file: Path) -> Iterator[str]:
         own = [file.parent] if bracket == '"' else []
         product = file.relative_to(ROOT).parts[0]
         for start in (*own, *(ROOT / name for name in INCLUDE_FOLDERS[product])):
-            found = (start / name).resolve()
-            if found.is_file() and found.is_relative_to(ROOT):
-                yield str(found.relative_to(ROOT))
+            path = (start / name).resolve()
+            if path.is_file() and path.is_relative_to(ROOT):
+                yield str(path.relative_to(ROOT))
                 break
 
 
@@ -146,8 +146,8 @@ def imported(file: Path) -> Iterator[str]:
                 for alias in node.names
             ]
         for name in names:
-            if (found := module_file(name)) and found != file:
-                yield str(found.relative_to(ROOT))
+            if (target := module_file(name)) and target != file:
+                yield str(target.relative_to(ROOT))
 
 
 def uses() -> dict[str, set[str]]:
@@ -231,22 +231,22 @@ def unpublished(source: str) -> list[str]:
 
 def cycles(graph: dict[str, set[str]]) -> list[str]:
     """Return a text for each cycle of files that use each other."""
-    found, done = [], set()
+    texts, visited = [], set()
     path: list[str] = []
 
     def visit(file: str) -> None:
         if file in path:
-            found.append(" -> ".join([*path[path.index(file) :], file]))
-        elif file not in done:
+            texts.append(" -> ".join([*path[path.index(file) :], file]))
+        elif file not in visited:
             path.append(file)
             for used in sorted(graph.get(file, ())):
                 visit(used)
             path.pop()
-            done.add(file)
+            visited.add(file)
 
     for file in graph:
         visit(file)
-    return found
+    return texts
 
 
 def main() -> int:
@@ -261,7 +261,9 @@ def main() -> int:
         for used in used_files
     )
     for (above, below), count in sorted(
-        pairs.items(), key=lambda it: (LAYER.get(it[0][0], (-1, -1)), it[0]), reverse=True
+        pairs.items(),
+        key=lambda pair_count: (LAYER.get(pair_count[0][0], (-1, -1)), pair_count[0]),
+        reverse=True,
     ):
         if above != below and below:
             print(f"{above:<26} -> {below:<26} {count:>4}")

@@ -33,21 +33,21 @@ HTML = {"para": "p", "computeroutput": "code", "verbatim": "pre"}
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add every file under its path in the project."""
-    found = {document.name: document.path for document in documents()}
+    paths = {document.name: document.path for document in documents()}
     for document in documents():
         for link in document.links:
             path = Path(os.path.normpath(document.path.parent / link.target.partition("#")[0]))
             if path.is_file():
-                found[path.relative_to(ROOT).as_posix()] = path
+                paths[path.relative_to(ROOT).as_posix()] = path
     run_generators()
     for folder, name in (
         (BUILD / "drawings", "pidcomm/docs/drawings"),
         (BUILD / "doxygen/html", "reference/c"),
     ):
-        found |= {
+        paths |= {
             f"{name}/{path.relative_to(folder).as_posix()}": path for path in folder.rglob("*.*")
         }
-    for name, path in sorted(found.items()):
+    for name, path in sorted(paths.items()):
         files.append(File.generated(config, name, abs_src_path=str(path)))
     for name, text in (("python", PYTHON), ("c", "\n".join(c_lines(BUILD / "doxygen/xml")))):
         files.append(File.generated(config, f"reference/{name}.md", content=text))

@@ -33,7 +33,9 @@ class _WithoutBodies(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST | None:
         """Keep the declared members of a class."""
         self.generic_visit(node)
-        declared = [it for it in node.body if isinstance(it, (ast.FunctionDef, ast.AnnAssign))]
+        declared = [
+            member for member in node.body if isinstance(member, (ast.FunctionDef, ast.AnnAssign))
+        ]
         node.body = [*declared] or [ELLIPSIS]
         return node
 
@@ -45,7 +47,9 @@ def stub(module: ModuleType) -> str:
     ]
     values = {name: getattr(module, name) for name in sorted(names) if name != "annotations"}
     return (
-        "\n".join(_block(name, it) for name, it in values.items() if not inspect.ismodule(it))
+        "\n".join(
+            _block(name, value) for name, value in values.items() if not inspect.ismodule(value)
+        )
         + "\n"
     )
 

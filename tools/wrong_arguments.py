@@ -82,7 +82,7 @@ def wrong_calls(call: Callable[..., Any], right: Mapping[str, Any]) -> list[str]
     """Call with each argument replaced by each wrong value; return the calls that raise an
     undocumented exception.
     """
-    found = []
+    faults = []
     for name in right:
         for kind, value in WRONG.items():
             try:
@@ -96,5 +96,5 @@ def wrong_calls(call: Callable[..., Any], right: Mapping[str, Any]) -> list[str]
                 if not isinstance(error, TypeError) or "unexpected keyword argument" not in str(
                     error
                 ):
-                    found.append(f"{name}={kind}: {type(error).__name__}: {str(error)[:100]}")
-    return found
+                    faults.append(f"{name}={kind}: {type(error).__name__}: {str(error)[:100]}")
+    return faults

@@ -43,9 +43,9 @@ def build(source: Path, folder: Path, dpus: int) -> None:
         f"NR_DPUS={dpus}",
         *OPTIONS,
     ]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{source} cannot be built:\n{done.stderr}")
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
+    if process.returncode:
+        sys.exit(f"{source} cannot be built:\n{process.stderr}")
 
 
 def launches(folder: Path, arguments: str) -> list[float]:
@@ -72,7 +72,9 @@ def summary(modelled: list[float], measured: list[float]) -> str:
     """Return columns of errors: median, 90th percentile and maximum of the magnitudes, and the
     median with its sign.
     """
-    errors = [100 * (it / true - 1) for it, true in zip(modelled, measured, strict=True)]
+    errors = [
+        100 * (estimate / true - 1) for estimate, true in zip(modelled, measured, strict=True)
+    ]
     sizes = [abs(error) for error in errors]
     ninth = quantiles(sizes, n=10, method="inclusive")[8]
     return f"{median(sizes):8.1f} {ninth:6.1f} {max(sizes):6.1f} {median(errors):+7.1f}"

@@ -99,38 +99,40 @@ def refused(place: str, text: str) -> AssemblyError:
 def closing(text: str, start: int) -> int:
     """Return the position of the parenthesis that closes the one before `start`."""
     depth = 1
-    for found in re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[()\[\]{}]').finditer(
+    for token in re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|[()\[\]{}]').finditer(
         text, start
     ):
-        if found[0] in ("(", "[", "{"):
+        if token[0] in ("(", "[", "{"):
             depth += 1
-        elif found[0] in (")", "]", "}"):
+        elif token[0] in (")", "]", "}"):
             depth -= 1
             if depth == 0:
-                return found.start()
+                return token.start()
     return len(text)
 
 
 def split(text: str, separator: str) -> list[str]:
     """Split at separators outside parentheses and strings."""
     parts, depth, start = [], 0, 0
-    for found in re.compile(rf'"(?:\\.|[^"\\\n])*"|[()\[\]{{}}]|{separator}').finditer(text):
-        if found[0] in ("(", "[", "{"):
+    for token in re.compile(rf'"(?:\\.|[^"\\\n])*"|[()\[\]{{}}]|{separator}').finditer(text):
+        if token[0] in ("(", "[", "{"):
             depth += 1
-        elif found[0] in (")", "]", "}"):
+        elif token[0] in (")", "]", "}"):
             depth -= 1
-        elif found[0] == separator and depth == 0:
-            parts.append(text[start : found.start()])
-            start = found.end()
+        elif token[0] == separator and depth == 0:
+            parts.append(text[start : token.start()])
+            start = token.end()
     return [*parts, text[start:]]
 
 
 def _template(text: str) -> str | None:
     """Return the value of adjacent string literals, or None if the text is something else."""
     value, place = "", 0
-    while place < len(text) and (found := _STRING.match(text, place)):
-        value += re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[0]), found[1] or "")
-        place = found.end()
+    while place < len(text) and (literal := _STRING.match(text, place)):
+        value += re.sub(
+            r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[0]), literal[1] or ""
+        )
+        place = literal.end()
     return None if text[place:].strip() else value
 
 
@@ -138,10 +140,10 @@ def _operands(lists: list[str]) -> Iterator[tuple[str, bool, str]]:
     """Yield name, whether it is written, and expression of each operand. Raises ValueError."""
     for is_written, text in zip((True, False), lists, strict=False):
         for operand in filter(None, map(str.strip, split(text, ","))):
-            found = _CONSTRAINT.match(operand)
-            if found is None:
+            constraint = _CONSTRAINT.match(operand)
+            if constraint is None:
                 raise ValueError
-            yield found[1] or "", is_written, found[4]
+            yield constraint[1] or "", is_written, constraint[4]
 
 
 def _in_c(template: str, lists: list[str]) -> str | None:
@@ -150,7 +152,7 @@ def _in_c(template: str, lists: list[str]) -> str | None:
     """
     instruction = template.strip()
     try:
-        given = list(_operands(lists))
+        operands = list(_operands(lists))
     except ValueError:
         return None
     if any(
@@ -158,13 +160,13 @@ def _in_c(template: str, lists: list[str]) -> str | None:
         for clobber in split(lists[2] if len(lists) > 2 else "", ",")
     ):
         return None
-    named = {f"%[{name}]": number for number, (name, _, _) in enumerate(given) if name}
-    numbered = {f"%{number}": number for number in range(len(given))}
+    named = {f"%[{name}]": number for number, (name, _, _) in enumerate(operands) if name}
+    numbered = {f"%{number}": number for number in range(len(operands))}
     # Each expression is evaluated once. An output is a pointer, because an instruction may not read
     # it. But a variable is used directly: it may be in a register, and then has no address.
     targets = [
         value if value.strip().isidentifier() else f"*__pe_{n}"
-        for n, (_, _, value) in enumerate(given)
+        for n, (_, _, value) in enumerate(operands)
     ]
     before = "".join(
         (
@@ -172,25 +174,25 @@ def _in_c(template: str, lists: list[str]) -> str | None:
             if is_written
             else f"__pe_word __pe_{n} = (__pe_word)({value}); "
         )
-        for n, (_, is_written, value) in enumerate(given)
+        for n, (_, is_written, value) in enumerate(operands)
     )
     names = [
         f"((__pe_word){targets[n]})" if is_written else f"__pe_{n}"
-        for n, (_, is_written, _) in enumerate(given)
+        for n, (_, is_written, _) in enumerate(operands)
     ]
     for pattern, text in _TABLE:
-        found = pattern.fullmatch(instruction)
-        if found is None:
+        match = pattern.fullmatch(instruction)
+        if match is None:
             continue
         values = []
-        for place, word in enumerate(found.groups()):
+        for place, word in enumerate(match.groups()):
             number = {**named, **numbered}.get(word)
             is_target = place == 0 and "{0} =" in text
             if number is None:
                 if not _NUMBER.match(word) or is_target:
                     return None
                 values.append(f"(__pe_word)({word})")
-            elif is_target and not given[number][1]:
+            elif is_target and not operands[number][1]:
                 return None
             else:
                 values.append(f"({targets[number]})" if is_target else names[number])
@@ -227,27 +229,27 @@ def replace(preprocessed: str, own_headers: str) -> str:
     if "asm" not in preprocessed:
         return preprocessed
     parts: list[str] = []
-    done = 0
+    rest_start = 0
     marks: list[tuple[int, str, int]] = [
         (0, "", 1)
     ]  # position, file and line of the text after a line marker
-    for found in _ASM.finditer(preprocessed):
-        if found["line"]:
-            marks.append((found.end() + 1, found["file"], int(found["line"])))
-        if not found["asm"] or found.start() < done:
+    for match in _ASM.finditer(preprocessed):
+        if match["line"]:
+            marks.append((match.end() + 1, match["file"], int(match["line"])))
+        if not match["asm"] or match.start() < rest_start:
             continue
-        position, file, line = marks[bisect.bisect(marks, (found.start(), "\uffff", 0)) - 1]
+        position, file, line = marks[bisect.bisect(marks, (match.start(), "\uffff", 0)) - 1]
         if file.startswith(own_headers):
             continue
-        end = closing(preprocessed, found.end())
-        template, *lists = split(preprocessed[found.end() : end], ":")
+        end = closing(preprocessed, match.end())
+        template, *lists = split(preprocessed[match.end() : end], ":")
         text = _template(template)
         before = re.sub(
-            r"^[ \t]*#.*$", "", preprocessed[position : found.start()], flags=re.MULTILINE
+            r"^[ \t]*#.*$", "", preprocessed[position : match.start()], flags=re.MULTILINE
         )
         last = _LAST_CHARACTER.search(before)
         is_name = (
-            not (found["words"] or lists)
+            not (match["words"] or lists)
             and last is not None
             and last[1] not in ";{}:"
             and _SYMBOL.fullmatch(text or "") is not None
@@ -257,9 +259,9 @@ def replace(preprocessed: str, own_headers: str) -> str:
             continue
         statement = _in_c(text or "", lists) if text is not None else None
         if statement is None:
-            place = f"{file}:{line + preprocessed.count(chr(10), position, found.start())}"
+            place = f"{file}:{line + preprocessed.count(chr(10), position, match.start())}"
             raise refused(place, text or template)
-        newlines = "\n" * preprocessed.count("\n", found.start(), end)
-        parts += [preprocessed[done : found.start()], statement, newlines]
-        done = end + 1
-    return "".join([*parts, preprocessed[done:]])
+        newlines = "\n" * preprocessed.count("\n", match.start(), end)
+        parts += [preprocessed[rest_start : match.start()], statement, newlines]
+        rest_start = end + 1
+    return "".join([*parts, preprocessed[rest_start:]])

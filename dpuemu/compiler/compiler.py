@@ -168,11 +168,11 @@ class Compiler:
         """Find gcc: DPUEMU_CC, else gcc, else cc."""
         chosen = shlex.split(os.environ.get("DPUEMU_CC", ""))
         candidates = [chosen] if chosen else [["gcc"], ["cc"]]
-        words, found = next(
+        words, program = next(
             ((words, path) for words in candidates if (path := shutil.which(words[0]))),
             (candidates[-1], None),
         )
-        if found is None:
+        if program is None:
             missing = (
                 f"DPUEMU_CC ({words[0]}) is not a program" if chosen else "PATH has no gcc or cc"
             )
@@ -181,7 +181,7 @@ class Compiler:
                 " package gcc); DPUEMU_CC selects another one",
                 NO_COMPILER,
             )
-        self.command = [found, *words[1:]]
+        self.command = [program, *words[1:]]
         self.folder = folder
         self.verbose = verbose
         self._include: str | None = None
@@ -209,7 +209,7 @@ class Compiler:
                 name: value for name, value in os.environ.items() if name not in _HOST_SEARCH_PATHS
             }
             environment["LC_ALL"] = "C.UTF-8"
-            done = subprocess.run(
+            process = subprocess.run(
                 words,
                 check=False,
                 stdin=subprocess.DEVNULL,
@@ -220,16 +220,16 @@ class Compiler:
                 env=environment,
             )
             unknown = (
-                {option for option in _UNRECOGNIZED.findall(done.stderr) if option in words}
-                if done.returncode
+                {option for option in _UNRECOGNIZED.findall(process.stderr) if option in words}
+                if process.returncode
                 else set()
             )
             if not unknown:
                 if show:
-                    sys.stderr.write(done.stderr)
-                return done
+                    sys.stderr.write(process.stderr)
+                return process
             if unknown & set(_MACHINE):
-                return done
+                return process
             for option in sorted(unknown):
                 if not option.startswith("-W"):
                     print(
@@ -247,10 +247,10 @@ class Compiler:
 
         The error has a sentence if this gcc cannot compile for x32.
         """
-        done = self.run(arguments, capture)
-        if done.returncode:
-            raise CompileError(self._what_is_missing(), done.returncode)
-        return done
+        process = self.run(arguments, capture)
+        if process.returncode:
+            raise CompileError(self._what_is_missing(), process.returncode)
+        return process
 
     def _ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run gcc and capture its output."""
@@ -340,8 +340,8 @@ class Compiler:
             if adapted is not None or attempt:
                 preprocessed.write_text(current, errors="surrogateescape")
                 command = rewritten
-            done = self.run([*careful, *command], show=False)
-            if not done.returncode or not dialect.KNOWN.search(done.stderr):
+            process = self.run([*careful, *command], show=False)
+            if not process.returncode or not dialect.KNOWN.search(process.stderr):
                 break
             previous, current = (
                 current,
@@ -349,9 +349,9 @@ class Compiler:
             )
             if current == previous:
                 break
-        sys.stderr.write(done.stderr)
-        if done.returncode:
-            raise CompileError(self._what_is_missing(), done.returncode)
+        sys.stderr.write(process.stderr)
+        if process.returncode:
+            raise CompileError(self._what_is_missing(), process.returncode)
         if careful and "%gs:" not in plain.read_text(errors="surrogateescape"):
             # The program uses only DMA. The model of time was fitted with ivopts.
             self.run(command, show=False)
@@ -377,9 +377,9 @@ class Compiler:
             "-x",
             "cpp-output",
         ]
-        done = self._ask(*flags, *syntax, str(plain))
+        process = self._ask(*flags, *syntax, str(plain))
         try:
-            return dialect.repair(preprocessed, done.stderr)
+            return dialect.repair(preprocessed, process.stderr)
         except ValueError:  # this gcc does not write JSON
             return preprocessed
 
@@ -400,7 +400,7 @@ class Compiler:
             )
             self.checked(["-mx32", "-c", "-o", str(target), str(counted)])
         else:
-            done = self.run(
+            process = self.run(
                 [
                     "-mx32",
                     "-c",
@@ -412,11 +412,11 @@ class Compiler:
                     source,
                 ]
             )
-            if done.returncode:
-                line = re.search(rf"^{re.escape(source)}:(\d+)", done.stderr, re.MULTILINE)
+            if process.returncode:
+                line = re.search(rf"^{re.escape(source)}:(\d+)", process.stderr, re.MULTILINE)
                 place = f"{source}:{line[1]}" if line else source
                 raise CompileError(
-                    self._what_is_missing() or str(assembly.refused(place, "")), done.returncode
+                    self._what_is_missing() or str(assembly.refused(place, "")), process.returncode
                 )
 
     def runtime(self) -> Path:
@@ -481,11 +481,11 @@ class Compiler:
         tool = shutil.which(self._ask("-print-prog-name=ar").stdout.strip() or "ar")
         if tool is None:
             raise CompileError("DPU programs need the program ar of binutils, which was not found")
-        done = subprocess.run(
+        process = subprocess.run(
             [tool, "rcs", str(archive), *objects], check=False, stdin=subprocess.DEVNULL
         )
-        if done.returncode:
-            raise CompileError(code=done.returncode)
+        if process.returncode:
+            raise CompileError(code=process.returncode)
 
 
 def _names_mram(preprocessed: str) -> bool:

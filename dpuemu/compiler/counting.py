@@ -138,11 +138,11 @@ def _add_access(cost: Cost, operand: str, accesses: int, words: int = 1) -> None
     if operand.startswith("%gs:"):
         cost.run += costs.MRAM_ACCESS_RUN * accesses * words
         cost.size += costs.MRAM_ACCESS_SIZE * accesses * words
-    found = _MEMORY.search(operand)
-    if found and "," in found[3]:
-        base, index = found[3].split(",")[:2]
-        if index.strip() and (base.strip() or found[2]):
-            cost.indexed = found[3]
+    memory = _MEMORY.search(operand)
+    if memory and "," in memory[3]:
+        base, index = memory[3].split(",")[:2]
+        if index.strip() and (base.strip() or memory[2]):
+            cost.indexed = memory[3]
 
 
 def _integer(cost: Cost, name: str, size: str, operands: list[str]) -> None:
@@ -306,9 +306,9 @@ def instruction_cost(text: str) -> Cost:
         else:
             cost.add(costs.EXTEND_REGISTER)
     elif name == "lea":
-        found = _MEMORY.search(operands[0])
-        parts = found[3].split(",") if found else [""]
-        three = found is not None and found[2] and len(parts) > 1 and parts[0].strip()
+        memory = _MEMORY.search(operands[0])
+        parts = memory[3].split(",") if memory else [""]
+        three = memory is not None and memory[2] and len(parts) > 1 and parts[0].strip()
         instructions = costs.LEA_THREE_PARTS if three else costs.LEA
         is_stack = parts[0].strip() in _POINTER_REGISTERS
         cost.add(instructions * (2 if size == "q" and not is_stack else 1))
@@ -391,8 +391,8 @@ def _flow(lines: list[str]) -> Iterator[str | Cost]:
             continue
         elif _BLOCK_LABEL.match(text):
             yield text.partition(":")[0]
-        elif found := _SECTION.match(text):
-            in_code = _CODE_SECTION.match(found[1] or "." + found[3]) is not None
+        elif section := _SECTION.match(text):
+            in_code = _CODE_SECTION.match(section[1] or "." + section[3]) is not None
         elif in_code and text[0] != "." and not _ANY_LABEL.match(text):
             yield instruction_cost(text.partition("#")[0].rstrip())
 
@@ -454,9 +454,9 @@ def count(assembly: str) -> str:
             result.append(line)
             continue
         if first == "." and not inline:
-            found = _SECTION.match(text)
-            if found:
-                name = found[1] or "." + found[3]
+            directive = _SECTION.match(text)
+            if directive:
+                name = directive[1] or "." + directive[3]
                 enter(name)
                 if name.startswith(
                     ".mram.noinit"

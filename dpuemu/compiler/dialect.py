@@ -66,7 +66,7 @@ class _Edits:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lines = [0, *(found.end() for found in re.finditer("\n", text))]
+        self.lines = [0, *(newline.end() for newline in re.finditer("\n", text))]
         self.changes: dict[tuple[int, int], str] = {}
 
     def offset(self, place: dict[str, Any]) -> int:
@@ -79,12 +79,12 @@ class _Edits:
 
     def apply(self) -> str:
         """Return the changed text; of overlapping changes, the first."""
-        parts, done = [], 0
+        parts, rest_start = [], 0
         for (begin, end), new in sorted(self.changes.items()):
-            if begin >= done:
-                parts += [self.text[done:begin], new]
-                done = end
-        return "".join([*parts, self.text[done:]])
+            if begin >= rest_start:
+                parts += [self.text[rest_start:begin], new]
+                rest_start = end
+        return "".join([*parts, self.text[rest_start:]])
 
 
 def repair(preprocessed: str, errors: str) -> str:
@@ -97,20 +97,20 @@ def repair(preprocessed: str, errors: str) -> str:
         message, places = error["message"], error["locations"]
         if not places:
             continue
-        if found := _BYTES.search(message):
+        if argument := _BYTES.search(message):
             place = edits.offset(places[0]["caret"])
             starts = [
                 call.start()
-                for call in re.finditer(rf"\b(?:__builtin_)?{found[2]}\s*\(", edits.text[:place])
+                for call in re.finditer(rf"\b(?:__builtin_)?{argument[2]}\s*\(", edits.text[:place])
             ]
             if starts:
-                calls.setdefault(starts[-1], set()).add(int(found[1]))
+                calls.setdefault(starts[-1], set()).add(int(argument[1]))
         elif _COMPARISON in message:
             for begin, end in _operands(edits.text, edits.offset(places[0]["caret"])):
                 edits.changes[begin, end] = f"(unsigned)({edits.text[begin:end]})"
         elif re.search(_ARRAY, message):
             _unaligned_elements(edits)
-        elif found := _BOUND.search(message):
+        elif _BOUND.search(message):
             _constant_bound(edits, edits.offset(places[0]["caret"]))
     for start, arguments in calls.items():
         opening = edits.text.index("(", start)
@@ -184,24 +184,24 @@ def _unaligned_elements(edits: _Edits) -> None:
     would change them.
     """
     types = [
-        found
-        for found in _ALIGNED_TYPE.finditer(edits.text)
-        if _is_typedef(edits.text, found.start())
+        aligned
+        for aligned in _ALIGNED_TYPE.finditer(edits.text)
+        if _is_typedef(edits.text, aligned.start())
     ]
     if _PACKED.search(edits.text):
         return
-    for found in types:
-        name, attribute = found["name"], found["attribute"]
+    for aligned in types:
+        name, attribute = aligned["name"], aligned["attribute"]
         plain = f"__pe_unaligned_{name}"
         if sum(other["name"] == name for other in types) > 1:
             continue
-        edits.changes[found.start("name"), found.end()] = (
+        edits.changes[aligned.start("name"), aligned.end()] = (
             f"{plain}; typedef {plain} {name} {attribute};"
         )
         names = "|".join(_aliases(edits.text, name))
         after = rf"(?={_QUALIFIERS}(?:(\w+\s*\[)|\*))"
         for use in re.compile(rf"{_LITERAL}|\b(?P<name>{names})\b{after}").finditer(
-            edits.text, found.end()
+            edits.text, aligned.end()
         ):
             if use["name"] is None:
                 continue
@@ -220,10 +220,10 @@ def _unaligned_elements(edits: _Edits) -> None:
 def _is_typedef(text: str, end: int) -> bool:
     """Return whether the declaration with the closing brace at `end` is a typedef."""
     places, start = [0], 0
-    for found in re.finditer(rf"{_LITERAL}|[{{}}]", text[: end + 1]):
-        if found[0] == "{":
-            places.append(found.start())
-        elif found[0] == "}":
+    for token in re.finditer(rf"{_LITERAL}|[{{}}]", text[: end + 1]):
+        if token[0] == "{":
+            places.append(token.start())
+        elif token[0] == "}":
             start = places.pop() if len(places) > 1 else 0
     return re.search(r"\btypedef\b", _STATEMENT_END.split(text[:start])[-1]) is not None
 
@@ -232,27 +232,29 @@ def _aliases(text: str, name: str) -> list[str]:
     """Return the type's name and the names that typedefs give to the same type."""
     names = [name]
     for one in names:  # also the names that the loop adds
-        for found in re.finditer(rf"\btypedef\b{_QUALIFIERS}\b{one}\b([^;{{}}]*);", text):
-            parts = (re.fullmatch(rf"{_QUALIFIERS}(\w+)\s*", part) for part in split(found[1], ","))
+        for typedef in re.finditer(rf"\btypedef\b{_QUALIFIERS}\b{one}\b([^;{{}}]*);", text):
+            parts = (
+                re.fullmatch(rf"{_QUALIFIERS}(\w+)\s*", part) for part in split(typedef[1], ",")
+            )
             names += [part[1] for part in parts if part is not None and part[1] not in names]
     return names
 
 
 def _global_declarations(text: str) -> list[str]:
     """Return the declarations outside braces, without what braces contain."""
-    parts, depth, done = [], 0, 0
-    for found in re.finditer(rf"{_LITERAL}|[{{}}]", text):
-        if found[0] == "{":
+    parts, depth, rest_start = [], 0, 0
+    for token in re.finditer(rf"{_LITERAL}|[{{}}]", text):
+        if token[0] == "{":
             if depth == 0:
-                parts.append(text[done : found.start()])
+                parts.append(text[rest_start : token.start()])
             depth += 1
-        elif found[0] == "}":
+        elif token[0] == "}":
             depth -= 1
             if depth == 0:
                 parts.append(";")
-                done = found.end()
+                rest_start = token.end()
     if depth == 0:
-        parts.append(text[done:])
+        parts.append(text[rest_start:])
     return "".join(parts).split(";")
 
 
@@ -271,13 +273,13 @@ def _constant_bound(edits: _Edits, place: int) -> None:
 
     def value(word: re.Match[str]) -> str:
         for one in reversed(declarations):
-            if found := re.search(rf"((?:\b\w+\s+)+){word[0]}\s*=\s*([^,]+)$", one):
-                words = found[1].split()
+            if declaration := re.search(rf"((?:\b\w+\s+)+){word[0]}\s*=\s*([^,]+)$", one):
+                words = declaration[1].split()
                 kind = [
                     word for word in words if word not in ("static", "const", "volatile", "extern")
                 ]
                 return (
-                    f"(({' '.join(kind)})({found[2].strip()}))"
+                    f"(({' '.join(kind)})({declaration[2].strip()}))"
                     if "const" in words and kind
                     else word[0]
                 )

@@ -44,8 +44,8 @@ class Instruction(Protocol):
 
 def _register(operand: str) -> str | None:
     """Return the 64-bit name of a register, or None."""
-    found = _NAME.match(operand)
-    return None if found is None else found[3] or _SHORT[found[1] or found[2]]
+    parts = _NAME.match(operand)
+    return None if parts is None else parts[3] or _SHORT[parts[1] or parts[2]]
 
 
 def _constant(operand: str) -> int | None:
@@ -117,38 +117,38 @@ def constants_at_labels(
     """
     jumps = {item.operands[0] for item in code if _jumps(item) and item.operands} - in_tables
     targets = {label for label in jumps if label.startswith(".L")}  # other code can call a function
-    found: dict[str, dict[str, int]] = {
+    at_labels: dict[str, dict[str, int]] = {
         item: {} for item in code if isinstance(item, str) and item not in targets
     }
-    while _pass(code, found):
+    while _pass(code, at_labels):
         pass
-    return found
+    return at_labels
 
 
 def _jumps(item: str | Instruction) -> TypeGuard[Instruction]:
     return not isinstance(item, str) and item.mnemonic[0] == "j"
 
 
-def _pass(code: Iterable[str | Instruction], found: dict[str, dict[str, int]]) -> bool:
-    """Follow the code once, and remove from `found` what a path contradicts.
+def _pass(code: Iterable[str | Instruction], at_labels: dict[str, dict[str, int]]) -> bool:
+    """Follow the code once, and remove from `at_labels` what a path contradicts.
 
-    Return whether `found` changed.
+    Return whether `at_labels` changed.
     """
     constants: Constants | None = None  # None after a jump
     changed = False
 
     def reach(label: str) -> None:
         nonlocal changed
-        if constants is not None and (common := constants.common(found.get(label))) != found.get(
-            label
-        ):
-            found[label] = common
+        if constants is not None and (
+            common := constants.common(at_labels.get(label))
+        ) != at_labels.get(label):
+            at_labels[label] = common
             changed = True
 
     for item in code:
         if isinstance(item, str):
             reach(item)
-            constants = Constants(found[item]) if item in found else None
+            constants = Constants(at_labels[item]) if item in at_labels else None
         elif constants is not None:
             if _jumps(item):
                 reach(item.operands[0])

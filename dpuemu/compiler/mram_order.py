@@ -96,9 +96,9 @@ def _met(tokens: list[str]) -> list[str]:
 def order(preprocessed: str, variables: set[str]) -> list[str]:
     """Return the variables in Clang's order. Unknown ones are missing."""
     tokens = [
-        found[0]
-        for found in _TOKEN.finditer(preprocessed)
-        if found["name"] or found[0][0] not in "#\"' \t"
+        token[0]
+        for token in _TOKEN.finditer(preprocessed)
+        if token["name"] or token[0][0] not in "#\"' \t"
     ]
     met: list[str] = []
     last: list[str] = []
@@ -126,16 +126,16 @@ def arrange(assembly: str, preprocessed: str) -> str:
     directives: dict[str, str] = {}
     pending: list[str] = []  # .globl precedes the section
     for line in lines:
-        found = _SECTION.match(line)
-        if found:
-            section = found[1] or ""
+        section_directive = _SECTION.match(line)
+        if section_directive:
+            section = section_directive[1] or ""
             if section.startswith(".mram"):
                 directives.setdefault(section, line)
                 continue
         if line.startswith(("\t.globl", "\t.local", "\t.weak", "\t.hidden")):
             pending.append(line)
             continue
-        if not section.startswith(".mram") or found:
+        if not section.startswith(".mram") or section_directive:
             rest += [*pending, line]
             pending = []
             continue

@@ -42,14 +42,14 @@ _TOKEN = re.compile(
 )
 
 
-def _replace(found: re.Match[str]) -> str:
-    text = found[0]
-    if found["type"]:
+def _replace(token: re.Match[str]) -> str:
+    text = token[0]
+    if token["type"]:
         words = re.findall(r"\w+", text)
         return text if words.count("long") > 1 or "double" in words else text + " long"
-    if found["number"]:
+    if token["number"]:
         return text[:-2] + "LLU" if text[-1] in "uU" else text[:-1] + "LL"
-    if found["builtin"]:
+    if token["builtin"]:
         return text + "l"
     return text
 
@@ -65,10 +65,10 @@ _NO_UNROLL = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+nounroll\b.*$", re.MULTILINE
 _UNROLL_DEFAULT = 8
 
 
-def _unroll(found: re.Match[str]) -> str:
-    if found[1] == "disable":
+def _unroll(pragma: re.Match[str]) -> str:
+    if pragma[1] == "disable":
         return "#pragma GCC unroll 1"
-    return f"#pragma GCC unroll {found[1] if found[1].isdigit() else _UNROLL_DEFAULT}"
+    return f"#pragma GCC unroll {pragma[1] if pragma[1].isdigit() else _UNROLL_DEFAULT}"
 
 
 # Matches one scalar integer variable that is initialised by arithmetic on names and numbers only,
@@ -83,10 +83,14 @@ _SELF_INITIALISED = re.compile(
 )
 
 
-def _without_itself(found: re.Match[str]) -> str:
-    names = set(re.findall(r"[A-Za-z_]\w*", found["value"]))
+def _without_itself(declaration: re.Match[str]) -> str:
+    names = set(re.findall(r"[A-Za-z_]\w*", declaration["value"]))
     unevaluated = {"sizeof", "_Alignof", "__alignof__", "typeof", "__typeof__"}
-    return found["head"] + " 0" if found["name"] in names and not names & unevaluated else found[0]
+    return (
+        declaration["head"] + " 0"
+        if declaration["name"] in names and not names & unevaluated
+        else declaration[0]
+    )
 
 
 def adapt(preprocessed: str) -> str | None:

@@ -24,7 +24,7 @@ _numbers = count()
 
 def registers(text: str) -> set[str]:
     """Return the registers in an operand, each by one name for all widths."""
-    return {next(part for part in found if part) for found in _REGISTER.findall(text)}
+    return {next(part for part in names if part) for names in _REGISTER.findall(text)}
 
 
 class _Region:

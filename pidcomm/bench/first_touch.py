@@ -138,15 +138,17 @@ def main() -> None:
         choices=list(pidcomm.COLLECTIVES),
         default=list(pidcomm.COLLECTIVES),
     )
-    given = parser.parse_args()
-    print(f"{given.pes} PEs, {given.mib} MiB per PE, mask {MASK}, technique {given.technique}")
+    options = parser.parse_args()
+    print(
+        f"{options.pes} PEs, {options.mib} MiB per PE, mask {MASK}, technique {options.technique}"
+    )
     print(f"{'collective':15}" + "".join(f"{name:>9}" for name in COLUMNS))
-    for name in given.collective:
+    for name in options.collective:
         trip = RoundTrip(
-            pidcomm.COLLECTIVES[name], given.pes, int(given.mib * 2**20), given.technique
+            pidcomm.COLLECTIVES[name], options.pes, int(options.mib * 2**20), options.technique
         )
         print(
-            f"{name:15}" + "".join(f"{value:9.2f}" for value in trip.measure(given.rounds)),
+            f"{name:15}" + "".join(f"{value:9.2f}" for value in trip.measure(options.rounds)),
             flush=True,
         )
 

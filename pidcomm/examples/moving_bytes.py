@@ -46,8 +46,8 @@ def byte_offset(lane: Any, bank: Any, m: Any) -> Any:
 def places(pes: int, size: int) -> NDArray[np.int64]:
     """Return the offset in the regions of byte m of PE p, as an array (pes, size)."""
     pe, m = np.indices((pes, size))
-    found: NDArray[np.int64] = pe // 64 * RANK_BYTES + byte_offset(pe % 8, pe // 8 % 8, m)
-    return found
+    offsets: NDArray[np.int64] = pe // 64 * RANK_BYTES + byte_offset(pe % 8, pe // 8 % 8, m)
+    return offsets
 
 
 def region_of(rows: Bytes) -> Bytes:
@@ -70,8 +70,8 @@ def word_indices(eg: int, byte: int, words: int) -> NDArray[np.int64]:
     an MRAM byte on.
     """
     at = eg // 8 * RANK_BYTES + line_offset(eg % 8, byte + 8 * np.arange(words))
-    found: NDArray[np.int64] = at[:, None] // 8 + np.arange(8)
-    return found
+    indices: NDArray[np.int64] = at[:, None] // 8 + np.arange(8)
+    return indices
 
 
 def lines_at(region: Bytes, eg: int, byte: int, words: int) -> Lines:

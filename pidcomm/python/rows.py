@@ -143,8 +143,8 @@ class Collective(NamedTuple):
         if is_rooted:
             form, result = f"Rooted{form}", result if self.at_pes_after else f"{result} | None"
             parameters = [
-                it.replace("host: ArrayInput", "host: ArrayInput | None = None")
-                for it in parameters
+                parameter.replace("host: ArrayInput", "host: ArrayInput | None = None")
+                for parameter in parameters
             ]
             parameters += ["dtype: DTypeLike = np.uint8"] if not self.at_pes_before else []
             parameters.append("root: int = 0")
@@ -183,8 +183,8 @@ class Collective(NamedTuple):
         result = "Array | None" if is_rooted and not self.at_pes_after else "Array"
         root, passed = ("        root: int = 0,\n", ", root=root") if is_rooted else ("", "")
         columns = "N * n" if self.blocks_before else "n"
-        given = f"({'pes' if self.at_pes_before else 'groups'}, {columns})"
-        made = (
+        x_shape = f"({'pes' if self.at_pes_before else 'groups'}, {columns})"
+        result_shape = (
             f"({'pes' if self.at_pes_after else 'groups'}, {'N * n' if self.blocks_after else 'n'})"
         )
         op = '        op: OpName = "sum",\n' if self.takes_op else ""
@@ -200,7 +200,7 @@ class Collective(NamedTuple):
     ) -> {result}:
         """{self.name}: {self.result}.
 
-        x has shape {given}; returns shape {made}.{ROOTED if is_rooted else ""}
+        x has shape {x_shape}; returns shape {result_shape}.{ROOTED if is_rooted else ""}
         """
         op_name = {"op" if self.takes_op else "None"}
         return self._round_trip(  # type: ignore[no-any-return]

@@ -80,7 +80,10 @@ def written(section: str, folder: Path) -> set[str]:
         timeout=600,
     )
     return {
-        name for file in folder.glob("*.json*") for it in objects(file.read_text()) for name in it
+        name
+        for file in folder.glob("*.json*")
+        for record in objects(file.read_text())
+        for name in record
     }
 
 

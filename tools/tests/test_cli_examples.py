@@ -62,11 +62,11 @@ EXCLUDED = {
 
 def cuts(command: str, example: str) -> str:
     """Return the options of CUTS for an example."""
-    found = CUTS.get(command, "")
+    cut_options = CUTS.get(command, "")
     for pattern, options in EXCLUDED.items():
         if re.search(pattern, example):
-            found = re.sub(rf"({'|'.join(options)}) \S+ ?", "", found)
-    return found
+            cut_options = re.sub(rf"({'|'.join(options)}) \S+ ?", "", cut_options)
+    return cut_options
 
 
 class Parsed(NamedTuple):
@@ -88,13 +88,20 @@ def parsed(line: str) -> Parsed | None:
     name = max((name for name in COMMANDS if words[: len(name.split())] == name.split()), key=len)
     command = COMMANDS[name]
     with command.make_context(name, words[len(name.split()) :]) as context:
-        given = [
-            it
-            for it in command.params
-            if (source := context.get_parameter_source(it.name)) and source.name == "COMMANDLINE"
+        parameters = [
+            parameter
+            for parameter in command.params
+            if (source := context.get_parameter_source(parameter.name))
+            and source.name == "COMMANDLINE"
         ]
-        arguments = [context.params[it.name] for it in given if it.param_type_name == "argument"]
-        options = {it.name for it in given if it.param_type_name == "option"}
+        arguments = [
+            context.params[parameter.name]
+            for parameter in parameters
+            if parameter.param_type_name == "argument"
+        ]
+        options = {
+            parameter.name for parameter in parameters if parameter.param_type_name == "option"
+        }
     return Parsed(name, tuple(map(str, arguments)), frozenset(options))
 
 
@@ -110,7 +117,7 @@ def of_documents() -> list[Parsed]:
         for line in document.script("sh").splitlines()
         if document.path.name != "command-line.md" or "--json" in line
     ]
-    return [it for line in lines if (it := parsed(line)) is not None]
+    return [parsed_line for line in lines if (parsed_line := parsed(line)) is not None]
 
 
 def is_run_by_a_document(line: str) -> bool:

@@ -474,8 +474,8 @@ def test_a_closed_output_ends_a_command_quietly(command: list[str]) -> None:
         streams: dict[str, Any] = {
             name: subprocess.PIPE for name, file in (("stdout", 1), ("stderr", 2)) if file != closed
         }
-        done = subprocess.run(command, preexec_fn=partial(os.close, closed), **streams, **how)
-        assert (done.returncode, done.stderr or "") == (code, "")
+        result = subprocess.run(command, preexec_fn=partial(os.close, closed), **streams, **how)
+        assert (result.returncode, result.stderr or "") == (code, "")
 
 
 def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:

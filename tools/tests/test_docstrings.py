@@ -15,8 +15,8 @@ import pidcomm
 
 PACKAGE = griffe.load("pidcomm", resolve_aliases=True, allow_inspection=False)
 PUBLIC = [PACKAGE[name] for name in pidcomm.__all__]
-CLASSES = [it for it in PUBLIC if it.is_class]
-CONSTANTS = [it for it in PUBLIC if it.is_attribute]
+CLASSES = [member for member in PUBLIC if member.is_class]
+CONSTANTS = [member for member in PUBLIC if member.is_attribute]
 UNITS = (
     r"bytes|itemsize|PEs?\b|elements|threads|seconds|index|coordinates|length|ranks|numbers?|count"
 )
@@ -28,23 +28,25 @@ def members_of(cls: griffe.Class) -> list[Any]:
     """Return the public members of a class, also those that it inherits from the rows of
     tables.h.
     """
-    return [it for it in cls.all_members.values() if not it.name.startswith("_")]
+    return [member for member in cls.all_members.values() if not member.name.startswith("_")]
 
 
 def functions() -> Iterator[tuple[Any, Any]]:
     """Return every public function and method, with its class."""
-    yield from ((it, None) for it in PUBLIC if it.is_function)
-    yield from ((it, cls) for cls in CLASSES for it in members_of(cls) if it.is_function)
+    yield from ((function, None) for function in PUBLIC if function.is_function)
+    yield from (
+        (function, cls) for cls in CLASSES for function in members_of(cls) if function.is_function
+    )
 
 
-def doc(it: griffe.Object | None) -> str:
+def doc(documented: griffe.Object | None) -> str:
     """Return a docstring."""
-    return it.docstring.value if it and it.docstring else ""
+    return documented.docstring.value if documented and documented.docstring else ""
 
 
 def parameters(function: griffe.Function) -> list[griffe.Parameter]:
     """Return the parameters that a caller gives."""
-    return [it for it in function.parameters if it.name != "self"]
+    return [parameter for parameter in function.parameters if parameter.name != "self"]
 
 
 def text_about(
@@ -61,27 +63,29 @@ def text_about(
 EVERY_FUNCTION = pytest.mark.parametrize(
     ("function", "cls"),
     [
-        pytest.param(it, cls, id=f"{cls.name}.{it.name}" if cls else it.name)
-        for it, cls in functions()
+        pytest.param(function, cls, id=f"{cls.name}.{function.name}" if cls else function.name)
+        for function, cls in functions()
     ],
 )
 
 
 def test_the_lists_are_not_empty() -> None:
-    names = {f"{cls.name}.{it.name}" if cls else it.name for it, cls in functions()}
+    names = {
+        f"{cls.name}.{function.name}" if cls else function.name for function, cls in functions()
+    }
     assert {"allocate", "Hypercube.alltoall", "ArrayCollectives.reduce", "Symbol.read"} <= names
     assert {constant.name for constant in CONSTANTS} >= {"COLLECTIVES", "MRAM_BYTES", "__version__"}
 
 
-@pytest.mark.parametrize("constant", CONSTANTS, ids=[it.name for it in CONSTANTS])
+@pytest.mark.parametrize("constant", CONSTANTS, ids=[constant.name for constant in CONSTANTS])
 def test_every_constant_has_a_sentence(constant: griffe.Object) -> None:
     assert doc(constant).endswith(".")
 
 
-@pytest.mark.parametrize("cls", CLASSES, ids=[it.name for it in CLASSES])
+@pytest.mark.parametrize("cls", CLASSES, ids=[cls.name for cls in CLASSES])
 def test_every_class_and_its_properties_and_fields_are_documented(cls: griffe.Class) -> None:
     assert doc(cls)
-    text = "\n".join(doc(it) for it in (cls, *cls.mro()))
+    text = "\n".join(doc(base) for base in (cls, *cls.mro()))
     for member in members_of(cls):
         assert doc(member) or re.search(rf"\b{member.name}\b", text), member.path
 
@@ -92,9 +96,9 @@ def test_every_function_mentions_its_parameters(
 ) -> None:
     assert doc(function)
     assert not [
-        it.name
-        for it in parameters(function)
-        if not re.search(rf"\b{it.name}\b", text_about(it, function, cls))
+        parameter.name
+        for parameter in parameters(function)
+        if not re.search(rf"\b{parameter.name}\b", text_about(parameter, function, cls))
     ]
 
 
@@ -112,14 +116,14 @@ def test_every_function_says_more_than_its_name(
 def test_arrays_have_shapes_and_sizes_have_units(
     function: griffe.Function, cls: griffe.Object | None
 ) -> None:
-    for it in parameters(function):
-        text = text_about(it, function, cls)
-        if re.search(ARRAY, str(it.annotation)):
-            assert re.search(r"shape|row|\(pes, n\)", text), it.name
-        if "DTypeLike" in str(it.annotation):
-            assert "dtype" in text, it.name
-        if re.match(SIZE, it.name):
-            assert re.search(UNITS, text), it.name
+    for parameter in parameters(function):
+        text = text_about(parameter, function, cls)
+        if re.search(ARRAY, str(parameter.annotation)):
+            assert re.search(r"shape|row|\(pes, n\)", text), parameter.name
+        if "DTypeLike" in str(parameter.annotation):
+            assert "dtype" in text, parameter.name
+        if re.match(SIZE, parameter.name):
+            assert re.search(UNITS, text), parameter.name
 
 
 @EVERY_FUNCTION
@@ -159,9 +163,13 @@ def test_every_declaration_of_the_headers_has_a_comment() -> None:
             if not is_empty
         ]
         declared = [
-            it
-            for it in paragraphs
-            if re.search(r"^(PIDCOMM_API|dpu_error_t|uint64_t) .*\(\w", it, re.M)
+            paragraph
+            for paragraph in paragraphs
+            if re.search(r"^(PIDCOMM_API|dpu_error_t|uint64_t) .*\(\w", paragraph, re.M)
         ]
         assert len(declared) >= 3
-        assert not [it for it in declared if not it.startswith(("/*", "//", "#define PIDCOMM_"))]
+        assert not [
+            paragraph
+            for paragraph in declared
+            if not paragraph.startswith(("/*", "//", "#define PIDCOMM_"))
+        ]

@@ -40,7 +40,7 @@ def test_the_public_api_matches_the_golden_file(name: str, text: str) -> None:
 def in_the_stub(stub: str) -> dict[str, str]:
     """Return a signature, or the type of a constant, for every name that the stub declares."""
     aliases = {"Sequence": "collections.abc.Sequence"}
-    found = {}
+    signatures = {}
 
     def text(annotation: ast.expr | None) -> str:
         words = "" if annotation is None else ast.unparse(annotation)
@@ -58,22 +58,22 @@ def in_the_stub(stub: str) -> dict[str, str]:
                     a.arg + (f": {text(a.annotation)}" if a.annotation else "")
                     for a in node.args.args
                 ]
-                found[prefix + node.name] = f"({', '.join(arguments)}) -> {text(node.returns)}"
+                signatures[prefix + node.name] = f"({', '.join(arguments)}) -> {text(node.returns)}"
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 if ast.unparse(node.annotation) == "TypeAlias":
                     aliases[node.target.id] = (
                         "array" if node.target.id == "_Bytes" else text(node.value)
                     )
                 else:
-                    found[prefix + node.target.id] = text(node.annotation)
+                    signatures[prefix + node.target.id] = text(node.annotation)
 
     visit(ast.parse(stub).body, "")
-    return found
+    return signatures
 
 
 def in_the_module(module: ModuleType) -> dict[str, str]:
     """Return the same for every public name of a compiled module."""
-    found = {}
+    signatures = {}
 
     def visit(owner: Any, prefix: str) -> None:
         for name, value in vars(owner).items():
@@ -81,15 +81,17 @@ def in_the_module(module: ModuleType) -> dict[str, str]:
             if hasattr(getter, "__nb_signature__"):
                 ((signature, *_),) = getter.__nb_signature__
                 signature = re.sub(r"ndarray\[[^\]]*\]", "array", signature[signature.index("(") :])
-                found[prefix + name] = re.sub(rf"{re.escape(module.__name__)}\.", "", signature)
+                signatures[prefix + name] = re.sub(
+                    rf"{re.escape(module.__name__)}\.", "", signature
+                )
             elif not name.startswith("_"):
                 if isinstance(value, type) or type(value).__name__ == "module":
                     visit(value, f"{prefix}{name}.")
                 else:
-                    found[prefix + name] = type(value).__name__
+                    signatures[prefix + name] = type(value).__name__
 
     visit(module, "")
-    return found
+    return signatures
 
 
 @EXTENSIONS
@@ -108,12 +110,16 @@ def test_the_stub_of_the_applications_has_every_function_with_its_arguments() ->
 
     body = ast.parse((ROOT / "studies/apps/_apps.pyi").read_text()).body
     declared = {
-        it.name: len(it.args.posonlyargs + it.args.args)
-        for it in body
-        if isinstance(it, ast.FunctionDef)
+        node.name: len(node.args.posonlyargs + node.args.args)
+        for node in body
+        if isinstance(node, ast.FunctionDef)
     }
-    functions = {name: it for name, it in vars(_apps).items() if hasattr(it, "__nb_signature__")}
+    functions = {
+        name: function
+        for name, function in vars(_apps).items()
+        if hasattr(function, "__nb_signature__")
+    }
     assert {
-        name: {arguments(words) for words, *_ in it.__nb_signature__}
-        for name, it in functions.items()
+        name: {arguments(words) for words, *_ in function.__nb_signature__}
+        for name, function in functions.items()
     } == {name: {count} for name, count in declared.items()}

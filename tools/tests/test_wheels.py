@@ -51,7 +51,7 @@ class Environment:
         """
         variables = {"PATH": path or str(self.programs), "HOME": str(self.folder)}
         command = [str(self.programs / words[0]), *words[1:]]
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             cwd=folder or self.folder,
             env=variables,
@@ -59,8 +59,8 @@ class Environment:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
 
     def run_example(self, folder: Path) -> None:
         """Build and run an UPMEM program with dpuemu and the compilers of this machine."""
@@ -73,10 +73,10 @@ class Environment:
 
 def wheel_of(product: str) -> Path:
     """Return the wheel of a product that `make install` kept."""
-    found = sorted(WHEELS.glob(f"{product}-*.whl"))
-    if not found:
+    wheels = sorted(WHEELS.glob(f"{product}-*.whl"))
+    if not wheels:
         pytest.skip(f"there is no wheel of {product} in {WHEELS}: `make install` puts it there")
-    return found[-1]
+    return wheels[-1]
 
 
 @pytest.fixture(scope="module")

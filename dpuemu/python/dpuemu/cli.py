@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
     def command(
         name: str, act: Callable[[argparse.Namespace], int], text: str, example: str
     ) -> argparse.ArgumentParser:
-        made = commands.add_parser(
+        subparser = commands.add_parser(
             name,
             help=text.partition("\n")[0],
             description="\n\n".join(
@@ -77,10 +77,10 @@ def parser() -> argparse.ArgumentParser:
             epilog=f"example:\n  {example}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        made.set_defaults(act=act, usage_error=made.error)
-        return made
+        subparser.set_defaults(act=act, usage_error=subparser.error)
+        return subparser
 
-    made = command(
+    subparser = command(
         "run",
         run_host_program,
         "Run a host program, or its build, on the emulated machine.\n\nRun only programs that you"
@@ -94,54 +94,54 @@ def parser() -> argparse.ArgumentParser:
         " transfers whose address or size the hardware masks or wraps.",
         "dpuemu run --ranks 2 --report -- ./host -n 64",
     )
-    made.usage = "dpuemu run [OPTIONS] [--] PROGRAM [ARGS]"
+    subparser.usage = "dpuemu run [OPTIONS] [--] PROGRAM [ARGS]"
     most = _dpuemu.MAX_RANKS
-    made.add_argument(
+    subparser.add_argument(
         "--ranks",
         type=_number(1, most),
         metavar="N",
         help=f"number of ranks of the machine, 1 to {most}",
     )
-    made.add_argument(
+    subparser.add_argument(
         "--threads", type=_number(1), metavar="N", help="number of host threads that run PEs"
     )
-    _add_strict(made)
-    made.add_argument(
+    _add_strict(subparser)
+    subparser.add_argument(
         "--patience",
         type=_number(1),
         metavar="SECONDS",
         help="end a launch if one of its PEs takes longer on this computer (default: 60)",
     )
-    made.add_argument(
+    subparser.add_argument(
         "--chip",
         choices=_dpuemu.chips(),
         help="chip whose limits and clock PE programs have (default: generic)",
     )
-    made.add_argument(
+    subparser.add_argument(
         "--report", action="store_true", help="print a table of the launches at the end"
     )
-    _add_json(made, "one line of JSON per launch")
-    made.add_argument(
+    _add_json(subparser, "one line of JSON per launch")
+    subparser.add_argument(
         "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
     )
 
-    made = command(
+    subparser = command(
         "env",
         print_environment,
         "Print shell commands that put the stand-in UPMEM tools in PATH.\n\nBuilds then find"
         " dpu-upmem-dpurte-clang and dpu-pkg-config, and programs find the emulator.",
         'eval "$(dpuemu env)" && make',
     )
-    _add_strict(made)
-    _add_json(made, "the variables as one JSON object")
+    _add_strict(subparser)
+    _add_json(subparser, "the variables as one JSON object")
 
-    made = command(
+    subparser = command(
         "info",
         print_information,
         "Print the version, the emulated machine and the paths of the stand-in tools.",
         "dpuemu info",
     )
-    _add_json(made, "this information as one JSON object")
+    _add_json(subparser, "this information as one JSON object")
     return top
 
 
@@ -224,11 +224,11 @@ def print_environment(options: argparse.Namespace) -> int:
 
 def print_information(options: argparse.Namespace) -> int:
     """Print the version, the machine and the tools."""
-    it = dpuemu.machine()
-    pes = it.ranks * _dpuemu.PES_PER_RANK
+    machine = dpuemu.machine()
+    pes = machine.ranks * _dpuemu.PES_PER_RANK
     facts: dict[str, Any] = {
         "version": dpuemu.__version__,
-        "machine": {**asdict(it), "pes": pes, "mram_bytes": _dpuemu.MRAM_BYTES},
+        "machine": {**asdict(machine), "pes": pes, "mram_bytes": _dpuemu.MRAM_BYTES},
         "sdk": str(tools.sdk_root()),
         "library": str(tools.library_folder()),
         "cmake": str(tools.library_folder() / "cmake"),
@@ -236,17 +236,19 @@ def print_information(options: argparse.Namespace) -> int:
     }
     _print_json(options.json, facts)
     if options.json != STDOUT:
-        flush = it.flush if isinstance(it.flush, str) else "on" if it.flush else "off"
+        flush = (
+            machine.flush if isinstance(machine.flush, str) else "on" if machine.flush else "off"
+        )
         rows = {
             "version": facts["version"],
             "machine": (
-                f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of"
+                f"{machine.ranks} ranks in {machine.channels} channels, {pes} PEs of"
                 f" {_dpuemu.MRAM_BYTES >> 20} MiB"
             ),
-            "chip": it.chip,
-            "transfers": f"{it.threads} threads, flush {flush}",
-            "strict": "on" if it.strict else "off",
-            "huge pages": "on" if it.hugepages else "off",
+            "chip": machine.chip,
+            "transfers": f"{machine.threads} threads, flush {flush}",
+            "strict": "on" if machine.strict else "off",
+            "huge pages": "on" if machine.hugepages else "off",
             "tools": f"{facts['sdk']}/bin",
             "library": facts["library"],
             "CMake": f"-Ddpuemu_DIR={facts['cmake']}",

@@ -460,6 +460,6 @@ def test_the_example_of_the_sdk_has_no_fault_on_a_strict_machine(tmp_path: Path)
         tmp_path / "vector_add",
         ignore=shutil.ignore_patterns("host", "kernel"),
     )
-    done = run("run", "--strict", "--", "make", "-s", "-C", str(tmp_path / "vector_add"))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "524288 sums on 128 PEs, 0 wrong\n"
+    result = run("run", "--strict", "--", "make", "-s", "-C", str(tmp_path / "vector_add"))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == "524288 sums on 128 PEs, 0 wrong\n"

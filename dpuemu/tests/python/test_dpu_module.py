@@ -136,7 +136,7 @@ def test_programs_of_the_sdks_python_api_run(tmp_path: Path, script: str) -> Non
         ["dpu-upmem-dpurte-clang", "-O2", "-o", "pe", "pe.c"],
         [sys.executable, "host.py"],
     ):
-        done = subprocess.run(
+        result = subprocess.run(
             [*dpuemu, *command], cwd=tmp_path, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert result.returncode == 0, result.stdout + result.stderr

@@ -49,11 +49,11 @@ pytestmark = pytest.mark.skipif(
 def shell(folder: Path, commands: str) -> str:
     """Run commands in a shell that has evaluated `dpuemu env`; return the output."""
     script = f'eval "$({sys.executable} -m dpuemu env)"; set -eu; {commands}'
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 @pytest.fixture

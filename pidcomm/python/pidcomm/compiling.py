@@ -69,7 +69,7 @@ def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[
             extra += ["-iquote", os.curdir, f"-ffile-prefix-map={folder}{os.sep}="]
         command = [*compiler_command(), *extra, *options, "-o", str(program), *map(str, sources)]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command,
                 capture_output=True,
                 text=True,
@@ -80,11 +80,11 @@ def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[
             )
         except OSError as error:
             raise Error(f"the compiler of PE programs cannot be run: {error}") from None
-        messages = done.stderr.replace(f"{folder}{os.sep}", "").strip()
-        if done.returncode == NO_COMPILER:
+        messages = process.stderr.replace(f"{folder}{os.sep}", "").strip()
+        if process.returncode == NO_COMPILER:
             raise Error(messages)
-        if done.returncode:
+        if process.returncode:
             raise ArgumentError(
-                messages or f"the compiler of PE programs ended with code {done.returncode}"
+                messages or f"the compiler of PE programs ended with code {process.returncode}"
             )
         yield program, messages

@@ -20,17 +20,17 @@ def require_file(path: Path, most_bytes: int | None = None) -> int:
     `most_bytes`.
     """
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError) as error:  # ValueError: the path contains a null character
         raise ArgumentError(
             f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
         ) from None
-    if not stat.S_ISREG(found.st_mode):
-        what = "a folder" if stat.S_ISDIR(found.st_mode) else "a pipe or device"
+    if not stat.S_ISREG(status.st_mode):
+        what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
         raise ArgumentError(f"cannot read {path}: it is {what}; give a regular file")
-    if most_bytes is not None and found.st_size > most_bytes:
-        malformed(path, None, f"{found.st_size} bytes; at most {most_bytes} are possible")
-    return found.st_size
+    if most_bytes is not None and status.st_size > most_bytes:
+        malformed(path, None, f"{status.st_size} bytes; at most {most_bytes} are possible")
+    return status.st_size
 
 
 def malformed(path: Path, line: int | None, rule: str) -> NoReturn:

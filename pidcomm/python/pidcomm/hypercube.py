@@ -384,18 +384,20 @@ def prepare_call(
     codes = option_codes(options)
     host_in = host_out = None
     if not row.at_pes_before and has_rows:
-        found = groups(mask)
-        host_in = input_rows("host", () if host is None else host, found.groups, "group")
+        mask_groups = groups(mask)
+        host_in = input_rows("host", () if host is None else host, mask_groups.groups, "group")
         dtype = host_in.dtype
         if bytes is None:
-            bytes = _bytes_per_pe(host_in, row.blocks_before(found.group_pes))
+            bytes = _bytes_per_pe(host_in, row.blocks_before(mask_groups.group_pes))
     bytes = as_integer("bytes", bytes)
     request = make_request(row, mask, bytes, src, dst, dtype, op)
     if not row.at_pes_after and has_rows:
         validate(request, codes)
-        found = groups(mask)
-        row_bytes = bytes * row.blocks_after(found.group_pes)
-        host_out = output_rows(out, (found.groups, row_bytes // np.dtype(dtype).itemsize), dtype)
+        mask_groups = groups(mask)
+        row_bytes = bytes * row.blocks_after(mask_groups.group_pes)
+        host_out = output_rows(
+            out, (mask_groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype
+        )
     rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))
     return Call(request, rows_in, rows_out, codes, host_out)
 

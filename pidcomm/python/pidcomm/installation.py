@@ -85,8 +85,8 @@ def package() -> Package:
         raise Error(f"this installation cannot build programs: {file} is missing")
     fields = {"pcfiledir": str(file.parent)}
     for line in file.read_text().splitlines():
-        if found := re.fullmatch(r"(\w+)(?:=|: )(.*)", line):
-            fields[found[1]] = found[2]
+        if field := re.fullmatch(r"(\w+)(?:=|: )(.*)", line):
+            fields[field[1]] = field[2]
 
     def value(name: str) -> str:
         return _REFERENCE.sub(lambda reference: value(reference[1]), fields[name])

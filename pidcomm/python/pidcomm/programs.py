@@ -149,14 +149,14 @@ def _as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
     Raises ArgumentError unless elements of the dtype have a fixed size in bytes.
     """
     try:
-        found = np.dtype(dtype)
+        numpy_dtype = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
         raise ArgumentError(f"dtype {shown(dtype)} is not a NumPy dtype", "ERR_TYPE") from None
-    if found.hasobject or found.itemsize == 0 or not found.isnative:
+    if numpy_dtype.hasobject or numpy_dtype.itemsize == 0 or not numpy_dtype.isnative:
         raise ArgumentError(
-            f"dtype {found} has no fixed size, or another byte order than a PE", "ERR_TYPE"
+            f"dtype {numpy_dtype} has no fixed size, or another byte order than a PE", "ERR_TYPE"
         )
-    return found
+    return numpy_dtype
 
 
 def is_source_text(program: object) -> bool:

@@ -100,7 +100,7 @@ class Scene:
         output.
         """
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command,
                 env={**os.environ, "TMPDIR": str(self.folder), **variables},
                 stdin=subprocess.DEVNULL,
@@ -111,7 +111,7 @@ class Scene:
             )
         except subprocess.TimeoutExpired as error:
             return None, (error.stdout or b"").decode(errors="replace")
-        return done.returncode, done.stdout.decode(errors="replace")
+        return process.returncode, process.stdout.decode(errors="replace")
 
     def leftovers(self) -> list[str]:
         """Return what is left, without empty folders (temporary.py removes these after a

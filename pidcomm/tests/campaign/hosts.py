@@ -260,8 +260,8 @@ def work() -> None:
                 cart.Free()
                 if world.rank < case.hosts:
                     sentence = compare(pes, firsts[case.hosts], case, want)
-            for found in filter(None, world.gather(sentence) or ()):
-                attack.find(found, number=number)
+            for finding in filter(None, world.gather(sentence) or ()):
+                attack.find(finding, number=number)
     if world.rank == 0:
         attack.finish()
 

@@ -198,7 +198,7 @@ class World:
 
     def calls(self) -> list[tuple[str, Callable[..., Any]]]:
         """Return the names and the functions of all calls."""
-        found: list[tuple[str, Callable[..., Any]]] = []
+        named_calls: list[tuple[str, Callable[..., Any]]] = []
         for name, holder in (
             *(
                 ("pidcomm", pidcomm),
@@ -215,8 +215,8 @@ class World:
                     and attribute not in LEFT_OUT
                     and inspect.isroutine(value)
                 ):
-                    found.append((f"{name}.{attribute}", value))
-        return found
+                    named_calls.append((f"{name}.{attribute}", value))
+        return named_calls
 
 
 def argument(name: str, choices: random.Random) -> Any:
@@ -278,10 +278,10 @@ def described(error: Exception, positional: list[Any], named: dict[str, Any]) ->
     """Return the place of and a sentence about an exception and the arguments of the call."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{frame.filename}:{frame.lineno}"
-    given = [f"{value!r:.60}" for value in positional] + [
+    arguments = [f"{value!r:.60}" for value in positional] + [
         f"{key}={value!r:.60}" for key, value in named.items()
     ]
-    text = f"{type(error).__name__}: {error!s:.120} at {place} from ({', '.join(given)})"
+    text = f"{type(error).__name__}: {error!s:.120} at {place} from ({', '.join(arguments)})"
     return place, text.encode(errors="backslashreplace").decode()
 
 

@@ -31,9 +31,11 @@ def error_of(call: Callable[[], Any]) -> tuple[str, str]:
     try:
         call()
     except pidcomm.Error as error:
-        found = (error.status, str(error))
-        assert COMM.allgather(found) == [found] * COMM.size, found
-        return found
+        status_and_message = (error.status, str(error))
+        assert COMM.allgather(status_and_message) == [status_and_message] * COMM.size, (
+            status_and_message
+        )
+        return status_and_message
     raise AssertionError("the call has not failed")
 
 
@@ -44,9 +46,9 @@ def errors_are_the_same_everywhere() -> None:
     cube.write(X)
 
     def check(status: str, part: str, call: Callable[[], Any]) -> None:
-        found = error_of(call)
-        assert found[0] == status, found
-        assert part in found[1], found
+        error = error_of(call)
+        assert error[0] == status, error
+        assert part in error[1], error
         np.testing.assert_array_equal(cube.read(24, np.int32), X)
 
     def allreduce(

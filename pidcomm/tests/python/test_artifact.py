@@ -57,11 +57,11 @@ FLAGS = "`dpu-pkg-config --cflags --libs dpu`"
 
 def environment(*, artifact: bool = True) -> str:
     """Return shell commands with which builds find the emulated SDK, and the artifact's header."""
-    found = [(name, value) for name, value in tools.environment().items()]
-    found += installation.artifact_environment().items() if artifact else []
+    variables = [(name, value) for name, value in tools.environment().items()]
+    variables += installation.artifact_environment().items() if artifact else []
     rest = {"PATH": '"${PATH:+:$PATH}"'}
     return " && ".join(
-        f"export {name}={shlex.quote(value)}{rest.get(name, '')}" for name, value in found
+        f"export {name}={shlex.quote(value)}{rest.get(name, '')}" for name, value in variables
     )
 
 
@@ -83,8 +83,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_program_builds_and_runs_with_these_variables(folder: Path) -> None:
-    done = shell(folder, environment(), f"{BUILD} {FLAGS}", "./host")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "0 wrong\n", "")
+    result = shell(folder, environment(), f"{BUILD} {FLAGS}", "./host")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "0 wrong\n", "")
     failed = shell(folder, "./host fail")
     assert (failed.returncode, failed.stdout) == (1, "")
     assert "host.c:17(main): pidcomm: " in failed.stderr
@@ -100,9 +100,9 @@ def test_config_prints_these_variables() -> None:
 
 
 def test_without_its_option_the_artifacts_header_is_not_found(folder: Path) -> None:
-    done = shell(folder, environment(artifact=False), f"{BUILD} {FLAGS}")
-    assert done.returncode != 0
-    assert "pidcomm.h" in done.stderr
+    result = shell(folder, environment(artifact=False), f"{BUILD} {FLAGS}")
+    assert result.returncode != 0
+    assert "pidcomm.h" in result.stderr
     assert not (folder / "host").exists()
 
 
@@ -112,9 +112,9 @@ def test_the_two_headers_exclude_each_other(folder: Path, first: str) -> None:
         f"#include <{first}>\n#include <pidcomm.h>\n#include <pidcomm/pidcomm.h>\n"
     )
     variables = environment()
-    done = shell(folder, variables, f"cc -c host.c -I{shlex.quote(str(HEADERS))} {FLAGS}")
-    assert done.returncode != 0
-    assert "or <pidcomm/pidcomm.h>, not both" in done.stderr
+    result = shell(folder, variables, f"cc -c host.c -I{shlex.quote(str(HEADERS))} {FLAGS}")
+    assert result.returncode != 0
+    assert "or <pidcomm/pidcomm.h>, not both" in result.stderr
 
 
 def test_dpu_pkg_config_adds_to_the_output_of_the_next_in_path(tmp_path: Path) -> None:
@@ -159,8 +159,8 @@ def test_copies_of_dpu_pkg_config_are_skipped(tmp_path: Path) -> None:
     assert alone.returncode == 0
     for before in ([own, copy], [own, copy, own, copy], [own, links], [links, own, copy, links]):
         path = shlex.quote(os.pathsep.join(str(folder) for folder in before))
-        done = shell(tmp_path, variables, f"PATH={path}:$PATH {ask}")
-        assert (done.returncode, done.stdout, done.stderr) == (0, alone.stdout, "")
+        result = shell(tmp_path, variables, f"PATH={path}:$PATH {ask}")
+        assert (result.returncode, result.stdout, result.stderr) == (0, alone.stdout, "")
     without_sdk = shell(
         tmp_path,
         f"PATH={shlex.quote(f'{own}:{copy}')}:/usr/bin:/bin timeout 20 dpu-pkg-config --cflags dpu",
@@ -173,17 +173,17 @@ def test_a_dpu_pkg_config_that_calls_this_one_is_named(tmp_path: Path) -> None:
     own = installation.artifact_root() / "bin" / "dpu-pkg-config"
     (tmp_path / "dpu-pkg-config").write_text(f'#!/bin/sh\nexec {shlex.quote(str(own))} "$@"\n')
     (tmp_path / "dpu-pkg-config").chmod(0o755)
-    done = shell(
+    result = shell(
         tmp_path, f"PATH={shlex.quote(str(tmp_path))}:$PATH timeout 20 dpu-pkg-config --cflags dpu"
     )
-    assert done.returncode == 1
-    assert f"the dpu-pkg-config of an SDK that was found in PATH calls {own} again" in done.stderr
+    assert result.returncode == 1
+    assert f"the dpu-pkg-config of an SDK that was found in PATH calls {own} again" in result.stderr
 
 
 def test_a_missing_dpu_pkg_config_of_an_sdk_is_named(tmp_path: Path) -> None:
     shutil.copy(installation.artifact_root() / "bin" / "dpu-pkg-config", tmp_path)
-    done = shell(
+    result = shell(
         tmp_path, f"PATH={shlex.quote(str(tmp_path))}:/usr/bin:/bin", "dpu-pkg-config --cflags dpu"
     )
-    assert done.returncode == 1
-    assert "there is no dpu-pkg-config of an SDK in PATH" in done.stderr
+    assert result.returncode == 1
+    assert "there is no dpu-pkg-config of an SDK in PATH" in result.stderr

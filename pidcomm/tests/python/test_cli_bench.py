@@ -131,13 +131,13 @@ def test_bench_writes_json_alone_to_stdout() -> None:
     )
     result = run("bench", "alltoall", "reduce", *arguments, "--sweep", "bytes=8,64")
     assert result.returncode == 0, result
-    found = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [(row["collective"], row["bytes_per_pe"]) for row in found] == [
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(row["collective"], row["bytes_per_pe"]) for row in rows] == [
         ("reduce", 8),
         ("alltoall", 64),
         ("reduce", 64),
     ]
-    assert all(row["sdk_flush"] == "off" and row["speed_up"] is None for row in found)
+    assert all(row["sdk_flush"] == "off" and row["speed_up"] is None for row in rows)
     assert "skipped: mask 10 of 8x8 selects 8 PEs; alltoall needs bytes (8)" in result.stderr
 
 
@@ -409,9 +409,11 @@ def test_bench_covers_every_combination() -> None:
     )
     result = run("bench", "allreduce", *lists, *QUICK, "--no-limit", "--no-summary")
     isas = [name for name, isa in pidcomm.ISAS.items() if isa.is_available and name != "audit"]
-    found = [(row["shape"], row["mask"], row["dtype"], row["technique"]) for row in rows_of(result)]
+    combinations = [
+        (row["shape"], row["mask"], row["dtype"], row["technique"]) for row in rows_of(result)
+    ]
     masks = {"8x8": ["10", "01", "11"], "4x4x4": ["100", "010", "110", "001", "101", "011", "111"]}
-    assert found == [
+    assert combinations == [
         (shape, mask, dtype, technique)
         for shape in masks
         for _ in isas
@@ -571,6 +573,6 @@ def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
         (0.6, True, "does not flush"),
     ):
         lines = SdkCondition(1.0, 1.0, rates, contiguous, has_flushes).lines()
-        found = [line for line in lines if explanation in line]
-        assert found == [] if explained is None else explained in found[0]
+        explanations = [line for line in lines if explanation in line]
+        assert explanations == [] if explained is None else explained in explanations[0]
         assert ("includes the flushes" in lines[0]) == has_flushes

@@ -18,22 +18,22 @@ STRICT = {**os.environ, "DPUEMU_STRICT": "1"}
 @pytest.mark.parametrize("path", ALONE, ids=lambda path: path.stem)
 def test_an_example_reports_a_right_result_in_one_line(path: Path, tmp_path: Path) -> None:
     words = [sys.executable, str(path)]
-    done = subprocess.run(
+    result = subprocess.run(
         words, cwd=tmp_path, env=STRICT, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 1
+    assert (result.returncode, result.stderr) == (0, "")
+    assert len(result.stdout.splitlines()) == 1
 
 
 def test_an_example_with_a_wrong_result_fails(tmp_path: Path) -> None:
     text = (EXAMPLES / "allreduce.py").read_text()
     assert 'op="sum"' in text
     (tmp_path / "wrong.py").write_text(text.replace('op="sum"', 'op="max"'))
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(tmp_path / "wrong.py")], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 1
-    assert " 0 of " not in done.stdout
+    assert result.returncode == 1
+    assert " 0 of " not in result.stdout
 
 
 def test_the_list_names_every_example() -> None:

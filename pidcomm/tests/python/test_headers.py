@@ -52,10 +52,10 @@ def artifact_libraries() -> list[str]:
     ]
     variables["PATH"] = os.pathsep.join(folders)
     tool = str(installation.artifact_root() / "bin" / "dpu-pkg-config")
-    done = subprocess.run(
+    result = subprocess.run(
         [tool, "--libs", "dpu"], capture_output=True, text=True, check=True, env=variables
     )
-    return shlex.split(done.stdout)
+    return shlex.split(result.stdout)
 
 
 def compile_headers(command: list[str], folder: Path, names: list[str], standard: str) -> None:
@@ -67,13 +67,13 @@ def compile_headers(command: list[str], folder: Path, names: list[str], standard
             source.write_text(f"#include <{name}>\n#include <{name}>\nextern int not_empty;\n")
             sources.append(str(source))
     assert sources
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, standard, *WARNINGS, "-fsyntax-only", *sources],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(("command", "standard"), COMPILERS)
@@ -116,6 +116,6 @@ def test_two_files_of_one_program_may_include_them_all(
     sources = [str(tmp_path / f"{name}{suffix}") for name in ("first", "second")]
     program = str(tmp_path / "program")
     words = [command, standard, *WARNINGS, *flags, *sources, "-o", program, *libraries]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    result = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
     assert subprocess.run([program], check=False).returncode == 0

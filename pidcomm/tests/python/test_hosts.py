@@ -52,16 +52,20 @@ STEPS: dict[
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_the_prediction_prices_the_steps_of_the_plan(collective: CollectiveName) -> None:
-    it = predicted(collective, 4)
+    prediction = predicted(collective, 4)
     local = [
-        (part.name, part.calls, (2 << 20) // part.bytes) for part in it.parts if part != it.exchange
+        (part.name, part.calls, (2 << 20) // part.bytes)
+        for part in prediction.parts
+        if part != prediction.exchange
     ]
     assert local == STEPS[collective]
     plan = pidcomm.hosts.plan(
         collective, (256, 4), "11", bytes=2 << 20, dst=2 << 20, dtype="int32", overlap="off"
     )
-    assert it.exchange.bytes == max(plan["link"]["bytes_sent"], plan["link"]["bytes_received"])
-    assert it.exchange.calls == max(
+    assert prediction.exchange.bytes == max(
+        plan["link"]["bytes_sent"], plan["link"]["bytes_received"]
+    )
+    assert prediction.exchange.calls == max(
         plan["link"]["messages_sent"], plan["link"]["messages_received"]
     )
 
@@ -94,13 +98,13 @@ def test_a_plan_with_overlap_moves_the_same_bytes_in_less_predicted_time(
     assert off["seconds"]["total"] == pytest.approx(
         off["seconds"]["local"] + off["seconds"]["exchange"], rel=1e-4
     )
-    for it in (on, auto):
-        assert (it["link"]["bytes_sent"], it["mram_bytes"]) == (
+    for overlapping in (on, auto):
+        assert (overlapping["link"]["bytes_sent"], overlapping["mram_bytes"]) == (
             off["link"]["bytes_sent"],
             off["mram_bytes"],
         )
-        assert it["seconds"]["total"] <= 1.000001 * (
-            it["seconds"]["local"] + it["seconds"]["exchange"]
+        assert overlapping["seconds"]["total"] <= 1.000001 * (
+            overlapping["seconds"]["local"] + overlapping["seconds"]["exchange"]
         )
     assert auto["seconds"]["total"] <= off["seconds"]["total"]
     if collective == "alltoall":
@@ -129,11 +133,16 @@ def test_rows_at_one_host_go_through_its_link(hosts: int) -> None:
 def test_the_prediction_for_one_host_is_the_local_prediction(
     collective: CollectiveName, technique: TechniqueName
 ) -> None:
-    it = predicted(collective, 1, technique=technique)
+    prediction = predicted(collective, 1, technique=technique)
     alone = predict(collective, (256,), "1", bytes=2 << 20, machine=HOST, technique=technique)
-    assert it.seconds == alone.seconds
-    assert it.phases == alone.phases | dict.fromkeys(NETWORK_PHASES, 0)
-    assert (it.technique, it.isa, it.exchange.bytes, it.network_share) == (
+    assert prediction.seconds == alone.seconds
+    assert prediction.phases == alone.phases | dict.fromkeys(NETWORK_PHASES, 0)
+    assert (
+        prediction.technique,
+        prediction.isa,
+        prediction.exchange.bytes,
+        prediction.network_share,
+    ) == (
         technique,
         alone.isa,
         0,
@@ -143,15 +152,17 @@ def test_the_prediction_for_one_host_is_the_local_prediction(
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_parts_and_phases_add_up_and_are_modelled(collective: CollectiveName) -> None:
-    it = predicted(collective, 4)
-    assert it.seconds == pytest.approx(sum(part.seconds for part in it.parts))
-    assert it.seconds == pytest.approx(sum(it.phases.values()))
-    assert list(it.phases) == [*PHASES, *NETWORK_PHASES]
-    assert it.source == "modelled"
-    assert it.exchange.seconds == pytest.approx(it.phases["network"] + it.phases["latency"])
-    assert it.phases["network"] == pytest.approx(it.exchange.bytes / 1.25e9)
-    assert it.phases["latency"] == pytest.approx(
-        it.exchange.calls * HOST["network.latency_us"] * 1e-6
+    prediction = predicted(collective, 4)
+    assert prediction.seconds == pytest.approx(sum(part.seconds for part in prediction.parts))
+    assert prediction.seconds == pytest.approx(sum(prediction.phases.values()))
+    assert list(prediction.phases) == [*PHASES, *NETWORK_PHASES]
+    assert prediction.source == "modelled"
+    assert prediction.exchange.seconds == pytest.approx(
+        prediction.phases["network"] + prediction.phases["latency"]
+    )
+    assert prediction.phases["network"] == pytest.approx(prediction.exchange.bytes / 1.25e9)
+    assert prediction.phases["latency"] == pytest.approx(
+        prediction.exchange.calls * HOST["network.latency_us"] * 1e-6
     )
 
 
@@ -185,18 +196,22 @@ def test_the_network_matters_to_alltoall_and_little_to_reductions() -> None:
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_calls_of_no_bytes_exchange_nothing(collective: CollectiveName) -> None:
-    it = predicted(collective, 4, bytes=0)
-    assert (it.exchange.calls, it.exchange.bytes, it.network_share) == (0, 0, 0)
-    assert {it.phases[name] for name in NETWORK_PHASES} == {0}
+    prediction = predicted(collective, 4, bytes=0)
+    assert (prediction.exchange.calls, prediction.exchange.bytes, prediction.network_share) == (
+        0,
+        0,
+        0,
+    )
+    assert {prediction.phases[name] for name in NETWORK_PHASES} == {0}
 
 
 def test_parts_name_their_technique() -> None:
     for technique in ("tile", "pr+im", "auto"):
         options: dict[str, Any] = {"technique": technique, "machine": HOST, "scratch": 4 << 20}
-        it = predicted("alltoall", 4, **options)
-        assert it.exchange.technique is None
-        for part in it.parts:
-            if part != it.exchange:
+        prediction = predicted("alltoall", 4, **options)
+        assert prediction.exchange.technique is None
+        for part in prediction.parts:
+            if part != prediction.exchange:
                 assert (
                     part.technique
                     == predict(

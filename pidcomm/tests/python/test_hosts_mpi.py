@@ -27,7 +27,7 @@ def run_program(
 
 def test_random_calls_equal_plain_mpi(mpi: Mpi) -> None:
     variables = {**mpi.variables, "CAMPAIGN_CASES": "75", "MPIEXEC": " ".join(mpi.launcher)}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "tests/campaign/hosts.py", "60", "11"],
         capture_output=True,
         text=True,
@@ -36,8 +36,8 @@ def test_random_calls_equal_plain_mpi(mpi: Mpi) -> None:
         env=variables,
         cwd=ROOT,
     )
-    assert "finding" not in done.stdout
-    assert done.stdout.splitlines()[-1:] == ["cases: 75"], done.stderr
+    assert "finding" not in result.stdout
+    assert result.stdout.splitlines()[-1:] == ["cases: 75"], result.stderr
 
 
 def test_the_example_in_c_has_no_wrong_element(mpi: Mpi, tmp_path: Path) -> None:
@@ -73,16 +73,16 @@ def test_the_example_in_c_has_no_wrong_element(mpi: Mpi, tmp_path: Path) -> None
     )
     assert compiled.returncode == 0, compiled.stderr
     for processes in (1, 3, 8):
-        done = mpi.run(processes, str(program))
+        result = mpi.run(processes, str(program))
         lines = [f"host {host} of {processes}: 0 wrong elements" for host in range(processes)]
-        assert sorted(done.stdout.splitlines()) == lines, done.stderr
+        assert sorted(result.stdout.splitlines()) == lines, result.stderr
 
 
 @pytest.mark.parametrize("name", ["hosts", "pool"])
 def test_the_examples_in_python_have_no_wrong_element(mpi: Mpi, name: str) -> None:
-    done = mpi.run(3, sys.executable, str(ROOT / "examples" / f"{name}.py"))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.findall(r"\b(\d+) wrong elements", done.stdout) == ["0"] * 3
+    result = mpi.run(3, sys.executable, str(ROOT / "examples" / f"{name}.py"))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert re.findall(r"\b(\d+) wrong elements", result.stdout) == ["0"] * 3
 
 
 @pytest.mark.parametrize(
@@ -96,14 +96,14 @@ def test_the_examples_in_python_have_no_wrong_element(mpi: Mpi, name: str) -> No
     ],
 )
 def test_calls_over_hosts(mpi: Mpi, name: str) -> None:
-    done = run_program(mpi, 1 if name == "one_host" else 3, name)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("passed") == (1 if name == "one_host" else 3)
+    result = run_program(mpi, 1 if name == "one_host" else 3, name)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("passed") == (1 if name == "one_host" else 3)
 
 
 def test_the_launcher_ends_all_hosts_if_one_dies(mpi: Mpi) -> None:
     begin = time.monotonic()
-    done = run_program(mpi, 3, "a_host_dies", seconds=60)
-    assert done.returncode != 0
-    assert "passed" not in done.stdout
+    result = run_program(mpi, 3, "a_host_dies", seconds=60)
+    assert result.returncode != 0
+    assert "passed" not in result.stdout
     assert time.monotonic() - begin < 30  # far less than the time-out of the calls

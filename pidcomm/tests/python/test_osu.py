@@ -82,6 +82,6 @@ def test_the_command_prints_rows_and_refuses_wrong_options() -> None:
         ("--link", "fast", "--link fast must be GB/s"),
         ("--hosts", "0", "count '0' is not a count"),
     ):
-        done = run("hosts", "osu", option, value)
-        assert done.returncode != 0
-        assert message in done.stderr
+        result = run("hosts", "osu", option, value)
+        assert result.returncode != 0
+        assert message in result.stderr

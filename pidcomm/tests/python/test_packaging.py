@@ -35,11 +35,11 @@ def run(*command: str, cwd: Path, **variables: str) -> str:
 
 def checked(command: tuple[str, ...], cwd: Path, environment: Mapping[str, str]) -> str:
     """Run a command that must succeed; return its stdout."""
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 def config(*options: str) -> str:
@@ -136,5 +136,7 @@ def test_importing_the_package_loads_only_numpy_and_the_api() -> None:
     """
     heavy = "('matplotlib', 'typer', 'click', 'rich', 'pidcomm.model')"
     code = f"import sys, pidcomm; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "[]\n"

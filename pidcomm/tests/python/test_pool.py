@@ -66,16 +66,16 @@ def start(name: str, hosts: int, switch: bool, *words: str) -> list[subprocess.P
 
 def switches(name: str) -> list[int]:
     """Return the processes of the switch of a pool."""
-    found = []
+    processes = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             if name.encode() in (
                 words := (folder / "cmdline").read_bytes()
             ) and b"pidcomm.pool" in words.split(b"\0"):
-                found.append(int(folder.name))
+                processes.append(int(folder.name))
         except OSError:
             continue
-    return found
+    return processes
 
 
 def wait_until_gone(name: str) -> None:

@@ -50,5 +50,5 @@ def test_mypy_finds_wrong_names_and_nothing_else(tmp_path: Path) -> None:
         command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
     )
     wrong = {n for n, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
-    found = re.findall(r"^(?:program\.py:(\d+)|.*): error: ", result.stdout, re.MULTILINE)
-    assert {int(line or 0) for line in found} == wrong, result.stdout + result.stderr
+    error_lines = re.findall(r"^(?:program\.py:(\d+)|.*): error: ", result.stdout, re.MULTILINE)
+    assert {int(line or 0) for line in error_lines} == wrong, result.stdout + result.stderr

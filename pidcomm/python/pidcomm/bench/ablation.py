@@ -29,7 +29,7 @@ from pidcomm.tables import TECHNIQUES
 
 __all__ = ["COLLECTIVES", "STEPS", "Assumed", "Step"]
 
-PAPER = [name for name, it in TECHNIQUES.items() if it.path == "paper"]
+PAPER = [name for name, technique in TECHNIQUES.items() if technique.path == "paper"]
 STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and then tile
 # The collectives in the paper's ablation, figure 16.
 COLLECTIVES: tuple[CollectiveName, ...] = (
@@ -137,15 +137,18 @@ def steps_for(problem: Problem, options: Options) -> list[str]:
             "dtype": problem.dtype,
             "op": problem.op,
         }
-        it = plan(problem.collective, problem.shape, problem.mask, **sides, **variant)
+        technique_plan = plan(problem.collective, problem.shape, problem.mask, **sides, **variant)
         return json.dumps(
-            [it["path"] == "sdk", *(item for item in it.items() if item[0] not in LABELS)]
+            [
+                technique_plan["path"] == "sdk",
+                *(item for item in technique_plan.items() if item[0] not in LABELS),
+            ]
         )
 
-    found: dict[str, str] = {}
+    technique_of_work: dict[str, str] = {}
     for name in (STEPS[-1], *STEPS):
-        found.setdefault(work(name), name)
-    return [name for name in STEPS if name in found.values()]
+        technique_of_work.setdefault(work(name), name)
+    return [name for name in STEPS if name in technique_of_work.values()]
 
 
 def ablate(

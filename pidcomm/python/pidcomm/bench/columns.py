@@ -35,11 +35,13 @@ class Lines:
 
     def titles(self) -> str:
         """Return the line of titles, aligned with the cells."""
-        return " ".join(f"{it.title:{_width(it.form)}}" for it in self._columns).rstrip()
+        return " ".join(
+            f"{column.title:{_width(column.form)}}" for column in self._columns
+        ).rstrip()
 
     def line(self, *row: object, **fields: object) -> str:
         """Return a row. row, fields: arguments of the formats."""
-        return " ".join(it.form.format(*row, **fields) for it in self._columns).rstrip()
+        return " ".join(column.form.format(*row, **fields) for column in self._columns).rstrip()
 
 
 def _width(form: str) -> str:
@@ -56,13 +58,13 @@ def table(heading: str, columns: Sequence[str]) -> TitledTable:
     """Return an empty table. columns: titles; a leading ">" aligns cells right, "~" wraps them
     at words.
     """
-    made = TitledTable(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    made.heading = heading
+    new_table = TitledTable(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    new_table.heading = heading
     for text in columns:
         name = text.lstrip(RIGHT + WRAPPED)
-        made.add_column(
+        new_table.add_column(
             name,
             justify="right" if text.startswith(RIGHT) else "left",
             no_wrap=not text.startswith("~"),
         )
-    return made
+    return new_table

@@ -67,19 +67,20 @@ def cpus() -> int:
 
 def geometry() -> str:
     """Return the geometry of the emulated machine in words, or on DIMMs the name of the SDK."""
-    it = platform.emulated()
-    if it is None:
+    machine = platform.emulated()
+    if machine is None:
         return platform.SDK
-    pes = it.ranks * pidcomm.PES_PER_RANK
+    pes = machine.ranks * pidcomm.PES_PER_RANK
     return (
-        f"{it.ranks} ranks in {it.channels} channels, {pes} PEs of {pidcomm.MRAM_BYTES >> 20} MiB"
+        f"{machine.ranks} ranks in {machine.channels} channels, {pes} PEs of"
+        f" {pidcomm.MRAM_BYTES >> 20} MiB"
     )
 
 
 def has_hugepages() -> bool:
     """Return whether emulated MRAM is backed by huge pages; False on DIMMs."""
-    it = platform.emulated()
-    return it is not None and it.hugepages
+    machine = platform.emulated()
+    return machine is not None and machine.hugepages
 
 
 def _word(setting: Flush) -> str:
@@ -90,7 +91,7 @@ def facts() -> dict[str, Any]:
     """Return the facts of `pidcomm info`: the package, the machine, and the names of all
     choices.
     """
-    it = platform.emulated()
+    machine = platform.emulated()
     threads, is_ignored = _core.default_threads()
     return {
         "version": pidcomm.__version__,
@@ -102,10 +103,10 @@ def facts() -> dict[str, Any]:
         "sdk": platform.SDK,
         "emulated_machine": (
             None
-            if it is None
+            if machine is None
             else {
-                **asdict(it),
-                "pes": it.ranks * pidcomm.PES_PER_RANK,
+                **asdict(machine),
+                "pes": machine.ranks * pidcomm.PES_PER_RANK,
                 "mram_bytes": pidcomm.MRAM_BYTES,
             }
         ),

@@ -30,21 +30,21 @@ def mpiexec() -> list[str]:
     """
     if chosen := shlex.split(os.environ.get(VARIABLE, "")):
         return chosen
-    found = shutil.which(
+    program = shutil.which(
         "mpiexec",
         path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
     )
-    if found is None:
+    if program is None:
         raise ArgumentError(f"there is no mpiexec: {INSTALL}, or set {VARIABLE} to the command")
     try:
         version = subprocess.run(
-            [found, "--version"], capture_output=True, text=True, check=False, timeout=60
+            [program, "--version"], capture_output=True, text=True, check=False, timeout=60
         ).stdout
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Error(f"{found} --version fails: {error}", "ERR_DEVICE") from None
+        raise Error(f"{program} --version fails: {error}", "ERR_DEVICE") from None
     if "Open MPI" not in version and "OpenRTE" not in version and "prte" not in version.lower():
-        return [found]
-    return [found, "--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+        return [program]
+    return [program, "--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
 
 
 def environment(hosts: int, pes: int | None) -> dict[str, str]:

@@ -117,18 +117,19 @@ def measure(cases: Sequence[OsuCase]) -> list[OsuRow]:
             )
         words = launcher.command(case.processes, module_command(__name__, json.dumps(asdict(case))))
         variables = launcher.environment(case.processes, case.pes or 8)
-        done = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
-        found = [
+        process = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
+        case_rows = [
             OsuRow(**json.loads(line[len(ROW) :]))
-            for line in done.stdout.splitlines()
+            for line in process.stdout.splitlines()
             if line.startswith(ROW)
         ]
-        if done.returncode != 0 or len(found) != len(case.sizes):
-            lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        if process.returncode != 0 or len(case_rows) != len(case.sizes):
+            lines = (process.stderr.strip() or process.stdout.strip()).splitlines()
             raise Error(
-                f"{words[0]} ends with code {done.returncode}: {' '.join(lines[-3:])}", "ERR_DEVICE"
+                f"{words[0]} ends with code {process.returncode}: {' '.join(lines[-3:])}",
+                "ERR_DEVICE",
             )
-        rows += found
+        rows += case_rows
     return rows
 
 

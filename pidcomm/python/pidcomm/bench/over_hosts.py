@@ -139,18 +139,19 @@ def measure_over_hosts(cases: Sequence[HostsCase], iters: int, warmup: int = 1) 
     hosts, pes = cases[0].hosts, prod(cases[0].shape[:-1])
     work = json.dumps({"cases": [asdict(case) for case in cases], "iters": iters, "warmup": warmup})
     words = launcher.command(hosts, module_command(__name__, work))
-    done = subprocess.run(
+    process = subprocess.run(
         words, env=launcher.environment(hosts, pes), capture_output=True, text=True, check=False
     )
     rows = [
         HostsRow(**json.loads(line[len(ROW) :]))
-        for line in done.stdout.splitlines()
+        for line in process.stdout.splitlines()
         if line.startswith(ROW)
     ]
-    if done.returncode != 0 or len(rows) != len(cases):
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    if process.returncode != 0 or len(rows) != len(cases):
+        lines = (process.stderr.strip() or process.stdout.strip()).splitlines()
         raise Error(
-            f"the processes of {words[0]} end with code {done.returncode}: {' '.join(lines[-3:])}",
+            f"the processes of {words[0]} end with code {process.returncode}:"
+            f" {' '.join(lines[-3:])}",
             "ERR_DEVICE",
         )
     return rows

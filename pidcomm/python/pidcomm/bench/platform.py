@@ -154,11 +154,11 @@ def launch_counters(pes: PeSet) -> dict[str, float]:
     import dpuemu
 
     with _errors_of_dpuemu():
-        it = dpuemu.report(pes)
+        report = dpuemu.report(pes)
     return {
-        "instructions": it.instructions,
-        "cycles": it.cycles_sum,
-        "dma_read_bytes": it.dma_read_bytes,
+        "instructions": report.instructions,
+        "cycles": report.cycles_sum,
+        "dma_read_bytes": report.dma_read_bytes,
     }
 
 
@@ -168,8 +168,8 @@ def pipeline_pct(pes: PeSet) -> float:
     """
     if not IS_EMULATED:
         return 0.0
-    it = launch_counters(pes)
-    return 100 * it["instructions"] / it["cycles"] if it["cycles"] else 0.0
+    counters = launch_counters(pes)
+    return 100 * counters["instructions"] / counters["cycles"] if counters["cycles"] else 0.0
 
 
 def run_program(words: Sequence[str]) -> int:

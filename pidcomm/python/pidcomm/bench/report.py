@@ -317,7 +317,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
 
 def _spread(values: Sequence[float], form: str) -> str:
     return (
-        " / ".join(f"{it:{form}}" for it in (min(values), np.median(values), max(values)))
+        " / ".join(f"{value:{form}}" for value in (min(values), np.median(values), max(values)))
         if values
         else "-"
     )

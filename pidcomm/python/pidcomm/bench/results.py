@@ -161,10 +161,10 @@ def console(*, stderr: bool = False) -> Console:
     """
     if _live is not None:
         return _live  # this console clears its progress line before it prints
-    made = _Console(stderr=stderr, highlight=False, emoji=False)
+    new_console = _Console(stderr=stderr, highlight=False, emoji=False)
     if not (sys.stderr if stderr else sys.stdout).isatty():
-        made.width = WIDE
-    return made
+        new_console.width = WIDE
+    return new_console
 
 
 @contextmanager
@@ -175,10 +175,10 @@ def live_console() -> Iterator[Console]:
     """
     global _live
     is_shared = sys.stderr.isatty() and sys.stdout.isatty()
-    made = console(stderr=not is_shared)
-    made.quiet = not sys.stderr.isatty()
-    _live, before = made if is_shared else None, _live
+    new_console = console(stderr=not is_shared)
+    new_console.quiet = not sys.stderr.isatty()
+    _live, before = new_console if is_shared else None, _live
     try:
-        yield made
+        yield new_console
     finally:
         _live = before

@@ -205,7 +205,7 @@ def affordable(
     """Return the sections that fit in the memory of this machine, and an error for each section
     that does not fit.
     """
-    found = []
+    affordable_sections = []
     refusals: dict[str, Error] = {}
     for section in sections:
         try:
@@ -213,8 +213,8 @@ def affordable(
         except ArgumentError as error:
             refusals.setdefault(str(error), error)
         else:
-            found.append(section)
-    return found, list(refusals.values())
+            affordable_sections.append(section)
+    return affordable_sections, list(refusals.values())
 
 
 def halved_to_fit(pes: int, size_bytes: int, techniques: Iterable[str]) -> int:

@@ -89,10 +89,10 @@ class ExitCode(IntEnum):
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
         """Make an integer with a meaning."""
-        made = int.__new__(cls, code)
-        made._value_ = code
-        made.meaning = meaning
-        return made
+        exit_code = int.__new__(cls, code)
+        exit_code._value_ = code
+        exit_code.meaning = meaning
+        return exit_code
 
     RIGHT = 0, "everything right"
     WRONG_RESULT = 1, "a wrong result, a failed check, or an invalid input file"
@@ -128,9 +128,9 @@ class Command(_HasExamples, TyperCommand):
         Raises ArgumentError if two options name one file, and one of them writes the file.
         """
         values = {
-            _word(it, ctx.params[it.name]): ctx.params[it.name]
-            for it in self.params
-            if ctx.get_parameter_source(it.name).name == "COMMANDLINE"
+            _word(parameter, ctx.params[parameter.name]): ctx.params[parameter.name]
+            for parameter in self.params
+            if ctx.get_parameter_source(parameter.name).name == "COMMANDLINE"
         }
         ctx.meta[_GIVEN] = values
         files: dict[object, str] = {}
@@ -166,11 +166,11 @@ def _files(option: str, value: object) -> Iterator[object]:
     A text without a dot and a slash is a name (of a machine, a collective), unless the option
     writes a file.
     """
-    for it in value if isinstance(value, (list, tuple)) else [value]:
-        is_name = isinstance(it, str) and option not in _OUTPUTS and not {".", "/"} & set(it)
-        if not isinstance(it, (str, Path)) or is_name or str(it) == STDOUT:
+    for item in value if isinstance(value, (list, tuple)) else [value]:
+        is_name = isinstance(item, str) and option not in _OUTPUTS and not {".", "/"} & set(item)
+        if not isinstance(item, (str, Path)) or is_name or str(item) == STDOUT:
             continue
-        path = Path(it)
+        path = Path(item)
         if path.is_file():
             yield path.stat().st_dev, path.stat().st_ino
         elif not path.exists():
@@ -342,7 +342,7 @@ def add_group(name: str, about: str, *examples: str) -> typer.Typer:
     """Add a group of commands. about: the text of its --help, which ends with the examples
     (shell lines).
     """
-    made = typer.Typer(
+    new_group = typer.Typer(
         name=name,
         cls=Group,
         no_args_is_help=True,
@@ -350,8 +350,8 @@ def add_group(name: str, about: str, *examples: str) -> typer.Typer:
         help=about,
         epilog="\n".join(examples),
     )
-    app.add_typer(made)
-    return made
+    app.add_typer(new_group)
+    return new_group
 
 
 def command(

@@ -385,11 +385,11 @@ class _Benchmark:
         rounds = len(self.problems) * (self.schedule.iters + self.schedule.warmup)
         return rounds + sum(
             len(
-                self.techniques[it.collective]
+                self.techniques[problem.collective]
                 if self.assumed is None
-                else steps_for(it, self.options)
+                else steps_for(problem, self.options)
             )
-            for it in self.problems
+            for problem in self.problems
         )
 
     def run(self, report: Report, refusals: Iterable[Error], work: Work) -> tuple[list[Row], int]:

@@ -45,12 +45,12 @@ def check(
     with Results(json_target) as results, working("allocating PEs") as work, Checker() as checker:
         work.phase("cases", len(numbers))
         for number in numbers:
-            it = make_case(seed, number)
+            random_case = make_case(seed, number)
             if case is not None:
-                results.text(str(it))
-            if (failure := checker.failure(it)) is not None:
-                failures.append({"case": number, "what": str(it), "failure": failure})
-                results.text(f"FAILED {it}: {failure}", style="red")
+                results.text(str(random_case))
+            if (failure := checker.failure(random_case)) is not None:
+                failures.append({"case": number, "what": str(random_case), "failure": failure})
+                results.text(f"FAILED {random_case}: {failure}", style="red")
             work.step()
         passed, failed = len(numbers) - len(failures), len(failures)
         results.text(f"{passed} passed, {failed} failed", style="red" if failed else "green")

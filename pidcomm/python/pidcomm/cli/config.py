@@ -58,14 +58,16 @@ def config(
     separate line.
     """
     with Results(json_target) as results:
-        found = installation.package()
+        package = installation.package()
         flags = [
-            text for is_wanted, text in ((cflags, found.cflags), (libs, found.libs)) if is_wanted
+            text
+            for is_wanted, text in ((cflags, package.cflags), (libs, package.libs))
+            if is_wanted
         ]
         others = (
-            (cmake_dir, found.cmake_dir),
-            (pkgconfig_dir, found.pkgconfig_dir),
-            (pe_compiler, found.pe_compiler),
+            (cmake_dir, package.cmake_dir),
+            (pkgconfig_dir, package.pkgconfig_dir),
+            (pe_compiler, package.pe_compiler),
         )
         lines = [" ".join(flags)] if flags else []
         lines += [str(answer) for is_wanted, answer in others if is_wanted]
@@ -76,4 +78,4 @@ def config(
         if not lines and not results.has_json:
             raise ArgumentError("choose what to print: pidcomm config --help lists the options")
         results.text(*lines)
-        results.json({name: str(value) for name, value in asdict(found).items()})
+        results.json({name: str(value) for name, value in asdict(package).items()})

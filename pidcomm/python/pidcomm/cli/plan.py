@@ -77,7 +77,7 @@ def plan(
         options = with_scratch(options, max(src_offset, dst_offset) + size_bytes)
     else:
         options["scratch"] = parse_size(scratch)
-    it = pidcomm.plan(
+    collective_plan = pidcomm.plan(
         collective,
         parse_shape(shape),
         mask,
@@ -92,8 +92,8 @@ def plan(
     with Results(json_target) as results:
         if draw:
             where = places.locate(parse_shape(shape), mask)
-            results.text(*words.explain_places(where, it))
-            results.json({"places": where.rows(), "plan": it})
+            results.text(*words.explain_places(where, collective_plan))
+            results.json({"places": where.rows(), "plan": collective_plan})
         else:
-            results.text(*explain(it))
-            results.json(it)
+            results.text(*explain(collective_plan))
+            results.json(collective_plan)

@@ -39,10 +39,10 @@ class Places:
     @cached_property
     def pes_of_rank(self) -> dict[int, list[int]]:
         """The PEs of each rank that has PEs."""
-        found: dict[int, list[int]] = {}
+        by_rank: dict[int, list[int]] = {}
         for pe, location in enumerate(self.location):
-            found.setdefault(location.rank, []).append(pe)
-        return dict(sorted(found.items()))
+            by_rank.setdefault(location.rank, []).append(pe)
+        return dict(sorted(by_rank.items()))
 
     @property
     def channels(self) -> int:
@@ -56,24 +56,24 @@ class Places:
     @cached_property
     def members(self) -> list[list[int]]:
         """The PEs of every group in the order of members."""
-        found = [[0] * self.group_pes for _ in range(self.groups)]
+        pes_of_group = [[0] * self.group_pes for _ in range(self.groups)]
         for pe, (group, member) in enumerate(zip(self.group, self.member, strict=True)):
-            found[group][member] = pe
-        return found
+            pes_of_group[group][member] = pe
+        return pes_of_group
 
     def rows(self) -> list[dict[str, int]]:
         """Return the place, the group and the member index of every PE, by name."""
         return [
             {
                 "pe": pe,
-                "channel": self.channel(it.rank),
-                "rank": it.rank,
-                "bank": it.bank,
-                "lane": it.chip,
+                "channel": self.channel(location.rank),
+                "rank": location.rank,
+                "bank": location.bank,
+                "lane": location.chip,
                 "group": group,
                 "member": member,
             }
-            for pe, (it, group, member) in enumerate(
+            for pe, (location, group, member) in enumerate(
                 zip(self.location, self.group, self.member, strict=True)
             )
         ]
@@ -81,7 +81,9 @@ class Places:
     def spread(self, group: int) -> tuple[int, int]:
         """Return the number of entangled groups and of lanes that a group uses."""
         locations = [self.location[pe] for pe in self.members[group]]
-        return len({(it.rank, it.bank) for it in locations}), len({it.chip for it in locations})
+        return len({(location.rank, location.bank) for location in locations}), len(
+            {location.chip for location in locations}
+        )
 
     def __str__(self) -> str:
         """Report shape and mask."""

@@ -166,18 +166,18 @@ def summary(plan: dict[str, Any]) -> list[str]:
 
 def stages(plan: dict[str, Any]) -> list[list[str]]:
     """Return the stages of a plan in order. Each stage is a list of lines."""
-    found = [[_reorder("before", plan["before"])]] if "before" in plan else []
-    found += [_member_steps(plan)] if "member_steps" in plan else []
-    found += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
-    found += [[_reorder("after", plan["after"])]] if "after" in plan else []
+    all_stages = [[_reorder("before", plan["before"])]] if "before" in plan else []
+    all_stages += [_member_steps(plan)] if "member_steps" in plan else []
+    all_stages += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
+    all_stages += [[_reorder("after", plan["after"])]] if "after" in plan else []
     if "sdk" in plan:
         staged = (
             f"{format_size(plan['sdk']['bytes_staged'])} of rows in host memory, and host work on"
             " these rows"
         )
         rows = staged if plan["sdk"]["has_host_work"] else "the host rows"
-        found.append([f"the SDK's transfers between the PEs and {rows}"])
-    return found
+        all_stages.append([f"the SDK's transfers between the PEs and {rows}"])
+    return all_stages
 
 
 def explain(plan: dict[str, Any]) -> list[str]:

@@ -42,12 +42,13 @@ def count(number: int, name: str) -> str:
 
 def used(places: Places) -> str:
     """Return in words the ranks and channels that the PEs use."""
-    it = platform.emulated()
-    if it is None:
+    machine = platform.emulated()
+    if machine is None:
         return f"{count(places.pes, 'PE')} in {count(len(places.pes_of_rank), 'rank')}"
     return (
-        f"{count(places.pes, 'PE')} in {len(places.pes_of_rank)} of {count(it.ranks, 'rank')}, "
-        f"{places.channels} of {count(it.channels, 'channel')}"
+        f"{count(places.pes, 'PE')} in {len(places.pes_of_rank)} of"
+        f" {count(machine.ranks, 'rank')}, {places.channels} of"
+        f" {count(machine.channels, 'channel')}"
     )
 
 
@@ -91,5 +92,5 @@ def _groups(places: Places) -> Iterator[str]:
 
 
 def _cut(texts: Iterator[str]) -> list[str]:
-    found = list(islice(texts, MAX_RUNS + 1))
-    return found if len(found) <= MAX_RUNS else [*found[:MAX_RUNS], "..."]
+    first_texts = list(islice(texts, MAX_RUNS + 1))
+    return first_texts if len(first_texts) <= MAX_RUNS else [*first_texts[:MAX_RUNS], "..."]

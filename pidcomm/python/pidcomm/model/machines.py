@@ -178,11 +178,11 @@ class Machine:
         """
         return {
             name: (
-                it._replace(source=f"assumed: as {it.kind} for {self.name}")
-                if it.kind in OWN_KINDS
-                else it
+                constant._replace(source=f"assumed: as {constant.kind} for {self.name}")
+                if constant.kind in OWN_KINDS
+                else constant
             )
-            for name, it in self.constants.items()
+            for name, constant in self.constants.items()
         }
 
     def to_toml(self) -> str:
@@ -195,16 +195,16 @@ class Machine:
         sections: dict[str, list[str]] = {}
         for name, constant in self.constants.items():
             section, _, key = name.rpartition(".")
-            given = sections.setdefault(section, [])
+            section_lines = sections.setdefault(section, [])
             if constant != inherited.get(name):
-                given.append(
+                section_lines.append(
                     _constant_line(key, f"{constant.value:g}", constant.unit, constant.source)
                 )
-        for section, given in sections.items():
-            if given or section.startswith(
+        for section, section_lines in sections.items():
+            if section_lines or section.startswith(
                 "isa."
             ):  # isa sections list the machine's instruction sets
-                lines += ["", f"[{section}]", *given]
+                lines += ["", f"[{section}]", *section_lines]
         for level, link in self.links.items():
             lines += ["", f"[links.{level}]"]
             for row in LINK_CONSTANTS[:-1]:

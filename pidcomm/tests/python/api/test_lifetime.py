@@ -200,14 +200,14 @@ import dpuemu; print(dpuemu.report(pes).pes)
 
 
 def test_a_hypercube_may_be_dropped_during_a_launch() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", DROP_BESIDE_A_LAUNCH],
         capture_output=True,
         text=True,
         timeout=600,
         check=True,
     )
-    assert done.stdout == "8\n"
+    assert result.stdout == "8\n"
 
 
 def ends_normally(program: str, *arguments: str) -> None:

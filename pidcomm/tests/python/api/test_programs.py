@@ -348,11 +348,11 @@ def test_accesses_during_an_asynchronous_launch_are_refused(
     rank: pidcomm.PeSet, programs: dict[str, Path]
 ) -> None:
     rank.load(programs["spin"])
-    turns, done = rank.symbol("turns"), rank.symbol("done")
+    turns, turns_done = rank.symbol("turns"), rank.symbol("done")
     turns.write(20_000_000)
     for _ in range(10):  # until all accesses come before the PEs end
         rank.launch(wait=False)
-        refused = [is_busy(call) for call in (lambda: done.read(np.uint32), rank.logs)]
+        refused = [is_busy(call) for call in (lambda: turns_done.read(np.uint32), rank.logs)]
         with suppress(dpuemu.Error):
             dpuemu.report(rank)
             refused.append(False)  # the PEs had ended
@@ -360,7 +360,7 @@ def test_accesses_during_an_asynchronous_launch_are_refused(
         if all(refused):
             break
     assert refused == [True] * 2
-    assert (done.read(np.uint32) == 20_000_000).all()
+    assert (turns_done.read(np.uint32) == 20_000_000).all()
 
 
 def test_a_fault_names_the_pe_and_the_reason(

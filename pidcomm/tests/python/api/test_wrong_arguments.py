@@ -157,7 +157,7 @@ def test_every_public_method_is_in_the_tables() -> None:
     ):
         methods = {
             name
-            for name, it in inspect.getmembers(kind, inspect.isfunction)
+            for name, _ in inspect.getmembers(kind, inspect.isfunction)
             if not name.startswith("_")
         }
         assert methods - ended == set(table)

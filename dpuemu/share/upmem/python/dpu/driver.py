@@ -76,9 +76,9 @@ class DpuProgram:
 
     def get_symbol(self, symbol: str) -> DpuSymbol | None:
         """Return a symbol, or None if the program does not have it."""
-        found = library.Symbol()
-        status = LIBRARY.dpu_get_symbol(self.c_program, symbol.encode(), ctypes.byref(found))
-        return DpuSymbol(symbol, found) if status == 0 else None
+        c_symbol = library.Symbol()
+        status = LIBRARY.dpu_get_symbol(self.c_program, symbol.encode(), ctypes.byref(c_symbol))
+        return DpuSymbol(symbol, c_symbol) if status == 0 else None
 
 
 class DpuVariable:
@@ -434,7 +434,7 @@ def _compile(sources: list[Any], folder: Path) -> str:
     output = str(folder / "program")
     command = [str(compiler), "-O2", "-o", output, *paths]
     variables = {**os.environ, "DPUEMU_CHIP": LIBRARY.dpuemu_chip_name().decode()}
-    done = subprocess.run(command, check=False, capture_output=True, text=True, env=variables)
-    if done.returncode:
-        raise DpuError(done.stderr.strip())
+    process = subprocess.run(command, check=False, capture_output=True, text=True, env=variables)
+    if process.returncode:
+        raise DpuError(process.stderr.strip())
     return output

@@ -117,12 +117,12 @@ STANDARD.fclose.argtypes = [ctypes.c_void_p]
 
 def members(of: Set, kind: str) -> list[Set]:
     """Return the ranks or the DPUs of a set; kind: rank or dpu."""
-    found = []
+    sets = []
     iterator = getattr(LIBRARY, f"dpu_set_{kind}_iterator_from")(ctypes.byref(of))
     while iterator.has_next:
-        found.append(Set.from_buffer_copy(iterator.next))
+        sets.append(Set.from_buffer_copy(iterator.next))
         getattr(LIBRARY, f"dpu_set_{kind}_iterator_next")(ctypes.byref(iterator))
-    return found
+    return sets
 
 
 def log_of(dpu: Set) -> tuple[int, bytes]:

@@ -33,12 +33,14 @@ def show(results: Results, rows: list[OsuRow], messages: list[OsuRow] | None) ->
     """Write the rows of one case, and their average latencies over those of messages."""
     over_mpi: list[float | None] = [None] * len(rows)
     if messages is not None:
-        over_mpi = [row.avg_us / it.avg_us for row, it in zip(rows, messages, strict=True)]
+        over_mpi = [
+            row.avg_us / message_row.avg_us for row, message_row in zip(rows, messages, strict=True)
+        ]
     lines = Lines(COLUMNS, is_wide=False)
-    it = rows[0]
+    first = rows[0]
     results.text(
-        f"# {it.collective}, {it.buffers} buffers, transport {it.transport}, {it.hosts} hosts x"
-        f" {it.ppn} processes, link {it.link}; {it.source}",
+        f"# {first.collective}, {first.buffers} buffers, transport {first.transport},"
+        f" {first.hosts} hosts x {first.ppn} processes, link {first.link}; {first.source}",
         lines.titles(),
         *(
             lines.line(row, *map(shown, (ratio, row.copied)))

@@ -80,7 +80,7 @@ def plan(
     Times are modelled.
     """
     size_bytes = parse_size(size)
-    it = plan_of_host(
+    host_plan = plan_of_host(
         collective,
         parse_shape(shape),
         mask,
@@ -96,11 +96,12 @@ def plan(
         **options_of(technique=technique),
     )
     with Results(json_target) as results:
-        results.json(it)
-        pieces = it["pieces"]
-        how = "overlapping" if it["overlaps"] else "one after another"
+        results.json(host_plan)
+        pieces = host_plan["pieces"]
+        how = "overlapping" if host_plan["overlaps"] else "one after another"
         results.text(
-            f"{collective} over {it['hosts']} hosts, host {host}: {len(pieces)} pieces, {how}",
+            f"{collective} over {host_plan['hosts']} hosts, host {host}: {len(pieces)} pieces,"
+            f" {how}",
             style="bold",
         )
         for piece in pieces[:1]:
@@ -123,14 +124,16 @@ def plan(
                 )
             results.text(*(f"  {_local(step)}" for step in piece["after"]))
         for name in ("meanwhile", "last"):
-            results.text(*(f"{name}: {_local(step)}" for step in it[name]))
-        sent, received = (format_about(it["link"][f"bytes_{way}"]) for way in ("sent", "received"))
+            results.text(*(f"{name}: {_local(step)}" for step in host_plan[name]))
+        sent, received = (
+            format_about(host_plan["link"][f"bytes_{way}"]) for way in ("sent", "received")
+        )
         results.text(f"link: {sent} sent, {received} received")
         results.text(
-            f"memory bus: {format_about(it['mram_bytes'])} of MRAM, {format_about(it['row_bytes'])}"
-            " of host rows"
+            f"memory bus: {format_about(host_plan['mram_bytes'])} of MRAM,"
+            f" {format_about(host_plan['row_bytes'])} of host rows"
         )
-        seconds = {name: format_duration(value) for name, value in it["seconds"].items()}
+        seconds = {name: format_duration(value) for name, value in host_plan["seconds"].items()}
         results.text(
             f"modelled: {seconds['total']} (local passes {seconds['local']}, exchanges"
             f" {seconds['exchange']})"
