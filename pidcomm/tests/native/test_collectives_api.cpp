@@ -8,7 +8,6 @@ namespace {
 using namespace collective_cases;
 
 // ---- named functions
-// ------------------------------------------------------------------------------------------
 
 /// Calls the named function of the C API for a request.
 int call_by_name(pidcomm_hypercube *m, const pidcomm_request &r) {
@@ -119,7 +118,6 @@ TEST(Names_MatchTheTables) {
 }
 
 // ---- host rows with a stride
-// ------------------------------------------------------------------------------------------
 
 TEST(HostStride_LeavesTheBytesBetweenRows) {
   machine::power_up(1);
@@ -172,7 +170,6 @@ TEST(HostStride_LeavesTheBytesBetweenRows) {
 }
 
 // ---- plans and limits
-// ------------------------------------------------------------------------------------------
 
 std::string plan_json(const Axes &axis_len, const pidcomm_request &request, int expand) {
   std::size_t length = 0;

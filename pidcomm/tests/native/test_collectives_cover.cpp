@@ -10,7 +10,6 @@ namespace {
 using namespace collective_cases;
 
 // ---- pairwise cover
-// ------------------------------------------------------------------------------------------
 
 TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
   struct Shape {
@@ -193,7 +192,6 @@ TEST(ZeroBytes_AreANoOp) {
 }
 
 // ---- the same bits everywhere
-// ------------------------------------------------------------------------------------------
 
 TEST(FloatReductions_HaveTheDocumentedOrderOnEveryIsaThreadCountAndPolicy) {
   Grid grid("float order");

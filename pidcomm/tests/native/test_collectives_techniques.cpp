@@ -8,7 +8,6 @@ namespace {
 using namespace collective_cases;
 
 // ---- the paper's techniques
-// ------------------------------------------------------------------------------------------
 
 TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
   machine::power_up(1);
@@ -112,7 +111,6 @@ TEST(PaperTechnique_RefusesShapesWithoutALaneSplit) {
 }
 
 // ---- ring and tree
-// ------------------------------------------------------------------------------------------
 
 TEST(RingAndTree_AreForAllreduceOnShapesWithALaneSplit) {
   machine::power_up(1);

@@ -10,7 +10,6 @@ namespace {
 using namespace error_cases;
 
 // ---- hypercubes and sets
-// ------------------------------------------------------------------------------------------
 
 int create(const DpuSet &set, const Axes &axis_len) {
   pidcomm_hypercube *cube = nullptr;
@@ -117,7 +116,6 @@ TEST(FreedSet_IsRefusedByEveryCallAlsoWhenItsRanksAreAllocatedAgain) {
 }
 
 // ---- devices
-// ------------------------------------------------------------------------------------------
 
 TEST(FaultOfAPe_IsReportedAndNothingMoves) {
   Fixture fixture;

@@ -67,7 +67,6 @@ bool is_rejected(const Problem &problem, std::size_t bytes) {
 }
 
 // ---- hypercube
-// ------------------------------------------------------------------------------------------
 
 TEST(Coordinates_FirstAxisVariesFastest) {
   CHECK_EQ(text(verify::coordinates({2, 3, 4}, 0)), "0 0 0 ");
@@ -101,7 +100,6 @@ TEST(Groups_FixTheUnselectedCoordinatesAndCountTheSelectedOnes) {
 }
 
 // ---- the eight collectives on 2 x 3
-// ------------------------------------------------------------------------------------------
 // Element j of PE p is 10 p + j, element j of host row g is 100 g + j.
 
 TEST(AllToAll_MovesBlockQOfMemberPToBlockPOfMemberQ) {
@@ -210,7 +208,6 @@ TEST(Rows_HaveTheSizesOfTheDefinitionTable) {
 }
 
 // ---- operators
-// ------------------------------------------------------------------------------------------
 
 template <class T>
 void check_integers(int type) {
@@ -238,7 +235,8 @@ TEST(IntegerOperators_Wrap) {
 
 template <class T>
 void check_floats(int type) {
-  const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
+  using Limits = std::numeric_limits<T>;
+  const T nan = Limits::quiet_NaN(), inf = Limits::infinity(), tiny = Limits::denorm_min();
   CHECK_EQ(reduced<T>(type, verify::kSUM, {T(1.5), T(2.25)}), T(3.75));
   CHECK_EQ(reduced<T>(type, verify::kPROD, {T(1.5), T(-2)}), T(-3));
   CHECK_EQ(reduced<T>(type, verify::kMIN, {T(3), -inf, T(2)}), -inf);
@@ -249,16 +247,12 @@ void check_floats(int type) {
     CHECK(std::isnan(reduced<T>(type, op, {inf, T(1), nan, -inf})));
   }
   CHECK(std::isnan(reduced<T>(type, verify::kSUM, {inf, -inf})));
-  for (bool is_swapped : {false, true}) {
-    const std::vector<T> zeros =
-        is_swapped ? std::vector<T>{T(0), T(-0.0)} : std::vector<T>{T(-0.0), T(0)};
+  for (const std::vector<T> &zeros : {std::vector<T>{T(0), T(-0.0)}, {T(-0.0), T(0)}}) {
     CHECK(std::signbit(reduced<T>(type, verify::kMIN, zeros)));
     CHECK(!std::signbit(reduced<T>(type, verify::kMAX, zeros)));
   }
   CHECK(std::signbit(reduced<T>(type, verify::kSUM, {T(-0.0), T(-0.0), T(-0.0)})));
-  CHECK_EQ(reduced<T>(type, verify::kSUM,
-                      {std::numeric_limits<T>::denorm_min(), std::numeric_limits<T>::denorm_min()}),
-           2 * std::numeric_limits<T>::denorm_min());
+  CHECK_EQ(reduced<T>(type, verify::kSUM, {tiny, tiny}), 2 * tiny);
   for (int op : {verify::kAND, verify::kOR, verify::kXOR})
     CHECK(is_rejected({verify::kREDUCE, {2}, "1", 8, type, op}, 16));
 }
@@ -269,7 +263,6 @@ TEST(FloatOperators_PropagateNanAndOrderMinusZeroBelowZero) {
 }
 
 // ---- order of floating-point reductions
-// ------------------------------------------------------------------------------------------
 
 TEST(FloatSum_AddsEgsWithinALaneAndThenLanesPairwise) {
   std::vector<float> v(16, 0.0f);
@@ -283,11 +276,15 @@ TEST(FloatSum_AddsEgsWithinALaneAndThenLanesPairwise) {
   CHECK_EQ(reduced(verify::kFLOAT32, verify::kSUM, v), 16777216.0f);
 }
 
-TEST(FloatSum_IsTheDocumentedTreeForEveryLaneSelection) {
-  std::vector<double> v(24);
+/// One value per PE of three entangled groups. Their sum depends on the order of the additions.
+std::vector<double> rounding_values() {
   Bytes rows(24 * 8);
   verify::fill(Fill::kRounding, verify::kFLOAT64, verify::kSUM, 5, 8, rows);
-  std::memcpy(v.data(), rows.data(), rows.size());
+  return values_of<double>(rows);
+}
+
+TEST(FloatSum_IsTheDocumentedTreeForEveryLaneSelection) {
+  const std::vector<double> v = rounding_values();
 
   double lane[8];
   for (int i = 0; i < 8; ++i) lane[i] = (v[i] + v[i + 8]) + v[i + 16];
@@ -311,10 +308,7 @@ TEST(FloatSum_IsTheDocumentedTreeForEveryLaneSelection) {
 }
 
 TEST(FloatSum_AddsMembersInAscendingOrderIfGroupsHaveOtherLanesInOtherEgs) {
-  std::vector<double> v(24);
-  Bytes rows(24 * 8);
-  verify::fill(Fill::kRounding, verify::kFLOAT64, verify::kSUM, 5, 8, rows);
-  std::memcpy(v.data(), rows.data(), rows.size());
+  const std::vector<double> v = rounding_values();
   const auto along = [&](Axes axis_len, const char *mask, int group, int members, int stride) {
     double sum = v[group];
     for (int i = 1; i < members; ++i) sum += v[group + i * stride];
@@ -350,7 +344,6 @@ TEST(FloatSum_IsTheSameTreeInReduceAllReduceAndReduceScatter) {
 }
 
 // ---- comparison
-// ------------------------------------------------------------------------------------------
 
 TEST(Compare_CountsWrongElementsAndDescribesTheFirst) {
   const Bytes want = bytes_of<std::int16_t>({1, 2, 3, 4, 5, 6, 7, 8});
@@ -424,7 +417,6 @@ TEST(InvalidProblems_AreRejected) {
 }
 
 // ---- fills
-// ------------------------------------------------------------------------------------------
 
 TEST(DistinctFill_RepeatsNoWordInAnyRow) {
   Bytes rows(64 * 1024);

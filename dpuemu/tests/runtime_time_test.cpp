@@ -1,0 +1,144 @@
+// The modelled time of PE programs: costs of instructions and calls, the chip's clock and
+// perfcounter.
+#include <cstdint>
+
+#include "program_fixture.h"
+
+using namespace fixture;
+
+namespace {
+
+constexpr uint32_t kTurns = 1000;
+enum {
+  kMultiply,
+  kDivide,
+  kDivideSigned,
+  kDma,
+  kMutex,
+  kMutexWait,
+  kSemaphoreWait
+};  // as in costs.c
+
+dpuemu_report_t report_of_costs(uint32_t topic, uint32_t left = 0, uint32_t right = 0) {
+  pe_machine(1);
+  Loaded set(1, "costs");
+  put<uint32_t>(set.set, "topic", topic);
+  put<uint32_t>(set.set, "turns", kTurns);
+  put<uint32_t>(set.set, "left", left);
+  put<uint32_t>(set.set, "right", right);
+  launch(set.set);
+  return report_of(set.set);
+}
+
+}  // namespace
+
+TEST(Costs_OfMultiplicationGrowWithTheBitsOfTheSmallerFactor) {
+  const uint64_t least = report_of_costs(kMultiply, 1, 0xFFFFFFFF).instructions;
+  for (uint32_t bits = 2; bits <= 32; ++bits) {
+    CHECK_EQ(report_of_costs(kMultiply, 0xFFFFFFFF, 1u << (bits - 1)).instructions - least,
+             (bits - 1) * uint64_t{kTurns});
+    CHECK_EQ(report_of_costs(kMultiply, 1u << (bits - 1), 0xFFFFFFFF).instructions - least,
+             (bits - 1) * uint64_t{kTurns});
+  }
+  CHECK_EQ(report_of_costs(kMultiply, 0, 12345).instructions, least);
+}
+
+TEST(Costs_OfDivisionGrowWithTheBitsOfTheQuotient) {
+  for (uint32_t topic : {kDivide, kDivideSigned}) {
+    const uint64_t least = report_of_costs(topic, 5, 5).instructions;
+    for (uint32_t bits = 2; bits <= 31; ++bits) {
+      CHECK_EQ(report_of_costs(topic, 1u << (bits - 1), 1).instructions - least,
+               (bits - 1) * uint64_t{kTurns});
+      CHECK_EQ(report_of_costs(topic, 1u << (bits - 1), 1u << (bits - 1)).instructions, least);
+    }
+  }
+  CHECK_EQ(report_of_costs(kDivideSigned, 0u - 1024u, 2).instructions,
+           report_of_costs(kDivideSigned, 1024, 0u - 2u).instructions);
+}
+
+TEST(Costs_OfDmaAndMutexesAreOneInstructionEach) {
+  const dpuemu_report_t dma = report_of_costs(kDma);
+  CHECK(dma.instructions < 4 * kTurns + 200);  // the call and the loop
+  // The engine takes 38 cycles, and the tasklet issues an instruction every 11 cycles; no further
+  // latency.
+  CHECK(dma.cycles_max > 38.0 * kTurns && dma.cycles_max < (38.0 + 4 * 11) * kTurns + 2200);
+  CHECK(report_of_costs(kMutex).instructions < 5 * kTurns + 200);
+}
+
+TEST(Costs_OfWaitingForAMutexAreInstructionsButNotOfWaitingForASemaphore) {
+  const uint64_t spinning = report_of_costs(kMutexWait).instructions,
+                 stopped = report_of_costs(kSemaphoreWait).instructions;
+  CHECK(stopped > 2 * kTurns);
+  CHECK(spinning > 2 * stopped - 1000);  // tasklet 1 issues as many instructions as tasklet 0
+}
+
+TEST(Chip_DecidesTheClockAndNotTheCycles) {
+  double cycles[2];
+  for (const auto &[chip, clock] :
+       {std::pair{DPUEMU_CHIP_V1A, 350000000u}, {DPUEMU_CHIP_V1B, 400000000u}}) {
+    pe_machine(1, kLenient, 1, 60, chip);
+    Loaded set(1, "counter_v1B");
+    launch(set.set);
+    CHECK_EQ(number(set.all[0], "clocks"), clock);
+    CHECK_EQ(report_of(set.set).cycles_per_second, static_cast<double>(clock));
+    cycles[chip - DPUEMU_CHIP_V1A] = report_of(set.set).cycles_max;
+  }
+  CHECK_EQ(cycles[0], cycles[1]);
+}
+
+TEST(Perfcounter_GrowsWithWorkAndDmaAndCountsCyclesOrInstructions) {
+  pe_machine(1);
+  Loaded set(1, "counter");
+  launch(set.set);
+  const dpu_set_t dpu = set.all[0];
+  std::vector<uint64_t> at(8);
+  for (uint32_t i = 0; i < 8; ++i) at[i] = get<uint64_t>(dpu, "readings", 8 * i);
+  CHECK_EQ(number(dpu, "clocks"), 350000000u);
+  CHECK(at[0] < 1000);
+  CHECK(at[1] > at[0] + 100 * 11);  // a tasklet alone issues an instruction every 11 cycles
+  CHECK((at[2] - at[1]) > 8 * (at[1] - at[0]) && (at[2] - at[1]) < 12 * (at[1] - at[0]));
+  CHECK(at[3] > at[2] + 1000);  // 2048 bytes at half a cycle each, and more
+  CHECK(at[4] >= at[3]);
+  CHECK(at[5] > 3000 && at[5] < 20000);
+  CHECK(at[6] < at[5] + 100);
+  CHECK(at[7] < 100);
+}
+
+TEST(PerfcounterGetBoth_ReturnsCyclesAndInstructions) {
+  pe_machine(1);
+  Loaded set(1, "counter");
+  const dpu_set_t dpu = set.all[0];
+  put<uint32_t>(dpu, "topic", 1);
+  launch(set.set);
+  uint64_t cycles[5], instructions[5];
+  for (uint32_t i = 0; i < 5; ++i) {
+    cycles[i] = get<uint64_t>(dpu, "cycles", 8 * i);
+    instructions[i] = get<uint64_t>(dpu, "instructions", 8 * i);
+  }
+  const auto is_near = [](uint64_t value, uint64_t wanted, uint64_t most) {
+    return value + most > wanted && value < wanted + most;
+  };
+  const uint64_t steps = instructions[0];
+  CHECK(steps > 3000 && steps < 20000);
+  CHECK(is_near(get<uint64_t>(dpu, "readings", 0), cycles[0], 1100));
+  CHECK(is_near(instructions[1], steps, 100));      // since the reset
+  CHECK(is_near(instructions[2], 2 * steps, 100));  // without the steps after COUNT_DISABLE_BOTH
+  CHECK(is_near(instructions[3], 3 * steps, 200) &&
+        is_near(get<uint64_t>(dpu, "readings", 8), 3 * steps, 200));
+  CHECK(is_near(cycles[3], cycles[2], 1100));  // stopped by COUNT_INSTRUCTIONS
+  CHECK(instructions[4] < 100 && cycles[4] < 1100);
+  for (uint32_t i = 0; i < 5; ++i) {
+    if (i != 3)
+      CHECK(is_near(cycles[i], 11 * instructions[i],
+                    1100));  // a tasklet alone issues an instruction every 11 cycles
+    CHECK(cycles[i] % 16 == 0 && instructions[i] % 16 == 0);
+  }
+}
+
+TEST(PerfcounterGetBoth_FaultsOnV1a) {
+  pe_machine(1, kLenient, 1, 60, DPUEMU_CHIP_V1A);
+  Loaded set(1, "counter");
+  put<uint32_t>(set.all[0], "topic", 1);
+  CHECK_STATUS(dpu_launch(set.set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+  CHECK(fault_of(set.all[0]).find("mode 7, which needs chip v1B") != std::string::npos);
+}

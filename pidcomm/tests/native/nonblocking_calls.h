@@ -1,0 +1,48 @@
+// Non-blocking calls for tests.
+#pragma once
+
+#include <pidcomm/pidcomm.hpp>
+
+#include "machine.h"
+
+namespace nonblocking_calls {
+
+using machine::Bytes;
+using machine::DpuSet;
+using machine::Hypercube;
+namespace request = pidcomm::request;
+
+/// Options of a slow collective: the audit ISA counts every line.
+constexpr std::size_t kLongBytes = 1 << 17;
+inline pidcomm_options slow() {
+  pidcomm_options options{};
+  options.isa = PIDCOMM_ISA_AUDIT;
+  options.threads = 1;
+  return options;
+}
+
+inline pidcomm_request alltoall_of(std::size_t bytes, std::size_t src, std::size_t dst) {
+  return request::alltoall("10", bytes, src, dst, PIDCOMM_INT32);
+}
+
+inline pidcomm_pending *start(const Hypercube &cube, const pidcomm_request &request,
+                              const pidcomm_options &options = {}) {
+  pidcomm_pending *pending = nullptr;
+  CHECK_EQ(pidcomm_irun(cube.get(), &request, &options, &pending), +PIDCOMM_OK);
+  CHECK(pending != nullptr);
+  return pending;
+}
+
+/// On DIMMs, operations of the SDK do not wait for non-blocking calls.
+inline void before_sdk([[maybe_unused]] const Hypercube &cube) {
+#ifdef PIDCOMM_TEST_SDK_ACCESS
+  CHECK_EQ(pidcomm_sync(cube.get()), +PIDCOMM_OK);
+#endif
+}
+
+inline int irun(pidcomm_hypercube *cube, const pidcomm_request &request,
+                pidcomm_pending **pending) {
+  return pidcomm_irun(cube, &request, nullptr, pending);
+}
+
+}  // namespace nonblocking_calls
