@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -40,6 +41,19 @@ KEYS = [
     *("wrong", "source", "coherence", "threads", "isa", "carried_out"),
 ]
 RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
+
+# Options of a small problem.
+QUICK = ["--shape", "8x8", "--bytes", "8KiB"]
+
+
+def variables(**wanted: str) -> dict[str, str]:
+    """Return the environment without variables about colour, and with `wanted`."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")
+    }
+    return {**kept, "TERM": "xterm-256color", "COLUMNS": "160", **wanted}
 
 
 def run(*arguments: str) -> Any:

@@ -7,14 +7,11 @@ import json
 import os
 import pty
 import re
-import signal
 import struct
 import subprocess
 import sys
 import termios
 import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,29 +19,15 @@ from typing import Any
 
 import pyte
 import pytest
-from command_line import PIDCOMM
+from command_line import PIDCOMM, QUICK, variables
 from typer.testing import CliRunner
 
-import dpuemu
-import pidcomm
 from dpuemu.run import parse_launches
 from pidcomm.cli import app, main
 from pidcomm.cli.app import ExitCode
 
-QUICK = ["--shape", "8x8", "--bytes", "8KiB"]
-ENDLESS = [*QUICK, "--iters", "1000000"]
 COLOUR = "\x1b["
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-def variables(**wanted: str) -> dict[str, str]:
-    """Return the environment without variables about colour, and with `wanted`."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("NO_COLOR", "FORCE_COLOR", "TERM")
-    }
-    return {**kept, "TERM": "xterm-256color", "COLUMNS": "160", **wanted}
 
 
 class Terminal:
@@ -201,176 +184,6 @@ def test_tables_fit_the_terminal_and_progress_leaves_no_trace(command: str, widt
     assert all(len(line) <= width for line in whole if "\r" not in line)
 
 
-def interrupt(
-    arguments: list[str], is_ready: Callable[[subprocess.Popen[str]], Any]
-) -> tuple[int, str, str]:
-    """Send SIGINT to a command once it is ready; return exit code, the rest of stdout, and
-    stderr.
-    """
-    with subprocess.Popen(
-        [*PIDCOMM, *arguments],
-        env=variables(),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        try:
-            is_ready(process)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=600)
-        finally:
-            process.kill()
-    return process.returncode, out, err
-
-
-def has_file(path: Path) -> Callable[[subprocess.Popen[str]], None]:
-    """Return a function that waits for a file."""
-
-    def wait(process: subprocess.Popen[str]) -> None:
-        for _ in range(600):
-            if path.exists():
-                break
-            assert process.poll() is None
-            time.sleep(0.05)
-        time.sleep(0.3)  # so that the work begins
-
-    return wait
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [
-            "bench",
-            "all",
-            *QUICK,
-            "--iters",
-            "3",
-            "--warmup",
-            "0",
-            "--sweep",
-            f"bytes={','.join(['8KiB'] * 1000)}",
-        ],
-        ["bench", "--quick", "--shape", "32x32", "--bytes", "32KiB"],
-    ],
-    ids=["bench", "quick"],
-)
-def test_ctrl_c_leaves_whole_lines_of_json(arguments: list[str]) -> None:
-    first = ""
-
-    def has_row(process: subprocess.Popen[str]) -> None:
-        nonlocal first
-        assert process.stdout is not None
-        first = process.stdout.readline()
-
-    code, rest, err = interrupt([*arguments, "--json", "-"], has_row)
-    assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
-    assert rest == "" or rest.endswith("\n")
-    assert all("collective" in json.loads(line) for line in (first + rest).splitlines())
-
-
-def test_ctrl_c_leaves_whole_lines_in_a_file(tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text("rows of an earlier run\n")
-
-    def has_rows(process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        while not process.stdout.readline().startswith("alltoall"):
-            pass
-
-    sweep = f"bytes={','.join(['8KiB'] * 1000)}"
-    command = [
-        "bench",
-        "all",
-        *QUICK,
-        "--iters",
-        "1",
-        "--warmup",
-        "0",
-        "--sweep",
-        sweep,
-        "--json",
-        str(path),
-    ]
-    code, _, err = interrupt(command, has_rows)
-    assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
-    text = path.read_text()
-    assert text.endswith("}\n")
-    assert all("collective" in json.loads(line) for line in text.splitlines())
-
-
-@pytest.mark.parametrize(
-    "command", [["check", "--cases", "1000000"], ["bench", *ENDLESS]], ids=["check", "bench"]
-)
-def test_ctrl_c_before_the_first_result_leaves_no_file(command: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "results.json"
-    code, _, err = interrupt([*command, "--json", str(path)], has_file(path))
-    assert (code, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
-    assert not path.exists()
-
-
-def test_ctrl_c_of_the_doctor_leaves_no_temporary_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    path = tmp_path / "doctor.jsonl"
-
-    def interrupt_both(process: subprocess.Popen[str]) -> None:
-        has_file(path)(process)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-
-    with subprocess.Popen(
-        [*PIDCOMM, "doctor", "--ranks", "1", "--json", str(path)],
-        env=variables(),
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    ) as process:
-        interrupt_both(process)
-        _, err = process.communicate(timeout=600)
-    assert (process.returncode, err) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
-    assert [*tmp_path.iterdir()] == [path]
-    assert all(json.loads(line) for line in path.read_text().splitlines())
-
-
-def test_ctrl_c_frees_the_pes(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("pidcomm.cli.bench.measure_rows", interrupt)
-    monkeypatch.setattr("pidcomm.bench.platform.configure", lambda **_: None)
-    result = CliRunner().invoke(app, ["bench", *QUICK])
-    assert result.exit_code == ExitCode.INTERRUPTED
-    assert result.output.endswith("pidcomm: interrupted\n")
-    pidcomm.allocate(ranks=dpuemu.machine().ranks - pes.ranks).free()
-
-
-def test_ctrl_c_is_reported_even_if_the_cleanup_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Checker:
-        def __enter__(self) -> Checker:
-            return self
-
-        def failure(self, _: Any) -> None:
-            raise KeyboardInterrupt
-
-        def __exit__(self, *_: object) -> None:
-            raise pidcomm.Error("some rank is allocated")
-
-    monkeypatch.setattr("pidcomm.cli.check.Checker", Checker)
-    result = CliRunner().invoke(app, ["check"])
-    assert (result.exit_code, result.output) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
-
-
-def test_ctrl_c_in_a_command_of_a_group_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("pidcomm.bench.launcher.run", interrupt)
-    result = CliRunner().invoke(app, ["hosts", "run", "--", "true"])
-    assert (result.exit_code, result.output) == (ExitCode.INTERRUPTED, "pidcomm: interrupted\n")
-
-
 def test_a_truncated_list_of_launches_is_empty() -> None:
     assert parse_launches('{"pes": 6') == []
 
@@ -501,7 +314,7 @@ def test_output_that_cannot_be_written_is_an_error_of_one_line() -> None:
         ["info"],
         ["plan", "alltoall"],
         ["check", "--cases", "1000000"],
-        ["bench", *ENDLESS],
+        ["bench", *QUICK, "--iters", "1000000"],
         ["doctor"],
     ],
     ids=lambda command: command[0],
