@@ -108,13 +108,15 @@ def test_a_function_has_no_constants_of_its_tail_callers(tmp_path: Path) -> None
 @pytest.mark.parametrize("instruction", ["xchgl", "xaddl", "cmpxchgl"])
 def test_exchanges_write_both_operands(monkeypatch: pytest.MonkeyPatch, instruction: str) -> None:
     monkeypatch.syspath_prepend(str(tools.sdk_root() / "compiler"))
-    counting, division = importlib.import_module("counting"), importlib.import_module("division")
+    instructions, division = (
+        importlib.import_module(name) for name in ("instructions", "division")
+    )
     constants = division.Constants()
     for text in ("movl\t$7, %eax", "movl\t$8, %ecx", "movl\t$9, %ebx"):
-        constants.execute(counting.instruction_cost(text))
-    constants.execute(counting.instruction_cost(f"{instruction}\t%ecx, (%rdi)"))
-    assert constants.factor(counting.instruction_cost("imulq\t%rcx, %rsi")) is None
-    assert constants.factor(counting.instruction_cost("imulq\t%rbx, %rsi")) == 9
+        constants.execute(instructions.instruction_cost(text))
+    constants.execute(instructions.instruction_cost(f"{instruction}\t%ecx, (%rdi)"))
+    assert constants.factor(instructions.instruction_cost("imulq\t%rcx, %rsi")) is None
+    assert constants.factor(instructions.instruction_cost("imulq\t%rbx, %rsi")) == 9
 
 
 @pytest.mark.parametrize("optimisation", ["-O1", "-O2", "-O3"])
