@@ -27,9 +27,10 @@ from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.ckks.conversion import Conversion, conversions
 from pidcomm_studies.apps.ckks.scheme import Parameters, Scheme
 from pidcomm_studies.apps.inputs import canonical, describe, generated, one_source
-from pidcomm_studies.apps.ntt import TASKLETS, TASKLETS_MAX, Transforms, factors, placed, steps_of
+from pidcomm_studies.apps.ntt import TASKLETS, TASKLETS_MAX, steps_of
 from pidcomm_studies.apps.ntt.decomposition import ELEMENT_BYTES, SIZE_MAX, SIZE_MIN, Decomposition
 from pidcomm_studies.apps.ntt.field import BITS_MAX
+from pidcomm_studies.apps.ntt.transforms import Transforms, factors, placed
 from pidcomm_studies.apps.stage import KERNEL, Cost, Placement, Stage
 
 SIZE, LEVEL, DNUM, SCALE_BITS = 2**16, 23, 3, 50

@@ -12,7 +12,7 @@ import numpy as np
 
 from pidcomm.arguments import Array
 from pidcomm_studies.apps.ckks.scheme import Parameters
-from pidcomm_studies.apps.ntt import factors
+from pidcomm_studies.apps.ntt.transforms import factors
 
 
 @dataclass(frozen=True)

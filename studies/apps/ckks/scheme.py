@@ -20,7 +20,8 @@ import numpy as np
 
 from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
-from pidcomm_studies.apps.ntt import Tables, field
+from pidcomm_studies.apps.ntt import field
+from pidcomm_studies.apps.ntt.transforms import Tables
 
 SIGMA = 3.2
 """Standard deviation of errors."""
