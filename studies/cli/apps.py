@@ -14,17 +14,10 @@ from pidcomm import ArgumentError, Error, Options
 from pidcomm.bench import report
 from pidcomm.bench.columns import Column, Lines
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import (
-    Command,
-    ThreadsOption,
-    WideOption,
-    add_group,
-    exit_if_wrong,
-    json_option,
-    working,
-)
+from pidcomm.cli.app import Command, add_group, exit_if_wrong, working
 from pidcomm.cli.bench import Coherence
 from pidcomm.cli.completion import complete_list
+from pidcomm.cli.options import ThreadsOption, WideOption, json_option
 from pidcomm.sizes import (
     format_duration,
     format_shape,

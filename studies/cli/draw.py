@@ -9,14 +9,13 @@ import typer
 
 import pidcomm
 from pidcomm.arguments import options_of, with_scratch
-from pidcomm.cli.app import (
+from pidcomm.cli.app import command, working
+from pidcomm.cli.options import (
     BytesOption,
     CollectiveArgument,
     MaskOption,
     ShapeOption,
     TechniqueOption,
-    command,
-    working,
 )
 from pidcomm.explain import places
 from pidcomm.sizes import parse_shape, parse_size

@@ -11,7 +11,8 @@ import typer
 from pidcomm import ArgumentError
 from pidcomm.bench.columns import table
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import ExitCode, add_group, command, json_option, working
+from pidcomm.cli.app import ExitCode, add_group, command, working
+from pidcomm.cli.options import json_option
 from pidcomm.sizes import format_duration, parse_names, parse_size
 from pidcomm_studies.parcels import host, run, scaling
 from pidcomm_studies.parcels.build import ENGINES, HERE, build_folder, compile_program

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from dpuemu.tools import temporary_folder
-from pidcomm.cli.app import BytesOption, MaskOption, ShapeOption, command, refuse, working
+from pidcomm.cli.app import command, refuse, working
 from pidcomm.cli.bench import bench
+from pidcomm.cli.options import BytesOption, MaskOption, ShapeOption
 from pidcomm_studies.pictures.rows import read_rows
 
 KINDS = "bars, sweep or ablation"

@@ -10,8 +10,9 @@ import typer
 from pidcomm import ArgumentError
 from pidcomm.bench.report import Report
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import command, exit_if_wrong, fail, json_option, refuse, working
+from pidcomm.cli.app import command, exit_if_wrong, fail, refuse, working
 from pidcomm.cli.completion import complete_name
+from pidcomm.cli.options import json_option
 from pidcomm.sizes import parse_positive_size
 from pidcomm_studies.cli.figures import show
 from pidcomm_studies.papers import figures as all_figures

@@ -16,7 +16,8 @@ from pidcomm.bench import info
 from pidcomm.bench.columns import table
 from pidcomm.bench.results import Results
 from pidcomm.bench.timing import COMPARED
-from pidcomm.cli.app import command, json_option, refuse, working
+from pidcomm.cli.app import command, refuse, working
+from pidcomm.cli.options import json_option
 from pidcomm.errors import require
 from pidcomm.model import load_machine
 from pidcomm.model.machines import SUFFIX

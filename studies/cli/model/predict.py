@@ -14,7 +14,9 @@ from pidcomm.bench.columns import table
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.report import technique_label
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import (
+from pidcomm.cli.app import check_op, command, working
+from pidcomm.cli.completion import complete_list, complete_name
+from pidcomm.cli.options import (
     BytesOption,
     CollectiveArgument,
     DtypeOption,
@@ -22,12 +24,8 @@ from pidcomm.cli.app import (
     OpOption,
     ShapeOption,
     WideOption,
-    check_op,
-    command,
     json_option,
-    working,
 )
-from pidcomm.cli.completion import complete_list, complete_name
 from pidcomm.model import (
     CONSTANTS,
     KINDS,

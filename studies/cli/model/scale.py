@@ -19,8 +19,9 @@ from pidcomm.bench.measure import Scratch, make_transfers_alike
 from pidcomm.bench.results import Results
 from pidcomm.bench.sweep import Section
 from pidcomm.bench.timing import COMPARED, Schedule
-from pidcomm.cli.app import WideOption, command, exit_if_wrong, json_option, refuse, working
+from pidcomm.cli.app import command, exit_if_wrong, refuse, working
 from pidcomm.cli.completion import complete_list, complete_name
+from pidcomm.cli.options import WideOption, json_option
 from pidcomm.model import Machine, load_machine
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import parse_names, parse_positive_size, parse_size

@@ -1,6 +1,6 @@
 """The command line.
 
-Each command has a module; app.py lists the commands and holds their common parts.
+Each command has a module. app.py lists the commands; app.py and options.py hold their common parts.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The list of commands, and the common parts of commands: examples, exit codes, options,
-progress and errors.
+"""The list of commands, and the common parts of commands: examples, exit codes, progress and
+errors.
 """
 
 from __future__ import annotations
@@ -14,40 +14,27 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 import pidcomm
-from pidcomm._rows import CollectiveName, OpName
-from pidcomm.arguments import AUTO
 from pidcomm.bench.results import STDOUT, console, live_console
-from pidcomm.cli.completion import complete_mask, complete_name
 from pidcomm.errors import ArgumentError, Error, FileContentError, unknown
-from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
+from pidcomm.tables import COLLECTIVES
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 __all__ = [
-    "BytesOption",
-    "CollectiveArgument",
     "Command",
-    "DtypeOption",
     "ExitCode",
-    "MaskOption",
-    "OpOption",
-    "ShapeOption",
-    "TechniqueOption",
-    "ThreadsOption",
-    "WideOption",
     "add_group",
     "check_op",
     "command",
     "exit_if_wrong",
     "fail",
-    "json_option",
     "refuse",
     "working",
 ]
@@ -383,62 +370,6 @@ def pidcomm_options(
 
     Results go to standard output, progress and errors to standard error.
     """
-
-
-if TYPE_CHECKING:  # at run time, the called functions check the names
-    CollectiveArgument: TypeAlias = CollectiveName
-    OpOption: TypeAlias = OpName
-else:
-    CollectiveArgument = Annotated[
-        str,
-        typer.Argument(
-            help="Name of the collective: " + ", ".join(COLLECTIVES) + ".",
-            autocompletion=complete_name(COLLECTIVES),
-        ),
-    ]
-    OpOption = Annotated[
-        str,
-        typer.Option("--op", help="Operator of a reduction.", autocompletion=complete_name(OPS)),
-    ]
-TechniqueOption = Annotated[
-    str,
-    typer.Option(
-        "--technique",
-        help=(
-            f"Technique: {', '.join(TECHNIQUES)}, or {AUTO} (the technique with the shortest"
-            " predicted time)."
-        ),
-        autocompletion=complete_name([*TECHNIQUES, AUTO]),
-    ),
-]
-ShapeOption = Annotated[
-    str, typer.Option("--shape", help="Axis lengths of the hypercube, x axis first.")
-]
-MaskOption = Annotated[
-    str,
-    typer.Option(
-        "--mask", help="Axis mask: 1 selects an axis, 0 does not.", autocompletion=complete_mask
-    ),
-]
-BytesOption = Annotated[str, typer.Option("--bytes", help="Bytes per PE, for example 64KiB.")]
-DtypeOption = Annotated[
-    str, typer.Option("--dtype", help="Type of the elements.", autocompletion=complete_name(TYPES))
-]
-ThreadsOption = Annotated[
-    int, typer.Option("--threads", min=0, help="Host threads, 0: as the SDK.")
-]
-WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns of the table.")]
-
-
-def json_option(what: str) -> Any:
-    """Return the option --json of a command. what: the content of the file, such as "a JSON line
-    per row".
-    """
-    return typer.Option(
-        "--json",
-        metavar="FILE|-",
-        help=f"Also write {what} to a file. With -, print only the JSON.",
-    )
 
 
 class Work:

@@ -37,20 +37,9 @@ from pidcomm.bench.sweep import (
     parse_sweeps,
 )
 from pidcomm.bench.timing import COMPARED, Row, Schedule, measure_rows
-from pidcomm.cli.app import (
-    BytesOption,
-    OpOption,
-    ThreadsOption,
-    WideOption,
-    Work,
-    check_op,
-    command,
-    exit_if_wrong,
-    json_option,
-    refuse,
-    working,
-)
+from pidcomm.cli.app import Work, check_op, command, exit_if_wrong, refuse, working
 from pidcomm.cli.completion import complete_list, complete_masks
+from pidcomm.cli.options import BytesOption, OpOption, ThreadsOption, WideOption, json_option
 from pidcomm.errors import Error
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for

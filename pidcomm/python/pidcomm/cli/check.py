@@ -8,7 +8,8 @@ import typer
 
 from pidcomm.bench.check import Checker, make_case
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import command, exit_if_wrong, json_option, refuse, working
+from pidcomm.cli.app import command, exit_if_wrong, refuse, working
+from pidcomm.cli.options import json_option
 
 
 @command(

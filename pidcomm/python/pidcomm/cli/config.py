@@ -10,7 +10,8 @@ import typer
 
 from pidcomm import installation
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import command, json_option
+from pidcomm.cli.app import command
+from pidcomm.cli.options import json_option
 from pidcomm.errors import ArgumentError
 
 

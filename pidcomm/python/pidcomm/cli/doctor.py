@@ -9,7 +9,8 @@ import typer
 
 from dpuemu.tools import temporary_folder
 from pidcomm.bench import platform
-from pidcomm.cli.app import ExitCode, command, fail, json_option
+from pidcomm.cli.app import ExitCode, command, fail
+from pidcomm.cli.options import json_option
 from pidcomm.installation import library_folder
 
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from pidcomm.bench import info as information
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import command, json_option
+from pidcomm.cli.app import command
+from pidcomm.cli.options import json_option
 
 
 @command("pidcomm info", "pidcomm info --json -")

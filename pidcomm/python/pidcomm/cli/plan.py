@@ -9,7 +9,8 @@ import typer
 import pidcomm
 from pidcomm.arguments import options_of, with_scratch
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import (
+from pidcomm.cli.app import check_op, command
+from pidcomm.cli.options import (
     BytesOption,
     CollectiveArgument,
     DtypeOption,
@@ -17,8 +18,6 @@ from pidcomm.cli.app import (
     OpOption,
     ShapeOption,
     TechniqueOption,
-    check_op,
-    command,
     json_option,
 )
 from pidcomm.explain import places, words

@@ -11,8 +11,9 @@ from pidcomm.bench.columns import Column, Lines
 from pidcomm.bench.osu import COLLECTIVES, SMALL, OsuCase, OsuRow, measure
 from pidcomm.bench.report import run_facts
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import command, exit_if_wrong, json_option, working
+from pidcomm.cli.app import command, exit_if_wrong, working
 from pidcomm.cli.hosts.group import hosts
+from pidcomm.cli.options import json_option
 from pidcomm.errors import ArgumentError
 from pidcomm.sizes import parse_count, parse_names, parse_positive_size
 from pidcomm.tables import TRANSPORTS

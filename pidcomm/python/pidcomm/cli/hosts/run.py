@@ -9,16 +9,16 @@ import typer
 from pidcomm.arguments import MAX_COUNT, as_integer, options_of
 from pidcomm.bench import launcher
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import (
+from pidcomm.cli.app import command
+from pidcomm.cli.hosts.group import hosts
+from pidcomm.cli.options import (
     BytesOption,
     CollectiveArgument,
     DtypeOption,
     OpOption,
     TechniqueOption,
-    command,
     json_option,
 )
-from pidcomm.cli.hosts.group import hosts
 from pidcomm.hosts import plan as plan_of_host
 from pidcomm.sizes import format_about, format_duration, parse_shape, parse_size
 
