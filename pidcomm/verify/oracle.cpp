@@ -1,3 +1,4 @@
+// One file, because expected() and check() share the code that computes each part of an output.
 #include "oracle.h"
 
 #include <algorithm>
@@ -19,7 +20,6 @@ namespace {
 [[noreturn]] void reject(const std::string &why) { throw std::invalid_argument("verify: " + why); }
 
 // ---- tables: collectives, types, operators
-// ----------------------------------------------------------------------------------------
 
 /// Calls visit(T{}) with the element type of a code.
 template <class Visit>
@@ -48,7 +48,6 @@ Kind kind_of(int op) {
 }
 
 // ---- operators on two elements
-// ------------------------------------------------------------------------------------------
 
 /// Returns the minimum of IEEE 754-2019 (or the maximum if `max`): if one element is NaN the result
 /// is NaN, and -0 is below +0.
@@ -114,7 +113,6 @@ Combine combine_of(int op, int type) {
 }
 
 // ---- where output bytes come from
-// ------------------------------------------------------------------------------------------
 
 /// The origin of `size` output bytes: the output bytes are the combination of the bytes at `offset`
 /// of several input rows, or a copy if there is only one input row.
@@ -322,7 +320,6 @@ void for_each_part(const Problem &problem, std::span<const std::uint8_t> before,
 }
 
 // ---- comparison
-// ------------------------------------------------------------------------------------------
 
 /// Counts wrong elements, and keeps the first wrong element in (row, byte) order.
 struct Tally {
@@ -395,7 +392,6 @@ Verdict verdict_of(const Tally &tally, int type, const char *row_name) {
 }  // namespace
 
 // ---- hypercube
-// ------------------------------------------------------------------------------------------
 
 std::vector<std::uint32_t> coordinates(const std::vector<std::uint32_t> &axis_len,
                                        std::uint32_t pe) {
@@ -483,7 +479,6 @@ bool is_defined(int op, int type) {
 }
 
 // ---- results
-// ------------------------------------------------------------------------------------------
 
 void expected(const Problem &problem, std::span<const std::uint8_t> before,
               std::span<std::uint8_t> after) {

@@ -1,4 +1,7 @@
-"""Programs of the PEs: loading, launching, variables as arrays, logs, reports."""
+"""Programs of the PEs: loading, launching, variables as arrays, logs, reports.
+
+One file, because most tests run programs that one fixture compiles for all of them.
+"""
 
 from __future__ import annotations
 
