@@ -65,9 +65,9 @@ TEST(RankAccess_ReturnsBaseSizeAndEnabledPes) {
   CHECK_EQ(access.numa_node, dpu_get_rank_numa_node(set.rank(0)));
   access.base[dpuemu_region_offset(2, 6, 12345)] = 77;
   CHECK_OK(dpuemu_rank_release(set.rank(0)));
-  uint8_t byte;
-  CHECK_OK(dpu_copy_from(dpu_set_from_dpu(dpu_get(set.rank(0), 2, 6)), kHeap, 12345, &byte, 1));
-  CHECK_EQ(byte, 77);
+  uint8_t word[8];
+  CHECK_OK(dpu_copy_from(dpu_set_from_dpu(dpu_get(set.rank(0), 2, 6)), kHeap, 12344, word, 8));
+  CHECK_EQ(word[1], 77);
 }
 
 TEST(RankAccesses_NestAndRefuseLaunchesAndFree) {
@@ -222,10 +222,10 @@ TEST(Fork_GivesTheChildAWorkingMachine) {
   int signal_number;
   const std::string said = stderr_of_child(
       [&] {
-        uint8_t got = 0;
+        uint64_t got = 0;
         CHECK_OK(dpu_copy_to(set.set, kHeap, 0, bytes.data(), bytes.size() / 2));
-        CHECK_OK(dpu_copy_from(set.dpus()[63], kHeap, 100, &got, 1));
-        CHECK_EQ(got, 5);
+        CHECK_OK(dpu_copy_from(set.dpus()[63], kHeap, 96, &got, 8));
+        CHECK_EQ(got, 0x0505050505050505u);
       },
       signal_number);
   CHECK_EQ(said, std::string());

@@ -4,6 +4,7 @@
 #include <dpu_log.h>
 #include <dpu_program.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -70,6 +71,22 @@ T get(dpu_set_t dpu, const char *symbol, uint32_t offset = 0) {
   T value;
   CHECK_OK(dpu_copy_from(dpu, symbol, offset, &value, sizeof value));
   return value;
+}
+
+/// Read and write a value in MRAM, which the host reaches in words of 8 bytes.
+template <class T>
+T get_mram(dpu_set_t dpu, const char *symbol, uint32_t offset) {
+  const auto word = get<std::array<uint8_t, 8>>(dpu, symbol, offset / 8 * 8);
+  T value;
+  std::memcpy(&value, &word[offset % 8], sizeof value);
+  return value;
+}
+
+template <class T>
+void put_mram(dpu_set_t dpu, const char *symbol, const T &value, uint32_t offset) {
+  auto word = get<std::array<uint8_t, 8>>(dpu, symbol, offset / 8 * 8);
+  std::memcpy(&word[offset % 8], &value, sizeof value);
+  put(dpu, symbol, word, offset / 8 * 8);
 }
 
 inline uint32_t number(dpu_set_t dpu, const char *symbol, uint32_t index = 0) {

@@ -190,8 +190,8 @@ TEST(DirectAccess_ReadsWritesAndUpdatesMramVariablesOfAllTypes) {
     check_expectations(dpu, "direct", __FILE__, __LINE__);
     CHECK_EQ(get<uint64_t>(dpu, "wides"), 0x01020304050607F7u);
     CHECK_EQ(get<uint64_t>(dpu, "wides", 8), UINT64_C(5) << 40);
-    CHECK_EQ(get<uint32_t>(dpu, "words", 8), 0xFFFFFFFFu);
-    CHECK_EQ(get<uint8_t>(dpu, "bytes", 3), 0xAB);
+    CHECK_EQ(get_mram<uint32_t>(dpu, "words", 8), 0xFFFFFFFFu);
+    CHECK_EQ(get_mram<uint8_t>(dpu, "bytes", 3), 0xAB);
   }
 }
 
@@ -202,16 +202,16 @@ TEST(DirectAccess_ReachesAllOfMramSeesTheHostsBytesAndIsCounted) {
   pe_machine(1);
   Loaded set(1, "direct");
   const dpu_set_t dpu = set.all[0];
-  for (uint32_t i = 0; i < 20; ++i) put<uint32_t>(dpu, kHeap, 1000 * i, 200000 * i);
+  for (uint32_t i = 0; i < 20; ++i) put_mram<uint32_t>(dpu, kHeap, 1000 * i, 200000 * i);
   dpu_symbol_t heap;
   CHECK_OK(dpu_get_symbol(dpu_get_program(dpu.dpu), kHeap, &heap));
-  put<uint8_t>(dpu, kHeap, 41, heap.size - 1);
+  put_mram<uint8_t>(dpu, kHeap, 41, heap.size - 1);
   CHECK_PROGRAM(dpu, "direct", 3);
-  for (uint32_t i = 0; i < 20; ++i) CHECK_EQ(get<uint32_t>(dpu, kHeap, 200000 * i), 1001 * i);
-  CHECK_EQ(get<uint8_t>(dpu, kHeap, heap.size - 1), 42);
+  for (uint32_t i = 0; i < 20; ++i) CHECK_EQ(get_mram<uint32_t>(dpu, kHeap, 200000 * i), 1001 * i);
+  CHECK_EQ(get_mram<uint8_t>(dpu, kHeap, heap.size - 1), 42);
   CHECK_EQ(report_of(dpu).direct_pages, 21u);
   launch(dpu);
-  CHECK_EQ(get<uint8_t>(dpu, kHeap, heap.size - 1), 43);
+  CHECK_EQ(get_mram<uint8_t>(dpu, kHeap, heap.size - 1), 43);
 }
 
 TEST(DirectAccess_OfEachPeReachesOnlyItsOwnMram) {
@@ -219,12 +219,12 @@ TEST(DirectAccess_OfEachPeReachesOnlyItsOwnMram) {
   Loaded set(64, "direct");
   for (uint32_t topic : {0u, 1u, 2u, 3u}) {
     load(set.set, "direct");
-    for (uint32_t i = 0; i < 64; ++i) put<uint32_t>(set.all[i], kHeap, 10000 * i, 200000 * 7);
+    for (uint32_t i = 0; i < 64; ++i) put_mram<uint32_t>(set.all[i], kHeap, 10000 * i, 200000 * 7);
     put<uint32_t>(set.set, "topic", topic);
     launch(set.set);
     for (uint32_t i = 0; i < 64; ++i) {
       check_expectations(set.all[i], "direct", __FILE__, __LINE__);
-      CHECK_EQ(get<uint32_t>(set.all[i], kHeap, 200000 * 7), 10000 * i + (topic == 3 ? 7 : 0));
+      CHECK_EQ(get_mram<uint32_t>(set.all[i], kHeap, 200000 * 7), 10000 * i + (topic == 3 ? 7 : 0));
     }
   }
 }

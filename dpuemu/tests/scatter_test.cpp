@@ -16,8 +16,8 @@ const char *const kProfile = "backend=hw, sgXferEnable=true, sgXferMaxBlocksPerD
 /// A set that allows scatter-gather transfers.
 class ScatterSet : public Set {
  public:
-  explicit ScatterSet(const char *profile = kProfile) {
-    machine(2);
+  explicit ScatterSet(const char *profile = kProfile, int strict = 2) {
+    machine(2, {}, 2, strict);
     CHECK_OK(dpu_alloc(kDpus, profile, &set));
   }
 };
@@ -95,7 +95,7 @@ std::vector<uint8_t> filled_except(uint32_t dpu, const std::vector<uint8_t> &byt
   return all;
 }
 
-constexpr uint64_t kLengths[] = {8, 13, 4096, 16384, 50001};
+constexpr uint64_t kLengths[] = {8, 16, 4096, 16384, 50000};
 
 }  // namespace
 
@@ -120,6 +120,23 @@ TEST(Scatter_ScattersMramToTheBlocksOfEachDpu) {
     for (uint32_t i = 0; i < kDpus; ++i) {
       const auto all = noise_bytes(5000 + i, length + 16);
       CHECK(blocks.gathered(i) == std::vector<uint8_t>(all.begin() + 8, all.end() - 8));
+    }
+  }
+}
+
+TEST(Scatter_MovesOnlyWholeWordsAndInStrictModeRefusesOthers) {
+  for (const int strict : {2, 1}) {
+    ScatterSet set(kProfile, strict);
+    fill(set, 16);
+    Blocks blocks(13, 250);
+    CHECK_STATUS(push(set.set, DPU_XFER_TO_DPU, blocks),
+                 strict == 1 ? DPU_ERR_INVALID_MRAM_ACCESS : DPU_OK);
+    const auto dpus = set.dpus();
+    for (uint32_t i = 0; i < kDpus; ++i) {
+      const auto sent = blocks.gathered(i), all = mram(dpus[i], 16);
+      auto want = noise_bytes(5000 + i, 32);
+      if (strict == 2) std::copy_n(sent.begin(), 8, want.begin() + 8);
+      CHECK(all == want);
     }
   }
 }

@@ -26,6 +26,10 @@ constexpr Range kRanges[] = {{0, 8},           {8, 64},          {0, 0},        
                              {7, 8194},        {0x1FFF, 2},      {0x3FFFFFB, 5}, {0x2468, 8192 + 8},
                              {0x10000, 20000}, {0x100, 7}};
 
+/// The part of MRAM to which a transfer moves the first bytes of a buffer: whole words, as in the
+/// SDK.
+constexpr Range moved(const Range &range) { return {range.offset / 8 * 8, range.length / 8 * 8}; }
+
 std::vector<std::vector<uint8_t>> payloads(size_t dpus, uint64_t bytes, uint64_t seed) {
   std::vector<std::vector<uint8_t>> all;
   for (size_t i = 0; i < dpus; ++i) all.push_back(noise_bytes(seed + i, bytes));
@@ -68,8 +72,8 @@ void fill(dpu_rank_t *rank, const Range &range) {
         access.byte(chip, bank, m) = noise(99 + chip * 8 + bank, m);
 }
 
-/// Checks the surroundings: sent(chip, bank, i) inside the range (negative: not written), the bytes
-/// of fill() elsewhere.
+/// Checks the surroundings: sent(chip, bank, i) inside moved(range) (negative: not written), the
+/// bytes of fill() elsewhere.
 template <class Sent>
 void check_region(dpu_rank_t *rank, const Range &range, Sent sent) {
   RankAccess access(rank);
@@ -79,8 +83,8 @@ void check_region(dpu_rank_t *rank, const Range &range, Sent sent) {
   for (uint32_t chip = 0; chip < 8; ++chip)
     for (uint32_t bank = 0; bank < 8; ++bank)
       for (uint64_t m = begin; m < end; ++m) {
-        const bool is_inside = m >= range.offset && m < range.offset + range.length;
-        const int value = is_inside ? sent(chip, bank, m - range.offset) : -1;
+        const auto [first, bytes] = moved(range);
+        const int value = m >= first && m < first + bytes ? sent(chip, bank, m - first) : -1;
         wrong +=
             access.byte(chip, bank, m) != (value >= 0 ? value : noise(99 + chip * 8 + bank, m));
       }
@@ -154,8 +158,8 @@ TEST(PushFrom_ReadsTheSentBytesToHostBuffersOfAnyAlignment) {
         for (size_t i = 0; i < dpus.size(); ++i) {
           std::vector<uint8_t> want(range.length + 128, 0xEE);
           if (i % 5 != 4)
-            std::copy(payload[i].begin(), payload[i].end(),
-                      want.begin() + static_cast<long>(64 + misalignment * (i % 7)));
+            std::copy_n(payload[i].begin(), moved(range).length,
+                        want.begin() + static_cast<long>(64 + misalignment * (i % 7)));
           CHECK(got[i] == want);
         }
       }
@@ -220,8 +224,36 @@ TEST(Copy_ToAndFromOneDpuMovesOnlyItsBytes) {
     });
     CHECK_OK(dpu_copy_from(dpus[8 * 3 + 6], kHeap, static_cast<uint32_t>(range.offset), got.data(),
                            range.length));
-    CHECK(got == bytes);
+    auto want = bytes;
+    std::fill(want.begin() + static_cast<long>(moved(range).length), want.end(), uint8_t{0});
+    CHECK(got == want);
   }
+}
+
+TEST(Transfers_OfIncompleteWordsAreErrorsInStrictMode) {
+  machine(1, {}, 2, 1);
+  Set set(64);
+  const Range range = {0, 64};
+  fill(set.rank(0), range);
+  const auto before = surroundings(set.rank(0), range);
+  auto bytes = noise_bytes(1, 64);
+  CHECK_OK(dpu_prepare_xfer(set.set, bytes.data()));
+  const dpu_set_t one = set.dpus()[0];
+  for (const auto &[offset, length] : {Range{0, 12}, Range{4, 8}, Range{1, 0}}) {
+    const auto at = static_cast<uint32_t>(offset);
+    const std::string rule = ": MRAM offset " + std::to_string(offset) + " and length " +
+                             std::to_string(length) + " must be multiples of 8";
+    const auto refused = [&](dpu_error_t status) {
+      return status == DPU_ERR_INVALID_MRAM_ACCESS && text(status).ends_with(rule);
+    };
+    CHECK(refused(dpu_push_xfer(set.set, DPU_XFER_TO_DPU, kHeap, at, length, DPU_XFER_DEFAULT)));
+    CHECK(refused(dpu_push_xfer(set.set, DPU_XFER_FROM_DPU, kHeap, at, length, DPU_XFER_ASYNC)));
+    CHECK(refused(dpu_copy_to(set.set, kHeap, at, bytes.data(), length)));
+    CHECK(refused(dpu_copy_from(one, kHeap, at, bytes.data(), length)));
+    CHECK(refused(dpu_copy_to_mram(one.dpu, at, bytes.data(), static_cast<mram_size_t>(length))));
+  }
+  CHECK(bytes == noise_bytes(1, 64));
+  CHECK(surroundings(set.rank(0), range) == before);
 }
 
 TEST(Prepare_LastsForOnePushUnlessNoResetIsSet) {

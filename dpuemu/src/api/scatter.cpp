@@ -29,6 +29,7 @@ constexpr uint64_t kStagedBytes = UINT64_C(16) << 10;
 struct Request {
   Move move;
   uint64_t offset, length;
+  uint64_t moved_bytes;  // of the length
   get_block_t blocks;
   bool must_fill;
   uint32_t max_blocks;
@@ -101,10 +102,10 @@ dpu_error_t collect_blocks(const Request &request, std::vector<Part> &parts) {
 void move_blocks(const Request &request, std::vector<Part> &parts) {
   size_t dpus = 0;
   for (const Part &part : parts) dpus += part.cursors.size();
-  const uint64_t most = std::min(request.length, kStagedBytes);
+  const uint64_t most = std::min(request.moved_bytes, kStagedBytes);
   std::vector<uint8_t> staging(dpus * most);
-  for (uint64_t done = 0; done < request.length; done += most) {
-    const uint64_t bytes = std::min(most, request.length - done);
+  for (uint64_t done = 0; done < request.moved_bytes; done += most) {
+    const uint64_t bytes = std::min(most, request.moved_bytes - done);
     Transfer chunk{request.move, Memory::kMram, request.offset + done, bytes, {}};
     uint8_t *staged = staging.data();
     for (Part &part : parts) {
@@ -177,7 +178,7 @@ dpu_error_t push(const dpu_set_t &dpu_set, const char *name, const dpu_symbol_t 
     if (blocks == nullptr || blocks->f == nullptr) return DPU_ERR_INTERNAL;
     if (!(symbol.address & kMramAddress)) return DPU_ERR_SG_NOT_MRAM_SYMBOL;
     if (length > symbol.size || offset > symbol.size - length) return DPU_ERR_INVALID_SYMBOL_ACCESS;
-    const uint64_t begin = uint64_t{symbol.address} - kMramAddress + offset;
+    uint64_t begin = uint64_t{symbol.address} - kMramAddress + offset, moved_bytes = length;
     if (begin + length > kMramBytes) return DPU_ERR_INVALID_MRAM_ACCESS;
     if (set.is_single_dpu() && set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
 
@@ -192,10 +193,11 @@ dpu_error_t push(const dpu_set_t &dpu_set, const char *name, const dpu_symbol_t 
     if (max_blocks == 0)
       return explained(DPU_ERR_SG_NOT_ACTIVATED,
                        "the profile of dpu_alloc needs sgXferEnable=true");
+    if (status = round_to_words(begin, moved_bytes); status != DPU_OK) return status;
     const Move move = xfer == DPU_XFER_TO_DPU ? Move::kWrite : Move::kRead;
-    const Request request{
-        move,       begin,  length, *blocks, !(flags & DPU_SG_XFER_DISABLE_LENGTH_CHECK),
-        max_blocks, nullptr};
+    const Request request{move,        begin,   length,
+                          moved_bytes, *blocks, !(flags & DPU_SG_XFER_DISABLE_LENGTH_CHECK),
+                          max_blocks,  nullptr};
     if (!(flags & DPU_SG_XFER_ASYNC)) return run(request, std::move(parts));
     queue(request, parts);
     return DPU_OK;

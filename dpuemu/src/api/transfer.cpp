@@ -98,11 +98,13 @@ template <class BuffersOf>
 dpu_error_t transfer_set(const PinnedSet &set, Move move, const Target &target,
                          dpu_xfer_flags_t flags, BuffersOf buffers_of) {
   Transfer transfer{move, Memory::kMram, 0, target.length, {}};
-  const dpu_error_t status = locate(target, transfer.memory, transfer.offset);
+  dpu_error_t status = locate(target, transfer.memory, transfer.offset);
   if (status != DPU_OK) return status;
   if ((flags & DPU_XFER_PARALLEL) && transfer.memory == Memory::kMram)
     return DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER;
   if (set.is_single_dpu() && set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
+  if (transfer.memory == Memory::kMram) status = round_to_words(transfer.offset, transfer.length);
+  if (status != DPU_OK) return status;
   const std::vector<PreparedBuffers> buffers = buffers_of();
   for (size_t i = 0; i < set.ranks().size(); ++i)
     transfer.ranks.push_back({set.ranks()[i], buffers[i]});

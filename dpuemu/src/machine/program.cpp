@@ -117,6 +117,8 @@ class ElfReader {
       } else if (section.sh_addr >= PE_MRAM_ORIGIN) {
         if (!lies_in(section.sh_addr, section.sh_size, PE_MRAM_ORIGIN, PE_MRAM_BYTES))
           status_ = DPU_ERR_INVALID_MRAM_ACCESS;
+        else if ((section.sh_addr | section.sh_size) % sizeof(uint64_t) != 0)
+          return refuse("a section in MRAM has an address or a size that is not a multiple of 8");
         else if (contents != nullptr)
           program_.mram_.push_back(
               {section.sh_addr - PE_MRAM_ORIGIN, {contents, contents + section.sh_size}});

@@ -1,11 +1,15 @@
 // A transfer is divided into units. A unit is a few consecutive runs of a bank pair of one rank.
-// Threads process the units one by one. A unit has a few slices for the line kernels. Bytes at the
-// start and the end of a transfer that do not fill a word are copied one by one.
+// Threads process the units one by one. A unit has a few slices for the line kernels.
 #include "transfer/transfer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
 
+#include "base/explanation.h"
 #include "base/line_kernels.h"
 #include "base/worker_pool.h"
 #include "machine/machine.h"
@@ -29,10 +33,10 @@ struct PairWork {
 
 class WordMover {
  public:
-  WordMover(const Transfer &transfer, uint64_t begin, uint64_t end)
+  explicit WordMover(const Transfer &transfer)
       : move_(transfer.move),
-        begin_(begin),
-        end_(end),
+        begin_(transfer.offset),
+        end_(transfer.offset + transfer.length),
         flush_(Machine::instance().flush()),
         kernels_(line_kernels()) {
     uint64_t buffers = 0;
@@ -43,13 +47,13 @@ class WordMover {
           for (uint32_t chip = 0; chip < kChips; ++chip) {
             uint8_t *buffer = rank.buffers.of_dpu[dpu_index(chip, bank + half * kBankPairs)];
             if (buffer == nullptr) continue;
-            pair.slice.host[half][chip] = buffer + (begin - transfer.offset);
+            pair.slice.host[half][chip] = buffer;
             pair.slice.lanes[half] |= static_cast<uint8_t>(1 << chip);
             ++buffers;
           }
         if ((pair.slice.lanes[0] | pair.slice.lanes[1]) != 0) pairs_.push_back(pair);
       }
-    total_bytes_ = buffers * (end - begin);
+    total_bytes_ = buffers * transfer.length;
   }
 
   void run() const {
@@ -154,37 +158,6 @@ class WordMover {
   std::vector<PairWork> pairs_;
 };
 
-/// Moves the bytes [begin, end) of MRAM one by one.
-void move_single_bytes(const Transfer &transfer, uint64_t begin, uint64_t end) {
-  if (begin == end) return;
-  const int flush = Machine::instance().flush();
-  const bool flushes_after =
-      flush == kOn ||
-      (flush == kOnce && transfer.move != Move::kRead);  // these stores stay in the caches
-  for (const RankBuffers &rank : transfer.ranks)
-    for (uint32_t chip = 0; chip < kChips; ++chip)
-      for (uint32_t bank = 0; bank < kBanks; ++bank) {
-        uint8_t *buffer = rank.buffers.of_dpu[dpu_index(chip, bank)];
-        if (buffer == nullptr) continue;
-        const uint8_t *line =
-            rank.rank->region().base() + line_offset(bank % kBankPairs, begin & ~(kWordBytes - 1));
-        if (flush != kOff) flush_lines(line, 1);
-        for (uint64_t m = begin; m < end; ++m) {
-          uint8_t &mram_byte = rank.rank->region().base()[byte_offset(chip, bank, m)];
-          uint8_t &host_byte = buffer[m - transfer.offset];
-          if (transfer.move == Move::kRead)
-            host_byte = mram_byte;
-          else
-            mram_byte = host_byte;
-        }
-        if (flushes_after) flush_lines(line, 1);
-      }
-}
-
-}  // namespace
-
-namespace {
-
 void move_wram_bytes(const Transfer &transfer) {
   for (const RankBuffers &rank : transfer.ranks)
     for (uint32_t i = 0; i < kDpusPerRank; ++i) {
@@ -201,12 +174,39 @@ void move_wram_bytes(const Transfer &transfer) {
 
 void move_bytes(const Transfer &transfer) {
   if (transfer.memory == Memory::kWram) return move_wram_bytes(transfer);
-  const uint64_t begin = transfer.offset, end = begin + transfer.length;
-  const uint64_t first_word = std::min((begin + kWordBytes - 1) & ~(kWordBytes - 1), end);
-  const uint64_t last_word_end = std::max(end & ~(kWordBytes - 1), first_word);
-  move_single_bytes(transfer, begin, first_word);
-  if (first_word < last_word_end) WordMover(transfer, first_word, last_word_end).run();
-  move_single_bytes(transfer, last_word_end, end);
+  if (transfer.length > 0) WordMover(transfer).run();
+}
+
+namespace {
+
+std::atomic<uint64_t> rounded_transfers{0}, first_offset{0}, first_length{0};
+
+void print_rounded_transfers() {
+  std::fprintf(
+      stderr,
+      "dpuemu: %llu transfers had MRAM offsets or lengths that are not multiples of 8 (the "
+      "first: offset %llu, length %llu). They moved only length / 8 words, as in the SDK. "
+      "DPUEMU_STRICT=1 makes this an error.\n",
+      static_cast<unsigned long long>(rounded_transfers),
+      static_cast<unsigned long long>(first_offset), static_cast<unsigned long long>(first_length));
+}
+
+}  // namespace
+
+dpu_error_t round_to_words(uint64_t &offset, uint64_t &length) {
+  if ((offset | length) % kWordBytes == 0) return DPU_OK;
+  if (Machine::instance().is_strict())
+    return explained(DPU_ERR_INVALID_MRAM_ACCESS, "MRAM offset " + std::to_string(offset) +
+                                                      " and length " + std::to_string(length) +
+                                                      " must be multiples of 8");
+  if (rounded_transfers++ == 0) {
+    first_offset = offset;
+    first_length = length;
+    std::atexit(print_rounded_transfers);
+  }
+  offset -= offset % kWordBytes;
+  length -= length % kWordBytes;
+  return DPU_OK;
 }
 
 }  // namespace dpuemu

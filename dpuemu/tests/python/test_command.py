@@ -104,6 +104,33 @@ def test_run_names_the_signal_that_ended_the_program() -> None:
     assert run("run", "--", sys.executable, "-c", "raise SystemExit(139)").stderr == ""
 
 
+COPY = """
+#include <dpu.h>
+int main(void) {
+  struct dpu_set_t set;
+  uint8_t bytes[16] = {0};
+  DPU_ASSERT(dpu_alloc(1, NULL, &set));
+  DPU_ASSERT(dpu_copy_to(set, "__sys_used_mram_end", 8, bytes, 12));
+  DPU_ASSERT(dpu_copy_to(set, "__sys_used_mram_end", 4, bytes, 8));
+  DPU_ASSERT(dpu_copy_to(set, "__sys_used_mram_end", 8, bytes, 8));
+  puts("end");
+}
+"""
+
+
+def test_a_line_at_the_end_reports_copies_of_incomplete_words(tmp_path: Path) -> None:
+    (tmp_path / "copy.c").write_text(COPY)
+    build = f"cd '{tmp_path}' && cc -o copy copy.c $(dpu-pkg-config --cflags --libs dpu)"
+    assert run("run", "--", "sh", "-c", build).returncode == 0
+    result = run("run", "--", str(tmp_path / "copy"))
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (0, "end\n", 1)
+    assert result.stderr.startswith("dpuemu: 2 transfers had MRAM offsets or lengths that are not")
+    assert "(the first: offset 8, length 12)" in result.stderr
+    result = run("run", "--strict", "--", str(tmp_path / "copy"))
+    assert (result.returncode != 0, result.stdout) == (True, "")
+    assert "MRAM offset 8 and length 12 must be multiples of 8" in result.stderr
+
+
 ALLOCATE = """
 #include <dpu.h>
 int main(void) {
@@ -291,10 +318,7 @@ def test_a_fault_names_the_functions_and_lines_of_its_tasklet(
     )
     division = next(number for text, number in line.items() if "index / zero" in text)
     message = run_faulty(tmp_path, host_folder, 1, optimisation)
-    assert (
-        f"division by zero, or of the least integer by -1, in inner (faulty.c:{division}),"
-        f" {callers}" in message
-    )
+    assert f"division by zero, or of the least integer by -1, in inner (faulty.c:{division}), {callers}" in message
     assertion = next(number for text, number in line.items() if "assert(" in text)
     message = run_faulty(tmp_path, host_folder, 0, optimisation)
     assert 'an assertion failed: index < 8 && "the index of a word", in inner' in message

@@ -14,6 +14,8 @@ from pidcomm import _core
 from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_integer, as_text
 from pidcomm.errors import ArgumentError, Error, shown
 
+MRAM_ADDRESS, MRAM_WORD_BYTES = 0x08000000, 8
+
 PathText: TypeAlias = str | os.PathLike[str]
 
 
@@ -23,8 +25,8 @@ class Symbol:
 
     Row p belongs to PE p; `PeSet` describes the order. `write` and `read` raise Error while the PEs
     run, and after the set has loaded a program again. They raise ArgumentError before any byte
-    moves if the range is not inside the symbol. In WRAM, offset and size are multiples of 4 bytes.
-    Calls release the GIL.
+    moves if the range is not inside the symbol. In WRAM, offset and size are multiples of 4 bytes,
+    in MRAM of 8. Calls release the GIL.
     """
 
     def __init__(self, core_set: _core.Set, name: str) -> None:
@@ -129,7 +131,8 @@ class Symbol:
     def _require_inside(self, offset: int, row_bytes: int) -> int:
         """Return the offset.
 
-        Raises ArgumentError if `row_bytes` bytes from the offset pass the end of the symbol.
+        Raises ArgumentError if `row_bytes` bytes from the offset pass the end of the symbol, or do
+        not fill words of MRAM.
         """
         if self._core.loads != self._loads:
             raise Error(
@@ -139,6 +142,12 @@ class Symbol:
         if offset + row_bytes > self.size_bytes:
             raise ArgumentError(
                 f"{row_bytes} bytes at offset {offset} pass the end of {self!r}", "ERR_WINDOW"
+            )
+        if self.address & MRAM_ADDRESS and ((self.address + offset) | row_bytes) % MRAM_WORD_BYTES:
+            raise ArgumentError(
+                f"{row_bytes} bytes at offset {offset} of {self!r}: in MRAM, the host reaches whole"
+                f" words of {MRAM_WORD_BYTES} bytes",
+                "ERR_WINDOW",
             )
         return offset
 

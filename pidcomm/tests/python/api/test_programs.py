@@ -151,7 +151,7 @@ def test_variables_in_wram_and_mram_are_read_and_written_as_arrays(
     assert (
         sums.read(np.int64) == (x * factors.astype(np.int64)).reshape(64, 64, 4).sum(axis=1)
     ).all()
-    assert (values.read(np.int32, 3, offset=40) == (x * factors)[:, 10:13]).all()
+    assert (values.read(np.int32, 4, offset=40) == (x * factors)[:, 10:14]).all()
     assert (sums.read(np.int64, offset=24)[:, 0] == sums.read(np.int64)[:, 3]).all()
     assert values.read(np.int32, 0).shape == (64, 0)
 
@@ -171,7 +171,7 @@ def test_values_without_a_row_per_pe_go_to_all_pes(
     values.write(np.arange(256, dtype=np.int32))
     values.write([-1, -2], 8, dtype=np.int32)
     values.write(np.empty((64, 0)))
-    assert (values.read(np.int32, 5) == [0, 1, -1, -2, 4]).all()
+    assert (values.read(np.int32, 6) == [0, 1, -1, -2, 4, 5]).all()
     kind = np.dtype([("first", np.uint32), ("second", np.float32)])
     pair.write(np.array((10, 1.5), kind))
     rank.launch()
@@ -188,6 +188,7 @@ def test_accesses_outside_a_symbol_move_nothing(
 ) -> None:
     rank.load(programs["variables"])
     sums, letters, factor = rank.symbol("sums"), rank.symbol("letters"), rank.symbol("factor")
+    values = rank.symbol("values")
     before = np.arange(64 * 4).reshape(64, 4)
     sums.write(before)
     eight = np.zeros(1)
@@ -216,6 +217,8 @@ def test_accesses_outside_a_symbol_move_nothing(
         (lambda: factor.write(2**32), "not an array"),
         (lambda: factor.write(True), "no dtype"),
         (lambda: sums.write(np.zeros(1, np.uint8)), "whole words of 4 bytes"),
+        (lambda: values.write(np.zeros(3, np.int32)), "12 bytes at offset 0 .* words of 8 bytes"),
+        (lambda: values.read(np.int32, 2, offset=4), "8 bytes at offset 4 .* words of 8 bytes"),
         (lambda: letters.read(np.uint8), "whole words of 4 bytes"),
         (lambda: rank.symbol(HEAP).read(np.int64), "needs a count"),
         (lambda: rank.symbol("main").write(eight), "IRAM"),
