@@ -20,7 +20,7 @@ from collections.abc import Iterator
 import costs
 from division import Constants, constants_at_labels, divides
 from instructions import Cost, instruction_cost, is_memory
-from steps import COUNTER, count_steps
+from steps import COUNTER, count_steps, signed_division
 from waiting import WaitingLoops, yielding
 
 SIZE_LABEL = "__pe_size_"
@@ -203,7 +203,10 @@ def count(assembly: str) -> str:
         if cost.steps and steps is None:
             steps = len(result) + cost.steps.index(count_steps(1))
         result.extend(cost.steps)
-        result.append(line)
+        if cost.mnemonic in ("idivl", "idivq"):
+            result.extend(signed_division(cost.mnemonic, cost.operands[0]))
+        else:
+            result.append(line)
         if (factor := constants.factor(cost)) is not None:
             factors[len(block)] = factor
         constants.execute(cost)

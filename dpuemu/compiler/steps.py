@@ -1,5 +1,5 @@
-"""Write the assembly that counts the steps of a multiplication or division at run time, for
-counting.py.
+"""Write the assembly that counts the steps of a multiplication or division at run time, and that
+divides as a DPU does, for counting.py.
 """
 
 from __future__ import annotations
@@ -62,3 +62,19 @@ def division_steps(divisor: str, is_signed: bool) -> list[str]:
         f"\tsubl\t{low}, {high}",
     ]
     return [*code, count_steps(1), f"\tmovq\t{_SAVED}, {wide}"]
+
+
+def signed_division(mnemonic: str, divisor: str) -> list[str]:
+    """Return code for a signed division in which the least integer divided by -1 has the quotient
+    and the remainder of a DPU, the least integer and 0, where x86 faults.
+    """
+    return [
+        f"\tcmp{mnemonic[-1]}\t$-1, {divisor}",
+        "\tjne\t771f",
+        "\tnegl\t%eax" if mnemonic == "idivl" else "\tnegq\t%rax",
+        "\txorl\t%edx, %edx",
+        "\tjmp\t772f",
+        "771:",
+        f"\t{mnemonic}\t{divisor}",
+        "772:",
+    ]

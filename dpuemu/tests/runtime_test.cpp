@@ -229,6 +229,14 @@ TEST(DirectAccess_OfEachPeReachesOnlyItsOwnMram) {
   }
 }
 
+TEST(Arithmetic_HasTheResultsOfADpuWhereCHasNone) {
+  for (const char *name : {"values", "values_O0", "values_O3"}) {
+    pe_machine(1);
+    Loaded set(1, name);
+    CHECK_PROGRAM(set.all[0], "values", 0);
+  }
+}
+
 TEST(Runtime_BehavesTheSameAtEveryOptimisationLevel) {
   pe_machine(1);
   const struct {

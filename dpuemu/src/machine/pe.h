@@ -18,7 +18,7 @@ enum class FaultKind : uint8_t {
   kNone,
   kMemory,       // an address outside the PE's memory
   kStack,        // the stack overflowed
-  kDivision,     // division by zero, or the quotient is too large
+  kDivision,     // division by zero
   kInstruction,  // an illegal instruction, or an unknown call
   kDma,          // a DMA outside WRAM, or a DMA that strict mode refuses
   kMutex,        // the address is not a mutex

@@ -116,8 +116,7 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
     fault(kind, tasklet, std::move(reason), &door.interrupted);
   };
   const uint64_t address = door.signal_address;
-  if (door.signal == SIGFPE)
-    return end(FaultKind::kDivision, "division by zero, or of the least integer by -1");
+  if (door.signal == SIGFPE) return end(FaultKind::kDivision, "division by zero");
   if (door.signal == SIGILL || door.signal == SIGTRAP)
     return end(FaultKind::kInstruction, "an illegal instruction");
   if (direct_mram_.lacks_memory()) {

@@ -40,7 +40,7 @@ static __noinline uint32_t use_stack(uint32_t bytes_left) {
 }
 
 static void do_it(void) {
-  volatile int32_t low = (int32_t)0x80000000, minus_one = -1;
+  volatile int32_t low = (int32_t)0x80000000;
   volatile int64_t wide = 5;
   __dma_aligned uint64_t words[2] = {0, 0};
   switch (what) {
@@ -98,9 +98,6 @@ static void do_it(void) {
       break;
     case FAULT_DIVISION_UNSIGNED_64:
       sink = (uint32_t)((uint64_t)wide / (uint64_t)zero);
-      break;
-    case FAULT_DIVISION_OVERFLOW:
-      sink = (uint32_t)(low / minus_one);
       break;
     case FAULT_ASSERT:
       assert(zero == 1);

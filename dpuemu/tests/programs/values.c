@@ -1,0 +1,18 @@
+// Operations without a result in C that have a result on a DPU.
+#include <stdint.h>
+
+#include "expect.h"
+
+volatile int32_t least = INT32_MIN, minus_one = -1;
+volatile int64_t least_wide = INT64_MIN, minus_one_wide = -1;
+
+int main(void) {
+  EXPECT(least / minus_one == INT32_MIN);
+  EXPECT(least % minus_one == 0);
+  EXPECT(least_wide / minus_one_wide == INT64_MIN);
+  EXPECT(least_wide % minus_one_wide == 0);
+  const int32_t divisor = minus_one;
+  EXPECT(least / divisor == INT32_MIN && 17 / divisor == -17 && 17 % divisor == 0);
+  EXPECT(least / (divisor - 1) == 1 << 30 && least_wide / (minus_one_wide - 1) == 1ll << 62);
+  return 0;
+}
