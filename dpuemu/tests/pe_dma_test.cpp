@@ -166,8 +166,19 @@ TEST(Dma_PastTheEndOfMramContinuesAtItsStart) {
   check_strict_fault({1, end - 8, 0, 2048}, "end of MRAM");
 }
 
+TEST(Dma_OutsideMramIsAFaultInBothModes) {
+  for (int strict : {kLenient, kStrict})
+    for (uint32_t is_write : {0u, 1u})
+      for (uint32_t address : {static_cast<uint32_t>(kMramBytes), kMram - 8,
+                               static_cast<uint32_t>(kMram + kMramBytes), 0xFFFFFFF8u}) {
+        Dma dma(strict);
+        CHECK_STATUS(dma.run({{is_write, address, 0, 16}}), DPU_ERR_DPU_FAULT);
+        CHECK(fault_of(dma.dpu()).find(": outside MRAM") != std::string::npos);
+        CHECK(heap_bytes(dma.dpu(), 0, 8192) == dma.mram);
+      }
+}
+
 TEST(Dma_AcceptsAnOffsetAsMramAddress) {
-  // Only 26 bits of the address count.
   for (int strict : {kLenient, kStrict}) {
     Dma dma(strict);
     CHECK_OK(dma.run({{0, 4096, 0, 16}}));

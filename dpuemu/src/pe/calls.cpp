@@ -80,20 +80,19 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
                              uint32_t bytes, bool is_read) {
   const char *const name = is_read ? "mram_read" : "mram_write";
   PeReport &report = pe_->report;
-  // The hardware drops the low three bits of addresses, and keeps 8 bits of size / 8 - 1 and 26
-  // bits of an MRAM address.
+  // The hardware drops the low three bits of addresses, and keeps 8 bits of size / 8 - 1.
   const uint32_t moved = ((bytes / 8 - 1) % 256 + 1) * 8;
   const uint32_t offset = mram_address & (PE_MRAM_BYTES - 1) & ~kWordMask;
   const uint32_t wram = wram_address & ~kWordMask;
-  const bool is_mram =
-      mram_address < PE_MRAM_BYTES || mram_address - PE_MRAM_ORIGIN < PE_MRAM_BYTES;
-  const bool wraps = !is_mram || offset + moved > PE_MRAM_BYTES;
+  const auto refuse = [&](const std::string &rule) {
+    const std::string call =
+        std::string(name) + " of " + std::to_string(bytes) + " bytes, " + mram_place(mram_address);
+    return fault(FaultKind::kDma, tasklet, call + rule);
+  };
+  if (mram_address >= PE_MRAM_BYTES && mram_address - PE_MRAM_ORIGIN >= PE_MRAM_BYTES)
+    return refuse(": outside MRAM");
+  const bool wraps = offset + moved > PE_MRAM_BYTES;
   if (is_strict_) {
-    const auto refuse = [&](const std::string &rule) {
-      const std::string call = std::string(name) + " of " + std::to_string(bytes) + " bytes, " +
-                               mram_place(mram_address);
-      return fault(FaultKind::kDma, tasklet, call + rule);
-    };
     if (mram_address & kWordMask) return refuse(": the MRAM address must be a multiple of 8");
     if (wram_address & kWordMask)
       return refuse(", " + wram_place(wram_address) + ": the WRAM address must be a multiple of 8");
