@@ -123,15 +123,14 @@ INTEGER = {
     "and": (1, 2),
     "or": (1, 2),
     "xor": (1, 2),
-    "not": (1, 2),
+    "not": (1, 2),  # or nothing: COMPLEMENTED
     "neg": (1, 2),
     "inc": (1, 2),
     "dec": (1, 2),
     # A comparison is part of the jump that uses it. The upper halves take one more instruction.
     "cmp": (0, 1),
     "test": (0, 1),
-    # 64-bit shifts: two shifts and the crossing bits; a variable amount also needs a choice
-    # (VARIABLE_SHIFT_64).
+    # 64-bit shifts: two shifts and the crossing bits.
     "shl": (1, 3),
     "sal": (1, 3),
     "shr": (1, 3),
@@ -156,7 +155,15 @@ INTEGER = {
     "cmpxchg": (3, 5),
     "xadd": (1, 2),
 }
-VARIABLE_SHIFT_64 = 7
+# Source of the operations on 64 bits: the code that upmem/llvm-project emits
+# (llvm/lib/Target/DPU/DPUTargetLowering.cpp). A rotation by a constant is lslx and lsl_add for each
+# word, by 32 it is swapd. A variable amount needs lslx with a jump, lsl and or, and the other word.
+VARIABLE_SHIFT_64 = 4
+VARIABLE_ROTATION_64 = 6
+ROTATION_64_BY_32 = 1
+# The logic whose operand or result the same instruction complements: andn, nand, orn, nor, nxor (in
+# the instruction table of the same compiler).
+COMPLEMENTED = ("and", "or", "xor")
 
 # Moves. A DPU's three-operand code does not need all copies of gcc's two-operand code, but it must
 # move arguments, so half of the copies count.

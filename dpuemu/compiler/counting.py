@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 
 import costs
-from division import Constants, constants_at_labels, divides
+from division import Constants, constants_at_labels, divides, register_of
 from instructions import Cost, instruction_cost, is_memory
 from steps import COUNTER, count_steps, signed_division
 from waiting import WaitingLoops, yielding
@@ -44,6 +44,22 @@ def _moves_argument(cost: Cost) -> bool:
     )
 
 
+def _is_part_of_logic(block: list[Cost], place: int) -> bool:
+    """Return whether a DPU includes this instruction of the block in a logic instruction: a
+    complement whose register such an instruction has just written, or is the next to name.
+    """
+    cost = block[place]
+    if cost.mnemonic not in ("notl", "notq") or is_memory(cost.operands[0]):
+        return False
+    own = register_of(cost.operands[0])
+    users = [other for other in block[place + 1 :] if own in map(register_of, other.operands)][
+        :1
+    ] + [
+        other for other in block[max(0, place - 1) : place] if other.operands[-1:] == cost.operands
+    ]
+    return any(user.mnemonic[:-1] in costs.COMPLEMENTED for user in users)
+
+
 def _sum_block(block: list[Cost], factors: dict[int, int], routines: set[str]) -> tuple[int, float]:
     """Return the instructions that the block executes, and its size in IRAM.
 
@@ -55,6 +71,8 @@ def _sum_block(block: list[Cost], factors: dict[int, int], routines: set[str]) -
     for place, cost in enumerate(block):
         if inlined and _moves_argument(cost):
             continue  # the one instruction of an inlined call reads its operands where they are
+        if _is_part_of_logic(block, place):
+            continue
         if (
             place in factors
             and cost.routine == "int64_mul"

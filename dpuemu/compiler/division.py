@@ -42,7 +42,7 @@ class Instruction(Protocol):
         """Its operands in AT&T order."""
 
 
-def _register(operand: str) -> str | None:
+def register_of(operand: str) -> str | None:
     """Return the 64-bit name of a register, or None."""
     parts = _NAME.match(operand)
     return None if parts is None else parts[3] or _SHORT[parts[1] or parts[2]]
@@ -84,12 +84,12 @@ class Constants:
                 if register in _KEPT_BY_CALLS
             }
         elif name.startswith(_WRITES_ALL_OPERANDS):
-            for register in ("rax", "rdx", *map(_register, operands)):
+            for register in ("rax", "rdx", *map(register_of, operands)):
                 self._values.pop(register or "", None)
         elif name in _WRITES_RAX_RDX or (len(operands) == 1 and name[:-1] in _WRITES_RAX_RDX):
             self._values.pop("rax", None)
             self._values.pop("rdx", None)
-        elif operands and (register := _register(operands[-1])) is not None:
+        elif operands and (register := register_of(operands[-1])) is not None:
             value = _constant(operands[0]) if name in ("movl", "movq", "movabsq") else None
             if value is not None:
                 self._values[register] = value
@@ -101,7 +101,7 @@ class Constants:
         name, operands = instruction.mnemonic, instruction.operands
         if name != "imulq" or len(operands) < 2:
             return None
-        values = (self._values.get(_register(operand) or "") for operand in operands[:2])
+        values = (self._values.get(register_of(operand) or "") for operand in operands[:2])
         return next(
             (value for value in (_constant(operands[0]), *values) if value is not None), None
         )

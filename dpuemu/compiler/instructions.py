@@ -129,6 +129,9 @@ def _integer(cost: Cost, name: str, size: str, operands: list[str]) -> None:
     instructions = wide if is_wide and last not in _POINTER_REGISTERS else narrow
     if is_wide and name in ("shl", "sal", "shr", "sar") and operands[0] == "%cl":
         instructions = costs.VARIABLE_SHIFT_64
+    if is_wide and name in ("rol", "ror"):
+        special = {"%cl": costs.VARIABLE_ROTATION_64, "$32": costs.ROTATION_64_BY_32}
+        instructions = special.get(operands[0], wide)
     # 64-bit shifts by 32 or more only move words.
     if (
         is_wide

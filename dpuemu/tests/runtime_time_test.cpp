@@ -56,6 +56,25 @@ TEST(Costs_OfDivisionGrowWithTheBitsOfTheQuotient) {
            report_of_costs(kDivideSigned, 1024, 0u - 2u).instructions);
 }
 
+TEST(Costs_OfOperationsOn64BitsAreThoseOfTheSdksCompiler) {
+  enum { kLogic, kComplements, kRotation, kRotationBy32, kVariableRotation };  // as in wide_costs.c
+  const auto per_turn = [](uint32_t topic) {
+    pe_machine(1);
+    Loaded set(1, "wide_costs");
+    put<uint32_t>(set.set, "topic", topic);
+    put<uint32_t>(set.set, "turns", kTurns);
+    put<uint32_t>(set.set, "left", 5u);
+    launch(set.set);
+    return report_of(set.set).instructions / kTurns;
+  };
+  constexpr uint64_t kLoop = 2, kLoad = 1, kStore = 1;
+  CHECK_EQ(per_turn(kLogic), kLoop + 3 * kLoad + 2 + 2 + kStore);
+  CHECK_EQ(per_turn(kComplements), kLoop + 3 * kLoad + 2 + 2 + kStore);  // andn
+  CHECK_EQ(per_turn(kRotation), kLoop + kLoad + 4 + kStore);
+  CHECK_EQ(per_turn(kRotationBy32), kLoop + kLoad + 1 + kStore);
+  CHECK_EQ(per_turn(kVariableRotation), kLoop + kLoad + 6 + kStore);
+}
+
 TEST(Costs_OfDmaAndMutexesAreOneInstructionEach) {
   const dpuemu_report_t dma = report_of_costs(kDma);
   CHECK(dma.instructions < 4 * kTurns + 200);  // the call and the loop
