@@ -296,7 +296,8 @@ class Hypercube(HypercubeCollectives):
         """Time one dpu_push_xfer between `rows`, shape (pes, bytes), and the PEs at `offset`.
         Return seconds.
 
-        to_pes: True copies `rows` to the PEs; False fills `rows`.
+        to_pes: True copies `rows` to the PEs; False fills `rows`. The offset and the bytes of a row
+        are multiples of 8.
         """
         if not isinstance(rows, np.ndarray) or rows.ndim != 2:
             raise ArgumentError(
@@ -304,9 +305,13 @@ class Hypercube(HypercubeCollectives):
                 "ERR_HOST_BUFFER",
             )
         rows = output_rows(rows, (self.pes, rows.shape[1]), np.uint8)
-        return self._core.push_xfer(
-            as_flag("to_pes", to_pes), as_integer("offset", offset), as_bytes(rows)
-        )
+        offset = as_integer("offset", offset)
+        if (offset | rows.shape[1]) % 8:
+            raise ArgumentError(
+                f"offset {offset} and rows of {rows.shape[1]} bytes must be multiples of 8",
+                "ERR_WINDOW",
+            )
+        return self._core.push_xfer(as_flag("to_pes", to_pes), offset, as_bytes(rows))
 
     # ---- implementation of all collectives
 

@@ -100,6 +100,12 @@ def test_a_hypercube_refuses_wrong_arguments(cube: pidcomm.Hypercube, name: str)
     assert wrong_calls(getattr(cube, name), CUBE[name]) == []
 
 
+def test_push_xfer_refuses_incomplete_words(cube: pidcomm.Hypercube) -> None:
+    for offset, row_bytes in ((4, 8), (0, 12)):
+        with pytest.raises(pidcomm.ArgumentError, match=f"{row_bytes} bytes must be multiples of"):
+            cube.push_xfer(np.zeros((64, row_bytes), np.uint8), offset, to_pes=True)
+
+
 @pytest.mark.parametrize("name", ARRAYS)
 def test_array_collectives_refuse_wrong_arguments(cube: pidcomm.Hypercube, name: str) -> None:
     getattr(cube.arrays, name)(**ARRAYS[name])
