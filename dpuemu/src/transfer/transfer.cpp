@@ -182,13 +182,13 @@ namespace {
 std::atomic<uint64_t> rounded_transfers{0}, first_offset{0}, first_length{0};
 
 void print_rounded_transfers() {
-  std::fprintf(
-      stderr,
-      "dpuemu: %llu transfers had MRAM offsets or lengths that are not multiples of 8 (the "
-      "first: offset %llu, length %llu). They moved only length / 8 words, as in the SDK. "
-      "DPUEMU_STRICT=1 makes this an error.\n",
-      static_cast<unsigned long long>(rounded_transfers),
-      static_cast<unsigned long long>(first_offset), static_cast<unsigned long long>(first_length));
+  std::fprintf(stderr,
+               "dpuemu: transfers whose MRAM offset or length is not a multiple of 8: %llu (the "
+               "first: offset %llu, length %llu). They moved only length / 8 words, as in the SDK. "
+               "DPUEMU_STRICT=1 makes this an error.\n",
+               static_cast<unsigned long long>(rounded_transfers),
+               static_cast<unsigned long long>(first_offset),
+               static_cast<unsigned long long>(first_length));
 }
 
 }  // namespace
