@@ -117,11 +117,8 @@ dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct
                                    int type);
 
 /* Loops over the enabled DPUs of the set; sets `dpu` (struct dpu_set_t) and its number `i`. The
- * first `cube_size` DPUs are the PEs of a hypercube of that size, in the PE order of
- * pidcomm_artifact_init; the remaining DPUs follow. If the set is too small for such a hypercube
- * (then pidcomm_artifact_init fails), DPUs of complete entangled groups come first. In sets of
- * pidcomm_artifact_alloc all entangled groups are complete, and the order is the same for every
- * `cube_size`. */
+ * first DPUs are the PEs of the largest hypercube of the set, in the PE order of
+ * pidcomm_artifact_init; the remaining DPUs follow. The order is the same for every `cube_size`. */
 #define PIDCOMM_ARTIFACT_FOREACH(set, dpu, i, cube_size)                    \
   for (pidcomm_artifact_iterator pidcomm_artifact_it_ =                     \
            pidcomm_artifact_first((set), (cube_size));                      \
@@ -131,8 +128,8 @@ dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct
 
 typedef struct pidcomm_artifact_iterator {
   struct dpu_set_t set, next;
-  uint32_t cube_size;
-  uint32_t count; /* number of DPUs before `next` */
+  uint32_t last_eg; /* entangled group of the last PEs of the largest hypercube */
+  uint32_t count;   /* number of DPUs before `next` */
   uint32_t eg; /* number of entangled groups visited; the loop passes over the set several times */
   uint32_t lanes; /* lanes after `next` in the last visited entangled group, as bits */
   bool has_next;

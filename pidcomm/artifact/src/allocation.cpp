@@ -98,34 +98,43 @@ dpu_error_t alloc(uint32_t nr_dpus, const char *profile, struct dpu_set_t *set) 
   return alloc_whole(nr_dpus, profile, set);
 }
 
-/// How a hypercube uses an entangled group, in the order of use (see pidcomm_hypercube_create).
+/// How hypercubes use an entangled group, in the order of use (see pidcomm_hypercube_create).
 enum class EgUse : uint32_t { whole_in_complete_rank, whole, last, unused, count };
 
-/// An incomplete group can be the last group of a hypercube if it has lanes 0 to cube_size % 8 - 1.
-EgUse use_of_eg(struct dpu_rank_t *rank, uint32_t bank, uint32_t cube_size) {
-  const uint32_t lanes = enabled_lanes(rank, bank);
-  if (lanes == kAllLanes) {
+EgUse use_of_eg(const pidcomm_artifact_iterator &it, uint32_t eg) {
+  struct dpu_rank_t *const rank = it.set.list.ranks[eg / kBanks];
+  if (enabled_lanes(rank, eg % kBanks) == kAllLanes) {
     uint32_t whole = 0;
     while (whole < kBanks && enabled_lanes(rank, whole) == kAllLanes) ++whole;
     return whole == kBanks ? EgUse::whole_in_complete_rank : EgUse::whole;
   }
-  const uint32_t last_lanes = (1u << cube_size % kLanes) - 1;
-  return last_lanes != 0 && (lanes & last_lanes) == last_lanes ? EgUse::last : EgUse::unused;
+  return eg == it.last_eg ? EgUse::last : EgUse::unused;
+}
+
+/// Returns the first of the incomplete entangled groups that have the most lanes from lane 0 on, or
+/// `egs` if no incomplete group has lane 0.
+uint32_t last_eg_of(struct dpu_set_t set, uint32_t egs) {
+  uint32_t last = egs;
+  int most = 0;
+  for (uint32_t eg = 0; eg < egs; ++eg) {
+    const int lanes = std::countr_one(enabled_lanes(set.list.ranks[eg / kBanks], eg % kBanks));
+    if (lanes < static_cast<int>(kLanes) && lanes > most) last = eg, most = lanes;
+  }
+  return last;
 }
 
 /// Moves the iterator to the lowest remaining lane of its entangled group, or else to the next
 /// entangled group with lanes. The iterator passes over the set's entangled groups once for each
-/// use in a hypercube of cube_size PEs, so the hypercube's PEs come first.
+/// use, so the PEs of hypercubes come first.
 void find(pidcomm_artifact_iterator &it) {
   it.has_next = false;
   uint32_t ranks = 0;
   if (it.set.kind != DPU_SET_RANKS || dpu_get_nr_ranks(it.set, &ranks) != DPU_OK) return;
   const uint32_t egs = ranks * kBanks, end = egs * static_cast<uint32_t>(EgUse::count);
-  for (; it.lanes == 0 && it.eg < end; ++it.eg) {
-    struct dpu_rank_t *const rank = it.set.list.ranks[it.eg % egs / kBanks];
-    if (use_of_eg(rank, it.eg % kBanks, it.cube_size) == static_cast<EgUse>(it.eg / egs))
-      it.lanes = enabled_lanes(rank, it.eg % kBanks);
-  }
+  if (it.eg == 0) it.last_eg = last_eg_of(it.set, egs);
+  for (; it.lanes == 0 && it.eg < end; ++it.eg)
+    if (use_of_eg(it, it.eg % egs) == static_cast<EgUse>(it.eg / egs))
+      it.lanes = enabled_lanes(it.set.list.ranks[it.eg % egs / kBanks], it.eg % kBanks);
   if (it.lanes == 0) return;
   const uint32_t eg = (it.eg - 1) % egs, lane = static_cast<uint32_t>(std::countr_zero(it.lanes));
   it.lanes &= it.lanes - 1;
@@ -151,10 +160,9 @@ dpu_error_t pidcomm_artifact_alloc(uint32_t nr_dpus, const char *profile, struct
   }
 }
 
-pidcomm_artifact_iterator pidcomm_artifact_first(struct dpu_set_t set, uint32_t cube_size) {
+pidcomm_artifact_iterator pidcomm_artifact_first(struct dpu_set_t set, uint32_t /* cube_size */) {
   pidcomm_artifact_iterator it{};
   it.set = it.next = set;
-  it.cube_size = cube_size;
   find(it);
   it.has_next |= set.kind == DPU_SET_DPU && dpus_of(set) == 1;
   return it;

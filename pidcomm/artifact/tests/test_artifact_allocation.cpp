@@ -95,6 +95,20 @@ TEST(TheLoop_PlacesDataAsTheHypercubeNumbersIt) {
   CHECK_EQ(ends_in_a_whole_eg.size(), 2u);
 }
 
+TEST(TheLoop_HasTheSameOrderForEveryCount) {
+  machine::power_up(1, {{0, 5, 0}, {0, 7, 1}});
+  const DpuSet set = DpuSet::of_ranks(1);
+  for (const std::uint32_t count : {48u, 50u, 55u}) {
+    const Hypercube cube(set, {count});
+    struct dpu_set_t dpu;
+    std::uint32_t i = 0;
+    PIDCOMM_ARTIFACT_FOREACH(set.get(), dpu, i, count) {
+      if (i < count) CHECK(dpu_from_set(dpu) == dpu_from_set(cube.dpu(i)));
+      if (i >= 48 && i < 55) CHECK_EQ(dpu_get_member_id(dpu_from_set(dpu)), 1u);
+    }
+  }
+}
+
 TEST(TheLoop_VisitsEveryEnabledPeOnceForEveryCount) {
   machine::power_up(2, {{0, 0, 0}, {1, 7, 7}});
   const DpuSet set = DpuSet::of_ranks(2);

@@ -1,9 +1,9 @@
 #include "exec/placement.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "exec/device.h"
@@ -57,43 +57,49 @@ std::string incomplete_egs(const std::vector<RankDpus> &ranks) {
   return text.str();
 }
 
-/// Returns the complete entangled groups of the set: those of complete ranks, then those of other
-/// ranks, each in the order of ranks, then banks. So the bank pairs of most ranks stay at equal
-/// places of the axes, which is faster; and smaller hypercubes have the same numbers.
-std::vector<PlacedEg> complete_egs(const std::vector<RankDpus> &ranks) {
-  std::vector<PlacedEg> egs, others;
+/// An order of entangled groups, of which only the last may lack lanes. A hypercube uses the first
+/// `pes` PEs.
+struct EgOrder {
+  std::vector<PlacedEg> egs;
+  std::size_t whole_egs;
+  uint32_t pes;
+};
+
+/// Returns the order of the set, which does not depend on the hypercube: the complete entangled
+/// groups of complete ranks, then those of other ranks, each in the order of ranks, then banks. So
+/// the bank pairs of most ranks stay at equal places of the axes, which is faster. The last is the
+/// first incomplete group with the most lanes from lane 0 on.
+EgOrder order_of(const std::vector<RankDpus> &ranks) {
+  EgOrder order{};
+  std::vector<PlacedEg> others;
+  PlacedEg last{};
+  uint32_t last_pes = 0;
   for (uint32_t r = 0; r < ranks.size(); ++r) {
     std::vector<PlacedEg> of_rank;
-    for (uint32_t bank = 0; bank < kBanks; ++bank)
-      if (lanes_present(ranks[r].dpu[bank]) == kAllLanes) of_rank.push_back({r, bank});
-    std::vector<PlacedEg> &to = of_rank.size() == kBanks ? egs : others;
+    for (uint32_t bank = 0; bank < kBanks; ++bank) {
+      const uint32_t lanes = lanes_present(ranks[r].dpu[bank]),
+                     first_lanes = static_cast<uint32_t>(std::countr_one(lanes));
+      if (lanes == kAllLanes)
+        of_rank.push_back({r, bank});
+      else if (first_lanes > last_pes)
+        last = {r, bank}, last_pes = first_lanes;
+    }
+    std::vector<PlacedEg> &to = of_rank.size() == kBanks ? order.egs : others;
     to.insert(to.end(), of_rank.begin(), of_rank.end());
   }
-  egs.insert(egs.end(), others.begin(), others.end());
-  return egs;
+  order.egs.insert(order.egs.end(), others.begin(), others.end());
+  order.whole_egs = order.egs.size();
+  if (last_pes != 0) order.egs.push_back(last);
+  order.pes = static_cast<uint32_t>(order.whole_egs) * kLanes + last_pes;
+  return order;
 }
 
 }  // namespace
 
-EgUse use_of_eg(uint32_t lanes, uint32_t pes) {
-  if (lanes == kAllLanes) return EgUse::whole;
-  const uint32_t last_lanes = (1u << pes % kLanes) - 1;
-  return last_lanes != 0 && (lanes & last_lanes) == last_lanes ? EgUse::last : EgUse::unused;
-}
-
 Placement Placement::largest(struct dpu_set_t set) {
   uint32_t set_pes = 0;
   check_device(dpu_get_nr_dpus(set, &set_pes), "reading the DPU set");
-  uint32_t whole_egs = 0, last_pes = 0;  // of all incomplete entangled groups, the most PEs
-  for (const RankDpus &rank : dpus_by_rank(set))
-    for (const auto &bank : rank.dpu) {
-      const uint32_t lanes = lanes_present(bank);
-      if (lanes == kAllLanes)
-        ++whole_egs;
-      else
-        last_pes = std::max(last_pes, static_cast<uint32_t>(std::countr_one(lanes)));
-    }
-  const uint32_t pes = whole_egs * kLanes + last_pes;
+  const uint32_t pes = order_of(dpus_by_rank(set)).pes;
   return pes == 0 ? Placement{} : of(set, Hypercube::of({pes}));
 }
 
@@ -101,24 +107,19 @@ Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
   uint32_t set_pes = 0;
   check_device(dpu_get_nr_dpus(set, &set_pes), "reading the DPU set");
   const std::vector<RankDpus> ranks = dpus_by_rank(set);
-  const std::size_t egs_needed = (cube.pes + kLanes - 1) / kLanes;
-  Placement placement;
-  for (const RankDpus &rank : ranks) placement.ranks.push_back(rank.rank);
-  placement.egs = complete_egs(ranks);
-  const std::size_t whole_egs = placement.egs.size();
-  if (whole_egs > egs_needed) placement.egs.resize(egs_needed);
-  for (uint32_t r = 0; r < ranks.size() && placement.egs.size() + 1 == egs_needed; ++r)
-    for (uint32_t bank = 0; bank < kBanks && placement.egs.size() < egs_needed; ++bank)
-      if (use_of_eg(lanes_present(ranks[r].dpu[bank]), cube.pes) == EgUse::last)
-        placement.egs.push_back({r, bank});
-  if (placement.egs.size() < egs_needed)
+  EgOrder order = order_of(ranks);
+  if (order.pes < cube.pes)
     fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes,
          " PEs in whole entangled groups",
          cube.pes % kLanes == 0
              ? std::string()
              : " except the last, which needs chips 0 to " + std::to_string(cube.pes % kLanes - 1),
-         "; the set has ", set_pes, " PEs, ", whole_egs * kLanes,
+         "; the set has ", set_pes, " PEs, ", order.whole_egs * kLanes,
          " of them in whole entangled groups", incomplete_egs(ranks));
+  Placement placement;
+  for (const RankDpus &rank : ranks) placement.ranks.push_back(rank.rank);
+  order.egs.resize((cube.pes + kLanes - 1) / kLanes);
+  placement.egs = std::move(order.egs);
   for (const PlacedEg &eg : placement.egs)
     for (uint32_t lane = 0; lane < kLanes && placement.dpus.size() < cube.pes; ++lane)
       placement.dpus.push_back(ranks[eg.rank].dpu[eg.bank][lane]);

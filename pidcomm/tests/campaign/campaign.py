@@ -47,6 +47,7 @@ class Attack:
 ATTACKS = [
     Attack("oracle", True, "random collectives against the oracle"),
     Attack("oracle_sdk_access", True, "the same with the SDK's access to ranks"),
+    Attack("placement", False, "symbols and hypercubes of sets with missing PEs"),
     Attack("mpi", False, "random collectives against an MPI library"),
     Attack("hosts", False, "random collectives over hosts against an MPI library"),
     Attack("parcels", False, "random message patterns on the engines of parcels"),

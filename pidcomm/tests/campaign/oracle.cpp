@@ -4,6 +4,7 @@
 
 #include "../native/collective_cases.h"
 #include "campaign.h"
+#include "pidcomm/pidcomm.hpp"
 
 namespace {
 
@@ -117,7 +118,7 @@ std::string simplified(const Hypercube &cube, Case c, machine::Run run, std::str
   return report;
 }
 
-/// With every fourth seed, each rank lacks the same DPU.
+/// With every fourth seed, each rank lacks the same DPUs.
 bool has_disabled(const campaign::Run &run) { return run.seed % 4 == 3; }
 
 /// Runs the cases of one batch: a set, a hypercube, kBatch cases.
@@ -125,9 +126,9 @@ void run_batch(campaign::Run &run, std::uint64_t batch) {
   Random random(run.seed, batch);
   const Axes axis_len = random_shape(random);
   const std::size_t pes = pes_of(axis_len);
-  if (has_disabled(run) && pes > kSetPes - 16) return;  // each rank lacks an entangled group
   const auto dpus = static_cast<std::uint32_t>(random.one_in(2) ? pes : (pes + 7) / 8 * 8);
   const DpuSet set = has_disabled(run) ? DpuSet::of_ranks(kSetPes / 64) : DpuSet::of_dpus(dpus);
+  if (pes > pidcomm::usable_pes(set.get()).size()) return;
   const Hypercube cube(set, axis_len);
   for (std::uint64_t number = batch * kBatch; number < (batch + 1) * kBatch && !run.is_over();
        ++number) {
@@ -155,10 +156,12 @@ int main(int argc, char **argv) {
   const std::uint32_t ranks = std::min(threads * kSetPes / 64, DPUEMU_MAX_RANKS);
   std::vector<machine::Place> disabled;
   Random random(run.seed);
-  const auto chip = static_cast<std::uint32_t>(random.below(8)),
-             bank = static_cast<std::uint32_t>(random.below(8));
-  for (std::uint32_t rank = 0; rank < ranks && has_disabled(run); ++rank)
-    disabled.push_back({rank, chip, bank});
+  for (std::uint64_t missing = has_disabled(run) ? 1 + random.below(4) : 0; missing > 0;
+       --missing) {
+    const auto chip = static_cast<std::uint32_t>(random.below(8)),
+               bank = static_cast<std::uint32_t>(random.below(8));
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) disabled.push_back({rank, chip, bank});
+  }
   machine::power_up(ranks, disabled);
   std::atomic<std::uint64_t> batches{run.only / kBatch};
   {

@@ -129,6 +129,20 @@ TEST(UsablePes_AreThePesOfTheLargestHypercube) {
   }
 }
 
+TEST(PeNumbers_AreTheSameInEveryHypercubeOfASet) {
+  // Bank 0 has 5 PEs from chip 0 on, bank 1 has 7, bank 3 of rank 1 has 2, bank 4 none.
+  machine::power_up(2, {{0, 5, 0}, {0, 7, 1}, {0, 7, 6}, {1, 2, 3}, {1, 3, 3}, {1, 0, 4}});
+  const DpuSet set = DpuSet::of_ranks(2);
+  const std::vector<pidcomm_usable_pe> usable = pidcomm::usable_pes(set.get());
+  CHECK_EQ(usable.size(), 95u);  // 11 whole EGs and lanes 0 to 6 of bank 1
+  CHECK(usable.back().rank == 0 && usable.back().bank == 1);
+  for (std::uint32_t pes = 1; pes <= usable.size(); ++pes) {
+    const Hypercube cube(set, {pes});
+    for (std::uint32_t pe = 0; pe < pes; ++pe)
+      CHECK_EQ(dpu_from_set(cube.dpu(pe)), dpu_from_set(usable[pe].dpu));
+  }
+}
+
 TEST(UsablePes_OfASetWithoutLane0AreNone) {
   std::vector<machine::Place> disabled;
   for (std::uint32_t bank = 0; bank < 8; ++bank) disabled.push_back({0, 0, bank});

@@ -296,6 +296,27 @@ with pidcomm.allocate() as pes:
     print(*cubes)
 """
 
+ONE_NUMBERING = """
+import dpuemu, numpy as np, pidcomm
+disabled = [(0, 5, 0), (0, 7, 1), (0, 7, 6), (1, 2, 3), (1, 3, 3), (1, 0, 4)]
+dpuemu.machine(ranks=2, disabled=disabled)
+with pidcomm.allocate() as pes:
+    heap, n = pes.symbol("__sys_used_mram_end"), pes.pes
+    cubes = [pes.hypercube(*shape) for shape in ((50,), (89,), (5, 19), (11, 8), (8, 6), (3, 31))]
+    wrong = []
+    for number, writer in enumerate([heap, *cubes]):
+        rows = np.arange(n).reshape(n, 1) * 64 + number
+        count = n if writer is heap else writer.pes
+        heap.write(np.zeros((n, 1), np.int64))
+        writer.write(rows[:count])
+        for reader in (heap, *cubes):
+            got = heap.read(np.int64, 1) if reader is heap else reader.read(1, np.int64)
+            common = min(count, len(got))
+            if (got[:common] != rows[:common]).any() or got[common:].any():
+                wrong.append((writer, reader))
+    print(pes.usable_pes, wrong)
+"""
+
 
 def test_a_collective_that_reorders_replaces_the_program(
     rank: pidcomm.PeSet, programs: dict[str, Path]
@@ -339,6 +360,13 @@ def test_rows_follow_the_largest_hypercube_if_pes_are_missing() -> None:
         "(1, 0, 0) (0, 0, 0) (0, 2, 2)",  # rank 0 is last; its bank 2 is last, for 3 PEs
         "<Hypercube 8x6 of 48 PEs, 78 unused> <Hypercube 115 of 115 PEs, 11 unused>",
     ]
+
+
+def test_row_p_belongs_to_pe_p_of_every_hypercube_if_pes_are_missing() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", ONE_NUMBERING], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "95 []\n"
 
 
 def is_busy(call: Callable[[], object]) -> bool:
