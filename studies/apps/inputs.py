@@ -15,6 +15,7 @@ from typing import IO, Any, TypeVar, cast
 
 from pidcomm import ArgumentError, Error
 from pidcomm.bench.measure import require_bytes
+from pidcomm.errors import FileContentError
 from pidcomm.files import malformed, require_file
 
 T = TypeVar("T")
@@ -26,14 +27,17 @@ MAX_LINE_BYTES = 1 << 16
 def _opened(path: Path) -> Iterator[IO[bytes]]:
     """Open a regular file.
 
-    If the name ends in .gz, gzip unpacks the file. Raises Error if the file cannot be read.
+    If the name ends in .gz, gzip unpacks the file. Raises FileContentError if gzip cannot unpack
+    the file, Error if it cannot be read.
     """
     require_file(path)
     try:
         with gzip.open(path) if path.suffix == GZIP_SUFFIX else path.open("rb") as file:
             yield cast("IO[bytes]", file)
-    except (OSError, EOFError, zlib.error) as error:  # the errors that gzip raises
-        raise Error(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise FileContentError(f"{path}: not valid gzip data: {error}") from None
+    except OSError as error:
+        raise Error(f"cannot read {path}: {error.strerror or error}") from None
 
 
 @contextmanager

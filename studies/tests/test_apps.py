@@ -436,10 +436,10 @@ def test_compressed_files_are_read_and_broken_ones_are_named(tmp_path: Path) -> 
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"one\r\ntwo\n"))
     assert list(numbered_lines(tmp_path / "a.gz")) == [(1, "one"), (2, "two")]
     (tmp_path / "b.gz").write_bytes(b"no gzip")
-    with pytest.raises(Error, match=r"cannot read .*b\.gz"):
+    with pytest.raises(Error, match=r"b\.gz: not valid gzip data"):
         list(numbered_lines(tmp_path / "b.gz"))
     (tmp_path / "c.gz").write_bytes(gzip.compress(b"one\n" * 1000)[:-10])
-    with pytest.raises(Error, match=r"cannot read .*c\.gz"):
+    with pytest.raises(Error, match=r"c\.gz: not valid gzip data"):
         list(numbered_lines(tmp_path / "c.gz"))
 
 

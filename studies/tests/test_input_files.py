@@ -35,6 +35,9 @@ DIGITS = "9" * 5000
 COMMANDS = {  # the command of each reader, and the suffix of its files
     "graph": (["app", "bfs", "--pes", "8", "--data"], ".txt"),
     "packed graph": (["app", "bfs", "--pes", "8", "--data"], ".gz"),
+    "packed clicks": (["app", "dlrm", "--pes", "8", "--data"], ".gz"),
+    "packed bags": (["app", "embedding", "--pes", "8", "--data"], ".gz"),
+    "polynomials": (["app", "ntt", "--pes", "8", "--data"], ".npz"),
     "clicks": (["app", "dlrm", "--pes", "8", "--data"], ".log"),
     "arrays": (["app", "mlp", "--pes", "8", "--data"], ".npz"),
     "machine": (["model", "predict", "gather", "--machine"], ".toml"),
@@ -91,6 +94,17 @@ CONTENTS: list[tuple[str, str | bytes, str]] = [
         gzip.compress(b"1 2\n" + bytes(1 << 24)),
         ":2: the line has 65536 bytes or more",
     ),
+    *(
+        (reader, content, ": not valid gzip data: ")
+        for reader in ("packed graph", "packed clicks", "packed bags")
+        for content in (
+            "1 2\n",
+            gzip.compress(b"1 2\n")[:-8],
+            b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 100,
+        )
+    ),
+    ("polynomials", "1 2\n", ": not an .npz file"),
+    ("polynomials", gzip.compress(b"1 2\n"), ": not an .npz file"),
     ("clicks", click() + click(field_2="1" * 5000), ":2: number 2 is '111"),
     ("clicks", click(field_39="a" * 5000), ":1: category 26 is 'aaa"),
     ("clicks", click(field_0="1" * 5000), ":1: label '111"),
