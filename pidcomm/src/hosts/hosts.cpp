@@ -32,12 +32,23 @@ void add_to(pidcomm_trace &sum, const pidcomm_trace &trace) {
   std::tie(sum.technique, sum.isa, sum.threads, sum.coherence) = codes;
 }
 
+/// The options of the local collectives, without a PE scratch that the plan refuses.
+pidcomm_options local_options(const HostsPlan &plan, const pidcomm_options *options) {
+  pidcomm_options local = options == nullptr ? pidcomm_options{} : *options;
+  local.scratch_offset = plan.options.scratch_offset;
+  return local;
+}
+
 /// Carries out one plan.
 class Runner {
  public:
   Runner(const HostsPlan &plan, Executor &local, Link &link, const pidcomm_options *options,
          const Memories &memories)
-      : plan_(plan), local_(local), link_(link), options_(options), memories_(memories) {}
+      : plan_(plan),
+        local_(local),
+        link_(link),
+        options_(local_options(plan, options)),
+        memories_(memories) {}
 
   pidcomm_trace run(bool overlaps) {
     const bool has_local_work = plan_.pieces.size() > 1 || !plan_.meanwhile.empty();
@@ -56,7 +67,7 @@ class Runner {
       const auto read = pool_areas(plan_, one, false), written = pool_areas(plan_, one, true);
       pidcomm_trace trace{};
       use_pool(read, written,
-               [&] { local_.run(local_request(plan_, one, memories_), options_, trace); });
+               [&] { local_.run(local_request(plan_, one, memories_), &options_, trace); });
       add_to(trace_, trace);
     }
   }
@@ -215,7 +226,7 @@ class Runner {
   const HostsPlan &plan_;
   Executor &local_;
   Link &link_;
-  const pidcomm_options *options_;
+  const pidcomm_options options_;
   const Memories memories_;
   pidcomm_trace trace_{};  // of the thread that runs the local collectives
   double seconds_exchange_ = 0;
@@ -346,6 +357,7 @@ HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport,
 /// Throws the errors that the local collectives of a plan would throw before they move bytes.
 void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &request,
                              const pidcomm_options *options, bool checks_rows) {
+  const pidcomm_options own = local_options(plan, options);
   each_local(plan, [&](const Local &one) {
     pidcomm_request asked = local_request(plan, one, {});
     if (plan.runs_alone()) {
@@ -355,11 +367,11 @@ void HostsCube::check_locals(const HostsPlan &plan, const pidcomm_request &reque
       asked.host_transposes = request.host_transposes;
       if (checks_rows)
         check_host(make_plan(plan.local, asked, plan.whole.options, plan.whole.heap_base), asked);
-      return local_.validate(asked, options);
+      return local_.validate(asked, &own);
     }
     asked.host_bytes = 0;
     try {
-      local_.validate(asked, options);
+      local_.validate(asked, &own);
     } catch (const Error &error) {
       fail_local(plan, one, error);
     }

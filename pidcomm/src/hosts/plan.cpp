@@ -218,10 +218,17 @@ class MessagePieces : public PieceMaker {
 };
 
 /// The PE scratch of a local collective must not overlap the windows of the whole call. The
-/// techniques that `auto` may choose need at most the size of a PE's input.
-void check_scratch_of_locals(const HostsPlan &plan, uint64_t heap_base) {
-  if (plan.options.technique == PIDCOMM_TECHNIQUE_AUTO)
-    return check_scratch(plan.whole, plan.whole.in_pe_bytes);
+/// techniques that `auto` may choose need at most the size of a PE's input; `auto` has no scratch
+/// if this size is not valid.
+void check_scratch_of_locals(HostsPlan &plan, uint64_t heap_base) {
+  if (plan.options.technique == PIDCOMM_TECHNIQUE_AUTO) {
+    try {
+      check_scratch(plan.whole, plan.whole.in_pe_bytes);
+    } catch (const Error &) {
+      plan.options.scratch_offset = 0;
+    }
+    return;
+  }
   each_local(plan, [&](const Local &one) {
     try {
       const Plan local =

@@ -303,11 +303,8 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
     std::optional<Plan> plan;
     try {
       plan = make_plan(cube, request, variant, heap_base);
-    } catch (const Error &error) {
-      if (error.status() != PIDCOMM_ERR_OPTION && error.status() != PIDCOMM_ERR_SIZE &&
-          options.scratch_offset != 0)
-        throw;
-      return;  // the technique cannot carry out this request
+    } catch (const Error &) {
+      return;  // the technique cannot carry out this request, or needs another scratch offset
     }
     if (reorders(*plan) && options.scratch_offset == 0) return;
     const double seconds = price(*plan, machine).seconds_total;

@@ -257,6 +257,21 @@ inline void check_all_collectives(std::uint32_t count, const Axes &shape,
   grid.finish();
 }
 
+/// Technique `auto` with a scratch that overlaps the destination window of the call.
+inline void check_auto_ignores_scratch(const Connection &connection = {}) {
+  Hosts hosts(2, {8, 4}, {}, connection);
+  for (const int collective : kCollectives) {
+    const std::size_t bytes = bytes_for(collective, 64, 64), dst = std::size_t{1} << 20;
+    const Call call = {
+        {collective, hosts.axes(), "111", bytes, PIDCOMM_INT32, PIDCOMM_SUM}, 0, dst, 0, true};
+    pidcomm_options options{};
+    options.technique = PIDCOMM_TECHNIQUE_AUTO;
+    options.scratch_offset = dst + bytes - 8;
+    for (const pidcomm_trace &trace : check_call(hosts, call, 3, options))
+      CHECK_EQ(trace.pe_loads, 0u);
+  }
+}
+
 inline void check_pr_techniques(const pidcomm_hosts_settings &settings,
                                 const Connection &connection = {}) {
   Hosts hosts(2, {8, 4}, settings, connection);

@@ -76,6 +76,27 @@ TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
   DPU_OK_OR_FAIL(dpu_launch(set.get(), DPU_SYNCHRONOUS));
 }
 
+TEST(Auto_IgnoresAScratchThatIsNotValid) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  for (const Axes &axis_len : {Axes{8, 8}, Axes{64}, Axes{6, 5}}) {
+    const Hypercube cube(set, axis_len);
+    const std::string mask(axis_len.size(), '1');
+    const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
+    for (const int collective : kCollectives)
+      for (const std::size_t scratch : {std::size_t{0}, std::size_t{64}, std::size_t{65536 + 64},
+                                        std::size_t{200004}, machine::kMramBytes}) {
+        Case c = make_case(collective, axis_len, mask, bytes_for_blocks(collective, group_pes, 64),
+                           {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+        c.src = 0;
+        c.dst = 65536;
+        c.options.technique = PIDCOMM_TECHNIQUE_AUTO;
+        c.options.scratch_offset = scratch;
+        CHECK_EQ(machine::run_case(cube, c).pe_loads, 0u);
+      }
+  }
+}
+
 TEST(LoadBetweenCalls_MovesTheHeap_AndCallsFindRanksThatDisagree) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);

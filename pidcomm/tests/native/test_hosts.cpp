@@ -37,6 +37,8 @@ TEST(CallsOverHosts_EqualTheOracle_OverAnEmulatedLink) {
 
 TEST(PrTechniques_RunOverHosts) { check_pr_techniques(with_overlap(PIDCOMM_OVERLAP_ON)); }
 
+TEST(Auto_IgnoresAScratchThatIsNotValid_OverHosts) { check_auto_ignores_scratch(); }
+
 TEST(LocalPasses_WriteEachRowOnceAndStraightIntoTheTransport) {
   // Rows in host memory are exactly the bytes of messages and of the parts that stay: a further
   // copy would move more.
