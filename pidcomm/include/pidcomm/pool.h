@@ -91,8 +91,9 @@ PIDCOMM_API int pidcomm_pool_sync(pidcomm_pool *pool);
 PIDCOMM_API int pidcomm_pool_reduce(pidcomm_pool *pool, const pidcomm_reduction *reduction);
 
 /* Allocates `bytes` bytes of the pool for the collectives of a cube over hosts, and fills
- * *transport. If `bytes` is 0, takes all bytes that are free. Larger memory needs fewer steps per
- * collective. If they are the last allocation, pidcomm_hosts_disconnect frees the bytes. The pool
+ * *transport. If `bytes` is 0, takes all bytes that are free. Larger memory needs fewer pieces per
+ * collective; 1024 * hosts + 128 * hosts * hosts * (PEs per host) bytes are enough for collectives
+ * of any size. If they are the last allocation, pidcomm_hosts_disconnect frees the bytes. The pool
  * must outlive the cube, and no other thread uses it during a call. Errors: those of
  * pidcomm_pool_allocate. */
 PIDCOMM_API int pidcomm_pool_transport(pidcomm_pool *pool, size_t bytes,

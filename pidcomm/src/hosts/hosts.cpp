@@ -192,11 +192,12 @@ class Runner {
       queue.each(thread, [&](uint64_t unit) {
         const uint64_t row = unit / columns, first = unit % columns * width,
                        size = std::min(width, one.into.bytes - first);
-        std::byte *const into = memories_.at(one.into) + row * one.into.stride + first;
+        std::byte *const into = memories_.at(one.into) + one.into.row_offset(row) + first;
         bool is_copy = one.replaces;
         for (const Area &from : one.from) {
           const std::byte *const operand =
-              memories_.at(from) + row * (from.rows == 1 ? one.into.bytes : from.stride) + first;
+              memories_.at(from) + (from.rows == 1 ? row * one.into.bytes : from.row_offset(row)) +
+              first;
           if (std::exchange(is_copy, false))
             std::memcpy(into, operand, size);
           else

@@ -17,7 +17,8 @@
 
 namespace pidcomm {
 
-/// Rows in host memory: `rows` rows of `bytes` bytes, `stride` bytes apart.
+/// Rows in host memory: `rows` rows of `bytes` bytes, `stride` bytes apart. If set_rows is not 0,
+/// each set_rows rows are a set, and the sets are set_stride bytes apart.
 struct Area {
   enum class Memory {
     window,
@@ -26,8 +27,13 @@ struct Area {
   };  // a buffer of the transport, the caller's host buffer, or memory of all hosts
   Memory memory;
   uint64_t offset, rows, bytes, stride;
+  uint64_t set_rows = 0, set_stride = 0;
 
   uint64_t size_bytes() const { return rows * bytes; }
+  /// The distance of a row from the first.
+  uint64_t row_offset(uint64_t row) const {
+    return set_rows == 0 ? row * stride : row / set_rows * set_stride + row % set_rows * stride;
+  }
 };
 
 /// A local collective: `bytes` per PE, offsets src and dst from the heap base, and its host rows.

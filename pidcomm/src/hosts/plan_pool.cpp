@@ -105,50 +105,65 @@ class PoolPieces : public PieceMaker {
   }
 
   /// Each host gathers once, into its host block of the rows; sync; one local broadcast of the
-  /// rows. If there are several pieces, a piece has the rows of some hosts. The host block of host
-  /// 0 comes last, because in place it takes the place of the contributions.
+  /// rows. If there are several pieces, each host gathers once into its window, and copies a range
+  /// of its host block per piece.
   void allgather() {
-    const uint32_t pieces = std::min(wanted_, plan_.hosts);
-    const uint64_t slot = groups_ * host_block_ * ((plan_.hosts + pieces - 1) / pieces);
+    const uint32_t pieces = pieces_of(host_block_);
+    const uint64_t slot = plan_.hosts * groups_ * largest(host_block_, pieces);
     reserve(pieces, slot);
-    for (uint32_t j = 0; j < pieces; ++j) {
-      const uint32_t from_last = pieces - 1 - j, first = plan_.hosts * from_last / pieces,
-                     end = plan_.hosts * (from_last + 1) / pieces;
-      const uint64_t row = host_block_ * (end - first);
-      const Area rows = pool(j % 2 * slot, groups_, row);
+    if (pieces == 1) {
+      const Area rows = pool(0, groups_, bytes_);
       Piece &piece = plan_.pieces.emplace_back();
-      if (plan_.host >= first && plan_.host < end)
-        piece.before.push_back({PIDCOMM_GATHER,
-                                block_,
-                                src_,
-                                0,
-                                {rows.memory, rows.offset + host_block_ * (plan_.host - first),
-                                 groups_, host_block_, row}});
+      piece.before.push_back(
+          {PIDCOMM_GATHER,
+           block_,
+           src_,
+           0,
+           {rows.memory, host_block_ * plan_.host, groups_, host_block_, bytes_}});
       sync(piece);
-      piece.after.push_back({PIDCOMM_BROADCAST, row, 0, dst_ + host_block_ * first, rows});
+      piece.after.push_back({PIDCOMM_BROADCAST, bytes_, 0, dst_, rows});
+      return;
     }
+    const Area own = window(0, groups_, host_block_);
+    for (uint32_t j = 0; j < pieces; ++j) {
+      const Range range = cut(host_block_, pieces, j);
+      const auto rows_of = [&](uint32_t host) {
+        return pool(j % 2 * slot + host * groups_ * range.bytes, groups_, range.bytes);
+      };
+      Piece &piece = plan_.pieces.emplace_back();
+      if (j == 0) piece.before.push_back({PIDCOMM_GATHER, block_, src_, 0, own});
+      Area own_range = own;
+      own_range.offset += range.offset;
+      own_range.bytes = range.bytes;
+      add(piece.rounds.emplace_back(), rows_of(plan_.host), {own_range}, true);
+      sync(piece);
+      for (uint32_t n = 0; n < others(); ++n)
+        piece.after.push_back({PIDCOMM_BROADCAST, range.bytes, 0,
+                               dst_ + host_block_ * from(n) + range.offset, rows_of(from(n))});
+    }
+    plan_.meanwhile.push_back(
+        {PIDCOMM_BROADCAST, host_block_, 0, dst_ + host_block_ * plan_.host, own});
   }
 
-  /// The root copies the host blocks of the other hosts from the caller's rows; sync; local
-  /// scatter. A piece has the host blocks of some hosts.
+  /// The root copies the blocks of the other hosts from the caller's rows; sync; local scatter.
   void scatter() {
-    each_host_block([this](Piece &piece, uint32_t host, const Area &rows) {
+    each_block_range([this](Piece &piece, const Range &range, uint32_t host, const Area &rows) {
       if (is_root())
-        add(piece.rounds.front(), rows, {user_host_block(host)}, true);
+        add(piece.rounds.front(), rows, {user_blocks(host, range)}, true);
       else if (host == plan_.host)
-        piece.after.push_back({PIDCOMM_SCATTER, bytes_, 0, dst_, rows});
+        piece.after.push_back({PIDCOMM_SCATTER, range.bytes, 0, dst_ + range.offset, rows});
     });
     if (is_root())
       plan_.meanwhile.push_back({PIDCOMM_SCATTER, bytes_, 0, dst_, user_host_block(plan_.host)});
   }
 
-  /// Local gather; sync; the root copies the host blocks of the other hosts to the caller's rows.
+  /// Local gather; sync; the root copies the blocks of the other hosts to the caller's rows.
   void gather() {
-    each_host_block([this](Piece &piece, uint32_t host, const Area &rows) {
+    each_block_range([this](Piece &piece, const Range &range, uint32_t host, const Area &rows) {
       if (is_root())
-        add(piece.rounds.back(), user_host_block(host), {rows}, true);
+        add(piece.rounds.back(), user_blocks(host, range), {rows}, true);
       else if (host == plan_.host)
-        piece.before.push_back({PIDCOMM_GATHER, bytes_, src_, 0, rows});
+        piece.before.push_back({PIDCOMM_GATHER, range.bytes, src_ + range.offset, 0, rows});
     });
     if (is_root())
       plan_.meanwhile.push_back({PIDCOMM_GATHER, bytes_, src_, 0, user_host_block(plan_.host)});
@@ -232,21 +247,39 @@ class PoolPieces : public PieceMaker {
     }
   }
 
-  /// Adds pieces for the host blocks of all hosts without the root, with a round before the sync.
-  /// Calls visit(piece, host, rows).
+  /// A range of each block of a host, in the caller's rows and contiguous in the pool: a row per
+  /// block, or the host's part of each row of the caller if the range is a whole block.
+  Area user_blocks(uint32_t host, const Range &range) const {
+    if (range.bytes == block_) return user_host_block(host);
+    const Area whole = user_host_block(host);
+    return {whole.memory,
+            whole.offset + range.offset,
+            groups_ * members(),
+            range.bytes,
+            block_,
+            members(),
+            whole.stride};
+  }
+  Area pool_blocks(uint64_t offset, const Range &range) const {
+    return range.bytes == block_ ? pool(offset, groups_, host_block_)
+                                 : pool(offset, groups_ * members(), range.bytes);
+  }
+
+  /// Adds pieces for a range of the blocks of all hosts without the root, with a round before the
+  /// sync. Calls visit(piece, range, host, rows).
   template <class Visit>
-  void each_host_block(const Visit &visit) {
-    const uint32_t pieces = std::min(wanted_, others());
-    const uint64_t slot = groups_ * host_block_ * ((others() + pieces - 1) / pieces);
+  void each_block_range(const Visit &visit) {
+    const uint32_t pieces = pieces_of(block_);
+    const uint64_t blocks = groups_ * members(), slot = others() * blocks * largest(block_, pieces);
     reserve(pieces, slot);
     for (uint32_t j = 0; j < pieces; ++j) {
-      const uint32_t first = others() * j / pieces, end = others() * (j + 1) / pieces;
+      const Range range = cut(block_, pieces, j);
       Piece &piece = plan_.pieces.emplace_back();
       piece.rounds.emplace_back();
       sync(piece);
-      for (uint32_t n = first; n < end; ++n)
-        visit(piece, (plan_.root + 1 + n) % plan_.hosts,
-              pool(j % 2 * slot + (n - first) * groups_ * host_block_, groups_, host_block_));
+      for (uint32_t n = 0; n < others(); ++n)
+        visit(piece, range, (plan_.root + 1 + n) % plan_.hosts,
+              pool_blocks(j % 2 * slot + n * blocks * range.bytes, range));
     }
   }
 };

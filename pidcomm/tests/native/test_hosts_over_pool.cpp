@@ -30,6 +30,44 @@ TEST(CallsThroughASmallPool_EqualTheOracle_InPieces) {
     check_all_collectives(count, {4, 2}, {}, pool_of(24 << 10));
 }
 
+/// The bytes of a pool that runs every collective; see pidcomm_pool_transport.
+std::size_t smallest_pool(std::uint32_t count, std::size_t pes) {
+  const std::size_t bytes =
+      pidcomm_pool_own_bytes(count) + 1024 * count + 128 * count * count * pes;
+  return (bytes + PIDCOMM_POOL_PAGE_BYTES - 1) / PIDCOMM_POOL_PAGE_BYTES * PIDCOMM_POOL_PAGE_BYTES;
+}
+
+TEST(CallsLargerThanThePool_EqualTheOracle) {
+  const Axes shape = {8, 4};
+  machine::Grid grid("calls larger than the pool");
+  std::uint64_t seed = 0;
+  for (const std::uint32_t count : {2u, 3u})
+    for (const bool has_switch : {false, true}) {
+      const std::size_t pool_bytes = smallest_pool(count, product(shape));
+      Hosts hosts(count, shape, {}, pool_of(pool_bytes, PIDCOMM_COHERENCE_NONE, has_switch));
+      for (const int collective : kCollectives)
+        for (const char *mask : {"001", "101", "011", "111"}) {
+          const bool has_blocks = bytes_for(collective, 2, 1) == 2;
+          const std::size_t members = verify::groups_of(hosts.axes(), mask).group_pes,
+                            block = ++seed % 2 == 0 ? 1024 : 1032,
+                            bytes = has_blocks ? members * block : pool_bytes + block;
+          const std::size_t src = 64, dst = seed % 3 == 0 ? src : std::size_t{1} << 22;
+          const Call call = {{collective, hosts.axes(), mask, bytes, PIDCOMM_INT32, PIDCOMM_SUM},
+                             src,
+                             dst,
+                             static_cast<std::uint32_t>(seed % count),
+                             seed % 4 != 0};
+          pidcomm_options options{};
+          options.technique = seed % 5 == 0   ? +PIDCOMM_TECHNIQUE_CONVENTIONAL
+                              : seed % 5 == 1 ? +PIDCOMM_TECHNIQUE_AUTO
+                                              : +PIDCOMM_TECHNIQUE_TILE;
+          options.threads = 2;
+          grid.run([&] { check_call(hosts, call, seed, options); });
+        }
+    }
+  grid.finish();
+}
+
 TEST(CallsWithASwitch_EqualTheOracle) {
   for (const std::uint32_t count : {1u, 2u, 4u})
     check_all_collectives(count, {4, 2}, {}, pool_of(kRoomy, PIDCOMM_COHERENCE_NONE, true));
@@ -44,6 +82,10 @@ TEST(CallsThroughAPool_EqualTheOracle_OverAnEmulatedLink) {
 }
 
 TEST(PrTechniques_RunThroughAPool) { check_pr_techniques({}, pool_of(kRoomy)); }
+
+TEST(Auto_IgnoresAScratchThatIsNotValid_ThroughAPool) {
+  check_auto_ignores_scratch(pool_of(kRoomy));
+}
 
 TEST(LocalPasses_WriteRowsOnceIntoThePool_AndReadThemThere) {
   const std::uint32_t count = 3;
@@ -80,10 +122,10 @@ TEST(LocalPasses_WriteRowsOnceIntoThePool_AndReadThemThere) {
 }
 
 TEST(ACallThatDoesNotFitIntoThePool_IsTheSameErrorOnAllHosts) {
-  Hosts hosts(3, {4, 2}, {}, pool_of(16 << 10));
+  Hosts hosts(3, {4, 2}, {}, pool_of(8 << 10));
   const pidcomm_request request = [] {
     pidcomm_request made{};
-    made.collective = PIDCOMM_ALLGATHER;
+    made.collective = PIDCOMM_ALLTOALL;
     made.mask = "001";
     made.bytes = 3 * 4096;
     made.dst = 1 << 20;
@@ -97,8 +139,8 @@ TEST(ACallThatDoesNotFitIntoThePool_IsTheSameErrorOnAllHosts) {
   for (const std::string &sentence : hosts.sentences) {
     CHECK_EQ(sentence, hosts.sentences[0]);
     const std::string part =
-        "host 0 refuses the call: allgather with mask 001 of 4x2x3, 12288 bytes, needs 65536 bytes "
-        "of the pool in 3 pieces; the pool has";
+        "host 0 refuses the call: alltoall with mask 001 of 4x2x3, 12288 bytes, needs 6144 bytes "
+        "of the pool in 65 pieces; the pool has";
     if (sentence.find(part) == std::string::npos)
       machine::fail("'" + sentence + "' lacks '" + part + "'");
   }
