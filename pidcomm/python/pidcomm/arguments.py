@@ -1,15 +1,26 @@
-"""Checks of numbers, names and arrays in arguments.
+"""Checks of numbers, names, dtypes and arrays in arguments.
 
 The library checks all other properties of arguments.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Protocol,
+    SupportsFloat,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    cast,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -103,6 +114,29 @@ def as_integer(name: str, value: object, low: int = 0, high: int = MAX_SIZE) -> 
     if not low <= number <= high:
         raise ArgumentError(f"{name} ({shown(number)}) must be between {low} and {high}")
     return number
+
+
+def as_number(name: str, value: object) -> float:
+    """Return a number of any type as float.
+
+    Raises ArgumentError for values of other types, infinity, NaN and integers too large for a
+    float.
+    """
+    number = math.nan
+    if isinstance(value, SupportsFloat) and not isinstance(value, (bool, np.bool_)):
+        with suppress(Exception):  # of any type: __float__ belongs to the caller
+            number = float(value)
+    if not math.isfinite(number):
+        raise ArgumentError(f"{name} ({shown(value)}) must be a finite number")
+    return number
+
+
+def as_timeout(value: object) -> float:
+    """Return a time-out in seconds. Raises ArgumentError for 0, which is the library's default."""
+    seconds = as_number("timeout", value)
+    if seconds == 0:
+        raise ArgumentError(f"timeout ({shown(value)}) must not be 0")
+    return seconds
 
 
 def as_flag(name: str, value: object) -> bool:
@@ -206,6 +240,22 @@ def as_type(dtype: DTypeLike) -> Type:
     return row_of(TYPES, "dtype", numpy_type.name, "ERR_TYPE")
 
 
+def as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
+    """Return a dtype.
+
+    Raises ArgumentError unless elements of the dtype have a fixed size in bytes.
+    """
+    try:
+        numpy_dtype = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        raise ArgumentError(f"dtype {shown(dtype)} is not a NumPy dtype", "ERR_TYPE") from None
+    if numpy_dtype.hasobject or numpy_dtype.itemsize == 0 or not numpy_dtype.isnative:
+        raise ArgumentError(
+            f"dtype {numpy_dtype} has no fixed size, or another byte order than a PE", "ERR_TYPE"
+        )
+    return numpy_dtype
+
+
 def option_codes(options: Options) -> _core.OptionCodes:
     """Return the codes of options.
 
@@ -246,16 +296,24 @@ def _is_auto(options: Options) -> bool:
     return isinstance(technique, str) and technique == AUTO
 
 
+def input_array(name: str, values: ArrayInput) -> Array:
+    """Return values as an array. values: an array, a buffer or a CPU tensor.
+
+    Raises ArgumentError for values of other types.
+    """
+    try:
+        return np.from_dlpack(values) if _is_tensor(values) else np.asarray(values)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise ArgumentError(f"{name} is not an array: {error}", "ERR_HOST_BUFFER") from None
+
+
 def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array:
     """Return values as a C-contiguous array. Copies values only if they are not C-contiguous.
 
-    values: an array, a buffer or a CPU tensor. Raises ArgumentError unless values are
-    two-dimensional with `rows` rows and one of the element types.
+    values: as of `input_array`. Raises ArgumentError unless values are two-dimensional with `rows`
+    rows and one of the element types.
     """
-    try:
-        array = np.from_dlpack(values) if _is_tensor(values) else np.asarray(values)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        raise ArgumentError(f"{name} is not an array: {error}", "ERR_HOST_BUFFER") from None
+    array = input_array(name, values)
     as_type(array.dtype)
     if array.ndim != 2 or array.shape[0] != rows:
         raise ArgumentError(
@@ -280,6 +338,26 @@ def output_rows(out: object, shape: tuple[int, int], dtype: DTypeLike) -> Array:
             f" {np.dtype(dtype)}",
             "ERR_HOST_BUFFER",
         )
+    return _require_writable(out)
+
+
+def output_elements(out: object, count: int, dtype: np.dtype[np.generic]) -> Array:
+    """Return the memory of `out` as an array, or a new array if `out` is None.
+
+    Raises ArgumentError unless `out` is as for `output_rows`, with `count` elements in any shape.
+    """
+    if out is None:
+        return np.empty(count, dtype)
+    out = _view_of(out)
+    if out.size != count or out.dtype != dtype:
+        raise ArgumentError(
+            f"out has {out.size} elements of {out.dtype}; it needs {count} of {dtype}",
+            "ERR_HOST_BUFFER",
+        )
+    return _require_writable(out)
+
+
+def _require_writable(out: Array) -> Array:
     if not out.flags.c_contiguous:
         raise ArgumentError(
             "out must be C-contiguous: results are written in place", "ERR_HOST_BUFFER"

@@ -136,7 +136,7 @@ class ArrayCollectives(ArrayCollectivesBase):
             cube.pes if row.at_pes_after else groups.groups,
             count * row.blocks_after(groups.group_pes),
         )
-        has_rows = self._has_rows(mask, **root)
+        has_rows = self._checked(lambda: self._has_rows(mask, **root))
         result = None
         if row.at_pes_after or has_rows:
             result = self._checked(lambda: output_rows(out, shape, rows.dtype))

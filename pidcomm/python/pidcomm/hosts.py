@@ -39,7 +39,9 @@ from pidcomm.arguments import (
     as_flag,
     as_integer,
     as_mask,
+    as_number,
     as_shape,
+    as_timeout,
     option_codes,
     row_of,
 )
@@ -47,7 +49,7 @@ from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.hypercube import Call, Groups, Hypercube, prepare_call
 from pidcomm.plans import Plan, make_request
-from pidcomm.pool import DEFAULT_BYTES, Pool, open_over
+from pidcomm.pool import DEFAULT_BYTES, Pool, open_over, require_communicator
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, OVERLAPS, STATUS_CODES, TRANSPORTS
@@ -132,6 +134,8 @@ class MpiTransport:
     """A `Transport` over a duplicate of an mpi4py communicator. Each process is a host."""
 
     def __init__(self, comm: Any, timeout: float = TIMEOUT_S) -> None:
+        require_communicator(comm)
+        timeout = as_timeout(timeout)
         from mpi4py import MPI
 
         self._mpi = MPI
@@ -299,7 +303,7 @@ class Cube(HostsCollectives):
 
     def has_rows(self, mask: str, root: int = 0) -> bool:
         """Return whether this host has the host rows of a call."""
-        return self._host == root or as_mask(mask)[-1:] != "1"
+        return as_mask(mask)[-1:] != "1" or self._host == _as_root(root)
 
     def write(self, x: ArrayInput, offset: int = 0, **options: Unpack[Options]) -> Trace:
         """Write row p of x to PE p of this host, as `Hypercube.write` does.
@@ -392,7 +396,7 @@ class Cube(HostsCollectives):
             return self._remember(trace), out
         call = self._prepare(name, mask, root, arguments)
         return self._remember(
-            trace_of(self._core.run(call.request, root, *call.arguments[1:]))
+            trace_of(self._core.run(call.request, _as_root(root), *call.arguments[1:]))
         ), call.out
 
     def close(self) -> None:
@@ -426,14 +430,15 @@ class Cube(HostsCollectives):
             self.last_trace = self._local.last_trace
             return result
         call = self._prepare(name, mask, root, arguments)
+        passed = (call.request, _as_root(root), *call.arguments[1:])
 
         def finish(trace: Trace) -> Trace | Array | None:
             self._remember(trace)
             return trace if row.at_pes_after else call.out
 
-        if as_flag("wait", wait):
-            return finish(trace_of(self._core.run(call.request, root, *call.arguments[1:])))
-        return Request(name, self._core.start(call.request, root, *call.arguments[1:]), finish)
+        if self.or_refuse(partial(as_flag, "wait", wait)):
+            return finish(trace_of(self._core.run(*passed)))
+        return Request(name, self._core.start(*passed), finish)
 
     def _is_local(self, mask: str, root: int) -> bool:
         """Return whether the call equals the local call: on one host, if mask and root are
@@ -443,10 +448,9 @@ class Cube(HostsCollectives):
 
     def _prepare(self, name: str, mask: str, root: int, arguments: AnyArguments) -> Call:
         def prepare() -> Call:
-            has_rows = self.has_rows(mask, _as_root(root))
-            return prepare_call(
-                name, mask, self.groups, partial(self._check, root), has_rows=has_rows, **arguments
-            )
+            check = partial(self._check, _as_root(root))
+            has_rows = self.has_rows(mask, root)
+            return prepare_call(name, mask, self.groups, check, has_rows=has_rows, **arguments)
 
         return self.or_refuse(prepare)
 
@@ -509,10 +513,7 @@ def connect(
         as_integer("the transport's hosts", comm.hosts, 1, MAX_COUNT)
         as_flag("the transport's allows_any_thread", comm.allows_any_thread)
         return Cube(local, comm, settings_of(timeout, overlap, link))
-    if not hasattr(comm, "Idup"):
-        raise ArgumentError(
-            f"comm ({shown(comm)}) must be an mpi4py communicator, a Transport or a Pool"
-        )
+    require_communicator(comm)
     if transport == "mpi":
         return Cube(local, MpiTransport(comm, settings[0]), settings)
     return Cube(
@@ -523,23 +524,18 @@ def connect(
 def settings_of(
     timeout: float, overlap: str, link: Link | float | None, transport: TransportName = "mpi"
 ) -> Settings:
-    """Return the settings of a connection for the library, which checks the numbers."""
+    """Return the settings of a connection for the library, which checks the range of numbers."""
     rate = Link(0.0) if link is None else link if isinstance(link, Link) else Link(link)
-    try:
-        numbers = (float(timeout), float(rate.gb_s), float(rate.latency_us))
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"timeout ({shown(timeout)}) and link ({shown(link)}) must be numbers"
-        ) from None
-    if numbers[0] == 0 or (link is not None and numbers[1] == 0):
-        raise ArgumentError(
-            f"timeout ({shown(timeout)}) and the rate of link ({shown(link)}) must not be 0"
-        )
-    codes = (
+    gb_s = as_number("the rate of link", rate.gb_s)
+    if link is not None and gb_s == 0:
+        raise ArgumentError(f"the rate of link ({shown(link)}) must not be 0")
+    return (
+        as_timeout(timeout),
+        gb_s,
+        as_number("the latency of link", rate.latency_us),
         row_of(OVERLAPS, "overlap", overlap).code,
         row_of(TRANSPORTS, "transport", transport).code,
     )
-    return (*numbers, *codes)
 
 
 def plan(

@@ -28,10 +28,25 @@ from numpy.typing import DTypeLike
 
 from pidcomm import _core
 from pidcomm._rows import CoherenceName, OpName, TransportName
-from pidcomm.arguments import MAX_COUNT, Array, ArrayInput, as_flag, as_integer, row_of
+from pidcomm.arguments import (
+    MAX_COUNT,
+    Array,
+    ArrayInput,
+    ArrayOutput,
+    as_bytes,
+    as_dtype,
+    as_flag,
+    as_integer,
+    as_text,
+    as_timeout,
+    as_type,
+    input_array,
+    output_elements,
+    row_of,
+)
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.installation import module_command
-from pidcomm.tables import COHERENCES, OPS, TYPES
+from pidcomm.tables import COHERENCES, OPS
 
 __all__ = ["DEFAULT_BYTES", "Pool", "open_over", "run_switch"]
 
@@ -41,7 +56,6 @@ TIMEOUT_S = 300.0
 """Seconds to wait for other hosts."""
 
 _Settings = tuple["str | None", "str | None", "int | None", int, int, int, bool, int, float]
-
 
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
@@ -127,26 +141,26 @@ class Pool:
     def write(self, offset: int, x: ArrayInput) -> None:
         """Copy an array to the pool.
 
-        Raises ArgumentError if the bytes are not in allocated memory.
+        Raises ArgumentError if the bytes are not in allocated memory, or if elements of x have no
+        fixed size.
         """
-        self._core.write(
-            as_integer("offset", offset), np.ascontiguousarray(x).reshape(-1).view(np.uint8)
-        )
+        array = input_array("x", x)
+        as_dtype(array.dtype)
+        self._core.write(as_integer("offset", offset), as_bytes(np.ascontiguousarray(array)))
 
-    def read(self, offset: int, count: int, dtype: DTypeLike, *, out: Array | None = None) -> Array:
+    def read(
+        self, offset: int, count: int, dtype: DTypeLike, *, out: ArrayOutput | None = None
+    ) -> Array:
         """Return `count` elements of the pool. out: the array to fill, contiguous, of this count
         and dtype.
 
         Raises ArgumentError if the bytes are not in allocated memory, or if out does not fit.
         """
+        element = as_dtype(dtype)
         count = as_integer("count", count)
-        values = np.empty(count, dtype) if out is None else out
-        if values.size != count or values.dtype != np.dtype(dtype) or not values.flags.c_contiguous:
-            raise ArgumentError(
-                f"out ({values.size} elements of {values.dtype}) must be contiguous, with {count}"
-                f" of {np.dtype(dtype)}"
-            )
-        self._core.read(as_integer("offset", offset), values.reshape(-1).view(np.uint8))
+        as_integer("bytes", count * element.itemsize, high=self.bytes)
+        values = output_elements(out, count, element)
+        self._core.read(as_integer("offset", offset), as_bytes(values))
         return values
 
     def sync(self) -> None:
@@ -164,13 +178,15 @@ class Pool:
         """Let the switch reduce `rows` rows of `count` elements that follow each other; the first
         row gets the result.
 
-        Only host 0 calls it, after a sync; the other hosts meanwhile wait in the next sync. Raises
-        ArgumentError if the pool has no switch, or if the rows are not in allocated memory.
+        The bytes of a row are a multiple of 8. Only host 0 calls it, after a sync; the other hosts
+        meanwhile wait in the next sync. Raises ArgumentError if the pool has no switch, or if the
+        rows are not in allocated memory.
         """
-        size = as_integer("count", count) * np.dtype(dtype).itemsize
-        codes = row_of(TYPES, "dtype", np.dtype(dtype).name).code, row_of(OPS, "op", op).code
+        element = as_type(dtype)
+        size = as_integer("bytes", as_integer("count", count) * element.size_bytes)
         self._core.reduce(
-            *codes,
+            element.code,
+            row_of(OPS, "operator", op, "ERR_OP").code,
             as_integer("rows", rows, high=MAX_COUNT),
             as_integer("offset", offset),
             size,
@@ -216,8 +232,17 @@ def open_over(
     """Open a pool for the processes of an mpi4py communicator, all on this machine; host 0
     chooses the name.
     """
+    require_communicator(comm)
     name = comm.bcast(secrets.token_hex(8))
     return Pool(name, host=comm.rank, hosts=comm.size, bytes=bytes, switch=switch, timeout=timeout)
+
+
+def require_communicator(comm: object) -> None:
+    """Raise ArgumentError unless comm is an mpi4py communicator."""
+    if not hasattr(comm, "Idup"):
+        raise ArgumentError(
+            f"comm ({shown(comm)}) must be an mpi4py communicator, a Transport or a Pool"
+        )
 
 
 def run_switch(
@@ -247,22 +272,16 @@ def _settings(
     coherence: CoherenceName,
     timeout: float,
 ) -> _Settings:
-    try:
-        seconds = float(timeout)
-    except (TypeError, ValueError):
-        raise ArgumentError(f"timeout ({shown(timeout)}) must be a number") from None
-    if seconds == 0:
-        raise ArgumentError("timeout (0) must not be 0")
     return (
-        name,
-        path,
-        address,
+        None if name is None else as_text("name", name),
+        None if path is None else as_text("path", path),
+        None if address is None else as_integer("address", address),
         as_integer("bytes", bytes),
         as_integer("host", host, high=MAX_COUNT),
         as_integer("hosts", hosts, high=MAX_COUNT),
         as_flag("switch", switch),
         row_of(COHERENCES, "coherence", coherence).code,
-        seconds,
+        as_timeout(timeout),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from pidcomm import _core
-from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_integer, as_text
+from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_dtype, as_integer, as_text
 from pidcomm.errors import ArgumentError, Error, shown
 
 MRAM_ADDRESS, MRAM_WORD_BYTES = 0x08000000, 8
@@ -83,7 +83,7 @@ class Symbol:
         dtype: a dtype of fixed size. count: None reads to the end of the symbol; the MRAM heap
         needs a number. Moves count * itemsize bytes per PE.
         """
-        element = _as_dtype(dtype)
+        element = as_dtype(dtype)
         if count is None:
             if self._name == _core.HEAP_NAME:
                 raise ArgumentError(
@@ -120,12 +120,12 @@ class Symbol:
                 )
             dtype = f"{kind}{self.size_bytes}"
         try:
-            array = np.asarray(values, None if dtype is None else _as_dtype(dtype))
+            array = np.asarray(values, None if dtype is None else as_dtype(dtype))
         except (TypeError, ValueError, OverflowError) as error:
             raise ArgumentError(
                 f"values for {self!r} are not an array: {error}", "ERR_HOST_BUFFER"
             ) from None
-        _as_dtype(array.dtype)
+        as_dtype(array.dtype)
         return array
 
     def _require_inside(self, offset: int, row_bytes: int) -> int:
@@ -150,22 +150,6 @@ class Symbol:
                 "ERR_WINDOW",
             )
         return offset
-
-
-def _as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
-    """Return a dtype.
-
-    Raises ArgumentError unless elements of the dtype have a fixed size in bytes.
-    """
-    try:
-        numpy_dtype = np.dtype(dtype)
-    except (TypeError, ValueError, SyntaxError):
-        raise ArgumentError(f"dtype {shown(dtype)} is not a NumPy dtype", "ERR_TYPE") from None
-    if numpy_dtype.hasobject or numpy_dtype.itemsize == 0 or not numpy_dtype.isnative:
-        raise ArgumentError(
-            f"dtype {numpy_dtype} has no fixed size, or another byte order than a PE", "ERR_TYPE"
-        )
-    return numpy_dtype
 
 
 def is_source_text(program: object) -> bool:

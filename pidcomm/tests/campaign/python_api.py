@@ -10,6 +10,7 @@ import faulthandler
 import fractions
 import inspect
 import math
+import os
 import pathlib
 import random
 import sys
@@ -23,6 +24,7 @@ from attack import Attack
 import dpuemu
 import pidcomm
 import pidcomm.model
+from pidcomm.bench import osu
 
 PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "examples" / "pe" / "matrix_vector.c"
 SECONDS = 60  # a call returns within this time
@@ -30,7 +32,9 @@ PES = 8
 SOURCE = (
     "#include <mram.h>\n__host int value; __host long values[4];\nint main(void) { return 0; }\n"
 )
-LEFT_OUT = {"carry_out"}  # for the package's own use
+# For the package's own use, the end of an object, and a call that waits for five minutes.
+LEFT_OUT = {"carry_out", "or_refuse", "close", "run_switch"}
+POOL_BYTES = 1 << 20
 
 
 class Text(str):
@@ -165,7 +169,7 @@ def make_strange() -> list[Callable[[], Any]]:
 STRANGE = make_strange()
 RIGHT: dict[str, list[Callable[[], Any]]] = {
     "bytes": [lambda: 64, lambda: 8 * PES, lambda: 0],
-    "mask": [lambda: "1", lambda: "0"],
+    "mask": [lambda: "1", lambda: "0", lambda: "11"],
     "dtype": [lambda: np.int32, lambda: "float64", lambda: np.dtype("u1")],
     "op": [lambda: "sum", lambda: "max"],
     "x": [lambda: np.ones((PES, 16), np.int32), lambda: np.ones((1, 16), np.int32)],
@@ -181,9 +185,52 @@ RIGHT: dict[str, list[Callable[[], Any]]] = {
     "program": [lambda: str(PROGRAM)],
     "pes": [lambda: PES],
     "pe": [lambda: 0, lambda: 7],
+    "hosts": [lambda: 1, lambda: 1, lambda: 2],
+    "pool_bytes": [lambda: POOL_BYTES],
+    "timeout": [lambda: 0.01],
+    "switch": [lambda: False],
+    "sizes": [lambda: (8, 64), lambda: [24]],
+    "iters": [lambda: 1],
+    "ppn": [lambda: 1],
 }
 OPTIONS = ["technique", "isa", "threads", "coherence", "scratch", "strange"]
 SMALL = [lambda: 0, lambda: 4096, lambda: 8]
+
+
+def open_pool(
+    name: Any = None,
+    *,
+    number: Any = 0,
+    hosts: Any = 1,
+    pool_bytes: Any = POOL_BYTES,
+    path: Any = None,
+    switch: Any = False,
+    coherence: Any = "none",
+    timeout: Any = 0.01,
+) -> None:
+    """Open and close a pool. No attack on the address: any number may be an address."""
+    settings = {"bytes": pool_bytes, "path": path, "switch": switch, "coherence": coherence}
+    pidcomm.pool.Pool(name, host=number, hosts=hosts, timeout=timeout, **settings).close()
+
+
+def run_switch(
+    name: Any = None, *, hosts: Any = 1, pool_bytes: Any = POOL_BYTES, timeout: Any = 0.01
+) -> None:
+    """Run the switch of a pool that no host opens."""
+    pidcomm.pool.run_switch(name, hosts=hosts, bytes=pool_bytes, timeout=timeout)
+
+
+def measure_osu(
+    collective: Any = "allreduce",
+    transport: Any = "pool",
+    hosts: Any = 1,
+    ppn: Any = 1,
+    sizes: Any = (8,),
+    pes: Any = 0,
+    iters: Any = 1,
+) -> None:
+    """Measure latencies."""
+    osu.measure([osu.OsuCase(collective, transport, hosts, ppn, sizes, pes, iters=iters)])
 
 
 class World:
@@ -195,10 +242,19 @@ class World:
         self.pes.load(SOURCE)
         self.cube = self.pes.hypercube(PES)
         self.symbol = self.pes.symbol("value")
+        self.pool = pidcomm.pool.Pool(
+            f"api{os.getpid()}", host=0, hosts=1, bytes=POOL_BYTES, switch=True
+        )
+        self.pool.allocate(8192)
+        connected = pidcomm.pool.Pool(f"hosts{os.getpid()}", host=0, hosts=1, bytes=POOL_BYTES)
+        self.over_hosts = pidcomm.hosts.connect(self.cube, connected)
+        RIGHT.update(local=[lambda: self.cube], comm=[lambda: self.pool])
 
     def calls(self) -> list[tuple[str, Callable[..., Any]]]:
         """Return the names and the functions of all calls."""
-        named_calls: list[tuple[str, Callable[..., Any]]] = []
+        named_calls: list[tuple[str, Callable[..., Any]]] = [
+            (call.__name__, call) for call in (open_pool, run_switch, measure_osu)
+        ]
         for name, holder in (
             *(
                 ("pidcomm", pidcomm),
@@ -207,6 +263,8 @@ class World:
                 ("pes", self.pes),
             ),
             *(("cube", self.cube), ("arrays", self.cube.arrays), ("symbol", self.symbol)),
+            *(("hosts", pidcomm.hosts), ("pool", pidcomm.pool), ("opened pool", self.pool)),
+            *(("over_hosts", self.over_hosts), ("over_hosts arrays", self.over_hosts.arrays)),
         ):
             for attribute in getattr(holder, "__all__", dir(holder)):
                 value = getattr(holder, attribute)
@@ -291,6 +349,7 @@ def main() -> None:
     faulthandler.enable()
     sys.set_int_max_str_digits(0)
     world = World()
+    os.chdir(attack.folder)  # for the files of pools
     seen: set[str] = set()
     for number in attack.numbers():
         choices = attack.random(number)

@@ -126,7 +126,7 @@ def test_a_pool_of_one_host() -> None:
         np.testing.assert_array_equal(out, x)
         with pytest.raises(
             pidcomm.ArgumentError,
-            match=r"out \(24 elements of float32\) must be contiguous, with 5",
+            match=r"out has 24 elements of float32; it needs 5 of float32",
         ):
             pool.read(offset, 5, np.float32, out=out)
         with pytest.raises(pidcomm.ArgumentError, match="must be in allocated memory"):

@@ -5,8 +5,10 @@ expect.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,8 @@ import pytest
 from wrong_arguments import ARRAY, wrong_calls
 
 import pidcomm
-from pidcomm import model
+from pidcomm import hosts, model, pool
+from pidcomm.bench.over_hosts import _Alone
 
 PROGRAM = """
 #include <mram.h>
@@ -85,6 +88,20 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
     "plan": (pidcomm.plan, {**ON_SHAPE, "src": 0, "dst": 1024, "expand": True, **OPTIONS}),
     "predict": (model.predict, {**ON_SHAPE, "src": 0, "dst": 1024, "machine": "isca24", **OPTIONS}),
     "predict_hosts": (model.predict_hosts, {**ON_SHAPE, "hosts": 2, "machine": "isca24"}),
+    "hosts.plan": (
+        hosts.plan,
+        {
+            **ON_SHAPE,
+            "shape": (8, 4, 2),
+            "mask": "111",
+            "host": 0,
+            "root": 0,
+            "overlap": "auto",
+            "link": 1.0,
+            "transport": "mpi",
+            **OPTIONS,
+        },
+    ),
     "use_machine": (model.use_machine, {"machine": "isca24"}),
     "load_machine": (model.load_machine, {"name": "isca24"}),
     "with_values": (
@@ -148,6 +165,82 @@ def test_shapes_and_allocations_refuse_wrong_arguments(pes: pidcomm.PeSet) -> No
     assert wrong_calls(allocate, {"ranks": 1, "profile": None}) == []
 
 
+SETTINGS: dict[str, Any] = {"hosts": 1, "bytes": 1 << 20, "coherence": "none", "timeout": 0.01}
+POOL: dict[str, Mapping[str, Any]] = {
+    "allocate": {"bytes": 64},
+    "write": {"offset": 4096, "x": ARRAY[:1]},
+    "read": {"offset": 4096, "count": 8, "dtype": "int32", "out": None},
+    "reduce": {"offset": 4096, "rows": 1, "count": 8, "dtype": "int32", "op": "sum"},
+}
+OVER_HOSTS = ("hosts.connect", "pool.open_over", "pool.run_switch")
+
+
+class OneProcess:
+    """A communicator of one process."""
+
+    rank, size = 0, 1
+
+    def Idup(self) -> None:
+        raise pidcomm.Error("this communicator has no duplicate")
+
+    def bcast(self, name: str) -> str:
+        return name
+
+
+def test_pools_refuse_wrong_arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_pool(**settings: Any) -> None:
+        pool.Pool(**settings).close()
+
+    monkeypatch.chdir(tmp_path)
+    page = np.zeros(2 * SETTINGS["bytes"], np.uint8)
+    address = -(-page.ctypes.data // 4096) * 4096
+    settings = {"host": 0, **SETTINGS}
+    for memory in ({"name": f"wrong{os.getpid()}"}, {"path": "file"}, {"address": address}):
+        open_pool(**settings, **memory)
+        assert wrong_calls(open_pool, {**settings, **memory}) == []
+    with pytest.raises(pidcomm.ArgumentError, match=r"switch .* must be True or False"):
+        open_pool(name="wrong", switch=np.zeros(2), **settings)
+    run = {"name": "wrong", "path": None, **SETTINGS}
+    assert wrong_calls(pool.run_switch, run) == []
+    over = {"comm": OneProcess(), "bytes": 1 << 20, "timeout": 1.0}
+    assert wrong_calls(lambda **arguments: pool.open_over(**arguments).close(), over) == []
+    with pool.Pool(f"wrong{os.getpid()}", host=0, hosts=1, bytes=1 << 20, switch=True) as opened:
+        opened.allocate(4096)
+        for name, right in POOL.items():
+            getattr(opened, name)(**right)
+            assert wrong_calls(getattr(opened, name), right) == []
+        with pytest.raises(pidcomm.ArgumentError, match="must be between 0 and 1048576"):
+            opened.read(4096, 2**61, "int64")
+
+
+def test_connections_between_hosts_refuse_wrong_arguments(cube: pidcomm.Hypercube) -> None:
+    def connect(**arguments: Any) -> None:
+        hosts.connect(**arguments).close()
+
+    right = {"local": cube, "comm": _Alone(2), "timeout": 1.0, "overlap": "auto", "link": 1.0}
+    connect(**right)
+    assert wrong_calls(connect, right) == []
+    over = {"local": cube, "comm": OneProcess(), "transport": "pool", "pool_bytes": 1 << 20}
+    connect(**over)
+    assert wrong_calls(connect, over) == []
+    assert wrong_calls(hosts.MpiTransport, {"comm": None}) == []
+
+
+@pytest.mark.parametrize("name", [*COLLECTIVES, "groups", "has_rows", "plan", "validate"])
+def test_a_cube_over_hosts_refuses_wrong_arguments(cube: pidcomm.Hypercube, name: str) -> None:
+    row: Mapping[str, Any] = {"mask": "10"} if name == "has_rows" else CUBE[name]
+    right = {key: row[key] for key in row if key not in ("expand", "host", "wait")}
+    if name not in ("groups", *(each for each in COLLECTIVES if "all" in each), "reduce_scatter"):
+        right["root"] = 1
+    for number in (1, 2):
+        with hosts.connect(cube, _Alone(number), timeout=0.1) as over_hosts:
+            assert wrong_calls(getattr(over_hosts, name), {**right, "mask": "101"}) == []
+            if name in COLLECTIVES:
+                arguments = {**ARRAYS[name], **{key: 1 for key in right if key == "root"}}
+                call = getattr(over_hosts.arrays, name)
+                assert wrong_calls(call, {**arguments, "mask": "101"}) == []
+
+
 def test_every_public_method_is_in_the_tables() -> None:
     ended = {
         "free",
@@ -167,5 +260,14 @@ def test_every_public_method_is_in_the_tables() -> None:
             if not name.startswith("_")
         }
         assert methods - ended == set(table)
+    for module in (hosts, pool):
+        functions = {name for name in module.__all__ if inspect.isroutine(getattr(module, name))}
+        assert functions == {
+            name.rpartition(".")[2]
+            for name in (*FUNCTIONS, *OVER_HOSTS)
+            if name.startswith(f"{module.__name__.rpartition('.')[2]}.")
+        }
+    methods = {name for name, _ in inspect.getmembers(pool.Pool, inspect.isfunction)}
+    assert {name for name in methods if name[0] != "_"} - {"sync", "close"} == set(POOL)
     named = {name for name in model.__all__ if inspect.isfunction(getattr(model, name))} | {"plan"}
     assert named - {"machine_names"} <= set(FUNCTIONS)
