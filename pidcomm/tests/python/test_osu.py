@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 
 import pytest
 from command_line import PIDCOMM
 
-from pidcomm.bench import osu
+from pidcomm import Error
+from pidcomm.bench import launcher, osu
 from pidcomm.bench.osu import OsuCase, measure
 
 
@@ -42,6 +44,31 @@ def test_every_collective_is_right(transport: str, pes: int) -> None:
         if collective == "allgather" and not pes:
             # One write, and the blocks of two processes.
             assert rows[0].copied == (None if transport == "mpi" else 3)
+
+
+@pytest.mark.parametrize("transport", ["mpi", "pool", "switch"])
+def test_sizes_are_cut_to_whole_rows_and_blocks(transport: str) -> None:
+    for collective, sizes in (("allreduce", [8, 96]), ("reduce_scatter", [24, 96])):
+        rows = measure([OsuCase(collective, transport, 3, 1, (12, 100), iters=2)])
+        assert [(row.size_bytes, row.wrong) for row in rows] == [(size, 0) for size in sizes]
+
+
+def test_the_failure_of_a_process_ends_all_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = """
+from mpi4py import MPI
+from pidcomm.bench import launcher
+
+def work(values):
+    if MPI.COMM_WORLD.rank == 1:
+        raise ValueError(f"no {values}")
+    MPI.COMM_WORLD.recv(source=1)  # which never sends
+
+launcher.do_work(work)
+"""
+    words = [sys.executable, "-c", program, json.dumps([1, 2])]
+    monkeypatch.setattr(launcher, "module_command", lambda *_: words)
+    with pytest.raises(Error, match=r"ends with code \d+: host 1: ValueError: no \[1, 2\]$"):
+        launcher.run_work("", None, 2, None, 1)
 
 
 def test_the_schedule_is_that_of_osu() -> None:

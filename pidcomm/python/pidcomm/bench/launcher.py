@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from pidcomm import _core
 from pidcomm.bench import info
 from pidcomm.errors import ArgumentError, Error
+from pidcomm.installation import module_command
 
 VARIABLE = "PIDCOMM_MPIEXEC"
 """The environment variable with the command that starts MPI processes, such as "mpiexec -f
 hosts.txt".
+"""
+ROW, FAILURE = "row: ", "failure: "
+"""Begin the lines that the processes of `run_work` print: a row, and the time and sentence of a
+failure.
 """
 INSTALL = "install an MPI, for example pip install 'pidcomm[mpi]' mpich"
 
@@ -78,3 +87,42 @@ def run(hosts: int, program: Sequence[str], pes: int | None = None) -> int:
         return subprocess.run(words, env=environment(hosts, pes), check=False).returncode
     except OSError as error:
         raise Error(f"cannot start {words[0]}: {error.strerror}", "ERR_DEVICE") from None
+
+
+def run_work(
+    module: str, work: object, hosts: int, pes: int | None, count: int
+) -> list[dict[str, Any]]:
+    """Run a module of this package in MPI processes, and return the `count` rows that they print.
+
+    The module calls `do_work` with a function of `work`, which must fit into JSON. Raises Error
+    with the first failure of a process, or if rows are missing.
+    """
+    words = command(hosts, module_command(module, json.dumps(work)))
+    process = subprocess.run(
+        words, env=environment(hosts, pes), capture_output=True, text=True, check=False
+    )
+    rows = [json.loads(text) for text in _after(ROW, process.stdout)]
+    if process.returncode != 0 or len(rows) != count:
+        failures = [json.loads(text) for text in _after(FAILURE, process.stderr)]
+        lines = (process.stderr.strip() or process.stdout.strip()).splitlines()
+        cause = min(failures)[1] if failures else " ".join(lines[-3:])
+        raise Error(f"{words[0]} ends with code {process.returncode}: {cause}", "ERR_DEVICE")
+    return rows
+
+
+def do_work(function: Callable[[Any], None]) -> None:
+    """Call a function with the work of this process. If it fails, end all processes."""
+    from mpi4py import MPI
+
+    try:
+        function(json.loads(sys.argv[1]))
+    except Exception as error:
+        sentence = "".join(traceback.format_exception_only(error)).strip()
+        failure = [time.time(), f"host {MPI.COMM_WORLD.rank}: {sentence}"]
+        print(FAILURE + json.dumps(failure), file=sys.stderr, flush=True)
+        MPI.COMM_WORLD.Abort(1)
+
+
+def _after(beginning: str, text: str) -> list[str]:
+    """Return the rest of each line that has this beginning."""
+    return [line.partition(beginning)[2] for line in text.splitlines() if beginning in line]

@@ -14,8 +14,7 @@ iterations; then the average, minimum and maximum over the processes.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -26,9 +25,8 @@ from numpy.typing import NDArray
 
 import pidcomm
 from pidcomm.bench import launcher
-from pidcomm.errors import ArgumentError, Error
+from pidcomm.errors import ArgumentError
 from pidcomm.hosts import Link
-from pidcomm.installation import module_command
 from pidcomm.model import load_machine
 from pidcomm.pool import Pool, open_over
 
@@ -37,11 +35,11 @@ __all__ = ["OsuCase", "measure"]
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")
 SMALL_BYTES, SMALL, LARGE = 8192, (1000, 100), (100, 10)
 """The largest small size; iterations and warm-up of small and of large sizes."""
-ROW = "osu "  # before the JSON of a row
 TIMEOUT_S = 120.0
 EMULATED_LINK = "emulated link"
 SLEEP_ERROR_S = 1e-4
 DTYPE = np.dtype(np.int32)
+ROW_BYTES = 8  # the rows of `Pool.reduce` have a multiple of these bytes
 MACHINE = "emulated-host"  # its switch.gb_s
 
 
@@ -115,21 +113,13 @@ def measure(cases: Sequence[OsuCase]) -> list[OsuRow]:
             raise ArgumentError(
                 f"collective '{case.collective}' is not one of {', '.join(COLLECTIVES)}"
             )
-        words = launcher.command(case.processes, module_command(__name__, json.dumps(asdict(case))))
-        variables = launcher.environment(case.processes, case.pes or 8)
-        process = subprocess.run(words, env=variables, capture_output=True, text=True, check=False)
-        case_rows = [
-            OsuRow(**json.loads(line[len(ROW) :]))
-            for line in process.stdout.splitlines()
-            if line.startswith(ROW)
-        ]
-        if process.returncode != 0 or len(case_rows) != len(case.sizes):
-            lines = (process.stderr.strip() or process.stdout.strip()).splitlines()
-            raise Error(
-                f"{words[0]} ends with code {process.returncode}: {' '.join(lines[-3:])}",
-                "ERR_DEVICE",
+        work = asdict(case)
+        rows += [
+            OsuRow(**row)
+            for row in launcher.run_work(
+                __name__, work, case.processes, case.pes or 8, len(case.sizes)
             )
-        rows += case_rows
+        ]
     return rows
 
 
@@ -169,7 +159,8 @@ class _HostBuffers:
         self.case, self.comm, self.pool, self.offset = case, comm, pool, offset
         self.pay = _Payment(case.link)
         parts = comm.size if case.collective in ("reduce_scatter", "alltoall") else 1
-        self.count = max(size_bytes // DTYPE.itemsize // parts, 1) * parts
+        step = math.lcm(parts, ROW_BYTES // DTYPE.itemsize)
+        self.count = max(size_bytes // DTYPE.itemsize // step, 1) * step
         self.bytes = self.count * DTYPE.itemsize
         self.x = self.input_of(comm.rank)
         row = pidcomm.COLLECTIVES[case.collective]
@@ -406,8 +397,9 @@ class _PeBuffers:
         return int(np.count_nonzero(self.cube.read(want.shape[1], DTYPE, self.dst) != want))
 
 
-def _work(case: OsuCase) -> None:
+def _work(fields: dict[str, Any]) -> None:
     """Measure the sizes of a case in every process; process 0 prints the rows."""
+    case = OsuCase(**{**fields, "sizes": tuple(fields["sizes"])})
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -464,9 +456,8 @@ def _work(case: OsuCase) -> None:
                 if case.link
                 else "none",
             )
-            print(ROW + json.dumps(asdict(row)), flush=True)
+            print(launcher.ROW + json.dumps(asdict(row)), flush=True)
 
 
 if __name__ == "__main__":
-    fields = json.loads(sys.argv[1])
-    _work(OsuCase(**{**fields, "sizes": tuple(fields["sizes"])}))
+    launcher.do_work(_work)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -24,8 +22,6 @@ import pidcomm
 from pidcomm._rows import CollectiveName, OpName, OverlapName
 from pidcomm.arguments import Options, options_of, with_scratch
 from pidcomm.bench import launcher
-from pidcomm.errors import Error
-from pidcomm.installation import module_command
 from pidcomm.notebook import Shown
 from pidcomm.plans import Plan
 from pidcomm.sizes import format_duration, format_shape
@@ -41,7 +37,6 @@ PE_FACTOR, ELEMENT_FACTOR = (
     2246822519,
 )
 TIMEOUT_S = 600.0
-ROW = "row: "  # begins the lines with results of the processes
 EMULATED_LINK = "emulated link"
 
 
@@ -137,24 +132,8 @@ def measure_over_hosts(cases: Sequence[HostsCase], iters: int, warmup: int = 1) 
     for case in cases:
         case.plan()
     hosts, pes = cases[0].hosts, prod(cases[0].shape[:-1])
-    work = json.dumps({"cases": [asdict(case) for case in cases], "iters": iters, "warmup": warmup})
-    words = launcher.command(hosts, module_command(__name__, work))
-    process = subprocess.run(
-        words, env=launcher.environment(hosts, pes), capture_output=True, text=True, check=False
-    )
-    rows = [
-        HostsRow(**json.loads(line[len(ROW) :]))
-        for line in process.stdout.splitlines()
-        if line.startswith(ROW)
-    ]
-    if process.returncode != 0 or len(rows) != len(cases):
-        lines = (process.stderr.strip() or process.stdout.strip()).splitlines()
-        raise Error(
-            f"the processes of {words[0]} end with code {process.returncode}:"
-            f" {' '.join(lines[-3:])}",
-            "ERR_DEVICE",
-        )
-    return rows
+    work = {"cases": [asdict(case) for case in cases], "iters": iters, "warmup": warmup}
+    return [HostsRow(**row) for row in launcher.run_work(__name__, work, hosts, pes, len(cases))]
 
 
 def alone(case: HostsCase, iters: int, warmup: int = 1) -> HostsRow:
@@ -410,8 +389,8 @@ def _work(work: dict[str, Any]) -> None:
                         wrong,
                         "measured",
                     )
-                    print(ROW + json.dumps(asdict(row)), flush=True)
+                    print(launcher.ROW + json.dumps(asdict(row)), flush=True)
 
 
 if __name__ == "__main__":
-    _work(json.loads(sys.argv[1]))
+    launcher.do_work(_work)
