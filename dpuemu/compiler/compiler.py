@@ -1,5 +1,7 @@
 """Run gcc for PE programs: compile C to counted assembly and objects, and build the archive of
 the runtime.
+
+One file, because all steps use the options, folders and temporary files of one Compiler.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // The C API: every function calls the library, and turns exceptions into a status and an error
-// sentence.
+// sentence. One file, because all functions share this conversion and the last error.
 #include <unistd.h>
 
 #include <algorithm>

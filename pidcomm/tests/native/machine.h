@@ -2,7 +2,8 @@
 //
 // MRAM is written and read through dpu.h alone (dpu_prepare_xfer, dpu_push_xfer), never through the
 // library under test. Checks include the memory that a collective must not change: zones around the
-// windows, windows it only reads, PEs of the set outside the hypercube.
+// windows, windows it only reads, PEs of the set outside the hypercube. One file, because
+// the run of a case needs all of these.
 #pragma once
 
 #include <dpu.h>

@@ -1,5 +1,5 @@
 // Every bad argument of the C API: its status, a sentence with the offending values, and no changed
-// byte.
+// byte. One file, so that a reader finds all errors of a function together.
 #include <functional>
 
 #include "error_cases.h"
