@@ -54,6 +54,7 @@ from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, OVERLAPS, STATUS_CODES, TRANSPORTS
 from pidcomm.trace import Trace, trace_of
+from pidcomm.uncaught import abort_mpi_if_uncaught
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -498,7 +499,8 @@ def connect(
     timeout: seconds without a message after which a call raises Error. overlap: whether exchanges
     between hosts overlap with local passes: ``"on"``, ``"off"``, or ``"auto"``, where the
     prediction decides. link: the rate of an emulated link in GB/s, or a `Link`, for links slower
-    than the memory of one machine.
+    than the memory of one machine. After the call with a communicator, an uncaught exception in
+    one process ends all processes of MPI.
 
     Raises ArgumentError if arguments are out of range, or if shapes or settings differ between
     hosts. Raises Error if a host does not connect in time.
@@ -514,6 +516,7 @@ def connect(
         as_flag("the transport's allows_any_thread", comm.allows_any_thread)
         return Cube(local, comm, settings_of(timeout, overlap, link))
     require_communicator(comm)
+    abort_mpi_if_uncaught()
     if transport == "mpi":
         return Cube(local, MpiTransport(comm, settings[0]), settings)
     return Cube(

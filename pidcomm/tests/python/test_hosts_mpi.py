@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from over_mpi import Mpi
 from over_mpi import mpi as mpi
 
 from pidcomm import installation
+from pidcomm.bench import launcher
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "tests" / "python" / "hosts_program.py"
@@ -101,9 +102,32 @@ def test_calls_over_hosts(mpi: Mpi, name: str) -> None:
     assert result.stdout.count("passed") == (1 if name == "one_host" else 3)
 
 
+ENDS_SECONDS = 120  # far less than the time-out of the calls
+
+
 def test_the_launcher_ends_all_hosts_if_one_dies(mpi: Mpi) -> None:
-    begin = time.monotonic()
-    result = run_program(mpi, 3, "a_host_dies", seconds=60)
+    result = run_program(mpi, 3, "a_host_dies", seconds=ENDS_SECONDS)
     assert result.returncode != 0
     assert "passed" not in result.stdout
-    assert time.monotonic() - begin < 30  # far less than the time-out of the calls
+
+
+def test_an_uncaught_exception_ends_all_hosts(mpi: Mpi) -> None:
+    result = run_program(mpi, 3, "a_host_raises", seconds=ENDS_SECONDS)
+    assert result.returncode != 0
+    assert "passed" not in result.stdout
+    assert "LookupError: no row for host 1" in result.stderr
+
+
+def test_hosts_run_ends_all_hosts_after_an_exception_before_they_connect(mpi: Mpi) -> None:
+    command = [str(Path(sys.executable).parent / "pidcomm"), "hosts", "run", "-n", "3"]
+    words = [sys.executable, str(PROGRAM), "a_host_raises_before_it_connects"]
+    result = subprocess.run(
+        [*command, "--", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=ENDS_SECONDS,
+        env={**mpi.variables, launcher.VARIABLE: shlex.join(mpi.launcher)},
+    )
+    assert result.returncode != 0
+    assert "LookupError: no row for host 1" in result.stderr

@@ -5,6 +5,7 @@ errors.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -111,6 +112,29 @@ def test_a_killed_process_ends_the_others_and_leaves_nothing(victim: int | str) 
         if process.pid != killed:
             assert f"{word} (process {killed}) has ended without closing the pool" in err
     wait_until_gone(name)
+
+
+@pytest.mark.parametrize("coherence", ["none", "hardware"])
+def test_an_uncaught_exception_closes_the_pool(coherence: str, tmp_path: Path) -> None:
+    program = (
+        "import sys, pidcomm\n"
+        "def main(host):\n"
+        f"    pool = pidcomm.pool.Pool(path={str(tmp_path / 'pool')!r}, host=host, hosts=2,\n"
+        f"        bytes=1 << 20, coherence={coherence!r}, timeout=300)\n"
+        "    pool.sync()\n"
+        "    if host == 1: raise LookupError('no row for host 1')\n"
+        "    pool.sync()\n"
+        "main(int(sys.argv[1]))\n"
+    )
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(host)], stderr=subprocess.PIPE, text=True
+        )
+        for host in range(2)
+    ]
+    errors = [process.communicate(timeout=120)[1] for process in processes]
+    assert "LookupError: no row for host 1" in errors[1]
+    assert re.search(r"host 1 \(process \d+\) has (closed|ended)", errors[0]), errors[0]
 
 
 def test_a_pool_of_one_host() -> None:

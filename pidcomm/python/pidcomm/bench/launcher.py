@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pidcomm import _core
+from pidcomm import _core, uncaught
 from pidcomm.bench import info
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.installation import module_command
@@ -71,6 +71,7 @@ def environment(hosts: int, pes: int | None) -> dict[str, str]:
         variables = program_environment(variables, ranks=ranks)
     elif pes is not None:
         raise ArgumentError(f"--pes {pes} does not apply: it sets the size of the emulated machine")
+    variables[uncaught.VARIABLE] = "1"
     variables.setdefault("OMP_NUM_THREADS", str(max(1, info.cpus() // hosts)))
     return variables
 

@@ -37,8 +37,8 @@ def run(
 ) -> None:
     """Start a program in MPI processes, each of which is a host.
 
-    The launcher is the command in PIDCOMM_MPIEXEC, or mpiexec. If a process fails, the launcher
-    ends all processes. The processes share the CPUs, unless OMP_NUM_THREADS is set. The
+    The launcher is the command in PIDCOMM_MPIEXEC, or mpiexec. If a process fails, MPI ends
+    all processes. The processes share the CPUs, unless OMP_NUM_THREADS is set. The
     command returns the exit code of the launcher.
     """
     raise typer.Exit(launcher.run(count, program, pes))
