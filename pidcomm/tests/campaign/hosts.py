@@ -23,6 +23,7 @@ from pidcomm.tables import OVERLAPS, TRANSPORTS
 
 PROCESSES = 8
 POOL_BYTES = 1 << 20, 128 << 10  # a small pool needs several pieces
+COUNT_FACTORS = 1, 1, 1, 64  # with the largest, calls have more bytes than the small pool
 BATCH = 25  # cases between two broadcasts of whether the run goes on
 
 
@@ -130,7 +131,7 @@ def draw(choices: random.Random) -> Case:
         shape=shape,
         mask=mask + choices.choice("01111"),
         rows_axis=rows_axis,
-        count=8 * choices.randint(1, 6),
+        count=8 * choices.randint(1, 6) * choices.choice(COUNT_FACTORS),
         dtype=dtype,
         op=choices.choice(ops),
         technique=choices.choice(("tile", "tile", "conventional", "auto")),
