@@ -112,7 +112,9 @@ def run_work(
 
 
 def do_work(function: Callable[[Any], None]) -> None:
-    """Call a function with the work of this process. If it fails, end all processes."""
+    """Call a function with the work of this process. If it fails, print the failure; then the
+    exception ends all processes (`uncaught`).
+    """
     from mpi4py import MPI
 
     try:
@@ -121,9 +123,11 @@ def do_work(function: Callable[[Any], None]) -> None:
         sentence = "".join(traceback.format_exception_only(error)).strip()
         failure = [time.time(), f"host {MPI.COMM_WORLD.rank}: {sentence}"]
         print(FAILURE + json.dumps(failure), file=sys.stderr, flush=True)
-        MPI.COMM_WORLD.Abort(1)
+        raise
 
 
 def _after(beginning: str, text: str) -> list[str]:
     """Return the rest of each line that has this beginning."""
-    return [line.partition(beginning)[2] for line in text.splitlines() if beginning in line]
+    return [
+        line.removeprefix(beginning) for line in text.splitlines() if line.startswith(beginning)
+    ]
