@@ -396,9 +396,7 @@ class Cube(HostsCollectives):
             trace, out = self._local.carry_out(name, mask[:-1], **arguments)
             return self._remember(trace), out
         call = self._prepare(name, mask, root, arguments)
-        return self._remember(
-            trace_of(self._core.run(call.request, _as_root(root), *call.arguments[1:]))
-        ), call.out
+        return self._remember(trace_of(self._core.run(*_passed(call, root)))), call.out
 
     def close(self) -> None:
         """Close the connection.
@@ -431,7 +429,7 @@ class Cube(HostsCollectives):
             self.last_trace = self._local.last_trace
             return result
         call = self._prepare(name, mask, root, arguments)
-        passed = (call.request, _as_root(root), *call.arguments[1:])
+        passed = _passed(call, root)
 
         def finish(trace: Trace) -> Trace | Array | None:
             self._remember(trace)
@@ -599,6 +597,11 @@ def _plan(
             )
         )
     )
+
+
+def _passed(call: Call, root: int) -> tuple[Any, ...]:
+    """Return the arguments of `run` and `start` of the core."""
+    return (call.request, _as_root(root), *call.arguments[1:])
 
 
 def _as_root(root: object) -> int:

@@ -32,7 +32,7 @@ from pidcomm.errors import ArgumentError, shown
 from pidcomm.plans import Plan, make_request, plan
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
-from pidcomm.tables import COLLECTIVES, COPY_ORDERS
+from pidcomm.tables import COLLECTIVES, COPY_ORDERS, WORD_BYTES
 from pidcomm.trace import Trace, trace_of
 
 if TYPE_CHECKING:
@@ -306,9 +306,10 @@ class Hypercube(HypercubeCollectives):
             )
         rows = output_rows(rows, (self.pes, rows.shape[1]), np.uint8)
         offset = as_integer("offset", offset)
-        if (offset | rows.shape[1]) % 8:
+        if (offset | rows.shape[1]) % WORD_BYTES:
             raise ArgumentError(
-                f"offset {offset} and rows of {rows.shape[1]} bytes must be multiples of 8",
+                f"offset {offset} and rows of {rows.shape[1]} bytes must be multiples of"
+                f" {WORD_BYTES}",
                 "ERR_WINDOW",
             )
         return self._core.push_xfer(as_flag("to_pes", to_pes), offset, as_bytes(rows))

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, DTypeLike
 from pidcomm import _core
 from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_dtype, as_integer, as_text
 from pidcomm.errors import ArgumentError, Error, shown
+from pidcomm.tables import WORD_BYTES
 
-MRAM_ADDRESS, MRAM_WORD_BYTES = 0x08000000, 8
+MRAM_ADDRESS = 0x08000000
 
 PathText: TypeAlias = str | os.PathLike[str]
 
@@ -143,10 +144,10 @@ class Symbol:
             raise ArgumentError(
                 f"{row_bytes} bytes at offset {offset} pass the end of {self!r}", "ERR_WINDOW"
             )
-        if self.address & MRAM_ADDRESS and ((self.address + offset) | row_bytes) % MRAM_WORD_BYTES:
+        if self.address & MRAM_ADDRESS and ((self.address + offset) | row_bytes) % WORD_BYTES:
             raise ArgumentError(
                 f"{row_bytes} bytes at offset {offset} of {self!r}: in MRAM, the host reaches whole"
-                f" words of {MRAM_WORD_BYTES} bytes",
+                f" words of {WORD_BYTES} bytes",
                 "ERR_WINDOW",
             )
         return offset

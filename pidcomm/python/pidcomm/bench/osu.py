@@ -29,6 +29,7 @@ from pidcomm.errors import ArgumentError
 from pidcomm.hosts import Link
 from pidcomm.model import load_machine
 from pidcomm.pool import Pool, open_over
+from pidcomm.tables import WORD_BYTES
 
 __all__ = ["OsuCase", "measure"]
 
@@ -39,7 +40,6 @@ TIMEOUT_S = 120.0
 EMULATED_LINK = "emulated link"
 SLEEP_ERROR_S = 1e-4
 DTYPE = np.dtype(np.int32)
-ROW_BYTES = 8  # the rows of `Pool.reduce` have a multiple of these bytes
 MACHINE = "emulated-host"  # its switch.gb_s
 
 
@@ -159,7 +159,7 @@ class _HostBuffers:
         self.case, self.comm, self.pool, self.offset = case, comm, pool, offset
         self.pay = _Payment(case.link)
         parts = comm.size if case.collective in ("reduce_scatter", "alltoall") else 1
-        step = math.lcm(parts, ROW_BYTES // DTYPE.itemsize)
+        step = math.lcm(parts, WORD_BYTES // DTYPE.itemsize)  # `Pool.reduce` takes whole words
         self.count = max(size_bytes // DTYPE.itemsize // step, 1) * step
         self.bytes = self.count * DTYPE.itemsize
         self.x = self.input_of(comm.rank)
