@@ -217,18 +217,18 @@ class MessagePieces : public PieceMaker {
   }
 };
 
-/// The PE scratch of a local collective must not overlap the windows of the whole call. The
-/// techniques that `auto` may choose need at most the size of a PE's input; `auto` has no scratch
-/// if this size is not valid.
-void check_scratch_of_locals(HostsPlan &plan, uint64_t heap_base) {
-  if (plan.options.technique == PIDCOMM_TECHNIQUE_AUTO) {
-    try {
-      check_scratch(plan.whole, plan.whole.in_pe_bytes);
-    } catch (const Error &) {
-      plan.options.scratch_offset = 0;
-    }
-    return;
+/// Leaves out a PE scratch that is not valid for `auto`, whose techniques need at most the size of
+/// a PE's input.
+void leave_out_wrong_scratch(HostsPlan &plan) {
+  try {
+    check_scratch(plan.whole, plan.whole.in_pe_bytes);
+  } catch (const Error &) {
+    plan.options.scratch_offset = 0;
   }
+}
+
+/// The PE scratch of a local collective must not overlap the windows of the whole call.
+void check_scratch_of_locals(const HostsPlan &plan, uint64_t heap_base) {
   each_local(plan, [&](const Local &one) {
     try {
       const Plan local =
@@ -291,7 +291,11 @@ HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
     MessagePieces maker(plan, request, wanted);
     make_pieces(maker, request.collective);
   }
-  if (options.scratch_offset != 0) check_scratch_of_locals(plan, heap_base);
+  if (options.scratch_offset == 0) return plan;
+  if (options.technique == PIDCOMM_TECHNIQUE_AUTO)
+    leave_out_wrong_scratch(plan);
+  else
+    check_scratch_of_locals(plan, heap_base);
   return plan;
 }
 
