@@ -52,12 +52,16 @@ def _is_part_of_logic(block: list[Cost], place: int) -> bool:
     if cost.mnemonic not in ("notl", "notq") or is_memory(cost.operands[0]):
         return False
     own = register_of(cost.operands[0])
-    users = [other for other in block[place + 1 :] if own in map(register_of, other.operands)][
-        :1
-    ] + [
-        other for other in block[max(0, place - 1) : place] if other.operands[-1:] == cost.operands
-    ]
-    return any(user.mnemonic[:-1] in costs.COMPLEMENTED for user in users)
+    previous = block[place - 1] if place > 0 else None
+    if previous is not None and previous.operands[-1:] == cost.operands and _is_logic(previous):
+        return True
+    later = (other for other in block[place + 1 :] if own in map(register_of, other.operands))
+    user = next(later, None)
+    return user is not None and _is_logic(user)
+
+
+def _is_logic(cost: Cost) -> bool:
+    return cost.mnemonic[:-1] in costs.COMPLEMENTED
 
 
 def _sum_block(block: list[Cost], factors: dict[int, int], routines: set[str]) -> tuple[int, float]:
