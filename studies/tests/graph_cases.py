@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pidcomm_studies.apps import compare
 from pidcomm_studies.apps.graphs import Graph, grid, rmat, uniform
 
 
@@ -38,3 +42,20 @@ GRAPHS = {
     "many components": uniform(vertices=1500, edges=1100, seed=3),
     "rmat": rmat(scale=10, edges=8),
 }
+
+
+def check_every_technique(problem: Any, expected: NDArray[Any]) -> None:
+    """Run a graph problem with techniques in turn; compare the results and the names of costs."""
+    for outcome in compare(
+        problem, pes=64, techniques=["tile", "pr", "pr+im+cm", "conventional"], iters=1
+    ):
+        assert outcome.wrong == 0
+        np.testing.assert_array_equal(outcome.result, expected)
+        assert set(outcome.costs) == {
+            "broadcast",
+            "kernel",
+            "host",
+            "reduce",
+            "allreduce",
+            "gather",
+        }

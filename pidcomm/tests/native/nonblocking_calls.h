@@ -21,6 +21,14 @@ inline pidcomm_options slow() {
   return options;
 }
 
+/// Writes distinct rows at offset 0, and returns them.
+inline Bytes write_distinct(const Hypercube &cube, std::uint64_t seed, std::size_t row_bytes) {
+  Bytes rows(cube.pes() * row_bytes);
+  verify::fill_distinct(seed, row_bytes, rows);
+  CHECK_EQ(pidcomm_write(cube.get(), 0, row_bytes, rows.data()), +PIDCOMM_OK);
+  return rows;
+}
+
 inline pidcomm_request alltoall_of(std::size_t bytes, std::size_t src, std::size_t dst) {
   return request::alltoall("10", bytes, src, dst, PIDCOMM_INT32);
 }

@@ -115,9 +115,8 @@ TEST(LaterCallsOnTheSet_SeeTheResult) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8}), other(set, {64});
-  Bytes rows(64 * kLongBytes), back(64 * kLongBytes);
-  verify::fill_distinct(7, kLongBytes, rows);
-  CHECK_EQ(pidcomm_write(cube.get(), 0, kLongBytes, rows.data()), +PIDCOMM_OK);
+  const Bytes rows = write_distinct(cube, 7, kLongBytes);
+  Bytes back(64 * kLongBytes);
   // Two alltoalls are a copy.
   pidcomm_pending *first = start(cube, alltoall_of(kLongBytes, 0, 1 << 20), slow());
   pidcomm_pending *second = start(cube, alltoall_of(kLongBytes, 1 << 20, 2 << 20), slow());
@@ -137,9 +136,7 @@ TEST(Launch_WaitsForABusyRank) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
-  Bytes rows(64 * kLongBytes);
-  verify::fill_distinct(9, kLongBytes, rows);
-  CHECK_EQ(pidcomm_write(cube.get(), 0, kLongBytes, rows.data()), +PIDCOMM_OK);
+  write_distinct(cube, 9, kLongBytes);
   CHECK_EQ(pidcomm_alltoall(cube.get(), "10", kLongBytes, 0, 2 << 20, PIDCOMM_INT32), +PIDCOMM_OK);
   dpuemu_rank_access_t access;
   DPU_OK_OR_FAIL(dpuemu_rank_acquire(set.rank(0), &access));
@@ -228,10 +225,8 @@ TEST(Transfers_WaitForPesThatReorderBlocks) {
   pidcomm_options reordering{};
   reordering.technique = PIDCOMM_TECHNIQUE_PR_IM;
   reordering.scratch_offset = 8 << 20;
-  Bytes rows(64 * kLongBytes);
   for (std::uint64_t turn = 0; turn < 5; ++turn) {
-    verify::fill_distinct(20 + turn, kLongBytes, rows);
-    CHECK_EQ(pidcomm_write(cube.get(), 0, kLongBytes, rows.data()), +PIDCOMM_OK);
+    const Bytes rows = write_distinct(cube, 20 + turn, kLongBytes);
     pidcomm_pending *first = start(cube, alltoall_of(kLongBytes, 0, 1 << 20), reordering);
     pidcomm_pending *second = start(cube, alltoall_of(kLongBytes, 1 << 20, 2 << 20), reordering);
     before_sdk(cube);

@@ -86,9 +86,7 @@ TEST(CallDuringALaunch_ReturnsBeforeThePesEnd) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
   const Hypercube cube(set, {8, 16});
-  Bytes rows(128 * kLongBytes);
-  verify::fill_distinct(13, kLongBytes, rows);
-  CHECK_EQ(pidcomm_write(cube.get(), 0, kLongBytes, rows.data()), +PIDCOMM_OK);
+  const Bytes rows = write_distinct(cube, 13, kLongBytes);
   for (std::uint32_t rank : {0u, 1u})
     DPU_OK_OR_FAIL(dpuemu_begin_run(set.rank(rank)));  // as an asynchronous launch
   pidcomm_pending *first = start(cube, alltoall_of(kLongBytes, 0, 1 << 20));
@@ -130,10 +128,9 @@ TEST(ProgramThatAJobBetweenTwoCallsLoads_IsReportedByWait) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
-  Bytes rows(64 * kRow), window(64 * 64);
-  verify::fill_distinct(17, kRow, rows);
-  CHECK_EQ(pidcomm_write(cube.get(), 0, kRow, rows.data()),
-           +PIDCOMM_OK);  // no program is loaded, so the heap is at 0
+  // No program is loaded, so the heap is at 0.
+  const Bytes rows = write_distinct(cube, 17, kRow);
+  Bytes window(64 * 64);
   const auto load = [](struct dpu_set_t own, std::uint32_t, void *) {
     return dpu_load(own, PIDCOMM_TEST_PROGRAM, nullptr);
   };
