@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from enum import IntEnum
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, metadata
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -431,6 +431,12 @@ def exit_if_wrong(wrong: int) -> None:
         raise typer.Exit(ExitCode.WRONG_RESULT)
 
 
+def _issues_address() -> str:
+    """Return the address for reports, as the metadata of the package state it."""
+    addresses = metadata("pidcomm").get_all("Project-URL", [])
+    return dict(address.split(", ") for address in addresses)["Issues"]
+
+
 def main() -> None:
     """Run the command line.
 
@@ -450,7 +456,7 @@ def main() -> None:
             console(stderr=True).print_exception()
         fail(f"internal error: {type(error).__name__}: {error}")
         fail(
-            "please report this to the project, with the command, the output of `pidcomm info`,"
-            f" and the output of the command with {DEBUG_VARIABLE}=1"
+            f"please report this at {_issues_address()}, with the command, the output of"
+            f" `pidcomm info`, and the output of the command with {DEBUG_VARIABLE}=1"
         )
         sys.exit(ExitCode.INTERNAL)
