@@ -17,17 +17,24 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 BUILD = ROOT / "build"
-PYTHON = (
-    "# Python\n\n::: pidcomm\n\n::: pidcomm.model\n\n::: pidcomm_studies.models\n\n::: dpuemu\n"
-)
-PARTS = (
-    "pidcomm_8h",
-    "model_8h",
-    "isca24_8h",
-    "dpuemu_8h",
-    "namespacepidcomm",
-    "namespacepidcomm_1_1request",
-)
+# The modules of the Python API, each on the page reference/python.md. All other modules with an
+# `__all__` serve extensions and are on the page reference/python_extensions.md.
+API = ("pidcomm", "pidcomm.hosts", "pidcomm.pool", "pidcomm.model", "pidcomm.errors", "dpuemu")
+STUDIES = ("pidcomm_studies.apps", "pidcomm_studies.models")
+PACKAGES = {
+    "pidcomm": ROOT / "pidcomm/python/pidcomm",
+    "dpuemu": ROOT / "dpuemu/python/dpuemu",
+    "pidcomm_studies": ROOT / "studies",
+}
+# The headers of the pages about C and C++, and the namespaces that they declare.
+HEADERS = {
+    "c": (
+        "pidcomm in C and C++",
+        ["pidcomm/include/pidcomm", "pidcomm/artifact/include"],
+        ["pidcomm", "pidcomm::request"],
+    ),
+    "sdk": ("The API of the UPMEM SDK, and dpuemu's own calls", ["dpuemu/include"], ["dpu"]),
+}
 HTML = {"para": "p", "computeroutput": "code", "verbatim": "pre"}
 
 
@@ -49,9 +56,45 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         }
     for name, path in sorted(paths.items()):
         files.append(File.generated(config, name, abs_src_path=str(path)))
-    for name, text in (("python", PYTHON), ("c", "\n".join(c_lines(BUILD / "doxygen/xml")))):
+    for name, text in reference_pages().items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
+
+
+def public_modules() -> Iterator[str]:
+    """Yield the names of all modules that have an `__all__`."""
+    for package, folder in PACKAGES.items():
+        for path in sorted(folder.rglob("*.py")):
+            if re.search("^__all__ = ", path.read_text(), re.M):
+                parts = path.relative_to(folder).with_suffix("").parts
+                yield ".".join([package, *parts]).removesuffix(".__init__")
+
+
+def reference_pages() -> dict[str, str]:
+    """Return the pages of the reference, by name."""
+    api = [*API, *STUDIES]
+    modules = {
+        "python": ("Python", api),
+        "python_extensions": (
+            "Modules for extensions",
+            [module for module in public_modules() if module not in api],
+        ),
+    }
+    pages = {
+        name: "\n\n".join([f"# {title}", *(f"::: {module}" for module in names)])
+        for name, (title, names) in modules.items()
+    }
+    for name, (title, folders, namespaces) in HEADERS.items():
+        headers = [path for folder in folders for path in sorted((ROOT / folder).glob("*.h"))]
+        parts = [f"{escape(path.name)}" for path in headers]
+        parts += [f"namespace{escape(namespace)}" for namespace in namespaces]
+        pages[name] = "\n".join(c_lines(title, BUILD / "doxygen/xml", parts))
+    return pages
+
+
+def escape(name: str) -> str:
+    """Return a name as Doxygen writes it in names of files."""
+    return name.replace("_", "__").replace(":", "_1").replace(".", "_8")
 
 
 def run_generators() -> None:
@@ -80,16 +123,18 @@ def on_post_build(config: MkDocsConfig) -> None:
     index.with_suffix(".js").write_text(f"var search_index = {index.read_text()};\n")
 
 
-def c_lines(xml: Path) -> Iterator[str]:
-    """Return the page about C and C++: functions and classes with their comments, from the XML
-    of Doxygen.
+def c_lines(title: str, xml: Path, parts: list[str]) -> Iterator[str]:
+    """Return a page about C and C++: functions and classes with their comments, from the XML of
+    Doxygen.
     """
     yield (
-        "# C and C++\n\n[Types, fields, macros and sources](c/files.html) have pages of their"
-        " own.\n"
+        f"# {title}\n\n[Types, fields, macros and sources](c/files.html) have pages of their own.\n"
     )
-    for name in PARTS:
-        part = ElementTree.parse(xml / f"{name}.xml").getroot()[0]
+    for name in parts:
+        path = xml / f"{name}.xml"
+        if not path.exists():
+            continue  # a header without declarations
+        part = ElementTree.parse(path).getroot()[0]
         yield f"## {part.get('kind')} {part.findtext('compoundname')}\n\n{comment(part)}\n"
         for inner in part.iter("innerclass"):
             described = ElementTree.parse(xml / f"{inner.get('refid')}.xml").getroot()[0]

@@ -1,4 +1,4 @@
-/// dpu.hpp: the C++11 API of the UPMEM SDK, over dpu.h. Include it as <dpu>.
+/// dpu.hpp: the C++11 API of the UPMEM SDK, over dpu.h. Include it as `<dpu>`.
 ///
 /// All functions throw dpu::DpuError with the status of the C call. Buffers of asynchronous
 /// operations must exist until sync().

@@ -71,3 +71,7 @@ __all__ = [
     "allocate",
     "plan",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "hosts", "pool"])
