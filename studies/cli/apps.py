@@ -312,7 +312,7 @@ def _command_of(application: type[Application]) -> Callable[..., None]:
 def _examples(name: str) -> list[str]:
     return [
         f"pidcomm app {name} --quick",
-        f"pidcomm app {name} --pes 64,256 --cpu --json {name}.jsonl --plot {name}.svg",
+        f"pidcomm app {name} --pes 64,256 --cpu --json a.jsonl --plot a.svg",
     ]
 
 

@@ -26,6 +26,7 @@ def test_help_has_examples_and_exit_codes() -> None:
         assert re.search(rf"^  {code.value} +{code.meaning}$", text, re.MULTILINE)
     for name, command in commands().items():
         assert len(command.examples) > 0
+        assert max(map(len, command.examples)) <= 78  # the help indents them by two columns
         help_text = runner.invoke(app, [*name.split(), "--help"]).output
         assert "Examples:\n" + "".join(f"  {line}\n" for line in command.examples) in help_text
 
@@ -185,13 +186,18 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
         (["nonsense"], "command 'nonsense' is unknown; use info, "),
         (["bnech"], "did you mean 'bench'?"),
         (["model", "machine"], "did you mean 'machines'?"),
+        (["reproduce", "fig23b"], "did you mean 'pidcomm/fig23b'?"),
+        (["plan", "alltoall", "--technique", "magic"], "tree, auto"),
+        (["bench", "--nothing"], "No such option: --nothing (see pidcomm bench --help)"),
+        (["plan"], "Missing argument 'collective'. (see pidcomm plan --help)"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:
-    result = run(*arguments)
-    assert result.returncode == 2, result
+    result = CliRunner().invoke(app, arguments, prog_name="pidcomm")
+    assert result.exit_code == 2, result
     assert message in result.stderr
-    assert "Traceback" not in result.stderr
+    assert result.stderr.startswith("pidcomm: ")
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ EXAMPLES = [
 # counts.
 CUTS = {
     "check": "--cases 20",
+    "hosts": "--sizes 64KiB",
     "bench": "--shape 8x8 --bytes 8KiB --iters 1 --warmup 0",
     "model calibrate": "--samples 50 --max-total 256KiB",
     "model validate": "--samples 5 --max-total 256KiB",
@@ -53,6 +54,7 @@ CUTS = {
 EXCLUDED = {
     "bench.* --quick": ("--iters", "--warmup"),
     "--case ": ("--cases",),
+    "hosts (run|plan)": ("--sizes",),
     "--from": ("--shape", "--bytes"),
     "scale(?!.*--measure)": ("--iters", "--warmup"),
     "--published": ("--samples", "--max-total"),

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NoReturn
 
 import dpuemu
 from dpuemu import _dpuemu, run, tools
@@ -51,9 +51,20 @@ def run_command(words: Sequence[str]) -> int:
         return fail(str(error))
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses abbreviated options, and reports errors in one line."""
+
+    def __init__(self, *words: Any, **settings: Any) -> None:
+        super().__init__(*words, allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error; exit."""
+        sys.exit(fail(f"{message} (see {self.prog} --help)"))
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         "dpuemu",
         description="Build and run programs for the UPMEM SDK on machines without DIMMs.",
         epilog=(

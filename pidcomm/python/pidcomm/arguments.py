@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import (
@@ -209,12 +209,18 @@ def as_shape(lengths: object) -> list[int]:
 
 
 def row_of(
-    table: Mapping[str, _Row], kind: str, name: object, status: str = "ERR_ARGUMENT"
+    table: Mapping[str, _Row],
+    kind: str,
+    name: object,
+    status: str = "ERR_ARGUMENT",
+    others: Iterable[str] = (),
 ) -> _Row:
-    """Return the row of a name. Raises ArgumentError with the valid names."""
+    """Return the row of a name. Raises ArgumentError with the valid names. others: valid names
+    without a row.
+    """
     row = table.get(name) if isinstance(name, str) else None
     if row is None:
-        raise ArgumentError(unknown(kind, name, table), status)
+        raise ArgumentError(unknown(kind, name, [*table, *others]), status)
     return row
 
 
@@ -271,12 +277,14 @@ def option_codes(options: Options) -> _core.OptionCodes:
             f" {', '.join(Options.__annotations__)}"
         )
 
-    def code(table: Mapping[str, Choice], kind: str, name: str | None) -> int:
-        return 0 if name is None else row_of(table, kind, name, "ERR_OPTION").code
+    def code(table: Mapping[str, Choice], kind: str, name: str | None, *others: str) -> int:
+        return 0 if name is None else row_of(table, kind, name, "ERR_OPTION", others).code
 
     threads, scratch = options.get("threads"), options.get("scratch")
     return (
-        AUTO_CODE if _is_auto(options) else code(TECHNIQUES, "technique", options.get("technique")),
+        AUTO_CODE
+        if _is_auto(options)
+        else code(TECHNIQUES, "technique", options.get("technique"), AUTO),
         code(ISAS, "ISA", options.get("isa")),
         0 if threads is None else as_integer("threads", threads, high=2**31 - 1),
         code(COHERENCES, "coherence", options.get("coherence")),

@@ -46,11 +46,14 @@ def shown(value: object) -> str:
 
 
 def unknown(kind: str, name: object, names: Iterable[str], rest: str = "") -> str:
-    """Return a sentence that lists the known names and suggests the nearest name. rest: valid
-    values without a name.
+    """Return a sentence that lists the known names and suggests the nearest name, or the first
+    FOLDER/NAME for NAME. rest: valid values without a name.
     """
     known = list(names)
-    near = get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
+    near: list[str] = []
+    if isinstance(name, str):
+        near = [path for path in known if path.endswith(f"/{name}")]
+        near = near or get_close_matches(name.lower(), known, n=1)
     suggestion = f"; did you mean {near[0]!r}?" if near else ""
     return f"{kind} {shown(name)} is unknown; use {', '.join(known)}{rest}{suggestion}"
 

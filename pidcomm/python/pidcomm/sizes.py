@@ -90,17 +90,16 @@ def parse_shape(text: str) -> tuple[int, ...]:
 def parse_names(
     text: str, table: Collection[_Name], kind: str, everything: Sequence[_Name] | None = None
 ) -> list[_Name]:
-    """Return the names in a comma-separated list without repetitions. "all" means `everything`
-    (default: the table).
+    """Return the names in a comma-separated list without repetitions. "all" in the list means
+    `everything` (default: the table).
 
     Raises ArgumentError for unknown names.
     """
-    names: list[Any] = (
-        list(table if everything is None else everything) if text == "all" else text.split(",")
-    )
-    for name in names:
-        if name not in table:
+    names: list[Any] = []
+    for name in text.split(","):
+        if name != "all" and name not in table:
             raise ArgumentError(unknown(kind, name, ["all", *table]))
+        names += (table if everything is None else everything) if name == "all" else [name]
     return list(dict.fromkeys(names))
 
 

@@ -78,9 +78,8 @@ ModelTechniques = Annotated[
 
 @command(
     "pidcomm model predict allreduce --shape 32x32 --mask 10 --bytes 1MiB",
-    "pidcomm model predict alltoall --machine isca24 --technique tile,conventional --json -",
-    "pidcomm model predict allgather --machine upmem-2560 --shape 64x40 --mask 01 --bytes 640KiB"
-    " --threads 4",
+    "pidcomm model predict alltoall --machine isca24 --technique tile --json -",
+    "pidcomm model predict allgather --shape 64x40 --mask 01 --bytes 640KiB",
     group=group,
 )
 def predict(
@@ -250,7 +249,7 @@ def machines(
 
 @command(
     "pidcomm model advise allreduce --pes 1024 --bytes 4MiB",
-    "pidcomm model advise alltoall --pes 1024 --group 32 --bytes 1MiB --machine isca24",
+    "pidcomm model advise alltoall --pes 1024 --group 32 --machine isca24",
     "pidcomm model advise reduce --pes 2560 --machine upmem-2560 --top 3 --json -",
     name="advise",
     group=group,

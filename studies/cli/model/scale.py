@@ -66,7 +66,7 @@ COLUMNS = (
 @command(
     "pidcomm model scale hosts",
     "pidcomm model scale pes alltoall allreduce --measure --up-to 256",
-    "pidcomm model scale channels --machine isca24 --json channels.jsonl --plot channels.svg",
+    "pidcomm model scale channels --machine isca24 --json rows.jsonl --plot a.svg",
     group=group,
 )
 def scale(

@@ -164,13 +164,16 @@ def _files(option: str, value: object) -> Iterator[object]:
             yield os.path.realpath(path)
 
 
+def _click(module: str) -> Any:
+    """Return a module of click. New versions of Typer contain their own copy of click."""
+    return import_module(f"{typer.Context.__mro__[1].__module__.rpartition('.')[0]}.{module}")
+
+
 def _given() -> dict[str, Any]:
     """Return the options and arguments on the command line of the running command, with their
     values. Empty if a program calls the function of a command.
     """
-    # New versions of Typer contain their own copy of click.
-    click = typer.Context.__mro__[1].__module__.rpartition(".")[0]
-    context = import_module(f"{click}.globals").get_current_context(silent=True)
+    context = _click("globals").get_current_context(silent=True)
     values: dict[str, Any] = {} if context is None else context.meta.get(_GIVEN, {})
     return values
 
@@ -273,6 +276,11 @@ def _exit_codes() -> Iterator[None]:
         raise typer.Exit(ExitCode.WRONG_RESULT) from None
     except (Error, MemoryError) as error:
         fail(str(error) or "out of memory")
+        raise typer.Exit(ExitCode.USAGE) from None
+    except _click("exceptions").UsageError as error:
+        if isinstance(error, _click("exceptions").NoArgsIsHelpError):
+            raise
+        fail(f"{error.format_message()} (see {error.ctx.command_path} --help)")
         raise typer.Exit(ExitCode.USAGE) from None
     except KeyboardInterrupt:
         fail("interrupted")

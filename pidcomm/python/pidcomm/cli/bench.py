@@ -193,7 +193,7 @@ JsonOption = Annotated[str | None, json_option("a JSON line per row")]
 @command(
     "pidcomm bench --quick",
     "pidcomm bench all --mask all --sweep pes=64..1024",
-    "pidcomm bench alltoall --sweep bytes=8KiB..1MiB --dtype int8,int64 --json rows.jsonl",
+    "pidcomm bench alltoall --sweep bytes=8KiB..1MiB --dtype int8 --json rows.jsonl",
     "pidcomm bench reduce --coherence hardware --technique all --json -",
     "pidcomm bench --ablation",
 )

@@ -79,9 +79,8 @@ def parse_counts(text: str) -> list[int]:
 
 @command(
     "pidcomm hosts osu --hosts 2,4 --sizes 64KiB:32MiB",
-    "pidcomm hosts osu --collective reduce_scatter --transport pool,switch --link 32,0.35 --json"
-    " rows.jsonl",
-    "pidcomm hosts osu --hosts 2 --pes 64 --sizes 64KiB",
+    "pidcomm hosts osu --collective reduce_scatter --transport switch --link 32,0.5",
+    "pidcomm hosts osu --hosts 2 --pes 64 --json rows.jsonl",
     group=hosts,
 )
 def osu(

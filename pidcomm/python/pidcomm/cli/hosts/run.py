@@ -46,7 +46,7 @@ def run(
 
 @command(
     "pidcomm hosts plan allreduce --shape 256x4 --mask 11 --bytes 2MiB",
-    "pidcomm hosts plan alltoall --shape 256x4 --mask 11 --bytes 2MiB --link 1.25 --json -",
+    "pidcomm hosts plan alltoall --shape 256x4 --mask 11 --bytes 2MiB --link 1.25",
     group=hosts,
 )
 def plan(
