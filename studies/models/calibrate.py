@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from pidcomm import COPY_ORDERS, Hypercube, allocate
-from pidcomm.bench import platform
+from pidcomm import COPY_ORDERS, Error, Hypercube, allocate
+from pidcomm.bench import info, platform
 from pidcomm.bench.measure import host_copy_seconds
 from pidcomm.model import Constant, Machine, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
@@ -20,6 +20,7 @@ from pidcomm_studies.papers.pidcomm.experiments import modelled_points
 from pidcomm_studies.papers.pidcomm.published import PUBLISHED
 
 SEED = 1
+MOST_BUSY = 0.25  # CPUs that other programs may use
 SAMPLES = 400
 _RATE_PES = 256
 _ROUNDS = 7
@@ -56,15 +57,23 @@ def calibrate(
     samples: int = SAMPLES,
     seed: int = SEED,
     max_total: int = MAX_TOTAL,
+    force: bool = False,
     on_step: Callable[[], None] = lambda: None,
     on_fit: Callable[[], None] = lambda: None,
 ) -> tuple[Machine, list[Timed]]:
     """Measure this machine. Return its description, which inherits EMULATED_MACHINE, and the
     samples of the fit.
 
-    The machine must be idle. on_step is called after every sample; a sample takes about
-    SECONDS_EACH. on_fit is called before the fit.
+    Raises Error if other programs use more than MOST_BUSY of a CPU, unless `force`. The sources of
+    the constants state this use and the spread of the times. on_step is called after every sample;
+    a sample takes about SECONDS_EACH. on_fit is called before the fit.
     """
+    busy = info.busy_cpus()
+    if busy > MOST_BUSY and not force:
+        raise Error(
+            f"other programs use {busy:.1f} CPUs of this machine; a calibration needs an idle"
+            f" machine (at most {MOST_BUSY}): end them, or use --force"
+        )
     threads = platform.threads()
     drawn = draw(seed, samples, threads, max_total=max_total)
     measured = {
@@ -85,7 +94,8 @@ def calibrate(
     }
     source = (
         f"fitted: least squares over {samples} random collectives timed on this machine (seed"
-        f" {seed})"
+        f" {seed}); other programs used {busy:.1f} CPUs before; the quartiles of a time lie"
+        f" {100 * np.median([timing.spread for timing in timed]):.0f}% apart in the median"
     )
     start = Machine(name, title, constants, EMULATED_MACHINE)
     return fit(start, timed, [*_KEPT, *measured], source), timed

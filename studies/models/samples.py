@@ -89,10 +89,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class Timed:
-    """A sample and the median of its ``Trace.host_seconds``."""
+    """A sample and the median of its ``Trace.host_seconds``.
+
+    spread: the distance of the quartiles, divided by the median; 0 for a computed time.
+    """
 
     sample: Sample
     seconds: float
+    spread: float = 0.0
 
 
 def host_seconds(case: PreparedCase, numbers: Sequence[float]) -> float:
@@ -238,4 +242,5 @@ class Timer:
                 options={**sample.options, "scratch": SCRATCH},
             )
             seconds.append(trace.host_seconds)
-        return Timed(sample, float(np.median(seconds[1:])))
+        low, median, high = np.percentile(seconds[1:], (25, 50, 75))
+        return Timed(sample, float(median), float((high - low) / median))

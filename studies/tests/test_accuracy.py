@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from command_line import PIDCOMM
 
-from pidcomm import COLLECTIVES, DEFAULT_ISA, ArgumentError, Options, plan
+from pidcomm import COLLECTIVES, DEFAULT_ISA, ArgumentError, Error, Options, plan
+from pidcomm.bench import info
 from pidcomm.model import Machine, load_machine
-from pidcomm_studies.models.calibrate import fit, fit_to_points
+from pidcomm_studies.models.calibrate import calibrate, fit, fit_to_points
 from pidcomm_studies.models.samples import DST, SCRATCH, Timed, Timer, draw, host_seconds
 from pidcomm_studies.models.validate import (
     DEPENDENT,
@@ -198,9 +199,11 @@ def test_calibrate_writes_a_machine_that_validate_accepts(tmp_path: Path) -> Non
         "50",
         "--max-total",
         "256KiB",
+        "--force",
         "--json",
         str(rows),
     )
+    assert "; other programs used " in file.read_text()
     machine = load_machine(str(file))
     kinds = {constant.kind for constant in machine.constants.values()}
     assert {"measured", "fitted"} <= kinds
@@ -236,6 +239,16 @@ def test_validate_separates_modelled_from_measured() -> None:
     assert text.index("fitted: published and modelled") < text.index(
         "held out: published and modelled"
     )
+
+
+def test_calibrate_refuses_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(info, "busy_cpus", lambda: 1.5)
+    with pytest.raises(Error, match=r"other programs use 1\.5 CPUs .*--force"):
+        calibrate("mine.toml", "mine")
+
+
+def test_the_use_of_cpus_is_a_number_of_cpus() -> None:
+    assert 0 <= info.busy_cpus(0.05) <= info.cpus()
 
 
 def test_calibrate_refuses_files_that_it_cannot_write(tmp_path: Path) -> None:

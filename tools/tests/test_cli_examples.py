@@ -42,7 +42,7 @@ CUTS = {
     "check": "--cases 20",
     "hosts": "--sizes 64KiB",
     "bench": "--shape 8x8 --bytes 8KiB --iters 1 --warmup 0",
-    "model calibrate": "--samples 50 --max-total 256KiB",
+    "model calibrate": "--samples 50 --max-total 256KiB --force",
     "model validate": "--samples 5 --max-total 256KiB",
     "model scale": "--iters 1 --warmup 0",
     "reproduce": "--pes 64 --bytes 8KiB --iters 1",

@@ -45,13 +45,17 @@ def calibrate(
     ] = 400,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the random collectives.")] = 1,
     max_total: TotalOption = f"{MAX_TOTAL >> 20}MiB",
+    force: Annotated[
+        bool, typer.Option("--force", help="Calibrate although other programs use the CPUs.")
+    ] = False,
     json_target: Annotated[str | None, json_option("a JSON line per timed collective")] = None,
 ) -> None:
     """Measure this machine, and write a description of it: a file for option --machine of other
     commands.
 
     The machine must be idle. The command measures the rates of memory first, and then fits the
-    other constants to the times of random collectives. To see the errors of the description, run
+    other constants to the times of random collectives; the file states the use of CPUs by other
+    programs and the spread of the times. To see the errors of the description, run
     pidcomm model validate --machine FILE.
     """
     require("scipy", "calibrate")
@@ -68,12 +72,18 @@ def calibrate(
             samples=samples,
             seed=seed,
             max_total=parse_positive_size(max_total),
+            force=force,
             on_step=work.step,
             on_fit=lambda: work.phase("fitting"),
         )
         file.write_text(machine.to_toml(), encoding="utf-8")
         results.json_lines(
-            {**_described(timing.sample), "measured_us": 1e6 * timing.seconds, **_facts()}
+            {
+                **_described(timing.sample),
+                "measured_us": 1e6 * timing.seconds,
+                "spread": timing.spread,
+                **_facts(),
+            }
             for timing in timed
         )
         results.text(f"{file}: {machine.title}; fitted to {len(timed)} collectives")

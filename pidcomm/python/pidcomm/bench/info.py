@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,7 @@ from pidcomm.bench import platform
 from pidcomm.bench.platform import Flush
 from pidcomm.tables import COHERENCES, COLLECTIVES, DEFAULT_ISA, ISAS, OPS, TECHNIQUES, TYPES
 
-__all__ = ["commit", "cpu_name", "cpus", "facts", "in_words"]
+__all__ = ["busy_cpus", "commit", "cpu_name", "cpus", "facts", "in_words"]
 
 VARIABLE = "OMP_NUM_THREADS"
 
@@ -42,6 +43,24 @@ def commit() -> str | None:
 def cpus() -> int:
     """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def busy_cpus(seconds: float = 1.0) -> float:
+    """Return how many of the CPUs that this process may use were busy, on average over a wait of
+    `seconds`.
+    """
+    allowed = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+
+    def idle_and_all() -> tuple[int, int]:
+        lines = [line.split() for line in Path("/proc/stat").read_text().splitlines()]
+        ticks = [[int(word) for word in line[1:9]] for line in lines if line[0] in allowed]
+        return sum(row[3] + row[4] for row in ticks), sum(map(sum, ticks))
+
+    idle, total = idle_and_all()
+    time.sleep(seconds)
+    later_idle, later_total = idle_and_all()
+    passed = later_total - total
+    return len(allowed) * (1 - (later_idle - idle) / passed) if passed else 0.0
 
 
 def geometry() -> str:
