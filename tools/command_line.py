@@ -27,7 +27,9 @@ KEYS = [
     *("collective", "technique", "dtype", "op", "shape", "mask", "bytes_per_pe"),
     *(
         "t_min_us",
+        "t_p25_us",
         "t_p50_us",
+        "t_p75_us",
         "t_p99_us",
         "outside_us",
         "from_us",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -162,7 +162,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
         )
         facts = report.run_facts()
         comment = report.Report(results).comment
-        comment(_header(problem, options))
+        comment(_header(problem, options, facts))
         for shape in shapes:
             possible, refusals = _possible(techniques, shape, options)
             report.Report(results).skipped(refusals)
@@ -222,8 +222,8 @@ def _possible(
     return possible, refusals
 
 
-def _header(problem: Application, options: Options) -> Iterator[str]:
-    yield from report.header(options)
+def _header(problem: Application, options: Options, facts: Mapping[str, Any]) -> Iterator[str]:
+    yield from report.header(options, facts)
     yield f"{problem.name}: " + ", ".join(
         f"{name} {value}" for name, value in problem.facts.items()
     )

@@ -17,6 +17,7 @@ from pidcomm.bench import report as reporting
 from pidcomm.bench import timing as benchmark
 from pidcomm.bench.measure import Scratch, SdkCondition, Trial, best_limit, limit_rates
 from pidcomm.bench.oracle import Problem
+from pidcomm.bench.results import Results
 from pidcomm.bench.sweep import even_shape
 
 
@@ -237,3 +238,31 @@ def test_the_limit_is_the_best_order_and_a_low_one_is_explained() -> None:
         explanations = [line for line in lines if explanation in line]
         assert explanations == [] if explained is None else explained in explanations[0]
         assert ("includes the flushes" in lines[0]) == has_flushes
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ([0.5, 0.6], None),
+        ([0.5, 0.39, 0.6], "this is uncertain: 1 of 3 rounds lie on the other side of 40%"),
+    ],
+)
+def test_an_uncertain_comparison_with_the_sdk_is_said(
+    shares: list[float], said: str | None
+) -> None:
+    lines = SdkCondition(1.0, 1.0, {"plain": 2.0}, 2.0, False, shares).lines()
+    assert [line for line in lines if "uncertain" in line] == ([said] if said else [])
+
+
+@pytest.mark.parametrize("high", [120.0, 130.0])
+def test_a_row_with_varying_times_has_a_comment(
+    high: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fields: dict[str, Any] = dict.fromkeys(KEYS, 1)
+    texts = dict.fromkeys(("collective", "technique", "dtype", "op", "shape", "mask"), "x")
+    times = {"t_p25_us": 99.0, "t_p50_us": 100.0, "t_p75_us": high}
+    row = benchmark.Row(**{**fields, **texts, "carried_out": "x", **times})
+    with Results(None) as results:
+        reporting.Report(results).rows([row])
+    comment = "# x varies: a quarter of the times is below 99 us, and a quarter above 130 us\n"
+    assert (comment in capsys.readouterr().out) == (high == 130.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -187,7 +187,7 @@ def scale(
             make_transfers_alike(options)
         facts = report.run_facts()
         comment = report.Report(results)
-        comment.comment(_header(on, options, bool(problems)))
+        comment.comment(_header(on, options, facts if problems else None))
         comment.comment(
             f"study {skipped.name} is left out: {on.name} has no separate {skipped.name}"
             for skipped in left_out
@@ -237,13 +237,14 @@ def _values(study: Study, pes: int, most: int | None) -> Sequence[int]:
     return kept
 
 
-def _header(machine: Machine, options: Options, is_measured: bool) -> Iterator[str]:
-    yield from report.header(options) if is_measured else [f"pidcomm {pidcomm.__version__}"]
+def _header(machine: Machine, options: Options, facts: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the lines above the rows. facts: those of a run that measures."""
+    yield from report.header(options, facts) if facts else [f"pidcomm {pidcomm.__version__}"]
     yield (
         f"modelled rows: for {machine.name} ({machine.title}), by constants of the kinds"
         f" {_kinds(machine)}"
     )
-    if is_measured:
+    if facts:
         yield "measured rows: emulated DIMMs share the memory of this machine: compare limit%"
     percent = f"{100 * GAIN:.0f}%"
     yield (

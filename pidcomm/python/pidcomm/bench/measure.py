@@ -219,7 +219,8 @@ class SdkCondition:
 
     All rates count bytes read and written. limits_gb_s: rates of the streaming copy by copy order.
     has_flushes: whether the streaming copy flushes its source, as policy `hardware` requires; the
-    contiguous copy never flushes.
+    contiguous copy never flushes. round_shares: for each round, the rate of the slower direction,
+    divided by the streaming limit.
     """
 
     to_pes_gb_s: float
@@ -227,6 +228,7 @@ class SdkCondition:
     limits_gb_s: Mapping[str, float]
     contiguous_gb_s: float
     has_flushes: bool
+    round_shares: Sequence[float] = ()
 
     @property
     def limit_gb_s(self) -> float:
@@ -269,6 +271,12 @@ class SdkCondition:
             f" limit; a fair comparison needs at least {100 * SDK_SHARE:.0f}%), {verdict} fair to"
             " compare with conventional"
         )
+        others = sum((share >= SDK_SHARE) != self.holds for share in self.round_shares)
+        if others:
+            lines.append(
+                f"this is uncertain: {others} of {len(self.round_shares)} rounds lie on the other"
+                f" side of {100 * SDK_SHARE:.0f}%"
+            )
         return lines
 
 
@@ -297,8 +305,14 @@ def measure_sdk(
         2 * rows.nbytes / took / 1e9 for took in np.median(transfers[1:], axis=0)
     )
     limits = limit_rates(np.array(streams[1:]), 2 * rows.nbytes)
+    least_seconds = 2 * rows.nbytes / best_limit(limits).gb_s / 1e9
     return SdkCondition(
-        to_pes, from_pes, limits, contiguous, options.get("coherence") == "hardware"
+        to_pes,
+        from_pes,
+        limits,
+        contiguous,
+        options.get("coherence") == "hardware",
+        [least_seconds / max(to_took, from_took) for to_took, from_took, _ in transfers[1:]],
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from pidcomm.sizes import format_duration, format_shape
 __all__ = ["Report", "header", "run_facts", "technique_label"]
 
 
+MOST_SPREAD = 0.25  # of a row without a comment
+
+
 class Report:
     """Write comments and rows. Rows are also written as JSON lines."""
 
@@ -31,7 +35,11 @@ class Report:
         self._results = results
         self._is_wide = is_wide
         self._titles = self._about = ""
-        self._facts = run_facts()
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Return the facts of the run."""
+        return run_facts()
 
     def comment(self, lines: Iterable[str]) -> None:
         """Write comment lines."""
@@ -58,10 +66,17 @@ class Report:
                 self._results.text(titles)
                 self._titles = titles
             # Before the text: the file has all shown rows.
-            self._results.json_lines([json_row(row, self._facts)])
+            self._results.json_lines([json_row(row, self.facts)])
             self._results.text(
                 row_line(row, is_wide=self._is_wide), style="red" if row.wrong else None
             )
+            if isinstance(row, Row) and row.spread > MOST_SPREAD:
+                self.comment(
+                    [
+                        f"{row.technique} varies: a quarter of the times is below"
+                        f" {row.t_p25_us:.0f} us, and a quarter above {row.t_p75_us:.0f} us"
+                    ]
+                )
 
 
 def show_over_hosts(
@@ -71,9 +86,10 @@ def show_over_hosts(
     lines = Lines(_OVER_HOSTS, is_wide=is_wide)
     shapes = list(dict.fromkeys(case.shape for case in cases))
     wrong = 0
+    facts = run_facts()
     for shape in shapes:
         rows = measure_over_hosts([case for case in cases if case.shape == shape], iters, warmup)
-        results.json_lines({**asdict(row), **run_facts()} for row in rows)
+        results.json_lines({**asdict(row), **facts} for row in rows)
         link, threads = rows[0].link, rows[0].threads
         results.text(
             f"# {shape[-1]} processes as {format_shape(shape)} share the CPUs, {threads} threads"
@@ -113,7 +129,11 @@ def run_facts() -> dict[str, Any]:
     return {
         "version": pidcomm.__version__,
         "commit": info.commit(),
-        "machine": {"cpu": info.cpu_name(), "cpus": info.cpus()},
+        "machine": {
+            "cpu": info.cpu_name(),
+            "cpus": info.cpus(),
+            "busy_cpus": round(info.busy_cpus(0.2), 2),
+        },
         "hugepages": info.has_hugepages(),
         "sdk_flush": sdk_flush(),
     }
@@ -127,10 +147,14 @@ def _flush_words() -> str:
     }[sdk_flush()]
 
 
-def header(options: Options) -> Iterator[str]:
-    """Yield the lines above the rows."""
+def header(options: Options, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines above the rows. facts: those of the run."""
+    machine = facts["machine"]
     yield f"pidcomm {pidcomm.__version__}, commit {info.commit() or 'unknown'}"
-    yield f"CPU: {info.cpu_name()}, {info.cpus()} CPUs"
+    yield (
+        f"CPU: {machine['cpu']}, {machine['cpus']} CPUs; other programs used"
+        f" {machine['busy_cpus']:.1f} of them before"
+    )
     yield (
         f"threads {options.get('threads') or platform.threads()}, coherence policy"
         f" {options.get('coherence')}"
@@ -165,7 +189,9 @@ _PROBLEM = (
 _ROW = (
     *_PROBLEM,
     Column("t_min_us", "{0.t_min_us:>9.0f}", is_wide=True),
+    Column("t_p25_us", "{0.t_p25_us:>9.0f}", is_wide=True),
     Column("t_p50_us", "{0.t_p50_us:>9.0f}"),
+    Column("t_p75_us", "{0.t_p75_us:>9.0f}", is_wide=True),
     Column("t_p99_us", "{0.t_p99_us:>9.0f}", is_wide=True),
     Column("outside_us", "{0.outside_us:>10.1f}", is_wide=True),
     Column("plan_us", "{0.plan_us:>8.1f}", is_wide=True),

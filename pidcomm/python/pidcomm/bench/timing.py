@@ -73,7 +73,9 @@ class Row(Measured):
     """
 
     t_min_us: float
+    t_p25_us: float
     t_p50_us: float
+    t_p75_us: float
     t_p99_us: float
     outside_us: float
     from_us: float
@@ -101,6 +103,11 @@ class Row(Measured):
     def __repr__(self) -> str:
         """Report the case, the technique, the time and its source."""
         return self._line(self.t_p50_us + self.pe_us, self.source)
+
+    @property
+    def spread(self) -> float:
+        """Return the distance of the quartiles of the times, divided by the median."""
+        return (self.t_p75_us - self.t_p25_us) / self.t_p50_us
 
 
 @dataclass(frozen=True)
@@ -181,7 +188,9 @@ def measure_rows(
                 mask=problem.mask,
                 bytes_per_pe=problem.bytes,
                 t_min_us=float(times_us[:, index].min()),
+                t_p25_us=float(np.percentile(times_us[:, index], 25)),
                 t_p50_us=p50_us,
+                t_p75_us=float(np.percentile(times_us[:, index], 75)),
                 t_p99_us=float(np.percentile(times_us[:, index], 99, method="higher")),
                 outside_us=float(np.median(outside_us[:, index])),
                 from_us=median_us(index, "seconds_from_pes"),

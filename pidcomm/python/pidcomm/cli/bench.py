@@ -388,7 +388,7 @@ class _Benchmark:
         rows: list[Row] = []
         wrong = 0
         scratch = Scratch(self.problems)
-        report.comment(header(self.options))
+        report.comment(header(self.options, report.facts))
         report.comment(() if self.assumed is None else ablation_header(self.assumed))
         report.skipped(refusals)
         for section in self.sections:

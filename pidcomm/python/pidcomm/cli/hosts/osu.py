@@ -48,8 +48,9 @@ def show(results: Results, rows: list[OsuRow], messages: list[OsuRow] | None) ->
             for row, ratio in zip(rows, over_mpi, strict=True)
         ),
     )
+    facts = run_facts()
     results.json_lines(
-        {**asdict(row), "over_mpi": ratio, **run_facts()}
+        {**asdict(row), "over_mpi": ratio, **facts}
         for row, ratio in zip(rows, over_mpi, strict=True)
     )
 
