@@ -27,8 +27,27 @@ import source_model
 COMPILER = Path(__file__).resolve().parent
 RUNTIME = COMPILER.parent / "runtime"
 
+_UNSIGNED = {8: "unsigned char", 16: "unsigned short", 32: "unsigned", 64: "unsigned long long"}
+# Built-ins of Clang that gcc lacks.
+_BUILT_INS = [
+    "-D__builtin_assume(x)=((void)0)",
+    *(
+        f"-D__builtin_rotate{side}{bits}(x,n)=({{ {kind} __pe_x = (x); unsigned __pe_n = (n);"
+        f" ({kind})(__pe_x {to} (__pe_n & {bits - 1}) | __pe_x {back} (-__pe_n & {bits - 1})); }})"
+        for bits, kind in _UNSIGNED.items()
+        for side, to, back in (("left", "<<", ">>"), ("right", ">>", "<<"))
+    ),
+    *(
+        f"-D__builtin_bitreverse{bits}(x)=({{ {kind} __pe_x = (x), __pe_r = 0;"
+        f" for (int __pe_i = 0; __pe_i < {bits}; ++__pe_i)"
+        " __pe_r = __pe_r << 1 | (__pe_x >> __pe_i & 1); __pe_r; })"
+        for bits, kind in _UNSIGNED.items()
+    ),
+]
+
 # Defines the macros that the DPU's compiler predefines, and removes the macros of the host.
 _MACROS = [
+    *_BUILT_INS,
     *("-D__DPU=1", "-D__DPU__=1"),
     *(
         "-U__x86_64__",
@@ -128,8 +147,10 @@ _LANGUAGE = [
     *(f"-fno-builtin-{name}{suffix}" for name in _MATH for suffix in ("", "f", "l")),
 ]
 
-# The SDK's compiler only warns about this old C.
+# The SDK's compiler only warns about this old C, and macros of attributes.h stand at places where
+# gcc ignores some of their attributes.
 _LENIENCY = [
+    "-Wno-attributes",
     "-Wno-error=int-conversion",
     "-Wno-error=implicit-function-declaration",
     "-Wno-error=incompatible-pointer-types",
@@ -307,6 +328,8 @@ class Compiler:
         preprocessed = self.temporary(".i")
         self.checked(["-E", *common, *(dependencies or []), "-o", str(preprocessed), source])
         text = preprocessed.read_text(errors="surrogateescape")
+        if "ext_vector_type" in text:
+            raise CompileError(f"{source} has vectors (ext_vector_type); use arrays")
         try:
             in_c = assembly.replace(text, f"{RUNTIME}{os.sep}")
         except assembly.AssemblyError as error:
@@ -335,7 +358,7 @@ class Compiler:
             str(preprocessed),
         ]
         # With ivopts, gcc 12 stores literals and constant structures into WRAM instead of MRAM.
-        careful = ["-fno-ivopts"] if _names_mram(text) else []
+        careful = ["-fno-ivopts"] if _names_mram(adapted or in_c) else []
         command = [*self.preprocess_flags(standard), *machine, *self.include_flags(), source]
         current = adapted or in_c
         for attempt in range(MOST_REPAIRS):

@@ -7,7 +7,11 @@
   elements get a type without it. As with the SDK's compiler, only the first element is aligned.
   Pointers to t get the type without alignment too, because they may point to any element.
   Everything else of type t stays.
-* The bound of a global array may be a global `const` integer variable with a constant value.
+* Bounds of global, static and initialised arrays, indices in initialisers, case labels, enumerators
+  and widths of bit-fields may name `const` integer variables with constant values.
+* An alignment of a parameter or a label has no effect.
+* An `extern` declaration in a block may name the section of the variable; it has no effect there.
+* The memory of a variable may stand behind its name: `int x[4] __mram;`.
 
 repair() takes preprocessed C and the errors of gcc, as JSON without line markers, and returns the
 changed C. What it does not recognise stays, so that gcc refuses it.
@@ -29,8 +33,22 @@ _ARRAY = (
     "size of array element is not a multiple of its alignment|alignment of array elements is"
     " greater than element size"
 )
-_BOUND = re.compile(r"variably modified .(\w+). at file scope")
-KNOWN = re.compile("|".join((_BYTES.pattern, _COMPARISON, _ARRAY, _BOUND.pattern)))
+_BOUND = "variably modified .+ at file scope|storage size of .+ isn.t constant"
+_INITIALISED = "variable-sized object may not be initialized"
+_CASE = "case label does not reduce to an integer constant"
+_NAMED_CONSTANT = "enumerator value for .+ is not an integer|bit-field .+ width not an integer"
+_INDEX = "nonconstant array index in initializer"
+_ALIGNMENT = "alignment may not be specified for"
+_LOCAL_SECTION = "section attribute cannot be specified for local variables"
+_LATE_SPACE = "expected .+ before .__seg_gs."
+KNOWN = re.compile(
+    "|".join(
+        (
+            *(_BYTES.pattern, _COMPARISON, _ARRAY, _BOUND, _INITIALISED, _CASE),
+            *(_NAMED_CONSTANT, _INDEX, _ALIGNMENT, _LOCAL_SECTION, _LATE_SPACE),
+        )
+    )
+)
 
 _ALIGNED_TYPE = re.compile(
     r"\}\s*(?P<name>\w+)\s*"
@@ -110,8 +128,32 @@ def repair(preprocessed: str, errors: str) -> str:
                 edits.changes[begin, end] = f"(unsigned)({edits.text[begin:end]})"
         elif re.search(_ARRAY, message):
             _unaligned_elements(edits)
-        elif _BOUND.search(message):
-            _constant_bound(edits, edits.offset(places[0]["caret"]))
+        elif re.search(_BOUND, message):
+            bounds = re.compile(r"[\w\s*]*(?:\[[^\[\]]*\]\s*)+")
+            _fold(edits, bounds.match(edits.text, edits.offset(places[0]["caret"])))
+        elif _INITIALISED in message:  # gcc names a place before the array
+            arrays = re.compile(r"\w+\s*(?:\[[^\[\]]*\]\s*)+=\s*[{\"]")
+            for array in arrays.finditer(edits.text, edits.offset(places[0]["caret"])):
+                if re.search(r"\[[^]]*[A-Za-z_]", array[0]):
+                    _fold(edits, array)
+        elif _CASE in message:
+            case = re.compile(r"case\b[^:;{}]*")
+            _fold(edits, case.match(edits.text, edits.offset(places[0]["caret"])))
+        elif re.search(_NAMED_CONSTANT, message):
+            constant = re.compile(r"\w+\s*[=:](?:[^,;{}()]|\([^;{}()]*\))*")
+            _fold(edits, constant.match(edits.text, edits.offset(places[0]["caret"])))
+        elif _INDEX in message:
+            index = re.compile(r"[^][{};=]*")
+            _fold(edits, index.match(edits.text, edits.offset(places[0]["caret"])))
+        elif _ALIGNMENT in message:
+            begin, end = _declaration(edits.text, edits.offset(places[0]["caret"]))
+            _remove_attribute(edits, begin, end, "aligned")
+        elif _LOCAL_SECTION in message:
+            begin, end = _declaration(edits.text, edits.offset(places[0]["caret"]))
+            if re.search(r"\bextern\b", edits.text[begin:end]):
+                _remove_attribute(edits, begin, end, "section")
+        elif re.search(_LATE_SPACE, message):
+            _move_space(edits, edits.offset(places[0]["caret"]))
     for start, arguments in calls.items():
         opening = edits.text.index("(", start)
         end = closing(edits.text, opening + 1)
@@ -240,35 +282,32 @@ def _aliases(text: str, name: str) -> list[str]:
     return names
 
 
-def _global_declarations(text: str) -> list[str]:
-    """Return the declarations outside braces, without what braces contain."""
-    parts, depth, rest_start = [], 0, 0
-    for token in re.finditer(rf"{_LITERAL}|[{{}}]", text):
-        if token[0] == "{":
-            if depth == 0:
-                parts.append(text[rest_start : token.start()])
-            depth += 1
-        elif token[0] == "}":
-            depth -= 1
-            if depth == 0:
-                parts.append(";")
-                rest_start = token.end()
-    if depth == 0:
-        parts.append(text[rest_start:])
-    return "".join(parts).split(";")
-
-
-def _constant_bound(edits: _Edits, place: int) -> None:
-    """Replace global constants by their values in the bounds of the array that is declared at
-    `place`.
+def _visible_declarations(text: str) -> list[str]:
+    """Return the declarations that are visible at the end of the text, without what braces
+    contain.
     """
-    declaration = re.compile(r"[\w\s*]*((?:\[[^\[\]]*\]\s*)+)").match(edits.text, place)
-    if declaration is None:
+    scopes: list[list[str]] = [[]]
+    rest_start = 0
+    for token in re.finditer(rf"{_LITERAL}|[{{}};]", text):
+        if token[0] not in "{};":
+            continue
+        scopes[-1].append(text[rest_start : token.start()])
+        rest_start = token.end()
+        if token[0] == "{":
+            scopes.append([])
+        elif token[0] == "}" and len(scopes) > 1:
+            scopes.pop()
+    return [*(one for scope in scopes for one in scope), text[rest_start:]]
+
+
+def _fold(edits: _Edits, expression: re.Match[str] | None) -> None:
+    """Replace constant variables by their values in the expression."""
+    if expression is None:
         return
-    begin, end = declaration.span(1)
-    bounds = edits.text[begin:end]
+    begin, end = expression.span()
+    folded = edits.text[begin:end]
     declarations = [
-        one for one in _global_declarations(without_markers(edits.text[:place])) if "const" in one
+        one for one in _visible_declarations(without_markers(edits.text[:begin])) if "const" in one
     ]
 
     def value(word: re.Match[str]) -> str:
@@ -286,8 +325,53 @@ def _constant_bound(edits: _Edits, place: int) -> None:
         return word[0]
 
     for _ in range(8):  # a constant may name other constants
-        new = re.sub(r"\b[A-Za-z_]\w*\b", value, bounds)
-        if new == bounds:
+        new = re.sub(r"\b[A-Za-z_]\w*\b", value, folded)
+        if new == folded:
             break
-        bounds = new
-    edits.changes[begin, end] = bounds
+        folded = new
+    edits.changes[begin, end] = folded
+
+
+def _declaration(text: str, place: int) -> tuple[int, int]:
+    """Return the range of the parameter around `place`, else of the declaration or label."""
+    begin = max((end.end() for end in _STATEMENT_END.finditer(text, 0, place)), default=0)
+    starts = [begin]
+    for token in _TOKEN.finditer(text, begin, place):
+        if token[0] in ("(", "[", "{"):
+            starts.append(token.end())
+        elif token[0] in (")", "]", "}") and len(starts) > 1:
+            starts.pop()
+        elif token[0] == "," and len(starts) > 1:
+            starts[-1] = token.end()
+    depth = 0
+    for token in _TOKEN.finditer(text, starts[-1]):
+        depth += (token[0] in ("(", "[")) - (token[0] in (")", "]"))
+        is_end = token[0] in (";", "{") or (token[0] == "," and len(starts) > 1)
+        if depth < 0 or (depth == 0 and is_end and token.start() >= place):
+            return starts[-1], token.start()
+    return starts[-1], len(text)
+
+
+def _remove_attribute(edits: _Edits, begin: int, end: int, name: str) -> None:
+    """Remove all attributes of this name from the range."""
+    for attribute in re.compile(r"\b__attribute(?:__)?\s*\(\s*\(").finditer(edits.text, begin, end):
+        finish = closing(edits.text, attribute.end())
+        kept = [
+            one
+            for one in split(edits.text[attribute.end() : finish], ",")
+            if one.partition("(")[0].strip().strip("_") != name
+        ]
+        edits.changes[attribute.end(), finish] = ",".join(kept)
+
+
+def _move_space(edits: _Edits, place: int) -> None:
+    """Move the __seg_gs at `place` before the name of the variable that it follows."""
+    begin, _ = _declaration(edits.text, place)
+    depth, name = 0, None
+    for token in _TOKEN.finditer(edits.text, begin, place):
+        depth += (token[0] in ("(", "[", "{")) - (token[0] in (")", "]", "}"))
+        if depth == 0 and token[0].isidentifier() and token[0] != "__attribute__":
+            name = token
+    if name is not None and not re.match(r"\s*\(", edits.text[name.end() :]):
+        edits.changes[name.start(), name.start()] = "__seg_gs "
+        edits.changes[place, place + len("__seg_gs")] = ""

@@ -8,7 +8,8 @@ An integer variable is undefined if its initialiser uses its own value (SimplePI
 variable). The SDK's compiler usually drops the code that depends on it; gcc uses the current
 content of a register. Here the variable is 0.
 
-Clang's unroll pragmas become gcc's.
+Clang's unroll pragmas become gcc's. The attribute address_space(255) becomes gcc's name of that
+memory, __seg_gs.
 """
 
 from __future__ import annotations
@@ -93,9 +94,17 @@ def _without_itself(declaration: re.Match[str]) -> str:
     )
 
 
+_SPACE = re.compile(
+    r"(__attribute(?:__)?\s*\(\s*\((?:[^()]|\([^()]*\))*?)\baddress_space\s*\(\s*255\s*\)"
+    r"((?:[^()]|\([^()]*\))*\)\s*\))"
+)
+
+
 def adapt(preprocessed: str) -> str | None:
     """Return the C source for gcc, or None if it needs no change."""
     changed = _SELF_INITIALISED.sub(_without_itself, preprocessed)
+    if "address_space" in changed:
+        changed = _SPACE.sub(r"\1no_reorder\2 __seg_gs", changed)
     if "unroll" in changed:
         changed = _NO_UNROLL.sub("#pragma GCC unroll 1", _UNROLL.sub(_unroll, changed))
     if "long" in changed or "__builtin_" in changed or re.search(r"\d[uU]?[lL]", changed):

@@ -138,6 +138,66 @@ static void move(void) {
   EXPECT(equal == 500);
 }
 
+// Attributes at places where only Clang accepts them.
+__mram uint32_t stored[2] = {21, 22};
+__host uint32_t counted = 4;
+int late[2] __mram;
+__attribute__((used, address_space(255), section(".mram"))) uint32_t raw[2] = {31, 32};
+typedef uint32_t in_mram __mram_ptr;
+
+static uint32_t __attribute__((noinline, noipa)) last(__dma_aligned uint32_t *const values,
+                                                      const uint32_t n __dma_aligned,
+                                                      __dma_aligned uint32_t[]);
+static uint32_t (*const call)(__dma_aligned uint32_t *, uint32_t, uint32_t *) = last;
+static uint32_t last(__dma_aligned uint32_t *const values, const uint32_t n __dma_aligned,
+                     __dma_aligned uint32_t more[]) {
+  return values[n - 1] + more[0];
+}
+
+static uint32_t first(__attribute__((address_space(255))) uint32_t *values) { return values[0]; }
+
+static void attributes(void) {
+  extern __mram uint32_t stored[2];
+  extern __host uint32_t counted;
+  extern __mram_noinit uint32_t defined_later[2];
+  __dma_aligned uint32_t words[3] = {1, 2, 3};
+  in_mram *pointer = stored;
+  EXPECT(stored[1] == 22 && counted == 4 && pointer[0] == 21);
+  EXPECT(call(words, 3, words + 1) == 5);
+  late[1] = 7;
+  defined_later[1] = 8;
+  EXPECT(late[1] == 7 && defined_later[1] == 8 && first(raw) == 31 && raw[1] == 32);
+}
+__mram_noinit uint32_t defined_later[2];
+
+enum { FOUR = kRows, FIVE };
+struct bits {
+  uint32_t low : kColumns, high : kRows;
+};
+static uint32_t constants(int x) {
+  __builtin_assume(x > 0);
+  const int kTwo = kRows - 2;
+  static uint32_t table_of_two[kTwo] = {[kTwo - 1] = 6};
+  uint32_t initialised[kTwo][kRows] = {{0, 1}, {2}}, other[kTwo + 1] = {3};
+  EXPECT(initialised[1][0] + other[0] == 5 && sizeof(initialised) == 32 && sizeof(other) == 12);
+  switch (x) {
+    case kRows:
+      return FIVE;
+    case kRows + 1 ... kRows + 2:
+      return table_of_two[kTwo - 1];
+  }
+  return 0;
+}
+
+static void built_ins(void) {
+  volatile uint32_t x = 0x80000013, n = 4;
+  EXPECT(__builtin_rotateleft32(x, n) == 0x138 && __builtin_rotateright32(x, n) == 0x38000001);
+  EXPECT(__builtin_rotateleft8(x, n) == 0x31 && __builtin_rotateright16(x, n) == 0x3001);
+  EXPECT(__builtin_rotateleft64(x, n) == 0x800000130 && __builtin_rotateleft32(x, 0) == x);
+  EXPECT(__builtin_bitreverse8(x) == 0xC8 && __builtin_bitreverse32(x) == 0xC8000001);
+  EXPECT(__builtin_bitreverse64(n) == 1ull << 61);
+}
+
 static void compare(void) {
   uint8_t *wram = (uint8_t *)(uint32_t)(bytes + 8);  // the same value in the other memory
   const int n = 4;
@@ -158,5 +218,9 @@ int main(void) {
   copy();
   move();
   compare();
+  attributes();
+  built_ins();
+  struct bits bits = {255, 15};
+  EXPECT(constants(4) == 5 && constants(6) == 6 && bits.low + bits.high == 270);
   return 0;
 }

@@ -155,6 +155,33 @@ def test_errors_in_c_are_refused_without_advice_about_assembly(tmp_path: Path) -
     assert "assembly" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "extern __host int x; __host int x; int main(void) { return x; }",
+        "extern __mram int x; __mram int x = 1; int main(void) { return x; }",
+        "int main(void) { __used int x = 0; return x; }",
+    ],
+)
+def test_attributes_without_effect_give_no_warning(tmp_path: Path, text: str) -> None:
+    (tmp_path / "f.c").write_text(f"#include <attributes.h>\n{text}\n")
+    assert compile_files(tmp_path, "-Wall", "f.c").stderr == ""
+
+
+def test_a_section_of_an_automatic_variable_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f.c").write_text(
+        "#include <attributes.h>\nint main(void) { __host int x = 0; return x; }\n"
+    )
+    assert "section attribute cannot be" in compile_files(tmp_path, "f.c").stderr
+
+
+def test_vectors_of_clang_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "f.c").write_text(
+        "typedef int four __attribute__((ext_vector_type(4)));\nint main(void) { return 0; }\n"
+    )
+    assert "f.c has vectors (ext_vector_type); use arrays" in compile_files(tmp_path, "f.c").stderr
+
+
 def test_an_object_for_real_dpus_is_refused_with_advice(tmp_path: Path) -> None:
     header = (
         b"\x7fELF\x01\x01\x01" + bytes(9) + (1).to_bytes(2, "little") + (0xF5).to_bytes(2, "little")
