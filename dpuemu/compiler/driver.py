@@ -140,18 +140,33 @@ def _is_for_dpus(words: list[str]) -> bool:
 
 
 def clang_main() -> int:
-    """Run `clang`: compile PE programs; start the next clang in PATH for all other programs, if
-    there is one.
+    """Run `clang` or `clang++`: compile PE programs; for all other programs, start the next program
+    of this name in PATH, else the system's compiler.
     """
     words = sys.argv[1:]
     own = Path(sys.argv[0])
-    if not _is_for_dpus(words):
-        folders = [
-            folder
-            for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
-            if Path(folder).resolve() != own.resolve().parent
-        ]
-        other = shutil.which(own.name, path=os.pathsep.join(folders))
-        if other is not None:
-            os.execv(other, [own.name, *words])
-    return main()
+    if _is_for_dpus(words):
+        return main()
+    path = os.pathsep.join(
+        folder
+        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)
+        if Path(folder).resolve() != own.resolve().parent
+    )
+    others = ("c++", "g++") if own.name == "clang++" else ("cc", "gcc")
+    for name in (own.name, *others):
+        program = shutil.which(name, path=path)
+        if program is None:
+            continue
+        if name != own.name:
+            print(
+                f"{own.name}: PATH has no other {own.name} and no option names a DPU, so {program}"
+                " compiles",
+                file=sys.stderr,
+            )
+        os.execv(program, [name, *words])
+    print(
+        f"{own.name}: error: PATH has no {', '.join(others)} or other {own.name} for a host"
+        " program; for a PE program use --target=dpu-upmem-dpurte",
+        file=sys.stderr,
+    )
+    return 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import cache
@@ -51,8 +52,9 @@ def environment(*, strict: bool = False) -> dict[str, str]:
     """Return the variables that let builds and programs find the stand-in SDK, as if it were
     installed in /usr.
 
-    SEARCH_PATHS hold only the SDK's folder. strict: whether DPUEMU_STRICT is on. DPUEMU_LIBDIR is
-    included only if the tools need it to find the library.
+    SEARCH_PATHS hold only the SDK's folder. DPUEMU_PYTHON makes this interpreter run the tools.
+    strict: whether DPUEMU_STRICT is on. DPUEMU_LIBDIR is included only if the tools need it to find
+    the library.
     """
     root = sdk_root()
     headers = runpy.run_path(str(root / "compiler" / "package.py"))["INCLUDE"]
@@ -63,7 +65,10 @@ def environment(*, strict: bool = False) -> dict[str, str]:
         library_folder(),
         root / "share" / "upmem" / "python",
     )
-    variables = {"UPMEM_HOME": str(root), **dict(zip(SEARCH_PATHS, map(str, folders), strict=True))}
+    variables = {
+        **{"UPMEM_HOME": str(root), "DPUEMU_PYTHON": sys.executable},
+        **dict(zip(SEARCH_PATHS, map(str, folders), strict=True)),
+    }
     if not any(any(folder.glob(LIBRARY)) for folder in (root / "lib", root.parent)):
         variables["DPUEMU_LIBDIR"] = str(library_folder())
     if strict:

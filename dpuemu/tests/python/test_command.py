@@ -234,6 +234,7 @@ def test_run_sets_only_the_variables_of_its_options(monkeypatch: pytest.MonkeyPa
     show = [sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))"]
     plain = json.loads(run("run", "--", *show).stdout)
     assert {name for name in plain if name.startswith("DPUEMU_")} == {
+        "DPUEMU_PYTHON",
         "DPUEMU_RANKS",
         "DPUEMU_REPORT",
         "DPUEMU_RUNNING",

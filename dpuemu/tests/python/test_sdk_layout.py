@@ -128,6 +128,40 @@ def test_clang_compiles_pe_programs_and_passes_other_calls_on(sources: Path) -> 
     )
 
 
+@pytest.mark.parametrize(("name", "system"), [("clang", "cc"), ("clang++", "c++")])
+def test_without_another_clang_the_systems_compiler_builds_host_programs(
+    tmp_path: Path, name: str, system: str
+) -> None:
+    (tmp_path / system).write_text(f'#!/bin/sh\necho "{system}: $*"\n')
+    (tmp_path / system).chmod(0o755)
+    commands = f'PATH="$UPMEM_HOME/bin:$PWD" {name} -O2 host.c -lm 2>&1'
+    lines = shell(tmp_path, commands).splitlines()
+    assert lines[0].startswith(f"{name}: PATH has no other {name} and no option names a DPU")
+    assert lines[1:] == [f"{system}: -O2 host.c -lm"]
+    (tmp_path / system).unlink()
+    refused = shell(tmp_path, f"{commands} || true")
+    assert "for a PE program use --target=dpu-upmem-dpurte" in refused
+
+
+def test_the_tools_ignore_the_python_of_path(sources: Path) -> None:
+    (sources / "python3").write_text("#!/bin/sh\necho old python >&2; exit 1\n")
+    (sources / "python3").chmod(0o755)
+    shell(
+        sources, 'PATH="$PWD:$PATH"; dpu-upmem-dpurte-clang -o pe pe.c; dpu-pkg-config --libs dpu'
+    )
+
+
+@pytest.mark.parametrize("tool", ["clang", "clang++", "dpu-pkg-config", "dpu-upmem-dpurte-clang"])
+def test_a_python_that_is_too_old_gives_one_sentence(tool: str) -> None:
+    start = "import runpy, sys; sys.version_info = (3, 9); runpy.run_path(sys.argv[1])"
+    path = str(tools.sdk_root() / "bin" / tool)
+    process = subprocess.run(
+        [sys.executable, "-c", start, path], check=False, capture_output=True, text=True
+    )
+    assert (process.returncode, process.stderr.count("\n")) == (1, 1)
+    assert "is older than Python 3.10; DPUEMU_PYTHON selects" in process.stderr
+
+
 def test_flags_of_public_builds_are_accepted(sources: Path) -> None:
     flags = (
         "-gline-tables-only -flto=thin -mcpu=v1A -Wno-unknown-warning-option -Qunused-arguments -O2"
