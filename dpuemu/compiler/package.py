@@ -25,27 +25,31 @@ def _library_number(path: Path) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", path.name)]
 
 
-def find_library() -> tuple[Path, str]:
-    """Return libdpuemu's folder and linker option: the full file name if the folder has no plain
-    libdpuemu.so.
-    """
+def find_library() -> Path:
+    """Return the folder of libdpuemu."""
     chosen = os.environ.get("DPUEMU_LIBDIR")
     folders = [Path(chosen)] if chosen else [ROOT / "lib", ROOT.parent]
     for folder in folders:
-        files = sorted(folder.glob("libdpuemu.so*"), key=_library_number)
-        if files:
-            name = (
-                "-ldpuemu"
-                if any(file.name == "libdpuemu.so" for file in files)
-                else f"-l:{files[-1].name}"
-            )
-            return folder.resolve(), name
+        if any(folder.glob("libdpuemu.so*")):
+            return folder.resolve()
     where = (
         f"the folder {chosen} that DPUEMU_LIBDIR names"
         if chosen
         else " or ".join(str(folder) for folder in folders)
     )
     raise PackageError(f"libdpuemu.so is not in {where}; set DPUEMU_LIBDIR to its folder")
+
+
+def _link_option(folder: Path) -> tuple[Path, str]:
+    """Return the search path and the option that link the libdpuemu in the folder.
+
+    An installed SDK has a linker script libdpu.so, because CMake finds no `-l:NAME`.
+    """
+    if not os.environ.get("DPUEMU_LIBDIR") and (ROOT / "lib" / "libdpu.so").exists():
+        return ROOT / "lib", "-ldpu"
+    files = sorted(folder.glob("libdpuemu.so*"), key=_library_number)
+    is_plain = any(file.name == "libdpuemu.so" for file in files)
+    return folder, "-ldpuemu" if is_plain else f"-l:{files[-1].name}"
 
 
 def _variables() -> dict[str, str]:
@@ -56,7 +60,7 @@ def _variables() -> dict[str, str]:
         "bindir": str(ROOT / "bin"),
     }
     try:
-        values["libdir"] = str(find_library()[0])
+        values["libdir"] = str(find_library())
     except PackageError:
         values["libdir"] = str(ROOT / "lib")
     return values
@@ -109,9 +113,10 @@ def answer(words: list[str]) -> str:
     if "--cflags" in words or "--cflags-only-I" in words:
         parts.append(f"-I{INCLUDE}")
     if any(word.startswith("--libs") for word in words):
-        folder, name = find_library()
+        folder = find_library()
+        search_path, name = _link_option(folder)
         if "--libs" in words or "--libs-only-L" in words:
-            parts.append(f"-L{folder}")
+            parts.append(f"-L{search_path}")
         if "--libs" in words or "--libs-only-other" in words:
             # Linkers that drop unneeded libraries would drop libdpuemu if it stands before the
             # sources.

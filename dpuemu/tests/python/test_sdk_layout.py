@@ -4,6 +4,7 @@ stand-in SDK.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,33 @@ add_executable(pe pe.c)
 target_compile_definitions(pe PRIVATE NR_TASKLETS=3)
 target_link_options(pe PRIVATE -DNR_TASKLETS=3)
 """
+
+# The ways in which CMake projects of host programs find the SDK.
+USES = {
+    "dpu-pkg-config": """
+set(PKG_CONFIG_EXECUTABLE dpu-pkg-config)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(DPU REQUIRED IMPORTED_TARGET dpu)
+target_link_libraries(host PRIVATE PkgConfig::DPU)
+""",
+    "variables of dpu-pkg-config": """
+set(PKG_CONFIG_EXECUTABLE dpu-pkg-config)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(DPU REQUIRED dpu)
+target_include_directories(host PRIVATE ${DPU_INCLUDE_DIRS})
+target_link_directories(host PRIVATE ${DPU_LIBRARY_DIRS})
+target_link_libraries(host PRIVATE ${DPU_LIBRARIES} ${DPU_LDFLAGS_OTHER})
+""",
+    "pkg-config": """
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(DPU REQUIRED IMPORTED_TARGET dpuemu)
+target_link_libraries(host PRIVATE PkgConfig::DPU)
+""",
+    "find_package": """
+find_package(dpuemu REQUIRED)
+target_link_libraries(host PRIVATE dpuemu::dpuemu)
+""",
+}
 
 pytestmark = pytest.mark.skipif(
     not (tools.sdk_root() / "lib" / "libdpu.so").exists(), reason="a source tree has no libdpu.so"
@@ -102,6 +130,21 @@ def test_cmake_projects_build_with_the_toolchain_file(sources: Path) -> None:
         " --build b/host",
     )
     shell(sources, "DPUEMU_RANKS=1 b/host/host b/pe/pe")
+
+
+@pytest.mark.parametrize("use", USES)
+def test_cmake_projects_of_host_programs_link(sources: Path, use: str) -> None:
+    if use == "pkg-config" and shutil.which(use) is None:
+        pytest.skip("there is no pkg-config")
+    start = "cmake_minimum_required(VERSION 3.18)\nproject(host C)\nadd_executable(host host.c)\n"
+    (sources / "CMakeLists.txt").write_text(start + USES[use])
+    package = tools.sdk_root().parent
+    commands = (
+        f"export PKG_CONFIG_PATH='{package}/pkgconfig';"
+        f" cmake -S . -B b -Ddpuemu_DIR='{package}/cmake'; cmake --build b;"
+        " dpu-upmem-dpurte-clang -o pe pe.c"
+    )
+    shell(sources, f"{commands}; DPUEMU_RANKS=1 env -u LD_LIBRARY_PATH b/host ./pe")
 
 
 def test_clang_compiles_pe_programs_and_passes_other_calls_on(sources: Path) -> None:

@@ -89,7 +89,7 @@ _FUNCTIONS = {
 
 def _load() -> ctypes.CDLL:
     package = runpy.run_path(str(Path(__file__).resolve().parents[4] / "compiler" / "package.py"))
-    folder, _ = package["find_library"]()
+    folder = package["find_library"]()
     library = ctypes.CDLL(str(sorted(folder.glob("libdpuemu.so*"))[-1]))
     for name, arguments in _FUNCTIONS.items():
         function = getattr(library, name)
