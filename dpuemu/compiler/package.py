@@ -12,8 +12,6 @@ NAME = "dpu-pkg-config"
 ROOT = Path(__file__).resolve().parent.parent
 # The host API's headers: of an installed SDK, else of the source tree.
 INCLUDE = ROOT / "include" / "dpu" if (ROOT / "include" / "dpu").is_dir() else ROOT / "include"
-# The release of the SDK whose host API libdpuemu implements.
-SDK_VERSION = "2025.1.0"
 _PACKAGES = {"dpu"}
 
 
@@ -50,6 +48,11 @@ def _link_option(folder: Path) -> tuple[Path, str]:
     files = sorted(folder.glob("libdpuemu.so*"), key=_library_number)
     is_plain = any(file.name == "libdpuemu.so" for file in files)
     return folder, "-ldpuemu" if is_plain else f"-l:{files[-1].name}"
+
+
+def sdk_version() -> str:
+    """Return the release of the SDK whose host API libdpuemu implements."""
+    return (ROOT / "share" / "upmem" / "version").read_text().split()[4]
 
 
 def _variables() -> dict[str, str]:
@@ -109,7 +112,7 @@ def answer(words: list[str]) -> str:
         if word.startswith("--variable="):
             return _variables().get(word.partition("=")[2], "")
     if "--modversion" in words:
-        return SDK_VERSION
+        return sdk_version()
     if "--cflags" in words or "--cflags-only-I" in words:
         parts.append(f"-I{INCLUDE}")
     if any(word.startswith("--libs") for word in words):
@@ -131,7 +134,7 @@ def main() -> int:
     words = sys.argv[1:]
     try:
         if "--version" in words:
-            print(SDK_VERSION)
+            print(sdk_version())
         elif "--help" in words:
             print(
                 f"{NAME} [--cflags] [--libs] [--modversion]"

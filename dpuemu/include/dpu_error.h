@@ -16,7 +16,7 @@ typedef enum dpu_error_t {
   DPU_ERR_DRIVER,      ///< not used by dpuemu
   DPU_ERR_ALLOCATION,  ///< not enough free DPUs
   DPU_ERR_INVALID_DPU_SET,    ///< the DPU set is freed, invalid, or of the wrong kind for this call
-  DPU_ERR_INVALID_THREAD_ID,  ///< not used by dpuemu
+  DPU_ERR_INVALID_THREAD_ID,  ///< only DPU_BOOT_THREAD starts, and no thread resumes
   DPU_ERR_INVALID_NOTIFY_ID,  ///< not used by dpuemu
   DPU_ERR_INVALID_WRAM_ACCESS,  ///< the transfer or program exceeds 64 KiB of WRAM, or the transfer
                                 ///< is not a multiple of 4 bytes

@@ -4,6 +4,7 @@
 
 #include <dpu_error.h>
 #include <dpu_types.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #ifdef __cplusplus

@@ -33,8 +33,18 @@ dpu_id_t dpu_get_rank_id(struct dpu_rank_t *rank);
 dpu_error_t dpu_get_rank_of_type(const char *profile, struct dpu_rank_t **rank);
 dpu_error_t dpu_free_rank(struct dpu_rank_t *rank);
 
+/// Stores the description of the machine's ranks. Errors: DPU_ERR_INVALID_PROFILE as dpu_alloc,
+/// DPU_ERR_INTERNAL if `description` is NULL.
+dpu_error_t dpu_get_profile_description(const char *profile, dpu_description_t *description);
+
 /// Returns the description of the machine's ranks.
 dpu_description_t dpu_get_description(struct dpu_rank_t *rank);
+
+/// Take and release the rank's lock, which no other call uses. dpu_trylock_rank returns 0 if it
+/// took the lock, else EBUSY.
+void dpu_lock_rank(struct dpu_rank_t *rank);
+int dpu_trylock_rank(struct dpu_rank_t *rank);
+void dpu_unlock_rank(struct dpu_rank_t *rank);
 
 /// Returns the NUMA node of the rank's memory, or -1 if the node is unknown.
 int dpu_get_rank_numa_node(struct dpu_rank_t *rank);
@@ -55,6 +65,28 @@ struct dpu_set_t dpu_set_from_dpu(struct dpu_t *dpu);
 /// of one DPU. For all other sets, these functions return NULL.
 struct dpu_rank_t *dpu_rank_from_set(struct dpu_set_t set);
 struct dpu_t *dpu_from_set(struct dpu_set_t set);
+
+/// STRUCT_DPU_FOREACH(rank, dpu[, i]): `dpu` (a struct dpu_t * variable) becomes each enabled DPU
+/// of the rank, in the order of DPU_FOREACH.
+#define STRUCT_DPU_FOREACH(rank, ...) \
+  _CONCAT(STRUCT_DPU_FOREACH_, DPU_MACRO_VARIANT(__VA_ARGS__))(rank, __VA_ARGS__)
+#define STRUCT_DPU_FOREACH_1(rank, dpu)                         \
+  for (struct dpu_iterator_t dpu_it_ = dpu_iterator_from(rank); \
+       (dpu) = dpu_it_.next, dpu_it_.has_next; dpu_iterator_next(&dpu_it_))
+#define STRUCT_DPU_FOREACH_2(rank, dpu, i)                      \
+  for (struct dpu_iterator_t dpu_it_ = dpu_iterator_from(rank); \
+       (i) = dpu_it_.count, (dpu) = dpu_it_.next, dpu_it_.has_next; dpu_iterator_next(&dpu_it_))
+
+/// State of the loop STRUCT_DPU_FOREACH.
+struct dpu_iterator_t {
+  struct dpu_rank_t *rank;
+  uint32_t count;
+  uint32_t next_idx;
+  bool has_next;
+  struct dpu_t *next;
+};
+struct dpu_iterator_t dpu_iterator_from(struct dpu_rank_t *rank);
+void dpu_iterator_next(struct dpu_iterator_t *iterator);
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

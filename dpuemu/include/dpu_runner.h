@@ -6,7 +6,9 @@
 
 #include <dpu_error.h>
 #include <dpu_types.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,6 +18,12 @@ extern "C" {
 /// Start the loaded program, as dpu_launch with DPU_ASYNCHRONOUS. Errors: those of dpu_launch.
 dpu_error_t dpu_boot_rank(struct dpu_rank_t *rank);
 dpu_error_t dpu_boot_dpu(struct dpu_t *dpu);
+
+/// Do the same as dpu_boot_rank and dpu_boot_dpu: thread must be DPU_BOOT_THREAD, which starts all
+/// tasklets, and should_resume must be false. Errors: also DPU_ERR_INVALID_THREAD_ID.
+dpu_error_t dpu_launch_thread_on_rank(struct dpu_rank_t *rank, dpu_thread_t thread,
+                                      bool should_resume);
+dpu_error_t dpu_launch_thread_on_dpu(struct dpu_t *dpu, dpu_thread_t thread, bool should_resume);
 
 /// Store the status of the rank (of the DPU), as dpu_status.
 dpu_error_t dpu_status_rank(struct dpu_rank_t *rank, bool *done, bool *fault);

@@ -2,6 +2,7 @@
 #ifndef DPU_TYPES_H
 #define DPU_TYPES_H
 
+#include <dpu_target.h>
 #include <stddef.h>
 #include <stdint.h>
 

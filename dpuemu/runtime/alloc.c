@@ -1,4 +1,5 @@
 #include <alloc.h>
+#include <mutex.h>
 #include <stdint.h>
 
 #include "fault.h"
@@ -17,22 +18,42 @@ static uintptr_t align_up(uintptr_t address, uintptr_t alignment) {
   return (address + alignment - 1) & ~(alignment - 1);
 }
 
-void *__pe_mem_alloc(size_t size, uintptr_t alignment) {
+// The lock that programs take around mem_alloc_nolock. Only such programs have it (heap_lock.c).
+extern uint8_t __atomic_bit___heap_pointer __attribute__((weak));
+
+static void lock(void) {
+  if (&__atomic_bit___heap_pointer != NULL) mutex_lock(&__atomic_bit___heap_pointer);
   __pe_lock_heap();
+}
+
+static void unlock(void) {
+  unlock_heap();
+  if (&__atomic_bit___heap_pointer != NULL) mutex_unlock(&__atomic_bit___heap_pointer);
+}
+
+static void *allocate(size_t size, uintptr_t alignment) {
   uintptr_t buffer = align_up(__sys_heap_pointer, alignment);
   uintptr_t end = (uintptr_t)__sys_wram_end;
   if (buffer > end || size > end - buffer) __pe_fault(PE_FAULT_HEAP_FULL, 0);
   if (size != 0) __sys_heap_pointer = buffer + size;
-  unlock_heap();
   return (void *)buffer;
 }
+
+void *__pe_mem_alloc(size_t size, uintptr_t alignment) {
+  lock();
+  void *buffer = allocate(size, alignment);
+  unlock();
+  return buffer;
+}
+
+void *mem_alloc_nolock(size_t size) { return allocate(size, 8); }
 
 void *mem_alloc(size_t size) { return __pe_mem_alloc(size, 8); }
 
 void *mem_reset(void) {
-  __pe_lock_heap();
+  lock();
   void *start = (void *)align_up((uintptr_t)__sys_heap_pointer_reset, 8);
   __sys_heap_pointer = (uintptr_t)start;
-  unlock_heap();
+  unlock();
   return start;
 }

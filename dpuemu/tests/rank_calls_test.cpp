@@ -1,9 +1,16 @@
 // Calls for single ranks and DPUs, and calls that the emulator refuses.
 #include <dpu_config.h>
+#include <dpu_management.h>
 #include <dpu_memory.h>
 #include <dpu_probe.h>
 #include <dpu_runner.h>
+#include <dpu_target_macros.h>
 #include <dpu_transfer_matrix.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <thread>
 
 #include "program_fixture.h"
 
@@ -97,6 +104,93 @@ TEST(RankCalls_ResetClearsFaultsAndKeepsMemories) {
   CHECK_EQ(number(dpu_set_from_dpu(dpu_get(own.rank, 1, 1)), "clocks"),
            0u);  // the program is still loaded
   CHECK_STATUS(dpu_reset_rank(nullptr), DPU_ERR_INVALID_DPU_SET);
+}
+
+TEST(RankCalls_LaunchOnlyTheBootThread) {
+  pe_machine(1);
+  OwnRank own;
+  load(own.set(), "other");
+  bool fault = true;
+  CHECK_OK(dpu_launch_thread_on_rank(own.rank, DPU_BOOT_THREAD, false));
+  wait_for(own.rank, fault);
+  dpu_t *const dpu = dpu_get(own.rank, 3, 5);
+  CHECK_EQ(number(dpu_set_from_dpu(dpu), "output"), 18u);
+  put<uint32_t>(dpu_set_from_dpu(dpu), "input", 7);
+  CHECK_OK(dpu_launch_thread_on_dpu(dpu, DPU_BOOT_THREAD, false));
+  wait_for(own.rank, fault);
+  CHECK_EQ(number(dpu_set_from_dpu(dpu), "output"), 21u);
+  CHECK_STATUS(dpu_launch_thread_on_rank(own.rank, 3, false), DPU_ERR_INVALID_THREAD_ID);
+  char *const sentence = dpu_error_to_string(DPU_ERR_INVALID_THREAD_ID);
+  CHECK(std::strstr(sentence, "starts thread 3") != nullptr);
+  std::free(sentence);
+  CHECK_STATUS(dpu_launch_thread_on_dpu(dpu, 0, true), DPU_ERR_INVALID_THREAD_ID);
+  CHECK_STATUS(dpu_launch_thread_on_dpu(nullptr, 0, false), DPU_ERR_INVALID_DPU_SET);
+}
+
+TEST(RankCalls_ResetOfOneDpuKeepsTheFaultsOfTheOthers) {
+  pe_machine(1);
+  OwnRank own;
+  bool done, fault = false;
+  dpu_t *const dpu = dpu_get(own.rank, 0, 0), *const other = dpu_get(own.rank, 1, 1);
+  CHECK_OK(dpuemu_begin_run(own.rank));
+  CHECK_OK(dpuemu_end_run(own.rank, true, 9));
+  CHECK_OK(dpu_reset_dpu(dpu));
+  CHECK_OK(dpu_status_dpu(other, &done, &fault));
+  CHECK(fault);
+  CHECK_OK(dpu_reset_dpu(other));
+  CHECK_OK(dpu_status_dpu(other, &done, &fault));
+  CHECK(!fault);
+  CHECK_STATUS(dpu_reset_dpu(nullptr), DPU_ERR_INVALID_DPU_SET);
+}
+
+TEST(RankCalls_IterateOverTheEnabledDpusInTheOrderOfForeach) {
+  pe_machine(1);
+  Set set(61);  // three DPUs of the rank are disabled
+  dpu_rank_t *const rank = set.rank(0);
+  std::vector<dpu_t *> expected, visited;
+  for (dpu_set_t dpu : set.dpus()) expected.push_back(dpu.dpu);
+  dpu_t *dpu;
+  uint32_t i;
+  STRUCT_DPU_FOREACH(rank, dpu) visited.push_back(dpu);
+  CHECK(visited == expected);
+  STRUCT_DPU_FOREACH(rank, dpu, i) CHECK(dpu == expected[i]);
+  CHECK_EQ(i, 61u);
+  STRUCT_DPU_FOREACH(nullptr, dpu) CHECK(false);
+}
+
+TEST(RankCalls_LockARankForOneThread) {
+  pe_machine(2);
+  Set set(128);
+  dpu_lock_rank(set.rank(0));
+  CHECK_EQ(dpu_trylock_rank(set.rank(0)), EBUSY);
+  CHECK_EQ(dpu_trylock_rank(set.rank(1)), 0);
+  std::atomic<bool> has_lock = false;
+  std::thread other([&] {
+    dpu_lock_rank(set.rank(0));
+    has_lock = true;
+    dpu_unlock_rank(set.rank(0));
+  });
+  CHECK(!has_lock);
+  dpu_unlock_rank(set.rank(0));
+  other.join();
+  CHECK(has_lock);
+  dpu_unlock_rank(set.rank(1));
+  CHECK_EQ(dpu_trylock_rank(set.rank(0)), 0);
+  dpu_unlock_rank(set.rank(0));
+}
+
+TEST(RankCalls_DescribeTheRanksOfAProfile) {
+  pe_machine(1);
+  dpu_description_t description = nullptr;
+  CHECK_OK(dpu_get_profile_description(nullptr, &description));
+  CHECK_EQ(description->hw.timings.fck_frequency_in_mhz, 350u);
+  CHECK_OK(dpu_get_profile_description("nrJobPerRank=64,cycleAccurate=true", &description));
+  OwnRank own;
+  CHECK(dpu_get_description(own.rank) == description);
+  CHECK_STATUS(dpu_get_profile_description("chipId=1", &description), DPU_ERR_INVALID_PROFILE);
+  CHECK_STATUS(dpu_get_profile_description("fast", &description), DPU_ERR_INVALID_PROFILE);
+  CHECK_STATUS(dpu_get_profile_description(nullptr, nullptr), DPU_ERR_INTERNAL);
+  CHECK_EQ(dpu_get_rank_id(own.rank) & DPU_TARGET_MASK, 0u);
 }
 
 TEST(RankCalls_CopyWordsOfWram) {

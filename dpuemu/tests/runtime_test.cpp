@@ -50,6 +50,7 @@ std::string printed(uint32_t topic) {
 
 TEST(MemAlloc_ReturnsConsecutiveAlignedBuffersAndMemResetFreesThem) { run_topic("allocators", 0); }
 TEST(MemAlloc_ContinuesInTheNextLaunchWithoutMemReset) { run_topic("allocators", 1, 3); }
+TEST(MemAllocNolock_ReturnsConsecutiveBuffersUnderTheHeapsLock) { run_topic("heap_lock", 0); }
 TEST(FsbAlloc_AllocatesAndFreesItsBlocks) { run_topic("allocators", 2); }
 TEST(BuddyAlloc_FillsItsHeapInPowersOfTwoAndMergesFreeBlocks) { run_topic("allocators", 3); }
 TEST(BuddyAlloc_SetsErrno) { run_topic("allocators", 4); }

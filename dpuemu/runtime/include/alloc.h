@@ -13,6 +13,10 @@
 /// is full.
 void *mem_alloc(size_t size);
 
+/// Does the same as mem_alloc for a tasklet that holds the lock ATOMIC_BIT_EXTERN(__heap_pointer);
+/// other tasklets then cannot allocate. The lock takes one of the mutexes of the chip.
+void *mem_alloc_nolock(size_t size);
+
 /// Frees the complete heap, including the memory of fsb_alloc and buddy_init. Returns the start of
 /// the heap.
 void *mem_reset(void);

@@ -6,6 +6,16 @@
 
 #include <stdint.h>
 
+typedef struct {
+  intmax_t quot;
+  intmax_t rem;
+} imaxdiv_t;
+
+static inline intmax_t imaxabs(intmax_t x) { return x < 0 ? -x : x; }
+static inline imaxdiv_t imaxdiv(intmax_t numer, intmax_t denom) {
+  return (imaxdiv_t){numer / denom, numer % denom};
+}
+
 #define PRId8 "d"
 #define PRId16 "d"
 #define PRId32 "d"

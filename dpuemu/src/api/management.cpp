@@ -1,6 +1,11 @@
 // Implements dpu_management.h: properties of ranks and DPUs.
 #include <dpu_management.h>
 
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
 #include "machine/machine.h"
 
 using namespace dpuemu;
@@ -17,7 +22,42 @@ Answer about(const dpu_t *dpu, Answer otherwise, Ask ask) {
   return Machine::instance().find(dpu, rank, found) ? ask(rank, found) : otherwise;
 }
 
+/// The ranks whose locks are taken. Addresses of ranks are never reused.
+std::mutex locks;
+std::condition_variable lock_is_free;
+std::set<const dpu_rank_t *> locked_ranks;
+
 }  // namespace
+
+void dpu_lock_rank(struct dpu_rank_t *rank) {
+  std::unique_lock lock(locks);
+  lock_is_free.wait(lock, [&] { return locked_ranks.insert(rank).second; });
+}
+
+int dpu_trylock_rank(struct dpu_rank_t *rank) {
+  const std::lock_guard lock(locks);
+  return locked_ranks.insert(rank).second ? 0 : EBUSY;
+}
+
+void dpu_unlock_rank(struct dpu_rank_t *rank) {
+  const std::lock_guard lock(locks);
+  locked_ranks.erase(rank);
+  lock_is_free.notify_all();
+}
+
+struct dpu_iterator_t dpu_iterator_from(struct dpu_rank_t *rank) {
+  dpu_iterator_t iterator = {rank, UINT32_MAX, 0, true, nullptr};
+  dpu_iterator_next(&iterator);
+  return iterator;
+}
+
+void dpu_iterator_next(struct dpu_iterator_t *iterator) {
+  const uint32_t index = Machine::instance().next_enabled(iterator->rank, iterator->next_idx);
+  ++iterator->count;
+  iterator->has_next = index != kDpusPerRank;
+  iterator->next_idx = index + 1;
+  iterator->next = iterator->has_next ? iterator->rank->dpus + index : nullptr;
+}
 
 struct dpu_t *dpu_get(struct dpu_rank_t *rank, dpu_slice_id_t slice_id, dpu_member_id_t dpu_id) {
   Rank *found;

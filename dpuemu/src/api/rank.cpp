@@ -8,7 +8,9 @@
 #include <dpu_runner.h>
 
 #include <array>
+#include <string>
 
+#include "api/profile.h"
 #include "base/explanation.h"
 #include "base/guard.h"
 #include "machine/host_ownership.h"
@@ -28,11 +30,12 @@ dpu_error_t dpu_free_rank(struct dpu_rank_t *rank) {
   return guarded([&] { return Machine::instance().free_rank(rank); });
 }
 
-dpu_error_t dpu_reset_rank(struct dpu_rank_t *rank) {
+namespace {
+
+dpu_error_t reset(const dpu_set_t &dpus) {
   return guarded([&] {
     PinnedSet set;
-    if (const dpu_error_t status = set.pin(dpu_set_from_rank(&rank)); status != DPU_OK)
-      return status;
+    if (const dpu_error_t status = set.pin(dpus); status != DPU_OK) return status;
     Rank &own = *set.ranks()[0];
     if (CallbackScope::contains(&own)) return DPU_ERR_INTERNAL;
     own.wait_until_idle();
@@ -44,11 +47,31 @@ dpu_error_t dpu_reset_rank(struct dpu_rank_t *rank) {
   });
 }
 
+dpu_error_t launch_thread(const dpu_set_t &dpus, dpu_thread_t thread, bool should_resume) {
+  if (thread != DPU_BOOT_THREAD || should_resume)
+    return explained(DPU_ERR_INVALID_THREAD_ID,
+                     "the call " + std::string(should_resume ? "resumes" : "starts") + " thread " +
+                         std::to_string(thread) + "; only a start of thread 0 is possible");
+  return dpu_launch(dpus, DPU_ASYNCHRONOUS);
+}
+
+}  // namespace
+
+dpu_error_t dpu_reset_rank(struct dpu_rank_t *rank) { return reset(dpu_set_from_rank(&rank)); }
+dpu_error_t dpu_reset_dpu(struct dpu_t *dpu) { return reset(dpu_set_from_dpu(dpu)); }
+
 dpu_error_t dpu_boot_rank(struct dpu_rank_t *rank) {
   return dpu_launch(dpu_set_from_rank(&rank), DPU_ASYNCHRONOUS);
 }
 dpu_error_t dpu_boot_dpu(struct dpu_t *dpu) {
   return dpu_launch(dpu_set_from_dpu(dpu), DPU_ASYNCHRONOUS);
+}
+dpu_error_t dpu_launch_thread_on_rank(struct dpu_rank_t *rank, dpu_thread_t thread,
+                                      bool should_resume) {
+  return launch_thread(dpu_set_from_rank(&rank), thread, should_resume);
+}
+dpu_error_t dpu_launch_thread_on_dpu(struct dpu_t *dpu, dpu_thread_t thread, bool should_resume) {
+  return launch_thread(dpu_set_from_dpu(dpu), thread, should_resume);
 }
 
 dpu_error_t dpu_status_rank(struct dpu_rank_t *rank, bool *done, bool *fault) {
@@ -86,17 +109,30 @@ _dpu_description_t describe(const Chip &chip) {
   return description;
 }
 
-}  // namespace
-
-dpu_description_t dpu_get_description(struct dpu_rank_t *rank) {
+dpu_description_t description_of_machine() {
   static std::array<_dpu_description_t, kChipRows.size()> descriptions = [] {
     std::array<_dpu_description_t, kChipRows.size()> all;
     for (size_t i = 0; i < all.size(); ++i) all[i] = describe(kChipRows[i]);
     return all;
   }();
-  Rank *found;
-  if (!Machine::instance().find(rank, found)) return nullptr;
   return &descriptions[static_cast<size_t>(&Machine::instance().chip() - kChipRows.data())];
+}
+
+}  // namespace
+
+dpu_description_t dpu_get_description(struct dpu_rank_t *rank) {
+  Rank *found;
+  return Machine::instance().find(rank, found) ? description_of_machine() : nullptr;
+}
+
+dpu_error_t dpu_get_profile_description(const char *profile, dpu_description_t *description) {
+  return guarded([&] {
+    if (description == nullptr) return DPU_ERR_INTERNAL;
+    uint32_t sg_max_blocks;
+    const dpu_error_t status = read_profile(profile, sg_max_blocks);
+    if (status == DPU_OK) *description = description_of_machine();
+    return status;
+  });
 }
 
 void dpu_acquire_description(dpu_description_t) {}

@@ -7,17 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "api/profile.h"
 #include "base/explanation.h"
 #include "base/guard.h"
 #include "machine/machine.h"
 
 using namespace dpuemu;
 
-namespace {
-
-/// Reads the profile, a list "key=value,key=value" with spaces around entries. A value may be
-/// empty, but not a key. NULL and "" are the default profile. Stores the limit of
-/// Machine::allocate. Errors: DPU_ERR_INVALID_PROFILE.
 dpu_error_t read_profile(const char *profile, uint32_t &sg_max_blocks) {
   bool is_enabled = false;
   uint32_t max_blocks = Machine::kAllDpus;
@@ -52,6 +48,8 @@ dpu_error_t read_profile(const char *profile, uint32_t &sg_max_blocks) {
   sg_max_blocks = is_enabled ? max_blocks : 0;
   return DPU_OK;
 }
+
+namespace {
 
 dpu_error_t allocate(Machine::Unit unit, uint32_t count, const char *profile, dpu_set_t *dpu_set) {
   return guarded([&] {

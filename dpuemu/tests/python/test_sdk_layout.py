@@ -105,6 +105,33 @@ def test_a_host_program_links_as_with_the_sdk(sources: Path, flags: str) -> None
     shell(sources, f"cc -o after host.c {flags}; {compile_pe}; DPUEMU_RANKS=1 ./after ./pe")
 
 
+def test_all_host_headers_compile_in_any_order_without_warnings(tmp_path: Path) -> None:
+    folder = Path(tools.environment()["CPATH"])
+    names = sorted(file.name for file in folder.glob("*.h"))
+    assert "dpu_target_macros.h" in names
+    for order in (names, names[::-1], *([name] for name in names)):
+        lines = [f"#include <{name}>" for name in order]
+        (tmp_path / "f.c").write_text("\n".join([*lines, "int main(void) { return 0; }"]))
+        (tmp_path / "f.cpp").write_text((tmp_path / "f.c").read_text())
+        flags = "-fsyntax-only -Werror -Wall -Wextra -I"
+        subprocess.run(["gcc", "-std=c11", *flags.split(), folder, "f.c"], cwd=tmp_path, check=True)
+        subprocess.run(
+            ["g++", "-std=c++11", *flags.split(), folder, "f.cpp"], cwd=tmp_path, check=True
+        )
+
+
+def test_dpu_h_declares_the_functions_of_string_h(tmp_path: Path) -> None:
+    text = "#include <dpu.h>\nint main(void) { char b[8]; memset(b, 0, sizeof b); return b[0]; }\n"
+    (tmp_path / "host.c").write_text(text)
+    shell(tmp_path, "gcc -std=c11 -Werror -Wall host.c -o host -ldpu")
+
+
+def test_the_file_version_names_the_release_of_the_sdk(tmp_path: Path) -> None:
+    names = "$UPMEM_HOME/share/upmem/version"
+    expected = shell(tmp_path, "dpu-pkg-config --modversion dpu").strip()
+    assert f"version {expected} " in shell(tmp_path, f"cat {names}")
+
+
 def test_libraries_before_the_sources_are_kept(sources: Path) -> None:
     shell(sources, "cc -Wl,--as-needed $(dpu-pkg-config --cflags --libs dpu) -o before host.c")
 
