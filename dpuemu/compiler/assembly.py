@@ -1,7 +1,8 @@
 """Replace asm blocks of one DPU instruction, in preprocessed C, by C with the same effect.
 
-The instructions of TABLE are known. Empty blocks stay: they only order memory accesses. All other
-blocks raise AssemblyError with the file and line. The headers of the emulator may contain x86-64
+The instructions of TABLE are known. Empty blocks stay: they only order memory accesses. Any other
+statement becomes a fault, with a warning at compile time. All other assembly raises AssemblyError
+with the file and line. The headers of the emulator may contain x86-64
 assembly, so they stay unchanged.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 # Instruction -> C. {0}, {1}, ... are its operands in the order of the assembly, as 32-bit values;
 # an operand that the instruction writes is an lvalue. A lock is the low 8 bits of a sum, as in the
@@ -70,6 +71,7 @@ _TABLE = [(re.compile(pattern + r"\s*;?"), text) for pattern, text in TABLE]
 _ASM = re.compile(
     r"""(?P<skip>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
     |^\#[ \t]*(?:line[ \t]+)?(?P<line>\d+)[ \t]+"(?P<file>(?:\\.|[^"\\])*)".*$
+    |(?P<brace>[{}])
     |(?P<asm>\b(?:asm|__asm__|__asm)\b
       (?P<words>(?:\s*\b(?:volatile|__volatile__|__volatile|inline|__inline__|goto)\b)*)\s*\()""",
     re.VERBOSE | re.MULTILINE,
@@ -77,6 +79,7 @@ _ASM = re.compile(
 _STRING = re.compile(r'\s*"((?:\\.|[^"\\\n])*)"|^[ \t]*#.*$', re.MULTILINE)
 _SYMBOL = re.compile(r"[A-Za-z_.$][\w.$]*")
 _LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
+_AT_STATEMENT = re.compile(r"(?:[;{}:)]|\b(?:else|do))\s*\Z")
 _LAST_CHARACTER = re.compile(r"(\S)\s*\Z")
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)$")
 _CONSTRAINT = re.compile(r'(?:\[(\w+)\])?\s*"([=+&%]*)([rgiIn]+)"\s*\((.*)\)$', re.DOTALL)
@@ -87,12 +90,26 @@ class AssemblyError(Exception):
     """Raised for assembly that the compiler cannot replace; the text is one sentence."""
 
 
+def _shown(place: str, text: str) -> str:
+    shown = " ".join(text.split())
+    return place + (f" ({shown[:60]})" if shown else "")
+
+
 def refused(place: str, text: str) -> AssemblyError:
     """Return the error for assembly at `place` (a file, or file:line)."""
-    shown = " ".join(text.split())
     return AssemblyError(
-        f"DPU assembly at {place} is not supported{f' ({shown[:60]})' if shown else ''}: PE"
-        " programs run as x86-64 code; write this function in C"
+        f"DPU assembly at {_shown(place, text)} is not supported: PE programs run as x86-64 code;"
+        " write this function in C"
+    )
+
+
+def _fault(place: str, text: str) -> str:
+    """Return a C statement that stops the PE with a fault that names the assembly."""
+    shown = re.sub(r"[^ -!#-\[\]-~]", "?", _shown(place, text))
+    return (
+        "({ extern __attribute__((noreturn)) void __pe_assembly(const char *); static const char"
+        f' __pe_text[] __attribute__((section(".pe_strings"))) = "{shown}";'
+        " __pe_assembly(__pe_text); })"
     )
 
 
@@ -220,22 +237,24 @@ def _is_declarator(before: str) -> bool:
     return False
 
 
-def replace(preprocessed: str, own_headers: str) -> str:
+def replace(preprocessed: str, own_headers: str, warn: Callable[[str], None]) -> str:
     """Return the C source without DPU instructions. own_headers: the folder whose files stay
-    unchanged.
+    unchanged. warn: gets a sentence for each statement that becomes a fault.
 
     Raises AssemblyError.
     """
     if "asm" not in preprocessed:
         return preprocessed
     parts: list[str] = []
-    rest_start = 0
+    rest_start = depth = 0
     marks: list[tuple[int, str, int]] = [
         (0, "", 1)
     ]  # position, file and line of the text after a line marker
     for match in _ASM.finditer(preprocessed):
         if match["line"]:
             marks.append((match.end() + 1, match["file"], int(match["line"])))
+        if match["brace"] and match.start() >= rest_start:
+            depth += 1 if match["brace"] == "{" else -1
         if not match["asm"] or match.start() < rest_start:
             continue
         position, file, line = marks[bisect.bisect(marks, (match.start(), "\uffff", 0)) - 1]
@@ -260,7 +279,13 @@ def replace(preprocessed: str, own_headers: str) -> str:
         statement = _in_c(text or "", lists) if text is not None else None
         if statement is None:
             place = f"{file}:{line + preprocessed.count(chr(10), position, match.start())}"
-            raise refused(place, text or template)
+            if depth == 0 or not _AT_STATEMENT.search(before):
+                raise refused(place, text or template)
+            warn(
+                f"DPU assembly at {_shown(place, text or template)} is not supported; a PE that"
+                " reaches it is in fault"
+            )
+            statement = _fault(place, text or template)
         newlines = "\n" * preprocessed.count("\n", match.start(), end)
         parts += [preprocessed[rest_start : match.start()], statement, newlines]
         rest_start = end + 1

@@ -331,7 +331,13 @@ class Compiler:
         if "ext_vector_type" in text:
             raise CompileError(f"{source} has vectors (ext_vector_type); use arrays")
         try:
-            in_c = assembly.replace(text, f"{RUNTIME}{os.sep}")
+            in_c = assembly.replace(
+                text,
+                f"{RUNTIME}{os.sep}",
+                lambda sentence: print(
+                    f"dpu-upmem-dpurte-clang: warning: {sentence}", file=sys.stderr
+                ),
+            )
         except assembly.AssemblyError as error:
             raise CompileError(str(error)) from error
         adapted = source_model.adapt(in_c) or (in_c if in_c != text else None)

@@ -40,7 +40,8 @@
   X(5, ABORT, "the program called abort")                                          \
   X(6, MRAM_UNALIGNED,                                                             \
     "the two addresses of mram_write_unaligned differ in their lowest three bits") \
-  X(7, FAULT_INSTRUCTION, "the program executed the instruction fault")
+  X(7, FAULT_INSTRUCTION, "the program executed the instruction fault")            \
+  X(8, ASSEMBLY, "the program reached DPU assembly that is not supported")
 
 /// The program file: an ELF32 x86-64 executable at the link addresses below, with its relocations
 /// (--emit-relocs). For each PE, the loader moves text and WRAM to addresses below 2 GiB that only

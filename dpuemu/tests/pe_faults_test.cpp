@@ -129,6 +129,8 @@ TEST(Fault_RaisedByTheProgramItself) {
   faults.check_fault(FAULT_ABORT, "abort");
   faults.check_fault(FAULT_TRAP, "");
   faults.check_fault(FAULT_INSTRUCTION, "the instruction fault 42");
+  faults.check_fault(FAULT_ASSEMBLY, "(mul_step %0, %0, 7)");
+  faults.check_fault(FAULT_ASSEMBLY, "with_assembly");
   faults.check_fault(FAULT_UNALIGNED_MRAM, "mram_write_unaligned");
   faults.check_fault(FAULT_WILD_STRING, "string");
   faults.check_recovery();

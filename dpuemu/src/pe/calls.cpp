@@ -68,7 +68,8 @@ PeRun::After PeRun::call___pe_fault(uint32_t tasklet, const uint32_t *arguments)
   if (row == std::end(kProgramFaults))
     return fault(FaultKind::kProgram, tasklet, "fault number " + std::to_string(arguments[0]));
   std::string detail;
-  if (row->code == PE_FAULT_ASSERT_FAILED) detail = ": " + pe_->program->text_at(arguments[1]);
+  if (row->code == PE_FAULT_ASSERT_FAILED || row->code == PE_FAULT_ASSEMBLY)
+    detail = ": " + pe_->program->text_at(arguments[1]);
   if (row->code == PE_FAULT_FAULT_INSTRUCTION)
     detail.append(" ").append(std::to_string(arguments[1]));
   return fault(FaultKind::kProgram, tasklet, row->reason + detail);

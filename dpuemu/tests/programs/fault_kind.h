@@ -28,6 +28,7 @@ enum fault_kind {
   FAULT_ABORT,
   FAULT_TRAP,
   FAULT_INSTRUCTION,  // fault 42
+  FAULT_ASSEMBLY,     // an instruction that the compiler does not know
   FAULT_HEAP_FULL,
   FAULT_FSB_HEAP_FULL,
   FAULT_BUDDY_HEAP_FULL,

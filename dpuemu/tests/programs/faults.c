@@ -39,6 +39,11 @@ static __noinline uint32_t use_stack(uint32_t bytes_left) {
   return use_stack(bytes_left - 256) + frame[bytes_left % 240];
 }
 
+static uint32_t __attribute__((noinline)) with_assembly(uint32_t x) {
+  __asm__ volatile("mul_step %0, %0, 7" : "+r"(x));
+  return x;
+}
+
 static void do_it(void) {
   volatile int32_t low = (int32_t)0x80000000;
   volatile int64_t wide = 5;
@@ -113,6 +118,9 @@ static void do_it(void) {
       break;
     case FAULT_INSTRUCTION:
       __asm__ volatile("fault 42");
+      break;
+    case FAULT_ASSEMBLY:
+      sink = with_assembly(zero);
       break;
     case FAULT_TRAP:
       __builtin_trap();
