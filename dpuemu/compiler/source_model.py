@@ -26,6 +26,8 @@ MACROS = [
         "-U__LONG_WIDTH__",
     ),
     *("-D__LONG_WIDTH__=64", "-U__ILP32__", "-U_ILP32"),
+    # `aligned` without a number means 16 bytes on a DPU, as on x86-64.
+    *("-U__BIGGEST_ALIGNMENT__", "-D__BIGGEST_ALIGNMENT__=4"),
 ]
 
 # Strings, characters and line markers match first and are kept. The specifiers of a type may have

@@ -34,6 +34,13 @@ static void types(void) {
   };
   EXPECT(offsetof(struct mixed, wide) == 8 && offsetof(struct mixed, half) == 16 &&
          offsetof(struct mixed, pointer) == 20);
+  struct aligned {
+    uint8_t byte;
+    uint32_t word __attribute__((aligned(__BIGGEST_ALIGNMENT__)));
+    uint32_t last __attribute__((aligned));
+  };
+  EXPECT(offsetof(struct aligned, word) == 4 && offsetof(struct aligned, last) == 16 &&
+         sizeof(struct aligned) == 32);
   EXPECT(offsetof(struct mixed, real) == 24 && sizeof(struct mixed) == 32);
   EXPECT(CHAR_BIT == 8 && INT_MAX == 2147483647 && INT_MIN == -2147483647 - 1 &&
          UINT_MAX == 4294967295u);

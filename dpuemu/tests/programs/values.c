@@ -4,6 +4,7 @@
 #include "expect.h"
 
 volatile int32_t least = INT32_MIN, minus_one = -1;
+volatile uint32_t count;
 volatile int64_t least_wide = INT64_MIN, minus_one_wide = -1;
 
 int main(void) {
@@ -14,5 +15,10 @@ int main(void) {
   const int32_t divisor = minus_one;
   EXPECT(least / divisor == INT32_MIN && 17 / divisor == -17 && 17 % divisor == 0);
   EXPECT(least / (divisor - 1) == 1 << 30 && least_wide / (minus_one_wide - 1) == 1ll << 62);
+  // A shift uses the low 5 bits of its count, or 6 bits for a shift of 64 bits.
+  count = 33;
+  EXPECT(minus_one << count == -2 && least >> count == -(1 << 30) && 6u >> count == 3);
+  count = 65 + 128;
+  EXPECT(minus_one_wide << count == -2 && least_wide >> count == -(1ll << 62));
   return 0;
 }
