@@ -18,6 +18,7 @@
 
 #include <dpu_error.h>
 #include <dpu_macro_utils.h>
+#include <dpu_transfer_matrix.h>
 #include <dpu_types.h>
 #include <limits.h>
 #include <stdbool.h>

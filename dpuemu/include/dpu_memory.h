@@ -3,6 +3,7 @@
 #define DPU_MEMORY_H
 
 #include <dpu_error.h>
+#include <dpu_transfer_matrix.h>
 #include <dpu_types.h>
 #include <stdint.h>
 
@@ -10,8 +11,6 @@
 extern "C" {
 #endif
 #pragma GCC visibility push(default)
-
-struct dpu_transfer_matrix;
 
 /// Copy bytes between a host buffer and one DPU's MRAM. The byte offset in MRAM may have any
 /// alignment. Errors: DPU_ERR_INVALID_DPU_SET, DPU_ERR_DPU_DISABLED, DPU_ERR_INVALID_MRAM_ACCESS,

@@ -190,6 +190,13 @@ def test_a_section_of_an_automatic_variable_is_refused(tmp_path: Path) -> None:
     assert "section attribute cannot be" in compile_files(tmp_path, "f.c").stderr
 
 
+def test_stdint_h_has_the_names_of_limits_h(tmp_path: Path) -> None:
+    (tmp_path / "f.c").write_text(
+        "#include <mram.h>\nint main(void) { return UINT_MAX == 0 || LONG_BIT != 64; }\n"
+    )
+    assert compile_files(tmp_path, "-Wall", "-Wextra", "-pedantic", "f.c").returncode == 0
+
+
 def test_vectors_of_clang_are_refused(tmp_path: Path) -> None:
     (tmp_path / "f.c").write_text(
         "typedef int four __attribute__((ext_vector_type(4)));\nint main(void) { return 0; }\n"

@@ -120,9 +120,9 @@ def test_all_host_headers_compile_in_any_order_without_warnings(tmp_path: Path) 
         )
 
 
-def test_dpu_h_declares_the_functions_of_string_h(tmp_path: Path) -> None:
-    text = "#include <dpu.h>\nint main(void) { char b[8]; memset(b, 0, sizeof b); return b[0]; }\n"
-    (tmp_path / "host.c").write_text(text)
+def test_dpu_h_includes_string_h_and_transfer_matrices(tmp_path: Path) -> None:
+    text = "char b[MAX_NR_DPUS_PER_RANK]; int main(void) { memset(b, 0, sizeof b); return b[0]; }"
+    (tmp_path / "host.c").write_text(f"#include <dpu.h>\n{text}\n")
     shell(tmp_path, "gcc -std=c11 -Werror -Wall host.c -o host -ldpu")
 
 
