@@ -66,7 +66,10 @@ _MACROS = [
         "-U__SSE2_MATH__",
         "-U__MMX__",
         "-U__MMX_WITH_SSE__",
+        "-U__FXSR__",
     ),
+    *("-U__SIZEOF_INT128__", "-U__SIZEOF_FLOAT128__", "-U__SIZEOF_FLOAT80__"),
+    *(f"-U__GCC_HAVE_SYNC_COMPARE_AND_SWAP_{size}" for size in (1, 2, 4, 8)),
     *(
         "-U__WCHAR_TYPE__",
         "-D__WCHAR_TYPE__=unsigned char",

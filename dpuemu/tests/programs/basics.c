@@ -19,6 +19,10 @@ __host int32_t unused_words[2 * NR_TASKLETS];  // before and inside a call that 
 
 static volatile uint32_t sink;
 
+#if defined(__SIZEOF_INT128__) || defined(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_4)
+#error "a DPU has no such type or instruction"
+#endif
+
 static void types(void) {
   EXPECT(sizeof(char) == 1 && sizeof(short) == 2 && sizeof(int) == 4 && sizeof(long long) == 8);
   EXPECT(sizeof(void *) == 4 && sizeof(size_t) == 4 && sizeof(ptrdiff_t) == 4 &&
