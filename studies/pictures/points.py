@@ -20,6 +20,8 @@ COLUMNS, PANEL_INCHES, PANEL_HEIGHT_INCHES, HEAD_AND_FOOT_INCHES, LEGEND_LINE_IN
     0.16,
 )
 LEGEND_COLUMNS, MAX_LEVEL = 3, 6  # longer words are turned
+HOLLOW_ALPHA = 0.45
+BARS_WIDTH = 0.8  # of the bars at a category, which are a distance of 1 apart
 
 
 def draw(
@@ -28,8 +30,9 @@ def draw(
     statements: Sequence[Statement] = (),
     conditions: str | None = None,
 ) -> Picture:
-    """Return the picture of a figure. Filled marks are measured or mixed, hollow marks are
-    modelled. If the figure compares statistics, the picture has their bars only.
+    """Return the picture of a figure: lines over numbers, bars over categories. Filled marks and
+    bars are measured or mixed; hollow marks and light bars are modelled. If the figure compares
+    statistics, the picture has their bars only.
 
     statements: those of the paper, for the small print. conditions: of the measurements, in words.
     """
@@ -58,7 +61,8 @@ def draw(
         )
         grid = body.subplots(lines, columns, squeeze=False)
         for axes, panel in zip(grid.flat, panels, strict=False):
-            _panel(axes, panel, [point for point in points if point.panel == panel.name], names)
+            of_panel = [point for point in points if point.panel == panel.name]
+            _panel(axes, panel, of_panel, names, len({source for _, source in series}) > 1)
         for axes in grid.flat[len(panels) :]:
             axes.remove()
         handles: dict[str, Any] = {}
@@ -76,31 +80,41 @@ def draw(
     return picture
 
 
-def _panel(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str]) -> None:
+def _panel(
+    axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[str], has_sources: bool
+) -> None:
+    """Draw a panel. has_sources: whether the labels of the legend have sources."""
     places = list(dict.fromkeys(point.x for point in points))
-    if all(isinstance(place, (int, float)) for place in places):
+    has_numbers = all(isinstance(place, (int, float)) for place in places)
+    if has_numbers:
         places.sort()
+    bars = [] if has_numbers else [name for name in names if _has_bars(name, points)]
+    width = BARS_WIDTH / max(1, len(bars))
     for name, source in dict.fromkeys((point.series, point.source) for point in points):
         line = sorted(
             (places.index(point.x), point.value)
             for point in points
             if (point.series, point.source) == (name, source)
         )
-        number = names.index(name)
+        look = style.look_of_series(name, names.index(name))
+        left = width * (bars.index(name) - (len(bars) - 1) / 2) if name in bars else 0.0
+        xs, ys = [x + left for x, _ in line], [y for _, y in line]
+        labels = {"label": f"{name} ({source})" if has_sources else name, "gid": f"{source} {name}"}
+        if name in bars and source != PUBLISHED:
+            fill = (look.colour, HOLLOW_ALPHA if source == MODELLED else 1.0)
+            axes.bar(
+                xs, ys, width, fc=fill, edgecolor=style.INK, lw=0.5, hatch=look.hatch, **labels
+            )
+            continue
         axes.plot(
-            [x for x, _ in line],
-            [y for _, y in line],
-            color=style.PARTS[number % (len(style.PARTS) - 1) + 1],
-            marker=style.SERIES_MARKERS[number % len(style.SERIES_MARKERS)],
+            xs,
+            ys,
+            color=look.colour,
+            marker=look.marker,
             markersize=4.5,
-            linestyle=""
-            if source == PUBLISHED
-            else style.SERIES_DASHES[
-                number // (len(style.PARTS) - 1) % len(style.SERIES_DASHES) - 1
-            ],
-            markerfacecolor="none" if source == MODELLED else None,
-            label=f"{name} ({source})",
-            gid=f"{source} {name}",
+            linestyle="" if source == PUBLISHED else look.dash,
+            markerfacecolor="white" if source == MODELLED else None,
+            **labels,
         )
     axes.set_xticks(
         range(len(places)),
@@ -114,8 +128,12 @@ def _panel(axes: Axes, panel: Panel, points: Sequence[Point], names: Sequence[st
     axes.set_title(f"{panel.name}: {panel.what}", fontsize=style.SMALL_POINTS)
     if panel.is_log:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        style.label_plainly(axes.yaxis)
     else:
         axes.set_ylim(bottom=0)
     axes.grid(axis="y")
     style.clean(axes)
+
+
+def _has_bars(name: str, points: Sequence[Point]) -> bool:
+    return any(point.series == name and point.source != PUBLISHED for point in points)

@@ -16,6 +16,7 @@ from pidcomm.errors import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
@@ -52,6 +53,9 @@ TECHNIQUE_LOOKS = {
 OTHER_LOOK = Look("#ffffff", "**", ":", "p")
 # Colours of the parts of a bar, light to dark. No technique has these colours.
 PARTS = ("#f9ddcf", "#eba98d", "#cf7783", "#93508c", "#4a2a5e")
+# Colours and hatches of series that are no techniques.
+SERIES_COLOURS = (*PARTS[1:], "#6b6b6b", "#000000", "#a08a2e", "#d1495b")
+SERIES_HATCHES = ("", "//", "..", "xx", "--", "++", "oo", "\\\\")
 # Markers and dashes of further lines of one technique.
 SERIES_MARKERS = "s^DvPX*<"
 SERIES_DASHES = ("--", ":", "-.", "-")
@@ -123,6 +127,18 @@ def _wrapped(text: str, width_inches: float, points: float) -> list[str]:
     return textwrap.wrap(text, int(width_inches * 72 / (0.56 * points)))
 
 
+def label_plainly(axis: Axis) -> None:
+    """Label the ticks of a logarithmic axis with numbers such as 200, as many as have room."""
+    from matplotlib.ticker import LogFormatter
+
+    class Plain(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    axis.set_major_formatter(Plain())
+    axis.set_minor_formatter(Plain(minor_thresholds=(1.1, 0.5)))
+
+
 def mark_limit(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> None:
     """Draw a part of the mark for the limit, with a white edge that is visible on dark bars."""
     from matplotlib.patheffects import withStroke
@@ -188,6 +204,18 @@ def look_of(technique: str) -> Look:
     return TECHNIQUE_LOOKS.get(technique, OTHER_LOOK)
 
 
+def look_of_series(name: str, number: int) -> Look:
+    """Return the look of a series: of the technique with this name, or by the series' number."""
+    if name in TECHNIQUE_LOOKS:
+        return TECHNIQUE_LOOKS[name]
+    return Look(
+        SERIES_COLOURS[number % len(SERIES_COLOURS)],
+        SERIES_HATCHES[number % len(SERIES_HATCHES)],
+        SERIES_DASHES[number // len(SERIES_COLOURS) % len(SERIES_DASHES) - 1],
+        SERIES_MARKERS[number % len(SERIES_MARKERS)],
+    )
+
+
 def bar_of(technique: str) -> dict[str, Any]:
     """Return the arguments of matplotlib for a technique's bars."""
     look = look_of(technique)
@@ -245,10 +273,10 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def grid_of(panels: int, columns: int) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a grid of panels. columns: the largest number of
-    columns.
+    """Return the numbers of rows and columns of a grid of panels with few empty places. columns:
+    the largest number of columns.
     """
-    columns = min(panels, columns)
+    columns = 2 if panels == 4 else min(panels, columns)
     return -(-panels // columns), columns
 
 

@@ -24,7 +24,9 @@ from pidcomm.bench.ablation import STEPS
 from pidcomm.explain import places
 from pidcomm.sizes import format_gain, parse_shape
 from pidcomm.tables import CollectiveName, TechniqueName, techniques_for
+from pidcomm_studies.papers import figure as papers
 from pidcomm_studies.pictures import drawing, figures, phases, style
+from pidcomm_studies.pictures import points as of_papers
 from pidcomm_studies.pictures.rows import JsonRow, kind_of, pes_of, read_rows
 
 REFERENCE = Path(__file__).parents[2] / "pidcomm" / "bench" / "reference"
@@ -364,9 +366,10 @@ def _drawn_boxes(figure: Figure) -> list[tuple[str, Any]]:
 
 
 def assert_legible(figure: Figure) -> None:
-    """Check that no text touches another or leaves the figure."""
+    """Check that no text touches another, leaves the figure or has marks of formulas."""
     boxes = _drawn_boxes(figure)
     assert len(boxes) > 5
+    assert [text for text, _ in boxes if "$" in text] == []
     x0, y0, x1, y1 = np.array([box.extents for _, box in boxes]).T
     overlap = (np.minimum.outer(x1, x1) - np.maximum.outer(x0, x0) > 0.5) & (
         np.minimum.outer(y1, y1) - np.maximum.outer(y0, y0) > 0.5
@@ -391,6 +394,30 @@ def test_the_overlap_check_can_fail() -> None:
 @pytest.mark.parametrize("metric", [None, "time", "bus"])
 def test_no_text_of_reference_figures_overlaps(name: str, metric: str | None) -> None:
     assert_legible(figures.draw(reference(name), metric=metric))
+
+
+@pytest.mark.parametrize("xs", [(64, 128, 256), ("row", "column", "a long category")])
+@pytest.mark.parametrize("panels", [1, 4, 5])
+def test_figures_of_papers_are_legible(xs: tuple[float | str, ...], panels: int) -> None:
+    names = [f"panel {number}" for number in range(panels)]
+    figure = papers.Figure(
+        "paper/fig1",
+        "A. Author, 2024",
+        "a title",
+        [papers.Panel(name, "us", "x", True) for name in names],
+        lambda _: (),
+    )
+    points = [
+        papers.Point(panel, series, x, 200.0 + 100 * number, source, "a machine")
+        for panel in names
+        for series, source in (("kernel", "modelled"), ("kernel", "measured"), ("tile", "modelled"))
+        for number, x in enumerate(xs)
+    ]
+    picture = of_papers.draw(figure, points)
+    assert_legible(picture)
+    plots = plots_of(picture)
+    assert len(plots) == panels
+    assert len(plots[0].patches) == (0 if isinstance(xs[0], int) else 3 * len(xs))
 
 
 def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
