@@ -15,10 +15,10 @@ it drops them too:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import costs
-from division import Constants, constants_at_labels, divides, register_of
+from division import Constants, constants_at_labels, divides
+from gcc_assembly import read, register_of
 from instructions import Cost, instruction_cost, is_memory
 from steps import COUNTER, count_steps, signed_division
 from waiting import WaitingLoops, yielding
@@ -26,13 +26,7 @@ from waiting import WaitingLoops, yielding
 SIZE_LABEL = "__pe_size_"
 USES_LABEL = "__pe_uses_"
 
-# gcc's code labels, numbered labels and functions. Labels of debug information (.LVL1, .LFB0,
-# .LBB2) are not jump targets.
-_BLOCK_LABEL = re.compile(r"(?:\.L\d+|[^.\s:][^\s:]*):")
-_ANY_LABEL = re.compile(r"[\w.$@]+:")
 _TABLE_ENTRY = re.compile(r"^\s*\.(?:long|quad)\s+(\.L\d+)", re.MULTILINE)
-_SECTION = re.compile(r"\.(?:section\s+([\w.$-]+)(.*)|(text|data|bss)\b)")
-_CODE_SECTION = re.compile(r"\.text|\.pe_gate")
 
 
 def _moves_argument(cost: Cost) -> bool:
@@ -96,41 +90,25 @@ def _sum_block(block: list[Cost], factors: dict[int, int], routines: set[str]) -
     return int(run + 0.5), size
 
 
-def _flow(lines: list[str]) -> Iterator[str | Cost]:
-    """Yield the labels and the instructions of the code that the compiler made."""
-    in_code, inline = True, False
-    for line in lines:
-        text = line.strip()
-        if text.startswith("#"):
-            inline = text.startswith("#APP") or (inline and not text.startswith("#NO_APP"))
-        elif inline or not text:
-            continue
-        elif _BLOCK_LABEL.match(text):
-            yield text.partition(":")[0]
-        elif section := _SECTION.match(text):
-            in_code = _CODE_SECTION.match(section[1] or "." + section[3]) is not None
-        elif in_code and text[0] != "." and not _ANY_LABEL.match(text):
-            yield instruction_cost(text.partition("#")[0].rstrip())
-
-
 def count(assembly: str) -> str:
     """Return the assembly with counting instructions and size labels."""
     result: list[str] = []
     block: list[Cost] = []
     factors: dict[int, int] = {}  # of the block
-    lines = assembly.split("\n")
+    lines = list(read(assembly))
     in_tables = set(_TABLE_ENTRY.findall(assembly))
-    at_labels = constants_at_labels(list(_flow(lines)), in_tables) if "imulq" in assembly else {}
+    flow = (
+        value if kind == "label" else instruction_cost(value)
+        for kind, _, value in lines
+        if kind in ("label", "instruction")
+    )
+    at_labels = constants_at_labels(list(flow), in_tables) if "imulq" in assembly else {}
     constants = Constants()
     start = 0  # position in `result` of the block's counting instruction
     steps: int | None = (
         None  # position in `result` of the instruction that counts the first steps of the block
     )
     section = ".text"
-    in_code = True
-    stack: list[str] = []
-    previous = section
-    inline = False
     directives = {".text": "\t.text"}
     sizes: dict[str, float] = {}
     routines: dict[str, set[str]] = {}
@@ -150,70 +128,27 @@ def count(assembly: str) -> str:
 
     loops = WaitingLoops()
 
-    def enter(name: str) -> None:
-        nonlocal section, in_code, previous
-        close()
-        loops.forget()
-        previous, section = section, name
-        in_code = _CODE_SECTION.match(name) is not None
-
-    for line in lines:
-        text = line.strip()
-        if not text:
-            continue
-        first = text[0]
-        if first == "#":
-            if text.startswith("#APP"):
-                inline = True
-            elif text.startswith("#NO_APP"):
-                inline = False
-            result.append(line)
-            continue
-        if first == "." and not inline:
-            directive = _SECTION.match(text)
-            if directive:
-                name = directive[1] or "." + directive[3]
-                enter(name)
-                if name.startswith(
-                    ".mram.noinit"
-                ):  # then the file does not contain the zeroes of the section
-                    line = re.sub(r'("[^"]*").*', r"\1,@nobits", line, count=1)
-                directives.setdefault(name, line)
-                result.append(line)
-                continue
-            if text.startswith(".pushsection"):
-                stack.append(section)
-                enter(text.split(None, 1)[1].split(",")[0].strip())
-            elif text.startswith(".popsection") and stack:
-                enter(stack.pop())
-            elif text.startswith(".previous"):
-                enter(previous)
-        if inline or not in_code:
+    for kind, line, value in lines:
+        if kind == "section":
+            close()
             loops.forget()
-            if inline and in_code and _ANY_LABEL.match(text):
+            section = value
+            if value.startswith(".mram.noinit"):
+                # Then the file does not contain the zeroes of the section.
+                line = re.sub(r'("[^"]*").*', r"\1,@nobits", line, count=1)
+            directives.setdefault(value, line)
+        elif kind == "inline":
+            loops.forget()
+            if value:
                 close()
+        elif kind == "label":
+            close()
+            loops.label(value, len(result) + 1)
+            constants = Constants(at_labels.get(value))
+        if kind != "instruction":
             result.append(line)
             continue
-        if _ANY_LABEL.match(text):
-            if _BLOCK_LABEL.match(text):
-                close()
-                loops.label(text.partition(":")[0], len(result) + 1)
-                constants = Constants(at_labels.get(text.partition(":")[0]))
-            text = text[text.index(":") + 1 :].strip()
-            if (
-                text and text[0] not in ".#"
-            ):  # hand-written code can have an instruction on the line of its label
-                result.append(line[: line.index(":") + 1])
-                line = "\t" + text
-            else:
-                result.append(line)
-                continue
-        if text[0] == ".":
-            result.append(line)
-            continue
-        if "#" in text:
-            text = text.partition("#")[0].rstrip()
-        cost = instruction_cost(text)
+        cost = instruction_cost(value)
         if (loop := loops.add(cost.mnemonic, cost.operands)) is not None:
             result[loop] = "\n".join([*yielding(), result[loop]])
         if not block:

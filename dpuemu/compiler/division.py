@@ -7,22 +7,12 @@ value of m makes the difference.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Protocol, TypeGuard
 
-_SHORT = {
-    "a": "rax",
-    "b": "rbx",
-    "c": "rcx",
-    "d": "rdx",
-    "si": "rsi",
-    "di": "rdi",
-    "bp": "rbp",
-    "sp": "rsp",
-}
-_NAME = re.compile(r"%(?:[re]?([abcd])[xlh]|[re]?(si|di|bp|sp)l?|(r\d+)[dwb]?)$")
+from gcc_assembly import register_of
+
 _KEPT_BY_CALLS = {"rbx", "rbp", "r12", "r13", "r14"}
 _WRITES_RAX_RDX = {"mul", "div", "idiv", "cltd", "cqto", "cltq", "cwtl", "imul"}
 _WRITES_ALL_OPERANDS = ("xchg", "xadd", "cmpxchg")
@@ -40,12 +30,6 @@ class Instruction(Protocol):
     @property
     def operands(self) -> list[str]:
         """Its operands in AT&T order."""
-
-
-def register_of(operand: str) -> str | None:
-    """Return the 64-bit name of a register, or None."""
-    parts = _NAME.match(operand)
-    return None if parts is None else parts[3] or _SHORT[parts[1] or parts[2]]
 
 
 def _constant(operand: str) -> int | None:

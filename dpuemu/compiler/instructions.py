@@ -6,11 +6,11 @@ import re
 from functools import lru_cache
 
 import costs
+from gcc_assembly import split_instruction
 from steps import division_steps, multiplication_steps
 
 _MEMORY = re.compile(r"(%[cdefgs]s:)?([^\s,()$]*)\(([^)]*)\)")
 _SIZED = re.compile(r"([a-z0-9]+?)([bwlq]?)$")
-_PREFIX = re.compile(r"(?:rep|repz|repe|repnz|repne|lock|notrack|bnd|data16|addr32|rex\.w)\s+")
 _STRING_OPERATION = re.compile(r"(?:stos|movs|lods|scas|cmps)([bwlq])?$")
 _POINTER_REGISTERS = {"%rsp", "%esp", "%rbp", "%ebp"}
 _ENDS_BLOCK = ("jmp", "ret", "call", "hlt", "ud2")
@@ -68,23 +68,6 @@ class Cost:
         self.run += costs.ROUTINE_RUN[routine] * times
         self.size += costs.ROUTINE_CALL * times
         self.routine = routine
-
-
-def split_operands(text: str) -> list[str]:
-    """Split at the commas outside parentheses."""
-    if "(" not in text:
-        return [part.strip() for part in text.split(",")] if text else []
-    parts, depth, start = [], 0, 0
-    for place, character in enumerate(text):
-        if character == "(":
-            depth += 1
-        elif character == ")":
-            depth -= 1
-        elif character == "," and depth == 0:
-            parts.append(text[start:place].strip())
-            start = place + 1
-    parts.append(text[start:].strip())
-    return parts
 
 
 def is_memory(operand: str) -> bool:
@@ -224,16 +207,9 @@ def _sse(cost: Cost, mnemonic: str, operands: list[str]) -> None:
 @lru_cache(maxsize=20000)
 def instruction_cost(text: str) -> Cost:
     """Return the cost of one instruction, given as text without label and comment."""
-    repeated = searched = False
-    while True:
-        prefix = _PREFIX.match(text)
-        if prefix is None:
-            break
-        repeated = repeated or prefix[0].startswith("rep")
-        searched = searched or prefix[0].startswith(("repz", "repe", "repnz", "repne"))
-        text = text[prefix.end() :]
-    mnemonic, _, rest = text.partition("\t") if "\t" in text else text.partition(" ")
-    operands = split_operands(rest.strip())
+    prefixes, mnemonic, operands = split_instruction(text)
+    repeated = any(prefix.startswith("rep") for prefix in prefixes)
+    searched = any(prefix.startswith("rep") and prefix != "rep" for prefix in prefixes)
     cost = Cost(mnemonic, operands)
 
     if mnemonic in ("jmp", "call", "callq", "jmpq", "ret", "retq"):

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from itertools import count
 
-_REGISTER = re.compile(r"%(?:[er]?(si|di|bp|sp)l?|[er]?([abcd])[xlh]|(r\d+)[dwb]?|(xmm\d+))\b")
+from gcc_assembly import registers
+
 _LOAD = re.compile(r"(?:mov[sz]?[bwlq]{0,2}|movabsq|lea[lq]|movs[sd]|cvt\w+|sqrts[sd])$")
 _COMPARE = re.compile(r"(?:cmp[bwlq]?|test[bwlq]?|u?comis[sd])$")
 _CHANGE = re.compile(
@@ -20,11 +21,6 @@ _CHANGE = re.compile(
 )
 _CONDITIONAL_JUMP = re.compile(r"j(?!mp)[a-z]+$")
 _numbers = count()
-
-
-def registers(text: str) -> set[str]:
-    """Return the registers in an operand, each by one name for all widths."""
-    return {next(part for part in names if part) for names in _REGISTER.findall(text)}
 
 
 class _Region:
@@ -73,18 +69,19 @@ class WaitingLoops:
             return self._jump(mnemonic, operands)
         target, sources = operands[-1], operands[:-1]
         in_memory = "(" in target or not target.startswith(("%", "$"))
-        read = set().union(*(registers(source) for source in sources))
+        read = {register for source in sources for register in registers(source)}
+        written = set(registers(target))
         loads = any("(" in source or not source.startswith(("%", "$")) for source in sources)
         if _COMPARE.match(mnemonic):
-            self._add(read | registers(target), set(), loads or in_memory)
+            self._add(read | written, set(), loads or in_memory)
         elif in_memory:
             self.forget()
         elif _LOAD.match(mnemonic):
-            self._add(read, registers(target), loads and not mnemonic.startswith("lea"))
+            self._add(read, written, loads and not mnemonic.startswith("lea"))
         elif mnemonic.startswith(("xor", "sub")) and sources == [target]:  # writes 0
-            self._add(set(), registers(target), False)
+            self._add(set(), written, False)
         elif _CHANGE.match(mnemonic):
-            self._add(read | registers(target), registers(target), loads)
+            self._add(read | written, written, loads)
         else:
             self.forget()
         return None

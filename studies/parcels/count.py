@@ -18,24 +18,13 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-SECTION = re.compile(r"\.(?:section\s+([\w.$-]+)|(text|data|bss)\b)")
+from dpuemu.gcc_assembly import read, registers, split_instruction
+
 CATEGORY = re.compile(r"\.text\.pim_(\w+)")
-LABEL = re.compile(r"(?:\.L\d+|[A-Za-z_][\w.$]*):")
 ROUTINE = re.compile(r"MPI_\w+")
-REGISTER = re.compile(r"%(\w+)")
 ISSUE_WIDTH, LOAD_CYCLES, MULTIPLY_CYCLES, DIVIDE_CYCLES = 3, 3, 4, 23  # of the PowerPC MPC7450
 # A longer run of instructions is more than one block: the fields of a block's record have 16 bits.
 MAX_INSTRUCTIONS, MAX_REFERENCES = 1000, 4000
-_PARTS = {
-    "a": "rax",
-    "b": "rbx",
-    "c": "rcx",
-    "d": "rdx",
-    "si": "rsi",
-    "di": "rdi",
-    "bp": "rbp",
-    "sp": "rsp",
-}
 _READ_ONLY = ("cmp", "test", "bt", "push", "ucomis", "comis")
 
 
@@ -59,37 +48,17 @@ class Instruction:
     is_conditional: bool = False
 
 
-def _whole(register: str) -> str:
-    """Return the 64-bit register that contains a register."""
-    if register.startswith(("xmm", "r8", "r9", "r1")):
-        return register.rstrip("bwd") if register[0] == "r" else register
-    name = register.removeprefix("r").removeprefix("e")
-    name = name.rstrip("xlh") if name[0] in "abcd" and len(name) == 2 else name.removesuffix("l")
-    return _PARTS.get(name, register)
-
-
-def _operands(text: str) -> list[str]:
-    return [operand.strip() for operand in re.findall(r"(?:[^,(]|\([^)]*\))+", text)]
-
-
 @lru_cache(maxsize=20000)
 def parse(text: str) -> Instruction:
     """Return one instruction, given without label and comment.
 
-    Raises CountError for repeated string instructions.
+    Raises CountError for string instructions.
     """
-    name, _, rest = text.replace("\t", " ").partition(" ")
-    if (name.startswith("rep") and name not in ("repz", "rep")) or text.startswith(
-        ("rep stos", "rep movs")
-    ):
-        raise CountError(f"{text}: a repeated instruction has no fixed number of references")
-    if name in ("rep", "repz", "lock", "notrack"):
-        name, _, rest = rest.strip().partition(" ")
-    operands = _operands(rest.strip())
+    _, name, operands = split_instruction(text)
     instruction = Instruction(text)
     instruction.ends = name.startswith("j") or name.startswith(("call", "ret", "hlt", "ud2"))
     instruction.is_conditional = name.startswith("j") and not name.startswith("jmp")
-    registers = [_whole(register) for register in REGISTER.findall(rest)]
+    named = [register for operand in operands for register in registers(operand)]
     memory = [
         word
         for word in operands
@@ -100,9 +69,11 @@ def parse(text: str) -> Instruction:
     writes: set[str] = set()
     has_result = bool(operands) and not name.startswith(_READ_ONLY) and not instruction.ends
     if has_result and last.startswith("%"):
-        writes.add(_whole(last[1:]))
+        writes.update(registers(last))
     if name.startswith("xchg"):
-        writes.update(_whole(word[1:]) for word in operands if word.startswith("%"))
+        writes.update(
+            register for word in operands if word[0] == "%" for register in registers(word)
+        )
     if not name.startswith(("nop", "prefetch")) and name not in ("lea", "leaw", "leal", "leaq"):
         for operand in memory:
             is_result = has_result and operand == last.lstrip("*")
@@ -121,21 +92,21 @@ def parse(text: str) -> Instruction:
         instruction.loads.append("(%rsp)")
     elif name.startswith("leave"):
         instruction.loads.append("(%rbp)")
-        registers.append("rbp")
+        named.append("rbp")
         writes.update(("rsp", "rbp"))
     elif name.startswith(("movs", "stos", "lods", "cmps", "scas")) and not operands:
-        raise CountError(f"{text}: string instructions are not counted")
+        raise CountError(f"{text}: a string instruction has no fixed number of references")
     if name.startswith(("mul", "imul")):
         instruction.cycles = MULTIPLY_CYCLES
     elif name.startswith(("div", "idiv")):
         instruction.cycles = DIVIDE_CYCLES
     if len(operands) == 1 and name.startswith(("mul", "imul", "div", "idiv")):
         writes.update(("rax", "rdx"))
-        registers += ["rax", "rdx"]
+        named += ["rax", "rdx"]
     if instruction.loads:
         instruction.cycles += LOAD_CYCLES - 1
     moves_only = name.startswith(("mov", "lea", "pop", "set")) and last.startswith("%")
-    instruction.reads = frozenset(registers[:-1] if moves_only and registers else registers)
+    instruction.reads = frozenset(named[:-1] if moves_only else named)
     if instruction.is_conditional or name.startswith(("set", "cmov", "adc", "sbb")):
         instruction.reads |= {"flags"}
     if not name.startswith(("mov", "lea", "push", "pop", "set", "cmov", "j", "call", "ret", "nop")):
@@ -180,12 +151,11 @@ class _Counter:
         self.category = default
         self.routine: str | None = None
 
-    def enter(self, section: str) -> bool:
-        """Enter a section. Return whether it has code."""
+    def enter(self, section: str) -> None:
+        """Enter a section."""
         self.close()
         matched = CATEGORY.match(section)
         self.category = matched[1] if matched else self.default
-        return section.startswith(".text")
 
     def add(self, text: str) -> None:
         """Add an instruction."""
@@ -244,31 +214,19 @@ def count(assembly: str, categories: list[str], default: str) -> str:
     Raises CountError for an instruction that cannot be counted, and for inline assembly.
     """
     counter = _Counter(categories, default)
-    has_code = True
-    is_inline = False
-    for line in assembly.split("\n"):
-        text = line.strip()
-        if text.startswith("#"):
-            is_inline = text.startswith("#APP") or (is_inline and not text.startswith("#NO_APP"))
+    for kind, line, value in read(assembly):
+        if kind == "inline":
+            raise CountError(f"{line.strip()}: inline assembly cannot be counted")
+        if kind == "instruction":
+            counter.add(value)
             continue
-        text = text.partition("#")[0].strip()
-        if not text:
-            continue
-        if matched := SECTION.match(text):
-            has_code = counter.enter(matched[1] or "." + matched[2])
-        if is_inline and has_code:
-            raise CountError(f"{text}: inline assembly cannot be counted")
-        if not has_code or (text[0] == "." and not text.endswith(":")):
-            counter.lines.append(line)
-            continue
-        if text.endswith(":"):
-            if LABEL.fullmatch(text):
-                counter.close()
-                if ROUTINE.fullmatch(text[:-1]):
-                    counter.routine = text[:-1]
-            counter.lines.append(line)
-            continue
-        counter.add(text)
+        if kind == "section":
+            counter.enter(value)
+        elif kind == "label":
+            counter.close()
+            if ROUTINE.fullmatch(value):
+                counter.routine = value
+        counter.lines.append(line)
     counter.close()
     counter.lines += ['\t.section\t.data.rel.ro.blocks,"aw"', "\t.balign\t8", *counter.records]
     counter.lines += ["\t.balign\t8", f".Lblock{counter.number}:", "\t.quad\t0", ""]
