@@ -1,4 +1,5 @@
-"""Lists includes and imports between folders; fails if one goes up or in a circle.
+"""Lists includes and imports between folders; fails if one goes up or in a circle, also in tests,
+benchmarks and examples.
 
 python tools/layers.py          # a line for each pair of folders: from, to, number of files
 """
@@ -90,6 +91,10 @@ INCLUDE_FOLDERS = {
     "studies": ["studies/parcels", "studies/apps"],
 }
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".inl", ".py"}
+# The folders of a product beside its layers. Examples and benchmarks use public names only. Tests
+# may use all of their product, and public names of lower products.
+BESIDE = ("tests", "bench", "examples")
+MEASURES_INTERNALS = {"pidcomm/bench/overhead.cpp"}
 
 
 def folder_of(path: str) -> str | None:
@@ -98,10 +103,10 @@ def folder_of(path: str) -> str | None:
     return max(inside, key=len, default=None)
 
 
-def files() -> Iterator[Path]:
-    """Yield the source files of all layers."""
+def files(folders: Iterable[str] = LAYER) -> Iterator[Path]:
+    """Yield the source files in folders, by default those of all layers."""
     seen = {
-        file for folder in LAYER for file in (ROOT / folder).rglob("*") if file.suffix in SOURCES
+        file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in SOURCES
     }
     yield from sorted(seen)
 
@@ -150,11 +155,11 @@ def imported(file: Path) -> Iterator[str]:
                 yield str(target.relative_to(ROOT))
 
 
-def uses() -> dict[str, set[str]]:
-    """Return, for every file, the files that it uses."""
+def uses(folders: Iterable[str] = LAYER) -> dict[str, set[str]]:
+    """Return, for every file in the folders, the files that it uses."""
     return {
         str(file.relative_to(ROOT)): set(imported(file) if file.suffix == ".py" else included(file))
-        for file in files()
+        for file in files(folders)
     }
 
 
@@ -193,9 +198,36 @@ def upward(graph: dict[str, set[str]]) -> list[str]:
     return sorted(wrong)
 
 
-def is_study(file: Path) -> bool:
-    """Return whether a file is a Python file of the studies."""
-    return file.suffix == ".py" and file.is_relative_to(ROOT / "studies")
+def beside() -> dict[str, set[str]]:
+    """Return the files that tests, benchmarks and examples use."""
+    return uses(f"{product}/{name}" for product in LAYERS for name in BESIDE)
+
+
+def outside(graph: dict[str, set[str]]) -> list[str]:
+    """Return a sentence for each use by tests, benchmarks and examples that is not allowed."""
+    products = list(LAYERS)
+    wrong = []
+    for user, used_files in graph.items():
+        product, kind = user.split("/")[:2]
+        uses_all = kind == "tests" or product == "studies" or user in MEASURES_INTERNALS
+        own = product if uses_all else f"{product}/{kind}"
+        for used in used_files:
+            if used.startswith(tuple(products[products.index(product) + 1 :])):
+                wrong.append(f"{user} uses {used}, which is in a higher product")
+            elif used.startswith(tuple(products)) and not is_inside(
+                used, [own, *INTERFACES, "pidcomm/include"]
+            ):
+                wrong.append(f"{user} uses {used}, which is not public")
+    return sorted(wrong)
+
+
+def needs_published(file: str) -> bool:
+    """Return whether a file may import only published names of pidcomm: a Python file of the
+    studies, a benchmark or an example.
+    """
+    return file.endswith(".py") and is_inside(
+        file, ["studies", "pidcomm/bench", "pidcomm/examples"]
+    )
 
 
 @cache
@@ -267,12 +299,12 @@ def main() -> int:
     ):
         if above != below and below:
             print(f"{above:<26} -> {below:<26} {count:>4}")
-    wrong = [*upward(graph), *cycles(graph)]
+    around = beside()
+    wrong = [*upward(graph), *cycles(graph), *outside(around)]
     wrong += [
-        f"{file.relative_to(ROOT)} {sentence}"
-        for file in files()
-        if is_study(file)
-        for sentence in unpublished(file.read_text())
+        f"{file} {sentence}"
+        for file in filter(needs_published, [*graph, *around])
+        for sentence in unpublished((ROOT / file).read_text())
     ]
     print(*wrong, sep="\n")
     return 1 if wrong else 0

@@ -11,6 +11,7 @@ SENTENCE`.
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import shlex
 import signal
@@ -29,7 +30,10 @@ SANITIZER_SIGNS = ("Sanitizer: ", "runtime error: ")
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack: a Python file of one of FOLDERS, or a native target campaign_NAME."""
+    """An attack: a Python file of one of FOLDERS, or a native target campaign_NAME.
+
+    In the folder of the studies, each file is an attack.
+    """
 
     name: str
     is_native: bool
@@ -44,25 +48,27 @@ class Attack:
         return [sys.executable, "-u", os.path.relpath(file)]
 
 
+def first_sentence(file: Path) -> str:
+    """Return the first sentence that describes a Python file."""
+    text = ast.get_docstring(ast.parse(file.read_text())) or ""
+    return " ".join(text.split()).partition(". ")[0].rstrip(".")
+
+
 ATTACKS = [
     Attack("oracle", True, "random collectives against the oracle"),
     Attack("oracle_sdk_access", True, "the same with the SDK's access to ranks"),
     Attack("placement", False, "symbols and hypercubes of sets with missing PEs"),
     Attack("mpi", False, "random collectives against an MPI library"),
     Attack("hosts", False, "random collectives over hosts against an MPI library"),
-    Attack("parcels", False, "random message patterns on the engines of parcels"),
     Attack("threads", True, "collectives of several host threads"),
     Attack("c_api", True, "hostile calls of the C API"),
     Attack("faults", False, "allocations and threads of a host program fail"),
     Attack("python_api", False, "hostile calls of the Python API"),
-    Attack("transforms", False, "transforms and homomorphic multiplications of random sizes"),
-    Attack("parsers", False, "damaged files"),
+    Attack("parsers", False, "damaged machines, programs and settings"),
     Attack("kills", False, "killed programs and the runs after them"),
-    Attack(
-        "transform_grid",
-        False,
-        "transforms of every size, radix, number of steps and number of tasklets",
-    ),
+]
+ATTACKS += [
+    Attack(file.stem, False, first_sentence(file)) for file in sorted(FOLDERS[1].glob("*.py"))
 ]
 
 

@@ -1,4 +1,4 @@
-"""Give damaged files to every reader: each must return a result or raise one of the package's
+"""Give damaged files to readers: each must return a result or raise one of the package's
 errors.
 
 A plain mutator chooses the damage. A fuzzer that follows coverage adds little here: NumPy and the
@@ -8,8 +8,6 @@ reads the files, so that a crash or a reader without end does not end the attack
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import os
 import random
@@ -22,16 +20,11 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 from attack import Attack
 
 import dpuemu
 import pidcomm
 import pidcomm.model
-from pidcomm_studies.apps.dlrm import criteo
-from pidcomm_studies.apps.graphs import read_graph
-from pidcomm_studies.apps.mlp import Mlp
-from pidcomm_studies.pictures.rows import read_rows
 
 PIDCOMM = Path(__file__).resolve().parents[2]
 SECONDS = 20  # a reader ends within this time
@@ -60,15 +53,6 @@ TOKENS = [
     b'{"a":' * 100000,
 ]
 TOKENS += [bytes([character]) for character in b'\n\r\t "[]{}=#,.']
-
-
-def npz() -> bytes:
-    """Return a small network."""
-    memory = io.BytesIO()
-    np.savez(
-        memory, w0=np.ones((4, 4), np.int32), w1=np.ones((4, 4), np.int32), x=np.ones(4, np.int32)
-    )
-    return memory.getvalue()
 
 
 def load_program(path: Path) -> None:
@@ -100,32 +84,14 @@ class Reader:
 
 
 def make_readers(attack: Attack) -> list[Reader]:
-    """Return all readers."""
-    graphs = [
-        b"%%MatrixMarket matrix coordinate real general\n% comment\n3 3 2\n1 2 0.5\n3 1 1\n",
-        b"%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n2 1\n3 3\n",
-        b"# edges\n0 1\n1\t2\n7 0\n",
-    ]
-    clicks = [
-        b"\t".join([b"1", *[b"5"] * criteo.NUMBERS, *[b"00ff00ff"] * criteo.CATEGORIES]) + b"\n"
-    ] * 2
-    rows = [
-        path.read_bytes().splitlines(keepends=True)[0]
-        for path in (PIDCOMM / "bench" / "reference").glob("*.jsonl")
-    ]
+    """Return the readers of pidcomm and dpuemu."""
     program = (attack.build / "tests" / "campaign" / "increment").read_bytes()
-    bomb = gzip.compress(bytes(1 << 24)) * 300  # 5 GB of zeros
     settings = b"DPUEMU_RANKS=2\nDPUEMU_CHANNELS=2\nDPUEMU_THREADS=2\n"
     settings += b"DPUEMU_HUGEPAGES=on\nDPUEMU_FLUSH=once\n"
     settings += b"DPUEMU_DISABLED=0.1.2,1.0.7\nDPUEMU_STRICT=1\n"
     settings += b"DPUEMU_PATIENCE=1\nDPUEMU_RANKS_PER_CHANNEL=1\n"
     return [
-        Reader(read_graph, ".txt", graphs),
-        Reader(read_graph, ".txt.gz", [bomb, *([gzip.compress(graph) for graph in graphs] * 10)]),
-        Reader(Mlp.load, ".npz", [npz()]),
         Reader(lambda path: pidcomm.model.load_machine(str(path)), ".toml", machines()),
-        Reader(lambda path: read_rows([path]), ".jsonl", [*rows, b'{"shape": [8]}']),
-        Reader(lambda path: criteo.read(path, 100), ".log", [b"".join(clicks), clicks[0]]),
         Reader(load_program, ".elf", [program]),
         Reader(use_settings, ".env", [settings]),
     ]
@@ -230,10 +196,8 @@ def read_batch(
         current.unlink(missing_ok=True)
 
 
-def main() -> None:
+def run(attack: Attack, readers: list[Reader]) -> None:
     """Read damaged files in children until the time is over."""
-    attack = Attack()
-    readers = make_readers(attack)
     path = attack.folder / f"parsers-{os.getpid()}"
     note = path.parent / f"{path.name}.number"
     batches = range(attack.only, attack.only + 1) if attack.only is not None else None
@@ -276,6 +240,12 @@ def main() -> None:
             )
     note.unlink(missing_ok=True)
     attack.finish()
+
+
+def main() -> None:
+    """Attack the readers of pidcomm and dpuemu."""
+    attack = Attack()
+    run(attack, make_readers(attack))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ __all__ = [
     "POISON",
     "Scratch",
     "SdkCondition",
+    "Trial",
     "host_copy_seconds",
     "make_transfers_alike",
     "measure_sdk",

@@ -16,7 +16,7 @@ from pidcomm.arguments import as_bytes
 from pidcomm.bench import _verify
 from pidcomm.tables import COLLECTIVES, OPS, TYPES, Collective
 
-__all__ = ["Problem", "is_defined"]
+__all__ = ["Problem", "Verdict", "is_defined"]
 
 ByteRows = NDArray[np.uint8]
 FILLS = ("distinct", "exact", "special", "rounding")
