@@ -13,11 +13,10 @@ An example, which ``mpirun -n 4 python program.py`` runs on four hosts:
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -46,7 +45,7 @@ from pidcomm.arguments import (
     row_of,
 )
 from pidcomm.arrays import ArrayCollectives
-from pidcomm.errors import ArgumentError, Error, shown
+from pidcomm.errors import ArgumentError, shown
 from pidcomm.hypercube import Call, Groups, Hypercube, prepare_call
 from pidcomm.plans import Plan, make_request
 from pidcomm.pool import DEFAULT_BYTES, Pool, open_over, require_communicator
@@ -54,6 +53,7 @@ from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, OVERLAPS, STATUS_CODES, TRANSPORTS
 from pidcomm.trace import Trace, trace_of
+from pidcomm.transports import TIMEOUT_S, MpiTransport, Transport
 from pidcomm.uncaught import abort_mpi_if_uncaught
 
 if TYPE_CHECKING:
@@ -77,9 +77,6 @@ T = TypeVar("T")
 Settings = tuple[
     float, float, float, int, int
 ]  # timeout, rate and latency of the link, codes of overlap and transport
-TIMEOUT_S = 300.0
-"""Seconds without a message after which a call fails."""
-POLL_S = 0.001
 
 
 class Link(NamedTuple):
@@ -89,112 +86,6 @@ class Link(NamedTuple):
     """GB/s in each direction; 1 GB = 1e9 bytes."""
     latency_us: float = 0.0
     """Microseconds that each message takes longer."""
-
-
-@runtime_checkable
-class Transport(Protocol):
-    """Move bytes between hosts; `connect` makes one from an mpi4py communicator.
-
-    The library calls the methods from one thread at a time. No method may wait. Messages between
-    two hosts arrive in the order of `post`. An exception of a method fails the call of the
-    collective.
-    """
-
-    host: int
-    """The number of this host, from 0."""
-    hosts: int
-    """The number of hosts."""
-    allows_any_thread: bool
-    """Whether any thread may call the methods, which ``wait=False`` needs."""
-
-    def post(
-        self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int
-    ) -> Any:
-        """Start a message to or from a host; return a handle.
-
-        Row r of the message is at address + r * stride.
-        """
-
-    def test(self, handle: Any) -> bool:
-        """Return whether the message has been sent or received."""
-
-    def abandon(self, handle: Any) -> None:
-        """Give up a message that has not been sent or received."""
-
-    def allocate(self, bytes: int) -> int:
-        """Return the address of memory from which messages are sent fast."""
-
-    def release(self, address: int) -> None:
-        """Release memory of `allocate`."""
-
-    def close(self) -> None:
-        """Release the transport."""
-
-
-class MpiTransport:
-    """A `Transport` over a duplicate of an mpi4py communicator. Each process is a host."""
-
-    def __init__(self, comm: Any, timeout: float = TIMEOUT_S) -> None:
-        require_communicator(comm)
-        timeout = as_timeout(timeout)
-        from mpi4py import MPI
-
-        self._mpi = MPI
-        if not MPI.Is_initialized() or MPI.Is_finalized():
-            raise Error("MPI is not initialised, or has been finalised", "ERR_DEVICE")
-        self._comm, request = comm.Idup()
-        end = time.monotonic() + timeout
-        while not request.Test():  # Dup would use a CPU while it waits
-            if time.monotonic() > end:
-                raise Error(
-                    f"host {comm.rank} has waited {timeout} s for the other hosts to connect",
-                    "ERR_DEVICE",
-                )
-            time.sleep(POLL_S)
-        self._comm.Set_errhandler(MPI.ERRORS_RETURN)
-        self._memory: dict[int, Any] = {}
-        self.host: int = self._comm.rank
-        self.hosts: int = self._comm.size
-        self.allows_any_thread = bool(MPI.Query_thread() >= MPI.THREAD_SERIALIZED)
-
-    def post(
-        self, host: int, is_send: bool, address: int, rows: int, bytes: int, stride: int
-    ) -> Any:
-        """Start a message to or from a host; return a handle."""
-        mpi, start = self._mpi, self._comm.Isend if is_send else self._comm.Irecv
-        if bytes == stride:
-            return start([mpi.memory.fromaddress(address, rows * bytes), mpi.BYTE], host)
-        memory = mpi.memory.fromaddress(address, (rows - 1) * stride + bytes)
-        datatype = mpi.BYTE.Create_hvector(rows, bytes, stride).Commit()
-        try:
-            return start([memory, 1, datatype], host)
-        finally:
-            datatype.Free()
-
-    def test(self, handle: Any) -> bool:
-        """Return whether the message has been sent or received."""
-        return bool(handle.Test())
-
-    def abandon(self, handle: Any) -> None:
-        """Give up a message."""
-        handle.Cancel()
-        handle.Free()
-
-    def allocate(self, bytes: int) -> int:
-        """Return the address of memory of MPI."""
-        memory = self._mpi.Alloc_mem(bytes)
-        address = int(memory.address)
-        self._memory[address] = memory
-        return address
-
-    def release(self, address: int) -> None:
-        """Release memory."""
-        self._mpi.Free_mem(self._memory.pop(address))
-
-    def close(self) -> None:
-        """Release the communicator."""
-        if not self._mpi.Is_finalized():
-            self._comm.Free()
 
 
 class CubeArrays(HostsArrayCollectives, ArrayCollectives):  # type: ignore[misc]
@@ -347,9 +238,7 @@ class Cube(HostsCollectives):
         """
 
         def check() -> Callable[[], None]:
-            request = make_request(
-                row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op
-            )
+            request = make_request(collective, mask, bytes, src, dst, dtype, op)
             return partial(self._core.validate, request, _as_root(root), option_codes(options))
 
         self.or_refuse(check)()
@@ -371,20 +260,8 @@ class Cube(HostsCollectives):
 
         See `pidcomm.plan`.
         """
-        return _plan(
-            collective,
-            self.shape,
-            mask,
-            bytes,
-            src,
-            dst,
-            dtype,
-            op,
-            self._host,
-            root,
-            self._settings,
-            options,
-        )
+        request = make_request(collective, mask, bytes, src, dst, dtype, op)
+        return _plan(request, self.shape, self._host, root, self._settings, options)
 
     def carry_out(
         self, name: str, mask: str, root: int = 0, **arguments: Unpack[AnyArguments]
@@ -563,38 +440,23 @@ def plan(
     the bytes per link and memory bus, and predicted times. Needs neither PEs nor other hosts.
     """
     settings = settings_of(TIMEOUT_S, overlap, link, transport)
-    return _plan(collective, shape, mask, bytes, src, dst, dtype, op, host, root, settings, options)
+    request = make_request(collective, mask, bytes, src, dst, dtype, op)
+    return _plan(request, shape, host, root, settings, options)
 
 
 def _plan(
-    collective: str,
+    request: _core.Request,
     shape: Sequence[int],
-    mask: str,
-    bytes: int,
-    src: int,
-    dst: int,
-    dtype: DTypeLike,
-    op: str | None,
     host: int,
     root: int,
     settings: Settings,
     options: Options,
 ) -> Plan:
-    request = make_request(
-        row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op
-    )
-    host = as_integer("host", host, high=MAX_COUNT)
+    host, lengths = as_integer("host", host, high=MAX_COUNT), as_shape(shape)
+    codes = option_codes(options)
     return Plan(
         json.loads(
-            _core.hosts_plan_json(
-                as_shape(shape),
-                host,
-                request,
-                _as_root(root),
-                option_codes(options),
-                settings,
-                None,
-            )
+            _core.hosts_plan_json(lengths, host, request, _as_root(root), codes, settings, None)
         )
     )
 

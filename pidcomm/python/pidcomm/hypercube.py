@@ -261,10 +261,8 @@ class Hypercube(HypercubeCollectives):
         Arguments are those of `pidcomm.plan`; host arrays are not checked. Does not wait for
         earlier work on the PEs, so it reports only faults of work that has ended. Moves no bytes.
         """
-        row = row_of(COLLECTIVES, "collective", collective)
-        self._core.validate(
-            make_request(row, mask, bytes, src, dst, dtype, op), option_codes(options)
-        )
+        request = make_request(collective, mask, bytes, src, dst, dtype, op)
+        self._core.validate(request, option_codes(options))
 
     def stream_limit(
         self,
@@ -396,7 +394,7 @@ def prepare_call(
         if bytes is None:
             bytes = _bytes_per_pe(host_in, row.blocks_before(mask_groups.group_pes))
     bytes = as_integer("bytes", bytes)
-    request = make_request(row, mask, bytes, src, dst, dtype, op)
+    request = make_request(name, mask, bytes, src, dst, dtype, op)
     if not row.at_pes_after and has_rows:
         validate(request, codes)
         mask_groups = groups(mask)

@@ -13,7 +13,7 @@ from pidcomm import _core
 from pidcomm.arguments import as_flag, as_integer, as_mask, as_shape, as_type, option_codes, row_of
 from pidcomm.notebook import html_table
 from pidcomm.sizes import format_about
-from pidcomm.tables import COLLECTIVES, OPS, Collective
+from pidcomm.tables import COLLECTIVES, OPS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -49,7 +49,7 @@ class Plan(dict[str, Any]):
 
 
 def make_request(
-    row: Collective,
+    collective: str,
     mask: str,
     size_bytes: int,
     src: int,
@@ -61,6 +61,7 @@ def make_request(
 
     Raises ArgumentError for numbers and names out of range.
     """
+    row = row_of(COLLECTIVES, "collective", collective)
     op_code = row_of(OPS, "operator", op, "ERR_OP").code if row.takes_op else 0
     return _core.Request(
         row.code,
@@ -95,9 +96,7 @@ def plan(
     Raises the ArgumentError that the collective would raise; host arrays are not checked. Moves no
     bytes.
     """
-    request = make_request(
-        row_of(COLLECTIVES, "collective", collective), mask, bytes, src, dst, dtype, op
-    )
+    request = make_request(collective, mask, bytes, src, dst, dtype, op)
     text = _core.plan_json(
         as_shape(shape), request, option_codes(options), as_flag("expand", expand)
     )

@@ -77,7 +77,7 @@ HostsPrice HostsPricer::price(const HostsPlan &plan, bool overlaps) const {
     return seconds;
   };
   HostsPrice price;
-  // The thread of the local collectives and the link, as Runner::overlapped of hosts.cpp lets them
+  // The thread of the local collectives and the link, as Runner::overlapped of runner.cpp lets them
   // run.
   double thread = 0, link = 0;
   std::vector<double> exchanged;

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pidcomm import _core
-from pidcomm.arguments import as_integer, as_mask, as_shape, option_codes, row_of
+from pidcomm.arguments import as_integer, as_mask, as_shape, option_codes
 from pidcomm.model.machines import PHASES, Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE, predict
 from pidcomm.notebook import Shown
 from pidcomm.plans import make_request
 from pidcomm.sizes import format_duration
-from pidcomm.tables import COLLECTIVES, OVERLAPS, TRANSPORTS
+from pidcomm.tables import OVERLAPS, TRANSPORTS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -123,10 +123,9 @@ def predict_hosts(
     of 8 bytes, and if the technique does not support a local collective.
     """
     on = load_machine(machine)
-    row = row_of(COLLECTIVES, "collective", collective)
     hosts, size = as_integer("hosts", hosts, 1), as_integer("bytes", bytes)
     alone = predict(collective, shape, mask, bytes=size, dtype=dtype, op=op, machine=on, **options)
-    request = make_request(row, as_mask(mask) + "1", size, 0, size, dtype, op)
+    request = make_request(collective, as_mask(mask) + "1", size, 0, size, dtype, op)
     settings = (0.0, 0.0, 0.0, OVERLAPS["off"].code, TRANSPORTS["mpi"].code)
     # Host 0 is the root, whose link has the most bytes.
     plan = json.loads(

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pidcomm import _core
-from pidcomm.arguments import as_integer, as_shape, option_codes, row_of
+from pidcomm.arguments import as_integer, as_shape, option_codes
 from pidcomm.model.machines import PHASES, Machine, load_machine
 from pidcomm.notebook import Shown
 from pidcomm.plans import make_request
 from pidcomm.sizes import format_duration
-from pidcomm.tables import COLLECTIVES
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -128,8 +127,7 @@ class PreparedCase:
         """Check the arguments."""
         if dst is None:
             dst = as_integer("src", src) + as_integer("bytes", bytes)
-        row = row_of(COLLECTIVES, "collective", collective)
-        request = make_request(row, mask, bytes, src, dst, dtype, op)
+        request = make_request(collective, mask, bytes, src, dst, dtype, op)
         self._arguments = as_shape(shape), request, option_codes(options)
 
     def predict(self, machine: Machine) -> Prediction:
