@@ -3,7 +3,8 @@
     python dpuemu/tests/run_programs.py SOURCES [NAME...]
 
 SOURCES has a folder OWNER/REPOSITORY for each repository, checked out at the commit that the list
-names. Repositories that SOURCES lacks are skipped. NAME: a repository, or a part of its name.
+names. Repositories that SOURCES lacks are skipped: the command fetches nothing. NAME: a repository,
+or a part of its name.
 
 Each program is built and run in a temporary copy, without a shell and without changes. A line per
 program says how far it came: `nothing` (a build failed), `builds`, `runs` or `right`. The exit code
