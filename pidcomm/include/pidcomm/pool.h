@@ -36,7 +36,8 @@ extern "C" {
 #define PIDCOMM_POOL_PAGE_BYTES 4096
 
 /* The memory of a pool, and the hosts that share it. Give exactly one of `name`, `path` and
- * `memory`. All hosts give the same values; only `host`, `memory` and `timeout_s` may differ. */
+ * `memory`. All hosts give the same values; only `host`, `memory`, `timeout_s` and
+ * `switch_process` may differ. */
 typedef struct pidcomm_pool_settings {
   PIDCOMM_SIZE(struct pidcomm_pool_settings);
   const char *name; /* of a POSIX shared memory object: 1 to 64 letters, digits, '-', '_' and '.' */
@@ -51,6 +52,8 @@ typedef struct pidcomm_pool_settings {
   size_t coherence; /* pidcomm_coherence; default: `none`. With `hardware`, hosts flush lines after
                        writes and before reads */
   double timeout_s; /* seconds to wait for other hosts; default: 300 */
+  size_t switch_process; /* on host 0: the child process that runs the switch, so that its end is an
+                            error even before it has opened the pool; default: unknown */
 } pidcomm_pool_settings;
 #define PIDCOMM_POOL_SETTINGS_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_pool_settings)
 

@@ -20,6 +20,8 @@ import secrets
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -44,7 +46,7 @@ from pidcomm.arguments import (
     output_elements,
     row_of,
 )
-from pidcomm.errors import ArgumentError, Error, shown
+from pidcomm.errors import ArgumentError, Error, make_error, shown
 from pidcomm.installation import module_command
 from pidcomm.tables import COHERENCES, OPS
 
@@ -94,21 +96,16 @@ class Pool:
         Error if a host does not come in time.
         """
         settings = _settings(name, path, address, bytes, host, hosts, switch, coherence, timeout)
-        self._switch: subprocess.Popen[Any] | None = None
         if switch and settings[4] == 0:
             if address is not None:
                 raise ArgumentError(
                     "a pool with a switch needs a name or a path, because the switch is another"
                     " process"
                 )
-            words = module_command(__name__, json.dumps(settings))
-            quiet = subprocess.DEVNULL
-            self._switch = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=quiet)
-        try:
-            self._core = _core.Pool(settings)
-        except Error:
-            self._end_switch()
-            raise
+            with _started_switch(settings) as self._switch:  # its Popen lives as long as the pool
+                self._core = _core.Pool(settings, self._switch.pid)
+        else:
+            self._core = _core.Pool(settings, 0)
         self._settings = settings
 
     @property
@@ -220,10 +217,29 @@ class Pool:
         title = self._settings[0] or self._settings[1] or "in memory"
         return f"<Pool {title}, {self.bytes} bytes, host {self.host} of {self.hosts}>"
 
-    def _end_switch(self) -> None:
-        if self._switch is not None:
-            self._switch.kill()
-            self._switch.wait()
+
+@contextmanager
+def _started_switch(settings: _Settings) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the process of the switch. An exception of the body ends the switch; if it has already
+    ended, the error of the body gets its last messages.
+    """
+    with open(os.memfd_create("pidcomm-switch"), "r+b") as messages:
+        words, quiet = module_command(__name__, json.dumps(settings)), subprocess.DEVNULL
+        try:
+            process = subprocess.Popen(words, stdin=quiet, stdout=quiet, stderr=messages)
+        except OSError as error:
+            raise Error(f"the system cannot start the switch: {error}", "ERR_DEVICE") from None
+        try:
+            yield process
+        except BaseException as error:
+            process.kill()
+            code = process.wait()
+            if code == -signal.SIGKILL or not isinstance(error, Error):
+                raise
+            messages.seek(0)
+            lines = messages.read().decode(errors="replace").splitlines()
+            sentence = f"{error}; the switch ended with code {code}: {' '.join(lines[-3:])}"
+            raise make_error(error.status, sentence) from None
 
 
 def open_over(

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <ctime>
 #include <memory>
@@ -36,6 +37,7 @@ Pool::Pool(const pidcomm_pool_settings &settings, Role role)
       number_(role == Role::network_switch ? kSwitchSeat : seat_of(settings.host)),
       kernels_(kernels_of(best_isa())),
       spins_(static_cast<int>(settings.hosts) <= usable_cpus() ? kSpins : 0) {
+  if (number_ != seat_of(0)) settings_.switch_process = 0;
   if (settings_.coherence == 0) settings_.coherence = PIDCOMM_COHERENCE_NONE;
   if (settings_.timeout_s == 0) settings_.timeout_s = 300;
   check_settings();
@@ -81,6 +83,10 @@ void Pool::check_settings() const {
     fail(PIDCOMM_ERR_ARGUMENT, "has_switch (", settings_.has_switch, ") of a pool must be 0 or 1");
   if (number_ == kSwitchSeat && !has_switch())
     fail(PIDCOMM_ERR_ARGUMENT, "has_switch (0) of the pool of a switch must be 1");
+  if (settings_.switch_process != 0 && (!has_switch() || settings_.switch_process > INT_MAX))
+    fail(PIDCOMM_ERR_ARGUMENT, "switch_process (", settings_.switch_process,
+         ") of a pool must be the number of a process, and has_switch (", settings_.has_switch,
+         ") must be 1");
   if (settings_.coherence > PIDCOMM_COHERENCE_HARDWARE)
     fail(PIDCOMM_ERR_OPTION, "coherence code ", settings_.coherence,
          " is unknown; use 1 (none) or 2 (hardware)");

@@ -1,11 +1,26 @@
 #include "pool/wait.h"
 
+#include <sys/wait.h>
+
+#include <cerrno>
 #include <climits>
 #include <cstring>
 
 #include "exec/flush.h"
 
 namespace pidcomm {
+
+namespace {
+
+/// Whether a child process has ended; false for 0. Leaves its exit code for the program.
+bool has_ended(std::size_t process) {
+  siginfo_t info{};
+  if (process == 0) return false;
+  const int status = waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT);
+  return status == 0 ? info.si_pid != 0 : errno == ECHILD;
+}
+
+}  // namespace
 
 void Pool::flush(const void *begin, uint64_t bytes) const {
   if (coherence() == PIDCOMM_COHERENCE_HARDWARE) flush_bytes(kernels_, begin, bytes);
@@ -24,10 +39,13 @@ bool Pool::has_reached(const Counter &counter, uint32_t value) const {
 }
 
 std::string Pool::name_of(uint32_t number) const {
-  return name_of_seat(number) + " (process " + std::to_string(seat(number).process) + ")";
+  const std::size_t child = number == kSwitchSeat ? settings_.switch_process : 0;
+  return name_of_seat(number) + " (process " +
+         std::to_string(child != 0 ? child : static_cast<std::size_t>(seat(number).process)) + ")";
 }
 
 bool Pool::is_gone(uint32_t number) const {
+  if (number == kSwitchSeat && has_ended(settings_.switch_process)) return true;
   if (load(seat(number).generation) != generation_) return false;
   return load(seat(number).left) != kNot ||
          (memory_->sees_seats() && number != number_ && !memory_->is_taken(number));

@@ -172,6 +172,26 @@ TEST(KilledProcesses_EndTheOthers_AndLeaveNothing) {
   }
 }
 
+TEST(ASwitchThatEndsBeforeItHasOpenedThePool_IsAnError) {
+  const File file;
+  const std::string name = "test" + std::to_string(getpid()) + ".switch";
+  for (const bool has_name : {true, false}) {
+    Settings settings = named(name, 1);
+    if (!has_name) settings.name = nullptr, settings.path = file.path.c_str();
+    settings.coherence = has_name ? PIDCOMM_COHERENCE_NONE : PIDCOMM_COHERENCE_HARDWARE;
+    settings.has_switch = 1;
+    settings.timeout_s = 1000;
+    const pid_t child = start([] { return 3; });
+    settings.switch_process = static_cast<std::size_t>(child);
+    pidcomm_pool *pool = nullptr;
+    CHECK_EQ(pidcomm_pool_open(&settings, &pool), +PIDCOMM_ERR_DEVICE);
+    const std::string sentence = pidcomm_last_error(),
+                      part = "the switch (process " + std::to_string(child) + ") has ended";
+    expect(sentence.find(part) != std::string::npos, "'" + sentence + "' lacks '" + part + "'");
+    CHECK_EQ(end_of(child), 3);
+  }
+}
+
 // ---- threads
 
 TEST(Hosts_ReadWhatAllHostsWroteBeforeTheSync) {
@@ -260,6 +280,7 @@ TEST(WrongSettings_AreErrors) {
   check(with(&Settings::host, 1u), "host (1) must be below the number of hosts (1)");
   check(with(&Settings::coherence, std::size_t{7}), "coherence code 7", PIDCOMM_ERR_OPTION);
   check(with(&Settings::has_switch, std::size_t{2}), "has_switch (2)");
+  check(with(&Settings::switch_process, std::size_t{7}), "switch_process (7) of a pool must");
   check(with(&Settings::timeout_s, -1.0), "timeout_s (-1)");
   check(with(&Settings::bytes, std::size_t{1} << 46), "free bytes", PIDCOMM_ERR_MEMORY);
   Settings settings = usual;

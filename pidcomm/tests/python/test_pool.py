@@ -114,6 +114,22 @@ def test_a_killed_process_ends_the_others_and_leaves_nothing(victim: int | str) 
     wait_until_gone(name)
 
 
+def test_a_switch_that_cannot_start_is_an_error_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = "raise SystemExit('the switch has no library')"
+    monkeypatch.setattr("pidcomm.pool.module_command", lambda *_: [sys.executable, "-c", program])
+    with pytest.raises(
+        pidcomm.Error,
+        match=r"the switch \(process \d+\) has ended .* with code 1: the switch has no library",
+    ) as caught:
+        Pool(f"start{os.getpid()}", host=0, hosts=1, bytes=1 << 20, switch=True, timeout=1000)
+    assert caught.value.status == "ERR_DEVICE"
+    monkeypatch.setattr("pidcomm.pool.module_command", lambda *_: ["/nowhere/python"])
+    with pytest.raises(pidcomm.Error, match=r"cannot start the switch: .*/nowhere/python"):
+        Pool(f"start{os.getpid()}", host=0, hosts=1, bytes=1 << 20, switch=True, timeout=1000)
+
+
 @pytest.mark.parametrize("coherence", ["none", "hardware"])
 def test_an_uncaught_exception_closes_the_pool(coherence: str, tmp_path: Path) -> None:
     program = (

@@ -31,9 +31,10 @@ pidcomm_pool_settings values_of(const PoolSettings &settings) {
 
 }  // namespace
 
-Pool::Pool(const PoolSettings &settings) {
+Pool::Pool(const PoolSettings &settings, size_t switch_process) {
   const gil::Released released;
-  const pidcomm_pool_settings values = values_of(settings);
+  pidcomm_pool_settings values = values_of(settings);
+  values.switch_process = switch_process;
   check(pidcomm_pool_open(&values, &pool_));
 }
 
@@ -53,7 +54,7 @@ pidcomm_pool *Pool::opened() const {
 
 void bind_pool(nb::module_ &m) {
   nb::class_<Pool>(m, "Pool")
-      .def(nb::init<const PoolSettings &>(), "settings"_a)
+      .def(nb::init<const PoolSettings &, size_t>(), "settings"_a, "switch_process"_a)
       .def(
           "allocate",
           [](const Pool &self, uint64_t bytes) {

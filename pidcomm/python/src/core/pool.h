@@ -19,7 +19,7 @@ using PoolSettings =
 
 class Pool {
  public:
-  explicit Pool(const PoolSettings &settings);
+  Pool(const PoolSettings &settings, size_t switch_process);
   ~Pool();
   Pool(const Pool &) = delete;
   Pool &operator=(const Pool &) = delete;
