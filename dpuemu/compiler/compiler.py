@@ -6,7 +6,6 @@ One file, because all steps use the options, folders and temporary files of one 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -14,11 +13,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
 import assembly
+import cache
 import counting
 import dialect
 import mram_order
@@ -163,7 +161,6 @@ _LENIENCY = [
 # Search paths of host programs: their headers and libraries are not for PE programs.
 _HOST_SEARCH_PATHS = {"CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH"}
 
-UNFINISHED_SECONDS = 3600  # no process needs this long to copy an archive into the cache
 MOST_REPAIRS = 4  # attempts to compile; gcc names some errors only after others
 NO_COMPILER = 127  # exit code with which shells report a missing command
 
@@ -456,26 +453,17 @@ class Compiler:
     def runtime(self) -> Path:
         """Return the archive of the PE-side runtime, in the temporary folder.
 
-        Compiling it takes longer than a small program, so a folder of the user (DPUEMU_CACHE, else
-        XDG_CACHE_HOME/dpuemu, else ~/.cache/dpuemu) caches the archive under a hash of all its
-        inputs. Without such a folder the runtime is compiled each time.
+        Compiling it takes longer than a small program, so a cache keeps it under a hash of all its
+        inputs.
         """
         archive = self.temporary(".a")
-        name = f"runtime-{self._fingerprint()}.a"
-        folder = _cache_folder()
-        if folder is not None:
-            with contextlib.suppress(OSError):
-                shutil.copyfile(folder / name, archive)
-                return archive
-        self._build_runtime(archive)
-        if folder is not None:
-            with contextlib.suppress(OSError):
-                folder.mkdir(parents=True, exist_ok=True)
-                handle, unfinished = tempfile.mkstemp(dir=folder, prefix="new-")
-                os.close(handle)
-                shutil.copyfile(archive, unfinished)
-                os.replace(unfinished, folder / name)
-                _forget_old(folder)
+        key = self._fingerprint()
+        content = cache.cached(key)
+        if content is not None:
+            archive.write_bytes(content)
+        else:
+            self._build_runtime(archive)
+            cache.keep(key, archive.read_bytes())
         return archive
 
     def _fingerprint(self) -> str:
@@ -531,28 +519,3 @@ def _names_mram(preprocessed: str) -> bool:
         elif not ours and "__seg_gs" in line:
             return True
     return False
-
-
-def _cache_folder() -> Path | None:
-    chosen = os.environ.get("DPUEMU_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME")
-    if base:
-        return Path(base) / "dpuemu"
-    home = os.environ.get("HOME")
-    return Path(home) / ".cache" / "dpuemu" if home else None
-
-
-def _forget_old(folder: Path, keep: int = 8) -> None:
-    """Remove all archives except the newest, and unfinished archives of killed processes.
-
-    A process that still needs a removed archive compiles it again.
-    """
-    for unfinished in folder.glob("new-*"):
-        if time.time() - unfinished.stat().st_mtime > UNFINISHED_SECONDS:
-            unfinished.unlink(missing_ok=True)
-    for old in sorted(
-        folder.glob("runtime-*.a"), key=lambda file: file.stat().st_mtime, reverse=True
-    )[keep:]:
-        old.unlink(missing_ok=True)

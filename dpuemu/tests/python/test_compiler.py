@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -268,3 +269,36 @@ def test_divisors_may_be_anywhere(tmp_path: Path, optimisation: str) -> None:
     (tmp_path / "f.c").write_text("\n".join(functions))
     result = compile_files(tmp_path, optimisation, "-Wl,--no-gc-sections", "f.c")
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_the_cache_of_the_runtime_accepts_only_whole_archives_of_this_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f.c").write_text("int main(void) { return 0; }\n")
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("DPUEMU_CACHE", str(folder))
+
+    def compile_and_read() -> bytes:
+        result = compile_files(tmp_path, "f.c")
+        assert result.returncode == 0, result.stderr
+        (entry,) = folder.iterdir()
+        assert (entry.stat().st_uid, entry.stat().st_mode & 0o777) == (os.geteuid(), 0o600)
+        return entry.read_bytes()
+
+    before = os.umask(0)
+    try:
+        content = compile_and_read()
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (entry,) = folder.iterdir()
+    damages = [
+        lambda: entry.write_bytes(content[: len(content) // 2]),
+        lambda: entry.write_bytes(content[:100] + b"?" + content[101:]),
+        lambda: entry.chmod(0o666),
+    ]
+    if os.geteuid() == 0:
+        damages.append(lambda: os.chown(entry, 65534, 65534))
+    for damage in damages:
+        damage()
+        assert compile_and_read() == content
