@@ -64,8 +64,8 @@ PIDCOMM_API size_t pidcomm_pool_own_bytes(uint32_t hosts);
 
 /* Opens the pool, waits for all hosts and the switch, and stores it in *pool. Errors: ERR_ARGUMENT
  * (a setting is out of range, the settings of the hosts differ, another pool or host of this name
- * is open, or a file or device has another size), ERR_MEMORY (there is not enough shared memory),
- * ERR_DEVICE (a host did not come in time or ended, or the system refuses access). */
+ * is open, or a file or device has another size or owner), ERR_MEMORY (there is not enough shared
+ * memory), ERR_DEVICE (a host did not come in time or ended, or the system refuses access). */
 PIDCOMM_API int pidcomm_pool_open(const pidcomm_pool_settings *settings, pidcomm_pool **pool);
 
 /* Closes the pool. `pool` may be NULL. Does not wait for other hosts. */

@@ -64,6 +64,12 @@ int open_own(const std::string &object) {
   return -1;
 }
 
+bool is_own(const std::string &object) {
+  const int fd = open_own(object);
+  if (fd >= 0) ::close(fd);
+  return fd >= 0;
+}
+
 /// Whether the object belongs to the pool: behind the prefix come only the numbers of a process and
 /// of a sequence.
 bool is_of_pool(const std::string &object, const std::string &prefix) {
@@ -183,9 +189,15 @@ void PoolMemory::open_object() {
 
 void PoolMemory::open_file(const char *path, uint64_t bytes, bool creates) {
   fd_ = open(path, O_RDWR | O_CLOEXEC | (creates ? O_CREAT : 0), kRights);
+  const int error = errno;
   struct stat found{};
-  if (fd_ < 0 && errno == ENOENT && !creates) return;  // host 0 has not created it yet
-  if (fd_ < 0 || fstat(fd_, &found) != 0) fail_system("open it");
+  if (fd_ < 0 && error == ENOENT && !creates) return;  // host 0 has not created it yet
+  const bool is_there = (fd_ < 0 ? stat(path, &found) : fstat(fd_, &found)) == 0;
+  if (is_there && S_ISREG(found.st_mode) && found.st_uid != geteuid())
+    fail(PIDCOMM_ERR_ARGUMENT, title_, " is a file of the user ", found.st_uid,
+         "; this process has the user ", geteuid(), ", and a pool needs a file of the same user");
+  errno = error;
+  if (fd_ < 0 || !is_there) fail_system("open it");
   auto size = static_cast<uint64_t>(found.st_size);
   if (S_ISCHR(found.st_mode) || S_ISBLK(found.st_mode)) {
     std::ifstream file("/sys/dev/char/" + std::to_string(major(found.st_rdev)) + ":" +
@@ -230,13 +242,16 @@ bool PoolMemory::is_taken(uint32_t seat) const { return is_locked(fd_, seat, 1);
 void PoolMemory::publish() {
   if (!is_named_) return;
   static std::atomic<uint32_t> sequence{0};
-  object_ = prefix_ + std::to_string(getpid()) + "-" + std::to_string(++sequence);
-  const std::string from = "/proc/self/fd/" + std::to_string(fd_),
-                    to = std::string(kFolder) + "/" + object_;
-  if (linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) != 0)
-    fail_system("name its shared memory object");
+  const std::string from = "/proc/self/fd/" + std::to_string(fd_);
+  const auto has_linked = [&] {
+    object_ = prefix_ + std::to_string(getpid()) + "-" + std::to_string(++sequence);
+    const std::string to = std::string(kFolder) + "/" + object_;
+    return linkat(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  };
+  while (!has_linked())
+    if (errno != EEXIST) fail_system("name its shared memory object");
   for (const std::string &other : objects_with(prefix_))
-    if (other != object_ && is_of_pool(other, prefix_)) {
+    if (other != object_ && is_of_pool(other, prefix_) && is_own(other)) {
       unpublish();
       fail(PIDCOMM_ERR_ARGUMENT, title_, ": hosts are opening another pool of this name (", kFolder,
            "/", other, "); every pool needs a different name");

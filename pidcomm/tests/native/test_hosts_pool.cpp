@@ -113,7 +113,7 @@ int share(const Settings &settings, int rounds, std::size_t bytes = 4096 + 8) {
 
 /// A file that is removed at the end.
 struct File {
-  const std::string path = std::filesystem::temp_directory_path() / unique_name();
+  std::string path = std::filesystem::temp_directory_path() / unique_name();
   ~File() { std::filesystem::remove(path); }
 };
 
@@ -250,6 +250,40 @@ TEST(OnlyTheUserHasAccess_AndTheNameGoesWhenAllHostsAreThere) {
   expect_all(each(mapped, [](const Settings &own) { return share(own, 1); }), PIDCOMM_OK);
   CHECK_EQ(stat(file.path.c_str(), &found), 0);
   CHECK_EQ(found.st_mode & 0777, 0600u);
+}
+
+/// Makes a file of another user. Only root can.
+void make_foreign(const std::string &path) {
+  std::ofstream(path) << "text";
+  CHECK_EQ(chown(path.c_str(), 65534, 65534), 0);
+}
+
+TEST(FilesOfOtherUsers_AreErrorsAsPaths_AndDoNotBlockNames) {
+  const std::string name = unique_name(), prefix = "/dev/shm/pidcomm-pool-" +
+                                                   std::to_string(geteuid()) + "-" + name + "-";
+  if (geteuid() != 0) return;
+  File file, blocked;
+  file.path = prefix + "1-1";
+  make_foreign(file.path);
+  // The names that this process would choose next.
+  std::vector<std::unique_ptr<File>> chosen;
+  for (int sequence = 1; sequence < 200; ++sequence) {
+    chosen.push_back(std::make_unique<File>());
+    chosen.back()->path = prefix + std::to_string(getpid()) + "-" + std::to_string(sequence);
+    make_foreign(chosen.back()->path);
+  }
+  expect_all(each(named(name, 2), [](const Settings &settings) { return share(settings, 2); }),
+             PIDCOMM_OK);
+  make_foreign(blocked.path);
+  Settings settings = named(name, 1);
+  settings.name = nullptr;
+  settings.path = blocked.path.c_str();
+  pidcomm_pool *pool = nullptr;
+  CHECK_EQ(pidcomm_pool_open(&settings, &pool), +PIDCOMM_ERR_ARGUMENT);
+  const std::string sentence = pidcomm_last_error();
+  expect(sentence.find("is a file of the user 65534; this process has the user 0") !=
+             std::string::npos,
+         sentence);
 }
 
 TEST(WrongSettings_AreErrors) {
