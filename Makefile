@@ -3,8 +3,10 @@
 # a Makefile whose target `test` runs the tests of that product.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(CURDIR)/$(VENV)/bin
-CMAKE := PATH="$(BIN):$$PATH" $(BIN)/cmake
+BIN := $(VENV)/bin
+# PATH with BIN. Names with $(CURDIR) are in quotes, because it may have spaces.
+WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
+CMAKE := $(WITH_BIN) $(BIN)/cmake
 NATIVE := dpuemu pidcomm
 # A comma for use inside a function call.
 , := ,
@@ -45,8 +47,8 @@ wheel-studies: wheel-pidcomm
 wheel-dpuemu wheel-pidcomm wheel-studies: wheel-%: $(VENV)/tools
 	@echo 'compiling $* ...'
 	rm -f $(WHEELS)/$(WHEEL_OF_$*)-*.whl
-	PATH="$(BIN):$$PATH" $(BIN)/pip wheel --quiet --no-build-isolation --no-deps \
-	  --wheel-dir $(WHEELS) --config-settings build-dir=$(CURDIR)/build/$*/release ./$*
+	$(WITH_BIN) $(BIN)/pip wheel --quiet --no-build-isolation --no-deps \
+	  --wheel-dir $(WHEELS) --config-settings "build-dir=$(CURDIR)/build/$*/release" ./$*
 	$(BIN)/pip install --quiet --find-links $(WHEELS) $(WHEELS)/$(WHEEL_OF_$*)-*.whl
 	$(BIN)/pip install --quiet --no-deps --force-reinstall $(WHEELS)/$(WHEEL_OF_$*)-*.whl
 
@@ -73,7 +75,7 @@ test-native-dpuemu: wheel-dpuemu
 	$(call build_native,dpuemu,release,)
 	$(RUN_NATIVE) build/dpuemu/release
 	tools/check_isa_objects.sh build/dpuemu/release
-	PATH="$(BIN):$$PATH" dpuemu/tests/check_install.sh build/dpuemu/release
+	$(WITH_BIN) dpuemu/tests/check_install.sh build/dpuemu/release
 
 test-native-pidcomm: wheel-pidcomm
 	$(call build_native,pidcomm,release,-DPIDCOMM_BUILD_BENCH=ON)
@@ -81,7 +83,7 @@ test-native-pidcomm: wheel-pidcomm
 	tools/check_isa_objects.sh build/pidcomm/release
 	$(CMAKE) -DDPUEMU_BUILD_PYTHON=OFF build/dpuemu/release >/dev/null
 	$(CMAKE) --build build/dpuemu/release --target dpuemu
-	PATH="$(BIN):$$PATH" pidcomm/tests/check_install.sh build/pidcomm/release build/dpuemu/release
+	$(WITH_BIN) pidcomm/tests/check_install.sh build/pidcomm/release build/dpuemu/release
 
 # Sanitizers run two instruction sets and a tenth of the grids. $(1) name, $(2) flags of both
 # compilers, $(3) more options for CMake.
@@ -90,7 +92,7 @@ define build_sanitized
 	$(call build_native,dpuemu,$(1),-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" \
 	  -DCMAKE_C_FLAGS="$(SANITIZE) $(2)")
 	$(call build_native,pidcomm,$(1),-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" \
-	  -Ddpuemu_DIR=$(CURDIR)/build/dpuemu/$(1) -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF \
+	  "-Ddpuemu_DIR=$(CURDIR)/build/dpuemu/$(1)" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF \
 	  -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" -DCMAKE_C_FLAGS="$(SANITIZE) $(2)" $(3))
 endef
 # UBSan leaves out checks whose errors ASan finds; this saves compile time.
@@ -174,7 +176,7 @@ campaign-fuzz: $(VENV)/tools
 	$(call build_native,dpuemu,fuzz,-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(FUZZER)" \
 	  -DCMAKE_C_FLAGS="$(FUZZER)")
 	$(call build_native,pidcomm,fuzz,-DCMAKE_BUILD_TYPE=None -DPIDCOMM_ISAS=audit -DPIDCOMM_INSTALL=OFF \
-	  -Ddpuemu_DIR=$(CURDIR)/build/dpuemu/fuzz -DPIDCOMM_CAMPAIGN_FUZZER=ON \
+	  "-Ddpuemu_DIR=$(CURDIR)/build/dpuemu/fuzz" -DPIDCOMM_CAMPAIGN_FUZZER=ON \
 	  -DCMAKE_CXX_FLAGS="$(FUZZER)" -DCMAKE_C_FLAGS="$(FUZZER)")
 	$(CMAKE) --build build/pidcomm/fuzz --target campaign_c_api
 	$(CAMPAIGN) --build build/pidcomm/fuzz c_api
@@ -195,11 +197,11 @@ coverage: $(VENV)/tools
 
 # Runs the commands that pidcomm/bench/README.md lists.
 bench-reference: install
-	grep '^pidcomm bench ' pidcomm/bench/README.md | (cd pidcomm && PATH="$(BIN):$$PATH" sh -ex)
+	grep '^pidcomm bench ' pidcomm/bench/README.md | (cd pidcomm && $(WITH_BIN) sh -ex)
 
 # Runs the applications that studies/bench/README.md lists.
 bench-applications: install
-	grep '^pidcomm app ' studies/bench/README.md | (cd studies && PATH="$(BIN):$$PATH" sh -ex)
+	grep '^pidcomm app ' studies/bench/README.md | (cd studies && $(WITH_BIN) sh -ex)
 
 # The documents and the reference as a site, build/site/index.html.
 docs: install
@@ -234,7 +236,7 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	cd dpuemu/compiler && $(BIN)/mypy --cache-dir ../../.mypy_cache \
+	cd dpuemu/compiler && ../../$(BIN)/mypy --cache-dir ../../.mypy_cache \
 	  --config-file ../../pyproject.toml *.py
 
 clean:

@@ -1,8 +1,10 @@
 # Functions for the scripts that check an installation in a prefix. A script sets `build`, the build
 # folder to install, and then sources this file.
 root=$(cd "$(dirname "$0")/.." && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+folder="$temporary/a folder"
+mkdir "$folder"
 prefix=$folder/prefix
 passed=0
 failed=0

@@ -126,7 +126,25 @@ def answer(words: list[str]) -> str:
             parts += ["-Wl,--no-as-needed", f"-Wl,-rpath,{folder}"]
         if "--libs" in words or "--libs-only-l" in words:
             parts.append(name)
+    if any(map(_has_space, parts)) and _are_searched():
+        parts = ["-ldpu" if part[:2] == "-l" else part for part in parts if not _has_space(part)]
     return shlex.join(parts)
+
+
+def _has_space(text: str) -> bool:
+    return re.search(r"\s", text) is not None
+
+
+def _are_searched() -> bool:
+    """Return whether the compiler, the linker and programs search the folders of this SDK, as in
+    the environment of `dpuemu run`. Then the output may lack paths with spaces, at which shells
+    would split the unquoted output.
+    """
+    folders = {"CPATH": INCLUDE, "LIBRARY_PATH": ROOT / "lib", "LD_LIBRARY_PATH": ROOT.parent}
+    return (ROOT / "lib" / "libdpu.so").exists() and all(
+        str(folder) in os.environ.get(variable, "").split(os.pathsep)
+        for variable, folder in folders.items()
+    )
 
 
 def main() -> int:

@@ -24,7 +24,7 @@ with_cmake() {
     cmake --build "$program/build" && runs build/host
 }
 with_flags() { # the command that prints flags
-  (cd "$program" && cc -std=c11 -o host host.c $("$@")) && runs ./host
+  (cd "$program" && eval "cc -std=c11 -o host host.c $("$@")") && runs ./host
 }
 with_sdk_tools() { PATH=$(dirname "$(find "$prefix" -name dpu-pkg-config)"):$PATH "$@"; }
 
@@ -37,6 +37,7 @@ mv "$folder/first" "$prefix"
 check "no file of the package names a folder of the build" names_no_folder_of_here dpuemu
 check "find_package" with_cmake
 check "dpu-pkg-config" with_sdk_tools with_flags dpu-pkg-config --cflags --libs dpu
+check "dpu-pkg-config, make" with_sdk_tools sh -c 'rm -f "$1/host" && make -C "$1"' - "$program"
 if command -v pkg-config >/dev/null; then
   check "pkg-config" with_pkg_config with_flags pkg-config --cflags --libs dpuemu
 else

@@ -21,7 +21,8 @@ only_the_runtime() { # compares file names without version numbers
 libraries() { dirname "$(find "$prefix" -name libdpuemu.so)"; }
 artifact_program=$root/artifact/tests/test_artifact_program.c
 artifact_with_flags() { # the command that prints flags
-  cc -std=c11 -o "$folder/artifact_program" "$artifact_program" $("$@") && "$folder/artifact_program"
+  eval "cc -std=c11 -o '$folder/artifact_program' '$artifact_program' $("$@")" &&
+    "$folder/artifact_program"
 }
 artifact_with_sdk_tools() {
   PATH=$(libraries)/pidcomm/artifact/bin:$(libraries)/dpuemu/bin:$PATH \
@@ -32,7 +33,7 @@ artifact_with_cmake() {
 cmake_minimum_required(VERSION 3.25)
 project(parent LANGUAGES C CXX)
 find_package(pidcomm 0.1 REQUIRED)
-add_executable(program $artifact_program)
+add_executable(program "$artifact_program")
 target_link_libraries(program PRIVATE pidcomm::artifact)
 END
     cmake -G Ninja -S "$folder/artifact" -B "$folder/artifact/build" "-DCMAKE_PREFIX_PATH=$prefix" &&

@@ -34,6 +34,16 @@ target_include_directories(host PRIVATE ${DPU_HOST_INCLUDE_DIRECTORIES})
 target_link_directories(host PRIVATE ${DPU_HOST_LINK_DIRECTORIES})
 target_link_libraries(host PRIVATE ${DPU_HOST_LIBRARIES})
 """
+FLAGS_PROJECT = """
+cmake_minimum_required(VERSION 3.18)
+project(host C)
+execute_process(COMMAND dpu-pkg-config --cflags --libs dpu OUTPUT_VARIABLE flags
+                OUTPUT_STRIP_TRAILING_WHITESPACE)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+add_executable(host host.c)
+target_compile_options(host PRIVATE ${flags})
+target_link_options(host PRIVATE ${flags})
+"""
 PE_PROJECT = """
 cmake_minimum_required(VERSION 3.18)
 project(pe C)
@@ -130,6 +140,38 @@ def test_the_file_version_names_the_release_of_the_sdk(tmp_path: Path) -> None:
     names = "$UPMEM_HOME/share/upmem/version"
     expected = shell(tmp_path, "dpu-pkg-config --modversion dpu").strip()
     assert f"version {expected} " in shell(tmp_path, f"cat {names}")
+
+
+@pytest.mark.parametrize(
+    ("environment", "command"),
+    [
+        (
+            'eval "$({python} -m dpuemu env)"',
+            "cc -o host host.c $(dpu-pkg-config --cflags --libs dpu)",
+        ),
+        ("", 'eval "cc -o host host.c $(dpu-pkg-config --cflags --libs dpu)"'),
+        ("", "make host"),
+        ("", "cmake -S . -B build && cmake --build build && mv build/host host"),
+    ],
+)
+def test_a_path_with_spaces(sources: Path, environment: str, command: str) -> None:
+    package = sources / "a folder" / "dpuemu"
+    shutil.copytree(tools.sdk_root().parent, package)
+    (sources / "Makefile").write_text(
+        "host: host.c\n\tcc -o $@ $< $(shell dpu-pkg-config --cflags --libs dpu)\n"
+    )
+    (sources / "CMakeLists.txt").write_text(FLAGS_PROJECT)
+    script = f"""set -eu
+      export PYTHONPATH="{package.parent}"
+      PATH="{package}/sdk/bin:$PATH"
+      {environment.format(python=sys.executable)}
+      dpu-upmem-dpurte-clang -o pe pe.c
+      {command}
+      DPUEMU_RANKS=1 ./host ./pe"""
+    result = subprocess.run(
+        ["bash", "-c", script], cwd=sources, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_libraries_before_the_sources_are_kept(sources: Path) -> None:
