@@ -13,12 +13,14 @@ from typing import Any
 from typer.main import get_command
 
 from pidcomm.cli import app
+from pidcomm.installation import module_command
 
 # The default handling of SIGINT, even if the tests run in the background of a shell that ignores
-# it.
+# it. As the installed command, it imports nothing from the current folder.
 PROGRAM = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from pidcomm.cli"
-    " import main; main()"
+    "import sys; sys.path = [folder for folder in sys.path if folder]; import signal;"
+    " signal.signal(signal.SIGINT, signal.default_int_handler); from pidcomm.cli import main;"
+    " main()"
 )
 PIDCOMM = [sys.executable, "-c", PROGRAM]
 
@@ -83,7 +85,7 @@ def install(folder: Path) -> Path:
     folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    dpuemu = [sys.executable, "-m", "dpuemu"]
+    dpuemu = module_command("dpuemu")
     for name, words in {"pidcomm": PIDCOMM, "dpuemu": dpuemu, "python": [sys.executable]}.items():
         script = folder / name
         script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')

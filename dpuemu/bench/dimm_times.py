@@ -24,7 +24,8 @@ from pathlib import Path
 from statistics import median, quantiles
 
 OPTIONS = ["NR_TASKLETS=16", "BL=10"]
-DPUEMU = [sys.executable, "-m", "dpuemu"]
+# `python -m dpuemu` would import modules of the folder in which it runs.
+DPUEMU = [str(Path(sys.executable).with_name("dpuemu"))]
 
 
 def build(source: Path, folder: Path, dpus: int) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import commands, run
+from command_line import commands, install, run
 from typer.testing import CliRunner
 
 import pidcomm
@@ -337,3 +338,15 @@ def test_doctor_fails_with_a_sentence_and_refuses_wrong_options() -> None:
     assert result.returncode == 1
     assert "FAILED: cannot allocate 41 ranks" in result.stdout
     assert run("doctor", "--quick", "--bogus").returncode == 2
+
+
+def test_the_commands_of_tests_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
+    programs, hostile = install(tmp_path / "programs"), tmp_path / "hostile"
+    hostile.mkdir()
+    for name in ("json", "random", "runpy", "signal", "numpy"):
+        (hostile / f"{name}.py").write_text(f"open('imported_{name}', 'w')\nraise ImportError\n")
+    for words in (["dpuemu", "env"], ["pidcomm", "info"]):
+        command = [str(programs / words[0]), *words[1:]]
+        result = subprocess.run(command, cwd=hostile, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
+    assert not list(hostile.glob("imported_*"))

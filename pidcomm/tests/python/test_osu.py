@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from command_line import PIDCOMM
 
-from pidcomm import Error
+from pidcomm import ArgumentError, Error
 from pidcomm.bench import launcher, osu
 from pidcomm.bench.osu import OsuCase, measure
 
@@ -112,3 +114,20 @@ def test_the_command_prints_rows_and_refuses_wrong_options() -> None:
         result = run("hosts", "osu", option, value)
         assert result.returncode != 0
         assert message in result.stderr
+
+
+@pytest.mark.parametrize("path", [None, "", "/usr/bin:"])
+def test_mpiexec_is_not_a_program_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str | None
+) -> None:
+    program = tmp_path / "mpiexec"
+    program.write_text("#!/bin/sh\necho 1.0\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    monkeypatch.delenv(launcher.VARIABLE, raising=False)
+    monkeypatch.delenv("PATH")
+    if path is not None:
+        monkeypatch.setenv("PATH", path)
+    with suppress(ArgumentError):  # there is no mpiexec
+        assert Path(launcher.mpiexec()[0]).is_absolute()

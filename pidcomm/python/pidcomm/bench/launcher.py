@@ -41,7 +41,8 @@ def mpiexec() -> list[str]:
         return chosen
     program = shutil.which(
         "mpiexec",
-        path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        # Without PATH, or with an empty folder in PATH, there is no search in the current folder.
+        path=os.pathsep.join([str(Path(sys.executable).parent), *filter(None, os.get_exec_path())]),
     )
     if program is None:
         raise ArgumentError(f"there is no mpiexec: {INSTALL}, or set {VARIABLE} to the command")
