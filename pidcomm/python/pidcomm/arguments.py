@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import (
@@ -116,11 +116,20 @@ def as_integer(name: str, value: object, low: int = 0, high: int = MAX_SIZE) -> 
     return number
 
 
-def as_number(name: str, value: object) -> float:
+def as_sizes(name: str, values: object) -> tuple[int, ...]:
+    """Return sizes in bytes. Raises ArgumentError unless the values are a list or tuple of one or
+    more positive integers.
+    """
+    if not isinstance(values, (list, tuple)) or not values:
+        raise ArgumentError(f"{name} ({shown(values)}) must be a list or tuple of sizes, not empty")
+    return tuple(as_integer(name, value, low=1) for value in values)
+
+
+def as_number(name: str, value: object, low: float = -math.inf) -> float:
     """Return a number of any type as float.
 
-    Raises ArgumentError for values of other types, infinity, NaN and integers too large for a
-    float.
+    Raises ArgumentError for values of other types, infinity, NaN, integers too large for a float,
+    and numbers below low.
     """
     number = math.nan
     if isinstance(value, SupportsFloat) and not isinstance(value, (bool, np.bool_)):
@@ -128,6 +137,8 @@ def as_number(name: str, value: object) -> float:
             number = float(value)
     if not math.isfinite(number):
         raise ArgumentError(f"{name} ({shown(value)}) must be a finite number")
+    if number < low:
+        raise ArgumentError(f"{name} ({shown(value)}) must be at least {low:g}")
     return number
 
 
@@ -163,6 +174,18 @@ def as_text(name: str, value: object) -> str:
             f"{name} ({shown(value)}) must be a str without null characters and lone surrogates"
         )
     return value
+
+
+def as_words(name: str, values: object) -> list[str]:
+    """Return the words of a command line.
+
+    Raises ArgumentError unless the values are a sequence of texts, but no text.
+    """
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise ArgumentError(
+            f"{name} ({shown(values)}) must be a sequence of str, one per word of the command line"
+        )
+    return [as_text(f"a word of {name}", word) for word in values]
 
 
 def _has_surrogates(text: str) -> bool:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from dpuemu.tools import temporary_folder
 from pidcomm import _core, emulated
-from pidcomm.arguments import MAX_COUNT, as_integer, as_text
-from pidcomm.errors import ArgumentError, Error, shown
+from pidcomm.arguments import MAX_COUNT, as_integer, as_words
+from pidcomm.errors import ArgumentError, Error
 from pidcomm.installation import package
 
 __all__ = ["compiled", "compiler_options"]
@@ -38,12 +38,7 @@ def compiler_options(
 
     Raises ArgumentError for numbers below 1 and for options that are not str.
     """
-    if isinstance(options, str) or not isinstance(options, Sequence):
-        raise ArgumentError(
-            f"options ({shown(options)}) must be a sequence of str, one per word of the compiler's"
-            " command line"
-        )
-    words = [as_text("option of the compiler", word) for word in options]
+    words = as_words("options", options)
     if tasklets is not None:
         words.append(f"-DNR_TASKLETS={as_integer('tasklets', tasklets, 1, MAX_COUNT)}")
     if stack_bytes is not None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pidcomm import _core
 from pidcomm._core import CHIPS_PER_RANK, LINE_BYTES, RUN_BYTES
-from pidcomm.arguments import Options, as_bytes, options_of
+from pidcomm.arguments import Options, as_bytes, as_integer, options_of
 from pidcomm.bench import _verify, platform
 from pidcomm.bench.measure import POISON, SDK
 from pidcomm.bench.oracle import ByteRows, Problem, distinct_bytes, is_defined
@@ -86,7 +86,10 @@ def _random_shape(rng: random.Random) -> tuple[int, ...]:
 
 
 def make_case(seed: int, number: int) -> Case:
-    """Return case `number` of a seed. Equal arguments give equal cases."""
+    """Return case `number` of a seed. Equal arguments give equal cases. Raises ArgumentError for
+    arguments that are not integers from 0.
+    """
+    seed, number = as_integer("seed", seed), as_integer("number", number)
     rng = random.Random(f"{seed}:{number}")
     technique = rng.choice(list(TECHNIQUES)) if rng.random() < 0.5 else "tile"
     collective = rng.choice(

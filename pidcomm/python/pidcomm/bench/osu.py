@@ -24,12 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pidcomm
+from pidcomm.arguments import MAX_COUNT, as_integer, as_number, as_sizes, row_of
 from pidcomm.bench import launcher
-from pidcomm.errors import ArgumentError
+from pidcomm.errors import ArgumentError, shown
 from pidcomm.hosts import Link
 from pidcomm.model import load_machine
 from pidcomm.pool import Pool, open_over
-from pidcomm.tables import WORD_BYTES
+from pidcomm.tables import TRANSPORTS, WORD_BYTES
 
 __all__ = ["OsuCase", "measure"]
 
@@ -49,8 +50,8 @@ class OsuCase:
     host buffers.
 
     link_gb_s, link_latency_us: of the emulated link or pool port of a host, which its processes
-    share; 0: none. iters:
-    at most this number of iterations.
+    share; 0: none. iters: at most this number of iterations. Raises ArgumentError for values of
+    other types, unknown names and numbers out of range.
     """
 
     collective: str
@@ -62,6 +63,22 @@ class OsuCase:
     link_gb_s: float = 0.0
     link_latency_us: float = 0.0
     iters: int = SMALL[0]
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        row_of(
+            {name: pidcomm.COLLECTIVES[name] for name in COLLECTIVES}, "collective", self.collective
+        )
+        row_of(TRANSPORTS, "transport", self.transport)
+        fields = {
+            name: as_integer(name, getattr(self, name), low, MAX_COUNT)
+            for name, low in (("hosts", 1), ("ppn", 1), ("pes", 0), ("iters", 1))
+        } | {
+            name: as_number(name, getattr(self, name), 0)
+            for name in ("link_gb_s", "link_latency_us")
+        }
+        for name, value in {**fields, "sizes": as_sizes("sizes", self.sizes)}.items():
+            object.__setattr__(self, name, value)  # the class is frozen
 
     @property
     def processes(self) -> int:
@@ -106,13 +123,15 @@ class OsuRow:
 
 
 def measure(cases: Sequence[OsuCase]) -> list[OsuRow]:
-    """Time and check cases, each with its own processes. Raises Error if the processes fail."""
+    """Time and check cases, each with its own processes. Raises Error if the processes fail,
+    ArgumentError for a case that is no OsuCase.
+    """
+    if not isinstance(cases, (list, tuple)):
+        raise ArgumentError(f"cases ({shown(cases)}) must be a list or tuple of OsuCase")
     rows = []
     for case in cases:
-        if case.collective not in COLLECTIVES:
-            raise ArgumentError(
-                f"collective '{case.collective}' is not one of {', '.join(COLLECTIVES)}"
-            )
+        if not isinstance(case, OsuCase):
+            raise ArgumentError(f"the case {shown(case)} must be an OsuCase")
         work = asdict(case)
         rows += [
             OsuRow(**row)

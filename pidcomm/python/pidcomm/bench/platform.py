@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pidcomm import _core
+from pidcomm.arguments import as_integer, as_words
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.pe_set import PeSet
 
@@ -100,8 +101,10 @@ def ranks_per_channel() -> int:
 def host_bytes(mram_bytes: int) -> int:
     """Return the bytes of host memory for MRAM, or 0 on DIMMs.
 
-    With huge pages the number of bytes doubles, because huge pages also back gaps.
+    With huge pages the number of bytes doubles, because huge pages also back gaps. Raises
+    ArgumentError for an argument that is no size.
     """
+    mram_bytes = as_integer("mram_bytes", mram_bytes)
     machine = emulated()
     return 0 if machine is None else mram_bytes * (2 if machine.hugepages else 1)
 
@@ -175,12 +178,19 @@ def pipeline_pct(pes: PeSet) -> float:
 def run_program(words: Sequence[str]) -> int:
     """Run a host program on the machine under test.
 
-    Return its exit code, or 128 + n for signal n.
+    Return its exit code, or 128 + n for signal n. Raises ArgumentError for wrong words, Error if
+    the program cannot be started.
     """
-    if not IS_EMULATED:
-        code = subprocess.run(list(words), check=False).returncode
-        return code if code >= 0 else 128 - code
-    from dpuemu import run
+    words = as_words("words", words)
+    if not words:
+        raise ArgumentError("words ([]) must begin with the name of a program")
+    try:
+        if not IS_EMULATED:
+            code = subprocess.run(words, check=False).returncode
+            return code if code >= 0 else 128 - code
+        from dpuemu import run
 
-    with _errors_of_dpuemu():
-        return run.exit_code(run.run_program(words)[0])
+        with _errors_of_dpuemu():
+            return run.exit_code(run.run_program(words)[0])
+    except OSError as error:
+        raise Error(f"{words[0]} cannot be started: {error.strerror}", "ERR_DEVICE") from None

@@ -5,8 +5,10 @@ expect.
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from wrong_arguments import ARRAY, wrong_calls
 
 import pidcomm
 from pidcomm import hosts, model, pool
+from pidcomm.bench import osu, platform
+from pidcomm.bench.check import make_case
 from pidcomm.bench.over_hosts import _Alone
 
 PROGRAM = """
@@ -84,7 +88,14 @@ SYMBOL: dict[str, Mapping[str, Any]] = {
     "read": {"dtype": "uint32", "count": 4, "offset": 0},
 }
 ON_SHAPE = {"collective": "allreduce", "shape": (8, 8), **REQUEST}
+OSU = {"collective": "allreduce", "transport": "pool", "hosts": 2, "ppn": 1, "sizes": (8, 16)}
+OSU |= {"pes": 0, "link_gb_s": 1.0, "link_latency_us": 0, "iters": 1}
 FUNCTIONS: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+    "OsuCase": (lambda **fields: json.dumps(asdict(osu.OsuCase(**fields))), OSU),
+    "osu.measure": (osu.measure, {"cases": []}),
+    "make_case": (make_case, {"seed": 1, "number": 2}),
+    "host_bytes": (platform.host_bytes, {"mram_bytes": 64}),
+    "run_program": (platform.run_program, {"words": ["true"]}),
     "plan": (pidcomm.plan, {**ON_SHAPE, "src": 0, "dst": 1024, "expand": True, **OPTIONS}),
     "predict": (model.predict, {**ON_SHAPE, "src": 0, "dst": 1024, "machine": "isca24", **OPTIONS}),
     "predict_hosts": (model.predict_hosts, {**ON_SHAPE, "hosts": 2, "machine": "isca24"}),
