@@ -62,10 +62,17 @@ ATTACKS = [
     Attack("hosts", False, "random collectives over hosts against an MPI library"),
     Attack("threads", True, "collectives of several host threads"),
     Attack("c_api", True, "hostile calls of the C API"),
+    Attack("sdk_transfers", True, "random transfers of the SDK's C++ API against a model of MRAM"),
+    Attack("dpu_module", False, "the same with the SDK's Python module"),
     Attack("faults", False, "allocations and threads of a host program fail"),
     Attack("python_api", False, "hostile calls of the Python API"),
     Attack("parsers", False, "damaged machines, programs and settings"),
     Attack("kills", False, "killed programs and the runs after them"),
+    Attack("kills_together", False, "several killed processes of a pool"),
+    Attack("runtime_cache", False, "a damaged cache of the PE runtime"),
+    Attack("other_users", False, "files of another user"),
+    Attack("hostile_folder", False, "modules and programs in the current folder"),
+    Attack("spaces", False, "paths with spaces"),
 ]
 ATTACKS += [
     Attack(file.stem, False, first_sentence(file)) for file in sorted(FOLDERS[1].glob("*.py"))
