@@ -13,7 +13,7 @@ if(DPUEMU_BUILD_PYTHON)
   # A wheel cannot hold symbolic links: the file has the name that the loader opens.
   set_target_properties(dpuemu PROPERTIES VERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   set(namelink NAMELINK_SKIP)
-  set(link_option [[-L"${prefix}/dpuemu/sdk/lib" -ldpu]]) # CMake finds no `-l:NAME`
+  set(link_option [[-L${prefix}/dpuemu/sdk/lib -ldpu]]) # CMake finds no `-l:NAME`
 else()
   include(GNUInstallDirs)
   set(libdir ${CMAKE_INSTALL_LIBDIR})
