@@ -86,7 +86,7 @@ def reference_pages() -> dict[str, str]:
     }
     for name, (title, folders, namespaces) in HEADERS.items():
         headers = [path for folder in folders for path in sorted((ROOT / folder).glob("*.h"))]
-        parts = [f"{escape(path.name)}" for path in headers]
+        parts = [escape(path.name) for path in headers]
         parts += [f"namespace{escape(namespace)}" for namespace in namespaces]
         pages[name] = "\n".join(c_lines(title, BUILD / "doxygen/xml", parts))
     return pages
@@ -142,10 +142,10 @@ def c_lines(title: str, xml: Path, parts: list[str]) -> Iterator[str]:
             yield f"### {inner.text}\n\n{comment(described)}\n\n{members}\n"
         text = ""
         for function in part.iterfind(".//memberdef[@kind='function']"):
-            title = function.findtext("qualifiedname") or function.findtext("name")
+            called = function.findtext("qualifiedname") or function.findtext("name")
             head = f"{function.findtext('definition')}{function.findtext('argsstring')};"
             text = comment(function) or text  # several declarations can share a comment
-            yield f"### {title}\n\n```c\n{head}\n```\n\n{text}\n"
+            yield f"### {called}\n\n```c\n{head}\n```\n\n{text}\n"
 
 
 def comment(declaration: ElementTree.Element) -> str:

@@ -55,7 +55,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that refuses abbreviated options, and reports errors in one line."""
 
     def __init__(self, *words: Any, **settings: Any) -> None:
-        super().__init__(*words, allow_abbrev=False, **settings)
+        super().__init__(*words, **{**settings, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
         """Print the error; exit."""
