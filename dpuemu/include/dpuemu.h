@@ -136,8 +136,6 @@ typedef struct dpuemu_report {
                               ///< hardware
   uint64_t masked_sizes;  ///< number of DMA sizes that were masked, as on hardware: 0, over 2048 or
                           ///< not a multiple of 8
-  uint64_t wrapped_addresses;  ///< number of DMA transfers past the end of MRAM that continued at
-                               ///< the start of MRAM
   uint64_t
       direct_pages;  ///< number of 4 KiB pages of MRAM that PEs accessed by dereferencing pointers
   uint64_t waiting_tasklets;  ///< number of tasklets that still waited at a barrier, for a

@@ -144,37 +144,31 @@ TEST(Dma_OfValidAddressesAndSizesIsCountedAndNoFaultInStrictMode) {
   CHECK_EQ(report.dma_read_bytes, 2056u);
   CHECK_EQ(report.dma_writes, 2u);
   CHECK_EQ(report.dma_write_bytes, 2056u);
-  CHECK_EQ(report.masked_addresses + report.masked_sizes + report.wrapped_addresses, 0u);
+  CHECK_EQ(report.masked_addresses + report.masked_sizes, 0u);
   CHECK(heap_bytes(dma.dpu(), 4096, 8) ==
         std::vector<uint8_t>(dma.mram.begin() + 1024, dma.mram.begin() + 1032));
 }
 
-TEST(Dma_PastTheEndOfMramContinuesAtItsStart) {
-  const uint32_t end = kMram + kMramBytes;
-  {
-    Dma dma(kLenient);
-    CHECK_OK(dma.run({{1, end - 16, 0, 64}, {0, end - 8, 1024, 32}}));
-    CHECK(heap_bytes(dma.dpu(), kMramBytes - 16, 16) ==
-          std::vector<uint8_t>(dma.wram.begin(), dma.wram.begin() + 16));
-    CHECK(heap_bytes(dma.dpu(), 0, 8192) == dma.mram_with(0, 16, 48));
-    std::vector<uint8_t> want = dma.wram;
-    std::copy_n(dma.wram.begin() + 8, 32, want.begin() + 1024);
-    CHECK(dma.buffer() == want);
-    CHECK_EQ(report_of(dma.dpu()).wrapped_addresses, 2u);
-  }
-  check_strict_fault({0, end - 8, 0, 16}, "end of MRAM");
-  check_strict_fault({1, end - 8, 0, 2048}, "end of MRAM");
-}
-
 TEST(Dma_OutsideMramIsAFaultInBothModes) {
+  constexpr uint32_t kEnd = kMram + kMramBytes;
+  const struct {
+    uint32_t mram, bytes;
+    const char *rule;
+  } calls[] = {{kMramBytes, 16, ": outside MRAM"},
+               {kMram - 8, 16, ": outside MRAM"},
+               {kEnd, 16, ": outside MRAM"},
+               {0xFFFFFFF8u, 16, ": outside MRAM"},
+               {kEnd - 8, 16, ": beyond the end"},
+               {kEnd - 2040, 2048, ": beyond the end"},
+               {kMramBytes - 16, 24, ": beyond the end"}};
   for (int strict : {kLenient, kStrict})
     for (uint32_t is_write : {0u, 1u})
-      for (uint32_t address : {static_cast<uint32_t>(kMramBytes), kMram - 8,
-                               static_cast<uint32_t>(kMram + kMramBytes), 0xFFFFFFF8u}) {
+      for (const auto &call : calls) {
         Dma dma(strict);
-        CHECK_STATUS(dma.run({{is_write, address, 0, 16}}), DPU_ERR_DPU_FAULT);
-        CHECK(fault_of(dma.dpu()).find(": outside MRAM") != std::string::npos);
+        CHECK_STATUS(dma.run({{is_write, call.mram, 0, call.bytes}}), DPU_ERR_DPU_FAULT);
+        CHECK(fault_of(dma.dpu()).find(call.rule) != std::string::npos);
         CHECK(heap_bytes(dma.dpu(), 0, 8192) == dma.mram);
+        CHECK(dma.buffer() == dma.wram);
       }
 }
 

@@ -122,14 +122,13 @@ inline dpuemu_report_t report_of(dpu_set_t set) {
 /// All fields of a report that do not depend on the host's speed.
 inline std::string modelled(const dpuemu_report_t &r) {
   char text[512];
-  std::snprintf(text, sizeof text,
-                "%llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g",
+  std::snprintf(text, sizeof text, "%llu %llu %llu %llu %llu %llu %llu %llu %llu %llu %.17g %.17g",
                 (unsigned long long)r.pes, (unsigned long long)r.faulted_pes,
                 (unsigned long long)r.dma_reads, (unsigned long long)r.dma_read_bytes,
                 (unsigned long long)r.dma_writes, (unsigned long long)r.dma_write_bytes,
                 (unsigned long long)r.masked_addresses, (unsigned long long)r.masked_sizes,
-                (unsigned long long)r.wrapped_addresses, (unsigned long long)r.direct_pages,
-                (unsigned long long)r.instructions, r.cycles_max, r.cycles_sum);
+                (unsigned long long)r.direct_pages, (unsigned long long)r.instructions,
+                r.cycles_max, r.cycles_sum);
   return text;
 }
 

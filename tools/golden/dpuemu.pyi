@@ -11,7 +11,6 @@ class LaunchReport:
     dma_write_bytes: int
     masked_addresses: int
     masked_sizes: int
-    wrapped_addresses: int
     direct_pages: int
     waiting_tasklets: int
     instructions: int

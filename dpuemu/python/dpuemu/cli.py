@@ -102,7 +102,7 @@ def parser() -> argparse.ArgumentParser:
         " not exist, 126 if it cannot run.\n\nThe report has a line per launch; for an asynchronous"
         " launch, a line per rank. Columns are exact (counted), modelled (time on a DPU; `PE us` is"
         " the time of the slowest PE) or measured (time on this machine). `odd DMA` counts"
-        " transfers whose address or size the hardware masks or wraps.",
+        " transfers whose address or size the hardware masks.",
         "dpuemu run --ranks 2 --report -- ./host -n 64",
     )
     subparser.usage = "dpuemu run [OPTIONS] [--] PROGRAM [ARGS]"

@@ -24,10 +24,10 @@ class LaunchReport:
     Exact counters: the number of ``pes`` that ran, and how many of them are in fault
     (``faulted_pes``). DMA from MRAM to WRAM (``dma_reads``, ``dma_read_bytes``) and from WRAM to
     MRAM (``dma_writes``, ``dma_write_bytes``). DMA that the hardware changes silently:
-    ``masked_addresses`` (low three bits dropped), ``masked_sizes`` (not a multiple of 8 from 8 to
-    2048) and ``wrapped_addresses`` (continued at the start of MRAM). ``direct_pages``: pages of 4
-    KiB that the program reached by dereferencing pointers to MRAM. ``waiting_tasklets``: tasklets
-    that still waited at a barrier, for a semaphore or a handshake when their PE ended.
+    ``masked_addresses`` (low three bits dropped) and ``masked_sizes`` (not a multiple of 8 from 8
+    to 2048). ``direct_pages``: pages of 4 KiB that the program reached by dereferencing pointers to
+    MRAM. ``waiting_tasklets``: tasklets that still waited at a barrier, for a semaphore or a
+    handshake when their PE ended.
 
     Modelled counters, from the x86-64 code that replaces the DPU code: ``instructions`` of all
     tasklets, ``cycles_max`` of the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`
@@ -47,7 +47,6 @@ class LaunchReport:
     dma_write_bytes: int
     masked_addresses: int
     masked_sizes: int
-    wrapped_addresses: int
     direct_pages: int
     waiting_tasklets: int
     instructions: int

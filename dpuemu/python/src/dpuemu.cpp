@@ -133,7 +133,6 @@ nb::dict report(const nb::bytes &set) {
   DPUEMU_FIELD(dma_write_bytes)
   DPUEMU_FIELD(masked_addresses)
   DPUEMU_FIELD(masked_sizes)
-  DPUEMU_FIELD(wrapped_addresses)
   DPUEMU_FIELD(direct_pages)
   DPUEMU_FIELD(waiting_tasklets)
   DPUEMU_FIELD(instructions)

@@ -58,7 +58,6 @@ void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
   DPUEMU_ADD(dma_write_bytes);
   DPUEMU_ADD(masked_addresses);
   DPUEMU_ADD(masked_sizes);
-  DPUEMU_ADD(wrapped_addresses);
   DPUEMU_ADD(direct_pages);
   DPUEMU_ADD(waiting_tasklets);
   DPUEMU_ADD(instructions);

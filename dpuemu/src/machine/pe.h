@@ -39,7 +39,7 @@ struct PeFault {
 /// Counters of one run. The run counts DMA transfers exactly, and models its time.
 struct PeReport {
   uint64_t dma_reads = 0, dma_read_bytes = 0, dma_writes = 0, dma_write_bytes = 0;
-  uint64_t masked_addresses = 0, masked_sizes = 0, wrapped_addresses = 0, direct_pages = 0;
+  uint64_t masked_addresses = 0, masked_sizes = 0, direct_pages = 0;
   uint64_t waiting_tasklets = 0;
   uint64_t instructions = 0;
   double cycles = 0;

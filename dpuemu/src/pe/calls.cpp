@@ -92,17 +92,15 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
   };
   if (mram_address >= PE_MRAM_BYTES && mram_address - PE_MRAM_ORIGIN >= PE_MRAM_BYTES)
     return refuse(": outside MRAM");
-  const bool wraps = offset + moved > PE_MRAM_BYTES;
+  if (offset + moved > PE_MRAM_BYTES) return refuse(": beyond the end of MRAM");
   if (is_strict_) {
     if (mram_address & kWordMask) return refuse(": the MRAM address must be a multiple of 8");
     if (wram_address & kWordMask)
       return refuse(", " + wram_place(wram_address) + ": the WRAM address must be a multiple of 8");
     if (moved != bytes) return refuse(": the size must be a multiple of 8 from 8 to 2048");
-    if (wraps) return refuse(": beyond the end of MRAM");
   }
   report.masked_addresses += ((mram_address & kWordMask) != 0) + ((wram_address & kWordMask) != 0);
   report.masked_sizes += moved != bytes;
-  report.wrapped_addresses += wraps;
 
   uint8_t *const own = own_bytes(wram, moved);
   if (own == nullptr) {
@@ -112,15 +110,12 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
         FaultKind::kDma, tasklet,
         call + ", reaches " + wram_place(own_bytes(wram, 1) == nullptr ? wram : wram + moved - 1));
   }
-  const uint32_t before_end = std::min(moved, PE_MRAM_BYTES - offset);
   if (is_read) {
-    direct_mram_.read(offset, before_end, own);
-    direct_mram_.read(0, moved - before_end, own + before_end);
+    direct_mram_.read(offset, moved, own);
     ++report.dma_reads;
     report.dma_read_bytes += moved;
   } else {
-    direct_mram_.write(offset, before_end, own);
-    direct_mram_.write(0, moved - before_end, own + before_end);
+    direct_mram_.write(offset, moved, own);
     ++report.dma_writes;
     report.dma_write_bytes += moved;
   }

@@ -265,7 +265,6 @@ void add_to_report(const Rank &rank, uint64_t dpus, dpuemu_report_t &report) {
     report.dma_write_bytes += pe.report.dma_write_bytes;
     report.masked_addresses += pe.report.masked_addresses;
     report.masked_sizes += pe.report.masked_sizes;
-    report.wrapped_addresses += pe.report.wrapped_addresses;
     report.direct_pages += pe.report.direct_pages;
     report.waiting_tasklets += pe.report.waiting_tasklets;
     report.instructions += pe.report.instructions;
