@@ -237,17 +237,43 @@ TEST(Free_AcceptsOnlyWholeSetsAndOnlyOnce) {
 }
 
 TEST(Free_ReturnsTheMemoryToTheSystem) {
-  machine(1);
-  uint64_t bytes = 1;
-  const std::vector<uint8_t> data(1 << 20, 1);
-  {
-    Set set(1);
-    CHECK_OK(dpu_copy_to(set.set, kHeap, 0, data.data(), data.size()));
+  for (int strict : {1, 2}) {
+    machine(1, {}, 2, strict);
+    uint64_t bytes = 1;
+    const std::vector<uint8_t> data(1 << 20, 1);
+    {
+      Set set(1);
+      std::vector<uint8_t> unwritten(1 << 20);
+      CHECK_OK(dpu_copy_from(set.dpus()[0], kHeap, 0, unwritten.data(), unwritten.size()));
+      CHECK_OK(dpu_copy_to(set.set, kHeap, 0, data.data(), data.size()));
+      CHECK_OK(dpuemu_resident_bytes(&bytes));
+      CHECK(bytes >= 8 * data.size());   // whole lines, with the bytes of all chips
+      CHECK(bytes <= 16 * data.size());  // and the bytes of one more bank
+    }
     CHECK_OK(dpuemu_resident_bytes(&bytes));
-    CHECK(bytes >= 8 * data.size());  // whole lines, with the bytes of all chips
+    CHECK_EQ(bytes, 0u);
   }
-  CHECK_OK(dpuemu_resident_bytes(&bytes));
-  CHECK_EQ(bytes, 0u);
+}
+
+TEST(Allocation_LeavesBytesThatAreNotZeroInMramInStrictMode) {
+  constexpr uint64_t kOffset = 12 << 20, kBytes = 4096;
+  const std::vector<uint8_t> data = noise_bytes(3, 8), zeros(kBytes), leftovers(kBytes, 0xCB);
+  for (int strict : {2, 1, 1, 2}) {
+    machine(40, {}, 2, strict);
+    Set set(2560);
+    const std::vector<dpu_set_t> dpus = set.dpus();
+    CHECK_OK(dpu_copy_to(dpus[1], kHeap, kOffset + 8, data.data(), data.size()));
+    const std::vector<uint8_t> &unwritten = strict == 1 ? leftovers : zeros;
+    std::vector<uint8_t> want = unwritten, got(kBytes);
+    std::copy(data.begin(), data.end(), want.begin() + 8);
+    for (const size_t dpu : {size_t{0}, size_t{1}, size_t{9}, size_t{2559}}) {
+      CHECK_OK(dpu_copy_from(dpus[dpu], kHeap, kOffset, got.data(), kBytes));
+      CHECK(got == (dpu == 1 ? want : unwritten));
+    }
+    uint64_t bytes;
+    CHECK_OK(dpuemu_resident_bytes(&bytes));
+    CHECK(bytes < 1 << 20);
+  }
 }
 
 TEST(Allocation_Of2000SetsInTurnNeverConfusesThem) {

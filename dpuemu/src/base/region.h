@@ -4,15 +4,21 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
 namespace dpuemu {
 
+/// Unwritten bytes in strict mode. On DIMMs, MRAM holds the bytes of earlier programs.
+constexpr uint8_t kLeftoverByte = 0xCB;
+
 class Region {
  public:
-  /// Reserves the addresses at the first call. Returns whether the reservation succeeded.
-  bool map();
+  /// Reserves the addresses at the first call. Unwritten bytes are zero or, with leftovers,
+  /// kLeftoverByte. If an earlier call had another argument, the bytes change. Returns success.
+  bool map(bool has_leftovers);
   void advise_huge_pages(bool on);
-  /// Frees the memory of the region and keeps its addresses. All bytes of the region become zero.
+  /// Frees the memory of the region and keeps its addresses. All bytes of the region become
+  /// unwritten.
   void drop();
   /// Returns the number of bytes of the region that use memory of the host.
   uint64_t resident_bytes() const;
@@ -25,8 +31,11 @@ class Region {
   bool is_protected() const { return is_protected_.load(std::memory_order_acquire); }
 
  private:
+  bool reserve();
+
   std::atomic<uint8_t *> base_{nullptr};  // atomic: the signal handler reads it
   std::atomic<bool> is_protected_{false};
+  std::optional<bool> has_leftovers_;  // of the last map() that succeeded
 };
 
 /// Installs a SIGSEGV handler at the first call. If the process accesses a protected region, the
