@@ -13,14 +13,19 @@ __pe_gate:
   .quad 0, 0
 
 /// The tasklet's first instruction. rsp is a multiple of 16; __pe_exit does not return.
+/// cfi_undefined: for debuggers, no function has called this one.
+  .cfi_sections .debug_frame
   .section .text.__pe_start, "ax", @progbits
   .globl __pe_start
   .type __pe_start, @function
 __pe_start:
+  .cfi_startproc
+  .cfi_undefined rip
   call main
   movl %eax, %edi
   call __pe_exit
   ud2
+  .cfi_endproc
   .size __pe_start, . - __pe_start
 
 #define PE_CALL(number, name)           \

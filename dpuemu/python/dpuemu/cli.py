@@ -129,6 +129,11 @@ def parser() -> argparse.ArgumentParser:
         help="chip whose limits and clock PE programs have (default: generic)",
     )
     subparser.add_argument(
+        "--gdb",
+        action="store_true",
+        help="run the program in GDB, without a limit of patience; compile PE programs with -O0 -g",
+    )
+    subparser.add_argument(
         "--report", action="store_true", help="print a table of the launches at the end"
     )
     _add_json(subparser, "one line of JSON per launch")
@@ -186,6 +191,8 @@ def run_host_program(options: argparse.Namespace) -> int:
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
         options.usage_error("name the program to run")
+    if options.gdb:
+        words = [*run.GDB, *words]
     with _json_target(options.json) as write_json:
         try:
             code, launches, running = run.run_program(
@@ -193,7 +200,7 @@ def run_host_program(options: argparse.Namespace) -> int:
                 ranks=options.ranks,
                 threads=options.threads,
                 strict=options.strict,
-                patience=options.patience,
+                patience=options.patience or (run.MOST_PATIENCE if options.gdb else None),
                 chip=options.chip,
                 stdout=sys.stderr if options.json == STDOUT else None,
                 on_long_launch=print_long_launch if sys.stderr.isatty() else None,

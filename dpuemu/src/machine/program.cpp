@@ -10,6 +10,7 @@
 
 #include "base/explanation.h"
 #include "machine/debug_info.h"
+#include "machine/debugger.h"
 
 namespace dpuemu {
 namespace {
@@ -331,8 +332,10 @@ dpu_error_t Program::parse(std::span<const uint8_t> file, const std::string &nam
   ElfReader reader({reinterpret_cast<const uint8_t *>(aligned.data()), file.size()}, *program);
   const dpu_error_t status = reader.read();
   if (status == DPU_ERR_ELF_INVALID_FILE) return explained(status, name + ": " + reader.problem());
-  if (status == DPU_OK) out = std::move(program);
-  return status;
+  if (status != DPU_OK) return status;
+  if (is_debugger_attached()) program->file_.assign(file.begin(), file.end());
+  out = std::move(program);
+  return DPU_OK;
 }
 
 dpu_error_t Program::check_fit(const Chip &chip) const {

@@ -64,6 +64,10 @@ class Program {
   /// Returns the contents of section .debug_frame.
   std::span<const uint8_t> debug_frame() const { return debug_frame_; }
 
+  /// Returns the program file if a debugger traced the process when dpu_load read the file, else
+  /// nothing.
+  std::span<const uint8_t> file() const { return file_; }
+
   /// Writes the program's text, whose runtime calls jump to `gate`, and whose waiting loops jump to
   /// `yield`.
   void write_text(const PePlace &place, void (*gate)(), void (*yield)()) const;
@@ -102,6 +106,7 @@ class Program {
   std::unordered_map<std::string, dpu_symbol_t> symbols_;
   std::vector<Function> functions_;
   std::vector<uint8_t> debug_line_, debug_frame_, texts_;  // contents of sections
+  std::vector<uint8_t> file_;
   uint32_t tasklets_ = 0;
   uint32_t wram_end_ = 0, mutexes_ = 0,
            instructions_ = 0;  // the memories that the program needs; instructions: estimated

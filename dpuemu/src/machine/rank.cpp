@@ -5,6 +5,7 @@
 
 #include "base/guard.h"
 #include "base/job_threads.h"
+#include "machine/debugger.h"
 
 namespace dpuemu {
 namespace {
@@ -252,7 +253,10 @@ void Rank::reset() {
   async_error_ = DPU_OK;
   region_.protect(false);
   region_.drop();
-  for (Pe &pe : pes) pe = {};
+  for (uint32_t i = 0; i < kDpusPerRank; ++i) {
+    if (pes[i].text != nullptr) withdraw_code(places.of(i));
+    pes[i] = {};
+  }
   places.drop();
   run_seconds = 0;
 }

@@ -12,6 +12,7 @@
 #include "base/door.h"
 #include "base/report_file.h"
 #include "base/worker_pool.h"
+#include "machine/debugger.h"
 #include "machine/host_ownership.h"
 #include "machine/job_queue.h"
 #include "pe/scheduler.h"
@@ -194,6 +195,13 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     return DPU_ERR_SYSTEM;
   }
 
+  std::vector<Target> changed;
+  for (const Target &target : targets) {
+    if (target.rank->pes[target.index].text == &program) continue;
+    changed.push_back(target);
+    withdraw_code(target.rank->places.of(target.index));
+  }
+
   std::atomic<bool> all_executable{true};
   parallel_for(targets.size(), Machine::instance().threads(), [&](uint64_t t) {
     Rank &rank = *targets[t].rank;
@@ -215,6 +223,9 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     pe.log.clear();
     pe.log_is_cut = false;
   });
+  if (!program.file().empty() && all_executable)
+    for (const Target &target : changed)
+      announce_code(program.file(), target.rank->places.of(target.index));
   for (const Members &members : all) members.rank->forget_faults(members.dpus);
   for (const Transfer &transfer : transfers) move_bytes(transfer);
   return all_executable ? DPU_OK : DPU_ERR_SYSTEM;
