@@ -2,7 +2,7 @@
 /// the UPMEM SDK 2025.1.
 ///
 /// dpuemu has DPU sets and loops over them, transfers to MRAM and WRAM (synchronous, asynchronous,
-/// broadcast), PE programs, callbacks and status queries. dpuemu lacks FIFOs, checkpoints and
+/// broadcast), PE programs, FIFOs, callbacks and status queries. dpuemu lacks checkpoints and
 /// transfers to IRAM. dpuemu's own compiler, also called dpu-upmem-dpurte-clang, makes the PE
 /// programs. For a program file from the SDK's compiler, dpu_load returns DPU_ERR_ELF_INVALID_FILE.
 ///
@@ -17,6 +17,7 @@
 #define DPU_H
 
 #include <dpu_error.h>
+#include <dpu_fifo.h>
 #include <dpu_macro_utils.h>
 #include <dpu_transfer_matrix.h>
 #include <dpu_types.h>
@@ -250,6 +251,15 @@ dpu_error_t dpu_push_xfer(struct dpu_set_t dpu_set, dpu_xfer_t xfer, const char 
 dpu_error_t dpu_push_xfer_symbol(struct dpu_set_t dpu_set, dpu_xfer_t xfer,
                                  struct dpu_symbol_t symbol, uint32_t symbol_offset, size_t length,
                                  dpu_xfer_flags_t flags);
+
+/// Transfers elements between the prepared buffers and the queues of the PEs (dpu_fifo.h), usually
+/// while the PEs run. DPU_INPUT_FIFO: appends an element to each queue; while a queue is full, the
+/// call repeats. DPU_OUTPUT_FIFO: copies all elements of each queue and empties it; get_fifo_size
+/// and get_fifo_elem find the elements. DPUs without a buffer do not take part. Errors:
+/// DPU_ERR_WRAM_FIFO_FULL after the last retry; DPU_ERR_DPU_DISABLED; DPU_ERR_INVALID_DPU_SET for a
+/// rank without the link.
+dpu_error_t dpu_fifo_push_xfer(struct dpu_set_t dpu_set, struct dpu_fifo_link_t *fifo_link,
+                               dpu_xfer_flags_t flags);
 
 /// One block of host memory in a scatter-gather transfer.
 struct sg_block_info {

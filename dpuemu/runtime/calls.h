@@ -29,7 +29,8 @@
   X(16, __pe_print_format)  \
   X(17, __pe_print_bytes)   \
   X(18, __pe_turn)          \
-  X(19, __pe_read_counters)
+  X(19, __pe_read_counters) \
+  X(20, __pe_await_host)
 
 /// Reasons that a PE program passes to __pe_fault.
 #define PE_FAULT_TABLE(X)                                                          \

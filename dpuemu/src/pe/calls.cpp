@@ -272,6 +272,10 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
   return After::kGoOn;
 }
 
+// --- Queues between the host and the PE
+
+PeRun::After PeRun::call___pe_await_host(uint32_t, const uint32_t *) { return After::kGoOn; }
+
 // --- The allocators of WRAM
 
 /// Tasklets that are behind in modelled time run first. So tasklets allocate and free in the order

@@ -40,6 +40,15 @@ bool have_programs(const std::vector<Members> &all) {
   return have;
 }
 
+bool await_host(const std::vector<Members> &all) {
+  bool await = false;
+  for (const Members &members : all)
+    for_each_dpu(members.dpus, [&](uint32_t i) {
+      await = await || members.rank->pes[i].program->find("__pe_await_host") != nullptr;
+    });
+  return await;
+}
+
 uint64_t faulted_of(const Members &members) {
   uint64_t faulted = 0;
   for_each_dpu(members.dpus, [&](uint32_t i) {
@@ -82,6 +91,7 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
   Machine &machine = Machine::instance();
   PeBatch batch;
   batch.is_strict = machine.is_strict();
+  batch.awaits_host = await_host(all);
   batch.patience = std::chrono::seconds(machine.patience_seconds());
   batch.is_stopped = std::move(stop);
   for (const Members &members : all) append_groups(members, batch.groups);

@@ -49,6 +49,7 @@ constexpr uint32_t mutex_lock = 1, mutex_trylock = 2, mutex_unlock = 1, vmutex_l
                    vmutex_unlock = 11;
 constexpr uint32_t perfcounter_config = 4, perfcounter_get = 3, __pe_read_counters = 20;
 constexpr uint32_t __pe_print_format = 200, __pe_print_bytes = 100;
+constexpr uint32_t __pe_await_host = 4;
 constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of an allocator
 }  // namespace instructions_of
 
@@ -155,7 +156,9 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
     if ((this->*call)(number, tasklet.arguments) == After::kGoOn) woken_ |= 1u << number;
   }
   if (has_ended_) return Step::kEnded;
-  return tasklet.state == State::kTransferring ? Step::kTransferred : Step::kOther;
+  if (tasklet.state == State::kTransferring) return Step::kTransferred;
+  return kCalls[tasklet.call].function == &PeRun::call___pe_await_host ? Step::kAwaitsHost
+                                                                       : Step::kOther;
 }
 
 void PeRun::stop(const char *reason) {

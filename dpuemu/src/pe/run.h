@@ -37,10 +37,11 @@ class PeRun {
   bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
              bool is_accessible);
 
-  enum class Step { kTransferred, kOther, kEnded };
+  enum class Step { kTransferred, kAwaitsHost, kOther, kEnded };
   /// Runs the PE until the next call of a tasklet takes effect. Returns kTransferred if the call
-  /// was a DMA, and kEnded if the run is over; pe.report and pe.fault then have the results. turns:
-  /// the number of times that a thread has entered a tasklet, which step() increments.
+  /// was a DMA, kAwaitsHost if the tasklet waits for the host, and kEnded if the run is over;
+  /// pe.report and pe.fault then have the results. turns: the number of times that a thread has
+  /// entered a tasklet, which step() increments.
   Step step(Door &door, std::atomic<uint64_t> &turns);
 
   /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a

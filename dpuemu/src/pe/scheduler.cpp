@@ -65,15 +65,20 @@ class Runner {
 
   void run(const PeGroup &group, Batch &of) {
     ++progress_;
-    if (of.work.is_strict) {
+    if (of.work.is_strict && !of.work.awaits_host) {
       for (const PeTask &task : group) run_alone(task, of);
       return;
     }
     PeRun *active[kChips];
     size_t count = 0;
-    for (const PeTask &task : group) {
+    uint32_t entered = 0;  // bit set of the tasks whose WRAM this function has made accessible
+    for (size_t i = 0; i < group.size(); ++i) {
+      const PeTask &task = group[i];
       PeRun &run = runs_[count];
-      if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, false, true))
+      if (of.work.is_strict && task.places->enter(task.dpu_index)) entered |= 1u << i;
+      const bool is_accessible = !of.work.is_strict || (entered >> i & 1) != 0;
+      if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, of.work.is_strict,
+                    is_accessible))
         active[count++] = &run;
     }
     while (count != 0) {
@@ -82,6 +87,8 @@ class Runner {
         if (advance(*active[i], of)) active[left++] = active[i];
       count = left;
     }
+    for (size_t i = 0; i < group.size(); ++i)
+      if (entered >> i & 1) group[i].places->leave(group[i].dpu_index);
   }
 
   /// The watch calls this function after each period. The function interrupts a tasklet that has
@@ -111,7 +118,8 @@ class Runner {
     if (is_accessible) task.places->leave(task.dpu_index);
   }
 
-  /// Runs the PE to the end of its next DMA. Returns whether the PE continues.
+  /// Runs the PE to the end of its next DMA, or until it waits for the host. Returns whether the PE
+  /// continues.
   bool advance(PeRun &run, Batch &of) {
     signals_.target.run.store(&run, std::memory_order_relaxed);
     if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
@@ -129,10 +137,11 @@ class Runner {
         step = run.fail_without_memory();
       }
     } while (step == PeRun::Step::kOther);
-    if (step == PeRun::Step::kEnded) ++progress_;
+    if (step == PeRun::Step::kAwaitsHost) std::this_thread::yield();
+    if (step == PeRun::Step::kEnded || step == PeRun::Step::kAwaitsHost) ++progress_;
     // The program's first direct access changed gs, perhaps just before the end of the run.
     gs_base_ = step == PeRun::Step::kEnded ? kUnknownGs : run.gs_base();
-    return step == PeRun::Step::kTransferred;
+    return step != PeRun::Step::kEnded;
   }
 
   static constexpr uint64_t kUnknownGs = UINT64_MAX;
@@ -155,6 +164,9 @@ class Scheduler : public WorkerPool::Job {
     auto batch = std::make_shared<Batch>();
     batch->work = std::move(work);
     std::lock_guard<std::mutex> lock(mutex_);
+    if (batch->work.awaits_host)
+      threads = std::max<uint32_t>(
+          threads, static_cast<uint32_t>(serving_ + groups_left_ + batch->work.groups.size()));
     prepare(std::clamp(threads, 1u, kMostThreads));
     batches_.push_back(std::move(batch));
     groups_left_ += batches_.back()->work.groups.size();

@@ -32,6 +32,7 @@ using PeGroup = std::vector<PeTask>;
 struct PeBatch {
   std::vector<PeGroup> groups;
   bool is_strict;
+  bool awaits_host;  // whether PEs wait for the host, so that all groups must run at the same time
   std::chrono::seconds
       patience;  // if no PE of a thread ends for this time, all PEs that have not ended get a fault
   std::shared_ptr<const std::atomic<bool>>
