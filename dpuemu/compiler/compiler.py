@@ -21,6 +21,7 @@ import counting
 import dialect
 import mram_order
 import source_model
+from options import is_source
 
 COMPILER = Path(__file__).resolve().parent
 RUNTIME = COMPILER.parent / "runtime"
@@ -147,6 +148,11 @@ _LANGUAGE = [
     ),
     *(f"-fno-builtin-{name}{suffix}" for name in _MATH for suffix in ("", "f", "l")),
 ]
+
+# C++ has no address spaces in gcc, so PE programs in C++ reach MRAM only by DMA. The SDK's compiler
+# accepts _Static_assert in C++.
+_CXX_MACROS = ["-x", "c++", "-D_Static_assert=static_assert"]
+_CXX = ["-fno-rtti", "-fno-threadsafe-statics", "-fno-use-cxa-atexit"]
 
 # The SDK's compiler only warns about this old C, and macros of attributes.h stand at places where
 # gcc ignores some of their attributes.
@@ -309,6 +315,7 @@ class Compiler:
         gnu_name = ["-DDPU=1"] if _STRICT_GNU.match(standard) else []
         return [
             standard,
+            *(_CXX_MACROS if "++" in standard else []),
             *_LANGUAGE,
             "-mx32",
             "-mlong-double-64",
@@ -321,8 +328,8 @@ class Compiler:
     def counted_assembly(
         self, source: str, flags: list[str], standard: str, dependencies: list[str] | None = None
     ) -> str:
-        """Return the counted assembly of a C file. flags: of the user; dependencies: flags that
-        write a make rule.
+        """Return the counted assembly of a C or C++ file. flags: of the user; dependencies: flags
+        that write a make rule.
         """
         common = [*self.preprocess_flags(standard), *flags, *self.include_flags()]
         preprocessed = self.temporary(".i")
@@ -340,11 +347,13 @@ class Compiler:
             )
         except assembly.AssemblyError as error:
             raise CompileError(str(error)) from error
-        adapted = source_model.adapt(in_c) or (in_c if in_c != text else None)
+        is_cxx = "++" in standard
+        adapted = source_model.adapt(in_c, is_cxx) or (in_c if in_c != text or is_cxx else None)
         plain = self.temporary(".s")
         machine = [
-            *_LENIENCY,
-            *_LANGUAGE,
+            *([] if is_cxx else _LENIENCY),
+            # With -ffreestanding, main of C++ needs a return statement.
+            *(flag for flag in _LANGUAGE if not is_cxx or flag != "-ffreestanding"),
             *_DEBUG,
             *flags,
             *_DEBUG_FORMAT,
@@ -358,9 +367,10 @@ class Compiler:
             standard,
             "-fpreprocessed",
             *machine,
+            *(_CXX if is_cxx else []),
             "-Wno-format",
             "-x",
-            "cpp-output",
+            "c++-cpp-output" if is_cxx else "cpp-output",
             str(preprocessed),
         ]
         # With ivopts, gcc 12 stores literals and constant structures into WRAM instead of MRAM.
@@ -372,7 +382,7 @@ class Compiler:
                 preprocessed.write_text(current, errors="surrogateescape")
                 command = rewritten
             process = self.run([*careful, *command], show=False)
-            if not process.returncode or not dialect.KNOWN.search(process.stderr):
+            if not process.returncode or is_cxx or not dialect.KNOWN.search(process.stderr):
                 break
             previous, current = (
                 current,
@@ -392,7 +402,12 @@ class Compiler:
                 f"{source} has thread-local variables, but a DPU has none; use an array with one"
                 " element per tasklet"
             )
-        return counting.count(mram_order.arrange(code, text))
+        if is_cxx and re.search(r"^\s*\.section\s+\.(?:init_array|ctors)", code, re.MULTILINE):
+            raise CompileError(
+                f"{source} has a global object whose constructor would run before main, which DPU"
+                " programs do not support; use a constexpr constructor"
+            )
+        return counting.count(code if is_cxx else mram_order.arrange(code, text))
 
     def _repaired(self, preprocessed: str, flags: list[str]) -> str:
         """Return the C source with the places changed that gcc refuses and the SDK's compiler
@@ -422,8 +437,8 @@ class Compiler:
         standard: str,
         dependencies: list[str] | None = None,
     ) -> None:
-        """Compile a C or assembly file to an object. Assembly is not counted."""
-        if source.endswith((".c", ".i", ".C", ".I")):
+        """Compile a C, C++ or assembly file to an object. Assembly is not counted."""
+        if is_source(source):
             counted = self.temporary(".s")
             counted.write_text(
                 self.counted_assembly(source, flags, standard, dependencies),

@@ -56,7 +56,9 @@ def _answer(compiler: Compiler, options: Options) -> int:
 def _preprocess(compiler: Compiler, options: Options) -> int:
     output = ["-o", options.output] if options.output else []
     flags = [
-        *compiler.preprocess_flags(options.standard),
+        *compiler.preprocess_flags(
+            options.standard_of(options.inputs[0] if options.inputs else "")
+        ),
         *options.compiler,
         *options.dependencies,
         *compiler.include_flags(),
@@ -80,7 +82,7 @@ def _compile(compiler: Compiler, options: Options) -> int:
         flags = options.compiler
         if options.mode == "assembly":
             text = compiler.counted_assembly(
-                source, flags, options.standard, _dependencies(options, source)
+                source, flags, options.standard_of(source), _dependencies(options, source)
             )
             if options.output == "-":
                 sys.stdout.write(text)
@@ -98,7 +100,7 @@ def _compile(compiler: Compiler, options: Options) -> int:
                 source,
                 target,
                 flags,
-                options.standard,
+                options.standard_of(source),
                 _dependencies(options, source) if is_source(source) else None,
             )
             objects.append(str(target))
@@ -115,6 +117,7 @@ def main() -> int:
     """Run the command line; return 0, the exit code of the failed step, or 1 for our own errors."""
     try:
         options = parse(sys.argv[1:])
+        options.is_cxx = options.is_cxx or sys.argv[0].endswith("++")
         with temporary_folder("dpuemu") as folder:
             compiler = Compiler(folder, options.verbose)
             if options.mode == "ask":

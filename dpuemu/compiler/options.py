@@ -23,7 +23,6 @@ _TAKES_WORD = {
     "-isystem",
     "-iquote",
     "-idirafter",
-    "-x",
     "--param",
 }
 _LINKER_TAKES_WORD = {"-L", "-l", "-Xlinker", "-u", "-z", "-T"}
@@ -59,7 +58,8 @@ _DROPPED = re.compile(
     re.VERBOSE,
 )
 
-_SOURCE = re.compile(r".*\.(c|i)$", re.IGNORECASE)
+_SOURCE = re.compile(r".*\.(c|i|cc|cp|cpp|cxx|c\+\+|ii)$", re.IGNORECASE)
+_CXX_SOURCE = re.compile(r".*\.(cc|cp|cpp|cxx|c\+\+|ii)$", re.IGNORECASE)
 _ASSEMBLY = re.compile(r".*\.(s|S|sx)$")
 
 
@@ -82,12 +82,20 @@ class Options:
     dependencies: list[str] = field(default_factory=list)
     dependency_file: str | None = None
     dependency_target: bool = False
-    standard: str = "-std=gnu11"
+    standard: str = ""
+    is_cxx: bool = False  # whether all sources are C++, not only those with a suffix of C++
     verbose: bool = False
     tasklets: int = DEFAULT_TASKLETS
     stack_default: int = DEFAULT_STACK_BYTES
     stacks: dict[int, int] = field(default_factory=dict)  # tasklet -> declared bytes
     chip: Chip = field(default_factory=lambda: choose([]))
+
+    def standard_of(self, source: str) -> str:
+        """Return the option that selects the language of the source: -std=gnu... of C or C++."""
+        is_cxx = self.is_cxx or _CXX_SOURCE.match(source) is not None
+        if self.standard and is_cxx == ("++" in self.standard):
+            return self.standard
+        return "-std=gnu++14" if is_cxx else "-std=gnu11"
 
     def stack_total(self) -> int:
         """Return the bytes of WRAM for all stacks, each rounded up to 8."""
@@ -96,7 +104,7 @@ class Options:
 
 
 def is_source(path: str) -> bool:
-    """Return whether the file is C."""
+    """Return whether the file is C or C++."""
     return _SOURCE.match(path) is not None
 
 
@@ -119,7 +127,7 @@ def _gnu_standard(option: str) -> str:
             "2017": "c17",
             "2018": "c17",
         }.get(name[8:], "c11")
-    return "-std=" + re.sub(r"^c(\d)", r"gnu\1", name)
+    return "-std=" + re.sub(r"^c(\d|\+\+)", r"gnu\1", name)
 
 
 def _note_macro(options: Options, definition: str) -> bool:
@@ -217,6 +225,8 @@ def parse(words: list[str]) -> Options:
             options.question.append(word)
         elif word in ("-v", "-###"):
             options.verbose = True
+        elif word == "-x":
+            options.is_cxx = "c++" in following(word)
         elif word in _TAKES_WORD:
             argument = following(word)
             options.compiler += [word, argument]

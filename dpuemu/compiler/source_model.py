@@ -8,6 +8,8 @@ An integer variable is undefined if its initialiser uses its own value (SimplePI
 variable). The SDK's compiler usually drops the code that depends on it; gcc uses the current
 content of a register. Here the variable is 0.
 
+In C++, a cast such as `long(x)` needs one word, so `long` becomes `decltype(0LL)`.
+
 Clang's unroll pragmas become gcc's. The attribute address_space(255) becomes gcc's name of that
 memory, __seg_gs.
 """
@@ -57,6 +59,15 @@ def _replace(token: re.Match[str]) -> str:
     return text
 
 
+_CXX_CAST = re.compile(r"\s*[({]")
+
+
+def _replace_in_cxx(token: re.Match[str]) -> str:
+    if token["type"] == "long" and _CXX_CAST.match(token.string, token.end()):
+        return "decltype(0LL)"
+    return _replace(token)
+
+
 _UNROLL = re.compile(
     r"^[ \t]*#[ \t]*pragma[ \t]+(?:clang[ \t]+loop[ \t]+)?(?:unroll|unroll_count)\b[ \t]*\(?["
     r" \t]*(\w*)[ \t]*\)?.*$",
@@ -102,13 +113,13 @@ _SPACE = re.compile(
 )
 
 
-def adapt(preprocessed: str) -> str | None:
-    """Return the C source for gcc, or None if it needs no change."""
+def adapt(preprocessed: str, is_cxx: bool = False) -> str | None:
+    """Return the source for gcc, or None if it needs no change."""
     changed = _SELF_INITIALISED.sub(_without_itself, preprocessed)
     if "address_space" in changed:
-        changed = _SPACE.sub(r"\1no_reorder\2 __seg_gs", changed)
+        changed = _SPACE.sub(r"\1no_reorder\2" + ("" if is_cxx else " __seg_gs"), changed)
     if "unroll" in changed:
         changed = _NO_UNROLL.sub("#pragma GCC unroll 1", _UNROLL.sub(_unroll, changed))
     if "long" in changed or "__builtin_" in changed or re.search(r"\d[uU]?[lL]", changed):
-        changed = _TOKEN.sub(_replace, changed)
+        changed = _TOKEN.sub(_replace_in_cxx if is_cxx else _replace, changed)
     return None if changed == preprocessed else changed

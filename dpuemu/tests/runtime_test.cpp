@@ -377,3 +377,11 @@ TEST(Exit_EndsOnlyTheCallingTaskletForAnyStatus) {
   for (uint32_t i = 0; i < 24; ++i)
     CHECK_EQ(number(set.all[0], "numbers", i), i % 2 == 0 ? 1u : 2u);
 }
+
+TEST(Programs_MayBeInCxx) {
+  for (const char *name : {"classes", "classes_O0"}) {
+    pe_machine(1, kStrict);
+    Loaded set(1, name);
+    CHECK_PROGRAM(set.all[0], "classes", 0);
+  }
+}

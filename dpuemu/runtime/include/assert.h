@@ -3,7 +3,9 @@
 #include <dpufault.h>
 #include <macro_utils.h>
 
+#ifndef __cplusplus
 #define static_assert _Static_assert
+#endif
 
 #undef assert
 #ifdef NDEBUG

@@ -1,7 +1,8 @@
 /// attributes.h: attributes that set the memory, section and alignment of a PE program's objects.
 ///
 /// Differs from the SDK: __mram_ptr is the address space of a segment register, which gcc supports
-/// only in its GNU dialects of C.
+/// only in its GNU dialects of C. In C++, __mram_ptr has no effect, so programs reach MRAM only by
+/// DMA.
 #ifndef PE_ATTRIBUTES_H
 #define PE_ATTRIBUTES_H
 
@@ -33,7 +34,11 @@
 /// symbols at 0x08000000 + this offset; mram_read and mram_write accept both.) A WRAM pointer
 /// cannot be converted to an MRAM pointer.
 // (After a for loop, gcc takes the bare keyword for a type name.)
+#ifdef __cplusplus
+#define __mram_ptr
+#else
 #define __mram_ptr __attribute__(()) __seg_gs
+#endif
 
 /// Keeps the order of declarations, from which mram_order.py makes the order of the SDK's compiler;
 /// gcc would reverse the order.

@@ -17,7 +17,7 @@
   const unsigned int __stdout_buffer_size = (size);
 
 /// Prints atomically: the output of one call is never split by the output of other tasklets.
-void printf(const char *restrict format, ...);
+void printf(const char *__restrict format, ...);
 
 /// Prints the string and a newline.
 void puts(const char *str);

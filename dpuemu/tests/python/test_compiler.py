@@ -302,3 +302,23 @@ def test_the_cache_of_the_runtime_accepts_only_whole_archives_of_this_user(
     for damage in damages:
         damage()
         assert compile_and_read() == content
+
+
+def test_the_suffix_or_the_name_of_the_compiler_selects_cxx(tmp_path: Path) -> None:
+    (tmp_path / "f.cpp").write_text("template <class T> T f(T x) { return x; }\nint main() {}\n")
+    result = compile_files(tmp_path, "-std=c++20", "f.cpp")
+    assert (result.returncode, result.stderr) == (0, "")
+    (tmp_path / "f.c").write_text((tmp_path / "f.cpp").read_text())
+    assert compile_files(tmp_path, "f.c").returncode != 0
+    assert compile_files(tmp_path, "-x", "c++", "f.c").returncode == 0
+    command = [sys.executable, f"{tools.sdk_root() / 'bin' / tools.COMPILER}++", "f.c"]
+    assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+
+
+def test_constructors_before_main_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "f.cpp").write_text(
+        "struct S { S(); int x; };\nS::S() : x(1) {}\nS s;\nint main() { return s.x; }\n"
+    )
+    result = compile_files(tmp_path, "-O0", "f.cpp")
+    assert result.returncode == 1
+    assert "f.cpp has a global object whose constructor would run before main" in result.stderr
