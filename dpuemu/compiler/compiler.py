@@ -17,6 +17,7 @@ from pathlib import Path
 
 import assembly
 import cache
+import conversions
 import counting
 import dialect
 import mram_order
@@ -395,6 +396,7 @@ class Compiler:
             raise CompileError(self._what_is_missing(), process.returncode)
         if careful and "%gs:" not in plain.read_text(errors="surrogateescape"):
             # The program uses only DMA. The model of time was fitted with ivopts.
+            careful = []
             self.run(command, show=False)
         code = plain.read_text(errors="surrogateescape")
         if "@tpoff" in code:
@@ -407,7 +409,15 @@ class Compiler:
                 f"{source} has a global object whose constructor would run before main, which DPU"
                 " programs do not support; use a constexpr constructor"
             )
-        return counting.count(code if is_cxx else mram_order.arrange(code, text))
+        counted = counting.count(code if is_cxx else mram_order.arrange(code, text))
+
+        def for_avx512() -> str:
+            other = self.temporary(".s")
+            words = [str(other) if word == str(plain) else word for word in command]
+            self.checked([*careful, *words, "-w", "-mavx512f"])
+            return other.read_text(errors="surrogateescape")
+
+        return conversions.replace(counted, for_avx512)
 
     def _repaired(self, preprocessed: str, flags: list[str]) -> str:
         """Return the C source with the places changed that gcc refuses and the SDK's compiler

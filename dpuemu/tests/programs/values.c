@@ -3,11 +3,22 @@
 
 #include "expect.h"
 
+#define TYPE float
+#define CHECK_CONVERSIONS check_float
+#include "conversion_case.h"
+#undef TYPE
+#undef CHECK_CONVERSIONS
+#define TYPE double
+#define CHECK_CONVERSIONS check_double
+#include "conversion_case.h"
+
 volatile int32_t least = INT32_MIN, minus_one = -1;
 volatile uint32_t count;
 volatile int64_t least_wide = INT64_MIN, minus_one_wide = -1;
 
 int main(void) {
+  check_float();
+  check_double();
   EXPECT(least / minus_one == INT32_MIN);
   EXPECT(least % minus_one == 0);
   EXPECT(least_wide / minus_one_wide == INT64_MIN);
