@@ -37,7 +37,7 @@ const char *with_gil(const Body &body) {
 nb::handle object_of(void *pointer) { return nb::handle(static_cast<PyObject *>(pointer)); }
 uint64_t address_of(const void *memory) { return reinterpret_cast<uintptr_t>(memory); }
 
-/// The table of a transport in Python; see Transport in transports.py. Handles are objects of Python.
+/// The table of a transport in Python; see Transport in transports.py. Handles are Python objects.
 /// Requires the GIL.
 pidcomm_transport table_of(const nb::object &transport) {
   pidcomm_transport table{};
