@@ -4,6 +4,10 @@ A DPU calls compiler-rt, whose results depend on the type of the integer; x86-64
 for 32 bits, and one for 64 bits that also serves unsigned 32-bit integers. gcc's code for AVX-512
 has one instruction per type. So that code, which never runs, names the types of the conversions at
 each source line and column. runtime/conversions.S has the results of compiler-rt.
+
+Conversions of different types may share a location (in a macro or a template), and gcc merges equal
+instructions of different locations. Then the type is unknown, and the conversion counts as one to
+int64: its result is right for all numbers that fit into their types.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+_FUNCTION = re.compile(r"\t\.type\t([^,]+?)(?:\.cold)?, @function")
 _LOCATION = re.compile(r"\t\.loc (\d+ \d+ \d+)")
 _CONVERSION = re.compile(r"\tcvtts([sd])2si([lq])\t(\S.*), (%\w+)$")
 _WRITES_FLAGS = re.compile(
@@ -23,25 +28,44 @@ _KEEPS_FLAGS = re.compile(
 _TYPED = re.compile(r"\tvcvtts[sd]2(u?)si[lq]?\t\S.*, (%\w+)$")
 
 
-def _located(code: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the lines, each with the source line and column."""
-    location = ""
+def _located(code: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the lines, each with its function, and its source line and column."""
+    function = location = ""
     for line in code:
-        if found := _LOCATION.match(line):
-            location = found[1]
-        yield location, line
+        if name := _FUNCTION.match(line):
+            function = name[1]
+        elif place := _LOCATION.match(line):
+            location = place[1]
+        yield function, location, line
 
 
-def _types(code: list[str]) -> dict[str, list[str]]:
-    """Return the types of the conversions by location, without int32, from code for AVX-512."""
-    types: dict[str, list[str]] = {}
-    for location, line in _located(code):
-        if found := _TYPED.match(line):
-            is_wide = found[2].startswith("%r") and not found[2].endswith("d")
-            name = f"{'uint' if found[1] else 'int'}{64 if is_wide else 32}"
-            if name != "int32":
-                types.setdefault(location, []).append(name)
-    return types
+class _Types:
+    """The types of the conversions that gcc's code for SSE makes with 64 bits."""
+
+    def __init__(self, code: list[str], for_avx512: list[str]) -> None:
+        self._at: dict[str, set[str]] = {}  # by location
+        self._in: dict[str, set[str]] = {}  # by function
+        places: set[tuple[str, str]] = set()
+        for function, location, line in _located(for_avx512):
+            if conversion := _TYPED.match(line):
+                is_wide = conversion[2].startswith("%r") and not conversion[2].endswith("d")
+                name = f"{'uint' if conversion[1] else 'int'}{64 if is_wide else 32}"
+                if name != "int32":
+                    self._at.setdefault(location, set()).add(name)
+                    self._in.setdefault(function, set()).add(name)
+                    places.add((function, location))
+        here = {
+            (function, location)
+            for function, location, line in _located(code)
+            if (conversion := _CONVERSION.match(line)) and conversion[2] == "q"
+        }
+        self._merged = {function for function, _ in places - here}
+
+    def of(self, function: str, location: str) -> str:
+        """Return the type of the conversions at a location, or int64 if it is unknown."""
+        is_merged = function in self._merged or location not in self._at
+        names = self._in.get(function, set()) if is_merged else self._at[location]
+        return next(iter(names)) if len(names) == 1 else "int64"
 
 
 def _are_flags_dead(code: list[str], start: int) -> bool:
@@ -54,9 +78,9 @@ def _are_flags_dead(code: list[str], start: int) -> bool:
     return False
 
 
-def _code(found: re.Match[str], kind: str, are_flags_dead: bool) -> str:
+def _code(conversion: re.Match[str], kind: str, are_flags_dead: bool) -> str:
     """Return the code of a conversion. It calls the runtime unless the result fits."""
-    kind_of_source, size, source, target = found.groups()
+    kind_of_source, size, source, target = conversion.groups()
     load = "cvtss2sd" if kind_of_source == "s" else "movapd" if source[0] == "%" else "movsd"
     low = target + "d" if target[2:].isdigit() else "%e" + target[2:]
     check = {
@@ -78,21 +102,15 @@ def replace(code: str, for_avx512: Callable[[], str]) -> str:
     """Return the assembly with all conversions replaced by calls of the runtime."""
     if "cvtts" not in code:
         return code
-    types = _types(for_avx512().split("\n")) if re.search(r"cvtts[sd]2siq", code) else {}
-    everywhere = [name for names in types.values() for name in names] or ["int64"]
-    used: dict[str, int] = {}
-    result: list[str] = []
     lines = code.split("\n")
-    for number, (location, line) in enumerate(_located(lines)):
-        found = _CONVERSION.match(line)
-        if found is None:
+    has_wide = re.search(r"cvtts[sd]2siq", code) is not None
+    types = _Types(lines, for_avx512().split("\n") if has_wide else [])
+    result: list[str] = []
+    for number, (function, location, line) in enumerate(_located(lines)):
+        conversion = _CONVERSION.match(line)
+        if conversion is None:
             result.append(line)
             continue
-        kind = "int32"
-        if found[2] == "q":
-            names = types.get(location, everywhere)
-            place = used[location] = used.get(location, -1) + 1
-            # Only a macro has several conversions at one location.
-            kind = names[min(place, len(names) - 1)]
-        result.append(_code(found, kind, _are_flags_dead(lines, number + 1)))
+        kind = types.of(function, location) if conversion[2] == "q" else "int32"
+        result.append(_code(conversion, kind, _are_flags_dead(lines, number + 1)))
     return "\n".join(result)
