@@ -27,8 +27,8 @@ typedef enum dpu_error_t {
   DPU_ERR_MRAM_BUSY,                         ///< PEs of the rank run, or a rank access is open
   DPU_ERR_TRANSFER_ALREADY_SET,              ///< not used by dpuemu
   DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER,  ///< DPU_XFER_PARALLEL is used with an MRAM symbol
-  DPU_ERR_WRAM_FIFO_FULL,
-  DPU_ERR_NO_PROGRAM_LOADED,        ///< the call needs a loaded PE program
+  DPU_ERR_WRAM_FIFO_FULL,                    ///< a FIFO stayed full during all retries
+  DPU_ERR_NO_PROGRAM_LOADED,                 ///< the call needs a loaded PE program
   DPU_ERR_DIFFERENT_DPU_PROGRAMS,   ///< the symbol's address or size differs between the PEs of the
                                     ///< set
   DPU_ERR_CORRUPTED_MEMORY,         ///< not used by dpuemu

@@ -36,7 +36,8 @@ struct dpu_fifo_link_t {
 
 /// Connect the host with the queue `fifo_name` of the program that all PEs of the set have loaded.
 /// dpu_fifo_link_free frees the link. Errors: those of dpu_get_symbol; DPU_ERR_INVALID_WRAM_ACCESS
-/// if the symbol is not a queue; DPU_ERR_DIFFERENT_DPU_PROGRAMS.
+/// if the symbol is not a queue; DPU_ERR_DIFFERENT_DPU_PROGRAMS; DPU_ERR_INTERNAL if the link is
+/// NULL.
 dpu_error_t dpu_link_input_fifo(struct dpu_set_t dpu_set, struct dpu_fifo_link_t *link,
                                 char *fifo_name);
 dpu_error_t dpu_link_output_fifo(struct dpu_set_t dpu_set, struct dpu_fifo_link_t *link,

@@ -1,9 +1,8 @@
 // FIFOs: the host and running PEs exchange elements.
 #include <dpu_fifo.h>
 
-#include <chrono>
+#include <array>
 #include <map>
-#include <thread>
 
 #include "program_fixture.h"
 
@@ -124,4 +123,6 @@ TEST(Fifo_LinksOnlyToFifosOfTheProgram) {
   char unknown[] = "inputs2", no_fifo[] = "factor";
   CHECK_STATUS(dpu_link_input_fifo(set.set, &link, unknown), DPU_ERR_UNKNOWN_SYMBOL);
   CHECK_STATUS(dpu_link_input_fifo(set.set, &link, no_fifo), DPU_ERR_UNKNOWN_SYMBOL);
+  CHECK_STATUS(dpu_link_input_fifo(set.set, nullptr, kInputName), DPU_ERR_INTERNAL);
+  CHECK_STATUS(dpu_fifo_link_free(nullptr), DPU_ERR_INTERNAL);
 }

@@ -199,6 +199,7 @@ dpu_error_t dpu_link_output_fifo(struct dpu_set_t dpu_set, struct dpu_fifo_link_
 }
 
 dpu_error_t dpu_fifo_link_free(struct dpu_fifo_link_t *fifo_link) {
+  if (fifo_link == nullptr) return DPU_ERR_INTERNAL;
   std::free(fifo_link->rank_fifos);
   fifo_link->rank_fifos = nullptr;
   return DPU_OK;

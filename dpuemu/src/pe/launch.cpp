@@ -42,9 +42,12 @@ bool have_programs(const std::vector<Members> &all) {
 
 bool await_host(const std::vector<Members> &all) {
   bool await = false;
+  const Program *previous = nullptr;
   for (const Members &members : all)
     for_each_dpu(members.dpus, [&](uint32_t i) {
-      await = await || members.rank->pes[i].program->find("__pe_await_host") != nullptr;
+      const Program *const program = members.rank->pes[i].program;
+      if (program != previous) await = await || program->find("__pe_await_host") != nullptr;
+      previous = program;
     });
   return await;
 }
