@@ -28,7 +28,7 @@ MACROS = [
         "-U__LONG_WIDTH__",
     ),
     *("-D__LONG_WIDTH__=64", "-U__ILP32__", "-U_ILP32"),
-    # `aligned` without a number means 16 bytes on a DPU, as on x86-64.
+    # On a DPU too, `aligned` without a number means 16 bytes, despite this macro.
     *("-U__BIGGEST_ALIGNMENT__", "-D__BIGGEST_ALIGNMENT__=4"),
 ]
 

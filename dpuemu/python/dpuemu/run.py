@@ -234,8 +234,8 @@ def launch_fields(launch: LaunchReport) -> dict[str, Any]:
 def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
     """Yield the lines of a table of launches; for several launches, also a line with totals.
 
-    The table has columns for faults and for masked or wrapped DMA only if the launches have faults
-    or such DMA.
+    The table has columns for faults and for masked DMA only if the launches have faults or such
+    DMA.
     """
     faults, odd = (
         [launch.faulted_pes for launch in launches],
