@@ -22,10 +22,11 @@ Answer about(const dpu_t *dpu, Answer otherwise, Ask ask) {
   return Machine::instance().find(dpu, rank, found) ? ask(rank, found) : otherwise;
 }
 
-/// The ranks whose locks are taken. Addresses of ranks are never reused.
+/// The ranks whose locks are taken. Addresses of ranks are never reused. Never destroyed, because
+/// threads may outlive static objects.
 std::mutex locks;
-std::condition_variable lock_is_free;
-std::set<const dpu_rank_t *> locked_ranks;
+auto &lock_is_free = *new std::condition_variable;
+auto &locked_ranks = *new std::set<const dpu_rank_t *>;
 
 }  // namespace
 

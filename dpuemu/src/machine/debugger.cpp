@@ -46,7 +46,8 @@ struct Announcement {
 };
 
 std::mutex mutex;  // guards the list and the announcements
-std::map<const uint8_t *, std::unique_ptr<Announcement>> announcements;  // by the address of text
+// By the address of text. Never destroyed, as the machine.
+auto &announcements = *new std::map<const uint8_t *, std::unique_ptr<Announcement>>;
 
 void notify(Action action, jit_code_entry *entry) {
   __jit_debug_descriptor.action_flag = action;
@@ -121,7 +122,9 @@ class Converter {
     for (uint32_t i = 0; i < relocations.sh_size / sizeof *entries; ++i) {
       const uint32_t type = ELF32_R_TYPE(entries[i].r_info),
                      symbol = ELF32_R_SYM(entries[i].r_info);
-      if ((type != R_X86_64_32 && type != R_X86_64_64) || symbol >= symbols.sh_size / 16) continue;
+      if ((type != R_X86_64_32 && type != R_X86_64_64) ||
+          symbol >= symbols.sh_size / sizeof(Elf32_Sym))
+        continue;
       if (target.sh_size < sizeof(uint32_t) ||
           entries[i].r_offset > target.sh_size - sizeof(uint32_t))
         continue;
