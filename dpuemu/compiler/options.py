@@ -225,8 +225,8 @@ def parse(words: list[str]) -> Options:
             options.question.append(word)
         elif word in ("-v", "-###"):
             options.verbose = True
-        elif word == "-x":
-            options.is_cxx = "c++" in following(word)
+        elif word.startswith("-x"):
+            options.is_cxx = "c++" in (word[2:] or following(word))
         elif word in _TAKES_WORD:
             argument = following(word)
             options.compiler += [word, argument]

@@ -310,7 +310,9 @@ def test_the_suffix_or_the_name_of_the_compiler_selects_cxx(tmp_path: Path) -> N
     assert (result.returncode, result.stderr) == (0, "")
     (tmp_path / "f.c").write_text((tmp_path / "f.cpp").read_text())
     assert compile_files(tmp_path, "f.c").returncode != 0
-    assert compile_files(tmp_path, "-x", "c++", "f.c").returncode == 0
+    for options in (["-x", "c++"], ["-xc++"]):
+        result = compile_files(tmp_path, *options, "f.c")
+        assert (result.returncode, result.stderr) == (0, "")
     command = [sys.executable, f"{tools.sdk_root() / 'bin' / tools.COMPILER}++", "f.c"]
     assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
 
