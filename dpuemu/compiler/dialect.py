@@ -132,9 +132,9 @@ def repair(preprocessed: str, errors: str) -> str:
             bounds = re.compile(r"[\w\s*]*(?:\[[^\[\]]*\]\s*)+")
             _fold(edits, bounds.match(edits.text, edits.offset(places[0]["caret"])))
         elif _INITIALISED in message:  # gcc names a place before the array
-            arrays = re.compile(r"\w+\s*(?:\[[^\[\]]*\]\s*)+=\s*[{\"]")
+            arrays = re.compile(rf"{_LITERAL}|(?P<array>\w+\s*(?:\[[^\[\]]*\]\s*)+=\s*[{{\"])")
             for array in arrays.finditer(edits.text, edits.offset(places[0]["caret"])):
-                if re.search(r"\[[^]]*[A-Za-z_]", array[0]):
+                if array["array"] and re.search(r"\[[^]]*[A-Za-z_]", array[0]):
                     _fold(edits, array)
         elif _CASE in message:
             case = re.compile(r"case\b[^:;{}]*")
@@ -300,6 +300,9 @@ def _visible_declarations(text: str) -> list[str]:
     return [*(one for scope in scopes for one in scope), text[rest_start:]]
 
 
+_CALL = re.compile(r"\b(?!sizeof\b|_Alignof\b|__builtin_)[A-Za-z_]\w*\s*\(")
+
+
 def _fold(edits: _Edits, expression: re.Match[str] | None) -> None:
     """Replace constant variables by their values in the expression."""
     if expression is None:
@@ -317,9 +320,10 @@ def _fold(edits: _Edits, expression: re.Match[str] | None) -> None:
                 kind = [
                     word for word in words if word not in ("static", "const", "volatile", "extern")
                 ]
+                is_constant = "const" in words and not _CALL.search(declaration[2])
                 return (
                     f"(({' '.join(kind)})({declaration[2].strip()}))"
-                    if "const" in words and kind
+                    if is_constant and kind
                     else word[0]
                 )
         return word[0]

@@ -189,6 +189,18 @@ static uint32_t constants(int x) {
   return 0;
 }
 
+static int calls;
+static int next_call(void) { return calls++; }
+
+// Only constants become numbers: neither the contents of strings nor the results of calls.
+static void no_constants(void) {
+  const char *words[kRows] = {"x[kRows] = {"};
+  const int place = next_call();
+  EXPECT(words[place][2] == 'k');
+  words[place] = "y";
+  EXPECT(calls == 1 && words[0][0] == 'y');
+}
+
 static void built_ins(void) {
   volatile uint32_t x = 0x80000013, n = 4;
   EXPECT(__builtin_rotateleft32(x, n) == 0x138 && __builtin_rotateright32(x, n) == 0x38000001);
@@ -220,6 +232,7 @@ int main(void) {
   compare();
   attributes();
   built_ins();
+  no_constants();
   struct bits bits = {255, 15};
   EXPECT(constants(4) == 5 && constants(6) == 6 && bits.low + bits.high == 270);
   return 0;
