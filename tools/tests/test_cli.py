@@ -191,6 +191,9 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
         (["plan", "alltoall", "--technique", "magic"], "tree, auto"),
         (["bench", "--nothing"], "No such option: --nothing (see pidcomm bench --help)"),
         (["plan"], "Missing argument 'collective'. (see pidcomm plan --help)"),
+        (["bench", "--shape"], "requires an argument. (see pidcomm bench --help)"),
+        (["hosts", "--quick=3"], "(see pidcomm hosts --help)"),
+        (["--version=3"], "(see pidcomm --help)"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(arguments: list[str], message: str) -> None:

@@ -90,9 +90,20 @@ class ExitCode(IntEnum):
 
 
 class _HasExamples:
-    """Show the epilog of a command as examples of the command, without wrapping lines."""
+    """Show the epilog of a command as examples of the command, without wrapping lines, and name the
+    command in usage errors.
+    """
 
     epilog: str | None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line. A usage error names the command."""
+        try:
+            rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        except _click("exceptions").UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+        return rest
 
     @property
     def examples(self) -> list[str]:
@@ -278,7 +289,8 @@ def _exit_codes() -> Iterator[None]:
         fail(str(error) or "out of memory")
         raise typer.Exit(ExitCode.USAGE) from None
     except _click("exceptions").UsageError as error:
-        if isinstance(error, _click("exceptions").NoArgsIsHelpError):
+        # Old versions of click have no such exception.
+        if isinstance(error, getattr(_click("exceptions"), "NoArgsIsHelpError", ())):
             raise
         fail(f"{error.format_message()} (see {error.ctx.command_path} --help)")
         raise typer.Exit(ExitCode.USAGE) from None
