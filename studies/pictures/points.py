@@ -88,19 +88,25 @@ def _panel(
     has_numbers = all(isinstance(place, (int, float)) for place in places)
     if has_numbers:
         places.sort()
-    bars = [] if has_numbers else [name for name in names if _has_bars(name, points)]
+    lines = list(dict.fromkeys((point.series, point.source) for point in points))
+    bars = sorted(
+        ((name, source) for name, source in lines if source != PUBLISHED and not has_numbers),
+        key=lambda bar: names.index(bar[0]),
+    )
     width = BARS_WIDTH / max(1, len(bars))
-    for name, source in dict.fromkeys((point.series, point.source) for point in points):
+    for name, source in lines:
         line = sorted(
             (places.index(point.x), point.value)
             for point in points
             if (point.series, point.source) == (name, source)
         )
         look = style.look_of_series(name, names.index(name))
-        left = width * (bars.index(name) - (len(bars) - 1) / 2) if name in bars else 0.0
-        xs, ys = [x + left for x, _ in line], [y for _, y in line]
+        # A published mark is in the middle of the bars of its series.
+        own = [bar for bar in bars if bar[0] == name and source in (bar[1], PUBLISHED)]
+        middle = sum(map(bars.index, own)) / len(own) - (len(bars) - 1) / 2 if own else 0.0
+        xs, ys = [x + width * middle for x, _ in line], [y for _, y in line]
         labels = {"label": f"{name} ({source})" if has_sources else name, "gid": f"{source} {name}"}
-        if name in bars and source != PUBLISHED:
+        if (name, source) in bars:
             fill = (look.colour, HOLLOW_ALPHA if source == MODELLED else 1.0)
             axes.bar(
                 xs, ys, width, fc=fill, edgecolor=style.INK, lw=0.5, hatch=look.hatch, **labels
@@ -114,6 +120,7 @@ def _panel(
             markersize=4.5,
             linestyle="" if source == PUBLISHED else look.dash,
             markerfacecolor="white" if source == MODELLED else None,
+            markeredgecolor="white" if own else look.colour,
             **labels,
         )
     axes.set_xticks(
@@ -133,7 +140,3 @@ def _panel(
         axes.set_ylim(bottom=0)
     axes.grid(axis="y")
     style.clean(axes)
-
-
-def _has_bars(name: str, points: Sequence[Point]) -> bool:
-    return any(point.series == name and point.source != PUBLISHED for point in points)

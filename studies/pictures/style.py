@@ -276,7 +276,7 @@ def grid_of(panels: int, columns: int) -> tuple[int, int]:
     """Return the numbers of rows and columns of a grid of panels with few empty places. columns:
     the largest number of columns.
     """
-    columns = 2 if panels == 4 else min(panels, columns)
+    columns = min(columns, 2 if panels == 4 else panels)
     return -(-panels // columns), columns
 
 

@@ -417,7 +417,9 @@ def test_figures_of_papers_are_legible(xs: tuple[float | str, ...], panels: int)
     assert_legible(picture)
     plots = plots_of(picture)
     assert len(plots) == panels
-    assert len(plots[0].patches) == (0 if isinstance(xs[0], int) else 3 * len(xs))
+    bars = plots[0].patches
+    assert len(bars) == (0 if isinstance(xs[0], int) else 3 * len(xs))
+    assert len({round(bar.get_window_extent().x0) for bar in bars}) == len(bars)  # side by side
 
 
 def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
