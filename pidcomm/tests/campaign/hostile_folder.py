@@ -27,14 +27,13 @@ def commands(folder: Path) -> list[list[str]]:
     pidcomm, run = str(TOOLS / "pidcomm"), [str(TOOLS / "dpuemu"), "run", "--"]
     small = ["--shape", "8x8", "--bytes", "8KiB", "--iters", "1"]
     pe, program = str(EXAMPLES / "pe" / "matrix_vector.c"), str(folder / "program")
-    flags = (
-        f"cc -o {shlex.quote(program)} {EXAMPLES / 'predict.c'} $(pidcomm config --cflags --libs)"
-    )
+    files = f"{shlex.quote(program)} {shlex.quote(str(EXAMPLES / 'predict.c'))}"
+    build = f'eval "cc -o {files} $(pidcomm config --cflags --libs)"'
     return [
         [str(TOOLS / "dpuemu"), "env"],
         [*run, "dpu-upmem-dpurte-clang", "-O2", "-DNR_TASKLETS=16", "-o", program, pe],
         [*run, "dpu-pkg-config", "--cflags", "--libs", "dpu"],
-        ["sh", "-c", f"{flags} && {shlex.quote(program)}"],
+        ["sh", "-c", f"{build} && {shlex.quote(program)}"],
         [pidcomm, "info"],
         [pidcomm, "doctor", "--quick"],
         [pidcomm, "check", "--cases", "5"],

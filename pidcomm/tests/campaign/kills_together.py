@@ -18,9 +18,9 @@ import sys
 import numpy as np
 import pidcomm
 
-name, host, hosts, switch, rounds = sys.argv[1], *map(int, sys.argv[2:])
+name, host, hosts, switch, rounds, timeout = sys.argv[1], *map(int, sys.argv[2:])
 with pidcomm.pool.Pool(
-    name, host=host, hosts=hosts, bytes=1 << 20, switch=bool(switch), timeout=10
+    name, host=host, hosts=hosts, bytes=1 << 20, switch=bool(switch), timeout=timeout
 ) as pool:
     x = np.arange(512, dtype=np.int32) + 1000 * host
     offset = pool.allocate(2 * hosts * x.nbytes)
@@ -34,13 +34,21 @@ with pidcomm.pool.Pool(
 """
 ENDLESS, FEW = 10**9, 20  # rounds
 SECONDS = 120
+# Seconds that hosts wait for each other: for a host that is killed before it opens the pool, and
+# for one that a busy machine starts late.
+SHORT, LONG = 10, 100
 
 
-def start(name: str, hosts: int, switch: int, rounds: int) -> list[subprocess.Popen[str]]:
+def start(
+    name: str, hosts: int, switch: int, rounds: int, timeout: int
+) -> list[subprocess.Popen[str]]:
     """Start a process for each host."""
     return [
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, name, *map(str, (host, hosts, switch, rounds))],
+            [
+                *(sys.executable, "-c", PROGRAM, name),
+                *map(str, (host, hosts, switch, rounds, timeout)),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -78,13 +86,13 @@ def main() -> None:
     attack = Attack()
     scene = Scene(attack)
     begin = time.monotonic()
-    for process in start(f"alone{os.getpid()}", 2, 1, FEW):
+    for process in start(f"alone{os.getpid()}", 2, 1, FEW, LONG):
         end_of(process)
     lasting = time.monotonic() - begin  # seconds of a run that nothing kills
     for number in attack.numbers():
         choices = attack.random(number)
         name, hosts, switch = f"together{os.getpid()}", choices.randint(2, 4), choices.randint(0, 1)
-        processes = start(name, hosts, switch, ENDLESS)
+        processes = start(name, hosts, switch, ENDLESS, SHORT)
         time.sleep(choices.uniform(0, 3 * lasting))
         victims = choices.sample(range(hosts), choices.randint(1, hosts))
         numbers = [processes[host].pid for host in victims]
@@ -99,7 +107,7 @@ def main() -> None:
             status, line = end_of(process)
             if host not in victims and (status != 1 or not line.startswith("pidcomm.")):
                 attack.find(f"{what}: host {host} has status {status}: {line}", number=number)
-        for host, process in enumerate(start(name, 2, switch, FEW)):
+        for host, process in enumerate(start(name, 2, switch, FEW, LONG)):
             status, line = end_of(process)
             if status != 0:
                 attack.find(f"{what}: then host {host} has status {status}: {line}", number=number)

@@ -54,7 +54,8 @@ def main() -> None:
         shutil.copytree(tools.sdk_root().parent, sdk / "dpuemu")
         shutil.copytree(ROOT / "dpuemu" / "examples" / "vector_add", work / "vector_add")
         shutil.copytree(ROOT / "pidcomm" / "examples", work / "examples")
-        command = commands(sdk / "dpuemu" / "sdk")[number % 7]
+        choice = commands(sdk / "dpuemu" / "sdk")
+        command = choice[number % len(choice)]
         variables = {"TMPDIR": str(temporary), "DPUEMU_RANKS": "4"}
         if choices.random() < 0.3:
             variables["DPUEMU_CACHE"] = str(folder / "a cache")
