@@ -189,7 +189,9 @@ def _facts(rows: Sequence[JsonRow]) -> Iterator[tuple[str, object]]:
     machine = row.get("machine") or {}
     yield "measured with", f"pidcomm {row['version']}, commit {row.get('commit') or 'unknown'}"
     if machine:
-        yield "CPU", f"{machine.get('cpu')}, {machine.get('cpus')} CPUs"
+        busy = machine.get("busy_cpus")  # missing in rows of old versions
+        load = "" if busy is None else f"; other programs used {busy} of them before"
+        yield "CPU", f"{machine.get('cpu')}, {machine.get('cpus')} CPUs{load}"
     if "hugepages" in row:
         yield "huge pages", "on" if row["hugepages"] else "off"
     if "sdk_flush" in row:
