@@ -48,7 +48,7 @@ def draw(
     machines = ", ".join(sorted({point.on for point in points if point.source == MODELLED}))
     with style.settings():
         picture, body = style.new_figure(
-            max(PANEL_INCHES * columns, 2 * PANEL_INCHES),
+            PANEL_INCHES * (COLUMNS if lines > 1 else max(2, columns)),
             HEAD_AND_FOOT_INCHES + legend_inches + PANEL_HEIGHT_INCHES * lines,
             f"{figure.name}: {figure.title}",
             [figure.paper],

@@ -25,6 +25,7 @@ from pidcomm.explain import places
 from pidcomm.sizes import format_gain, parse_shape
 from pidcomm.tables import CollectiveName, TechniqueName, techniques_for
 from pidcomm_studies.papers import figure as papers
+from pidcomm_studies.papers import figures as figures_of_papers
 from pidcomm_studies.pictures import drawing, figures, phases, style
 from pidcomm_studies.pictures import points as of_papers
 from pidcomm_studies.pictures.rows import JsonRow, kind_of, pes_of, read_rows
@@ -420,6 +421,14 @@ def test_figures_of_papers_are_legible(xs: tuple[float | str, ...], panels: int)
     bars = plots[0].patches
     assert len(bars) == (0 if isinstance(xs[0], int) else 3 * len(xs))
     assert len({round(bar.get_window_extent().x0) for bar in bars}) == len(bars)  # side by side
+
+
+def test_long_titles_and_labels_stay_inside_the_picture() -> None:
+    figure = figures_of_papers.get("imex/allgather")
+    picture = of_papers.draw(figure, list(figure.model(papers.Request())))
+    boxes = [box for _, box in _drawn_boxes(picture)]
+    assert min(box.x0 for box in boxes) >= 0
+    assert max(box.x1 for box in boxes) <= picture.bbox.width
 
 
 def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
