@@ -75,7 +75,10 @@ def try_wheels(python: str) -> None:
     environment = FOLDER / f"environment-{Path(python).name}"
     programs = environment / "bin"
     run(python, "-m", "venv", environment)
-    run(programs / "pip", "install", "--quiet", "--only-binary", ":all:", "pidcomm-studies")
+    # The version, so that no other package of this name is installed.
+    version = next(FOLDER.glob("dpuemu-*.tar.gz")).name.removesuffix(".tar.gz").split("-")[1]
+    packages = [f"{name}=={version}" for name in ("dpuemu", "pidcomm", "pidcomm-studies")]
+    run(programs / "pip", "install", "--quiet", "--only-binary", ":all:", *packages)
     run(programs / "pidcomm", "info")
     run(programs / "python", ROOT / "pidcomm" / "examples" / "allreduce.py", folder=FOLDER)
     run(programs / "pidcomm", "app", "--help", folder=FOLDER)

@@ -128,7 +128,8 @@ def c_lines(title: str, xml: Path, parts: list[str]) -> Iterator[str]:
     Doxygen.
     """
     yield (
-        f"# {title}\n\n[Types, fields, macros and sources](c/files.html) have pages of their own.\n"
+        f"# {title}\n\nThis page lists functions and classes. [Other pages](c/files.html) list"
+        " types, fields, macros and sources.\n"
     )
     for name in parts:
         path = xml / f"{name}.xml"
