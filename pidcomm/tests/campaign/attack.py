@@ -15,6 +15,7 @@ from typing import NoReturn
 
 MOST_FINDINGS = 10  # later findings mostly repeat the first
 SHARED_MEMORY = Path("/dev/shm")
+COMMAND_SECONDS = 100  # a command ends within this time, and before campaign.py ends the attack
 
 
 class Attack:
@@ -93,11 +94,9 @@ class Scene:
     def _shared() -> set[str]:
         return set(os.listdir(SHARED_MEMORY)) if SHARED_MEMORY.is_dir() else set()
 
-    def run(
-        self, command: Sequence[str], variables: Mapping[str, str], seconds: float
-    ) -> tuple[int | None, str]:
-        """Run a command with TMPDIR here; return its status (None if it did not end) and its
-        output.
+    def run(self, command: Sequence[str], variables: Mapping[str, str]) -> tuple[int | None, str]:
+        """Run a command with TMPDIR here; return its status (None if it did not end within
+        COMMAND_SECONDS) and its output.
         """
         try:
             process = subprocess.run(
@@ -106,7 +105,7 @@ class Scene:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                timeout=seconds,
+                timeout=COMMAND_SECONDS,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:

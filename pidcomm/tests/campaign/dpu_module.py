@@ -127,6 +127,8 @@ def main() -> None:
     try:
         import dpu
     except ImportError:
+        if "DPUEMU_RUNNING" in os.environ:
+            raise
         dpuemu = str(Path(sys.executable).with_name("dpuemu"))
         os.execv(dpuemu, [dpuemu, "run", "--", sys.executable, "-u", *sys.argv])
     attack = Attack()

@@ -10,10 +10,9 @@ from __future__ import annotations
 import random
 from itertools import zip_longest
 
-from attack import Attack, Scene
+from attack import COMMAND_SECONDS, Attack, Scene
 
 RIGHT, RECOVERED, WRONG, FAILED = 0, 3, 4, 5  # exit statuses of host.c
-SECONDS = 60
 
 
 def main() -> None:
@@ -23,7 +22,7 @@ def main() -> None:
     folder = attack.build / "tests" / "campaign"
     library, host = folder / "libcampaign_faults.so", str(folder / "campaign_host")
     machine = {"LD_PRELOAD": str(library), "DPUEMU_RANKS": "1", "DPUEMU_THREADS": "2"}
-    status, output = scene.run([host], {**machine, "FAULT_N": "0"}, SECONDS)
+    status, output = scene.run([host], {**machine, "FAULT_N": "0"})
     calls = [line.split()[1:] for line in output.splitlines() if line.startswith("calls ")]
     if status != RIGHT or not calls:
         attack.find(f"status {status} without a fault: {output[-500:]}", [host])
@@ -42,11 +41,11 @@ def main() -> None:
         name, n, on = faults[number]
         attack.random(number)
         variables = {**machine, "FAULT_CALL": name, "FAULT_N": str(n), "FAULT_ON": on}
-        status, output = scene.run([host], variables, SECONDS)
+        status, output = scene.run([host], variables)
         left = scene.leftovers()
         problem = ""
         if status is None:
-            problem = f"does not end within {SECONDS} s"
+            problem = f"does not end within {COMMAND_SECONDS} s"
         elif status not in (RIGHT, RECOVERED, FAILED):
             problem = f"ends with status {status}"
         elif status == FAILED and on == "once":

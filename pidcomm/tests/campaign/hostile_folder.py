@@ -12,7 +12,6 @@ from pathlib import Path
 from attack import Attack, Scene
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SECONDS = 300
 TOOLS = Path(sys.executable).parent
 PACKAGES = (
     "compiler dpuemu linking mpi4py numpy package pidcomm pidcomm_studies rich temporary typer"
@@ -73,7 +72,7 @@ def main() -> None:
         command = choices[number % len(choices)]
         has_path = attack.random(number).random() < 0.7
         words = ["env", "-C", str(hostile), *([f"PATH={path}"] if has_path else ["-u", "PATH"])]
-        status, text = scene.run([*words, *command], {"OMP_NUM_THREADS": "1"}, SECONDS)
+        status, text = scene.run([*words, *command], {"OMP_NUM_THREADS": "1"})
         used = sorted(marker.name for marker in markers.iterdir())
         if used:
             attack.find(f"{shlex.join(command)} runs {', '.join(used)}", number=number)

@@ -13,7 +13,6 @@ from pathlib import Path
 from attack import Attack, Scene
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SECONDS = 300  # a run that nothing kills ends within this time
 CHILD_SECONDS = 20  # children of a killed process end within this time
 
 
@@ -60,7 +59,7 @@ def main() -> None:
         command = programs[which]
         if which not in lasting:
             begin = time.monotonic()
-            status, text = scene.run(command, {}, SECONDS)
+            status, text = scene.run(command, {})
             lasting[which] = time.monotonic() - begin
             if status != 0:
                 attack.find(f"{shlex.join(command)} has status {status}: {text[-300:]}", command)
@@ -70,7 +69,7 @@ def main() -> None:
             if kill_at(command, moment, scene.folder)
             else f"leaves processes for {CHILD_SECONDS} s"
         )
-        status, text = scene.run(command, {}, SECONDS)
+        status, text = scene.run(command, {})
         left = scene.leftovers()
         if status != 0:
             problem = f"has status {status} in the next run: {text[-300:]}"

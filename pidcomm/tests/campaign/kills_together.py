@@ -33,7 +33,7 @@ with pidcomm.pool.Pool(
             raise SystemExit("wrong bytes")
 """
 ENDLESS, FEW = 10**9, 20  # rounds
-SECONDS = 120
+SECONDS = 100
 # Seconds that hosts wait for each other: for a host that is killed before it opens the pool, and
 # for one that a busy machine starts late.
 SHORT, LONG = 10, 100

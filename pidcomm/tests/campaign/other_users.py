@@ -15,7 +15,6 @@ from attack import Attack, Scene, skip
 from dpuemu import tools
 
 SOURCE = Path(__file__).resolve().parents[2] / "examples" / "pe" / "matrix_vector.c"
-SECONDS = 300
 POOL = (
     "import sys; from pidcomm.pool import Pool;"
     " Pool(**{sys.argv[1]: sys.argv[2]}, host=0, hosts=1, bytes=1 << 20, switch={switch},"
@@ -38,14 +37,14 @@ def of_pool(scene: Scene, choices: random.Random, user: int) -> str:
     if choices.random() < 0.5:
         file = give(scene.folder / "pool", user, bytes(choices.choice([0, 4096, 1 << 20])))
         before = file.read_bytes()
-        status, text = scene.run([sys.executable, "-c", program, "path", str(file)], {}, SECONDS)
+        status, text = scene.run([sys.executable, "-c", program, "path", str(file)], {})
         is_named = f"a file of the user {user}" in text
         is_right = status == 1 and is_named and file.read_bytes() == before
         return "" if is_right else f"a pool in a file of user {user} has status {status}: {text}"
     numbers = f"{choices.randint(1, 10**6)}-{choices.randint(1, 99)}"
     file = Path(f"/dev/shm/pidcomm-pool-{os.geteuid()}-{name}-{numbers}")
     give(file, user, bytes(choices.choice([0, 100, 1 << 20])))
-    status, text = scene.run([sys.executable, "-c", program, "name", name], {}, SECONDS)
+    status, text = scene.run([sys.executable, "-c", program, "name", name], {})
     is_there = file.exists()
     file.unlink(missing_ok=True)
     if status == 0 and is_there:
@@ -59,14 +58,14 @@ def of_cache(scene: Scene, choices: random.Random, user: int) -> str:
     compiler = [sys.executable, str(tools.sdk_root() / "bin" / tools.COMPILER)]
     command = [*compiler, "-O2", "-DNR_TASKLETS=16", "-o", str(program), str(SOURCE)]
     variables = {"DPUEMU_CACHE": str(cache)}
-    scene.run(command, variables, SECONDS)
+    scene.run(command, variables)
     right = program.read_bytes() if program.exists() else b""
     entries = list(cache.glob("runtime-*"))
     for entry in entries:
         os.chown(entry, user, user)
     if choices.random() < 0.5:
         os.chown(cache, user, user)
-    status, text = scene.run(command, variables, SECONDS)
+    status, text = scene.run(command, variables)
     if status != 0 or not entries or program.read_bytes() != right:
         return f"with {len(entries)} entries of user {user} the status is {status}: {text[-300:]}"
     users = {entry.stat().st_uid for entry in cache.glob("runtime-*")}
@@ -81,7 +80,7 @@ def of_temporary(scene: Scene, _: random.Random, user: int) -> str:
     os.chown(folder, user, user)
     os.utime(folder, (0, 0))
     dpuemu = str(Path(sys.executable).with_name("dpuemu"))
-    status, text = scene.run([dpuemu, "run", "--", "true"], {}, SECONDS)
+    status, text = scene.run([dpuemu, "run", "--", "true"], {})
     if status == 0 and (folder / "file").exists():
         return ""
     return f"beside a folder of user {user} the status is {status}: {text[-300:]}"

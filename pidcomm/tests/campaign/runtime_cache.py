@@ -16,7 +16,6 @@ from kills import kill_at
 from dpuemu import tools
 
 SOURCE = Path(__file__).resolve().parents[2] / "examples" / "pe" / "matrix_vector.c"
-SECONDS = 300
 COMPILE_SECONDS = 3  # about the time of a compiler that compiles the runtime
 
 
@@ -57,7 +56,7 @@ def main() -> None:
 
     def problem_of(kind: str) -> str:
         program.unlink(missing_ok=True)
-        status, text = scene.run(command, {}, SECONDS)
+        status, text = scene.run(command, {})
         if status != 0:
             return f"status {status} after {kind}: {text[-300:]}"
         if program.read_bytes() != right[0]:
@@ -66,7 +65,7 @@ def main() -> None:
             return f"{entry.name} is not repaired after {kind}"
         return ""
 
-    status, text = scene.run(command, {}, SECONDS)
+    status, text = scene.run(command, {})
     if status != 0:
         attack.find(f"status {status} with an empty cache: {text[-300:]}", command)
         attack.finish()

@@ -15,7 +15,6 @@ from dpuemu import tools
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOLS = Path(sys.executable).parent
-SECONDS = 300
 WORDS = ("a", "My", "programs", "2", "(new)", "of", "UPMEM", "x-y", "ä")
 SMALL = ["--shape", "8x8", "--bytes", "8KiB", "--iters", "1"]
 
@@ -59,7 +58,7 @@ def main() -> None:
         variables = {"TMPDIR": str(temporary), "DPUEMU_RANKS": "4"}
         if choices.random() < 0.3:
             variables["DPUEMU_CACHE"] = str(folder / "a cache")
-        status, text = scene.run(["env", "-C", str(work), *command], variables, SECONDS)
+        status, text = scene.run(["env", "-C", str(work), *command], variables)
         if status != 0:
             attack.find(f"{command} in {work} has status {status}: {text[-300:]}", number=number)
         scene.leftovers()
