@@ -8,6 +8,13 @@ BIN := $(VENV)/bin
 WITH_BIN := PATH="$(CURDIR)/$(BIN):$$PATH"
 CMAKE := $(WITH_BIN) $(BIN)/cmake
 NATIVE := dpuemu pidcomm
+# If ccache is installed, all clones share their objects.
+ifneq ($(shell command -v ccache),)
+export CMAKE_C_COMPILER_LAUNCHER := ccache
+export CMAKE_CXX_COMPILER_LAUNCHER := ccache
+export CCACHE_NOHASHDIR := 1
+export CCACHE_BASEDIR := $(CURDIR)
+endif
 # A comma for use inside a function call.
 , := ,
 
