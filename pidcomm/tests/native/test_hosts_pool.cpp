@@ -1,5 +1,5 @@
 // Pools: five calls on all kinds of memory, errors, names and access rights, killed processes, and
-// the switch.
+// the switch. One file, because all tests start the hosts of a pool with the same functions.
 #include <fcntl.h>
 #include <pidcomm/pool.h>
 #include <signal.h>
