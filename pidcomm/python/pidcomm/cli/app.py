@@ -453,8 +453,9 @@ def exit_if_wrong(wrong: int) -> None:
 
 def _issues_address() -> str:
     """Return the address for reports, as the metadata of the package state it."""
-    addresses = metadata("pidcomm").get_all("Project-URL", [])
-    return dict(address.split(", ") for address in addresses)["Issues"]
+    addresses = metadata("pidcomm").get_all("Project-URL") or []
+    named: dict[str, str] = dict(address.split(", ", 1) for address in addresses)
+    return named.get("Issues", "the address of the project")
 
 
 def main() -> None:
