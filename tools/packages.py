@@ -24,9 +24,7 @@ FOLDER = ROOT / "build" / "packages"
 # The products in the order in which each needs the ones before, with the libraries that a wheel
 # takes from the wheels before.
 PRODUCTS = {"dpuemu": (), "pidcomm": ("libdpuemu.so.*",), "studies": ()}
-# libstdc++ as part of each library, so that the wheels need no newer one than the machine has.
 VARIABLES = {
-    "LDFLAGS": "-static-libstdc++ -static-libgcc",
     "PIP_FIND_LINKS": str(FOLDER),
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
 }
