@@ -13,6 +13,13 @@ std::vector<pidcomm::RegionMapping> places_for_regions() {
   // Lower addresses hold the sanitizers' shadow memory, which changes with every thread.
   constexpr uint64_t kLowest = uint64_t{0x7c} << 40;
   std::vector<pidcomm::RegionMapping> places;
+  const auto add_places = [&](uint64_t begin, uint64_t end) {
+    for (uint64_t place = (begin + kStep - 1) / kStep * kStep; place + DPUEMU_REGION_BYTES <= end;
+         place += kStep)
+      places.push_back({reinterpret_cast<std::byte *>(place), DPUEMU_REGION_BYTES, "memory"});
+  };
+  // On a strict machine, a region consists of mappings of one file that follow each other.
+  uint64_t run_begin = 0, run_end = 0;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     std::istringstream fields(line);
@@ -20,11 +27,15 @@ std::vector<pidcomm::RegionMapping> places_for_regions() {
     char dash = 0;
     std::string permissions, device, name;
     fields >> std::hex >> begin >> dash >> end >> permissions >> offset >> device >> inode >> name;
-    if (permissions != "rw-p" || inode != 0 || !name.empty() || begin < kLowest) continue;
-    for (uint64_t place = (begin + kStep - 1) / kStep * kStep; place + DPUEMU_REGION_BYTES <= end;
-         place += kStep)
-      places.push_back({reinterpret_cast<std::byte *>(place), DPUEMU_REGION_BYTES, "anonymous"});
+    const bool is_memory = name.empty() ? inode == 0 : name.starts_with("/memfd:");
+    if (permissions != "rw-p" || !is_memory || begin < kLowest) continue;
+    if (begin != run_end) {
+      add_places(run_begin, run_end);
+      run_begin = begin;
+    }
+    run_end = end;
   }
+  add_places(run_begin, run_end);
   return places;
 }
 
