@@ -2,8 +2,8 @@
 
 The instructions of TABLE are known. Empty blocks stay: they only order memory accesses. Any other
 statement becomes a fault, with a warning at compile time. All other assembly raises AssemblyError
-with the file and line. The headers of the emulator may contain x86-64
-assembly, so they stay unchanged.
+with the file and line. The headers of the emulator may contain x86-64 assembly, so they stay
+unchanged.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ struct Fifos {
 
 uint64_t factor_of(size_t pe) { return 1000 * (pe + 1) + 7; }
 
-/// Gives every PE the numbers 0, 1, ... of its own, and checks the answers.
+/// Pushes kNumbers numbers to each PE, different ones to different PEs, and checks the answers.
 void check_answers(int strict, uint32_t by_each_tasklet) {
   constexpr uint64_t kNumbers = 21;  // more than both FIFOs hold
   pe_machine(1, strict);

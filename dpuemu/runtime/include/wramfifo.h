@@ -1,5 +1,5 @@
 /// wramfifo.h: queues in WRAM between the host (dpu_fifo.h of host programs) and a running PE. The
-/// host reads and writes the structures, so their layout is that of the SDK.
+/// structures have the layout of the SDK, because the host reads and writes them.
 ///
 /// Differs from the SDK: a call of is_input_fifo_empty or is_output_fifo_full that returns true
 /// lets the host and the other PEs of the host thread run.

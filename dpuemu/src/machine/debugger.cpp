@@ -25,7 +25,7 @@ struct jit_descriptor {
   jit_code_entry *relevant_entry, *first_entry;
 };
 
-// Protected: a library of the program may have a list of its own.
+// Protected, because another library of the process may define the same names.
 __attribute__((visibility("protected"))) jit_descriptor __jit_debug_descriptor = {1, 0, nullptr,
                                                                                   nullptr};
 
