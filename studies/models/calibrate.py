@@ -27,22 +27,13 @@ _ROUNDS = 7
 _LEAST_TOTAL = 1 << 28  # bytes of a measured pass; fewer bytes could fit in the caches
 # These constants do not affect the host's times on an emulated machine.
 _KEPT = (
-    "host.emulated",
-    "host.overlap",
-    "ranks.channels",
-    "ranks.per_channel",
-    "call.mux_us",
-    "sdk.serial_kib",
-    "pe.clock_mhz",
-    "pe.dma_cycles",
-    "pe.dma_cycles_per_byte",
-    "pe.word_instructions",
-    "pe.run_cycles",
-    "pe.launch_us",
-    "pe.load_us",
-    "network.gb_s",
-    "network.latency_us",
+    *("host.emulated", "host.overlap", "ranks.channels", "ranks.per_channel", "call.mux_us"),
+    *("sdk.serial_kib", "sdk.least_pes", "sdk.start_kib"),
+    *("sdk.thread_start_from_gb_s", "sdk.thread_start_to_gb_s"),
+    *("pe.clock_mhz", "pe.dma_cycles", "pe.dma_cycles_per_byte", "pe.word_instructions"),
+    *("pe.run_cycles", "pe.launch_us", "pe.launch_rank_us", "pe.load_us", "pe.load_rank_us"),
 )
+_KEPT_SECTIONS = ("network", "pool", "switch", "error")
 # Weight of a constant's start value; the weight matters if few samples depend on the constant.
 _PULL = 0.05
 _OUTLIER = (
@@ -98,7 +89,34 @@ def calibrate(
         f" {100 * np.median([timing.spread for timing in timed]):.0f}% apart in the median"
     )
     start = Machine(name, title, constants, EMULATED_MACHINE)
-    return fit(start, timed, [*_KEPT, *measured], source), timed
+    kept = [name for name in constants if name.partition(".")[0] in _KEPT_SECTIONS]
+    machine = fit(start, timed, [*_KEPT, *kept, *measured], source)
+    return machine.with_values(_errors(machine, timed), "fitted: errors of the same samples"), timed
+
+
+def _errors(machine: Machine, timed: Sequence[Timed]) -> dict[str, float]:
+    """Return the constants error.* of the host, from the errors of timed collectives."""
+    ratios: dict[bool, list[float]] = {True: [], False: []}  # by whether the SDK transfers
+    for timing in timed:
+        modelled = host_seconds(timing.sample.case(), machine.numbers)
+        ratios[timing.sample.path == "sdk"].append(timing.seconds / modelled)
+    return interval_constants("pass", ratios[False]) | {
+        name: value
+        for kind in ("sdk", "work")
+        for name, value in interval_constants(kind, ratios[True]).items()
+    }
+
+
+def interval_constants(kind: str, ratios: Sequence[float]) -> dict[str, float]:
+    """Return the constants error.KIND_low and error.KIND_high, between which 95% of the ratios of
+    measured to modelled times lie. Without ratios, returns nothing.
+    """
+    if not ratios:
+        return {}
+    return {
+        f"error.{kind}_{end}": float(f"{np.quantile(ratios, share):.3g}")
+        for end, share in (("low", 0.025), ("high", 0.975))
+    }
 
 
 def _rates(threads: int, total: int) -> dict[str, Constant]:
@@ -157,23 +175,41 @@ def _stream_gb_s(cube: Hypercube, bytes_read: int, bytes_written: int, threads: 
 def fit(start: Machine, timed: Sequence[Timed], kept: Sequence[str], source: str) -> Machine:
     """Return the machine with constants that are fitted to the timed samples. kept: constants that
     are not fitted.
-
-    The method is least squares over log(modelled / measured) with less weight for outliers.
-    Constants are fitted as logarithms and therefore stay positive. A small weight pulls the
-    constants towards their start values.
     """
     names = [name for name in start.constants if name not in kept]
+    cases = [timing.sample.case() for timing in timed]
+    return fit_to_times(
+        start,
+        names,
+        lambda numbers: [host_seconds(case, numbers) for case in cases],
+        [timing.seconds for timing in timed],
+        source,
+    )
+
+
+def fit_to_times(
+    start: Machine,
+    names: Sequence[str],
+    modelled: Callable[[Sequence[float]], Sequence[float]],
+    measured: Sequence[float],
+    source: str,
+) -> Machine:
+    """Return the machine with the constants `names` fitted to measured times.
+
+    modelled: returns the times that the model gives to the same work, from the constants as
+    ``Machine.numbers``. The method is least squares over log(modelled / measured) with less weight
+    for outliers. Constants are fitted as logarithms and therefore stay positive. A small weight
+    pulls the constants towards their start values.
+    """
     places = [start.places[name] for name in names]
     first = np.log([start[name] for name in names])
-    cases = [timing.sample.case() for timing in timed]
-    measured = np.log([timing.seconds for timing in timed])
+    logs_measured = np.log(measured)
     numbers = np.array(start.numbers)
 
     def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:
         numbers[places] = np.exp(logs)
-        now = numbers.tolist()
-        modelled = np.log([host_seconds(case, now) for case in cases])
-        return np.concatenate([modelled - measured, _PULL * (logs - first)])
+        errors = np.log(modelled(numbers.tolist())) - logs_measured
+        return np.concatenate([errors, _PULL * (logs - first)])
 
     solution = least_squares(residuals, first, loss="soft_l1", f_scale=_OUTLIER, max_nfev=30)
     values = {

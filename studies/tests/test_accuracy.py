@@ -14,7 +14,8 @@ from command_line import PIDCOMM
 
 from pidcomm import COLLECTIVES, DEFAULT_ISA, ArgumentError, Error, Options, plan
 from pidcomm.bench import info
-from pidcomm.model import Machine, load_machine
+from pidcomm.model import Machine, load_machine, machine_names, predict
+from pidcomm_studies.models import measured
 from pidcomm_studies.models.calibrate import calibrate, fit, fit_to_points
 from pidcomm_studies.models.samples import DST, SCRATCH, Timed, Timer, draw, host_seconds
 from pidcomm_studies.models.validate import (
@@ -150,14 +151,121 @@ def test_the_fit_can_be_repeated() -> None:
     )
 
 
+def write_rows(folder: Path, machine: Machine) -> None:
+    """Write the times that the model gives a machine, as rows of two experiments."""
+    kinds = [
+        (kind, pes, size)
+        for kind in ("to", "from", "direct to", "direct from", "jobs")
+        for pes in (1, 64, 128, 512, 2048)
+        for size in ((32, 64) if kind == "jobs" else (64, 1024, 8192, 1 << 16, 1 << 20))
+        if kind != "jobs" or pes >= 64
+    ]
+    rows = [measured.Row(kind, "us/here/a", pes, size, 1.0) for kind, pes, size in kinds]
+    with (folder / "transfers.csv").open("w") as file:
+        file.write("api,direction,space,dpus,bytes_per_dpu,ms,repository,path\n")
+        for number, timed in enumerate(measured.check(machine, rows)):
+            api, _, direction = f"sdk {timed.row.kind}".rpartition(" ")
+            space = "wram" if direction == "jobs" else "mram"
+            file.write(
+                f"{api},{'to' if space == 'wram' else direction}_dpu,{space},{timed.row.pes},"
+                f"{timed.row.bytes},{1e3 * timed.modelled},us/here,{'ab'[number % 2]}/1.json\n"
+            )
+    with (folder / "launches.csv").open("w") as file:
+        file.write("operation,dpus,elements,ms,note,repository,path\n")
+        for pes, ranks in ((1, 1), (64, 1), (512, 8), (2048, 32)):
+            launch, load = (
+                1e-3 * (machine[f"pe.{name}_us"] + ranks * machine[f"pe.{name}_rank_us"])
+                for name in ("launch", "load")
+            )
+            file.write(f"dpu_load,{pes},,{load},,us/here,a/{pes}.json\n")
+            for elements in (8, 1 << 20):
+                ms = launch * (elements == 8) + 2e-3 * elements
+                file.write(
+                    f"dpu_launch_sync,{pes},{elements},{ms},i<{elements},us/here,a/{pes}.json\n"
+                )
+
+
+def test_a_fit_to_rows_of_dimms_finds_the_constants_that_made_them(tmp_path: Path) -> None:
+    start = load_machine("upmem-2560")
+    names = [name for stage in measured.STAGES for name in stage.names]
+    truth = start.with_values(
+        {name: start[name] * (1.3 if place % 2 else 0.8) for place, name in enumerate(names)}
+    )
+    write_rows(tmp_path, truth)
+    rows = measured.read_rows(tmp_path)
+    assert {row.kind for row in rows} == {kind for stage in measured.STAGES for kind in stage.kinds}
+    fitted, held_out = measured.fit_to_rows(start, rows, "a test")
+    errors = [abs(check.error_pct) for check in measured.check(fitted, rows)]
+    assert np.median(errors) < 1
+    assert max(errors) < 5
+    assert {test.row.experiment for test in held_out} == {"us/here/a", "us/here/b"}
+    assert fitted["pe.launch_us"] == pytest.approx(truth["pe.launch_us"], rel=0.02)
+    assert fitted.constants["sdk.to_gb_s"].source == "fitted: to a test"
+    assert 0.9 < fitted["error.sdk_low"] <= fitted["error.sdk_high"] < 1.1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("bytes_per_dpu", "bytes", "transfers.csv:1: the column bytes_per_dpu is missing"),
+        (",8192,", ",many,", "bytes_per_dpu is 'many'; it must be a number from 0 to 1e12"),
+        (",8192,", ",-8,", "bytes_per_dpu is '-8'"),
+        ("mram", "disk", "there are 0 rows of to and from"),
+    ],
+)
+def test_rows_that_cannot_be_fitted_are_errors(
+    old: str, new: str, rule: str, tmp_path: Path
+) -> None:
+    start = load_machine("upmem-2560")
+    write_rows(tmp_path, start)
+    file = tmp_path / "transfers.csv"
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(ArgumentError, match=re.escape(rule)):
+        measured.fit_to_rows(start, measured.read_rows(tmp_path), "a test")
+
+
+def test_fit_dimms_writes_a_machine_and_its_errors(tmp_path: Path) -> None:
+    write_rows(tmp_path, load_machine("upmem-2560"))
+    file, rows = tmp_path / "mine.toml", tmp_path / "rows.jsonl"
+    printed = run_cli("model", "fit-dimms", str(file), "--rows", str(tmp_path), "--json", str(rows))
+    assert all(words in printed.stdout for words in ("direct from", "held out median"))
+    assert load_machine(str(file)).inherits == "isca24"
+    assert {"kind", "experiment", "pes", "bytes", "seconds", "modelled", "error_pct"} <= set(
+        json.loads(rows.read_text().splitlines()[0])
+    )
+
+
+def test_an_interval_contains_the_modelled_time_and_grows_with_the_errors() -> None:
+    machine = load_machine("upmem-2560")
+    for technique in ("tile", "conventional", "pr+im+cm"):
+        estimate = predict(
+            "alltoall", (32, 32), "10", bytes=1 << 20, machine=machine, technique=technique
+        )
+        assert estimate.interval is not None
+        low, high = estimate.interval
+        assert low < estimate.seconds < high
+        exact = predict(
+            "alltoall",
+            (32, 32),
+            "10",
+            bytes=1 << 20,
+            machine=machine.with_values({name: 1 for name in machine.constants if "error" in name}),
+            technique=technique,
+        )
+        assert exact.interval == pytest.approx((estimate.seconds, estimate.seconds))
+
+
+@pytest.mark.parametrize("name", machine_names())
+def test_constants_from_other_descriptions_equal_the_originals(name: str) -> None:
+    for constant, described in load_machine(name).constants.items():
+        if taken_over := re.fullmatch("assumed: as fitted for (.*)", described.source):
+            assert described.value == load_machine(taken_over[1])[constant], constant
+
+
 @pytest.mark.parametrize("name", ["isca24", "upmem-2560"])
 def test_descriptions_of_unavailable_machines_claim_no_measurement(name: str) -> None:
-    """Constants from other descriptions are marked as assumed and equal the originals."""
     described = load_machine(name)
     assert not [claimed for claimed in described.constants.values() if claimed.kind == "measured"]
-    for constant, described_constant in described.constants.items():
-        if taken_over := re.fullmatch("assumed: as fitted for (.*)", described_constant.source):
-            assert described_constant.value == load_machine(taken_over[1])[constant]
     assert described["isa.avx512bw.slow_combine_ns"] >= described["isa.avx512bw.combine_ns"]
     assert described["work.slow_combine_gb_s"] <= described["work.combine_gb_s"]
 

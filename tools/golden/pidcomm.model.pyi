@@ -83,6 +83,7 @@ class Prediction(Shown):
     threads: int
     coherence: str
     seconds: float
+    interval: tuple[float, float] | None
     phases: dict[str, float]
     source: str = SOURCE
 

@@ -38,12 +38,18 @@ extern "C" {
   X(call, flush_ns, "ns per line", "flushing a line from the caches before the load")              \
   X(call, stream_ns, "ns",                                                                         \
     "computing the address of one stream of an item, for each chunk of words")                     \
-  X(sdk, call_us, "us", "fixed cost of a parallel transfer of the SDK")                            \
+  X(sdk, to_call_us, "us", "fixed cost of a parallel transfer of the SDK to PEs")                  \
+  X(sdk, from_call_us, "us", "fixed cost of a parallel transfer of the SDK from PEs")              \
   X(sdk, pe_us, "us per PE", "preparing a transfer for one PE")                                    \
   X(sdk, from_gb_s, "GB/s per channel", "transfers from PEs")                                      \
   X(sdk, to_gb_s, "GB/s per channel", "transfers to PEs")                                          \
   X(sdk, thread_from_gb_s, "GB/s", "limit of one thread for transfers from PEs")                   \
   X(sdk, thread_to_gb_s, "GB/s", "limit of one thread for transfers to PEs")                       \
+  X(sdk, least_pes, "PEs", "a transfer for fewer PEs moves as much as one for this number")        \
+  X(sdk, start_kib, "KiB per PE",                                                                  \
+    "first part of a transfer, which the rates thread_start_* limit")                              \
+  X(sdk, thread_start_from_gb_s, "GB/s", "limit of one thread for first parts from PEs")           \
+  X(sdk, thread_start_to_gb_s, "GB/s", "limit of one thread for first parts to PEs")               \
   X(sdk, flush_ns, "ns per line",                                                                  \
     "flushing a line in a transfer from PEs, with the policy `hardware`")                          \
   X(sdk, serial_kib, "KiB", "a transfer of fewer bytes (for all PEs together) uses one thread")    \
@@ -62,15 +68,26 @@ extern "C" {
   X(pe, run_cycles, "cycles", "fixed cost of a run of the reorder program")                        \
   X(pe, jobs_us, "us", "fixed cost of sending jobs to all PEs")                                    \
   X(pe, job_us, "us per PE", "sending a job to one PE")                                            \
-  X(pe, launch_us, "us", "starting all PEs of a set and detecting their end")                      \
-  X(pe, load_us, "us", "loading a program into all PEs of a set")                                  \
+  X(pe, launch_us, "us", "starting the PEs of a set and detecting their end")                      \
+  X(pe, launch_rank_us, "us per rank", "the same, for each rank of the set")                       \
+  X(pe, load_us, "us", "loading a program into the PEs of a set")                                  \
+  X(pe, load_rank_us, "us per rank", "the same, for each rank of the set")                         \
   X(network, gb_s, "GB/s", "between hosts: sending rate of a host that receives at the same rate") \
   X(network, latency_us, "us", "between hosts: time of an empty message")                          \
   X(pool, gb_s, "GB/s", "memory pool: port of a host, in each direction")                          \
   X(pool, latency_us, "us", "memory pool: a load or a store of one line")                          \
   X(pool, devices, "devices", "memory pool: devices over which the rows spread")                   \
   X(pool, device_gb_s, "GB/s", "memory pool: a device, for all hosts together")                    \
-  X(switch, gb_s, "GB/s", "switch of a memory pool: rows that it reduces")
+  X(switch, gb_s, "GB/s", "switch of a memory pool: rows that it reduces")                         \
+  X(error, pass_low, "factor",                                                                     \
+    "95% of passes over lines took at least this share of modelled time")                          \
+  X(error, pass_high, "factor", "and at most this multiple")                                       \
+  X(error, sdk_low, "factor", "the same for transfers of the SDK")                                 \
+  X(error, sdk_high, "factor", "the same for transfers of the SDK")                                \
+  X(error, work_low, "factor", "the same for the work of the host between these transfers")        \
+  X(error, work_high, "factor", "the same for the work of the host between these transfers")       \
+  X(error, pe_low, "factor", "the same for kernels, launches and loads")                           \
+  X(error, pe_high, "factor", "the same for kernels, launches and loads")
 
 /* X(key, meaning): costs on one core in ns, per line of 64 bytes. A machine has a set of these
  * costs for each instruction set. */
@@ -131,12 +148,14 @@ typedef struct pidcomm_machine {
 
 #define PIDCOMM_ROW(name, ...) double name;
 /* A prediction, in seconds. The fields technique, isa, threads and coherence are the options that
- * the predicted call would use. The phase times add up to seconds_total. Later versions cannot
- * append fields to this struct, as for pidcomm_machine. */
+ * the predicted call would use. The phase times add up to seconds_total. 95% of measured times lie
+ * from seconds_low to seconds_high if the errors of the phases are those of the machine's constants
+ * error.* and have the same sign. Later versions cannot append fields to this struct, as for
+ * pidcomm_machine. */
 typedef struct pidcomm_prediction {
   PIDCOMM_SIZE(struct pidcomm_prediction);
   int technique, isa, threads, coherence;
-  double seconds_total;
+  double seconds_total, seconds_low, seconds_high;
   struct {
     PIDCOMM_MODEL_PHASES(PIDCOMM_ROW)
   } seconds;
@@ -162,8 +181,8 @@ PIDCOMM_API int pidcomm_predict(uint32_t axes, const uint32_t *axis_len,
 
 /* Makes PIDCOMM_TECHNIQUE_AUTO predict times for `machine` from now on, in the whole process. NULL
  * restores the default machine: the built-in machine `emulated-host` on emulated DIMMs, and
- * `isca24` on real DIMMs. Any thread may call pidcomm_use_machine at any time. Errors: ERR_ARGUMENT
- * (a constant is negative, or is 0 and the model divides by it). */
+ * `upmem-2560` on real DIMMs. Any thread may call pidcomm_use_machine at any time. Errors:
+ * ERR_ARGUMENT (a constant is negative, or is 0 and the model divides by it). */
 PIDCOMM_API int pidcomm_use_machine(const pidcomm_machine *machine);
 
 #ifdef __cplusplus

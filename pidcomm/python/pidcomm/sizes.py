@@ -130,6 +130,13 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 1e-6:.3g} us"
 
 
+def format_interval(interval: tuple[float, float]) -> str:
+    """Return two times with two digits: "3.6 to 4.9 ms", or "940 us to 1.5 ms"."""
+    low, high = (format_duration(float(f"{seconds:.2g}")) for seconds in interval)
+    number, _, unit = low.partition(" ")
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
+
+
 def format_gain(gain: float) -> str:
     """Return a speed-up as "4.45x". A speed-up below 1 is returned as "33x slower"."""
     if gain >= 0.995:

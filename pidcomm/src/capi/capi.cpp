@@ -35,7 +35,7 @@ namespace {
 /// Returns the machine for which plans are priced: the machine that pidcomm_use_machine has set,
 /// or, if it has set none, the built-in machine for the DIMMs of this SDK.
 pidcomm_machine current_machine() {
-  return machine_in_use(ranks_are_coherent() ? "emulated-host" : "isca24");
+  return machine_in_use(ranks_are_coherent() ? "emulated-host" : "upmem-2560");
 }
 
 /// A planner that replaces PIDCOMM_TECHNIQUE_AUTO by the technique with the lowest predicted time.

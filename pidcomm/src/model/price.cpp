@@ -76,32 +76,61 @@ class Pricing {
     prediction.coherence = options_.coherence;
     auto &seconds = prediction.seconds;
     const bool flushes = options_.coherence == PIDCOMM_COHERENCE_HARDWARE;
-    seconds.call = machine_.call_us * kMicro;
-    if (!work_.phases.empty()) {
+    // Adds what `add` adds to `seconds` to the limits of the interval, with its errors.
+    double before = 0;
+    const auto with_errors = [&](double low, double high, const auto &add) {
+      add();
+      const double after = sum_of(seconds);
+      prediction.seconds_low += low * (after - before);
+      prediction.seconds_high += high * (after - before);
+      before = after;
+    };
+    const auto add_call = [&] {
+      seconds.call = machine_.call_us * kMicro;
+      if (work_.phases.empty()) return;
       seconds.call += work_.ranks * machine_.call_rank_us * kMicro;
-      if (machine_.host_emulated == 0) seconds.mux = work_.ranks * machine_.call_mux_us * kMicro;
+      const bool is_sdk = work_.phases.front().kind != Phase::Kind::pass;  // sdk.pe_us has its mux
+      if (machine_.host_emulated == 0 && !is_sdk)
+        seconds.mux = work_.ranks * machine_.call_mux_us * kMicro;
       if (flushes)
         seconds.flush =
             work_.flushed_lines * machine_.call_flush_ns * kNano / threads_for(work_.flushed_lines);
-    }
+    };
+    with_errors(machine_.error_pass_low, machine_.error_pass_high, add_call);
     for (const Phase &phase : work_.phases)
-      phase.kind == Phase::Kind::pass   ? add_pass(phase, seconds)
-      : phase.kind == Phase::Kind::host ? add_host(phase, seconds)
-                                        : add_transfer(phase, flushes, seconds);
-    for (const Reorder &reorder : work_.reorders) {
-      seconds.pe += cycles_of(reorder) / machine_.pe_clock_mhz * kMicro;
-      seconds.launch += machine_.pe_launch_us * kMicro;
-      seconds.call += (machine_.pe_jobs_us + work_.pes * machine_.pe_job_us) * kMicro;
-    }
-    if (!work_.reorders.empty()) seconds.load = 2 * machine_.pe_load_us * kMicro;
-#define PIDCOMM_ROW(name, ...) prediction.seconds_total += seconds.name;
-    PIDCOMM_MODEL_PHASES(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
+      phase.kind == Phase::Kind::pass
+          ? with_errors(machine_.error_pass_low, machine_.error_pass_high,
+                        [&] { add_pass(phase, seconds); })
+      : phase.kind == Phase::Kind::host
+          ? with_errors(machine_.error_work_low, machine_.error_work_high,
+                        [&] { add_host(phase, seconds); })
+          : with_errors(machine_.error_sdk_low, machine_.error_sdk_high,
+                        [&] { add_transfer(phase, flushes, seconds); });
+    with_errors(machine_.error_pe_low, machine_.error_pe_high, [&] { add_reorders(seconds); });
+    prediction.seconds_total = before;
     return prediction;
   }
 
  private:
   using Seconds = decltype(pidcomm_prediction::seconds);
+
+  static double sum_of(const Seconds &seconds) {
+    double sum = 0;
+#define PIDCOMM_ROW(name, ...) sum += seconds.name;
+    PIDCOMM_MODEL_PHASES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+    return sum;
+  }
+
+  void add_reorders(Seconds &seconds) const {
+    for (const Reorder &reorder : work_.reorders) {
+      seconds.pe += cycles_of(reorder) / machine_.pe_clock_mhz * kMicro;
+      seconds.launch += (machine_.pe_launch_us + work_.ranks * machine_.pe_launch_rank_us) * kMicro;
+      seconds.call += (machine_.pe_jobs_us + work_.pes * machine_.pe_job_us) * kMicro;
+    }
+    if (!work_.reorders.empty())
+      seconds.load = 2 * (machine_.pe_load_us + work_.ranks * machine_.pe_load_rank_us) * kMicro;
+  }
 
   /// Returns the effective number of threads for `units` units of equal size.
   double threads_for(double units) const {
@@ -173,15 +202,23 @@ class Pricing {
     seconds.call += starting(threads);
   }
 
+  /// A transfer to or from DIMMs uses the threads of the SDK, which are those of the machine. The
+  /// first start_kib of each PE are limited by the rates thread_start_*.
   void add_transfer(const Phase &phase, bool flushes, Seconds &seconds) const {
     const bool is_from = phase.kind == Phase::Kind::from_pes;
-    const double bytes = is_from ? phase.mram_read : phase.mram_written;
-    const double threads = bytes < machine_.sdk_serial_kib * kKib ? 1 : threads_for(work_.pes);
-    const double shared =
-        bytes / kGb / channels_ / (is_from ? machine_.sdk_from_gb_s : machine_.sdk_to_gb_s);
+    const double needed = is_from ? phase.mram_read : phase.mram_written,
+                 pes = std::max(work_.pes, machine_.sdk_least_pes),
+                 bytes = needed / work_.pes * pes;
+    const double threads = machine_.host_emulated == 0              ? machine_.host_threads
+                           : bytes < machine_.sdk_serial_kib * kKib ? 1
+                                                                    : threads_for(work_.pes);
+    const double start = std::min(bytes, machine_.sdk_start_kib * kKib * pes);
+    const auto rate = [&](double from, double to) { return kGb * (is_from ? from : to); };
+    const double shared = bytes / channels_ / rate(machine_.sdk_from_gb_s, machine_.sdk_to_gb_s);
     const double alone =
-        bytes / kGb /
-        (threads * (is_from ? machine_.sdk_thread_from_gb_s : machine_.sdk_thread_to_gb_s));
+        (start / rate(machine_.sdk_thread_start_from_gb_s, machine_.sdk_thread_start_to_gb_s) +
+         (bytes - start) / rate(machine_.sdk_thread_from_gb_s, machine_.sdk_thread_to_gb_s)) /
+        threads;
     const double total = overlapped(shared, alone, machine_.host_overlap);
     std::array<double, kLineWorks> line_seconds{};
     line_seconds[static_cast<std::size_t>(LineWork::transpose)] =
@@ -189,9 +226,11 @@ class Pricing {
     const double bus = std::min(total, bus_seconds(phase)),
                  memory = std::min(total - bus, memory_seconds(phase));
     share(total, bus, memory, line_seconds, 0, seconds);
-    seconds.call += (machine_.sdk_call_us + work_.pes * machine_.sdk_pe_us) * kMicro;
+    seconds.call += ((is_from ? machine_.sdk_from_call_us : machine_.sdk_to_call_us) +
+                     work_.pes * machine_.sdk_pe_us) *
+                    kMicro;
     if (flushes && is_from)
-      seconds.flush += bytes / kLineBytes * machine_.sdk_flush_ns * kNano / threads;
+      seconds.flush += needed / kLineBytes * machine_.sdk_flush_ns * kNano / threads;
   }
 
   void add_host(const Phase &phase, Seconds &seconds) const {
@@ -255,7 +294,8 @@ void check_machine(const pidcomm_machine &machine) {
     if (unit == "threads" || unit == "channels" || unit == "ranks")
       require(value >= 1 && value <= kMaxThreads && value == std::floor(value),
               "a whole number from 1 to 1024");
-    if (unit.find("GB/s") == 0 || unit == "MHz") require(value >= 1e-6, "1e-6 or more");
+    if (unit.find("GB/s") == 0 || unit == "MHz" || unit == "factor")
+      require(value >= 1e-6, "1e-6 or more");
   };
 #define PIDCOMM_ROW(section, key, unit, ...) \
   check(#section "." #key, machine.section##_##key, unit);

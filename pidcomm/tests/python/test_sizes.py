@@ -17,6 +17,7 @@ from pidcomm.sizes import (
     MAX_SIZE,
     format_about,
     format_duration,
+    format_interval,
     format_shape,
     format_size,
     parse_count,
@@ -177,3 +178,9 @@ def test_lists_of_names_contain_only_known_names() -> None:
     assert parse_names("all", pidcomm.OPS, "operator") == [*pidcomm.OPS]
     with pytest.raises(pidcomm.ArgumentError, match="dtype 'int3' is unknown; use all, int8"):
         parse_names("int8,int3", pidcomm.TYPES, "dtype")
+
+
+def test_intervals_have_two_digits_and_one_unit_if_possible() -> None:
+    assert format_interval((3.61e-3, 4.94e-3)) == "3.6 to 4.9 ms"
+    assert format_interval((0.000942, 0.00151)) == "940 us to 1.5 ms"
+    assert format_interval((0.0, 0.0)) == "0 to 0 us"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -205,6 +206,60 @@ def validate(
                 f"  {comparison.error_pct:+.0f}%: measured {comparison.measured_us:.0f} us:"
                 f" {comparison.sample}"
             )
+
+
+@command("pidcomm model fit-dimms mine.toml --rows ROWS --json -", group=group)
+def fit_dimms(
+    file: Annotated[Path, typer.Argument(help=f"File to write, with a name in {SUFFIX}.")],
+    rows: Annotated[
+        Path, typer.Option("--rows", help="Folder with transfers.csv and launches.csv.")
+    ],
+    machine: Annotated[
+        str, typer.Option("--machine", help="Machine whose other constants the file keeps.")
+    ] = "upmem-2560",
+    json_target: Annotated[
+        str | None, json_option("a JSON line per time that was held out")
+    ] = None,
+) -> None:
+    """Fit the times of transfers, launches and loads to times measured on DIMMs, and write the
+    machine to a file.
+
+    The table has the error of modelled times: of the fit, and of fits without the experiment of the
+    row (held out), which become the machine's intervals.
+    """
+    require("scipy", "fit-dimms")
+    from pidcomm_studies.models import measured
+
+    if file.suffix != SUFFIX:
+        raise ArgumentError(f"the file {file} must end in {SUFFIX}")
+    start = load_machine(machine)
+    times = measured.read_rows(rows)
+    with Results(json_target) as results:
+        fitted, held_out = measured.fit_to_rows(start, times, measured.source_of(times))
+        file.write_text(fitted.to_toml(), encoding="utf-8")
+        results.json_lines(
+            {**asdict(test.row), "modelled": test.modelled, "error_pct": test.error_pct, **_facts()}
+            for test in held_out
+        )
+        results.text(
+            _fit_table(measured.check(fitted, times), held_out),
+            f"{file}: {fitted.title}; fitted to {len(times)} times",
+        )
+
+
+def _fit_table(checked: list[Any], held_out: list[Any]) -> Table:
+    columns = [f">{use} {size}" for use in ("fit", "held out") for size in ("median", "90%")]
+    fit_table = table(
+        "error of modelled times in % of times measured on DIMMs", ["times", ">of", *columns]
+    )
+    for kind in dict.fromkeys(check.row.kind for check in checked):
+        errors = [
+            np.abs([check.error_pct for check in checks if check.row.kind == kind])
+            for checks in (checked, held_out)
+        ]
+        cells = [f"{np.percentile(own, share):.1f}" for own in errors for share in (50, 90)]
+        fit_table.add_row(kind, f"{len(errors[0])}, {len(errors[1])}", *cells)
+    return fit_table
 
 
 def _facts() -> dict[str, Any]:

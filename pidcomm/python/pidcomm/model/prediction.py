@@ -14,7 +14,7 @@ from pidcomm.arguments import as_integer, as_shape, option_codes
 from pidcomm.model.machines import PHASES, Machine, load_machine
 from pidcomm.notebook import Shown
 from pidcomm.plans import make_request
-from pidcomm.sizes import format_duration
+from pidcomm.sizes import format_duration, format_interval
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 PAPER_MACHINE = "isca24"
-DEFAULT_MACHINE = PAPER_MACHINE
+DEFAULT_MACHINE = "upmem-2560"
 EMULATED_MACHINE = "emulated-host"
 SOURCE = "modelled"
 
@@ -41,8 +41,10 @@ SOURCE = "modelled"
 class Prediction(Shown):
     """The predicted time of a collective on a machine, and the options with which it would run.
 
-    All times are modelled. phases: the seconds of each phase in ``pidcomm.model.PHASES``; their sum
-    is seconds.
+    All times are modelled. interval: the shortest and the longest time, in seconds, of 95% of the
+    calls on a real machine, from the errors in the machine's description (its constants
+    ``error.*``); None for a technique that no machine has. phases: the seconds of each phase in
+    ``pidcomm.model.PHASES``; their sum is seconds.
     """
 
     machine: str
@@ -51,6 +53,7 @@ class Prediction(Shown):
     threads: int
     coherence: str
     seconds: float
+    interval: tuple[float, float] | None
     phases: dict[str, float]
     source: str = SOURCE
 
@@ -68,9 +71,10 @@ class Prediction(Shown):
         """Report the machine, the technique, the time and the longest phase."""
         longest = max(self.phases, key=lambda name: self.phases[name])
         share_pct = 100 * self.phases[longest] / self.seconds if self.seconds else 0
+        interval = f" ({format_interval(self.interval)})" if self.interval else ""
         return (
             f"<Prediction {self.machine}, {self.technique}: {format_duration(self.seconds)}"
-            f" {self.source}, {share_pct:.0f}% {longest}>"
+            f"{interval} {self.source}, {share_pct:.0f}% {longest}>"
         )
 
 
@@ -132,11 +136,14 @@ class PreparedCase:
 
     def predict(self, machine: Machine) -> Prediction:
         """Return the prediction for a machine."""
-        technique, isa, threads, coherence, seconds, phases = _core.predict(
+        technique, isa, threads, coherence, (seconds, *interval), phases = _core.predict(
             *self._arguments, machine.numbers
         )
         by_name = dict(zip(PHASES, phases, strict=True))
-        return Prediction(machine.name, technique, isa, threads, coherence, seconds, by_name)
+        low, high = interval
+        return Prediction(
+            machine.name, technique, isa, threads, coherence, seconds, (low, high), by_name
+        )
 
     def phase_seconds(self, numbers: Sequence[float]) -> Sequence[float]:
         """Return the modelled seconds of each phase in PHASES. numbers: as ``Machine.numbers``."""

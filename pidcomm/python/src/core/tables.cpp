@@ -146,10 +146,10 @@ void use_machine(const std::optional<std::vector<double>> &numbers) {
   check(pidcomm_use_machine(machine ? &*machine : nullptr));
 }
 
-/// Technique, instruction set, threads and coherence; then the seconds of the call and the seconds
-/// of each phase.
-using Predicted =
-    std::tuple<std::string, std::string, int, std::string, double, std::vector<double>>;
+/// Technique, instruction set, threads and coherence; then the seconds of the call (modelled, least
+/// and most) and the seconds of each phase.
+using Predicted = std::tuple<std::string, std::string, int, std::string,
+                             std::tuple<double, double, double>, std::vector<double>>;
 
 Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, OptionCodes codes,
                   const std::vector<double> &numbers) {
@@ -163,7 +163,8 @@ Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, 
   std::memcpy(seconds.data(), &it.seconds, sizeof it.seconds);
   return Predicted(pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, it.technique),
                    pidcomm_name(PIDCOMM_TABLE_ISA, it.isa), it.threads,
-                   pidcomm_name(PIDCOMM_TABLE_COHERENCE, it.coherence), it.seconds_total, seconds);
+                   pidcomm_name(PIDCOMM_TABLE_COHERENCE, it.coherence),
+                   std::tuple(it.seconds_total, it.seconds_low, it.seconds_high), seconds);
 }
 
 std::string hosts_plan_json(const std::vector<uint32_t> &lengths, uint32_t host,
