@@ -15,7 +15,7 @@ import pidcomm
 from pidcomm.cli import app
 from pidcomm.model import KINDS, PHASES, load_machine, machine_names, predict
 from pidcomm_studies.cli.model.predict import MATTERS
-from pidcomm_studies.models import advise
+from pidcomm_studies.models import advise, compare
 
 
 def run(*arguments: str) -> Any:
@@ -300,3 +300,33 @@ def test_bench_shows_auto_and_the_chosen_technique(tmp_path: Path) -> None:
     picture = tmp_path / "bars.svg"
     assert run("plot", str(rows), "--out", str(picture)).exit_code == 0
     assert "auto" in picture.read_text()
+
+
+@pytest.mark.parametrize("collective", ["alltoall", "scatter"])
+def test_worth_compares_iterations_and_decides_by_the_gain(collective: str) -> None:
+    case = ["model", "worth", collective, "--shape", "8x8", "--bytes", "64KiB"]
+    for kernel_us in (0, 1e4, 1e9):
+        by_hand, base, best = lines(*case, "--kernel-us", str(kernel_us))
+        estimates = compare(collective, (8, 8), "10", bytes=64 << 10)  # type: ignore[arg-type]
+        seconds = {item.prediction.technique: item.prediction.seconds for item in estimates}
+        assert [by_hand["technique"], base["technique"]] == ["by hand", "conventional"]
+        assert by_hand["seconds"] > base["seconds"] == seconds["conventional"]
+        assert best["seconds"] == seconds[best["technique"]]
+        assert not best["scratch_bytes"]
+        assert not best["replaces_program"]
+        for row in (by_hand, base, best):
+            assert row["source"] == "modelled"
+            assert row["iteration_seconds"] == pytest.approx(1e-6 * kernel_us + row["seconds"])
+            assert row["speed_up"] == pytest.approx(base["seconds"] / row["seconds"])
+            assert row["is_worth"] == (best["iteration_speed_up"] >= 1.1)
+        gain = base["iteration_seconds"] / best["iteration_seconds"]
+        assert best["iteration_speed_up"] == pytest.approx(gain)
+        words = run(*case, "--kernel-us", str(kernel_us)).output.splitlines()[-1]
+        assert words.startswith("worth it (modelled)" if best["is_worth"] else "not worth it (mod")
+    assert best["is_worth"] is False  # the PE programs take nearly all the time
+
+
+def test_worth_refuses_sizes_and_times_without_a_meaning() -> None:
+    for options in (["--bytes", "0"], ["--kernel-us", "nan"], ["--kernel-us", "-1"]):
+        result = run("model", "worth", "alltoall", *options)
+        assert (result.exit_code, result.stdout) == (2, "")

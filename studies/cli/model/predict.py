@@ -165,7 +165,7 @@ def predict(
         ]
         shown = [">" + name for name in phases] if is_wide else ["most in", ">of it"]
         columns = ["technique", ">total", "95%", *shown, ">GB/s", "~needs"]
-        price_table = table(f"{_title(problem, on)}, {format_shape(lengths)} mask {mask}", columns)
+        price_table = table(f"{title(problem, on)}, {format_shape(lengths)} mask {mask}", columns)
         notes = {}  # by the technique that runs, because auto repeats a technique of the table
         assumed: dict[str, None] = {}
         for asked, priced in estimates:
@@ -191,8 +191,8 @@ def predict(
                 for name, percent in influence.items()
                 if abs(percent) >= MATTERS and on.constants[name].kind == "assumed"
             }
-            results.json_lines([{**_json_row(problem, priced, asked), "influences": influence}])
-        results.text(price_table, *_capacity(problem, on))
+            results.json_lines([{**json_row(problem, priced, asked), "influences": influence}])
+        results.text(price_table, *capacity(problem, on))
         results.text(f"change of the total if a constant grows by {MORE_PCT}%:")
         results.text(*(f"  {note}" for note in notes.values()))
         if assumed:
@@ -296,7 +296,7 @@ def advise_shapes(
         needs = ["~needs"] if is_wide else []
         columns = ["shape", "mask", "technique", ">total", ">GB/s", ">alike", *needs, "~reason"]
         shape_table = table(
-            f"{_title(problem, on)}, {pes} PEs in groups of {group_pes or pes}", columns
+            f"{title(problem, on)}, {pes} PEs in groups of {group_pes or pes}", columns
         )
         for arrangement in arrangements:
             problem = replace(problem, shape=arrangement.shape, mask=arrangement.mask)
@@ -315,9 +315,9 @@ def advise_shapes(
                 {**way._asdict(), "shape": format_shape(way.shape)} for way in arrangement.alike
             ]
             results.json_lines(
-                [{**_json_row(problem, arrangement), "reason": arrangement.reason, "alike": alike}]
+                [{**json_row(problem, arrangement), "reason": arrangement.reason, "alike": alike}]
             )
-        results.text(shape_table, *_capacity(problem, on))
+        results.text(shape_table, *capacity(problem, on))
 
 
 def _over_links(
@@ -342,14 +342,14 @@ def _over_links(
     )
 
 
-def _title(problem: Problem, machine: Machine) -> str:
+def title(problem: Problem, machine: Machine) -> str:
     """Return the title of a prediction. The title contains the word "modelled"."""
     op = f" {problem.op}" if problem.row.takes_op else ""
     size = format_size(problem.bytes)
     return f"{SOURCE} on {machine.name}: {problem.collective}{op} of {problem.dtype}, {size} per PE"
 
 
-def _capacity(problem: Problem, machine: Machine) -> list[str]:
+def capacity(problem: Problem, machine: Machine) -> list[str]:
     """Return a line of explanation if the machine has fewer PEs than the case."""
     if problem.pes <= machine.pes:
         return []
@@ -377,7 +377,7 @@ def _rate(gb_s: float | None) -> str:
     return "-" if gb_s is None else f"{gb_s:.2f}"
 
 
-def _json_row(problem: Problem, estimate: Estimate, asked: str | None = None) -> dict[str, Any]:
+def json_row(problem: Problem, estimate: Estimate, asked: str | None = None) -> dict[str, Any]:
     prediction = estimate.prediction
     return {
         "collective": problem.collective,
