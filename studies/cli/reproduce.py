@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pidcomm import ArgumentError
+from pidcomm.bench.columns import table
 from pidcomm.bench.report import Report
 from pidcomm.bench.results import Results
 from pidcomm.cli.app import command, exit_if_wrong, fail, refuse, working
@@ -97,8 +98,10 @@ def reproduce(
             [*OPTIONS, "--iters", "--measure", "--no-measure", "--plot", "--json"],
             "without a figure, the command lists all figures",
         )
+        every = table("figures of papers", ["figure", "~title"])
         for name in all_figures.NAMES:
-            typer.echo(f"{name:18} {all_figures.get(name).title}")
+            every.add_row(name, all_figures.get(name).title)
+        Results(None).text(every)
         return
     if not measure:
         refuse(["--bytes", "--pes", "--iters"], "with --no-measure, the command measures nothing")

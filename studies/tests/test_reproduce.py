@@ -461,7 +461,7 @@ def test_sizes_that_do_not_fit_memory_are_skipped_and_named(
 def test_without_a_figure_the_command_lists_the_figures_of_all_papers() -> None:
     command = [*PIDCOMM, "reproduce"]
     process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    lines = [line.split(maxsplit=1) for line in process.stdout.splitlines()]
+    lines = [line.strip().split(maxsplit=1) for line in process.stdout.splitlines()[3:]]
     assert lines == [[name, get(name).title] for name in NAMES_OF_FIGURES]
     assert {name.partition("/")[0] for name, _ in lines} == set(PAPERS)
 

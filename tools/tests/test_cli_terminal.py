@@ -14,7 +14,9 @@ import termios
 import threading
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import pyte
@@ -22,7 +24,11 @@ import pytest
 from command_line import PIDCOMM, QUICK, variables
 from typer.testing import CliRunner
 
+import pidcomm.bench
+import pidcomm_studies.cli
 from dpuemu.run import parse_launches
+from pidcomm.bench.columns import Column, table
+from pidcomm.bench.results import Results
 from pidcomm.cli import app, main
 from pidcomm.cli.app import ExitCode
 
@@ -139,7 +145,9 @@ TABLES = {
     "bench --ablation alltoall --shape 8x8 --bytes 8KiB --iters 1": (
         "collective technique host_us step bus DT PE_us"
     ),
+    "model predict allreduce --wide": "technique total call",
     "model predict allreduce": "technique total most in of it GB/s needs",
+    "model worth alltoall": "technique collective gain PE programs iteration gain",
     "model machines": "machine pes published measured fitted assumed title",
     "model machines isca24": "constant value kind meaning",
     "model advise alltoall --pes 64 --top 3": "shape mask technique total GB/s alike reason",
@@ -155,6 +163,13 @@ TABLES = {
     ),
     "app bfs --quick --pes 8 --iters 1": (
         "PEs technique kernel_us collectives_us total_us gain over CPU wrong"
+    ),
+    "reproduce": "figure title",
+    "bench allreduce --shape 8x8 --bytes 8KiB --hosts 2 --iters 1": (
+        "collective technique mask t_p50_us passes_us exchange_us algbw wrong"
+    ),
+    "hosts osu --collective allgather --hosts 2 --sizes 64KiB --iters 2": (
+        "size avg_us min_us max_us iterations over_mpi copied wrong"
     ),
     "info": "collectives: alltoall, reduce_scatter,",
     "plan alltoall": "alltoall of int32, technique tile,",
@@ -182,6 +197,52 @@ def test_tables_fit_the_terminal_and_progress_leaves_no_trace(command: str, widt
     whole = ANSI.sub("", shown.replace("\r\n", "\n")).split("\n")
     # The terminal breaks no line.
     assert all(len(line) <= width for line in whole if "\r" not in line)
+
+
+def test_no_table_is_cut_and_its_parts_repeat_the_first_column(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "a wrapped column, whose cells are long"
+    wide = table("times", ["technique", *(f">phase {i}" for i in range(9)), "~needs"])
+    cells = [
+        [f"pr+im+cm {row}", *(f"{row}{i} milliseconds" for i in range(9)), words] for row in "xy"
+    ]
+    for row in cells:
+        wide.add_row(*row)
+    for width in (80, 40):
+        monkeypatch.setattr("pidcomm.bench.results.WIDE", width)
+        Results(None).text(wide)
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= width
+        shown = re.sub(r"\s+", " ", "\n".join(lines))
+        assert all(cell in shown for row in cells for cell in row[:-1])
+        assert set(words.split()) <= set(shown.split())
+        titles = [line for line in lines if line.startswith("technique")]
+        assert len(titles) > 1
+        assert all(shown.count(row[0]) == len(titles) for row in cells)
+
+
+def tables_of_lines() -> dict[str, tuple[Column, ...]]:
+    """Return the columns of all tables of lines, by module and name."""
+    modules = [
+        import_module(found.name)
+        for package in (pidcomm.bench, pidcomm.cli, pidcomm_studies.cli)
+        for found in walk_packages(package.__path__, f"{package.__name__}.")
+    ]
+    return {
+        f"{module.__name__}.{name}": value
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, tuple) and value and isinstance(value[0], Column)
+    }
+
+
+@pytest.mark.parametrize("name", tables_of_lines())
+def test_tables_of_lines_fit_80_characters(name: str) -> None:
+    columns = [column for column in tables_of_lines()[name] if not column.is_wide]
+    widths = [int(re.sub(r"\D", "", column.form.split(":")[1].split(".")[0])) for column in columns]
+    assert sum(widths) + len(widths) - 1 <= 80
+    assert all(len(column.title) <= width for column, width in zip(columns, widths, strict=True))
 
 
 def test_a_truncated_list_of_launches_is_empty() -> None:

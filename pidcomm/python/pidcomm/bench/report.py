@@ -93,7 +93,7 @@ def show_over_hosts(
         link, threads = rows[0].link, rows[0].threads
         results.text(
             f"# {shape[-1]} processes as {format_shape(shape)} share the CPUs, {threads} threads"
-            f" each; {link}"
+            f" each; {link}; {rows[0].source}"
         )
         results.text(lines.titles(), *(lines.line(row) for row in rows))
         wrong += sum(row.wrong or 0 for row in rows)
@@ -105,17 +105,16 @@ _OVER_HOSTS = (
     Column("collective", "{0.collective:<14}"),
     Column("technique", "{0.technique:<12}"),
     Column("mask", "{0.mask:<5}"),
-    Column("overlap", "{0.overlap:<7}"),
+    Column("overlap", "{0.overlap:<7}", is_wide=True),
     Column("bytes/PE", "{0.bytes_per_pe:>9}", is_wide=True),
     Column("t_min_us", "{0.t_min_us:>9.0f}", is_wide=True),
     Column("t_p50_us", "{0.t_p50_us:>9.0f}"),
     Column("t_p99_us", "{0.t_p99_us:>9.0f}", is_wide=True),
     Column("passes_us", "{0.passes_us:>9.0f}"),
     Column("exchange_us", "{0.exchange_us:>11.0f}"),
-    Column("sent", "{0.bytes_sent:>11}"),
+    Column("sent", "{0.bytes_sent:>11}", is_wide=True),
     Column("algbw", "{0.algbw_gb_s:>6.2f}"),
     Column("wrong", "{0.wrong:>6}"),
-    Column("source", "{0.source:<8}"),
 )
 
 

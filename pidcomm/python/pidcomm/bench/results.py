@@ -60,6 +60,9 @@ class Results:
             for part in parts:
                 if isinstance(part, TitledTable):
                     self.text(part.heading, style="bold")
+                    for table in part.parts(stdout.width):
+                        stdout.print(table, style=style, crop=False)
+                    continue
                 shown = (
                     wrapped(part, stdout.width)
                     if isinstance(part, str) and stdout.is_terminal

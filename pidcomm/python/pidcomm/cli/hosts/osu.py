@@ -19,7 +19,7 @@ from pidcomm.sizes import parse_count, parse_names, parse_positive_size
 from pidcomm.tables import TRANSPORTS
 
 COLUMNS = (
-    Column("size", "{0.size_bytes:>10}"),
+    Column("size", "{0.size_bytes:>9}"),
     Column("avg_us", "{0.avg_us:>11.2f}"),
     Column("min_us", "{0.min_us:>11.2f}"),
     Column("max_us", "{0.max_us:>11.2f}"),
