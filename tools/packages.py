@@ -87,7 +87,7 @@ def try_wheels(python: str) -> None:
 
 def main() -> None:
     """Run the script."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("pythons", nargs="+", metavar="PYTHON", help="such as python3.12")
     pythons = parser.parse_args().pythons
     shutil.rmtree(FOLDER, ignore_errors=True)

@@ -84,7 +84,9 @@ def summary(modelled: list[float], measured: list[float]) -> str:
 def main() -> None:
     """Print a line per program, and lines for all programs."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("prim", type=Path)
     parser.add_argument("rows", type=Path)

@@ -160,7 +160,9 @@ def execute(
 def main(words: Sequence[str]) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("sources", type=Path, metavar="SOURCES")
     parser.add_argument("names", nargs="*", metavar="NAME")

@@ -122,7 +122,9 @@ class RoundTrip:
 def main() -> None:
     """Print a line per collective."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument(
         "--pes", type=int, default=1024, help=f"a multiple of {AXIS} (default: 1024)"

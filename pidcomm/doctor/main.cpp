@@ -42,8 +42,8 @@ struct Options {
   std::string json_target;  // "": no JSON; "-": only JSON, to stdout
 };
 
-/// Returns no value if the arguments are wrong.
-std::optional<Options> parse(int argc, char **argv) {
+/// Returns no value if the arguments are wrong, and stores the wrong argument in `wrong`.
+std::optional<Options> parse(int argc, char **argv, std::string &wrong) {
   Options options;
   options.settings.is_emulated = PIDCOMM_SDK_IS_EMULATED;
   const auto number = [](const char *text, double least, double most, double &value) {
@@ -57,7 +57,9 @@ std::optional<Options> parse(int argc, char **argv) {
       options.settings.is_quick = true;
       continue;
     }
+    wrong = name;
     if (i + 1 == argc) return std::nullopt;
+    wrong += joined(" '", argv[i + 1], "'");
     const char *const text = argv[++i];
     double value = 0;
     if (name == "--minutes" && number(text, 0, 1e6, value))
@@ -162,9 +164,11 @@ int main(int argc, char **argv) {
     std::fputs(kUsage, stdout);
     return 0;
   }
-  const std::optional<Options> options = parse(argc, argv);
+  std::string wrong;
+  const std::optional<Options> options = parse(argc, argv, wrong);
   if (!options) {
-    std::fputs(kUsage, stderr);
+    std::fprintf(stderr, "pidcomm-doctor: %s is wrong (see pidcomm-doctor --help)\n",
+                 wrong.c_str());
     return 2;
   }
   const std::string &target = options->json_target;

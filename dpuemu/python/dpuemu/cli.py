@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import dpuemu
@@ -42,6 +44,9 @@ def main() -> None:
 
 def run_command(words: Sequence[str]) -> int:
     """Run one command line; return its exit code. Raises SystemExit if the arguments are wrong."""
+    if not words:
+        parser().print_help(sys.stderr)
+        return USAGE
     options = parser().parse_args(words)
     try:
         return int(options.act(options))
@@ -57,9 +62,35 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *words: Any, **settings: Any) -> None:
         super().__init__(*words, **{**settings, "allow_abbrev": False})
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse the words of this command. Refuses words that it does not know."""
+        options, rest = super().parse_known_args(args, namespace)
+        if rest and rest[0].startswith("-"):
+            name = rest[0].partition("=")[0]
+            self.error(f"option {name} is unknown{_near(name, self._option_string_actions)}")
+        if rest:
+            self.error(f"the command has no argument for {rest[0]!r}")
+        return options, rest
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names, kind = list(action.choices), str(action.metavar or action.dest).lower()
+            known = f"use {', '.join(names)}{_near(value, names)}"
+            raise argparse.ArgumentError(None, f"{kind} {value!r} is unknown; {known}")
+
     def error(self, message: str) -> NoReturn:
-        """Print the error; exit."""
+        """Print the error in the words of `pidcomm`; exit."""
+        for words, ours in (
+            (r"argument (\S+): (expected one argument|expected .*)", r"\1 needs a value"),
+            (r"argument (\S+): ignored explicit argument .*", r"\1 takes no value"),
+            (r"argument (-\S+): ", r"\1 "),
+        ):
+            message = re.sub(words, ours, message)
         sys.exit(fail(f"{message} (see {self.prog} --help)"))
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    return "".join(f"; did you mean {word!r}?" for word in get_close_matches(name, names, 1, 0.7))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -73,7 +104,8 @@ def parser() -> argparse.ArgumentParser:
         ),
     )
     top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
-    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    top.set_defaults(act=lambda _: top.error("argument COMMAND is missing"))
+    commands = top.add_subparsers(metavar="COMMAND")
     columns = shutil.get_terminal_size().columns
 
     def command(
@@ -190,7 +222,7 @@ def run_host_program(options: argparse.Namespace) -> int:
     """Run a host program; return its code."""
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
-        options.usage_error("name the program to run")
+        options.usage_error("argument PROGRAM is missing")
     if options.gdb:
         words = [*run.GDB, *words]
     with _json_target(options.json) as write_json:

@@ -156,19 +156,38 @@ def test_run_of_a_missing_program_prints_one_line(tmp_path: Path) -> None:
     result = run("run", "--", str(tmp_path))
     assert result.returncode == 126
     assert result.stderr.count("\n") == 1
-    for arguments in (
-        ("run",),
-        ("run", "--ranks", "41", "true"),
-        ("run", "--threads", "0", "true"),
-        ("run", "--stri", "true"),
-    ):
-        assert run(*arguments).returncode == 2
 
 
-def test_run_without_a_program_says_what_is_missing() -> None:
-    result = run("run")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("run", "argument PROGRAM is missing (see dpuemu run --help)"),
+        ("run --ranks 41 true", "--ranks '41' is not a whole number from 1 to 40 (see dpuemu run"),
+        ("run --threads 0 true", "--threads '0' is not a whole number of at least 1 (see"),
+        ("run --stri true", "option --stri is unknown; did you mean '--strict'? (see dpuemu run"),
+        ("run --rank 2 -- true", "option --rank is unknown; did you mean '--ranks'? (see dpuemu"),
+        ("run --rank=2 true", "option --rank is unknown; did you mean '--ranks'? (see dpuemu run"),
+        ("run --ranks", "--ranks needs a value (see dpuemu run --help)"),
+        ("run --strict=1 true", "--strict takes no value (see dpuemu run --help)"),
+        ("run --chip v9 true", "chip 'v9' is unknown; use generic, v1A, v1B (see dpuemu run"),
+        ("info 3", "the command has no argument for '3' (see dpuemu info --help)"),
+        ("env --js -", "option --js is unknown; did you mean '--json'? (see dpuemu env --help)"),
+        ("inf", "command 'inf' is unknown; use run, env, info; did you mean 'info'? (see dpuemu"),
+        ("--vers", "option --vers is unknown; did you mean '--version'? (see dpuemu --help)"),
+        ("--strict", "option --strict is unknown (see dpuemu --help)"),
+    ],
+)
+def test_wrong_usage_is_one_line_that_names_the_wrong_word(arguments: str, message: str) -> None:
+    result = run(*arguments.split())
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "dpuemu: name the program to run (see dpuemu run --help)\n"
+    assert result.stderr.startswith(f"dpuemu: {message}")
+    assert (result.stderr.count("\n"), result.stderr[-8:]) == (1, "--help)\n")
+
+
+def test_without_arguments_the_command_shows_its_help() -> None:
+    result = run()
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "COMMAND" in result.stderr
 
 
 def test_run_reports_launches(host_folder: Path) -> None:

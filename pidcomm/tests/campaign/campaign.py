@@ -153,7 +153,9 @@ def write_findings(name: str, seed: int, result: Result, output: str) -> None:
 def main() -> int:
     """Run the chosen attacks."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("attacks", nargs="*", help="names of attacks (default: all)")
     parser.add_argument(

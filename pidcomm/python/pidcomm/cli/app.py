@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import pidcomm
 from pidcomm.bench.results import STDOUT, console, live_console
+from pidcomm.cli.usage import sentence
 from pidcomm.errors import ArgumentError, Error, FileContentError, unknown
 from pidcomm.tables import COLLECTIVES
 
@@ -97,11 +98,14 @@ class _HasExamples:
     epilog: str | None
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line. A usage error names the command."""
+        """Parse the command line. A usage error names the command and the wrong word."""
+        words = list(args)
         try:
             rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
         except _click("exceptions").UsageError as error:
             error.ctx = error.ctx or ctx
+            if not _asks_for_help(error):
+                error.message = sentence(error, self, words)
             raise
         return rest
 
@@ -178,6 +182,13 @@ def _files(option: str, value: object) -> Iterator[object]:
 def _click(module: str) -> Any:
     """Return a module of click. New versions of Typer contain their own copy of click."""
     return import_module(f"{typer.Context.__mro__[1].__module__.rpartition('.')[0]}.{module}")
+
+
+def _asks_for_help(error: Any) -> bool:
+    """Whether a command without arguments shows its help. Old versions of click have no such
+    exception.
+    """
+    return isinstance(error, getattr(_click("exceptions"), "NoArgsIsHelpError", ()))
 
 
 def _given() -> dict[str, Any]:
@@ -289,10 +300,9 @@ def _exit_codes() -> Iterator[None]:
         fail(str(error) or "out of memory")
         raise typer.Exit(ExitCode.USAGE) from None
     except _click("exceptions").UsageError as error:
-        # Old versions of click have no such exception.
-        if isinstance(error, getattr(_click("exceptions"), "NoArgsIsHelpError", ())):
+        if _asks_for_help(error):
             raise
-        fail(f"{error.format_message()} (see {error.ctx.command_path} --help)")
+        fail(f"{error.message} (see {error.ctx.command_path} --help)")
         raise typer.Exit(ExitCode.USAGE) from None
     except KeyboardInterrupt:
         fail("interrupted")
