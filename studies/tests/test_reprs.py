@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ from test_pictures import REFERENCE
 import pidcomm
 from pidcomm.bench.timing import Row
 from pidcomm.model import load_machine, predict, predict_hosts
+from pidcomm.notebook import CELL, GROUP_0, LIGHT
 from pidcomm.sizes import format_gain
 from pidcomm_studies.apps.report import Row as ApplicationRow
 from pidcomm_studies.models import advise
@@ -109,6 +113,56 @@ def test_reprs_are_one_short_line_and_notebooks_get_a_table(result: object) -> N
     html = result._repr_html_()  # type: ignore[attr-defined]
     assert html.startswith(f"<table><caption>{type(result).__name__} ")
     assert html.count("<tr>") == html.count("</tr>") >= 3
+
+
+def luminance(colour: str) -> float:
+    """Return the grey of a colour such as #08306b, from 0 to 1."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def squares(picture: str) -> dict[tuple[int, int], str]:
+    """Return the colour of each square of a picture, by column and row."""
+    return {
+        (int(x) // CELL, int(y) // CELL): fill
+        for fill, path in re.findall(r'fill="(\S+)" d="([^"]+)"', picture)
+        for x, y in re.findall(r"M(\d+) (\d+)h8v8h-8z", path)
+    }
+
+
+@pytest.mark.parametrize("shape", [(16,), (8, 8), (4, 2, 2), (3, 4, 5), (80, 32), (2,) * 7])
+def test_notebooks_get_a_picture_of_the_groups_of_each_axis(shape: tuple[int, ...]) -> None:
+    with pidcomm.allocate(pes=math.prod(shape)) as pes:
+        cube = pes.hypercube(*shape)
+        html = cube._repr_html_()
+        assert html.startswith("<table><caption>Hypercube ")
+        assert len(html) < 30000
+        pictures = re.findall(r'<svg role="img" aria-label="(.*?)" .*?>(.*?)</svg>', html)
+        assert len(pictures) == min(len(shape), 3)
+        for words, picture in pictures:
+            mask = re.match(r"mask ([01]+): (\d+) groups of (\d+) PEs", words)
+            assert mask is not None
+            assert cube.groups(mask[1]) == (int(mask[2]), int(mask[3]))
+            drawn = squares(picture)
+            left_out = re.search(r"; (\d+) PEs are not drawn", words)
+            assert len(drawn) + int(left_out[1] if left_out else 0) == cube.pes
+            group = {(x, y): cube.group_of(x + shape[0] * y, mask[1]) for x, y in drawn}
+            for (x, y), colour in drawn.items():
+                assert (colour == GROUP_0) == (group[x, y] == 0)
+                for beside in ((x + 1, y), (x, y + 1) if len(shape) == 2 else (x + 1, y)):
+                    if beside in drawn and group[beside] != group[x, y]:
+                        assert colour != drawn[beside]
+                    elif beside in drawn:
+                        assert colour == drawn[beside]
+        assert pes._repr_html_().startswith(f"<table><caption>PeSet of {pes.pes} PEs in ")
+        assert f"PEs that hypercubes can use: {pes.usable_pes}" in pes._repr_html_()
+    for freed in (pes, cube):
+        assert ", freed</caption>" in freed._repr_html_()
+
+
+def test_the_colours_of_groups_differ_in_grey() -> None:
+    greys = sorted(map(luminance, (GROUP_0, *LIGHT)))
+    assert all(lighter - darker > 0.1 for darker, lighter in itertools.pairwise(greys))
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ from pidcomm.arguments import (
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.hypercube import Call, Groups, Hypercube, prepare_call
+from pidcomm.notebook import hypercube_html
 from pidcomm.plans import Plan, make_request
 from pidcomm.pool import DEFAULT_BYTES, Pool, open_over, require_communicator
 from pidcomm.requests import Request
@@ -178,6 +179,9 @@ class Cube(HostsCollectives):
     def __repr__(self) -> str:
         """Report the shape and the number of this host."""
         return f"<hosts.Cube {format_shape(self.shape)}, host {self._host} of {self._hosts}>"
+
+    def _repr_html_(self) -> str:
+        return hypercube_html(repr(self), self.shape, {"PEs per host": self._local.pes})
 
     def groups(self, mask: str) -> Groups:
         """Return the number of groups with members on this host, and the number of PEs per group

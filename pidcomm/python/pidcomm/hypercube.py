@@ -29,6 +29,7 @@ from pidcomm.arguments import (
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError, shown
+from pidcomm.notebook import hypercube_html
 from pidcomm.plans import Plan, make_request, plan
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
@@ -154,6 +155,9 @@ class Hypercube(HypercubeCollectives):
         unused = f", {self.unused_pes} unused" if self.unused_pes else ""
         freed = ", freed" if self._pe_set.is_freed else ""
         return f"<Hypercube {format_shape(self._shape)} of {self._pes} PEs{unused}{freed}>"
+
+    def _repr_html_(self) -> str:
+        return hypercube_html(repr(self), self.shape, {"unused PEs of the set": self.unused_pes})
 
     # ---- groups and members
 

@@ -15,6 +15,7 @@ from pidcomm.arguments import MAX_COUNT, as_flag, as_integer, as_text
 from pidcomm.compiling import compiled, compiler_options
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.hypercube import Hypercube
+from pidcomm.notebook import set_html
 from pidcomm.programs import PathText, Symbol, as_files, is_source, is_source_text
 from pidcomm.requests import Request
 
@@ -210,6 +211,10 @@ class PeSet:
         """Report the numbers of PEs and ranks, and whether the set is freed."""
         ranks = f"{self.ranks} rank{'' if self.ranks == 1 else 's'}"
         return f"<PeSet of {self.pes} PEs in {ranks}{', freed' if self.is_freed else ''}>"
+
+    def _repr_html_(self) -> str:
+        usable_pes = 0 if self.is_freed else self.usable_pes
+        return set_html(repr(self), self.pes, self.ranks, usable_pes)
 
 
 def allocate(

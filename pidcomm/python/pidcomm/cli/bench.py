@@ -147,7 +147,7 @@ SweepOption = Annotated[
     typer.Option(
         "--sweep",
         metavar="NAME=VALUES",
-        help="Such as bytes=8KiB..8MiB or pes=64,128.",
+        help="Such as bytes=8KiB..8MiB or pes=64,128 (axes: as --shape).",
     ),
 ]
 QuickOption = Annotated[
