@@ -4,7 +4,7 @@
  * The calls have the artifact's names and argument lists; pidcomm_artifact.h describes them. The
  * artifact's calls do not return a status. If a call fails, it therefore prints its place in the
  * source and the library's error sentence to stderr, and ends the program, as the SDK's DPU_ASSERT
- * does.
+ * does. For this purpose the calls are macros, so a program cannot take their addresses.
  *
  * In pidcomm's own interface, <pidcomm/pidcomm.h>, the same names have other arguments, so a file
  * cannot include both headers. */
