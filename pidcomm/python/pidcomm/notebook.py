@@ -11,7 +11,7 @@ from typing import Any
 from pidcomm.sizes import format_about, format_duration
 from pidcomm.tables import PES_PER_RANK
 
-__all__ = ["Shown"]
+__all__ = ["CELL", "GROUP_0", "LIGHT", "Shown"]
 
 GROUP_0 = "#08306b"
 # Colours of the other groups, in steps that remain visible in grey. Groups that are neighbours

@@ -21,7 +21,7 @@ from pidcomm.cli.options import (
     ShapeOption,
     json_option,
 )
-from pidcomm.model import load_machine
+from pidcomm.model import Prediction, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
 from pidcomm.sizes import format_duration, format_gain, format_shape, parse_shape, parse_size
 from pidcomm_studies.cli.model.group import group
@@ -112,4 +112,13 @@ def worth(
             f" {format_duration(iteration(best))} with {best.prediction.technique},"
             f" {format_duration(iteration(base))} with {BASE}: {format_gain(gain)}"
             + ("" if gain >= WORTH else f", less than {WORTH:.1f}x")
+            + _overlap(base.prediction, best.prediction)
         )
+
+
+def _overlap(base: Prediction, best: Prediction) -> str:
+    """Return a warning if the errors of the model may hide which collective is faster."""
+    if base.interval is None or best.interval is None:
+        return ""
+    (low, _), (_, high) = sorted((base.interval, best.interval), reverse=True)
+    return "; the 95% intervals of the collectives overlap" if high >= low else ""
