@@ -13,6 +13,7 @@ from command_line import commands, install, run
 from typer.testing import CliRunner
 
 import pidcomm
+from pidcomm import installation
 from pidcomm.bench import check as checking
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
@@ -321,6 +322,16 @@ class _CheckerOfThisMachine(checking.Checker):
 
     def __exit__(self, *_: object) -> None:
         self._pool.free()
+
+
+@pytest.mark.parametrize("wrong", ["--rank 2", "--ranks x", "--minutes", "all"])
+def test_the_program_of_the_doctor_names_the_wrong_word(wrong: str) -> None:
+    program = installation.library_folder() / "pidcomm-doctor"
+    result = subprocess.run([program, *wrong.split()], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (ExitCode.USAGE, "")
+    option, _, value = wrong.partition(" ")
+    words = f"{option} {value!r}" if value else option
+    assert result.stderr == f"pidcomm-doctor: {words} is wrong (see pidcomm-doctor --help)\n"
 
 
 def test_doctor_checks_the_emulated_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,8 +145,8 @@ TABLES = {
     "bench --ablation alltoall --shape 8x8 --bytes 8KiB --iters 1": (
         "collective technique host_us step bus DT PE_us"
     ),
-    "model predict allreduce --wide": "technique total call",
-    "model predict allreduce": "technique total most in of it GB/s needs",
+    "model predict allreduce --wide": "technique total 95% call",
+    "model predict allreduce": "technique total 95% most in of it GB/s needs",
     "model worth alltoall": "technique collective gain PE programs iteration gain",
     "model machines": "machine pes published measured fitted assumed title",
     "model machines isca24": "constant value kind meaning",
