@@ -7,6 +7,7 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,15 +76,14 @@ def test_a_plan_prints_as_a_line_and_is_a_dict() -> None:
 
 
 def test_predictions_say_that_they_are_modelled() -> None:
-    where = ((32, 32), "10")
-    assert repr(predict("allreduce", *where, bytes=1 << 20)).startswith(
-        "<Prediction isca24, tile: "
-    )
-    assert " ms modelled, " in repr(predict("allreduce", *where, bytes=1 << 20))
-    assert repr(predict_hosts("allreduce", 4, *where, bytes=1 << 20)).startswith(
+    where: Any = ((32, 32), "10")
+    how: Any = {"bytes": 1 << 20, "machine": "isca24"}
+    shown_time = r"<Prediction isca24, tile: \S+ ms \(\S+ to \S+ ms\) modelled, \d+% \w+>"
+    assert re.fullmatch(shown_time, repr(predict("allreduce", *where, **how)))
+    assert repr(predict_hosts("allreduce", 4, *where, **how)).startswith(
         "<HostsPrediction isca24, 4 hosts, tile: "
     )
-    advice, *_ = advise("allreduce", pes=1024, bytes=1 << 20)
+    advice, *_ = advise("allreduce", pes=1024, **how)
     assert repr(advice).startswith("<Advice ")
     assert repr(advice).endswith("modelled on isca24>")
     assert repr(load_machine("isca24")).startswith("<Machine isca24, 1024 PEs: testbed of ")

@@ -13,6 +13,7 @@ __all__ = [
     "format_about",
     "format_duration",
     "format_gain",
+    "format_interval",
     "format_shape",
     "format_size",
     "parse_count",
