@@ -43,6 +43,9 @@ with pidcomm.pool.Pool(
         np.testing.assert_array_equal(cube.arrays.reduce_scatter(z, "11").ravel(), own)
         np.testing.assert_array_equal(cube.arrays.allgather(z[:, :1], "01")[:, host], z[:, 0])
         assert cube.plan("allreduce", "11", bytes=64 * hosts, dtype="int64")["pool_bytes"] > 0
+        shown = cube._repr_html_()
+        assert shown.startswith(f"<table><caption>hosts.Cube 8x{hosts}, host {host} of {hosts}<")
+        assert f'aria-label="mask 01: 8 groups of {hosts} PEs"' in shown
         if len(sys.argv) > 5:
             print("ready", flush=True)
             while True:
