@@ -259,7 +259,7 @@ def predict_links(
         collective in (*_REPLICATING, "alltoall")
     )
     if stages and rounds:
-        host += 1e-6 * on["pe.launch_us"]
+        host += 1e-6 * on.launch_us(int(np.prod(as_shape(shape))))
     for is_reduced in rounds:
         for stage in stages:
             busy = {level: spread.busiest(on.links[level], level, stage) for level in stage.loads}

@@ -1,9 +1,7 @@
 """Fit the constants of transfers, launches and loads to times that were measured on DIMMs.
 
-The rows are CSV files in a folder. `transfers.csv` has the columns direction (to_dpu, from_dpu),
-space (mram, wram), dpus, bytes_per_dpu, ms, api, repository and path; `launches.csv` has operation
-(dpu_load, dpu_launch_sync), dpus, elements, ms, note, repository and path. Other columns are
-ignored. An experiment is a repository, or a folder of it with results.
+The rows are the files transfers.csv and launches.csv of a folder, whose columns `pidcomm model
+fit-dimms --help` lists. An experiment is a repository, or a folder of it with results.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ from command_line import PIDCOMM
 
 from pidcomm import COLLECTIVES, DEFAULT_ISA, ArgumentError, Error, Options, plan
 from pidcomm.bench import info
-from pidcomm.model import Machine, load_machine, machine_names, predict
+from pidcomm.model import Machine, load_machine, machine_names
+from pidcomm.model.prediction import PreparedCase
 from pidcomm_studies.models import measured
 from pidcomm_studies.models.calibrate import calibrate, fit, fit_to_points
 from pidcomm_studies.models.samples import DST, SCRATCH, Timed, Timer, draw, host_seconds
@@ -237,22 +238,16 @@ def test_fit_dimms_writes_a_machine_and_its_errors(tmp_path: Path) -> None:
 
 def test_an_interval_contains_the_modelled_time_and_grows_with_the_errors() -> None:
     machine = load_machine("upmem-2560")
+    exact = machine.with_values({name: 1 for name in machine.constants if "error." in name})
     for technique in ("tile", "conventional", "pr+im+cm"):
-        estimate = predict(
-            "alltoall", (32, 32), "10", bytes=1 << 20, machine=machine, technique=technique
+        case = PreparedCase(
+            "alltoall", (32, 32), "10", bytes=1 << 20, technique=technique, scratch=2 << 20
         )
+        estimate = case.predict(machine)
         assert estimate.interval is not None
         low, high = estimate.interval
         assert low < estimate.seconds < high
-        exact = predict(
-            "alltoall",
-            (32, 32),
-            "10",
-            bytes=1 << 20,
-            machine=machine.with_values({name: 1 for name in machine.constants if "error" in name}),
-            technique=technique,
-        )
-        assert exact.interval == pytest.approx((estimate.seconds, estimate.seconds))
+        assert case.predict(exact).interval == pytest.approx((estimate.seconds, estimate.seconds))
 
 
 @pytest.mark.parametrize("name", machine_names())

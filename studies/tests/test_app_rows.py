@@ -15,6 +15,7 @@ from test_apps import COMPARED, PES, Scaled, invoke
 from test_pictures import assert_legible
 
 import pidcomm
+from pidcomm.bench.ablation import Assumed
 from pidcomm.bench.measure import SdkCondition
 from pidcomm_studies import apps
 from pidcomm_studies.apps.report import Conditions, rows_of
@@ -64,7 +65,7 @@ def test_rows_separate_measured_modelled_and_assumed_times() -> None:
         0,
     )
     assert (tile.total_us, tile.communication_us) == (5e6, 1e6)
-    assert tile.assumed_us == pytest.approx(2 * 100 + 2 * 1000)
+    assert tile.assumed_us == pytest.approx(2 * Assumed().launch_us + 2 * Assumed().load_us)
     assert tile.setup_us == 9e6
     assert tile.communication_speed_up == 3
     assert tile.speed_up == pytest.approx(7 / 5)

@@ -53,16 +53,11 @@ def all_of(
     }
 
 
-def test_the_document_names_existing_constants_costs_and_phases() -> None:
+def test_the_document_names_existing_constants() -> None:
     text = (Path(__file__).parents[1] / "docs" / "evaluation.md").read_text()
     sections = {row.name.partition(".")[0] for row in CONSTANTS}
     named = set(re.findall(rf"\b((?:{'|'.join(sections)})\.[a-z]\w*)(?![\w.(*])", text))
-    assert len(named) > 30
     assert named <= {row.name for row in CONSTANTS}
-    table = re.findall(
-        r"^\| (`.*?) \|", text.partition("## Phases")[2].partition("## ")[0], re.MULTILINE
-    )
-    assert re.findall(r"`(\w+)`", " ".join(table)) == list(PHASES)
 
 
 # ---- predictions

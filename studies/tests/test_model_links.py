@@ -19,7 +19,6 @@ from pidcomm_studies.models import predict_links
 from pidcomm_studies.models.links import spread_of
 
 MACHINE = load_machine("upmem-2560+links")
-LAUNCH = 1e-6 * MACHINE["pe.launch_us"]
 SHAPES = [((8, 8, 2), mask) for mask in ("100", "010", "001", "110", "011", "111")] + [
     ((6, 5, 7), "101"),
     ((3, 40), "01"),
@@ -154,9 +153,10 @@ def test_eight_banks_reduce_at_the_rate_of_a_link() -> None:
     size = 1 << 20
     prediction = predict_links("reduce_scatter", (8, 8), "01", bytes=size, machine=MACHINE)
     link = MACHINE.links["bank"]
-    assert prediction.host_seconds == pytest.approx(LAUNCH)
+    launch = 1e-6 * MACHINE.launch_us(64)
+    assert prediction.host_seconds == pytest.approx(launch)
     assert prediction.seconds == pytest.approx(
-        LAUNCH + size * 7 / 8 / 2.8e9 + 7e-9 * link.latency_ns.value
+        launch + size * 7 / 8 / 2.8e9 + 7e-9 * link.latency_ns.value
     )
 
 
@@ -185,7 +185,8 @@ def test_the_host_moves_what_begins_or_ends_in_its_memory() -> None:
     )
     prediction = predict_links("reduce", shape, mask, bytes=size, machine=MACHINE)
     scattered = predict_links("reduce_scatter", shape, mask, bytes=size, machine=MACHINE)
-    assert prediction.host_seconds == pytest.approx(block.seconds + LAUNCH)
+    launch = 1e-6 * MACHINE.launch_us(256)
+    assert prediction.host_seconds == pytest.approx(block.seconds + launch)
     assert prediction.link_seconds == scattered.link_seconds
 
 

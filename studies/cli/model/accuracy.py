@@ -224,6 +224,10 @@ def fit_dimms(
     """Fit the times of transfers, launches and loads to times measured on DIMMs, and write the
     machine to a file.
 
+    transfers.csv has the columns api, direction (to_dpu, from_dpu), space (mram, wram), dpus,
+    bytes_per_dpu, ms, repository and path; launches.csv has operation (dpu_load, dpu_launch_sync),
+    dpus, elements, ms, note, repository and path.
+
     The table has the error of modelled times: of the fit, and of fits without the experiment of the
     row (held out), which become the machine's intervals.
     """

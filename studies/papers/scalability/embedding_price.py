@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -175,7 +176,7 @@ def clocks(work: Work, path: str, technique: str, machine: Machine) -> Clocks:
     joins = copy_seconds(machine, x * z * part.bags, x * z * size)
     return Clocks(
         kernel=work.kernel.seconds,
-        host=1e-6 * machine["pe.launch_us"] + splits + reduction + joins,
+        host=1e-6 * machine.launch_us(prod(shape)) + splits + reduction + joins,
         cpu_to_pe=call("broadcast", BY_COLUMNS, work.requests[0].nbytes).seconds,
         pe_to_cpu=to_cpu,
     )

@@ -53,12 +53,12 @@ LABELS = (
 class Assumed:
     """Assumed costs of PE programs on DIMMs, of the paper's machine.
 
-    launch_us: the time to start all PEs of a set and notice their end. load_us: the time to load a
-    program into all PEs of a set.
+    launch_us: the time to start all its PEs and notice their end. load_us: the time to load a
+    program into all its PEs.
     """
 
-    launch_us: float = _DIMMS["pe.launch_us"]
-    load_us: float = _DIMMS["pe.load_us"]
+    launch_us: float = _DIMMS.launch_us(_DIMMS.pes)
+    load_us: float = _DIMMS.load_us(_DIMMS.pes)
 
 
 @dataclass(frozen=True)

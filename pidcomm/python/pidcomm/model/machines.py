@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,6 +144,14 @@ class Machine:
     def pes(self) -> int:
         """Return the number of PEs."""
         return int(self["ranks.channels"] * self["ranks.per_channel"]) * _core.PES_PER_RANK
+
+    def launch_us(self, pes: int) -> float:
+        """Return the time in us to start `pes` PEs and to detect their end."""
+        return self["pe.launch_us"] + ceil(pes / _core.PES_PER_RANK) * self["pe.launch_rank_us"]
+
+    def load_us(self, pes: int) -> float:
+        """Return the time in us to load a program into `pes` PEs."""
+        return self["pe.load_us"] + ceil(pes / _core.PES_PER_RANK) * self["pe.load_rank_us"]
 
     @cached_property
     def numbers(self) -> list[float]:
