@@ -157,9 +157,8 @@ def _section(source: Source, number: int) -> Iterator[str]:
         yield f"<figure>{drawing}</figure>"
     for rows in _runs(source.rows):
         names = _columns(rows)
-        yield _pairs(
-            [*_facts(rows), *((name, rows[0][name]) for name in _keys(rows) if name not in names)]
-        )
+        equal = [(name, rows[0][name]) for name in _keys(rows) if name not in names]
+        yield _pairs([*_facts(rows), *(pair for pair in equal if pair[1] is not None)])
         yield _table(rows, names)
 
 

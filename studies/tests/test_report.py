@@ -122,6 +122,14 @@ def test_a_report_defines_its_columns_and_names_machine_and_limits(report: Path)
         assert wanted in text
 
 
+def test_a_report_hides_facts_without_a_value() -> None:
+    rows = reference("isas")
+    assert {row["speed_up"] for row in rows} == {None}
+    text = page.build([page.Source("isas", rows)])
+    assert "None" not in re.findall("<dd>(.*?)</dd>", text)
+    assert "<dt>speed_up</dt>" not in text
+
+
 def test_a_report_separates_runs_and_says_why_it_has_no_figure() -> None:
     rows = reference("collectives")
     text = page.build(
