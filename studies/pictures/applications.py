@@ -126,9 +126,7 @@ def _lines(panel: Axes, rows: Sequence[Row], counts: Sequence[int]) -> None:
     panel.set_ylim(min(gains) / 1.4, max(gains) * 1.4)
     panel.set_xticks(counts, [str(count) for count in counts])
     panel.yaxis.set_major_locator(FixedLocator(ticks_between(*panel.get_ylim())))
-    panel.yaxis.set_major_formatter(
-        FuncFormatter(lambda gain, _: "equal" if gain == 1 else format_gain(gain))
-    )
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda gain, _: f"{gain:g}x"))
     panel.minorticks_off()
     panel.set_xlabel("number of PEs")
     panel.set_ylabel(f"gain over {'the CPUs' if has_cpu else BASE}")

@@ -5,7 +5,7 @@ A mark shows the streaming limit of each bar.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pidcomm import ArgumentError
@@ -28,11 +28,8 @@ WIDTH_INCHES, PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 1.9, 2.8
 FRAME_INCHES = 0.5  # part of a panel's height for its title and ticks
 CHARACTER_INCHES = 0.6 * style.SMALL_POINTS / 72
 MOST_SHARED = 3.0  # panels share the scale if the ratio of their highest values is at most this
-# Width and height of a speed-up with "slower" on a second line.
-FLAT_LABEL_INCHES, LINES_INCHES = (
-    0.42,
-    0.3,
-)
+HEADROOM = 1.05
+LABEL_INCHES = 1.7 * style.SMALL_POINTS / 72  # height of a speed-up with its edges
 ROOMY_GROUP_INCHES = 0.9
 
 
@@ -48,7 +45,7 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
     techniques = techniques_of(rows)
     lines, columns = style.grid_of(len(parts.parts), PANEL_COLUMNS)
     labels = [label for row in rows if (label := _label(row))]
-    notes = ["over the bars: speed-up over conventional"] if labels else []
+    notes = [f"on the bars: speed-up over {BASE}"] if labels else []
     notes.append("source: " + ", ".join(sorted({row["source"] for row in rows})))
     collectives = collectives_of(rows)
     with style.settings():
@@ -60,16 +57,17 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
             parts.title,
             notes + parts.small_print,
         )
-        tops = [_top(part, metric) for part in parts.parts.values()]
-        is_shared = max(tops) <= MOST_SHARED * min(tops)
-        grid = body.subplots(lines, columns, sharex=True, sharey=is_shared, squeeze=False)
         inches = panel_inches - FRAME_INCHES
         width = GROUP_WIDTH / len(techniques)
-        is_flat = width * (WIDTH_INCHES / columns - 1) / len(collectives) >= FLAT_LABEL_INCHES
-        label_inches = (
-            LINES_INCHES if is_flat else CHARACTER_INCHES * max(map(len, labels), default=0)
-        )
-        headroom = inches / (inches - 0.06 - label_inches * bool(labels))
+        text_inches = CHARACTER_INCHES * max(map(len, labels), default=0)
+        # A label may reach over a neighbour without a label.
+        reach = min(1.5, len(techniques) / max(1, len({*techniques} - {BASE})))
+        is_flat = reach * width * (WIDTH_INCHES / columns - 1) / len(collectives) >= text_inches
+        label_share = (LABEL_INCHES if is_flat else text_inches + 0.08) / inches
+        tops = [_top(part, metric, label_share) for part in parts.parts.values()]
+        is_shared = max(tops) <= MOST_SHARED * min(tops)
+        grid = body.subplots(lines, columns, sharex=True, sharey=is_shared, squeeze=False)
+        shared_top = _top(rows, metric, label_share)
         for number, (words, of_part) in enumerate(parts.parts.items()):
             panel = grid.flat[number]
             _panel(
@@ -82,9 +80,10 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
                 WIDTH_INCHES / columns,
                 width,
                 is_flat,
+                label_share,
+                shared_top if is_shared else tops[number],
             )
             panel.tick_params(axis="x", length=0, labelbottom=number + columns >= len(parts.parts))
-            panel.set_ylim(0, headroom * (max(tops) if is_shared else tops[number]))
         for panel in grid.flat[len(parts.parts) :]:
             panel.remove()
         for panel in grid[:, 0]:
@@ -93,20 +92,30 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
     return figure
 
 
-def _top(rows: Sequence[JsonRow], metric: Metric) -> float:
-    """Return the highest value of the metric among the rows and the limits of the rows."""
-    return max(
-        value
-        for row in rows
-        for value in (metric.of(row), metric.limit_of(row))
-        if value is not None
-    )
+def _ends(row: JsonRow, metric: Metric) -> list[float]:
+    """Return the height of a bar and, if known, the height of its limit."""
+    return [end for end in (metric.of(row), metric.limit_of(row)) if end is not None]
+
+
+def _top(rows: Sequence[JsonRow], metric: Metric, label_share: float) -> float:
+    """Return the top of an axis that has room for the bars, their limits and their labels."""
+    top = HEADROOM * max(end for row in rows for end in _ends(row, metric))
+    labelled = [_ends(row, metric) for row in rows if _label(row)]
+    while any(_free_place(ends, label_share * top) > (1 - label_share) * top for ends in labelled):
+        top *= HEADROOM
+    return top
 
 
 def _label(row: JsonRow) -> str:
     """Return the text above the bar of a row."""
     gain = row["speed_up"]
     return "" if gain is None or row["technique"] == BASE else format_gain(gain)
+
+
+def _free_place(edges: Iterable[float], height: float) -> float:
+    """Return the lowest place from the foot of a bar where a label of a height covers no edge."""
+    ends = sorted(edges)
+    return next(at for at in (0.0, *ends) if not any(at < edge < at + height for edge in ends))
 
 
 def _panel(
@@ -119,7 +128,13 @@ def _panel(
     width_inches: float,
     width: float,
     is_flat: bool,
+    label_share: float,
+    top: float,
 ) -> None:
+    """Draw the bars of a panel. A label lies on its bar, or above the bar if the bar is too low.
+
+    label_share: height of a label, as a share of the panel's height. top: the top of the axis.
+    """
     row_of = index_rows(rows, words or "the same shape, mask, type and so on")
     for at, collective in enumerate(collectives):
         group = [row for technique in techniques if (row := row_of.get((collective, technique)))]
@@ -130,9 +145,10 @@ def _panel(
             if limit is not None:
                 style.mark_limit(panel, [centre - width / 2, centre + width / 2], [limit, limit])
             if label := _label(row):
+                foot = _free_place(_ends(row, metric), label_share * top)
                 panel.annotate(
-                    label.replace(" ", "\n") if is_flat else label,
-                    (centre, max(value, limit or 0)),
+                    label,
+                    (centre, foot),
                     xytext=(0, 2),
                     textcoords="offset points",
                     ha="center",
@@ -149,6 +165,7 @@ def _panel(
         fontsize=style.SMALL_POINTS if is_crowded else style.FONT_POINTS,
     )
     panel.set_xlim(-0.6, len(collectives) - 0.4)
+    panel.set_ylim(0, top)
     panel.set_title(words)
     panel.grid(axis="y")
     style.clean(panel)

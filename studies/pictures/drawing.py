@@ -32,6 +32,7 @@ LARGEST_CELL, SMALLEST_CELL, MACHINE_INCHES = 0.50, 0.15, 9.5
 CELL_POINTS = style.SMALL_POINTS
 LEGEND_INCHES, LEGEND_COLUMNS = 1.0, 4
 FLOW_POINTS, LINE_FACTOR, BOX_PAD, ARROW_INCHES = 7.0, 1.42, 0.09, 0.26
+FLOW_EDGE = 0.02
 FLOW_CHARACTERS = 76
 INDENT = "  "  # indent of the later lines of a broken line
 LINE_INCHES = style.SMALL_POINTS * LINE_FACTOR / 72
@@ -84,7 +85,8 @@ def draw(places: Places, plan: dict[str, Any]) -> Figure:
     """Return the picture of a plan on its PEs."""
     layout = _lay_out(places)
     boxes = list(_boxes(plan))
-    flow_inches = sum(box.inches for box in boxes) + ARROW_INCHES * (len(boxes) - 1)
+    flow_inches = 2 * FLOW_EDGE + sum(box.inches for box in boxes)
+    flow_inches += ARROW_INCHES * (len(boxes) - 1)
     legend_inches = GAP_INCHES * (1 + ceil(_coloured(places) / LEGEND_COLUMNS)) + LINE_INCHES * len(
         places.shape
     )
@@ -382,7 +384,7 @@ def _draw_flow(axes: Axes, boxes: Sequence[_Box]) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     wide = FLOW_INCHES - 0.1
-    y = 0.02
+    y = FLOW_EDGE
     for number, box in enumerate(boxes):
         if number:
             axes.annotate(

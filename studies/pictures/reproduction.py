@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WIDTH_INCHES, LINE_INCHES, FRAME_INCHES, HEAD_AND_FOOT_INCHES = 8.0, 0.3, 0.55, 1.2
 BAR = 0.36  # width of a bar, as a share of the distance between statistics
 ROOM_FOR_VALUES = 1.15  # width of a panel, as a multiple of the longest bar
-LABEL_WIDTH = 0.1  # width of the text of a value, as a share of the panel's width
+LABEL_WIDTH = 0.13  # width of the text of a value, as a share of the panel's width
 # Words, colour and hatch by source. Bars of numbers from this host have the colour of their
 # technique.
 LOOKS = {

@@ -54,7 +54,7 @@ OTHER_LOOK = Look("#ffffff", "**", ":", "p")
 # Colours of the parts of a bar, light to dark. No technique has these colours.
 PARTS = ("#f9ddcf", "#eba98d", "#cf7783", "#93508c", "#4a2a5e")
 # Colours and hatches of series that are no techniques.
-SERIES_COLOURS = (*PARTS[1:], "#6b6b6b", "#000000", "#a08a2e", "#d1495b")
+SERIES_COLOURS = (*PARTS[1:], "#6b6b6b", "#000000", "#a08a2e", "#7b4f2a")
 SERIES_HATCHES = ("", "//", "..", "xx", "--", "++", "oo", "\\\\")
 # Markers and dashes of further lines of one technique.
 SERIES_MARKERS = "s^DvPX*<"
@@ -123,8 +123,13 @@ def new_figure(
     return figure, body
 
 
+def characters(width_inches: float, points: float = SMALL_POINTS) -> int:
+    """Return how many characters of a text have room in a width."""
+    return int(width_inches * 72 / (0.56 * points))
+
+
 def _wrapped(text: str, width_inches: float, points: float) -> list[str]:
-    return textwrap.wrap(text, int(width_inches * 72 / (0.56 * points)))
+    return textwrap.wrap(text, characters(width_inches, points))
 
 
 def label_plainly(axis: Axis) -> None:
@@ -204,15 +209,15 @@ def look_of(technique: str) -> Look:
     return TECHNIQUE_LOOKS.get(technique, OTHER_LOOK)
 
 
-def look_of_series(name: str, number: int) -> Look:
-    """Return the look of a series: of the technique with this name, or by the series' number."""
-    if name in TECHNIQUE_LOOKS:
-        return TECHNIQUE_LOOKS[name]
+def look_of_series(number: int) -> Look:
+    """Return the look of a series that is no technique."""
+    # When the colours repeat, they come with other hatches, dashes and markers.
+    again = number // len(SERIES_COLOURS)
     return Look(
         SERIES_COLOURS[number % len(SERIES_COLOURS)],
-        SERIES_HATCHES[number % len(SERIES_HATCHES)],
-        SERIES_DASHES[number // len(SERIES_COLOURS) % len(SERIES_DASHES) - 1],
-        SERIES_MARKERS[number % len(SERIES_MARKERS)],
+        SERIES_HATCHES[(number + again) % len(SERIES_HATCHES)],
+        SERIES_DASHES[again % len(SERIES_DASHES) - 1],
+        SERIES_MARKERS[(number + again) % len(SERIES_MARKERS)],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil, floor, log10, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pidcomm import ArgumentError
 from pidcomm.sizes import format_size
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 PANEL_COLUMNS = 4
 MIN_WIDTH_INCHES, PANEL_INCHES, HEAD_AND_FOOT_INCHES = 6.5, 2.4, 1.3
 MAX_SERIES = 8
+LIMIT = "limit: streaming copy"
 MAX_TICKS = 4
+# Dashes of the limits of each series.
+LIMIT_DASHES = ((1, 1), (4, 1), (4, 1, 1, 1), (8, 1), (4, 1, 1, 1, 1, 1), (1, 3), (4, 3), (8, 3))
 LEAST_RANGE = 4.0  # the least ratio of the highest to the lowest value of the logarithmic y axis
 # Mantissas of the ticks of the y axis: the first list that gives ENOUGH_TICKS.
 MANTISSAS = ((1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 8))
@@ -119,9 +122,7 @@ def _lines(
     if limits:
         panel.plot(
             *zip(*limits, strict=True),
-            color=style.LIMIT_INK,
-            linewidth=1.0,
-            linestyle=(0, (1, 1)),
+            **_limit_line(series),
             gid=style.LIMIT_GID,
         )
     panel.plot(
@@ -130,6 +131,11 @@ def _lines(
         **style.line_of(technique, series),
         gid=technique,
     )
+
+
+def _limit_line(series: int) -> dict[str, Any]:
+    """Return the arguments of matplotlib for the limit's line beside the lines of a series."""
+    return {"color": style.LIMIT_INK, "linewidth": 1.0, "linestyle": (0, LIMIT_DASHES[series])}
 
 
 def log_scales(
@@ -183,16 +189,14 @@ def _legend(body: SubFigure, series: Sequence[tuple[str, str]], has_limit: bool)
         for words, technique in series
     ]
     if has_limit:
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color=style.LIMIT_INK,
-                linewidth=1.0,
-                linestyle=(0, (1, 1)),
-                label="limit: streaming copy",
-            )
-        )
+        handles += [
+            Line2D([], [], **_limit_line(at), label=f"{LIMIT}, {words}" if words else LIMIT)
+            for at, words in enumerate(conditions)
+        ]
     body.legend(
-        handles=handles, loc="outside lower center", frameon=False, ncols=min(len(handles), 4)
+        handles=handles,
+        loc="outside lower center",
+        frameon=False,
+        ncols=min(len(handles), 4),
+        handlelength=3.0,
     )

@@ -86,9 +86,10 @@ def draw(events: Iterable[Mapping[str, Any]], title: str) -> Picture:
                 )
                 if len(steps) > 1:
                     axes.text(
-                        0,
-                        node + 0.12 + 0.12 * number,
-                        f"{queue}: at most {highest} ",
+                        1.01,
+                        node + 0.12 + 0.16 * number,
+                        f"{queue}: at most {highest}",
+                        transform=axes.get_yaxis_transform(),
                         fontsize=style.SMALL_POINTS,
                     )
         for call, colour in colours.items():

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_app_ntt import by_flint
+from test_pictures import assert_legible
 
 from pidcomm import ArgumentError
 from pidcomm.arguments import Array
@@ -19,6 +20,7 @@ from pidcomm_studies.apps.ckks import Ckks
 from pidcomm_studies.apps.ckks.scheme import Parameters
 from pidcomm_studies.papers.figure import Request
 from pidcomm_studies.papers.scalability import ckks as figures
+from pidcomm_studies.pictures import points as of_papers
 
 Limbs = list[list[int]]
 
@@ -242,6 +244,7 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
     figures._problem.cache_clear()
     figure = figures.FIGURE_16
     points = figure.points(Request(iters=1))
+    assert_legible(of_papers.draw(figure, points))
     primitives = {
         "multiply",
         "copy",

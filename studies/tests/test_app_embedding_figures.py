@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import PIDCOMM
+from test_pictures import assert_legible
 
 from pidcomm import COLLECTIVES
 from pidcomm.model import load_machine, predict
@@ -53,6 +54,7 @@ from pidcomm_studies.papers.scalability.paper import (
     priced,
     steady,
 )
+from pidcomm_studies.pictures import points as of_papers
 
 LINKED = load_machine(figures_links.MACHINE)
 TINY = Model(1, 256, 8, 4, 16)
@@ -84,6 +86,7 @@ def test_a_figure_and_its_statements_follow_from_the_prices(name: str) -> None:
     assert {point.source for point in points} <= {MODELLED, PUBLISHED}
     statements = list(figure.statements(Request(), points))
     assert all(statement.published and statement.here for statement in statements)
+    assert_legible(of_papers.draw(figure, points, statements))
     if figure.name == "scalability/fig7":
         assert all(statement.agrees for statement in statements), statements
     if figure is figures_links.FIGURE_18:

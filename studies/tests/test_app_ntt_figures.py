@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from test_pictures import assert_legible
 
 from pidcomm.model import load_machine
 from pidcomm_studies.apps.ntt import Ntt
 from pidcomm_studies.papers.figure import Point, Request
 from pidcomm_studies.papers.scalability import ntt as figures
 from pidcomm_studies.papers.scalability.ntt_clocks import COMPLETE, clocks, modelled
+from pidcomm_studies.pictures import points as of_papers
 
 
 def test_clocks_of_a_transform_add_up() -> None:
@@ -67,6 +69,7 @@ def test_figure_14_has_every_clock_and_statement(monkeypatch: pytest.MonkeyPatch
     }
     assert 1.8 < kernels["kernel 1", 64] / kernels["kernel 1", 128] < 2.1
     statements = [*figure.statements(Request(), points)]
+    assert_legible(of_papers.draw(figure, points, statements))
     assert [statement.here.split(":")[0] for statement in statements] == 3 * ["mixed, tile"] + 3 * [
         "modelled, tile"
     ]

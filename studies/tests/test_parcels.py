@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from matplotlib.axes import Axes
+from test_pictures import assert_legible
 
 from pidcomm import ArgumentError, Error
 from pidcomm_studies.papers.figure import Request
@@ -18,6 +20,7 @@ from pidcomm_studies.parcels import patterns, scaling
 from pidcomm_studies.parcels.build import ENGINES, HERE, categories, compile_program
 from pidcomm_studies.parcels.count import CountError, count
 from pidcomm_studies.parcels.run import Machine
+from pidcomm_studies.pictures import points as of_papers
 
 PROGRAMS = Path(__file__).parent / "parcels"
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
@@ -253,7 +256,14 @@ def test_a_trace_shows_threads_parcels_and_queues(
     run = pim.run(programs["exchange"], 2, (256,), trace=True)
     assert {event["event"] for event in run.events} == {"active", "parcel", "queues"}
     assert max(event["unexpected"] for event in run.events if event["event"] == "queues") == 1
-    style.save(timeline.draw(run.events, "exchange"), tmp_path / "exchange.svg")
+    picture = timeline.draw(run.events, "exchange")
+    assert_legible(picture)
+    (axes,) = picture.findobj(Axes)
+    assert axes.texts
+    assert all(
+        text.get_window_extent().x0 >= axes.bbox.x1 for text in axes.texts if text.get_text()
+    )
+    style.save(picture, tmp_path / "exchange.svg")
     with pytest.raises(ArgumentError, match="17 nodes"):
         timeline.draw([{"event": "parcel", "node": 16}], "too many")
 
@@ -276,7 +286,9 @@ def test_figures_have_all_points_and_statements(monkeypatch: pytest.MonkeyPatch)
     for figure in map(get, names):
         points = figure.points(request)
         assert {point.panel for point in points} == {panel.name for panel in figure.panels}
-        assert list(figure.statements(request, points))
+        statements = list(figure.statements(request, points))
+        assert statements
+        assert_legible(of_papers.draw(figure, points, statements))
 
 
 @pytest.mark.parametrize("end", ["return -1;", "exit(-1);", "exit(rank ? -1 : 0);"])

@@ -139,10 +139,8 @@ def format_interval(interval: tuple[float, float]) -> str:
 
 
 def format_gain(gain: float) -> str:
-    """Return a speed-up as "4.45x". A speed-up below 1 is returned as "33x slower"."""
-    if gain >= 0.995:
-        return f"{gain:.2f}x"
-    return f"{1 / gain:.{0 if gain <= 0.1 else 2}f}x slower"
+    """Return a speed-up as "4.45x", "0.94x" or "0.031x"."""
+    return f"{gain:.2f}x" if gain >= 0.1 else f"{gain:.2g}x"
 
 
 def format_shape(shape: tuple[int, ...]) -> str:

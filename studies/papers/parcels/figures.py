@@ -396,7 +396,7 @@ def _figure_7() -> Figure:
                 lambda run: run.total("cycles", (*OVERHEAD, "copy"), BENCHMARK),
             )
         for (engine, copied), (instructions, cycles) in results.copies.items():
-            series = "conventional" if engine == MPICH else "pim, one thread"
+            series = "conventional processor" if engine == MPICH else "pim, one thread"
             yield Point(
                 panels[2].name,
                 series,
@@ -408,7 +408,7 @@ def _figure_7() -> Figure:
             )
 
     def statements(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
-        ipc = series_of(points, panels[2].name, "conventional")
+        ipc = series_of(points, panels[2].name, "conventional processor")
         small = [value for kib, value in ipc.items() if isinstance(kib, (int, float)) and kib < 32]
         large = [value for kib, value in ipc.items() if isinstance(kib, (int, float)) and kib > 32]
         yield Statement(

@@ -234,10 +234,8 @@ def _speed_ups(key: str, what: str, choose: Choose) -> Iterator[Statistic]:
     """Yield the speed-up of pr+im+cm over conventional and the speed-up of tile over
     conventional.
     """
-    yield _statistic(key, f"{what}: speed-up over conventional", (PAPER, BASE), choose)
-    yield _statistic(
-        f"{key}.tile", f"{what}: speed-up of tile over conventional", (OURS, BASE), choose
-    )
+    yield _statistic(key, f"{what}: {PAPER} over {BASE}", (PAPER, BASE), choose)
+    yield _statistic(f"{key}.tile", f"{what}: {OURS} over {BASE}", (OURS, BASE), choose)
 
 
 def _square(collectives: Iterable[CollectiveName]) -> Problems:
@@ -362,7 +360,7 @@ _ALL = (
                 _statistic(f"fig20.{name}", "", (PAPER,), _of(name), _best_gb_s),
                 _statistic(
                     f"fig20.{name}.growth",
-                    f"{name}: throughput, longest x over shortest",
+                    f"{name}: {PAPER} with the longest x over the shortest",
                     (PAPER,),
                     _of(name),
                     _growth,
@@ -391,7 +389,7 @@ _ALL = (
             for statistic in (
                 _statistic(f"fig23a.{name}", "", (PAPER, name), _every),
                 _statistic(
-                    f"fig23a.{name}.tile", f"{name}: time over that of tile", (OURS, name), _every
+                    f"fig23a.{name}.tile", f"{name}: time over {OURS}", (OURS, name), _every
                 ),
             )
         ),

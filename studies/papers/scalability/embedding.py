@@ -112,10 +112,8 @@ FIGURE_5 = Figure(
     PAPER,
     "kernel on one PE by tasklets, columns, rows and pooling",
     [
-        Panel("a", "tasklets: time, instructions per cycle, GB/s", "tasklets"),
-        Panel("b", "columns: time, instructions per cycle, GB/s", "columns"),
-        Panel("c", "rows: time, instructions per cycle, GB/s", "rows"),
-        Panel("d", "pooling: time, instructions per cycle, GB/s", "pooling"),
+        Panel(name, f"{x}: time, instructions per cycle, GB/s", x, is_log=True)
+        for name, x in zip("abcd", ("tasklets", "columns", "rows", "pooling"), strict=True)
     ],
     _figure_5,
     _statements_5,

@@ -227,13 +227,19 @@ FIGURE_18 = Figure(
     PAPER,
     "reductions over links between PEs, against the host",
     [
-        Panel("a", "gain of links over the host, 240 KiB per PE", "share of global reduction"),
+        Panel(
+            "a",
+            "gain of links over the host, 240 KiB per PE",
+            "share of global reduction",
+            is_log=True,
+        ),
         Panel(
             "a, RM2 and batch 256",
             "gain of links over the host, 40 KiB per PE",
             "share of global reduction",
+            is_log=True,
         ),
-        Panel("b", "gain at a share of 0.5", "GB/s of a link"),
+        Panel("b", "gain at a share of 0.5", "GB/s of a link", is_log=True),
         Panel("collectives", "ms, 240 KiB per PE, groups of 256 PEs", "collective", is_log=True),
         Panel(
             "applications",

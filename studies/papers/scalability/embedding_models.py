@@ -225,8 +225,13 @@ FIGURE_11 = Figure(
     PAPER,
     "RM1, RM2 and RM3 with batch 16, and RM2 over batches",
     [
-        Panel("a", "speed-up over the CPU, look-up alone", "model"),
-        Panel("a end to end", "speed-up over the CPU, with the layers on the host", "model"),
+        Panel("a", "speed-up over the CPU, look-up alone", "model", is_log=True),
+        Panel(
+            "a end to end",
+            "speed-up over the CPU, with the layers on the host",
+            "model",
+            is_log=True,
+        ),
         *(Panel(f"b {name}", "% of the total", "model") for name in CLOCKS),
         Panel("c", "RM2: samples per second over batch 16", "batch"),
         Panel("t", "total, us", "model", is_log=True),
