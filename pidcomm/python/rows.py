@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from pidcomm.arguments import Array, ArrayInput, ArrayOutput, Options
+    from pidcomm.programs import Window
     from pidcomm.requests import Request
     from pidcomm.signatures import (
         FromHost,
@@ -130,10 +131,10 @@ class Collective(NamedTuple):
             )
         )
         if form == "FromHost":
-            parameters = ["host: ArrayInput", "bytes: int | None = None", "dst: int = 0"]
+            parameters = ["host: ArrayInput", "bytes: int | None = None", "dst: Window = 0"]
         else:
-            parameters = ["bytes: int", "src: int = 0"]
-            parameters += ["dst: int = 0"] if self.at_pes_after else []
+            parameters = ["bytes: int", "src: Window = 0"]
+            parameters += ["dst: Window = 0"] if self.at_pes_after else []
             parameters += (
                 ["dtype: DTypeLike = np.uint8"]
                 if moves

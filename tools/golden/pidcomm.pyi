@@ -58,8 +58,8 @@ class Hypercube(HypercubeCollectives):
         mask: str,
         *,
         bytes: int,
-        src: int = 0,
-        dst: int = 0,
+        src: Window = 0,
+        dst: Window = 0,
         dtype: DTypeLike = np.uint8,
         op: OpName | None = "sum",
         expand: bool = False,
@@ -71,8 +71,8 @@ class Hypercube(HypercubeCollectives):
         mask: str,
         *,
         bytes: int,
-        src: int = 0,
-        dst: int = 0,
+        src: Window = 0,
+        dst: Window = 0,
         dtype: DTypeLike = np.uint8,
         op: OpName | None = "sum",
         **options: Unpack[Options],
@@ -82,8 +82,8 @@ class Hypercube(HypercubeCollectives):
         bytes_read: int,
         bytes_written: int,
         *,
-        src: int = 0,
-        dst: int = 0,
+        src: Window = 0,
+        dst: Window = 0,
         copy_order: CopyOrderName = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]: ...
@@ -91,6 +91,7 @@ class Hypercube(HypercubeCollectives):
     def carry_out(
         self, name: str, mask: str, **arguments: Unpack[AnyArguments]
     ) -> tuple[Trace, Array | None]: ...
+    def require_own(self, *windows: object) -> None: ...
 
 ISAS: dict
 
@@ -164,6 +165,8 @@ class Symbol:
         self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike | None = None
     ) -> None: ...
     def read(self, dtype: DTypeLike, count: int | None = None, offset: int = 0) -> Array: ...
+    def is_of(self, core_set: _core.Set) -> bool: ...
+    def window(self, size_bytes: int) -> int: ...
 
 TECHNIQUES: dict
 

@@ -31,12 +31,13 @@
  * Host buffers are contiguous. A host buffer has one row per group. The rows are in the order of
  * the coordinates along the unselected axes, with the first unselected axis fastest.
  *
- * Windows. An MRAM offset is a number of bytes from the MRAM heap base, and must be a multiple
- * of 8. The heap base is the symbol __sys_used_mram_end of the loaded program, or 0 if no program
- * is loaded. If src == dst, the call
- * works in place: allgather then expects each PE's contribution at the start of the PE's window,
- * and reduce_scatter replaces block 0 of each window by the result. If the source window and the
- * destination window overlap but src != dst, the call returns ERR_WINDOW.
+ * Windows. A window is given by an MRAM offset: a number of bytes from the MRAM heap base, which
+ * must be a multiple of 8. pidcomm_symbol_window gives a variable of the loaded program instead.
+ * The heap base is the symbol __sys_used_mram_end of the loaded program, or 0 if no program is
+ * loaded. If src == dst, the call works in place: allgather then expects each PE's contribution at
+ * the start of the PE's window, and reduce_scatter replaces block 0 of each window by the result.
+ * If the source window and the destination window overlap but src != dst, the call returns
+ * ERR_WINDOW.
  *
  * Errors. A function that can fail returns a status, and makes all its checks before the first byte
  * moves. pidcomm_last_error() returns a sentence that names the offending values and the violated
@@ -175,6 +176,10 @@ typedef struct pidcomm_options {
 } pidcomm_options;
 #define PIDCOMM_OPTIONS_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_options)
 
+/* Added to an MRAM byte, which counts from the start of MRAM, gives a window that does not depend on
+ * the heap base. */
+#define PIDCOMM_MRAM_WINDOW (1ull << 63)
+
 /* A collective and its arguments. `host` is the input buffer of scatter and broadcast, and the
  * output buffer of gather and reduce. The library ignores fields that a collective does not use. */
 typedef struct pidcomm_request {
@@ -182,7 +187,8 @@ typedef struct pidcomm_request {
   int collective;   /* pidcomm_collective */
   const char *mask; /* axis mask */
   size_t bytes;     /* number of bytes per PE; see "Sizes" above */
-  size_t src, dst;  /* MRAM offsets of source and destination from the heap base */
+  size_t src, dst;  /* windows of source and destination: MRAM offsets from the heap base, or values
+                       of pidcomm_symbol_window */
   void *host;
   size_t host_bytes; /* size of the host buffer: exactly the number of groups times the bytes of a
                         host row; with host_stride, the size from the first byte of the first row to
@@ -373,6 +379,15 @@ PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
  * NULL, the call stores its trace in *trace. */
 PIDCOMM_API int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request,
                             const pidcomm_options *options, pidcomm_trace *trace);
+
+/* Stores in *window the window of `bytes` bytes at `offset` (in bytes) of the MRAM variable `name`
+ * of the loaded program, for `src` or `dst` of calls on this hypercube. Loading another program
+ * moves variables: get the window again. Errors: ERR_ARGUMENT (a pointer is null; the program has
+ * no such variable, or has it in WRAM), ERR_WINDOW (the window passes the end of the variable, or
+ * does not begin at a multiple of 8), ERR_DEVICE (no program is loaded, or the PEs have different
+ * ones). */
+PIDCOMM_API int pidcomm_symbol_window(pidcomm_hypercube *cube, const char *name, size_t offset,
+                                      size_t bytes, size_t *window);
 
 /* Checks a request without running it: returns the error that pidcomm_run would return before any
  * byte moves. If `host` is NULL and host_bytes is 0, the host buffer is not checked.

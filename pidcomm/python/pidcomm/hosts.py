@@ -50,6 +50,7 @@ from pidcomm.hypercube import Call, Groups, Hypercube, prepare_call
 from pidcomm.notebook import hypercube_html
 from pidcomm.plans import Plan, make_request
 from pidcomm.pool import DEFAULT_BYTES, Pool, open_over, require_communicator
+from pidcomm.programs import Window
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, OVERLAPS, STATUS_CODES, TRANSPORTS
@@ -229,8 +230,8 @@ class Cube(HostsCollectives):
         mask: str,
         *,
         bytes: int,
-        src: int = 0,
-        dst: int = 0,
+        src: Window = 0,
+        dst: Window = 0,
         dtype: DTypeLike = np.uint8,
         op: OpName | None = "sum",
         root: int = 0,
@@ -242,7 +243,8 @@ class Cube(HostsCollectives):
         """
 
         def check() -> Callable[[], None]:
-            request = make_request(collective, mask, bytes, src, dst, dtype, op)
+            self._local._require_own(src, dst)
+            request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
             return partial(self._core.validate, request, _as_root(root), option_codes(options))
 
         self.or_refuse(check)()
@@ -253,8 +255,8 @@ class Cube(HostsCollectives):
         mask: str,
         *,
         bytes: int,
-        src: int = 0,
-        dst: int = 0,
+        src: Window = 0,
+        dst: Window = 0,
         dtype: DTypeLike = np.uint8,
         op: OpName | None = "sum",
         root: int = 0,
@@ -264,7 +266,8 @@ class Cube(HostsCollectives):
 
         See `pidcomm.plan`.
         """
-        request = make_request(collective, mask, bytes, src, dst, dtype, op)
+        self._local._require_own(src, dst)
+        request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
         return _plan(request, self.shape, self._host, root, self._settings, options)
 
     def carry_out(
@@ -328,6 +331,7 @@ class Cube(HostsCollectives):
 
     def _prepare(self, name: str, mask: str, root: int, arguments: AnyArguments) -> Call:
         def prepare() -> Call:
+            self._local._require_own(arguments.get("src"), arguments.get("dst"))
             check = partial(self._check, _as_root(root))
             has_rows = self.has_rows(mask, root)
             return prepare_call(name, mask, self.groups, check, has_rows=has_rows, **arguments)

@@ -30,7 +30,8 @@ from pidcomm.arguments import (
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.notebook import hypercube_html
-from pidcomm.plans import Plan, make_request, plan
+from pidcomm.plans import Plan, make_request, plan_of
+from pidcomm.programs import Symbol, Window
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, COPY_ORDERS, WORD_BYTES
@@ -92,7 +93,8 @@ class Hypercube(HypercubeCollectives):
     gather, and of the output of allgather, scatter and broadcast. A block has ``bytes`` bytes, or
     ``bytes`` / N if a row has N blocks. Its size is a multiple of 8 bytes.
 
-    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, and multiples of 8.
+    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, and multiples of 8; or
+    MRAM variables of the loaded program (`PeSet.symbol`), whose first bytes are the window.
     With equal offsets the collective works in place; windows that overlap in another manner are
     errors. ``dtype`` is one of ``pidcomm.TYPES``.
     ``op`` is one of ``pidcomm.OPS``. Host arrays have one row per group; C-contiguous arrays are
@@ -119,6 +121,7 @@ class Hypercube(HypercubeCollectives):
         self._pe_set = pe_set
         self._requests = requests  # non-blocking calls on the set
         self._shape = tuple(as_shape(lengths))
+        self._core_set = core_set
         self._core = core_set.hypercube(list(self._shape))
         self._pes = int(np.prod(self._shape, dtype=np.uint64))
         self._no_axis = "0" * len(self._shape)
@@ -223,8 +226,8 @@ class Hypercube(HypercubeCollectives):
         mask: str,
         *,
         bytes: int,
-        src: int = 0,
-        dst: int = 0,
+        src: Window = 0,
+        dst: Window = 0,
         dtype: DTypeLike = np.uint8,
         op: OpName | None = "sum",
         expand: bool = False,
@@ -234,18 +237,9 @@ class Hypercube(HypercubeCollectives):
 
         See `pidcomm.plan`.
         """
-        return plan(
-            collective,
-            self._shape,
-            mask,
-            bytes=bytes,
-            src=src,
-            dst=dst,
-            dtype=dtype,
-            op=op,
-            expand=expand,
-            **options,
-        )
+        self._require_own(src, dst)
+        request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
+        return plan_of(self._shape, request, options, expand)
 
     def validate(
         self,
@@ -253,8 +247,8 @@ class Hypercube(HypercubeCollectives):
         mask: str,
         *,
         bytes: int,
-        src: int = 0,
-        dst: int = 0,
+        src: Window = 0,
+        dst: Window = 0,
         dtype: DTypeLike = np.uint8,
         op: OpName | None = "sum",
         **options: Unpack[Options],
@@ -265,7 +259,8 @@ class Hypercube(HypercubeCollectives):
         Arguments are those of `pidcomm.plan`; host arrays are not checked. Does not wait for
         earlier work on the PEs, so it reports only faults of work that has ended. Moves no bytes.
         """
-        request = make_request(collective, mask, bytes, src, dst, dtype, op)
+        self._require_own(src, dst)
+        request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
         self._core.validate(request, option_codes(options))
 
     def stream_limit(
@@ -273,8 +268,8 @@ class Hypercube(HypercubeCollectives):
         bytes_read: int,
         bytes_written: int,
         *,
-        src: int = 0,
-        dst: int = 0,
+        src: Window = 0,
+        dst: Window = 0,
         copy_order: CopyOrderName = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]:
@@ -362,7 +357,14 @@ class Hypercube(HypercubeCollectives):
         self.last_trace = trace
         return trace
 
+    def _require_own(self, *windows: object) -> None:
+        """Raise ArgumentError if a window is a symbol of another set."""
+        for window in windows:
+            if isinstance(window, Symbol) and not window._is_of(self._core_set):
+                raise ArgumentError(f"{window!r} is a variable of another set of PEs")
+
     def _prepare(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> Call:
+        self._require_own(arguments.get("src"), arguments.get("dst"))
         return prepare_call(name, mask, self.groups, self._core.validate, **arguments)
 
 
@@ -374,8 +376,8 @@ def prepare_call(
     *,
     options: Options,
     bytes: int | None = None,
-    src: int = 0,
-    dst: int = 0,
+    src: Window = 0,
+    dst: Window = 0,
     dtype: DTypeLike = np.uint8,
     op: str | None = None,
     host: ArrayInput | None = None,
@@ -398,7 +400,7 @@ def prepare_call(
         if bytes is None:
             bytes = _bytes_per_pe(host_in, row.blocks_before(mask_groups.group_pes))
     bytes = as_integer("bytes", bytes)
-    request = make_request(name, mask, bytes, src, dst, dtype, op)
+    request = make_request(name, mask, bytes, src, dst, dtype, op, groups)
     if not row.at_pes_after and has_rows:
         validate(request, codes)
         mask_groups = groups(mask)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from pidcomm import _core
 from pidcomm.arguments import as_flag, as_integer, as_mask, as_shape, as_type, option_codes, row_of
 from pidcomm.notebook import html_table
+from pidcomm.programs import Symbol, Window
 from pidcomm.sizes import format_about
 from pidcomm.tables import COLLECTIVES, OPS
 
@@ -52,23 +53,35 @@ def make_request(
     collective: str,
     mask: str,
     size_bytes: int,
-    src: int,
-    dst: int,
+    src: Window,
+    dst: Window,
     dtype: DTypeLike,
     op: str | None,
+    groups: Callable[[str], Any] | None = None,
 ) -> _core.Request:
     """Return a collective as a request for the library.
 
-    Raises ArgumentError for numbers and names out of range.
+    groups: returns the groups of a mask; without it, src and dst must be offsets. Raises
+    ArgumentError for numbers and names out of range, and for windows that leave their symbol.
     """
     row = row_of(COLLECTIVES, "collective", collective)
     op_code = row_of(OPS, "operator", op, "ERR_OP").code if row.takes_op else 0
+    size_bytes = as_integer("bytes", size_bytes)
+
+    def offset_of(side: str, window: Window, is_used: bool, blocks: Callable[[int], int]) -> int:
+        if groups is None or not isinstance(window, Symbol):
+            return as_integer(side, window)
+        if not is_used:
+            return 0
+        group_pes = groups(mask).group_pes
+        return window.window(size_bytes // row.blocks_per_pe(group_pes) * blocks(group_pes))
+
     return _core.Request(
         row.code,
         as_mask(mask),
-        as_integer("bytes", size_bytes),
-        as_integer("src", src),
-        as_integer("dst", dst),
+        size_bytes,
+        offset_of("src", src, row.at_pes_before, row.blocks_before),
+        offset_of("dst", dst, row.at_pes_after, row.blocks_after),
         as_type(dtype).code,
         op_code,
     )
@@ -97,6 +110,11 @@ def plan(
     bytes.
     """
     request = make_request(collective, mask, bytes, src, dst, dtype, op)
+    return plan_of(shape, request, options, expand)
+
+
+def plan_of(shape: Sequence[int], request: _core.Request, options: Options, expand: bool) -> Plan:
+    """Return the plan of a request."""
     text = _core.plan_json(
         as_shape(shape), request, option_codes(options), as_flag("expand", expand)
     )

@@ -16,6 +16,9 @@ from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.tables import WORD_BYTES
 
 MRAM_ADDRESS = 0x08000000
+IRAM_ADDRESS = 0x80000000
+
+MRAM_WINDOW = 1 << 63  # PIDCOMM_MRAM_WINDOW
 
 PathText: TypeAlias = str | os.PathLike[str]
 
@@ -104,6 +107,23 @@ class Symbol:
             self._core.read_rows(self._place, offset, as_bytes(rows))
         return rows
 
+    def _is_of(self, core_set: _core.Set) -> bool:
+        """Return whether the symbol is a variable of the program of a set."""
+        return self._core is core_set
+
+    def window(self, size_bytes: int) -> int:
+        """Return the window of the first `size_bytes` bytes for ``src`` or ``dst`` of collectives.
+        Collectives also take the symbol itself.
+
+        Raises ArgumentError if the symbol is in WRAM, begins within a word of MRAM, or is smaller;
+        Error if the program has been replaced.
+        """
+        size_bytes = as_integer("size_bytes", size_bytes)
+        self._require_inside(0, size_bytes)
+        if not MRAM_ADDRESS <= self.address < IRAM_ADDRESS:
+            raise ArgumentError(f"{self!r} is in WRAM; collectives work on MRAM", "ERR_WINDOW")
+        return MRAM_WINDOW | (self.address - MRAM_ADDRESS)
+
     def __repr__(self) -> str:
         """Report the name, size and address."""
         return f"<Symbol {self._name}: {self.size_bytes} bytes at {self.address:#x}>"
@@ -151,6 +171,12 @@ class Symbol:
                 "ERR_WINDOW",
             )
         return offset
+
+
+Window: TypeAlias = int | Symbol
+"""A window in MRAM: an offset in bytes from the start of the heap, or a variable of the loaded
+program.
+"""
 
 
 def is_source_text(program: object) -> bool:

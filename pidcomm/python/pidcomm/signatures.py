@@ -9,6 +9,7 @@ from typing_extensions import Required
 
 from pidcomm._rows import OpName
 from pidcomm.arguments import ArrayInput, ArrayOutput, Options
+from pidcomm.programs import Window
 
 
 class AnyArguments(TypedDict, total=False):
@@ -16,8 +17,8 @@ class AnyArguments(TypedDict, total=False):
 
     options: Required[Options]
     bytes: int | None
-    src: int
-    dst: int
+    src: Window
+    dst: Window
     dtype: DTypeLike
     op: str | None
     host: ArrayInput | None
@@ -28,8 +29,8 @@ class Moved(Options, total=False):
     """Arguments of collectives from MRAM to MRAM without a reduction."""
 
     bytes: Required[int]
-    src: int
-    dst: int
+    src: Window
+    dst: Window
     dtype: DTypeLike
 
 
@@ -37,8 +38,8 @@ class Reduced(Options, total=False):
     """Arguments of reductions from MRAM to MRAM."""
 
     bytes: Required[int]
-    src: int
-    dst: int
+    src: Window
+    dst: Window
     dtype: Required[DTypeLike]
     op: OpName
 
@@ -48,14 +49,14 @@ class FromHost(Options, total=False):
 
     host: Required[ArrayInput]
     bytes: int | None
-    dst: int
+    dst: Window
 
 
 class ToHost(Options, total=False):
     """Arguments of collectives from MRAM to host rows without a reduction."""
 
     bytes: Required[int]
-    src: int
+    src: Window
     dtype: DTypeLike
     out: ArrayOutput | None
 
@@ -65,7 +66,7 @@ class RootedFromHost(Options, total=False):
 
     host: ArrayInput | None
     bytes: int | None
-    dst: int
+    dst: Window
     dtype: DTypeLike
     root: int
 
@@ -82,7 +83,7 @@ class ReducedToHost(Options, total=False):
     """Arguments of reductions from MRAM to host rows."""
 
     bytes: Required[int]
-    src: int
+    src: Window
     dtype: Required[DTypeLike]
     op: OpName
     out: ArrayOutput | None

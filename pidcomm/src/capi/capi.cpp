@@ -352,6 +352,16 @@ int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *request,
   });
 }
 
+int pidcomm_symbol_window(pidcomm_hypercube *cube, const char *name, size_t offset, size_t bytes,
+                          size_t *window) {
+  return guarded([&] {
+    require(cube, "cube");
+    require(name, "name");
+    require(window, "window");
+    *window = cube->executor.symbol_window(name, offset, bytes);
+  });
+}
+
 int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request *request,
                      const pidcomm_options *options) {
   return guarded([&] {

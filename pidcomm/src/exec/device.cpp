@@ -95,6 +95,27 @@ uint64_t heap_base_of(const Placement &placement) {
   return base;
 }
 
+struct dpu_symbol_t symbol_of(const Placement &placement, const char *name) {
+  struct dpu_symbol_t first = {};
+  struct dpu_program_t *program = nullptr;
+  for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe) {
+    struct dpu_program_t *const own = dpu_get_program(placement.dpus[pe]);
+    if (own == nullptr) fail(PIDCOMM_ERR_DEVICE, "PE ", pe, " has no program with variable ", name);
+    if (own == program) continue;
+    struct dpu_symbol_t symbol;
+    const dpu_error_t status = dpu_get_symbol(own, name, &symbol);
+    if (status == DPU_ERR_UNKNOWN_SYMBOL)
+      fail(PIDCOMM_ERR_ARGUMENT, "the program of PE ", pe, " has no variable ", name);
+    check_device(status, "finding a variable");
+    if (program != nullptr && (symbol.address != first.address || symbol.size != first.size))
+      fail(PIDCOMM_ERR_DEVICE, "PE 0 and PE ", pe, " have variable ", name,
+           " at different places; load the same program on every rank of the set");
+    program = own;
+    first = symbol;
+  }
+  return first;
+}
+
 uint64_t KeptHeapBase::of(const Placement &placement) {
   const std::optional<uint64_t> changes = program_changes();
   if (!changes || changes != changes_) {

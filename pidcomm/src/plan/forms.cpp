@@ -63,15 +63,15 @@ void check_scratch(const Plan &plan, uint64_t scratch_bytes) {
   if (offset == 0)
     fail(PIDCOMM_ERR_WINDOW, name, ": technique ", technique, " needs ", scratch_bytes,
          " bytes of PE scratch in MRAM; set the scratch offset of the options, which cannot be 0");
-  check_window(name, "scratch", offset, scratch_bytes, plan.heap_base);
+  const uint64_t scratch = checked_window(name, "scratch", offset, scratch_bytes, plan.heap_base);
   const auto check_apart = [&](const char *side, uint64_t begin, uint64_t bytes) {
-    if (offset < begin + bytes && begin < offset + scratch_bytes)
-      fail(PIDCOMM_ERR_WINDOW, name, ": scratch [", offset, ", ", offset + scratch_bytes, ") and ",
-           side, " [", begin, ", ", begin + bytes, ") overlap");
+    if (scratch < begin + bytes && begin < scratch + scratch_bytes)
+      fail(PIDCOMM_ERR_WINDOW, name, ": scratch [", heap_offset(plan, scratch), ", ",
+           heap_offset(plan, scratch + scratch_bytes), ") and ", side, " [",
+           heap_offset(plan, begin), ", ", heap_offset(plan, begin + bytes), ") overlap");
   };
-  check_apart("source", plan.src - plan.heap_base, plan.in_pe_bytes);
-  if (plan.out_pe_bytes != 0)
-    check_apart("destination", plan.dst - plan.heap_base, plan.out_pe_bytes);
+  check_apart("source", plan.src, plan.in_pe_bytes);
+  if (plan.out_pe_bytes != 0) check_apart("destination", plan.dst, plan.out_pe_bytes);
 }
 
 PeSteps make_pe_steps(const FormInputs &inputs) {

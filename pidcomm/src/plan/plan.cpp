@@ -96,11 +96,13 @@ void check_sizes(const Plan &plan, const CollectiveRule &rule) {
   }
 }
 
-void check_overlap(const Plan &plan, uint64_t src, uint64_t dst) {
-  const bool is_disjoint = src + plan.in_pe_bytes <= dst || dst + plan.out_pe_bytes <= src;
-  if (src != dst && !is_disjoint)
-    fail(PIDCOMM_ERR_WINDOW, name_of_collective(plan.collective), ": source [", src, ", ",
-         src + plan.in_pe_bytes, ") and destination [", dst, ", ", dst + plan.out_pe_bytes,
+void check_overlap(const Plan &plan) {
+  const uint64_t src_end = plan.src + plan.in_pe_bytes, dst_end = plan.dst + plan.out_pe_bytes;
+  const bool is_disjoint = src_end <= plan.dst || dst_end <= plan.src;
+  if (plan.src != plan.dst && !is_disjoint)
+    fail(PIDCOMM_ERR_WINDOW, name_of_collective(plan.collective), ": source [",
+         heap_offset(plan, plan.src), ", ", heap_offset(plan, src_end), ") and destination [",
+         heap_offset(plan, plan.dst), ", ", heap_offset(plan, dst_end),
          ") overlap; they must be disjoint or start at the same offset (in place)");
 }
 
@@ -110,15 +112,26 @@ uint64_t blocks_of(const Extent &extent, const Grouping &grouping) {
   return extent.per_member ? grouping.group_pes : 1;
 }
 
-void check_window(const char *name, const char *side, uint64_t offset, uint64_t size_bytes,
-                  uint64_t heap_base) {
+int64_t heap_offset(const Plan &plan, uint64_t mram_byte) {
+  return static_cast<int64_t>(mram_byte) - static_cast<int64_t>(plan.heap_base);
+}
+
+uint64_t checked_window(const char *name, const char *side, uint64_t window, uint64_t size_bytes,
+                        uint64_t heap_base) {
+  const bool is_in_heap = window < PIDCOMM_MRAM_WINDOW || window - PIDCOMM_MRAM_WINDOW > kMramBytes;
+  const uint64_t offset = is_in_heap ? window : window - PIDCOMM_MRAM_WINDOW;
   if (offset % kWordBytes != 0)
-    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " offset ", offset, " is not a multiple of ",
-         kWordBytes);
-  if (offset > kMramBytes || size_bytes > kMramBytes ||
-      heap_base + offset + size_bytes > kMramBytes)
-    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", size_bytes, " bytes at offset ",
-         offset, " from heap base ", heap_base, " ends past the ", kMramBytes, " bytes of MRAM");
+    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, is_in_heap ? " offset " : " MRAM byte ", offset,
+         " is not a multiple of ", kWordBytes);
+  const uint64_t begin = is_in_heap ? heap_base + offset : offset;
+  if (offset > kMramBytes || size_bytes > kMramBytes || begin + size_bytes > kMramBytes) {
+    if (is_in_heap)
+      fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", size_bytes, " bytes at offset ",
+           offset, " from heap base ", heap_base, " ends past the ", kMramBytes, " bytes of MRAM");
+    fail(PIDCOMM_ERR_WINDOW, name, ": ", side, " window of ", size_bytes, " bytes at MRAM byte ",
+         offset, " ends past the ", kMramBytes, " bytes of MRAM");
+  }
+  return begin;
 }
 
 namespace {
@@ -186,12 +199,12 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
          row_bytes, ")");
   if (request.host_transposes != 0) check_transposes(plan, request.host_transposes);
   plan.transposes = request.host_transposes != 0;
-  if (has_source) check_window(name, "source", request.src, plan.in_pe_bytes, heap_base);
-  if (has_destination) check_window(name, "destination", request.dst, plan.out_pe_bytes, heap_base);
-  if (has_source && has_destination) check_overlap(plan, request.src, request.dst);
   plan.heap_base = heap_base;
-  plan.src = has_source ? heap_base + request.src : 0;
-  plan.dst = has_destination ? heap_base + request.dst : 0;
+  if (has_source)
+    plan.src = checked_window(name, "source", request.src, plan.in_pe_bytes, heap_base);
+  if (has_destination)
+    plan.dst = checked_window(name, "destination", request.dst, plan.out_pe_bytes, heap_base);
+  if (has_source && has_destination) check_overlap(plan);
   plan.form = make_form(plan, rule, technique);
   return plan;
 }

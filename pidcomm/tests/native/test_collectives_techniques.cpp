@@ -9,6 +9,48 @@ using namespace collective_cases;
 
 // ---- the paper's techniques
 
+TEST(SymbolWindow_IsAVariableOfTheLoadedProgram) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  std::size_t window = 77;
+  const auto refuses = [&](int status, const char *name, std::size_t offset, std::size_t bytes,
+                           const char *words) {
+    CHECK_EQ(pidcomm_symbol_window(cube.get(), name, offset, bytes, &window), status);
+    if (std::string(pidcomm_last_error()).find(words) == std::string::npos)
+      machine::fail(pidcomm_last_error());
+    CHECK_EQ(window, std::size_t{77});
+  };
+  refuses(PIDCOMM_ERR_DEVICE, "variable", 0, 8, "PE 0 has no program");
+  DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
+  refuses(PIDCOMM_ERR_ARGUMENT, nullptr, 0, 8, "name");
+  refuses(PIDCOMM_ERR_ARGUMENT, "gradient", 0, 8, "has no variable gradient");
+  refuses(PIDCOMM_ERR_WINDOW, "variable", 8, 1 << 16, "65536 bytes at offset 8 passes the end");
+  refuses(PIDCOMM_ERR_WINDOW, "variable", SIZE_MAX, 8, "variable");
+  refuses(PIDCOMM_ERR_WINDOW, "variable", 4, 8, "not a multiple of 8");
+  struct dpu_symbol_t symbol;
+  DPU_OK_OR_FAIL(dpu_get_symbol(dpu_get_program(dpu_from_set(cube.dpu(0))), "variable", &symbol));
+  CHECK_EQ(pidcomm_symbol_window(cube.get(), "variable", 8, 640, &window), +PIDCOMM_OK);
+  CHECK_EQ(window, PIDCOMM_MRAM_WINDOW + symbol.address - PIDCOMM_MRAM_ADDRESS + 8);
+
+  // The same bytes in the variable and in the heap give the same result.
+  std::vector<std::uint8_t> rows(64 * 640), results(64 * 640), expected(64 * 640);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::uint8_t>(i * i >> 3);
+  for (const std::size_t source : {window, std::size_t{1} << 20}) {
+    CHECK_EQ(
+        pidcomm_scatter(cube.get(), "11", 640, rows.data(), rows.size(), source, PIDCOMM_UINT8),
+        +PIDCOMM_OK);
+    CHECK_EQ(pidcomm_allreduce(cube.get(), "10", 640, source, 4096, PIDCOMM_INT32, PIDCOMM_SUM),
+             +PIDCOMM_OK);
+    CHECK_EQ(
+        pidcomm_gather(cube.get(), "11", 640, 4096, results.data(), results.size(), PIDCOMM_UINT8),
+        +PIDCOMM_OK);
+    if (source == window) expected = results;
+    CHECK(results == expected);
+    std::fill(results.begin(), results.end(), std::uint8_t{0});
+  }
+}
+
 TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);

@@ -566,3 +566,85 @@ def test_ctrl_c_stops_the_pes(pes: pidcomm.PeSet) -> None:
     pes.load("int main(void) { return 0; }")
     pes.launch()
     assert dpuemu.report(pes).faulted_pes == 0
+
+
+# ---- variables as windows of collectives
+
+WINDOWS = """
+#include <mram.h>
+#include <stdint.h>
+__host uint32_t in_wram[4];
+__mram_noinit_keep int32_t before[64];
+__mram_noinit_keep int32_t grad[1024];
+__mram_noinit_keep int32_t sums[1024];
+__mram_noinit_keep int32_t after[64];
+int main(void) { return (int)in_wram[0]; }
+"""
+
+
+@pytest.fixture
+def windows() -> Iterator[pidcomm.PeSet]:
+    """A set of 64 PEs with a program that has data in MRAM."""
+    with pidcomm.allocate(pes=64) as pes:
+        pes.load(WINDOWS)
+        yield pes
+
+
+def rows_of(pes: pidcomm.PeSet, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-99, 99, (pes.pes, 1024), np.int32)
+
+
+@pytest.mark.parametrize("technique", ["tile", "conventional", "pr+im+cm"])
+def test_collectives_work_on_variables_and_change_nothing_else(
+    windows: pidcomm.PeSet, technique: pidcomm.TechniqueName
+) -> None:
+    cube = windows.hypercube(8, 8)
+    names = ("before", "grad", "sums", "after")
+    contents = {
+        name: rows_of(windows, seed)[:, : 64 if name in ("before", "after") else None]
+        for seed, name in enumerate(names)
+    }
+    for name, rows in contents.items():
+        windows.symbol(name).write(rows)
+    heap = rows_of(windows, 9)
+    cube.write(heap, 0)
+    grad, sums = windows.symbol("grad"), windows.symbol("sums")
+    options: pidcomm.Options = {"technique": technique, "scratch": 1 << 20}
+    cube.allreduce("10", bytes=4096, src=grad, dst=sums, dtype=np.int32, **options)
+    expected = contents["grad"].reshape(8, 8, 1024).sum(1).repeat(8, 0).astype(np.int32)
+    assert np.array_equal(cube.read(1024, np.int32), heap)
+    if technique == "pr+im+cm":  # the program is replaced
+        windows.load(WINDOWS)
+        grad, sums = windows.symbol("grad"), windows.symbol("sums")
+    for name, rows in {**contents, "sums": expected}.items():
+        assert np.array_equal(windows.symbol(name).read(np.int32), rows), name
+    cube.alltoall("11", bytes=4096, src=grad, dst=0)  # a variable and the heap
+    exchanged = contents["grad"].reshape(64, 64, 16).swapaxes(0, 1).reshape(64, 1024)
+    assert np.array_equal(cube.read(1024, np.int32), exchanged)
+    cube.allreduce("01", bytes=4096, src=grad, dst=grad, dtype=np.int32)  # in place
+    summed = contents["grad"].reshape(8, 8, 1024).sum(0, dtype=np.int32)
+    assert np.array_equal(grad.read(np.int32), np.tile(summed, (8, 1)))
+
+
+def test_a_window_that_is_no_variable_in_mram_is_an_error(windows: pidcomm.PeSet) -> None:
+    cube = windows.hypercube(64)
+    grad = windows.symbol("grad")
+    with pytest.raises(
+        pidcomm.ArgumentError, match=r"4104 bytes at offset 0 pass the end of .*grad"
+    ):
+        cube.allgather("1", bytes=64 * 4104, src=grad)
+    with pytest.raises(pidcomm.ArgumentError, match=r"in_wram.* is in WRAM"):
+        cube.gather("1", bytes=16, src=windows.symbol("in_wram"))
+    with pytest.raises(pidcomm.ArgumentError, match=r"src .*must be an integer"):
+        cube.gather("1", bytes=16, src="grad")  # type: ignore[call-overload]
+    with pytest.raises(pidcomm.ArgumentError, match="overlap"):
+        cube.alltoall("1", bytes=4096, src=grad, dst=grad.window(4096) + 8)
+    with pidcomm.allocate(pes=8) as other:
+        other.load(WINDOWS)
+        with pytest.raises(pidcomm.ArgumentError, match="variable of another set"):
+            cube.validate("gather", "1", bytes=16, src=other.symbol("grad"))
+    cube.validate("gather", "1", bytes=4096, src=grad)
+    assert cube.plan("gather", "1", bytes=4096, src=grad)["bytes_per_pe"] == 4096
+    windows.load(WINDOWS)
+    with pytest.raises(pidcomm.Error, match="a program that has been replaced"):
+        cube.gather("1", bytes=4096, src=grad)
