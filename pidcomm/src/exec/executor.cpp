@@ -200,7 +200,7 @@ void Executor::run_on_ranks(const Call &call, pidcomm_trace &trace) {
   AuditRecord record;
   std::optional<AuditScope> scope;
   record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());
-  if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
+  if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(&record);
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
     flush_window(pass.kernels, ranks.bank_pairs(), pass_src_of(plan), plan.in_pe_bytes,
                  pass.threads);

@@ -12,6 +12,8 @@
 #include <new>
 #include <thread>
 
+#include "line_kernels/audit.h"
+
 namespace pidcomm {
 
 namespace {
@@ -36,6 +38,7 @@ void spin_until(const IsTrue &is_true, Clock::time_point deadline) {
 struct Job {
   const std::function<void(int)> &task;
   const int count;
+  AuditRecord *const audit = current_audit();
   std::atomic<int> next{0};
   std::atomic<int> helpers{0};  // pooled threads that work on the job
 
@@ -45,6 +48,7 @@ struct Job {
   Job *next_open = nullptr;
 
   void work() {
+    const AuditScope scope(audit);
     for (int i = next.fetch_add(1); i < count; i = next.fetch_add(1)) task(i);
   }
 };

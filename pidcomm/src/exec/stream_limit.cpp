@@ -49,7 +49,7 @@ double Executor::stream_limit(int copy_order, uint64_t bytes_read, uint64_t byte
       kLanes);  // without a last group of fewer than 8 PEs, which has lanes outside the hypercube
   AuditRecord record;
   std::optional<AuditScope> scope;
-  if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(record);
+  if (resolved.isa == PIDCOMM_ISA_AUDIT) scope.emplace(&record);
   const std::vector<BankPair> bank_pairs = bank_pairs_of(std::move(whole_egs));
   const Kernels &kernels = kernels_of(resolved.isa);
   const int threads = useful_threads((bytes_read + bytes_written) * cube_.pes, resolved.threads);

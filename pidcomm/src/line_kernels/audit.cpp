@@ -1,14 +1,13 @@
 #include "line_kernels/audit.h"
 
 #include <algorithm>
-#include <atomic>
+#include <utility>
 
 namespace pidcomm {
 
 namespace {
 
-std::atomic<AuditRecord *> g_current{nullptr};
-std::mutex g_scope_mutex;
+thread_local AuditRecord *t_current = nullptr;
 
 }  // namespace
 
@@ -74,11 +73,9 @@ pidcomm_audit AuditRecord::counts() const {
   return all;
 }
 
-AuditRecord *current_audit() { return g_current.load(std::memory_order_acquire); }
+AuditRecord *current_audit() { return t_current; }
 
-AuditScope::AuditScope(AuditRecord &record) : lock_(g_scope_mutex) {
-  g_current.store(&record, std::memory_order_release);
-}
-AuditScope::~AuditScope() { g_current.store(nullptr, std::memory_order_release); }
+AuditScope::AuditScope(AuditRecord *record) : before_(std::exchange(t_current, record)) {}
+AuditScope::~AuditScope() { t_current = before_; }
 
 }  // namespace pidcomm

@@ -13,7 +13,7 @@ namespace pidcomm {
 
 enum class LineEvent { load, store, flush, prefetch };
 
-/// Thread-safe. At most one record is current in the process; an AuditScope sets it.
+/// Thread-safe.
 class AuditRecord {
  public:
   /// Excludes lines in [begin, end) from the record: use it for host memory that passes access like
@@ -50,20 +50,21 @@ class AuditRecord {
   std::unordered_map<uintptr_t, Counts> lines_;
 };
 
-/// Returns the current record, to which the audit kernels write, or null outside an AuditScope.
+/// Returns the record to which the audit kernels write on the calling thread, or null outside an
+/// AuditScope.
 AuditRecord *current_audit();
 
-/// Makes `record` the current record until the scope is destroyed; scopes of different threads wait
-/// for each other.
+/// Makes `record` the record of the calling thread until the scope is destroyed. Pooled threads
+/// that run tasks of this thread have the same record; other threads of the process do not.
 class AuditScope {
  public:
-  explicit AuditScope(AuditRecord &record);
+  explicit AuditScope(AuditRecord *record);
   ~AuditScope();
   AuditScope(const AuditScope &) = delete;
   AuditScope &operator=(const AuditScope &) = delete;
 
  private:
-  std::unique_lock<std::mutex> lock_;
+  AuditRecord *const before_;
 };
 
 }  // namespace pidcomm

@@ -16,6 +16,8 @@
 #include "exec/default_options.h"
 #include "exec/parallel.h"
 #include "harness.h"
+#include "line_kernels/audit.h"
+#include "line_kernels/kernels.h"
 
 using namespace pidcomm;
 
@@ -204,4 +206,21 @@ TEST(DefaultThreads_AreOneForACallerBoundToOneCpu) {
     if (sched_setaffinity(0, sizeof one, &one) == 0) threads = threads_with(nullptr);
   }).join();
   CHECK_EQ(threads.value_or(1), 1);  // no value: the system refuses to bind threads
+}
+
+TEST(Pool_AuditsTheTasksOfAThreadAndNoOtherThreads) {
+  const Kernels &kernels = kernels_of(PIDCOMM_ISA_AUDIT);
+  alignas(64) const std::byte line[64] = {};
+  const auto flush = [&](int = 0) { kernels.flush(line, 1, 1); };
+  AuditRecord record;
+  {
+    const AuditScope scope(&record);
+    std::thread([&] { flush(); }).join();
+    CHECK_EQ(record.counts().lines_flushed, 0u);
+    run_threads(64, flush);
+    CHECK_EQ(record.counts().lines_flushed, 64u);
+  }
+  flush();
+  run_threads(64, flush);
+  CHECK_EQ(record.counts().lines_flushed, 64u);
 }
