@@ -39,7 +39,7 @@ from pidcomm.bench.sweep import (
 from pidcomm.bench.timing import COMPARED, Row, Schedule, measure_rows
 from pidcomm.cli.app import Work, check_op, command, exit_if_wrong, refuse, working
 from pidcomm.cli.completion import complete_list, complete_masks
-from pidcomm.cli.options import BytesOption, OpOption, ThreadsOption, WideOption, json_option
+from pidcomm.cli.options import OpOption, ThreadsOption, WideOption, json_option
 from pidcomm.errors import Error
 from pidcomm.sizes import parse_names, parse_positive_size
 from pidcomm.tables import COLLECTIVES, ISAS, TECHNIQUES, TYPES, techniques_for
@@ -70,6 +70,7 @@ ONLY_ONE_HOST = (
 )
 TECHNIQUES_COMPARED = ",".join(COMPARED)
 QUICK = Schedule(iters=3, warmup=1, with_limit=False)
+SIZE, QUICK_SIZE = "1MiB", "64KiB"
 
 
 class Coherence(str, Enum):
@@ -182,6 +183,10 @@ HugepagesOption = Annotated[
     Switch,
     typer.Option("--hugepages", metavar="on|off", help="Use huge pages for emulated MRAM."),
 ]
+SizeOption = Annotated[
+    str | None,
+    typer.Option("--bytes", help=f"Bytes per PE, by default {SIZE}, with --quick {QUICK_SIZE}."),
+]
 HostsOption = Annotated[
     int | None, typer.Option("--hosts", min=1, help="MPI processes, a host of --shape each.")
 ]
@@ -201,7 +206,7 @@ def bench(
     collectives: CollectivesArgument = None,
     shapes: ShapesOption = "32x32",
     masks: MasksOption = "10",
-    size: BytesOption = "1MiB",
+    size: SizeOption = None,
     dtypes: DtypesOption = "int32",
     op: OpOption = "sum",
     technique: TechniquesOption = TECHNIQUES_COMPARED,
@@ -233,6 +238,8 @@ def bench(
     bytes. speed-up is over conventional. pe_us is the modelled time of PE reordering.
     """
     sweeps = parse_sweeps(sweep or ())
+    if size is None:
+        size = QUICK_SIZE if quick else SIZE
     names = ",".join(collectives or (ABLATED if ablation else ["all"]))
     chosen = parse_names(names, COLLECTIVES, "collective")
     check_op(chosen)
