@@ -12,8 +12,12 @@ using machine::DpuSet;
 using machine::Hypercube;
 namespace request = pidcomm::request;
 
-/// Options of a slow collective: the audit ISA counts every line.
+#ifdef __SANITIZE_THREAD__
+constexpr std::size_t kLongBytes = 1 << 14;  // TSan makes every line take longer
+#else
 constexpr std::size_t kLongBytes = 1 << 17;
+#endif
+/// Options of a slow collective: the audit ISA counts every line.
 inline pidcomm_options slow() {
   pidcomm_options options{};
   options.isa = PIDCOMM_ISA_AUDIT;
