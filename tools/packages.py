@@ -80,6 +80,12 @@ def try_wheels(python: str) -> None:
     run(programs / "pidcomm", "info")
     run(programs / "python", ROOT / "pidcomm" / "examples" / "allreduce.py", folder=FOLDER)
     run(programs / "pidcomm", "app", "--help", folder=FOLDER)
+    (package,) = environment.glob("lib/python*/site-packages/pidcomm/cmake")
+    examples = FOLDER / "sources" / "pidcomm" / "examples"
+    build = environment / "examples"
+    run("cmake", "-G", "Ninja", "-S", examples, "-B", build, f"-Dpidcomm_DIR={package}")
+    run("cmake", "--build", build)
+    run("ctest", "--test-dir", build, "--output-on-failure")
     example = environment / "vector_add"
     shutil.copytree(FOLDER / "sources" / "dpuemu" / "examples" / "vector_add", example)
     run(programs / "dpuemu", "run", "--", "make", folder=example, path=programs)
