@@ -266,7 +266,9 @@ def as_type(dtype: DTypeLike) -> Type:
         raise ArgumentError(
             f"dtype {numpy_type} is not in the byte order of this machine", "ERR_TYPE"
         )
-    return row_of(TYPES, "dtype", numpy_type.name, "ERR_TYPE")
+    raise ArgumentError(  # without a suggestion: float64 is near float16 only by name
+        f"dtype {numpy_type.name!r} is no type of collectives; use {', '.join(TYPES)}", "ERR_TYPE"
+    )
 
 
 def as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:

@@ -197,6 +197,7 @@ class Hypercube(HypercubeCollectives):
         Moves n * itemsize bytes per PE (a multiple of 8).
         """
         rows = input_rows("x", x, self.pes, "PE")
+        _require_words("write", rows.shape[1], rows.dtype)
         return self.carry_out("scatter", self._no_axis, host=rows, dst=offset, options=options)[0]
 
     def read(
@@ -213,10 +214,19 @@ class Hypercube(HypercubeCollectives):
 
         Moves count * itemsize bytes per PE (a multiple of 8).
         """
-        size_bytes = as_integer("count", count) * as_type(dtype).size_bytes
-        return self.gather(
-            self._no_axis, bytes=size_bytes, src=offset, dtype=dtype, out=out, **options
+        count, element = as_integer("count", count), as_type(dtype)
+        _require_words("read", count, np.dtype(dtype))
+        rows: Array = self._call(
+            "gather",
+            self._no_axis,
+            True,
+            bytes=count * element.size_bytes,
+            src=offset,
+            dtype=dtype,
+            out=out,
+            options=options,
         )
+        return rows
 
     # ---- plans and limits
 
@@ -431,6 +441,15 @@ class Call(NamedTuple):
     ]:
         """The arguments of `run` and `start` of a core cube."""
         return self[:4]
+
+
+def _require_words(name: str, count: int, dtype: np.dtype[Any]) -> None:
+    if count * dtype.itemsize % WORD_BYTES:
+        raise ArgumentError(
+            f"{name} of {count} elements of {dtype} moves {count * dtype.itemsize} bytes per PE;"
+            f" the number of bytes must be a multiple of {WORD_BYTES}",
+            "ERR_SIZE",
+        )
 
 
 def _bytes_per_pe(rows: Array, blocks: int) -> int:

@@ -63,7 +63,8 @@ class Symbol:
         single value, which every PE gets. The dtype of the values must be the type of the
         variable's elements; all types of fixed size are allowed, also structured types. Values
         without a dtype, such as a list, need `dtype`. As an exception, a Python int or float at
-        offset 0 gets the size of the variable if the variable has 1, 2, 4 or 8 bytes. Moves n *
+        offset 0 gets the size of the variable if the variable has 1, 2, 4 or 8 bytes. A single
+        value at offset 0 without `dtype` must have the size of the variable. Moves n *
         itemsize bytes per PE.
         """
         offset = as_integer("offset", offset, high=MAX_COUNT)
@@ -147,6 +148,10 @@ class Symbol:
                 f"values for {self!r} are not an array: {error}", "ERR_HOST_BUFFER"
             ) from None
         as_dtype(array.dtype)
+        if array.ndim == 0 and dtype is None and offset == 0 and array.nbytes != self.size_bytes:
+            raise ArgumentError(
+                f"a single {array.dtype} does not fill {self!r}; give dtype=", "ERR_HOST_BUFFER"
+            )
         return array
 
     def _require_inside(self, offset: int, row_bytes: int) -> int:

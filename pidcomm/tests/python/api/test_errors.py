@@ -31,9 +31,9 @@ CASES: dict[str, tuple[Call, str, str]] = {
     "block of 4 bytes": (
         lambda c: c.write(np.zeros((64, 1), np.int32)),
         "ERR_SIZE",
-        r"\(4\) divisible by 8",
+        "moves 4 bytes per PE; .* multiple of 8",
     ),
-    "odd read": (lambda c: c.read(3, np.int8), "ERR_SIZE", r"\(3\) divisible by 8"),
+    "odd read": (lambda c: c.read(3, np.int8), "ERR_SIZE", "moves 3 bytes per PE"),
     "odd block in arrays": (
         lambda c: c.arrays.allreduce(np.zeros((64, 3), np.int8), "10"),
         "ERR_SIZE",
@@ -274,3 +274,20 @@ def test_ctrl_c_while_an_error_is_made_is_raised(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("pidcomm.errors.make_error", interrupt)
     with pytest.raises(KeyboardInterrupt):
         pidcomm.plan("alltoall", (8, 8), "10", bytes=3)
+
+
+def test_errors_of_rows_name_the_call_of_the_user(cube: pidcomm.Hypercube) -> None:
+    rule = r"{} of 3 elements of float32 moves 12 bytes per PE; .* a multiple of 8"
+    with pytest.raises(pidcomm.ArgumentError, match=rule.format("read")):
+        cube.read(3, "float32")
+    with pytest.raises(pidcomm.ArgumentError, match=rule.format("write")):
+        cube.write(np.zeros((cube.pes, 3), np.float32))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wait'"):
+        cube.read(4, "float32", wait=False)  # type: ignore[call-arg]
+    with pytest.raises(pidcomm.ArgumentError, match="'float16' is no type") as error:
+        cube.read(4, "float16")
+    assert "did you mean" not in str(error.value)
+    too_many = cube.pe_set.pes + 1
+    with pytest.raises(pidcomm.ArgumentError, match=f"needs {too_many} PEs; the set has") as error:
+        cube.pe_set.hypercube(too_many)
+    assert "chips" not in str(error.value)

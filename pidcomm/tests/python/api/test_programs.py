@@ -568,6 +568,16 @@ def test_ctrl_c_stops_the_pes(pes: pidcomm.PeSet) -> None:
     assert dpuemu.report(pes).faulted_pes == 0
 
 
+def test_a_single_value_of_another_size_than_the_variable_is_refused(
+    windows: pidcomm.PeSet,
+) -> None:
+    four = windows.symbol("in_wram")
+    with pytest.raises(pidcomm.ArgumentError, match=r"single float64 does not fill .*in_wram"):
+        four.write(np.float64(3))
+    four.write(np.float64(3), dtype=np.uint32)  # the first element
+    assert (four.read(np.uint32)[:, 0] == 3).all()
+
+
 # ---- variables as windows of collectives
 
 WINDOWS = """
