@@ -271,6 +271,16 @@ def _gain(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}x"
 
 
+def _hints(function: Any) -> dict[str, Any]:
+    """Return the hints of a function's parameters. Python 3.10 wraps a hint in Optional if the
+    default is None; the hint inside has the option.
+    """
+    return {
+        name: next((part for part in get_args(hint) if hasattr(part, "__metadata__")), hint)
+        for name, hint in get_type_hints(function, include_extras=True).items()
+    }
+
+
 def _command_of(application: type[Application]) -> Callable[..., None]:
     """Return the function of a command, with the options of `make` and the options that all
     applications share.
@@ -284,7 +294,7 @@ def _command_of(application: type[Application]) -> Callable[..., None]:
         ),
     }
     hints = {
-        **get_type_hints(application.make, include_extras=True),
+        **_hints(application.make),
         **get_type_hints(Application.make),
     }
     own: dict[str, Parameter] = {}
@@ -293,7 +303,7 @@ def _command_of(application: type[Application]) -> Callable[..., None]:
         own[name] = parameter.replace(
             annotation=Annotated[kind, typer.Option(f"--{name.replace('_', '-')}", help=text)]
         )
-    hints = get_type_hints(common_options, include_extras=True)
+    hints = _hints(common_options)
     common = {
         name: parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)
         for name, parameter in signature(common_options).parameters.items()

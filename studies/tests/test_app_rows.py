@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Optional
 
 import numpy as np
 import pytest
@@ -232,3 +233,14 @@ def test_several_numbers_of_pes_are_run_in_turn(tmp_path: Path) -> None:
         "scaled", "--pes", "8,16,8", "--iters", "1", "--technique", "tile", "--json", "-"
     )
     assert [json.loads(line)["pes"] for line in result.output.splitlines()] == [8, 16]
+
+
+def test_options_keep_their_texts_if_their_hints_are_optional() -> None:
+    """Python 3.10 makes the hints of defaults of None optional."""
+    from pidcomm_studies.cli.apps import _hints
+
+    def make(size: Annotated[int, "the size"] | None = None) -> None:
+        """Do nothing."""
+
+    make.__annotations__ = {"size": Optional[Annotated[int, "the size"]]}  # noqa: UP045
+    assert _hints(make) == {"size": Annotated[int, "the size"]}
