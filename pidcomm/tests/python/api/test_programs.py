@@ -19,6 +19,7 @@ from emulated_machine import ctrl_c
 import dpuemu
 import pidcomm
 from pidcomm.compiling import compiled
+from pidcomm.tables import TechniqueName
 
 HEAP = "__sys_used_mram_end"
 
@@ -606,7 +607,7 @@ def rows_of(pes: pidcomm.PeSet, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("technique", ["tile", "conventional", "pr+im+cm"])
 def test_collectives_work_on_variables_and_change_nothing_else(
-    windows: pidcomm.PeSet, technique: pidcomm.TechniqueName
+    windows: pidcomm.PeSet, technique: TechniqueName
 ) -> None:
     cube = windows.hypercube(8, 8)
     names = ("before", "grad", "sums", "after")
