@@ -1,4 +1,7 @@
-"""Figures, pictures and the report."""
+"""Figures and pictures.
+
+One file, because most tests look at figures that one fixture draws for all of them.
+"""
 
 from __future__ import annotations
 

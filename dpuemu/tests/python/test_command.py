@@ -1,4 +1,7 @@
-"""The command dpuemu, run as a process."""
+"""The command dpuemu, run as a process.
+
+One file, because most tests run host programs that one fixture builds for all of them.
+"""
 
 from __future__ import annotations
 
