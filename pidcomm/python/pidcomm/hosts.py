@@ -266,7 +266,7 @@ class Cube(HostsCollectives):
 
         See `pidcomm.plan`.
         """
-        self._local._require_own(src, dst)
+        src, dst, options = self._local._at_mram_bytes(src, dst, options)
         request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
         return _plan(request, self.shape, self._host, root, self._settings, options)
 

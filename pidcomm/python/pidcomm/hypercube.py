@@ -31,7 +31,7 @@ from pidcomm.arrays import ArrayCollectives
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.notebook import hypercube_html
 from pidcomm.plans import Plan, make_request, plan_of
-from pidcomm.programs import Symbol, Window
+from pidcomm.programs import Symbol, Window, is_at_mram_byte
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, COPY_ORDERS, WORD_BYTES
@@ -247,7 +247,7 @@ class Hypercube(HypercubeCollectives):
 
         See `pidcomm.plan`.
         """
-        self._require_own(src, dst)
+        src, dst, options = self._at_mram_bytes(src, dst, options)
         request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
         return plan_of(self._shape, request, options, expand)
 
@@ -372,6 +372,26 @@ class Hypercube(HypercubeCollectives):
         for window in windows:
             if isinstance(window, Symbol) and not window._is_of(self._core_set):
                 raise ArgumentError(f"{window!r} is a variable of another set of PEs")
+
+    def _at_mram_bytes(
+        self, src: Window, dst: Window, options: Options
+    ) -> tuple[Window, Window, Options]:
+        """Return the windows of a plan and its options.
+
+        Plans do not know the heap base. If a window does not depend on it, the offsets become MRAM
+        bytes, which can be compared with this window.
+        """
+        self._require_own(src, dst)
+        if not (is_at_mram_byte(src) or is_at_mram_byte(dst)):
+            return src, dst, options
+        heap = Symbol(self._core_set, _core.HEAP_NAME).window(0)
+
+        def placed(name: str, window: Window) -> Window:
+            return window if is_at_mram_byte(window) else heap + as_integer(name, window)
+
+        if scratch := options.get("scratch"):  # 0 means no scratch
+            options = {**options, "scratch": placed("scratch", scratch)}  # type: ignore[typeddict-item]
+        return placed("src", src), placed("dst", dst), options
 
     def _prepare(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> Call:
         self._require_own(arguments.get("src"), arguments.get("dst"))

@@ -184,6 +184,13 @@ program.
 """
 
 
+def is_at_mram_byte(window: object) -> bool:
+    """Return whether a window does not depend on the start of the heap."""
+    if isinstance(window, (int, np.integer)):
+        return bool(window >= MRAM_WINDOW)
+    return isinstance(window, Symbol)
+
+
 def is_source_text(program: object) -> bool:
     """Return whether a program is C source text (it has a line break or a brace), not a path."""
     return isinstance(program, str) and ("\n" in program or "{" in program)

@@ -118,7 +118,9 @@ int64_t heap_offset(const Plan &plan, uint64_t mram_byte) {
 
 uint64_t checked_window(const char *name, const char *side, uint64_t window, uint64_t size_bytes,
                         uint64_t heap_base) {
-  const bool is_in_heap = window < PIDCOMM_MRAM_WINDOW || window - PIDCOMM_MRAM_WINDOW > kMramBytes;
+  // Larger values are negative numbers of a caller; errors show them as offsets.
+  const bool is_in_heap =
+      window < PIDCOMM_MRAM_WINDOW || window - PIDCOMM_MRAM_WINDOW > 2 * kMramBytes;
   const uint64_t offset = is_in_heap ? window : window - PIDCOMM_MRAM_WINDOW;
   if (offset % kWordBytes != 0)
     fail(PIDCOMM_ERR_WINDOW, name, ": ", side, is_in_heap ? " offset " : " MRAM byte ", offset,

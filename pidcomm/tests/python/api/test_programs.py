@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -659,3 +660,24 @@ def test_a_window_that_is_no_variable_in_mram_is_an_error(windows: pidcomm.PeSet
     windows.load(WINDOWS)
     with pytest.raises(pidcomm.Error, match="a program that has been replaced"):
         cube.gather("1", bytes=4096, src=grad)
+
+
+def test_plans_compare_variables_with_the_heap(windows: pidcomm.PeSet) -> None:
+    cube, grad = windows.hypercube(8, 8), windows.symbol("grad")
+    end = (64 << 20) - windows.symbol(HEAP).window(0) % (1 << 63)
+    for src, dst, scratch, rule in (
+        (grad, 8, 8192, None),  # the heap begins after the variable
+        (grad.window(4096), 0, 8192, None),
+        (grad, 0, 2048, "overlap"),
+        (grad, end - 2048, 8192, "ends past"),
+        (windows.symbol(HEAP), 8, 8192, "overlap"),
+    ):
+        for check in (cube.plan, cube.validate):
+            run = partial(check, "alltoall", "11", bytes=4096, src=src, dst=dst)
+            if rule is None:
+                run(technique="pr+im+cm", scratch=scratch)
+            else:
+                with pytest.raises(pidcomm.ArgumentError, match=rule):
+                    run(technique="pr+im+cm", scratch=scratch)
+    with pytest.raises(pidcomm.ArgumentError, match="needs 4096 bytes of PE scratch"):
+        cube.plan("alltoall", "11", bytes=4096, src=grad, technique="pr+im+cm", scratch=0)
