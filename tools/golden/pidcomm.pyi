@@ -82,8 +82,8 @@ class Hypercube(HypercubeCollectives):
         bytes_read: int,
         bytes_written: int,
         *,
-        src: Window = 0,
-        dst: Window = 0,
+        src: int = 0,
+        dst: int = 0,
         copy_order: CopyOrderName = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]: ...

@@ -278,17 +278,17 @@ class Hypercube(HypercubeCollectives):
         bytes_read: int,
         bytes_written: int,
         *,
-        src: Window = 0,
-        dst: Window = 0,
+        src: int = 0,
+        dst: int = 0,
         copy_order: CopyOrderName = "sequential",
         **options: Unpack[Options],
     ) -> tuple[float, int]:
         """Time a pass over memory that reads bytes_read and writes bytes_written bytes of every PE,
         without other work.
 
-        The pass reads the window at `src` and overwrites the window at `dst`. copy_order: a name of
-        ``pidcomm.COPY_ORDERS``, the order in which the pass visits memory. Returns seconds, and the
-        sum of bytes read and written over all PEs.
+        The pass reads the window at offset `src` of the heap and overwrites the window at `dst`.
+        copy_order: a name of ``pidcomm.COPY_ORDERS``, the order in which the pass visits memory.
+        Returns seconds, and the sum of bytes read and written over all PEs.
         """
         return self._core.stream_limit(
             row_of(COPY_ORDERS, "copy_order", copy_order, "ERR_OPTION").code,
