@@ -35,7 +35,7 @@ class PieceMaker {
         block_(plan.whole.block_bytes),
         host_block_(block_ * (plan.whole.grouping.group_pes / plan.hosts)),
         src_(request.src),
-        dst_(request.dst),
+        dst_(is_in_place(plan.whole) ? request.src : request.dst),
         wanted_(wanted) {}
 
  protected:
@@ -49,6 +49,11 @@ class PieceMaker {
 
   uint32_t pieces_of(uint64_t bytes) const {
     return static_cast<uint32_t>(std::min<uint64_t>(wanted_, bytes / kLineBytes + 1));
+  }
+
+  /// Two values of a request can give the same window: an offset from the heap, and an MRAM byte.
+  static bool is_in_place(const Plan &plan) {
+    return plan.in_pe_bytes != 0 && plan.out_pe_bytes != 0 && plan.src == plan.dst;
   }
 
   Area window(uint64_t offset, uint64_t rows, uint64_t bytes) {

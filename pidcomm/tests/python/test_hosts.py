@@ -85,6 +85,18 @@ def test_a_plan_over_hosts_prints_as_one_line(
     assert start in plan._repr_html_()
 
 
+@pytest.mark.parametrize("transport", pidcomm.tables.TRANSPORTS)
+def test_an_offset_and_an_mram_byte_of_one_window_are_in_place(transport: TransportName) -> None:
+    in_place, same_bytes = (
+        pidcomm.hosts.plan(
+            "alltoall", (16, 4), "11", bytes=64 << 10, src=src, overlap="on", transport=transport
+        )
+        for src in (0, 1 << 63)  # no program is loaded: the heap begins at MRAM byte 0
+    )
+    assert len(same_bytes["pieces"]) == len(in_place["pieces"])
+    assert same_bytes["seconds"] == in_place["seconds"]
+
+
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_a_plan_with_overlap_moves_the_same_bytes_in_less_predicted_time(
     collective: CollectiveName,
