@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from pidcomm import COPY_ORDERS, Error, Hypercube, allocate
+from pidcomm import COPY_ORDERS, ArgumentError, Error, Hypercube, allocate
 from pidcomm.bench import info, platform
 from pidcomm.bench.measure import host_copy_seconds
 from pidcomm.model import Constant, Machine, load_machine
@@ -199,8 +199,13 @@ def fit_to_times(
     modelled: returns the times that the model gives to the same work, from the constants as
     ``Machine.numbers``. The method is least squares over log(modelled / measured) with less weight
     for outliers. Constants are fitted as logarithms and therefore stay positive. A small weight
-    pulls the constants towards their start values.
+    pulls the constants towards their start values. Raises ArgumentError if a start value is 0.
     """
+    if zeros := [name for name in names if start[name] == 0]:
+        raise ArgumentError(
+            f"machine {start.name} has {zeros[0]} = 0, but the fit multiplies this constant; start"
+            " from another machine"
+        )
     places = [start.places[name] for name in names]
     first = np.log([start[name] for name in names])
     logs_measured = np.log(measured)

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from math import ceil
+from math import ceil, nan
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -88,7 +88,7 @@ def fit_to_rows(start: Machine, rows: Sequence[Row], source: str) -> tuple[Machi
         own = [row for row in rows if row.kind in stage.kinds]
         if len(own) < len(stage.names):
             raise ArgumentError(
-                f"there are {len(own)} rows of {' and '.join(stage.kinds)}; the fit of"
+                f"the rows have {len(own)} times of kind {' or '.join(stage.kinds)}; the fit of"
                 f" {', '.join(stage.names)} needs at least {len(stage.names)}"
             )
         for tested in _parts(own):
@@ -211,8 +211,8 @@ Key = tuple[str, str, int, int]  # the fields of a row without its time
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """Return the rows of a folder. Raises ArgumentError for a file that is missing or lacks a
-    column, or has a number that is none.
+    """Return the rows of a folder. Raises ArgumentError for a file that is missing, is no CSV file,
+    lacks a column or a field, or has a wrong number or direction.
     """
     seconds: dict[Key, list[float]] = defaultdict(list)
     for key, took in (*_transfers(folder), *_runs(folder)):
@@ -226,24 +226,36 @@ def _records(file: Path, texts: Iterable[str], numbers: Iterable[str]) -> Iterat
     require_file(file)
     with file.open(encoding="utf-8", newline="") as lines:
         records = csv.DictReader(lines)
-        if missing := {*texts, *numbers} - set(records.fieldnames or ()):
-            malformed(file, 1, f"the column {min(missing)} is missing")
-        for record in records:
-            values: dict[str, Any] = {name: record[name] for name in texts}
-            for name in numbers:
-                try:
-                    values[name] = float(record[name] or 0)
-                except ValueError:
-                    values[name] = -1.0
-                if not 0 <= values[name] < 1e12:
-                    rule = f"{name} is {record[name]!r}; it must be a number from 0 to 1e12"
+        try:
+            columns = records.fieldnames or ()
+            if missing := {*texts, *numbers} - set(columns):
+                malformed(file, 1, f"the column {min(missing)} is missing")
+            for record in records:
+                if None in record or None in record.values():
+                    rule = f"the line does not have {len(columns)} fields, as the first line has"
                     malformed(file, records.line_num, rule)
-            if values["ms"] > 0:
-                yield values
+                values: dict[str, Any] = {name: record[name] for name in texts}
+                for name in numbers:
+                    values[name] = _number(record[name])
+                    if not 0 <= values[name] < 1e12:
+                        rule = f"{name} is {record[name]!r}; it must be a number from 0 to 1e12"
+                        malformed(file, records.line_num, rule)
+                if values["ms"] > 0:
+                    yield values
+        except (UnicodeDecodeError, csv.Error) as error:
+            malformed(file, None, f"not a CSV file: {error}")
+
+
+def _number(text: str) -> float:
+    """Return the number that a field contains: 0 for an empty field, NaN for other text."""
+    try:
+        return float(text or 0)
+    except ValueError:
+        return nan
 
 
 def _experiment(record: dict[str, Any]) -> str:
-    """Return the repository and up to three folders of the path of a record."""
+    """Return the repository and up to four folders of the path of a record."""
     return "/".join((record["repository"], *PurePosixPath(record["path"]).parent.parts[:4]))
 
 
@@ -252,6 +264,9 @@ def _transfers(folder: Path) -> Iterator[tuple[Key, float]]:
     for record in _records(folder / "transfers.csv", texts, ("dpus", "bytes_per_dpu", "ms")):
         pes, size = int(record["dpus"]), int(record["bytes_per_dpu"])
         kind = record["direction"].removesuffix("_dpu")
+        if kind not in ("to", "from"):
+            rule = f"direction {record['direction']!r} is unknown; use to_dpu or from_dpu"
+            malformed(folder / "transfers.csv", None, rule)
         if record["space"] == "wram" and kind == "to":
             if pes < PES_PER_RANK or not JOB_BYTES[0] <= size <= JOB_BYTES[1]:
                 continue
@@ -267,19 +282,24 @@ def _runs(folder: Path) -> Iterator[tuple[Key, float]]:
     """Yield launches without the time of their kernel, and loads of the same programs."""
     texts = ("operation", "note", "repository", "path")
     records = list(_records(folder / "launches.csv", texts, ("dpus", "elements", "ms")))
-    launches = [record for record in records if record["elements"]]
-    slopes: dict[str, float] = {}  # ms per element of the longest kernel, by kernel
+    launches = [
+        record
+        for record in records
+        if record["operation"] == "dpu_launch_sync" and record["elements"]
+    ]
+    slopes: dict[tuple[str, str], float] = {}  # ms per element of the longest kernel, by kernel
     for record in sorted(launches, key=lambda record: record["elements"]):
         slopes[_kernel(record)] = record["ms"] / record["elements"]
-    programs = {record["path"] for record in launches}
+    for record in launches:
+        ms = record["ms"] - record["elements"] * slopes[_kernel(record)]
+        if ms > 0 and record["elements"] <= MOST_ELEMENTS:
+            yield ("launch", _experiment(record), int(record["dpus"]), 0), 1e-3 * ms
+    programs = {(record["repository"], record["path"]) for record in launches}
     for record in records:
-        ms = record["ms"] - record["elements"] * slopes.get(_kernel(record), 0)
-        is_load = record["operation"] == "dpu_load" and record["path"] in programs
-        if ms > 0 and (is_load or 0 < record["elements"] <= MOST_ELEMENTS):
-            kind = "load" if is_load else "launch"
-            yield (kind, _experiment(record), int(record["dpus"]), 0), 1e-3 * ms
+        if record["operation"] == "dpu_load" and (record["repository"], record["path"]) in programs:
+            yield ("load", _experiment(record), int(record["dpus"]), 0), 1e-3 * record["ms"]
 
 
-def _kernel(record: dict[str, Any]) -> str:
-    """Return the description of a kernel without its number of elements."""
-    return str(record["note"]).replace(f"i<{record['elements']:.0f}", "")
+def _kernel(record: dict[str, Any]) -> tuple[str, str]:
+    """Return the repository, and the description of a kernel without its number of elements."""
+    return record["repository"], record["note"].replace(f"i<{record['elements']:.0f}", "")

@@ -211,7 +211,12 @@ def test_a_fit_to_rows_of_dimms_finds_the_constants_that_made_them(tmp_path: Pat
         ("bytes_per_dpu", "bytes", "transfers.csv:1: the column bytes_per_dpu is missing"),
         (",8192,", ",many,", "bytes_per_dpu is 'many'; it must be a number from 0 to 1e12"),
         (",8192,", ",-8,", "bytes_per_dpu is '-8'"),
-        ("mram", "disk", "there are 0 rows of to and from"),
+        ("mram", "disk", "the rows have 0 times of kind to or from; the fit of sdk.to_call_us,"),
+        ("from_dpu", "across", "direction 'across' is unknown; use to_dpu or from_dpu"),
+        (",us/here,a/1.json", "", "the line does not have 8 fields, as the first line has"),
+        (",us/here,a/1.json", ",,,", "the line does not have 8 fields"),
+        (",us/here,", ",\udcff,", "transfers.csv: not a CSV file: 'utf-8' codec"),
+        (",us/here,", f",{'x' * 200_000},", "transfers.csv: not a CSV file: field larger than"),
     ],
 )
 def test_rows_that_cannot_be_fitted_are_errors(
@@ -220,16 +225,40 @@ def test_rows_that_cannot_be_fitted_are_errors(
     start = load_machine("upmem-2560")
     write_rows(tmp_path, start)
     file = tmp_path / "transfers.csv"
-    file.write_text(file.read_text().replace(old, new))
+    file.write_bytes(file.read_text().replace(old, new).encode(errors="surrogateescape"))
     with pytest.raises(ArgumentError, match=re.escape(rule)):
         measured.fit_to_rows(start, measured.read_rows(tmp_path), "a test")
 
 
+def test_a_fit_does_not_start_from_zeros(tmp_path: Path) -> None:
+    write_rows(tmp_path, load_machine("upmem-2560"))
+    with pytest.raises(ArgumentError, match=r"machine isca24 has sdk.start_kib = 0, but the fit"):
+        measured.fit_to_rows(load_machine("isca24"), measured.read_rows(tmp_path), "a test")
+
+
+def test_launches_are_rows_of_their_operation_and_repository(tmp_path: Path) -> None:
+    write_rows(tmp_path, load_machine("upmem-2560"))
+    rows = measured.read_rows(tmp_path)
+    with (tmp_path / "launches.csv").open("a") as file:
+        file.write("dpu_alloc,64,8,9,i<8,us/here,a/64.json\n")
+        for elements, ms in ((8, 7 + 8e-3), (1 << 20, (1 << 20) * 1e-3)):  # a faster kernel
+            file.write(f"dpu_launch_sync,64,{elements},{ms},i<{elements},us/there,b/1.json\n")
+    [added] = set(measured.read_rows(tmp_path)) - set(rows)
+    assert (added.kind, added.experiment) == ("launch", "us/there/b")
+    assert added.seconds == pytest.approx(7e-3)
+
+
 def test_fit_dimms_writes_a_machine_and_its_errors(tmp_path: Path) -> None:
     write_rows(tmp_path, load_machine("upmem-2560"))
+    transfers = tmp_path / "transfers.csv"
+    lines = transfers.read_text().splitlines(keepends=True)
+    transfers.write_text(  # the direct accesses from PEs are of one experiment, so none is held out
+        "".join(line for line in lines if "direct,from" not in line or "a/1.json" in line)
+    )
     file, rows = tmp_path / "mine.toml", tmp_path / "rows.jsonl"
     printed = run_cli("model", "fit-dimms", str(file), "--rows", str(tmp_path), "--json", str(rows))
-    assert all(words in printed.stdout for words in ("direct from", "held out median"))
+    assert all(words in printed.stdout for words in ("direct to", "held out median"))
+    assert re.search(r"^direct from +1\d, 0 .* -  ", printed.stdout, re.MULTILINE)
     assert load_machine(str(file)).inherits == "isca24"
     assert {"kind", "experiment", "pes", "bytes", "seconds", "modelled", "error_pct"} <= set(
         json.loads(rows.read_text().splitlines()[0])

@@ -229,7 +229,8 @@ def fit_dimms(
     dpus, elements, ms, note, repository and path.
 
     The table has the error of modelled times: of the fit, and of fits without the experiment of the
-    row (held out), which become the machine's intervals.
+    row (held out), which become the machine's intervals. If there is one experiment of a kind, only
+    the row is held out. Column rows has the numbers of fitted and of held-out rows.
     """
     require("scipy", "fit-dimms")
     from pidcomm_studies.models import measured
@@ -240,28 +241,33 @@ def fit_dimms(
     times = measured.read_rows(rows)
     with Results(json_target) as results:
         fitted, held_out = measured.fit_to_rows(start, times, measured.source_of(times))
+        checked = measured.check(fitted, times)
         file.write_text(fitted.to_toml(), encoding="utf-8")
         results.json_lines(
             {**asdict(test.row), "modelled": test.modelled, "error_pct": test.error_pct, **_facts()}
             for test in held_out
         )
         results.text(
-            _fit_table(measured.check(fitted, times), held_out),
-            f"{file}: {fitted.title}; fitted to {len(times)} times",
+            _fit_table(checked, held_out),
+            f"{file}: {fitted.title}; fitted to {len(checked)} times",
         )
 
 
 def _fit_table(checked: list[Any], held_out: list[Any]) -> Table:
     columns = [f">{use} {size}" for use in ("fit", "held out") for size in ("median", "90%")]
     fit_table = table(
-        "error of modelled times in % of times measured on DIMMs", ["times", ">of", *columns]
+        "error of modelled times in % of times measured on DIMMs", ["times", ">rows", *columns]
     )
     for kind in dict.fromkeys(check.row.kind for check in checked):
         errors = [
             np.abs([check.error_pct for check in checks if check.row.kind == kind])
             for checks in (checked, held_out)
         ]
-        cells = [f"{np.percentile(own, share):.1f}" for own in errors for share in (50, 90)]
+        cells = [
+            f"{np.percentile(own, share):.1f}" if len(own) else "-"
+            for own in errors
+            for share in (50, 90)
+        ]
         fit_table.add_row(kind, f"{len(errors[0])}, {len(errors[1])}", *cells)
     return fit_table
 
