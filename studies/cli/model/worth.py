@@ -29,7 +29,7 @@ from pidcomm_studies.cli.model.predict import MachineOption, capacity, json_row,
 from pidcomm_studies.models import Estimate, compare
 
 BY_HAND = "by hand"
-WORTH = 1.1  # smaller gains are within the errors of the model
+WORTH = 1.1  # least gain for which a changed program pays; errors of the model can be larger
 
 
 @command(
