@@ -33,8 +33,12 @@ with pidcomm.pool.Pool(
     pool.sync()
     y = pool.read(offset, hosts * x.size, x.dtype).reshape(hosts, -1)
     np.testing.assert_array_equal(y, np.arange(100) + 1000 * np.arange(hosts)[:, None])
-    local = pidcomm.allocate(pes=8).hypercube(8)
-    with pidcomm.hosts.connect(local, pool) as cube:
+    pes = pidcomm.allocate(pes=8)
+    pes.load(
+        "#include <mram.h>\\n#include <stdint.h>\\n"
+        "__mram_noinit_keep int64_t grad[64], sums[64]; int main(void) { return 0; }"
+    )
+    with pidcomm.hosts.connect(pes.hypercube(8), pool) as cube:
         z = np.arange(8 * 8 * hosts, dtype=np.int64).reshape(8, -1) + host
         rows = np.arange(8 * 8 * hosts).reshape(8, -1)
         everything = sum((rows + other).sum(0) for other in range(hosts))
@@ -42,6 +46,16 @@ with pidcomm.pool.Pool(
         own = np.split(everything, hosts)[host]
         np.testing.assert_array_equal(cube.arrays.reduce_scatter(z, "11").ravel(), own)
         np.testing.assert_array_equal(cube.arrays.allgather(z[:, :1], "01")[:, host], z[:, 0])
+        grad, sums = pes.symbol("grad"), pes.symbol("sums")
+        grad.write(z)
+        cube.allreduce("11", bytes=64 * hosts, src=grad, dst=sums, dtype="int64")
+        np.testing.assert_array_equal(sums.read(z.dtype, 8 * hosts), [everything] * 8)
+        np.testing.assert_array_equal(grad.read(z.dtype, 8 * hosts), z)
+        cube.alltoall("01", bytes=64 * hosts, src=grad, dst=grad)
+        blocks = [np.split(z - host + other, hosts, 1)[host] for other in range(hosts)]
+        np.testing.assert_array_equal(grad.read(z.dtype, 8 * hosts), np.hstack(blocks))
+        for plan in (cube.plan, cube.validate):  # the heap begins after the variables
+            plan("alltoall", "11", bytes=64 * hosts, src=grad, dst=8)
         assert cube.plan("allreduce", "11", bytes=64 * hosts, dtype="int64")["pool_bytes"] > 0
         shown = cube._repr_html_()
         assert shown.startswith(f"<table><caption>hosts.Cube 8x{hosts}, host {host} of {hosts}<")
