@@ -31,13 +31,13 @@
  * Host buffers are contiguous. A host buffer has one row per group. The rows are in the order of
  * the coordinates along the unselected axes, with the first unselected axis fastest.
  *
- * Windows. A window is given by an MRAM offset: a number of bytes from the MRAM heap base, which
- * must be a multiple of 8. pidcomm_symbol_window gives a variable of the loaded program instead.
- * The heap base is the symbol __sys_used_mram_end of the loaded program, or 0 if no program is
- * loaded. If src == dst, the call works in place: allgather then expects each PE's contribution at
- * the start of the PE's window, and reduce_scatter replaces block 0 of each window by the result.
- * If the source window and the destination window overlap but src != dst, the call returns
- * ERR_WINDOW.
+ * Windows. `src` and `dst` name the start of a window by an MRAM offset, a number of bytes from the
+ * MRAM heap base; the offset must be a multiple of 8. pidcomm_symbol_window returns a value that
+ * names a variable of the loaded program instead. The heap base is the symbol __sys_used_mram_end
+ * of the loaded program, or 0 if no program is loaded. If src == dst, the call works in place:
+ * allgather then expects each PE's contribution at the start of the PE's window, and reduce_scatter
+ * replaces block 0 of each window by the result. If the source window and the destination window
+ * overlap but src != dst, the call returns ERR_WINDOW.
  *
  * Errors. A function that can fail returns a status, and makes all its checks before the first byte
  * moves. pidcomm_last_error() returns a sentence that names the offending values and the violated
@@ -176,8 +176,7 @@ typedef struct pidcomm_options {
 } pidcomm_options;
 #define PIDCOMM_OPTIONS_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_options)
 
-/* Added to an MRAM byte, which counts from the start of MRAM, gives a window that does not depend on
- * the heap base. */
+/* PIDCOMM_MRAM_WINDOW + b is the window that begins at byte b of MRAM, wherever the heap begins. */
 #define PIDCOMM_MRAM_WINDOW (1ull << 63)
 
 /* A collective and its arguments. `host` is the input buffer of scatter and broadcast, and the
@@ -381,11 +380,11 @@ PIDCOMM_API int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *requ
                             const pidcomm_options *options, pidcomm_trace *trace);
 
 /* Stores in *window the window of `bytes` bytes at `offset` (in bytes) of the MRAM variable `name`
- * of the loaded program, for `src` or `dst` of calls on this hypercube. Loading another program
- * moves variables: get the window again. Errors: ERR_ARGUMENT (a pointer is null; the program has
- * no such variable, or has it in WRAM), ERR_WINDOW (the window passes the end of the variable, or
- * does not begin at a multiple of 8), ERR_DEVICE (no program is loaded, or the PEs have different
- * ones). */
+ * of the loaded program, for `src` or `dst` of calls on this hypercube. Waits for earlier work of
+ * the set. Loading another program moves variables: get the window again. Errors: ERR_ARGUMENT (a
+ * pointer is null; the program has no such variable, or has it outside MRAM), ERR_WINDOW (the
+ * window passes the end of the variable, or does not begin at a multiple of 8), ERR_SET, ERR_DEVICE
+ * (no program is loaded, the variable has different places on PEs, or a PE is in fault). */
 PIDCOMM_API int pidcomm_symbol_window(pidcomm_hypercube *cube, const char *name, size_t offset,
                                       size_t bytes, size_t *window);
 

@@ -223,6 +223,7 @@ uint64_t Executor::heap_base() {
 
 uint64_t Executor::symbol_window(const char *name, uint64_t offset, uint64_t bytes) {
   const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
+  wait_for_set(set_, placement_);
   const struct dpu_symbol_t symbol = symbol_of(placement_, name);
   if (symbol.address < kMramAddress || symbol.address - kMramAddress >= kMramBytes)
     fail(PIDCOMM_ERR_ARGUMENT, "variable ", name, " is not in MRAM");

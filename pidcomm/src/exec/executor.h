@@ -43,8 +43,8 @@ class Executor {
   /// Returns the MRAM byte address of offset 0 in requests. Waits for earlier work on the set.
   /// Errors: ERR_SET, ERR_DEVICE.
   uint64_t heap_base();
-  /// Returns the window of a variable of the loaded program, with the errors of
-  /// pidcomm_symbol_window.
+  /// Returns the window of a variable of the loaded program. Waits for earlier work on the set.
+  /// Errors: those of pidcomm_symbol_window.
   uint64_t symbol_window(const char *name, uint64_t offset, uint64_t bytes);
 
   /// Waits until all earlier calls on the ranks have ended.

@@ -85,6 +85,10 @@ TEST(FreedSet_IsRefusedByEveryCallAlsoWhenItsRanksAreAllocatedAgain) {
                 {}, "scatter " + when);
     check_error(pidcomm_write(cube, 0, 64, host.data()), status, {}, "write " + when);
     check_error(pidcomm_read(cube, 0, 64, host.data()), status, {}, "read " + when);
+    std::size_t window = 77;
+    check_error(pidcomm_symbol_window(cube, "variable", 0, 8, &window), status, {},
+                "symbol window " + when);
+    CHECK_EQ(window, std::size_t{77});
     pidcomm_hypercube *other = nullptr;
     check_error(pidcomm_hypercube_create(copy, 2, len, &other), status, {}, "create " + when);
     std::uint32_t count = 77;
