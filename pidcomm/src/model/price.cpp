@@ -76,7 +76,8 @@ class Pricing {
     prediction.coherence = options_.coherence;
     auto &seconds = prediction.seconds;
     const bool flushes = options_.coherence == PIDCOMM_COHERENCE_HARDWARE;
-    // Adds what `add` adds to `seconds` to the limits of the interval, with its errors.
+    // Calls `add`, and adds the increase of `seconds` times its errors to the limits of the
+    // interval.
     double before = 0;
     const auto with_errors = [&](double low, double high, const auto &add) {
       add();
