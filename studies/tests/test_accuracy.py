@@ -254,14 +254,17 @@ def test_fit_dimms_writes_a_machine_and_its_errors(tmp_path: Path) -> None:
     lines = transfers.read_text().splitlines(keepends=True)
     transfers.write_text(  # the direct accesses from PEs are of one experiment, so none is held out
         "".join(line for line in lines if "direct,from" not in line or "a/1.json" in line)
+        + "sdk,from_dpu,mram,2048,8388608,900,us/here,c/1.json\n"  # larger than all others
     )
     file, rows = tmp_path / "mine.toml", tmp_path / "rows.jsonl"
     printed = run_cli("model", "fit-dimms", str(file), "--rows", str(tmp_path), "--json", str(rows))
     assert all(words in printed.stdout for words in ("direct to", "held out median"))
     assert re.search(r"^direct from +1\d, 0 .* -  ", printed.stdout, re.MULTILINE)
     assert load_machine(str(file)).inherits == "isca24"
+    held_out = [json.loads(line) for line in rows.read_text().splitlines()]
+    assert {row["experiment"] for row in held_out} == {"us/here/a", "us/here/b"}
     assert {"kind", "experiment", "pes", "bytes", "seconds", "modelled", "error_pct"} <= set(
-        json.loads(rows.read_text().splitlines()[0])
+        held_out[0]
     )
 
 

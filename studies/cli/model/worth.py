@@ -120,5 +120,5 @@ def _overlap(base: Prediction, best: Prediction) -> str:
     """Return a warning if the errors of the model may hide which collective is faster."""
     if base.interval is None or best.interval is None:
         return ""
-    (low, _), (_, high) = sorted((base.interval, best.interval), reverse=True)
-    return "; the 95% intervals of the collectives overlap" if high >= low else ""
+    lows, highs = zip(base.interval, best.interval, strict=True)
+    return "; the 95% intervals of the collectives overlap" if max(lows) <= min(highs) else ""
