@@ -116,13 +116,13 @@ class Symbol:
         """Return the window of the first `size_bytes` bytes for ``src`` or ``dst`` of collectives.
         Collectives also take the symbol itself.
 
-        Raises ArgumentError if the symbol is in WRAM, begins within a word of MRAM, or is smaller;
-        Error if the program has been replaced.
+        Raises ArgumentError if the symbol is not in MRAM, is smaller, or begins within a word of
+        MRAM; Error if the program has been replaced.
         """
         size_bytes = as_integer("size_bytes", size_bytes)
         self._require_inside(0, size_bytes)
         if not MRAM_ADDRESS <= self.address < IRAM_ADDRESS:
-            raise ArgumentError(f"{self!r} is in WRAM; collectives work on MRAM", "ERR_WINDOW")
+            raise ArgumentError(f"{self!r} is not in MRAM; collectives work on MRAM", "ERR_WINDOW")
         return MRAM_WINDOW | (self.address - MRAM_ADDRESS)
 
     def __repr__(self) -> str:

@@ -645,7 +645,7 @@ def test_a_window_that_is_no_variable_in_mram_is_an_error(windows: pidcomm.PeSet
         pidcomm.ArgumentError, match=r"4104 bytes at offset 0 pass the end of .*grad"
     ):
         cube.allgather("1", bytes=64 * 4104, src=grad)
-    with pytest.raises(pidcomm.ArgumentError, match=r"in_wram.* is in WRAM"):
+    with pytest.raises(pidcomm.ArgumentError, match=r"in_wram.* is not in MRAM"):
         cube.gather("1", bytes=16, src=windows.symbol("in_wram"))
     with pytest.raises(pidcomm.ArgumentError, match=r"src .*must be an integer"):
         cube.gather("1", bytes=16, src="grad")  # type: ignore[call-overload]
