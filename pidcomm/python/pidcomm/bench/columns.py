@@ -61,13 +61,13 @@ class TitledTable(Table):
         and as many other columns as fit. No cell is cut.
         """
         first, *others = self.columns
-        kept, room = [first], width + 1 - _least(first)
+        kept, left = [first], width + 1 - _least(first)
         for column in others:
-            if _least(column) > room and len(kept) > 1:
+            if _least(column) > left and len(kept) > 1:
                 yield _with_columns(kept)
-                kept, room = [first], width + 1 - _least(first)
+                kept, left = [first], width + 1 - _least(first)
             kept.append(column)
-            room -= _least(column)
+            left -= _least(column)
         yield _with_columns(kept)
 
 
