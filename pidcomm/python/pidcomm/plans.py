@@ -102,9 +102,9 @@ def plan(
 ) -> Plan:
     """Return the plan of a collective on PEs arranged as `shape`: loop nests, strides and bytes.
 
-    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), src, dst, dtype, op and
-    options are as in the methods of `Hypercube`; only reductions use op. expand: whether to list
-    every step.
+    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), dtype, op and options are
+    as in the methods of `Hypercube`, and src and dst are offsets; only reductions use op. expand:
+    whether to list every step.
 
     Raises the ArgumentError that the collective would raise; host arrays are not checked. Moves no
     bytes.
