@@ -53,11 +53,10 @@ def all_of(
     }
 
 
-def test_the_document_names_existing_constants() -> None:
-    text = (Path(__file__).parents[1] / "docs" / "evaluation.md").read_text()
-    sections = {row.name.partition(".")[0] for row in CONSTANTS}
-    named = set(re.findall(rf"\b((?:{'|'.join(sections)})\.[a-z]\w*)(?![\w.(*])", text))
-    assert named <= {row.name for row in CONSTANTS}
+def test_the_page_of_pools_names_existing_constants() -> None:
+    text = (Path(__file__).parents[2] / "pidcomm" / "docs" / "pool.md").read_text()
+    named = set(re.findall(r"`((?:pool|switch)\.\w+)`", text))
+    assert {"pool.gb_s", "switch.gb_s"} <= named <= {row.name for row in CONSTANTS}
 
 
 # ---- predictions
