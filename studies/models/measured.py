@@ -145,7 +145,7 @@ def _calls(technique: str) -> Price:
             )
             for row in rows
         ]
-        # No launch came before these transfers, so the ranks were still switched to the host.
+        # No launch came before the direct accesses, so the ranks were still switched to the host.
         mux = list(PHASES).index("mux")
         return lambda numbers: [
             sum(phases) - phases[mux] for phases in (case.phase_seconds(numbers) for case in cases)

@@ -90,7 +90,8 @@ class Pricing {
       seconds.call = machine_.call_us * kMicro;
       if (work_.phases.empty()) return;
       seconds.call += work_.ranks * machine_.call_rank_us * kMicro;
-      const bool is_sdk = work_.phases.front().kind != Phase::Kind::pass;  // sdk.pe_us has its mux
+      // Measured transfers of the SDK take as long after a launch as without one.
+      const bool is_sdk = work_.phases.front().kind != Phase::Kind::pass;
       if (machine_.host_emulated == 0 && !is_sdk)
         seconds.mux = work_.ranks * machine_.call_mux_us * kMicro;
       if (flushes)
