@@ -148,7 +148,7 @@ SweepOption = Annotated[
     typer.Option(
         "--sweep",
         metavar="NAME=VALUES",
-        help="Such as bytes=8KiB..8MiB or pes=64,128 (axes: as --shape).",
+        help="Such as bytes=8KiB..8MiB, pes=64,128 or axes=8x8.",
     ),
 ]
 QuickOption = Annotated[
@@ -185,7 +185,7 @@ HugepagesOption = Annotated[
 ]
 SizeOption = Annotated[
     str | None,
-    typer.Option("--bytes", help=f"Bytes per PE, by default {SIZE}, with --quick {QUICK_SIZE}."),
+    typer.Option("--bytes", help=f"Bytes per PE (default: {SIZE}; --quick: {QUICK_SIZE})."),
 ]
 HostsOption = Annotated[
     int | None, typer.Option("--hosts", min=1, help="MPI processes, a host of --shape each.")
