@@ -106,11 +106,11 @@ Placement Placement::largest(struct dpu_set_t set) {
 Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
   uint32_t set_pes = 0;
   check_device(dpu_get_nr_dpus(set, &set_pes), "reading the DPU set");
-  if (set_pes < cube.pes)
-    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes, " PEs; the set has ",
-         set_pes, " PEs");
   const std::vector<RankDpus> ranks = dpus_by_rank(set);
   EgOrder order = order_of(ranks);
+  if (order.pes < cube.pes && order.whole_egs * kLanes == set_pes)
+    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes, " PEs; the set has ",
+         set_pes, " PEs");
   if (order.pes < cube.pes)
     fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes,
          " PEs in whole entangled groups",
