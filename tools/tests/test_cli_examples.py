@@ -29,12 +29,13 @@ FILES = {
     "mine.toml": MACHINES / "emulated-host.toml",
 }
 COMMANDS = commands()
-# `parcels bench` needs valgrind and a compiler for MPI.
+# `parcels bench` needs valgrind and a compiler for MPI, `model fit-dimms` times of DIMMs; tests of
+# the studies run it on times that they write.
 EXAMPLES = [
     (name, example)
     for name, command in COMMANDS.items()
     for example in command.examples
-    if name != "parcels bench"
+    if name not in ("parcels bench", "model fit-dimms")
 ]
 # Options that are appended to the examples of a command for less work: the last of equal options
 # counts.

@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 import pidcomm
 from pidcomm.bench import info as information
 from pidcomm.bench import timing as benchmark
+from pidcomm.bench.ablation import Assumed
 from pidcomm.cli import app
+from pidcomm.sizes import format_duration
 
 
 def test_bench_rows_have_exactly_the_keys(tmp_path: Path) -> None:
@@ -245,7 +247,8 @@ def test_ablation_times_the_steps_of_the_paper() -> None:
     words = run(
         "bench", "--ablation", "alltoall", "--shape", "8x8", "--bytes", "8KiB", "--iters", "1"
     ).stdout
-    assert "a launch is assumed to take 100 us" in words
+    launch = format_duration(1e-6 * Assumed().launch_us)
+    assert f"a launch is assumed to take {launch}" in words
     assert [
         line.split()[1] for line in words.splitlines() if line.startswith("alltoall")
     ] == techniques["alltoall"]
