@@ -43,7 +43,7 @@ def commands(folder: Path) -> list[list[str]]:
         [*HOSTS, "run", "-n", "2", "--pes", "64", "--", sys.executable, str(EXAMPLES / "hosts.py")],
         [sys.executable, str(EXAMPLES / "matrix_vector.py")],
         [pidcomm, "app", "mlp", "--pes", "64", "--features", "256"],
-        [pidcomm, "parcels", "run"],
+        [pidcomm, "parcels", "run", "halo", "-n", "4"],
     ]
 
 

@@ -28,12 +28,12 @@ def commands(sdk: Path) -> list[list[str]]:
     """Return the commands, for a folder with the sources. sdk: the folder of the SDK."""
     pidcomm, dpuemu = str(TOOLS / "pidcomm"), str(TOOLS / "dpuemu")
     path = f'PATH="{sdk}/bin:{TOOLS}:$PATH"; export PATH; '
-    flags = "$(dpu-pkg-config --cflags --libs dpu)"
+    flags, ours = "$(dpu-pkg-config --cflags --libs dpu)", "$(pidcomm config --cflags --libs)"
     return [
         ["sh", "-c", f"{path}make -C vector_add run"],
         ["sh", "-c", f'{path}cd vector_add && eval "cc -o host host.c {flags}" && make run'],
         [dpuemu, "run", "--json", "a report.jsonl", "--", "make", "-C", "vector_add", "run"],
-        ["sh", "-c", 'eval "cc examples/predict.c $(pidcomm config --cflags --libs)" && ./a.out'],
+        ["sh", "-c", f'{path}eval "cc examples/predict.c {ours}" && ./a.out'],
         [sys.executable, "examples/matrix_vector.py"],
         [pidcomm, "bench", "allreduce", *SMALL, "--json", "some rows.jsonl"],
         [pidcomm, "doctor", "--quick", "--json", "doctor rows.jsonl"],
