@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from functools import cache
 from types import TracebackType
 
@@ -11,6 +12,9 @@ VARIABLE = "PIDCOMM_ABORT_MPI"
 """The environment variable with which `pidcomm hosts run` starts programs: ``import pidcomm`` then
 calls `abort_mpi_if_uncaught`.
 """
+
+FORWARDING_SECONDS = 0.3
+"""Time in which the launcher forwards the traceback; it drops what an ended process leaves."""
 
 
 @cache
@@ -31,6 +35,7 @@ def abort_mpi_if_uncaught() -> None:
             return
         if mpi.COMM_WORLD.size > 1:
             sys.stderr.flush()
+            time.sleep(FORWARDING_SECONDS)
             mpi.COMM_WORLD.Abort(1)
 
     sys.excepthook = print_and_abort
