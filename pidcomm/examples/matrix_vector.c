@@ -8,7 +8,7 @@
  * words wrap. */
 #include "pe/matrix_vector.h"
 
-#include <pidcomm/pidcomm.h>
+#include <pidcomm/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -52,8 +52,12 @@ int main(void) {
   uint32_t axis_len[2] = {kGrid, kGrid};
   pidcomm_hypercube *cube;
   PIDCOMM_CHECK(pidcomm_hypercube_create(dpu_set, 2, axis_len, &cube));
-  PIDCOMM_CHECK(pidcomm_write(cube, 0, kBlockBytes, blocks)); /* offsets count from the MRAM heap */
-  PIDCOMM_CHECK(pidcomm_write(cube, kInputOffset, kVectorBytes, parts));
+  pidcomm_buffer *block, *vector, *product; /* MRAM variables of the program */
+  PIDCOMM_CHECK(pidcomm_buffer_of_variable(cube, "matrix", PIDCOMM_UINT32, &block));
+  PIDCOMM_CHECK(pidcomm_buffer_of_variable(cube, "vector", PIDCOMM_UINT32, &vector));
+  PIDCOMM_CHECK(pidcomm_buffer_of_variable(cube, "product", PIDCOMM_UINT32, &product));
+  PIDCOMM_CHECK(pidcomm_buffer_write(cube, block, blocks, sizeof blocks));
+  PIDCOMM_CHECK(pidcomm_buffer_write(cube, vector, parts, sizeof parts));
   /* [end] */
   /* [launch] */
   for (uint32_t step = 0; step < kSteps; ++step) {
@@ -61,11 +65,14 @@ int main(void) {
     DPU_ASSERT(dpu_broadcast_to(dpu_set, "is_transposed", 0, &is_transposed, sizeof is_transposed,
                                 DPU_XFER_DEFAULT));
     DPU_ASSERT(dpu_launch(dpu_set, DPU_SYNCHRONOUS));
-    PIDCOMM_CHECK(pidcomm_allreduce(cube, is_transposed ? "01" : "10", kVectorBytes, kOutputOffset,
-                                    kInputOffset, PIDCOMM_UINT32, PIDCOMM_SUM));
+    PIDCOMM_CHECK(pidcomm_buffer_run(cube, PIDCOMM_ALLREDUCE, is_transposed ? "01" : "10", product,
+                                     vector, PIDCOMM_SUM));
   }
   /* [end] */
-  PIDCOMM_CHECK(pidcomm_read(cube, kInputOffset, kVectorBytes, parts));
+  PIDCOMM_CHECK(pidcomm_buffer_read(cube, vector, parts, sizeof parts));
+  pidcomm_buffer_destroy(block);
+  pidcomm_buffer_destroy(vector);
+  pidcomm_buffer_destroy(product);
   pidcomm_hypercube_destroy(cube);
   DPU_ASSERT(dpu_free(dpu_set));
 

@@ -12,29 +12,26 @@ import pidcomm
 
 GRID, SIDE, STEPS = 8, 32, 8
 N = GRID * SIDE
-BLOCK_BYTES, VECTOR_BYTES = 4 * SIDE * SIDE, 4 * SIDE
-INPUT, OUTPUT = BLOCK_BYTES, BLOCK_BYTES + VECTOR_BYTES  # offsets of pe/matrix_vector.h
 
 random = np.random.default_rng(1)
 matrix = random.integers(0, 2**32, size=(N, N), dtype=np.uint32)
 x = random.integers(0, 2**32, size=N, dtype=np.uint32)
-# Row = PE.
-blocks = matrix.reshape(GRID, SIDE, GRID, SIDE).swapaxes(1, 2).reshape(GRID * GRID, SIDE * SIDE)
 
 # [program]
 pes = pidcomm.allocate(pes=GRID * GRID)
 pes.load(Path(__file__).parent / "pe" / "matrix_vector.c", tasklets=16)
 cube = pes.hypercube(GRID, GRID)
-cube.write(blocks)  # offsets count from the MRAM heap
-cube.write(np.tile(x.reshape(GRID, SIDE), (GRID, 1)), offset=INPUT)  # PE (c, r) has part c
-# [end]
-is_transposed = pes.symbol("is_transposed")
+vector, product = pes.symbol("vector"), pes.symbol("product")  # MRAM variables of the program
+# PE (c, r) has block (r, c) of the matrix and part c of the vector.
+blocks = matrix.reshape(GRID, SIDE, GRID, SIDE).swapaxes(1, 2).reshape(-1, SIDE, SIDE)
+pes.symbol("matrix")[:] = blocks
+vector[:] = np.tile(x.reshape(GRID, SIDE), (GRID, 1))
 for step in range(STEPS):
-    is_transposed.write(np.uint32(step % 2))  # one value for all PEs
+    pes.symbol("is_transposed")[...] = step % 2  # one value for all PEs
     pes.launch()
-    mask = "01" if step % 2 else "10"
-    cube.allreduce(mask, bytes=VECTOR_BYTES, src=OUTPUT, dst=INPUT, dtype=np.uint32, op="sum")
-parts = cube.read(count=SIDE, dtype=np.uint32, offset=INPUT).reshape(GRID, GRID, SIDE)
+    cube.allreduce(product, "01" if step % 2 else "10", out=vector)
+# [end]
+parts = vector.get().reshape(GRID, GRID, SIDE)
 pes.free()
 
 for step in range(STEPS):

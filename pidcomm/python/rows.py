@@ -24,10 +24,15 @@ from numpy.typing import DTypeLike
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from pidcomm.arguments import Array, ArrayInput, ArrayOutput, Options
+    from pidcomm.arguments import Array, ArrayInput, ArrayOutput, Axis, Options
+    from pidcomm.buffers import Buffer
     from pidcomm.programs import Window
     from pidcomm.requests import Request
     from pidcomm.signatures import (
+        BufferMoved,
+        BufferReduced,
+        BufferReducedToHost,
+        BufferToHost,
         FromHost,
         Moved,
         Reduced,
@@ -63,8 +68,9 @@ def rows_of(text: str, table: str) -> list[list[str]]:
     body = re.search(rf"#define PIDCOMM_{table}\(X\)((?:.*\\\n)*.*)", text)
     if body is None:
         raise SystemExit(f"tables.h has no table PIDCOMM_{table}")
-    lines = re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', body[1])
-    if len(lines) != body[1].count("X("):
+    text = re.sub(r'"\s*"', "", re.sub(r"\\\n\s*", " ", body[1]))  # join lines, then strings
+    lines = re.findall(r'X\(((?:[^()"]|"[^"]*")*)\)', text)
+    if len(lines) != text.count("X("):
         raise SystemExit(f"tables.h: a row of PIDCOMM_{table} has parentheses in a column")
     return [
         [column.strip().strip('"') for column in re.findall(r'(?:[^,"]|"[^"]*")+', line)]
@@ -117,6 +123,31 @@ class Collective(NamedTuple):
         )
         return f"Reads {read} and writes {written} per PE.".replace(", per", " per") + in_place
 
+    def buffer_sentence(self) -> str:
+        """Return the method's sentence about buffers."""
+        n = "n / N" if self.blocks_before and not self.blocks_after else "n"
+        if self.blocks_after and not self.blocks_before:
+            n = "N * n"
+        if not self.at_pes_before:
+            before = "(groups, N * n, ...)" if self.blocks_before else "(groups, n, ...)"
+            return f"With x and axis: x has shape {before}; returns buffer `out`, shape (n, ...)."
+        result = f"buffer `out`, shape ({n}, ...)"
+        if not self.at_pes_after:
+            result = f"host array `out`, shape (groups, {n}, ...)"
+        return f"With x and axis: x is a buffer of shape (n, ...); returns {result}."
+
+    def overloads(self, parameters: str, form: str, result: str) -> str:
+        """Return the overloads for each value of `wait`."""
+        return "".join(
+            f"    @overload\n    def {self.name}(\n        self, {parameters}, *, wait: {wait},"
+            f" **arguments: Unpack[{form}]\n    ) -> {returns}: ...\n"
+            for wait, returns in (
+                ("Literal[True] = True", result),
+                ("Literal[False]", f"Request[{result}]"),
+                ("bool", f"{result} | Request[{result}]"),
+            )
+        )
+
     def method(self, over_hosts: bool = False) -> str:
         """Return the method of `Hypercube`, or of `hosts.Cube` over hosts."""
         moves = not self.takes_op
@@ -130,17 +161,22 @@ class Collective(NamedTuple):
                 else ("ToHost" if moves else "ReducedToHost", "Array")
             )
         )
+        optional = "" if over_hosts else " | None = None"
         if form == "FromHost":
-            parameters = ["host: ArrayInput", "bytes: int | None = None", "dst: Window = 0"]
+            parameters = [f"host: ArrayInput{optional}", "bytes: int | None = None"]
+            parameters.append("dst: Window = 0")
         else:
-            parameters = ["bytes: int", "src: Window = 0"]
+            parameters = [f"bytes: int{optional}", "src: Window = 0"]
             parameters += ["dst: Window = 0"] if self.at_pes_after else []
             parameters += (
                 ["dtype: DTypeLike = np.uint8"]
                 if moves
-                else ["dtype: DTypeLike", 'op: OpName = "sum"']
+                else [f"dtype: DTypeLike{optional}", 'op: OpName = "sum"']
             )
-            parameters += [] if self.at_pes_after else ["out: ArrayOutput | None = None"]
+        if not self.at_pes_after:
+            parameters.append("out: ArrayOutput | None = None")
+        elif not over_hosts:
+            parameters.append("out: Buffer | None = None")
         if is_rooted:
             form, result = f"Rooted{form}", result if self.at_pes_after else f"{result} | None"
             parameters = [
@@ -149,32 +185,36 @@ class Collective(NamedTuple):
             ]
             parameters += ["dtype: DTypeLike = np.uint8"] if not self.at_pes_before else []
             parameters.append("root: int = 0")
-        names = [parameter.partition(":")[0] for parameter in parameters]
-        overloads = "".join(
-            f"    @overload\n    def {self.name}(\n        self, mask: str, *, wait: {wait},"
-            f" **arguments: Unpack[{form}]\n    ) -> {returns}: ...\n"
-            for wait, returns in (
-                ("Literal[True] = True", result),
-                ("Literal[False]", f"Request[{result}]"),
-                ("bool", f"{result} | Request[{result}]"),
+        passed = "".join(f", {name}={name}" for name in (p.partition(":")[0] for p in parameters))
+        overloads = self.overloads("mask: str" if over_hosts else "axis: Axis", form, result)
+        first, passed_first, sentence = "        mask: str,\n", "mask", ""
+        if not over_hosts:
+            x = "Buffer" if self.at_pes_before else "ArrayInput"
+            buffer_form = (
+                ("BufferMoved" if moves else "BufferReduced")
+                if self.at_pes_after
+                else ("BufferToHost" if moves else "BufferReducedToHost")
             )
-        )
+            buffer_result = "Buffer" if self.at_pes_after else "Array"
+            overloads += self.overloads(f"x: {x}, axis: Axis", buffer_form, buffer_result)
+            result = " | ".join(dict.fromkeys([result, buffer_result]))
+            first = f"        x: Axis | {x} | None = None,\n        axis: Axis | None = None,\n"
+            passed_first, sentence = "x, axis", f"\n\n        {self.buffer_sentence()}"
         listed = "".join(f"        {parameter},\n" for parameter in parameters)
-        passed = ", ".join(f"{name}={name}" for name in names)
+        returned = " | ".join(f"{name} | Request[{name}]" for name in result.split(" | "))
         return f'''
 {overloads}    def {self.name}(
         self,
-        mask: str,
-        *,
+{first}        *,
 {listed}        wait: bool = True,
         **options: Unpack[Options],
-    ) -> {result} | Request[{result}]:
-        """{self.name}: {self.result}.
+    ) -> {returned if not over_hosts else f"{result} | Request[{result}]"}:
+        """{self.name}: {self.result}.{sentence}
 
         {self.sizes()}{ROOTED if is_rooted else ""}
         """
         return self._call(  # type: ignore[no-any-return]
-            "{self.name}", mask, wait, {passed}, options=options
+            "{self.name}", {passed_first}, wait{passed}, options=options
         )
 '''
 
@@ -193,7 +233,7 @@ class Collective(NamedTuple):
     def {self.name}(
         self,
         x: ArrayInput,
-        mask: str,
+        mask: {"str" if over_hosts else "Axis"},
         *,
 {op}        base_offset: int = 0,
         out: ArrayOutput | None = None,

@@ -1,6 +1,6 @@
 /* One step of a distributed matrix-vector product: multiplies this PE's block of the matrix, or the
- * transposed block, by a part of the vector. MRAM heap: the block, the input, the output. An
- * allreduce between launches sums the outputs of PEs. */
+ * transposed block, by a part of the vector. An allreduce between launches sums the outputs of
+ * PEs. */
 #include "matrix_vector.h"
 
 #include <barrier.h>
@@ -8,15 +8,16 @@
 #include <mram.h>
 #include <stdint.h>
 
-BARRIER_INIT(all, NR_TASKLETS);
+__mram_noinit uint32_t matrix[kSide][kSide], vector[kSide], product[kSide];
 __host uint32_t is_transposed;
+
+BARRIER_INIT(all, NR_TASKLETS);
 __dma_aligned uint32_t block[kSide][kSide], input[kSide], output[kSide];
 
 int main(void) {
-  __mram_ptr uint8_t *heap = DPU_MRAM_HEAP_POINTER;
   for (unsigned i = me(); i < kSide; i += NR_TASKLETS)
-    mram_read(heap + i * sizeof block[0], block[i], sizeof block[0]);
-  if (me() == 0) mram_read(heap + kInputOffset, input, sizeof input);
+    mram_read(matrix[i], block[i], sizeof block[0]);
+  if (me() == 0) mram_read(vector, input, sizeof input);
   barrier_wait(&all);
   for (unsigned i = me(); i < kSide; i += NR_TASKLETS) {
     uint32_t sum = 0;
@@ -25,6 +26,6 @@ int main(void) {
     output[i] = sum;
   }
   barrier_wait(&all);
-  if (me() == 0) mram_write(output, heap + kOutputOffset, sizeof output);
+  if (me() == 0) mram_write(output, product, sizeof output);
   return 0;
 }

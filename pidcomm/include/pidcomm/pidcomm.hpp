@@ -2,6 +2,7 @@
 /// and throw pidcomm::Error if a C call fails. pidcomm.h describes the C calls.
 #pragma once
 
+#include <pidcomm/buffer.h>
 #include <pidcomm/pidcomm.h>
 
 #include <cstdint>
@@ -112,6 +113,9 @@ class [[nodiscard]] Pending {
   pidcomm_pending *call_;
 };
 
+template <class T>
+class Buffer;
+
 /// A DPU set arranged as a hypercube. Destroy the Hypercube after its Pending objects and before
 /// its DpuSet.
 class Hypercube {
@@ -149,13 +153,26 @@ class Hypercube {
     return Pending(call);
   }
 
+  /// Returns the request of a collective on buffers, for run and irun. in, out: null if the input
+  /// or the output is in host rows, at `host`; see pidcomm_buffer_request.
+  pidcomm_request buffer_request(int collective, const char *mask, const pidcomm_buffer *in,
+                                 const pidcomm_buffer *out, int op = 0, const void *host = nullptr,
+                                 std::size_t host_bytes = 0) {
+    pidcomm_request request = {};
+    check(pidcomm_buffer_request(cube_, collective, mask, in, out, op, &request));
+    request.host = const_cast<void *>(host);
+    request.host_bytes = host_bytes;
+    return request;
+  }
+
   /// Waits until all earlier calls on the ranks have ended: necessary before operations of the SDK
   /// on real DIMMs.
   void sync() { check(pidcomm_sync(cube_)); }
 
   /// The collectives of pidcomm.h. T is the element type: cube.allreduce<float>("10", bytes, src,
   /// dst, PIDCOMM_SUM). If a collective has a host buffer, the compiler deduces T from the buffer.
-  /// The last argument of a collective may be a pidcomm_options.
+  /// The last argument of a collective may be a pidcomm_options. Buffers replace `bytes`, src and
+  /// dst: cube.allreduce("10", grad, sum, PIDCOMM_SUM).
 #define PIDCOMM_METHOD_011(name)                                                            \
   template <class T>                                                                        \
   pidcomm_trace name(const char *mask, std::size_t bytes, std::size_t src, std::size_t dst, \
@@ -186,13 +203,75 @@ class Hypercube {
                      std::size_t host_bytes, int op, const pidcomm_options &options = {}) {   \
     return run(request::name(mask, bytes, src, host, host_bytes, type_of<T>(), op), options); \
   }
-#define PIDCOMM_ROW(ENUM, code, name, op, before, after, ...) \
-  PIDCOMM_METHOD_##op##before##after(name)
+#define PIDCOMM_BUFFERS_011 const Buffer<T> &in, const Buffer<T> &out
+#define PIDCOMM_BUFFERS_111 const Buffer<T> &in, const Buffer<T> &out, int op
+#define PIDCOMM_BUFFERS_001 const T *host, std::size_t host_bytes, const Buffer<T> &out
+#define PIDCOMM_BUFFERS_010 const Buffer<T> &in, T *host, std::size_t host_bytes
+#define PIDCOMM_BUFFERS_110 const Buffer<T> &in, T *host, std::size_t host_bytes, int op
+#define PIDCOMM_PASSED_011 in.get(), out.get()
+#define PIDCOMM_PASSED_111 in.get(), out.get(), op
+#define PIDCOMM_PASSED_001 nullptr, out.get(), 0, host, host_bytes
+#define PIDCOMM_PASSED_010 in.get(), nullptr, 0, host, host_bytes
+#define PIDCOMM_PASSED_110 in.get(), nullptr, op, host, host_bytes
+#define PIDCOMM_ROW(ENUM, code, name, op, before, after, ...)                                      \
+  PIDCOMM_METHOD_##op##before##after(name) template <class T>                                      \
+  pidcomm_trace name(const char *mask, PIDCOMM_BUFFERS_##op##before##after,                        \
+                     const pidcomm_options &options = {}) {                                        \
+    return run(buffer_request(PIDCOMM_##ENUM, mask, PIDCOMM_PASSED_##op##before##after), options); \
+  }
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
  private:
   pidcomm_hypercube *cube_ = nullptr;
+};
+
+/// An array of T in the MRAM of every PE; see buffer.h. Destroy the Buffer before its DpuSet.
+template <class T>
+class Buffer {
+ public:
+  /// Creates a buffer of `count` elements per PE.
+  Buffer(Hypercube &cube, const char *name, std::size_t count) {
+    check(pidcomm_buffer_create(cube.get(), name, count, type_of<T>(), &buffer_));
+  }
+  /// Returns the MRAM variable `name` of the loaded program.
+  static Buffer of_variable(Hypercube &cube, const char *name) {
+    pidcomm_buffer *buffer = nullptr;
+    check(pidcomm_buffer_of_variable(cube.get(), name, type_of<T>(), &buffer));
+    return Buffer(buffer);
+  }
+  Buffer(Buffer &&other) noexcept : buffer_(std::exchange(other.buffer_, nullptr)) {}
+  Buffer &operator=(Buffer &&other) noexcept {
+    Buffer earlier(std::move(other));
+    std::swap(buffer_, earlier.buffer_);
+    return *this;
+  }
+  ~Buffer() { pidcomm_buffer_destroy(buffer_); }
+
+  /// Returns the handle for functions of the C API.
+  pidcomm_buffer *get() const { return buffer_; }
+  /// Returns the number of elements per PE.
+  std::size_t count() const { return pidcomm_buffer_count(buffer_); }
+
+  /// Returns the `count` elements from element `first` on, in the memory of this buffer.
+  Buffer slice(std::size_t first, std::size_t count) const {
+    pidcomm_buffer *part = nullptr;
+    check(pidcomm_buffer_slice(buffer_, first, count, &part));
+    return Buffer(part);
+  }
+  /// Writes or reads one row of count() elements per PE of the hypercube.
+  void write(Hypercube &cube, const std::vector<T> &rows) const {
+    check(pidcomm_buffer_write(cube.get(), buffer_, rows.data(), rows.size() * sizeof(T)));
+  }
+  std::vector<T> read(Hypercube &cube) const {
+    std::vector<T> rows(cube.pes() * count());
+    check(pidcomm_buffer_read(cube.get(), buffer_, rows.data(), rows.size() * sizeof(T)));
+    return rows;
+  }
+
+ private:
+  explicit Buffer(pidcomm_buffer *buffer) : buffer_(buffer) {}
+  pidcomm_buffer *buffer_ = nullptr;
 };
 
 }  // namespace api

@@ -201,7 +201,7 @@
   X(ERR_ARGUMENT, 9, "an argument is null or unknown")                                        \
   X(ERR_SET, 10, "the DPU set is not allocated (was it freed?)")                              \
   X(ERR_DEVICE, 11, "the device reported an error")                                           \
-  X(ERR_MEMORY, 12, "the host is out of memory")                                              \
+  X(ERR_MEMORY, 12, "the host is out of memory, or MRAM has no place for a buffer")           \
   X(ERR_INTERNAL, 13, "an internal check of the library failed; please report it")            \
   X(ERR_BUSY, 14, "a non-blocking call has not been waited for")
 

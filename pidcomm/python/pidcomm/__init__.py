@@ -20,6 +20,7 @@ from pidcomm._core import MRAM_BYTES, PES_PER_RANK
 from pidcomm._core import version as _version
 from pidcomm.arguments import Options
 from pidcomm.arrays import ArrayCollectives
+from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
 from pidcomm.hypercube import Groups, Hypercube, Location
 from pidcomm.pe_set import PeSet, allocate
@@ -56,6 +57,7 @@ __all__ = [
     "TYPES",
     "ArgumentError",
     "ArrayCollectives",
+    "Buffer",
     "Error",
     "Groups",
     "Hypercube",

@@ -66,6 +66,8 @@ class SupportsDLPack(Protocol):
 Array = NDArray[Any]
 ArrayInput: TypeAlias = ArrayLike | SupportsDLPack
 ArrayOutput: TypeAlias = Array | bytearray | memoryview | SupportsDLPack
+Axis: TypeAlias = str | Sequence[str]
+"""An axis mask, the name of an axis, or names of axes."""
 _Row = TypeVar("_Row", bound=Choice)
 
 
@@ -356,7 +358,7 @@ def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array
     return np.ascontiguousarray(array)
 
 
-def output_rows(out: object, shape: tuple[int, int], dtype: DTypeLike) -> Array:
+def output_rows(out: object, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Return the memory of `out` as an array, or a new array if `out` is None.
 
     Raises ArgumentError unless `out` is a writable C-contiguous array, buffer or CPU tensor with

@@ -47,9 +47,11 @@ def compiler_options(
 
 
 @contextmanager
-def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[tuple[Path, str]]:
+def compiled(
+    sources: str | Sequence[Path], options: Sequence[str], header: str = ""
+) -> Iterator[tuple[Path, str]]:
     """Compile C files, or C source text, to a program in a temporary folder; yield its path and the
-    warnings.
+    warnings. header: C text that precedes each source.
 
     Cost: a run of gcc. If the compiler refuses the sources, raises ArgumentError with the
     compiler's messages. Raises Error if the compiler cannot be run or gcc is missing.
@@ -62,6 +64,10 @@ def compiled(sources: str | Sequence[Path], options: Sequence[str]) -> Iterator[
             text.write_text(sources if sources.endswith("\n") else sources + "\n")
             sources = [text]
             extra += ["-iquote", os.curdir, f"-ffile-prefix-map={folder}{os.sep}="]
+        if header:
+            declarations = folder / "buffers.h"
+            declarations.write_text(header)
+            extra += ["-include", str(declarations)]
         command = [*compiler_command(), *extra, *options, "-o", str(program), *map(str, sources)]
         try:
             process = subprocess.run(

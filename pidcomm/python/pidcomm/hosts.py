@@ -309,7 +309,7 @@ class Cube(HostsCollectives):
     ) -> Any:
         row = row_of(COLLECTIVES, "collective", name)
         if self._is_local(mask, root):
-            result = self._local._call(name, mask[:-1], wait, **arguments)
+            result = self._local._call(name, mask[:-1], None, wait, **arguments)
             self.last_trace = self._local.last_trace
             return result
         call = self._prepare(name, mask, root, arguments)
@@ -331,10 +331,13 @@ class Cube(HostsCollectives):
 
     def _prepare(self, name: str, mask: str, root: int, arguments: AnyArguments) -> Call:
         def prepare() -> Call:
-            self._local._require_own(arguments.get("src"), arguments.get("dst"))
+            src, dst = arguments.get("src", 0), arguments.get("dst", 0)
+            self._local._require_own(src, dst)
             check = partial(self._check, _as_root(root))
             has_rows = self.has_rows(mask, root)
-            return prepare_call(name, mask, self.groups, check, has_rows=has_rows, **arguments)
+            call = prepare_call(name, mask, self.groups, check, has_rows=has_rows, **arguments)
+            self._local._note_windows(name, call, src, dst)
+            return call
 
         return self.or_refuse(prepare)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -16,22 +18,28 @@ from pidcomm.arguments import (
     Array,
     ArrayInput,
     ArrayOutput,
+    Axis,
     as_bytes,
+    as_dtype,
     as_flag,
     as_integer,
     as_mask,
     as_shape,
+    as_text,
     as_type,
+    input_array,
     input_rows,
     option_codes,
     output_rows,
     row_of,
 )
 from pidcomm.arrays import ArrayCollectives
+from pidcomm.buffer_calls import prepare_buffers
+from pidcomm.buffers import Block, Buffer
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.notebook import hypercube_html
 from pidcomm.plans import Plan, make_request, plan_of
-from pidcomm.programs import Symbol, Window, is_at_mram_byte
+from pidcomm.programs import HeapWindows, Variable, Window, is_at_mram_byte
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, COPY_ORDERS, WORD_BYTES
@@ -42,6 +50,15 @@ if TYPE_CHECKING:
 
     from pidcomm.arguments import Options
     from pidcomm.signatures import AnyArguments
+
+
+T = TypeVar("T")
+CoreArguments: TypeAlias = (
+    "tuple[_core.Request, NDArray[np.uint8] | None, NDArray[np.uint8] | None, _core.OptionCodes]"
+)
+"""The arguments of `run` and `start` of a core cube."""
+NO_OPTIONS = (0, 0, 0, 0, 0)
+BUFFER_NUMBERS = itertools.count(1)
 
 
 class Owner(Protocol):
@@ -115,16 +132,21 @@ class Hypercube(HypercubeCollectives):
         pe_set: Owner,
         core_set: _core.Set,
         requests: WeakSet[Request[Any]],
+        blocks: WeakSet[Block],
+        heap_windows: HeapWindows,
         lengths: tuple[int, ...],
     ) -> None:
         """Arrange PEs of a set; see `PeSet.hypercube`."""
         self._pe_set = pe_set
         self._requests = requests  # non-blocking calls on the set
+        self._blocks = blocks  # of all buffers on the set
+        self._heap_windows = heap_windows  # of the set
         self._shape = tuple(as_shape(lengths))
         self._core_set = core_set
         self._core = core_set.hypercube(list(self._shape))
         self._pes = int(np.prod(self._shape, dtype=np.uint64))
         self._no_axis = "0" * len(self._shape)
+        self._groups: dict[str, Groups] = {}
         self.last_trace: Trace | None = None
         """Trace of the last collective that ended; None before the first."""
 
@@ -162,6 +184,9 @@ class Hypercube(HypercubeCollectives):
     def _repr_html_(self) -> str:
         return hypercube_html(repr(self), self.shape, {"unused PEs of the set": self.unused_pes})
 
+    def mask_of(self, axis: Axis) -> str:
+        return axis
+
     # ---- groups and members
 
     def location(self, pe: int) -> Location:
@@ -188,6 +213,12 @@ class Hypercube(HypercubeCollectives):
     def groups(self, mask: str) -> Groups:
         """Return the number of groups and of PEs per group under an axis mask."""
         return Groups(*self._core.groups(as_mask(mask)))
+
+    def _kept_groups(self, mask: str) -> Groups:
+        """Return `groups`, which are kept for the next call."""
+        if (groups := self._groups.get(mask)) is None:
+            groups = self._groups[mask] = self.groups(mask)
+        return groups
 
     # ---- rows of PEs
 
@@ -219,6 +250,7 @@ class Hypercube(HypercubeCollectives):
         rows: Array = self._call(
             "gather",
             self._no_axis,
+            None,
             True,
             bytes=count * element.size_bytes,
             src=offset,
@@ -227,6 +259,53 @@ class Hypercube(HypercubeCollectives):
             options=options,
         )
         return rows
+
+    # ---- buffers
+
+    def empty(
+        self, shape: int | Sequence[int], dtype: DTypeLike, *, name: str | None = None
+    ) -> Buffer:
+        """Return a new buffer whose content is undefined: an array of `shape` and `dtype` in the
+        MRAM of every PE.
+
+        name: for error sentences and PE programs (default: buffer1, buffer2, ...). Raises
+        OutOfMemoryError, which lists the buffers, if MRAM has no place. The buffer is freed with
+        its last reference.
+        """
+        element = as_dtype(dtype)
+        lengths = (shape,) if isinstance(shape, (int, np.integer)) else shape
+        new_shape = tuple(
+            as_integer("length of an axis", length, high=MAX_COUNT) for length in lengths
+        )
+        size_bytes = math.prod(new_shape) * element.itemsize
+        text = as_text("name", name) if name is not None else f"buffer{next(BUFFER_NUMBERS)}"
+        block = Block(self, self._core.block(text, min(size_bytes, 2**63)), text)
+        self._blocks.add(block)
+        return Buffer(block, element, new_shape)
+
+    def array(
+        self, x: ArrayInput, dtype: DTypeLike | None = None, *, name: str | None = None
+    ) -> Buffer:
+        """Return a new buffer with the rows of x, shape (pes, ...): row p is for PE p. An x of
+        shape (..., len_y, len_x, ...) has the row of coordinates x, y, ... at ``[..., y, x]``.
+
+        Raises the errors of `empty`, and ArgumentError for other shapes.
+        """
+        rows = input_array("x", x)
+        grid = self._shape[::-1]
+        if rows.ndim and len(rows) == self._pes:
+            shape = rows.shape[1:]
+        elif rows.shape[: len(grid)] == grid:
+            shape = rows.shape[len(grid) :]
+        else:
+            raise ArgumentError(
+                f"x has shape {rows.shape}; it must begin with {(self._pes,)} or {grid}, one row"
+                " per PE",
+                "ERR_HOST_BUFFER",
+            )
+        buffer = self.empty(shape, rows.dtype if dtype is None else dtype, name=name)
+        buffer.set(rows.reshape(self._pes, *shape))
+        return buffer
 
     # ---- plans and limits
 
@@ -346,32 +425,70 @@ class Hypercube(HypercubeCollectives):
         call = self._prepare(name, mask, **arguments)
         return self._remember(trace_of(self._core.run(*call.arguments))), call.out
 
-    def _call(self, name: str, mask: str, wait: bool, **arguments: Unpack[AnyArguments]) -> Any:
+    def _call(self, name: str, x: Any, axis: Axis | None, wait: bool, **arguments: Any) -> Any:
         """Run the method of a collective.
 
-        Return the trace, the filled host array, or the request of the collective.
+        With buffers, return the filled buffer or host array, else the trace or the host array;
+        without `wait`, a request for them.
         """
-        call, wait = self._prepare(name, mask, **arguments), as_flag("wait", wait)
+        if x is not None and axis is not None:
+            return self._call_on_buffers(name, x, axis, wait, **arguments)
+        call = self._prepare(name, x if axis is None else axis, **arguments)
+        return self._run(
+            name, call.arguments, wait, lambda trace: trace if call.out is None else call.out
+        )
 
-        def finish(trace: Trace) -> Trace | Array:
-            self._remember(trace)
-            return trace if call.out is None else call.out
+    def _call_on_buffers(
+        self,
+        name: str,
+        x: Any,
+        axis: Axis,
+        wait: bool,
+        *,
+        options: Options,
+        op: str | None = None,
+        out: Any = None,
+        **windows: Any,
+    ) -> Any:
+        if any(windows.get(argument) not in (None, 0) for argument in ("bytes", "src", "dst")):
+            raise ArgumentError(f"{name} of {x!r} takes no bytes, src and dst; use out=")
+        call = prepare_buffers(self, name, x, self.mask_of(axis), op, out, options)
+        return self._run(name, call[:4], wait, lambda trace: call.finish())
 
-        if wait:
-            return finish(trace_of(self._core.run(*call.arguments)))
-        request = Request(name, self._core.start(*call.arguments), finish)
+    def _run(
+        self, name: str, arguments: CoreArguments, wait: bool, result: Callable[[Trace], T]
+    ) -> T | Request[T]:
+        """Run a collective. Return result(its trace), or a request for it without `wait`."""
+
+        def finish(trace: Trace) -> T:
+            return result(self._remember(trace))
+
+        if as_flag("wait", wait):
+            return finish(trace_of(self._core.run(*arguments)))
+        request = Request(name, self._core.start(*arguments), finish)
         self._requests.add(request)
         return request
+
+    def _move(self, name: str, window: int, rows: NDArray[np.uint8]) -> None:
+        """Move rows of PEs between the host and a window: scatter, gather, or broadcast a row."""
+        row_bytes = rows.shape[-1]
+        mask = self._no_axis if rows.ndim > 1 else "1" * len(self._shape)
+        request = make_request(name, mask, row_bytes, window, window, np.uint8, None)
+        data = as_bytes(rows)
+        if COLLECTIVES[name].at_pes_before:
+            self._remember(trace_of(self._core.run(request, None, data, NO_OPTIONS)))
+        else:
+            self._remember(trace_of(self._core.run(request, data, None, NO_OPTIONS)))
 
     def _remember(self, trace: Trace) -> Trace:
         self.last_trace = trace
         return trace
 
     def _require_own(self, *windows: object) -> None:
-        """Raise ArgumentError if a window is a symbol of another set."""
+        """Raise ArgumentError if a window is a buffer of another set."""
         for window in windows:
-            if isinstance(window, Symbol) and not window._is_of(self._core_set):
-                raise ArgumentError(f"{window!r} is a variable of another set of PEs")
+            if isinstance(window, Buffer) and not window._is_of(self._core_set):
+                raise ArgumentError(f"{window!r} is on another set of PEs")
 
     def _at_mram_bytes(
         self, src: Window, dst: Window, options: Options
@@ -384,7 +501,7 @@ class Hypercube(HypercubeCollectives):
         self._require_own(src, dst)
         if not (is_at_mram_byte(src) or is_at_mram_byte(dst)):
             return src, dst, options
-        heap = Symbol(self._core_set, _core.HEAP_NAME).window(0)
+        heap = Variable(self._core_set, _core.HEAP_NAME).window_at(0)
 
         def placed(name: str, window: Window) -> Window:
             return window if is_at_mram_byte(window) else heap + as_integer(name, window)
@@ -394,8 +511,19 @@ class Hypercube(HypercubeCollectives):
         return placed("src", src), placed("dst", dst), options
 
     def _prepare(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> Call:
-        self._require_own(arguments.get("src"), arguments.get("dst"))
-        return prepare_call(name, mask, self.groups, self._core.validate, **arguments)
+        src, dst = arguments.get("src", 0), arguments.get("dst", 0)
+        self._require_own(src, dst)
+        call = prepare_call(name, mask, self.groups, self._core.validate, **arguments)
+        self._note_windows(name, call, src, dst)
+        return call
+
+    def _note_windows(self, name: str, call: Call, src: Window, dst: Window) -> None:
+        """Note the windows of a call, for `HeapWindows`."""
+        row, size_bytes = COLLECTIVES[name], call.request.bytes
+        if row.at_pes_before:
+            self._heap_windows.require_unmoved(src, size_bytes)
+        if row.at_pes_after:
+            self._heap_windows.write(dst, size_bytes)
 
 
 def prepare_call(
@@ -454,11 +582,7 @@ class Call(NamedTuple):
     out: Array | None
 
     @property
-    def arguments(
-        self,
-    ) -> tuple[
-        _core.Request, NDArray[np.uint8] | None, NDArray[np.uint8] | None, _core.OptionCodes
-    ]:
+    def arguments(self) -> CoreArguments:
         """The arguments of `run` and `start` of a core cube."""
         return self[:4]
 

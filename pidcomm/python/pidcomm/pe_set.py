@@ -10,13 +10,24 @@ from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
+from numpy.typing import DTypeLike
+
 from pidcomm import _core, emulated
 from pidcomm.arguments import MAX_COUNT, as_flag, as_integer, as_text
+from pidcomm.buffers import Block, Buffer, header_of
 from pidcomm.compiling import compiled, compiler_options
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.hypercube import Hypercube
 from pidcomm.notebook import set_html
-from pidcomm.programs import PathText, Symbol, as_files, is_source, is_source_text
+from pidcomm.programs import (
+    MRAM_ADDRESS,
+    HeapWindows,
+    PathText,
+    Symbol,
+    as_files,
+    is_source,
+    is_source_text,
+)
 from pidcomm.requests import Request
 
 
@@ -35,6 +46,11 @@ class PeSet:
     def __init__(self, core: _core.Set) -> None:
         self._core = core
         self._requests: WeakSet[Request[Any]] = WeakSet()  # non-blocking calls on the set
+        self._blocks: WeakSet[Block] = WeakSet()  # of all buffers on the set
+        self._all_usable: Hypercube | None = None  # the hypercube of `buffer`
+        self._heap_windows = HeapWindows()
+        self._heap = MRAM_ADDRESS  # start of the heap
+        self._program = b""
 
     @property
     def pes(self) -> int:
@@ -67,7 +83,9 @@ class PeSet:
         Raises ArgumentError if the set has fewer PEs than the hypercube or a length is 0. Raises
         Error if the set is freed.
         """
-        return Hypercube(self, self._core, self._requests, lengths)
+        return Hypercube(
+            self, self._core, self._requests, self._blocks, self._heap_windows, lengths
+        )
 
     # ---- PE programs
 
@@ -78,6 +96,7 @@ class PeSet:
         tasklets: int | None = None,
         stack_bytes: int | None = None,
         options: Sequence[str] = (),
+        buffers: Sequence[Buffer] = (),
     ) -> None:
         """Load a program on all PEs: a program file, one or several C files, or C source text.
 
@@ -85,8 +104,13 @@ class PeSet:
         a str with a line break or a brace. Sources are compiled first, with -O2 unless options name
         another level. tasklets, stack_bytes:
         NR_TASKLETS and STACK_SIZE_DEFAULT for sources (default: 1 and 1024 bytes). options:
-        additional options of gcc.
+        additional options of gcc. buffers: for a buffer with name ``grad`` and dtype float32, the
+        sources have ``__mram_ptr float *const grad``, its number of elements ``grad_elements`` and
+        its bytes with padding to words ``grad_bytes``.
 
+        Buffers keep their bytes; a buffer that the variables of the program reach is lost, and its
+        calls raise Error. If the program has another start of the heap, collectives that read
+        a window at an offset that was written before raise ArgumentError until a launch.
         Load only programs that you trust: on emulated DIMMs, a program runs with all rights of this
         process. All variables take their initial values; the rest of MRAM keeps its bytes. Warnings
         of the compiler become Python warnings.
@@ -96,16 +120,18 @@ class PeSet:
         freed. After an error the old program is still loaded. Cost: a run of gcc for sources.
         """
         words = compiler_options(tasklets, stack_bytes, options)
+        header = header_of(buffers, self._core)
         if isinstance(program, str) and is_source_text(program):
-            self._load_sources(program, words)
+            self._load_sources(program, words, header)
             return
         files = as_files(program)
         if is_source(files[0]):
-            self._load_sources(files, words)
+            self._load_sources(files, words, header)
             return
-        if words:
+        if words or header:
             raise ArgumentError(
-                f"{files[0]} is compiled already: tasklets, stack_bytes and options are for sources"
+                f"{files[0]} is compiled already: tasklets, stack_bytes, options and buffers are"
+                " for sources"
             )
         self._load_file(os.fspath(files[0]))
 
@@ -122,6 +148,7 @@ class PeSet:
         ``dpuemu.Machine.patience_seconds``. On DIMMs, Ctrl-C takes effect when the PEs have ended.
         """
         self._core.launch(as_flag("wait", wait), emulated.stop, emulated.explain_fault)
+        self._heap_windows.launch()
 
     def wait(self) -> None:
         """Wait for PEs that were launched with wait=False.
@@ -137,7 +164,17 @@ class PeSet:
         ``"__sys_used_mram_end"`` names the MRAM heap. Raises ArgumentError if the program has no
         such symbol, Error if no program is loaded.
         """
-        return Symbol(self._core, name)
+        return Symbol(self._core, name, self._program)
+
+    def buffer(self, name: str, shape: int | Sequence[int], dtype: DTypeLike) -> Buffer:
+        """Return a new buffer: an array of `shape` and `dtype` in the MRAM of every usable PE.
+
+        Row p belongs to PE p. Raises the errors of `Hypercube.empty`, and Error if no hypercube is
+        possible.
+        """
+        if self._all_usable is None:
+            self._all_usable = self.hypercube(self.usable_pes)
+        return self._all_usable.empty(shape, dtype, name=name)
 
     def logs(self) -> list[str]:
         """Return the output that earlier calls have not returned: one str per PE, in the order of
@@ -158,14 +195,27 @@ class PeSet:
             warnings.warn(f"PE {pe} printed more than its log holds", RuntimeWarning, stacklevel=2)
         return text.decode(errors="replace")
 
-    def _load_sources(self, sources: str | Sequence[Path], words: Sequence[str]) -> None:
-        with compiled(sources, words) as (path, messages):
+    def _load_sources(
+        self, sources: str | Sequence[Path], words: Sequence[str], header: str
+    ) -> None:
+        with compiled(sources, words, header) as (path, messages):
             self._load_file(os.fspath(path))
         if messages:
             warnings.warn(messages, stacklevel=3)
 
     def _load_file(self, path: str) -> None:
         self._core.load(as_text("path of the program", path))
+        self._program = Path(path).read_bytes()
+        heap = self._core.symbol(_core.HEAP_NAME)[0]
+        self._heap_windows.load("another program", self._heap, heap)
+        self._heap = heap
+        for block in self._blocks:
+            if block.address < heap:
+                block.lost = (
+                    f"buffer {block.name} begins at address {block.address:#x}, but the variables"
+                    f" of a program that was loaded later end at {heap:#x}: they have overwritten"
+                    " the buffer"
+                )
 
     @property
     def dpu_set(self) -> bytes:

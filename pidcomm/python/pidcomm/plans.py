@@ -11,8 +11,9 @@ from numpy.typing import DTypeLike
 
 from pidcomm import _core
 from pidcomm.arguments import as_flag, as_integer, as_mask, as_shape, as_type, option_codes, row_of
+from pidcomm.buffers import Buffer
 from pidcomm.notebook import html_table
-from pidcomm.programs import Symbol, Window
+from pidcomm.programs import Window
 from pidcomm.sizes import format_about
 from pidcomm.tables import COLLECTIVES, OPS
 
@@ -62,19 +63,19 @@ def make_request(
     """Return a collective as a request for the library.
 
     groups: returns the groups of a mask; without it, src and dst must be offsets. Raises
-    ArgumentError for numbers and names out of range, and for windows that leave their symbol.
+    ArgumentError for numbers and names out of range, and for windows that leave their buffer.
     """
     row = row_of(COLLECTIVES, "collective", collective)
     op_code = row_of(OPS, "operator", op, "ERR_OP").code if row.takes_op else 0
     size_bytes = as_integer("bytes", size_bytes)
 
     def offset_of(side: str, window: Window, is_used: bool, blocks: Callable[[int], int]) -> int:
-        if groups is None or not isinstance(window, Symbol):
+        if groups is None or not isinstance(window, Buffer):
             return as_integer(side, window)
         if not is_used:
             return 0
         group_pes = groups(mask).group_pes
-        return window.window(size_bytes // row.blocks_per_pe(group_pes) * blocks(group_pes))
+        return window._window_of(size_bytes // row.blocks_per_pe(group_pes) * blocks(group_pes))
 
     return _core.Request(
         row.code,

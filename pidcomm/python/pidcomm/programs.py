@@ -4,57 +4,128 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pidcomm import _core
 from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_dtype, as_integer, as_text
+from pidcomm.buffers import Buffer
+from pidcomm.debug_types import type_of_variable
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.tables import WORD_BYTES
 
 MRAM_ADDRESS = 0x08000000
 IRAM_ADDRESS = 0x80000000
+WRAM_WORD_BYTES = 4
 
 MRAM_WINDOW = 1 << 63  # PIDCOMM_MRAM_WINDOW
 
 PathText: TypeAlias = str | os.PathLike[str]
 
 
-class Symbol:
+class Variable:
+    """The memory of a variable of the loaded program; a `Storage`."""
+
+    def __init__(self, core_set: _core.Set, name: str) -> None:
+        self.name = name
+        self.grid = (core_set.pes,)
+        self.core_set = core_set
+        self._loads = core_set.loads
+        self.address, self.size_bytes = core_set.symbol(as_text("name of a symbol", name))
+        self.is_in_mram = MRAM_ADDRESS <= self.address < IRAM_ADDRESS
+        self.word_bytes = WORD_BYTES if self.is_in_mram else WRAM_WORD_BYTES
+        self._before = self.address % self.word_bytes  # bytes of the first word that precede it
+        words = -(-(self._before + self.size_bytes) // self.word_bytes)
+        self._words = self.address - self._before, words * self.word_bytes  # address and bytes
+
+    def require_valid(self) -> None:
+        """Raise Error if the program has been replaced."""
+        if self.core_set.loads != self._loads:
+            raise Error(
+                f"variable {self.name} belongs to a program that has been replaced; get the symbol"
+                " again"
+            )
+
+    def window_at(self, begin: int) -> int:
+        """Return the window at byte `begin`."""
+        if not self.is_in_mram:
+            raise ArgumentError(
+                f"variable {self.name} is not in MRAM; collectives work on MRAM", "ERR_WINDOW"
+            )
+        return MRAM_WINDOW | (self.address - MRAM_ADDRESS + begin)
+
+    def read_rows(self, begin: int, rows: NDArray[np.uint8]) -> None:
+        """Read rows."""
+        self.core_set.read_rows(self._words, self._before + begin, as_bytes(rows))
+
+    def write_rows(self, begin: int, rows: NDArray[np.uint8]) -> None:
+        """Write rows."""
+        self.core_set.write_rows(self._words, self._before + begin, as_bytes(rows))
+
+    def write_same(self, begin: int, row: NDArray[np.uint8]) -> None:
+        """Write a row to all PEs."""
+        self.core_set.write_same(self._words, self._before + begin, row)
+
+    def read_pe(self, pe: int, begin: int, row: NDArray[np.uint8]) -> None:
+        """Read the row of a PE."""
+        self.core_set.read_pe(pe, self._words, self._before + begin, row)
+
+    def write_pe(self, pe: int, begin: int, row: NDArray[np.uint8]) -> None:
+        """Write the row of a PE."""
+        self.core_set.write_pe(pe, self._words, self._before + begin, row)
+
+
+class Symbol(Buffer):
     """A variable, in WRAM or MRAM, of the program that is loaded on all PEs of a set.
     `PeSet.symbol` makes a symbol.
 
-    Row p belongs to PE p; `PeSet` describes the order. `write` and `read` raise Error while the PEs
-    run, and after the set has loaded a program again. They raise ArgumentError before any byte
-    moves if the range is not inside the symbol. In WRAM, offset and size are multiples of 4 bytes,
-    in MRAM of 8. Calls release the GIL.
+    A symbol is a `Buffer`, whose dtype and shape come from the debug information of the program
+    (option -g). Row p belongs to PE p; `PeSet` describes the order. `write` and `read` move parts
+    at byte offsets and need no debug information; in WRAM, offset and size are multiples of 4
+    bytes, in MRAM of 8. Calls raise Error while the PEs run, and after the set has loaded a program
+    again. They raise ArgumentError before any byte moves if the range is not inside the symbol.
+    Calls release the GIL.
     """
 
-    def __init__(self, core_set: _core.Set, name: str) -> None:
+    def __init__(self, core_set: _core.Set, name: str, program: bytes) -> None:
         """Find a symbol; see `PeSet.symbol`."""
-        as_text("name of a symbol", name)
+        variable = Variable(core_set, name)
+        super().__init__(variable, np.dtype(np.uint8), ())
         self._core = core_set
-        self._name = name
-        self._loads = core_set.loads
-        self._place = core_set.symbol(name)
+        self._variable = variable
+        self._program = program
+
+    @cached_property
+    def _type(self) -> tuple[np.dtype[Any], tuple[int, ...]]:
+        if self.name == _core.HEAP_NAME:
+            raise ArgumentError(f"{self!r} has no type; use PeSet.buffer, or read and write")
+        return type_of_variable(self._program, self.name, self.size_bytes)
 
     @property
-    def name(self) -> str:
-        """Name of the symbol in the program."""
-        return self._name
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements.
+
+        Raises ArgumentError if the program has no debug information about the variable, or if NumPy
+        has no such type.
+        """
+        return self._type[0]
 
     @property
-    def address(self) -> int:
-        """Address of the symbol in the program: WRAM begins at 0, MRAM at 0x08000000."""
-        return self._place[0]
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array of one PE; () for a variable that is no array. Raises as `dtype`."""
+        return self._type[1]
 
     @property
     def size_bytes(self) -> int:
         """Size of the symbol in bytes. The MRAM heap has all MRAM that the program does not use."""
-        return self._place[1]
+        return self._variable.size_bytes
+
+    def _own_bytes(self) -> int:
+        return self.size_bytes
 
     def write(self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike | None = None) -> None:
         """Write values to every PE, `offset` bytes behind the start of the symbol.
@@ -78,8 +149,8 @@ class Symbol:
         row_bytes = array.nbytes if array.ndim < 2 else int(array.shape[1]) * array.itemsize
         offset = self._require_inside(offset, row_bytes)
         if row_bytes:
-            move = self._core.write_rows if array.ndim == 2 else self._core.write_same
-            move(self._place, offset, as_bytes(np.ascontiguousarray(array)))
+            move = self._variable.write_rows if array.ndim == 2 else self._variable.write_same
+            move(offset, as_bytes(np.ascontiguousarray(array)))
 
     def read(self, dtype: DTypeLike, count: int | None = None, offset: int = 0) -> Array:
         """Read `count` elements of every PE at `offset` bytes in the symbol. Return an array of
@@ -90,7 +161,7 @@ class Symbol:
         """
         element = as_dtype(dtype)
         if count is None:
-            if self._name == _core.HEAP_NAME:
+            if self.name == _core.HEAP_NAME:
                 raise ArgumentError(
                     f"reading {self!r} needs a count: the heap is all MRAM that is free"
                 )
@@ -105,29 +176,12 @@ class Symbol:
         offset = self._require_inside(offset, count * element.itemsize)
         rows = np.empty((self._core.pes, count), element)
         if count:
-            self._core.read_rows(self._place, offset, as_bytes(rows))
+            self._variable.read_rows(offset, rows)
         return rows
-
-    def _is_of(self, core_set: _core.Set) -> bool:
-        """Return whether the symbol is a variable of the program of a set."""
-        return self._core is core_set
-
-    def window(self, size_bytes: int) -> int:
-        """Return the window of the first `size_bytes` bytes for ``src`` or ``dst`` of collectives.
-        Collectives also take the symbol itself.
-
-        Raises ArgumentError if the symbol is not in MRAM, is smaller, or begins within a word of
-        MRAM; Error if the program has been replaced.
-        """
-        size_bytes = as_integer("size_bytes", size_bytes)
-        self._require_inside(0, size_bytes)
-        if not MRAM_ADDRESS <= self.address < IRAM_ADDRESS:
-            raise ArgumentError(f"{self!r} is not in MRAM; collectives work on MRAM", "ERR_WINDOW")
-        return MRAM_WINDOW | (self.address - MRAM_ADDRESS)
 
     def __repr__(self) -> str:
         """Report the name, size and address."""
-        return f"<Symbol {self._name}: {self.size_bytes} bytes at {self.address:#x}>"
+        return f"<Symbol {self.name}: {self.size_bytes} bytes at {self.address:#x}>"
 
     def _elements(self, values: ArrayLike, offset: int, dtype: DTypeLike | None) -> Array:
         if dtype is None and not hasattr(values, "dtype"):
@@ -160,10 +214,7 @@ class Symbol:
         Raises ArgumentError if `row_bytes` bytes from the offset pass the end of the symbol, or do
         not fill words of MRAM.
         """
-        if self._core.loads != self._loads:
-            raise Error(
-                f"{self!r} belongs to a program that has been replaced; get the symbol again"
-            )
+        self._variable.require_valid()
         offset = as_integer("offset", offset, high=MAX_COUNT)
         if offset + row_bytes > self.size_bytes:
             raise ArgumentError(
@@ -178,17 +229,63 @@ class Symbol:
         return offset
 
 
-Window: TypeAlias = int | Symbol
-"""A window in MRAM: an offset in bytes from the start of the heap, or a variable of the loaded
-program.
-"""
+Window: TypeAlias = int | Buffer
+"""A window in MRAM: an offset in bytes from the start of the heap, or a buffer."""
+
+
+class HeapWindows:
+    """The windows at heap offsets that calls of a set have written, to detect that a load has moved
+    the heap away from them.
+    """
+
+    def __init__(self) -> None:
+        self._written: dict[int, int] = {}  # sizes by offset
+        self._moved: dict[int, int] = {}  # windows that the last load moved
+        self._reason = ""
+
+    def write(self, offset: Window, size_bytes: int) -> None:
+        """Note that a call writes a window."""
+        if not isinstance(offset, Buffer) and self._written.get(offset, 0) < size_bytes:
+            self._written[offset] = size_bytes
+        if self._moved and not isinstance(offset, Buffer):
+            end = offset + size_bytes
+            self._moved = {
+                begin: size
+                for begin, size in self._moved.items()
+                if begin < offset or begin + size > end
+            }
+
+    def require_unmoved(self, offset: Window, size_bytes: int) -> None:
+        """Raise ArgumentError if a call reads a window that a load has moved."""
+        if not self._moved or isinstance(offset, Buffer):
+            return
+        for begin, size in self._moved.items():
+            if begin < offset + size_bytes and offset < begin + size:
+                raise ArgumentError(
+                    f"the window of {size} bytes at offset {begin} was written {self._reason}, so"
+                    " the offset has other bytes now; write it again, or use a buffer",
+                    "ERR_WINDOW",
+                )
+
+    def launch(self) -> None:
+        """Note that PEs run, which may write every window."""
+        self._moved = {}
+
+    def load(self, program: str, before: int, after: int) -> None:
+        """Note that a load has moved the start of the heap between two addresses."""
+        if before != after:
+            self._moved, self._written = self._written, {}
+            self._reason = (
+                f"when the heap began at {before:#x}; {program} was loaded later, and its heap"
+                f" begins at {after:#x}"
+            )
 
 
 def is_at_mram_byte(window: object) -> bool:
     """Return whether a window does not depend on the start of the heap."""
     if isinstance(window, (int, np.integer)):
         return bool(window >= MRAM_WINDOW)
-    return isinstance(window, Symbol)
+    return isinstance(window, Buffer)
 
 
 def is_source_text(program: object) -> bool:

@@ -9,6 +9,7 @@ from typing_extensions import Required
 
 from pidcomm._rows import OpName
 from pidcomm.arguments import ArrayInput, ArrayOutput, Options
+from pidcomm.buffers import Buffer
 from pidcomm.programs import Window
 
 
@@ -23,6 +24,30 @@ class AnyArguments(TypedDict, total=False):
     op: str | None
     host: ArrayInput | None
     out: ArrayOutput | None
+
+
+class BufferMoved(Options, total=False):
+    """Arguments of collectives that fill a buffer, without a reduction."""
+
+    out: Buffer | None
+
+
+class BufferReduced(BufferMoved, total=False):
+    """Arguments of reductions that fill a buffer."""
+
+    op: OpName
+
+
+class BufferToHost(Options, total=False):
+    """Arguments of collectives from a buffer to host rows, without a reduction."""
+
+    out: ArrayOutput | None
+
+
+class BufferReducedToHost(BufferToHost, total=False):
+    """Arguments of reductions from a buffer to host rows."""
+
+    op: OpName
 
 
 class Moved(Options, total=False):

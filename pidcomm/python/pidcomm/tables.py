@@ -121,10 +121,13 @@ class Technique(Choice):
 
 @dataclass(frozen=True, repr=False)
 class Type(Choice):
-    """Describe an element type. The name of an element type is the name in NumPy."""
+    """Describe an element type. The name of an element type is the name in NumPy; c_type is its
+    name in C.
+    """
 
     size_bytes: int
     is_float: bool
+    c_type: str
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "capi/guarded.h"
+#include "capi/hypercube.h"
 #include "capi/sized.h"
 #include "exec/default_options.h"
 #include "exec/device.h"
-#include "exec/executor.h"
 #include "exec/pe_reorder.h"
 #include "exec/placement.h"
 #include "hosts/hosts.h"
@@ -51,11 +51,6 @@ const CheapestPlanner kPlanner;
 
 }  // namespace
 }  // namespace pidcomm
-
-struct pidcomm_hypercube {
-  pidcomm::Executor executor;
-  std::atomic<uint32_t> pending = 0;  // number of calls for which the program has not waited
-};
 
 struct pidcomm_hosts {
   pidcomm::HostsCube cube;
@@ -358,7 +353,15 @@ int pidcomm_symbol_window(pidcomm_hypercube *cube, const char *name, size_t offs
     require(cube, "cube");
     require(name, "name");
     require(window, "window");
-    *window = cube->executor.symbol_window(name, offset, bytes);
+    const struct dpu_symbol_t symbol = cube->executor.mram_variable(name);
+    if (offset > symbol.size || bytes > symbol.size - offset)
+      fail(PIDCOMM_ERR_WINDOW, "a window of ", bytes, " bytes at offset ", offset,
+           " passes the end of variable ", name, ", which has ", symbol.size, " bytes");
+    const uint64_t begin = symbol.address - kMramAddress + offset;
+    if (begin % kWordBytes != 0)
+      fail(PIDCOMM_ERR_WINDOW, "offset ", offset, " of variable ", name, " is MRAM byte ", begin,
+           ", which is not a multiple of ", kWordBytes);
+    *window = PIDCOMM_MRAM_WINDOW | begin;
   });
 }
 

@@ -221,20 +221,19 @@ uint64_t Executor::heap_base() {
   return heap_base_of(placement_);
 }
 
-uint64_t Executor::symbol_window(const char *name, uint64_t offset, uint64_t bytes) {
+uint64_t Executor::heap_base_now() {
+  if (!program_changes()) return heap_base();
+  const std::lock_guard<std::mutex> lock(planning_);
+  return heap_base_.of(placement_);
+}
+
+struct dpu_symbol_t Executor::mram_variable(const char *name) {
   const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
   wait_for_set(set_, placement_);
   const struct dpu_symbol_t symbol = symbol_of(placement_, name);
   if (symbol.address < kMramAddress || symbol.address - kMramAddress >= kMramBytes)
     fail(PIDCOMM_ERR_ARGUMENT, "variable ", name, " is not in MRAM");
-  if (offset > symbol.size || bytes > symbol.size - offset)
-    fail(PIDCOMM_ERR_WINDOW, "a window of ", bytes, " bytes at offset ", offset,
-         " passes the end of variable ", name, ", which has ", symbol.size, " bytes");
-  const uint64_t begin = symbol.address - kMramAddress + offset;
-  if (begin % kWordBytes != 0)
-    fail(PIDCOMM_ERR_WINDOW, "offset ", offset, " of variable ", name, " is MRAM byte ", begin,
-         ", which is not a multiple of ", kWordBytes);
-  return PIDCOMM_MRAM_WINDOW | begin;
+  return symbol;
 }
 
 void Executor::wait_for_calls() { calls_.lock(RankLocks::Mode::exclusive); }

@@ -43,9 +43,11 @@ class Executor {
   /// Returns the MRAM byte address of offset 0 in requests. Waits for earlier work on the set.
   /// Errors: ERR_SET, ERR_DEVICE.
   uint64_t heap_base();
-  /// Returns the window of a variable of the loaded program. Waits for earlier work on the set.
-  /// Errors: those of pidcomm_symbol_window.
-  uint64_t symbol_window(const char *name, uint64_t offset, uint64_t bytes);
+  /// The same without waiting, if the SDK reports program changes (rank_access.h).
+  uint64_t heap_base_now();
+  /// Returns an MRAM variable of the loaded program. Waits for earlier work on the set. Errors:
+  /// ERR_ARGUMENT, ERR_SET, ERR_DEVICE as of pidcomm_symbol_window.
+  struct dpu_symbol_t mram_variable(const char *name);
 
   /// Waits until all earlier calls on the ranks have ended.
   void wait_for_calls();

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <pidcomm/buffer.h>
 #include <pidcomm/pidcomm.h>
 
-#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <shared_mutex>
@@ -42,6 +42,11 @@ class Allocation {
     require_no_pending();  // a non-blocking call may have started before this thread acquired the
                            // lock
     is_freed_ = true;
+    {
+      const std::scoped_lock buffers(buffers_mutex_);
+      for (pidcomm_buffer *buffer : buffers_) pidcomm_buffer_destroy(buffer);
+      buffers_.clear();
+    }
     for (pidcomm_hypercube *cube : cubes_) pidcomm_hypercube_destroy(cube);
     cubes_.clear();
     check_device(dpu_free(set_), "freeing the PE set");
@@ -61,10 +66,12 @@ class Allocation {
 
   void remove(pidcomm_hypercube *cube) {
     const std::unique_lock lock(mutex_);
-    const auto found = std::find(cubes_.begin(), cubes_.end(), cube);
-    if (found == cubes_.end()) return;
-    cubes_.erase(found);
-    pidcomm_hypercube_destroy(cube);
+    if (std::erase(cubes_, cube) != 0) pidcomm_hypercube_destroy(cube);
+  }
+
+  void remove(pidcomm_buffer *buffer) {
+    const std::scoped_lock lock(buffers_mutex_);
+    if (std::erase(buffers_, buffer) != 0) pidcomm_buffer_destroy(buffer);
   }
 
   /// The number of non-blocking calls for which the program has not waited.
@@ -98,6 +105,17 @@ class Allocation {
     if (pending_ != 0 && !cubes_.empty()) check(pidcomm_sync(cubes_.front()));
   }
 
+  /// Creates a buffer of bytes on the PEs. The buffer exists until `remove` or `free`.
+  pidcomm_buffer *add_buffer(pidcomm_hypercube *cube, const std::string &name, uint64_t bytes) {
+    pidcomm_buffer *buffer = nullptr;
+    use([&](struct dpu_set_t) {
+      check(pidcomm_buffer_create(cube, name.c_str(), bytes, PIDCOMM_UINT8, &buffer));
+      const std::scoped_lock lock(buffers_mutex_);
+      buffers_.push_back(buffer);
+    });
+    return buffer;
+  }
+
  private:
   std::shared_lock<std::shared_mutex> enter() const {
     const std::scoped_lock entry(entry_);
@@ -122,6 +140,8 @@ class Allocation {
   mutable std::shared_mutex mutex_;
   mutable std::mutex transfers_;
   std::vector<pidcomm_hypercube *> cubes_;
+  std::mutex buffers_mutex_;
+  std::vector<pidcomm_buffer *> buffers_;
   std::atomic<bool> is_freed_ = false;
   std::atomic<uint32_t> pending_ = 0;
 };

@@ -243,4 +243,33 @@ class Cube {
   std::size_t axes_;
 };
 
+/// MRAM on the PEs of a hypercube, which the library allocated.
+class Block {
+ public:
+  Block(const Cube &cube, const std::string &name, uint64_t bytes)
+      : allocation_(cube.allocation()),
+        buffer_(allocation_->add_buffer(cube.get(), name, bytes)),
+        window_(pidcomm_buffer_window(buffer_)),
+        address_(pidcomm_buffer_address(buffer_)),
+        size_bytes_(bytes) {}
+  ~Block() {
+    const gil::Released released;
+    allocation_->remove(buffer_);
+    allocation_.reset();
+  }
+  Block(const Block &) = delete;
+  Block &operator=(const Block &) = delete;
+
+  uint64_t window() const { return window_; }
+  uint32_t address() const { return address_; }
+  uint64_t size_bytes() const { return size_bytes_; }
+
+ private:
+  std::shared_ptr<Allocation> allocation_;
+  pidcomm_buffer *buffer_;
+  uint64_t window_;
+  uint32_t address_;
+  uint64_t size_bytes_;
+};
+
 }  // namespace core

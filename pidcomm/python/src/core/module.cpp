@@ -22,11 +22,22 @@ void bind_cube(nb::module_ &m) {
              uint64_t dst, int type, int op) {
             new (self) Request{collective, std::move(mask), bytes, src, dst, type, op};
           },
-          "collective"_a, "mask"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a);
+          "collective"_a, "mask"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a)
+      .def_ro("bytes", &Request::bytes);
 
   nb::class_<Pending>(m, "Pending").def("wait", &Pending::wait).def("test", &Pending::test);
 
+  nb::class_<Block>(m, "Block")
+      .def_prop_ro("window", &Block::window)
+      .def_prop_ro("address", &Block::address)
+      .def_prop_ro("size_bytes", &Block::size_bytes);
   nb::class_<Cube>(m, "Cube")
+      .def(
+          "block",
+          [](const Cube &cube, const std::string &name, uint64_t bytes) {
+            return std::make_unique<Block>(cube, name, bytes);
+          },
+          "name"_a, "bytes"_a)
       .def("start", &Cube::start, "request"_a, "host_in"_a.noconvert().none(),
            "host_out"_a.noconvert().none(), "options"_a, nb::keep_alive<0, 1>())
       .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(),

@@ -207,6 +207,17 @@ class Set {
     });
   }
 
+  void write_pe(uint32_t pe, SymbolPlace symbol, uint32_t offset, Bytes bytes) {
+    use_pe(symbol, pe, [&](struct dpu_set_t dpu, struct dpu_symbol_t place) {
+      return dpu_copy_to_symbol(dpu, place, offset, bytes.data(), bytes.size());
+    });
+  }
+  void read_pe(uint32_t pe, SymbolPlace symbol, uint32_t offset, MutableBytes bytes) {
+    use_pe(symbol, pe, [&](struct dpu_set_t dpu, struct dpu_symbol_t place) {
+      return dpu_copy_from_symbol(dpu, place, offset, bytes.data(), bytes.size());
+    });
+  }
+
   /// The output of the PE since the last call, and whether the output had more bytes than the log
   /// holds.
   std::pair<nb::bytes, bool> log(uint32_t pe) {
@@ -293,6 +304,15 @@ class Set {
     });
   }
 
+  /// Copies between the host and a symbol of one PE.
+  template <class Copy>
+  void use_pe(SymbolPlace symbol, uint32_t pe, const Copy &copy) {
+    allocation_->use_sdk([&](struct dpu_set_t set) {
+      if (!is_in_mram(symbol)) require_own_program(set);
+      check_access(copy(rows(set).at(pe), dpu_symbol_t{symbol.first, symbol.second}));
+    });
+  }
+
   static bool is_in_mram(SymbolPlace symbol) {
     constexpr uint32_t kIramAddress = 0x80000000;
     return symbol.first >= PIDCOMM_MRAM_ADDRESS && symbol.first < kIramAddress;
@@ -333,6 +353,8 @@ void bind_set(nb::module_ &m) {
       .def("write_rows", &Set::write_rows, "symbol"_a, "offset"_a, "rows"_a.noconvert())
       .def("read_rows", &Set::read_rows, "symbol"_a, "offset"_a, "rows"_a.noconvert())
       .def("write_same", &Set::write_same, "symbol"_a, "offset"_a, "bytes"_a.noconvert())
+      .def("write_pe", &Set::write_pe, "pe"_a, "symbol"_a, "offset"_a, "bytes"_a.noconvert())
+      .def("read_pe", &Set::read_pe, "pe"_a, "symbol"_a, "offset"_a, "bytes"_a.noconvert())
       .def("log", &Set::log, "pe"_a)
       .def_prop_ro("is_freed", &Set::is_freed)
       .def_prop_ro("pes", &Set::pes)
