@@ -6,7 +6,7 @@
 #include <pidcomm/pidcomm.hpp>
 #include <vector>
 
-constexpr std::size_t kPes = 64, kMembers = 8, kFloats = 1000, kBytes = kFloats * sizeof(float);
+constexpr std::size_t kPes = 64, kMembers = 8, kFloats = 1000;
 
 /// Counts the floats that are not the maximum over their group: `members` consecutive PEs.
 static std::size_t count_wrong(const std::vector<float> &input, const std::vector<float> &output,
@@ -23,26 +23,27 @@ static std::size_t count_wrong(const std::vector<float> &input, const std::vecto
 }
 
 int main() try {
-  std::vector<float> input(kPes * kFloats), along_x(input.size()), along_both(input.size());
+  std::vector<float> input(kPes * kFloats);
   for (std::size_t i = 0; i < input.size(); ++i)
     input[i] = static_cast<float>(i * 7919 % 10007) - 5000.0f;
 
   /* [allreduce] */
   pidcomm::DpuSet pes(kPes);
   pidcomm::Hypercube cube(pes.get(), {8, 8});
-  cube.write(0, kBytes, input.data());  // row = PE
-  cube.allreduce<float>("10", kBytes, 0, 0, PIDCOMM_MAX);
-  cube.read(0, kBytes, along_x.data());
+  const pidcomm::Buffer<float> x(cube, "x", kFloats);
+  x.write(cube, input);                     // row = PE
+  cube.allreduce("10", x, x, PIDCOMM_MAX);  // in place
+  const std::vector<float> along_x = x.read(cube);
   /* [end] */
-  const pidcomm_trace trace = cube.allreduce<float>("01", kBytes, 0, 0, PIDCOMM_MAX);
-  cube.read(0, kBytes, along_both.data());
+  const pidcomm_trace trace = cube.allreduce("01", x, x, PIDCOMM_MAX);
+  const std::vector<float> along_both = x.read(cube);
   const std::size_t wrong =
       count_wrong(input, along_x, kMembers) + count_wrong(input, along_both, kPes);
 
   /* [error] */
   bool is_refused = false;
   try {
-    cube.alltoall<float>("11", 1000, 0, 1 << 20);  // 1000 bytes are not 64 blocks
+    cube.alltoall("11", x, x);  // 1000 floats are not 64 blocks
   } catch (const pidcomm::Error &error) {
     is_refused = error.status() == PIDCOMM_ERR_SIZE;
   }

@@ -14,17 +14,20 @@ int main(void) {
 
   struct dpu_set_t dpu_set;
   DPU_ASSERT(dpu_alloc(kPes, NULL, &dpu_set));
+  /* [gradients] */
   const uint32_t axis_len[2] = {8, 8};
   pidcomm_hypercube *cube;
   PIDCOMM_CHECK(pidcomm_hypercube_create(dpu_set, 2, axis_len, &cube));
-  pidcomm_buffer *w, *c; /* the library chooses where they lie */
+  pidcomm_buffer *w;
   PIDCOMM_CHECK(pidcomm_buffer_create(cube, "weights", kWeights, PIDCOMM_FLOAT32, &w));
-  PIDCOMM_CHECK(pidcomm_buffer_create(cube, "counts", kCounts, PIDCOMM_INT16, &c));
-  PIDCOMM_CHECK(pidcomm_buffer_write(cube, w, weights, sizeof weights));
-  PIDCOMM_CHECK(pidcomm_buffer_write(cube, c, counts, sizeof counts));
+  PIDCOMM_CHECK(pidcomm_buffer_write(cube, w, weights, sizeof weights)); /* row = PE */
   PIDCOMM_CHECK(pidcomm_buffer_run(cube, PIDCOMM_ALLREDUCE, "11", w, w, PIDCOMM_SUM));
-  PIDCOMM_CHECK(pidcomm_buffer_run(cube, PIDCOMM_ALLREDUCE, "11", c, c, PIDCOMM_SUM));
   PIDCOMM_CHECK(pidcomm_buffer_read(cube, w, weight_sums, sizeof weight_sums));
+  /* [end] */
+  pidcomm_buffer *c;
+  PIDCOMM_CHECK(pidcomm_buffer_create(cube, "counts", kCounts, PIDCOMM_INT16, &c));
+  PIDCOMM_CHECK(pidcomm_buffer_write(cube, c, counts, sizeof counts));
+  PIDCOMM_CHECK(pidcomm_buffer_run(cube, PIDCOMM_ALLREDUCE, "11", c, c, PIDCOMM_SUM));
   PIDCOMM_CHECK(pidcomm_buffer_read(cube, c, count_sums, sizeof count_sums));
   pidcomm_buffer_destroy(w);
   pidcomm_buffer_destroy(c);

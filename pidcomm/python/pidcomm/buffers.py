@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pidcomm.arguments import (
+    MAX_COUNT,
     Array,
     ArrayInput,
     ArrayOutput,
@@ -158,12 +159,12 @@ class Buffer:
         """
         return self._window_of(0)
 
-    def reshape(self, *shape: int) -> Buffer:
+    def reshape(self, *shape: int | tuple[int, ...]) -> Buffer:
         """Return the same elements with another shape per PE; one length may be -1.
 
         Raises ArgumentError if the number of elements differs.
         """
-        lengths = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+        lengths: Any = shape[0] if len(shape) == 1 else shape
         try:
             new = np.broadcast_to(np.False_, self.size).reshape(lengths).shape
         except (TypeError, ValueError) as error:
@@ -250,32 +251,37 @@ class Buffer:
         """
         shape, first = self.shape, 0
         items = list(index) if isinstance(index, tuple) else [index]
-        if len(items) > len(shape) + (Ellipsis in items):
+        while items and (items[-1] is Ellipsis or _is_full(items[-1])):
+            items.pop()
+        if len(items) > len(shape):
             raise IndexError(f"{len(items)} indices for {self!r}")
         for axis, item in enumerate(items):
-            rest = math.prod(self.shape[axis + 1 :])
-            if isinstance(item, slice) and all(
-                other is Ellipsis or other == slice(None) for other in items[axis + 1 :]
-            ):
-                start, stop, step = item.indices(self.shape[axis])
-                if step != 1:
-                    raise ArgumentError(f"a slice of {self!r} has step {step}; it must be 1")
-                shape = (max(0, stop - start), *shape[1:])
-                first += start * rest if shape[0] else 0
+            length, rest = self.shape[axis], math.prod(self.shape[axis + 1 :])
+            if isinstance(item, slice) and axis == len(items) - 1:
+                start, stop = self._range_of(item, length)
+                first += start * rest
+                shape = (stop - start, *shape[1:])
                 break
-            if item is Ellipsis and axis == len(items) - 1:
-                break
-            if isinstance(item, (slice, type(None), type(Ellipsis), bool)):
+            if item is None or item is Ellipsis or isinstance(item, slice):
                 raise ArgumentError(
                     f"index {shown(index)} of {self!r} does not select contiguous elements: use"
                     " integers, then one slice"
                 )
-            number = as_integer("index", item, low=-(2**63), high=2**63 - 1)
-            if not -self.shape[axis] <= number < self.shape[axis]:
+            number = as_integer("index", item, low=-MAX_COUNT, high=MAX_COUNT)
+            if not -length <= number < length:
                 raise IndexError(f"index {number} is out of range for axis {axis} of {self!r}")
-            first += number % self.shape[axis] * rest
+            first += number % length * rest
             shape = shape[1:]
         return self._part(shape, self._begin + first * self.dtype.itemsize)
+
+    def _range_of(self, part: slice, length: int) -> tuple[int, int]:
+        try:
+            start, stop, step = part.indices(length)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"slice {shown(part)} of {self!r}: {error}") from None
+        if step != 1:
+            raise ArgumentError(f"a slice of {self!r} has step {step}; it must be 1")
+        return (start, stop) if start < stop else (0, 0)
 
     def __setitem__(
         self, index: int | slice | EllipsisType | tuple[Any, ...], values: ArrayInput
@@ -384,6 +390,18 @@ class Buffer:
             f" {' or '.join(map(str, shapes))}",
             "ERR_HOST_BUFFER",
         )
+
+
+def _is_full(index: object) -> bool:
+    return isinstance(index, slice) and index.start is index.stop is index.step is None
+
+
+def shape_of(shape: object) -> tuple[int, ...]:
+    """Return the shape of an array. Raises ArgumentError unless it is an integer, or a list or
+    tuple of integers.
+    """
+    lengths = shape if isinstance(shape, (list, tuple)) else (shape,)
+    return tuple(as_integer("length of an axis", length, high=MAX_COUNT) for length in lengths)
 
 
 class Block:

@@ -331,12 +331,11 @@ class Cube(HostsCollectives):
 
     def _prepare(self, name: str, mask: str, root: int, arguments: AnyArguments) -> Call:
         def prepare() -> Call:
-            src, dst = arguments.get("src", 0), arguments.get("dst", 0)
-            self._local._require_own(src, dst)
+            self._local._require_own(arguments.get("src"), arguments.get("dst"))
             check = partial(self._check, _as_root(root))
             has_rows = self.has_rows(mask, root)
             call = prepare_call(name, mask, self.groups, check, has_rows=has_rows, **arguments)
-            self._local._note_windows(name, call, src, dst)
+            self._local._note_windows(name, call.request)
             return call
 
         return self.or_refuse(prepare)

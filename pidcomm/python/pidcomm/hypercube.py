@@ -35,7 +35,7 @@ from pidcomm.arguments import (
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.buffer_calls import prepare_buffers
-from pidcomm.buffers import Block, Buffer
+from pidcomm.buffers import Block, Buffer, shape_of
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.notebook import hypercube_html
 from pidcomm.plans import Plan, make_request, plan_of
@@ -185,7 +185,7 @@ class Hypercube(HypercubeCollectives):
         return hypercube_html(repr(self), self.shape, {"unused PEs of the set": self.unused_pes})
 
     def mask_of(self, axis: Axis) -> str:
-        return axis
+        return as_mask(axis)
 
     # ---- groups and members
 
@@ -273,10 +273,7 @@ class Hypercube(HypercubeCollectives):
         its last reference.
         """
         element = as_dtype(dtype)
-        lengths = (shape,) if isinstance(shape, (int, np.integer)) else shape
-        new_shape = tuple(
-            as_integer("length of an axis", length, high=MAX_COUNT) for length in lengths
-        )
+        new_shape = shape_of(shape)
         size_bytes = math.prod(new_shape) * element.itemsize
         text = as_text("name", name) if name is not None else f"buffer{next(BUFFER_NUMBERS)}"
         block = Block(self, self._core.block(text, min(size_bytes, 2**63)), text)
@@ -511,19 +508,18 @@ class Hypercube(HypercubeCollectives):
         return placed("src", src), placed("dst", dst), options
 
     def _prepare(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> Call:
-        src, dst = arguments.get("src", 0), arguments.get("dst", 0)
-        self._require_own(src, dst)
+        self._require_own(arguments.get("src"), arguments.get("dst"))
         call = prepare_call(name, mask, self.groups, self._core.validate, **arguments)
-        self._note_windows(name, call, src, dst)
+        self._note_windows(name, call.request)
         return call
 
-    def _note_windows(self, name: str, call: Call, src: Window, dst: Window) -> None:
+    def _note_windows(self, name: str, request: _core.Request) -> None:
         """Note the windows of a call, for `HeapWindows`."""
-        row, size_bytes = COLLECTIVES[name], call.request.bytes
+        row = COLLECTIVES[name]
         if row.at_pes_before:
-            self._heap_windows.require_unmoved(src, size_bytes)
+            self._heap_windows.require_unmoved(request.src, request.bytes)
         if row.at_pes_after:
-            self._heap_windows.write(dst, size_bytes)
+            self._heap_windows.write(request.dst, request.bytes)
 
 
 def prepare_call(

@@ -235,7 +235,7 @@ Window: TypeAlias = int | Buffer
 
 class HeapWindows:
     """The windows at heap offsets that calls of a set have written, to detect that a load has moved
-    the heap away from them.
+    the heap away from them. Windows of buffers do not move.
     """
 
     def __init__(self) -> None:
@@ -243,11 +243,13 @@ class HeapWindows:
         self._moved: dict[int, int] = {}  # windows that the last load moved
         self._reason = ""
 
-    def write(self, offset: Window, size_bytes: int) -> None:
+    def write(self, offset: int, size_bytes: int) -> None:
         """Note that a call writes a window."""
-        if not isinstance(offset, Buffer) and self._written.get(offset, 0) < size_bytes:
+        if offset >= MRAM_WINDOW:
+            return
+        if self._written.get(offset, 0) < size_bytes:
             self._written[offset] = size_bytes
-        if self._moved and not isinstance(offset, Buffer):
+        if self._moved:
             end = offset + size_bytes
             self._moved = {
                 begin: size
@@ -255,10 +257,8 @@ class HeapWindows:
                 if begin < offset or begin + size > end
             }
 
-    def require_unmoved(self, offset: Window, size_bytes: int) -> None:
+    def require_unmoved(self, offset: int, size_bytes: int) -> None:
         """Raise ArgumentError if a call reads a window that a load has moved."""
-        if not self._moved or isinstance(offset, Buffer):
-            return
         for begin, size in self._moved.items():
             if begin < offset + size_bytes and offset < begin + size:
                 raise ArgumentError(

@@ -19,6 +19,7 @@ from attack import Attack
 from mpi import MPI, collective_by_mpi, start_processes
 
 import pidcomm
+from pidcomm.programs import MRAM_WINDOW
 from pidcomm.tables import OVERLAPS, TRANSPORTS
 
 PROCESSES = 8
@@ -186,7 +187,8 @@ def hosts_result(pes: pidcomm.PeSet, comm: Any, case: Case) -> Any:
         # The call without waiting, with windows.
         row, size = case.row, np.dtype(case.dtype).itemsize * case.count
         bytes_per_pe = size * row.blocks_per_pe(case.members)
-        src, dst = 64, 64 if case.in_place else 1 << 20
+        window = MRAM_WINDOW * (case.seed % 2)  # without a program, a byte of MRAM is an offset
+        src, dst = 64 + window, (64 if case.in_place else 1 << 20) + window
         if row.at_pes_before:
             cube.write(x, src)
             arguments |= {"src": src, "dtype": x.dtype}

@@ -85,6 +85,7 @@ Case random_case(Random &random, const Axes &axis_len) {
       c.options.scratch_offset = random_place(random, in);
     while (c.options.scratch_offset == 0 || overlap(c.options.scratch_offset, in, c.src, in) ||
            overlap(c.options.scratch_offset, in, c.dst, out));
+  c.names_mram_bytes = random.one_in(2);
   c.options.isa = random.one_in(4) ? 0 : random.of(kIsas);
   c.options.threads = static_cast<int>(random.below(5));
   c.options.coherence = random.one_in(4) ? +PIDCOMM_COHERENCE_HARDWARE : machine::kDefaultCoherence;
@@ -107,6 +108,7 @@ std::string simplified(const Hypercube &cube, Case c, machine::Run run, std::str
   attempt([](Case &s) { s.options.threads = 1; });
   attempt([](Case &s) { s.options.isa = PIDCOMM_ISA_SCALAR; });
   attempt([](Case &s) { s.options.coherence = 0; });
+  attempt([](Case &s) { s.names_mram_bytes = false; });
   attempt([](Case &s) {
     s.problem.type = PIDCOMM_INT32, s.problem.op = PIDCOMM_SUM, s.fill = Fill::kDistinct;
   });

@@ -323,8 +323,12 @@ struct Case {
   pidcomm_options options{};
   verify::Fill fill = verify::Fill::kDistinct;
   std::uint64_t seed = 1;
+  bool names_mram_bytes = false;  // whether the request has windows at MRAM bytes, as of buffers
 
   bool takes_op() const { return row_of(problem.collective).takes_op; }
+  std::size_t window(std::size_t offset) const {
+    return names_mram_bytes ? PIDCOMM_MRAM_WINDOW + offset : offset;
+  }
 };
 
 inline std::string name_or_code(const char *name, int code) {
@@ -340,7 +344,8 @@ inline std::string describe(const Case &c) {
     text += std::to_string(len);
   }
   text += "} mask " + c.problem.mask + " bytes " + std::to_string(c.problem.bytes) + " src " +
-          std::to_string(c.src) + " dst " + std::to_string(c.dst) + " type " +
+          std::to_string(c.src) + " dst " + std::to_string(c.dst) +
+          (c.names_mram_bytes ? " as MRAM bytes" : "") + " type " +
           name_or_code(pidcomm_name(PIDCOMM_TABLE_TYPE, c.problem.type), c.problem.type) + " op " +
           name_or_code(pidcomm_name(PIDCOMM_TABLE_OP, c.problem.op), c.problem.op) + " technique " +
           name_or_code(pidcomm_name(PIDCOMM_TABLE_TECHNIQUE, c.options.technique),
@@ -388,8 +393,8 @@ inline pidcomm_request request_of(const Case &c, HostBuffer &host) {
           .collective = c.problem.collective,
           .mask = c.problem.mask.c_str(),
           .bytes = c.problem.bytes,
-          .src = c.src,
-          .dst = c.dst,
+          .src = c.window(c.src),
+          .dst = c.window(c.dst),
           .host = host.data(),
           .host_bytes = host.size(),
           .type = c.problem.type,

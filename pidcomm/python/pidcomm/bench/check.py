@@ -21,6 +21,7 @@ from pidcomm.bench.oracle import ByteRows, Problem, distinct_bytes, is_defined
 from pidcomm.errors import Error
 from pidcomm.hypercube import Hypercube
 from pidcomm.pe_set import PeSet, allocate
+from pidcomm.programs import MRAM_WINDOW
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, OPS, TECHNIQUES, TYPES, WORD_BYTES
 from pidcomm.trace import Trace
@@ -45,6 +46,7 @@ class Case:
     problem: Problem
     src: int
     dst: int
+    window: int  # added to src, dst and scratch: 0, or MRAM_WINDOW, which names MRAM bytes
     fill: str
     options: Options
     scratch: int
@@ -61,7 +63,8 @@ class Case:
         return (
             f"--seed {self.seed} --case {self.number}: {problem.collective}{op} {problem.dtype}"
             f" ({self.fill}) {format_shape(problem.shape)} mask {problem.mask}, {problem.bytes}"
-            f" bytes, src {self.src} dst {self.dst}{place}, {options['technique']} {options['isa']}"
+            f" bytes, src {self.src} dst {self.dst}{place}"
+            f"{' as MRAM bytes' if self.window else ''}, {options['technique']} {options['isa']}"
             f" {options['threads']} threads, coherence {options['coherence']},"
             f" {'exact set' if self.is_exact_set else 'larger set'}"
         )
@@ -154,6 +157,7 @@ def make_case(seed: int, number: int) -> Case:
         problem,
         origin + src * WORD_BYTES,
         origin + dst * WORD_BYTES,
+        rng.choice((0, MRAM_WINDOW)),
         fill,
         options,
         origin + scratch * WORD_BYTES,
@@ -245,13 +249,13 @@ def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
         problem.collective,
         problem.mask,
         bytes=problem.bytes,
-        src=case.src,
-        dst=case.dst,
+        src=case.src + case.window,
+        dst=case.dst + case.window,
         dtype=problem.dtype,
         op=problem.op,
         host=None if host_in is None else host_in.view(problem.dtype),
         out=None if host_out is None else host_out.view(problem.dtype),
-        options={**case.options, "scratch": case.scratch},
+        options={**case.options, "scratch": case.scratch + case.window},
     )
     after = around.read(case.span_bytes, np.uint8, case.origin, **SDK)
 

@@ -23,7 +23,9 @@ void bind_cube(nb::module_ &m) {
             new (self) Request{collective, std::move(mask), bytes, src, dst, type, op};
           },
           "collective"_a, "mask"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a)
-      .def_ro("bytes", &Request::bytes);
+      .def_ro("bytes", &Request::bytes)
+      .def_ro("src", &Request::src)
+      .def_ro("dst", &Request::dst);
 
   nb::class_<Pending>(m, "Pending").def("wait", &Pending::wait).def("test", &Pending::test);
 

@@ -46,7 +46,12 @@ COLLECTIVES: dict[str, Mapping[str, Any]] = {
 }
 ROWS = {**dict.fromkeys(("scatter", "broadcast"), np.zeros((8, 64), np.int32))}
 CUBE: dict[str, Mapping[str, Any]] = {
-    **COLLECTIVES,
+    **{
+        name: {"axis" if key == "mask" else key: value for key, value in row.items()}
+        for name, row in COLLECTIVES.items()
+    },
+    "empty": {"shape": (2, 4), "dtype": "int32", "name": None},
+    "array": {"x": ARRAY, "dtype": None, "name": "x"},
     "location": {"pe": 0},
     "coords": {"pe": 0},
     "group_of": {"pe": 0, "mask": "10"},
@@ -82,6 +87,14 @@ SET: dict[str, Mapping[str, Any]] = {
     "symbol": {"name": "count"},
     "log": {"pe": 0},
     "launch": {"wait": True},
+    "buffer": {"name": "b", "shape": 8, "dtype": "int32"},
+}
+BUFFER: dict[str, Mapping[str, Any]] = {
+    "at": {"pe": 0},
+    "get": {"out": None},
+    "grid": {},
+    "reshape": {"shape": (2, 4)},
+    "set": {"values": np.zeros(8, np.int32)},
 }
 SYMBOL: dict[str, Mapping[str, Any]] = {
     "write": {"values": np.zeros(4, np.uint32), "offset": 0, "dtype": None},
@@ -164,6 +177,26 @@ def test_a_symbol_refuses_wrong_arguments(pes: pidcomm.PeSet, name: str, variabl
     assert wrong_calls(getattr(pes.symbol(variable), name), SYMBOL[name]) == []
 
 
+@pytest.mark.parametrize("name", BUFFER)
+def test_a_buffer_refuses_wrong_arguments(cube: pidcomm.Hypercube, name: str) -> None:
+    buffer = cube.empty(8, "int32")
+    call = getattr(buffer, name)
+    right = BUFFER[name]
+    assert wrong_calls((lambda shape: call(shape)) if name == "reshape" else call, right) == []
+    assert wrong_calls(lambda index: buffer[index], {"index": 0}) == []
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_collectives_on_buffers_refuse_wrong_arguments(cube: pidcomm.Hypercube, name: str) -> None:
+    row = pidcomm.COLLECTIVES[name]
+    x: Any = cube.empty((8, 8), "int32")
+    if not row.at_pes_before:
+        x = np.zeros((8, 8, 8), np.int32)
+    right = {"x": x, "axis": "10", "out": None} | ({"op": "sum"} if row.takes_op else {})
+    getattr(cube, name)(**right)
+    assert wrong_calls(getattr(cube, name), right) == []
+
+
 def test_shapes_and_allocations_refuse_wrong_arguments(pes: pidcomm.PeSet) -> None:
     def allocate(**arguments: Any) -> None:
         pidcomm.allocate(**arguments).free()
@@ -239,7 +272,7 @@ def test_connections_between_hosts_refuse_wrong_arguments(cube: pidcomm.Hypercub
 
 @pytest.mark.parametrize("name", [*COLLECTIVES, "groups", "has_rows", "plan", "validate"])
 def test_a_cube_over_hosts_refuses_wrong_arguments(cube: pidcomm.Hypercube, name: str) -> None:
-    row: Mapping[str, Any] = {"mask": "10"} if name == "has_rows" else CUBE[name]
+    row: Mapping[str, Any] = {"has_rows": {"mask": "10"}, **CUBE, **COLLECTIVES}[name]
     right = {key: row[key] for key in row if key not in ("expand", "host", "wait")}
     if name not in ("groups", *(each for each in COLLECTIVES if "all" in each), "reduce_scatter"):
         right["root"] = 1
@@ -264,6 +297,7 @@ def test_every_public_method_is_in_the_tables() -> None:
         (pidcomm.Hypercube, CUBE),
         (pidcomm.ArrayCollectives, ARRAYS),
         (pidcomm.PeSet, SET),
+        (pidcomm.Buffer, BUFFER),
     ):
         methods = {
             name
