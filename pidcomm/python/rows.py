@@ -187,7 +187,7 @@ class Collective(NamedTuple):
             parameters.append("root: int = 0")
         passed = "".join(f", {name}={name}" for name in (p.partition(":")[0] for p in parameters))
         overloads = self.overloads("mask: str" if over_hosts else "axis: Axis", form, result)
-        first, passed_first, sentence = "        mask: str,\n", "mask", ""
+        first, passed_first, sentence, ignored = "        mask: str,\n", "mask", "", ""
         if not over_hosts:
             x = "Buffer" if self.at_pes_before else "ArrayInput"
             buffer_form = (
@@ -200,10 +200,12 @@ class Collective(NamedTuple):
             result = " | ".join(dict.fromkeys([result, buffer_result]))
             first = f"        x: Axis | {x} | None = None,\n        axis: Axis | None = None,\n"
             passed_first, sentence = "x, axis", f"\n\n        {self.buffer_sentence()}"
+            # mypy does not see that `axis` may be the first argument or have its name.
+            ignored = "  # type: ignore[misc]"
         listed = "".join(f"        {parameter},\n" for parameter in parameters)
         returned = " | ".join(f"{name} | Request[{name}]" for name in result.split(" | "))
         return f'''
-{overloads}    def {self.name}(
+{overloads}    def {self.name}({ignored}
         self,
 {first}        *,
 {listed}        wait: bool = True,
