@@ -28,6 +28,14 @@ with pidcomm.allocate(pes=64) as pes:
     trace = cube.alltoall("10", bytes=64)
     assert trace.technique == "tile" and trace.seconds_total > 0
     trace.seconds_totall  # wrong
+    grad = pes.buffer("grad", (8, 4), "float32")
+    total = cube.allreduce(grad, "10", op="sum")
+    cube.alltoall(total, axis=("x", "y"), out=grad, wait=False).wait().shape
+    rows = cube.gather(grad[0], "10").mean()
+    cube.scatter(np.zeros((8, 64)), "10").at(3).dtype
+    cube.allreduce(grad, "10", bytes=64)  # wrong
+    cube.alltoall(grad, "10", op="sum")  # wrong
+    cube.gather(grad, "10").at(3)  # wrong
 """
 
 
