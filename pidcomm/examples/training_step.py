@@ -15,16 +15,8 @@ import numpy as np
 import pidcomm
 
 GRID, FEATURES, SAMPLES, STEPS, RATE = 8, 64, 32, 10, 0.2
-PES, SHARD = GRID * GRID, FEATURES // GRID
+PES = GRID * GRID
 F32 = np.float32
-
-# Bytes from the start of the MRAM heap, as in pe/training_step.c.
-TARGETS = 4 * SAMPLES * FEATURES
-WEIGHTS = TARGETS + 4 * SAMPLES
-GRADIENT = WEIGHTS + 4 * FEATURES
-LOSS = GRADIENT + 4 * FEATURES
-SHARD_OF_WEIGHTS = LOSS + 8
-SHARD_OF_GRADIENT = SHARD_OF_WEIGHTS + 4 * SHARD
 
 random = np.random.default_rng(1)
 samples = random.standard_normal((PES * SAMPLES, FEATURES), dtype=F32)
@@ -32,36 +24,36 @@ targets = samples @ random.standard_normal(FEATURES, dtype=F32)
 
 pes = pidcomm.allocate(pes=PES)
 pes.load(Path(__file__).parent / "pe" / "training_step.c", tasklets=16)
-pes.symbol("rate").write(F32(RATE / len(samples)))
+pes.symbol("rate")[...] = RATE / len(samples)
 cube = pes.hypercube(GRID, GRID)
+weights, gradient, loss = (pes.symbol(name) for name in ("weights", "gradient", "loss"))
+shard_of_weights, shard_of_gradient = (
+    pes.symbol("shard_of_weights"),
+    pes.symbol("shard_of_gradient"),
+)
 # One group of all PEs: each receives its part of the samples.
-cube.scatter("11", host=samples.reshape(1, -1))
-cube.scatter("11", host=targets.reshape(1, -1), dst=TARGETS)
-cube.broadcast("11", host=np.zeros((1, SHARD), F32), dst=SHARD_OF_WEIGHTS)
+cube.scatter(samples.reshape(1, -1), "11", out=pes.symbol("samples"))
+cube.scatter(targets.reshape(1, -1), "11", out=pes.symbol("targets"))
+shard_of_weights[:] = 0
 
 
 def launch(phase: int) -> None:
     """Run a part of the PE program."""
-    pes.symbol("phase").write(np.uint32(phase))
+    pes.symbol("phase")[...] = phase
     pes.launch()
 
 
 losses = []
 for _ in range(STEPS):
     # [step]
-    cube.allgather("10", bytes=4 * FEATURES, src=SHARD_OF_WEIGHTS, dst=WEIGHTS)
+    cube.allgather(shard_of_weights, "10", out=weights)
     launch(phase=0)  # samples and weights -> gradient and loss
-    cube.reduce_scatter(
-        "10", bytes=4 * FEATURES, src=GRADIENT, dst=SHARD_OF_GRADIENT, dtype=F32, op="sum"
-    )
-    cube.allreduce(
-        "01", bytes=4 * SHARD, src=SHARD_OF_GRADIENT, dst=SHARD_OF_GRADIENT, dtype=F32, op="sum"
-    )
+    cube.reduce_scatter(gradient, "10", op="sum", out=shard_of_gradient)
+    cube.allreduce(shard_of_gradient, "01", op="sum", out=shard_of_gradient)
     launch(phase=1)  # gradient -> weights
-    loss = cube.reduce("11", bytes=8, src=LOSS, dtype=F32, op="sum")[0, 0]
+    losses.append(cube.reduce(loss, "11", op="sum")[0, 0] / len(samples))
     # [end]
-    losses.append(loss / len(samples))
-weights = cube.read(count=SHARD, dtype=F32, offset=SHARD_OF_WEIGHTS).reshape(GRID, FEATURES)
+trained = shard_of_weights.get().reshape(GRID, FEATURES)
 pes.free()
 
 expected, expected_losses = np.zeros(FEATURES), []
@@ -69,7 +61,7 @@ for _ in range(STEPS):
     errors = samples.astype(float) @ expected - targets
     expected_losses.append(np.mean(errors**2))
     expected -= RATE * (samples.T @ errors) / len(samples)
-is_right = np.allclose(weights, expected, rtol=0, atol=1e-4) and np.allclose(
+is_right = np.allclose(trained, expected, rtol=0, atol=1e-4) and np.allclose(
     losses, expected_losses, rtol=1e-4
 )
 verdict = "as in NumPy" if is_right else "NOT as in NumPy"

@@ -2,12 +2,11 @@
  *
  * An alltoall along x and then an allreduce along y of its result queue in this order. Meanwhile
  * the host adds its input. Both results and the sum are compared with loops. */
-#include <pidcomm/pidcomm.h>
+#include <pidcomm/buffer.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { kSide = 8, kPes = kSide * kSide, kWords = 4096, kBlock = kWords / kSide };
-enum { kBytes = kWords * sizeof(uint32_t), kMoved = kBytes, kSums = 2 * kBytes };
 
 static uint32_t input[kPes][kWords], moved[kPes][kWords], sums[kPes][kWords];
 
@@ -20,25 +19,22 @@ int main(void) {
   const uint32_t axis_len[2] = {kSide, kSide};
   pidcomm_hypercube *cube;
   PIDCOMM_CHECK(pidcomm_hypercube_create(dpu_set, 2, axis_len, &cube));
-  PIDCOMM_CHECK(pidcomm_write(cube, 0, kBytes, input));
+  pidcomm_buffer *in, *out, *sum_of_out;
+  PIDCOMM_CHECK(pidcomm_buffer_create(cube, "in", kWords, PIDCOMM_UINT32, &in));
+  PIDCOMM_CHECK(pidcomm_buffer_create(cube, "out", kWords, PIDCOMM_UINT32, &out));
+  PIDCOMM_CHECK(pidcomm_buffer_create(cube, "sum_of_out", kWords, PIDCOMM_UINT32, &sum_of_out));
+  PIDCOMM_CHECK(pidcomm_buffer_write(cube, in, input, sizeof input));
 
   pidcomm_pending *moving, *adding;
   pidcomm_trace trace = PIDCOMM_TRACE_INITIALIZER;
   /* [irun] */
   pidcomm_request request = PIDCOMM_REQUEST_INITIALIZER;
-  request.collective = PIDCOMM_ALLTOALL;
-  request.mask = "10";
-  request.bytes = kBytes;
-  request.src = 0;
-  request.dst = kMoved;
-  request.type = PIDCOMM_UINT32;
+  PIDCOMM_CHECK(pidcomm_buffer_request(cube, PIDCOMM_ALLTOALL, "10", in, out, 0, &request));
   PIDCOMM_CHECK(pidcomm_irun(cube, &request, NULL, &moving));
   /* [end] */
-  request.collective = PIDCOMM_ALLREDUCE; /* starts after the alltoall and reads its result */
-  request.mask = "01";
-  request.src = kMoved;
-  request.dst = kSums;
-  request.op = PIDCOMM_SUM;
+  /* The allreduce starts after the alltoall and reads its result. */
+  PIDCOMM_CHECK(pidcomm_buffer_request(cube, PIDCOMM_ALLREDUCE, "01", out, sum_of_out, PIDCOMM_SUM,
+                                       &request));
   PIDCOMM_CHECK(pidcomm_irun(cube, &request, NULL, &adding));
 
   uint32_t total = 0;
@@ -51,12 +47,15 @@ int main(void) {
   PIDCOMM_CHECK(pidcomm_wait(&moving, NULL)); /* returns at once if a test reported the end */
   /* [end] */
   PIDCOMM_CHECK(pidcomm_wait(&adding, &trace));
-  PIDCOMM_CHECK(pidcomm_read(cube, kMoved, kBytes, moved));
-  PIDCOMM_CHECK(pidcomm_read(cube, kSums, kBytes, sums));
+  PIDCOMM_CHECK(pidcomm_buffer_read(cube, out, moved, sizeof moved));
+  PIDCOMM_CHECK(pidcomm_buffer_read(cube, sum_of_out, sums, sizeof sums));
+  pidcomm_buffer_destroy(in);
+  pidcomm_buffer_destroy(out);
+  pidcomm_buffer_destroy(sum_of_out);
   pidcomm_hypercube_destroy(cube);
   DPU_ASSERT(dpu_free(dpu_set));
 
-  uint32_t wrong = trace.mram_bytes_read != (uint64_t)kPes * kBytes;
+  uint32_t wrong = trace.mram_bytes_read != sizeof input;
   for (uint32_t at = 0; at < kPes; ++at) {
     for (uint32_t i = 0; i < kWords; ++i) {
       const uint32_t x = at % kSide, from = i / kBlock;
