@@ -55,8 +55,8 @@ class LocalWriter {
     json_.number("calls", calls);
     if (one.transposes) json_.boolean("transposes", true);
     json_.number("bytes_per_pe", one.bytes);
-    json_.number("src", one.src);
-    json_.number("dst", one.dst);
+    json_.number("src", local.src);
+    json_.number("dst", local.dst);
     json_.number("mram_bytes", calls * bus);
     json_.number("row_bytes", calls * rows);
     if (rows != 0) json_.string("rows", name_of(one.area.memory));

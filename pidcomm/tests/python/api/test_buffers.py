@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pidcomm
+from pidcomm.programs import MRAM_WINDOW
 
 PROGRAM = """
 #include <mram.h>
@@ -402,6 +404,32 @@ def test_variables_are_buffers(pes: pidcomm.PeSet) -> None:
     pes.load(PROGRAM)
     with pytest.raises(pidcomm.Error, match="replaced"):
         grad.get()
+
+
+def test_an_allreduce_of_a_variable_changes_nothing_else_in_mram() -> None:
+    chunk = 4 << 20
+
+    def checksums(cube: pidcomm.Hypercube) -> list[list[int]]:
+        return [
+            [crc32(row) for row in cube.gather("0", bytes=chunk, src=MRAM_WINDOW + begin)]
+            for begin in range(0, pidcomm.MRAM_BYTES, chunk)
+        ]
+
+    x = np.random.default_rng(6).integers(-99, 99, (8, 1024)).astype(np.float32)
+    with pidcomm.allocate(pes=8) as pes:
+        pes.load(PROGRAM)
+        cube, grad = pes.hypercube(x=8), pes.symbol("grad")
+        buffer = pes.buffer("b", 1024, "float32")
+        grad[:] = buffer[:] = x
+        before = checksums(cube)
+        result = cube.allreduce(grad, axis="x", op="sum")
+        assert np.array_equal(result.get(), np.tile(x.sum(0), (8, 1)))
+        result[:] = 0  # as before
+        assert checksums(cube) == before
+        cube.allreduce(grad, axis="x", op="sum", out=grad)
+        assert np.array_equal(grad.get(), np.tile(x.sum(0), (8, 1)))
+        grad[:] = x
+        assert checksums(cube) == before
 
 
 # ---- programs
