@@ -51,6 +51,7 @@ def test_sets_hypercubes_and_requests_say_what_they_are() -> None:
         cube = pes.hypercube(8, 8)
         assert repr(pes) == "<PeSet of 64 PEs in 1 rank>"
         assert repr(cube) == "<Hypercube 8x8 of 64 PEs>"
+        assert repr(pes.hypercube(row=8, column=8)) == "<Hypercube row=8 column=8 of 64 PEs>"
         assert repr(cube.arrays) == "<ArrayCollectives on Hypercube 8x8 of 64 PEs>"
         trace = cube.write(np.ones((64, 64), np.int32))
         assert repr(trace).startswith("<Trace tile, ")

@@ -18,6 +18,11 @@
 #define PIDCOMM_WORD_BYTES 8
 #define PIDCOMM_MRAM_BYTES (64ull << 20)
 
+/* The names of the axes of a hypercube, unless the program gives others. */
+#define PIDCOMM_AXIS_NAMES                                                                      \
+  "x", "y", "z", "w", "axis4", "axis5", "axis6", "axis7", "axis8", "axis9", "axis10", "axis11", \
+      "axis12", "axis13", "axis14", "axis15"
+
 /* The address of MRAM byte 0 in the symbols of PE programs. */
 #define PIDCOMM_MRAM_ADDRESS 0x08000000u
 

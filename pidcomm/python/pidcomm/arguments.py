@@ -67,7 +67,7 @@ Array = NDArray[Any]
 ArrayInput: TypeAlias = ArrayLike | SupportsDLPack
 ArrayOutput: TypeAlias = Array | bytearray | memoryview | SupportsDLPack
 Axis: TypeAlias = str | Sequence[str]
-"""An axis mask, the name of an axis, or names of axes."""
+"""Axes of a hypercube: a mask such as "10", the name of an axis, or several names."""
 _Row = TypeVar("_Row", bound=Choice)
 
 
@@ -200,7 +200,8 @@ def as_mask(mask: object) -> str:
         raise ArgumentError(
             f"the axis mask ({shown(mask)}) must be a str of '0' and '1', one per axis", "ERR_MASK"
         )
-    if strange := set(mask) - {"0", "1"}:
+    if mask.strip("01"):
+        strange = set(mask) - {"0", "1"}
         meant = mask.translate(LOOK_LIKE_DIGITS)
         suggestion = f"; did you mean {meant!r}?" if not set(meant) - {"0", "1"} else ""
         raise ArgumentError(

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from numpy.typing import DTypeLike
 
 from pidcomm._rows import ArrayCollectivesBase
-from pidcomm.arguments import Array, ArrayInput, ArrayOutput, as_integer, input_rows, output_rows
+from pidcomm.arguments import (
+    Array,
+    ArrayInput,
+    ArrayOutput,
+    Axis,
+    as_integer,
+    input_rows,
+    output_rows,
+)
 from pidcomm.errors import ArgumentError
 from pidcomm.tables import COLLECTIVES, Collective
 from pidcomm.trace import Trace
@@ -34,7 +42,10 @@ class Cube(Protocol):
     def pes(self) -> int:
         """Number of PEs."""
 
-    def groups(self, mask: str) -> Any:
+    def mask_of(self, axis: Axis) -> str:
+        """Return the mask that selects axes."""
+
+    def groups(self, mask: Axis) -> Any:
         """Return the number of groups and of PEs per group."""
 
     def write(self, x: ArrayInput, offset: int = 0, **options: Unpack[Options]) -> Trace:
@@ -114,7 +125,7 @@ class ArrayCollectives(ArrayCollectivesBase):
         self,
         name: str,
         x: ArrayInput,
-        mask: str,
+        mask: Axis,
         op: str | None,
         base_offset: int,
         out: ArrayOutput | None,
@@ -122,7 +133,8 @@ class ArrayCollectives(ArrayCollectivesBase):
         **root: int,
     ) -> Array | None:
         cube, row = self._cube, COLLECTIVES[name]
-        rows, count, size_bytes, groups = self._checked(lambda: self._sizes(row, x, mask))
+        mask = selected = self._checked(lambda: cube.mask_of(mask))
+        rows, count, size_bytes, groups = self._checked(lambda: self._sizes(row, x, selected))
         offset = self._checked(lambda: as_integer("base_offset", base_offset))
         transfers: Options = {
             **options,
@@ -136,7 +148,7 @@ class ArrayCollectives(ArrayCollectivesBase):
             cube.pes if row.at_pes_after else groups.groups,
             count * row.blocks_after(groups.group_pes),
         )
-        has_rows = self._checked(lambda: self._has_rows(mask, **root))
+        has_rows = self._checked(lambda: self._has_rows(selected, **root))
         result = None
         if row.at_pes_after or has_rows:
             result = self._checked(lambda: output_rows(out, shape, rows.dtype))

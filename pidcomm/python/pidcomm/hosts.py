@@ -35,9 +35,9 @@ from pidcomm.arguments import (
     Array,
     ArrayInput,
     ArrayOutput,
+    Axis,
     as_flag,
     as_integer,
-    as_mask,
     as_number,
     as_shape,
     as_timeout,
@@ -45,6 +45,7 @@ from pidcomm.arguments import (
     row_of,
 )
 from pidcomm.arrays import ArrayCollectives
+from pidcomm.axes import HOST
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.hypercube import Call, Groups, Hypercube, prepare_call
 from pidcomm.notebook import hypercube_html
@@ -114,11 +115,12 @@ class CubeArrays(HostsArrayCollectives, ArrayCollectives):  # type: ignore[misc]
 class Cube(HostsCollectives):
     """Run collectives on the PEs of several hosts. `connect` makes an object of this class.
 
-    The axis of the hosts is the last axis of the shape and the last character of a mask. This axis
-    varies slowest: PE p of host h has the number h * pes + p. All hosts make the same calls in the
-    same order. The hosts compare their calls before any byte moves: if collective, mask, bytes,
-    dtype, op or root differ, or if one host refuses its arguments, all hosts raise the same error.
-    Arguments, arrays and results are as for `Hypercube`, with the rows of this host.
+    The axis of the hosts is the last axis of the shape and the last character of a mask; its name
+    is "host". This axis varies slowest: PE p of host h has the number h * pes + p. All hosts make
+    the same calls in the same order. The hosts compare their calls before any byte moves: if
+    collective, mask, bytes, dtype, op or root differ, or if one host refuses its arguments, all
+    hosts raise the same error. Arguments, arrays and results are as for `Hypercube`, with the rows
+    of this host.
 
     If a mask selects the axis of the hosts, the groups have members on all hosts, and host `root`
     has the rows of scatter, broadcast, gather and reduce. The other hosts pass ``host=None``,
@@ -139,6 +141,7 @@ class Cube(HostsCollectives):
         """Connect; see `connect`. owns_pool: whether `close` closes the pool."""
         self._local = local
         self._host, self._hosts = transport.host, transport.hosts
+        self._axes = local._axes.with_hosts(self._hosts)
         self._settings = settings
         self._pool = transport if isinstance(transport, Pool) and owns_pool else None
         self._core = local._connect(
@@ -165,7 +168,12 @@ class Cube(HostsCollectives):
     @property
     def shape(self) -> tuple[int, ...]:
         """Axis lengths, x first, the hosts last."""
-        return (*self._local.shape, self._hosts)
+        return self._axes.shape
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes, x first, "host" last."""
+        return self._axes.names
 
     @property
     def pes(self) -> int:
@@ -179,16 +187,21 @@ class Cube(HostsCollectives):
 
     def __repr__(self) -> str:
         """Report the shape and the number of this host."""
-        return f"<hosts.Cube {format_shape(self.shape)}, host {self._host} of {self._hosts}>"
+        return f"<hosts.Cube {self._axes}, host {self._host} of {self._hosts}>"
 
     def _repr_html_(self) -> str:
         return hypercube_html(repr(self), self.shape, {"PEs per host": self._local.pes})
 
-    def groups(self, mask: str) -> Groups:
+    def mask_of(self, axis: Axis) -> str:
+        """Return the mask that selects axes, as `Hypercube.mask_of` does."""
+        return self._axes.mask_of(axis)
+
+    def groups(self, mask: Axis) -> Groups:
         """Return the number of groups with members on this host, and the number of PEs per group
         on all hosts.
         """
-        if len(as_mask(mask)) != len(self.shape):
+        mask = self.mask_of(mask)
+        if len(mask) != len(self.shape):
             raise ArgumentError(
                 f"the axis mask {mask!r} needs {len(self.shape)} characters, one for each axis of "
                 f"{format_shape(self.shape)}; "
@@ -198,9 +211,9 @@ class Cube(HostsCollectives):
         groups = self._local.groups(mask[:-1])
         return Groups(groups.groups, groups.group_pes * (self._hosts if mask[-1] == "1" else 1))
 
-    def has_rows(self, mask: str, root: int = 0) -> bool:
+    def has_rows(self, mask: Axis, root: int = 0) -> bool:
         """Return whether this host has the host rows of a call."""
-        return as_mask(mask)[-1:] != "1" or self._host == _as_root(root)
+        return self.mask_of(mask)[-1:] != "1" or self._host == _as_root(root)
 
     def write(self, x: ArrayInput, offset: int = 0, **options: Unpack[Options]) -> Trace:
         """Write row p of x to PE p of this host, as `Hypercube.write` does.
@@ -227,7 +240,7 @@ class Cube(HostsCollectives):
     def validate(
         self,
         collective: CollectiveName,
-        mask: str,
+        mask: Axis,
         *,
         bytes: int,
         src: Window = 0,
@@ -244,7 +257,9 @@ class Cube(HostsCollectives):
 
         def check() -> Callable[[], None]:
             self._local._require_own(src, dst)
-            request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
+            request = make_request(
+                collective, self.mask_of(mask), bytes, src, dst, dtype, op, self.groups
+            )
             return partial(self._core.validate, request, _as_root(root), option_codes(options))
 
         self.or_refuse(check)()
@@ -252,7 +267,7 @@ class Cube(HostsCollectives):
     def plan(
         self,
         collective: CollectiveName,
-        mask: str,
+        mask: Axis,
         *,
         bytes: int,
         src: Window = 0,
@@ -267,15 +282,17 @@ class Cube(HostsCollectives):
         See `pidcomm.plan`.
         """
         src, dst, options = self._local._at_mram_bytes(src, dst, options)
+        mask = self.mask_of(mask)
         request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
         return _plan(request, self.shape, self._host, root, self._settings, options)
 
     def carry_out(
-        self, name: str, mask: str, root: int = 0, **arguments: Unpack[AnyArguments]
+        self, name: str, mask: Axis, root: int = 0, **arguments: Unpack[AnyArguments]
     ) -> tuple[Trace, Array | None]:
         """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled
         host array, or None.
         """
+        mask = self.or_refuse(partial(self.mask_of, mask))
         if self._is_local(mask, root):
             trace, out = self._local.carry_out(name, mask[:-1], **arguments)
             return self._remember(trace), out
@@ -305,9 +322,10 @@ class Cube(HostsCollectives):
         self.close()
 
     def _call(
-        self, name: str, mask: str, wait: bool, root: int = 0, **arguments: Unpack[AnyArguments]
+        self, name: str, mask: Axis, wait: bool, root: int = 0, **arguments: Unpack[AnyArguments]
     ) -> Any:
         row = row_of(COLLECTIVES, "collective", name)
+        mask = self.or_refuse(partial(self.mask_of, mask))
         if self._is_local(mask, root):
             result = self._local._call(name, mask[:-1], None, wait, **arguments)
             self.last_trace = self._local.last_trace
@@ -327,7 +345,7 @@ class Cube(HostsCollectives):
         """Return whether the call equals the local call: on one host, if mask and root are
         right.
         """
-        return self._hosts == 1 and len(as_mask(mask)) == len(self.shape) and _as_root(root) == 0
+        return self._hosts == 1 and len(mask) == len(self.shape) and _as_root(root) == 0
 
     def _prepare(self, name: str, mask: str, root: int, arguments: AnyArguments) -> Call:
         def prepare() -> Call:
@@ -392,6 +410,10 @@ def connect(
     """
     if not isinstance(local, Hypercube):
         raise ArgumentError(f"the local cube ({shown(local)}) must be a Hypercube")
+    if HOST in local.axes:
+        raise ArgumentError(
+            f"{local!r} has an axis {HOST!r}, the name of the axis of the hosts; use another name"
+        )
     if isinstance(comm, Pool):
         return Cube(local, comm, settings_of(timeout, overlap, link, comm.transport))
     settings = settings_of(timeout, overlap, link, transport)

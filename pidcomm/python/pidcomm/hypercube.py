@@ -23,8 +23,6 @@ from pidcomm.arguments import (
     as_dtype,
     as_flag,
     as_integer,
-    as_mask,
-    as_shape,
     as_text,
     as_type,
     input_array,
@@ -34,6 +32,7 @@ from pidcomm.arguments import (
     row_of,
 )
 from pidcomm.arrays import ArrayCollectives
+from pidcomm.axes import Axes
 from pidcomm.buffer_calls import prepare_buffers
 from pidcomm.buffers import Block, Buffer, shape_of
 from pidcomm.errors import ArgumentError, shown
@@ -41,7 +40,6 @@ from pidcomm.notebook import hypercube_html
 from pidcomm.plans import Plan, make_request, plan_of
 from pidcomm.programs import HeapWindows, Variable, Window, is_at_mram_byte
 from pidcomm.requests import Request
-from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, COPY_ORDERS, WORD_BYTES
 from pidcomm.trace import Trace, trace_of
 
@@ -75,7 +73,7 @@ class Owner(Protocol):
     def free(self) -> None:
         """Free the PEs."""
 
-    def hypercube(self, *lengths: int) -> Hypercube:
+    def hypercube(self, *lengths: int, **axes: int) -> Hypercube:
         """Arrange the PEs as another hypercube."""
 
 
@@ -105,6 +103,8 @@ class Hypercube(HypercubeCollectives):
     with equal unselected coordinates form a group.
     The member index numbers the PEs of a group by their selected coordinates; the first selected
     axis varies fastest.
+    In place of a mask, methods take the name of an axis, or a list or tuple of names in any order.
+    The names are those that `PeSet.hypercube` got, or x, y, z, w, axis4, axis5, ...
     The group index numbers the groups by the unselected coordinates in the same way. ``bytes`` is
     the number of bytes per PE: of the input of alltoall, reduce_scatter, allreduce, reduce and
     gather, and of the output of allgather, scatter and broadcast. A block has ``bytes`` bytes, or
@@ -134,18 +134,18 @@ class Hypercube(HypercubeCollectives):
         requests: WeakSet[Request[Any]],
         blocks: WeakSet[Block],
         heap_windows: HeapWindows,
-        lengths: tuple[int, ...],
+        axes: Axes,
     ) -> None:
         """Arrange PEs of a set; see `PeSet.hypercube`."""
         self._pe_set = pe_set
         self._requests = requests  # non-blocking calls on the set
         self._blocks = blocks  # of all buffers on the set
         self._heap_windows = heap_windows  # of the set
-        self._shape = tuple(as_shape(lengths))
+        self._axes = axes
         self._core_set = core_set
-        self._core = core_set.hypercube(list(self._shape))
-        self._pes = int(np.prod(self._shape, dtype=np.uint64))
-        self._no_axis = "0" * len(self._shape)
+        self._core = core_set.hypercube(list(axes.shape))
+        self._pes = int(np.prod(axes.shape, dtype=np.uint64))
+        self._no_axis = "0" * len(axes.shape)
         self._groups: dict[str, Groups] = {}
         self.last_trace: Trace | None = None
         """Trace of the last collective that ended; None before the first."""
@@ -153,7 +153,12 @@ class Hypercube(HypercubeCollectives):
     @property
     def shape(self) -> tuple[int, ...]:
         """Axis lengths, x first."""
-        return self._shape
+        return self._axes.shape
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes, x first."""
+        return self._axes.names
 
     @property
     def pes(self) -> int:
@@ -176,16 +181,15 @@ class Hypercube(HypercubeCollectives):
         return self._pe_set
 
     def __repr__(self) -> str:
-        """Report the shape, the numbers of used and unused PEs, and whether the PEs are freed."""
+        """Report the shape (with names if given), the numbers of used and unused PEs, and whether
+        the PEs are freed.
+        """
         unused = f", {self.unused_pes} unused" if self.unused_pes else ""
         freed = ", freed" if self._pe_set.is_freed else ""
-        return f"<Hypercube {format_shape(self._shape)} of {self._pes} PEs{unused}{freed}>"
+        return f"<Hypercube {self._axes} of {self._pes} PEs{unused}{freed}>"
 
     def _repr_html_(self) -> str:
         return hypercube_html(repr(self), self.shape, {"unused PEs of the set": self.unused_pes})
-
-    def mask_of(self, axis: Axis) -> str:
-        return as_mask(axis)
 
     # ---- groups and members
 
@@ -200,19 +204,27 @@ class Hypercube(HypercubeCollectives):
         """
         return tuple(self._core.coords(as_integer("pe", pe, high=MAX_COUNT)))
 
-    def group_of(self, pe: int, mask: str) -> int:
+    def mask_of(self, axis: Axis) -> str:
+        """Return the mask that selects axes.
+
+        axis: the name of an axis, a sequence of names, or a mask, which stays as it is. Raises
+        ArgumentError if a name is unknown or occurs twice.
+        """
+        return self._axes.mask_of(axis)
+
+    def group_of(self, pe: int, mask: Axis) -> int:
         """Return the group index of the PE with number pe under an axis mask, which is the row
         in host arrays.
         """
-        return self._core.group_of(as_mask(mask), as_integer("pe", pe, high=MAX_COUNT))
+        return self._core.group_of(self.mask_of(mask), as_integer("pe", pe, high=MAX_COUNT))
 
-    def member_of(self, pe: int, mask: str) -> int:
+    def member_of(self, pe: int, mask: Axis) -> int:
         """Return the member index of the PE with number pe in its group under an axis mask."""
-        return self._core.member_of(as_mask(mask), as_integer("pe", pe, high=MAX_COUNT))
+        return self._core.member_of(self.mask_of(mask), as_integer("pe", pe, high=MAX_COUNT))
 
-    def groups(self, mask: str) -> Groups:
+    def groups(self, mask: Axis) -> Groups:
         """Return the number of groups and of PEs per group under an axis mask."""
-        return Groups(*self._core.groups(as_mask(mask)))
+        return Groups(*self._core.groups(self._axes.mask_of(mask)))
 
     def _kept_groups(self, mask: str) -> Groups:
         """Return `groups`, which are kept for the next call."""
@@ -289,7 +301,7 @@ class Hypercube(HypercubeCollectives):
         Raises the errors of `empty`, and ArgumentError for other shapes.
         """
         rows = input_array("x", x)
-        grid = self._shape[::-1]
+        grid = self.shape[::-1]
         if rows.ndim and len(rows) == self._pes:
             shape = rows.shape[1:]
         elif rows.shape[: len(grid)] == grid:
@@ -309,7 +321,7 @@ class Hypercube(HypercubeCollectives):
     def plan(
         self,
         collective: CollectiveName,
-        mask: str,
+        mask: Axis,
         *,
         bytes: int,
         src: Window = 0,
@@ -324,13 +336,14 @@ class Hypercube(HypercubeCollectives):
         See `pidcomm.plan`.
         """
         src, dst, options = self._at_mram_bytes(src, dst, options)
+        mask = self.mask_of(mask)
         request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
-        return plan_of(self._shape, request, options, expand)
+        return plan_of(self.shape, request, options, expand)
 
     def validate(
         self,
         collective: CollectiveName,
-        mask: str,
+        mask: Axis,
         *,
         bytes: int,
         src: Window = 0,
@@ -346,6 +359,7 @@ class Hypercube(HypercubeCollectives):
         earlier work on the PEs, so it reports only faults of work that has ended. Moves no bytes.
         """
         self._require_own(src, dst)
+        mask = self.mask_of(mask)
         request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
         self._core.validate(request, option_codes(options))
 
@@ -410,7 +424,7 @@ class Hypercube(HypercubeCollectives):
         return _core.Hosts(self._core, transport, settings)
 
     def carry_out(
-        self, name: str, mask: str, **arguments: Unpack[AnyArguments]
+        self, name: str, mask: Axis, **arguments: Unpack[AnyArguments]
     ) -> tuple[Trace, Array | None]:
         """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled host
         array, or None.
@@ -469,7 +483,7 @@ class Hypercube(HypercubeCollectives):
     def _move(self, name: str, window: int, rows: NDArray[np.uint8]) -> None:
         """Move rows of PEs between the host and a window: scatter, gather, or broadcast a row."""
         row_bytes = rows.shape[-1]
-        mask = self._no_axis if rows.ndim > 1 else "1" * len(self._shape)
+        mask = self._no_axis if rows.ndim > 1 else "1" * len(self.shape)
         request = make_request(name, mask, row_bytes, window, window, np.uint8, None)
         data = as_bytes(rows)
         if COLLECTIVES[name].at_pes_before:
@@ -507,8 +521,9 @@ class Hypercube(HypercubeCollectives):
             options = {**options, "scratch": placed("scratch", scratch)}  # type: ignore[typeddict-item]
         return placed("src", src), placed("dst", dst), options
 
-    def _prepare(self, name: str, mask: str, **arguments: Unpack[AnyArguments]) -> Call:
+    def _prepare(self, name: str, mask: Axis, **arguments: Unpack[AnyArguments]) -> Call:
         self._require_own(arguments.get("src"), arguments.get("dst"))
+        mask = self._axes.mask_of(mask)
         call = prepare_call(name, mask, self.groups, self._core.validate, **arguments)
         self._note_windows(name, call.request)
         return call

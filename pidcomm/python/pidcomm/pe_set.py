@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 
 from pidcomm import _core, emulated
 from pidcomm.arguments import MAX_COUNT, as_flag, as_integer, as_text
+from pidcomm.axes import axes_of
 from pidcomm.buffers import Block, Buffer, header_of
 from pidcomm.compiling import compiled, compiler_options
 from pidcomm.errors import ArgumentError, Error, shown
@@ -76,15 +77,21 @@ class PeSet:
         """Whether `free` has been called."""
         return self._core.is_freed
 
-    def hypercube(self, *lengths: int) -> Hypercube:
+    def hypercube(self, /, *lengths: int, **axes: int) -> Hypercube:
         """Arrange the first product(lengths) PEs as a hypercube; the first axis ("x") varies
         fastest.
 
-        Raises ArgumentError if the set has fewer PEs than the hypercube or a length is 0. Raises
-        Error if the set is freed.
+        axes: lengths by name in place of `lengths`, such as ``row=32, column=32``. Raises
+        ArgumentError if the set has fewer PEs than the hypercube, a length is 0, or `lengths` and
+        `axes` are both given. Raises Error if the set is freed.
         """
         return Hypercube(
-            self, self._core, self._requests, self._blocks, self._heap_windows, lengths
+            self,
+            self._core,
+            self._requests,
+            self._blocks,
+            self._heap_windows,
+            axes_of(lengths, axes),
         )
 
     # ---- PE programs

@@ -169,7 +169,7 @@ def make_strange() -> list[Callable[[], Any]]:
 STRANGE = make_strange()
 RIGHT: dict[str, list[Callable[[], Any]]] = {
     "bytes": [lambda: 64, lambda: 8 * PES, lambda: 0],
-    "mask": [lambda: "1", lambda: "0", lambda: "11"],
+    "mask": [lambda: "1", lambda: "0", lambda: "11", lambda: "x", lambda: ("host", "x")],
     "dtype": [lambda: np.int32, lambda: "float64", lambda: np.dtype("u1")],
     "op": [lambda: "sum", lambda: "max"],
     "x": [lambda: np.ones((PES, 16), np.int32), lambda: np.ones((1, 16), np.int32)],

@@ -52,7 +52,7 @@ def errors_are_the_same_everywhere() -> None:
         np.testing.assert_array_equal(cube.read(24, np.int32), X)
 
     def allreduce(
-        mask: str = "101", bytes: int = 96, dtype: Any = np.int32, op: Any = "sum", **rest: Any
+        mask: Any = "101", bytes: int = 96, dtype: Any = np.int32, op: Any = "sum", **rest: Any
     ) -> Any:
         return cube.allreduce(mask, bytes=bytes, dtype=dtype, op=op, **rest)
 
@@ -76,6 +76,8 @@ def errors_are_the_same_everywhere() -> None:
         lambda: cube.reduce("101", bytes=96, dtype=np.int32, root=int(is_odd)),
     )
     check("ERR_MASK", "host 1 refuses", lambda: allreduce(mask="1" if is_odd else "101"))
+    names: Any = ("q", "x") if is_odd else ("host", "x")
+    check("ERR_MASK", "host 1 refuses", lambda: allreduce(mask=names))
     check("ERR_TYPE", "host 1 refuses", lambda: allreduce(dtype="float16" if is_odd else np.int32))
     check("ERR_WINDOW", "host 1 refuses", lambda: allreduce(src=4 if is_odd else 0))
     check(
@@ -103,8 +105,10 @@ def errors_are_the_same_everywhere() -> None:
     lengths = (4, 4) if is_odd else (8, 2)
     error_of(lambda: local(LOCAL.pe_set.hypercube(*lengths), COMM, timeout=30))
     error_of(lambda: local(LOCAL, COMM, timeout=30, overlap="on" if is_odd else "off"))
-    y = cube.arrays.allreduce(X, "101")
-    np.testing.assert_array_equal(y[0], 3 * X[:8].sum(axis=0))
+    reduced: Any = cube.arrays.allreduce
+    for axis in ("101", ("host", "x")):
+        y = reduced(X, axis)
+        np.testing.assert_array_equal(y[0], 3 * X[:8].sum(axis=0))
     cube.close()
 
 
@@ -189,10 +193,12 @@ def one_host() -> None:
     """
     cube = pidcomm.hosts.connect(LOCAL, COMM)
     assert (cube.shape, cube.hosts, cube.groups("101")) == ((8, 2, 1), 1, (2, 8))
-    for mask in ("100", "101", "011"):
-        np.testing.assert_array_equal(
-            cube.arrays.alltoall(X[:, :16], mask), LOCAL.arrays.alltoall(X[:, :16], mask[:2])
-        )
+    for mask, axes in (("100", "x"), ("101", ("host", "x")), ("011", ["y", "host"])):
+        exchange: Any = cube.arrays.alltoall
+        for axis in (mask, axes):
+            np.testing.assert_array_equal(
+                exchange(X[:, :16], axis), LOCAL.arrays.alltoall(X[:, :16], mask[:2])
+            )
         rows = cube.arrays.reduce(X, mask)
         np.testing.assert_array_equal(rows, LOCAL.arrays.reduce(X, mask[:2]))
     assert cube.last_trace is not None

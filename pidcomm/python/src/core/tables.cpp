@@ -193,6 +193,7 @@ void bind_tables(nb::module_ &m) {
     const int threads = pidcomm_default_threads(&is_ignored);
     return std::tuple(threads, is_ignored != 0);
   });
+  m.def("axis_names", [] { return std::vector<std::string>{PIDCOMM_AXIS_NAMES}; });
   m.def("tables", tables);
   m.def("plan_json", plan_json, "axis_len"_a, "request"_a, "options"_a, "expand"_a);
   m.def("hosts_plan_json", hosts_plan_json, "axis_len"_a, "host"_a, "request"_a, "root"_a,

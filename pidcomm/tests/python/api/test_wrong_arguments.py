@@ -57,6 +57,7 @@ CUBE: dict[str, Mapping[str, Any]] = {
     "group_of": {"pe": 0, "mask": "10"},
     "member_of": {"pe": 0, "mask": "10"},
     "groups": {"mask": "10"},
+    "mask_of": {"axis": "x"},
     "write": {"x": ARRAY, "offset": 0, **OPTIONS},
     "read": {"count": 8, "dtype": "int32", "offset": 0, "out": None},
     "plan": {"collective": "alltoall", **MOVED, "op": None, "expand": True, **OPTIONS},
@@ -270,15 +271,23 @@ def test_connections_between_hosts_refuse_wrong_arguments(cube: pidcomm.Hypercub
     assert wrong_calls(hosts.MpiTransport, {"comm": None}) == []
 
 
-@pytest.mark.parametrize("name", [*COLLECTIVES, "groups", "has_rows", "plan", "validate"])
+@pytest.mark.parametrize(
+    "name", [*COLLECTIVES, "groups", "has_rows", "mask_of", "plan", "validate"]
+)
 def test_a_cube_over_hosts_refuses_wrong_arguments(cube: pidcomm.Hypercube, name: str) -> None:
     row: Mapping[str, Any] = {"has_rows": {"mask": "10"}, **CUBE, **COLLECTIVES}[name]
     right = {key: row[key] for key in row if key not in ("expand", "host", "wait")}
-    if name not in ("groups", *(each for each in COLLECTIVES if "all" in each), "reduce_scatter"):
+    right.update({key: "101" for key in right if key == "mask"})
+    if name not in (
+        "groups",
+        "mask_of",
+        *(each for each in COLLECTIVES if "all" in each),
+        "reduce_scatter",
+    ):
         right["root"] = 1
     for number in (1, 2):
         with hosts.connect(cube, _Alone(number), timeout=0.1) as over_hosts:
-            assert wrong_calls(getattr(over_hosts, name), {**right, "mask": "101"}) == []
+            assert wrong_calls(getattr(over_hosts, name), right) == []
             if name in COLLECTIVES:
                 arguments = {**ARRAYS[name], **{key: 1 for key in right if key == "root"}}
                 call = getattr(over_hosts.arrays, name)

@@ -1,0 +1,126 @@
+"""Hypercubes: the names of their axes."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from definitions import groups_of, payload, result_of
+
+import pidcomm
+from pidcomm import hosts
+from pidcomm.bench.over_hosts import _Alone
+
+NAMED = [
+    ((4, 2, 8), {}, ("x", "y", "z")),
+    ((4, 2, 8), {"row": 4, "l": 2, "first_": 8}, ("row", "l", "first_")),
+    ((2,) * 6, {}, ("x", "y", "z", "w", "axis4", "axis5")),
+]
+
+
+def selections(names: tuple[str, ...], mask: str) -> list[Any]:
+    """Return the names of a mask in every order, and one name as a str."""
+    selected = [name for name, bit in zip(names, mask, strict=True) if bit == "1"]
+    orders = [*permutations(selected), selected]
+    return [*orders, selected[0]] if len(selected) == 1 else orders
+
+
+@pytest.mark.parametrize(("shape", "named", "names"), NAMED)
+def test_names_select_the_axes_of_a_mask(
+    pes: pidcomm.PeSet, shape: tuple[int, ...], named: dict[str, int], names: tuple[str, ...]
+) -> None:
+    cube = pes.hypercube(**named) if named else pes.hypercube(*shape)
+    assert (cube.axes, cube.shape) == (names, shape)
+    for mask in ("0" * len(shape), "1" + "0" * (len(shape) - 1), "01" * (len(shape) // 2)):
+        mask = mask.ljust(len(shape), "1")
+        groups = groups_of(shape, mask)
+        for axis in selections(names, mask):
+            assert cube.mask_of(axis) == mask
+            assert cube.groups(axis) == (len(groups), len(groups[0]))
+            for number, group in enumerate(groups):
+                assert [cube.group_of(pe, axis) for pe in group] == [number] * len(group)
+                assert [cube.member_of(pe, axis) for pe in group] == [*range(len(group))]
+            plan = cube.plan("allreduce", axis, bytes=64, dtype="int32")
+            assert plan == cube.plan("allreduce", mask, bytes=64, dtype="int32")
+            cube.validate("allreduce", axis, bytes=64, dtype="int32")
+
+
+@pytest.mark.parametrize("name", pidcomm.COLLECTIVES)
+def test_collectives_with_names_equal_their_definitions(pes: pidcomm.PeSet, name: str) -> None:
+    cube = pes.hypercube(row=4, column=2, plane=8)
+    mask, axis = "101", ("plane", "row")
+    x = payload(name, cube.shape, mask, "int32", block_bytes=24)
+    expected = result_of(name, x, cube.shape, mask)
+    np.testing.assert_array_equal(getattr(cube.arrays, name)(x, axis), expected)
+    row, members = pidcomm.COLLECTIVES[name], cube.groups(axis).group_pes
+    with hosts.connect(cube, _Alone(1)) as over_hosts:
+        np.testing.assert_array_equal(getattr(over_hosts.arrays, name)(x, axis), expected)
+        for where in (cube, over_hosts):
+            if row.at_pes_before:
+                where.write(x)
+                size = 24 * row.blocks_per_pe(members)
+                arguments: dict[str, Any] = {"bytes": size, "dtype": np.int32}
+            else:
+                arguments = {"host": x}
+            result = getattr(where, name)(axis, **arguments)
+            if row.at_pes_after:
+                result = where.read(expected.shape[1], np.int32)
+            np.testing.assert_array_equal(result, expected)
+
+
+def test_wrong_names_are_errors_that_list_the_axes(pes: pidcomm.PeSet) -> None:
+    cube = pes.hypercube(row=8, column=8)
+    with hosts.connect(pes.hypercube(8, 8), _Alone(1)) as over_hosts:
+        wrong: list[tuple[Any, str]] = [
+            ("x", "axis 'x' is unknown; use row, column"),
+            ("colum", "did you mean 'column'"),
+            (("row", "10"), "axis '10' is unknown; use row, column"),
+            (("row", None), "axis None is unknown; use row, column"),
+            (("row", "row"), r"\('row', 'row'\) contain 'row' twice; name each of row, column"),
+            (["row", "x"], "axis 'x' is unknown"),
+            (("row",) * 1000, "twice"),
+            ("rov column", "'rov column' contains ' '"),
+            ("lO", r"contains 'O'; .*did you mean '10'\?"),
+            (b"row", "must be a str of '0' and '1'"),
+            ({"row"}, "must be a str of '0' and '1'"),
+        ]
+        for axis, message in wrong:
+            for call in (
+                cube.mask_of,
+                cube.groups,
+                lambda axis: cube.carry_out("alltoall", axis, options={}),
+            ):
+                with pytest.raises(pidcomm.ArgumentError, match=message) as caught:
+                    call(axis)
+                assert caught.value.status == "ERR_MASK"
+        with pytest.raises(pidcomm.ArgumentError, match="'w' is unknown; use x, y, host"):
+            over_hosts.mask_of("w")
+
+
+def test_the_axis_of_the_hosts_has_a_name(pes: pidcomm.PeSet) -> None:
+    for local in (pes.hypercube(8, 4), pes.hypercube(row=8, column=4)):
+        with hosts.connect(local, _Alone(3)) as cube:
+            assert (cube.axes, cube.shape) == ((*local.axes, "host"), (8, 4, 3))
+            assert cube.mask_of(("host", local.axes[1])) == "011"
+            assert cube.groups(("host", local.axes[1])) == (8, 12)
+            assert cube.has_rows("host", 0)
+            assert not cube.has_rows(["host"], 1)
+            assert cube.has_rows(local.axes[0], 1)
+            plan = cube.plan("allreduce", "host", bytes=64, dtype="int32")
+            assert plan == cube.plan("allreduce", "001", bytes=64, dtype="int32")
+    assert repr(cube) == "<hosts.Cube row=8 column=4 host=3, host 0 of 3>"
+    with pytest.raises(pidcomm.ArgumentError, match="has an axis 'host', the name of the axis of"):
+        hosts.connect(pes.hypercube(host=8), _Alone(2))
+
+
+def test_axes_have_lengths_by_position_or_by_name(pes: pidcomm.PeSet) -> None:
+    assert repr(pes.hypercube(self=4, x=2)) == "<Hypercube self=4 x=2 of 8 PEs, 120 unused>"
+    with pytest.raises(pidcomm.ArgumentError, match=r"position \(8\) or by name \(y\), not both"):
+        pes.hypercube(8, y=8)
+    for name in ("", "1", "a b", "a\0", "\ud800"):
+        with pytest.raises(pidcomm.ArgumentError, match="must be an identifier"):
+            pes.hypercube(**{name: 8})
+    with pytest.raises(pidcomm.ArgumentError, match="1 to 16 axes, not 17"):
+        pes.hypercube(**{f"a{axis}": 1 for axis in range(17)})
