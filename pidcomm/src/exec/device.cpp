@@ -73,19 +73,21 @@ void check_faults(struct dpu_set_t set, const Placement &placement) {
   if (status != DPU_OK) check_pes(status, kWaiting, set, placement);
 }
 
+uint64_t heap_base_of(struct dpu_program_t *program) {
+  if (program == nullptr) return 0;
+  struct dpu_symbol_t symbol;
+  check_device(dpu_get_symbol(program, DPU_MRAM_HEAP_POINTER_NAME, &symbol),
+               "reading the MRAM heap base");
+  return symbol.address - kMramAddress;
+}
+
 uint64_t heap_base_of(const Placement &placement) {
   struct dpu_program_t *program = nullptr;
   uint64_t base = 0;
   for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe) {
     struct dpu_program_t *const own = dpu_get_program(placement.dpus[pe]);
     if (pe != 0 && own == program) continue;
-    uint64_t own_base = 0;
-    if (own != nullptr) {
-      struct dpu_symbol_t symbol;
-      check_device(dpu_get_symbol(own, DPU_MRAM_HEAP_POINTER_NAME, &symbol),
-                   "reading the MRAM heap base");
-      own_base = symbol.address - kMramAddress;
-    }
+    const uint64_t own_base = heap_base_of(own);
     if (pe != 0 && own_base != base)
       fail(PIDCOMM_ERR_DEVICE, "the PEs disagree about the MRAM heap base: PE 0 says ", base,
            ", PE ", pe, " says ", own_base, "; load the same program on every rank of the set");

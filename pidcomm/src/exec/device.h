@@ -34,6 +34,9 @@ void check_faults(struct dpu_set_t set, const Placement &placement);
 /// may load a program meanwhile. Errors: ERR_DEVICE if PEs have different heap bases.
 uint64_t heap_base_of(const Placement &placement);
 
+/// Returns the heap base of one program; null: no program is loaded.
+uint64_t heap_base_of(struct dpu_program_t *program);
+
 /// Returns a variable of the program of all PEs. Errors: ERR_ARGUMENT (a program has no such
 /// variable), ERR_DEVICE (a PE has no program, or the variable has different places).
 struct dpu_symbol_t symbol_of(const Placement &placement, const char *name);

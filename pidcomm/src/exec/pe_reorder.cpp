@@ -66,6 +66,36 @@ std::vector<uint8_t> program_with_heap_at(uint32_t address) {
   fail(PIDCOMM_ERR_INTERNAL, "the reorder program has no symbol ", DPU_MRAM_HEAP_POINTER_NAME);
 }
 
+void load(struct dpu_set_t set, uint64_t heap_base) {
+  std::vector<uint8_t> program =
+      program_with_heap_at(kMramAddress + static_cast<uint32_t>(heap_base));
+  check_device(dpu_load_from_memory(set, program.data(), program.size(), nullptr),
+               "loading the reorder program (no window has changed; some PEs may have lost their "
+               "own program)");
+}
+
+/// A DPU outside the hypercube whose heap base differs from that of the hypercube.
+struct OtherHeap {
+  struct dpu_set_t dpu;
+  uint64_t base;
+};
+
+std::vector<OtherHeap> other_heaps(struct dpu_set_t set, uint64_t heap_base) {
+  std::vector<OtherHeap> others;
+  struct dpu_set_t dpu;
+  DPU_FOREACH(set, dpu) {
+    const uint64_t base = heap_base_of(dpu_get_program(dpu_from_set(dpu)));
+    if (base != heap_base) others.push_back({dpu, base});
+  }
+  return others;
+}
+
+/// Finds the job in the reorder program. Returns false if the DPU has another program, or none.
+bool find_job(struct dpu_t *dpu, struct dpu_symbol_t &job) {
+  struct dpu_program_t *const program = dpu_get_program(dpu);
+  return program != nullptr && dpu_get_symbol(program, PIDCOMM_REORDER_JOB, &job) == DPU_OK;
+}
+
 /// Moves jobs between the host and the DPUs of the set. The caller holds a PreparedTransfer. jobs:
 /// one for each PE, then one for all DPUs that are not PEs of the hypercube.
 void transfer_jobs(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement,
@@ -75,17 +105,19 @@ void transfer_jobs(dpu_xfer_t direction, struct dpu_set_t set, const Placement &
   for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe)
     check_device(dpu_prepare_xfer(dpu_set_from_dpu(placement.dpus[pe]), &jobs[pe]),
                  "preparing a transfer");
-  check_device(dpu_push_xfer(set, direction, PIDCOMM_REORDER_JOB, 0, sizeof(pidcomm_reorder_job),
-                             DPU_XFER_DEFAULT),
-               "exchanging jobs with the reorder program");
+  struct dpu_symbol_t job{};  // by place: the SDK finds a name only if all DPUs have one program
+  if (!find_job(placement.dpus.front(), job))
+    fail(PIDCOMM_ERR_DEVICE, "the reorder program has been replaced during the call");
+  check_device(
+      dpu_push_xfer_symbol(set, direction, job, 0, sizeof(pidcomm_reorder_job), DPU_XFER_DEFAULT),
+      "exchanging jobs with the reorder program");
 }
 
 }  // namespace
 
 bool has_reorder_program(struct dpu_t *dpu) {
-  struct dpu_program_t *const program = dpu_get_program(dpu);
-  struct dpu_symbol_t symbol;
-  return program != nullptr && dpu_get_symbol(program, PIDCOMM_REORDER_JOB, &symbol) == DPU_OK;
+  struct dpu_symbol_t job;
+  return find_job(dpu, job);
 }
 
 PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base,
@@ -98,11 +130,9 @@ PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t 
   DPU_FOREACH(set, dpu) is_loaded = is_loaded && has_reorder_program(dpu_from_set(dpu));
   if (is_loaded) return;
   const Stopwatch loading;
-  std::vector<uint8_t> program =
-      program_with_heap_at(kMramAddress + static_cast<uint32_t>(heap_base));
-  check_device(dpu_load_from_memory(set, program.data(), program.size(), nullptr),
-               "loading the reorder program (no window has changed; some PEs may have lost their "
-               "own program)");
+  const std::vector<OtherHeap> others = other_heaps(set, heap_base);
+  load(set, heap_base);
+  for (const OtherHeap &other : others) load(other.dpu, other.base);
   trace.pe_loads += 1;
   trace.seconds_load += loading.seconds();
 }

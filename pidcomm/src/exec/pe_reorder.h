@@ -11,12 +11,12 @@ namespace pidcomm {
 /// reorder program in place of the caller's program.
 bool has_reorder_program(struct dpu_t *dpu);
 
-/// The reorder program on the DPUs of a set. Its MRAM heap starts at the same address as the heap
-/// of the replaced program, so a heap offset means the same MRAM byte as before.
+/// The reorder program on the DPUs of a set. On every DPU, its MRAM heap starts at the same address
+/// as the heap of the replaced program, so a heap offset means the same MRAM byte as before.
 class PeReorder {
  public:
-  /// Loads the reorder program unless it is already loaded on all PEs. heap_base: see heap_base_of.
-  /// Errors: ERR_DEVICE, before any byte moves.
+  /// Loads the reorder program unless it is already loaded on all DPUs of the set. heap_base: of
+  /// the placement. Errors: ERR_DEVICE, before any byte moves.
   PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t heap_base,
             pidcomm_trace &trace);
 

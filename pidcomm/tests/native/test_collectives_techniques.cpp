@@ -161,6 +161,38 @@ TEST(LoadBetweenCalls_MovesTheHeap_AndCallsFindRanksThatDisagree) {
   CHECK(cube.read(0, 64) == others);
 }
 
+TEST(PesThatReorder_KeepTheHeapOfThePesOutsideTheHypercube) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {8, 8});  // on the first rank
+  struct dpu_rank_t *second = set.rank(1);
+  DPU_OK_OR_FAIL(dpu_load(dpu_set_from_rank(&second), PIDCOMM_TEST_PROGRAM, nullptr));
+  const auto heap_of = [](struct dpu_set_t dpu) {
+    struct dpu_symbol_t heap{};
+    struct dpu_program_t *const program = dpu_get_program(dpu_from_set(dpu));
+    if (program != nullptr)
+      DPU_OK_OR_FAIL(dpu_get_symbol(program, DPU_MRAM_HEAP_POINTER_NAME, &heap));
+    return program == nullptr ? 0x08000000u : heap.address;
+  };
+  std::vector<std::uint32_t> before;
+  for (std::size_t row = 0; row < cube.rows(); ++row) before.push_back(heap_of(cube.dpu(row)));
+  CHECK(before.front() != before.back());
+  const pidcomm_options options = {sizeof options, PIDCOMM_TECHNIQUE_PR, 0, 0, 0, 1 << 20};
+  Bytes rows(64 * 64 * 8);
+  verify::fill_distinct(1, 64 * 8, rows);
+  CHECK_EQ(pidcomm_write(cube.get(), 0, 64 * 8, rows.data()), +PIDCOMM_OK);
+  for (int round = 0; round < 2; ++round) {  // an alltoall undoes itself
+    CHECK_EQ(
+        machine::run(cube, pidcomm::request::alltoall("10", 64 * 8, 0, 0, PIDCOMM_INT32), options),
+        +PIDCOMM_OK);
+    for (std::size_t row = 0; row < cube.rows(); ++row)
+      CHECK_EQ(heap_of(cube.dpu(row)), before[row]);
+  }
+  Bytes after(rows.size());
+  CHECK_EQ(pidcomm_read(cube.get(), 0, 64 * 8, after.data()), +PIDCOMM_OK);
+  CHECK(after == rows);
+}
+
 TEST(PaperTechnique_RefusesShapesWithoutALaneSplit) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
