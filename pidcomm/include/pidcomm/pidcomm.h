@@ -256,7 +256,7 @@ typedef struct pidcomm_usable_pe {
 
 /* Stores in *count the number of PEs of the largest hypercube of a set, and in `pes` the first
  * `capacity` of these PEs in the order of their PE numbers, or all if there are fewer. If capacity
- * is 0, `pes` may be NULL. Hypercubes with fewer PEs have the first of these PEs. If no hypercube
+ * is 0, `pes` may be NULL. The PEs of every hypercube are consecutive PEs of these. If no hypercube
  * is possible, *count is 0. The call does not wait for running PEs, and does not access MRAM.
  * Errors: ERR_SET, ERR_ARGUMENT (a pointer is null), ERR_DEVICE, ERR_MEMORY; after an error, *count
  * is unchanged. */
@@ -269,24 +269,28 @@ PIDCOMM_API int pidcomm_usable_pes(struct dpu_set_t set, pidcomm_usable_pe *pes,
 PIDCOMM_API int pidcomm_program_replaced(struct dpu_set_t set, int *is_replaced);
 
 /* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores the hypercube in
- * *cube. PEs are numbered p = 8 * e + lane. An entangled group is the 8 PEs of one rank that have
- * the same bank number. The lane of a PE is its chip number. The index e counts the complete
- * entangled groups in the order of the set's ranks, then in the order of banks; ranks with a
- * disabled PE come after all others. The order of PE numbers is NOT the order of DPU_FOREACH (chip
- * * 8 + bank): use PIDCOMM_FOREACH_PE. The hypercube leaves out dpu_get_nr_dpus - pidcomm_pes PEs
- * of the set, among them all entangled groups with a disabled PE. Exception: after all complete
- * groups, the hypercube may use the first lanes of one more group: the first of those that have the
- * most enabled lanes from lane 0 on. So PE p is the same DPU in every hypercube of the set. On real
- * DIMMs the call also finds the mapped memory of every rank of the set on which no hypercube exists
- * yet. To find this memory, the call waits for running PEs and earlier asynchronous work. Then the
- * call writes a few words of each PE's MRAM and restores these words. Do not launch PEs of the set
- * during the call. The error sentence of ERR_DEVICE explains why the library cannot use a rank. The
- * sentence names PEs in fault and MRAM words that could not be restored (docs/hardware.md). Errors:
- * ERR_SHAPE (there is no axis, there are more than 16 axes, an axis length is 0, or the hypercube
- * has more PEs than pidcomm_usable_pes), ERR_SET, ERR_ARGUMENT (cube or axis_len is null),
- * ERR_DEVICE, ERR_MEMORY. */
+ * *cube. pidcomm_hypercube_create_at arranges the PEs from PE `first` on: PE p of its hypercube, in
+ * calls and error sentences, is PE first + p of the set. `first` is a multiple of 8. PEs of the set
+ * are numbered p = 8 * e + lane. An entangled group is the 8 PEs of one rank that have the same
+ * bank number. The lane of a PE is its chip number. The index e counts the complete entangled
+ * groups in the order of the set's ranks, then in the order of banks; ranks with a disabled PE come
+ * after all others. The order of PE numbers is NOT the order of DPU_FOREACH (chip * 8 + bank): use
+ * PIDCOMM_FOREACH_PE. The hypercube leaves out dpu_get_nr_dpus - pidcomm_pes PEs of the set, among
+ * them all entangled groups with a disabled PE. Exception: after all complete groups, the hypercube
+ * may use the first lanes of one more group: the first of those that have the most enabled lanes
+ * from lane 0 on. This order does not depend on the hypercube. On real DIMMs the call also finds
+ * the mapped memory of every rank of the set on which no hypercube exists yet. To find this memory,
+ * the call waits for running PEs and earlier asynchronous work. Then the call writes a few words of
+ * each PE's MRAM and restores these words. Do not launch PEs of the set during the call. The error
+ * sentence of ERR_DEVICE explains why the library cannot use a rank. The sentence names PEs in
+ * fault and MRAM words that could not be restored (docs/hardware.md). Errors: ERR_SHAPE (there is
+ * no axis, there are more than 16 axes, an axis length is 0, or the hypercube ends after the last
+ * of pidcomm_usable_pes), ERR_SET, ERR_ARGUMENT (cube or axis_len is null, 8 does not divide
+ * first), ERR_DEVICE, ERR_MEMORY. */
 PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes,
                                          const uint32_t *axis_len, pidcomm_hypercube **cube);
+PIDCOMM_API int pidcomm_hypercube_create_at(struct dpu_set_t set, uint32_t first, uint32_t axes,
+                                            const uint32_t *axis_len, pidcomm_hypercube **cube);
 
 /* Releases the hypercube, but not its DPU set. `cube` may be NULL. Errors: ERR_BUSY if the program
  * has not waited for a non-blocking call on the hypercube. After ERR_BUSY, the hypercube continues

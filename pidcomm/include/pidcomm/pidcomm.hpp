@@ -120,9 +120,11 @@ class Buffer;
 /// its DpuSet.
 class Hypercube {
  public:
-  Hypercube(struct dpu_set_t set, const std::vector<std::uint32_t> &axis_len) {
-    check(pidcomm_hypercube_create(set, static_cast<std::uint32_t>(axis_len.size()),
-                                   axis_len.data(), &cube_));
+  /// first: the PE of the set that is PE 0 of the hypercube, a multiple of 8.
+  Hypercube(struct dpu_set_t set, const std::vector<std::uint32_t> &axis_len,
+            std::uint32_t first = 0) {
+    check(pidcomm_hypercube_create_at(set, first, static_cast<std::uint32_t>(axis_len.size()),
+                                      axis_len.data(), &cube_));
   }
   ~Hypercube() { pidcomm_hypercube_destroy(cube_); }
   Hypercube(const Hypercube &) = delete;

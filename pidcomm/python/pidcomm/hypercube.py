@@ -73,7 +73,7 @@ class Owner(Protocol):
     def free(self) -> None:
         """Free the PEs."""
 
-    def hypercube(self, *lengths: int, **axes: int) -> Hypercube:
+    def hypercube(self, *lengths: int, first: int = 0, **axes: int) -> Hypercube:
         """Arrange the PEs as another hypercube."""
 
 
@@ -121,8 +121,8 @@ class Hypercube(HypercubeCollectives):
     whose `wait` returns the result.
 
     Every method raises `ArgumentError` before any byte moves if an argument breaks a rule, and
-    `Error` if the set is freed or a device fails. Calls release the GIL; calls on one hypercube run
-    one at a time.
+    `Error` if the set is freed or a device fails. Calls release the GIL; calls on the hypercubes of
+    a set run one at a time.
 
     Source of the hypercube and its collectives: PID-Comm (ISCA 2024), section IV.
     """
@@ -135,6 +135,7 @@ class Hypercube(HypercubeCollectives):
         blocks: WeakSet[Block],
         heap_windows: HeapWindows,
         axes: Axes,
+        first: int,
     ) -> None:
         """Arrange PEs of a set; see `PeSet.hypercube`."""
         self._pe_set = pe_set
@@ -143,7 +144,8 @@ class Hypercube(HypercubeCollectives):
         self._heap_windows = heap_windows  # of the set
         self._axes = axes
         self._core_set = core_set
-        self._core = core_set.hypercube(list(axes.shape))
+        self._first = first
+        self._core = core_set.hypercube(list(axes.shape), first)
         self._pes = int(np.prod(axes.shape, dtype=np.uint64))
         self._no_axis = "0" * len(axes.shape)
         self._groups: dict[str, Groups] = {}
@@ -166,6 +168,11 @@ class Hypercube(HypercubeCollectives):
         return self._pes
 
     @property
+    def first(self) -> int:
+        """Number in the set of PE 0 of the hypercube."""
+        return self._first
+
+    @property
     def unused_pes(self) -> int:
         """Number of PEs of the set that the hypercube leaves out."""
         return self._pe_set.pes - self._pes
@@ -181,12 +188,13 @@ class Hypercube(HypercubeCollectives):
         return self._pe_set
 
     def __repr__(self) -> str:
-        """Report the shape (with names if given), the numbers of used and unused PEs, and whether
-        the PEs are freed.
+        """Report the shape (with names if given), the numbers of used and unused PEs, the first
+        PE unless it is 0, and whether the PEs are freed.
         """
+        begin = f" from PE {self.first} on" if self.first else ""
         unused = f", {self.unused_pes} unused" if self.unused_pes else ""
         freed = ", freed" if self._pe_set.is_freed else ""
-        return f"<Hypercube {self._axes} of {self._pes} PEs{unused}{freed}>"
+        return f"<Hypercube {self._axes} of {self._pes} PEs{begin}{unused}{freed}>"
 
     def _repr_html_(self) -> str:
         return hypercube_html(repr(self), self.shape, {"unused PEs of the set": self.unused_pes})

@@ -37,11 +37,12 @@ class PeSet:
     collection.
 
     PEs run programs: `load` a program, write and read its variables (`symbol`), and `launch` it.
-    Row p of a variable belongs to PE p of every `hypercube` of the set, and collectives can run
-    between launches. Collectives work on the MRAM heap, the MRAM that the program does not use
-    (``DPU_MRAM_HEAP_POINTER`` in the program). Offsets of collectives count from the start of the
-    heap. On machines with disabled PEs, rows have the order of the largest hypercube of the set.
-    PEs that no hypercube can use have the last rows, in the order of DPU_FOREACH.
+    Row p of a variable belongs to PE p of the set, which is PE p - first of a `hypercube` from PE
+    `first` on. Collectives can run between launches. Collectives work on the MRAM heap, the MRAM
+    that the program does not use (``DPU_MRAM_HEAP_POINTER`` in the program). Offsets of collectives
+    count from the start of the heap. On machines with disabled PEs, rows have the order of the
+    largest hypercube of the set. PEs that no hypercube can use have the last rows, in the order of
+    DPU_FOREACH.
     """
 
     def __init__(self, core: _core.Set) -> None:
@@ -77,13 +78,13 @@ class PeSet:
         """Whether `free` has been called."""
         return self._core.is_freed
 
-    def hypercube(self, /, *lengths: int, **axes: int) -> Hypercube:
-        """Arrange the first product(lengths) PEs as a hypercube; the first axis ("x") varies
-        fastest.
+    def hypercube(self, /, *lengths: int, first: int = 0, **axes: int) -> Hypercube:
+        """Arrange product(lengths) PEs as a hypercube, from PE number `first` of the set on; the
+        first axis ("x") varies fastest.
 
-        axes: lengths by name in place of `lengths`, such as ``row=32, column=32``. Raises
-        ArgumentError if the set has fewer PEs than the hypercube, a length is 0, or `lengths` and
-        `axes` are both given. Raises Error if the set is freed.
+        first: a multiple of 8. axes: lengths by name in place of `lengths`, such as ``row=32,
+        column=32``. Raises ArgumentError if the set has too few PEs, a length is 0, 8 does not
+        divide `first`, or `lengths` and `axes` are both given. Raises Error if the set is freed.
         """
         return Hypercube(
             self,
@@ -92,6 +93,7 @@ class PeSet:
             self._blocks,
             self._heap_windows,
             axes_of(lengths, axes),
+            as_integer("first", first, high=MAX_COUNT),
         )
 
     # ---- PE programs

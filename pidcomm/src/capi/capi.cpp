@@ -230,10 +230,15 @@ int pidcomm_program_replaced(struct dpu_set_t set, int *is_replaced) {
 
 int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes, const uint32_t *axis_len,
                              pidcomm_hypercube **cube) {
+  return pidcomm_hypercube_create_at(set, 0, axes, axis_len, cube);
+}
+
+int pidcomm_hypercube_create_at(struct dpu_set_t set, uint32_t first, uint32_t axes,
+                                const uint32_t *axis_len, pidcomm_hypercube **cube) {
   return guarded([&] {
     require(cube, "cube");
     *cube = nullptr;
-    *cube = new pidcomm_hypercube{Executor(set, lengths_of(axes, axis_len), kPlanner)};
+    *cube = new pidcomm_hypercube{Executor(set, first, lengths_of(axes, axis_len), kPlanner)};
   });
 }
 

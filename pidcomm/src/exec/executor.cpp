@@ -61,11 +61,11 @@ OpenedRanks Executor::opened(struct dpu_set_t set, const Placement &placement, R
   return OpenedRanks(set, placement);
 }
 
-Executor::Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths,
+Executor::Executor(struct dpu_set_t set, uint32_t first, const std::vector<uint32_t> &lengths,
                    const Planner &planner)
     : set_(set),
       cube_(Hypercube::of(lengths)),
-      placement_(Placement::of(set, cube_)),
+      placement_(Placement::of(set, cube_, first)),
       calls_(placement_.ranks),
       opened_(opened(set_, placement_, calls_)),
       plans_(planner, cube_) {

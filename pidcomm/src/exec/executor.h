@@ -23,8 +23,9 @@ namespace pidcomm {
 /// serialised.
 class Executor {
  public:
-  /// planner: must outlive the executor.
-  Executor(struct dpu_set_t set, const std::vector<uint32_t> &lengths, const Planner &planner);
+  /// first: see Placement::of. planner: must outlive the executor.
+  Executor(struct dpu_set_t set, uint32_t first, const std::vector<uint32_t> &lengths,
+           const Planner &planner);
   ~Executor();
 
   const Hypercube &cube() const { return cube_; }

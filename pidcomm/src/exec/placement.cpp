@@ -100,20 +100,24 @@ Placement Placement::largest(struct dpu_set_t set) {
   uint32_t set_pes = 0;
   check_device(dpu_get_nr_dpus(set, &set_pes), "reading the DPU set");
   const uint32_t pes = order_of(dpus_by_rank(set)).pes;
-  return pes == 0 ? Placement{} : of(set, Hypercube::of({pes}));
+  return pes == 0 ? Placement{} : of(set, Hypercube::of({pes}), 0);
 }
 
-Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
+Placement Placement::of(struct dpu_set_t set, const Hypercube &cube, uint32_t first) {
+  if (first % kLanes != 0)
+    fail(PIDCOMM_ERR_ARGUMENT, "the first PE (", first, ") of a hypercube must be a multiple of ",
+         kLanes);
+  const uint64_t end = uint64_t{first} + cube.pes;
+  const std::string shape =
+      cube.to_string() + (first == 0 ? "" : " from PE " + std::to_string(first) + " on");
   uint32_t set_pes = 0;
   check_device(dpu_get_nr_dpus(set, &set_pes), "reading the DPU set");
   const std::vector<RankDpus> ranks = dpus_by_rank(set);
-  EgOrder order = order_of(ranks);
-  if (order.pes < cube.pes && order.whole_egs * kLanes == set_pes)
-    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes, " PEs; the set has ",
-         set_pes, " PEs");
-  if (order.pes < cube.pes)
-    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " needs ", cube.pes,
-         " PEs in whole entangled groups",
+  const EgOrder order = order_of(ranks);
+  if (order.pes < end && order.whole_egs * kLanes == set_pes)
+    fail(PIDCOMM_ERR_SHAPE, "shape ", shape, " needs ", end, " PEs; the set has ", set_pes, " PEs");
+  if (order.pes < end)
+    fail(PIDCOMM_ERR_SHAPE, "shape ", shape, " needs ", end, " PEs in whole entangled groups",
          cube.pes % kLanes == 0
              ? std::string()
              : " except the last, which needs chips 0 to " + std::to_string(cube.pes % kLanes - 1),
@@ -121,8 +125,8 @@ Placement Placement::of(struct dpu_set_t set, const Hypercube &cube) {
          " of them in whole entangled groups", incomplete_egs(ranks));
   Placement placement;
   for (const RankDpus &rank : ranks) placement.ranks.push_back(rank.rank);
-  order.egs.resize((cube.pes + kLanes - 1) / kLanes);
-  placement.egs = std::move(order.egs);
+  const auto first_eg = order.egs.begin() + first / kLanes;
+  placement.egs.assign(first_eg, first_eg + (cube.pes + kLanes - 1) / kLanes);
   for (const PlacedEg &eg : placement.egs)
     for (uint32_t lane = 0; lane < kLanes && placement.dpus.size() < cube.pes; ++lane)
       placement.dpus.push_back(ranks[eg.rank].dpu[eg.bank][lane]);

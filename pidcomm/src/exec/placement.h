@@ -16,18 +16,19 @@ struct PlacedEg {
 
 /// PE p = 8 * e + lane is the DPU of chip `lane` in bank egs[e].bank of ranks[egs[e].rank]. Only
 /// the last entangled group may have fewer than 8 PEs; a smaller last group has lanes 0 .. pes % 8
-/// - 1. PE p of all hypercubes of a set is the same DPU.
+/// - 1. The order of DPUs is the same for all hypercubes of a set: PE p of a hypercube that begins
+/// at `first` is PE first + p of a hypercube that begins at 0.
 struct Placement {
   std::vector<struct dpu_rank_t *> ranks;
   std::vector<PlacedEg> egs;
   std::vector<struct dpu_t *> dpus;  // by PE
 
-  /// Places the hypercube on the first cube.pes PEs of the set: those of the complete entangled
-  /// groups of ranks without a missing PE, then those of other ranks, in the order of the set's
-  /// ranks, then banks. Then come the first lanes of the incomplete group that has most of them.
-  /// Errors: ERR_SET (the set is not allocated), ERR_SHAPE (the error message names the missing
-  /// chips by rank and bank).
-  static Placement of(struct dpu_set_t set, const Hypercube &cube);
+  /// Places the hypercube on PEs first .. first + cube.pes - 1 in the order of the set: those of
+  /// the complete entangled groups of ranks without a missing PE, then those of other ranks, in the
+  /// order of the set's ranks, then banks. Then come the first lanes of the incomplete group that
+  /// has most of them. Errors: ERR_SET (the set is not allocated), ERR_ARGUMENT (8 does not divide
+  /// first), ERR_SHAPE (the error message names the missing chips by rank and bank).
+  static Placement of(struct dpu_set_t set, const Hypercube &cube, uint32_t first);
 
   /// Places the largest hypercube of the set; the placement is empty if no hypercube is possible.
   /// Errors: ERR_SET.

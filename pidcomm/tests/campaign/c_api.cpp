@@ -290,8 +290,10 @@ int World::call(Choices &choices) {
           choices.mostly(std::array<std::uint32_t, 7>{2, 1, 3, 16, 0, 17, UINT32_MAX}, 3);
       fill_axes(choices);
       latest_ = nullptr;
-      return created(pidcomm_hypercube_create(set, axes, choices.or_null(axis_len_.data()),
-                                              choices.or_null(&latest_)));
+      const std::uint32_t first =
+          choices.mostly(std::array<std::uint32_t, 6>{0, 8, 56, 64, 4, UINT32_MAX - 7}, 2);
+      return created(pidcomm_hypercube_create_at(
+          set, first, axes, choices.or_null(axis_len_.data()), choices.or_null(&latest_)));
     }
     case 1: {
       if (cube == cubes_[0] || cube == cubes_[1]) return pidcomm_hypercube_destroy(nullptr);

@@ -128,10 +128,13 @@ void run_batch(campaign::Run &run, std::uint64_t batch) {
   Random random(run.seed, batch);
   const Axes axis_len = random_shape(random);
   const std::size_t pes = pes_of(axis_len);
-  const auto dpus = static_cast<std::uint32_t>(random.one_in(2) ? pes : (pes + 7) / 8 * 8);
+  const auto first =
+      static_cast<std::uint32_t>(random.one_in(2) ? 0 : 8 * random.below((kSetPes - pes) / 8 + 1));
+  const auto dpus =
+      static_cast<std::uint32_t>(first + (random.one_in(2) ? pes : (pes + 7) / 8 * 8));
   const DpuSet set = has_disabled(run) ? DpuSet::of_ranks(kSetPes / 64) : DpuSet::of_dpus(dpus);
-  if (pes > pidcomm::usable_pes(set.get()).size()) return;
-  const Hypercube cube(set, axis_len);
+  if (first + pes > pidcomm::usable_pes(set.get()).size()) return;
+  const Hypercube cube(set, axis_len, first);
   for (std::uint64_t number = batch * kBatch; number < (batch + 1) * kBatch && !run.is_over();
        ++number) {
     if (run.only_one && number != run.only) continue;

@@ -16,10 +16,12 @@ HEAP = "__sys_used_mram_end"
 MOST_MISSING = 12
 
 
-def draw_shape(choices: random.Random, most: int) -> tuple[int, ...]:
-    """Return a shape of at most `most` PEs."""
-    first = choices.randint(1, most)
-    return (first, choices.randint(1, most // first))
+def draw_cube(choices: random.Random, pes: pidcomm.PeSet) -> pidcomm.Hypercube:
+    """Return a hypercube of any shape that begins at any PE."""
+    first = 8 * choices.randrange((pes.usable_pes + 7) // 8)
+    most = pes.usable_pes - first
+    length = choices.randint(1, most)
+    return pes.hypercube(length, choices.randint(1, most // length), first=first)
 
 
 def run_case(choices: random.Random) -> str:
@@ -32,17 +34,17 @@ def run_case(choices: random.Random) -> str:
     dpuemu.machine(ranks=ranks, disabled=missing)
     with pidcomm.allocate() as pes:
         heap, usable = pes.symbol(HEAP), pes.usable_pes
-        shapes = [(usable,), *(draw_shape(choices, usable) for _ in range(3))]
-        ways = [None, *(pes.hypercube(*shape) for shape in shapes)]
+        ways = [None, pes.hypercube(usable), *(draw_cube(choices, pes) for _ in range(3))]
         for number, writer in enumerate(ways):
-            count = writer.pes if writer else pes.pes
-            rows = np.arange(1, pes.pes + 1).reshape(-1, 1) * len(ways) + number
-            heap.write(np.zeros_like(rows))
-            (writer or heap).write(rows[:count])
-            rows[count:] = 0
+            rows = np.zeros((pes.pes, 1), np.int64)
+            heap.write(rows)
+            written = slice(writer.first, writer.first + writer.pes) if writer else slice(None)
+            rows[written] = np.arange(1, pes.pes + 1).reshape(-1, 1)[written] * len(ways) + number
+            (writer or heap).write(rows[written])
             for reader in ways:
                 got = reader.read(1, np.int64) if reader else heap.read(np.int64, 1)
-                if not np.array_equal(got, rows[: len(got)]):
+                first = reader.first if reader else 0
+                if not np.array_equal(got, rows[first : first + len(got)]):
                     return (
                         f"{ranks} ranks without {missing}: {reader or heap} reads other rows than"
                         f" {writer or heap} wrote"

@@ -182,6 +182,7 @@ RIGHT: dict[str, list[Callable[[], Any]]] = {
     "machine": [lambda: "isca24", lambda: pidcomm.model.load_machine("emulated-host")],
     "shape": [lambda: (PES,), lambda: (4, 2)],
     "lengths": [lambda: PES, lambda: 4],
+    "first": [lambda: 0, lambda: 8],
     "program": [lambda: str(PROGRAM)],
     "pes": [lambda: PES],
     "pe": [lambda: 0, lambda: 7],

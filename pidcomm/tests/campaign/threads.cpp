@@ -139,13 +139,13 @@ int main(int argc, char **argv) {
   campaign::Run run(argc, argv);
   machine::power_up(kThreads + 1);
   const DpuSet shared = DpuSet::of_ranks(1);
-  const Hypercube fast(shared, {8, 8}), general(shared, {5, 7});
+  const Hypercube fast(shared, {8, 8}), general(shared, {5, 7}), last(shared, {4, 4}, 48);
   {
     std::vector<std::jthread> threads;
     for (std::uint32_t i = 0; i < kThreads; ++i)
       threads.emplace_back([&, i] {
         try {
-          attack(run, i, shared, {&fast, &general});
+          attack(run, i, shared, {&fast, &general, &last});
         } catch (const std::exception &error) {
           run.find(i, false, error.what());
         }

@@ -86,6 +86,13 @@ int main(void) {
     check(pidcomm_pe_location(m, 107, &rank, &chip, &bank) == PIDCOMM_OK && rank == 1 &&
               chip == 3 && bank == 5,
           "pidcomm_pe_location");
+    const uint32_t lengths[2] = {8, 8};
+    pidcomm_hypercube *second = NULL;
+    check(pidcomm_hypercube_create_at(dpu_set, 64, 2, lengths, &second) == PIDCOMM_OK &&
+              pidcomm_pe_location(second, 9, &rank, &chip, &bank) == PIDCOMM_OK && rank == 1 &&
+              chip == 1 && bank == 1,
+          "pidcomm_hypercube_create_at");
+    pidcomm_hypercube_destroy(second);
     check(transfer(m, dpu_set, DPU_XFER_TO_DPU, 0, in, WORDS), "to the PEs");
 
     check(pidcomm_reduce_scatter(m, "010", 8192, 0, 0, sizeof(uint32_t), PIDCOMM_SUM) == PIDCOMM_OK,

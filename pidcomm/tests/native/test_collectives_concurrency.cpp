@@ -81,6 +81,49 @@ TEST(CallsOnTheHypercubesOfOneSet_AreSerialised) {
         "");
 }
 
+TEST(DisjointHypercubesOfOneSet_RunInThreads) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const pidcomm::Hypercube cubes[] = {{set.get(), {8, 4}},
+                                      {set.get(), {5, 7}, 32},
+                                      {set.get(), {4, 4}, 72},
+                                      {set.get(), {3, 13}, 88}};
+  const Axes shapes[] = {{8, 4}, {5, 7}, {4, 4}, {3, 13}};
+  in_threads(4, [&](int i) {
+    pidcomm_hypercube *const cube = cubes[i].get();
+    for (int round = 0; round < (effort::is_small() ? 2 : 20); ++round)
+      for (const std::string mask : {"10", "01"}) {
+        const std::uint32_t group_pes = verify::groups_of(shapes[i], mask).group_pes;
+        for (const int collective : {PIDCOMM_ALLTOALL, PIDCOMM_ALLREDUCE}) {
+          const verify::Problem problem{collective,        shapes[i],     mask,
+                                        72ull * group_pes, PIDCOMM_INT64, PIDCOMM_SUM};
+          Bytes before(verify::rows_before(problem).bytes());
+          verify::fill_distinct(static_cast<unsigned>(100 * i + round), problem.bytes, before);
+          Bytes after(before.size());
+          pidcomm_options options{};
+          // `pr` loads and launches a PE program on all PEs of the set.
+          if (i % 2 == 0 && round % 4 == 0) options.technique = PIDCOMM_TECHNIQUE_CONVENTIONAL;
+          if (i % 2 == 0 && round % 4 == 1 && collective == PIDCOMM_ALLTOALL) {
+            options.technique = PIDCOMM_TECHNIQUE_PR;
+            options.scratch_offset = 1 << 20;
+          }
+          pidcomm_request request{};
+          request.collective = collective;
+          request.mask = mask.c_str();
+          request.bytes = problem.bytes;
+          request.dst = 1 << 16;
+          request.type = PIDCOMM_INT64;
+          request.op = PIDCOMM_SUM;
+          if (pidcomm_write(cube, 0, problem.bytes, before.data()) != PIDCOMM_OK ||
+              pidcomm_run(cube, &request, &options, nullptr) != PIDCOMM_OK ||
+              pidcomm_read(cube, 1 << 16, problem.bytes, after.data()) != PIDCOMM_OK)
+            machine::fail(pidcomm_last_error());
+          CHECK_EQ(verify::check(problem, before, after).first, "");
+        }
+      }
+  });
+}
+
 #ifndef PIDCOMM_TEST_SDK_ACCESS  // through the SDK's rank access, a collective in a callback is an
                                  // error
 TEST(CallbackOfASet_MayCallItsOwnHypercubeWhileAnotherCallWaits) {

@@ -136,11 +136,50 @@ TEST(PeNumbers_AreTheSameInEveryHypercubeOfASet) {
   const std::vector<pidcomm_usable_pe> usable = pidcomm::usable_pes(set.get());
   CHECK_EQ(usable.size(), 95u);  // 11 whole EGs and lanes 0 to 6 of bank 1
   CHECK(usable.back().rank == 0 && usable.back().bank == 1);
-  for (std::uint32_t pes = 1; pes <= usable.size(); ++pes) {
-    const Hypercube cube(set, {pes});
-    for (std::uint32_t pe = 0; pe < pes; ++pe)
-      CHECK_EQ(dpu_from_set(cube.dpu(pe)), dpu_from_set(usable[pe].dpu));
+  for (std::uint32_t first = 0; first < usable.size(); first += 8)
+    for (std::uint32_t pes = 1; pes <= usable.size() - first; pes += first == 0 ? 1 : 7) {
+      const Hypercube cube(set, {pes}, first);
+      for (std::uint32_t pe = 0; pe < pes; ++pe) {
+        const pidcomm_usable_pe &same = usable[first + pe];
+        CHECK_EQ(dpu_from_set(cube.dpu(pe)), dpu_from_set(same.dpu));
+        std::uint32_t rank = 77, chip = 77, bank = 77;
+        CHECK_EQ(pidcomm_pe_location(cube.get(), pe, &rank, &chip, &bank), +PIDCOMM_OK);
+        CHECK(same.rank == rank && same.chip == chip && same.bank == bank);
+      }
+    }
+}
+
+TEST(HypercubesThatBeginAtAnotherPe_ChangeNoOtherPe) {
+  machine::power_up(2, {{0, 7, 3}, {1, 5, 4}});
+  const DpuSet set = DpuSet::of_ranks(2);  // 14 whole EGs, then lanes 0 to 6 of bank 3
+  Grid grid("first PE");
+  const struct {
+    std::uint32_t first;
+    Axes axis_len;
+  } rows[] = {{8, {8, 8}}, {48, {4, 2, 8}}, {48, {64}},   {72, {8, 5}}, {104, {2, 4}},
+              {8, {3, 5}}, {40, {5, 7}},    {64, {55}},   {96, {23}},   {112, {7}},
+              {16, {1}},   {16, {10, 10}},  {80, {3, 13}}};
+  std::uint64_t seed = 0;
+  for (const auto &row : rows) {
+    const Hypercube cube(set, row.axis_len, row.first);
+    for (const std::string &mask : machine::masks_of(row.axis_len.size()))
+      for (int collective : kCollectives)
+        for (int technique : techniques_for(collective, row.axis_len))
+          for (int isa : {+PIDCOMM_ISA_DEFAULT, +PIDCOMM_ISA_AUDIT}) {
+            const std::uint32_t group_pes = verify::groups_of(row.axis_len, mask).group_pes;
+            Case c = make_case(collective, row.axis_len, mask,
+                               bytes_for_blocks(collective, group_pes, 64),
+                               {PIDCOMM_INT64, PIDCOMM_SUM}, ++seed);
+            place(c, 8192 - 64, false);
+            use_technique(c, technique, 1 << 20);
+            c.options.isa = isa;
+            grid.run([&] {
+              machine::run_case(cube, c);
+              if (isa == PIDCOMM_ISA_AUDIT) CHECK_EQ(machine::audit_of(cube).lines_outside, 0u);
+            });
+          }
   }
+  grid.finish();
 }
 
 TEST(UsablePes_OfASetWithoutLane0AreNone) {

@@ -11,12 +11,12 @@ using namespace error_cases;
 
 // ---- hypercubes and sets
 
-int create(const DpuSet &set, const Axes &axis_len) {
+int create(const DpuSet &set, const Axes &axis_len, std::uint32_t first = 0) {
   pidcomm_hypercube *cube = nullptr;
   const std::uint32_t none = 0;
   const std::uint32_t *len = axis_len.empty() ? &none : axis_len.data();
-  const int status =
-      pidcomm_hypercube_create(set.get(), static_cast<std::uint32_t>(axis_len.size()), len, &cube);
+  const int status = pidcomm_hypercube_create_at(
+      set.get(), first, static_cast<std::uint32_t>(axis_len.size()), len, &cube);
   if (status == PIDCOMM_OK) {
     pidcomm_hypercube_destroy(cube);
   } else {
@@ -53,6 +53,28 @@ TEST(Hypercube_MustHaveAxesAndNoMorePesThanTheSet) {
               "null cube");
   struct dpu_set_t nothing{};
   check_error(pidcomm_hypercube_create(nothing, 2, len, &cube), {PIDCOMM_ERR_SET}, {}, "empty set");
+}
+
+TEST(Hypercube_BeginsAtAMultipleOf8AndEndsInTheSet) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_dpus(68);
+  CHECK_EQ(create(set, {8, 7}, 8), +PIDCOMM_OK);
+  for (const std::uint32_t first : {1u, 4u, 65u, UINT32_MAX})
+    check_error(create(set, {8}, first), {PIDCOMM_ERR_ARGUMENT},
+                {std::to_string(first), "multiple of 8"}, "first PE inside an entangled group");
+  check_error(create(set, {8, 8}, 8), {PIDCOMM_ERR_SHAPE}, {"8x8 from pe 8 on", "72", "68"},
+              "4 PEs too many");
+  check_error(create(set, {1}, UINT32_MAX - 7), {PIDCOMM_ERR_SHAPE}, {"4294967289", "68"},
+              "first PE far outside");
+  std::uint32_t usable = 0;
+  CHECK_EQ(pidcomm_usable_pes(set.get(), nullptr, 0, &usable), +PIDCOMM_OK);
+  const std::uint32_t last = usable / 8 * 8;
+  if (last != usable) CHECK_EQ(create(set, {usable - last}, last), +PIDCOMM_OK);
+  check_error(create(set, {usable - last + 1}, last), {PIDCOMM_ERR_SHAPE},
+              {std::to_string(usable + 1), "68"}, "one PE too many");
+  const std::uint32_t length = 8;
+  check_error(pidcomm_hypercube_create_at(set.get(), 8, 1, &length, nullptr),
+              {PIDCOMM_ERR_ARGUMENT}, {"cube"}, "null cube");
 }
 
 TEST(Hypercube_NamesTheRankAndLaneOfDisabledPes) {

@@ -1,7 +1,8 @@
-"""Hypercubes: the names of their axes."""
+"""Hypercubes: the names of their axes, and their first PE."""
 
 from __future__ import annotations
 
+import threading
 from itertools import permutations
 from typing import Any
 
@@ -12,7 +13,9 @@ from definitions import groups_of, payload, result_of
 import pidcomm
 from pidcomm import hosts
 from pidcomm.bench.over_hosts import _Alone
+from pidcomm.tables import TechniqueName
 
+HEAP = "__sys_used_mram_end"
 NAMED = [
     ((4, 2, 8), {}, ("x", "y", "z")),
     ((4, 2, 8), {"row": 4, "l": 2, "first_": 8}, ("row", "l", "first_")),
@@ -124,3 +127,104 @@ def test_axes_have_lengths_by_position_or_by_name(pes: pidcomm.PeSet) -> None:
             pes.hypercube(**{name: 8})
     with pytest.raises(pidcomm.ArgumentError, match="1 to 16 axes, not 17"):
         pes.hypercube(**{f"a{axis}": 1 for axis in range(17)})
+
+
+@pytest.mark.parametrize(
+    ("shape", "first", "technique"),
+    [
+        ((8, 8), 64, "tile"),
+        ((8, 8), 24, "pr"),
+        ((4, 4), 8, "conventional"),
+        ((4, 4), 112, "pr+im+cm"),
+        ((3, 5), 40, "tile"),
+        ((31, 1), 96, "conventional"),
+        ((31, 1), 96, "tile"),
+    ],
+)
+def test_a_hypercube_uses_the_pes_from_the_first_on(
+    pes: pidcomm.PeSet, shape: tuple[int, ...], first: int, technique: TechniqueName
+) -> None:
+    cube, everything = pes.hypercube(*shape, first=first), pes.hypercube(128)
+    assert (cube.first, cube.unused_pes) == (first, 128 - cube.pes)
+    assert repr(cube).endswith(f" PEs from PE {first} on, {128 - cube.pes} unused>")
+    for pe in (0, cube.pes - 1):
+        assert cube.location(pe) == everything.location(first + pe)
+    used = slice(first, first + cube.pes)
+    x = payload("alltoall", shape, "10", "int32", block_bytes=64)
+    count, size = x.shape[1], x.nbytes // cube.pes
+    rows = np.random.default_rng(first).integers(0, 1 << 30, (128, 3 * count), np.int32)
+    everything.write(rows)
+    cube.write(x, size)
+    rows[used, count : 2 * count] = x
+    assert (pes.symbol(HEAP).read(np.int32, 3 * count) == rows).all()
+    cube.alltoall("10", bytes=size, src=size, dst=0, technique=technique, scratch=1 << 20)
+    rows[used, :count] = result_of("alltoall", x, shape, "10")
+    assert (everything.read(3 * count, np.int32) == rows).all()
+
+
+def test_a_buffer_of_the_set_serves_hypercubes_on_any_pes(pes: pidcomm.PeSet) -> None:
+    buffer = pes.buffer("counts", 16, np.int32)
+    rows = np.arange(128 * 16, dtype=np.int32).reshape(128, 16)
+    buffer[:] = rows
+    cube = pes.hypercube(8, 4, first=72)
+    cube.allreduce(buffer, "y", out=buffer)
+    rows[72:104] = result_of("allreduce", rows[72:104], (8, 4), "01")
+    np.testing.assert_array_equal(buffer.get(), rows)
+
+
+def test_disjoint_hypercubes_run_in_threads(pes: pidcomm.PeSet) -> None:
+    cubes = [
+        pes.hypercube(*shape, first=first)
+        for shape, first in (((8, 4), 0), ((5, 7), 32), ((4, 4), 72), ((3, 13), 88))
+    ]
+    errors: list[BaseException] = []
+
+    def work(cube: pidcomm.Hypercube) -> None:
+        try:
+            for seed in range(10):
+                for name, technique in (
+                    ("alltoall", "tile"),
+                    ("allreduce", "conventional"),
+                    ("alltoall", "pr" if cube.shape[0] in (4, 8) else "auto"),
+                    ("reduce", "tile"),
+                ):
+                    x = payload(name, cube.shape, "10", "int64", 64, seed=cube.first + seed)
+                    result = getattr(cube.arrays, name)(x, "x", technique=technique)
+                    np.testing.assert_array_equal(result, result_of(name, x, cube.shape, "10"))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(cube,)) for cube in cubes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_a_fault_outside_a_hypercube_has_no_pe_number() -> None:
+    program = "#include <assert.h>\n#include <defs.h>\n__host unsigned is_wrong;"
+    program += "\nint main(void) { assert(!is_wrong); return 0; }"
+    with pidcomm.allocate(pes=128) as pes:
+        pes.load(program)
+        pes.symbol("is_wrong").write((np.arange(128) == 70).astype(np.uint32).reshape(128, 1))
+        cubes = [pes.hypercube(8, 4), pes.hypercube(8, 4, first=64)]
+        with pytest.raises(pidcomm.Error, match="in fault: PE 70"):
+            pes.launch()
+        for cube, number in zip(cubes, ("", r" \(PE 6\)"), strict=True):
+            with pytest.raises(pidcomm.Error, match=f"chip 6 bank 0{number} is in fault"):
+                cube.alltoall("10", bytes=64)
+
+
+def test_the_first_pe_is_a_multiple_of_8_inside_the_set(pes: pidcomm.PeSet) -> None:
+    for first, shape, message in (
+        (4, (8,), r"the first PE \(4\) of a hypercube must be a multiple of 8"),
+        (-8, (8,), r"first \(-8\) must be between 0"),
+        (True, (8,), "first .True. must be an integer"),
+        (2**32, (8,), "first .4294967296. must be between"),
+        (120, (4, 4), "shape 4x4 from PE 120 on needs 136 PEs; the set has 128 PEs"),
+        (128, (1,), "needs 129 PEs"),
+    ):
+        with pytest.raises(pidcomm.ArgumentError, match=message):
+            pes.hypercube(*shape, first=first)
+    assert pes.hypercube(x=8, first=120).shape == (8,)

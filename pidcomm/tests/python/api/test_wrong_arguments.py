@@ -204,6 +204,7 @@ def test_shapes_and_allocations_refuse_wrong_arguments(pes: pidcomm.PeSet) -> No
 
     assert wrong_calls(lambda length: pes.hypercube(length), {"length": 8}) == []
     assert wrong_calls(lambda length: pes.hypercube(8, length), {"length": 8}) == []
+    assert wrong_calls(pes.hypercube, {"x": 8, "first": 64}) == []
     with pytest.raises(pidcomm.ArgumentError, match="at most 64 axis lengths"):
         pidcomm.plan("alltoall", count(1), "1", bytes=64)  # type: ignore[arg-type]
     assert wrong_calls(allocate, {"pes": 8}) == []
