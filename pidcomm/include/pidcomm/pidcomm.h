@@ -392,6 +392,17 @@ PIDCOMM_API int pidcomm_run(pidcomm_hypercube *cube, const pidcomm_request *requ
 PIDCOMM_API int pidcomm_symbol_window(pidcomm_hypercube *cube, const char *name, size_t offset,
                                       size_t bytes, size_t *window);
 
+/* Writes the place of each PE in the hypercube to variables of the loaded program; call it after
+ * each dpu_load. Each variable is a uint32_t in WRAM (__host); the program declares those that it
+ * needs: pidcomm_pe (the PE number); for an axis such as x, pidcomm_coord_x and pidcomm_length_x;
+ * for a mask such as 10 of at most 8 axes, pidcomm_group_10 and pidcomm_member_10 (see
+ * pidcomm_group_of and pidcomm_member_of). axis_names has a name for each axis; if NULL, the names
+ * are PIDCOMM_AXIS_NAMES. PEs outside the hypercube keep their values. Waits for earlier work of
+ * the set. Errors, after which no variable has changed: ERR_ARGUMENT (a pointer is null; a variable
+ * has not 4 bytes, or is not in WRAM), ERR_SET, ERR_DEVICE (no program is loaded, a collective has
+ * replaced it, a variable has different places on PEs, or a PE is in fault). */
+PIDCOMM_API int pidcomm_fill_variables(pidcomm_hypercube *cube, const char *const *axis_names);
+
 /* Checks a request without running it: returns the error that pidcomm_run would return before any
  * byte moves. If `host` is NULL and host_bytes is 0, the host buffer is not checked.
  * pidcomm_validate does not wait for earlier asynchronous work, so it reports only faults of work

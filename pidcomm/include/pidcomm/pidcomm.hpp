@@ -141,6 +141,10 @@ class Hypercube {
     check(pidcomm_read(cube_, offset, bytes, host));
   }
 
+  /// Writes the place of each PE to variables of the loaded program; the axes have the names
+  /// PIDCOMM_AXIS_NAMES.
+  void fill_variables() { check(pidcomm_fill_variables(cube_, nullptr)); }
+
   /// Runs any collective.
   pidcomm_trace run(const pidcomm_request &request, const pidcomm_options &options = {}) {
     pidcomm_trace trace = {};

@@ -38,7 +38,7 @@ from pidcomm.buffers import Block, Buffer, shape_of
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.notebook import hypercube_html
 from pidcomm.plans import Plan, make_request, plan_of
-from pidcomm.programs import HeapWindows, Variable, Window, is_at_mram_byte
+from pidcomm.programs import HeapWindows, PathText, Variable, Window, is_at_mram_byte
 from pidcomm.requests import Request
 from pidcomm.tables import COLLECTIVES, COPY_ORDERS, WORD_BYTES
 from pidcomm.trace import Trace, trace_of
@@ -72,6 +72,16 @@ class Owner(Protocol):
 
     def free(self) -> None:
         """Free the PEs."""
+
+    def _load(
+        self,
+        program: PathText | Sequence[PathText],
+        tasklets: int | None,
+        stack_bytes: int | None,
+        options: Sequence[str],
+        buffers: Sequence[Buffer],
+    ) -> None:
+        """Load a program."""
 
     def hypercube(self, *lengths: int, first: int = 0, **axes: int) -> Hypercube:
         """Arrange the PEs as another hypercube."""
@@ -239,6 +249,39 @@ class Hypercube(HypercubeCollectives):
         if (groups := self._groups.get(mask)) is None:
             groups = self._groups[mask] = self.groups(mask)
         return groups
+
+    # ---- PE programs
+
+    def load(
+        self,
+        program: PathText | Sequence[PathText],
+        *,
+        tasklets: int | None = None,
+        stack_bytes: int | None = None,
+        options: Sequence[str] = (),
+        buffers: Sequence[Buffer] = (),
+    ) -> None:
+        """Load a program on all PEs of the set, as `PeSet.load` does, then `fill_variables`.
+
+        program, tasklets, stack_bytes, options, buffers: as for `PeSet.load`. After an error of
+        `fill_variables`, the program is loaded.
+        """
+        self._pe_set._load(program, tasklets, stack_bytes, options, buffers)
+        self.fill_variables()
+
+    def fill_variables(self) -> None:
+        """Write the place of each PE to the variables ``__host uint32_t`` of these names that the
+        loaded program declares.
+
+        ``pidcomm_pe`` gets the number of the PE; for an axis named x, ``pidcomm_coord_x`` gets its
+        coordinate and ``pidcomm_length_x`` the length; for a mask such as 10,
+        ``pidcomm_group_10`` gets `group_of` and ``pidcomm_member_10`` `member_of` (not on
+        hypercubes with more than 8 axes). PEs outside the hypercube keep their values.
+
+        Raises ArgumentError if such a variable has not 4 bytes or is not in WRAM. Raises Error if
+        no program is loaded, a collective has replaced it, or a PE is in fault.
+        """
+        self._core.fill_variables(list(self.axes))
 
     # ---- rows of PEs
 

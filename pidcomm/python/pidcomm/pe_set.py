@@ -128,6 +128,17 @@ class PeSet:
         the error then has the compiler's messages. Raises Error while PEs run or if the set is
         freed. After an error the old program is still loaded. Cost: a run of gcc for sources.
         """
+        self._load(program, tasklets, stack_bytes, options, buffers)
+
+    def _load(
+        self,
+        program: PathText | Sequence[PathText],
+        tasklets: int | None,
+        stack_bytes: int | None,
+        options: Sequence[str],
+        buffers: Sequence[Buffer],
+    ) -> None:
+        """Load a program for a method that the user calls, at whose call warnings point."""
         words = compiler_options(tasklets, stack_bytes, options)
         header = header_of(buffers, self._core)
         if isinstance(program, str) and is_source_text(program):
@@ -210,7 +221,7 @@ class PeSet:
         with compiled(sources, words, header) as (path, messages):
             self._load_file(os.fspath(path))
         if messages:
-            warnings.warn(messages, stacklevel=3)
+            warnings.warn(messages, stacklevel=4)
 
     def _load_file(self, path: str) -> None:
         self._core.load(as_text("path of the program", path))

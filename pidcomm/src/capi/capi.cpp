@@ -370,6 +370,23 @@ int pidcomm_symbol_window(pidcomm_hypercube *cube, const char *name, size_t offs
   });
 }
 
+int pidcomm_fill_variables(pidcomm_hypercube *cube, const char *const *axis_names) {
+  return guarded([&] {
+    require(cube, "cube");
+    constexpr const char *kNames[] = {PIDCOMM_AXIS_NAMES};
+    static_assert(std::size(kNames) == kMaxAxes);
+    std::vector<std::string> names;
+    for (std::size_t axis = 0; axis < cube->executor.cube().axes.size(); ++axis) {
+      const char *const name = (axis_names == nullptr ? kNames : axis_names)[axis];
+      require(name, "a name in axis_names");
+      if (std::find(names.begin(), names.end(), name) != names.end())
+        fail(PIDCOMM_ERR_ARGUMENT, "two axes have the name ", name);
+      names.push_back(name);
+    }
+    cube->executor.fill_variables(names);
+  });
+}
+
 int pidcomm_validate(pidcomm_hypercube *cube, const pidcomm_request *request,
                      const pidcomm_options *options) {
   return guarded([&] {

@@ -18,19 +18,7 @@ struct Rows {
   std::byte *in = nullptr, *out = nullptr;
 };
 
-/// Moves `bytes` bytes between every PE's window and the PE's row.
-template <class RowOf>
-void transfer(dpu_xfer_t direction, struct dpu_set_t set, const Placement &placement,
-              uint64_t mram_offset, uint64_t bytes, const RowOf &row_of) {
-  const PreparedTransfer prepared(set, placement);
-  for (uint32_t pe = 0; pe < placement.dpus.size(); ++pe)
-    check_device(dpu_prepare_xfer(dpu_set_from_dpu(placement.dpus[pe]), row_of(pe)),
-                 "preparing a transfer");
-  const struct dpu_symbol_t mram = {kMramAddress, static_cast<uint32_t>(kMramBytes)};
-  check_device(dpu_push_xfer_symbol(set, direction, mram, static_cast<uint32_t>(mram_offset), bytes,
-                                    DPU_XFER_DEFAULT),
-               direction == DPU_XFER_FROM_DPU ? "reading from the PEs" : "writing to the PEs");
-}
+constexpr struct dpu_symbol_t kMram = {kMramAddress, static_cast<uint32_t>(kMramBytes)};
 
 class HostWork {
  public:
@@ -116,9 +104,10 @@ void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t se
 
   Stopwatch from_pes;
   if (!from_host)
-    transfer(DPU_XFER_FROM_DPU, set, placement, plan.src, plan.in_pe_bytes, [&](uint32_t pe) {
-      return form.has_host_work ? rows.in + pe * plan.in_pe_bytes : host_row(pe, plan.out);
-    });
+    transfer_rows(
+        DPU_XFER_FROM_DPU, set, placement, kMram, plan.src, plan.in_pe_bytes, [&](uint32_t pe) {
+          return form.has_host_work ? rows.in + pe * plan.in_pe_bytes : host_row(pe, plan.out);
+        });
   trace.seconds_from_pes = from_pes.seconds();
 
   Stopwatch host_work;
@@ -127,14 +116,15 @@ void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t se
 
   Stopwatch to_pes;
   if (!to_host)
-    transfer(DPU_XFER_TO_DPU, set, placement, plan.dst, plan.out_pe_bytes, [&](uint32_t pe) {
-      if (from_host) return host_row(pe, plan.in);
-      if (form.has_result_per_pe) return rows.out + pe * form.result_row_bytes;
-      // reduce_scatter sends the member's block of the group's row; allreduce and allgather send
-      // the complete row
-      return rows.out + grouping.group_of(pe) * form.result_row_bytes +
-             (plan.in.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
-    });
+    transfer_rows(DPU_XFER_TO_DPU, set, placement, kMram, plan.dst, plan.out_pe_bytes,
+                  [&](uint32_t pe) {
+                    if (from_host) return host_row(pe, plan.in);
+                    if (form.has_result_per_pe) return rows.out + pe * form.result_row_bytes;
+                    // reduce_scatter sends the member's block of the group's row; allreduce and
+                    // allgather send the complete row
+                    return rows.out + grouping.group_of(pe) * form.result_row_bytes +
+                           (plan.in.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
+                  });
   trace.seconds_to_pes = to_pes.seconds();
 }
 

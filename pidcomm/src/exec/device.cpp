@@ -97,8 +97,8 @@ uint64_t heap_base_of(const Placement &placement) {
   return base;
 }
 
-struct dpu_symbol_t symbol_of(const Placement &placement, const char *name) {
-  struct dpu_symbol_t first = {};
+std::optional<struct dpu_symbol_t> find_symbol(const Placement &placement, const char *name) {
+  std::optional<struct dpu_symbol_t> first;
   struct dpu_program_t *program = nullptr;
   for (std::size_t pe = 0; pe < placement.dpus.size(); ++pe) {
     struct dpu_program_t *const own = dpu_get_program(placement.dpus[pe]);
@@ -106,16 +106,25 @@ struct dpu_symbol_t symbol_of(const Placement &placement, const char *name) {
     if (own == program) continue;
     struct dpu_symbol_t symbol;
     const dpu_error_t status = dpu_get_symbol(own, name, &symbol);
-    if (status == DPU_ERR_UNKNOWN_SYMBOL)
-      fail(PIDCOMM_ERR_ARGUMENT, "the program of PE ", pe, " has no variable ", name);
-    check_device(status, "finding a variable");
-    if (program != nullptr && (symbol.address != first.address || symbol.size != first.size))
+    const bool is_declared = status != DPU_ERR_UNKNOWN_SYMBOL;
+    if (is_declared) check_device(status, "finding a variable");
+    const bool is_same =
+        is_declared == first.has_value() &&
+        (!is_declared || (symbol.address == first->address && symbol.size == first->size));
+    if (program != nullptr && !is_same)
       fail(PIDCOMM_ERR_DEVICE, "PE 0 and PE ", pe, " have variable ", name,
-           " at different places; load the same program on every rank of the set");
+           " at different places, or one has it not; load the same program on every rank of the "
+           "set");
     program = own;
-    first = symbol;
+    if (is_declared) first = symbol;
   }
   return first;
+}
+
+struct dpu_symbol_t symbol_of(const Placement &placement, const char *name) {
+  const std::optional<struct dpu_symbol_t> symbol = find_symbol(placement, name);
+  if (!symbol) fail(PIDCOMM_ERR_ARGUMENT, "the program of the PEs has no variable ", name);
+  return *symbol;
 }
 
 uint64_t KeptHeapBase::of(const Placement &placement) {

@@ -37,8 +37,10 @@ uint64_t heap_base_of(const Placement &placement);
 /// Returns the heap base of one program; null: no program is loaded.
 uint64_t heap_base_of(struct dpu_program_t *program);
 
-/// Returns a variable of the program of all PEs. Errors: ERR_ARGUMENT (a program has no such
-/// variable), ERR_DEVICE (a PE has no program, or the variable has different places).
+/// Returns a variable of the program of all PEs, or nothing if the program has no such variable.
+/// Errors: ERR_DEVICE (a PE has no program, or the variable has different places).
+std::optional<struct dpu_symbol_t> find_symbol(const Placement &placement, const char *name);
+/// The same with ERR_ARGUMENT if the program has no such variable.
 struct dpu_symbol_t symbol_of(const Placement &placement, const char *name);
 
 /// Keeps the heap base of a placement until the program of a PE changes.

@@ -13,6 +13,7 @@
 #include "exec/flush.h"
 #include "exec/form_pass.h"
 #include "exec/pe_reorder.h"
+#include "exec/pe_variables.h"
 #include "exec/prepared_sweep.h"
 #include "exec/sweep_pass.h"
 #include "exec/useful_threads.h"
@@ -234,6 +235,12 @@ struct dpu_symbol_t Executor::mram_variable(const char *name) {
   if (symbol.address < kMramAddress || symbol.address - kMramAddress >= kMramBytes)
     fail(PIDCOMM_ERR_ARGUMENT, "variable ", name, " is not in MRAM");
   return symbol;
+}
+
+void Executor::fill_variables(const std::vector<std::string> &axis_names) {
+  const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
+  wait_for_set(set_, placement_);
+  pidcomm::fill_variables(set_, placement_, cube_, axis_names);
 }
 
 void Executor::wait_for_calls() { calls_.lock(RankLocks::Mode::exclusive); }

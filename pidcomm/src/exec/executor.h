@@ -3,6 +3,7 @@
 
 #include <future>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "exec/acquired_ranks.h"
@@ -49,6 +50,10 @@ class Executor {
   /// Returns an MRAM variable of the loaded program. Waits for earlier work on the set. Errors:
   /// ERR_ARGUMENT, ERR_SET, ERR_DEVICE as of pidcomm_symbol_window.
   struct dpu_symbol_t mram_variable(const char *name);
+
+  /// Writes the place of each PE to variables of the loaded program. Waits for earlier work on the
+  /// set. axis_names: one per axis. Errors: those of pidcomm_fill_variables.
+  void fill_variables(const std::vector<std::string> &axis_names);
 
   /// Waits until all earlier calls on the ranks have ended.
   void wait_for_calls();

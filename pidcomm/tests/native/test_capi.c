@@ -92,6 +92,7 @@ int main(void) {
               pidcomm_pe_location(second, 9, &rank, &chip, &bank) == PIDCOMM_OK && rank == 1 &&
               chip == 1 && bank == 1,
           "pidcomm_hypercube_create_at");
+    check(pidcomm_fill_variables(second, NULL) == PIDCOMM_ERR_DEVICE, "variables of no program");
     pidcomm_hypercube_destroy(second);
     check(transfer(m, dpu_set, DPU_XFER_TO_DPU, 0, in, WORDS), "to the PEs");
 

@@ -51,6 +51,74 @@ TEST(SymbolWindow_IsAVariableOfTheLoadedProgram) {
   }
 }
 
+TEST(FillVariables_WritesThePlaceOfEachPeToTheVariablesOfTheProgram) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {8, 6}, 40), deep(set, {2, 2, 2, 2, 3}), wide(set, Axes(16, 1));
+  const auto values_of = [&](const char *name) {
+    std::vector<std::uint32_t> values(cube.rows());
+    for (std::size_t row = 0; row < cube.rows(); ++row)
+      DPU_OK_OR_FAIL(dpu_copy_from(cube.dpu(row), name, 0, &values[row], 4));
+    return values;
+  };
+  const auto refuses = [&](const Hypercube &on, const char *const *names, int status,
+                           const char *words) {
+    CHECK_EQ(pidcomm_fill_variables(on.get(), names), status);
+    if (std::string(pidcomm_last_error()).find(words) == std::string::npos)
+      machine::fail(pidcomm_last_error());
+  };
+  refuses(cube, nullptr, PIDCOMM_ERR_DEVICE, "PE 0 has no program");
+  DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
+  CHECK_EQ(pidcomm_fill_variables(nullptr, nullptr), +PIDCOMM_ERR_ARGUMENT);
+  const char *const names[][2] = {{"wide", "x"}, {"x", "remote"}, {"x", "x"}, {"x", nullptr}};
+  const char *const words[] = {"pidcomm_coord_wide has 8 bytes",
+                               "pidcomm_length_remote has 4 bytes", "two axes have the name x",
+                               "a name in axis_names"};
+  for (std::size_t i = 0; i < std::size(names); ++i)
+    refuses(cube, names[i], PIDCOMM_ERR_ARGUMENT, words[i]);
+  for (const char *name : {"pidcomm_pe", "pidcomm_coord_x", "pidcomm_member_10"})
+    CHECK(values_of(name) == std::vector<std::uint32_t>(128, 77));
+
+  CHECK_EQ(pidcomm_fill_variables(cube.get(), nullptr), +PIDCOMM_OK);
+  const auto filled = [&](const char *name, const auto &value_of) {
+    std::vector<std::uint32_t> values(cube.rows(), 77);
+    for (std::uint32_t pe = 0; pe < cube.pes(); ++pe) values[pe] = value_of(pe);
+    if (values_of(name) != values) machine::fail(std::string(name) + " is wrong");
+  };
+  filled("pidcomm_pe", [](std::uint32_t pe) { return pe; });
+  filled("pidcomm_coord_x", [](std::uint32_t pe) { return pe % 8; });
+  filled("pidcomm_length_x", [](std::uint32_t) { return 8u; });
+  filled("pidcomm_coord_y", [](std::uint32_t pe) { return pe / 8; });
+  filled("pidcomm_group_10", [](std::uint32_t pe) { return pe / 8; });
+  filled("pidcomm_member_10", [](std::uint32_t pe) { return pe % 8; });
+  filled("pidcomm_member_11", [](std::uint32_t pe) { return pe; });
+  CHECK(values_of("pidcomm_length_nothing") == std::vector<std::uint32_t>(128, 77));
+  const char *const other[] = {"row", "x"};
+  CHECK_EQ(pidcomm_fill_variables(cube.get(), other), +PIDCOMM_OK);
+  filled("pidcomm_length_row", [](std::uint32_t) { return 8u; });
+  filled("pidcomm_coord_x", [](std::uint32_t pe) { return pe / 8; });
+  filled("pidcomm_coord_y", [](std::uint32_t pe) { return pe / 8; });  // not of these axes
+
+  CHECK_EQ(pidcomm_fill_variables(deep.get(), nullptr), +PIDCOMM_OK);
+  for (std::uint32_t pe : {0u, 17u, 47u}) {
+    std::uint32_t value = 0;
+    DPU_OK_OR_FAIL(dpu_copy_from(deep.dpu(pe), "pidcomm_coord_axis4", 0, &value, 4));
+    CHECK_EQ(value, pe / 16);
+  }
+  CHECK_EQ(pidcomm_fill_variables(wide.get(), nullptr), +PIDCOMM_OK);
+
+  // Ranks with other programs, and the program that reorders.
+  struct dpu_rank_t *second = set.rank(1);
+  DPU_OK_OR_FAIL(dpu_load(dpu_set_from_rank(&second), PIDCOMM_OTHER_TEST_PROGRAM, nullptr));
+  refuses(cube, nullptr, PIDCOMM_ERR_DEVICE, "load the same program on every rank");
+  DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
+  const pidcomm_options options = {sizeof options, PIDCOMM_TECHNIQUE_PR, 0, 0, 0, 1 << 20};
+  CHECK_EQ(
+      machine::run(cube, pidcomm::request::alltoall("10", 512, 0, 4096, PIDCOMM_INT32), options),
+      +PIDCOMM_OK);
+  refuses(cube, nullptr, PIDCOMM_ERR_DEVICE, "load yours again");
+}
+
 TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);

@@ -111,6 +111,7 @@ TEST(FreedSet_IsRefusedByEveryCallAlsoWhenItsRanksAreAllocatedAgain) {
     check_error(pidcomm_symbol_window(cube, "variable", 0, 8, &window), status, {},
                 "symbol window " + when);
     CHECK_EQ(window, std::size_t{77});
+    check_error(pidcomm_fill_variables(cube, nullptr), status, {}, "variables " + when);
     pidcomm_hypercube *other = nullptr;
     check_error(pidcomm_hypercube_create(copy, 2, len, &other), status, {}, "create " + when);
     std::uint32_t count = 77;

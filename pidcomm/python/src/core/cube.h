@@ -158,6 +158,16 @@ class Cube {
     return {rank, chip, bank};
   }
 
+  /// names: one per axis.
+  void fill_variables(const std::vector<std::string> &names) {
+    std::vector<const char *> axis_names;
+    for (const std::string &name : names) axis_names.push_back(name.c_str());
+    allocation_->use_sdk([&](struct dpu_set_t) {
+      const std::scoped_lock lock(allocation_->transfers());
+      check(pidcomm_fill_variables(cube_, axis_names.data()));
+    });
+  }
+
   std::vector<uint32_t> coords(uint32_t pe) const {
     std::vector<uint32_t> coords(axes_);
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_coords(cube_, pe, coords.data())); });

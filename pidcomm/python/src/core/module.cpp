@@ -47,6 +47,7 @@ void bind_cube(nb::module_ &m) {
       .def("validate", &Cube::validate, "request"_a, "options"_a)
       .def("audit", &Cube::audit)
       .def("location", &Cube::location, "pe"_a)
+      .def("fill_variables", &Cube::fill_variables, "names"_a)
       .def("coords", &Cube::coords, "pe"_a)
       .def("group_of", &Cube::group_of, "mask"_a, "pe"_a)
       .def("member_of", &Cube::member_of, "mask"_a, "pe"_a)

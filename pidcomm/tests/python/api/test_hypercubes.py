@@ -1,4 +1,4 @@
-"""Hypercubes: the names of their axes, and their first PE."""
+"""Hypercubes: the names of their axes, their first PE, and the place of PEs in PE programs."""
 
 from __future__ import annotations
 
@@ -228,3 +228,64 @@ def test_the_first_pe_is_a_multiple_of_8_inside_the_set(pes: pidcomm.PeSet) -> N
         with pytest.raises(pidcomm.ArgumentError, match=message):
             pes.hypercube(*shape, first=first)
     assert pes.hypercube(x=8, first=120).shape == (8,)
+
+
+PLACES = """
+#include <defs.h>
+#include <stdint.h>
+__host uint32_t pidcomm_pe = 9, pidcomm_coord_row = 9, pidcomm_length_column = 9, pidcomm_coord_x;
+__host uint32_t pidcomm_group_01 = 9, pidcomm_member_01 = 9, sum;
+int main(void) { sum = 100 * pidcomm_pe + 10 * pidcomm_group_01 + pidcomm_member_01; return 0; }
+"""
+
+
+def test_pe_programs_know_their_place(pes: pidcomm.PeSet) -> None:
+    cube, other = pes.hypercube(row=4, column=8, first=32), pes.hypercube(8, 8, first=64)
+    cube.load(PLACES, tasklets=1, options=["-O1"])
+
+    def rows(name: str) -> Any:
+        return pes.symbol(name).read(np.uint32)[:, 0]
+
+    for name, place in (
+        ("pe", list(range(32))),
+        ("coord_row", [cube.coords(pe)[0] for pe in range(32)]),
+        ("length_column", [8] * 32),
+        ("group_01", [cube.group_of(pe, "column") for pe in range(32)]),
+        ("member_01", [cube.member_of(pe, "column") for pe in range(32)]),
+    ):
+        assert rows(f"pidcomm_{name}").tolist() == [9] * 32 + place + [9] * 64
+    assert not rows("pidcomm_coord_x").any()
+    pes.launch()
+    assert rows("sum")[32:64].tolist() == [
+        100 * pe + 10 * cube.group_of(pe, "01") + cube.member_of(pe, "01") for pe in range(32)
+    ]
+    other.fill_variables()
+    assert rows("pidcomm_pe").tolist() == [9] * 32 + [*range(32), *range(64)]
+    assert rows("pidcomm_coord_x").tolist() == [0] * 64 + [*range(8)] * 8
+
+
+def test_variables_of_a_wrong_size_are_refused(pes: pidcomm.PeSet) -> None:
+    cube = pes.hypercube(8, 8)
+    text = (
+        "#include <mram.h>\n#include <stdint.h>\n{} pidcomm_pe;\n__host uint32_t pidcomm_coord_x;"
+    )
+    for kind, message in (
+        ("__host uint64_t", "variable pidcomm_pe has 8 bytes"),
+        ("__host uint8_t", "variable pidcomm_pe has 1 bytes"),
+        ("__mram_noinit_keep uint32_t", "declare it as __host uint32_t, with 4 bytes in WRAM"),
+    ):
+        with pytest.raises(pidcomm.ArgumentError, match=message):
+            cube.load(f"{text.format(kind)}\nint main(void) {{ return 0; }}")
+        assert not pes.symbol("pidcomm_coord_x").read(np.uint32).any()
+    cube.load("int main(void) { return 0; }")  # no variable to fill
+    cube.alltoall("10", bytes=512, dst=4096, technique="pr", scratch=8192)
+    with pytest.raises(pidcomm.Error, match="load yours again"):
+        cube.fill_variables()
+
+
+def test_warnings_about_a_program_point_at_the_call(pes: pidcomm.PeSet) -> None:
+    text = "int main(void) {\n#warning odd\nreturn 0; }"
+    for call in (pes.load, pes.hypercube(8).load):
+        with pytest.warns(UserWarning, match="odd") as caught:
+            call(text)
+        assert caught[0].filename == __file__
