@@ -1,5 +1,5 @@
-"""Time the same small allreduce with byte offsets and with buffers, in turns; print the microseconds
-of a call and the median difference.
+"""Time a small allreduce with byte offsets and with buffers, in turns; print the microseconds of a
+call and the median difference.
 
 python bench/calls.py
 """

@@ -13,13 +13,10 @@
 enum { kPes = kGrid * kGrid, kN = kGrid * kSide, kSteps = 10 };
 
 static float cells[kN][kN], next[kN][kN], blocks[kPes][kSide][kSide], edges[2][kPes][2][kSide];
-static uint32_t coords[2][kPes];
 
 /* Makes one row per PE: its cells, and its first and last row and column. */
 static void distribute(void) {
   for (uint32_t pe = 0; pe < kPes; ++pe) {
-    coords[0][pe] = pe % kGrid;
-    coords[1][pe] = pe / kGrid;
     for (uint32_t i = 0; i < kSide; ++i) {
       for (uint32_t j = 0; j < kSide; ++j)
         blocks[pe][i][j] = cells[pe / kGrid * kSide + i][pe % kGrid * kSide + j];
@@ -47,18 +44,13 @@ int main(void) {
   for (uint32_t i = 0; i < kN * kN; ++i) cells[i / kN][i % kN] = (float)(i * 2654435761u >> 8);
   distribute();
 
-  struct dpu_set_t dpu_set, dpu;
-  uint32_t pe;
+  struct dpu_set_t dpu_set;
   DPU_ASSERT(dpu_alloc(kPes, NULL, &dpu_set));
   DPU_ASSERT(dpu_load(dpu_set, JACOBI_PE, NULL));
   const uint32_t axis_len[2] = {kGrid, kGrid};
   pidcomm_hypercube *cube;
   PIDCOMM_CHECK(pidcomm_hypercube_create(dpu_set, 2, axis_len, &cube));
-  for (uint32_t axis = 0; axis < 2; ++axis) {
-    PIDCOMM_FOREACH_PE(cube, dpu, pe) DPU_ASSERT(dpu_prepare_xfer(dpu, &coords[axis][pe]));
-    DPU_ASSERT(dpu_push_xfer(dpu_set, DPU_XFER_TO_DPU, axis == 0 ? "x" : "y", 0, sizeof(uint32_t),
-                             DPU_XFER_DEFAULT));
-  }
+  PIDCOMM_CHECK(pidcomm_fill_variables(cube, NULL)); /* the coordinates of each PE */
 
   pidcomm_buffer *own, *all_edges, *of_pe[2], *of_line[2];
   PIDCOMM_CHECK(pidcomm_buffer_of_variable(cube, "cells", PIDCOMM_FLOAT32, &own));

@@ -15,9 +15,8 @@ N = GRID * SIDE
 cells = np.random.default_rng(1).random((N, N), np.float32)
 
 with pidcomm.allocate(pes=GRID * GRID) as pes:
-    pes.load(Path(__file__).parent / "pe" / "jacobi.c")
-    cube = pes.hypercube(GRID, GRID)
-    pes.symbol("x")[...], pes.symbol("y")[...] = np.arange(64) % GRID, np.arange(64) // GRID
+    cube = pes.hypercube(x=GRID, y=GRID)
+    cube.load(Path(__file__).parent / "pe" / "jacobi.c")  # the program gets its coordinates
     blocks = cells.reshape(GRID, SIDE, GRID, SIDE).swapaxes(1, 2)  # by coordinates: [y, x]
     pes.symbol("cells")[:] = blocks.reshape(-1, SIDE, SIDE)
     edges = pes.symbol("edges")
@@ -25,8 +24,8 @@ with pidcomm.allocate(pes=GRID * GRID) as pes:
     edges[1] = blocks[:, :, :, [0, -1]].swapaxes(2, 3).reshape(-1, 2, SIDE)  # columns
     for _ in range(STEPS):
         # [halo]
-        cube.allgather(edges[0], "01", out=pes.symbol("edges_of_column"))
-        cube.allgather(edges[1], "10", out=pes.symbol("edges_of_row"))
+        cube.allgather(edges[0], "y", out=pes.symbol("edges_of_column"))
+        cube.allgather(edges[1], "x", out=pes.symbol("edges_of_row"))
         pes.launch()
         # [end]
     result = pes.symbol("cells").get().reshape(GRID, GRID, SIDE, SIDE).swapaxes(1, 2).reshape(N, N)

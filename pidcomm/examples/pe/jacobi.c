@@ -11,7 +11,7 @@ __mram_noinit float cells[kSide][kSide];
 /* The first and the last row, then the first and the last column. */
 __mram_noinit float edges[2][2][kSide];
 __mram_noinit float edges_of_row[kGrid][2][kSide], edges_of_column[kGrid][2][kSide];
-__host uint32_t x, y; /* coordinates of this PE */
+__host uint32_t pidcomm_coord_x, pidcomm_coord_y; /* which the host fills */
 
 /* Cell [i + 1][j + 1] is cells[i][j]; a border has the neighbours. */
 float old[kSide + 2][kSide + 2];
@@ -21,6 +21,7 @@ static void write_line(__mram_ptr float *to) { mram_write(line, to, sizeof line)
 
 int main(void) {
   if (me() != 0) return 0;
+  const uint32_t x = pidcomm_coord_x, y = pidcomm_coord_y;
   for (int i = 0; i < kSide; i++) {
     mram_read(cells[i], line, sizeof line);
     for (int j = 0; j < kSide; j++) old[i + 1][j + 1] = line[j];

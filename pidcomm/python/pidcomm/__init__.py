@@ -22,8 +22,9 @@ from pidcomm.arguments import Options
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
-from pidcomm.hypercube import Groups, Hypercube, Location
+from pidcomm.hypercube import Hypercube
 from pidcomm.pe_set import PeSet, allocate
+from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, plan
 from pidcomm.programs import Symbol
 from pidcomm.requests import Request

@@ -24,6 +24,7 @@ from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES, WORD_BYTES, Coll
 if TYPE_CHECKING:
     from pidcomm.arguments import Options
     from pidcomm.hypercube import Hypercube
+    from pidcomm.trace import Trace
 
 __all__: list[str] = []
 
@@ -41,7 +42,7 @@ class BufferCall(NamedTuple):
     padded: Array | None  # the host rows with padding, from which the result is copied
     scratch: Buffer | None  # held until the end of the call
 
-    def finish(self) -> Buffer | Array:
+    def finish(self, _: Trace) -> Buffer | Array:
         """Return the result after the end of the collective."""
         if self.padded is not None and isinstance(self.result, np.ndarray):
             flat = as_bytes(self.result).reshape(len(self.padded), -1)
@@ -164,7 +165,7 @@ def _scratch_of(
     codes have new scratch, which is also returned.
     """
     codes = option_codes(options)
-    technique = TECHNIQUES.get(options.get("technique") or "")
+    technique = TECHNIQUES.get(options.get("technique") or "") if options else None
     if technique is None or not technique.steps & PR_STEP or codes[-1] or not size_bytes:
         return codes, None
     scratch = cube.empty(size_bytes, np.uint8, name="scratch")

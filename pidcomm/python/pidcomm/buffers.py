@@ -113,6 +113,7 @@ class Buffer:
         self._shape = shape
         self._begin = begin  # bytes from the start of the storage
         self._pe = pe
+        self._size = math.prod(shape)
 
     @property
     def name(self) -> str:
@@ -132,7 +133,7 @@ class Buffer:
     @property
     def size(self) -> int:
         """Number of elements per PE."""
-        return math.prod(self.shape)
+        return self._size
 
     @property
     def size_bytes(self) -> int:
@@ -412,23 +413,12 @@ class Block:
     def __init__(self, cube: Hypercube, core: _core.Block, name: str) -> None:
         self.name = name
         self.grid = cube.shape[::-1]
+        self.address, self.size_bytes = core.address, core.size_bytes
         self.lost = ""  # the reason why the PEs no longer have the memory
         self._cube = cube
-        self._core = core
-
-    @property
-    def _words(self) -> tuple[int, int]:
-        return self.address, self.size_bytes + -self.size_bytes % WORD_BYTES
-
-    @property
-    def address(self) -> int:
-        """Address in PE programs."""
-        return self._core.address
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes per PE, without padding."""
-        return self._core.size_bytes
+        self._core = core  # owns the memory
+        self._window = core.window
+        self._words = core.address, core.size_bytes + -core.size_bytes % WORD_BYTES
 
     @property
     def core_set(self) -> _core.Set:
@@ -442,7 +432,7 @@ class Block:
 
     def window_at(self, begin: int) -> int:
         """Return the window at byte `begin`."""
-        return self._core.window + begin
+        return self._window + begin
 
     def read_rows(self, begin: int, rows: NDArray[np.uint8]) -> None:
         """Gather rows."""
@@ -458,11 +448,11 @@ class Block:
 
     def read_pe(self, pe: int, begin: int, row: NDArray[np.uint8]) -> None:
         """Copy the row of a PE to the host."""
-        self.core_set.read_pe(pe, self._words, begin, row)
+        self.core_set.read_pe(self._cube.first + pe, self._words, begin, row)
 
     def write_pe(self, pe: int, begin: int, row: NDArray[np.uint8]) -> None:
         """Copy a row to a PE."""
-        self.core_set.write_pe(pe, self._words, begin, row)
+        self.core_set.write_pe(self._cube.first + pe, self._words, begin, row)
 
 
 def header_of(buffers: Sequence[Buffer], core_set: _core.Set) -> str:

@@ -46,12 +46,14 @@ from pidcomm.arguments import (
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.axes import HOST
+from pidcomm.calls import Call, note_windows, prepare_call
 from pidcomm.errors import ArgumentError, shown
-from pidcomm.hypercube import Call, Groups, Hypercube, prepare_call
+from pidcomm.hypercube import Hypercube
 from pidcomm.notebook import hypercube_html
+from pidcomm.places import Groups
 from pidcomm.plans import Plan, make_request
 from pidcomm.pool import DEFAULT_BYTES, Pool, open_over, require_communicator
-from pidcomm.programs import Window
+from pidcomm.programs import Window, at_mram_bytes
 from pidcomm.requests import Request
 from pidcomm.sizes import format_shape
 from pidcomm.tables import COLLECTIVES, OVERLAPS, STATUS_CODES, TRANSPORTS
@@ -281,7 +283,8 @@ class Cube(HostsCollectives):
 
         See `pidcomm.plan`.
         """
-        src, dst, options = self._local._at_mram_bytes(src, dst, options)
+        self._local._require_own(src, dst)
+        src, dst, options = at_mram_bytes(self._local._core_set, src, dst, options)
         mask = self.mask_of(mask)
         request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
         return _plan(request, self.shape, self._host, root, self._settings, options)
@@ -353,7 +356,7 @@ class Cube(HostsCollectives):
             check = partial(self._check, _as_root(root))
             has_rows = self.has_rows(mask, root)
             call = prepare_call(name, mask, self.groups, check, has_rows=has_rows, **arguments)
-            self._local._note_windows(name, call.request)
+            note_windows(self._local._heap_windows, name, call.request)
             return call
 
         return self.or_refuse(prepare)

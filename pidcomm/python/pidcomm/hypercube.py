@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from pidcomm import _core
-from pidcomm._rows import CollectiveName, CopyOrderName, HypercubeCollectives, OpName
+from pidcomm._rows import CollectiveName, HypercubeCollectives, OpName
 from pidcomm.arguments import (
     MAX_COUNT,
     Array,
@@ -28,19 +28,20 @@ from pidcomm.arguments import (
     input_array,
     input_rows,
     option_codes,
-    output_rows,
-    row_of,
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.axes import Axes
 from pidcomm.buffer_calls import prepare_buffers
 from pidcomm.buffers import Block, Buffer, shape_of
+from pidcomm.calls import Call, CoreArguments, note_windows, prepare_call, require_words
 from pidcomm.errors import ArgumentError, shown
+from pidcomm.measured_passes import MeasuredPasses
 from pidcomm.notebook import hypercube_html
+from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, make_request, plan_of
-from pidcomm.programs import HeapWindows, PathText, Variable, Window, is_at_mram_byte
+from pidcomm.programs import HeapWindows, PathText, Window, at_mram_bytes
 from pidcomm.requests import Request
-from pidcomm.tables import COLLECTIVES, COPY_ORDERS, WORD_BYTES
+from pidcomm.tables import COLLECTIVES
 from pidcomm.trace import Trace, trace_of
 
 if TYPE_CHECKING:
@@ -51,10 +52,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-CoreArguments: TypeAlias = (
-    "tuple[_core.Request, NDArray[np.uint8] | None, NDArray[np.uint8] | None, _core.OptionCodes]"
-)
-"""The arguments of `run` and `start` of a core cube."""
 NO_OPTIONS = (0, 0, 0, 0, 0)
 BUFFER_NUMBERS = itertools.count(1)
 
@@ -87,25 +84,7 @@ class Owner(Protocol):
         """Arrange the PEs as another hypercube."""
 
 
-class Groups(NamedTuple):
-    """Groups that an axis mask makes: `groups` groups of `group_pes` PEs (N)."""
-
-    groups: int
-    group_pes: int
-
-
-class Location(NamedTuple):
-    """Place of a PE: rank index in the set, chip (equal to the lane) and bank.
-
-    The three numbers count from 0.
-    """
-
-    rank: int
-    chip: int
-    bank: int
-
-
-class Hypercube(HypercubeCollectives):
+class Hypercube(HypercubeCollectives, MeasuredPasses):
     """Run collectives on PEs that are arranged as a hypercube. `PeSet.hypercube` makes a hypercube.
 
     The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). An axis
@@ -291,7 +270,7 @@ class Hypercube(HypercubeCollectives):
         Moves n * itemsize bytes per PE (a multiple of 8).
         """
         rows = input_rows("x", x, self.pes, "PE")
-        _require_words("write", rows.shape[1], rows.dtype)
+        require_words("write", rows.shape[1], rows.dtype)
         return self.carry_out("scatter", self._no_axis, host=rows, dst=offset, options=options)[0]
 
     def read(
@@ -309,7 +288,7 @@ class Hypercube(HypercubeCollectives):
         Moves count * itemsize bytes per PE (a multiple of 8).
         """
         count, element = as_integer("count", count), as_type(dtype)
-        _require_words("read", count, np.dtype(dtype))
+        require_words("read", count, np.dtype(dtype))
         rows: Array = self._call(
             "gather",
             self._no_axis,
@@ -367,7 +346,7 @@ class Hypercube(HypercubeCollectives):
         buffer.set(rows.reshape(self._pes, *shape))
         return buffer
 
-    # ---- plans and limits
+    # ---- plans
 
     def plan(
         self,
@@ -386,7 +365,8 @@ class Hypercube(HypercubeCollectives):
 
         See `pidcomm.plan`.
         """
-        src, dst, options = self._at_mram_bytes(src, dst, options)
+        self._require_own(src, dst)
+        src, dst, options = at_mram_bytes(self._core_set, src, dst, options)
         mask = self.mask_of(mask)
         request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
         return plan_of(self.shape, request, options, expand)
@@ -413,54 +393,6 @@ class Hypercube(HypercubeCollectives):
         mask = self.mask_of(mask)
         request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
         self._core.validate(request, option_codes(options))
-
-    def stream_limit(
-        self,
-        bytes_read: int,
-        bytes_written: int,
-        *,
-        src: int = 0,
-        dst: int = 0,
-        copy_order: CopyOrderName = "sequential",
-        **options: Unpack[Options],
-    ) -> tuple[float, int]:
-        """Time a pass over memory that reads bytes_read and writes bytes_written bytes of every PE,
-        without other work.
-
-        The pass reads the window at offset `src` of the heap and overwrites the window at `dst`.
-        copy_order: a name of ``pidcomm.COPY_ORDERS``, the order in which the pass visits memory.
-        Returns seconds, and the sum of bytes read and written over all PEs.
-        """
-        return self._core.stream_limit(
-            row_of(COPY_ORDERS, "copy_order", copy_order, "ERR_OPTION").code,
-            as_integer("bytes_read", bytes_read),
-            as_integer("bytes_written", bytes_written),
-            as_integer("src", src),
-            as_integer("dst", dst),
-            option_codes(options),
-        )
-
-    def push_xfer(self, rows: NDArray[np.uint8], offset: int = 0, *, to_pes: bool) -> float:
-        """Time one dpu_push_xfer between `rows`, shape (pes, bytes), and the PEs at `offset`.
-        Return seconds.
-
-        to_pes: True copies `rows` to the PEs; False fills `rows`. The offset and the bytes of a row
-        are multiples of 8.
-        """
-        if not isinstance(rows, np.ndarray) or rows.ndim != 2:
-            raise ArgumentError(
-                f"rows must be an array of shape ({self.pes}, bytes), not {shown(rows)}",
-                "ERR_HOST_BUFFER",
-            )
-        rows = output_rows(rows, (self.pes, rows.shape[1]), np.uint8)
-        offset = as_integer("offset", offset)
-        if (offset | rows.shape[1]) % WORD_BYTES:
-            raise ArgumentError(
-                f"offset {offset} and rows of {rows.shape[1]} bytes must be multiples of"
-                f" {WORD_BYTES}",
-                "ERR_WINDOW",
-            )
-        return self._core.push_xfer(as_flag("to_pes", to_pes), offset, as_bytes(rows))
 
     # ---- implementation of all collectives
 
@@ -510,12 +442,17 @@ class Hypercube(HypercubeCollectives):
         options: Options,
         op: str | None = None,
         out: Any = None,
-        **windows: Any,
+        bytes: int | None = None,
+        src: Window = 0,
+        dst: Window = 0,
+        **others: object,
     ) -> Any:
-        if any(windows.get(argument) not in (None, 0) for argument in ("bytes", "src", "dst")):
-            raise ArgumentError(f"{name} of {x!r} takes no bytes, src and dst; use out=")
-        call = prepare_buffers(self, name, x, self.mask_of(axis), op, out, options)
-        return self._run(name, call[:4], wait, lambda trace: call.finish())
+        if bytes is not None or others.get("host") is not None or src is not dst:
+            raise ArgumentError(
+                f"{name} of {shown(x)} along an axis takes no bytes, src, dst and host; use out="
+            )
+        call = prepare_buffers(self, name, x, self._axes.mask_of(axis), op, out, options)
+        return self._run(name, call[:4], wait, call.finish)
 
     def _run(
         self, name: str, arguments: CoreArguments, wait: bool, result: Callable[[Trace], T]
@@ -552,117 +489,9 @@ class Hypercube(HypercubeCollectives):
             if isinstance(window, Buffer) and not window._is_of(self._core_set):
                 raise ArgumentError(f"{window!r} is on another set of PEs")
 
-    def _at_mram_bytes(
-        self, src: Window, dst: Window, options: Options
-    ) -> tuple[Window, Window, Options]:
-        """Return the windows of a plan and its options.
-
-        Plans do not know the heap base. If a window does not depend on it, the offsets become MRAM
-        bytes, which can be compared with this window.
-        """
-        self._require_own(src, dst)
-        if not (is_at_mram_byte(src) or is_at_mram_byte(dst)):
-            return src, dst, options
-        heap = Variable(self._core_set, _core.HEAP_NAME).window_at(0)
-
-        def placed(name: str, window: Window) -> Window:
-            return window if is_at_mram_byte(window) else heap + as_integer(name, window)
-
-        if scratch := options.get("scratch"):  # 0 means no scratch
-            options = {**options, "scratch": placed("scratch", scratch)}  # type: ignore[typeddict-item]
-        return placed("src", src), placed("dst", dst), options
-
     def _prepare(self, name: str, mask: Axis, **arguments: Unpack[AnyArguments]) -> Call:
         self._require_own(arguments.get("src"), arguments.get("dst"))
         mask = self._axes.mask_of(mask)
         call = prepare_call(name, mask, self.groups, self._core.validate, **arguments)
-        self._note_windows(name, call.request)
+        note_windows(self._heap_windows, name, call.request)
         return call
-
-    def _note_windows(self, name: str, request: _core.Request) -> None:
-        """Note the windows of a call, for `HeapWindows`."""
-        row = COLLECTIVES[name]
-        if row.at_pes_before:
-            self._heap_windows.require_unmoved(request.src, request.bytes)
-        if row.at_pes_after:
-            self._heap_windows.write(request.dst, request.bytes)
-
-
-def prepare_call(
-    name: str,
-    mask: str,
-    groups: Callable[[str], Groups],
-    validate: Callable[[_core.Request, _core.OptionCodes], None],
-    *,
-    options: Options,
-    bytes: int | None = None,
-    src: Window = 0,
-    dst: Window = 0,
-    dtype: DTypeLike = np.uint8,
-    op: str | None = None,
-    host: ArrayInput | None = None,
-    out: ArrayOutput | None = None,
-    has_rows: bool = True,
-) -> Call:
-    """Check the arguments of a collective and allocate its result.
-
-    groups: returns the groups of a mask with rows at this host. has_rows: whether this host has the
-    rows. validate:
-    raises errors before memory is allocated.
-    """
-    row = row_of(COLLECTIVES, "collective", name)
-    codes = option_codes(options)
-    host_in = host_out = None
-    if not row.at_pes_before and has_rows:
-        mask_groups = groups(mask)
-        host_in = input_rows("host", () if host is None else host, mask_groups.groups, "group")
-        dtype = host_in.dtype
-        if bytes is None:
-            bytes = _bytes_per_pe(host_in, row.blocks_before(mask_groups.group_pes))
-    bytes = as_integer("bytes", bytes)
-    request = make_request(name, mask, bytes, src, dst, dtype, op, groups)
-    if not row.at_pes_after and has_rows:
-        validate(request, codes)
-        mask_groups = groups(mask)
-        row_bytes = bytes * row.blocks_after(mask_groups.group_pes)
-        host_out = output_rows(
-            out, (mask_groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype
-        )
-    rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))
-    return Call(request, rows_in, rows_out, codes, host_out)
-
-
-class Call(NamedTuple):
-    """The core's arguments for a collective, and the host array that the collective fills, or
-    None.
-    """
-
-    request: _core.Request
-    rows_in: NDArray[np.uint8] | None
-    rows_out: NDArray[np.uint8] | None
-    codes: _core.OptionCodes
-    out: Array | None
-
-    @property
-    def arguments(self) -> CoreArguments:
-        """The arguments of `run` and `start` of a core cube."""
-        return self[:4]
-
-
-def _require_words(name: str, count: int, dtype: np.dtype[Any]) -> None:
-    if count * dtype.itemsize % WORD_BYTES:
-        raise ArgumentError(
-            f"{name} of {count} elements of {dtype} moves {count * dtype.itemsize} bytes per PE;"
-            f" the number of bytes must be a multiple of {WORD_BYTES}",
-            "ERR_SIZE",
-        )
-
-
-def _bytes_per_pe(rows: Array, blocks: int) -> int:
-    row_bytes = int(rows.shape[1]) * rows.itemsize
-    if row_bytes % blocks:
-        raise ArgumentError(
-            f"rows of {row_bytes} bytes cannot be divided among the {blocks} members of a group",
-            "ERR_SIZE",
-        )
-    return row_bytes // blocks

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -17,6 +18,9 @@ from pidcomm.buffers import Buffer
 from pidcomm.debug_types import type_of_variable
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.tables import WORD_BYTES
+
+if TYPE_CHECKING:
+    from pidcomm.arguments import Options
 
 MRAM_ADDRESS = 0x08000000
 IRAM_ADDRESS = 0x80000000
@@ -118,6 +122,11 @@ class Symbol(Buffer):
     def shape(self) -> tuple[int, ...]:
         """Shape of the array of one PE; () for a variable that is no array. Raises as `dtype`."""
         return self._type[1]
+
+    @property
+    def size(self) -> int:
+        """Number of elements per PE."""
+        return math.prod(self.shape)
 
     @property
     def size_bytes(self) -> int:
@@ -286,6 +295,26 @@ def is_at_mram_byte(window: object) -> bool:
     if isinstance(window, (int, np.integer)):
         return bool(window >= MRAM_WINDOW)
     return isinstance(window, Buffer)
+
+
+def at_mram_bytes(
+    core_set: _core.Set, src: Window, dst: Window, options: Options
+) -> tuple[Window, Window, Options]:
+    """Return the windows of a plan and its options.
+
+    Plans do not know the heap base. If a window does not depend on it, the offsets become MRAM
+    bytes, which can be compared with this window.
+    """
+    if not (is_at_mram_byte(src) or is_at_mram_byte(dst)):
+        return src, dst, options
+    heap = Variable(core_set, _core.HEAP_NAME).window_at(0)
+
+    def placed(name: str, window: Window) -> Window:
+        return window if is_at_mram_byte(window) else heap + as_integer(name, window)
+
+    if scratch := options.get("scratch"):  # 0 means no scratch
+        options = {**options, "scratch": placed("scratch", scratch)}  # type: ignore[typeddict-item]
+    return placed("src", src), placed("dst", dst), options
 
 
 def is_source_text(program: object) -> bool:

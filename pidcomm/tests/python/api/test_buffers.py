@@ -151,7 +151,7 @@ def test_reshape_gives_the_same_elements(cube: pidcomm.Hypercube) -> None:
     buffer = cube.array(x)
     assert np.array_equal(buffer.reshape(2, -1)[1].get(), x[:, 12:])
     assert buffer.reshape((4, 6)).shape == (4, 6)
-    with pytest.raises(pidcomm.ArgumentError, match=r"cannot have shape \(5,\)"):
+    with pytest.raises(pidcomm.ArgumentError, match="cannot have shape 5"):
         buffer.reshape(5)
 
 
