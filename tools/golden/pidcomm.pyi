@@ -50,7 +50,7 @@ class Groups(NamedTuple):
     groups: int
     group_pes: int
 
-class Hypercube(HypercubeCollectives):
+class Hypercube(HypercubeCollectives, MeasuredPasses):
     def __init__(
         self,
         pe_set: Owner,
@@ -132,17 +132,6 @@ class Hypercube(HypercubeCollectives):
         op: OpName | None = "sum",
         **options: Unpack[Options],
     ) -> None: ...
-    def stream_limit(
-        self,
-        bytes_read: int,
-        bytes_written: int,
-        *,
-        src: int = 0,
-        dst: int = 0,
-        copy_order: CopyOrderName = "sequential",
-        **options: Unpack[Options],
-    ) -> tuple[float, int]: ...
-    def push_xfer(self, rows: NDArray[np.uint8], offset: int = 0, *, to_pes: bool) -> float: ...
     def carry_out(
         self, name: str, mask: Axis, **arguments: Unpack[AnyArguments]
     ) -> tuple[Trace, Array | None]: ...
@@ -215,6 +204,8 @@ class Symbol(Buffer):
     def dtype(self) -> np.dtype[Any]: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
+    @property
+    def size(self) -> int: ...
     @property
     def size_bytes(self) -> int: ...
     def write(

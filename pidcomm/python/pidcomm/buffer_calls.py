@@ -17,13 +17,12 @@ from pidcomm.arguments import (
     output_rows,
     row_of,
 )
-from pidcomm.buffers import Buffer
+from pidcomm.buffers import Buffer, Cube
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES, WORD_BYTES, Collective
 
 if TYPE_CHECKING:
     from pidcomm.arguments import Options
-    from pidcomm.hypercube import Hypercube
     from pidcomm.trace import Trace
 
 __all__: list[str] = []
@@ -51,7 +50,7 @@ class BufferCall(NamedTuple):
 
 
 def prepare_buffers(
-    cube: Hypercube,
+    cube: Cube,
     name: str,
     x: Any,
     mask: str,
@@ -138,9 +137,7 @@ def _block_of(row: Collective, shape: tuple[int, ...], group_pes: int) -> tuple[
     return (shape[0] // blocks, *shape[1:]) if shape else ()
 
 
-def _require_result(
-    cube: Hypercube, out: object, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> None:
+def _require_result(cube: Cube, out: object, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     if not isinstance(out, Buffer):
         raise ArgumentError(f"out ({shown(out)}) must be a buffer")
     cube._require_own(out)
@@ -159,7 +156,7 @@ def _padded_rows(rows: Array, row_bytes: int) -> Array:
 
 
 def _scratch_of(
-    cube: Hypercube, options: Options, size_bytes: int
+    cube: Cube, options: Options, size_bytes: int
 ) -> tuple[_core.OptionCodes, Buffer | None]:
     """Return the codes of options. If the technique needs scratch and the options have none, the
     codes have new scratch, which is also returned.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from pidcomm.arguments import (
     MAX_COUNT,
@@ -21,17 +20,15 @@ from pidcomm.arguments import (
     output_rows,
 )
 from pidcomm.errors import ArgumentError, Error, shown
-from pidcomm.tables import TYPES, WORD_BYTES
+from pidcomm.tables import WORD_BYTES
 
 if TYPE_CHECKING:
     from types import EllipsisType
 
     from pidcomm import _core
-    from pidcomm.hypercube import Hypercube
+    from pidcomm.places import Groups
 
 __all__: list[str] = []
-
-C_TYPES = {name: row.c_type for name, row in TYPES.items()}
 
 
 class Storage(Protocol):
@@ -81,6 +78,34 @@ class Storage(Protocol):
 
     def write_pe(self, pe: int, begin: int, row: NDArray[np.uint8]) -> None:
         """Write the row of one PE."""
+
+
+class Cube(Protocol):
+    """The members of `Hypercube` that buffers use."""
+
+    _core_set: _core.Set
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Axis lengths, x first."""
+
+    @property
+    def first(self) -> int:
+        """Number of the first PE in the set."""
+
+    def empty(
+        self, shape: int | Sequence[int], dtype: DTypeLike, *, name: str | None = None
+    ) -> Buffer:
+        """Return a new buffer."""
+
+    def _move(self, name: str, window: int, rows: NDArray[np.uint8]) -> None:
+        """Move rows of PEs between the host and a window."""
+
+    def _kept_groups(self, mask: str) -> Groups:
+        """Return the number of groups and of PEs per group."""
+
+    def _require_own(self, *windows: object) -> None:
+        """Raise ArgumentError if a window is a buffer of another set."""
 
 
 class Buffer:
@@ -410,7 +435,7 @@ class Block:
 
     word_bytes = WORD_BYTES
 
-    def __init__(self, cube: Hypercube, core: _core.Block, name: str) -> None:
+    def __init__(self, cube: Cube, core: _core.Block, name: str) -> None:
         self.name = name
         self.grid = cube.shape[::-1]
         self.address, self.size_bytes = core.address, core.size_bytes
@@ -453,27 +478,3 @@ class Block:
     def write_pe(self, pe: int, begin: int, row: NDArray[np.uint8]) -> None:
         """Copy a row to a PE."""
         self.core_set.write_pe(self._cube.first + pe, self._words, begin, row)
-
-
-def header_of(buffers: Sequence[Buffer], core_set: _core.Set) -> str:
-    """Return C declarations of buffers for PE programs, "" without buffers.
-
-    Raises ArgumentError for buffers of another set, outside MRAM, and names that are no C name.
-    """
-    if isinstance(buffers, Buffer) or not isinstance(buffers, Sequence):
-        raise ArgumentError(f"buffers ({shown(buffers)}) must be a sequence of buffers")
-    lines = []
-    for buffer in buffers:
-        if not isinstance(buffer, Buffer) or not buffer._is_of(core_set):
-            raise ArgumentError(f"{shown(buffer)} is no buffer of this set of PEs")
-        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", buffer.name, re.ASCII):
-            raise ArgumentError(f"the name of {buffer!r} is no name of C")
-        buffer._window_of(0)
-        name, pointer = buffer.name, f"__mram_ptr {C_TYPES.get(buffer.dtype.name, 'uint8_t')} *"
-        padded_bytes = buffer.size_bytes + -buffer.size_bytes % WORD_BYTES
-        lines += [
-            f"static {pointer}const {name} __attribute__((unused)) ="
-            f" ({pointer}){buffer.address:#x};",
-            f"enum {{ {name}_elements = {buffer.size}, {name}_bytes = {padded_bytes} }};",
-        ]
-    return "\n".join(["#include <mram.h>", "#include <stdint.h>", *lines, ""]) if lines else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -13,10 +14,14 @@ from pathlib import Path
 from dpuemu.tools import temporary_folder
 from pidcomm import _core, emulated
 from pidcomm.arguments import MAX_COUNT, as_integer, as_words
-from pidcomm.errors import ArgumentError, Error
+from pidcomm.buffers import Buffer
+from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.installation import package
+from pidcomm.tables import TYPES, WORD_BYTES
 
-__all__ = ["compiled", "compiler_options"]
+__all__ = ["compiled", "compiler_options", "header_of"]
+
+C_TYPES = {name: row.c_type for name, row in TYPES.items()}
 
 DEFAULT_OPTIMISATION = "-O2"
 NO_COMPILER = 127  # the exit code of the emulated SDK's compiler if gcc is missing
@@ -89,3 +94,27 @@ def compiled(
                 messages or f"the compiler of PE programs ended with code {process.returncode}"
             )
         yield program, messages
+
+
+def header_of(buffers: Sequence[Buffer], core_set: _core.Set) -> str:
+    """Return C declarations of buffers for PE programs, "" without buffers.
+
+    Raises ArgumentError for buffers of another set, outside MRAM, and names that are no C name.
+    """
+    if isinstance(buffers, Buffer) or not isinstance(buffers, Sequence):
+        raise ArgumentError(f"buffers ({shown(buffers)}) must be a sequence of buffers")
+    lines = []
+    for buffer in buffers:
+        if not isinstance(buffer, Buffer) or not buffer._is_of(core_set):
+            raise ArgumentError(f"{shown(buffer)} is no buffer of this set of PEs")
+        if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", buffer.name, re.ASCII):
+            raise ArgumentError(f"the name of {buffer!r} is no name of C")
+        buffer._window_of(0)
+        name, pointer = buffer.name, f"__mram_ptr {C_TYPES.get(buffer.dtype.name, 'uint8_t')} *"
+        padded_bytes = buffer.size_bytes + -buffer.size_bytes % WORD_BYTES
+        lines += [
+            f"static {pointer}const {name} __attribute__((unused)) ="
+            f" ({pointer}){buffer.address:#x};",
+            f"enum {{ {name}_elements = {buffer.size}, {name}_bytes = {padded_bytes} }};",
+        ]
+    return "\n".join(["#include <mram.h>", "#include <stdint.h>", *lines, ""]) if lines else ""

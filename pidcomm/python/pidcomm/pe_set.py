@@ -15,8 +15,8 @@ from numpy.typing import DTypeLike
 from pidcomm import _core, emulated
 from pidcomm.arguments import MAX_COUNT, as_flag, as_integer, as_text
 from pidcomm.axes import axes_of
-from pidcomm.buffers import Block, Buffer, header_of
-from pidcomm.compiling import compiled, compiler_options
+from pidcomm.buffers import Block, Buffer
+from pidcomm.compiling import compiled, compiler_options, header_of
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.hypercube import Hypercube
 from pidcomm.notebook import set_html
