@@ -186,8 +186,8 @@ class Collective(NamedTuple):
             parameters += ["dtype: DTypeLike = np.uint8"] if not self.at_pes_before else []
             parameters.append("root: int = 0")
         passed = "".join(f", {name}={name}" for name in (p.partition(":")[0] for p in parameters))
-        overloads = self.overloads("mask: str" if over_hosts else "axis: Axis", form, result)
-        first, passed_first, sentence, ignored = "        mask: str,\n", "mask", "", ""
+        overloads = self.overloads("mask: Axis" if over_hosts else "axis: Axis", form, result)
+        first, passed_first, sentence, ignored = "        mask: Axis,\n", "mask", "", ""
         if not over_hosts:
             x = "Buffer" if self.at_pes_before else "ArrayInput"
             buffer_form = (
@@ -235,7 +235,7 @@ class Collective(NamedTuple):
     def {self.name}(
         self,
         x: ArrayInput,
-        mask: {"str" if over_hosts else "Axis"},
+        mask: Axis,
         *,
 {op}        base_offset: int = 0,
         out: ArrayOutput | None = None,

@@ -42,6 +42,7 @@ def prepare_call(
     mask: str,
     groups: Callable[[str], Groups],
     validate: Callable[[_core.Request, _core.OptionCodes], None],
+    heap_windows: HeapWindows,
     *,
     options: Options,
     bytes: int | None = None,
@@ -56,7 +57,8 @@ def prepare_call(
     """Check the arguments of a collective and allocate its result.
 
     groups: returns the groups of a mask with rows at this host. has_rows: whether this host has the
-    rows. validate: raises errors before memory is allocated.
+    rows. validate: raises errors before memory is allocated. heap_windows: of the set; raises
+    errors if a load has moved the window that the call reads.
     """
     row = row_of(COLLECTIVES, "collective", name)
     codes = option_codes(options)
@@ -76,6 +78,8 @@ def prepare_call(
         host_out = output_rows(
             out, (mask_groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype
         )
+    if row.at_pes_before:
+        heap_windows.require_unmoved(request.src, request.bytes)
     rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))
     return Call(request, rows_in, rows_out, codes, host_out)
 
@@ -116,10 +120,7 @@ def _bytes_per_pe(rows: Array, blocks: int) -> int:
     return row_bytes // blocks
 
 
-def note_windows(heap_windows: HeapWindows, name: str, request: _core.Request) -> None:
-    """Note the windows of a call. Raises ArgumentError if a load has moved the window it reads."""
-    row = COLLECTIVES[name]
-    if row.at_pes_before:
-        heap_windows.require_unmoved(request.src, request.bytes)
-    if row.at_pes_after:
+def note_written(heap_windows: HeapWindows, name: str, request: _core.Request) -> None:
+    """Note the window that a call writes."""
+    if COLLECTIVES[name].at_pes_after:
         heap_windows.write(request.dst, request.bytes)

@@ -46,7 +46,7 @@ from pidcomm.arguments import (
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.axes import HOST
-from pidcomm.calls import Call, note_windows, prepare_call
+from pidcomm.calls import Call, note_written, prepare_call
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.hypercube import Hypercube
 from pidcomm.notebook import hypercube_html
@@ -355,8 +355,16 @@ class Cube(HostsCollectives):
             self._local._require_own(arguments.get("src"), arguments.get("dst"))
             check = partial(self._check, _as_root(root))
             has_rows = self.has_rows(mask, root)
-            call = prepare_call(name, mask, self.groups, check, has_rows=has_rows, **arguments)
-            note_windows(self._local._heap_windows, name, call.request)
+            call = prepare_call(
+                name,
+                mask,
+                self.groups,
+                check,
+                self._local._heap_windows,
+                has_rows=has_rows,
+                **arguments,
+            )
+            note_written(self._local._heap_windows, name, call.request)
             return call
 
         return self.or_refuse(prepare)

@@ -33,7 +33,7 @@ from pidcomm.arrays import ArrayCollectives
 from pidcomm.axes import Axes
 from pidcomm.buffer_calls import prepare_buffers
 from pidcomm.buffers import Block, Buffer, shape_of
-from pidcomm.calls import Call, CoreArguments, note_windows, prepare_call, require_words
+from pidcomm.calls import Call, CoreArguments, note_written, prepare_call, require_words
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.measured_passes import MeasuredPasses
 from pidcomm.notebook import hypercube_html
@@ -328,7 +328,7 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         """Return a new buffer with the rows of x, shape (pes, ...): row p is for PE p. An x of
         shape (..., len_y, len_x, ...) has the row of coordinates x, y, ... at ``[..., y, x]``.
 
-        Raises the errors of `empty`, and ArgumentError for other shapes.
+        name: as for `empty`, whose errors it raises. Raises ArgumentError for other shapes.
         """
         rows = input_array("x", x)
         grid = self.shape[::-1]
@@ -417,7 +417,7 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         method.
         """
         call = self._prepare(name, mask, **arguments)
-        return self._remember(trace_of(self._core.run(*call.arguments))), call.out
+        return self._finished(name, call.arguments), call.out
 
     def _call(self, name: str, x: Any, axis: Axis | None, wait: bool, **arguments: Any) -> Any:
         """Run the method of a collective.
@@ -458,15 +458,20 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         self, name: str, arguments: CoreArguments, wait: bool, result: Callable[[Trace], T]
     ) -> T | Request[T]:
         """Run a collective. Return result(its trace), or a request for it without `wait`."""
-
-        def finish(trace: Trace) -> T:
-            return result(self._remember(trace))
-
         if as_flag("wait", wait):
-            return finish(trace_of(self._core.run(*arguments)))
-        request = Request(name, self._core.start(*arguments), finish)
+            return result(self._finished(name, arguments))
+        request = Request(
+            name, self._core.start(*arguments), lambda trace: result(self._remember(trace))
+        )
+        note_written(self._heap_windows, name, arguments[0])
         self._requests.add(request)
         return request
+
+    def _finished(self, name: str, arguments: CoreArguments) -> Trace:
+        """Run a collective and return its trace."""
+        trace = trace_of(self._core.run(*arguments))
+        note_written(self._heap_windows, name, arguments[0])
+        return self._remember(trace)
 
     def _move(self, name: str, window: int, rows: NDArray[np.uint8]) -> None:
         """Move rows of PEs between the host and a window: scatter, gather, or broadcast a row."""
@@ -474,10 +479,10 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         mask = self._no_axis if rows.ndim > 1 else "1" * len(self.shape)
         request = make_request(name, mask, row_bytes, window, window, np.uint8, None)
         data = as_bytes(rows)
-        if COLLECTIVES[name].at_pes_before:
-            self._remember(trace_of(self._core.run(request, None, data, NO_OPTIONS)))
-        else:
-            self._remember(trace_of(self._core.run(request, data, None, NO_OPTIONS)))
+        is_output = COLLECTIVES[name].at_pes_before
+        self._finished(
+            name, (request, None if is_output else data, data if is_output else None, NO_OPTIONS)
+        )
 
     def _remember(self, trace: Trace) -> Trace:
         self.last_trace = trace
@@ -492,6 +497,6 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
     def _prepare(self, name: str, mask: Axis, **arguments: Unpack[AnyArguments]) -> Call:
         self._require_own(arguments.get("src"), arguments.get("dst"))
         mask = self._axes.mask_of(mask)
-        call = prepare_call(name, mask, self.groups, self._core.validate, **arguments)
-        note_windows(self._heap_windows, name, call.request)
-        return call
+        return prepare_call(
+            name, mask, self.groups, self._core.validate, self._heap_windows, **arguments
+        )

@@ -189,8 +189,8 @@ class PeSet:
     def buffer(self, name: str, shape: int | Sequence[int], dtype: DTypeLike) -> Buffer:
         """Return a new buffer: an array of `shape` and `dtype` in the MRAM of every usable PE.
 
-        Row p belongs to PE p. Raises the errors of `Hypercube.empty`, and Error if no hypercube is
-        possible.
+        name: for error sentences and PE programs. Row p belongs to PE p. Raises the errors of
+        `Hypercube.empty`, and Error if no hypercube is possible.
         """
         if self._all_usable is None:
             self._all_usable = self.hypercube(self.usable_pes)

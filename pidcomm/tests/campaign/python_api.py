@@ -268,6 +268,8 @@ class World:
             *(("over_hosts", self.over_hosts), ("over_hosts arrays", self.over_hosts.arrays)),
         ):
             for attribute in getattr(holder, "__all__", dir(holder)):
+                if isinstance(getattr(type(holder), attribute, None), property):
+                    continue  # some properties of symbols raise errors
                 value = getattr(holder, attribute)
                 if (
                     not attribute.startswith("_")
