@@ -87,24 +87,25 @@ class Owner(Protocol):
 class Hypercube(HypercubeCollectives, MeasuredPasses):
     """Run collectives on PEs that are arranged as a hypercube. `PeSet.hypercube` makes a hypercube.
 
-    The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). An axis
-    ``mask`` such as ``"10"`` has one character per axis, the first for x; 1 selects the axis. PEs
-    with equal unselected coordinates form a group.
-    The member index numbers the PEs of a group by their selected coordinates; the first selected
-    axis varies fastest.
-    In place of a mask, methods take the name of an axis, or a list or tuple of names in any order.
-    The names are those that `PeSet.hypercube` got, or x, y, z, w, axis4, axis5, ...
-    The group index numbers the groups by the unselected coordinates in the same way. ``bytes`` is
-    the number of bytes per PE: of the input of alltoall, reduce_scatter, allreduce, reduce and
-    gather, and of the output of allgather, scatter and broadcast. A block has ``bytes`` bytes, or
-    ``bytes`` / N if a row has N blocks. Its size is a multiple of 8 bytes.
+    The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). A collective
+    runs along an axis: a name, several names in any order, or a mask such as ``"10"`` with one
+    character per axis, x first, where 1 selects the axis. The names are those that
+    `PeSet.hypercube` got, or x, y, z, w, axis4, axis5, ... PEs with equal unselected coordinates
+    form a group of N members. The member index counts the selected coordinates, and the group index
+    the unselected ones; the first such axis varies fastest.
 
-    ``src`` and ``dst`` are offsets in bytes from the start of the MRAM heap, and multiples of 8; or
-    MRAM variables of the loaded program (`PeSet.symbol`), whose first bytes are the window.
-    With equal offsets the collective works in place; windows that overlap in another manner are
-    errors. ``dtype`` is one of ``pidcomm.TYPES``.
-    ``op`` is one of ``pidcomm.OPS``. Host arrays have one row per group; C-contiguous arrays are
-    not copied.
+    ``cube.allreduce(x, "x", out=y)`` works on `Buffer` objects. Without ``out``, it returns a new
+    buffer; ``out=x`` works in place. Blocks lie along the first axis of x and y. Host arrays, which
+    scatter and broadcast take, and gather and reduce return, have one row per group.
+
+    ``cube.allreduce("x", bytes=64, src=0, dst=64, dtype="int32")`` works on windows of MRAM.
+    ``src`` and ``dst`` are buffers, or offsets in bytes from the start of the heap, multiples of 8.
+    ``bytes`` is the number of bytes per PE: of the output of allgather, scatter and broadcast, and
+    of the input of the others. A block has ``bytes`` bytes, or ``bytes`` / N if a row has N blocks.
+    Equal offsets work in place; other windows must not overlap.
+
+    The bytes of a block are a multiple of 8. ``dtype`` is one of ``pidcomm.TYPES``, and ``op`` of
+    ``pidcomm.OPS``. C-contiguous host arrays are not copied.
     ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A
     collective first waits for earlier work on its PEs. With ``wait=False`` it returns a `Request`,
     whose `wait` returns the result.
@@ -447,7 +448,8 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         dst: Window = 0,
         **others: object,
     ) -> Any:
-        if bytes is not None or others.get("host") is not None or src is not dst:
+        is_default = bytes is None and (type(src), src, type(dst), dst) == (int, 0, int, 0)
+        if not is_default or others.get("host") is not None:
             raise ArgumentError(
                 f"{name} of {shown(x)} along an axis takes no bytes, src, dst and host; use out="
             )
@@ -469,9 +471,9 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
 
     def _finished(self, name: str, arguments: CoreArguments) -> Trace:
         """Run a collective and return its trace."""
-        trace = trace_of(self._core.run(*arguments))
+        self.last_trace = trace_of(self._core.run(*arguments))
         note_written(self._heap_windows, name, arguments[0])
-        return self._remember(trace)
+        return self.last_trace
 
     def _move(self, name: str, window: int, rows: NDArray[np.uint8]) -> None:
         """Move rows of PEs between the host and a window: scatter, gather, or broadcast a row."""

@@ -330,6 +330,8 @@ def refused(
         "needs 16 elements of int64": lambda: call.allreduce(x, "10", out=x[:8]),
         "needs a buffer, not": lambda: call.allreduce(np.zeros((64, 8)), "10"),
         "takes no bytes": lambda: call.allreduce(x, "10", bytes=8),
+        "takes no .*src": lambda: call.allreduce(x, "10", src=5, dst=5),
+        "takes no .*host": lambda: call.scatter(x, "10", host=np.zeros((8, 8))),
         "on another set": lambda: call.allreduce(other, "10"),
         "one row per group": lambda: call.scatter(np.zeros((3, 8)), "10"),
         "length is 12": lambda: call.alltoall(x[:12], "10"),
