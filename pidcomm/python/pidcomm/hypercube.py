@@ -70,14 +70,7 @@ class Owner(Protocol):
     def free(self) -> None:
         """Free the PEs."""
 
-    def _load(
-        self,
-        program: PathText | Sequence[PathText],
-        tasklets: int | None,
-        stack_bytes: int | None,
-        options: Sequence[str],
-        buffers: Sequence[Buffer],
-    ) -> None:
+    def _load(self, *arguments: Any, **others: Any) -> None:
         """Load a program."""
 
     def hypercube(self, *lengths: int, first: int = 0, **axes: int) -> Hypercube:
