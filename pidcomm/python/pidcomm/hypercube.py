@@ -81,7 +81,7 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
     """Run collectives on PEs that are arranged as a hypercube. `PeSet.hypercube` makes a hypercube.
 
     The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). A collective
-    runs along an axis: a name, several names in any order, or a mask such as ``"10"`` with one
+    runs along axes: a name, several names in any order, or a ``mask`` such as ``"10"`` with one
     character per axis, x first, where 1 selects the axis. The names are those that
     `PeSet.hypercube` got, or x, y, z, w, axis4, axis5, ... PEs with equal unselected coordinates
     form a group of N members. The member index counts the selected coordinates, and the group index
