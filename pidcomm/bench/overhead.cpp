@@ -245,7 +245,7 @@ void print_steps(int calls) {
     const pidcomm_request request{
         sizeof(pidcomm_request), PIDCOMM_ALLTOALL, "10", 64, 0, 4096, nullptr, 0, PIDCOMM_INT32, 0};
     const pidcomm::Placement placement =
-        pidcomm::Placement::of(pes.set, pidcomm::Hypercube::of(shape));
+        pidcomm::Placement::of(pes.set, pidcomm::Hypercube::of(shape), 0);
     pidcomm::RankLocks locks(placement.ranks);
     const pidcomm::Options options = pidcomm::resolve(nullptr);
     const pidcomm::Plan made =

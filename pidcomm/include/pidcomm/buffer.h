@@ -11,9 +11,10 @@
  * A buffer has `count` elements at the same MRAM byte of every PE of a set, so every hypercube of
  * the set can use it. The library places buffers from the end of MRAM downwards: windows at offsets
  * from the heap base and the heap of PE programs use the other end. A buffer occupies whole words
- * of 8 bytes; the bytes behind its elements are padding. A program that is loaded later does not
- * change a buffer unless its variables reach the buffer; calls on the buffer then return
- * ERR_WINDOW. Destroy the buffers of a set before dpu_free. */
+ * of 8 bytes; the bytes behind its elements are padding. Nothing checks that windows at offsets
+ * stay apart from buffers. A program that is loaded later does not change a buffer unless its
+ * variables reach the buffer; calls on the buffer then return ERR_WINDOW. Destroy the buffers of a
+ * set before dpu_free. */
 #ifndef PIDCOMM_BUFFER_H
 #define PIDCOMM_BUFFER_H
 
@@ -45,8 +46,8 @@ PIDCOMM_API int pidcomm_buffer_of_variable(pidcomm_hypercube *cube, const char *
 PIDCOMM_API int pidcomm_buffer_slice(const pidcomm_buffer *buffer, size_t first, size_t count,
                                      pidcomm_buffer **slice);
 
-/* Releases a buffer or a slice; `buffer` may be NULL. The end of the program's last handle frees
- * the MRAM. No call may use the buffer then. */
+/* Releases a buffer or a slice; `buffer` may be NULL. Destroying the last of them frees the
+ * MRAM. No call may use the buffer then. */
 PIDCOMM_API void pidcomm_buffer_destroy(pidcomm_buffer *buffer);
 
 /* Return the number of elements per PE; the window for `src` and `dst` of a pidcomm_request; and
@@ -66,12 +67,13 @@ PIDCOMM_API int pidcomm_buffer_read(pidcomm_hypercube *cube, const pidcomm_buffe
 
 /* Stores in *request the request of a collective on buffers, for pidcomm_run, pidcomm_irun,
  * pidcomm_validate and the calls over hosts. in, out: buffers of one type, whose numbers of
- * elements fit the collective: with n elements per block, N blocks have N * n. in == out, or slices
- * that begin at the same element, work in place. If the input or the output of the collective is in
- * host rows, `in` or `out` is NULL; set host and host_bytes of the request yourself, with rows of
- * whole words. `op` is ignored if the collective takes none. The request borrows `mask`. Errors:
- * ERR_ARGUMENT (a pointer is null or is not, the collective is unknown), ERR_MASK, ERR_TYPE (the
- * buffers have different types), ERR_SIZE (the numbers of elements do not fit), ERR_WINDOW. */
+ * elements fit the collective: an input or output of N blocks has N times the elements of a block.
+ * in == out, or slices that begin at the same element, work in place. If the input or the output of
+ * the collective is in host rows, `in` or `out` is NULL; set host and host_bytes of the request
+ * yourself, with rows of whole words. `op` is ignored if the collective takes none. The request
+ * borrows `mask`. Errors: ERR_ARGUMENT (a pointer is null or is not, the collective is unknown),
+ * ERR_MASK, ERR_TYPE (the buffers have different types), ERR_SIZE (the numbers of elements do not
+ * fit), ERR_WINDOW. */
 PIDCOMM_API int pidcomm_buffer_request(pidcomm_hypercube *cube, int collective, const char *mask,
                                        const pidcomm_buffer *in, const pidcomm_buffer *out, int op,
                                        pidcomm_request *request);

@@ -33,11 +33,11 @@
  *
  * Windows. `src` and `dst` name the start of a window by an MRAM offset, a number of bytes from the
  * MRAM heap base; the offset must be a multiple of 8. pidcomm_symbol_window returns a value that
- * names a variable of the loaded program instead. The heap base is the symbol __sys_used_mram_end
- * of the loaded program, or 0 if no program is loaded. If src == dst, the call works in place:
- * allgather then expects each PE's contribution at the start of the PE's window, and reduce_scatter
- * replaces block 0 of each window by the result. If the source window and the destination window
- * overlap but src != dst, the call returns ERR_WINDOW.
+ * names a variable of the loaded program instead, and <pidcomm/buffer.h> allocates windows. The
+ * heap base is the symbol __sys_used_mram_end of the loaded program, or 0 if no program is loaded.
+ * If src == dst, the call works in place: allgather then expects each PE's contribution at the
+ * start of the PE's window, and reduce_scatter replaces block 0 of each window by the result. If
+ * the source window and the destination window overlap but src != dst, the call returns ERR_WINDOW.
  *
  * Errors. A function that can fail returns a status, and makes all its checks before the first byte
  * moves. pidcomm_last_error() returns a sentence that names the offending values and the violated
@@ -169,7 +169,8 @@ typedef struct pidcomm_options {
   int threads;   /* host threads, 1 to 1024; default: see pidcomm_default_threads */
   int coherence; /* pidcomm_coherence; default: `none` on emulated DIMMs, `hardware` on real DIMMs,
                     where `none` is an error */
-  size_t scratch_offset; /* offset of the PE scratch from the MRAM heap base. If PEs reorder blocks
+  size_t scratch_offset; /* offset of the PE scratch from the MRAM heap base, or
+                            pidcomm_buffer_window. If PEs reorder blocks
                             before the host pass, each PE writes as many bytes to its scratch as its
                             input has; scratch offset 0 is then ERR_WINDOW, unless `bytes` is 0.
                             Calls without this reordering ignore scratch_offset */
@@ -187,7 +188,7 @@ typedef struct pidcomm_request {
   const char *mask; /* axis mask */
   size_t bytes;     /* number of bytes per PE; see "Sizes" above */
   size_t src, dst;  /* windows of source and destination: MRAM offsets from the heap base, or values
-                       of pidcomm_symbol_window */
+                       of pidcomm_symbol_window or pidcomm_buffer_window */
   void *host;
   size_t host_bytes; /* size of the host buffer: exactly the number of groups times the bytes of a
                         host row; with host_stride, the size from the first byte of the first row to
@@ -394,13 +395,13 @@ PIDCOMM_API int pidcomm_symbol_window(pidcomm_hypercube *cube, const char *name,
 
 /* Writes the place of each PE in the hypercube to variables of the loaded program; call it after
  * each dpu_load. Each variable is a uint32_t in WRAM (__host); the program declares those that it
- * needs: pidcomm_pe (the PE number); for an axis such as x, pidcomm_coord_x and pidcomm_length_x;
- * for a mask such as 10 of at most 8 axes, pidcomm_group_10 and pidcomm_member_10 (see
- * pidcomm_group_of and pidcomm_member_of). axis_names has a name for each axis; if NULL, the names
- * are PIDCOMM_AXIS_NAMES. PEs outside the hypercube keep their values. Waits for earlier work of
- * the set. Errors, after which no variable has changed: ERR_ARGUMENT (a pointer is null; a variable
- * has not 4 bytes, or is not in WRAM), ERR_SET, ERR_DEVICE (no program is loaded, a collective has
- * replaced it, a variable has different places on PEs, or a PE is in fault). */
+ * needs: pidcomm_pe (the PE number in the hypercube); for an axis such as x, pidcomm_coord_x and
+ * pidcomm_length_x; for a mask such as 10 of at most 8 axes, pidcomm_group_10 and pidcomm_member_10
+ * (see pidcomm_group_of and pidcomm_member_of). axis_names has a name for each axis; if NULL, the
+ * names are PIDCOMM_AXIS_NAMES. PEs outside the hypercube keep their values. Waits for earlier work
+ * of the set. Errors, after which no variable has changed: ERR_ARGUMENT (a pointer is null; a
+ * variable has not 4 bytes, or is not in WRAM), ERR_SET, ERR_DEVICE (no program is loaded, a
+ * collective has replaced it, a variable has different places on PEs, or a PE is in fault). */
 PIDCOMM_API int pidcomm_fill_variables(pidcomm_hypercube *cube, const char *const *axis_names);
 
 /* Checks a request without running it: returns the error that pidcomm_run would return before any

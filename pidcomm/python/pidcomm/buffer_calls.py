@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-PR_STEP = 1  # PIDCOMM_STEP_PR: the technique may run a PE program, which needs scratch
-
 
 class BufferCall(NamedTuple):
     """The arguments of a core cube for a collective on buffers, and its result."""
@@ -163,7 +161,7 @@ def _scratch_of(
     """
     codes = option_codes(options)
     technique = TECHNIQUES.get(options.get("technique") or "") if options else None
-    if technique is None or not technique.steps & PR_STEP or codes[-1] or not size_bytes:
+    if technique is None or not technique.runs_pe_program or codes[-1] or not size_bytes:
         return codes, None
     scratch = cube.empty(size_bytes, np.uint8, name="scratch")
     return (*codes[:-1], scratch.window), scratch

@@ -43,6 +43,10 @@ class Storage(Protocol):
         """Axis lengths of the PEs, last axis first. Their product is the number of rows."""
 
     @property
+    def first(self) -> int:
+        """Number in the set of the PE of the first row."""
+
+    @property
     def address(self) -> int:
         """Address in PE programs."""
 
@@ -122,7 +126,8 @@ class Buffer:
     `grid` returns coordinates.
 
     ``buffer[i]``, ``buffer[2:5]`` and ``buffer[1, 2:5]`` are buffers on contiguous elements of
-    every PE, without a copy; `at` selects a PE.
+    every PE, without a copy; `at` selects a PE. Assigning to elements that do not fill words (of 8
+    bytes in MRAM) reads and writes the words: two threads must not do this at once.
     """
 
     def __init__(
@@ -438,6 +443,7 @@ class Block:
     def __init__(self, cube: Cube, core: _core.Block, name: str) -> None:
         self.name = name
         self.grid = cube.shape[::-1]
+        self.first = cube.first
         self.address, self.size_bytes = core.address, core.size_bytes
         self.lost = ""  # the reason why the PEs no longer have the memory
         self._cube = cube
@@ -473,8 +479,8 @@ class Block:
 
     def read_pe(self, pe: int, begin: int, row: NDArray[np.uint8]) -> None:
         """Copy the row of a PE to the host."""
-        self.core_set.read_pe(self._cube.first + pe, self._words, begin, row)
+        self.core_set.read_pe(self.first + pe, self._words, begin, row)
 
     def write_pe(self, pe: int, begin: int, row: NDArray[np.uint8]) -> None:
         """Copy a row to a PE."""
-        self.core_set.write_pe(self._cube.first + pe, self._words, begin, row)
+        self.core_set.write_pe(self.first + pe, self._words, begin, row)

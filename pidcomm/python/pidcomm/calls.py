@@ -23,7 +23,7 @@ from pidcomm.arguments import (
 from pidcomm.errors import ArgumentError
 from pidcomm.plans import make_request
 from pidcomm.programs import HeapWindows, Window
-from pidcomm.tables import COLLECTIVES, WORD_BYTES
+from pidcomm.tables import COLLECTIVES, WORD_BYTES, Collective
 
 if TYPE_CHECKING:
     from pidcomm.arguments import Options
@@ -79,7 +79,7 @@ def prepare_call(
             out, (mask_groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype
         )
     if row.at_pes_before:
-        heap_windows.require_unmoved(request.src, request.bytes)
+        heap_windows.require_unmoved(request.src, sizes_of(row, request, groups)[0])
     rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))
     return Call(request, rows_in, rows_out, codes, host_out)
 
@@ -120,7 +120,12 @@ def _bytes_per_pe(rows: Array, blocks: int) -> int:
     return row_bytes // blocks
 
 
-def note_written(heap_windows: HeapWindows, name: str, request: _core.Request) -> None:
-    """Note the window that a call writes."""
-    if COLLECTIVES[name].at_pes_after:
-        heap_windows.write(request.dst, request.bytes)
+def sizes_of(
+    row: Collective, request: _core.Request, groups: Callable[[str], Groups]
+) -> tuple[int, int]:
+    """Return the bytes that a call reads and writes at a PE."""
+    if not (row.per_member_before or row.per_member_after):
+        return request.bytes, request.bytes
+    group_pes = groups(request.mask).group_pes
+    block_bytes = request.bytes // row.blocks_per_pe(group_pes)
+    return block_bytes * row.blocks_before(group_pes), block_bytes * row.blocks_after(group_pes)

@@ -17,6 +17,7 @@ from pidcomm.arguments import MAX_COUNT, as_integer, as_words
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.installation import package
+from pidcomm.programs import Symbol
 from pidcomm.tables import TYPES, WORD_BYTES
 
 __all__ = ["compiled", "compiler_options", "header_of"]
@@ -103,13 +104,24 @@ def header_of(buffers: Sequence[Buffer], core_set: _core.Set) -> str:
     """
     if isinstance(buffers, Buffer) or not isinstance(buffers, Sequence):
         raise ArgumentError(f"buffers ({shown(buffers)}) must be a sequence of buffers")
-    lines = []
+    lines: list[str] = []
+    names: set[str] = set()
     for buffer in buffers:
         if not isinstance(buffer, Buffer) or not buffer._is_of(core_set):
             raise ArgumentError(f"{shown(buffer)} is no buffer of this set of PEs")
         if not re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", buffer.name, re.ASCII):
             raise ArgumentError(f"the name of {buffer!r} is no name of C")
         buffer._window_of(0)
+        if (
+            buffer.address != buffer._storage.address
+            or buffer.size_bytes != buffer._storage.size_bytes
+        ):
+            raise ArgumentError(f"{buffer!r} is a part of a buffer; give the whole buffer")
+        if isinstance(buffer, Symbol):
+            raise ArgumentError(f"{buffer!r} is a variable of the program that is replaced")
+        if buffer.name in names:
+            raise ArgumentError(f"two buffers have the name {buffer.name}")
+        names.add(buffer.name)
         name, pointer = buffer.name, f"__mram_ptr {C_TYPES.get(buffer.dtype.name, 'uint8_t')} *"
         padded_bytes = buffer.size_bytes + -buffer.size_bytes % WORD_BYTES
         lines += [

@@ -46,7 +46,7 @@ from pidcomm.arguments import (
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.axes import HOST
-from pidcomm.calls import Call, note_written, prepare_call
+from pidcomm.calls import Call, prepare_call
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.hypercube import Hypercube
 from pidcomm.notebook import hypercube_html
@@ -364,7 +364,7 @@ class Cube(HostsCollectives):
                 has_rows=has_rows,
                 **arguments,
             )
-            note_written(self._local._heap_windows, name, call.request)
+            self._local._note_written(name, call.request)
             return call
 
         return self.or_refuse(prepare)

@@ -33,13 +33,13 @@ from pidcomm.arrays import ArrayCollectives
 from pidcomm.axes import Axes
 from pidcomm.buffer_calls import prepare_buffers
 from pidcomm.buffers import Block, Buffer, shape_of
-from pidcomm.calls import Call, CoreArguments, note_written, prepare_call, require_words
+from pidcomm.calls import Call, CoreArguments, prepare_call, require_words, sizes_of
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.measured_passes import MeasuredPasses
 from pidcomm.notebook import hypercube_html
 from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, make_request, plan_of
-from pidcomm.programs import HeapWindows, PathText, Window, at_mram_bytes
+from pidcomm.programs import MRAM_WINDOW, HeapWindows, PathText, Window, at_mram_bytes
 from pidcomm.requests import Request
 from pidcomm.tables import COLLECTIVES
 from pidcomm.trace import Trace, trace_of
@@ -246,7 +246,7 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         """Write the place of each PE to the variables ``__host uint32_t`` of these names that the
         loaded program declares.
 
-        ``pidcomm_pe`` gets the number of the PE; for an axis named x, ``pidcomm_coord_x`` gets its
+        ``pidcomm_pe`` gets the number of the PE in the hypercube; for an axis named x, ``pidcomm_coord_x`` gets its
         coordinate and ``pidcomm_length_x`` the length; for a mask such as 10,
         ``pidcomm_group_10`` gets `group_of` and ``pidcomm_member_10`` `member_of` (not on
         hypercubes with more than 8 axes). PEs outside the hypercube keep their values.
@@ -312,7 +312,7 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         new_shape = shape_of(shape)
         size_bytes = math.prod(new_shape) * element.itemsize
         text = as_text("name", name) if name is not None else f"buffer{next(BUFFER_NUMBERS)}"
-        block = Block(self, self._core.block(text, min(size_bytes, 2**63)), text)
+        block = Block(self, self._core.block(text, min(max(size_bytes, 1), 2**63)), text)
         self._blocks.add(block)
         return Buffer(block, element, new_shape)
 
@@ -421,6 +421,8 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         """
         if x is not None and axis is not None:
             return self._call_on_buffers(name, x, axis, wait, **arguments)
+        if isinstance(x, Buffer) or (arguments.get("bytes", 0) is None and "host" not in arguments):
+            raise ArgumentError(f"{name} needs a buffer and an axis, or an axis and bytes=")
         call = self._prepare(name, x if axis is None else axis, **arguments)
         return self._run(
             name, call.arguments, wait, lambda trace: trace if call.out is None else call.out
@@ -458,15 +460,20 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         request = Request(
             name, self._core.start(*arguments), lambda trace: result(self._remember(trace))
         )
-        note_written(self._heap_windows, name, arguments[0])
+        self._note_written(name, arguments[0])
         self._requests.add(request)
         return request
 
     def _finished(self, name: str, arguments: CoreArguments) -> Trace:
         """Run a collective and return its trace."""
         self.last_trace = trace_of(self._core.run(*arguments))
-        note_written(self._heap_windows, name, arguments[0])
+        self._note_written(name, arguments[0])
         return self.last_trace
+
+    def _note_written(self, name: str, request: _core.Request) -> None:
+        row = COLLECTIVES[name]
+        if row.at_pes_after and request.dst < MRAM_WINDOW:
+            self._heap_windows.write(request.dst, sizes_of(row, request, self._kept_groups)[1])
 
     def _move(self, name: str, window: int, rows: NDArray[np.uint8]) -> None:
         """Move rows of PEs between the host and a window: scatter, gather, or broadcast a row."""
@@ -486,8 +493,16 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
     def _require_own(self, *windows: object) -> None:
         """Raise ArgumentError if a window is a buffer of another set."""
         for window in windows:
-            if isinstance(window, Buffer) and not window._is_of(self._core_set):
+            if not isinstance(window, Buffer):
+                continue
+            if not window._is_of(self._core_set):
                 raise ArgumentError(f"{window!r} is on another set of PEs")
+            first, pes = window._storage.first, window.pes
+            if self._first < first or self._first + self._pes > first + pes:
+                raise ArgumentError(
+                    f"{window!r} is on PEs {first} to {first + pes - 1} of the set; {self!r} has"
+                    f" PEs {self._first} to {self._first + self._pes - 1}"
+                )
 
     def _prepare(self, name: str, mask: Axis, **arguments: Unpack[AnyArguments]) -> Call:
         self._require_own(arguments.get("src"), arguments.get("dst"))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from numpy.typing import DTypeLike
 
@@ -17,11 +17,11 @@ from pidcomm.arguments import MAX_COUNT, as_flag, as_integer, as_text
 from pidcomm.axes import axes_of
 from pidcomm.buffers import Block, Buffer
 from pidcomm.compiling import compiled, compiler_options, header_of
+from pidcomm.debug_types import DebugTypes
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.hypercube import Hypercube
 from pidcomm.notebook import set_html
 from pidcomm.programs import (
-    MRAM_ADDRESS,
     HeapWindows,
     PathText,
     Symbol,
@@ -49,10 +49,9 @@ class PeSet:
         self._core = core
         self._requests: WeakSet[Request[Any]] = WeakSet()  # non-blocking calls on the set
         self._blocks: WeakSet[Block] = WeakSet()  # of all buffers on the set
-        self._all_usable: Hypercube | None = None  # the hypercube of `buffer`
+        self._all_usable: ref[Hypercube] | None = None  # the hypercube of `buffer`; it owns the set
         self._heap_windows = HeapWindows()
-        self._heap = MRAM_ADDRESS  # start of the heap
-        self._program = b""
+        self._types = DebugTypes(b"")
 
     @property
     def pes(self) -> int:
@@ -184,7 +183,7 @@ class PeSet:
         ``"__sys_used_mram_end"`` names the MRAM heap. Raises ArgumentError if the program has no
         such symbol, Error if no program is loaded.
         """
-        return Symbol(self._core, name, self._program)
+        return Symbol(self._core, name, self._types)
 
     def buffer(self, name: str, shape: int | Sequence[int], dtype: DTypeLike) -> Buffer:
         """Return a new buffer: an array of `shape` and `dtype` in the MRAM of every usable PE.
@@ -192,9 +191,11 @@ class PeSet:
         name: for error sentences and PE programs. Row p belongs to PE p. Raises the errors of
         `Hypercube.empty`, and Error if no hypercube is possible.
         """
-        if self._all_usable is None:
-            self._all_usable = self.hypercube(self.usable_pes)
-        return self._all_usable.empty(shape, dtype, name=name)
+        cube = None if self._all_usable is None else self._all_usable()
+        if cube is None:
+            cube = self.hypercube(self.usable_pes)
+            self._all_usable = ref(cube)
+        return cube.empty(shape, dtype, name=name)
 
     def logs(self) -> list[str]:
         """Return the output that earlier calls have not returned: one str per PE, in the order of
@@ -225,11 +226,10 @@ class PeSet:
 
     def _load_file(self, path: str) -> None:
         self._core.load(as_text("path of the program", path))
-        self._program = Path(path).read_bytes()
+        self._types = DebugTypes(Path(path).read_bytes())
         heap = self._core.symbol(_core.HEAP_NAME)[0]
-        self._heap_windows.load("another program", self._heap, heap)
-        self._heap = heap
-        for block in self._blocks:
+        self._heap_windows.load(heap)
+        for block in list(self._blocks):
             if block.address < heap:
                 block.lost = (
                     f"buffer {block.name} begins at address {block.address:#x}, but the variables"

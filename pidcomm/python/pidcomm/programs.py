@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from pidcomm import _core
 from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_dtype, as_integer, as_text
 from pidcomm.buffers import Buffer
-from pidcomm.debug_types import type_of_variable
+from pidcomm.debug_types import DebugTypes
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.tables import WORD_BYTES
 
@@ -37,6 +37,7 @@ class Variable:
     def __init__(self, core_set: _core.Set, name: str) -> None:
         self.name = name
         self.grid = (core_set.pes,)
+        self.first = 0
         self.core_set = core_set
         self._loads = core_set.loads
         self.address, self.size_bytes = core_set.symbol(as_text("name of a symbol", name))
@@ -95,19 +96,19 @@ class Symbol(Buffer):
     Calls release the GIL.
     """
 
-    def __init__(self, core_set: _core.Set, name: str, program: bytes) -> None:
+    def __init__(self, core_set: _core.Set, name: str, types: DebugTypes) -> None:
         """Find a symbol; see `PeSet.symbol`."""
         variable = Variable(core_set, name)
         super().__init__(variable, np.dtype(np.uint8), ())
         self._core = core_set
         self._variable = variable
-        self._program = program
+        self._types = types
 
     @cached_property
     def _type(self) -> tuple[np.dtype[Any], tuple[int, ...]]:
         if self.name == _core.HEAP_NAME:
             raise ArgumentError(f"{self!r} has no type; use PeSet.buffer, or read and write")
-        return type_of_variable(self._program, self.name, self.size_bytes)
+        return self._types.type_of(self.name, self.size_bytes)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -243,51 +244,52 @@ Window: TypeAlias = int | Buffer
 
 
 class HeapWindows:
-    """The windows at heap offsets that calls of a set have written, to detect that a load has moved
+    """The ranges of heap offsets that calls of a set have written, to detect that a load has moved
     the heap away from them. Windows of buffers do not move.
     """
 
     def __init__(self) -> None:
-        self._written: dict[int, int] = {}  # sizes by offset
-        self._moved: dict[int, int] = {}  # windows that the last load moved
-        self._reason = ""
+        self._written: dict[int, int] = {}  # ends by begins
+        self._moved: list[tuple[int, int, int]] = []  # begin, end, address of the heap at the write
+        self._heap = MRAM_ADDRESS
 
     def write(self, offset: int, size_bytes: int) -> None:
-        """Note that a call writes a window."""
-        if offset >= MRAM_WINDOW:
+        """Note that a call has written a window."""
+        if offset >= MRAM_WINDOW or not size_bytes:
             return
-        if self._written.get(offset, 0) < size_bytes:
-            self._written[offset] = size_bytes
+        end = offset + size_bytes
+        if self._written.get(offset, 0) < end:
+            self._written[offset] = end
         if self._moved:
-            end = offset + size_bytes
-            self._moved = {
-                begin: size
-                for begin, size in self._moved.items()
-                if begin < offset or begin + size > end
-            }
+            self._moved = [
+                (begin, stop, heap)
+                for first, last, heap in self._moved
+                for begin, stop in ((first, min(last, offset)), (max(first, end), last))
+                if begin < stop
+            ]
 
     def require_unmoved(self, offset: int, size_bytes: int) -> None:
         """Raise ArgumentError if a call reads a window that a load has moved."""
-        for begin, size in self._moved.items():
-            if begin < offset + size_bytes and offset < begin + size:
+        for begin, end, heap in self._moved:
+            if begin < offset + size_bytes and offset < end:
                 raise ArgumentError(
-                    f"the window of {size} bytes at offset {begin} was written {self._reason}, so"
-                    " the offset has other bytes now; write it again, or use a buffer",
+                    f"offsets {begin} to {end} were written when the heap began at {heap:#x}; a"
+                    f" program that was loaded later has its heap at {self._heap:#x}, so the"
+                    " offsets have other bytes now; write them again, or use a buffer",
                     "ERR_WINDOW",
                 )
 
     def launch(self) -> None:
         """Note that PEs run, which may write every window."""
-        self._moved = {}
+        self._moved = []
 
-    def load(self, program: str, before: int, after: int) -> None:
-        """Note that a load has moved the start of the heap between two addresses."""
-        if before != after:
-            self._moved, self._written = self._written, {}
-            self._reason = (
-                f"when the heap began at {before:#x}; {program} was loaded later, and its heap"
-                f" begins at {after:#x}"
-            )
+    def load(self, heap: int) -> None:
+        """Note that a load has moved the start of the heap to an address."""
+        if heap != self._heap:
+            self._moved += [(begin, end, self._heap) for begin, end in self._written.items()]
+            # Ranges that were written at this start of the heap are right again.
+            self._moved = [moved for moved in self._moved if moved[2] != heap]
+            self._written, self._heap = {}, heap
 
 
 def is_at_mram_byte(window: object) -> bool:

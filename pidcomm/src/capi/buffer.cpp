@@ -1,6 +1,7 @@
 // The C API of buffers.
 #include "pidcomm/buffer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@ namespace {
 /// Buffers of variables have no block, because the program owns their MRAM.
 struct View {
   std::shared_ptr<const MramBlock> block;
+  std::shared_ptr<const std::vector<struct dpu_rank_t *>> ranks;
   std::string name;
   uint64_t begin;  // MRAM byte
   uint64_t count;  // elements
@@ -43,6 +45,10 @@ namespace {
 
 using namespace pidcomm;
 
+std::shared_ptr<const std::vector<struct dpu_rank_t *>> ranks_of(const pidcomm_hypercube *cube) {
+  return std::make_shared<const std::vector<struct dpu_rank_t *>>(cube->executor.placement().ranks);
+}
+
 /// Returns the bytes of whole words that a call on a buffer moves per PE.
 uint64_t require_words(const View &view) {
   const uint64_t end = view.begin + whole_words(view.bytes());
@@ -53,22 +59,22 @@ uint64_t require_words(const View &view) {
   return end - view.begin;
 }
 
-void require_own_memory(pidcomm_hypercube *cube, const View &view) {
-  if (view.block == nullptr) return;
-  const uint64_t heap_base = cube->executor.heap_base_now();
-  if (view.block->begin() < heap_base)
-    fail(PIDCOMM_ERR_WINDOW, "buffer ", view.name, " begins at MRAM byte ", view.block->begin(),
-         ", but the variables of the loaded program end at ", heap_base,
-         ": the program has overwritten the buffer");
-}
-
+/// Returns the view of a buffer. Errors: ERR_ARGUMENT (the buffer is null or has other PEs),
+/// ERR_WINDOW (a program has overwritten the buffer).
 const View &view_of(pidcomm_hypercube *cube, const pidcomm_buffer *buffer, const char *name) {
   require(buffer, name);
-  require_own_memory(cube, buffer->view);
-  return buffer->view;
+  const View &view = buffer->view;
+  const auto &ranks = cube->executor.placement().ranks;
+  if (*view.ranks != ranks && !std::all_of(ranks.begin(), ranks.end(), [&](const auto *rank) {
+        return std::find(view.ranks->begin(), view.ranks->end(), rank) != view.ranks->end();
+      }))
+    fail(PIDCOMM_ERR_ARGUMENT, "buffer ", view.name, " is not on all ranks of the hypercube ",
+         cube->executor.cube().to_string(), ": it is on those of another set");
+  if (view.block != nullptr) view.block->require_kept(cube->executor.heap_base_now());
+  return view;
 }
 
-/// Moves the rows of a buffer. Rows in the caller's memory have no padding; `host` has it.
+/// Checks the caller's memory for the rows of a buffer, which have no padding.
 void require_rows(const View &view, uint64_t pes, const void *host, size_t host_bytes) {
   require(host, "host");
   if (host_bytes != pes * view.bytes())
@@ -170,12 +176,14 @@ int pidcomm_buffer_create(pidcomm_hypercube *cube, const char *name, size_t coun
     require(name, "name");
     const ElementType element = ElementType::of(type);
     if (count == 0) fail(PIDCOMM_ERR_ARGUMENT, "buffer ", name, " has 0 elements; give at least 1");
-    // A larger count is as much too large as this one, and cannot overflow.
-    const uint64_t bytes = std::min<uint64_t>(count, 2 * kMramBytes) * element.size_bytes;
+    const uint64_t bytes = count <= UINT64_MAX / element.size_bytes
+                               ? uint64_t{count} * element.size_bytes
+                               : UINT64_MAX;
     auto block = std::make_shared<const MramBlock>(cube->executor.placement().ranks, name, bytes,
                                                    cube->executor.heap_base_now());
     const uint64_t begin = block->begin(), end = block->end();
-    *buffer = new pidcomm_buffer{{std::move(block), name, begin, count, end, element}};
+    *buffer =
+        new pidcomm_buffer{{std::move(block), ranks_of(cube), name, begin, count, end, element}};
   });
 }
 
@@ -192,8 +200,9 @@ int pidcomm_buffer_of_variable(pidcomm_hypercube *cube, const char *name, int ty
       fail(PIDCOMM_ERR_SIZE, "variable ", name, " has ", symbol.size,
            " bytes, which is not a whole number of elements of ", name_of_type(type));
     const uint64_t begin = symbol.address - kMramAddress;
-    *buffer = new pidcomm_buffer{{nullptr, name, begin, symbol.size / element.size_bytes,
-                                  begin + whole_words(symbol.size), element}};
+    *buffer =
+        new pidcomm_buffer{{nullptr, ranks_of(cube), name, begin, symbol.size / element.size_bytes,
+                            begin + whole_words(symbol.size), element}};
   });
 }
 

@@ -1,24 +1,37 @@
 #include "exec/mram_blocks.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <functional>
 #include <list>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <sstream>
 #include <utility>
 
 #include "base/error.h"
 #include "base/geometry.h"
+#include "exec/rank_locks.h"
 
 namespace pidcomm {
 
-/// The blocks of the process, by descending place.
+/// The blocks of the process.
 struct MramBlock::Blocks {
   std::mutex mutex;
   std::list<const MramBlock *> blocks;
 };
 
 MramBlock::Blocks &MramBlock::all_blocks() {
-  static auto *const blocks = new Blocks;  // outlives static objects of the program
+  static Blocks *const blocks = [] {
+    auto made = std::make_unique<Blocks>();
+    const int status =
+        pthread_atfork([] { all_blocks().mutex.lock(); }, [] { all_blocks().mutex.unlock(); },
+                       [] { all_blocks().mutex.unlock(); });
+    if (status != 0) throw std::bad_alloc();
+    return made.release();  // never destroyed: static objects of the program may have buffers
+  }();
   return *blocks;
 }
 
@@ -26,52 +39,54 @@ uint64_t MramBlock::end() const {
   return begin_ + (bytes_ + kWordBytes - 1) / kWordBytes * kWordBytes;
 }
 
-bool MramBlock::shares_rank(const MramBlock &other) const {
-  auto own = ranks_.begin();
-  for (struct dpu_rank_t *rank : other.ranks_) {
-    own = std::lower_bound(own, ranks_.end(), rank);
-    if (own == ranks_.end()) return false;
-    if (*own == rank) return true;
-  }
-  return false;
-}
-
 MramBlock::MramBlock(std::vector<struct dpu_rank_t *> ranks, std::string name, uint64_t bytes,
                      uint64_t heap_base)
     : ranks_(std::move(ranks)), name_(std::move(name)), bytes_(bytes) {
-  std::sort(ranks_.begin(), ranks_.end());
+  std::sort(ranks_.begin(), ranks_.end(), std::less<>());
+  const uint64_t padded = end();
   Blocks &all = all_blocks();
   const std::lock_guard<std::mutex> lock(all.mutex);
-  const uint64_t padded = end();
-  uint64_t limit = kMramBytes, largest = 0;  // the gap behind the next block ends at `limit`
-  std::ostringstream used;
+  std::vector<const MramBlock *> used;
+  for (const MramBlock *block : all.blocks)
+    if (share_a_rank(ranks_, block->ranks_)) used.push_back(block);
+  // Blocks of different ranks may overlap, so the order of their ends is decisive.
+  std::sort(used.begin(), used.end(),
+            [](const MramBlock *a, const MramBlock *b) { return a->end() > b->end(); });
+  uint64_t limit = kMramBytes, largest = 0;  // the next gap ends at `limit`
   const auto fits = [&](uint64_t gap_begin) {
-    const uint64_t gap = limit - std::min(limit, std::max(gap_begin, heap_base));
-    largest = std::max(largest, gap);
-    return bytes_ <= kMramBytes && padded <= gap;
+    const uint64_t begin = std::max(gap_begin, heap_base);
+    largest = std::max(largest, limit - std::min(limit, begin));
+    return bytes_ <= kMramBytes && begin + padded <= limit;
   };
-  auto place = all.blocks.begin();
-  for (; place != all.blocks.end(); ++place) {
-    const MramBlock &block = **place;
-    if (!shares_rank(block)) continue;
-    if (fits(block.end())) break;
-    limit = std::min(limit, block.begin());
-    used << ", " << block.name() << " has " << block.bytes();
-  }
-  if (place == all.blocks.end() && !fits(0))
+  const bool is_placed = std::any_of(used.begin(), used.end(), [&](const MramBlock *block) {
+    if (fits(block->end())) return true;
+    limit = std::min(limit, block->begin());
+    return false;
+  });
+  if (!is_placed && !fits(0)) {
+    std::ostringstream blocks;
+    for (const MramBlock *block : used)
+      blocks << ", " << block->name() << " has " << block->bytes();
     fail(PIDCOMM_ERR_MEMORY, "buffer ", name_, " needs ", bytes_,
          " bytes of MRAM per PE; the largest free part has ", largest, " of the ", kMramBytes,
-         " bytes: the loaded program has ", heap_base, used.str());
+         " bytes: the variables of the loaded program end at byte ", heap_base, blocks.str());
+  }
   begin_ = limit - padded;
-  all.blocks.insert(std::find_if(all.blocks.begin(), all.blocks.end(),
-                                 [&](const MramBlock *block) { return block->begin() < begin_; }),
-                    this);
+  all.blocks.push_back(this);
 }
 
 MramBlock::~MramBlock() {
   Blocks &all = all_blocks();
   const std::lock_guard<std::mutex> lock(all.mutex);
   all.blocks.remove(this);
+}
+
+void MramBlock::require_kept(uint64_t heap_base) const {
+  if (heap_base > begin_) overwritten_to_ = heap_base;
+  if (const uint64_t end = overwritten_to_; end != 0)
+    fail(PIDCOMM_ERR_WINDOW, "buffer ", name_, " begins at MRAM byte ", begin_,
+         ", but the variables of a loaded program end at ", end,
+         ": the program has overwritten the buffer");
 }
 
 }  // namespace pidcomm

@@ -1,6 +1,7 @@
 // Blocks of MRAM that all PEs of some ranks have at the same place.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,14 +27,18 @@ class MramBlock {
   uint64_t bytes() const { return bytes_; }  // without padding
   uint64_t end() const;                      // MRAM byte behind the padding
 
+  /// Throws ERR_WINDOW if the variables of a program, which end at heap_base, reach the block, or
+  /// if an earlier call found this.
+  void require_kept(uint64_t heap_base) const;
+
  private:
-  bool shares_rank(const MramBlock &other) const;
   struct Blocks;
   static Blocks &all_blocks();
 
   std::vector<struct dpu_rank_t *> ranks_;  // in the order of their addresses
   std::string name_;
   uint64_t begin_ = 0, bytes_;
+  mutable std::atomic<uint64_t> overwritten_to_ = 0;  // a heap base behind the begin, or 0
 };
 
 }  // namespace pidcomm

@@ -11,9 +11,6 @@
 
 namespace pidcomm {
 
-namespace {
-
-/// Both lists are in the order of the addresses.
 bool share_a_rank(const std::vector<struct dpu_rank_t *> &a,
                   const std::vector<struct dpu_rank_t *> &b) {
   const std::less<> is_before;
@@ -23,8 +20,6 @@ bool share_a_rank(const std::vector<struct dpu_rank_t *> &a,
   }
   return false;
 }
-
-}  // namespace
 
 /// The calls of the process, in their order.
 struct RankLocks::Queue {

@@ -13,6 +13,10 @@
 
 namespace pidcomm {
 
+/// Returns whether lists of ranks, each in the order of the addresses, have a rank in common.
+bool share_a_rank(const std::vector<struct dpu_rank_t *> &a,
+                  const std::vector<struct dpu_rank_t *> &b);
+
 class RankLocks {
  public:
   enum class Mode { exclusive, shared };

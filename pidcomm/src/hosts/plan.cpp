@@ -221,7 +221,7 @@ class MessagePieces : public PieceMaker {
 /// a PE's input.
 void leave_out_wrong_scratch(HostsPlan &plan) {
   try {
-    check_scratch(plan.whole, plan.whole.in_pe_bytes);
+    checked_scratch(plan.whole, plan.whole.in_pe_bytes);
   } catch (const Error &) {
     plan.options.scratch_offset = 0;
   }
@@ -234,7 +234,8 @@ void check_scratch_of_locals(const HostsPlan &plan, uint64_t heap_base) {
       const Plan local =
           make_plan(plan.local, local_request(plan, one, {}), plan.options, heap_base);
       const PeSteps *const pes = pe_steps_of(local);
-      if (pes != nullptr && pes->scratch_bytes != 0) check_scratch(plan.whole, pes->scratch_bytes);
+      if (pes != nullptr && pes->scratch_bytes != 0)
+        checked_scratch(plan.whole, pes->scratch_bytes);
     } catch (const Error &error) {
       fail_local(plan, one, error);
     }

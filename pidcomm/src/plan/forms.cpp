@@ -56,7 +56,7 @@ Sweep make_sweep_to_host_memory(const FormInputs &inputs, uint64_t src) {
 
 }  // namespace
 
-void check_scratch(const Plan &plan, uint64_t scratch_bytes) {
+uint64_t checked_scratch(const Plan &plan, uint64_t scratch_bytes) {
   const uint64_t offset = plan.options.scratch_offset;
   const char *name = name_of_collective(plan.collective),
              *technique = name_of_technique(plan.options.technique);
@@ -72,6 +72,7 @@ void check_scratch(const Plan &plan, uint64_t scratch_bytes) {
   };
   check_apart("source", plan.src, plan.in_pe_bytes);
   if (plan.out_pe_bytes != 0) check_apart("destination", plan.dst, plan.out_pe_bytes);
+  return scratch;
 }
 
 PeSteps make_pe_steps(const FormInputs &inputs) {
@@ -98,8 +99,7 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
                            false};
   if (plan.in.per_member || plan.reduces) {
     pes.scratch_bytes = reorder.bytes();
-    if (pes.scratch_bytes != 0) check_scratch(plan, pes.scratch_bytes);
-    pes.pass_src = plan.heap_base + plan.options.scratch_offset;
+    if (pes.scratch_bytes != 0) pes.pass_src = checked_scratch(plan, pes.scratch_bytes);
     pes.before = reorder;
     pes.before->from = plan.src;
     pes.before->to = pes.pass_src;

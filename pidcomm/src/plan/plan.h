@@ -83,9 +83,9 @@ void check_host(const Plan &plan, const pidcomm_request &request);
 const PeSteps *pe_steps_of(const Plan &plan);
 const MemberSteps *member_steps_of(const Plan &plan);
 
-/// Throws ERR_WINDOW unless `scratch_bytes` at the scratch offset of the plan's options fit in MRAM
-/// beside the windows of the plan.
-void check_scratch(const Plan &plan, uint64_t scratch_bytes);
+/// Returns the MRAM byte of the PE scratch. Throws ERR_WINDOW unless `scratch_bytes` at the scratch
+/// offset of the plan's options fit in MRAM beside the windows of the plan.
+uint64_t checked_scratch(const Plan &plan, uint64_t scratch_bytes);
 
 /// Whether PEs reorder blocks before the host pass or after it.
 bool reorders(const Plan &plan);

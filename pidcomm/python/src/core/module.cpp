@@ -23,6 +23,7 @@ void bind_cube(nb::module_ &m) {
             new (self) Request{collective, std::move(mask), bytes, src, dst, type, op};
           },
           "collective"_a, "mask"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a)
+      .def_ro("mask", &Request::mask)
       .def_ro("bytes", &Request::bytes)
       .def_ro("src", &Request::src)
       .def_ro("dst", &Request::dst);

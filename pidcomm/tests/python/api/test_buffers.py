@@ -23,6 +23,7 @@ struct pair { int8_t first; double second; };
 typedef int16_t small;
 enum colour { RED, BLUE };
 __mram_noinit_keep float grad[1024];
+extern __mram_ptr struct pair pairs[3][2]; /* as in a header */
 __mram struct pair pairs[3][2];
 __host small shorts[2][4];
 __host uint8_t flag;
@@ -30,8 +31,9 @@ __host double factor;
 __host _Bool is_set;
 __host enum colour colour;
 __host struct { int a : 3; int b : 5; } bits;
+__host struct { struct { int inner; }; int outer; } nested;
 int main(void) {
-  return pairs[0][0].first + shorts[0][0] + flag + factor + is_set + colour + bits.a;
+  return pairs[0][0].first + shorts[0][0] + flag + factor + is_set + colour + bits.a + nested.outer;
 }
 """
 LARGE = """
@@ -40,12 +42,16 @@ LARGE = """
 __mram_noinit_keep uint8_t large[60 << 20];
 int main(void) { return 0; }
 """
+SMALL = "#include <mram.h>\n__mram_noinit_keep char c[64];\nint main(void) { return 0; }\n"
 COPY = """
+#include <mram.h>
+__mram_noinit int pidcomm_length[2];
 int main(void) {
   __dma_aligned int32_t elements[grad_elements + grad_elements % 2];
   mram_read(grad, elements, grad_bytes);
   for (int i = 0; i < grad_elements; i++) elements[i] *= 2;
   mram_write(elements, doubled, grad_bytes);
+  pidcomm_length[0] = grad_elements;
   return 0;
 }
 """
@@ -192,12 +198,43 @@ def test_buffers_are_freed_with_their_last_reference(fresh: pidcomm.PeSet) -> No
     gc.collect()
     with pytest.raises(
         pidcomm.OutOfMemoryError,
-        match=r"buffer second needs 8 bytes .* free part has 0 .* the loaded program has 0, first",
+        match=r"buffer second needs 8 bytes .* free part has 0 .* program end at byte 0, first",
     ):
         fresh.buffer("second", 8, "uint8")
     del part
     gc.collect()
     assert fresh.buffer("second", 64 << 20, "uint8").address == 0x08000000
+
+
+def test_a_set_with_buffers_is_freed_without_references() -> None:
+    pes = pidcomm.allocate()
+    count, buffer = pes.pes, pes.buffer("b", 8, "uint8")
+    buffer[:] = 1
+    del pes, buffer
+    pidcomm.allocate(pes=count).free()
+
+
+def test_hypercubes_take_only_buffers_of_their_pes(pes: pidcomm.PeSet) -> None:
+    left, right = pes.hypercube(8, 8), pes.hypercube(8, 8, first=64)
+    x, of_set = left.empty(8, "int32"), pes.buffer("s", 8, "int32")
+    for call in (
+        lambda: right.allreduce(x, "x"),
+        lambda: right.allreduce(of_set, "x", out=x),
+        lambda: right.alltoall("x", bytes=64, src=x),
+    ):
+        with pytest.raises(pidcomm.ArgumentError, match=r"on PEs 0 to 63 .* has PEs 64 to 127"):
+            call()
+    of_set[:] = np.arange(128, dtype=np.int32)[:, np.newaxis].repeat(8, 1)
+    result = right.allreduce(of_set, "x", op="max")
+    assert np.array_equal(result.get()[:, 0], np.arange(64) // 8 * 8 + 71)
+    assert result.at(3).get()[0] == 71
+
+
+def test_buffers_without_elements_are_valid(cube: pidcomm.Hypercube) -> None:
+    empty = cube.array(np.zeros((64, 0), np.int32))
+    assert cube.allreduce(empty, "x", op="sum").get().shape == (64, 0)
+    assert cube.gather(empty, "x").shape == (8, 0)
+    assert cube.broadcast(np.zeros((8, 0)), "x").get().shape == (64, 0)
 
 
 def test_calls_on_a_freed_set_are_errors() -> None:
@@ -277,6 +314,7 @@ def test_collectives_work_in_place(cube: pidcomm.Hypercube) -> None:
 
 @pytest.mark.parametrize("technique", sorted(pidcomm.TECHNIQUES))
 def test_techniques_get_scratch_of_their_own(pes: pidcomm.PeSet, technique: Any) -> None:
+    pes.load(PROGRAM)  # the heap does not begin at byte 0
     cube = pes.hypercube(8, 8)
     x = payload("allreduce", (8, 8), "10", "int32", 640)
     buffer, neighbour = cube.array(x), cube.array(x)
@@ -285,6 +323,7 @@ def test_techniques_get_scratch_of_their_own(pes: pidcomm.PeSet, technique: Any)
     assert cube.last_trace.technique == technique
     assert np.array_equal(np.asarray(result), result_of("allreduce", x, (8, 8), "10"))
     assert np.array_equal(neighbour.get(), x)
+    assert np.array_equal(buffer.get(), x)
 
 
 def test_padding_moves_only_with_whole_rows(cube: pidcomm.Hypercube) -> None:
@@ -329,6 +368,8 @@ def refused(
         "must be a buffer": lambda: call.allreduce(x, "10", out=np.zeros(8)),
         "needs 16 elements of int64": lambda: call.allreduce(x, "10", out=x[:8]),
         "needs a buffer, not": lambda: call.allreduce(np.zeros((64, 8)), "10"),
+        "needs a buffer and an axis": lambda: call.allreduce("10", op="sum"),
+        "needs a buffer and an axis, or": lambda: call.allreduce(x, op="sum"),
         "takes no bytes": lambda: call.allreduce(x, "10", bytes=8),
         "takes no .*src": lambda: call.allreduce(x, "10", src=5, dst=5),
         "takes no .*host": lambda: call.scatter(x, "10", host=np.zeros((8, 8))),
@@ -377,10 +418,14 @@ def test_a_variable_has_the_type_of_its_program(pes: pidcomm.PeSet) -> None:
         "flag": (np.uint8, ()),
         "factor": (np.float64, ()),
         "is_set": (np.bool_, ()),
-        "colour": (np.int32, ()),
+        "colour": (np.uint32, ()),
         "pairs": (pair, (3, 2)),
     }
-    for name, rule in (("bits", "NumPy has no type"), ("__sys_used_mram_end", "has no type")):
+    for name, rule in (
+        ("bits", "NumPy has no type"),
+        ("nested", "NumPy has no type"),
+        ("__sys_used_mram_end", "has no type"),
+    ):
         with pytest.raises(pidcomm.ArgumentError, match=rule):
             _ = pes.symbol(name).dtype
 
@@ -447,6 +492,9 @@ def test_programs_get_the_places_of_buffers(fresh: pidcomm.PeSet) -> None:
     for buffers, rule in (
         (grad, "must be a sequence of buffers"),
         ([x], "no buffer of this set"),
+        ([grad[:2]], "part of a buffer"),
+        ([grad, grad], "two buffers have the name grad"),
+        ([fresh.symbol("pidcomm_length")], "variable of the program"),
         ([fresh.buffer("two words", 1, "int8")], "no name of C"),
     ):
         with pytest.raises(pidcomm.ArgumentError, match=rule):
@@ -480,16 +528,26 @@ def test_offsets_that_a_load_has_moved_are_errors_until_a_launch(fresh: pidcomm.
     fresh.load(PROGRAM)
     with pytest.raises(
         pidcomm.ArgumentError,
-        match=r"8 bytes at offset 64 was written when the heap began at 0x8000000; .* 0x80010",
+        match=r"offsets 64 to 72 were written when the heap began at 0x8000000; .* 0x80010",
     ):
         cube.read(2, np.int32, offset=64)
-    with pytest.raises(pidcomm.ArgumentError, match="offset 128 was written"):
+    with pytest.raises(pidcomm.ArgumentError, match="offsets 128 to 136 were written"):
         cube.allreduce("10", bytes=256, src=72, dst=512, dtype=np.int32)
     cube.write(x, offset=128)
     assert np.array_equal(cube.read(2, np.int32, offset=128), x)
-    with pytest.raises(pidcomm.ArgumentError, match="offset 64"):
+    with pytest.raises(pidcomm.ArgumentError, match="offsets 64 to 72"):
         cube.read(2, np.int32, offset=64)
     fresh.load(PROGRAM)  # the heap stays
+    cube.reduce_scatter("10", bytes=512, src=1024, dst=60 * 8, dtype=np.int32)  # writes 64 bytes
+    fresh.load(SMALL)
+    with pytest.raises(pidcomm.ArgumentError, match="offsets 64 to 72"):  # of the first heap
+        cube.read(2, np.int32, offset=64)
+    with pytest.raises(pidcomm.ArgumentError, match="offsets 480 to 544"):
+        cube.read(2, np.int32, offset=536)
+    cube.write(x, offset=488)  # 8 bytes of the 64
+    cube.read(2, np.int32, offset=488)
+    cube.read(2, np.int32, offset=544)
+    fresh.load(PROGRAM)  # the heap of the last writes
     assert np.array_equal(cube.read(2, np.int32, offset=128), x)
     fresh.launch()
     cube.read(2, np.int32, offset=64)
