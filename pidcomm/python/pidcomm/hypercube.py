@@ -1,4 +1,4 @@
-"""Hypercubes of PEs, and the collectives on them."""
+"""Hypercubes of PEs, and the collectives on them. One file, because one class has all methods."""
 
 from __future__ import annotations
 
@@ -246,10 +246,10 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         """Write the place of each PE to the variables ``__host uint32_t`` of these names that the
         loaded program declares.
 
-        ``pidcomm_pe`` gets the number of the PE in the hypercube; for an axis named x, ``pidcomm_coord_x`` gets its
-        coordinate and ``pidcomm_length_x`` the length; for a mask such as 10,
-        ``pidcomm_group_10`` gets `group_of` and ``pidcomm_member_10`` `member_of` (not on
-        hypercubes with more than 8 axes). PEs outside the hypercube keep their values.
+        ``pidcomm_pe`` gets the number of the PE in the hypercube; for an axis named x,
+        ``pidcomm_coord_x`` gets its coordinate and ``pidcomm_length_x`` the length; for a mask such
+        as 10, ``pidcomm_group_10`` gets `group_of` and ``pidcomm_member_10`` `member_of` (up to 8
+        axes). PEs outside the hypercube keep their values.
 
         Raises ArgumentError if such a variable has not 4 bytes or is not in WRAM. Raises Error if
         no program is loaded, a collective has replaced it, or a PE is in fault.
