@@ -23,6 +23,15 @@ with pidcomm.allocate(pes=64) as pes:
     def with_buffers() -> None:
         cube.allreduce(source, "10", op="sum", out=target)
 
+    x = np.arange(128, dtype=np.float32).reshape(64, 2)
+    source[:] = x
+    cube.write(x)
+    with_buffers()
+    with_offsets()
+    results = cube.read(2, np.float32, offset=64), target.get(), x.reshape(8, 8, 2).sum(1)
+    if not (np.array_equal(*results[:2]) and np.array_equal(results[1][::8], results[2])):
+        raise SystemExit("wrong results")
+
     times: list[list[float]] = [[], []]
     for _ in range(PAIRS):
         for call, taken in zip((with_offsets, with_buffers), times, strict=True):

@@ -1,4 +1,5 @@
-"""Hypercubes over the PEs of several hosts: the same collectives, with one more axis.
+"""Hypercubes over the PEs of several hosts: the same collectives, with one more axis. One file,
+because one class has all methods.
 
 An example, which ``mpirun -n 4 python program.py`` runs on four hosts:
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pidcomm
+from pidcomm.compiling import compiled
 from pidcomm.programs import MRAM_WINDOW
 
 PROGRAM = """
@@ -62,6 +64,13 @@ def fresh() -> Iterator[pidcomm.PeSet]:
     """A set that has loaded no program."""
     with pidcomm.allocate(pes=64) as pe_set:
         yield pe_set
+
+
+@pytest.fixture(scope="module")
+def program() -> Iterator[Path]:
+    """A program with variables in MRAM, so that the heap does not begin at byte 0."""
+    with compiled(PROGRAM, []) as (path, _):
+        yield path
 
 
 # ---- one buffer
@@ -281,11 +290,18 @@ def test_collectives_on_buffers_equal_their_definitions(
 )
 @settings(deadline=None, max_examples=60)
 def test_random_collectives_on_slices_equal_their_definitions(
-    name: str, lengths: tuple[int, ...], words: int, inner: tuple[int, ...], data: st.DataObject
+    program: Path,
+    name: str,
+    lengths: tuple[int, ...],
+    words: int,
+    inner: tuple[int, ...],
+    data: st.DataObject,
 ) -> None:
     mask = data.draw(st.text("01", min_size=len(lengths), max_size=len(lengths)))
     definition = COLLECTIVES[name]
     with pidcomm.allocate(pes=128) as pes:
+        if data.draw(st.booleans()):
+            pes.load(program)
         cube = pes.hypercube(*lengths)
         rows = payload(name, lengths, mask, "int64", 8 * words * int(np.prod(inner, dtype=int)))
         expected = result_of(name, rows, lengths, mask)

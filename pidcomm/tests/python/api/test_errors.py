@@ -259,9 +259,7 @@ def test_the_library_prints_nothing(
 
 def test_none_is_no_size_and_no_dtype(cube: pidcomm.Hypercube) -> None:
     nothing: Any = None
-    with pytest.raises(
-        pidcomm.ArgumentError, match="needs a buffer and an axis, or"
-    ):
+    with pytest.raises(pidcomm.ArgumentError, match="needs a buffer and an axis, or"):
         cube.alltoall("10", bytes=nothing, dst=1 << 20)
     with pytest.raises(pidcomm.ArgumentError, match="dtype is missing; use int8"):
         cube.allreduce("10", bytes=64, dtype=nothing)
