@@ -365,7 +365,7 @@ class Cube(HostsCollectives):
                 has_rows=has_rows,
                 **arguments,
             )
-            self._local._note_written(name, call.request)
+            self._local._note_written(name, call.request, self.groups)
             return call
 
         return self.or_refuse(prepare)

@@ -460,20 +460,22 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         request = Request(
             name, self._core.start(*arguments), lambda trace: result(self._remember(trace))
         )
-        self._note_written(name, arguments[0])
+        self._note_written(name, arguments[0], self._kept_groups)
         self._requests.add(request)
         return request
 
     def _finished(self, name: str, arguments: CoreArguments) -> Trace:
         """Run a collective and return its trace."""
         self.last_trace = trace_of(self._core.run(*arguments))
-        self._note_written(name, arguments[0])
+        self._note_written(name, arguments[0], self._kept_groups)
         return self.last_trace
 
-    def _note_written(self, name: str, request: _core.Request) -> None:
+    def _note_written(
+        self, name: str, request: _core.Request, groups: Callable[[str], Groups]
+    ) -> None:
         row = COLLECTIVES[name]
         if row.at_pes_after and request.dst < MRAM_WINDOW:
-            self._heap_windows.write(request.dst, sizes_of(row, request, self._kept_groups)[1])
+            self._heap_windows.write(request.dst, sizes_of(row, request, groups)[1])
 
     def _move(self, name: str, window: int, rows: NDArray[np.uint8]) -> None:
         """Move rows of PEs between the host and a window: scatter, gather, or broadcast a row."""
