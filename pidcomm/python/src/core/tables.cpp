@@ -36,8 +36,7 @@ nb::dict tables() {
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, ctype) \
-  types.append(                                                                          \
-      nb::make_tuple(#name, code, sizeof(ctype), std::is_floating_point_v<ctype>, #ctype));
+  types.append(nb::make_tuple(#name, code, sizeof(ctype), std::is_floating_point_v<ctype>, #ctype));
   PIDCOMM_TYPES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));
