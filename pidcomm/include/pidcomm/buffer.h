@@ -13,8 +13,8 @@
  * from the heap base and the heap of PE programs use the other end. A buffer occupies whole words
  * of 8 bytes; the bytes behind its elements are padding. Nothing checks that windows at offsets
  * stay apart from buffers. A program that is loaded later does not change a buffer unless its
- * variables reach the buffer; calls on the buffer then return ERR_WINDOW. Destroy the buffers of a
- * set before dpu_free. */
+ * variables reach the buffer; calls on the buffer then return ERR_WINDOW. On real DIMMs, these
+ * functions wait for earlier work of the set. Destroy the buffers of a set before dpu_free. */
 #ifndef PIDCOMM_BUFFER_H
 #define PIDCOMM_BUFFER_H
 
