@@ -37,7 +37,7 @@ class BufferCall(NamedTuple):
     codes: _core.OptionCodes
     result: Buffer | Array
     padded: Array | None  # the host rows with padding, from which the result is copied
-    scratch: Buffer | None  # held until the end of the call
+    held: tuple[Any, ...]  # what else must exist until the end of the call: x and scratch
 
     def finish(self, _: Trace) -> Buffer | Array:
         """Return the result after the end of the collective."""
@@ -118,7 +118,7 @@ def prepare_buffers(
             rows_out = as_bytes(padded)
     size_bytes = block_bytes * row.blocks_per_pe(group_pes)
     request = _core.Request(row.code, mask, size_bytes, src, dst, type_code, op_code)
-    return BufferCall(request, rows_in, rows_out, codes, result, padded, scratch)
+    return BufferCall(request, rows_in, rows_out, codes, result, padded, (x, scratch))
 
 
 def _block_of(row: Collective, shape: tuple[int, ...], group_pes: int) -> tuple[int, ...]:

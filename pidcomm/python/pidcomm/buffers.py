@@ -340,7 +340,7 @@ class Buffer:
         """
         self._require_all_pes()
         self._storage.require_valid()
-        space = self._own_bytes()
+        space = self.size_bytes
         if self._begin + space == self._storage.size_bytes:
             space += -space % WORD_BYTES
         if size_bytes > space:
@@ -355,10 +355,6 @@ class Buffer:
                 "ERR_WINDOW",
             )
         return window
-
-    def _own_bytes(self) -> int:
-        """Return the bytes that the elements have."""
-        return self.size_bytes
 
     def _require_all_pes(self) -> None:
         if self._pe is not None:

@@ -78,7 +78,7 @@ def prepare_call(
         host_out = output_rows(
             out, (mask_groups.groups, row_bytes // np.dtype(dtype).itemsize), dtype
         )
-    if row.at_pes_before:
+    if row.at_pes_before and heap_windows.has_moved:
         heap_windows.require_unmoved(request.src, sizes_of(row, request, groups)[0])
     rows_in, rows_out = (None if rows is None else as_bytes(rows) for rows in (host_in, host_out))
     return Call(request, rows_in, rows_out, codes, host_out)

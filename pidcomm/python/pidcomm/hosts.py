@@ -337,7 +337,7 @@ class Cube(HostsCollectives):
         call = self._prepare(name, mask, root, arguments)
         passed = _passed(call, root)
 
-        def finish(trace: Trace) -> Trace | Array | None:
+        def finish(trace: Trace, _: object = arguments) -> Trace | Array | None:  # keeps buffers
             self._remember(trace)
             return trace if row.at_pes_after else call.out
 

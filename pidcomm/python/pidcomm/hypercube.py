@@ -424,9 +424,11 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         if isinstance(x, Buffer) or (arguments.get("bytes", 0) is None and "host" not in arguments):
             raise ArgumentError(f"{name} needs a buffer and an axis, or an axis and bytes=")
         call = self._prepare(name, x if axis is None else axis, **arguments)
-        return self._run(
-            name, call.arguments, wait, lambda trace: trace if call.out is None else call.out
-        )
+
+        def result(trace: Trace, _: object = arguments) -> Trace | Array:  # keeps buffers
+            return trace if call.out is None else call.out
+
+        return self._run(name, call.arguments, wait, result)
 
     def _call_on_buffers(
         self,

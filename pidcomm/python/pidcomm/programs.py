@@ -134,9 +134,6 @@ class Symbol(Buffer):
         """Size of the symbol in bytes. The MRAM heap has all MRAM that the program does not use."""
         return self._variable.size_bytes
 
-    def _own_bytes(self) -> int:
-        return self.size_bytes
-
     def write(self, values: ArrayLike, offset: int = 0, *, dtype: DTypeLike | None = None) -> None:
         """Write values to every PE, `offset` bytes behind the start of the symbol.
 
@@ -252,6 +249,11 @@ class HeapWindows:
         self._written: dict[int, int] = {}  # ends by begins
         self._moved: list[tuple[int, int, int]] = []  # begin, end, address of the heap at the write
         self._heap = MRAM_ADDRESS
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether a load has moved windows that have not been written again."""
+        return bool(self._moved)
 
     def write(self, offset: int, size_bytes: int) -> None:
         """Note that a call has written a window."""

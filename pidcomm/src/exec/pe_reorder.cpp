@@ -74,7 +74,7 @@ void load(struct dpu_set_t set, uint64_t heap_base) {
                "own program)");
 }
 
-/// A DPU outside the hypercube whose heap base differs from that of the hypercube.
+/// A DPU outside the hypercube. Its heap base is another one than the heap base of the hypercube.
 struct OtherHeap {
   struct dpu_set_t dpu;
   uint64_t base;

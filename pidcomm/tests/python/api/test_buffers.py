@@ -1,4 +1,7 @@
-"""Buffers: arrays in the MRAM of PEs, collectives on them, and what loads do to them."""
+"""Buffers: arrays in the MRAM of PEs, collectives on them, and what loads do to them.
+
+One file, because most tests share a program.
+"""
 
 from __future__ import annotations
 
@@ -315,6 +318,23 @@ def test_random_collectives_on_slices_equal_their_definitions(
             assert np.array_equal(around[1:-1].get(), rows)
         assert np.all(around[0].get() == -1)
         assert np.all(around[-1].get() == -1)
+
+
+def test_a_request_keeps_the_memory_of_its_buffers(fresh: pidcomm.PeSet) -> None:
+    cube = fresh.hypercube(8, 8)
+    calls: list[Callable[[pidcomm.Buffer], pidcomm.Request[Any]]] = [
+        lambda x: cube.allreduce(x, "x", wait=False),
+        lambda x: cube.alltoall("x", bytes=64, src=x, dst=0, wait=False),
+    ]
+    for call in calls:
+        x = cube.empty(8, "int64")
+        address = x.address
+        request = call(x)
+        del x
+        assert cube.empty(8, "int64").address != address
+        request.wait()
+        del request
+        assert cube.empty(8, "int64").address == address
 
 
 def test_collectives_work_in_place(cube: pidcomm.Hypercube) -> None:
