@@ -113,9 +113,8 @@ pidcomm_request request_of(pidcomm_hypercube *cube, int collective, const char *
   const CollectiveRule &rule = rule_of(collective);
   const char *const name = name_of_collective(collective);
   const Grouping grouping = Grouping::of(cube->executor.cube(), mask);
-  const View *const source = side_of(cube, rule.in, in, "in", name), *const destination =
-                                                                         side_of(cube, rule.out,
-                                                                                 out, "out", name);
+  const View *const source = side_of(cube, rule.in, in, "in", name);
+  const View *const destination = side_of(cube, rule.out, out, "out", name);
   const View &any = source != nullptr ? *source : *destination;
   if (source != nullptr && destination != nullptr) {
     if (source->type.code != destination->type.code)
@@ -148,19 +147,39 @@ pidcomm_request request_of(pidcomm_hypercube *cube, int collective, const char *
   return request;
 }
 
-/// Moves the rows of a buffer with pidcomm_write or pidcomm_read. If rows have padding, `move` gets
-/// a copy with padding.
-template <class Move>
-void move_rows(pidcomm_hypercube *cube, const View &view, std::byte *rows, bool writes,
-               const Move &move) {
-  const uint64_t bytes = view.bytes(), padded = require_words(view), pes = pidcomm_pes(cube);
-  if (bytes == padded) return move(padded, rows);
+/// Moves the rows of a buffer with pidcomm_write or pidcomm_read. Rows in the caller's memory have
+/// no padding; if the buffer has it, a copy of the rows moves.
+void move_rows(pidcomm_hypercube *cube, const pidcomm_buffer *buffer, std::byte *rows,
+               size_t host_bytes, bool writes) {
+  require(cube, "cube");
+  const View &view = view_of(cube, buffer, "buffer");
+  const uint64_t pes = pidcomm_pes(cube);
+  require_rows(view, pes, rows, host_bytes);
+  const uint64_t bytes = view.bytes(), padded = require_words(view);
+  const auto move = [&](std::byte *padded_rows) {
+    check(writes ? pidcomm_write(cube, view.window(), padded, padded_rows)
+                 : pidcomm_read(cube, view.window(), padded, padded_rows));
+  };
+  if (bytes == padded) return move(rows);
   std::vector<std::byte> copy(pes * padded);
   for (uint64_t pe = 0; writes && pe < pes; ++pe)
     std::memcpy(copy.data() + pe * padded, rows + pe * bytes, bytes);
-  move(padded, copy.data());
+  move(copy.data());
   for (uint64_t pe = 0; !writes && pe < pes; ++pe)
     std::memcpy(rows + pe * bytes, copy.data() + pe * padded, bytes);
+}
+
+/// Stores in *buffer the view that view_of_type(element type) returns.
+template <class ViewOfType>
+int create(const pidcomm_hypercube *cube, const char *name, int type, pidcomm_buffer **buffer,
+           const ViewOfType &view_of_type) {
+  return guarded([&] {
+    require(buffer, "buffer");
+    *buffer = nullptr;
+    require(cube, "cube");
+    require(name, "name");
+    *buffer = new pidcomm_buffer{view_of_type(ElementType::of(type))};
+  });
 }
 
 }  // namespace
@@ -169,12 +188,7 @@ extern "C" {
 
 int pidcomm_buffer_create(pidcomm_hypercube *cube, const char *name, size_t count, int type,
                           pidcomm_buffer **buffer) {
-  return guarded([&] {
-    require(buffer, "buffer");
-    *buffer = nullptr;
-    require(cube, "cube");
-    require(name, "name");
-    const ElementType element = ElementType::of(type);
+  return create(cube, name, type, buffer, [&](const ElementType &element) {
     if (count == 0) fail(PIDCOMM_ERR_ARGUMENT, "buffer ", name, " has 0 elements; give at least 1");
     const uint64_t bytes = count <= UINT64_MAX / element.size_bytes
                                ? uint64_t{count} * element.size_bytes
@@ -182,27 +196,25 @@ int pidcomm_buffer_create(pidcomm_hypercube *cube, const char *name, size_t coun
     auto block = std::make_shared<const MramBlock>(cube->executor.placement().ranks, name, bytes,
                                                    cube->executor.heap_base_now());
     const uint64_t begin = block->begin(), end = block->end();
-    *buffer =
-        new pidcomm_buffer{{std::move(block), ranks_of(cube), name, begin, count, end, element}};
+    return View{std::move(block), ranks_of(cube), name, begin, count, end, element};
   });
 }
 
 int pidcomm_buffer_of_variable(pidcomm_hypercube *cube, const char *name, int type,
                                pidcomm_buffer **buffer) {
-  return guarded([&] {
-    require(buffer, "buffer");
-    *buffer = nullptr;
-    require(cube, "cube");
-    require(name, "name");
-    const ElementType element = ElementType::of(type);
+  return create(cube, name, type, buffer, [&](const ElementType &element) {
     const struct dpu_symbol_t symbol = cube->executor.mram_variable(name);
     if (symbol.size % element.size_bytes != 0)
       fail(PIDCOMM_ERR_SIZE, "variable ", name, " has ", symbol.size,
            " bytes, which is not a whole number of elements of ", name_of_type(type));
     const uint64_t begin = symbol.address - kMramAddress;
-    *buffer =
-        new pidcomm_buffer{{nullptr, ranks_of(cube), name, begin, symbol.size / element.size_bytes,
-                            begin + whole_words(symbol.size), element}};
+    return View{nullptr,
+                ranks_of(cube),
+                name,
+                begin,
+                symbol.size / element.size_bytes,
+                begin + whole_words(symbol.size),
+                element};
   });
 }
 
@@ -240,27 +252,14 @@ uint32_t pidcomm_buffer_address(const pidcomm_buffer *buffer) {
 int pidcomm_buffer_write(pidcomm_hypercube *cube, const pidcomm_buffer *buffer, const void *host,
                          size_t host_bytes) {
   return guarded([&] {
-    require(cube, "cube");
-    const View &view = view_of(cube, buffer, "buffer");
-    require_rows(view, pidcomm_pes(cube), host, host_bytes);
-    move_rows(cube, view, static_cast<std::byte *>(const_cast<void *>(host)), true,
-              [&](uint64_t bytes, const std::byte *rows) {
-                check(pidcomm_write(cube, view.window(), bytes, rows));
-              });
+    move_rows(cube, buffer, static_cast<std::byte *>(const_cast<void *>(host)), host_bytes, true);
   });
 }
 
 int pidcomm_buffer_read(pidcomm_hypercube *cube, const pidcomm_buffer *buffer, void *host,
                         size_t host_bytes) {
-  return guarded([&] {
-    require(cube, "cube");
-    const View &view = view_of(cube, buffer, "buffer");
-    require_rows(view, pidcomm_pes(cube), host, host_bytes);
-    move_rows(cube, view, static_cast<std::byte *>(host), false,
-              [&](uint64_t bytes, std::byte *rows) {
-                check(pidcomm_read(cube, view.window(), bytes, rows));
-              });
-  });
+  return guarded(
+      [&] { move_rows(cube, buffer, static_cast<std::byte *>(host), host_bytes, false); });
 }
 
 int pidcomm_buffer_request(pidcomm_hypercube *cube, int collective, const char *mask,
