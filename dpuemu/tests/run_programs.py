@@ -44,9 +44,9 @@ class Program:
 
     folder: where its commands run. build, run, check: commands, split as a shell would split them.
     prints: a regular expression that the output of `run` and `check` must contain. refuted_by: one
-    that it must not contain. judge: the check of the results, or the person. reaches: how far the
-    program comes, one of REACHED. why: the cause if it does not reach `right`, and whose error
-    this is.
+    that it must not contain. judge: the check that decides whether results are right. reaches: how
+    far the program comes, one of REACHED. why: the cause if it does not reach `right`, and whose
+    error this is.
     """
 
     repository: str
