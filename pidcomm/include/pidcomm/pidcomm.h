@@ -275,19 +275,28 @@ PIDCOMM_API int pidcomm_program_replaced(struct dpu_set_t set, int *is_replaced)
  * are numbered p = 8 * e + lane. An entangled group is the 8 PEs of one rank that have the same
  * bank number. The lane of a PE is its chip number. The index e counts the complete entangled
  * groups in the order of the set's ranks, then in the order of banks; ranks with a disabled PE come
- * after all others. The order of PE numbers is NOT the order of DPU_FOREACH (chip * 8 + bank): use
- * PIDCOMM_FOREACH_PE. The hypercube leaves out dpu_get_nr_dpus - pidcomm_pes PEs of the set, among
- * them all entangled groups with a disabled PE. Exception: after all complete groups, the hypercube
- * may use the first lanes of one more group: the first of those that have the most enabled lanes
- * from lane 0 on. This order does not depend on the hypercube. On real DIMMs the call also finds
- * the mapped memory of every rank of the set on which no hypercube exists yet. To find this memory,
- * the call waits for running PEs and earlier asynchronous work. Then the call writes a few words of
- * each PE's MRAM and restores these words. Do not launch PEs of the set during the call. The error
- * sentence of ERR_DEVICE explains why the library cannot use a rank. The sentence names PEs in
- * fault and MRAM words that could not be restored (docs/hardware.md). Errors: ERR_SHAPE (there is
- * no axis, there are more than 16 axes, an axis length is 0, or the hypercube ends after the last
- * of pidcomm_usable_pes), ERR_SET, ERR_ARGUMENT (cube or axis_len is null, 8 does not divide
- * first), ERR_DEVICE, ERR_MEMORY. */
+ * after all others. This is NOT the order of DPU_FOREACH (chip * 8 + bank): use PIDCOMM_FOREACH_PE,
+ * or add PIDCOMM_FOREACH_ORDER to `axes`. The hypercube leaves out dpu_get_nr_dpus - pidcomm_pes
+ * PEs of the set, among them all entangled groups with a disabled PE. Exception: after all complete
+ * groups, the hypercube may use the first lanes of one more group: the first of those that have the
+ * most enabled lanes from lane 0 on. This order does not depend on the hypercube.
+ *
+ * With PIDCOMM_FOREACH_ORDER, PE numbers, member indices and rows follow DPU_FOREACH: the bank
+ * varies fastest, then the chip, then the rank. Then no PE of the set before the end of the
+ * hypercube may be missing; `first` and the product of all lengths are multiples of 64, and the
+ * product of the lengths up to every axis is 1, 2, 4, 8, 16, 32 or a multiple of 64. Techniques
+ * whose PEs reorder blocks are for masks that select banks or chips of a rank, not both, and for
+ * allreduce and reduce. The sum of floats has the order of chips and banks of the other numbering.
+ *
+ * On real DIMMs the call also finds the mapped memory of every rank of the set on which no
+ * hypercube exists yet. To find this memory, the call waits for running PEs and earlier
+ * asynchronous work. Then the call writes a few words of each PE's MRAM and restores these words.
+ * Do not launch PEs of the set during the call. The error sentence of ERR_DEVICE explains why the
+ * library cannot use a rank. The sentence names PEs in fault and MRAM words that could not be
+ * restored (docs/hardware.md). Errors: ERR_SHAPE (there is no axis, there are more than 16 axes, an
+ * axis length is 0, or the hypercube ends after the last of pidcomm_usable_pes), ERR_SET,
+ * ERR_ARGUMENT (cube or axis_len is null, 8 does not divide first), ERR_DEVICE, ERR_MEMORY. */
+#define PIDCOMM_FOREACH_ORDER 0x80000000u
 PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes,
                                          const uint32_t *axis_len, pidcomm_hypercube **cube);
 PIDCOMM_API int pidcomm_hypercube_create_at(struct dpu_set_t set, uint32_t first, uint32_t axes,
@@ -463,12 +472,12 @@ PIDCOMM_API int pidcomm_test(pidcomm_pending **pending, int *is_done, pidcomm_tr
 PIDCOMM_API int pidcomm_sync(pidcomm_hypercube *cube);
 
 /* Writes as JSON the plan that pidcomm_run would carry out for a request on a hypercube with axis
- * lengths axis_len. pidcomm_plan_json does not need a device. If `expand` is not 0, the JSON also
- * lists the steps of the host pass (except for `conventional`). pidcomm_plan_json writes at most
- * `capacity` bytes to `json`, including the final 0 byte; `json` may be NULL if capacity is 0.
- * pidcomm_plan_json stores the length of the complete JSON in *length, in bytes and without the
- * final 0 byte. Errors: those of pidcomm_run for the request (but a missing host buffer is no
- * error), ERR_SHAPE, ERR_ARGUMENT. */
+ * lengths axis_len (and `axes` as for pidcomm_hypercube_create). pidcomm_plan_json does not need a
+ * device. If `expand` is not 0, the JSON also lists the steps of the host pass (except for
+ * `conventional`). pidcomm_plan_json writes at most `capacity` bytes to `json`, including the final
+ * 0 byte; `json` may be NULL if capacity is 0. pidcomm_plan_json stores the length of the complete
+ * JSON in *length, in bytes and without the final 0 byte. Errors: those of pidcomm_run for the
+ * request (but a missing host buffer is no error), ERR_SHAPE, ERR_ARGUMENT. */
 PIDCOMM_API int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len,
                                   const pidcomm_request *request, const pidcomm_options *options,
                                   int expand, char *json, size_t capacity, size_t *length);

@@ -120,11 +120,12 @@ class Buffer;
 /// its DpuSet.
 class Hypercube {
  public:
-  /// first: the PE of the set that is PE 0 of the hypercube, a multiple of 8.
+  /// first: the PE of the set that is PE 0 of the hypercube, a multiple of 8. order: 0, or
+  /// PIDCOMM_FOREACH_ORDER.
   Hypercube(struct dpu_set_t set, const std::vector<std::uint32_t> &axis_len,
-            std::uint32_t first = 0) {
-    check(pidcomm_hypercube_create_at(set, first, static_cast<std::uint32_t>(axis_len.size()),
-                                      axis_len.data(), &cube_));
+            std::uint32_t first = 0, std::uint32_t order = 0) {
+    const auto axes = static_cast<std::uint32_t>(axis_len.size());
+    check(pidcomm_hypercube_create_at(set, first, axes | order, axis_len.data(), &cube_));
   }
   ~Hypercube() { pidcomm_hypercube_destroy(cube_); }
   Hypercube(const Hypercube &) = delete;

@@ -288,7 +288,10 @@ class Cube(HostsCollectives):
         src, dst, options = at_mram_bytes(self._local._core_set, src, dst, options)
         mask = self.mask_of(mask)
         request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
-        return _plan(request, self.shape, self._host, root, self._settings, options)
+        axes = self._axes
+        return _plan(
+            request, axes.shape, axes.order_code, self._host, root, self._settings, options
+        )
 
     def carry_out(
         self, name: str, mask: Axis, root: int = 0, **arguments: Unpack[AnyArguments]
@@ -371,7 +374,16 @@ class Cube(HostsCollectives):
         return self.or_refuse(prepare)
 
     def _check(self, root: int, request: _core.Request, codes: _core.OptionCodes) -> None:
-        _core.hosts_plan_json(self.shape, self._host, request, root, codes, self._settings, None)
+        _core.hosts_plan_json(
+            self.shape,
+            self._axes.order_code,
+            self._host,
+            request,
+            root,
+            codes,
+            self._settings,
+            None,
+        )
 
     def or_refuse(self, body: Callable[[], T]) -> T:
         """Return body().
@@ -485,12 +497,13 @@ def plan(
     """
     settings = settings_of(TIMEOUT_S, overlap, link, transport)
     request = make_request(collective, mask, bytes, src, dst, dtype, op)
-    return _plan(request, shape, host, root, settings, options)
+    return _plan(request, shape, 0, host, root, settings, options)
 
 
 def _plan(
     request: _core.Request,
     shape: Sequence[int],
+    order_code: int,
     host: int,
     root: int,
     settings: Settings,
@@ -500,7 +513,9 @@ def _plan(
     codes = option_codes(options)
     return Plan(
         json.loads(
-            _core.hosts_plan_json(lengths, host, request, _as_root(root), codes, settings, None)
+            _core.hosts_plan_json(
+                lengths, order_code, host, request, _as_root(root), codes, settings, None
+            )
         )
     )
 

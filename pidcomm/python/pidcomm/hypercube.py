@@ -30,7 +30,7 @@ from pidcomm.arguments import (
     option_codes,
 )
 from pidcomm.arrays import ArrayCollectives
-from pidcomm.axes import Axes
+from pidcomm.axes import Axes, OrderName
 from pidcomm.buffer_calls import prepare_buffers
 from pidcomm.buffers import Block, Buffer, shape_of
 from pidcomm.calls import Call, CoreArguments, prepare_call, require_words, sizes_of
@@ -73,7 +73,9 @@ class Owner(Protocol):
     def _load(self, *arguments: Any, **others: Any) -> None:
         """Load a program."""
 
-    def hypercube(self, *lengths: int, first: int = 0, **axes: int) -> Hypercube:
+    def hypercube(
+        self, *lengths: int, first: int = 0, order: OrderName = "chips", **axes: int
+    ) -> Hypercube:
         """Arrange the PEs as another hypercube."""
 
 
@@ -128,7 +130,7 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         self._axes = axes
         self._core_set = core_set
         self._first = first
-        self._core = core_set.hypercube(list(axes.shape), first)
+        self._core = core_set.hypercube(list(axes.shape), axes.order_code, first)
         self._pes = int(np.prod(axes.shape, dtype=np.uint64))
         self._no_axis = "0" * len(axes.shape)
         self._groups: dict[str, Groups] = {}
@@ -154,6 +156,11 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
     def first(self) -> int:
         """Number in the set of PE 0 of the hypercube."""
         return self._first
+
+    @property
+    def order(self) -> OrderName:
+        """What PE numbers count fastest: "chips" or "foreach"; see `PeSet.hypercube`."""
+        return self._axes.order
 
     @property
     def unused_pes(self) -> int:
@@ -363,7 +370,7 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         src, dst, options = at_mram_bytes(self._core_set, src, dst, options)
         mask = self.mask_of(mask)
         request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
-        return plan_of(self.shape, request, options, expand)
+        return plan_of(self.shape, request, options, expand, self._axes.order_code)
 
     def validate(
         self,

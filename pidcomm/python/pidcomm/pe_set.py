@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from pidcomm import _core, emulated
 from pidcomm.arguments import MAX_COUNT, as_flag, as_integer, as_text
-from pidcomm.axes import axes_of
+from pidcomm.axes import OrderName, axes_of
 from pidcomm.buffers import Block, Buffer
 from pidcomm.compiling import compiled, compiler_options, header_of
 from pidcomm.debug_types import DebugTypes
@@ -77,13 +77,20 @@ class PeSet:
         """Whether `free` has been called."""
         return self._core.is_freed
 
-    def hypercube(self, /, *lengths: int, first: int = 0, **axes: int) -> Hypercube:
+    def hypercube(
+        self, /, *lengths: int, first: int = 0, order: OrderName = "chips", **axes: int
+    ) -> Hypercube:
         """Arrange product(lengths) PEs as a hypercube, from PE number `first` of the set on; the
         first axis ("x") varies fastest.
 
         first: a multiple of 8. axes: lengths by name in place of `lengths`, such as ``row=32,
-        column=32``. Raises ArgumentError if the set has too few PEs, a length is 0, 8 does not
-        divide `first`, or `lengths` and `axes` are both given. Raises Error if the set is freed.
+        column=32``. order: what PE numbers, member indices and rows count fastest: the ``"chips"``
+        of a bank, or, as DPU_FOREACH, the banks of a chip (``"foreach"``: for whole ranks, and
+        axes that end at 1, 2, 4, 8, 16, 32 or a multiple of 64 PEs).
+
+        Raises ArgumentError if the set has too few PEs, a length is 0, 8 does not divide `first`,
+        `lengths` and `axes` are both given, or `order` does not fit. Raises Error if the set is
+        freed.
         """
         return Hypercube(
             self,
@@ -91,7 +98,7 @@ class PeSet:
             self._requests,
             self._blocks,
             self._heap_windows,
-            axes_of(lengths, axes),
+            axes_of(lengths, axes, order),
             as_integer("first", first, high=MAX_COUNT),
         )
 

@@ -114,9 +114,15 @@ def plan(
     return plan_of(shape, request, options, expand)
 
 
-def plan_of(shape: Sequence[int], request: _core.Request, options: Options, expand: bool) -> Plan:
+def plan_of(
+    shape: Sequence[int],
+    request: _core.Request,
+    options: Options,
+    expand: bool,
+    order_code: int = 0,
+) -> Plan:
     """Return the plan of a request."""
     text = _core.plan_json(
-        as_shape(shape), request, option_codes(options), as_flag("expand", expand)
+        as_shape(shape), order_code, request, option_codes(options), as_flag("expand", expand)
     )
     return Plan(json.loads(text))

@@ -67,11 +67,14 @@ namespace {
 
 using namespace pidcomm;
 
-std::vector<uint32_t> lengths_of(uint32_t axes, const uint32_t *axis_len) {
+/// axes: the number of axes, and PIDCOMM_FOREACH_ORDER for PeOrder::foreach.
+Hypercube cube_of(uint32_t axes, const uint32_t *axis_len) {
   require(axis_len, "axis_len");
-  if (axes > kMaxAxes)
-    fail(PIDCOMM_ERR_SHAPE, "a hypercube has 1 to ", kMaxAxes, " axes, not ", axes);
-  return {axis_len, axis_len + axes};
+  const uint32_t count = axes & ~PIDCOMM_FOREACH_ORDER;
+  if (count > kMaxAxes)
+    fail(PIDCOMM_ERR_SHAPE, "a hypercube has 1 to ", kMaxAxes, " axes, not ", count);
+  return Hypercube::of({axis_len, axis_len + count},
+                       count == axes ? PeOrder::chips : PeOrder::foreach);
 }
 
 void require_pe(const pidcomm_hypercube *cube, uint32_t pe) {
@@ -210,7 +213,7 @@ int pidcomm_usable_pes(struct dpu_set_t set, pidcomm_usable_pe *pes, uint32_t ca
     const auto usable = static_cast<uint32_t>(placement.dpus.size());
     for (uint32_t pe = 0; pe < std::min(capacity, usable); ++pe) {
       const PlacedEg eg = placement.eg_of(pe);
-      pes[pe] = {dpu_set_from_dpu(placement.dpus[pe]), eg.rank, pe % kLanes, eg.bank};
+      pes[pe] = {dpu_set_from_dpu(placement.dpus[pe]), eg.rank, placement.lane_of(pe), eg.bank};
     }
     *count = usable;
   });
@@ -238,7 +241,7 @@ int pidcomm_hypercube_create_at(struct dpu_set_t set, uint32_t first, uint32_t a
   return guarded([&] {
     require(cube, "cube");
     *cube = nullptr;
-    *cube = new pidcomm_hypercube{Executor(set, first, lengths_of(axes, axis_len), kPlanner)};
+    *cube = new pidcomm_hypercube{Executor(set, first, cube_of(axes, axis_len), kPlanner)};
   });
 }
 
@@ -272,9 +275,10 @@ int pidcomm_pe_location(const pidcomm_hypercube *cube, uint32_t pe, uint32_t *ra
     require(rank, "rank");
     require(chip, "chip");
     require(bank, "bank");
-    const PlacedEg eg = cube->executor.placement().eg_of(pe);
+    const Placement &placement = cube->executor.placement();
+    const PlacedEg eg = placement.eg_of(pe);
     *rank = eg.rank;
-    *chip = pe % kLanes;
+    *chip = placement.lane_of(pe);
     *bank = eg.bank;
   });
 }
@@ -452,7 +456,7 @@ int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_req
   return guarded([&] {
     require_text(json, capacity, length);
     const pidcomm_options given = received_options(options);
-    const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
+    const Hypercube cube = cube_of(axes, axis_len);
     const std::string text =
         to_json(plan_on(current_machine, cube, received(request, "request"), resolve(&given), 0),
                 expand != 0);
@@ -477,7 +481,7 @@ int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_reque
     const pidcomm_options given = received_options(options);
     const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
     if (machine != nullptr) check_machine(on);
-    const Hypercube cube = Hypercube::of(lengths_of(axes, axis_len));
+    const Hypercube cube = cube_of(axes, axis_len);
     *prediction = price(
         plan_on([&] { return on; }, cube, received(request, "request"), resolve_for(on, &given), 0),
         on);
@@ -580,12 +584,11 @@ int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t ho
                             size_t *length) {
   return guarded([&] {
     require_text(json, capacity, length);
-    std::vector<uint32_t> lengths = lengths_of(axes, axis_len);
-    if (axes < 2)
+    if ((axes & ~PIDCOMM_FOREACH_ORDER) < 2)
       fail(PIDCOMM_ERR_SHAPE, "a cube over hosts has at least 2 axes, not ", axes,
            "; the last is the axis of the hosts");
-    const uint32_t count = lengths.back();
-    lengths.pop_back();
+    const Hypercube whole = cube_of(axes, axis_len);
+    const uint32_t count = whole.axes.back().length;
     if (host >= count)
       fail(PIDCOMM_ERR_ARGUMENT, "host (", host, ") must be below the number of hosts (", count,
            ")");
@@ -595,8 +598,8 @@ int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t ho
     }
     const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
     const pidcomm_options given = received_options(options);
-    deliver_text(hosts_plan_json(Hypercube::of(lengths), count, host, received(request, "request"),
-                                 root, resolve_for(on, &given),
+    deliver_text(hosts_plan_json(cube_of(axes - 1, axis_len), count, host,
+                                 received(request, "request"), root, resolve_for(on, &given),
                                  HostsSettings::of(received_settings(settings)), on),
                  json, capacity, length);
   });

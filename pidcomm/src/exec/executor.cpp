@@ -62,10 +62,10 @@ OpenedRanks Executor::opened(struct dpu_set_t set, const Placement &placement, R
   return OpenedRanks(set, placement);
 }
 
-Executor::Executor(struct dpu_set_t set, uint32_t first, const std::vector<uint32_t> &lengths,
+Executor::Executor(struct dpu_set_t set, uint32_t first, const Hypercube &cube,
                    const Planner &planner)
     : set_(set),
-      cube_(Hypercube::of(lengths)),
+      cube_(cube),
       placement_(Placement::of(set, cube_, first)),
       calls_(placement_.ranks),
       opened_(opened(set_, placement_, calls_)),

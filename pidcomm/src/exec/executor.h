@@ -25,8 +25,7 @@ namespace pidcomm {
 class Executor {
  public:
   /// first: see Placement::of. planner: must outlive the executor.
-  Executor(struct dpu_set_t set, uint32_t first, const std::vector<uint32_t> &lengths,
-           const Planner &planner);
+  Executor(struct dpu_set_t set, uint32_t first, const Hypercube &cube, const Planner &planner);
   ~Executor();
 
   const Hypercube &cube() const { return cube_; }

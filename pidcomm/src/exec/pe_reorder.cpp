@@ -154,9 +154,9 @@ void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
                                        .cycles = 0,
                                        .cycles_per_second = 0};
   std::fill(jobs.begin(), jobs.end(), nothing);
-  for (std::size_t pe = 0; pe < placement_.dpus.size(); ++pe) {
+  for (uint32_t pe = 0; pe < placement_.dpus.size(); ++pe) {
     jobs[pe].parts = static_cast<uint32_t>(reorder.parts);
-    jobs[pe].first = extract_bits(static_cast<uint32_t>(pe % kLanes), reorder.lane_mask);
+    jobs[pe].first = extract_bits(placement_.lane_of(pe), reorder.lane_mask);
   }
   {
     const PreparedTransfer transfer(set_, placement_);

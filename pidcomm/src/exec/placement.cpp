@@ -94,6 +94,13 @@ EgOrder order_of(const std::vector<RankDpus> &ranks) {
   return order;
 }
 
+/// Whether DPU_FOREACH visits the first `end` PEs of the order rank by rank, without a missing PE.
+bool is_in_foreach_order(const EgOrder &order, uint64_t end) {
+  for (uint32_t eg = 0; eg < end / kLanes; ++eg)
+    if (order.egs[eg].rank != eg / kBanks || order.egs[eg].bank != eg % kBanks) return false;
+  return true;
+}
+
 }  // namespace
 
 Placement Placement::largest(struct dpu_set_t set) {
@@ -104,9 +111,10 @@ Placement Placement::largest(struct dpu_set_t set) {
 }
 
 Placement Placement::of(struct dpu_set_t set, const Hypercube &cube, uint32_t first) {
-  if (first % kLanes != 0)
+  const uint32_t unit = cube.order == PeOrder::foreach ? kLanes * kBanks : kLanes;
+  if (first % unit != 0)
     fail(PIDCOMM_ERR_ARGUMENT, "the first PE (", first, ") of a hypercube must be a multiple of ",
-         kLanes);
+         unit, cube.order == PeOrder::foreach ? " in the order of DPU_FOREACH" : "");
   const uint64_t end = uint64_t{first} + cube.pes;
   const std::string shape =
       cube.to_string() + (first == 0 ? "" : " from PE " + std::to_string(first) + " on");
@@ -123,13 +131,18 @@ Placement Placement::of(struct dpu_set_t set, const Hypercube &cube, uint32_t fi
              : " except the last, which needs chips 0 to " + std::to_string(cube.pes % kLanes - 1),
          "; the set has ", set_pes, " PEs, ", order.whole_egs * kLanes,
          " of them in whole entangled groups", incomplete_egs(ranks));
+  if (cube.order == PeOrder::foreach && !is_in_foreach_order(order, end))
+    fail(PIDCOMM_ERR_SHAPE, "shape ", shape, " in the order of DPU_FOREACH needs every PE of the ",
+         "set up to PE ", end - 1, incomplete_egs(ranks));
   Placement placement;
   for (const RankDpus &rank : ranks) placement.ranks.push_back(rank.rank);
   const auto first_eg = order.egs.begin() + first / kLanes;
   placement.egs.assign(first_eg, first_eg + (cube.pes + kLanes - 1) / kLanes);
-  for (const PlacedEg &eg : placement.egs)
-    for (uint32_t lane = 0; lane < kLanes && placement.dpus.size() < cube.pes; ++lane)
-      placement.dpus.push_back(ranks[eg.rank].dpu[eg.bank][lane]);
+  for (uint32_t pe = 0; pe < cube.pes; ++pe) {
+    placement.places.push_back(cube.place_of(pe));
+    const PlacedEg eg = placement.eg_of(pe);
+    placement.dpus.push_back(ranks[eg.rank].dpu[eg.bank][placement.lane_of(pe)]);
+  }
   return placement;
 }
 

@@ -248,7 +248,7 @@ Hypercube cube_over(const Hypercube &local, uint32_t hosts) {
   std::vector<uint32_t> lengths;
   for (const Axis &axis : local.axes) lengths.push_back(axis.length);
   lengths.push_back(hosts);
-  return Hypercube::of(lengths);
+  return Hypercube::of(lengths, local.order);
 }
 
 HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,

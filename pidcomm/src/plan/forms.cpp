@@ -85,6 +85,12 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
   // PEs do not reorder blocks.
   if ((inputs.steps & PIDCOMM_STEP_PR) == 0 || split.k == 0) return pes;
   const bool has_blocks = inputs.rule.bytes_are_blocks();
+  if (has_blocks && split.member_stride != 1)
+    fail(PIDCOMM_ERR_OPTION, name_of_collective(plan.collective), ": technique ",
+         name_of_technique(plan.options.technique), " with mask ", plan.mask, " of ",
+         plan.cube.to_string(),
+         " in the order of DPU_FOREACH: the blocks that PEs reorder are not "
+         "contiguous; use tile or conventional");
   if (!has_blocks && (plan.block_bytes / kWordBytes) % (uint64_t{1} << split.k) != 0)
     fail(PIDCOMM_ERR_SIZE, name_of_collective(plan.collective), ": technique ",
          name_of_technique(plan.options.technique), " cuts the vector into ", 1u << split.k,

@@ -191,7 +191,7 @@ void add_members(Side &side, const Split &split) {
 }
 
 void add_blocks(Side &side, const Split &split, uint64_t block_bytes) {
-  side.streams.push_back({split.section.group_pes, 0, block_bytes});
+  side.streams.push_back({split.section.group_pes, 0, block_bytes * split.member_stride});
 }
 
 void add_section(Side &side, const Split &split) {
@@ -201,7 +201,7 @@ void add_section(Side &side, const Split &split) {
 void add_pe_rows(Side &side, const Split &split, uint64_t member_bytes, uint64_t group_bytes) {
   side.row_lanes = split.section_egs * kLanes;
   side.member_bytes = member_bytes;
-  side.group_bytes = group_bytes;
+  side.group_bytes = group_bytes * split.group_stride;
 }
 
 }  // namespace pidcomm

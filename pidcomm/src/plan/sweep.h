@@ -110,7 +110,8 @@ void add_members(Side &side, const Split &split);
 void add_blocks(Side &side, const Split &split, uint64_t block_bytes);
 void add_section(Side &side, const Split &split);
 
-/// Adds the host rows of the lanes of a section; see Side::row_lanes.
+/// Adds the host rows of the lanes of a section; see Side::row_lanes. member_bytes: from one lane of
+/// a group to the next. group_bytes: from the row of a group to the row of the next group.
 void add_pe_rows(Side &side, const Split &split, uint64_t member_bytes, uint64_t group_bytes);
 
 }  // namespace pidcomm

@@ -22,7 +22,37 @@ std::string shape_text(const std::vector<uint32_t> &lengths) {
 
 }  // namespace
 
-Hypercube Hypercube::of(const std::vector<uint32_t> &lengths) {
+namespace {
+
+constexpr uint32_t kRankPes = kLanes * kBanks;
+
+/// In PeOrder::foreach, PE numbers count units of these numbers of PEs: banks, chips, ranks. A step
+/// of the unit moves the place by `place_stride`.
+struct Unit {
+  uint32_t begin, end, place_stride;  // the unit counts PE numbers from stride begin to end
+};
+constexpr Unit kForeachUnits[] = {
+    {1, kBanks, kLanes}, {kBanks, kRankPes, 1}, {kRankPes, UINT32_MAX, kRankPes}};
+
+/// Whether an axis may end at this PE number in PeOrder::foreach.
+bool ends_unit_evenly(uint32_t pes) {
+  return kBanks % pes == 0 || (pes % kBanks == 0 && kRankPes % pes == 0) || pes % kRankPes == 0;
+}
+
+void check_foreach(const Hypercube &cube) {
+  for (const Axis &axis : cube.axes) {
+    const uint32_t end = axis.stride_pes * axis.length;
+    const bool is_last = &axis == &cube.axes.back();
+    if (is_last ? end % kRankPes == 0 : ends_unit_evenly(end)) continue;
+    fail(PIDCOMM_ERR_SHAPE, "in the order of DPU_FOREACH, the lengths of ", cube.to_string(),
+         " up to every axis must multiply to 1, 2, 4, 8, 16, 32 or a multiple of ", kRankPes,
+         " and the lengths of all axes to a multiple of ", kRankPes, ", not to ", end);
+  }
+}
+
+}  // namespace
+
+Hypercube Hypercube::of(const std::vector<uint32_t> &lengths, PeOrder order) {
   if (lengths.empty() || lengths.size() > kMaxAxes)
     fail(PIDCOMM_ERR_SHAPE, "a hypercube has 1 to ", kMaxAxes, " axes, not ", lengths.size());
   Hypercube cube;
@@ -37,10 +67,20 @@ Hypercube Hypercube::of(const std::vector<uint32_t> &lengths) {
            " PEs or more; the limit is ", kMaxPes);
   }
   cube.pes = static_cast<uint32_t>(pes);
+  cube.order = order;
+  if (order == PeOrder::foreach) check_foreach(cube);
   return cube;
 }
 
+uint32_t Hypercube::place_of(uint32_t pe) const {
+  if (order == PeOrder::chips) return pe;
+  uint32_t place = 0;
+  for (const Unit &unit : kForeachUnits) place += pe % unit.end / unit.begin * unit.place_stride;
+  return place;
+}
+
 bool Hypercube::has_lane_split() const {
+  if (order == PeOrder::foreach) return true;
   const auto fills_egs = [](const Axis &axis) {
     return axis.stride_pes * axis.length % kLanes == 0;
   };
@@ -98,23 +138,50 @@ uint32_t Grouping::pe_of(const std::vector<Digit> &digits, uint32_t index) {
 namespace {
 
 struct MaskedAxis {
-  uint32_t length, stride;
+  uint32_t length, place_stride;
   bool is_selected;
+  uint32_t index_stride;  // of member indices if is_selected, else of group indices
 };
 
-/// Returns the axes with more than one index; neighbouring axes that the mask treats alike are one
-/// axis.
-std::vector<MaskedAxis> merged_axes(const Hypercube &cube, const char *mask) {
-  std::vector<MaskedAxis> axes;
-  for (std::size_t i = 0; i < cube.axes.size(); ++i) {
-    const bool is_selected = mask[i] == '1';
-    if (cube.axes[i].length == 1) continue;
-    if (!axes.empty() && axes.back().is_selected == is_selected)
-      axes.back().length *= cube.axes[i].length;
-    else
-      axes.push_back({cube.axes[i].length, cube.axes[i].stride_pes, is_selected});
+/// Returns the axis, or its parts that count banks, chips and ranks.
+std::vector<MaskedAxis> parts_of(const MaskedAxis &axis, uint32_t stride_pes, PeOrder order) {
+  if (order == PeOrder::chips) return {axis};
+  std::vector<MaskedAxis> parts;
+  for (const Unit &unit : kForeachUnits) {
+    const uint32_t begin = std::max(stride_pes, unit.begin),
+                   end = std::min(stride_pes * axis.length, unit.end);
+    if (begin < end)
+      parts.push_back({end / begin, begin / unit.begin * unit.place_stride, axis.is_selected,
+                       axis.index_stride * (begin / stride_pes)});
   }
-  return axes;
+  return parts;
+}
+
+/// Returns the axes with more than one index in the order of places; neighbouring axes that the
+/// mask treats alike are one axis.
+std::vector<MaskedAxis> merged_axes(const Hypercube &cube, const char *mask) {
+  std::vector<MaskedAxis> axes, merged;
+  uint32_t members = 1, groups = 1;
+  for (std::size_t i = 0; i < cube.axes.size(); ++i) {
+    const auto [length, stride_pes] = cube.axes[i];
+    const bool is_selected = mask[i] == '1';
+    uint32_t &indices = is_selected ? members : groups;
+    for (const MaskedAxis &part :
+         parts_of({length, stride_pes, is_selected, indices}, stride_pes, cube.order))
+      if (part.length > 1) axes.push_back(part);
+    indices *= length;
+  }
+  std::stable_sort(axes.begin(), axes.end(), [](const MaskedAxis &a, const MaskedAxis &b) {
+    return a.place_stride < b.place_stride;
+  });
+  for (const MaskedAxis &axis : axes) {
+    if (!merged.empty() && merged.back().is_selected == axis.is_selected &&
+        merged.back().index_stride * merged.back().length == axis.index_stride)
+      merged.back().length *= axis.length;
+    else
+      merged.push_back(axis);
+  }
+  return merged;
 }
 
 }  // namespace
@@ -129,30 +196,32 @@ Split Split::of(const Hypercube &cube, const char *mask) {
   check_mask(cube, mask);
   Split split;
   bool is_complete = false;
-  uint32_t sections_of_set = 1, set_count = 1;
-  const auto add_loop = [&](bool is_selected, uint32_t count, uint32_t eg_stride) {
-    uint32_t &sections = is_selected ? sections_of_set : set_count;
-    if (count > 1)
-      (is_selected ? split.members : split.sets).push_back({count, eg_stride, sections});
-    sections *= count;
+  const auto add_loop = [&](const MaskedAxis &axis) {
+    if (axis.length > 1)
+      (axis.is_selected ? split.members : split.sets)
+          .push_back({axis.length, axis.place_stride / kLanes, axis.index_stride});
   };
   const auto add_to_section = [&](const MaskedAxis &axis, uint32_t indices) {
     Grouping &section = split.section;
     uint32_t &count = axis.is_selected ? section.group_pes : section.groups;
+    if (count == 1)
+      (axis.is_selected ? split.member_stride : split.group_stride) = axis.index_stride;
     (axis.is_selected ? section.selected : section.unselected)
-        .push_back({indices, axis.stride, count});
+        .push_back({indices, axis.place_stride, count});
     count *= indices;
   };
   for (const MaskedAxis &axis : merged_axes(cube, mask)) {
     if (is_complete) {
-      add_loop(axis.is_selected, axis.length, axis.stride / kLanes);
+      add_loop(axis);
       continue;
     }
-    is_complete = axis.stride * axis.length % kLanes == 0;
-    const uint32_t indices = is_complete ? kLanes / std::gcd(kLanes, axis.stride) : axis.length;
+    is_complete = axis.place_stride * axis.length % kLanes == 0;
+    const uint32_t indices =
+        is_complete ? kLanes / std::gcd(kLanes, axis.place_stride) : axis.length;
     add_to_section(axis, indices);
     if (is_complete)
-      add_loop(axis.is_selected, axis.length / indices, axis.stride * indices / kLanes);
+      add_loop({axis.length / indices, axis.place_stride * indices, axis.is_selected,
+                axis.index_stride * indices});
   }
   split.section_egs = (split.section_pes() + kLanes - 1) / kLanes;
   if (!split.has_lane_split()) return split;

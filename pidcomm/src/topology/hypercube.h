@@ -1,8 +1,9 @@
 // The integer arithmetic of the hypercube, without memory or devices.
 //
-// PE p = 8 * e + lane. Each axis has a length and a PE stride. The stride of an axis is the product
-// of the lengths of all axes before this axis. The coordinate of PE p along an axis is p / stride %
-// length. Under an axis mask the PEs that agree in the unselected coordinates form a group.
+// Each axis has a length and a PE stride. The stride of an axis is the product of the lengths of
+// all axes before this axis. The coordinate of PE p along an axis is p / stride % length. Under an
+// axis mask the PEs that agree in the unselected coordinates form a group. The place of a PE is 8 *
+// e + lane, where e counts entangled groups: PE p has place p in PeOrder::chips; see place_of.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,10 @@ inline constexpr uint32_t kMaxAxes = 16;
 // arithmetic cannot overflow.
 inline constexpr uint64_t kMaxPes = uint64_t{1} << 22;
 
+/// The order of PE numbers. chips: the chip (lane) varies fastest, then the bank, then the rank.
+/// foreach: the bank varies fastest, then the chip, then the rank, as in DPU_FOREACH of the SDK.
+enum class PeOrder { chips, foreach };
+
 struct Axis {
   uint32_t length;
   uint32_t stride_pes;
@@ -27,10 +32,15 @@ struct Axis {
 struct Hypercube {
   std::vector<Axis> axes;
   uint32_t pes = 0;
+  PeOrder order = PeOrder::chips;
 
   /// Errors: ERR_SHAPE (there is no axis, there are more than kMaxAxes axes, a length is 0, or the
-  /// product of the lengths exceeds kMaxPes).
-  static Hypercube of(const std::vector<uint32_t> &lengths);
+  /// product of the lengths exceeds kMaxPes; with PeOrder::foreach also: an axis ends inside the
+  /// banks or the chips of a rank, but not at a divisor of 8, or the PEs do not fill ranks).
+  static Hypercube of(const std::vector<uint32_t> &lengths, PeOrder order = PeOrder::chips);
+
+  /// Returns the place of PE `pe`.
+  uint32_t place_of(uint32_t pe) const;
 
   uint32_t coordinate(uint32_t pe, uint32_t axis) const {
     return pe / axes[axis].stride_pes % axes[axis].length;
@@ -67,19 +77,21 @@ struct Grouping {
 };
 
 /// A loop over sections. Step i of the `count` steps begins at entangled group i * eg_stride, and
-/// has index i * index_stride.
+/// adds i * index_stride to member indices or group indices.
 struct EgLoop {
   uint32_t count, eg_stride, index_stride;
 };
 
 /// A grouping, cut into sections: the same groups and members, at other places, in every section.
 ///
-/// Neighbouring axes that the mask treats alike count as one axis here. Let `axis` be the first
-/// axis with stride * length divisible by 8. A section is a run of entangled groups. The section
-/// holds all axes before `axis` completely, and 8 / gcd(8, stride) consecutive indices of `axis`,
-/// so that its PEs fill whole entangled groups. Then
-///   member index = member index in the section + section.group_pes * (index over `members`)
-///   group index  = group index in the section  + section.groups    * (index over `sets`)
+/// Axes are cut at the chips, banks and ranks if the order of PEs is PeOrder::foreach. Neighbours
+/// among the cut axes that the mask treats alike count as one axis here. Let `axis` be the first
+/// axis, in the order of places, with stride * length divisible by 8. A section is a run of
+/// entangled groups. The section holds all axes before `axis` completely, and 8 / gcd(8, stride)
+/// consecutive indices of `axis`, so that its PEs fill whole entangled groups. Then
+///   member index = member_stride * (member index in the section) + sum over `members`
+///   group index  = group_stride  * (group index in the section)  + sum over `sets`
+/// where a loop adds step * index_stride. In PeOrder::chips, both strides are 1.
 /// If 8 does not divide the number of PEs, the section is the complete hypercube, and its last
 /// entangled group has fewer than 8 PEs.
 ///
@@ -90,7 +102,8 @@ struct EgLoop {
 /// where compress(lane, mask) returns the bits of `lane` at the positions that are set in the mask,
 /// as adjacent bits, lowest bit first.
 struct Split {
-  Grouping section;          // groups and members of the PEs of one section, numbered from 0
+  Grouping section;  // groups and members of the places of one section, numbered from 0
+  uint32_t member_stride = 1, group_stride = 1;
   uint32_t section_egs = 1;  // entangled groups of a section
   uint32_t lane_mask =
       0;           // if the shape has a lane split, bit i: lane bit i belongs to a selected axis

@@ -20,17 +20,24 @@ const std::vector<std::vector<uint32_t>> kShapes = {
     {24, 8},   {5, 7, 8}, {2, 2, 2, 2}, {2, 3, 4}, {8, 3, 5},    {16, 3},   {1, 8, 1, 3},
     {2, 4, 9}, {40, 3},   {4, 2, 5},    {3, 8},    {2, 2, 6, 5}, {16, 8, 8}};
 
+const std::vector<std::vector<uint32_t>> kForeachShapes = {
+    {64}, {320}, {8, 8}, {2, 32, 3}, {32, 4}, {16, 4, 2}, {4, 2, 8, 5}, {1, 2, 4, 2, 2, 2, 3}};
+
+template <class Visit>
+void each_mask_of(const Hypercube &cube, const Visit &visit) {
+  for (uint32_t bits = 0; bits < 1u << cube.axes.size(); ++bits) {
+    std::string mask;
+    for (std::size_t axis = 0; axis < cube.axes.size(); ++axis)
+      mask += bits >> axis & 1 ? '1' : '0';
+    visit(cube, mask);
+  }
+}
+
 template <class Visit>
 void each_mask(const Visit &visit) {
-  for (const std::vector<uint32_t> &lengths : kShapes) {
-    const Hypercube cube = Hypercube::of(lengths);
-    for (uint32_t bits = 0; bits < 1u << lengths.size(); ++bits) {
-      std::string mask;
-      for (std::size_t axis = 0; axis < lengths.size(); ++axis)
-        mask += bits >> axis & 1 ? '1' : '0';
-      visit(cube, mask);
-    }
-  }
+  for (const std::vector<uint32_t> &lengths : kShapes) each_mask_of(Hypercube::of(lengths), visit);
+  for (const std::vector<uint32_t> &lengths : kForeachShapes)
+    each_mask_of(Hypercube::of(lengths, PeOrder::foreach), visit);
 }
 
 uint32_t compress(uint32_t lane, uint32_t mask) {
@@ -40,10 +47,16 @@ uint32_t compress(uint32_t lane, uint32_t mask) {
   return result;
 }
 
-uint32_t walk(const std::vector<EgLoop> &loops, uint32_t index) {
-  uint32_t eg = 0;
-  for (const EgLoop &loop : loops) eg += index / loop.index_stride % loop.count * loop.eg_stride;
-  return eg;
+/// Returns the first entangled group of step `step` of a nest of loops, and what the nest adds to
+/// an index.
+std::pair<uint32_t, uint32_t> walk(const std::vector<EgLoop> &loops, uint32_t step) {
+  uint32_t eg = 0, index = 0;
+  for (const EgLoop &loop : loops) {
+    eg += step % loop.count * loop.eg_stride;
+    index += step % loop.count * loop.index_stride;
+    step /= loop.count;
+  }
+  return {eg, index};
 }
 
 using LineBytes = std::array<uint8_t, 64>;
@@ -160,6 +173,14 @@ TEST(Grouping_IsABijectionThatAgreesWithTheCoordinates) {
   });
 }
 
+TEST(PlacesInTheOrderOfDpuForeachCountBanksThenChipsThenRanks) {
+  const Hypercube cube = Hypercube::of({16, 8, 3}, PeOrder::foreach);
+  for (uint32_t rank = 0, pe = 0; rank < 6; ++rank)
+    for (uint32_t chip = 0; chip < 8; ++chip)
+      for (uint32_t bank = 0; bank < 8; ++bank, ++pe)
+        CHECK_EQ(cube.place_of(pe), 64 * rank + 8 * bank + chip);
+}
+
 TEST(Split_GivesMemberAndGroupOfEveryPe) {
   uint32_t lane_splits = 0, sections = 0;
   each_mask([&](const Hypercube &cube, const std::string &mask) {
@@ -169,13 +190,17 @@ TEST(Split_GivesMemberAndGroupOfEveryPe) {
     for (const EgLoop &loop : split.sets) sets *= loop.count;
     CHECK_EQ(split.member_sections() * split.section.group_pes, grouping.group_pes);
     CHECK_EQ(sets * split.section.groups, grouping.groups);
+    std::vector<uint32_t> pe_at(cube.pes);
+    for (uint32_t pe = 0; pe < cube.pes; ++pe) pe_at[cube.place_of(pe)] = pe;
     for (uint32_t set = 0; set < sets; ++set) {
+      const auto [set_eg, group] = walk(split.sets, set);
       for (uint32_t m = 0; m < split.member_sections(); ++m) {
+        const auto [section_eg, member] = walk(split.members, m);
         for (uint32_t at = 0; at < split.section_pes(); ++at, ++visited) {
-          const uint32_t pe = 8 * (walk(split.sets, set) + walk(split.members, m)) + at;
+          const uint32_t pe = pe_at[8 * (set_eg + section_eg) + at];
           CHECK_EQ(grouping.member_of(pe),
-                   split.section.member_of(at) + m * split.section.group_pes);
-          CHECK_EQ(grouping.group_of(pe), split.section.group_of(at) + set * split.section.groups);
+                   split.section.member_of(at) * split.member_stride + member);
+          CHECK_EQ(grouping.group_of(pe), split.section.group_of(at) * split.group_stride + group);
           if (!split.has_lane_split()) continue;
           CHECK_EQ(split.section.member_of(at), compress(at, split.lane_mask));
           CHECK_EQ(split.section.group_of(at), compress(at, ~split.lane_mask & 7));

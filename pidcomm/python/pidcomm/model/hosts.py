@@ -130,7 +130,7 @@ def predict_hosts(
     # Host 0 is the root, whose link has the most bytes.
     plan = json.loads(
         _core.hosts_plan_json(
-            [*as_shape(shape), hosts], 0, request, 0, option_codes(options), settings, on.numbers
+            [*as_shape(shape), hosts], 0, 0, request, 0, option_codes(options), settings, on.numbers
         )
     )
     parts: list[Part] = []

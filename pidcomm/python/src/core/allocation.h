@@ -54,11 +54,11 @@ class Allocation {
 
   bool is_freed() const { return is_freed_; }
 
-  pidcomm_hypercube *add(const std::vector<uint32_t> &lengths, uint32_t first) {
+  pidcomm_hypercube *add(const std::vector<uint32_t> &lengths, uint32_t order, uint32_t first) {
     const std::unique_lock lock(mutex_);
     require_allocated();
     pidcomm_hypercube *cube = nullptr;
-    check(pidcomm_hypercube_create_at(set_, first, static_cast<uint32_t>(lengths.size()),
+    check(pidcomm_hypercube_create_at(set_, first, static_cast<uint32_t>(lengths.size()) | order,
                                       lengths.data(), &cube));
     cubes_.push_back(cube);
     return cube;

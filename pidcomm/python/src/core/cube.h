@@ -105,9 +105,10 @@ class Pending {
 
 class Cube {
  public:
-  Cube(std::shared_ptr<Allocation> allocation, const std::vector<uint32_t> &lengths, uint32_t first)
+  Cube(std::shared_ptr<Allocation> allocation, const std::vector<uint32_t> &lengths, uint32_t order,
+       uint32_t first)
       : allocation_(std::move(allocation)),
-        cube_(allocation_->add(lengths, first)),
+        cube_(allocation_->add(lengths, order, first)),
         axes_(lengths.size()) {}
   ~Cube() {
     const gil::Released released;

@@ -123,9 +123,10 @@ class Set {
   Set(const Set &) = delete;
   Set &operator=(const Set &) = delete;
 
-  std::unique_ptr<Cube> hypercube(const std::vector<uint32_t> &lengths, uint32_t first) const {
+  std::unique_ptr<Cube> hypercube(const std::vector<uint32_t> &lengths, uint32_t order,
+                                  uint32_t first) const {
     const gil::Released released;
-    return std::make_unique<Cube>(allocation_, lengths, first);
+    return std::make_unique<Cube>(allocation_, lengths, order, first);
   }
   void free() {
     const gil::Released released;
@@ -344,7 +345,7 @@ void bind_set(nb::module_ &m) {
   nb::class_<Set>(m, "Set")
       .def(nb::init<uint32_t, uint32_t, const std::optional<std::string> &>(), "pes"_a, "ranks"_a,
            "profile"_a.none())
-      .def("hypercube", &Set::hypercube, "axis_len"_a, "first"_a)
+      .def("hypercube", &Set::hypercube, "axis_len"_a, "order"_a, "first"_a)
       .def("free", &Set::free)
       .def("load", &Set::load, "path"_a)
       .def("launch", &Set::launch, "waits"_a, "stop"_a.none(), "explain_fault"_a.none())

@@ -82,12 +82,12 @@ nb::dict tables() {
   return dict;
 }
 
-std::string plan_json(const std::vector<uint32_t> &lengths, const Request &request,
+std::string plan_json(const std::vector<uint32_t> &lengths, uint32_t order, const Request &request,
                       OptionCodes codes, bool expand) {
   const pidcomm_request value = request.value();
   const pidcomm_options options = options_of(codes);
   return text_of([&](char *json, std::size_t capacity, std::size_t *length) {
-    return pidcomm_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), &value,
+    return pidcomm_plan_json(static_cast<uint32_t>(lengths.size()) | order, lengths.data(), &value,
                              &options, expand ? 1 : 0, json, capacity, length);
   });
 }
@@ -167,7 +167,7 @@ Predicted predict(const std::vector<uint32_t> &lengths, const Request &request, 
                    std::tuple(it.seconds_total, it.seconds_low, it.seconds_high), seconds);
 }
 
-std::string hosts_plan_json(const std::vector<uint32_t> &lengths, uint32_t host,
+std::string hosts_plan_json(const std::vector<uint32_t> &lengths, uint32_t order, uint32_t host,
                             const Request &request, uint32_t root, const OptionCodes &codes,
                             const HostsSettings &settings,
                             const std::optional<std::vector<double>> &numbers) {
@@ -177,7 +177,7 @@ std::string hosts_plan_json(const std::vector<uint32_t> &lengths, uint32_t host,
   const std::optional<pidcomm_machine> machine =
       numbers ? std::optional(machine_of(*numbers)) : std::nullopt;
   return text_of([&](char *json, std::size_t capacity, std::size_t *length) {
-    return pidcomm_hosts_plan_json(static_cast<uint32_t>(lengths.size()), lengths.data(), host,
+    return pidcomm_hosts_plan_json(static_cast<uint32_t>(lengths.size()) | order, lengths.data(), host,
                                    &value, root, &options, &values, machine ? &*machine : nullptr,
                                    json, capacity, length);
   });
@@ -186,6 +186,7 @@ std::string hosts_plan_json(const std::vector<uint32_t> &lengths, uint32_t host,
 }  // namespace
 
 void bind_tables(nb::module_ &m) {
+  m.attr("FOREACH_ORDER") = PIDCOMM_FOREACH_ORDER;
   m.def("version", [] { return std::string(pidcomm_version()); });
   m.def("default_threads", [] {
     int is_ignored = 0;
@@ -194,8 +195,8 @@ void bind_tables(nb::module_ &m) {
   });
   m.def("axis_names", [] { return std::vector<std::string>{PIDCOMM_AXIS_NAMES}; });
   m.def("tables", tables);
-  m.def("plan_json", plan_json, "axis_len"_a, "request"_a, "options"_a, "expand"_a);
-  m.def("hosts_plan_json", hosts_plan_json, "axis_len"_a, "host"_a, "request"_a, "root"_a,
+  m.def("plan_json", plan_json, "axis_len"_a, "order"_a, "request"_a, "options"_a, "expand"_a);
+  m.def("hosts_plan_json", hosts_plan_json, "axis_len"_a, "order"_a, "host"_a, "request"_a, "root"_a,
         "options"_a, "settings"_a, "numbers"_a.none());
   m.def("model_tables", model_tables);
   m.def("builtin_machines", builtin_machines);

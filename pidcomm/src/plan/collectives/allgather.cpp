@@ -19,7 +19,7 @@ void sweep_allgather(const Plan &plan, const Split &split, Sweep &sweep) {
   sweep.ordered_downwards = sweep.is_in_place();
   add_loops(sweep.outer, "set", split.sets, true, 0, true, 0);
   add_loops(sweep.ordered_downwards ? sweep.ordered : sweep.outer, "source", split.members, true, 0,
-            false, plan.block_bytes * split.section.group_pes);
+            false, plan.block_bytes);
   add_section(sweep.in, split);
   add_members(sweep.out, split);
   add_blocks(sweep.out, split, plan.block_bytes);

@@ -11,15 +11,14 @@
 namespace pidcomm {
 
 void sweep_alltoall(const Plan &plan, const Split &split, Sweep &sweep) {
-  const uint64_t tile_bytes = plan.block_bytes * split.section.group_pes;
   sweep.pass = sweep.rotates            ? Pass::rotate
                : split.has_lane_split() ? Pass::transpose
                                         : Pass::merge;
   sweep.exchange = sweep.is_in_place();
   add_loops(sweep.outer, "set", split.sets, true, 0, true, 0);
   std::vector<Loop> &pairs = sweep.exchange ? sweep.ordered : sweep.outer;
-  add_loops(pairs, "destination", split.members, false, tile_bytes, true, 0);
-  add_loops(pairs, "source", split.members, true, 0, false, tile_bytes);
+  add_loops(pairs, "destination", split.members, false, plan.block_bytes, true, 0);
+  add_loops(pairs, "source", split.members, true, 0, false, plan.block_bytes);
   for (Side *side : {&sweep.in, &sweep.out}) {
     add_blocks(*side, split, plan.block_bytes);
     add_section(*side, split);

@@ -9,8 +9,7 @@ namespace pidcomm {
 
 void sweep_broadcast(const Plan &plan, const Split &split, Sweep &sweep) {
   sweep.pass = Pass::from_host;
-  add_loops(sweep.outer, "set", split.sets, false, plan.row_stride_bytes * split.section.groups,
-            true, 0);
+  add_loops(sweep.outer, "set", split.sets, false, plan.row_stride_bytes, true, 0);
   add_pe_rows(sweep.in, split, 0, plan.row_stride_bytes);
   add_members(sweep.out, split);
   add_section(sweep.out, split);

@@ -12,12 +12,10 @@ void sweep_gather(const Plan &plan, const Split &split, Sweep &sweep) {
   if (blocks > 1)
     sweep.outer.push_back(
         {"block", blocks, 0, 0, block_bytes, block_bytes * plan.grouping.group_pes});
-  add_loops(sweep.outer, "set", split.sets, true, 0, false,
-            plan.row_stride_bytes * split.section.groups);
-  add_loops(sweep.outer, "source", split.members, true, 0, false,
-            block_bytes * split.section.group_pes);
+  add_loops(sweep.outer, "set", split.sets, true, 0, false, plan.row_stride_bytes);
+  add_loops(sweep.outer, "source", split.members, true, 0, false, block_bytes);
   add_section(sweep.in, split);
-  add_pe_rows(sweep.out, split, block_bytes, plan.row_stride_bytes);
+  add_pe_rows(sweep.out, split, block_bytes * split.member_stride, plan.row_stride_bytes);
 }
 
 }  // namespace pidcomm

@@ -17,7 +17,7 @@ void sweep_reduce_scatter(const Plan &plan, const Split &split, Sweep &sweep) {
                                         : Pass::reduce_rows;
   add_loops(sweep.outer, "set", split.sets, true, 0, true, 0);
   add_loops(sweep.is_in_place() ? sweep.ordered : sweep.outer, "destination", split.members, false,
-            plan.block_bytes * split.section.group_pes, true, 0);
+            plan.block_bytes, true, 0);
   add_members(sweep.in, split);
   add_blocks(sweep.in, split, plan.block_bytes);
   add_section(sweep.in, split);

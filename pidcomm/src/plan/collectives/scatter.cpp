@@ -8,11 +8,9 @@ namespace pidcomm {
 
 void sweep_scatter(const Plan &plan, const Split &split, Sweep &sweep) {
   sweep.pass = Pass::from_host;
-  add_loops(sweep.outer, "set", split.sets, false, plan.row_stride_bytes * split.section.groups,
-            true, 0);
-  add_loops(sweep.outer, "destination", split.members, false,
-            plan.block_bytes * split.section.group_pes, true, 0);
-  add_pe_rows(sweep.in, split, plan.block_bytes, plan.row_stride_bytes);
+  add_loops(sweep.outer, "set", split.sets, false, plan.row_stride_bytes, true, 0);
+  add_loops(sweep.outer, "destination", split.members, false, plan.block_bytes, true, 0);
+  add_pe_rows(sweep.in, split, plan.block_bytes * split.member_stride, plan.row_stride_bytes);
   add_section(sweep.out, split);
 }
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from itertools import permutations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
-from definitions import groups_of, payload, result_of
+from definitions import COLLECTIVES, groups_of, payload, result_of
+from numpy.typing import NDArray
 
 import pidcomm
 from pidcomm import hosts
 from pidcomm.bench.over_hosts import _Alone
+from pidcomm.sizes import format_shape
 from pidcomm.tables import TechniqueName
 
 HEAP = "__sys_used_mram_end"
@@ -34,7 +37,7 @@ def selections(names: tuple[str, ...], mask: str) -> list[Any]:
 def test_names_select_the_axes_of_a_mask(
     pes: pidcomm.PeSet, shape: tuple[int, ...], named: dict[str, int], names: tuple[str, ...]
 ) -> None:
-    cube = pes.hypercube(**named) if named else pes.hypercube(*shape)
+    cube = pes.hypercube(**cast(Any, named)) if named else pes.hypercube(*shape)
     assert (cube.axes, cube.shape) == (names, shape)
     for mask in ("0" * len(shape), "1" + "0" * (len(shape) - 1), "01" * (len(shape) // 2)):
         mask = mask.ljust(len(shape), "1")
@@ -124,9 +127,9 @@ def test_axes_have_lengths_by_position_or_by_name(pes: pidcomm.PeSet) -> None:
         pes.hypercube(8, y=8)
     for name in ("", "1", "a b", "a\0", "\ud800"):
         with pytest.raises(pidcomm.ArgumentError, match="must be an identifier"):
-            pes.hypercube(**{name: 8})
+            pes.hypercube(**cast(Any, {name: 8}))
     with pytest.raises(pidcomm.ArgumentError, match="1 to 16 axes, not 17"):
-        pes.hypercube(**{f"a{axis}": 1 for axis in range(17)})
+        pes.hypercube(**cast(Any, {f"a{axis}": 1 for axis in range(17)}))
 
 
 @pytest.mark.parametrize(
@@ -228,6 +231,89 @@ def test_the_first_pe_is_a_multiple_of_8_inside_the_set(pes: pidcomm.PeSet) -> N
         with pytest.raises(pidcomm.ArgumentError, match=message):
             pes.hypercube(*shape, first=first)
     assert pes.hypercube(x=8, first=120).shape == (8,)
+
+
+FOREACH_SHAPES = [
+    (64,), (128,), (8, 8), (2, 32), (32, 4), (16, 4, 2), (4, 2, 8, 2), (1, 2, 2, 4, 4, 2),
+]  # fmt: skip
+
+
+def foreach_places(pes: int) -> NDArray[Any]:
+    """Return the number in the set of the PEs that DPU_FOREACH visits: bank, chip, rank."""
+    pe = np.arange(pes)
+    return pe // 64 * 64 + pe % 8 * 8 + pe // 8 % 8
+
+
+def selects(shape: tuple[int, ...], mask: str, begin: int, end: int) -> bool:
+    """Whether a mask selects PE numbers that differ by a multiple of `begin` below `end`."""
+    strides = np.cumprod([1, *shape])
+    return any(
+        bit == "1" and max(begin, strides[axis]) < min(end, strides[axis + 1])
+        for axis, bit in enumerate(mask)
+    )
+
+
+@pytest.mark.parametrize("shape", FOREACH_SHAPES, ids=format_shape)
+def test_rows_and_members_have_the_order_of_dpu_foreach(
+    pes: pidcomm.PeSet, shape: tuple[int, ...]
+) -> None:
+    cube = pes.hypercube(*shape, first=128 - int(np.prod(shape)), order="foreach")
+    rank = cube.first // 64
+    for pe in range(cube.pes):
+        assert cube.location(pe) == (rank + pe // 64, pe // 8 % 8, pe % 8)
+    rows = np.random.default_rng(7).integers(0, 1 << 30, (cube.pes, 4), np.int32)
+    cube.write(rows)
+    places = cube.first + foreach_places(cube.pes)
+    np.testing.assert_array_equal(pes.symbol(HEAP).read(np.int32, 4)[places], rows)
+    for name in sorted(COLLECTIVES):
+        for bits in itertools.product("01", repeat=len(shape)):
+            mask = "".join(bits)
+            has_blocks = name in ("alltoall", "allgather", "reduce_scatter")
+            is_mixed = selects(shape, mask, 1, 8) and selects(shape, mask, 8, 64)
+            x = payload(name, shape, mask, "int16", 64)
+            expected = result_of(name, x, shape, mask)
+            collective = getattr(cube.arrays, name)
+            for technique in ("tile", "conventional", *["ring"] * (name == "allreduce")):
+                np.testing.assert_array_equal(collective(x, mask, technique=technique), expected)
+            if has_blocks and is_mixed:
+                with pytest.raises(pidcomm.ArgumentError, match="not contiguous; use tile"):
+                    collective(x, mask, technique="pr+im")
+            else:
+                np.testing.assert_array_equal(collective(x, mask, technique="pr+im"), expected)
+
+
+@pytest.mark.parametrize("technique", ["tile", "conventional"])
+def test_calls_in_place_have_the_order_of_dpu_foreach(
+    pes: pidcomm.PeSet, technique: TechniqueName
+) -> None:
+    for shape, mask in (((128,), "1"), ((16, 8), "01"), ((16, 8), "10"), ((2, 32, 2), "010")):
+        cube = pes.hypercube(*shape, order="foreach")
+        for name in ("alltoall", "reduce_scatter", "allreduce", "allgather"):
+            x = payload(name, shape, mask, "int64", 16)
+            expected = result_of(name, x, shape, mask)
+            cube.write(x)
+            size = max(x.nbytes, expected.nbytes) // cube.pes
+            getattr(cube, name)(mask, bytes=size, src=0, dst=0, dtype="int64", technique=technique)
+            np.testing.assert_array_equal(cube.read(expected.shape[1], "int64"), expected)
+
+
+def test_the_order_of_dpu_foreach_has_axes_that_fill_banks_and_chips(pes: pidcomm.PeSet) -> None:
+    rule = "must multiply to 1, 2, 4, 8, 16, 32 or a multiple of 64"
+    for shape, first, message in (
+        ((12, 16), 0, rule),
+        ((8, 3, 8), 0, rule),
+        ((32,), 0, "the lengths of all axes to a multiple of 64, not to 32"),
+        ((64,), 8, r"first PE \(8\) of a hypercube must be a multiple of 64 in the order of"),
+        ((256,), 0, "needs 256 PEs; the set has 128 PEs"),
+    ):
+        with pytest.raises(pidcomm.ArgumentError, match=message):
+            pes.hypercube(*shape, first=first, order="foreach")
+    with pytest.raises(pidcomm.ArgumentError, match="order 'banks' is unknown"):
+        pes.hypercube(64, order="banks")  # type: ignore[arg-type]
+    cube = pes.hypercube(8, 8, order="foreach")
+    assert repr(cube) == "<Hypercube 8x8 order=foreach of 64 PEs, 64 unused>"
+    steps = cube.plan("alltoall", "11", bytes=64 * 8)["loops"]
+    assert steps != pes.hypercube(8, 8).plan("alltoall", "11", bytes=64 * 8)["loops"]
 
 
 PLACES = """

@@ -296,6 +296,10 @@ with pidcomm.allocate() as pes:
     print(n, [bool(it) for it in whole], (heap.read(np.int64, 1)[:, 0] == np.arange(n)).all())
     print(*(tuple(cubes[1].location(pe)) for pe in (0, 64, 114)))
     print(*cubes)
+    try:
+        pes.hypercube(64, order="foreach")
+    except pidcomm.ArgumentError as error:
+        print(error)
 """
 
 ONE_NUMBERING = """
@@ -361,6 +365,8 @@ def test_rows_follow_the_largest_hypercube_if_pes_are_missing() -> None:
         "126 [True, True] True",
         "(1, 0, 0) (0, 0, 0) (0, 2, 2)",  # rank 0 is last; its bank 2 is last, for 3 PEs
         "<Hypercube 8x6 of 48 PEs, 78 unused> <Hypercube 115 of 115 PEs, 11 unused>",
+        "shape 64 in the order of DPU_FOREACH needs every PE of the set up to PE 63; rank 0 bank 2"
+        " lacks chip 3; rank 0 bank 5 lacks chip 0",
     ]
 
 

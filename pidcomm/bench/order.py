@@ -1,0 +1,26 @@
+"""Time `tile` on hypercubes in the order of chips and of DPU_FOREACH, in turns; print milliseconds
+and the median ratio. The same mask selects other chips and banks in the two orders.
+
+python bench/order.py
+"""
+
+from statistics import median
+from time import perf_counter
+
+import pidcomm
+
+PAIRS, BYTES = 9, 1 << 18
+
+with pidcomm.allocate(pes=1024) as pes:
+    cubes = [pes.hypercube(32, 32), pes.hypercube(32, 32, order="foreach")]
+    for name in ("alltoall", "allgather", "reduce_scatter", "allreduce"):
+        for mask in ("10", "01", "11"):
+            seconds: list[list[float]] = [[], []]
+            for _ in range(PAIRS):
+                for cube, taken in zip(cubes, seconds, strict=True):
+                    begin = perf_counter()
+                    getattr(cube, name)(mask, bytes=BYTES, src=0, dst=1 << 20, dtype="uint32")
+                    taken.append(perf_counter() - begin)
+            chips, foreach = (1e3 * median(taken) for taken in seconds)
+            ratio = median(b / a for a, b in zip(*seconds, strict=True))
+            print(f"{name} {mask}: {chips:.1f} ms, foreach {foreach:.1f} ms, {ratio:.2f}x")
