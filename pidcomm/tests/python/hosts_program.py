@@ -12,6 +12,7 @@ from typing import Any
 import mpi4py
 import numpy as np
 import pytest
+from definitions import COLLECTIVES, groups_of, payload, result_of
 
 import pidcomm
 
@@ -203,6 +204,28 @@ def one_host() -> None:
         np.testing.assert_array_equal(rows, LOCAL.arrays.reduce(X, mask[:2]))
     assert cube.last_trace is not None
     assert (cube.last_trace.bytes_sent, cube.last_trace.seconds_exchange) == (0, 0)
+
+
+def the_order_of_dpu_foreach() -> None:
+    """Members and rows over hosts have the order of the local hypercubes."""
+    local = pidcomm.allocate(pes=64).hypercube(2, 32, order="foreach")
+    cube = pidcomm.hosts.connect(local, COMM, timeout=60)
+    shape = (2, 32, COMM.size)
+    share = slice(64 * cube.host, 64 * (cube.host + 1))
+    for name in sorted(COLLECTIVES):
+        for mask in ("011", "101", "001", "111", "110"):
+            x = payload(name, shape, mask, "int32", 64)
+            result = result_of(name, x, shape, mask)
+            definition, has_local_rows = COLLECTIVES[name], mask[2] == "0"
+            groups = len(groups_of(shape, mask)) // COMM.size
+            rows = slice(groups * cube.host, groups * (cube.host + 1)) if has_local_rows else ...
+            rows_before, rows_after = (
+                share if at_pes else rows
+                for at_pes in (definition.at_pes_before, definition.at_pes_after)
+            )
+            got = getattr(cube.arrays, name)(x[rows_before], mask)
+            if got is not None:
+                np.testing.assert_array_equal(got, result[rows_after])
 
 
 if __name__ == "__main__":

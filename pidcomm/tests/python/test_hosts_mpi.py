@@ -94,6 +94,7 @@ def test_the_examples_in_python_have_no_wrong_element(mpi: Mpi, name: str) -> No
         "a_late_host_is_a_time_out",
         "a_pool_in_a_window_of_mpi",
         "one_host",
+        "the_order_of_dpu_foreach",
     ],
 )
 def test_calls_over_hosts(mpi: Mpi, name: str) -> None:
