@@ -270,23 +270,23 @@ PIDCOMM_API int pidcomm_usable_pes(struct dpu_set_t set, pidcomm_usable_pe *pes,
 PIDCOMM_API int pidcomm_program_replaced(struct dpu_set_t set, int *is_replaced);
 
 /* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores the hypercube in
- * *cube. pidcomm_hypercube_create_at arranges the PEs from PE `first` on: PE p of its hypercube, in
- * calls and error sentences, is PE first + p of the set. `first` is a multiple of 8. PEs of the set
- * are numbered p = 8 * e + lane. An entangled group is the 8 PEs of one rank that have the same
- * bank number. The lane of a PE is its chip number. The index e counts the complete entangled
- * groups in the order of the set's ranks, then in the order of banks; ranks with a disabled PE come
- * after all others. This is NOT the order of DPU_FOREACH (chip * 8 + bank): use PIDCOMM_FOREACH_PE,
- * or add PIDCOMM_FOREACH_ORDER to `axes`. The hypercube leaves out dpu_get_nr_dpus - pidcomm_pes
- * PEs of the set, among them all entangled groups with a disabled PE. Exception: after all complete
+ * *cube. pidcomm_hypercube_create_at arranges the PEs from PE `first` on, a multiple of 8: PE p of
+ * its hypercube, in calls and error sentences, is PE first + p of the set. PEs of the set are
+ * numbered p = 8 * e + lane. An entangled group is the 8 PEs of one rank that have the same bank
+ * number. The lane of a PE is its chip number. The index e counts the complete entangled groups in
+ * the order of the set's ranks, then in the order of banks; ranks with a disabled PE come after all
+ * others. This is NOT the order of DPU_FOREACH (chip * 8 + bank): use PIDCOMM_FOREACH_PE, or add
+ * PIDCOMM_FOREACH_ORDER to `axes`. The hypercube leaves out dpu_get_nr_dpus - pidcomm_pes PEs of
+ * the set, among them all entangled groups with a disabled PE. Exception: after all complete
  * groups, the hypercube may use the first lanes of one more group: the first of those that have the
  * most enabled lanes from lane 0 on. This order does not depend on the hypercube.
  *
- * With PIDCOMM_FOREACH_ORDER, PE numbers, member indices and rows follow DPU_FOREACH: the bank
- * varies fastest, then the chip, then the rank. Then no PE of the set before the end of the
- * hypercube may be missing; `first` and the product of all lengths are multiples of 64, and the
- * product of the lengths up to every axis is 1, 2, 4, 8, 16, 32 or a multiple of 64. Techniques
- * whose PEs reorder blocks are for masks that select banks or chips of a rank, not both, and for
- * allreduce and reduce. The sum of floats has the order of chips and banks of the other numbering.
+ * With PIDCOMM_FOREACH_ORDER, the hypercube has the same PEs, but numbers them as DPU_FOREACH does:
+ * the bank varies fastest, then the chip, then the rank. No PE of the set before the end of the
+ * hypercube may be missing. `first` and the product of all lengths are multiples of 64; the product
+ * of the lengths up to each axis is 1, 2, 4, 8, 16, 32 or a multiple of 64. If a mask selects banks
+ * and chips, techniques whose PEs reorder blocks serve only allreduce and reduce. `tile` adds
+ * floats bank by bank, then chip by chip, not in the order of members.
  *
  * On real DIMMs the call also finds the mapped memory of every rank of the set on which no
  * hypercube exists yet. To find this memory, the call waits for running PEs and earlier
@@ -294,8 +294,10 @@ PIDCOMM_API int pidcomm_program_replaced(struct dpu_set_t set, int *is_replaced)
  * Do not launch PEs of the set during the call. The error sentence of ERR_DEVICE explains why the
  * library cannot use a rank. The sentence names PEs in fault and MRAM words that could not be
  * restored (docs/hardware.md). Errors: ERR_SHAPE (there is no axis, there are more than 16 axes, an
- * axis length is 0, or the hypercube ends after the last of pidcomm_usable_pes), ERR_SET,
- * ERR_ARGUMENT (cube or axis_len is null, 8 does not divide first), ERR_DEVICE, ERR_MEMORY. */
+ * axis length is 0, the hypercube ends after the last of pidcomm_usable_pes, or it cannot have
+ * PIDCOMM_FOREACH_ORDER), ERR_SET, ERR_ARGUMENT (cube or axis_len is null, 8 or 64 does not divide
+ * first), ERR_DEVICE, ERR_MEMORY. */
+/* Add this to `axes`. */
 #define PIDCOMM_FOREACH_ORDER 0x80000000u
 PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes,
                                          const uint32_t *axis_len, pidcomm_hypercube **cube);

@@ -120,8 +120,8 @@ class Buffer;
 /// its DpuSet.
 class Hypercube {
  public:
-  /// first: the PE of the set that is PE 0 of the hypercube, a multiple of 8. order: 0, or
-  /// PIDCOMM_FOREACH_ORDER.
+  /// first: the PE of the set that is PE 0 of the hypercube, a multiple of 8 (64 with
+  /// PIDCOMM_FOREACH_ORDER). order: 0, or PIDCOMM_FOREACH_ORDER.
   Hypercube(struct dpu_set_t set, const std::vector<std::uint32_t> &axis_len,
             std::uint32_t first = 0, std::uint32_t order = 0) {
     const auto axes = static_cast<std::uint32_t>(axis_len.size());

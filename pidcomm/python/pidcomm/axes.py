@@ -30,7 +30,7 @@ class Axes:
         self, lengths: Sequence[int], names: tuple[str, ...] | None = None, order: OrderName = CHIPS
     ) -> None:
         if not isinstance(order, str) or order not in ORDERS:
-            raise ArgumentError(unknown("order", order, tuple(ORDERS)), "ERR_SHAPE")
+            raise ArgumentError(unknown("order", order, tuple(ORDERS)))
         self.order: OrderName = order
         self.shape = tuple(as_shape(lengths))
         self.names = AXIS_NAMES[: len(self.shape)] if names is None else names

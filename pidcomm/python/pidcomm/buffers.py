@@ -102,6 +102,9 @@ class Cube(Protocol):
     ) -> Buffer:
         """Return a new buffer."""
 
+    def _number_in_set(self, pe: int) -> int:
+        """Return the number in the set of a PE of the hypercube."""
+
     def _move(self, name: str, window: int, rows: NDArray[np.uint8]) -> None:
         """Move rows of PEs between the host and a window."""
 
@@ -475,8 +478,8 @@ class Block:
 
     def read_pe(self, pe: int, begin: int, row: NDArray[np.uint8]) -> None:
         """Copy the row of a PE to the host."""
-        self.core_set.read_pe(self.first + pe, self._words, begin, row)
+        self.core_set.read_pe(self._cube._number_in_set(pe), self._words, begin, row)
 
     def write_pe(self, pe: int, begin: int, row: NDArray[np.uint8]) -> None:
         """Copy a row to a PE."""
-        self.core_set.write_pe(self.first + pe, self._words, begin, row)
+        self.core_set.write_pe(self._cube._number_in_set(pe), self._words, begin, row)

@@ -30,7 +30,7 @@ from pidcomm.arguments import (
     option_codes,
 )
 from pidcomm.arrays import ArrayCollectives
-from pidcomm.axes import Axes, OrderName
+from pidcomm.axes import CHIPS, Axes, OrderName
 from pidcomm.buffer_calls import prepare_buffers
 from pidcomm.buffers import Block, Buffer, shape_of
 from pidcomm.calls import Call, CoreArguments, prepare_call, require_words, sizes_of
@@ -41,7 +41,7 @@ from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, make_request, plan_of
 from pidcomm.programs import MRAM_WINDOW, HeapWindows, PathText, Window, at_mram_bytes
 from pidcomm.requests import Request
-from pidcomm.tables import COLLECTIVES
+from pidcomm.tables import BANKS_PER_CHIP, CHIPS_PER_RANK, COLLECTIVES
 from pidcomm.trace import Trace, trace_of
 
 if TYPE_CHECKING:
@@ -194,6 +194,13 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
     def location(self, pe: int) -> Location:
         """Return the place of the PE with number pe. Raises ArgumentError if pe is out of range."""
         return Location(*self._core.location(as_integer("pe", pe, high=MAX_COUNT)))
+
+    def _number_in_set(self, pe: int) -> int:
+        """Return the number in the set of a PE of the hypercube."""
+        if self.order == CHIPS:
+            return self._first + pe
+        rank, chip, bank = self.location(pe)  # the set has no missing PEs up to this rank
+        return (rank * BANKS_PER_CHIP + bank) * CHIPS_PER_RANK + chip
 
     def coords(self, pe: int) -> tuple[int, ...]:
         """Return the coordinates of the PE with number pe, x first.

@@ -37,12 +37,12 @@ class PeSet:
     collection.
 
     PEs run programs: `load` a program, write and read its variables (`symbol`), and `launch` it.
-    Row p of a variable belongs to PE p of the set, which is PE p - first of a `hypercube` from PE
-    `first` on. Collectives can run between launches. Collectives work on the MRAM heap, the MRAM
-    that the program does not use (``DPU_MRAM_HEAP_POINTER`` in the program). Offsets of collectives
-    count from the start of the heap. On machines with disabled PEs, rows have the order of the
-    largest hypercube of the set. PEs that no hypercube can use have the last rows, in the order of
-    DPU_FOREACH.
+    Row p of a variable or of a `buffer` belongs to PE p of the set, which is PE p - first of a
+    `hypercube` from PE `first` on, unless the hypercube has the order of DPU_FOREACH. Collectives
+    can run between launches. Collectives work on the MRAM heap, the MRAM that the program does not
+    use (``DPU_MRAM_HEAP_POINTER`` in the program). Offsets of collectives count from the start of
+    the heap. On machines with disabled PEs, rows have the order of the largest hypercube of the
+    set. PEs that no hypercube can use have the last rows, in the order of DPU_FOREACH.
     """
 
     def __init__(self, core: _core.Set) -> None:
@@ -83,14 +83,17 @@ class PeSet:
         """Arrange product(lengths) PEs as a hypercube, from PE number `first` of the set on; the
         first axis ("x") varies fastest.
 
-        first: a multiple of 8. axes: lengths by name in place of `lengths`, such as ``row=32,
-        column=32``. order: what PE numbers, member indices and rows count fastest: the ``"chips"``
-        of a bank, or, as DPU_FOREACH, the banks of a chip (``"foreach"``: for whole ranks, and
-        axes that end at 1, 2, 4, 8, 16, 32 or a multiple of 64 PEs).
+        first: a multiple of 8 (64 for ``order="foreach"``). axes: lengths by name in place of
+        `lengths`, such as ``row=32, column=32``. order: of PE numbers. ``"chips"``: the chip varies
+        fastest, then the bank, then the rank. ``"foreach"``, as DPU_FOREACH: the bank, then the
+        chip, then the rank. Then the PEs fill whole ranks, no PE of the set before their end is
+        missing, and the product of the lengths up to each axis is 1, 2, 4, 8, 16, 32 or a multiple
+        of 64. The rows of `symbol` and `buffer` keep the order of the set; those of the hypercube's
+        `array` and `empty` have its order. No axis can have the name first or order.
 
-        Raises ArgumentError if the set has too few PEs, a length is 0, 8 does not divide `first`,
-        `lengths` and `axes` are both given, or `order` does not fit. Raises Error if the set is
-        freed.
+        Raises ArgumentError if the set has too few PEs, a length is 0, `first` is no such multiple,
+        `lengths` and `axes` are both given, or the shape does not fit `order`. Raises Error if the
+        set is freed.
         """
         return Hypercube(
             self,

@@ -584,10 +584,10 @@ int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t ho
                             size_t *length) {
   return guarded([&] {
     require_text(json, capacity, length);
-    if ((axes & ~PIDCOMM_FOREACH_ORDER) < 2)
-      fail(PIDCOMM_ERR_SHAPE, "a cube over hosts has at least 2 axes, not ", axes,
-           "; the last is the axis of the hosts");
     const Hypercube whole = cube_of(axes, axis_len);
+    if (whole.axes.size() < 2)
+      fail(PIDCOMM_ERR_SHAPE, "a cube over hosts has at least 2 axes, not ", whole.axes.size(),
+           "; the last is the axis of the hosts");
     const uint32_t count = whole.axes.back().length;
     if (host >= count)
       fail(PIDCOMM_ERR_ARGUMENT, "host (", host, ") must be below the number of hosts (", count,

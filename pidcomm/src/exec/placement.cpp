@@ -132,8 +132,8 @@ Placement Placement::of(struct dpu_set_t set, const Hypercube &cube, uint32_t fi
          "; the set has ", set_pes, " PEs, ", order.whole_egs * kLanes,
          " of them in whole entangled groups", incomplete_egs(ranks));
   if (cube.order == PeOrder::foreach && !is_in_foreach_order(order, end))
-    fail(PIDCOMM_ERR_SHAPE, "shape ", shape, " in the order of DPU_FOREACH needs every PE of the ",
-         "set up to PE ", end - 1, incomplete_egs(ranks));
+    fail(PIDCOMM_ERR_SHAPE, "shape ", shape, " needs every PE of the set up to PE ", end - 1,
+         incomplete_egs(ranks));
   Placement placement;
   for (const RankDpus &rank : ranks) placement.ranks.push_back(rank.rank);
   const auto first_eg = order.egs.begin() + first / kLanes;

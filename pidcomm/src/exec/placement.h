@@ -28,9 +28,10 @@ struct Placement {
   /// Places the hypercube on PEs first .. first + cube.pes - 1 in the order of the set: those of
   /// the complete entangled groups of ranks without a missing PE, then those of other ranks, in the
   /// order of the set's ranks, then banks. Then come the first lanes of the incomplete group that
-  /// has most of them. Errors: ERR_SET (the set is not allocated), ERR_ARGUMENT (8 does not divide
-  /// first), ERR_SHAPE (the set has too few PEs, or a PE before the end of the hypercube is missing
-  /// in PeOrder::foreach; the error message names the missing chips by rank and bank).
+  /// has most of them. Errors: ERR_SET (the set is not allocated), ERR_ARGUMENT (8, or 64
+  /// in PeOrder::foreach, does not divide first), ERR_SHAPE (the set has too few PEs, or a PE
+  /// before the end of the hypercube is missing in PeOrder::foreach; the error message names the
+  /// missing chips by rank and bank).
   static Placement of(struct dpu_set_t set, const Hypercube &cube, uint32_t first);
 
   /// Places the largest hypercube of the set; the placement is empty if no hypercube is possible.

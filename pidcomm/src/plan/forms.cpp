@@ -89,7 +89,7 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
     fail(PIDCOMM_ERR_OPTION, name_of_collective(plan.collective), ": technique ",
          name_of_technique(plan.options.technique), " with mask ", plan.mask, " of ",
          plan.cube.to_string(),
-         " in the order of DPU_FOREACH: the blocks that PEs reorder are not "
+         ": the blocks that PEs reorder are not "
          "contiguous; use tile or conventional");
   if (!has_blocks && (plan.block_bytes / kWordBytes) % (uint64_t{1} << split.k) != 0)
     fail(PIDCOMM_ERR_SIZE, name_of_collective(plan.collective), ": technique ",

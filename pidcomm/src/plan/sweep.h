@@ -94,9 +94,10 @@ uint64_t pieces_of(uint64_t units, uint64_t words, int threads);
 /// Sorts the loops of a sweep so that the sweep uses the memory bandwidth well.
 void arrange(Sweep &sweep);
 
-/// Appends a nest of loops over entangled groups. Each step of the nest's index moves the input by
-/// in_bytes and the output by out_bytes. A step to a different entangled group also moves the input
-/// to this entangled group if in_moves, and the output if out_moves.
+/// Appends a nest of loops over entangled groups. One step of the member or
+/// group index moves the input by in_bytes and the output by out_bytes. A step to a different
+/// entangled group also moves the input to this entangled group if in_moves, and the output if
+/// out_moves.
 void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs,
                bool in_moves, uint64_t in_bytes, bool out_moves, uint64_t out_bytes);
 
@@ -110,8 +111,8 @@ void add_members(Side &side, const Split &split);
 void add_blocks(Side &side, const Split &split, uint64_t block_bytes);
 void add_section(Side &side, const Split &split);
 
-/// Adds the host rows of the lanes of a section; see Side::row_lanes. member_bytes: from one lane of
-/// a group to the next. group_bytes: from the row of a group to the row of the next group.
+/// Adds the host rows of the lanes of a section; see Side::row_lanes. member_bytes: from one lane
+/// of a group to the next. group_bytes: from the row of a group to the row of the next group.
 void add_pe_rows(Side &side, const Split &split, uint64_t member_bytes, uint64_t group_bytes);
 
 }  // namespace pidcomm

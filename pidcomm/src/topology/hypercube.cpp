@@ -20,22 +20,18 @@ std::string shape_text(const std::vector<uint32_t> &lengths) {
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 constexpr uint32_t kRankPes = kLanes * kBanks;
 
-/// In PeOrder::foreach, PE numbers count units of these numbers of PEs: banks, chips, ranks. A step
-/// of the unit moves the place by `place_stride`.
-struct Unit {
-  uint32_t begin, end, place_stride;  // the unit counts PE numbers from stride begin to end
+/// A digit of a PE number in PeOrder::foreach: the bank, the chip, or the rank. One step of the
+/// digit adds `begin` to the PE number, up to `end`, and `place_stride` to the place.
+struct PeDigit {
+  uint32_t begin, end, place_stride;
 };
-constexpr Unit kForeachUnits[] = {
+constexpr PeDigit kForeachDigits[] = {
     {1, kBanks, kLanes}, {kBanks, kRankPes, 1}, {kRankPes, UINT32_MAX, kRankPes}};
 
 /// Whether an axis may end at this PE number in PeOrder::foreach.
-bool ends_unit_evenly(uint32_t pes) {
+bool may_end_axis(uint32_t pes) {
   return kBanks % pes == 0 || (pes % kBanks == 0 && kRankPes % pes == 0) || pes % kRankPes == 0;
 }
 
@@ -43,10 +39,11 @@ void check_foreach(const Hypercube &cube) {
   for (const Axis &axis : cube.axes) {
     const uint32_t end = axis.stride_pes * axis.length;
     const bool is_last = &axis == &cube.axes.back();
-    if (is_last ? end % kRankPes == 0 : ends_unit_evenly(end)) continue;
-    fail(PIDCOMM_ERR_SHAPE, "in the order of DPU_FOREACH, the lengths of ", cube.to_string(),
-         " up to every axis must multiply to 1, 2, 4, 8, 16, 32 or a multiple of ", kRankPes,
-         " and the lengths of all axes to a multiple of ", kRankPes, ", not to ", end);
+    if (is_last ? end % kRankPes == 0 : may_end_axis(end)) continue;
+    fail(
+        PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(),
+        ": the product of the lengths up to each axis must be 1, 2, 4, 8, 16, 32 or a multiple of ",
+        kRankPes, ", and that of all lengths a multiple of ", kRankPes, ", not ", end);
   }
 }
 
@@ -75,7 +72,8 @@ Hypercube Hypercube::of(const std::vector<uint32_t> &lengths, PeOrder order) {
 uint32_t Hypercube::place_of(uint32_t pe) const {
   if (order == PeOrder::chips) return pe;
   uint32_t place = 0;
-  for (const Unit &unit : kForeachUnits) place += pe % unit.end / unit.begin * unit.place_stride;
+  for (const PeDigit &digit : kForeachDigits)
+    place += pe % digit.end / digit.begin * digit.place_stride;
   return place;
 }
 
@@ -91,7 +89,7 @@ bool Hypercube::has_lane_split() const {
 std::string Hypercube::to_string() const {
   std::vector<uint32_t> lengths;
   for (const Axis &axis : axes) lengths.push_back(axis.length);
-  return shape_text(lengths);
+  return shape_text(lengths) + (order == PeOrder::foreach ? " (order of DPU_FOREACH)" : "");
 }
 
 namespace {
@@ -147,11 +145,11 @@ struct MaskedAxis {
 std::vector<MaskedAxis> parts_of(const MaskedAxis &axis, uint32_t stride_pes, PeOrder order) {
   if (order == PeOrder::chips) return {axis};
   std::vector<MaskedAxis> parts;
-  for (const Unit &unit : kForeachUnits) {
-    const uint32_t begin = std::max(stride_pes, unit.begin),
-                   end = std::min(stride_pes * axis.length, unit.end);
+  for (const PeDigit &digit : kForeachDigits) {
+    const uint32_t begin = std::max(stride_pes, digit.begin),
+                   end = std::min(stride_pes * axis.length, digit.end);
     if (begin < end)
-      parts.push_back({end / begin, begin / unit.begin * unit.place_stride, axis.is_selected,
+      parts.push_back({end / begin, begin / digit.begin * digit.place_stride, axis.is_selected,
                        axis.index_stride * (begin / stride_pes)});
   }
   return parts;

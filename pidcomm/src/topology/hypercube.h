@@ -35,8 +35,8 @@ struct Hypercube {
   PeOrder order = PeOrder::chips;
 
   /// Errors: ERR_SHAPE (there is no axis, there are more than kMaxAxes axes, a length is 0, or the
-  /// product of the lengths exceeds kMaxPes; with PeOrder::foreach also: an axis ends inside the
-  /// banks or the chips of a rank, but not at a divisor of 8, or the PEs do not fill ranks).
+  /// product of the lengths exceeds kMaxPes; with PeOrder::foreach also: the product of the lengths
+  /// up to an axis is not 1, 2, 4, 8, 16, 32 or a multiple of 64, or the PEs do not fill ranks).
   static Hypercube of(const std::vector<uint32_t> &lengths, PeOrder order = PeOrder::chips);
 
   /// Returns the place of PE `pe`.
@@ -49,7 +49,7 @@ struct Hypercube {
   /// Whether the shape has a lane split (see Split) under every mask.
   bool has_lane_split() const;
 
-  /// Returns text such as "32x32", for error sentences.
+  /// Returns text such as "32x32", or "8x8 (order of DPU_FOREACH)", for error sentences and plans.
   std::string to_string() const;
 };
 

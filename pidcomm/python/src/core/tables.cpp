@@ -177,9 +177,9 @@ std::string hosts_plan_json(const std::vector<uint32_t> &lengths, uint32_t order
   const std::optional<pidcomm_machine> machine =
       numbers ? std::optional(machine_of(*numbers)) : std::nullopt;
   return text_of([&](char *json, std::size_t capacity, std::size_t *length) {
-    return pidcomm_hosts_plan_json(static_cast<uint32_t>(lengths.size()) | order, lengths.data(), host,
-                                   &value, root, &options, &values, machine ? &*machine : nullptr,
-                                   json, capacity, length);
+    return pidcomm_hosts_plan_json(static_cast<uint32_t>(lengths.size()) | order, lengths.data(),
+                                   host, &value, root, &options, &values,
+                                   machine ? &*machine : nullptr, json, capacity, length);
   });
 }
 
@@ -196,8 +196,8 @@ void bind_tables(nb::module_ &m) {
   m.def("axis_names", [] { return std::vector<std::string>{PIDCOMM_AXIS_NAMES}; });
   m.def("tables", tables);
   m.def("plan_json", plan_json, "axis_len"_a, "order"_a, "request"_a, "options"_a, "expand"_a);
-  m.def("hosts_plan_json", hosts_plan_json, "axis_len"_a, "order"_a, "host"_a, "request"_a, "root"_a,
-        "options"_a, "settings"_a, "numbers"_a.none());
+  m.def("hosts_plan_json", hosts_plan_json, "axis_len"_a, "order"_a, "host"_a, "request"_a,
+        "root"_a, "options"_a, "settings"_a, "numbers"_a.none());
   m.def("model_tables", model_tables);
   m.def("builtin_machines", builtin_machines);
   m.def("use_machine", use_machine, "numbers"_a.none());

@@ -273,13 +273,16 @@ def test_rows_and_members_have_the_order_of_dpu_foreach(
             x = payload(name, shape, mask, "int16", 64)
             expected = result_of(name, x, shape, mask)
             collective = getattr(cube.arrays, name)
-            for technique in ("tile", "conventional", *["ring"] * (name == "allreduce")):
+            for technique in ("tile", "conventional", *["ring", "tree"] * (name == "allreduce")):
                 np.testing.assert_array_equal(collective(x, mask, technique=technique), expected)
-            if has_blocks and is_mixed:
-                with pytest.raises(pidcomm.ArgumentError, match="not contiguous; use tile"):
-                    collective(x, mask, technique="pr+im")
-            else:
-                np.testing.assert_array_equal(collective(x, mask, technique="pr+im"), expected)
+            for technique in ("pr", "pr+im+cm"):
+                if has_blocks and is_mixed:
+                    with pytest.raises(pidcomm.ArgumentError, match="not contiguous; use tile"):
+                        collective(x, mask, technique=technique)
+                else:
+                    np.testing.assert_array_equal(
+                        collective(x, mask, technique=technique), expected
+                    )
 
 
 @pytest.mark.parametrize("technique", ["tile", "conventional"])
@@ -297,12 +300,33 @@ def test_calls_in_place_have_the_order_of_dpu_foreach(
             np.testing.assert_array_equal(cube.read(expected.shape[1], "int64"), expected)
 
 
+def test_buffers_of_a_hypercube_have_its_order(pes: pidcomm.PeSet) -> None:
+    cube = pes.hypercube(8, 8, first=64, order="foreach")
+    x = np.arange(64 * 2, dtype=np.int64).reshape(64, 2)
+    buffer = cube.array(x)
+    for pe in (0, 1, 8, 63):
+        np.testing.assert_array_equal(buffer.at(pe).get(), x[pe])
+    x[9] = buffer.at(9)[:] = -1
+    np.testing.assert_array_equal(buffer.get(), x)
+    np.testing.assert_array_equal(
+        cube.allreduce(buffer, "y").get(), result_of("allreduce", x, (8, 8), "01")
+    )
+    cube.load(PLACES, tasklets=1)
+    places = 64 + foreach_places(64)
+    values = {
+        name: pes.symbol(name).read(np.uint32)[places, 0]
+        for name in ("pidcomm_pe", "pidcomm_member_01")
+    }
+    assert values["pidcomm_pe"].tolist() == list(range(64))
+    assert values["pidcomm_member_01"].tolist() == [pe // 8 for pe in range(64)]
+
+
 def test_the_order_of_dpu_foreach_has_axes_that_fill_banks_and_chips(pes: pidcomm.PeSet) -> None:
-    rule = "must multiply to 1, 2, 4, 8, 16, 32 or a multiple of 64"
+    rule = "must be 1, 2, 4, 8, 16, 32 or a multiple of 64"
     for shape, first, message in (
         ((12, 16), 0, rule),
         ((8, 3, 8), 0, rule),
-        ((32,), 0, "the lengths of all axes to a multiple of 64, not to 32"),
+        ((32,), 0, "that of all lengths a multiple of 64, not 32"),
         ((64,), 8, r"first PE \(8\) of a hypercube must be a multiple of 64 in the order of"),
         ((256,), 0, "needs 256 PEs; the set has 128 PEs"),
     ):

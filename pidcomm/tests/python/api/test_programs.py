@@ -365,7 +365,7 @@ def test_rows_follow_the_largest_hypercube_if_pes_are_missing() -> None:
         "126 [True, True] True",
         "(1, 0, 0) (0, 0, 0) (0, 2, 2)",  # rank 0 is last; its bank 2 is last, for 3 PEs
         "<Hypercube 8x6 of 48 PEs, 78 unused> <Hypercube 115 of 115 PEs, 11 unused>",
-        "shape 64 in the order of DPU_FOREACH needs every PE of the set up to PE 63; rank 0 bank 2"
+        "shape 64 (order of DPU_FOREACH) needs every PE of the set up to PE 63; rank 0 bank 2"
         " lacks chip 3; rank 0 bank 5 lacks chip 0",
     ]
 
