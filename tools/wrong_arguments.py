@@ -57,7 +57,7 @@ WRONG: dict[str, Any] = {
     "matrix": ARRAY.view(np.matrix),
     "matrix of bytes": np.zeros((64, 64), np.uint8).view(np.matrix),
     "masked": np.ma.masked_array(ARRAY, mask=True),
-    "float16": ARRAY.astype(np.float16),
+    "complex64": ARRAY.astype(np.complex64),
     "objects": ARRAY.astype(object),
     "texts": ARRAY.astype("U1"),
     "dates": ARRAY.astype("M8[s]"),

@@ -10,6 +10,7 @@
 
 #include "oracle.h"
 #include "parallel.h"
+#include "small_float.h"
 
 namespace verify {
 namespace {
@@ -49,57 +50,67 @@ T integer(const Place &place, int op) {
   return static_cast<T>(place.random());
 }
 
-/// Sums of up to 8192 such values fit into the 24 bits of a float's significand; products have at
-/// most 96 factors of 2 or 0.5.
+/// Whether at most `most` rows of the element's column have other values than the neutral element
+/// of an operator, and the row of the element is none of them. The rows depend on the column.
+bool is_neutral(const Place &place, std::size_t most) {
+  return (place.row + place.column()) % ((place.rows + most - 1) / most) != 0;
+}
+
+/// Sums of up to 8192 such values fit into the 24 bits of a float's significand, and for floats of
+/// 16 bits, at most 96 values are not 0. Products have at most 96 (12) factors of 2 or 0.5.
 template <class T>
 T exact_float(const Place &place, int op) {
+  constexpr bool kIsSmall = kIsSmallFloat<T>;
   const std::uint64_t random = place.random();
-  if (op != kPROD) return static_cast<T>(static_cast<int>(random % 4095) - 2047);
-  const T sign = random & 1 ? T(-1) : T(1);
-  // In each column, one of every `stride` rows may have a factor that is not +-1; different columns
-  // have such factors in different rows.
-  const std::size_t stride = (place.rows + 95) / 96;
-  if ((place.row + place.column()) % stride != 0) return sign;
-  return sign * (random & 2 ? T(2) : T(0.5));
+  const float sign = random & 1 ? -1.0f : 1.0f;
+  if (op == kPROD)
+    return T(is_neutral(place, kIsSmall ? 12 : 96) ? sign : sign * (random & 2 ? 2.0f : 0.5f));
+  if (kIsSmall && op == kSUM) return T(is_neutral(place, 96) ? 0.0f : sign);
+  constexpr int kMost = kIsSmall ? 127 : 2047;
+  return T(static_cast<float>(static_cast<int>(random % (2 * kMost + 1)) - kMost));
 }
 
 /// Each column has special values of one kind, whose result is the same in every order.
 template <class T>
 T special_float(const Place &place, int op) {
-  using Limits = std::numeric_limits<T>;
-  const T sign = place.random() & 1 ? T(-1) : T(1);
+  using Limits = std::numeric_limits<Computed<T>>;
+  const Computed<T> sign = place.random() & 1 ? -1 : 1;
   const std::uint64_t pick = place.random() >> 8;
   switch (place.column() % 6) {
     case 0:  // -0 in every row: the identity element of a sum is -0, not +0
-      return T(-0.0);
+      return T(-0.0f);
     case 1:  // zeros of both signs
-      return sign * T(0);
+      return T(sign * 0);
     case 2:  // one NaN among finite values
-      return place.row == (place.column() >> 8) % place.rows ? Limits::quiet_NaN()
+      return place.row == (place.column() >> 8) % place.rows ? T(Limits::quiet_NaN())
                                                              : exact_float<T>(place, op);
     case 3:  // infinities of one sign, or of both, among finite values
-      return pick % 4 == 0 ? (place.column() & 64 ? T(1) : sign) * Limits::infinity()
+      return pick % 4 == 0 ? T((place.column() & 64 ? 1 : sign) * Limits::infinity())
                            : exact_float<T>(place, op);
     case 4:  // denormals; for products, one denormal and factors +-1
-      if (op == kPROD && place.row != (place.column() >> 8) % place.rows) return sign;
-      return sign * static_cast<T>(1 + pick % 1000) * Limits::denorm_min();
+      if (op == kPROD && place.row != (place.column() >> 8) % place.rows) return T(sign);
+      if (kIsSmallFloat<T>) return T(is_neutral(place, 96) ? 0 : sign * kDenormMin<T>);
+      return T(sign * static_cast<Computed<T>>(1 + pick % 1000) * kDenormMin<T>);
     default:  // products of infinities and zeros, or minima and maxima of extreme values
-      return pick % 2 ? sign * Limits::infinity() : (op == kSUM ? T(-0.0) : sign * T(0));
+      return T(pick % 2 ? sign * Limits::infinity() : (op == kSUM ? -0.0f : sign * 0));
   }
 }
 
 template <class T>
 T rounding_float(const Place &place, int op) {
+  using Value = Computed<T>;
   const std::uint64_t random = place.random();
-  const T unit = static_cast<T>(random >> 11) / static_cast<T>(std::uint64_t{1} << 53);  // [0, 1]
-  const int exponent = op == kPROD ? 0 : static_cast<int>(random % 41) - 20;
-  return std::ldexp(T(1) + unit, exponent) * (random & 64 ? T(-1) : T(1)) *
-         (op == kPROD ? T(0.6875) : T(1));
+  const Value unit = static_cast<Value>(random >> 11) / static_cast<Value>(std::uint64_t{1} << 53);
+  constexpr int kMostExponent = kIsSmallFloat<T> ? 5 : 20;
+  const int exponent =
+      op == kPROD ? 0 : static_cast<int>(random % (2 * kMostExponent + 1)) - kMostExponent;
+  return T(std::ldexp(1 + unit, exponent) * (random & 64 ? -1 : 1) *
+           (op == kPROD ? Value(0.6875) : 1));
 }
 
 template <class T>
 T element(Fill kind, const Place &place, int op) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (kIsFloat<T>) {
     if (kind == Fill::kSpecial) return special_float<T>(place, op);
     if (kind == Fill::kRounding) return rounding_float<T>(place, op);
     return exact_float<T>(place, op);
@@ -152,9 +163,11 @@ void fill(Fill kind, int type, int op, std::uint64_t seed, std::size_t row_bytes
   parallel_for(count, rows.size(), [&](std::size_t row) {
     const Place place{seed, row, count, 0};
     std::uint8_t *data = rows.data() + row * row_bytes;
+    using pidcomm_float16 = Float16;
+    using pidcomm_bfloat16 = BFloat16;
     switch (type) {
-#define VERIFY_ROW(ENUM, code, name, T) \
-  case code:                            \
+#define VERIFY_ROW(ENUM, code, name, T, ...) \
+  case code:                                 \
     return fill_row<T>(kind, op, place, data, row_bytes);
       PIDCOMM_TYPES(VERIFY_ROW)
 #undef VERIFY_ROW

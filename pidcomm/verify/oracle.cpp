@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "parallel.h"
+#include "small_float.h"
 
 namespace verify {
 namespace {
@@ -24,9 +25,11 @@ namespace {
 /// Calls visit(T{}) with the element type of a code.
 template <class Visit>
 auto with_type(int type, Visit visit) {
+  using pidcomm_float16 = Float16;
+  using pidcomm_bfloat16 = BFloat16;
   switch (type) {
-#define VERIFY_ROW(ENUM, code, name, T) \
-  case code:                            \
+#define VERIFY_ROW(ENUM, code, name, T, ...) \
+  case code:                                 \
     return visit(T{});
     PIDCOMM_TYPES(VERIFY_ROW)
 #undef VERIFY_ROW
@@ -62,7 +65,9 @@ T extreme(T a, T b, bool max) {
 
 template <class T, int kOp>
 T apply(T a, T b) {
-  if constexpr (kOp == kMIN || kOp == kMAX) {
+  if constexpr (kIsSmallFloat<T>) {
+    return T(apply<float, kOp>(float(a), float(b)));
+  } else if constexpr (kOp == kMIN || kOp == kMAX) {
     return extreme(a, b, kOp == kMAX);
   } else if constexpr (std::is_floating_point_v<T>) {
     static_assert(kOp == kSUM || kOp == kPROD);
@@ -101,9 +106,9 @@ Combine combine_of(int op, int type) {
     reject("operator " + std::to_string(op) + " is not defined for type " + std::to_string(type));
   return with_type(type, [op]<class T>(T) -> Combine {
     switch (op) {
-#define VERIFY_ROW(ENUM, code, name, kind)                                                     \
-  case code:                                                                                   \
-    if constexpr (Kind::kind != Kind::bits || std::is_integral_v<T>) return &combine<T, code>; \
+#define VERIFY_ROW(ENUM, code, name, kind)                                            \
+  case code:                                                                          \
+    if constexpr (Kind::kind != Kind::bits || !kIsFloat<T>) return &combine<T, code>; \
     break;
       PIDCOMM_OPS(VERIFY_ROW)
 #undef VERIFY_ROW
@@ -337,7 +342,7 @@ struct Tally {
 
 template <class T>
 bool is_nan(T value) {
-  return value != value;
+  return Computed<T>(value) != Computed<T>(value);
 }
 
 template <class T>
@@ -368,8 +373,8 @@ std::string value_text(int type, std::uint64_t bits) {
   return with_type(type, [bits]<class T>(T value) {
     std::memcpy(&value, &bits, sizeof(T));
     char text[64];
-    if constexpr (std::is_floating_point_v<T>)
-      std::snprintf(text, sizeof text, "%.17g (0x%llx)", static_cast<double>(value),
+    if constexpr (kIsFloat<T>)
+      std::snprintf(text, sizeof text, "%.17g (0x%llx)", static_cast<double>(Computed<T>(value)),
                     static_cast<unsigned long long>(bits));
     else if constexpr (std::is_signed_v<T>)
       std::snprintf(text, sizeof text, "%lld (0x%llx)", static_cast<long long>(value),
@@ -464,7 +469,7 @@ std::size_t element_bytes(int type) {
 }
 
 bool is_float(int type) {
-  return with_type(type, []<class T>(T) { return std::is_floating_point_v<T>; });
+  return with_type(type, []<class T>(T) { return kIsFloat<T>; });
 }
 
 bool is_defined(int op, int type) {

@@ -34,21 +34,24 @@ inline void check(int status) {
   if (status != PIDCOMM_OK) throw Error(status, pidcomm_last_error());
 }
 
-/// Whether types T and U have equal sizes, are both floating-point types or both not, and are both
-/// signed or both not.
+/// Whether types T and U are equal, or arithmetic types with equal sizes, both floating-point types
+/// or both not, and both signed or both not.
 template <class T, class U>
 inline constexpr bool is_like =
-    sizeof(T) == sizeof(U) && std::is_floating_point_v<T> == std::is_floating_point_v<U> &&
-    std::is_signed_v<T> == std::is_signed_v<U>;
+    std::is_same_v<T, U> ||
+    (std::is_arithmetic_v<T> && std::is_arithmetic_v<U> && sizeof(T) == sizeof(U) &&
+     std::is_floating_point_v<T> == std::is_floating_point_v<U> &&
+     std::is_signed_v<T> == std::is_signed_v<U>);
 
-/// Returns the pidcomm_type of an arithmetic type of C++.
+/// Returns the pidcomm_type of an element type.
 template <class T>
 constexpr int type_of() {
-#define PIDCOMM_ROW(ENUM, code, name, ctype) : is_like<T, ctype> ? code
-  constexpr int type =
-      !std::is_arithmetic_v<T> || std::is_same_v<T, bool> ? 0 PIDCOMM_TYPES(PIDCOMM_ROW) : 0;
+#define PIDCOMM_ROW(ENUM, code, name, ctype, kind) : is_like<T, ctype> ? code
+  constexpr int type = std::is_same_v<T, bool> ? 0 PIDCOMM_TYPES(PIDCOMM_ROW) : 0;
 #undef PIDCOMM_ROW
-  static_assert(type != 0, "elements are integers of 8 to 64 bits, float or double");
+  static_assert(
+      type != 0,
+      "elements are integers of 8 to 64 bits, float, double, pidcomm_float16 or pidcomm_bfloat16");
   return type;
 }
 

@@ -59,19 +59,30 @@
     "the host row of a group has the element-wise reduction over its members")                  \
   X(BROADCAST, 7, broadcast, 0, 0, 1, 0, 0, 0, "every member has the host row of its group")
 
-/* X(ENUM, code, name, C type). Codes start at 16, so that sizeof of an element type is never a
- * valid code. */
-#define PIDCOMM_TYPES(X)          \
-  X(INT8, 16, int8, int8_t)       \
-  X(UINT8, 17, uint8, uint8_t)    \
-  X(INT16, 18, int16, int16_t)    \
-  X(UINT16, 19, uint16, uint16_t) \
-  X(INT32, 20, int32, int32_t)    \
-  X(UINT32, 21, uint32, uint32_t) \
-  X(INT64, 22, int64, int64_t)    \
-  X(UINT64, 23, uint64, uint64_t) \
-  X(FLOAT32, 24, float32, float)  \
-  X(FLOAT64, 25, float64, double)
+/* Floats of 16 bits as bits: binary16 of IEEE 754, and the upper half of a float. */
+typedef struct pidcomm_float16 {
+  uint16_t bits;
+} pidcomm_float16;
+typedef struct pidcomm_bfloat16 {
+  uint16_t bits;
+} pidcomm_bfloat16;
+
+/* X(ENUM, code, name, C type, kind). Codes start at 16, so that sizeof of an element type is never
+ * a valid code. Operators on floats of 16 bits compute with float32 and round each result to
+ * nearest, ties to even. */
+#define PIDCOMM_TYPES(X)                             \
+  X(INT8, 16, int8, int8_t, signed_integer)          \
+  X(UINT8, 17, uint8, uint8_t, unsigned_integer)     \
+  X(INT16, 18, int16, int16_t, signed_integer)       \
+  X(UINT16, 19, uint16, uint16_t, unsigned_integer)  \
+  X(INT32, 20, int32, int32_t, signed_integer)       \
+  X(UINT32, 21, uint32, uint32_t, unsigned_integer)  \
+  X(INT64, 22, int64, int64_t, signed_integer)       \
+  X(UINT64, 23, uint64, uint64_t, unsigned_integer)  \
+  X(FLOAT32, 24, float32, float, floating)           \
+  X(FLOAT64, 25, float64, double, floating)          \
+  X(FLOAT16, 26, float16, pidcomm_float16, floating) \
+  X(BFLOAT16, 27, bfloat16, pidcomm_bfloat16, floating)
 
 /* X(ENUM, code, name, kind): `arith` operators wrap for integers and work for floats; `order`
  * operators differ between signed and unsigned types; `bits` operators work only for integers. `or`

@@ -269,7 +269,7 @@ def as_type(dtype: DTypeLike) -> Type:
         raise ArgumentError(
             f"dtype {numpy_type} is not in the byte order of this machine", "ERR_TYPE"
         )
-    raise ArgumentError(  # without a suggestion: float64 is near float16 only by name
+    raise ArgumentError(
         f"dtype {numpy_type.name!r} is no type of collectives; use {', '.join(TYPES)}", "ERR_TYPE"
     )
 

@@ -22,7 +22,11 @@ from pidcomm.tables import TYPES, WORD_BYTES
 
 __all__ = ["compiled", "compiler_options", "header_of"]
 
-C_TYPES = {name: row.c_type for name, row in TYPES.items()}
+# PE programs see floats of 16 bits as their bits.
+C_TYPES = {
+    name: "uint16_t" if row.c_type.startswith("pidcomm_") else row.c_type
+    for name, row in TYPES.items()
+}
 
 DEFAULT_OPTIMISATION = "-O2"
 NO_COMPILER = 127  # the exit code of the emulated SDK's compiler if gcc is missing

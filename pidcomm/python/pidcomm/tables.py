@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes as ml_dtypes  # gives NumPy the dtype bfloat16
+
 from pidcomm import _core
 from pidcomm._core import BANKS_PER_CHIP, CHIPS_PER_RANK, PES_PER_RANK, WORD_BYTES
 from pidcomm._rows import CollectiveName, IsaName, OpName, TechniqueName

@@ -16,6 +16,7 @@ struct LineOf {
   static constexpr int kPartBytes = PartBytes;
   static constexpr int kParts = 64 / PartBytes;
   typedef uint64_t Part __attribute__((vector_size(PartBytes)));
+  typedef float Floats __attribute__((vector_size(PartBytes)));
   Part part[kParts];
 };
 

@@ -27,6 +27,10 @@
 //                                                lane_control(map)
 //   Line shuffle_words(Line, control)            host order: the same for words; control =
 //                                                word_control(map)
+//   Line::Floats widen<High>(Line::Part)               the low (High: high) half of the float16
+//   elements
+//                                                as float32; any split in two halves
+//   Line::Part narrow(Line::Floats low, high)   the inverse, rounded to nearest even
 // Byte l of a map is for lane l.
 
 // Keep this order: later files use earlier files.
@@ -53,4 +57,5 @@
                                   Isa::fence,                             \
                                   copy_lines};
 #define PIDCOMM_PASS_ENTRY(name, ...) pass_##name,
-#define PIDCOMM_REDUCER_ENTRY(ENUM, code, name, ctype) kReducerRow<ctype>,
+#define PIDCOMM_REDUCER_ENTRY(ENUM, code, name, ctype, kind) \
+  kReducerRow<ctype, ElementType::Kind::kind == ElementType::Kind::floating>,

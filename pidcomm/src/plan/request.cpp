@@ -1,7 +1,5 @@
 #include "plan/request.h"
 
-#include <type_traits>
-
 namespace pidcomm {
 
 #define PIDCOMM_CASE_3(ENUM, code, name, ...) \
@@ -44,12 +42,9 @@ constexpr const char *kOpChoices = PIDCOMM_OPS(PIDCOMM_ROW);
 ElementType ElementType::of(int code) {
   using Kind = ElementType::Kind;
   switch (code) {
-#define PIDCOMM_ROW(ENUM, row_code, name, ctype)                                             \
-  case row_code:                                                                             \
-    return {std::is_floating_point_v<ctype>                                                  \
-                ? Kind::floating                                                             \
-                : (std::is_signed_v<ctype> ? Kind::signed_integer : Kind::unsigned_integer), \
-            sizeof(ctype), row_code};
+#define PIDCOMM_ROW(ENUM, row_code, name, ctype, kind) \
+  case row_code:                                       \
+    return {Kind::kind, sizeof(ctype), row_code};
     PIDCOMM_TYPES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
     case 1:

@@ -95,7 +95,7 @@ class Case:
         rng = np.random.default_rng(self.seed)
         rows = self.rows_at(self.row.at_pes_before, self.row.blocks_before(self.members))
         dtype = np.dtype(self.dtype)
-        if dtype.kind == "f":  # sums and products of these values are exact in every order
+        if "float" in dtype.name:  # sums and products of these values are exact in every order
             return rng.choice([-2, -1, 1, 2], rows).astype(dtype)
         return np.frombuffer(rng.bytes(int(np.prod(rows)) * dtype.itemsize), dtype).reshape(rows)
 
@@ -112,7 +112,7 @@ class Case:
 def draw(choices: random.Random) -> Case:
     """Return a random case."""
     collective = choices.choice(list(pidcomm.COLLECTIVES))
-    dtype = choices.choice(list(pidcomm.TYPES))
+    dtype = choices.choice([name for name in pidcomm.TYPES if not name.endswith("float16")])  # MPI has no floats of 16 bits
     ops = ["sum", "prod", "min", "max"] + (["and", "or", "xor"] if "int" in dtype else [])
     hosts = choices.randint(1 if choices.random() < 0.05 else 2, PROCESSES)
     local: list[int] = []

@@ -68,7 +68,7 @@ class Case:
         blocks = self.row.blocks_before(self.members)
         rows = (self.groups, self.members if self.row.at_pes_before else 1, blocks * self.count)
         dtype = np.dtype(self.dtype)
-        if dtype.kind == "f":  # sums and products of these values are exact in every order
+        if "float" in dtype.name:  # sums and products of these values are exact in every order
             return rng.choice([-2, -1, 1, 2], rows).astype(dtype)
         return np.frombuffer(rng.bytes(int(np.prod(rows)) * dtype.itemsize), dtype).reshape(rows)
 
@@ -81,7 +81,7 @@ class Case:
 def draw(choices: random.Random) -> Case:
     """Return a random case."""
     collective = choices.choice(list(pidcomm.COLLECTIVES))
-    dtype = choices.choice(list(pidcomm.TYPES))
+    dtype = choices.choice([name for name in pidcomm.TYPES if not name.endswith("float16")])  # MPI has no floats of 16 bits
     ops = ["sum", "prod", "min", "max"] + (["and", "or", "xor"] if "int" in dtype else [])
     return Case(
         collective=collective,

@@ -9,6 +9,8 @@ namespace {
 
 using namespace collective_cases;
 
+constexpr int kFloats[] = {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64, PIDCOMM_FLOAT16, PIDCOMM_BFLOAT16};
+
 // ---- pairwise cover
 
 TEST(EveryPairOfTypeOperatorSizeShapePlaceThreadsAndOptions_IsRight) {
@@ -203,7 +205,7 @@ TEST(FloatReductions_HaveTheDocumentedOrderOnEveryIsaThreadCountAndPolicy) {
     std::size_t turn = 0;
     for (const std::string &mask : machine::masks_of(axis_len.size()))
       for (int collective : {PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE})
-        for (int type : {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64})
+        for (int type : kFloats)
           for (int op : {PIDCOMM_SUM, PIDCOMM_PROD})
             for (int isa : machine::available_isas())
               for (int threads : {1, 2, 7}) {
@@ -236,7 +238,7 @@ TEST(SpecialFloats_AreRightForEveryOperatorCollectiveTechniqueAndIsa) {
     std::uint64_t seed = 0;
     for (const std::string &mask : machine::masks_of(axis_len.size()))
       for (int collective : {PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE})
-        for (int type : {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64})
+        for (int type : kFloats)
           for (int op : {PIDCOMM_SUM, PIDCOMM_PROD, PIDCOMM_MIN, PIDCOMM_MAX})
             for (int technique : techniques_for(collective, axis_len)) {
               const std::vector<int> drawn = {isas[verify::mix(++seed) % isas.size()]};

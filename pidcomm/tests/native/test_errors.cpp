@@ -343,7 +343,7 @@ TEST(TypesAndOperators_MustBeKnownAndFitEachOther) {
                          {std::to_string(type), "pidcomm_int" + std::to_string(8 * type)},
                          true,
                          [type](pidcomm_request &r, pidcomm_options &) { r.type = type; }});
-  for (int type : {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64})
+  for (int type : {PIDCOMM_FLOAT32, PIDCOMM_FLOAT64, PIDCOMM_FLOAT16, PIDCOMM_BFLOAT16})
     for (int op : {PIDCOMM_AND, PIDCOMM_OR, PIDCOMM_XOR})
       breakages.push_back(
           {"bits of a float",

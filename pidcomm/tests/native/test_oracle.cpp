@@ -226,7 +226,7 @@ void check_integers(int type) {
 }
 
 TEST(IntegerOperators_Wrap) {
-#define CHECK_ROW(ENUM, code, name, T) \
+#define CHECK_ROW(ENUM, code, name, T, ...) \
   if constexpr (std::is_integral_v<T>) check_integers<T>(code);
   PIDCOMM_TYPES(CHECK_ROW)
 #undef CHECK_ROW
@@ -260,6 +260,47 @@ void check_floats(int type) {
 TEST(FloatOperators_PropagateNanAndOrderMinusZeroBelowZero) {
   check_floats<float>(verify::kFLOAT32);
   check_floats<double>(verify::kFLOAT64);
+}
+
+/// Returns the bits of the reduction of two floats of 16 bits.
+std::uint16_t bits_of(int type, int op, std::uint16_t a, std::uint16_t b) {
+  return reduced<std::uint16_t>(type, op, {a, b});
+}
+
+TEST(FloatsOf16Bits_AreRoundedToNearestEven) {
+  struct Golden {
+    int type, op;
+    std::uint16_t a, b, result;
+  };
+  using verify::kBFLOAT16, verify::kFLOAT16, verify::kMIN, verify::kPROD, verify::kSUM;
+  constexpr Golden kGolden[] = {
+      {kFLOAT16, kSUM, 0x3C00, 0x4000, 0x4200},    // 1 + 2 = 3
+      {kFLOAT16, kSUM, 0x6800, 0x3C00, 0x6800},    // 2048 + 1: a tie, to even
+      {kFLOAT16, kSUM, 0x6801, 0x3C00, 0x6802},    // 2050 + 1: a tie, to even
+      {kFLOAT16, kSUM, 0x6800, 0x4200, 0x6802},    // 2048 + 3: a tie, to even
+      {kFLOAT16, kSUM, 0x7BFF, 0x4C00, 0x7C00},    // 65504 + 16 is halfway to 65536: infinity
+      {kFLOAT16, kSUM, 0x7BFF, 0x4B00, 0x7BFF},    // 65504 + 14 = 65504
+      {kFLOAT16, kSUM, 0x0001, 0x03FF, 0x0400},    // subnormal values
+      {kFLOAT16, kPROD, 0x1000, 0x0C00, 0x0002},   // 2^-11 * 2^-12 = 2^-23, subnormal
+      {kFLOAT16, kPROD, 0x0C00, 0x0800, 0x0000},   // 2^-12 * 2^-13 = 2^-25: a tie, to 0
+      {kFLOAT16, kMIN, 0x8000, 0x0000, 0x8000},    // -0 is below +0
+      {kBFLOAT16, kSUM, 0x3F80, 0x4000, 0x4040},   // 1 + 2 = 3
+      {kBFLOAT16, kSUM, 0x4380, 0x3F80, 0x4380},   // 256 + 1: a tie, to even
+      {kBFLOAT16, kSUM, 0x4381, 0x3F80, 0x4382},   // 258 + 1: a tie, to even
+      {kBFLOAT16, kPROD, 0x7F00, 0x4000, 0x7F80},  // 2^127 * 2 = infinity
+      {kBFLOAT16, kSUM, 0x0001, 0x0001, 0x0002},   // subnormal values
+  };
+  for (const Golden &golden : kGolden)
+    CHECK_EQ(bits_of(golden.type, golden.op, golden.a, golden.b), golden.result);
+  for (int type : {kFLOAT16, kBFLOAT16}) {
+    const std::uint16_t nan = type == kFLOAT16 ? 0x7E00 : 0x7FC0,
+                        infinity = type == kFLOAT16 ? 0x7C00 : 0x7F80;
+    for (int op : {verify::kSUM, verify::kPROD, verify::kMIN, verify::kMAX}) {
+      CHECK((bits_of(type, op, nan, 0x3C00) & 0x7FFF) > infinity);
+      CHECK((bits_of(type, op, 0x3C00, nan) & 0x7FFF) > infinity);
+    }
+    CHECK((bits_of(type, kSUM, infinity, infinity | 0x8000) & 0x7FFF) > infinity);
+  }
 }
 
 // ---- order of floating-point reductions
@@ -449,10 +490,10 @@ TEST(ExactAndSpecialFills_GiveTheSameResultInAnyOrder) {
     for (Fill kind : {Fill::kExact, Fill::kSpecial})
       for (int op : {verify::kSUM, verify::kPROD, verify::kMIN, verify::kMAX}) {
         Bytes rows(count * 512);
-        verify::fill(kind, verify::kFLOAT32, op, 11, 512, rows);
-        CHECK(is_any_order_equal(verify::kFLOAT32, op, rows, 512));
-        verify::fill(kind, verify::kFLOAT64, op, 12, 512, rows);
-        CHECK(is_any_order_equal(verify::kFLOAT64, op, rows, 512));
+        for (int type : {verify::kFLOAT32, verify::kFLOAT64, verify::kFLOAT16, verify::kBFLOAT16}) {
+          verify::fill(kind, type, op, 11, 512, rows);
+          CHECK(is_any_order_equal(type, op, rows, 512));
+        }
       }
 }
 

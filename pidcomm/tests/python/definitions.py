@@ -115,7 +115,8 @@ def payload(
         * (len(groups[0]) if definition.has_blocks_before else 1)
     )
     random = np.random.default_rng(seed)
-    if np.dtype(dtype).kind == "f":
-        return random.integers(-8, 8, (rows, columns)).astype(dtype)
+    if "float" in np.dtype(dtype).name:
+        most = 2 if np.dtype(dtype).itemsize == 2 else 8
+        return random.integers(-most, most, (rows, columns)).astype(dtype)
     limits = np.iinfo(dtype)
     return random.integers(limits.min, limits.max, (rows, columns), dtype=dtype, endpoint=True)

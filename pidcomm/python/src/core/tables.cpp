@@ -12,6 +12,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -35,8 +36,8 @@ nb::dict tables() {
                                     blocks_before != 0, blocks_after != 0, steps));
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, ctype) \
-  types.append(nb::make_tuple(#name, code, sizeof(ctype), std::is_floating_point_v<ctype>, #ctype));
+#define PIDCOMM_ROW(ENUM, code, name, ctype, kind) \
+  types.append(nb::make_tuple(#name, code, sizeof(ctype), std::string_view(#kind) == "floating", #ctype));
   PIDCOMM_TYPES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));

@@ -14,7 +14,8 @@ typedef LineOf<32> Line;
 struct Isa {
   static constexpr bool kHasInstances = true;
   static bool is_supported() {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("clflushopt");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") &&
+           __builtin_cpu_supports("clflushopt");
   }
 
   struct Halves {
@@ -45,6 +46,17 @@ struct Isa {
     _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1);
   }
   static void fence() { _mm_mfence(); }
+
+  template <bool High>
+  static Line::Floats widen(Line::Part halves) {
+    return (Line::Floats)_mm256_cvtph_ps(_mm256_extracti128_si256((__m256i)halves, High ? 1 : 0));
+  }
+  static Line::Part narrow(Line::Floats low, Line::Floats high) {
+    const auto rounded = [](Line::Floats floats) {
+      return _mm256_cvtps_ph((__m256)floats, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    };
+    return (Line::Part)_mm256_set_m128i(rounded(high), rounded(low));
+  }
 
   /// Interleaves pairs of beats, then interleaves pairs of the interleaved pairs, and puts the two
   /// quarters of each result side by side.

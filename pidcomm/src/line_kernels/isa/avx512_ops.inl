@@ -74,6 +74,18 @@ struct Avx512Ops {
     return line(_mm512_shuffle_epi8(reg(x), control));
   }
 
+  typedef Line::Floats Floats;
+  template <bool High>
+  static Floats widen(Line::Part halves) {
+    return (Floats)_mm512_cvtph_ps(_mm512_extracti64x4_epi64((__m512i)halves, High ? 1 : 0));
+  }
+  static Line::Part narrow(Floats low, Floats high) {
+    const auto halves = [](Floats floats) {
+      return _mm512_cvtps_ph((__m512)floats, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    };
+    return (Line::Part)_mm512_inserti64x4(_mm512_castsi256_si512(halves(low)), halves(high), 1);
+  }
+
   static __m512i word_control(uint64_t map) {
     return _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(static_cast<long long>(map)));
   }

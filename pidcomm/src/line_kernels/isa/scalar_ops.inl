@@ -74,6 +74,23 @@ struct ScalarOps {
     return line;
   }
 
+  typedef uint32_t Words __attribute__((vector_size(Line::kPartBytes)));
+  typedef Line::Floats Floats;
+
+  /// A 32-bit word has an element of the low half in its low half. The exponents of float16 and
+  /// float32 differ by 112; the product with 2^112 is exact, also for subnormal elements.
+  template <bool High>
+  static Floats widen(Line::Part halves) {
+    const Words word = High ? (Words)halves >> 16 : (Words)halves & 0xFFFF;
+    const Words magnitude = (word & 0x7FFF) << 13, sign = (word & 0x8000) << 16;
+    const Words scaled = (Words)((Floats)magnitude * 0x1p112f);
+    const Words special = magnitude | 0x7F800000;  // infinity or NaN
+    return (Floats)((magnitude >= 0x0F800000 ? special : scaled) | sign);
+  }
+  static Line::Part narrow(Floats low, Floats high) {
+    return (Line::Part)(rounded(low) | rounded(high) << 16);
+  }
+
   static uint64_t lane_control(uint64_t map) { return map; }
   static uint64_t word_control(uint64_t map) { return map; }
 
@@ -94,5 +111,18 @@ struct ScalarOps {
         shuffled.part[i] |= (line.part[i] >> 8 * from & 0xFF) << 8 * lane;
     }
     return shuffled;
+  }
+
+ private:
+  /// Returns floats as float16, in the low halves of words.
+  static Words rounded(Floats floats) {
+    const Words bits = (Words)floats, magnitude = bits & 0x7FFFFFFF, sign = bits >> 16 & 0x8000;
+    // The fraction of a float16 begins at bit 13. Adding 0.5 makes the smallest subnormal float16
+    // the last bit of a float.
+    const Words normal = (magnitude - (112u << 23) + 0xFFF + (magnitude >> 13 & 1)) >> 13;
+    const Words subnormal = (Words)((Floats)magnitude + 0.5f) - 0x3F000000;
+    const Words special = magnitude > 0x7F800000 ? sign - sign + 0x7E00 : sign - sign + 0x7C00;
+    const Words result = magnitude < (113u << 23) ? subnormal : normal;
+    return (magnitude >= (143u << 23) ? special : result) | sign;
   }
 };

@@ -108,12 +108,50 @@ struct Unsigned<int64_t> {
   typedef uint64_t Type;
 };
 
+/// Computes with the elements of two parts of lines.
+template <class T, int Op>
+struct Combine {
+  static Line::Part parts(Line::Part a, Line::Part b) {
+    typedef T Elements __attribute__((vector_size(Line::kPartBytes)));
+    return (Line::Part)Operator<Op>::apply((Elements)a, (Elements)b);
+  }
+};
+template <int Op>
+struct Combine<pidcomm_float16, Op> {
+  static Line::Part parts(Line::Part a, Line::Part b) {
+    return Isa::narrow(Operator<Op>::apply(Isa::widen<false>(a), Isa::widen<false>(b)),
+                       Operator<Op>::apply(Isa::widen<true>(a), Isa::widen<true>(b)));
+  }
+};
+/// A 32-bit word has an even element in its low half and an odd element in its high half.
+template <int Op>
+struct Combine<pidcomm_bfloat16, Op> {
+  typedef uint32_t Words __attribute__((vector_size(Line::kPartBytes)));
+
+  static Line::Part parts(Line::Part a, Line::Part b) {
+    const Words even_a = (Words)a << 16, even_b = (Words)b << 16;
+    const Words odd_a = (Words)a & kHigh, odd_b = (Words)b & kHigh;
+    return (Line::Part)((combined(even_a, even_b) >> 16) | combined(odd_a, odd_b));
+  }
+
+ private:
+  static constexpr uint32_t kHigh = 0xFFFF0000, kQuietNan = 0x7FC00000;
+
+  /// Returns the results in the high halves.
+  static Words combined(Words a, Words b) {
+    typedef Line::Floats Floats;
+    const Floats result = Operator<Op>::apply((Floats)a, (Floats)b);
+    const Words bits = (Words)result;
+    const Words rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & kHigh;
+    return result == result ? rounded : bits - bits + kQuietNan;
+  }
+};
+
 template <class T, int Op>
 Line combine_lines(Line a, Line b) {
-  typedef T Elements __attribute__((vector_size(Line::kPartBytes)));
   Line result;
   for (int i = 0; i < Line::kParts; ++i)
-    result.part[i] = (Line::Part)Operator<Op>::apply((Elements)a.part[i], (Elements)b.part[i]);
+    result.part[i] = Combine<T, Op>::parts(a.part[i], b.part[i]);
   return result;
 }
 
@@ -377,22 +415,22 @@ constexpr Reducer reducer_of() {
 
 /// Returns an entry of Kernels::reducers. If the operator is not defined for the type, the
 /// functions are null.
-template <int Op, OpKind Kind, class T>
+template <int Op, OpKind Kind, class T, bool IsFloating>
 constexpr Reducer reducer_for() {
   constexpr bool kIsByte = sizeof(T) == 1;
   if constexpr (Kind == OpKind::arith)
     return reducer_of<typename Unsigned<T>::Type, Op, kIsByte>();
   else if constexpr (Kind == OpKind::order)
     return reducer_of<T, Op, kIsByte>();
-  else if constexpr (__is_same(T, float) || __is_same(T, double))
+  else if constexpr (IsFloating)
     return {};
   else
     return reducer_of<uint64_t, Op, true>();
 }
 
-template <class T>
+template <class T, bool IsFloating>
 constexpr Reducer kReducerRow[] = {
-#define PIDCOMM_ROW(ENUM, code, name, kind) reducer_for<code, OpKind::kind, T>(),
+#define PIDCOMM_ROW(ENUM, code, name, kind) reducer_for<code, OpKind::kind, T, IsFloating>(),
     PIDCOMM_OPS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };

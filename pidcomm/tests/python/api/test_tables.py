@@ -46,7 +46,7 @@ def test_names_and_codes_match_the_header(macro: str) -> None:
 def test_types_match_numpy() -> None:
     for name, row in pidcomm.TYPES.items():
         assert np.dtype(name).itemsize == row.size_bytes
-        assert (np.dtype(name).kind == "f") == row.is_float
+        assert ("float" in np.dtype(name).name) == row.is_float
 
 
 def test_the_rows_of_collectives_match_their_definitions() -> None:
