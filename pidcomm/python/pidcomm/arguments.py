@@ -255,30 +255,13 @@ _TYPES_BY_DTYPE = {
 }  # the name of a dtype is slow to find
 
 
-def as_type(dtype: DTypeLike) -> Type:
-    """Return the element type of a NumPy dtype. Raises ArgumentError with the valid types."""
-    if dtype is None:  # NumPy reads None as float64
-        raise ArgumentError(f"dtype is missing; use {', '.join(TYPES)}", "ERR_TYPE")
-    try:
-        numpy_type = np.dtype(dtype)
-    except (TypeError, ValueError, SyntaxError):
-        raise ArgumentError(f"dtype {shown(dtype)} is not a NumPy dtype", "ERR_TYPE") from None
-    if (row := _TYPES_BY_DTYPE.get(numpy_type)) is not None:
-        return row
-    if not numpy_type.isnative:
-        raise ArgumentError(
-            f"dtype {numpy_type} is not in the byte order of this machine", "ERR_TYPE"
-        )
-    raise ArgumentError(
-        f"dtype {numpy_type.name!r} is no type of collectives; use {', '.join(TYPES)}", "ERR_TYPE"
-    )
-
-
 def as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
     """Return a dtype.
 
     Raises ArgumentError unless elements of the dtype have a fixed size in bytes.
     """
+    if dtype is None:  # NumPy reads None as float64
+        raise ArgumentError(f"dtype is missing; use {', '.join(TYPES)}", "ERR_TYPE")
     try:
         numpy_dtype = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
@@ -288,6 +271,32 @@ def as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
             f"dtype {numpy_dtype} has no fixed size, or another byte order than a PE", "ERR_TYPE"
         )
     return numpy_dtype
+
+
+# Types whose elements, or parts of elements, an operator combines as another type.
+_COMBINED_AS = {
+    **{(np.dtype("?"), op): TYPES["uint8"] for op in ("min", "max", "and", "or", "xor")},
+    (np.dtype("c8"), "sum"): TYPES["float32"],
+    (np.dtype("c16"), "sum"): TYPES["float64"],
+}
+
+
+def as_type(dtype: DTypeLike, op: str | None = None) -> Type:
+    """Return the element type with which a collective treats a dtype.
+
+    op: the operator, or None for movements, which take each dtype of a fixed size. Raises
+    ArgumentError with the valid types.
+    """
+    numpy_dtype = as_dtype(dtype)
+    if (row := _TYPES_BY_DTYPE.get(numpy_dtype)) is not None:
+        return row
+    if op is None:
+        return TYPES["uint8"]
+    if (row := _COMBINED_AS.get((numpy_dtype, op))) is not None:
+        return row
+    raise ArgumentError(
+        f"operator {op} is not for dtype {numpy_dtype.name!r}; use {', '.join(TYPES)}", "ERR_TYPE"
+    )
 
 
 def option_codes(options: Options) -> _core.OptionCodes:
@@ -347,10 +356,10 @@ def input_rows(name: str, values: ArrayInput, rows: int, row_name: str) -> Array
     """Return values as a C-contiguous array. Copies values only if they are not C-contiguous.
 
     values: as of `input_array`. Raises ArgumentError unless values are two-dimensional with `rows`
-    rows and one of the element types.
+    rows and a dtype of a fixed size.
     """
     array = input_array(name, values)
-    as_type(array.dtype)
+    as_dtype(array.dtype)
     if array.ndim != 2 or array.shape[0] != rows:
         raise ArgumentError(
             f"{name} has shape {array.shape}; it needs ({rows}, n), one row per {row_name}",

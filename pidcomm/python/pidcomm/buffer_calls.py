@@ -19,7 +19,7 @@ from pidcomm.arguments import (
 )
 from pidcomm.buffers import Buffer, Cube
 from pidcomm.errors import ArgumentError, shown
-from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES, WORD_BYTES, Collective
+from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, WORD_BYTES, Collective
 
 if TYPE_CHECKING:
     from pidcomm.arguments import Options
@@ -82,9 +82,8 @@ def prepare_buffers(
         dtype, shape = host.dtype, host.shape[1:]
     block = _block_of(row, shape, group_pes)
     result_shape = (group_pes * block[0], *block[1:]) if row.per_member_after else block
-    # Movements do not interpret elements.
-    type_code = (as_type(dtype) if row.takes_op else TYPES["uint8"]).code
     op_code = row_of(OPS, "operator", op, "ERR_OP").code if row.takes_op else 0
+    type_code = as_type(dtype, op if row.takes_op else None).code
 
     has_blocks = row.per_member_before or row.per_member_after
     block_bytes = math.prod(block) * dtype.itemsize

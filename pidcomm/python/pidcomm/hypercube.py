@@ -24,7 +24,6 @@ from pidcomm.arguments import (
     as_flag,
     as_integer,
     as_text,
-    as_type,
     input_array,
     input_rows,
     option_codes,
@@ -99,7 +98,8 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
     of the input of the others. A block has ``bytes`` bytes, or ``bytes`` / N if a row has N blocks.
     Equal offsets work in place; other windows must not overlap.
 
-    The bytes of a block are a multiple of 8. ``dtype`` is one of ``pidcomm.TYPES``, and ``op`` of
+    The bytes of a block are a multiple of 8. ``dtype`` is any of a fixed size; reductions take
+    ``pidcomm.TYPES``, sums of complex numbers, and min, max, and, or, xor of bool. ``op`` is of
     ``pidcomm.OPS``. C-contiguous host arrays are not copied.
     ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A
     collective first waits for earlier work on its PEs. With ``wait=False`` it returns a `Request`,
@@ -295,14 +295,14 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
 
         Moves count * itemsize bytes per PE (a multiple of 8).
         """
-        count, element = as_integer("count", count), as_type(dtype)
-        require_words("read", count, np.dtype(dtype))
+        count, element = as_integer("count", count), as_dtype(dtype)
+        require_words("read", count, element)
         rows: Array = self._call(
             "gather",
             self._no_axis,
             None,
             True,
-            bytes=count * element.size_bytes,
+            bytes=count * element.itemsize,
             src=offset,
             dtype=dtype,
             out=out,

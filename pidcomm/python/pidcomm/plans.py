@@ -83,7 +83,7 @@ def make_request(
         size_bytes,
         offset_of("src", src, row.at_pes_before, row.blocks_before),
         offset_of("dst", dst, row.at_pes_after, row.blocks_after),
-        as_type(dtype).code,
+        as_type(dtype, op if row.takes_op else None).code,
         op_code,
     )
 

@@ -179,11 +179,11 @@ class Pool:
         meanwhile wait in the next sync. Raises ArgumentError if the pool has no switch, or if the
         rows are not in allocated memory.
         """
-        element = as_type(dtype)
-        size = as_integer("bytes", as_integer("count", count) * element.size_bytes)
+        op_code = row_of(OPS, "operator", op, "ERR_OP").code
+        size = as_integer("bytes", as_integer("count", count) * as_dtype(dtype).itemsize)
         self._core.reduce(
-            element.code,
-            row_of(OPS, "operator", op, "ERR_OP").code,
+            as_type(dtype, op).code,
+            op_code,
             as_integer("rows", rows, high=MAX_COUNT),
             as_integer("offset", offset),
             size,

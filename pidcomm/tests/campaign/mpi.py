@@ -81,7 +81,9 @@ class Case:
 def draw(choices: random.Random) -> Case:
     """Return a random case."""
     collective = choices.choice(list(pidcomm.COLLECTIVES))
-    dtype = choices.choice([name for name in pidcomm.TYPES if not name.endswith("float16")])  # MPI has no floats of 16 bits
+    dtype = choices.choice(
+        [name for name in pidcomm.TYPES if not name.endswith("float16")]
+    )  # MPI has no floats of 16 bits
     ops = ["sum", "prod", "min", "max"] + (["and", "or", "xor"] if "int" in dtype else [])
     return Case(
         collective=collective,

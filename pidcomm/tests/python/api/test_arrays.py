@@ -10,6 +10,7 @@ import pytest
 from definitions import payload
 
 import pidcomm
+from pidcomm.tables import OpName
 
 ROWS = np.arange(64 * 4, dtype=np.int32).reshape(64, 4)
 
@@ -58,9 +59,52 @@ def test_every_type_survives_a_round_trip(cube: pidcomm.Hypercube, dtype: str) -
     np.testing.assert_array_equal(read, x)
 
 
+MOVED = ["bool", "complex64", "complex128", "S8", "datetime64[s]", [("key", "u2"), ("at", "f4", 3)]]
+
+
+@pytest.mark.parametrize("dtype", MOVED, ids=str)
+def test_every_dtype_of_a_fixed_size_moves(cube: pidcomm.Hypercube, dtype: Any) -> None:
+    size = 64 * 16 * np.dtype(dtype).itemsize
+    words = np.random.default_rng(3).integers(0, 2, size, np.uint8)
+    x = np.frombuffer(words.tobytes(), dtype).reshape(64, 16)
+    cube.write(x)
+    np.testing.assert_array_equal(cube.read(16, dtype), x)
+    moved = cube.arrays.alltoall(x, "10")
+    assert moved.dtype == x.dtype
+    blocks = x.reshape(8, 8, 8, 2)
+    np.testing.assert_array_equal(moved, blocks.transpose(0, 2, 1, 3).reshape(64, 16))
+    np.testing.assert_array_equal(cube.alltoall(cube.array(x), "x").get(), moved)
+    with pytest.raises(pidcomm.ArgumentError, match="operator prod is not for dtype"):
+        cube.arrays.allreduce(x, "10", op="prod")
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_are_added(cube: pidcomm.Hypercube, dtype: str) -> None:
+    parts = np.random.default_rng(3).integers(-9, 9, (2, 64, 8))
+    x = (parts[0] + 1j * parts[1]).astype(dtype)
+    expected = np.repeat(x.reshape(8, 8, 8).sum(1), 8, axis=0)
+    np.testing.assert_array_equal(cube.arrays.allreduce(x, "10"), expected)
+    np.testing.assert_array_equal(cube.allreduce(cube.array(x), "x").get(), expected)
+
+
 @pytest.mark.parametrize(
-    "dtype", ["bool", "complex64", "object", "S8", "datetime64[s]", ">i4", "longdouble"]
+    ("op", "combine"),
+    [
+        ("min", np.logical_and),
+        ("and", np.logical_and),
+        ("max", np.logical_or),
+        ("or", np.logical_or),
+        ("xor", np.logical_xor),
+    ],
 )
+def test_bools_are_combined(cube: pidcomm.Hypercube, op: OpName, combine: np.ufunc) -> None:
+    x = np.random.default_rng(3).random((64, 8)) < 0.8
+    result = cube.arrays.allreduce(x, "10", op=op)
+    assert result.dtype == bool
+    np.testing.assert_array_equal(result[::8], combine.reduce(x.reshape(8, 8, 8), axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["object", ">i4", "V0"])
 def test_other_types_are_errors(cube: pidcomm.Hypercube, dtype: str) -> None:
     x = np.zeros((64, 8), dtype)
     for call in (

@@ -182,7 +182,11 @@ def test_random_collectives_equal_their_definitions(
     )
     mask = data.draw(st.text("01", min_size=len(shape), max_size=len(shape)))
     name = data.draw(st.sampled_from(list(pidcomm.COLLECTIVES)))
-    dtype = data.draw(st.sampled_from(["int8", "uint16", "int32", "uint64", "float32", "float64", "float16", "bfloat16"]))
+    dtype = data.draw(
+        st.sampled_from(
+            ["int8", "uint16", "int32", "uint64", "float32", "float64", "float16", "bfloat16"]
+        )
+    )
     op = data.draw(st.sampled_from(["sum", "min", "max"]))
     x = payload(
         name,

@@ -116,9 +116,9 @@ CASES: dict[str, tuple[Call, str, str]] = {
         "xor.*float32",
     ),
     "unknown type": (
-        lambda c: c.allreduce("10", bytes=64, dtype="complex64"),
+        lambda c: c.allreduce("10", bytes=64, dtype="complex128", op="min"),
         "ERR_TYPE",
-        "'complex64'.*int8",
+        "not for dtype 'complex128'.*int8",
     ),
     "no type at all": (
         lambda c: c.allreduce("10", bytes=64, dtype="nothing"),
@@ -284,8 +284,6 @@ def test_errors_of_rows_name_the_call_of_the_user(cube: pidcomm.Hypercube) -> No
         cube.write(np.zeros((cube.pes, 3), np.float32))
     with pytest.raises(TypeError, match="unexpected keyword argument 'wait'"):
         cube.read(4, "float32", wait=False)  # type: ignore[call-arg]
-    with pytest.raises(pidcomm.ArgumentError, match="'complex64' is no type"):
-        cube.read(4, "complex64")
     too_many = cube.pe_set.pes + 1
     with pytest.raises(pidcomm.ArgumentError, match=f"needs {too_many} PEs; the set has") as error:
         cube.pe_set.hypercube(too_many)
