@@ -396,14 +396,21 @@ void combine_rows(std::byte *rows, const uint32_t *row_of, const std::byte *from
   }
 }
 
+/// Floats of 16 bits, which are structs, have one function for all lane masks, to compile sooner.
+template <class T>
+constexpr int mask_instance(int mask) {
+  return __is_class(T) ? kAny : instance_for(mask);
+}
+
 template <class T, int Op, bool Bytewise>
 constexpr Reducer reducer_of() {
-#define PIDCOMM_EACH_MASK(function)                                                             \
-  {                                                                                             \
-    function<T, Op, Bytewise, instance_for(0)>, function<T, Op, Bytewise, instance_for(1)>,     \
-        function<T, Op, Bytewise, instance_for(2)>, function<T, Op, Bytewise, instance_for(3)>, \
-        function<T, Op, Bytewise, instance_for(4)>, function<T, Op, Bytewise, instance_for(5)>, \
-        function<T, Op, Bytewise, instance_for(6)>, function<T, Op, Bytewise, instance_for(7)>  \
+#define PIDCOMM_FOR_MASK(function, mask) function<T, Op, Bytewise, mask_instance<T>(mask)>
+#define PIDCOMM_EACH_MASK(function)                                                              \
+  {                                                                                              \
+    PIDCOMM_FOR_MASK(function, 0), PIDCOMM_FOR_MASK(function, 1), PIDCOMM_FOR_MASK(function, 2), \
+        PIDCOMM_FOR_MASK(function, 3), PIDCOMM_FOR_MASK(function, 4),                            \
+        PIDCOMM_FOR_MASK(function, 5), PIDCOMM_FOR_MASK(function, 6),                            \
+        PIDCOMM_FOR_MASK(function, 7)                                                            \
   }
   return {{accumulate<T, Op, instance_for(false)>, accumulate<T, Op, instance_for(true)>},
           PIDCOMM_EACH_MASK(reduce_words_over),
@@ -411,6 +418,7 @@ constexpr Reducer reducer_of() {
           combine<T, Op>,
           combine_rows<T, Op>};
 #undef PIDCOMM_EACH_MASK
+#undef PIDCOMM_FOR_MASK
 }
 
 /// Returns an entry of Kernels::reducers. If the operator is not defined for the type, the
