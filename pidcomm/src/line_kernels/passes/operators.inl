@@ -216,12 +216,13 @@ const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t it
 }
 
 /// The first lines of the streams of a visit, those of item 0, those of item 1, ..., and the number
-/// of words that may be read.
+/// of words that may be read. The functions that run once per visit are not inlined, because every
+/// type and operator would compile them again.
 template <int Members>
 struct VisitLines {
   const std::byte *first[kMaxItems * kMostMembers<Members>];
   uint32_t words;
-  void move_to(const VisitCursor<Members> &visit, uint32_t end_word) {
+  [[gnu::noinline]] void move_to(const VisitCursor<Members> &visit, uint32_t end_word) {
     const SweepCall &call = visit.call;
     const uint32_t left = visit.step.word < end_word ? end_word - visit.step.word : 0;
     words = left < visit.step.count ? left : visit.step.count;
@@ -242,7 +243,8 @@ struct VisitStores {
   const Line *from[kMost];
   std::byte *to[kMost];
   uint32_t count = 0, words = 0;
-  VisitStores(const SweepCall &call, const Store *store, uint32_t index, uint32_t visits) {
+  [[gnu::noinline]] VisitStores(const SweepCall &call, const Store *store, uint32_t index,
+                                uint32_t visits) {
     if (store == nullptr) return;
     words = store->step.count;
     const uint32_t last = share_of_streams(call, index + 1, visits);
