@@ -92,21 +92,22 @@ test-native-pidcomm: wheel-pidcomm
 	$(CMAKE) --build build/dpuemu/release --target dpuemu
 	$(WITH_BIN) pidcomm/tests/check_install.sh build/pidcomm/release build/dpuemu/release
 
-# Sanitizers run two instruction sets and a tenth of the grids. $(1) name, $(2) flags of both
-# compilers, $(3) more options for CMake.
+# Sanitizers run two instruction sets, with one instance of each pass, and a tenth of the grids.
+# $(1) name, $(2) flags of both compilers, $(3) more options for CMake.
 SANITIZE := -fno-omit-frame-pointer -g1 -O1
 define build_sanitized
 	$(call build_native,dpuemu,$(1),-DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" \
 	  -DCMAKE_C_FLAGS="$(SANITIZE) $(2)")
 	$(call build_native,pidcomm,$(1),-DCMAKE_BUILD_TYPE=None "-DPIDCOMM_ISAS=audit;avx2" \
-	  "-Ddpuemu_DIR=$(CURDIR)/build/dpuemu/$(1)" -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF \
+	  -DPIDCOMM_PASS_INSTANCES=OFF "-Ddpuemu_DIR=$(CURDIR)/build/dpuemu/$(1)" \
+	  -DPIDCOMM_TEST_SDK_ACCESS_GRIDS=OFF \
 	  -DCMAKE_CXX_FLAGS="$(SANITIZE) $(2)" -DCMAKE_C_FLAGS="$(SANITIZE) $(2)" $(3))
 endef
-# UBSan leaves out checks whose errors ASan finds, and checks the passes in audit only, because avx2
-# takes minutes to compile with it.
+# UBSan leaves out checks whose errors ASan finds. With UBSan, the line kernels take minutes to
+# compile at -O1.
 build_asan = $(call build_sanitized,asan,-fsanitize=address$(,)undefined \
   -fno-sanitize-recover=undefined -fno-sanitize=null$(,)object-size$(,)vptr,\
-  "-DPIDCOMM_AUDIT_OPTIONS=-O0" "-DPIDCOMM_VECTOR_OPTIONS=-O0;-fno-sanitize=undefined")
+  -DPIDCOMM_LINE_KERNEL_OPTIONS=-O0)
 build_tsan = $(call build_sanitized,tsan,-fsanitize=thread,-DPIDCOMM_INSTALL=OFF)
 
 test-sanitizers: test-asan test-tsan

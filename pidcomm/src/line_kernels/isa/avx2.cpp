@@ -12,7 +12,7 @@ namespace {
 typedef LineOf<32> Line;
 
 struct Isa {
-  static constexpr bool kHasInstances = true;
+  static constexpr bool kHasInstances = PIDCOMM_PASS_INSTANCES;
   static bool is_supported() {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") &&
            __builtin_cpu_supports("clflushopt");

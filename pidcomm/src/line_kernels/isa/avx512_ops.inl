@@ -3,7 +3,7 @@
 typedef LineOf<64> Line;
 
 struct Avx512Ops {
-  static constexpr bool kHasInstances = true;
+  static constexpr bool kHasInstances = PIDCOMM_PASS_INSTANCES;
   static bool is_supported() {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
