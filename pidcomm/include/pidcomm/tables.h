@@ -7,6 +7,8 @@
 #ifndef PIDCOMM_TABLES_H
 #define PIDCOMM_TABLES_H
 
+#include <stdint.h>
+
 /* Sizes of a rank without disabled PEs: its chips (which are the lanes of a line), the banks of a
  * chip (which are the entangled groups of the rank), and its PEs. */
 #define PIDCOMM_CHIPS_PER_RANK 8
