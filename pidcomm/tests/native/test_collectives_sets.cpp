@@ -109,9 +109,10 @@ TEST(PartialLastEg_MayHaveADisabledLaneAfterItsPes) {
 
 TEST(ForeachOrder_IsThatOfDpuForeach) {
   machine::power_up(2);
-  const DpuSet set = DpuSet::of_ranks(2);
+  const DpuSet owner = DpuSet::of_ranks(2);
+  struct dpu_set_t set = owner.get();
   for (const Axes &axis_len : {Axes{128}, Axes{8, 16}, Axes{2, 32, 2}}) {
-    pidcomm::Hypercube cube(set.get(), axis_len, 0, PIDCOMM_FOREACH_ORDER);
+    pidcomm::Hypercube cube(set, axis_len, 0, PIDCOMM_FOREACH_ORDER);
     for (int collective : {PIDCOMM_ALLTOALL, PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLGATHER})
       for (const std::string &mask : machine::masks_of(axis_len.size())) {
         const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
@@ -122,18 +123,24 @@ TEST(ForeachOrder_IsThatOfDpuForeach) {
         verify::fill_distinct(7, in.row_bytes, rows);
         struct dpu_set_t dpu;
         std::uint32_t i;
-        DPU_FOREACH(set.get(), dpu, i) {
+        DPU_FOREACH(set, dpu, i) {
           CHECK_EQ(dpu_from_set(dpu), dpu_from_set(pidcomm_pe_set(cube.get(), i)));
           DPU_OK_OR_FAIL(dpu_prepare_xfer(dpu, &rows[i * in.row_bytes]));
         }
-        DPU_OK_OR_FAIL(dpu_push_xfer(set.get(), DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0,
+        DPU_OK_OR_FAIL(dpu_push_xfer(set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0,
                                      in.row_bytes, DPU_XFER_DEFAULT));
-        cube.run({collective, mask.c_str(), problem.bytes, 0, 1 << 20, nullptr, 0, problem.type,
-                  problem.op, 0, 0});
-        DPU_FOREACH(set.get(), dpu, i)
+        pidcomm_request request = {};
+        request.collective = collective;
+        request.mask = mask.c_str();
+        request.bytes = problem.bytes;
+        request.dst = 1 << 20;
+        request.type = problem.type;
+        request.op = problem.op;
+        cube.run(request);
+        DPU_FOREACH(set, dpu, i)
         DPU_OK_OR_FAIL(dpu_prepare_xfer(dpu, &got[i * out.row_bytes]));
-        DPU_OK_OR_FAIL(dpu_push_xfer(set.get(), DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME,
-                                     1 << 20, out.row_bytes, DPU_XFER_DEFAULT));
+        DPU_OK_OR_FAIL(dpu_push_xfer(set, DPU_XFER_FROM_DPU, DPU_MRAM_HEAP_POINTER_NAME, 1 << 20,
+                                     out.row_bytes, DPU_XFER_DEFAULT));
         CHECK(got == verify::expected(problem, rows));
       }
   }
