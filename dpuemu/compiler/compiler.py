@@ -83,7 +83,11 @@ _MACROS = [
 # x32: 32-bit pointers in 64-bit mode. Position-dependent: the emulator relocates symbols, which are
 # plain addresses.
 # r15 counts instructions; r11 and xmm15 are for the counting of steps (steps.py). Jump tables would
-# take WRAM. Vector code would distort the count of DPU instructions.
+# take WRAM. Vector code would distort the count of DPU instructions. Without ivopts and ivcanon,
+# loops compute addresses from the index and count up, as the SDK's compiler does in the loops over
+# WRAM that we decoded (programs of CMU-SAFARI/SimplePIM, oscarferraz/MLP_UPMEM and
+# Secure-UPMEM/SecUPMEM). With ivopts, gcc 12 also stores literals and constant structures into WRAM
+# instead of MRAM.
 # Address 0 is ordinary WRAM. gcc still assumes that the address of a variable is not 0.
 _MACHINE = [
     *(
@@ -102,6 +106,8 @@ _MACHINE = [
         "-fno-tree-vectorize",
         "-fno-tree-slp-vectorize",
         "-fno-tree-loop-distribute-patterns",
+        "-fno-ivopts",
+        "-fno-tree-loop-ivcanon",
     ),
     *(
         "-fno-stack-protector",
@@ -374,15 +380,13 @@ class Compiler:
             "c++-cpp-output" if is_cxx else "cpp-output",
             str(preprocessed),
         ]
-        # With ivopts, gcc 12 stores literals and constant structures into WRAM instead of MRAM.
-        careful = ["-fno-ivopts"] if _names_mram(adapted or in_c) else []
         command = [*self.preprocess_flags(standard), *machine, *self.include_flags(), source]
         current = adapted or in_c
         for attempt in range(MOST_REPAIRS):
             if adapted is not None or attempt:
                 preprocessed.write_text(current, errors="surrogateescape")
                 command = rewritten
-            process = self.run([*careful, *command], show=False)
+            process = self.run(command, show=False)
             if not process.returncode or is_cxx or not dialect.KNOWN.search(process.stderr):
                 break
             previous, current = (
@@ -394,10 +398,6 @@ class Compiler:
         sys.stderr.write(process.stderr)
         if process.returncode:
             raise CompileError(self._what_is_missing(), process.returncode)
-        if careful and "%gs:" not in plain.read_text(errors="surrogateescape"):
-            # The program uses only DMA. The model of time was fitted with ivopts.
-            careful = []
-            self.run(command, show=False)
         code = plain.read_text(errors="surrogateescape")
         if "@tpoff" in code:
             raise CompileError(
@@ -414,7 +414,7 @@ class Compiler:
         def for_avx512() -> str:
             other = self.temporary(".s")
             words = [str(other) if word == str(plain) else word for word in command]
-            self.checked([*careful, *words, "-w", "-mavx512f"])
+            self.checked([*words, "-w", "-mavx512f"])
             return other.read_text(errors="surrogateescape")
 
         return conversions.replace(counted, for_avx512)
@@ -533,14 +533,3 @@ class Compiler:
         )
         if process.returncode:
             raise CompileError(code=process.returncode)
-
-
-def _names_mram(preprocessed: str) -> bool:
-    """Return whether lines outside the emulator's own files name MRAM."""
-    ours = False
-    for line in preprocessed.splitlines():
-        if line.startswith("# "):
-            ours = f'"{RUNTIME}{os.sep}' in line
-        elif not ours and "__seg_gs" in line:
-            return True
-    return False

@@ -6,13 +6,16 @@ import re
 from functools import lru_cache
 
 import costs
-from gcc_assembly import split_instruction
+from gcc_assembly import register_of, split_instruction
 from steps import division_steps, multiplication_steps
 
 _MEMORY = re.compile(r"(%[cdefgs]s:)?([^\s,()$]*)\(([^)]*)\)")
 _SIZED = re.compile(r"([a-z0-9]+?)([bwlq]?)$")
 _STRING_OPERATION = re.compile(r"(?:stos|movs|lods|scas|cmps)([bwlq])?$")
 _POINTER_REGISTERS = {"%rsp", "%esp", "%rbp", "%ebp"}
+_EXTENDS = re.compile(r"mov[sz]([bw])[lq]$")
+# Instructions that write no register but their last operand.
+_PLAIN = ("mov", "add", "sub", "lea", "and", "or", "xor", "sh", "sa", "cmp", "test", "j", "set")
 _ENDS_BLOCK = ("jmp", "ret", "call", "hlt", "ud2")
 
 
@@ -68,6 +71,45 @@ class Cost:
         self.run += costs.ROUTINE_RUN[routine] * times
         self.size += costs.ROUTINE_CALL * times
         self.routine = routine
+
+
+class NarrowRegisters:
+    """The registers whose value was extended from 8 or 16 bits since the last label."""
+
+    def __init__(self) -> None:
+        """Start without such registers."""
+        self._bits: dict[str, int] = {}
+
+    def forget(self) -> None:
+        """Forget all, because other code can reach a label."""
+        self._bits.clear()
+
+    def product(self, cost: Cost) -> Cost:
+        """Return the cost of an instruction, which is lower for a product of narrow registers."""
+        if cost.mnemonic != "imull" or len(cost.operands) != 2:
+            return cost
+        bits = [self._bits.get(register_of(operand) or "") for operand in cost.operands]
+        if None in bits:
+            return cost
+        narrow = Cost(cost.mnemonic, cost.operands)
+        narrow.add(costs.NARROW_PRODUCT[max(value or 0 for value in bits)])
+        return narrow
+
+    def execute(self, cost: Cost) -> None:
+        """Note what the instruction writes."""
+        name = cost.mnemonic
+        target = register_of(cost.operands[-1]) if cost.operands else None
+        bits = None
+        if extends := _EXTENDS.match(name):
+            bits = 8 if extends[1] == "b" else 16
+        elif name == "movl":
+            bits = self._bits.get(register_of(cost.operands[0]) or "")
+        elif not name.startswith(_PLAIN) and (name != "imull" or len(cost.operands) == 1):
+            self.forget()
+        if target is not None and not name.startswith(("cmp", "test")):
+            self._bits.pop(target, None)
+            if bits is not None:
+                self._bits[target] = bits
 
 
 def is_memory(operand: str) -> bool:

@@ -36,19 +36,25 @@ void *mram_read_unaligned(const __mram_ptr void *from, void *buffer, unsigned in
   uintptr_t offset = (uintptr_t)from & 7;
   uintptr_t start = (uintptr_t)from - offset;
   uint32_t bytes = (uint32_t)(offset + nb_of_bytes + 7) & ~7u;
-  // The words around a range of 2048 bytes need more than one DMA.
-  for (uint32_t done = 0; done < bytes && nb_of_bytes != 0; done += kMostBytes) {
-    uint32_t left = bytes - done;
-    mram_read((const __mram_ptr void *)(start + done), (uint8_t *)buffer + done,
-              left < kMostBytes ? left : kMostBytes);
+  uint8_t *to = buffer;
+  if (nb_of_bytes == 0) return to + offset;
+  if (bytes > kMostBytes) {  // the words around a range of 2048 bytes need two DMA
+    mram_read((const __mram_ptr void *)start, to, kMostBytes);
+    mram_read((const __mram_ptr void *)(start + kMostBytes), to + kMostBytes, bytes - kMostBytes);
+  } else {
+    mram_read((const __mram_ptr void *)start, to, bytes);
   }
-  return (uint8_t *)buffer + offset;
+  return to + offset;
 }
 
 void mram_write_unaligned(const void *from, __mram_ptr void *dest, unsigned nb_of_bytes) {
   const uint8_t *source = from;
   uintptr_t address = (uintptr_t)dest;
   if ((((uintptr_t)from ^ address) & 7) != 0) __pe_fault(PE_FAULT_MRAM_UNALIGNED, 0);
+  if (((address | nb_of_bytes) & 7) == 0 && nb_of_bytes != 0) {
+    mram_write(source, dest, nb_of_bytes);
+    return;
+  }
   uint32_t head = -address & 7;
   if (head > nb_of_bytes) head = nb_of_bytes;
   uint32_t words = (nb_of_bytes - head) & ~7u;

@@ -1,5 +1,7 @@
 // The modelled time of PE programs: costs of instructions and calls, the chip's clock and
 // perfcounter.
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "program_fixture.h"
@@ -16,12 +18,18 @@ enum {
   kDma,
   kMutex,
   kMutexWait,
-  kSemaphoreWait
+  kSemaphoreWait,
+  kAdd,
+  kCopy,
+  kMultiplyBytes,
+  kMultiplyHalves,
+  kMoveInMram
 };  // as in costs.c
 
-dpuemu_report_t report_of_costs(uint32_t topic, uint32_t left = 0, uint32_t right = 0) {
+dpuemu_report_t report_of_costs(uint32_t topic, uint32_t left = 0, uint32_t right = 0,
+                                const char *program = "costs") {
   pe_machine(1);
-  Loaded set(1, "costs");
+  Loaded set(1, program);
   put<uint32_t>(set.set, "topic", topic);
   put<uint32_t>(set.set, "turns", kTurns);
   put<uint32_t>(set.set, "left", left);
@@ -41,6 +49,17 @@ TEST(Costs_OfMultiplicationGrowWithTheBitsOfTheSmallerFactor) {
              (bits - 1) * uint64_t{kTurns});
   }
   CHECK_EQ(report_of_costs(kMultiply, 0, 12345).instructions, least);
+}
+
+TEST(Costs_OfProductsOfBytesAndHalvesAreOneAndSevenInstructions) {
+  const auto per_turn = [](uint32_t topic, uint32_t left, uint32_t right) {
+    return report_of_costs(topic, left, right).instructions / kTurns;
+  };
+  constexpr uint64_t kLoop = 2, kLoads = 2, kStore = 1;
+  for (uint32_t value : {1u, 100u}) {
+    CHECK_EQ(per_turn(kMultiplyBytes, value, value), kLoop + kLoads + 1 + kStore);
+    CHECK_EQ(per_turn(kMultiplyHalves, value, value), kLoop + kLoads + 7 + kStore);
+  }
 }
 
 TEST(Costs_OfDivisionGrowWithTheBitsOfTheQuotient) {
@@ -78,10 +97,41 @@ TEST(Costs_OfOperationsOn64BitsAreThoseOfTheSdksCompiler) {
 TEST(Costs_OfDmaAndMutexesAreOneInstructionEach) {
   const dpuemu_report_t dma = report_of_costs(kDma);
   CHECK(dma.instructions < 4 * kTurns + 200);  // the call and the loop
-  // The engine takes 38 cycles, and the tasklet issues an instruction every 11 cycles; no further
-  // latency.
-  CHECK(dma.cycles_max > 38.0 * kTurns && dma.cycles_max < (38.0 + 4 * 11) * kTurns + 2200);
-  CHECK(report_of_costs(kMutex).instructions < 5 * kTurns + 200);
+  // The transfer takes 49.6 cycles, and the tasklet issues an instruction every 11 cycles.
+  CHECK(dma.cycles_max > 49.0 * kTurns && dma.cycles_max < (50.0 + 4 * 11) * kTurns + 2200);
+  CHECK(report_of_costs(kMutex).instructions < 7 * kTurns + 200);
+}
+
+TEST(Cycles_OfAdditionsAreThoseOfDimmsForAllNumbersOfTasklets) {
+  // Cycles per element on DIMMs: PrIM's Arithmetic-Throughput, pull request 7 of
+  // CMU-SAFARI/prim-benchmarks.
+  for (const auto &[tasklets, measured] :
+       {std::pair{1u, 66.08}, {4u, 16.52}, {8u, 8.26}, {11u, 6.02}, {16u, 5.99}, {24u, 5.99}}) {
+    const double elements = 256.0 * kTurns * tasklets,
+                 cycles = report_of_costs(kAdd, tasklets, 3, "costs_24").cycles_max;
+    CHECK(std::abs(cycles / elements / measured - 1) < 0.02);
+  }
+}
+
+TEST(Cycles_OfTransfersAreLatencyForOneTaskletAndBandwidthForMany) {
+  const auto per_transfer = [](uint32_t tasklets, uint32_t bytes) {
+    return report_of_costs(kCopy, tasklets, bytes, "costs_24").cycles_max / kTurns / tasklets;
+  };
+  constexpr double kMostInstructions = 16;  // of the call and the loop
+  for (uint32_t bytes : {8u, 256u, 2048u}) {
+    const double one = per_transfer(1, bytes), latency = 45.3 + 0.543 * bytes;
+    CHECK(one > latency && one < latency + kMostInstructions * 11);
+    CHECK(std::abs(per_transfer(16, bytes) / std::max(38.0, 12 + 0.5 * bytes) - 1) < 0.02);
+  }
+}
+
+TEST(Cycles_OfMemcpyInMramAreThoseOfDimms) {
+  constexpr double kWords = 2048 / 8 * kTurns;
+  const dpuemu_report_t copies = report_of_costs(kMoveInMram);
+  CHECK_EQ(static_cast<double>(copies.dma_reads), kWords);
+  // 31 MiB take 2,185 ms on DIMMs (s9770652/pim-memcpy).
+  const double measured = 2.185 * 350e6 / (31 << 17);
+  CHECK(std::abs(copies.cycles_max / kWords / measured - 1) < 0.15);
 }
 
 TEST(Costs_OfWaitingForAMutexAreInstructionsButNotOfWaitingForASemaphore) {

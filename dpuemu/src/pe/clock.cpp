@@ -15,9 +15,10 @@ void PeClock::compute(uint32_t tasklet, uint64_t instructions) {
 }
 
 void PeClock::transfer(uint32_t tasklet, uint32_t bytes) {
-  engine_free_ = std::max(now_, engine_free_) + kEngineCycles + kEngineCyclesPerByte * bytes;
+  const double begin = std::max(now_, engine_free_);
+  engine_free_ = begin + std::max(kLeastEngineCycles, kEngineCycles + kEngineCyclesPerByte * bytes);
   transferring_ |= 1u << tasklet;
-  due_[tasklet] = engine_free_;
+  due_[tasklet] = begin + kTransferCycles + kTransferCyclesPerByte * bytes;
 }
 
 void PeClock::spin(uint32_t tasklet) {
@@ -44,8 +45,7 @@ uint32_t PeClock::next() {
     if (due_[tasklet] < transferred_at) transferred_at = due_[transferred = tasklet];
   }
   const double cycles_per_instruction =
-      std::max(kIssueCycles, kPipelineCycles * std::popcount(computing_) +
-                                 static_cast<double>(std::popcount(spinning_)));
+      std::max(kIssueCycles, static_cast<double>(std::popcount(computing_ | spinning_)));
   const double computed_at =
       computed == kNobody ? kNever : now_ + (least_issued - issued_) * cycles_per_instruction;
   if (computed == kNobody && transferred == kNobody) return kNobody;

@@ -1,16 +1,19 @@
 // The modelled time of one PE: the model has a pipeline that all tasklets share, and a DMA engine.
 // All times are modelled, not measured.
 //
-// A tasklet issues at most one instruction per 11 cycles. An instruction holds the pipeline for 1.2
-// cycles on average. A likely cause is instructions that read two registers of one bank and take
-// two cycles. So each of n computing tasklets issues one instruction per max(11, 1.2 n) cycles. A
-// tasklet that waits for a mutex repeats an instruction of one cycle. The DMA engine carries out
-// one transfer after another.
+// A tasklet issues at most one instruction per 11 cycles, and the pipeline accepts one instruction
+// per cycle. So each of n issuing tasklets issues one instruction per max(11, n) cycles. A tasklet
+// that waits for a mutex repeats an instruction. The DMA engine carries out one transfer after
+// another. It moves 2 bytes per cycle; opening a row of MRAM takes longer, but overlaps the
+// previous transfer. So a tasklet waits for its transfer longer than the transfer occupies the
+// engine.
 //
-// Sources: Gomez-Luna et al., "Benchmarking a New Paradigm" (PrIM), arXiv:2105.03814, for the 11
-// cycles and the engine's cycles per transfer; not compared with its text. The 1.2 cycles and the
-// engine's cycles per byte are our fit to kernel times that were measured on DIMMs
-// (docs/manual.md).
+// Sources, all of DIMMs: PrIM's Arithmetic-Throughput (CMU-SAFARI/prim-benchmarks, pull request 7)
+// takes 66.08 cycles per addition of int32 with 1 tasklet, 6.02 with 11 and 5.99 with 16, which are
+// 6 instructions at 11 and at 1 cycle. The cycles of a transfer: our fit to copies of 8 to 2,048
+// bytes by one tasklet (s9770652/pim-memcpy). The cycles of the engine: our fit to PrIM's BS with
+// 16 tasklets (VIA-Research/uPIMulator). The least cycles of the engine: PrIM's microbenchmarks
+// (arXiv:2105.03814), not compared with its text.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +23,8 @@
 namespace dpuemu {
 
 constexpr double kIssueCycles = 11;
-constexpr double kPipelineCycles = 1.2;
-constexpr double kEngineCycles = 34.4, kEngineCyclesPerByte = 0.45;
+constexpr double kTransferCycles = 45.3, kTransferCyclesPerByte = 0.543;
+constexpr double kEngineCycles = 12, kEngineCyclesPerByte = 0.5, kLeastEngineCycles = 38;
 
 class PeClock {
  public:

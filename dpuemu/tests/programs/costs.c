@@ -4,12 +4,28 @@
 #include <mutex.h>
 #include <sem.h>
 #include <stdint.h>
+#include <string.h>
 
-enum { kMultiply, kDivide, kDivideSigned, kDma, kMutex, kMutexWait, kSemaphoreWait };
+enum {
+  kMultiply,
+  kDivide,
+  kDivideSigned,
+  kDma,
+  kMutex,
+  kMutexWait,
+  kSemaphoreWait,
+  kAdd,
+  kCopy,
+  kMultiplyBytes,
+  kMultiplyHalves,
+  kMoveInMram
+};
 
 MUTEX_INIT(lock);
 SEMAPHORE_INIT(gate, 0);
 __mram_noinit uint64_t word;
+__mram_noinit uint8_t block[2048];
+__mram_noinit uint8_t other_block[2048];
 __host uint32_t topic;
 __host uint32_t turns;
 __host uint32_t left;
@@ -20,11 +36,29 @@ static void work(void) {
   for (uint32_t i = 0; i < turns; ++i) sink = i;
 }
 
+// The loop of Arithmetic-Throughput of PrIM.
+static void add(int32_t *elements) {
+  for (uint32_t i = 0; i < 256; ++i) elements[i] += right;
+}
+
+// Tasklets 0 to left - 1.
+static void work_together(void) {
+  static __dma_aligned int32_t elements[512];
+  for (uint32_t i = 0; i < turns; ++i) {
+    if (topic == kAdd) add(elements);
+    if (topic == kCopy) mram_read(block, elements, right);
+  }
+}
+
 int main(void) {
   static __dma_aligned uint64_t buffer;
   const volatile uint32_t *a = &left, *b = &right;
+  if (topic == kAdd || topic == kCopy) {
+    if (me() < left) work_together();
+    return 0;
+  }
   if (me() == 1) {  // waits for tasklet 0, which comes first
-    if (topic < kMutexWait) return 0;
+    if (topic != kMutexWait && topic != kSemaphoreWait) return 0;
     for (uint32_t i = 0; i < 100; ++i) sink = i;
     if (topic == kMutexWait) mutex_lock(lock), mutex_unlock(lock);
     if (topic == kSemaphoreWait) sem_take(&gate);
@@ -33,6 +67,17 @@ int main(void) {
   switch (topic) {
     case kMultiply:
       for (uint32_t i = 0; i < turns; ++i) sink = *a * *b;
+      break;
+    case kMultiplyBytes:
+      for (uint32_t i = 0; i < turns; ++i)
+        sink = *(const volatile int8_t *)a * *(const volatile int8_t *)b;
+      break;
+    case kMultiplyHalves:
+      for (uint32_t i = 0; i < turns; ++i)
+        sink = *(const volatile int16_t *)a * *(const volatile int16_t *)b;
+      break;
+    case kMoveInMram:
+      for (uint32_t i = 0; i < turns; ++i) memcpy(other_block, block, sizeof block);
       break;
     case kDivide:
       for (uint32_t i = 0; i < turns; ++i) sink = *a / *b;

@@ -119,7 +119,7 @@ FIGURE_5 = Figure(
     _statements_5,
     note=(
         "Defaults of the paper: 64 columns, 1k rows, 24 tasklets, pooling 16, batch 512. dpuemu's"
-        " pipeline issues at most one instruction in 1.2 cycles. A slice of few columns is limited"
+        " pipeline issues at most one instruction per cycle. A slice of few columns is limited"
         " by the start of DMA transfers. Per bag, a PE has little work besides the rows, so here"
         " the time follows pooling from 2 on."
     ),
