@@ -1,13 +1,20 @@
-"""Compare modelled kernel times with times that were measured on DIMMs, for programs of the PrIM
-benchmarks.
+"""Compare modelled times with times that were measured on DIMMs.
 
-python bench/dimm_times.py PRIM ROWS.csv
+python bench/dimm_times.py ROWS SOURCES [--least-ms M] [--most-ms N]
 
-PRIM is a checkout of CMU-SAFARI/prim-benchmarks. ROWS.csv has a line per measured run, with the
-columns program, dpus, run_args, launches, dimm_kernel_ms and upimulator_kernel_ms (times of a
-cycle-level simulator). The script builds each program with 16 tasklets and DMA blocks of 1,024
-bytes, runs it on the emulated machine, adds a time per launch, and prints the errors per program in
-percent.
+ROWS is a folder with tables of measured times:
+  dimm_prim_times.csv  kernels of PrIM's programs, measured by VIA-Research/uPIMulator; columns
+                       program, dpus, run_args, launches, dimm_kernel_ms
+  kernels.csv          of which: PrIM's GEMV with 1 to 16 tasklets, by Morteza1814/prim-benchmarks;
+                       columns program, args, dpus, tasklets, kernel_ms
+  instructions.csv     PrIM's Arithmetic-Throughput with 1 to 24 tasklets, pull request 7 of
+                       CMU-SAFARI/prim-benchmarks; columns op, type, tasklets, cycles_per_element
+  dma.csv              copies in MRAM by one tasklet, by s9770652/pim-memcpy; columns test, method,
+                       transfer_bytes, ms, note
+SOURCES has checkouts in folders OWNER/REPOSITORY. The script builds each program, runs it on the
+emulated machine, and prints errors in percent per program and number of tasklets. It omits kernels
+of less than M milliseconds, in which the launch matters, and of more than N on one DPU. The rows of
+Morteza1814 had no part in any fit.
 """
 
 from __future__ import annotations
@@ -15,112 +22,195 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
 from pathlib import Path
 from statistics import median, quantiles
 
-OPTIONS = ["NR_TASKLETS=16", "BL=10"]
 # `python -m dpuemu` would import modules of the folder in which it runs.
 DPUEMU = [str(Path(sys.executable).with_name("dpuemu"))]
+PRIM = "CMU-SAFARI/prim-benchmarks"
+UPIMULATOR = "VIA-Research/uPIMulator"
+COPIES = "s9770652/pim-memcpy"
+DIMM_SUITE = Path("golang", "uPIMulator", "benchmark")
 
 
-def build(source: Path, folder: Path, dpus: int) -> None:
-    """Copy a program of PrIM to a folder, and build it with its own Makefile."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(source, folder, ignore=shutil.ignore_patterns("bin"))
-    command = [
-        *DPUEMU,
-        "run",
-        "--",
-        "make",
-        "-s",
-        "-C",
-        str(folder),
-        "all",
-        f"NR_DPUS={dpus}",
-        *OPTIONS,
-    ]
-    process = subprocess.run(command, check=False, capture_output=True, text=True)
-    if process.returncode:
-        sys.exit(f"{source} cannot be built:\n{process.stderr}")
+class Programs:
+    """The programs that were built, by source and options of make."""
+
+    def __init__(self, sources: Path, copies: Path) -> None:
+        """Keep both folders."""
+        self._sources = sources
+        self._copies = copies
+        self._built: dict[tuple[str, ...], Path] = {}
+
+    def build(self, source: Path, *options: str) -> Path:
+        """Return a copy of the folder `source` of the sources, built with its own Makefile."""
+        key = (str(source), *options)
+        if key in self._built:
+            return self._built[key]
+        folder = self._copies / str(len(self._built))
+        shutil.copytree(self._sources / source, folder, ignore=shutil.ignore_patterns("bin"))
+        (folder / "bin").mkdir()
+        command = [*DPUEMU, "run", "--", "make", "-s", "-C", str(folder), "all", *options]
+        process = subprocess.run(command, check=False, capture_output=True, text=True)
+        if process.returncode:
+            sys.exit(f"{source} cannot be built:\n{process.stderr}")
+        # Some Makefiles name the program otherwise than the host program.
+        loaded = re.search(r'"\./bin/(\w+)"', next(folder.glob("host/*.c")).read_text())
+        if loaded and not (target := folder / "bin" / loaded[1]).exists():
+            shutil.copy(folder / "bin" / "dpu_code", target)
+        self._built[key] = folder
+        return folder
 
 
-def launches(folder: Path, arguments: str) -> list[float]:
-    """Run a program; return the modelled seconds of each launch."""
-    host = next((folder / "bin").glob("*host*"))
+def run(folder: Path, arguments: str) -> tuple[str, list[float]]:
+    """Run a program; return what it printed, and the modelled milliseconds of each launch."""
+    host = next(path for path in (folder / "bin").glob("*host*") if path.suffix != ".S")
     with tempfile.NamedTemporaryFile() as report:
-        command = [
-            *DPUEMU,
-            "run",
-            "--json",
-            report.name,
-            "--",
-            str(host.resolve()),
-            *shlex.split(arguments),
-        ]
-        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL)
-        return [
-            json.loads(line)["modelled_seconds"]
-            for line in Path(report.name).read_text().splitlines()
-        ]
+        command = [*DPUEMU, "run", "--json", report.name, "--", str(host.resolve())]
+        printed = subprocess.run(
+            [*command, *shlex.split(arguments)], check=True, cwd=folder, capture_output=True
+        ).stdout.decode()
+        lines = Path(report.name).read_text().splitlines()
+    return printed, [1e3 * json.loads(line)["modelled_seconds"] for line in lines]
 
 
-def summary(modelled: list[float], measured: list[float]) -> str:
-    """Return columns of errors: median, 90th percentile and maximum of the magnitudes, and the
-    median with its sign.
-    """
-    errors = [
-        100 * (estimate / true - 1) for estimate, true in zip(modelled, measured, strict=True)
-    ]
+class Comparison:
+    """Errors in percent, by repository, program and tasklets."""
+
+    def __init__(self) -> None:
+        """Start without errors."""
+        self._errors: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+
+    def add(
+        self, repository: str, program: str, tasklets: int, modelled: float, measured: float
+    ) -> None:
+        """Add a row."""
+        self._errors[repository, program, tasklets].append(100 * (modelled / measured - 1))
+
+    def show(self) -> None:
+        """Print a line per program and number of tasklets, then per repository, then for all."""
+        print(f"{'':56}{'rows':>5}{'median':>8}{'90%':>7}{'most':>7}{'signed':>8}")
+        for key, errors in sorted(self._errors.items()):
+            _line(f"{key[0]} {key[1]}, {key[2]} tasklets", errors)
+        for name in sorted({key[0] for key in self._errors}):
+            _line(name, [e for key in self._errors if key[0] == name for e in self._errors[key]])
+        _line("all", [error for errors in self._errors.values() for error in errors])
+
+
+def _line(name: str, errors: list[float]) -> None:
+    if not errors:
+        return
     sizes = [abs(error) for error in errors]
-    ninth = quantiles(sizes, n=10, method="inclusive")[8]
-    return f"{median(sizes):8.1f} {ninth:6.1f} {max(sizes):6.1f} {median(errors):+7.1f}"
+    ninth = quantiles(sizes, n=10, method="inclusive")[8] if len(sizes) > 1 else sizes[0]
+    print(
+        f"{name:56}{len(errors):5}{median(sizes):8.1f}{ninth:7.1f}{max(sizes):7.1f}"
+        f"{median(errors):+8.1f}",
+        flush=True,
+    )
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a table."""
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def compare_prim(programs: Programs, result: Comparison, options: argparse.Namespace) -> None:
+    """Compare the kernels of PrIM's programs with 16 tasklets, and of its GEMV with 1 to 16."""
+    rows, least_ms, most_ms = options.rows, options.least_ms, options.most_ms
+    launch_ms = 1e-3 * options.launch_us
+    for row in rows_of(rows / "dimm_prim_times.csv"):
+        measured = float(row["dimm_kernel_ms"])
+        if measured < least_ms or measured * int(row["dpus"]) > most_ms:
+            continue
+        source = Path(UPIMULATOR) / DIMM_SUITE / row["program"]
+        folder = programs.build(source, f"NR_DPUS={row['dpus']}", "NR_TASKLETS=16", "BL=10")
+        times = run(folder, row["run_args"])[1]
+        if len(times) != int(row["launches"]):
+            sys.exit(f"{row} ran {len(times)} launches")
+        result.add(UPIMULATOR, row["program"], 16, sum(times) + launch_ms * len(times), measured)
+    modelled: dict[tuple[int, int, int], float] = {}
+    for row in rows_of(rows / "kernels.csv"):
+        if row["program"] != "PrIM GEMV":
+            continue
+        height, columns = map(int, re.findall(r"-[mn] (\d+)", row["args"]))
+        # Each PE computes as many rows of the matrix as one PE does for a smaller matrix.
+        height, tasklets = height // int(row["dpus"]), int(row["tasklets"])
+        measured = float(row["kernel_ms"])
+        if not least_ms <= measured <= most_ms or not height:
+            continue
+        key = (height, columns, tasklets)
+        if key not in modelled:
+            folder = programs.build(
+                Path(PRIM, "GEMV"), "NR_DPUS=1", f"NR_TASKLETS={tasklets}", "BL=10"
+            )
+            modelled[key] = sum(run(folder, f"-w 0 -e 1 -m {height} -n {columns}")[1])
+        name = f"GEMV of {columns} columns" if columns == 256 else "GEMV of more columns"
+        result.add("Morteza1814", name, tasklets, modelled[key] + launch_ms, measured)
+
+
+def compare_additions(programs: Programs, rows: Path, result: Comparison) -> None:
+    """Compare the cycles per addition of six types."""
+    for row in rows_of(rows / "instructions.csv"):
+        tasklets = int(row["tasklets"])
+        folder = programs.build(
+            Path(PRIM, "Microbenchmarks", "Arithmetic-Throughput"),
+            *("NR_DPUS=1", f"NR_TASKLETS={tasklets}", "BL=10"),
+            *(f"OP={row['op']}", f"TYPE={row['type']}"),
+        )
+        elements = 1024 * tasklets
+        printed = run(folder, f"-w 0 -e 1 -i {elements}")[0]
+        cycles = re.search(r"DPU cycles\s*=\s*([0-9.e+]+)", printed)
+        if cycles is None:
+            sys.exit(f"Arithmetic-Throughput printed no cycles:\n{printed}")
+        per_element = float(cycles[1]) / elements
+        result.add(PRIM, row["op"], tasklets, per_element, float(row["cycles_per_element"]))
+
+
+def compare_copies(programs: Programs, rows: Path, result: Comparison) -> None:
+    """Compare copies from MRAM to MRAM by one tasklet, by their method and transfer size."""
+    printed = run(programs.build(Path(COPIES)), "")[0]
+    times = dict(re.findall(r"TIME \(([^)]+)\):\s*([0-9.]+)", printed))
+    shown = {"memcpy": "memcpy", "mram_read+mram_write": "a ", "unaligned": "u "}
+    for row in rows_of(rows / "dma.csv"):
+        if row["method"] not in shown or row["note"] != "mem_alloc buffer":
+            continue
+        size = "" if row["transfer_bytes"] == "none" else f"{int(row['transfer_bytes']):4}"
+        if (time := times.get(shown[row["method"]] + size)) is not None:
+            result.add(COPIES, f"{row['method']} {size}", 1, float(time), float(row["ms"]))
 
 
 def main() -> None:
-    """Print a line per program, and lines for all programs."""
+    """Run all comparisons."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("prim", type=Path)
     parser.add_argument("rows", type=Path)
+    parser.add_argument("sources", type=Path)
     parser.add_argument(
         "--launch-us", type=float, default=100, help="time per launch (default: 100)"
     )
+    parser.add_argument("--least-ms", type=float, default=2, help="default: 2")
+    parser.add_argument("--most-ms", type=float, default=75, help="default: 75")
     arguments = parser.parse_args()
-    with arguments.rows.open() as file:
-        rows = sorted(csv.DictReader(file), key=lambda row: (row["program"], int(row["dpus"])))
-    built = None
+    result = Comparison()
     with tempfile.TemporaryDirectory() as copies:
-        for row in rows:
-            program, dpus = row["program"], int(row["dpus"])
-            folder = Path(copies, program)
-            if built != (built := (program, dpus)):
-                build(arguments.prim / program, folder, dpus)
-            times = launches(folder, row["run_args"])
-            if len(times) != int(row["launches"]):
-                sys.exit(
-                    f"{program} {row['run_args']}: {len(times)} launches, but the table has"
-                    f" {row['launches']}"
-                )
-            row["kernel"] = 1e3 * sum(times)
-            row["dpuemu"] = row["kernel"] + 1e-3 * arguments.launch_us * len(times)
-    print(f"{'':24}{'median':>8} {'90%':>6} {'most':>6} {'signed':>7}   simulator:")
-    names = sorted({row["program"] for row in rows})
-    for name in [*names, "all", "all, without launches"]:
-        chosen = [row for row in rows if row["program"] == name or name.startswith("all")]
-        measured, other = (
-            [float(row[key]) for row in chosen]
-            for key in ("dimm_kernel_ms", "upimulator_kernel_ms")
-        )
-        own = [row["kernel" if "without" in name else "dpuemu"] for row in chosen]
-        print(f"{name:24}{summary(own, measured)}   {summary(other, measured)}")
+        programs = Programs(arguments.sources, Path(copies))
+        try:
+            compare_prim(programs, result, arguments)
+            compare_copies(programs, arguments.rows, result)
+            compare_additions(programs, arguments.rows, result)
+        finally:
+            result.show()
 
 
 if __name__ == "__main__":
