@@ -19,7 +19,7 @@ import re
 import costs
 from division import Constants, constants_at_labels, divides
 from gcc_assembly import read, register_of
-from instructions import Cost, NarrowRegisters, instruction_cost, is_memory
+from instructions import Cost, Registers, instruction_cost, is_memory
 from steps import COUNTER, count_steps, signed_division
 from waiting import WaitingLoops, yielding
 
@@ -127,13 +127,13 @@ def count(assembly: str) -> str:
             steps = None
 
     loops = WaitingLoops()
-    narrow = NarrowRegisters()
+    registers = Registers()
 
     for kind, line, value in lines:
         if kind == "section":
             close()
             loops.forget()
-            narrow.forget()
+            registers.forget()
             section = value
             if value.startswith(".mram.noinit"):
                 # Then the file does not contain the zeroes of the section.
@@ -146,13 +146,13 @@ def count(assembly: str) -> str:
         elif kind == "label":
             close()
             loops.label(value, len(result) + 1)
-            narrow.forget()
+            registers.forget()
             constants = Constants(at_labels.get(value))
         if kind != "instruction":
             result.append(line)
             continue
-        cost = narrow.product(instruction_cost(value))
-        narrow.execute(cost)
+        cost = registers.product(instruction_cost(value))
+        registers.execute(cost)
         if (loop := loops.add(cost.mnemonic, cost.operands)) is not None:
             result[loop] = "\n".join([*yielding(), result[loop]])
         if not block:

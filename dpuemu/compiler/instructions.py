@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from functools import lru_cache
 
 import costs
@@ -73,27 +74,39 @@ class Cost:
         self.routine = routine
 
 
-class NarrowRegisters:
-    """The registers whose value was extended from 8 or 16 bits since the last label."""
+class Registers:
+    """The registers that instructions wrote since the last label, and the bits of those whose value
+    was extended from 8 or 16 bits.
+    """
 
     def __init__(self) -> None:
         """Start without such registers."""
         self._bits: dict[str, int] = {}
+        self._written: set[str] = set()
 
     def forget(self) -> None:
         """Forget all, because other code can reach a label."""
         self._bits.clear()
+        self._written.clear()
 
     def product(self, cost: Cost) -> Cost:
-        """Return the cost of an instruction, which is lower for a product of narrow registers."""
-        if cost.mnemonic != "imull" or len(cost.operands) != 2:
+        """Return the cost of an instruction: lower for a product of narrow registers, and higher
+        for a product whose factors must move to the registers of arguments.
+        """
+        if cost.mnemonic != "imull" or len(cost.operands) == 1:
             return cost
-        bits = [self._bits.get(register_of(operand) or "") for operand in cost.operands]
-        if None in bits:
+        factors = [register_of(operand) for operand in cost.operands[:2]]
+        bits = [self._bits.get(factor or "") for factor in factors]
+        if None not in bits:
+            narrow = Cost(cost.mnemonic, cost.operands)
+            narrow.add(costs.NARROW_PRODUCT[max(value or 0 for value in bits)])
+            return narrow
+        moves = sum(factor is not None and factor not in self._written for factor in factors)
+        if cost.routine is None or not moves:
             return cost
-        narrow = Cost(cost.mnemonic, cost.operands)
-        narrow.add(costs.NARROW_PRODUCT[max(value or 0 for value in bits)])
-        return narrow
+        moving = copy(cost)
+        moving.add(costs.ARGUMENT_MOVE * moves)
+        return moving
 
     def execute(self, cost: Cost) -> None:
         """Note what the instruction writes."""
@@ -106,7 +119,10 @@ class NarrowRegisters:
             bits = self._bits.get(register_of(cost.operands[0]) or "")
         elif not name.startswith(_PLAIN) and (name != "imull" or len(cost.operands) == 1):
             self.forget()
+        if name.startswith(("call", "div", "idiv", "mul")):
+            self._written |= {"%rax", "%rdx"}
         if target is not None and not name.startswith(("cmp", "test")):
+            self._written.add(target)
             self._bits.pop(target, None)
             if bits is not None:
                 self._bits[target] = bits

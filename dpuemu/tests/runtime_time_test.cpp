@@ -23,7 +23,8 @@ enum {
   kCopy,
   kMultiplyBytes,
   kMultiplyHalves,
-  kMoveInMram
+  kMoveInMram,
+  kScale
 };  // as in costs.c
 
 dpuemu_report_t report_of_costs(uint32_t topic, uint32_t left = 0, uint32_t right = 0,
@@ -49,6 +50,13 @@ TEST(Costs_OfMultiplicationGrowWithTheBitsOfTheSmallerFactor) {
              (bits - 1) * uint64_t{kTurns});
   }
   CHECK_EQ(report_of_costs(kMultiply, 0, 12345).instructions, least);
+}
+
+TEST(Costs_OfProductsIncludeTheMoveOfAFactorThatStaysInItsRegister) {
+  const auto per_turn = [](uint32_t topic) {
+    return report_of_costs(topic, 1000, 2000).instructions / kTurns;
+  };
+  CHECK_EQ(per_turn(kScale), per_turn(kMultiply));  // a move instead of a load
 }
 
 TEST(Costs_OfProductsOfBytesAndHalvesAreOneAndSevenInstructions) {

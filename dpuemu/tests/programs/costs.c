@@ -18,7 +18,8 @@ enum {
   kCopy,
   kMultiplyBytes,
   kMultiplyHalves,
-  kMoveInMram
+  kMoveInMram,
+  kScale
 };
 
 MUTEX_INIT(lock);
@@ -68,6 +69,11 @@ int main(void) {
     case kMultiply:
       for (uint32_t i = 0; i < turns; ++i) sink = *a * *b;
       break;
+    case kScale: {
+      const uint32_t factor = *a;
+      for (uint32_t i = 0; i < turns; ++i) sink = *b * factor;
+      break;
+    }
     case kMultiplyBytes:
       for (uint32_t i = 0; i < turns; ++i)
         sink = *(const volatile int8_t *)a * *(const volatile int8_t *)b;
