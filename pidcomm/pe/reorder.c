@@ -21,6 +21,8 @@
 #define BUFFER_BYTES (2 * DMA_BYTES)
 #define MAX_WAYS 8 /* PEs of an entangled group */
 
+_Static_assert(PIDCOMM_REORDER_LEAST_LARGE *MAX_WAYS <= DMA_BYTES, "small parts fit into a buffer");
+
 __host struct pidcomm_reorder_job pidcomm_reorder_job;
 
 BARRIER_INIT(everybody, NR_TASKLETS);
@@ -39,10 +41,13 @@ static inline void write_mram(const uint8_t *from, uint32_t to, uint32_t bytes) 
   mram_write(from, (__mram_ptr void *)(uintptr_t)to, bytes);
 }
 
-/* Permutes complete parts in WRAM, as many at once as one transfer holds. */
+/* Permutes complete parts in WRAM: as many at once as one transfer holds, but so few that all
+ * tasklets have work. */
 static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
   const uint32_t part_bytes = job->block_bytes * job->ways;
-  const uint32_t parts_at_once = DMA_BYTES / part_bytes;
+  const uint32_t most = DMA_BYTES / part_bytes,
+                 share = (job->parts + NR_TASKLETS - 1) / NR_TASKLETS;
+  const uint32_t parts_at_once = share < most ? share : most;
   const uint32_t words = job->block_bytes / 8;
   uint32_t sources[MAX_WAYS];
   for (uint32_t j = 0; j < job->ways; ++j) sources[j] = source_of(job, j) * job->block_bytes;
@@ -65,26 +70,26 @@ static void reorder_small_parts(const job_t *job, uint8_t *buffer) {
  * self-inverse: two pieces are swapped, or a piece does not move. */
 static void reorder_large_blocks(const job_t *job, uint8_t *buffer) {
   const uint32_t pieces = (job->block_bytes + DMA_BYTES - 1) / DMA_BYTES;
-  const uint32_t part_bytes = job->block_bytes * job->ways;
+  const uint32_t blocks = job->parts * job->ways;
   const int is_in_place = job->from == job->to;
-  uint32_t part = 0, j = 0;
+  uint32_t block = 0;
   for (uint32_t piece = me();; piece += NR_TASKLETS) {
-    while (piece >= pieces) {
-      piece -= pieces;
-      if (++j < job->ways) continue;
-      j = 0;
-      if (++part == job->parts) return;
-    }
-    const uint32_t source = source_of(job, j);
+    const uint32_t passed = piece / pieces;
+    block += passed;
+    piece -= passed * pieces;
+    if (block >= blocks) return;
+    const uint32_t j = block & (job->ways - 1), source = source_of(job, j);
     if (is_in_place && source <= j) continue;
-    const uint32_t done = piece * DMA_BYTES, offset = part * part_bytes + done;
-    const uint32_t left = job->block_bytes - done, bytes = left < DMA_BYTES ? left : DMA_BYTES;
-    read_mram(job->from + offset + source * job->block_bytes, buffer, bytes);
+    const uint32_t done = piece * DMA_BYTES, left = job->block_bytes - done;
+    const uint32_t bytes = left < DMA_BYTES ? left : DMA_BYTES;
+    const uint32_t to = block * job->block_bytes + done;
+    const uint32_t from = to + (source - j) * job->block_bytes;
+    read_mram(job->from + from, buffer, bytes);
     if (is_in_place) {
-      read_mram(job->from + offset + j * job->block_bytes, buffer + DMA_BYTES, bytes);
-      write_mram(buffer + DMA_BYTES, job->to + offset + source * job->block_bytes, bytes);
+      read_mram(job->from + to, buffer + DMA_BYTES, bytes);
+      write_mram(buffer + DMA_BYTES, job->to + from, bytes);
     }
-    write_mram(buffer, job->to + offset + j * job->block_bytes, bytes);
+    write_mram(buffer, job->to + to, bytes);
   }
 }
 
@@ -98,7 +103,7 @@ int main(void) {
   barrier_wait(&everybody);
   if (job.parts != 0) {
     uint8_t *const buffer = mem_alloc(BUFFER_BYTES);
-    if (job.block_bytes * job.ways <= DMA_BYTES)
+    if (job.block_bytes < PIDCOMM_REORDER_LEAST_LARGE)
       reorder_small_parts(&job, buffer);
     else
       reorder_large_blocks(&job, buffer);

@@ -31,7 +31,8 @@ _KEPT = (
     *("sdk.serial_kib", "sdk.least_pes", "sdk.start_kib"),
     *("sdk.thread_start_from_gb_s", "sdk.thread_start_to_gb_s"),
     *("pe.clock_mhz", "pe.dma_cycles", "pe.dma_cycles_per_byte", "pe.word_instructions"),
-    *("pe.run_cycles", "pe.launch_us", "pe.launch_rank_us", "pe.load_us", "pe.load_rank_us"),
+    *("pe.block_instructions", "pe.run_cycles", "pe.launch_us", "pe.launch_rank_us"),
+    *("pe.load_us", "pe.load_rank_us"),
 )
 _KEPT_SECTIONS = ("network", "pool", "switch", "error")
 # Weight of a constant's start value; the weight matters if few samples depend on the constant.

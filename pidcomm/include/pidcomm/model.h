@@ -65,6 +65,8 @@ extern "C" {
     "one transfer between MRAM and WRAM while other transfers are in flight")                      \
   X(pe, dma_cycles_per_byte, "cycles per byte", "transferring one byte between MRAM and WRAM")     \
   X(pe, word_instructions, "instructions per word", "permuting an 8-byte word in WRAM")            \
+  X(pe, block_instructions, "instructions per block",                                              \
+    "finding the position of a block, or of a part of a large block")                              \
   X(pe, run_cycles, "cycles", "fixed cost of a run of the reorder program")                        \
   X(pe, jobs_us, "us", "fixed cost of sending jobs to all PEs")                                    \
   X(pe, job_us, "us per PE", "sending a job to one PE")                                            \

@@ -252,26 +252,30 @@ class Pricing {
   }
 
   /// Returns the cycles of the slowest PE, which moves all blocks of its window. The DMA engine
-  /// between MRAM and WRAM carries out one transfer after another. If a part fits into one
-  /// transfer, tasklets permute parts in WRAM during the transfers; the addresses of the transfers
-  /// permute larger parts (pe/reorder.c).
+  /// between MRAM and WRAM carries out one transfer after another. Tasklets permute small blocks in
+  /// WRAM during the transfers; the addresses of the transfers permute large blocks (pe/reorder.c).
   double cycles_of(const Reorder &reorder) const {
     constexpr double kTransferBytes = PIDCOMM_REORDER_DMA_BYTES,
                      kTasklets = PIDCOMM_REORDER_TASKLETS;
     constexpr double kIssueCycles = 11;  // cycles between two instructions of a tasklet
     const double part_bytes = static_cast<double>(reorder.block_bytes << reorder.k),
                  bytes = static_cast<double>(reorder.bytes());
-    const bool is_small = part_bytes <= kTransferBytes;
+    const bool is_small = reorder.block_bytes < PIDCOMM_REORDER_LEAST_LARGE;
+    const double parts_at_once = std::min(std::floor(kTransferBytes / part_bytes),
+                                          std::ceil(bytes / part_bytes / kTasklets));
     const double piece = is_small
-                             ? std::floor(kTransferBytes / part_bytes) * part_bytes
+                             ? parts_at_once * part_bytes
                              : std::min(kTransferBytes, static_cast<double>(reorder.block_bytes));
     const double pieces = std::ceil(bytes / piece);
     const double engine =
         2 * pieces * machine_.pe_dma_cycles + 2 * bytes * machine_.pe_dma_cycles_per_byte;
-    const double tasklets = std::min(kTasklets, pieces),
-                 words = std::min(bytes, std::ceil(pieces / tasklets) * piece) / kWordBytes;
-    const double pipeline =
-        is_small ? words * machine_.pe_word_instructions * std::max(kIssueCycles, tasklets) : 0;
+    const double tasklets = std::min(kTasklets, pieces);
+    const double own_bytes = std::min(bytes, std::ceil(pieces / tasklets) * piece);  // of a tasklet
+    const double blocks = own_bytes / std::min(piece, static_cast<double>(reorder.block_bytes));
+    const double instructions =
+        blocks * machine_.pe_block_instructions +
+        (is_small ? own_bytes / kWordBytes : 0) * machine_.pe_word_instructions;
+    const double pipeline = instructions * std::max(kIssueCycles, tasklets);
     return machine_.pe_run_cycles + std::max(engine, pipeline);
   }
 

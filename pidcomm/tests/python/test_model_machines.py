@@ -7,10 +7,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import pidcomm
 from pidcomm import ArgumentError, _core
-from pidcomm.model import CONSTANTS, KINDS, LINE_COSTS, Machine, load_machine, machine_names
+from pidcomm.model import (
+    CONSTANTS,
+    KINDS,
+    LINE_COSTS,
+    Machine,
+    load_machine,
+    machine_names,
+    predict,
+)
 
 EVERY_MACHINE = pytest.mark.parametrize("name", machine_names())
 
@@ -179,3 +189,27 @@ def test_missing_machines_are_errors(tmp_path: Path) -> None:
         load_machine(str(tmp_path / "vax.toml"))
     with pytest.raises(ArgumentError, match=r"has no constant bus\.speed"):
         load_machine("isca24").with_values({"bus.speed": 1})
+
+
+@pytest.mark.parametrize(("shape", "mask"), [((8, 8), "10"), ((4, 16), "10"), ((64,), "1")])
+def test_modelled_times_of_reordering_follow_the_emulator(
+    shape: tuple[int, ...], mask: str
+) -> None:
+    machine = load_machine("emulated-host")
+    with pidcomm.allocate(pes=64) as pes:
+        cube = pes.hypercube(*shape)
+        for block_bytes in (8, 32, 56, 64, 128, 256, 512, 2048, 16384):
+            size = block_bytes * shape[0]
+            cube.arrays.alltoall(np.zeros((64, size // 8), np.int64), mask, technique="pr")
+            trace = cube.last_trace
+            assert trace is not None
+            modelled = predict(
+                "alltoall",
+                shape,
+                mask,
+                bytes=size,
+                machine=machine,
+                technique="pr",
+                scratch=1 << 24,
+            ).phases["pe"]
+            assert 1 / 1.3 < modelled / trace.pe_seconds < 1.3, block_bytes
