@@ -218,8 +218,8 @@ DIVIDE = {
 # compiler emits mul_sl_sl and similar for bytes. For 16 bits it emits mul_ul_ul, which ends if both
 # factors are bytes, and six more instructions (decoded from programs, as in compiler.py).
 NARROW_PRODUCT = {8: 1, 16: 7}
-# A factor that the code before the routine of a product has not just loaded or computed stays in its
-# register, so the SDK's compiler moves it to the register of the argument (decoded from programs).
+# A factor that the code before a product has not just loaded or computed stays in its register, so
+# the SDK's compiler moves it to the register of the routine's argument (decoded from programs).
 ARGUMENT_MOVE = 1
 # A constant factor with at most this many signed binary digits takes one shift-and-add per digit.
 SHIFT_AND_ADD_DIGITS = 2
