@@ -15,6 +15,10 @@ SOURCES has checkouts in folders OWNER/REPOSITORY. The script builds each progra
 emulated machine, and prints errors in percent per program and number of tasklets. It omits kernels
 of less than M milliseconds, in which the launch matters, and of more than N on one DPU. The rows of
 Morteza1814 had no part in any fit.
+
+python bench/dimm_times.py ROWS --fit
+
+prints the cycles of a transfer for one tasklet, which src/pe/clock.h contains, from dma.csv.
 """
 
 from __future__ import annotations
@@ -38,6 +42,10 @@ PRIM = "CMU-SAFARI/prim-benchmarks"
 UPIMULATOR = "VIA-Research/uPIMulator"
 COPIES = "s9770652/pim-memcpy"
 DIMM_SUITE = Path("golang", "uPIMulator", "benchmark")
+# Of the loop that copies blocks: two addresses, two transfers, an addition and a jump. The SDK's
+# compiler computes addresses from the index (compiler/compiler.py).
+COPY_INSTRUCTIONS = 6
+CLOCK_KHZ, ISSUE_CYCLES = 350e3, 11
 
 
 class Programs:
@@ -187,21 +195,44 @@ def compare_copies(programs: Programs, rows: Path, result: Comparison) -> None:
             result.add(COPIES, f"{row['method']} {size}", 1, float(time), float(row["ms"]))
 
 
+def fit_transfers(rows: Path) -> tuple[float, float]:
+    """Return the cycles of a transfer, and per byte: least squares of relative errors of copies."""
+    sums = [0.0] * 5  # of weight * (1, bytes, bytes^2, cycles, bytes * cycles)
+    for row in rows_of(rows / "dma.csv"):
+        if row["method"] != "mram_read+mram_write" or row["note"] != "mem_alloc buffer":
+            continue
+        size = float(row["transfer_bytes"])
+        half = CLOCK_KHZ * float(row["ms"]) / float(row["bytes"]) * size / 2  # of a block's copy
+        cycles, weight = half - COPY_INSTRUCTIONS * ISSUE_CYCLES / 2, half**-2
+        terms = (1, size, size**2, cycles, size * cycles)
+        sums = [total + weight * term for total, term in zip(sums, terms, strict=True)]
+    ones, sizes, squares, cycles, products = sums
+    slope = (ones * products - sizes * cycles) / (ones * squares - sizes**2)
+    return (cycles - slope * sizes) / ones, slope
+
+
 def main() -> None:
-    """Run all comparisons."""
+    """Run all comparisons, or the fit."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("rows", type=Path)
-    parser.add_argument("sources", type=Path)
+    parser.add_argument("sources", type=Path, nargs="?")
+    parser.add_argument("--fit", action="store_true")
     parser.add_argument(
         "--launch-us", type=float, default=100, help="time per launch (default: 100)"
     )
     parser.add_argument("--least-ms", type=float, default=2, help="default: 2")
     parser.add_argument("--most-ms", type=float, default=75, help="default: 75")
     arguments = parser.parse_args()
+    if arguments.fit:
+        constant, per_byte = fit_transfers(arguments.rows)
+        print(f"kTransferCycles = {constant:.1f}, kTransferCyclesPerByte = {per_byte:.3f}")
+        return
+    if arguments.sources is None:
+        parser.error("SOURCES is missing")
     result = Comparison()
     with tempfile.TemporaryDirectory() as copies:
         programs = Programs(arguments.sources, Path(copies))

@@ -10,10 +10,10 @@
 //
 // Sources, all of DIMMs: PrIM's Arithmetic-Throughput (CMU-SAFARI/prim-benchmarks, pull request 7)
 // takes 66.08 cycles per addition of int32 with 1 tasklet, 6.02 with 11 and 5.99 with 16, which are
-// 6 instructions at 11 and at 1 cycle. The cycles of a transfer: our fit to copies of 8 to 2,048
-// bytes by one tasklet (s9770652/pim-memcpy). The cycles of the engine: our fit to PrIM's BS with
-// 16 tasklets (VIA-Research/uPIMulator). The least cycles of the engine: PrIM's microbenchmarks
-// (arXiv:2105.03814), not compared with its text.
+// 6 instructions at 11 and at 1 cycle. The cycles of a transfer: bench/dimm_times.py --fit,
+// from copies of 8 to 2,048 bytes by one tasklet (s9770652/pim-memcpy). The cycles of the engine:
+// our fit to PrIM's BS with 16 tasklets (VIA-Research/uPIMulator). The least cycles of the engine:
+// PrIM's microbenchmarks (arXiv:2105.03814), not compared with its text.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 namespace dpuemu {
 
 constexpr double kIssueCycles = 11;
-constexpr double kTransferCycles = 45.3, kTransferCyclesPerByte = 0.543;
+constexpr double kTransferCycles = 44.9, kTransferCyclesPerByte = 0.534;
 constexpr double kEngineCycles = 12, kEngineCyclesPerByte = 0.5, kLeastEngineCycles = 38;
 
 class PeClock {
