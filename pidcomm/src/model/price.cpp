@@ -311,6 +311,15 @@ void check_machine(const pidcomm_machine &machine) {
   for (double cost : costs_of(machine.isa[PIDCOMM_ISA_##ENUM])) check("isa." name, cost, "ns");
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
+  const auto check_order = [](const std::string &name, double low, double high) {
+    if (low > high)
+      fail(PIDCOMM_ERR_ARGUMENT, "machine constant error.", name, "_low is ", low,
+           "; it must be at most error.", name, "_high, which is ", high);
+  };
+  check_order("pass", machine.error_pass_low, machine.error_pass_high);
+  check_order("sdk", machine.error_sdk_low, machine.error_sdk_high);
+  check_order("work", machine.error_work_low, machine.error_work_high);
+  check_order("pe", machine.error_pe_low, machine.error_pe_high);
   best_isa_of(machine);
 }
 

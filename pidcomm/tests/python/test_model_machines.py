@@ -182,6 +182,21 @@ def test_a_machine_needs_an_instruction_set(tmp_path: Path) -> None:
         load_machine(str(path))
 
 
+@pytest.mark.parametrize("error", ["pass", "sdk", "work", "pe"])
+def test_a_low_bound_above_the_high_bound_is_an_error(error: str, tmp_path: Path) -> None:
+    machine = load_machine("emulated-host")
+    high = machine[f"error.{error}_high"]
+    path = tmp_path / "mine.toml"
+    for low in (high, 2 * high):
+        changed = machine.with_values({f"error.{error}_low": low}, "assumed: a test")
+        path.write_text(changed.to_toml())
+        if low == high:
+            load_machine(str(path))
+    rule = f"error.{error}_low is {2 * high:g}; it must be at most error.{error}_high, which is"
+    with pytest.raises(ArgumentError, match=re.escape(rule)):
+        load_machine(str(path))
+
+
 def test_missing_machines_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="machine 'vax' is unknown; use emulated-host, isca24"):
         load_machine("vax")
