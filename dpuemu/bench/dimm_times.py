@@ -14,11 +14,7 @@ ROWS is a folder with tables of measured times:
 SOURCES has checkouts in folders OWNER/REPOSITORY. The script builds each program, runs it on the
 emulated machine, and prints errors in percent per program and number of tasklets. It omits kernels
 of less than M milliseconds, in which the launch matters, and of more than N on one DPU. The rows of
-Morteza1814 had no part in any fit.
-
-python bench/dimm_times.py ROWS --fit
-
-prints the cycles of a transfer for one tasklet, which src/pe/clock.h contains, from dma.csv.
+Morteza1814 had no part in any fit (tools/fit_pe_time.py).
 """
 
 from __future__ import annotations
@@ -33,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Container, Iterator
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -41,6 +38,7 @@ DPUEMU = [str(Path(sys.executable).with_name("dpuemu"))]
 PRIM = "CMU-SAFARI/prim-benchmarks"
 UPIMULATOR = "VIA-Research/uPIMulator"
 COPIES = "s9770652/pim-memcpy"
+PROGRAMS = ("BS", "GEMV", "HST-S", "RED", "SCAN-SSA", "TRNS", "VA")
 DIMM_SUITE = Path("golang", "uPIMulator", "benchmark")
 # Of the loop that copies blocks: two addresses, two transfers, an addition and a jump. The SDK's
 # compiler computes addresses from the index (compiler/compiler.py).
@@ -130,20 +128,30 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def compare_prim(programs: Programs, result: Comparison, options: argparse.Namespace) -> None:
-    """Compare the kernels of PrIM's programs with 16 tasklets, and of its GEMV with 1 to 16."""
-    rows, least_ms, most_ms = options.rows, options.least_ms, options.most_ms
-    launch_ms = 1e-3 * options.launch_us
+def prim_kernels(
+    programs: Programs, rows: Path, least_ms: float, most_ms: float, names: Container[str]
+) -> Iterator[tuple[dict[str, str], float]]:
+    """Yield rows of PrIM's programs, and the modelled milliseconds without launches."""
     for row in rows_of(rows / "dimm_prim_times.csv"):
         measured = float(row["dimm_kernel_ms"])
-        if measured < least_ms or measured * int(row["dpus"]) > most_ms:
+        is_long = measured >= least_ms and measured * int(row["dpus"]) <= most_ms
+        if row["program"] not in names or not is_long:
             continue
         source = Path(UPIMULATOR) / DIMM_SUITE / row["program"]
         folder = programs.build(source, f"NR_DPUS={row['dpus']}", "NR_TASKLETS=16", "BL=10")
         times = run(folder, row["run_args"])[1]
         if len(times) != int(row["launches"]):
             sys.exit(f"{row} ran {len(times)} launches")
-        result.add(UPIMULATOR, row["program"], 16, sum(times) + launch_ms * len(times), measured)
+        yield row, sum(times)
+
+
+def compare_prim(programs: Programs, result: Comparison, options: argparse.Namespace) -> None:
+    """Compare the kernels of PrIM's programs with 16 tasklets, and of its GEMV with 1 to 16."""
+    rows, least_ms, most_ms = options.rows, options.least_ms, options.most_ms
+    launch_ms = 1e-3 * options.launch_us
+    for row, kernel_ms in prim_kernels(programs, rows, least_ms, most_ms, PROGRAMS):
+        modelled_ms = kernel_ms + launch_ms * int(row["launches"])
+        result.add(UPIMULATOR, row["program"], 16, modelled_ms, float(row["dimm_kernel_ms"]))
     modelled: dict[tuple[int, int, int], float] = {}
     for row in rows_of(rows / "kernels.csv"):
         if row["program"] != "PrIM GEMV":
@@ -212,27 +220,20 @@ def fit_transfers(rows: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Run all comparisons, or the fit."""
+    """Run all comparisons."""
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("rows", type=Path)
-    parser.add_argument("sources", type=Path, nargs="?")
-    parser.add_argument("--fit", action="store_true")
+    parser.add_argument("sources", type=Path)
     parser.add_argument(
         "--launch-us", type=float, default=100, help="time per launch (default: 100)"
     )
     parser.add_argument("--least-ms", type=float, default=2, help="default: 2")
     parser.add_argument("--most-ms", type=float, default=75, help="default: 75")
     arguments = parser.parse_args()
-    if arguments.fit:
-        constant, per_byte = fit_transfers(arguments.rows)
-        print(f"kTransferCycles = {constant:.1f}, kTransferCyclesPerByte = {per_byte:.3f}")
-        return
-    if arguments.sources is None:
-        parser.error("SOURCES is missing")
     result = Comparison()
     with tempfile.TemporaryDirectory() as copies:
         programs = Programs(arguments.sources, Path(copies))

@@ -205,6 +205,11 @@ FIXED = {
     "int3": 1,
 }
 CONDITIONAL_JUMP = 1
+# An iteration of a loop of unknown length (loops.py) takes as many instructions more than those
+# that gcc emits. Empirical: fitted to PrIM's RED, VA, HST-S and GEMV (tools/fit_pe_time.py,
+# 2026-11-26). In GEMV the SDK's compiler reloads 3 values per iteration; the others are
+# unexplained.
+UNKNOWN_LENGTH = 3
 
 # Multiplication and division by operand size. A product of bytes takes one instruction and a move.
 MULTIPLY = {"b": (2, None), "w": (0, "int32_mul"), "l": (0, "int32_mul"), "q": (0, "int64_mul")}

@@ -15,11 +15,13 @@ it drops them too:
 from __future__ import annotations
 
 import re
+from copy import copy
 
 import costs
 from division import Constants, constants_at_labels, divides
 from gcc_assembly import read, register_of
 from instructions import Cost, Registers, instruction_cost, is_memory
+from loops import UnknownLengths
 from steps import COUNTER, count_steps, signed_division
 from waiting import WaitingLoops, yielding
 
@@ -127,12 +129,14 @@ def count(assembly: str) -> str:
             steps = None
 
     loops = WaitingLoops()
+    lengths = UnknownLengths()
     registers = Registers()
 
     for kind, line, value in lines:
         if kind == "section":
             close()
             loops.forget()
+            lengths.forget()
             registers.forget()
             section = value
             if value.startswith(".mram.noinit"):
@@ -146,6 +150,7 @@ def count(assembly: str) -> str:
         elif kind == "label":
             close()
             loops.label(value, len(result) + 1)
+            lengths.label(value)
             registers.forget()
             constants = Constants(at_labels.get(value))
         if kind != "instruction":
@@ -153,6 +158,9 @@ def count(assembly: str) -> str:
             continue
         cost = registers.product(instruction_cost(value))
         registers.execute(cost)
+        if lengths.ends(cost):
+            cost = copy(cost)
+            cost.run += costs.UNKNOWN_LENGTH
         if (loop := loops.add(cost.mnemonic, cost.operands)) is not None:
             result[loop] = "\n".join([*yielding(), result[loop]])
         if not block:

@@ -16,7 +16,7 @@ void PeClock::compute(uint32_t tasklet, uint64_t instructions) {
 
 void PeClock::transfer(uint32_t tasklet, uint32_t bytes) {
   const double begin = std::max(now_, engine_free_);
-  engine_free_ = begin + std::max(kLeastEngineCycles, kEngineCycles + kEngineCyclesPerByte * bytes);
+  engine_free_ = begin + std::max(kLeastEngineCycles, kEngineCyclesPerByte * bytes);
   transferring_ |= 1u << tasklet;
   due_[tasklet] = begin + kTransferCycles + kTransferCyclesPerByte * bytes;
 }

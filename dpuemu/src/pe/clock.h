@@ -4,16 +4,15 @@
 // A tasklet issues at most one instruction per 11 cycles, and the pipeline accepts one instruction
 // per cycle. So each of n issuing tasklets issues one instruction per max(11, n) cycles. A tasklet
 // that waits for a mutex repeats an instruction. The DMA engine carries out one transfer after
-// another. It moves 2 bytes per cycle; opening a row of MRAM takes longer, but overlaps the
-// previous transfer. So a tasklet waits for its transfer longer than the transfer occupies the
-// engine.
+// another. It moves 2 bytes per cycle; opening a row of MRAM overlaps the previous transfer. So a
+// tasklet waits for its transfer longer than the transfer occupies the engine.
 //
 // Sources, all of DIMMs: PrIM's Arithmetic-Throughput (CMU-SAFARI/prim-benchmarks, pull request 7)
 // takes 66.08 cycles per addition of int32 with 1 tasklet, 6.02 with 11 and 5.99 with 16, which are
-// 6 instructions at 11 and at 1 cycle. The cycles of a transfer: bench/dimm_times.py --fit,
-// from copies of 8 to 2,048 bytes by one tasklet (s9770652/pim-memcpy). The cycles of the engine:
-// our fit to PrIM's BS with 16 tasklets (VIA-Research/uPIMulator). The least cycles of the engine:
-// PrIM's microbenchmarks (arXiv:2105.03814), not compared with its text.
+// 6 instructions at 11 and at 1 cycle. The cycles of a transfer: tools/fit_pe_time.py, from copies of
+// 8 to 2,048 bytes by one tasklet (s9770652/pim-memcpy). The cycles of the engine: PrIM's
+// microbenchmarks (arXiv:2105.03814), not compared with its text. A start of 12 cycles per transfer
+// would make PrIM's BS (VIA-Research/uPIMulator) 12% too slow, instead of 4%.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ namespace dpuemu {
 
 constexpr double kIssueCycles = 11;
 constexpr double kTransferCycles = 44.9, kTransferCyclesPerByte = 0.534;
-constexpr double kEngineCycles = 12, kEngineCyclesPerByte = 0.5, kLeastEngineCycles = 38;
+constexpr double kEngineCyclesPerByte = 0.5, kLeastEngineCycles = 38;
 
 class PeClock {
  public:

@@ -19,7 +19,10 @@ enum {
   kMultiplyBytes,
   kMultiplyHalves,
   kMoveInMram,
-  kScale
+  kScale,
+  kSum,
+  kSumOfUnknownLength,
+  kSumToAnEnd
 };
 
 MUTEX_INIT(lock);
@@ -42,6 +45,25 @@ static void add(int32_t *elements) {
   for (uint32_t i = 0; i < 256; ++i) elements[i] += right;
 }
 
+static uint32_t __attribute__((noinline)) sum(const uint32_t *elements) {
+  uint32_t total = 0;
+  for (uint32_t i = 0; i < 256; ++i) total += elements[i];
+  return total;
+}
+
+static uint32_t __attribute__((noinline)) sum_of_unknown_length(const uint32_t *elements,
+                                                                uint32_t length) {
+  uint32_t total = 0;
+  for (uint32_t i = 0; i < length; ++i) total += elements[i];
+  return total;
+}
+
+static uint32_t __attribute__((noinline)) sum_to_an_end(const uint32_t *elements) {
+  uint32_t total = 0;
+  for (const uint32_t *end = elements + 256; elements != end; ++elements) total += *elements;
+  return total;
+}
+
 // Tasklets 0 to left - 1.
 static void work_together(void) {
   static __dma_aligned int32_t elements[512];
@@ -53,6 +75,7 @@ static void work_together(void) {
 
 int main(void) {
   static __dma_aligned uint64_t buffer;
+  static uint32_t numbers[256];
   const volatile uint32_t *a = &left, *b = &right;
   if (topic == kAdd || topic == kCopy) {
     if (me() < left) work_together();
@@ -84,6 +107,15 @@ int main(void) {
       break;
     case kMoveInMram:
       for (uint32_t i = 0; i < turns; ++i) memcpy(other_block, block, sizeof block);
+      break;
+    case kSum:
+      for (uint32_t i = 0; i < turns; ++i) sink = sum(numbers);
+      break;
+    case kSumOfUnknownLength:
+      for (uint32_t i = 0; i < turns; ++i) sink = sum_of_unknown_length(numbers, right);
+      break;
+    case kSumToAnEnd:
+      for (uint32_t i = 0; i < turns; ++i) sink = sum_to_an_end(numbers);
       break;
     case kDivide:
       for (uint32_t i = 0; i < turns; ++i) sink = *a / *b;

@@ -1,0 +1,191 @@
+"""Fit the constants of PE time, and of the program that reorders blocks, and write them.
+
+python tools/fit_pe_time.py ROWS SOURCES
+
+ROWS and SOURCES are the folders of dpuemu/bench/dimm_times.py. The script runs `make install` after
+each step, because the next step runs the emulator or the model with the new constants:
+1. dpuemu/src/pe/clock.h: the cycles of a transfer for one tasklet, from copies.
+2. dpuemu/compiler/costs.py: the instructions per iteration of a loop of unknown length, from
+   programs of which each element is an iteration; it prints this constant also without each
+   program.
+3. pidcomm/machines/emulated-host.toml: the constants of pe/reorder.c, from emulated collectives.
+4. pidcomm/machines/isca24.toml: the constants that are fitted to published points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path += [str(ROOT / "dpuemu" / "bench"), str(ROOT / "dpuemu" / "compiler")]
+
+import costs  # type: ignore[import-not-found]  # noqa: E402
+from dimm_times import (  # type: ignore[import-not-found]  # noqa: E402
+    CLOCK_KHZ,
+    Programs,
+    fit_transfers,
+    prim_kernels,
+)
+
+CLOCK = ROOT / "dpuemu" / "src" / "pe" / "clock.h"
+COSTS = ROOT / "dpuemu" / "compiler" / "costs.py"
+MACHINES = ROOT / "pidcomm" / "machines"
+# The number of elements is the product of these options.
+ELEMENTS = {"RED": "i", "VA": "i", "HST-S": "i", "GEMV": "mn"}
+LAUNCH_MS, LEAST_MS, MOST_MS = 0.1, 2, 75
+REORDERS = (((8, 8), "10"), ((2, 32), "10"), ((4, 16), "10"), ((4, 16), "11"), ((64,), "1"))
+BLOCKS = (8, 16, 24, 32, 48, 56, 64, 96, 128, 256, 512, 1024, 2048, 4096, 16384, 65536)
+MOST_BYTES = 1 << 20  # per PE
+REORDER_NAMES = (
+    *("pe.dma_cycles", "pe.word_instructions", "pe.block_instructions", "pe.run_cycles"),
+)
+# Fits start here, so that the constants do not depend on those of the fit before.
+REORDER_START = (10.0, 10.0, 40.0, 2000.0)
+
+
+def write(file: Path, form: str, values: Mapping[str, str]) -> None:
+    """Replace the values of constants in a file. form: how a constant NAME with VALUE stands."""
+    text = file.read_text(encoding="utf-8")
+    for name, value in values.items():
+        before, after = form.replace("NAME", re.escape(name)).split("VALUE")
+        text, count = re.subn(rf"({before})[-\d.e]+(?={after})", rf"\g<1>{value}", text, flags=re.M)
+        if count != 1:
+            sys.exit(f"{file} has {count} constants {name}; it must have one")
+        print(f"{file.relative_to(ROOT)}: {name} = {value}", flush=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def fit_loops(rows: Path, sources: Path) -> float:
+    """Return the instructions per iteration of a loop of unknown length."""
+    fits: dict[str, list[float]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as copies:
+        programs = Programs(sources, Path(copies))
+        kernels = prim_kernels(programs, rows, LEAST_MS, MOST_MS, ELEMENTS)
+        for row, modelled_ms in kernels:
+            options = dict(re.findall(r"-(\w) (\d+)", row["run_args"]))
+            elements = prod(int(options[name]) for name in ELEMENTS[row["program"]])
+            missing_ms = float(row["dimm_kernel_ms"]) - LAUNCH_MS - modelled_ms
+            per_element = missing_ms * CLOCK_KHZ / (elements / int(row["dpus"]))
+            fits[row["program"]].append(costs.UNKNOWN_LENGTH + per_element)
+    medians = {program: median(own) for program, own in fits.items()}
+    for left_out, own in medians.items():
+        others = [value for program, value in medians.items() if program != left_out]
+        print(f"{left_out}: {own:.2f}; all others: {median(others):.2f}")
+    return median(medians.values())
+
+
+def fit_reorder() -> dict[str, float]:
+    """Return the constants of pe/reorder.c."""
+    import numpy as np
+    from scipy.optimize import least_squares
+
+    import pidcomm
+    from pidcomm.model import PHASES, load_machine
+    from pidcomm.model.prediction import PreparedCase
+
+    machine = load_machine("emulated-host")
+    cases, emulated = [], []
+    with pidcomm.allocate(pes=64) as pes:
+        for shape, mask in REORDERS:
+            cube = pes.hypercube(*shape)
+            members = prod(n for n, is_chosen in zip(shape, mask, strict=True) if is_chosen == "1")
+            for size in (members * block for block in BLOCKS if members * block <= MOST_BYTES):
+                data = np.zeros((64, size // 8), np.int64)
+                cube.arrays.alltoall(data, mask, technique="pr")
+                cases.append(
+                    PreparedCase(
+                        "alltoall", shape, mask, bytes=size, technique="pr", scratch=16 * MOST_BYTES
+                    )
+                )
+                if cube.last_trace is None:
+                    sys.exit("the emulator has no trace of the collective")
+                emulated.append(cube.last_trace.pe_seconds)
+    places = [machine.places[name] for name in REORDER_NAMES]
+    phase = list(PHASES).index("pe")
+    numbers = np.array(machine.numbers)
+    per_byte = engine_cycles_per_byte()
+    numbers[machine.places["pe.dma_cycles_per_byte"]] = per_byte
+
+    def residuals(logs: np.ndarray) -> np.ndarray:
+        numbers[places] = np.exp(logs)
+        modelled = [case.phase_seconds(numbers.tolist())[phase] for case in cases]
+        return np.log(modelled) - np.log(emulated)
+
+    fit = least_squares(residuals, np.log(REORDER_START), loss="soft_l1", f_scale=0.1)
+    ratios = np.exp(residuals(fit.x))
+    print(
+        f"modelled times of reordering are {ratios.min():.2f} to {ratios.max():.2f} emulated ones"
+    )
+    fitted = dict(zip(REORDER_NAMES, map(float, np.exp(fit.x)), strict=True))
+    return {"pe.dma_cycles_per_byte": per_byte, **fitted}
+
+
+def fit_published() -> dict[str, float]:
+    """Return the constants of isca24 that are fitted to published points."""
+    from pidcomm.model import load_machine
+    from pidcomm_studies.models.calibrate import fit_to_points
+
+    machine = load_machine("isca24")
+    prefix = "fitted: to the published "
+    names = [name for name, own in machine.constants.items() if own.source.startswith(prefix)]
+    points = machine.constants[names[0]].source.removeprefix(prefix).split(", ")
+    fitted = fit_to_points(machine, names, points)
+    return {name: fitted[name] for name in names}
+
+
+def engine_cycles_per_byte() -> float:
+    """Return a constant of the DMA engine from the clock of the emulator."""
+    text = CLOCK.read_text(encoding="utf-8")
+    if (value := re.search(r"\bkEngineCyclesPerByte = ([\d.]+)", text)) is None:
+        sys.exit(f"{CLOCK} has no constant kEngineCyclesPerByte")
+    return float(value[1])
+
+
+def write_machine(machine: str, values: Mapping[str, float], digits: int, source: str) -> None:
+    """Replace constants of a machine, whose keys are unique among those of the source."""
+    written = {
+        name.rpartition(".")[2]: f"{float(f'{value:.{digits}g}'):g}"
+        for name, value in values.items()
+    }
+    write(MACHINES / f"{machine}.toml", f"^NAME = {{ value = VALUE, .*{source}", written)
+
+
+def main() -> None:
+    """Carry out one step, or all steps."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rows", type=Path)
+    parser.add_argument("sources", type=Path)
+    parser.add_argument("--step", type=int, help="only step 1, 2, 3 or 4")
+    arguments = parser.parse_args()
+    if arguments.step is None:
+        for step in range(1, 5):
+            here = [sys.executable, __file__, str(arguments.rows), str(arguments.sources)]
+            subprocess.run([*here, "--step", str(step)], check=True)
+            subprocess.run(["make", "-s", "install"], cwd=ROOT, check=True)
+    elif arguments.step == 1:
+        constant, per_byte = fit_transfers(arguments.rows)
+        names = ("kTransferCycles", "kTransferCyclesPerByte")
+        values = dict(zip(names, (f"{constant:.1f}", f"{per_byte:.3f}"), strict=True))
+        write(CLOCK, r"\bNAME = VALUE[,;]", values)
+    elif arguments.step == 2:
+        value = fit_loops(arguments.rows, arguments.sources)
+        write(COSTS, "^NAME = VALUE$", {"UNKNOWN_LENGTH": f"{value:.0f}"})
+    elif arguments.step == 3:
+        write_machine("emulated-host", fit_reorder(), 3, "emulator")
+    else:
+        write_machine("isca24", fit_published(), 4, "fitted: to the published")
+
+
+if __name__ == "__main__":
+    main()
