@@ -261,6 +261,9 @@ def test_fit_dimms_writes_a_machine_and_its_errors(tmp_path: Path) -> None:
     assert all(words in printed.stdout for words in ("direct to", "held out median"))
     assert re.search(r"^direct from +1\d, 0 .* -  ", printed.stdout, re.MULTILINE)
     assert load_machine(str(file)).inherits == "isca24"
+    again = tmp_path / "again.toml"
+    run_cli("model", "fit-dimms", str(again), "--rows", str(tmp_path), "--machine", str(file))
+    assert load_machine(str(again)).numbers == load_machine(str(file)).numbers
     held_out = [json.loads(line) for line in rows.read_text().splitlines()]
     assert {row["experiment"] for row in held_out} == {"us/here/a", "us/here/b"}
     assert {"kind", "experiment", "pes", "bytes", "seconds", "modelled", "error_pct"} <= set(
