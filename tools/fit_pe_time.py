@@ -162,7 +162,9 @@ def write_machine(machine: str, values: Mapping[str, float], digits: int, source
 def main() -> None:
     """Carry out one step, or all steps."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("rows", type=Path)
     parser.add_argument("sources", type=Path)
