@@ -228,7 +228,11 @@ def parse_launches(text: str) -> list[LaunchReport]:
 
 def launch_fields(launch: LaunchReport) -> dict[str, Any]:
     """Return the JSON fields of a launch."""
-    return {**asdict(launch), "modelled_seconds": launch.modelled_seconds}
+    return {
+        **asdict(launch),
+        "modelled_seconds": launch.modelled_seconds,
+        "modelled_interval": launch.modelled_interval,
+    }
 
 
 def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
@@ -250,6 +254,7 @@ def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
         *[("odd DMA", EXACT, *_counts(odd))] * any(odd),
         ("instructions", MODELLED, *_counts([launch.instructions for launch in launches])),
         ("PE us", MODELLED, *_microseconds([launch.modelled_seconds for launch in launches])),
+        ("on DIMMs", MODELLED, *_intervals([launch.modelled_interval for launch in launches])),
         ("host us", MEASURED, *_microseconds([launch.host_seconds for launch in launches])),
     ]
     table = [
@@ -294,6 +299,12 @@ def odd_dma(launch: LaunchReport) -> int:
 
 def _counts(values: Sequence[int]) -> tuple[list[str], str]:
     return [f"{value:,}" for value in values], f"{sum(values):,}"
+
+
+def _intervals(seconds: Sequence[tuple[float, float]]) -> tuple[list[str], str]:
+    ends = [_microseconds(end) for end in zip(*seconds, strict=True)]
+    (lows, low), (highs, high) = ends or [([], ""), ([], "")]
+    return [f"{a} to {b}" for a, b in zip(lows, highs, strict=True)], f"{low} to {high}"
 
 
 def _microseconds(seconds: Sequence[float]) -> tuple[list[str], str]:

@@ -216,6 +216,8 @@ def test_run_reports_launches(host_folder: Path) -> None:
             64,
         )
         assert launch["modelled_seconds"] == launch["cycles_max"] / 350e6
+        low, high = launch["modelled_interval"]
+        assert low < launch["modelled_seconds"] < high
     build = [
         "dpu-upmem-dpurte-clang",
         "-mcpu=v1B",
@@ -236,6 +238,7 @@ def test_run_reports_launches(host_folder: Path) -> None:
         "odd DMA",
         "exact",
         "modelled",
+        "on DIMMs",
         "host us",
         "measured",
         "6,144",
