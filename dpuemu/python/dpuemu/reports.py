@@ -8,7 +8,6 @@ from typing import Protocol
 from dpuemu import _dpuemu
 from dpuemu.errors import ArgumentError
 
-
 # Times of DIMMs, as shares of modelled times: 230 of 237 rows that bench/dimm_times.py compares lie
 # between these (2026-11-26).
 DIMM_SHARES = (0.83, 1.18)
