@@ -64,15 +64,15 @@ MOVED = ["bool", "complex64", "complex128", "S8", "datetime64[s]", [("key", "u2"
 
 @pytest.mark.parametrize("dtype", MOVED, ids=str)
 def test_every_dtype_of_a_fixed_size_moves(cube: pidcomm.Hypercube, dtype: Any) -> None:
-    size = 64 * 16 * np.dtype(dtype).itemsize
+    size = 64 * 64 * np.dtype(dtype).itemsize
     words = np.random.default_rng(3).integers(0, 2, size, np.uint8)
-    x = np.frombuffer(words.tobytes(), dtype).reshape(64, 16)
+    x = np.frombuffer(words.tobytes(), dtype).reshape(64, 64)
     cube.write(x)
-    np.testing.assert_array_equal(cube.read(16, dtype), x)
+    np.testing.assert_array_equal(cube.read(64, dtype), x)
     moved = cube.arrays.alltoall(x, "10")
     assert moved.dtype == x.dtype
-    blocks = x.reshape(8, 8, 8, 2)
-    np.testing.assert_array_equal(moved, blocks.transpose(0, 2, 1, 3).reshape(64, 16))
+    blocks = x.reshape(8, 8, 8, 8)
+    np.testing.assert_array_equal(moved, blocks.transpose(0, 2, 1, 3).reshape(64, 64))
     np.testing.assert_array_equal(cube.alltoall(cube.array(x), "x").get(), moved)
     with pytest.raises(pidcomm.ArgumentError, match="operator prod is not for dtype"):
         cube.arrays.allreduce(x, "10", op="prod")
@@ -163,7 +163,7 @@ def test_outputs_that_cannot_be_filled_are_errors(
         (np.zeros((64, 2, 2), np.int32), r"\(64, 2, 2\)"),
         (np.int32(3), r"\(\)"),
         ([[1, 2], [3]], "x is not an array"),
-        ("rows", "dtype"),
+        ("rows", "shape"),
         (None, "dtype"),
     ],
 )

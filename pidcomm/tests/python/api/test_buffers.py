@@ -381,7 +381,7 @@ def test_movements_take_every_dtype_of_fixed_size(cube: pidcomm.Hypercube) -> No
     x["key"] = np.arange(512).reshape(64, 8)
     moved = cube.alltoall(cube.array(x), "10").get()
     assert np.array_equal(moved["key"], result_of("alltoall", x["key"], (8, 8), "10"))
-    with pytest.raises(pidcomm.ArgumentError, match="is no type of collectives"):
+    with pytest.raises(pidcomm.ArgumentError, match="operator sum is not for dtype 'void64'"):
         cube.allreduce(cube.array(x), "10")
 
 
