@@ -22,6 +22,8 @@ class LaunchReport:
 
     @property
     def modelled_seconds(self) -> float: ...
+    @property
+    def modelled_interval(self) -> tuple[float, float]: ...
 
 @dataclass(frozen=True)
 class Machine:

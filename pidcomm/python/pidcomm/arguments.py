@@ -274,7 +274,7 @@ def as_dtype(dtype: DTypeLike) -> np.dtype[np.generic]:
 
 
 # Types whose elements, or parts of elements, an operator combines as another type.
-_COMBINED_AS = {
+_COMBINED_AS: dict[tuple[np.dtype[Any], str], Type] = {
     **{(np.dtype("?"), op): TYPES["uint8"] for op in ("min", "max", "and", "or", "xor")},
     (np.dtype("c8"), "sum"): TYPES["float32"],
     (np.dtype("c16"), "sum"): TYPES["float64"],
