@@ -62,7 +62,7 @@ ISAS = [name for name, isa in pidcomm.ISAS.items() if isa.is_available]
             "pidcomm bench --technique tile,",
             [f"tile,{name}" for name in [*TECHNIQUES, "auto"] if name != "tile"],
         ),
-        ("pidcomm bench --dtype int8,fl", ["int8,float32", "int8,float64"]),
+        ("pidcomm bench --dtype int8,fl", ["int8,float32", "int8,float64", "int8,float16"]),
         ("pidcomm bench --isa ", ["all", *ISAS]),
         ("pidcomm bench --coherence ", [*pidcomm.COHERENCES]),
         ("pidcomm bench --shape 8x8,64 --mask ", ["all", "10", "01", "11", "1"]),
