@@ -92,7 +92,8 @@ test-native-pidcomm: wheel-pidcomm
 	$(CMAKE) --build build/dpuemu/release --target dpuemu
 	$(WITH_BIN) pidcomm/tests/check_install.sh build/pidcomm/release build/dpuemu/release
 
-# Sanitizers run two instruction sets, with one instance of each pass, and a tenth of the grids.
+# Sanitizers run two instruction sets, with one instance of each pass (the release tests run all
+# instances), and a tenth of the grids.
 # $(1) name, $(2) flags of both compilers, $(3) more options for CMake.
 SANITIZE := -fno-omit-frame-pointer -g1 -O1
 define build_sanitized

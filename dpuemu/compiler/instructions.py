@@ -119,9 +119,12 @@ class Registers:
             bits = self._bits.get(register_of(cost.operands[0]) or "")
         elif not name.startswith(_PLAIN) and (name != "imull" or len(cost.operands) == 1):
             self.forget()
-        if name.startswith(("call", "div", "idiv", "mul")):
-            self._written |= {"%rax", "%rdx"}
-        if target is not None and not name.startswith(("cmp", "test")):
+        writes_pair = name.startswith(("call", "div", "idiv", "mul")) or (
+            name.startswith("imul") and len(cost.operands) == 1
+        )
+        if writes_pair:
+            self._written |= {"rax", "rdx"}
+        elif target is not None and not name.startswith(("cmp", "test")):
             self._written.add(target)
             self._bits.pop(target, None)
             if bits is not None:

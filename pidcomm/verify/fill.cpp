@@ -50,8 +50,8 @@ T integer(const Place &place, int op) {
   return static_cast<T>(place.random());
 }
 
-/// Whether at most `most` rows of the element's column have other values than the neutral element
-/// of an operator, and the row of the element is none of them. The rows depend on the column.
+/// Whether the element has the neutral value of an operator. At most `most` rows of a column have
+/// other values; these rows depend on the column.
 bool is_neutral(const Place &place, std::size_t most) {
   return (place.row + place.column()) % ((place.rows + most - 1) / most) != 0;
 }

@@ -1,7 +1,7 @@
 """Every example of every --help runs, and the JSON it writes is JSON.
 
-If a document runs the same command with the same arguments and at least the options of an example,
-or another example has more options, the example is only parsed.
+An example is only parsed if a document runs the same command with the same arguments and at least
+its options, or if another example does, with more options that replace no output of the example.
 """
 
 from __future__ import annotations
@@ -137,6 +137,10 @@ def called(example: str) -> str:
     return match[1]
 
 
+# Options that replace a part of the output.
+REPLACING = {"--json", "--metric", "--plot"}
+
+
 def has_another_run(line: str) -> bool:
     """Whether a document or an example with more options runs the command of a line."""
     example = parsed(line)
@@ -145,7 +149,7 @@ def has_another_run(line: str) -> bool:
     options = [other.options for other in of_documents() if example[:2] == other[:2]]
     more = [other.options for other in of_examples() if example[:2] == other[:2]]
     return any(example.options <= other for other in options) or any(
-        example.options < other for other in more
+        example.options < other and not REPLACING & (other - example.options) for other in more
     )
 
 

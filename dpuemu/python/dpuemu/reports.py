@@ -69,8 +69,8 @@ class LaunchReport:
 
     @property
     def modelled_interval(self) -> tuple[float, float]:
-        """Return the shortest and the longest time that DIMMs take in 97% of the cases in which
-        they were compared with `modelled_seconds`.
+        """Return `modelled_seconds` times DIMM_SHARES: 230 of 237 times measured on DIMMs lie in
+        this interval. 144 of them are of additions; copies in MRAM differ more.
         """
         low, high = DIMM_SHARES
         return low * self.modelled_seconds, high * self.modelled_seconds

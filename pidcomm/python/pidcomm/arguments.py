@@ -294,9 +294,11 @@ def as_type(dtype: DTypeLike, op: str | None = None) -> Type:
         return TYPES["uint8"]
     if (row := _COMBINED_AS.get((numpy_dtype, op))) is not None:
         return row
-    raise ArgumentError(
-        f"operator {op} is not for dtype {numpy_dtype.name!r}; use {', '.join(TYPES)}", "ERR_TYPE"
+    operators = [name for combined, name in _COMBINED_AS if combined == numpy_dtype]
+    choices = (
+        f"its operators are {', '.join(operators)}" if operators else f"use {', '.join(TYPES)}"
     )
+    raise ArgumentError(f"operator {op} is not for dtype {numpy_dtype.name!r}; {choices}", "ERR_OP")
 
 
 def option_codes(options: Options) -> _core.OptionCodes:

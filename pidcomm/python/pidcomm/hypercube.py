@@ -98,9 +98,9 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
     of the input of the others. A block has ``bytes`` bytes, or ``bytes`` / N if a row has N blocks.
     Equal offsets work in place; other windows must not overlap.
 
-    The bytes of a block are a multiple of 8. ``dtype`` is any of a fixed size; reductions take
-    ``pidcomm.TYPES``, sums of complex numbers, and min, max, and, or, xor of bool. ``op`` is of
-    ``pidcomm.OPS``. C-contiguous host arrays are not copied.
+    The bytes of a block are a multiple of 8. ``dtype`` is any dtype of a fixed size. Reductions
+    take ``pidcomm.TYPES``; sum also takes complex numbers, and min, max, and, or, xor also take
+    bool. ``op`` is one of ``pidcomm.OPS``. C-contiguous host arrays are not copied.
     ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A
     collective first waits for earlier work on its PEs. With ``wait=False`` it returns a `Request`,
     whose `wait` returns the result.

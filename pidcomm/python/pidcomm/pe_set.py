@@ -88,8 +88,8 @@ class PeSet:
         fastest, then the bank, then the rank. ``"foreach"``, as DPU_FOREACH: the bank, then the
         chip, then the rank. Then the PEs fill whole ranks, no PE of the set before their end is
         missing, and the product of the lengths up to each axis is 1, 2, 4, 8, 16, 32 or a multiple
-        of 64. The rows of `symbol` and `buffer` keep the order of the set; those of the hypercube's
-        `array` and `empty` have its order. No axis can have the name first or order.
+        of 64. The rows of `symbol` and `buffer` always follow the default numbers; those of the
+        hypercube's `array` and `empty` have its order. No axis can have the name first or order.
 
         Raises ArgumentError if the set has too few PEs, a length is 0, `first` is no such multiple,
         `lengths` and `axes` are both given, or the shape does not fit `order`. Raises Error if the

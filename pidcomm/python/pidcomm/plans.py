@@ -10,12 +10,22 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from pidcomm import _core
-from pidcomm.arguments import as_flag, as_integer, as_mask, as_shape, as_type, option_codes, row_of
+from pidcomm.arguments import (
+    as_dtype,
+    as_flag,
+    as_integer,
+    as_mask,
+    as_shape,
+    as_type,
+    option_codes,
+    row_of,
+)
 from pidcomm.buffers import Buffer
+from pidcomm.errors import ArgumentError
 from pidcomm.notebook import html_table
 from pidcomm.programs import Window
 from pidcomm.sizes import format_about
-from pidcomm.tables import COLLECTIVES, OPS
+from pidcomm.tables import COLLECTIVES, OPS, WORD_BYTES, Collective
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -77,6 +87,7 @@ def make_request(
         group_pes = groups(mask).group_pes
         return window._window_of(size_bytes // row.blocks_per_pe(group_pes) * blocks(group_pes))
 
+    _require_elements(row, size_bytes, dtype, groups, mask)
     return _core.Request(
         row.code,
         as_mask(mask),
@@ -86,6 +97,26 @@ def make_request(
         as_type(dtype, op if row.takes_op else None).code,
         op_code,
     )
+
+
+def _require_elements(
+    row: Collective,
+    size_bytes: int,
+    dtype: DTypeLike,
+    groups: Callable[[str], Any] | None,
+    mask: str,
+) -> None:
+    """Raise ArgumentError if blocks of whole words do not hold whole elements."""
+    element_bytes = as_dtype(dtype).itemsize
+    if WORD_BYTES % element_bytes == 0 or groups is None:
+        return
+    block_bytes = size_bytes // row.blocks_per_pe(groups(mask).group_pes)
+    if block_bytes % element_bytes:
+        raise ArgumentError(
+            f"{row.name}: a block of {block_bytes} bytes holds no whole number of elements of"
+            f" {np.dtype(dtype)}, which have {element_bytes} bytes",
+            "ERR_SIZE",
+        )
 
 
 def plan(

@@ -27,10 +27,10 @@
 //                                                lane_control(map)
 //   Line shuffle_words(Line, control)            host order: the same for words; control =
 //                                                word_control(map)
-//   Line::Floats widen<High>(Line::Part)               the low (High: high) half of the float16
-//   elements
-//                                                as float32; any split in two halves
-//   Line::Part narrow(Line::Floats low, high)   the inverse, rounded to nearest even
+//   Line::Floats widen<High>(Line::Part)         half of the float16 elements as float32; the ISA
+//                                                chooses which elements are the high half
+//   Line::Part narrow(Line::Floats low, high)    joins both halves again, each element rounded to
+//                                                nearest, ties to even
 // Byte l of a map is for lane l.
 
 // Keep this order: later files use earlier files.

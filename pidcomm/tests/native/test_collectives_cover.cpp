@@ -228,6 +228,34 @@ TEST(FloatReductions_HaveTheDocumentedOrderOnEveryIsaThreadCountAndPolicy) {
   grid.finish();
 }
 
+/// Random bits have values of every kind: results are inexact, subnormal, infinite or NaN.
+TEST(RandomBitsOf16BitFloats_AreRightForEveryOperatorCollectiveMaskAndIsa) {
+  Grid grid("random 16-bit floats");
+  const Axes axis_len = {2, 4, 2};
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, axis_len);
+  std::uint64_t seed = 0;
+  for (const char *mask : {"100", "011"})
+    for (int collective : {PIDCOMM_REDUCE_SCATTER, PIDCOMM_ALLREDUCE, PIDCOMM_REDUCE})
+      for (int type : {PIDCOMM_FLOAT16, PIDCOMM_BFLOAT16})
+        for (int op : {PIDCOMM_SUM, PIDCOMM_PROD, PIDCOMM_MIN, PIDCOMM_MAX})
+          for (int isa : machine::available_isas()) {
+            const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
+            Case c = make_case(collective, axis_len, mask,
+                               bytes_for_blocks(collective, group_pes, 8192), {type, op}, ++seed);
+            c.fill = Fill::kDistinct;
+            c.options = {sizeof(pidcomm_options),
+                         PIDCOMM_TECHNIQUE_TILE,
+                         isa,
+                         2,
+                         PIDCOMM_COHERENCE_DEFAULT,
+                         0};
+            grid.run([&] { machine::run_case(cube, c); });
+          }
+  grid.finish();
+}
+
 TEST(SpecialFloats_AreRightForEveryOperatorCollectiveTechniqueAndIsa) {
   Grid grid("special floats");
   const std::vector<int> isas = machine::available_isas();

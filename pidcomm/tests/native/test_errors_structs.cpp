@@ -91,6 +91,8 @@ TEST(UnknownFieldIsRefusedUnlessItIsZero) {
 }
 
 TEST(Cpp_DeducesTypesOfElements) {
+  static_assert(pidcomm::type_of<pidcomm_float16>() == PIDCOMM_FLOAT16 &&
+                pidcomm::type_of<pidcomm_bfloat16>() == PIDCOMM_BFLOAT16);
   static_assert(pidcomm::type_of<float>() == PIDCOMM_FLOAT32 &&
                 pidcomm::type_of<long>() == PIDCOMM_INT64);
   static_assert(pidcomm::type_of<long long>() == PIDCOMM_INT64 &&

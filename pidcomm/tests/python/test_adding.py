@@ -155,8 +155,8 @@ def test_they_are_enough_over_hosts_and_through_a_pool(build: Path, tests: str) 
 
 def test_the_additions_compile_for_vectors(project: Path) -> None:
     folders = [f"-I{project / name}" for name in ("include", "src")]
-    flags = ["-std=c++20", "-fsyntax-only", "-mavx2", "-mclflushopt", "-Wno-psabi"]
-    flags += ["-DPIDCOMM_PASS_INSTANCES=1"]
+    flags = ["-std=c++20", "-fsyntax-only", "-mavx2", "-mf16c", "-mclflushopt"]
+    flags += ["-DPIDCOMM_PASS_INSTANCES=1", "-Wno-psabi"]
     source = project / "src/line_kernels/isa/avx2.cpp"
     run(["c++", *flags, *folders, *flags_of_the_package("--cflags"), source], project)
 

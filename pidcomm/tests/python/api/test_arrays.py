@@ -78,6 +78,18 @@ def test_every_dtype_of_a_fixed_size_moves(cube: pidcomm.Hypercube, dtype: Any) 
         cube.arrays.allreduce(x, "10", op="prod")
 
 
+@pytest.mark.parametrize("dtype", ["complex128", "S24", "S12"])
+def test_blocks_hold_whole_elements(cube: pidcomm.Hypercube, dtype: str) -> None:
+    for call in (
+        lambda: cube.alltoall("10", bytes=64, dtype=dtype),
+        lambda: cube.gather("10", bytes=8, dtype=dtype),
+        lambda: cube.validate("allgather", "10", bytes=64, dtype=dtype),
+    ):
+        with pytest.raises(pidcomm.ArgumentError, match="no whole number of elements") as caught:
+            call()
+        assert caught.value.status == "ERR_SIZE"
+
+
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_complex_numbers_are_added(cube: pidcomm.Hypercube, dtype: str) -> None:
     parts = np.random.default_rng(3).integers(-9, 9, (2, 64, 8))
