@@ -1,4 +1,4 @@
-"""The stand-in compiler's changes to C text."""
+"""The stand-in compiler's changes to C text, and what its instructions cost."""
 
 from __future__ import annotations
 
@@ -64,3 +64,22 @@ def test_long_expressions_are_fast(source_model: ModuleType) -> None:
         "{ int a = " + "abcdefgh + " * 5000 + "f(x); int b = " + "abcdefgh" * 5000 + " ? 1 : 2; }"
     )
     assert time.perf_counter() - begin < 30
+
+
+@pytest.mark.parametrize("before", ["call f", "idivl %esi", "imull %esi"])
+def test_results_in_fixed_registers_need_no_move_to_an_argument(before: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tools.sdk_root() / "compiler"))
+        instructions = importlib.import_module("instructions")
+    registers = instructions.Registers()
+
+    def product_of(factors: str) -> float:
+        run: float = registers.product(instructions.instruction_cost(f"imull {factors}")).run
+        return run
+
+    registers.execute(instructions.instruction_cost("movl (%rdi), %ecx"))
+    kept = product_of("%ecx, %eax")
+    for line in (before, "movl (%rdi), %ecx"):
+        registers.execute(instructions.instruction_cost(line))
+    assert product_of("%ecx, %eax") == kept - 1
+    assert product_of("%ecx, %esi") == kept
