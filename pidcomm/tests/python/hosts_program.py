@@ -79,7 +79,7 @@ def errors_are_the_same_everywhere() -> None:
     check("ERR_MASK", "host 1 refuses", lambda: allreduce(mask="1" if is_odd else "101"))
     names: Any = ("q", "x") if is_odd else ("host", "x")
     check("ERR_MASK", "host 1 refuses", lambda: allreduce(mask=names))
-    check("ERR_TYPE", "host 1 refuses", lambda: allreduce(dtype="S8" if is_odd else np.int32))
+    check("ERR_TYPE", "host 1 refuses", lambda: allreduce(dtype="object" if is_odd else np.int32))
     check("ERR_WINDOW", "host 1 refuses", lambda: allreduce(src=4 if is_odd else 0))
     check(
         "ERR_ARGUMENT",
