@@ -9,8 +9,8 @@
 //
 // Sources, all of DIMMs: PrIM's Arithmetic-Throughput (CMU-SAFARI/prim-benchmarks, pull request 7)
 // takes 66.08 cycles per addition of int32 with 1 tasklet, 6.02 with 11 and 5.99 with 16, which are
-// 6 instructions at 11 and at 1 cycle. The cycles of a transfer: tools/fit_pe_time.py, from copies of
-// 8 to 2,048 bytes by one tasklet (s9770652/pim-memcpy). The cycles of the engine: PrIM's
+// 6 instructions at 11 and at 1 cycle. The cycles of a transfer: tools/fit_pe_time.py, from copies
+// of 8 to 2,048 bytes by one tasklet (s9770652/pim-memcpy). The cycles of the engine: PrIM's
 // microbenchmarks (arXiv:2105.03814), not compared with its text. A start of 12 cycles per transfer
 // would make PrIM's BS (VIA-Research/uPIMulator) 12% too slow, instead of 4%.
 #pragma once

@@ -37,7 +37,8 @@ nb::dict tables() {
   PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, ctype, kind) \
-  types.append(nb::make_tuple(#name, code, sizeof(ctype), std::string_view(#kind) == "floating", #ctype));
+  types.append(                                    \
+      nb::make_tuple(#name, code, sizeof(ctype), std::string_view(#kind) == "floating", #ctype));
   PIDCOMM_TYPES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));
