@@ -14,7 +14,6 @@ each step, because the next step runs the emulator or the model with the new con
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 import sys
@@ -33,6 +32,7 @@ from dimm_times import (  # type: ignore[import-not-found]  # noqa: E402
     CLOCK_KHZ,
     Programs,
     fit_transfers,
+    parser_of,
     prim_kernels,
 )
 
@@ -46,7 +46,10 @@ REORDERS = (((8, 8), "10"), ((2, 32), "10"), ((4, 16), "10"), ((4, 16), "11"), (
 BLOCKS = (8, 16, 24, 32, 48, 56, 64, 96, 128, 256, 512, 1024, 2048, 4096, 16384, 65536)
 MOST_BYTES = 1 << 20  # per PE
 REORDER_NAMES = (
-    *("pe.dma_cycles", "pe.word_instructions", "pe.block_instructions", "pe.run_cycles"),
+    "pe.dma_cycles",
+    "pe.word_instructions",
+    "pe.block_instructions",
+    "pe.run_cycles",
 )
 # Fits start here, so that the constants do not depend on those of the fit before.
 REORDER_START = (10.0, 10.0, 40.0, 2000.0)
@@ -161,13 +164,7 @@ def write_machine(machine: str, values: Mapping[str, float], digits: int, source
 
 def main() -> None:
     """Carry out one step, or all steps."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("rows", type=Path)
-    parser.add_argument("sources", type=Path)
+    parser = parser_of(__doc__)
     parser.add_argument("--step", type=int, help="only step 1, 2, 3 or 4")
     arguments = parser.parse_args()
     if arguments.step is None:

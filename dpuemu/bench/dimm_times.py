@@ -219,15 +219,21 @@ def fit_transfers(rows: Path) -> tuple[float, float]:
     return (cycles - slope * sizes) / ones, slope
 
 
-def main() -> None:
-    """Run all comparisons."""
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a script that takes the folders ROWS and SOURCES."""
     parser = argparse.ArgumentParser(
-        description=__doc__,
+        description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("rows", type=Path)
     parser.add_argument("sources", type=Path)
+    return parser
+
+
+def main() -> None:
+    """Run all comparisons."""
+    parser = parser_of(__doc__)
     parser.add_argument(
         "--launch-us", type=float, default=100, help="time per launch (default: 100)"
     )
