@@ -38,13 +38,15 @@ bool may_end_axis(uint32_t pes) {
 void check_foreach(const Hypercube &cube) {
   for (const Axis &axis : cube.axes) {
     const uint32_t end = axis.stride_pes * axis.length;
-    const bool is_last = &axis == &cube.axes.back();
-    if (is_last ? end % kRankPes == 0 : may_end_axis(end)) continue;
-    fail(
-        PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(),
-        ": the product of the lengths up to each axis must be 1, 2, 4, 8, 16, 32 or a multiple of ",
-        kRankPes, ", and that of all lengths a multiple of ", kRankPes, ", not ", end);
+    if (!may_end_axis(end))
+      fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(),
+           ": the product of the lengths up to each axis must be 1, 2, 4, 8, 16, 32 or a multiple "
+           "of ",
+           kRankPes, ", not ", end);
   }
+  if (cube.pes % kRankPes != 0)
+    fail(PIDCOMM_ERR_SHAPE, "shape ", cube.to_string(), " has ", cube.pes,
+         " PEs, which must be a multiple of ", kRankPes);
 }
 
 }  // namespace

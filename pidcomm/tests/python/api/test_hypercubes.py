@@ -324,9 +324,9 @@ def test_buffers_of_a_hypercube_have_its_order(pes: pidcomm.PeSet) -> None:
 def test_the_order_of_dpu_foreach_has_axes_that_fill_banks_and_chips(pes: pidcomm.PeSet) -> None:
     rule = "must be 1, 2, 4, 8, 16, 32 or a multiple of 64"
     for shape, first, message in (
-        ((12, 16), 0, rule),
-        ((8, 3, 8), 0, rule),
-        ((32,), 0, "that of all lengths a multiple of 64, not 32"),
+        ((12, 16), 0, f"{rule}, not 12"),
+        ((8, 3, 8), 0, f"{rule}, not 24"),
+        ((32,), 0, r"shape 32 \(order of DPU_FOREACH\) has 32 PEs, which must be a multiple of 64"),
         ((64,), 8, r"first PE \(8\) of a hypercube must be a multiple of 64 in the order of"),
         ((256,), 0, "needs 256 PEs; the set has 128 PEs"),
     ):
