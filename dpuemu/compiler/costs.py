@@ -205,8 +205,8 @@ FIXED = {
     "int3": 1,
 }
 CONDITIONAL_JUMP = 1
-# An iteration of a loop of unknown length (loops.py) takes as many instructions more than those
-# that gcc emits. Empirical: fitted to PrIM's RED, VA, HST-S and GEMV (tools/fit_pe_time.py,
+# An iteration of a loop of unknown length (loops.py) takes this many instructions more than gcc
+# emits. Empirical: fitted to PrIM's RED, VA, HST-S and GEMV (tools/fit_pe_time.py,
 # 2026-11-26). In GEMV the SDK's compiler reloads 3 values per iteration; the others are
 # unexplained.
 UNKNOWN_LENGTH = 3

@@ -1,5 +1,5 @@
 // memset, memcpy and memmove with pointers to MRAM (dialect.py). Complete words go through a buffer
-// by DMA, other bytes one by one. The DMA of copies have 8 bytes: on DIMMs, memcpy between places
+// by DMA, other bytes one by one. Copies use DMA of 8 bytes: on DIMMs, memcpy between places
 // in MRAM takes as long as a loop of such DMA (s9770652/pim-memcpy).
 #include <mram.h>
 #include <stdint.h>
@@ -35,8 +35,8 @@ void __pe_memset_mram(uint32_t to, int value, uint32_t size) {
   }
 }
 
-/// Copies words of 8 bytes, of which at least one side is in MRAM. Inlined, its loops would move
-/// registers to the stack around DMA, which are calls only here.
+/// Copies words of 8 bytes, of which at least one side is in MRAM. Not inlined: the
+/// loops of an inlined copy would save registers around each DMA, which is a call only here.
 static void __attribute__((noinline)) copy_words(uint32_t spaces, uint32_t to, uint32_t from,
                                                  uint32_t end) {
   __dma_aligned uint8_t word[8];

@@ -23,8 +23,8 @@ class SmallFloat {
     } else if (std::isinf(value)) {
       bits_ |= kInfinity;
     } else if (magnitude != 0) {
-      // The last bit of the result is worth 2^quantum. The rounded value in units of it, with the
-      // exponent above, gives the bits; a carry increments the exponent, up to that of infinity.
+      // The last bit of the result is worth 2^quantum, and `units` counts it. The sum with the bits
+      // of the exponent lets a carry increment the exponent, at most to that of infinity.
       const int exponent = std::max(std::ilogb(magnitude), kLeastExponent);
       const int quantum = exponent - kFractionBits;
       const double units = std::nearbyint(std::ldexp(double{magnitude}, -quantum));

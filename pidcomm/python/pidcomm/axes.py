@@ -86,8 +86,8 @@ class Axes:
         return "".join("1" if name in names else "0" for name in self.names)
 
     def __str__(self) -> str:
-        """Return lengths, such as 8x8, with the names that the user has given: row=8 column=8, and
-        the order of PE numbers unless it is that of chips.
+        """Return lengths, such as 8x8, with the names that the user has given: row=8 column=8. In
+        the order of DPU_FOREACH, " order=foreach" follows.
         """
         order = "" if self.order == CHIPS else f" order={self.order}"
         if not self._are_given:

@@ -46,7 +46,7 @@ from pidcomm.arguments import (
     row_of,
 )
 from pidcomm.arrays import ArrayCollectives
-from pidcomm.axes import HOST
+from pidcomm.axes import CHIPS, HOST, ORDERS
 from pidcomm.calls import Call, prepare_call
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.hypercube import Hypercube
@@ -497,7 +497,7 @@ def plan(
     """
     settings = settings_of(TIMEOUT_S, overlap, link, transport)
     request = make_request(collective, mask, bytes, src, dst, dtype, op)
-    return _plan(request, shape, 0, host, root, settings, options)
+    return _plan(request, shape, ORDERS[CHIPS], host, root, settings, options)
 
 
 def _plan(

@@ -20,6 +20,7 @@ from pidcomm.arguments import (
     option_codes,
     row_of,
 )
+from pidcomm.axes import CHIPS, ORDERS
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError
 from pidcomm.notebook import html_table
@@ -87,14 +88,15 @@ def make_request(
         group_pes = groups(mask).group_pes
         return window._window_of(size_bytes // row.blocks_per_pe(group_pes) * blocks(group_pes))
 
-    _require_elements(row, size_bytes, dtype, groups, mask)
+    element = as_dtype(dtype)
+    _require_elements(row, size_bytes, element, groups, mask)
     return _core.Request(
         row.code,
         as_mask(mask),
         size_bytes,
         offset_of("src", src, row.at_pes_before, row.blocks_before),
         offset_of("dst", dst, row.at_pes_after, row.blocks_after),
-        as_type(dtype, op if row.takes_op else None).code,
+        as_type(element, op if row.takes_op else None).code,
         op_code,
     )
 
@@ -102,19 +104,18 @@ def make_request(
 def _require_elements(
     row: Collective,
     size_bytes: int,
-    dtype: DTypeLike,
+    element: np.dtype[np.generic],
     groups: Callable[[str], Any] | None,
     mask: str,
 ) -> None:
     """Raise ArgumentError if blocks of whole words do not hold whole elements."""
-    element_bytes = as_dtype(dtype).itemsize
-    if WORD_BYTES % element_bytes == 0 or groups is None:
+    if WORD_BYTES % element.itemsize == 0 or groups is None:
         return
     block_bytes = size_bytes // row.blocks_per_pe(groups(mask).group_pes)
-    if block_bytes % element_bytes:
+    if block_bytes % element.itemsize:
         raise ArgumentError(
             f"{row.name}: a block of {block_bytes} bytes holds no whole number of elements of"
-            f" {np.dtype(dtype)}, which have {element_bytes} bytes",
+            f" {element}, which have {element.itemsize} bytes",
             "ERR_SIZE",
         )
 
@@ -150,7 +151,7 @@ def plan_of(
     request: _core.Request,
     options: Options,
     expand: bool,
-    order_code: int = 0,
+    order_code: int = ORDERS[CHIPS],
 ) -> Plan:
     """Return the plan of a request."""
     text = _core.plan_json(

@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike
 
 from pidcomm import _core
 from pidcomm.arguments import as_integer, as_mask, as_shape, option_codes
+from pidcomm.axes import CHIPS, ORDERS
 from pidcomm.model.machines import PHASES, Machine, load_machine
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE, predict
 from pidcomm.notebook import Shown
@@ -130,7 +131,14 @@ def predict_hosts(
     # Host 0 is the root, whose link has the most bytes.
     plan = json.loads(
         _core.hosts_plan_json(
-            [*as_shape(shape), hosts], 0, 0, request, 0, option_codes(options), settings, on.numbers
+            [*as_shape(shape), hosts],
+            ORDERS[CHIPS],
+            0,
+            request,
+            0,
+            option_codes(options),
+            settings,
+            on.numbers,
         )
     )
     parts: list[Part] = []
