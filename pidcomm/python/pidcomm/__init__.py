@@ -23,6 +23,7 @@ from pidcomm.arrays import ArrayCollectives
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
 from pidcomm.hypercube import Hypercube
+from pidcomm.movements import MESSAGE, displacements
 from pidcomm.pe_set import PeSet, allocate
 from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, plan
@@ -50,6 +51,7 @@ __all__ = [
     "COPY_ORDERS",
     "DEFAULT_ISA",
     "ISAS",
+    "MESSAGE",
     "MRAM_BYTES",
     "OPS",
     "PES_PER_RANK",
@@ -72,6 +74,7 @@ __all__ = [
     "Trace",
     "__version__",
     "allocate",
+    "displacements",
     "plan",
 ]
 

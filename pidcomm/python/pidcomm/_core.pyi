@@ -18,6 +18,8 @@ CHIPS_PER_RANK: int
 BANKS_PER_CHIP: int
 PES_PER_RANK: int
 """PEs of a rank without disabled PEs: 64."""
+SENDRECV: int
+"""The code of messages in a request; see pidcomm/messages.h."""
 WORD_BYTES: int
 """Bytes of a word; blocks and offsets are multiples of it."""
 LINE_BYTES: int

@@ -35,6 +35,7 @@ from pidcomm.buffers import Block, Buffer, shape_of
 from pidcomm.calls import Call, CoreArguments, prepare_call, require_words, sizes_of
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.measured_passes import MeasuredPasses
+from pidcomm.movements import MESSAGE, NAME, Movements, sizes_of_messages
 from pidcomm.notebook import hypercube_html
 from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, make_request, plan_of
@@ -78,7 +79,7 @@ class Owner(Protocol):
         """Arrange the PEs as another hypercube."""
 
 
-class Hypercube(HypercubeCollectives, MeasuredPasses):
+class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
     """Run collectives on PEs that are arranged as a hypercube. `PeSet.hypercube` makes a hypercube.
 
     The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). A collective
@@ -476,15 +477,22 @@ class Hypercube(HypercubeCollectives, MeasuredPasses):
         request = Request(
             name, self._core.start(*arguments), lambda trace: result(self._remember(trace))
         )
-        self._note_written(name, arguments[0], self._kept_groups)
+        self._note_arguments(name, arguments)
         self._requests.add(request)
         return request
 
     def _finished(self, name: str, arguments: CoreArguments) -> Trace:
         """Run a collective and return its trace."""
         self.last_trace = trace_of(self._core.run(*arguments))
-        self._note_written(name, arguments[0], self._kept_groups)
+        self._note_arguments(name, arguments)
         return self.last_trace
+
+    def _note_arguments(self, name: str, arguments: CoreArguments) -> None:
+        request, messages = arguments[:2]
+        if name != NAME:
+            self._note_written(name, request, self._kept_groups)
+        elif messages is not None and request.dst < MRAM_WINDOW:
+            self._heap_windows.write(request.dst, sizes_of_messages(messages.view(MESSAGE))[1])
 
     def _note_written(
         self, name: str, request: _core.Request, groups: Callable[[str], Groups]

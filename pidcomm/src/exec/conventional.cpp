@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "exec/clock.h"
+#include "exec/conventional_messages.h"
 #include "exec/device.h"
 #include "exec/parallel.h"
 #include "exec/prepared_transfer.h"
@@ -86,6 +87,10 @@ class HostWork {
 void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
                       const Placement &placement, const Kernels &kernels, std::byte *host,
                       HostBuffer &buffer, pidcomm_trace &trace) {
+  if (plan.messages != nullptr) {
+    run_conventional_messages(plan, form, set, placement, buffer, trace);
+    return;
+  }
   const Grouping &grouping = plan.grouping;
   const bool from_host = plan.in.space == Space::host, to_host = plan.out.space == Space::host;
   Rows rows;

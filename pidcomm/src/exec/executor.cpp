@@ -12,6 +12,7 @@
 #include "exec/executor_call.h"
 #include "exec/flush.h"
 #include "exec/form_pass.h"
+#include "exec/message_pass.h"
 #include "exec/pe_reorder.h"
 #include "exec/pe_variables.h"
 #include "exec/prepared_sweep.h"
@@ -27,11 +28,12 @@ namespace {
 /// Larger tables do not stay in memory between calls.
 constexpr std::size_t kKeptTableBytes = std::size_t{4} << 20;
 
-/// Whether the last entangled group has fewer than 8 PEs. If so, the pass reads the bytes of the
-/// lanes without a PE before it stores complete lines.
+/// Whether lines have lanes that keep their bytes: lanes without a PE in the last entangled group,
+/// or lanes that no message writes. The pass reads their bytes before it stores complete lines.
 bool keeps_lanes(const Plan &plan) {
-  return !std::holds_alternative<SdkForm>(plan.form) && plan.cube.pes % kLanes != 0 &&
-         plan.out_pe_bytes != 0;
+  if (std::holds_alternative<SdkForm>(plan.form)) return false;
+  return plan.messages != nullptr ? plan.messages->lines().kept != 0
+                                  : plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0;
 }
 
 /// Returns the number of recorded lines outside the source window and the destination window of the
@@ -117,9 +119,14 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
   trace.mram_bytes_read = steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * line_bytes;
   trace.mram_bytes_written =
       steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * line_bytes;
-  if (keeps_lanes(plan))
+  if (std::holds_alternative<MessageForm>(plan.form)) {
+    const MessageLines &lines = plan.messages->lines();
+    trace.mram_bytes_read = (lines.loaded + lines.kept) * kLineBytes;
+    trace.mram_bytes_written = lines.stored * kLineBytes;
+  } else if (keeps_lanes(plan)) {
     trace.mram_bytes_read +=
         plan.out_pe_bytes * kLanes;  // lanes that keep their bytes are read first
+  }
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
   if (const auto *form = std::get_if<PaperForm>(&plan.form);
@@ -145,6 +152,8 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
     if (const auto *paper = std::get_if<PaperForm>(&plan.form);
         paper != nullptr && paper->to_host_memory)
       host_buffer_.require(trace.bytes_staged);
+    if (std::holds_alternative<MessageForm>(plan.form))
+      host_buffer_.require(fill_bytes_of(*plan.messages));
     reorders(plan) ? run_with_reordering(call, trace) : run_on_ranks(call, trace);
   }
   trace.seconds_total = call.total.seconds();
@@ -205,7 +214,9 @@ void Executor::run_on_ranks(const Call &call, pidcomm_trace &trace) {
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
     flush_window(pass.kernels, ranks.bank_pairs(), pass_src_of(plan), plan.in_pe_bytes,
                  pass.threads);
-    if (keeps_lanes(plan))
+    if (keeps_lanes(plan) && plan.messages != nullptr)
+      flush_window(pass.kernels, ranks.bank_pairs(), plan.dst, plan.out_pe_bytes, pass.threads);
+    else if (keeps_lanes(plan))
       flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
   run_form(pass, call.prepared.get(), trace);

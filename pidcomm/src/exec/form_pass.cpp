@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "exec/clock.h"
+#include "exec/message_pass.h"
 
 namespace pidcomm {
 
@@ -47,6 +48,8 @@ class FormPass {
     }
     trace_.bytes_staged += sweep_bytes;
   }
+
+  void operator()(const MessageForm &) const { trace_.bytes_staged += run_messages(pass_); }
 
   void operator()(const SdkForm &) const {}  // run_conventional does not use ranks
 

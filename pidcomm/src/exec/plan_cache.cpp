@@ -8,6 +8,10 @@ namespace pidcomm {
 bool CachedPlan::is_for(const pidcomm_request &other, const Options &other_options,
                         uint64_t other_base, const Planner &planner) const {
   if (options.technique == PIDCOMM_TECHNIQUE_AUTO && version != planner.version()) return false;
+  if (plan.messages != nullptr)
+    return other.collective == PIDCOMM_SENDRECV && request.src == other.src &&
+           request.dst == other.dst && options == other_options && plan.heap_base == other_base &&
+           plan.messages->is_of(other);
   return request.collective == other.collective && mask == other.mask &&
          request.bytes == other.bytes && request.src == other.src && request.dst == other.dst &&
          request.type == other.type && request.op == other.op &&
@@ -19,7 +23,8 @@ bool CachedPlan::is_for(const pidcomm_request &other, const Options &other_optio
 std::shared_ptr<CachedPlan> PlanCache::plan_for(const pidcomm_request &request,
                                                 const Options &options, uint64_t heap_base) {
   constexpr std::size_t kCachedPlans = 16;
-  if (request.mask != nullptr) {
+  const char *const mask = request.collective == PIDCOMM_SENDRECV ? "" : request.mask;
+  if (mask != nullptr) {
     const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto &cached) {
       return cached->is_for(request, options, heap_base, planner_);
     });
@@ -33,7 +38,7 @@ std::shared_ptr<CachedPlan> PlanCache::plan_for(const pidcomm_request &request,
   Plan plan = planner_.plan(cube_, request, options, heap_base);
   if (plans_.size() == kCachedPlans) plans_.pop_back();
   plans_.insert(plans_.begin(), std::shared_ptr<CachedPlan>(new CachedPlan{
-                                    request, request.mask, options, version, std::move(plan)}));
+                                    request, mask, options, version, std::move(plan)}));
   return plans_.front();
 }
 

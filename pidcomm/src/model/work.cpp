@@ -96,6 +96,29 @@ double unpaired_share(uint32_t pes) {
   return static_cast<double>(unpaired) / egs;
 }
 
+/// The work of messages. Lines that several targets load come from a cache after the first load.
+Phase message_phase_of(const Plan &plan) {
+  const PeMessages &messages = *plan.messages;
+  const MessageLines &lines = messages.lines();
+  const double loaded = static_cast<double>(lines.loaded),
+               stored = static_cast<double>(lines.stored), kept = static_cast<double>(lines.kept),
+               shuffled = static_cast<double>(lines.shuffled);
+  Phase phase;
+  phase.count(LineWork::load) = loaded;
+  phase.count(LineWork::store) = stored;
+  phase.count(LineWork::keep) = kept;
+  phase.count(LineWork::shuffle) = shuffled;
+  const double window = std::ceil(plan.cube.pes / static_cast<double>(kLanes)) *
+                        static_cast<double>(plan.in_pe_bytes) / kWordBytes;
+  phase.mram_read = (std::min(loaded, window) + kept) * kLine;
+  phase.mram_written = stored * kLine;
+  for (const MessageGroup &group : messages.groups())
+    phase.streams += static_cast<double>(group.target_count + group.stream_count) * group.runs *
+                     std::ceil(group.words / static_cast<double>(kRunWords));
+  phase.units = static_cast<double>(messages.units().size());
+  return phase;
+}
+
 void add_sdk(const Plan &plan, const SdkForm &form, bool is_slow, Work &work) {
   const double pes = plan.cube.pes, in = pes * static_cast<double>(plan.in_pe_bytes),
                out = pes * static_cast<double>(plan.out_pe_bytes);
@@ -152,10 +175,11 @@ Work work_of(const Plan &plan, int isa) {
                  [&](const TileForm &) { add_sweeps(); },
                  [&](const PaperForm &) { add_sweeps(); },
                  [&](const MemberSteps &) { add_sweeps(); },
+                 [&](const MessageForm &) { work.phases.push_back(message_phase_of(plan)); },
              },
              plan.form);
   if (std::holds_alternative<SdkForm>(plan.form)) return work;
-  if (plan.cube.pes % kLanes !=
+  if (plan.messages == nullptr && plan.cube.pes % kLanes !=
       0) {  // the pass loads each line of the last entangled group before it stores the line
     const double kept = static_cast<double>(plan.out_pe_bytes) / kWordBytes;
     work.phases.back().count(LineWork::keep) = kept;

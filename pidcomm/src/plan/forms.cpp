@@ -119,6 +119,7 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
 }
 
 Form make_tile(const FormInputs &inputs) {
+  if (inputs.plan.messages != nullptr) return MessageForm{};
   return TileForm{make_sweep(inputs, inputs.plan.in.space, inputs.plan.src)};
 }
 
@@ -139,6 +140,16 @@ Form make_sdk(const FormInputs &inputs) {
   form.has_host_work =
       plan.reduces || (plan.in.space == Space::mram && plan.out.space == Space::mram);
   if (!form.has_host_work) return form;
+  if (plan.messages != nullptr) {
+    form.has_result_per_pe = true;
+    form.result_row_bytes = plan.out_pe_bytes;
+    form.source_bytes = plan.cube.pes * plan.in_pe_bytes;
+    form.result_bytes = plan.cube.pes * plan.out_pe_bytes;
+    form.staged_bytes = form.source_bytes + form.result_bytes;
+    form.units = plan.messages->list().size();
+    form.row_pieces = (form.units + plan.cube.pes - 1) / plan.cube.pes;
+    return form;
+  }
   form.has_result_per_pe = plan.in.per_member && !plan.reduces;
   form.result_row_bytes = plan.reduces ? plan.in_pe_bytes : plan.out_pe_bytes;
   form.source_bytes = plan.cube.pes * plan.in_pe_bytes;
@@ -193,6 +204,7 @@ void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visi
                  [&](const std::derived_from<MemberSteps> auto &form) {
                    each_member_step(plan, form, visit);
                  },
+                 [](const MessageForm &) {},
                  [](const SdkForm &) {},
              },
              plan.form);

@@ -87,6 +87,11 @@ struct TreeForm : MemberSteps {
   static constexpr const char *kTopology = "tree";
 };
 
+/// The form of the messages of pidcomm_sendrecv: Plan::messages has the lines that move.
+struct MessageForm {
+  static constexpr const char *kPath = "messages";
+};
+
 /// The form of `conventional`, which uses transfers of the SDK. The SDK reads a source row from
 /// every PE, the host works on the rows, and the SDK writes a result row to every PE. If the input
 /// or output is in host rows and the collective does not reduce, one transfer between the PEs and
@@ -109,6 +114,6 @@ struct SdkForm {
 /// a core.
 inline constexpr uint64_t kPieceBytes = 16384;
 
-using Form = std::variant<TileForm, PaperForm, RingForm, TreeForm, SdkForm>;
+using Form = std::variant<TileForm, PaperForm, RingForm, TreeForm, MessageForm, SdkForm>;
 
 }  // namespace pidcomm

@@ -1,5 +1,7 @@
 #include "plan/plan.h"
 
+#include <utility>
+
 #include "plan/make_form.h"
 #include "plan/window.h"
 
@@ -42,6 +44,10 @@ const TechniqueRule &technique_rule(int technique) {
     if (rule.code == technique) return rule;
   fail(PIDCOMM_ERR_INTERNAL, "no rule for technique code ", technique);
 }
+
+/// The rule of pidcomm_sendrecv, which has no row: messages replace groups and blocks.
+constexpr CollectiveRule kMessageRule = {
+    PIDCOMM_SENDRECV, false, {Space::mram, false}, {Space::mram, false}, 0, nullptr};
 
 /// Returns text such as "; use tile or conventional": the techniques that work for a collective on
 /// every shape.
@@ -154,6 +160,7 @@ void check_transposes(const Plan &plan, uint64_t host_transposes) {
 }  // namespace
 
 const CollectiveRule &rule_of(int collective) {
+  if (collective == PIDCOMM_SENDRECV) return kMessageRule;
   for (const CollectiveRule &rule : kRules)
     if (rule.code == collective) return rule;
 #define PIDCOMM_ROW(ENUM, code, ...) " PIDCOMM_" #ENUM " (" #code ")"
@@ -161,6 +168,23 @@ const CollectiveRule &rule_of(int collective) {
        " is unknown; use one of" PIDCOMM_COLLECTIVES(PIDCOMM_ROW));
 #undef PIDCOMM_ROW
 }
+
+namespace {
+
+Plan make_message_plan(Plan plan, const pidcomm_request &request, const TechniqueRule &technique) {
+  plan.mask = std::string(plan.cube.axes.size(), '1');
+  plan.grouping = Grouping::of(plan.cube, plan.mask.c_str());
+  plan.type = ElementType::of(PIDCOMM_UINT8);
+  plan.messages = std::make_shared<const PeMessages>(plan.cube, request, plan.heap_base);
+  plan.src = plan.messages->src();
+  plan.dst = plan.messages->dst();
+  plan.in_pe_bytes = plan.messages->in_bytes();
+  plan.bytes = plan.block_bytes = plan.out_pe_bytes = plan.messages->out_bytes();
+  plan.form = make_form(plan, kMessageRule, technique);
+  return plan;
+}
+
+}  // namespace
 
 Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options,
                uint64_t heap_base) {
@@ -171,6 +195,8 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.collective = rule.code;
   plan.options = options;
   plan.cube = cube;
+  plan.heap_base = heap_base;
+  if (rule.code == PIDCOMM_SENDRECV) return make_message_plan(std::move(plan), request, technique);
   plan.grouping = Grouping::of(cube, request.mask);
   plan.mask = request.mask;
   plan.type = ElementType::of(request.type);
@@ -201,7 +227,6 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
          row_bytes, ")");
   if (request.host_transposes != 0) check_transposes(plan, request.host_transposes);
   plan.transposes = request.host_transposes != 0;
-  plan.heap_base = heap_base;
   if (has_source)
     plan.src = checked_window(name, "source", request.src, plan.in_pe_bytes, heap_base);
   if (has_destination)

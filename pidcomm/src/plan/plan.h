@@ -1,14 +1,16 @@
-// A plan describes the work of a collective as a value. A plan is immutable and printable, and its
-// size in memory depends only on the number of axes of the hypercube.
+// A plan describes the work of a collective as a value. A plan is immutable and printable. Its size
+// in memory depends on the number of axes of the hypercube, and on the number of messages.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "plan/forms.h"
 #include "plan/options.h"
+#include "plan/pe_messages.h"
 #include "plan/request.h"
 #include "topology/hypercube.h"
 
@@ -39,6 +41,7 @@ struct Plan {
            out_row_bytes = 0;  // bytes of a host row of input and output; 0 if the data are in MRAM
   bool transposes = false;     // gather: see pidcomm_request.host_transposes
   uint64_t row_stride_bytes = 0;  // from a host row to the next
+  std::shared_ptr<const PeMessages> messages;  // of PIDCOMM_SENDRECV, else null
   Form form;
 };
 

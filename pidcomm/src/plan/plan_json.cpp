@@ -179,6 +179,17 @@ void write_sdk(JsonWriter &json, const SdkForm &form) {
   json.close('}');
 }
 
+void write_messages(JsonWriter &json, const PeMessages &messages) {
+  json.open("messages", '{');
+  json.number("count", messages.list().size());
+  json.number("bytes", messages.bytes());
+  json.number("lines_loaded", messages.lines().loaded);
+  json.number("lines_stored", messages.lines().stored);
+  json.number("lines_kept", messages.lines().kept);
+  json.boolean("in_place", messages.is_in_place());
+  json.close('}');
+}
+
 }  // namespace
 
 std::string to_json(const Plan &plan, bool expand) {
@@ -197,10 +208,11 @@ std::string to_json(const Plan &plan, bool expand) {
   json.number("bytes_per_pe", plan.bytes);
   json.number("block_bytes", plan.block_bytes);
   const MemberSteps *steps = member_steps_of(plan);
+  const uint64_t message_bytes = plan.messages == nullptr ? 0 : plan.messages->bytes();
   json.number("mram_bytes_read",
-              steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
+              plan.messages != nullptr ? message_bytes : steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
   json.number("mram_bytes_written",
-              steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
+              plan.messages != nullptr ? message_bytes : steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
   json.number("host_bytes", (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups);
   const TileForm *const tile = std::get_if<TileForm>(&plan.form);
   const bool is_host_order = tile != nullptr ? tile->sweep.host_order : !plan.bytewise;
@@ -218,6 +230,7 @@ std::string to_json(const Plan &plan, bool expand) {
                    write_member_steps(json, form.kTopology, form);
                    if (expand) write_sweeps();
                  },
+                 [&](const MessageForm &) { write_messages(json, *plan.messages); },
                  [&](const SdkForm &form) { write_sdk(json, form); },
              },
              plan.form);

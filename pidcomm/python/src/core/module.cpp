@@ -5,6 +5,7 @@
 // release the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <pidcomm/messages.h>
 
 #include "bindings.h"
 #include "cube.h"
@@ -68,6 +69,7 @@ NB_MODULE(_core, m) {
   m.attr("CHIPS_PER_RANK") = PIDCOMM_CHIPS_PER_RANK;
   m.attr("BANKS_PER_CHIP") = PIDCOMM_BANKS_PER_CHIP;
   m.attr("PES_PER_RANK") = PIDCOMM_PES_PER_RANK;
+  m.attr("SENDRECV") = int{PIDCOMM_SENDRECV};
   m.attr("WORD_BYTES") = PIDCOMM_WORD_BYTES;
   m.attr("LINE_BYTES") = PIDCOMM_LINE_BYTES;
   m.attr("RUN_BYTES") = PIDCOMM_RUN_BYTES;

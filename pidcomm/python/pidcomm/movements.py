@@ -1,0 +1,683 @@
+"""Movements between any PEs of a hypercube: messages, shifts, permutations, ghost planes, and
+collectives with a size for each pair of PEs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from pidcomm import _core
+from pidcomm._rows import OpName
+from pidcomm.arguments import (
+    Array,
+    ArrayInput,
+    Axis,
+    as_bytes,
+    as_flag,
+    as_integer,
+    input_array,
+    option_codes,
+)
+from pidcomm.buffers import Buffer
+from pidcomm.errors import ArgumentError, shown
+from pidcomm.tables import TYPES, WORD_BYTES
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pidcomm.arguments import Options
+    from pidcomm.axes import Axes
+    from pidcomm.calls import CoreArguments
+    from pidcomm.programs import HeapWindows, Window
+    from pidcomm.requests import Request
+    from pidcomm.trace import Trace
+
+__all__: list[str] = []
+
+T = TypeVar("T")
+
+MESSAGE = np.dtype(
+    [
+        (name, np.uint32)
+        for name in ("from_pe", "to_pe", "from", "to", "bytes", "runs", "from_step", "to_step")
+    ]
+)
+"""A message of `Hypercube.sendrecv`: `runs` runs of `bytes` bytes move from PE from_pe to PE to_pe.
+Run i begins at byte from + i * from_step of the source window and at byte to + i * to_step of the
+destination window. Bytes and steps are multiples of 8; 0 runs means 1.
+"""
+NAME = "sendrecv"
+FILL = 2**32 - 1  # from_pe of a message that writes a word
+KEEP = -1
+
+
+def displacements(counts: ArrayLike, dtype: DTypeLike, shape: Sequence[int] = ()) -> Array:
+    """Return where blocks of `counts` elements begin that lie one after another, each at a word of
+    8 bytes: element offsets, shape of `counts`.
+
+    counts: along the last axis, the elements of each block. shape: shape of an element, for buffers
+    with more than one axis. Raises ArgumentError for negative counts.
+    """
+    return _displacements(
+        _counts_of(counts), np.dtype(dtype).itemsize * math.prod(shape)
+    )
+
+
+class Movements:
+    """The movements of `Hypercube`."""
+
+    _axes: Axes
+    _core: _core.Cube
+    _heap_windows: HeapWindows
+    _pes: int
+    empty: Callable[..., Buffer]
+    reduce_scatter: Callable[..., Any]
+    scatter: Callable[..., Any]
+    gather: Callable[..., Any]
+    mask_of: Callable[[Axis], str]
+    _require_own: Callable[..., None]
+    _run: Callable[..., Any]
+
+    def sendrecv(
+        self,
+        messages: ArrayInput,
+        *,
+        src: Window,
+        dst: Window,
+        bytes: int | None = None,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Trace | Request[Trace]:
+        """sendrecv: move messages between PEs, in one pass over the ranks.
+
+        messages: an array of dtype `pidcomm.MESSAGE`; or an array of shape (n, 2) with a pair of PE
+        numbers per row, from and to, each of which moves `bytes` bytes (default: those of the
+        buffer src) from the start of src to the start of dst. src, dst: buffers or offsets.
+
+        Raises ArgumentError if two messages write the same byte, or if one reads what another
+        writes, except in place (all at the same place in MRAM, with equal `bytes` and one run).
+        """
+        rows = input_array("messages", messages)
+        if rows.dtype != MESSAGE:
+            if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
+                raise ArgumentError(
+                    f"messages has dtype {rows.dtype} and shape {rows.shape}; it must have dtype"
+                    " pidcomm.MESSAGE, or integers of shape (n, 2)",
+                    "ERR_HOST_BUFFER",
+                )
+            if bytes is None and not isinstance(src, Buffer):
+                raise ArgumentError("messages of two PE numbers need bytes=, or a buffer src")
+            size_bytes = _words(src) if bytes is None else as_integer("bytes", bytes)  # type: ignore[arg-type]
+            rows = _messages(rows[:, 0], rows[:, 1], size_bytes)
+        elif bytes is not None:
+            raise ArgumentError("messages of dtype pidcomm.MESSAGE take no bytes")
+        return self._send(rows, src, dst, wait, lambda trace: trace, options)
+
+    def shift(
+        self,
+        x: Buffer,
+        axis: Axis,
+        by: int = 1,
+        *,
+        cyclic: bool = True,
+        fill: float | None = None,
+        out: Buffer | None = None,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Buffer | Request[Buffer]:
+        """shift: member m + by has the x of member m, for the members along an axis.
+
+        cyclic: whether the last members follow the first. Else the members that receive nothing
+        have `fill` in every element, or, without fill, keep the content of `out`. out: as for the
+        collectives; x itself works in place if the shift is cyclic.
+        """
+        groups = self._groups_of(axis)
+        members = groups.shape[1]
+        by = as_integer("by", by, low=-(2**31), high=2**31)
+        sources = np.arange(members) - by
+        is_inside = (sources >= 0) & (sources < members)
+        sources = sources % members if as_flag("cyclic", cyclic) else np.where(is_inside, sources, -1)
+        if fill is not None and cyclic:
+            raise ArgumentError(f"fill ({shown(fill)}) is for shifts with cyclic=False")
+        return self._permute("shift", x, groups, sources, fill, out, wait, options)
+
+    def permute(
+        self,
+        x: Buffer,
+        axis: Axis,
+        sources: ArrayLike,
+        *,
+        out: Buffer | None = None,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Buffer | Request[Buffer]:
+        """permute: member m has the x of member sources[m].
+
+        sources: one table for all groups, shape (N,), or one per group, shape (groups, N). A source
+        may occur more than once; with -1, the member keeps the content of `out`.
+        """
+        groups = self._groups_of(axis)
+        table = input_array("sources", sources)  # type: ignore[arg-type]
+        if table.dtype.kind not in "iu" or table.shape not in (groups.shape[1:], groups.shape):
+            raise ArgumentError(
+                f"sources has dtype {table.dtype} and shape {table.shape}; it must have integers of"
+                f" shape {groups.shape[1:]} or {groups.shape}",
+                "ERR_HOST_BUFFER",
+            )
+        if table.size and not KEEP <= table.min() <= table.max() < groups.shape[1]:
+            raise ArgumentError(
+                f"sources has values from {table.min()} to {table.max()}; a group has members 0 to"
+                f" {groups.shape[1] - 1}, and {KEEP} keeps"
+            )
+        return self._permute("permute", x, groups, table, None, out, wait, options)
+
+    def halo(
+        self,
+        x: Buffer,
+        axes: Mapping[str, int],
+        width: int = 1,
+        *,
+        cyclic: bool = False,
+        corners: bool = False,
+        **options: Unpack[Options],
+    ) -> Buffer:
+        """halo: copy the outer planes of the blocks of neighbours into the ghost planes of x.
+
+        x is a block of a grid with `width` ghost planes at both ends of each dimension that `axes`
+        names. axes: for axes of the hypercube, the dimension of x along which neighbours lie, such
+        as ``{"x": 1, "y": 0}``. cyclic: whether the ends of the grid are neighbours; else their
+        ghost planes keep their content. corners: whether ghost planes include the edges and corners
+        that they share with the ghost planes of other axes; this takes one pass per axis, else one
+        pass in all. Runs of adjacent elements must have a multiple of 8 bytes. Returns x.
+        """
+        if not isinstance(x, Buffer):
+            raise ArgumentError(f"halo needs a buffer, not {shown(x)}")
+        width = as_integer("width", width, low=1)
+        is_cyclic, has_corners = as_flag("cyclic", cyclic), as_flag("corners", corners)
+        dimensions = _dimensions_of(axes, x, width)
+        inside = [
+            (width, n - width) if d in dimensions.values() else (0, n)
+            for d, n in enumerate(x.shape)
+        ]
+        messages = []
+        for axis, dimension in dimensions.items():
+            groups = self._groups_of(axis)
+            n = x.shape[dimension]
+            for to_next in (True, False):
+                send = n - 2 * width if to_next else width
+                receive = 0 if to_next else n - width
+                from_pe, to_pe = (groups[:, :-1], groups[:, 1:])
+                if is_cyclic:
+                    from_pe, to_pe = groups, np.roll(groups, -1, axis=1)
+                if not to_next:
+                    from_pe, to_pe = to_pe, from_pe
+                ranges = list(inside)
+                ranges[dimension] = (send, send + width)
+                runs = _runs_of(x, ranges)
+                distance = (receive - send) * math.prod(x.shape[dimension + 1 :]) * x.dtype.itemsize
+                messages.append(_halo_messages(from_pe.ravel(), to_pe.ravel(), runs, distance))
+            if has_corners:
+                self._send(np.concatenate(messages), x, x, True, lambda _: None, options)
+                messages = []
+                inside[dimension] = (0, n)
+        if messages:
+            self._send(np.concatenate(messages), x, x, True, lambda _: None, options)
+        return x
+
+    def alltoallv(
+        self,
+        x: Buffer,
+        axis: Axis,
+        counts: ArrayLike | Buffer,
+        *,
+        sdispls: ArrayLike | None = None,
+        rdispls: ArrayLike | None = None,
+        out: Buffer | None = None,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Buffer | Request[Buffer]:
+        """alltoallv: counts[p, q] elements move from member p to member q.
+
+        counts: shape (N, N), or (groups, N, N) with a table per group, or a buffer of shape (N,) in
+        which each PE has the counts that it sends. Elements lie along the first axis of x and out.
+        sdispls[p, q], rdispls[p, q]: the first element of the block in x of member p, and in out of
+        member q; by default, blocks lie one after another in member order, each at a word of 8
+        bytes (`pidcomm.displacements`). Messages move whole words, so up to 7 bytes behind a block
+        belong to it. Without `out`, returns a buffer for the largest member.
+        """
+        groups, unit = self._groups_of(axis), _unit_of("alltoallv", x)
+        members = groups.shape[1]
+        table = self._count_table(counts, groups, (members, members))
+        source = (
+            _displacements(table, unit)
+            if sdispls is None
+            else _broadcast("sdispls", sdispls, table.shape)
+        )
+        target = (
+            _displacements(table.swapaxes(1, 2), unit).swapaxes(1, 2)
+            if rdispls is None
+            else _broadcast("rdispls", rdispls, table.shape)
+        )
+        return self._move_blocks(
+            "alltoallv", x, table, source, target, groups[:, :, None], groups[:, None, :], out,
+            wait, options,
+        )  # fmt: skip
+
+    def allgatherv(
+        self,
+        x: Buffer,
+        axis: Axis,
+        counts: ArrayLike | Buffer,
+        *,
+        rdispls: ArrayLike | None = None,
+        out: Buffer | None = None,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Buffer | Request[Buffer]:
+        """allgatherv: every member has the first counts[p] elements of each member p.
+
+        counts: shape (N,), or (groups, N), or a buffer with one number per PE. rdispls[p]: the first
+        element of the block of member p in out. Elements and blocks are as for `alltoallv`.
+        """
+        groups, unit = self._groups_of(axis), _unit_of("allgatherv", x)
+        members = groups.shape[1]
+        table = self._count_table(counts, groups, (members,))
+        target = (
+            _displacements(table, unit)
+            if rdispls is None
+            else _broadcast("rdispls", rdispls, table.shape)
+        )
+        shape = (len(groups), members, members)
+        return self._move_blocks(
+            "allgatherv", x, np.broadcast_to(table[:, :, None], shape), np.zeros(shape, np.int64),
+            np.broadcast_to(target[:, :, None], shape), groups[:, :, None], groups[:, None, :], out,
+            wait, options,
+        )  # fmt: skip
+
+    def reduce_scatterv(
+        self,
+        x: Buffer,
+        axis: Axis,
+        counts: ArrayLike,
+        *,
+        op: OpName = "sum",
+        sdispls: ArrayLike | None = None,
+        **options: Unpack[Options],
+    ) -> Buffer:
+        """reduce_scatterv: member q has block q, of counts[q] elements, reduced over all members.
+
+        counts: shape (N,). sdispls[q]: the first element of block q in x, as for `alltoallv`. Moves
+        the blocks into a buffer of equal blocks first, so it takes two passes. Returns a buffer of
+        max(counts) elements; member q has counts[q] of them, then undefined elements.
+        """
+        groups, unit = self._groups_of(axis), _unit_of("reduce_scatterv", x)
+        members = groups.shape[1]
+        table = self._count_table(counts, groups[:1], (members,))
+        source = (
+            _displacements(table, unit)
+            if sdispls is None
+            else _broadcast("sdispls", sdispls, table.shape)
+        )
+        pad = _pad_rows(unit)
+        most = -(-int(table.max(initial=0)) // pad) * pad
+        equal = self.empty((members * most, *x.shape[1:]), x.dtype)
+        shape = (len(groups), members, members)
+        pes = np.broadcast_to(groups[:, :, None], shape)
+        self._move_blocks(
+            "reduce_scatterv", x, np.broadcast_to(table[:, None, :], shape),
+            np.broadcast_to(source[:, None, :], shape),
+            np.broadcast_to(np.arange(members) * most, shape), pes, pes, equal, True, options,
+        )  # fmt: skip
+        result: Buffer = self.reduce_scatter(equal, axis, op=op, **options)
+        return result
+
+    def scatterv(
+        self, x: Sequence[ArrayInput], axis: Axis, counts: ArrayLike, **options: Unpack[Options]
+    ) -> Buffer:
+        """scatterv: member q has counts[q] elements of its group's row, in member order.
+
+        x: one row per group, with the elements of all members one after another. counts: shape
+        (N,), or (groups, N). Moves the bytes of the largest count to every PE. Returns a buffer of
+        max(counts) elements; member q has counts[q] of them, then zeros.
+        """
+        groups = self._groups_of(axis)
+        table = self._count_table(counts, groups, groups.shape[1:])
+        rows = [input_array("x", row) for row in x]
+        needed = table.sum(axis=1)
+        if [len(row) for row in rows] != needed.tolist():
+            raise ArgumentError(
+                f"x has rows of {shown([len(row) for row in rows])} elements; the counts need"
+                f" {shown(needed.tolist())}",
+                "ERR_HOST_BUFFER",
+            )
+        element = rows[0]
+        pad = _pad_rows(element.itemsize * math.prod(element.shape[1:]))
+        most = -(-int(table.max(initial=0)) // pad) * pad
+        equal = np.zeros((*groups.shape, most, *element.shape[1:]), element.dtype)
+        for row, lengths, blocks in zip(rows, table, equal, strict=True):
+            for block, part in zip(blocks, np.split(row, np.cumsum(lengths)[:-1]), strict=True):
+                block[: len(part)] = part
+        result: Buffer = self.scatter(
+            equal.reshape(len(groups), -1, *element.shape[1:]), axis, **options
+        )
+        return result
+
+    def gatherv(
+        self, x: Buffer, axis: Axis, counts: ArrayLike | Buffer, **options: Unpack[Options]
+    ) -> list[Array]:
+        """gatherv: return one array per group, with the first counts[q] elements of each member q.
+
+        counts: shape (N,), or (groups, N), or a buffer with one number per PE. Moves the bytes of
+        the largest count from every PE.
+        """
+        groups, unit = self._groups_of(axis), _unit_of("gatherv", x)
+        table = self._count_table(counts, groups, groups.shape[1:])
+        pad = _pad_rows(unit)
+        most = min(-(-int(table.max(initial=0)) // pad) * pad, x.shape[0])
+        if table.max(initial=0) > x.shape[0]:
+            raise ArgumentError(
+                f"counts has {table.max()}; {x!r} has {x.shape[0]} elements", "ERR_WINDOW"
+            )
+        rows = self.gather(x[:most], axis, **options).reshape(*groups.shape, most, *x.shape[1:])
+        return [
+            np.concatenate([part[:count] for part, count in zip(parts, lengths, strict=True)])
+            for parts, lengths in zip(rows, table, strict=True)
+        ]
+
+    # ---- implementation
+
+    def _groups_of(self, axis: Axis) -> NDArray[np.int64]:
+        """Return the PEs of each group in member order, shape (groups, N)."""
+        mask = self.mask_of(axis)
+        self._core.groups(mask)  # checks the mask
+        lengths = self._axes.shape
+        pes = np.arange(self._pes, dtype=np.int64).reshape(lengths[::-1])
+        order = [
+            dimension
+            for bit in "01"
+            for dimension in range(len(lengths))
+            if mask[::-1][dimension] == bit
+        ]
+        members = math.prod(n for n, bit in zip(lengths, mask, strict=True) if bit == "1")
+        return pes.transpose(order).reshape(-1, members)
+
+    def _count_table(
+        self, counts: ArrayLike | Buffer, groups: NDArray[np.int64], shape: tuple[int, ...]
+    ) -> NDArray[np.int64]:
+        """Return the counts of every group, shape (groups, *shape)."""
+        if isinstance(counts, Buffer):
+            self._require_own(counts)
+            rows = counts.get()[groups]
+            if rows[0, 0].size != math.prod(shape[1:]):
+                raise ArgumentError(
+                    f"counts is {counts!r}; it needs shape {shape[1:]}", "ERR_HOST_BUFFER"
+                )
+            return _counts_of(rows.reshape(len(groups), *shape))
+        return _broadcast("counts", _counts_of(counts), (len(groups), *shape))
+
+    def _permute(
+        self,
+        name: str,
+        x: Buffer,
+        groups: NDArray[np.int64],
+        sources: Array,
+        fill: float | None,
+        out: Buffer | None,
+        wait: bool,
+        options: Options,
+    ) -> Any:
+        size_bytes = _words(_buffer(name, x))
+        table = np.broadcast_to(sources, groups.shape)
+        receives = table != KEEP
+        if out is None and fill is None and not receives.all():
+            raise ArgumentError(f"{name}: members that receive nothing need out= or fill=")
+        from_pe = np.take_along_axis(groups, np.where(receives, table, 0), axis=1)
+        messages = _messages(from_pe[receives], groups[receives], size_bytes)
+        if fill is not None:
+            filled = _messages(FILL, groups[~receives], size_bytes)
+            word = np.zeros(WORD_BYTES // x.dtype.itemsize or 1, x.dtype)
+            word[:] = fill
+            if word.nbytes != WORD_BYTES:
+                raise ArgumentError(f"{name}: fill is for elements of 1, 2, 4 or 8 bytes")
+            filled["from"], filled["from_step"] = word.view(np.uint32)
+            messages = np.concatenate([messages, filled])
+        result = self.empty(x.shape, x.dtype) if out is None else out
+        _require_like(name, x, result)
+        return self._send(messages, x, result, wait, lambda _: result, options)
+
+    def _move_blocks(
+        self,
+        name: str,
+        x: Buffer,
+        counts: Array,
+        source: Array,
+        target: Array,
+        from_pe: Array,
+        to_pe: Array,
+        out: Buffer | None,
+        wait: bool,
+        options: Options,
+    ) -> Any:
+        """Move blocks of counts elements; see `alltoallv`."""
+        unit, pad = _unit_of(name, x), _pad_rows(_unit_of(name, x))
+        for what, offsets in (("sdispls", source), ("rdispls", target)):
+            if np.any(offsets * unit % WORD_BYTES):
+                raise ArgumentError(
+                    f"{name}: {what} must be multiples of {pad} elements of {unit} bytes, so that"
+                    f" blocks begin at words of {WORD_BYTES} bytes",
+                    "ERR_SIZE",
+                )
+        size = -(-counts * unit // WORD_BYTES) * WORD_BYTES
+        messages = _messages(
+            *(np.broadcast_to(pes, counts.shape).ravel() for pes in (from_pe, to_pe)),
+            size.ravel(),
+            (source * unit).ravel(),
+            (target * unit).ravel(),
+        )
+        if out is None:
+            ends = np.where(counts > 0, target + -(-counts // pad) * pad, 0)
+            out = self.empty((int(ends.max(initial=0)), *x.shape[1:]), x.dtype)
+        elif _unit_of(name, out) != unit:
+            raise ArgumentError(f"{name}: out is {out!r}; its elements must be those of {x!r}")
+        result = out
+        return self._send(messages, x, result, wait, lambda _: result, options)
+
+    def _send(
+        self,
+        messages: Array,
+        src: Window,
+        dst: Window,
+        wait: bool,
+        result: Callable[[Trace], T],
+        options: Options,
+    ) -> Any:
+        self._require_own(src, dst)
+        in_bytes, out_bytes = sizes_of_messages(messages)
+
+        def offset_of(side: str, window: Window, size_bytes: int) -> int:
+            if isinstance(window, Buffer):
+                return window._window_of(size_bytes)
+            return as_integer(side, window)
+
+        request = _core.Request(
+            _core.SENDRECV, "", 0, offset_of("src", src, in_bytes),
+            offset_of("dst", dst, out_bytes), TYPES["uint8"].code, 0,
+        )  # fmt: skip
+        if self._heap_windows.has_moved:
+            self._heap_windows.require_unmoved(request.src, in_bytes)
+        data = as_bytes(np.ascontiguousarray(messages))
+        arguments: CoreArguments = (request, data, None, option_codes(options))
+        held = (src, dst)
+        return self._run(NAME, arguments, wait, lambda trace, _=held: result(trace))
+
+
+def sizes_of_messages(messages: Array) -> tuple[int, int]:
+    """Return the bytes of the source and destination windows of messages."""
+    ends = [0, 0]
+    moving = messages[messages["bytes"] != 0]
+    for number, side in enumerate(("from", "to")):
+        rows = moving if side == "to" else moving[moving["from_pe"] != FILL]
+        wide = {name: rows[name].astype(np.int64) for name in (side, f"{side}_step", "runs")}
+        last = wide[side] + wide[f"{side}_step"] * np.maximum(wide["runs"] - 1, 0) + rows["bytes"]
+        ends[number] = int(last.max(initial=0))
+    return ends[0], ends[1]
+
+
+def _messages(
+    from_pe: Any,
+    to_pe: Any,
+    size_bytes: Any,
+    from_byte: Any = 0,
+    to_byte: Any = 0,
+    runs: Any = 1,
+    steps: Any = 0,
+) -> Array:
+    """Return messages of one or several runs, without empty ones."""
+    fields = dict(
+        zip(
+            MESSAGE.names or (),
+            (from_pe, to_pe, from_byte, to_byte, size_bytes, runs, steps, steps),
+            strict=True,
+        )
+    )
+    messages = np.empty(np.broadcast_shapes(*(np.shape(value) for value in fields.values())), MESSAGE)
+    for name, value in fields.items():
+        values = np.asarray(value)
+        if values.size and not 0 <= values.min() <= values.max() <= FILL:
+            raise ArgumentError(
+                f"messages: {name} has values from {values.min()} to {values.max()}; it must be from"
+                f" 0 to {FILL}",
+                "ERR_SIZE",
+            )
+        messages[name] = values
+    return messages[messages["bytes"] != 0]
+
+
+def _buffer(name: str, x: object) -> Buffer:
+    if not isinstance(x, Buffer):
+        raise ArgumentError(f"{name} needs a buffer, not {shown(x)}")
+    return x
+
+
+def _unit_of(name: str, x: Buffer) -> int:
+    """Return the bytes of an element along the first axis."""
+    if not _buffer(name, x).shape:
+        raise ArgumentError(f"{name} needs a buffer with an axis for the elements", "ERR_SIZE")
+    return math.prod(x.shape[1:]) * x.dtype.itemsize
+
+
+def _words(x: Buffer) -> int:
+    """Return the bytes of the words of a buffer."""
+    return x.size_bytes + -x.size_bytes % WORD_BYTES
+
+
+def _pad_rows(unit: int) -> int:
+    """Return the number of elements of `unit` bytes that fill words."""
+    return WORD_BYTES // math.gcd(WORD_BYTES, unit) if unit else 1
+
+
+def _displacements(counts: NDArray[np.int64], unit: int) -> NDArray[np.int64]:
+    pad = _pad_rows(unit)
+    padded = -(-counts // pad) * pad
+    return np.cumsum(padded, axis=-1) - padded
+
+
+def _counts_of(counts: ArrayLike) -> NDArray[np.int64]:
+    table = input_array("counts", counts)  # type: ignore[arg-type]
+    if table.dtype.kind not in "iu" or table.min(initial=0) < 0:
+        raise ArgumentError(
+            f"counts has dtype {table.dtype} and a least value of {shown(table.min(initial=0))}; it"
+            " must have integers from 0 on",
+            "ERR_SIZE",
+        )
+    return table.astype(np.int64)
+
+
+def _broadcast(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return one table for all groups, or one per group, as one per group."""
+    table = input_array(name, values)  # type: ignore[arg-type]
+    if table.dtype.kind not in "iu" or table.shape not in (shape, shape[1:]):
+        raise ArgumentError(
+            f"{name} has dtype {table.dtype} and shape {table.shape}; it must have integers of shape"
+            f" {shape[1:]} or {shape}",
+            "ERR_HOST_BUFFER",
+        )
+    return np.broadcast_to(table.astype(np.int64), shape)
+
+
+def _require_like(name: str, x: Buffer, out: object) -> None:
+    if not isinstance(out, Buffer) or (out.size, out.dtype) != (x.size, x.dtype):
+        raise ArgumentError(
+            f"{name}: out ({shown(out)}) must be a buffer of {x.size} elements of {x.dtype}",
+            "ERR_WINDOW",
+        )
+
+
+def _dimensions_of(axes: object, x: Buffer, width: int) -> dict[str, int]:
+    if not isinstance(axes, Mapping) or not axes:
+        raise ArgumentError(
+            f"axes ({shown(axes)}) must map axes of the hypercube to dimensions of x"
+        )
+    dimensions: dict[str, int] = {}
+    for axis, value in axes.items():
+        dimension = as_integer("a dimension in axes", value, high=max(len(x.shape) - 1, 0))
+        if dimension in dimensions.values() or not x.shape:
+            raise ArgumentError(f"axes ({shown(dict(axes))}) must name different dimensions of {x!r}")
+        if x.shape[dimension] < 3 * width:
+            raise ArgumentError(
+                f"dimension {dimension} of {x!r} has {x.shape[dimension]} planes; {width} ghost"
+                f" planes at both ends need at least {3 * width}",
+                "ERR_SIZE",
+            )
+        dimensions[axis] = dimension
+    return dimensions
+
+
+def _runs_of(
+    x: Buffer, ranges: Sequence[tuple[int, int]]
+) -> tuple[NDArray[np.int64], int, int, int]:
+    """Return the runs of adjacent bytes of a part of x: the bytes at which series of runs begin,
+    the bytes of a run, the runs of a series, and the bytes from one run to the next.
+    """
+    strides = [math.prod(x.shape[d + 1 :]) * x.dtype.itemsize for d in range(len(x.shape))]
+    run_bytes = x.dtype.itemsize
+    loops: list[tuple[int, int]] = []  # count and step, slowest first
+    for d, (first, last) in enumerate(ranges):
+        count, step = last - first, strides[d]
+        if loops and loops[-1][1] == count * step:
+            count, step = loops.pop()[0] * count, step
+        loops.append((count, step))
+    begin = sum(first * step for (first, _), step in zip(ranges, strides, strict=True))
+    if loops[-1][1] == run_bytes:
+        run_bytes *= loops.pop()[0]
+    if run_bytes % WORD_BYTES or begin % WORD_BYTES or any(s % WORD_BYTES for _, s in loops):
+        raise ArgumentError(
+            f"halo: planes of {x!r} have runs of {run_bytes} bytes from byte {begin} on; runs must"
+            f" begin at and have multiples of {WORD_BYTES} bytes",
+            "ERR_SIZE",
+        )
+    runs, step = loops.pop() if loops else (1, 0)
+    begins = [
+        begin + sum(i * s for i, (_, s) in zip(index, loops, strict=True))
+        for index in itertools.product(*(range(count) for count, _ in loops))
+    ]
+    return np.array(begins, np.int64), run_bytes, runs, step
+
+
+def _halo_messages(
+    from_pe: Array,
+    to_pe: Array,
+    runs: tuple[NDArray[np.int64], int, int, int],
+    distance: int,
+) -> Array:
+    """Return the messages of one direction of a halo; they move by `distance` bytes."""
+    begins, run_bytes, count, step = runs
+    return _messages(
+        from_pe[:, None], to_pe[:, None], run_bytes, begins, begins + distance, count, step
+    ).ravel()

@@ -1,0 +1,112 @@
+// The messages of a call of pidcomm_sendrecv: their checks, and the lines that they move.
+//
+// The lanes of a line of the destination come from several PEs, so the messages to the PEs of an
+// entangled group are cut into targets: runs of lines in which every lane has one message. A line
+// of a target is the OR of the lines of 1 to 8 streams, each with its lanes shuffled and the other
+// lanes zero, as in the pass `merge`.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pidcomm/messages.h"
+#include "topology/hypercube.h"
+
+namespace pidcomm {
+
+/// The number of the entangled group of a stream whose lines all hold the word of PIDCOMM_FILL.
+inline constexpr uint32_t kFillEg = ~0u;
+
+/// Lines that a group of targets loads: those of words word, word + 1, ... of an entangled group.
+/// In run i the stream begins i * step_words later. With kFillEg, `fill` is the word.
+struct MessageStream {
+  uint32_t eg, word, step_words;
+  uint64_t fill;
+  bool operator==(const MessageStream &) const = default;
+};
+
+/// Lanes of a stream that move to lanes of a target. lane_map: see MergeSource.
+struct MessageSource {
+  uint64_t lane_map;
+  uint32_t stream;  // index in the streams of the group
+};
+
+/// Lines that a group of targets stores.
+struct MessageTarget {
+  uint32_t eg, word, step_words;
+  uint32_t first_source, source_count;
+  uint32_t keep_lanes;  // lanes that no message writes
+};
+
+/// Targets with equal numbers of words and runs, which a thread visits together. Groups of one unit
+/// run one after another, because they may store lanes of the same lines.
+struct MessageGroup {
+  uint32_t first_target, target_count, first_stream, stream_count, words, runs;
+};
+struct MessageUnit {
+  uint32_t first_group, group_count;
+};
+
+/// The sizes of the lines of all targets, in lines.
+struct MessageLines {
+  uint64_t loaded = 0, stored = 0, kept = 0, shuffled = 0;
+};
+
+class PeMessages {
+ public:
+  /// request: the request of a call; its host and host_bytes are the messages. heap_base: MRAM byte
+  /// address of offset 0 in the request. Errors: those of pidcomm_sendrecv. Throws std::bad_alloc.
+  PeMessages(const Hypercube &cube, const pidcomm_request &request, uint64_t heap_base);
+
+  /// The messages of the request. `runs` is at least 1.
+  const std::vector<pidcomm_pe_message> &list() const { return list_; }
+  /// Whether a request has these messages.
+  bool is_of(const pidcomm_request &request) const;
+
+  /// Absolute MRAM bytes of the windows.
+  uint64_t src() const { return src_; }
+  uint64_t dst() const { return dst_; }
+  /// The bytes from the start of a window to the end of the last byte that a message reads
+  /// (source) or writes (destination) at any PE.
+  uint64_t in_bytes() const { return in_bytes_; }
+  uint64_t out_bytes() const { return out_bytes_; }
+  /// The bytes of all messages.
+  uint64_t bytes() const { return bytes_; }
+  /// Whether messages write the complete extent of out_bytes at every PE.
+  bool fills_output() const { return bytes_ == out_bytes_ * pes_; }
+  /// Whether messages read bytes that messages write.
+  bool is_in_place() const { return is_in_place_; }
+
+  const std::vector<MessageUnit> &units() const { return units_; }
+  const std::vector<MessageGroup> &groups() const { return groups_; }
+  const std::vector<MessageTarget> &targets() const { return targets_; }
+  const std::vector<MessageSource> &sources() const { return sources_; }
+  const std::vector<MessageStream> &streams() const { return streams_; }
+  const MessageLines &lines() const { return lines_; }
+
+ private:
+  struct Lanes;
+  struct Cut;
+  void measure(const Hypercube &cube);
+  void check_overlaps();
+  void make_tables(const Hypercube &cube);
+  void add_rank(std::vector<Cut> &cuts);
+  void add_unit(const Cut *first, const Cut *last);
+  void add_group(const Cut *first, const Cut *last);
+
+  const uint32_t pes_;
+  std::vector<pidcomm_pe_message> given_;  // as in the request
+  std::vector<pidcomm_pe_message> list_;
+  uint64_t src_ = 0, dst_ = 0;
+  uint64_t in_bytes_ = 0, out_bytes_ = 0, bytes_ = 0;
+  bool is_in_place_ = false;
+
+  std::vector<MessageUnit> units_;
+  std::vector<MessageGroup> groups_;
+  std::vector<MessageTarget> targets_;
+  std::vector<MessageSource> sources_;
+  std::vector<MessageStream> streams_;
+  MessageLines lines_;
+};
+
+}  // namespace pidcomm
