@@ -22,8 +22,7 @@ class MessageList {
   }
   void add(uint32_t from_pe, uint32_t to_pe, uint64_t from, uint64_t to, uint64_t bytes) {
     if (from + bytes > UINT32_MAX || to + bytes > UINT32_MAX)
-      fail(PIDCOMM_ERR_SIZE, "the windows of PEs ", from_pe, " and ", to_pe,
-           " have 4 GiB or more");
+      fail(PIDCOMM_ERR_SIZE, "the windows of PEs ", from_pe, " and ", to_pe, " have 4 GiB or more");
     if (*count_ < capacity_)
       messages_[*count_] = {from_pe,
                             to_pe,
@@ -95,8 +94,8 @@ int pidcomm_permute_messages(const pidcomm_hypercube *cube, const char *mask,
 }
 
 int pidcomm_alltoallv_messages(const pidcomm_hypercube *cube, const char *mask,
-                               const uint32_t *counts, uint32_t tables, pidcomm_pe_message *messages,
-                               size_t capacity, size_t *count) {
+                               const uint32_t *counts, uint32_t tables,
+                               pidcomm_pe_message *messages, size_t capacity, size_t *count) {
   return guarded([&] {
     MessageList list(messages, capacity, count);
     const Grouping grouping = Grouping::of(cube_of(cube), mask);
@@ -120,8 +119,8 @@ int pidcomm_alltoallv_messages(const pidcomm_hypercube *cube, const char *mask,
 }
 
 int pidcomm_allgatherv_messages(const pidcomm_hypercube *cube, const char *mask,
-                                const uint32_t *counts, uint32_t tables, pidcomm_pe_message *messages,
-                                size_t capacity, size_t *count) {
+                                const uint32_t *counts, uint32_t tables,
+                                pidcomm_pe_message *messages, size_t capacity, size_t *count) {
   return guarded([&] {
     MessageList list(messages, capacity, count);
     const Grouping grouping = Grouping::of(cube_of(cube), mask);
@@ -130,8 +129,7 @@ int pidcomm_allgatherv_messages(const pidcomm_hypercube *cube, const char *mask,
       uint64_t earlier = 0;  // bytes of earlier members
       for (uint32_t from = 0; from < grouping.group_pes; ++from) {
         for (uint32_t to = 0; to < grouping.group_pes; ++to)
-          list.add(grouping.pe_at(group, from), grouping.pe_at(group, to), 0, earlier,
-                   table[from]);
+          list.add(grouping.pe_at(group, from), grouping.pe_at(group, to), 0, earlier, table[from]);
         earlier += table[from];
       }
     }

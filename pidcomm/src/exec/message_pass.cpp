@@ -15,9 +15,8 @@ namespace {
 /// Lines that stay in the second-level cache, for messages in place.
 constexpr uint32_t kCachedLines = 6144;
 
-/// Calls of the pass with fewer words also take the lines that follow.
-constexpr uint32_t kLongWords = 256;
-constexpr std::size_t kCallStreams = 24;
+/// The largest call. The memory bandwidth is lower if a thread visits more streams at a time.
+constexpr std::size_t kCallStreams = 128, kCallTargets = 64;
 
 /// Lines that hold the words of PIDCOMM_FILL: for each word a run of lines, in PIM order.
 class FillLines {
@@ -48,7 +47,8 @@ class FillLines {
   std::byte *base_ = nullptr;
 };
 
-/// The state of one thread: a call of the pass `merge` that grows line by line.
+/// The state of one thread: the places of the tracks of a unit, and a call of the pass `merge` that
+/// grows target by target.
 class MessageWorker {
  public:
   MessageWorker(const HostPass &pass, const FillLines &fill)
@@ -56,73 +56,116 @@ class MessageWorker {
         messages_(*pass.plan.messages),
         fill_(fill),
         is_in_place_(messages_.is_in_place()) {
-    std::size_t streams = kCallStreams, targets = kCallStreams, sources = kCallStreams * kLanes;
-    for (const MessageGroup &group : messages_.groups()) {
-      streams = std::max<std::size_t>(streams, group.stream_count);
-      targets = std::max<std::size_t>(targets, group.target_count);
-      sources = std::max<std::size_t>(sources, group.target_count * kLanes);
-    }
-    in_.reserve(streams);
-    out_.reserve(targets);
-    targets_.reserve(targets);
-    sources_.reserve(sources);
-    for (uint32_t stream = 0; stream < streams; ++stream) numbers_.push_back(stream);
-    strip_words_ = is_in_place_ ? std::clamp(kCachedLines / static_cast<uint32_t>(streams), 1u,
-                                             kStepWords)
-                                : kStepWords;
-    if (is_in_place_) buffer_ = HostBuffer(streams * strip_words_ * kLineBytes);
+    uint32_t tracks = 0;
+    for (const MessageUnit &unit : messages_.units()) tracks = std::max(tracks, unit.track_count);
+    places_.resize(tracks);
+    call_targets_ = is_in_place_ ? tracks : kCallTargets;
+    call_streams_ = is_in_place_ ? tracks * kLanes : kCallStreams;
+    in_.reserve(call_streams_ + kLanes);
+    numbers_.reserve(call_streams_ + kLanes);
+    sources_.reserve(call_targets_ * kLanes + kLanes);
+    out_.reserve(call_targets_ + 1);
+    targets_.reserve(call_targets_ + 1);
+    if (is_in_place_) buffer_ = HostBuffer(kCachedLines * kLineBytes + call_streams_ * kLineBytes);
   }
 
   std::size_t buffer_bytes() const { return buffer_.size(); }
 
-  /// Moves the words [first, last) of all runs of the groups of a unit.
-  void run(const MessageUnit &unit, uint32_t first, uint32_t last) {
-    for (uint32_t g = unit.first_group; g < unit.first_group + unit.group_count; ++g) {
-      const MessageGroup &group = messages_.groups()[g];
-      const uint32_t end = std::min(last, group.words);
-      for (uint32_t run = 0; run < group.runs; ++run)
-        for (uint32_t word = first; word < end;) word += add(group, run, word, end - word);
+  /// Moves the lines [first, last) of each track of a unit; all lines if first is 0 and last is ~0.
+  void run(const MessageUnit &unit, uint64_t first, uint64_t last) {
+    const MessageTrack *const tracks = messages_.tracks().data() + unit.first_track;
+    for (uint32_t t = 0; t < unit.track_count; ++t) places_[t] = {0, first};
+    // Tracks with few streams go side by side, others one after another.
+    const bool is_side_by_side = unit.turn_words == 0;
+    for (bool moves = true; moves;) {
+      moves = false;
+      uint64_t words = unit.turn_words;
+      if (is_side_by_side) {
+        words = kRunWords;
+        for (uint32_t t = 0; t < unit.track_count; ++t)
+          words = std::min(words, words_at(tracks[t], places_[t], last));
+      }
+      for (uint32_t t = 0; t < unit.track_count; ++t)
+        for (uint64_t left = words; left != 0;) {
+          const uint32_t added = add(tracks[t], places_[t], left, last);
+          if (added == 0) break;
+          left -= added;
+          moves = true;
+        }
     }
     flush();
   }
 
  private:
-  /// Adds the lines of up to `words` words of a group to the call. Returns the number of words.
-  uint32_t add(const MessageGroup &group, uint32_t run, uint32_t word, uint32_t words) {
-    const MessageStream *const streams = messages_.streams().data() + group.first_stream;
-    const MessageTarget *const targets = messages_.targets().data() + group.first_target;
-    const auto limit = [&](uint32_t first, uint32_t step) {
-      words = static_cast<uint32_t>(
-          std::min<uint64_t>(words, kRunWords - (first + run * step + word) % kRunWords));
+  /// A target of a track, and the number of its lines that have been added to a call.
+  struct Place {
+    uint32_t target;
+    uint64_t line;
+  };
+
+  const MessageTarget *target_at(const MessageTrack &track, const Place &place,
+                                 uint64_t last) const {
+    if (place.target == track.target_count) return nullptr;
+    const MessageTarget &target = messages_.targets()[track.first_target + place.target];
+    return place.line < std::min(last, target.lines()) ? &target : nullptr;
+  }
+
+  /// Returns the number of words at a place that one call can move, up to line `last`; ~0 at the
+  /// end of the track.
+  uint64_t words_at(const MessageTrack &track, const Place &place, uint64_t last) const {
+    const MessageTarget *const target = target_at(track, place, last);
+    if (target == nullptr) return ~uint64_t{0};
+    const uint64_t run = place.line / target->words, word = place.line % target->words;
+    uint64_t words = std::min(last - place.line, target->words - word);
+    const auto limit = [&](const auto &lines) {
+      words = std::min(words, kRunWords - (lines.word + run * lines.step_words + word) % kRunWords);
     };
-    for (uint32_t s = 0; s < group.stream_count; ++s)
-      streams[s].eg == kFillEg ? limit(0, 0) : limit(streams[s].word, streams[s].step_words);
-    for (uint32_t t = 0; t < group.target_count; ++t) limit(targets[t].word, targets[t].step_words);
-    if (words != words_ || in_.size() + group.stream_count > in_.capacity() ||
-        out_.size() + group.target_count > out_.capacity())
-      flush();
-    words_ = words;
-    const auto line_of = [&](uint32_t eg, uint32_t first, uint32_t step) {
-      return position_of(pass_.eg_base[eg], first + run * step + word).line;
-    };
-    const auto first_stream = static_cast<uint32_t>(in_.size());
-    for (uint32_t s = 0; s < group.stream_count; ++s)
-      in_.push_back(streams[s].eg == kFillEg
-                        ? fill_.of(streams[s].fill)
-                        : line_of(streams[s].eg, streams[s].word, streams[s].step_words));
-    for (uint32_t t = 0; t < group.target_count; ++t) {
-      const MessageTarget &target = targets[t];
-      targets_.push_back({static_cast<uint32_t>(out_.size()),
-                          static_cast<uint32_t>(sources_.size()), target.source_count,
-                          target.keep_lanes});
-      out_.push_back(line_of(target.eg, target.word, target.step_words));
-      for (uint32_t s = 0; s < target.source_count; ++s) {
-        const MessageSource &source = messages_.sources()[target.first_source + s];
-        sources_.push_back({source.lane_map, first_stream + source.stream});
-      }
-    }
-    if (words >= kLongWords) flush();
+    limit(*target);
+    for (uint32_t s = 0; s < target->stream_count; ++s)
+      if (const MessageStream &stream = messages_.streams()[target->first_stream + s];
+          stream.eg != kFillEg)
+        limit(stream);
     return words;
+  }
+
+  /// Adds up to `most` lines of a track to the call, before line `last` of its target. Returns
+  /// their number, or 0 at the end of the track.
+  uint32_t add(const MessageTrack &track, Place &place, uint64_t most, uint64_t last) {
+    const MessageTarget *const at = target_at(track, place, last);
+    if (at == nullptr) return 0;
+    const MessageTarget &target = *at;
+    const uint64_t words = std::min(most, words_at(track, place, last));
+    const uint64_t run = place.line / target.words, word = place.line % target.words;
+    const MessageStream *const streams = messages_.streams().data() + target.first_stream;
+    const auto first_of = [&](const auto &lines) {
+      return lines.word + run * lines.step_words + word;
+    };
+    if (words != words_ || in_.size() + target.stream_count > call_streams_ ||
+        out_.size() == call_targets_)
+      flush();
+    words_ = static_cast<uint32_t>(words);
+    const auto line_of = [&](const auto &lines) {
+      return position_of(pass_.eg_base[lines.eg], first_of(lines)).line;
+    };
+    targets_.push_back({static_cast<uint32_t>(out_.size()), static_cast<uint32_t>(sources_.size()),
+                        target.stream_count, target.keep_lanes});
+    out_.push_back(line_of(target));
+    for (uint32_t s = 0; s < target.stream_count; ++s) {
+      const std::byte *const line =
+          streams[s].eg == kFillEg ? fill_.of(streams[s].fill) : line_of(streams[s]);
+      // Neighbouring targets of a shift load the same lines.
+      const auto same =
+          target.stream_count <= kFewSources ? std::find(in_.begin(), in_.end(), line) : in_.end();
+      const auto stream = static_cast<std::size_t>(same - in_.begin());
+      if (stream == in_.size()) {
+        in_.push_back(line);
+        numbers_.push_back(static_cast<uint32_t>(stream));
+      }
+      sources_.push_back({streams[s].lane_map, static_cast<uint32_t>(stream)});
+    }
+    place.line += words;
+    if (place.line == target.lines() && last == ~uint64_t{0}) place = {place.target + 1, 0};
+    return words_;
   }
 
   /// Runs the call.
@@ -130,10 +173,12 @@ class MessageWorker {
     if (out_.empty()) return;
     const auto streams = static_cast<uint32_t>(in_.size()),
                targets = static_cast<uint32_t>(out_.size());
+    const uint32_t strip_words =
+        is_in_place_ ? std::clamp(kCachedLines / streams, 1u, kStepWords) : kStepWords;
     const MergeUnit unit = {0, streams, 0, targets};
-    const MergeTable table = {&unit,    numbers_.data(), targets_.data(), sources_.data(),
-                              1,        streams,         targets,         kRunWords,
-                              strip_words_, is_in_place_};
+    const MergeTable table = {&unit,       numbers_.data(), targets_.data(), sources_.data(),
+                              1,           streams,         targets,         kRunWords,
+                              strip_words, is_in_place_};
     const SweepItem item = {in_.data(), out_.data()};
     SweepCall call{};
     call.items = &item;
@@ -145,6 +190,7 @@ class MessageWorker {
     call.section_buffer = buffer_.data();
     pass_.kernels.pass[static_cast<int>(Pass::merge)](call);
     in_.clear();
+    numbers_.clear();
     out_.clear();
     targets_.clear();
     sources_.clear();
@@ -154,14 +200,36 @@ class MessageWorker {
   const PeMessages &messages_;
   const FillLines &fill_;
   const bool is_in_place_;
-  uint32_t strip_words_ = 0, words_ = 0;
+  std::size_t call_streams_ = 0, call_targets_ = 0;
+  uint32_t words_ = 0;
   HostBuffer buffer_;
+  std::vector<Place> places_;      // by track
   std::vector<uint32_t> numbers_;  // 0, 1, ...
   std::vector<const std::byte *> in_;
   std::vector<std::byte *> out_;
   std::vector<MergeTarget> targets_;
   std::vector<MergeSource> sources_;
 };
+
+/// Lines of a unit for one thread; see MessageWorker::run.
+struct Share {
+  const MessageUnit *unit;
+  uint64_t first, last;
+};
+
+std::vector<Share> shares_of(const PeMessages &messages, int threads) {
+  std::vector<Share> shares;
+  for (const MessageUnit &unit : messages.units()) {
+    const uint64_t pieces =
+        std::max<uint64_t>(1, pieces_of(messages.units().size(), unit.even_lines, threads));
+    const uint64_t chunks = (unit.even_lines + kShareWords - 1) / kShareWords;
+    for (uint64_t piece = 0; piece < pieces; ++piece)
+      shares.push_back(
+          {&unit, chunks * piece / pieces * kShareWords,
+           piece + 1 == pieces ? ~uint64_t{0} : chunks * (piece + 1) / pieces * kShareWords});
+  }
+  return shares;
+}
 
 }  // namespace
 
@@ -170,35 +238,18 @@ uint64_t fill_bytes_of(const PeMessages &messages) { return FillLines(messages).
 uint64_t run_messages(const HostPass &pass) {
   const PeMessages &messages = *pass.plan.messages;
   FillLines fill(messages);
-  uint32_t words = 0;  // of the longest group with one run
-  for (const MessageGroup &group : messages.groups())
-    if (group.runs == 1) words = std::max(words, group.words);
-  const uint64_t pieces = std::max<uint64_t>(
-      1, pieces_of(messages.units().size(), words, pass.threads));
-  const uint64_t count = messages.units().size() * pieces;
+  const std::vector<Share> shares = shares_of(messages, pass.threads);
   const int threads =
-      static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), count));
+      static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), shares.size()));
   std::vector<std::unique_ptr<MessageWorker>> workers;
   for (int thread = 0; thread < threads; ++thread)
     workers.push_back(std::make_unique<MessageWorker>(pass, fill));
-  WorkQueue queue(count, threads);
+  WorkQueue queue(shares.size(), threads);
   fill.write(pass.host_lines.base);
-  const auto start_of = [&](uint64_t piece) {
-    return piece == pieces ? words
-                           : static_cast<uint32_t>((words + kShareWords - 1) / kShareWords * piece /
-                                                   pieces * kShareWords);
-  };
   run_threads(threads, [&](int thread) {
-    MessageWorker &worker = *workers[static_cast<std::size_t>(thread)];
     queue.each(thread, [&](uint64_t number) {
-      const MessageUnit &unit = messages.units()[number / pieces];
-      const uint64_t piece = number % pieces;
-      // The groups of a unit may store lanes of the same lines, so one thread runs all of them.
-      const bool is_cut = unit.group_count == 1 && messages.groups()[unit.first_group].runs == 1;
-      if (is_cut)
-        worker.run(unit, start_of(piece), start_of(piece + 1));
-      else if (piece == 0)
-        worker.run(unit, 0, UINT32_MAX);
+      const Share &share = shares[number];
+      workers[static_cast<std::size_t>(thread)]->run(*share.unit, share.first, share.last);
     });
     pass.kernels.fence();  // complete non-temporal stores before the PEs own the MRAM again
   });

@@ -112,9 +112,9 @@ Phase message_phase_of(const Plan &plan) {
                         static_cast<double>(plan.in_pe_bytes) / kWordBytes;
   phase.mram_read = (std::min(loaded, window) + kept) * kLine;
   phase.mram_written = stored * kLine;
-  for (const MessageGroup &group : messages.groups())
-    phase.streams += static_cast<double>(group.target_count + group.stream_count) * group.runs *
-                     std::ceil(group.words / static_cast<double>(kRunWords));
+  for (const MessageTarget &target : messages.targets())
+    phase.streams += (1.0 + target.stream_count) * target.runs *
+                     std::ceil(target.words / static_cast<double>(kRunWords));
   phase.units = static_cast<double>(messages.units().size());
   return phase;
 }
@@ -179,8 +179,9 @@ Work work_of(const Plan &plan, int isa) {
              },
              plan.form);
   if (std::holds_alternative<SdkForm>(plan.form)) return work;
-  if (plan.messages == nullptr && plan.cube.pes % kLanes !=
-      0) {  // the pass loads each line of the last entangled group before it stores the line
+  if (plan.messages == nullptr &&
+      plan.cube.pes % kLanes !=
+          0) {  // the pass loads each line of the last entangled group before it stores the line
     const double kept = static_cast<double>(plan.out_pe_bytes) / kWordBytes;
     work.phases.back().count(LineWork::keep) = kept;
     work.phases.back().mram_read += kept * kLine;

@@ -18,9 +18,15 @@ namespace {
 
 constexpr const char *kName = "sendrecv";
 
-/// Targets and streams of a group. The memory bandwidth is lower if a thread visits more streams at
-/// a time.
-constexpr std::size_t kGroupTargets = 8, kGroupStreams = 24;
+/// Ranks whose entangled groups a unit visits side by side, if all targets have equal sizes; else
+/// fewer, because the ends of all targets cut the lines that a call moves.
+constexpr uint32_t kUnitRanks = 8, kUnevenRanks = 2;
+
+/// Words of a turn, if not all targets of a unit have the same words.
+constexpr uint32_t kTurnWords = 64;
+
+/// Words of the destination of a unit, unless one target has more.
+constexpr uint32_t kUnitWords = 1u << 15;
 
 bool is_fill(const pidcomm_pe_message &message) { return message.from_pe == PIDCOMM_FILL; }
 
@@ -71,39 +77,52 @@ struct PeMessages::Lanes {
   auto pattern() const { return std::tuple(word, words, runs, step_words); }
 };
 
-/// A target that has no group yet.
+/// Which targets are in one unit: those of the same words; those with a stream of the same
+/// entangled group, a track for each lane from which the first stream comes; those with the same
+/// runs; or, in one track, all targets of an entangled group, because some store lanes of the same
+/// lines.
+enum UnitKind : uint32_t { kByWords, kBySource, kByPattern, kOneAfterAnother };
+
+/// A target that has no track yet.
 struct PeMessages::Cut {
   uint32_t eg, word, step_words, words, runs;
   uint32_t lanes = 0;  // that messages write
-  uint32_t source_count = 0;
+  uint32_t stream_count = 0;
   std::array<MessageStream, kLanes> streams{};
-  std::array<uint64_t, kLanes> lane_maps{};
-  bool has_own_unit = false;  // with all cuts of its entangled group
+  uint32_t first_lane = 0;         // of the first stream: the lane whose bytes the target takes
+  std::array<uint32_t, 4> unit{};  // UnitKind, and what distinguishes units of this kind
+  uint32_t track = 0;
+
+  uint64_t lines() const { return uint64_t{words} * runs; }
 
   /// Adds a message that writes the words of the target, from word `skipped` of its run on.
   void add(const Lanes &message, uint32_t skipped) {
     MessageStream from = message.from;
     if (from.eg != kFillEg) from.word += skipped;
     uint32_t s = 0;
-    while (s < source_count && streams[s] != from) ++s;
-    if (s == source_count) {
+    while (s < stream_count &&
+           (streams[s].eg != from.eg || streams[s].word != from.word ||
+            streams[s].step_words != from.step_words || streams[s].fill != from.fill))
+      ++s;
+    if (s == stream_count) {
+      if (s == 0) first_lane = message.from_lane;
       streams[s] = from;
-      lane_maps[s] = kNoLane * 0x0101010101010101u;
-      ++source_count;
+      streams[s].lane_map = kNoLane * 0x0101010101010101u;
+      ++stream_count;
     }
+    uint64_t &map = streams[s].lane_map;
     const uint32_t shift = 8 * message.lane;
-    lane_maps[s] = (lane_maps[s] & ~(uint64_t{0xFF} << shift)) | uint64_t{message.from_lane}
-                                                                     << shift;
+    map = (map & ~(uint64_t{0xFF} << shift)) | uint64_t{message.from_lane} << shift;
     lanes |= 1u << message.lane;
   }
-  auto pattern() const { return std::tuple(word, words, runs, step_words); }
 };
 
 PeMessages::PeMessages(const Hypercube &cube, const pidcomm_request &request, uint64_t heap_base)
     : pes_(cube.pes) {
   if (request.host_bytes % sizeof(pidcomm_pe_message) != 0)
     fail(PIDCOMM_ERR_HOST_BUFFER, kName, ": host_bytes (", request.host_bytes,
-         ") must be a multiple of the ", sizeof(pidcomm_pe_message), " bytes of a pidcomm_pe_message");
+         ") must be a multiple of the ", sizeof(pidcomm_pe_message),
+         " bytes of a pidcomm_pe_message");
   const std::size_t count = request.host_bytes / sizeof(pidcomm_pe_message);
   if (count == 0) return;
   if (request.host == nullptr)
@@ -154,8 +173,7 @@ void PeMessages::measure(const Hypercube &cube) {
       check_words("from_step", message.from_step);
     }
     if (message.bytes == 0) continue;
-    if (!is_fill(message))
-      in_bytes_ = std::max(in_bytes_, end_of(message.from, message.from_step));
+    if (!is_fill(message)) in_bytes_ = std::max(in_bytes_, end_of(message.from, message.from_step));
     out_bytes_ = std::max(out_bytes_, end_of(message.to, message.to_step));
     bytes_ += uint64_t{message.bytes} * message.runs;
     list_.push_back(message);
@@ -177,8 +195,8 @@ void PeMessages::check_overlaps() {
                             bool adds) {
     bool found = false;
     for (uint64_t run = 0; run < message.runs; ++run)
-      found |= written.visit((begin + run * step) / kWordBytes - first,
-                             message.bytes / kWordBytes, adds);
+      found |= written.visit((begin + run * step) / kWordBytes - first, message.bytes / kWordBytes,
+                             adds);
     return found;
   };
   auto reader = by_reader.begin();
@@ -194,157 +212,167 @@ void PeMessages::check_overlaps() {
     }
     while (reader != by_reader.end() && list_[*reader].from_pe < pe) ++reader;
     for (; reader != by_reader.end() && list_[*reader].from_pe == pe; ++reader)
-      is_in_place_ |= each_run(src_ + list_[*reader].from, list_[*reader].from_step,
-                               list_[*reader], false);
+      is_in_place_ |=
+          each_run(src_ + list_[*reader].from, list_[*reader].from_step, list_[*reader], false);
   }
   if (!is_in_place_) return;
   for (const pidcomm_pe_message &message : list_)
     if (message.runs != 1 || message.bytes != list_[0].bytes || message.to != list_[0].to ||
         (!is_fill(message) && src_ + message.from != dst_ + message.to))
-      fail(PIDCOMM_ERR_WINDOW, kName, ": a message reads bytes that another message writes; this "
+      fail(PIDCOMM_ERR_WINDOW, kName,
+           ": a message reads bytes that another message writes; this "
            "needs another destination window (in place, all messages have one run, the same number "
            "of bytes, and the same place in MRAM at both PEs)");
 }
 
 void PeMessages::make_tables(const Hypercube &cube) {
-  std::vector<std::vector<Lanes>> lanes_of_eg(kBanks);
   const std::vector<uint32_t> order = sorted_by(list_, [&](const pidcomm_pe_message &message) {
     return std::pair(cube.place_of(message.to_pe), message.to);
   });
   const uint32_t src_word = words_of(src_), dst_word = words_of(dst_);
   std::vector<Cut> cuts;
+  std::vector<Lanes> lanes;
+  uint32_t unit = ~0u;
   for (auto at = order.begin(); at != order.end();) {
-    const uint32_t rank = cube.place_of(list_[*at].to_pe) / (kLanes * kBanks);
-    for (std::vector<Lanes> &lanes : lanes_of_eg) lanes.clear();
+    const uint32_t eg = cube.place_of(list_[*at].to_pe) / kLanes;
+    lanes.clear();
     for (; at != order.end(); ++at) {
       const pidcomm_pe_message &message = list_[*at];
       const uint32_t place = cube.place_of(message.to_pe);
-      if (place / (kLanes * kBanks) != rank) break;
+      if (place / kLanes != eg) break;
       const uint32_t from = is_fill(message) ? 0 : cube.place_of(message.from_pe);
-      lanes_of_eg[place / kLanes % kBanks].push_back(
+      lanes.push_back(
           {place % kLanes, dst_word + words_of(message.to), words_of(message.bytes), message.runs,
            words_of(message.to_step),
-           is_fill(message) ? MessageStream{kFillEg, 0, 0,
-                                            uint64_t{message.from_step} << 32 | message.from}
-                            : MessageStream{from / kLanes, src_word + words_of(message.from),
-                                            words_of(message.from_step), 0},
+           is_fill(message)
+               ? MessageStream{kFillEg, 0, 0, uint64_t{message.from_step} << 32 | message.from, 0}
+               : MessageStream{from / kLanes, src_word + words_of(message.from),
+                               words_of(message.from_step), 0, 0},
            is_fill(message) ? place % kLanes : from % kLanes});
     }
-    if (!is_in_place_) cuts.clear();
-    for (uint32_t bank = 0; bank < kBanks; ++bank) {
-      std::vector<Lanes> &lanes = lanes_of_eg[bank];
-      const auto new_cut = [&](uint32_t word, uint32_t words, uint32_t runs, uint32_t step) {
-        cuts.push_back({rank * kBanks + bank, word, step, words, runs});
-      };
-      // Messages with several runs: a target for each pattern.
-      const auto strided = std::stable_partition(
-          lanes.begin(), lanes.end(), [](const Lanes &message) { return message.runs == 1; });
-      const std::size_t first_cut = cuts.size();
-      std::sort(strided, lanes.end(), [](const Lanes &a, const Lanes &b) {
-        return std::pair(a.pattern(), a.lane) < std::pair(b.pattern(), b.lane);
-      });
-      for (auto message = strided; message != lanes.end(); ++message) {
-        const bool is_new = message == strided || message->pattern() != (message - 1)->pattern() ||
-                            message->lane == (message - 1)->lane;
-        if (is_new) new_cut(message->word, message->words, message->runs, message->step_words);
-        cuts.back().add(*message, 0);
-      }
-      // Other messages: a target between two ends of messages. The messages of a lane do not
-      // overlap, and `lanes` has them in ascending order.
-      std::vector<uint64_t> ends;
-      std::array<std::vector<const Lanes *>, kLanes> waiting;
-      for (auto message = lanes.begin(); message != strided; ++message) {
-        ends.push_back(message->word);
-        ends.push_back(message->end());
-        waiting[message->lane].push_back(&*message);
-      }
-      std::sort(ends.begin(), ends.end());
-      ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-      std::array<std::size_t, kLanes> next{};
-      for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
-        bool has_target = false;
-        for (uint32_t lane = 0; lane < kLanes; ++lane) {
-          while (next[lane] < waiting[lane].size() && waiting[lane][next[lane]]->end() <= ends[i])
-            ++next[lane];
-          if (next[lane] == waiting[lane].size()) continue;
-          const Lanes &message = *waiting[lane][next[lane]];
-          if (message.word > ends[i]) continue;
-          if (!has_target)
-            new_cut(static_cast<uint32_t>(ends[i]), static_cast<uint32_t>(ends[i + 1] - ends[i]),
-                    1, 0);
-          has_target = true;
-          cuts.back().add(message, static_cast<uint32_t>(ends[i] - message.word));
-        }
-      }
-      if (strided != lanes.end())
-        for (std::size_t c = first_cut; c < cuts.size(); ++c) cuts[c].has_own_unit = true;
-    }
-    if (!is_in_place_) add_rank(cuts);
+    if (!is_in_place_ && eg / (kBanks * kUnitRanks) != unit) add_units(cuts);
+    unit = eg / (kBanks * kUnitRanks);
+    cut(eg, lanes, cuts);
   }
-  if (is_in_place_) add_unit(cuts.data(), cuts.data() + cuts.size());
+  add_units(cuts);
 }
 
-/// Adds the units of a rank. A thread visits both banks of a pair together, because their lines are
-/// adjacent.
-void PeMessages::add_rank(std::vector<Cut> &cuts) {
-  const auto key = [](const Cut &cut) {
-    const uint32_t bank = cut.eg % kBanks, pair_order = bank % kPairEgs * 2 + bank / kPairEgs;
-    return std::tuple(cut.has_own_unit, cut.has_own_unit ? pair_order : 0, cut.pattern(),
-                      pair_order);
+/// Cuts the messages to an entangled group, which are in the order of lanes and words, and gives
+/// each cut its unit and track.
+void PeMessages::cut(uint32_t eg, std::vector<Lanes> &lanes, std::vector<Cut> &cuts) {
+  const std::size_t first_cut = cuts.size();
+  const auto new_cut = [&](uint32_t word, uint32_t words, uint32_t runs, uint32_t step) {
+    cuts.push_back({eg, word, step, words, runs});
   };
+  // Messages with several runs: a target for each pattern.
+  const auto strided = std::stable_partition(
+      lanes.begin(), lanes.end(), [](const Lanes &message) { return message.runs == 1; });
+  std::sort(strided, lanes.end(), [](const Lanes &a, const Lanes &b) {
+    return std::pair(a.pattern(), a.lane) < std::pair(b.pattern(), b.lane);
+  });
+  for (auto message = strided; message != lanes.end(); ++message) {
+    if (message == strided || message->pattern() != (message - 1)->pattern())
+      new_cut(message->word, message->words, message->runs, message->step_words);
+    cuts.back().add(*message, 0);
+  }
+  // Other messages: a target between two ends of messages. The messages of a lane do not overlap.
+  std::vector<uint64_t> ends;
+  std::array<std::vector<const Lanes *>, kLanes> waiting;
+  for (auto message = lanes.begin(); message != strided; ++message) {
+    ends.push_back(message->word);
+    ends.push_back(message->end());
+    waiting[message->lane].push_back(&*message);
+  }
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  std::array<std::size_t, kLanes> next{};
+  for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
+    bool has_target = false;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      while (next[lane] < waiting[lane].size() && waiting[lane][next[lane]]->end() <= ends[i])
+        ++next[lane];
+      if (next[lane] == waiting[lane].size()) continue;
+      const Lanes &message = *waiting[lane][next[lane]];
+      if (message.word > ends[i]) continue;
+      if (!has_target)
+        new_cut(static_cast<uint32_t>(ends[i]), static_cast<uint32_t>(ends[i + 1] - ends[i]), 1, 0);
+      has_target = true;
+      cuts.back().add(message, static_cast<uint32_t>(ends[i] - message.word));
+    }
+  }
+
+  // Two cuts may store different lanes of the same lines if one has several runs.
+  bool meet = false;
+  if (strided != lanes.end()) {
+    const uint64_t first = dst_ / kWordBytes;
+    WordSet stored(out_bytes_ / kWordBytes);
+    for (std::size_t c = first_cut; c < cuts.size(); ++c)
+      for (uint64_t run = 0; run < cuts[c].runs; ++run)
+        meet |= stored.visit(cuts[c].word + run * cuts[c].step_words - first, cuts[c].words, true);
+  }
+  // A thread visits both banks of a pair together, because their lines are adjacent.
+  const uint32_t bank = eg % kBanks,
+                 place = eg / kBanks * kBanks + bank % kPairEgs * 2 + bank / kPairEgs;
+  for (std::size_t c = first_cut; c < cuts.size(); ++c) {
+    Cut &made = cuts[c];
+    made.track = place;
+    if (is_in_place_) continue;
+    if (meet)
+      made.unit = {kOneAfterAnother, eg, 0, 0};
+    else if (made.runs > 1)
+      made.unit = {kByPattern, made.word, made.step_words, made.words};
+    else if (made.stream_count > kFewSources)
+      made.unit = {kBySource, eg, made.streams[0].eg, 0}, made.track = made.first_lane;
+    else
+      made.unit = {kByWords, made.word / kUnitWords, 0, 0};
+  }
+}
+
+void PeMessages::add_units(std::vector<Cut> &cuts) {
+  const auto key = [](const Cut &cut) { return std::tuple(cut.unit, cut.track, cut.word); };
   std::stable_sort(cuts.begin(), cuts.end(),
                    [&](const Cut &a, const Cut &b) { return key(a) < key(b); });
-  for (std::size_t first = 0; first < cuts.size();) {
-    std::size_t last = first + 1;
-    if (cuts[first].has_own_unit) {
-      while (last < cuts.size() && cuts[last].eg == cuts[first].eg) ++last;
-    } else {
-      std::size_t streams = cuts[first].source_count;
-      while (last < cuts.size() && last - first < kGroupTargets && !cuts[last].has_own_unit &&
-             cuts[last].pattern() == cuts[first].pattern() &&
-             (streams += cuts[last].source_count) <= kGroupStreams)
-        ++last;
-    }
-    add_unit(cuts.data() + first, cuts.data() + last);
-    first = last;
-  }
-}
-
-void PeMessages::add_unit(const Cut *first, const Cut *last) {
-  const auto first_group = static_cast<uint32_t>(groups_.size());
-  if (first->has_own_unit)
-    for (const Cut *cut = first; cut != last; ++cut) add_group(cut, cut + 1);
-  else
-    add_group(first, last);
-  units_.push_back({first_group, static_cast<uint32_t>(groups_.size()) - first_group});
-}
-
-void PeMessages::add_group(const Cut *first, const Cut *last) {
-  MessageGroup group = {static_cast<uint32_t>(targets_.size()),
-                        static_cast<uint32_t>(last - first),
-                        static_cast<uint32_t>(streams_.size()),
-                        0,
-                        first->words,
-                        first->runs};
-  const uint64_t lines = uint64_t{group.words} * group.runs;
-  for (const Cut *cut = first; cut != last; ++cut) {
-    targets_.push_back({cut->eg, cut->word, cut->step_words,
-                        static_cast<uint32_t>(sources_.size()), cut->source_count,
-                        ~cut->lanes & 0xFFu});
-    lines_.stored += lines;
-    lines_.shuffled += lines * cut->source_count;
-    if (targets_.back().keep_lanes != 0) lines_.kept += lines;
-    for (uint32_t s = 0; s < cut->source_count; ++s) {
-      const auto streams = streams_.begin() + group.first_stream;
-      const auto stream = std::find(streams, streams_.end(), cut->streams[s]);
-      sources_.push_back({cut->lane_maps[s], static_cast<uint32_t>(stream - streams)});
-      if (stream != streams_.end()) continue;
-      streams_.push_back(cut->streams[s]);
-      if (cut->streams[s].eg != kFillEg) lines_.loaded += lines;
+  for (auto first = cuts.begin(); first != cuts.end();) {
+    const auto last =
+        std::find_if(first, cuts.end(), [&](const Cut &cut) { return cut.unit != first->unit; });
+    bool is_even = true;
+    for (auto cut = first; cut != last; ++cut)
+      is_even &= (cut == first || cut->track != (cut - 1)->track) &&
+                 std::pair(cut->words, cut->runs) == std::pair(first->words, first->runs);
+    const bool is_side_by_side = is_even || first->unit[0] == kByWords;
+    while (first != last) {
+      MessageUnit unit = {static_cast<uint32_t>(tracks_.size()), 0,
+                          is_side_by_side ? 0 : kTurnWords, is_even ? first->lines() : 0};
+      const uint32_t ranks = first->track / (kBanks * kUnevenRanks);
+      for (auto cut = first; first != last; ++first) {
+        if (!is_even && first->unit[0] == kByWords &&
+            first->track / (kBanks * kUnevenRanks) != ranks)
+          break;
+        if (cut == first || first->track != (first - 1)->track)
+          tracks_.push_back({static_cast<uint32_t>(targets_.size()), 0});
+        ++tracks_.back().target_count;
+        add_target(*first);
+      }
+      unit.track_count = static_cast<uint32_t>(tracks_.size()) - unit.first_track;
+      units_.push_back(unit);
     }
   }
-  group.stream_count = static_cast<uint32_t>(streams_.size()) - group.first_stream;
-  groups_.push_back(group);
+  cuts.clear();
+}
+
+void PeMessages::add_target(const Cut &cut) {
+  const MessageTarget target = {cut.eg,           cut.word,
+                                cut.step_words,   cut.words,
+                                cut.runs,         static_cast<uint32_t>(streams_.size()),
+                                cut.stream_count, ~cut.lanes & 0xFFu};
+  targets_.push_back(target);
+  lines_.stored += target.lines();
+  lines_.shuffled += target.lines() * cut.stream_count;
+  if (target.keep_lanes != 0) lines_.kept += target.lines();
+  for (uint32_t s = 0; s < cut.stream_count; ++s) {
+    streams_.push_back(cut.streams[s]);
+    if (cut.streams[s].eg != kFillEg) lines_.loaded += target.lines();
+  }
 }
 
 }  // namespace pidcomm

@@ -4,6 +4,9 @@
 // entangled group are cut into targets: runs of lines in which every lane has one message. A line
 // of a target is the OR of the lines of 1 to 8 streams, each with its lanes shuffled and the other
 // lanes zero, as in the pass `merge`.
+//
+// A unit is the work of one thread. A thread visits the tracks of a unit in turns, so that it uses
+// lines together that are adjacent in memory (both banks of a pair), or that several targets load.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +20,37 @@ namespace pidcomm {
 /// The number of the entangled group of a stream whose lines all hold the word of PIDCOMM_FILL.
 inline constexpr uint32_t kFillEg = ~0u;
 
-/// Lines that a group of targets loads: those of words word, word + 1, ... of an entangled group.
-/// In run i the stream begins i * step_words later. With kFillEg, `fill` is the word.
+/// A target with more streams than this loads many lines that other targets load, too.
+inline constexpr uint32_t kFewSources = 2;
+
+/// Lines that a target loads: those of words word, word + 1, ... of an entangled group. In run i
+/// the stream begins i * step_words later. With kFillEg, all lines hold the word `fill`.
 struct MessageStream {
   uint32_t eg, word, step_words;
   uint64_t fill;
-  bool operator==(const MessageStream &) const = default;
+  uint64_t lane_map;  // see MergeSource
 };
 
-/// Lanes of a stream that move to lanes of a target. lane_map: see MergeSource.
-struct MessageSource {
-  uint64_t lane_map;
-  uint32_t stream;  // index in the streams of the group
-};
-
-/// Lines that a group of targets stores.
+/// Lines that a thread stores one after another: `words` words in each of `runs` runs.
 struct MessageTarget {
-  uint32_t eg, word, step_words;
-  uint32_t first_source, source_count;
+  uint32_t eg, word, step_words, words, runs;
+  uint32_t first_stream, stream_count;
   uint32_t keep_lanes;  // lanes that no message writes
+
+  uint64_t lines() const { return uint64_t{words} * runs; }
 };
 
-/// Targets with equal numbers of words and runs, which a thread visits together. Groups of one unit
-/// run one after another, because they may store lanes of the same lines.
-struct MessageGroup {
-  uint32_t first_target, target_count, first_stream, stream_count, words, runs;
+/// Targets that a thread visits one after another.
+struct MessageTrack {
+  uint32_t first_target, target_count;
 };
+
 struct MessageUnit {
-  uint32_t first_group, group_count;
+  uint32_t first_track, track_count;
+  uint32_t turn_words;  // words of a track that a thread visits before the next track; 0: the
+                        // thread visits all tracks side by side
+  uint64_t even_lines;  // if each track has one target with this number of lines, threads may share
+                        // the lines; else 0
 };
 
 /// The sizes of the lines of all targets, in lines.
@@ -78,9 +84,8 @@ class PeMessages {
   bool is_in_place() const { return is_in_place_; }
 
   const std::vector<MessageUnit> &units() const { return units_; }
-  const std::vector<MessageGroup> &groups() const { return groups_; }
+  const std::vector<MessageTrack> &tracks() const { return tracks_; }
   const std::vector<MessageTarget> &targets() const { return targets_; }
-  const std::vector<MessageSource> &sources() const { return sources_; }
   const std::vector<MessageStream> &streams() const { return streams_; }
   const MessageLines &lines() const { return lines_; }
 
@@ -90,9 +95,9 @@ class PeMessages {
   void measure(const Hypercube &cube);
   void check_overlaps();
   void make_tables(const Hypercube &cube);
-  void add_rank(std::vector<Cut> &cuts);
-  void add_unit(const Cut *first, const Cut *last);
-  void add_group(const Cut *first, const Cut *last);
+  void cut(uint32_t eg, std::vector<Lanes> &lanes, std::vector<Cut> &cuts);
+  void add_units(std::vector<Cut> &cuts);
+  void add_target(const Cut &cut);
 
   const uint32_t pes_;
   std::vector<pidcomm_pe_message> given_;  // as in the request
@@ -102,9 +107,8 @@ class PeMessages {
   bool is_in_place_ = false;
 
   std::vector<MessageUnit> units_;
-  std::vector<MessageGroup> groups_;
+  std::vector<MessageTrack> tracks_;
   std::vector<MessageTarget> targets_;
-  std::vector<MessageSource> sources_;
   std::vector<MessageStream> streams_;
   MessageLines lines_;
 };

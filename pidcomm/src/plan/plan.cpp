@@ -46,8 +46,8 @@ const TechniqueRule &technique_rule(int technique) {
 }
 
 /// The rule of pidcomm_sendrecv, which has no row: messages replace groups and blocks.
-constexpr CollectiveRule kMessageRule = {
-    PIDCOMM_SENDRECV, false, {Space::mram, false}, {Space::mram, false}, 0, nullptr};
+constexpr CollectiveRule kMessageRule = {PIDCOMM_SENDRECV,     false, {Space::mram, false},
+                                         {Space::mram, false}, 0,     nullptr};
 
 /// Returns text such as "; use tile or conventional": the techniques that work for a collective on
 /// every shape.

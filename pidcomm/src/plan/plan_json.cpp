@@ -209,10 +209,12 @@ std::string to_json(const Plan &plan, bool expand) {
   json.number("block_bytes", plan.block_bytes);
   const MemberSteps *steps = member_steps_of(plan);
   const uint64_t message_bytes = plan.messages == nullptr ? 0 : plan.messages->bytes();
-  json.number("mram_bytes_read",
-              plan.messages != nullptr ? message_bytes : steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * plan.cube.pes);
-  json.number("mram_bytes_written",
-              plan.messages != nullptr ? message_bytes : steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * plan.cube.pes);
+  json.number("mram_bytes_read", plan.messages != nullptr ? message_bytes
+                                 : steps != nullptr       ? steps->bytes_read()
+                                                          : plan.in_pe_bytes * plan.cube.pes);
+  json.number("mram_bytes_written", plan.messages != nullptr ? message_bytes
+                                    : steps != nullptr       ? steps->bytes_written()
+                                                             : plan.out_pe_bytes * plan.cube.pes);
   json.number("host_bytes", (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups);
   const TileForm *const tile = std::get_if<TileForm>(&plan.form);
   const bool is_host_order = tile != nullptr ? tile->sweep.host_order : !plan.bytewise;
