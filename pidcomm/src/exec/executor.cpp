@@ -120,9 +120,10 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
   trace.mram_bytes_written =
       steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * line_bytes;
   if (std::holds_alternative<MessageForm>(plan.form)) {
-    const MessageLines &lines = plan.messages->lines();
-    trace.mram_bytes_read = (lines.loaded + lines.kept) * kLineBytes;
-    trace.mram_bytes_written = lines.stored * kLineBytes;
+    trace.mram_bytes_read = 0;  // run_messages counts
+    trace.bytes_staged =
+        message_buffer_bytes(*plan.messages, useful_threads_of(plan, plan.options.threads));
+    trace.mram_bytes_written = plan.messages->lines().stored * kLineBytes;
   } else if (keeps_lanes(plan)) {
     trace.mram_bytes_read +=
         plan.out_pe_bytes * kLanes;  // lanes that keep their bytes are read first
@@ -152,8 +153,7 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
     if (const auto *paper = std::get_if<PaperForm>(&plan.form);
         paper != nullptr && paper->to_host_memory)
       host_buffer_.require(trace.bytes_staged);
-    if (std::holds_alternative<MessageForm>(plan.form))
-      host_buffer_.require(fill_bytes_of(*plan.messages));
+    if (std::holds_alternative<MessageForm>(plan.form)) host_buffer_.require(trace.bytes_staged);
     reorders(plan) ? run_with_reordering(call, trace) : run_on_ranks(call, trace);
   }
   trace.seconds_total = call.total.seconds();

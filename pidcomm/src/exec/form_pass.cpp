@@ -49,7 +49,7 @@ class FormPass {
     trace_.bytes_staged += sweep_bytes;
   }
 
-  void operator()(const MessageForm &) const { trace_.bytes_staged += run_messages(pass_); }
+  void operator()(const MessageForm &) const { run_messages(pass_, trace_); }
 
   void operator()(const SdkForm &) const {}  // run_conventional does not use ranks
 

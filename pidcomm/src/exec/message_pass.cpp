@@ -1,6 +1,9 @@
 #include "exec/message_pass.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
 #include <memory>
 
 #include "base/geometry.h"
@@ -16,7 +19,7 @@ namespace {
 constexpr uint32_t kCachedLines = 6144;
 
 /// The largest call. The memory bandwidth is lower if a thread visits more streams at a time.
-constexpr std::size_t kCallStreams = 128, kCallTargets = 64;
+constexpr std::size_t kCallStreams = 64, kCallTargets = 32;
 
 /// Lines that hold the words of PIDCOMM_FILL: for each word a run of lines, in PIM order.
 class FillLines {
@@ -51,13 +54,14 @@ class FillLines {
 /// grows target by target.
 class MessageWorker {
  public:
-  MessageWorker(const HostPass &pass, const FillLines &fill)
+  /// buffer: bytes_for(messages) bytes.
+  MessageWorker(const HostPass &pass, const FillLines &fill, std::byte *buffer)
       : pass_(pass),
         messages_(*pass.plan.messages),
         fill_(fill),
-        is_in_place_(messages_.is_in_place()) {
-    uint32_t tracks = 0;
-    for (const MessageUnit &unit : messages_.units()) tracks = std::max(tracks, unit.track_count);
+        is_in_place_(messages_.is_in_place()),
+        buffer_(buffer) {
+    const uint32_t tracks = tracks_of(messages_);
     places_.resize(tracks);
     call_targets_ = is_in_place_ ? tracks : kCallTargets;
     call_streams_ = is_in_place_ ? tracks * kLanes : kCallStreams;
@@ -66,32 +70,27 @@ class MessageWorker {
     sources_.reserve(call_targets_ * kLanes + kLanes);
     out_.reserve(call_targets_ + 1);
     targets_.reserve(call_targets_ + 1);
-    if (is_in_place_) buffer_ = HostBuffer(kCachedLines * kLineBytes + call_streams_ * kLineBytes);
   }
 
-  std::size_t buffer_bytes() const { return buffer_.size(); }
+  /// In place, the pass copies the lines of a strip to a buffer.
+  static uint64_t bytes_for(const PeMessages &messages) {
+    return !messages.is_in_place()
+               ? 0
+               : (kCachedLines + uint64_t{tracks_of(messages)} * kLanes) * kLineBytes;
+  }
+  uint64_t lines_loaded() const { return lines_loaded_; }
 
   /// Moves the lines [first, last) of each track of a unit; all lines if first is 0 and last is ~0.
   void run(const MessageUnit &unit, uint64_t first, uint64_t last) {
     const MessageTrack *const tracks = messages_.tracks().data() + unit.first_track;
     for (uint32_t t = 0; t < unit.track_count; ++t) places_[t] = {0, first};
-    // Tracks with few streams go side by side, others one after another.
-    const bool is_side_by_side = unit.turn_words == 0;
-    for (bool moves = true; moves;) {
-      moves = false;
-      uint64_t words = unit.turn_words;
-      if (is_side_by_side) {
-        words = kRunWords;
-        for (uint32_t t = 0; t < unit.track_count; ++t)
-          words = std::min(words, words_at(tracks[t], places_[t], last));
-      }
+    for (;;) {
+      uint64_t words = ~uint64_t{0};
       for (uint32_t t = 0; t < unit.track_count; ++t)
-        for (uint64_t left = words; left != 0;) {
-          const uint32_t added = add(tracks[t], places_[t], left, last);
-          if (added == 0) break;
-          left -= added;
-          moves = true;
-        }
+        words = std::min(words, words_at(tracks[t], places_[t], last));
+      if (words == ~uint64_t{0}) break;
+      for (uint32_t t = 0; t < unit.track_count; ++t)
+        add(tracks[t], places_[t], static_cast<uint32_t>(words), last);
     }
     flush();
   }
@@ -102,6 +101,13 @@ class MessageWorker {
     uint32_t target;
     uint64_t line;
   };
+
+  /// The number of tracks of the largest unit.
+  static uint32_t tracks_of(const PeMessages &messages) {
+    uint32_t tracks = 0;
+    for (const MessageUnit &unit : messages.units()) tracks = std::max(tracks, unit.track_count);
+    return tracks;
+  }
 
   const MessageTarget *target_at(const MessageTrack &track, const Place &place,
                                  uint64_t last) const {
@@ -128,13 +134,11 @@ class MessageWorker {
     return words;
   }
 
-  /// Adds up to `most` lines of a track to the call, before line `last` of its target. Returns
-  /// their number, or 0 at the end of the track.
-  uint32_t add(const MessageTrack &track, Place &place, uint64_t most, uint64_t last) {
+  /// Adds `words` words of a track to the call, unless the place is the end of the track.
+  void add(const MessageTrack &track, Place &place, uint32_t words, uint64_t last) {
     const MessageTarget *const at = target_at(track, place, last);
-    if (at == nullptr) return 0;
+    if (at == nullptr) return;
     const MessageTarget &target = *at;
-    const uint64_t words = std::min(most, words_at(track, place, last));
     const uint64_t run = place.line / target.words, word = place.line % target.words;
     const MessageStream *const streams = messages_.streams().data() + target.first_stream;
     const auto first_of = [&](const auto &lines) {
@@ -143,7 +147,7 @@ class MessageWorker {
     if (words != words_ || in_.size() + target.stream_count > call_streams_ ||
         out_.size() == call_targets_)
       flush();
-    words_ = static_cast<uint32_t>(words);
+    words_ = words;
     const auto line_of = [&](const auto &lines) {
       return position_of(pass_.eg_base[lines.eg], first_of(lines)).line;
     };
@@ -165,7 +169,6 @@ class MessageWorker {
     }
     place.line += words;
     if (place.line == target.lines() && last == ~uint64_t{0}) place = {place.target + 1, 0};
-    return words_;
   }
 
   /// Runs the call.
@@ -179,6 +182,9 @@ class MessageWorker {
     const MergeTable table = {&unit,       numbers_.data(), targets_.data(), sources_.data(),
                               1,           streams,         targets,         kRunWords,
                               strip_words, is_in_place_};
+    lines_loaded_ += uint64_t{streams} * words_;
+    for (const MergeTarget &target : targets_)
+      if (target.keep_lanes != 0) lines_loaded_ += words_;
     const SweepItem item = {in_.data(), out_.data()};
     SweepCall call{};
     call.items = &item;
@@ -187,7 +193,7 @@ class MessageWorker {
     call.out_count = targets;
     call.words = words_;
     call.merge = &table;
-    call.section_buffer = buffer_.data();
+    call.section_buffer = buffer_;
     pass_.kernels.pass[static_cast<int>(Pass::merge)](call);
     in_.clear();
     numbers_.clear();
@@ -202,7 +208,8 @@ class MessageWorker {
   const bool is_in_place_;
   std::size_t call_streams_ = 0, call_targets_ = 0;
   uint32_t words_ = 0;
-  HostBuffer buffer_;
+  uint64_t lines_loaded_ = 0;
+  std::byte *const buffer_;
   std::vector<Place> places_;      // by track
   std::vector<uint32_t> numbers_;  // 0, 1, ...
   std::vector<const std::byte *> in_;
@@ -211,21 +218,233 @@ class MessageWorker {
   std::vector<MergeSource> sources_;
 };
 
-/// Lines of a unit for one thread; see MessageWorker::run.
+/// Carries out row units. Keeps the rows of lines that it has loaded in a ring of pages, because
+/// the lanes of a line go to several places of the destination.
+class RowWorker {
+ public:
+  /// buffer: bytes_for(messages) bytes.
+  RowWorker(const HostPass &pass, std::byte *buffer)
+      : pass_(pass),
+        messages_(*pass.plan.messages),
+        first_source_(messages_.src() / kWordBytes),
+        end_source_((messages_.src() + messages_.in_bytes()) / kWordBytes),
+        pages_(pages_for(messages_)),
+        buffer_(buffer) {
+    if (messages_.row_units().empty()) return;
+    keys_.resize(pages_, kNoKey);
+    slots_.resize(2 * std::bit_ceil(pages_), kNoSlot);
+  }
+
+  /// The pages, the rows of a chunk, and the buffers of the passes.
+  static uint64_t bytes_for(const PeMessages &messages) {
+    return messages.row_units().empty()
+               ? 0
+               : pages_for(messages) * kPageBytes + kLanes * kChunkRowBytes + kCallBufferBytes;
+  }
+  uint64_t lines_loaded() const { return lines_loaded_; }
+
+  void run(const RowUnit &unit) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane) next_[lane] = unit.first_message[lane];
+    for (uint32_t word = unit.first_word; word < unit.end_word;) {
+      const uint32_t words = std::min(kChunkWords - word % kChunkWords, unit.end_word - word);
+      move_chunk(unit, word, words);
+      word += words;
+    }
+  }
+
+ private:
+  static constexpr uint32_t kChunkWords = 256, kPageWords = 64, kNoSlot = ~0u;
+  // Rows of a chunk are not a power of two apart, because they would compete for a few places in
+  // the first-level cache.
+  static constexpr std::size_t kPageRowBytes = kPageWords * kWordBytes + kLineBytes,
+                               kPageBytes = kLanes * kPageRowBytes,
+                               kChunkRowBytes = kChunkWords * kWordBytes + kLineBytes;
+  static constexpr uint64_t kNoKey = ~uint64_t{0};
+
+  /// Returns the number of pages that hold the lines of a message to each of 8 lanes.
+  static std::size_t pages_for(const PeMessages &messages) {
+    uint32_t longest = 0;
+    for (const RowMessage &message : messages.row_messages())
+      longest = std::max(longest, message.words);
+    return std::clamp<std::size_t>(kLanes * (longest / kPageWords + 2), 64, 2048);
+  }
+
+  std::byte *chunk_row(uint32_t lane) const {
+    return buffer_ + pages_ * kPageBytes + lane * kChunkRowBytes;
+  }
+
+  void move_chunk(const RowUnit &unit, uint32_t word, uint32_t words) {
+    const uint32_t eg = unit.eg;
+    const uint64_t end = uint64_t{word} + words;
+    uint64_t covered = 0;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      while (next_[lane] < unit.first_message[lane + 1] && end_of(next_[lane]) <= word)
+        ++next_[lane];
+      for (uint32_t m = next_[lane]; m < unit.first_message[lane + 1] && message(m).word < end; ++m)
+        covered += std::min(end, end_of(m)) - std::max(word, message(m).word);
+    }
+    if (covered == 0) return;
+    if (covered != uint64_t{words} * kLanes)
+      load_rows(eg, word, words, chunk_row(0), kChunkRowBytes);
+    for (uint32_t lane = 0; lane < kLanes; ++lane)
+      for (uint32_t m = next_[lane]; m < unit.first_message[lane + 1] && message(m).word < end;
+           ++m) {
+        const uint32_t first = std::max(word, message(m).word);
+        copy(message(m), first, static_cast<uint32_t>(std::min(end, end_of(m))) - first,
+             chunk_row(lane) + (first - word) * kWordBytes);
+      }
+    store_rows(eg, word, words);
+  }
+
+  const RowMessage &message(uint32_t number) const { return messages_.row_messages()[number]; }
+  uint64_t end_of(uint32_t number) const {
+    return uint64_t{message(number).word} + message(number).words;
+  }
+
+  /// Copies words of a message to a row.
+  void copy(const RowMessage &message, uint32_t first, uint32_t words, std::byte *to) {
+    if (message.from_eg == kFillEg) {
+      for (uint32_t w = 0; w < words; ++w)
+        std::memcpy(to + w * kWordBytes, &message.fill, kWordBytes);
+      return;
+    }
+    for (uint32_t from = message.from_word + (first - message.word); words != 0;) {
+      const uint32_t at = from % kPageWords, count = std::min(words, kPageWords - at);
+      copy_words(to,
+                 page(message.from_eg, from / kPageWords) + message.from_lane * kPageRowBytes +
+                     at * kWordBytes,
+                 count);
+      to += count * kWordBytes;
+      from += count;
+      words -= count;
+    }
+  }
+
+  /// Faster than memcpy, which the compiler turns into `rep movsq`.
+  static void copy_words(std::byte *to, const std::byte *from, uint32_t words) {
+    for (; words >= kStepWords; words -= kStepWords, to += kLineBytes, from += kLineBytes)
+      std::memcpy(to, from, kLineBytes);
+    for (; words != 0; --words, to += kWordBytes, from += kWordBytes)
+      std::memcpy(to, from, kWordBytes);
+  }
+
+  /// Returns the rows of a page, from the ring or from MRAM.
+  const std::byte *page(uint32_t eg, uint32_t number) {
+    const uint64_t key = uint64_t{eg} << 32 | number;
+    if (key == last_key_) return last_page_;
+    const std::size_t mask = slots_.size() - 1;
+    const auto place_of = [&](uint64_t wanted) {
+      std::size_t place = (wanted * 0x9E3779B97F4A7C15ull) >> 32 & mask;
+      while (slots_[place] != kNoSlot && keys_[slots_[place]] != wanted) place = (place + 1) & mask;
+      return place;
+    };
+    std::size_t place = place_of(key);
+    uint32_t slot = slots_[place];
+    if (slot == kNoSlot) {
+      slot = static_cast<uint32_t>(oldest_++ % pages_);
+      if (keys_[slot] != kNoKey) {
+        remove(place_of(keys_[slot]), place_of);
+        place = place_of(key);
+      }
+      keys_[slot] = key;
+      slots_[place] = slot;
+      const uint64_t begin = uint64_t{number} * kPageWords, first = std::max(begin, first_source_),
+                     end = std::min(begin + kPageWords, end_source_);
+      load_rows(eg, first, static_cast<uint32_t>(end - first),
+                buffer_ + slot * kPageBytes + (first - begin) * kWordBytes, kPageRowBytes);
+    }
+    last_key_ = key;
+    return last_page_ = buffer_ + slot * kPageBytes;
+  }
+
+  /// Removes an entry of the hash table, and moves the entries behind it that it displaced.
+  template <class PlaceOf>
+  void remove(std::size_t place, const PlaceOf &place_of) {
+    const std::size_t mask = slots_.size() - 1;
+    keys_[slots_[place]] = kNoKey;
+    slots_[place] = kNoSlot;
+    for (std::size_t next = (place + 1) & mask; slots_[next] != kNoSlot; next = (next + 1) & mask) {
+      const uint32_t slot = slots_[next];
+      slots_[next] = kNoSlot;
+      slots_[place_of(keys_[slot])] = slot;
+    }
+  }
+
+  /// Turns the lines of `words` words of an entangled group into rows.
+  void load_rows(uint32_t eg, uint64_t word, uint32_t words, std::byte *rows,
+                 std::size_t row_bytes) {
+    lines_loaded_ += words;
+    while (words != 0) {
+      const LinePosition position = position_of(pass_.eg_base[eg], word);
+      const uint32_t count = std::min(words, position.run_words);
+      const std::byte *const in = position.line;
+      std::byte *out[kLanes];
+      for (uint32_t lane = 0; lane < kLanes; ++lane) out[lane] = rows + lane * row_bytes;
+      const SweepItem item = {&in, out};
+      // The lines behind a page are those of the page that this message needs next.
+      call(Pass::to_host, item, 1, kLanes, count, position.run_words);
+      rows += count * kWordBytes;
+      word += count;
+      words -= count;
+    }
+  }
+
+  /// Turns the rows of a chunk into lines.
+  void store_rows(uint32_t eg, uint64_t word, uint32_t words) {
+    for (uint32_t at = 0; at < words;) {
+      const LinePosition position = position_of(pass_.eg_base[eg], word + at);
+      const uint32_t count = std::min(words - at, position.run_words);
+      const std::byte *in[kLanes];
+      for (uint32_t lane = 0; lane < kLanes; ++lane) in[lane] = chunk_row(lane) + at * kWordBytes;
+      std::byte *const out = position.line;
+      const SweepItem item = {in, &out};
+      call(Pass::from_host, item, kLanes, 1, count, count);
+      at += count;
+    }
+  }
+
+  void call(Pass pass, const SweepItem &item, uint32_t in_count, uint32_t out_count, uint32_t words,
+            uint32_t prefetch_end) const {
+    SweepCall call{};
+    call.items = &item;
+    call.item_count = 1;
+    call.in_count = in_count;
+    call.out_count = out_count;
+    call.words = words;
+    call.prefetch_end = prefetch_end;
+    call.item_buffers = buffer_ + pages_ * kPageBytes + kLanes * kChunkRowBytes;
+    pass_.kernels.pass[static_cast<int>(pass)](call);
+  }
+
+  const HostPass &pass_;
+  const PeMessages &messages_;
+  const uint64_t first_source_, end_source_;  // words of the source window
+  const std::size_t pages_;
+  std::byte *const buffer_;
+  std::vector<uint64_t> keys_;   // by page: its entangled group and number
+  std::vector<uint32_t> slots_;  // a hash table of pages, by key
+  uint64_t oldest_ = 0, lines_loaded_ = 0, last_key_ = kNoKey;
+  const std::byte *last_page_ = nullptr;
+  std::array<uint32_t, kLanes> next_{};  // by lane: the first message that may not have ended
+};
+
+/// Work of one thread: a row unit, or lines of a unit (see MessageWorker::run).
 struct Share {
+  const RowUnit *rows;
   const MessageUnit *unit;
   uint64_t first, last;
 };
 
 std::vector<Share> shares_of(const PeMessages &messages, int threads) {
   std::vector<Share> shares;
+  for (const RowUnit &unit : messages.row_units()) shares.push_back({&unit, nullptr, 0, 0});
   for (const MessageUnit &unit : messages.units()) {
     const uint64_t pieces =
         std::max<uint64_t>(1, pieces_of(messages.units().size(), unit.even_lines, threads));
     const uint64_t chunks = (unit.even_lines + kShareWords - 1) / kShareWords;
     for (uint64_t piece = 0; piece < pieces; ++piece)
       shares.push_back(
-          {&unit, chunks * piece / pieces * kShareWords,
+          {nullptr, &unit, chunks * piece / pieces * kShareWords,
            piece + 1 == pieces ? ~uint64_t{0} : chunks * (piece + 1) / pieces * kShareWords});
   }
   return shares;
@@ -233,27 +452,42 @@ std::vector<Share> shares_of(const PeMessages &messages, int threads) {
 
 }  // namespace
 
-uint64_t fill_bytes_of(const PeMessages &messages) { return FillLines(messages).bytes(); }
+uint64_t message_buffer_bytes(const PeMessages &messages, int threads) {
+  const uint64_t of_thread = MessageWorker::bytes_for(messages) + RowWorker::bytes_for(messages);
+  return FillLines(messages).bytes() + static_cast<uint64_t>(threads) * of_thread;
+}
 
-uint64_t run_messages(const HostPass &pass) {
+void run_messages(const HostPass &pass, pidcomm_trace &trace) {
   const PeMessages &messages = *pass.plan.messages;
   FillLines fill(messages);
   const std::vector<Share> shares = shares_of(messages, pass.threads);
   const int threads =
       static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), shares.size()));
-  std::vector<std::unique_ptr<MessageWorker>> workers;
-  for (int thread = 0; thread < threads; ++thread)
-    workers.push_back(std::make_unique<MessageWorker>(pass, fill));
+  struct Workers {
+    MessageWorker lines;
+    RowWorker rows;
+  };
+  std::vector<std::unique_ptr<Workers>> workers;
+  std::byte *buffer = pass.host_lines.base + fill.bytes();
+  for (int thread = 0; thread < threads; ++thread) {
+    std::byte *const rows = buffer + MessageWorker::bytes_for(messages);
+    workers.push_back(std::unique_ptr<Workers>(
+        new Workers{MessageWorker(pass, fill, buffer), RowWorker(pass, rows)}));
+    buffer = rows + RowWorker::bytes_for(messages);
+  }
   WorkQueue queue(shares.size(), threads);
   fill.write(pass.host_lines.base);
   run_threads(threads, [&](int thread) {
     queue.each(thread, [&](uint64_t number) {
+      Workers &own = *workers[static_cast<std::size_t>(thread)];
       const Share &share = shares[number];
-      workers[static_cast<std::size_t>(thread)]->run(*share.unit, share.first, share.last);
+      share.rows != nullptr ? own.rows.run(*share.rows)
+                            : own.lines.run(*share.unit, share.first, share.last);
     });
     pass.kernels.fence();  // complete non-temporal stores before the PEs own the MRAM again
   });
-  return workers.front()->buffer_bytes() * workers.size() + fill.bytes();
+  for (const auto &own : workers)
+    trace.mram_bytes_read += (own->lines.lines_loaded() + own->rows.lines_loaded()) * kLineBytes;
 }
 
 }  // namespace pidcomm

@@ -2,14 +2,15 @@
 #pragma once
 
 #include "exec/sweep_pass.h"
+#include "pidcomm/pidcomm.h"
 
 namespace pidcomm {
 
-/// Carries out the MessageForm of a plan. Returns the bytes of host memory for buffers. Throws
+/// Carries out the MessageForm of a plan, and adds the bytes of loaded lines to the trace. Throws
 /// std::bad_alloc before a byte moves.
-uint64_t run_messages(const HostPass &pass);
+void run_messages(const HostPass &pass, pidcomm_trace &trace);
 
 /// The bytes that run_messages needs at pass.host_lines.base.
-uint64_t fill_bytes_of(const PeMessages &messages);
+uint64_t message_buffer_bytes(const PeMessages &messages, int threads);
 
 }  // namespace pidcomm

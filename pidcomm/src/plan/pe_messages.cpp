@@ -20,10 +20,7 @@ constexpr const char *kName = "sendrecv";
 
 /// Ranks whose entangled groups a unit visits side by side, if all targets have equal sizes; else
 /// fewer, because the ends of all targets cut the lines that a call moves.
-constexpr uint32_t kUnitRanks = 8, kUnevenRanks = 2;
-
-/// Words of a turn, if not all targets of a unit have the same words.
-constexpr uint32_t kTurnWords = 64;
+constexpr uint32_t kUnitRanks = 4, kUnevenRanks = 2;
 
 /// Words of the destination of a unit, unless one target has more.
 constexpr uint32_t kUnitWords = 1u << 15;
@@ -105,7 +102,6 @@ struct PeMessages::Cut {
             streams[s].step_words != from.step_words || streams[s].fill != from.fill))
       ++s;
     if (s == stream_count) {
-      if (s == 0) first_lane = message.from_lane;
       streams[s] = from;
       streams[s].lane_map = kNoLane * 0x0101010101010101u;
       ++stream_count;
@@ -183,9 +179,8 @@ void PeMessages::measure(const Hypercube &cube) {
 void PeMessages::check_overlaps() {
   const std::vector<uint32_t> by_writer =
       sorted_by(list_, [](const pidcomm_pe_message &message) { return message.to_pe; });
-  const bool windows_meet = src_ < dst_ + out_bytes_ && dst_ < src_ + in_bytes_;
   const std::vector<uint32_t> by_reader =
-      !windows_meet
+      !windows_meet()
           ? std::vector<uint32_t>()
           : sorted_by(list_, [](const pidcomm_pe_message &message) { return message.from_pe; });
   const uint64_t first = std::min(src_, dst_) / kWordBytes,
@@ -301,6 +296,19 @@ void PeMessages::cut(uint32_t eg, std::vector<Lanes> &lanes, std::vector<Cut> &c
     }
   }
 
+  // Lines with many sources, and no messages with several runs: row units. Row units load complete
+  // lines of the source window, so no other thread may store lines there.
+  uint64_t lines = 0, sources = 0;
+  for (std::size_t c = first_cut; c < cuts.size(); ++c) {
+    lines += cuts[c].lines();
+    sources += cuts[c].lines() * cuts[c].stream_count;
+  }
+  if (!windows_meet() && strided == lanes.end() && sources > lines * kFewSources) {
+    cuts.resize(first_cut);
+    add_row_units(eg, lanes);
+    return;
+  }
+
   // Two cuts may store different lanes of the same lines if one has several runs.
   bool meet = false;
   if (strided != lanes.end()) {
@@ -321,8 +329,6 @@ void PeMessages::cut(uint32_t eg, std::vector<Lanes> &lanes, std::vector<Cut> &c
       made.unit = {kOneAfterAnother, eg, 0, 0};
     else if (made.runs > 1)
       made.unit = {kByPattern, made.word, made.step_words, made.words};
-    else if (made.stream_count > kFewSources)
-      made.unit = {kBySource, eg, made.streams[0].eg, 0}, made.track = made.first_lane;
     else
       made.unit = {kByWords, made.word / kUnitWords, 0, 0};
   }
@@ -339,10 +345,8 @@ void PeMessages::add_units(std::vector<Cut> &cuts) {
     for (auto cut = first; cut != last; ++cut)
       is_even &= (cut == first || cut->track != (cut - 1)->track) &&
                  std::pair(cut->words, cut->runs) == std::pair(first->words, first->runs);
-    const bool is_side_by_side = is_even || first->unit[0] == kByWords;
     while (first != last) {
-      MessageUnit unit = {static_cast<uint32_t>(tracks_.size()), 0,
-                          is_side_by_side ? 0 : kTurnWords, is_even ? first->lines() : 0};
+      MessageUnit unit = {static_cast<uint32_t>(tracks_.size()), 0, is_even ? first->lines() : 0};
       const uint32_t ranks = first->track / (kBanks * kUnevenRanks);
       for (auto cut = first; first != last; ++first) {
         if (!is_even && first->unit[0] == kByWords &&
@@ -358,6 +362,35 @@ void PeMessages::add_units(std::vector<Cut> &cuts) {
     }
   }
   cuts.clear();
+}
+
+void PeMessages::add_row_units(uint32_t eg, const std::vector<Lanes> &lanes) {
+  std::array<uint32_t, kLanes + 1> first_message{};
+  uint32_t first_word = ~0u;
+  uint64_t end_word = 0, words = 0;
+  auto message = lanes.begin();
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    first_message[lane] = static_cast<uint32_t>(row_messages_.size());
+    for (; message != lanes.end() && message->lane == lane; ++message) {
+      row_messages_.push_back({lane, message->word, message->words, message->from.eg,
+                               message->from_lane, message->from.word, message->from.fill});
+      first_word = std::min(first_word, message->word);
+      end_word = std::max(end_word, message->end());
+      words += message->words;
+    }
+  }
+  first_message[kLanes] = static_cast<uint32_t>(row_messages_.size());
+  for (uint64_t word = first_word; word < end_word; word += kUnitWords - word % kUnitWords)
+    row_units_.push_back(
+        {eg, static_cast<uint32_t>(word),
+         static_cast<uint32_t>(std::min(word + kUnitWords - word % kUnitWords, end_word)),
+         first_message});
+  const uint64_t lines = end_word - first_word, kept = lines * kLanes - words;
+  lines_.stored += lines;
+  lines_.loaded += (words + kLanes - 1) / kLanes;
+  lines_.shuffled += 4 * lines;  // two turns with three exchanges of lanes and a transpose, each
+                                 // for 8 lines
+  lines_.kept += std::min(lines, kept);
 }
 
 void PeMessages::add_target(const Cut &cut) {

@@ -5,13 +5,15 @@
 // of a target is the OR of the lines of 1 to 8 streams, each with its lanes shuffled and the other
 // lanes zero, as in the pass `merge`.
 //
-// A unit is the work of one thread. A thread visits the tracks of a unit in turns, so that it uses
-// lines together that are adjacent in memory (both banks of a pair), or that several targets load.
+// A unit is the work of one thread. A thread visits the tracks of a unit side by side, because
+// lines of both banks of a pair are adjacent in memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "base/geometry.h"
 #include "pidcomm/messages.h"
 #include "topology/hypercube.h"
 
@@ -20,7 +22,8 @@ namespace pidcomm {
 /// The number of the entangled group of a stream whose lines all hold the word of PIDCOMM_FILL.
 inline constexpr uint32_t kFillEg = ~0u;
 
-/// A target with more streams than this loads many lines that other targets load, too.
+/// A target with more streams than this loads many lines that other targets load, too. An entangled
+/// group with more streams in the mean has row units.
 inline constexpr uint32_t kFewSources = 2;
 
 /// Lines that a target loads: those of words word, word + 1, ... of an entangled group. In run i
@@ -47,13 +50,29 @@ struct MessageTrack {
 
 struct MessageUnit {
   uint32_t first_track, track_count;
-  uint32_t turn_words;  // words of a track that a thread visits before the next track; 0: the
-                        // thread visits all tracks side by side
   uint64_t even_lines;  // if each track has one target with this number of lines, threads may share
                         // the lines; else 0
 };
 
-/// The sizes of the lines of all targets, in lines.
+/// A message to a lane of a row unit, in words of MRAM.
+struct RowMessage {
+  uint32_t lane, word, words;
+  uint32_t from_eg, from_lane, from_word;  // from_eg: may be kFillEg
+  uint64_t fill;
+};
+
+/// Words [first_word, end_word) of an entangled group whose lanes come from many entangled groups.
+/// Targets would load each line up to 8 times. Instead, a thread turns lines into rows, one per PE,
+/// copies words between rows, and turns the rows into lines. The messages are in the order of lanes
+/// and words; those of lane l are first_message[l] to first_message[l + 1] - 1. A message may begin
+/// before the words of the unit, or end after them.
+struct RowUnit {
+  uint32_t eg, first_word, end_word;
+  std::array<uint32_t, kLanes + 1> first_message;
+};
+
+/// The sizes of the lines of all targets and row units, in lines. Row units load a line once, if
+/// their caches suffice.
 struct MessageLines {
   uint64_t loaded = 0, stored = 0, kept = 0, shuffled = 0;
 };
@@ -87,17 +106,21 @@ class PeMessages {
   const std::vector<MessageTrack> &tracks() const { return tracks_; }
   const std::vector<MessageTarget> &targets() const { return targets_; }
   const std::vector<MessageStream> &streams() const { return streams_; }
+  const std::vector<RowUnit> &row_units() const { return row_units_; }
+  const std::vector<RowMessage> &row_messages() const { return row_messages_; }
   const MessageLines &lines() const { return lines_; }
 
  private:
   struct Lanes;
   struct Cut;
+  bool windows_meet() const { return src_ < dst_ + out_bytes_ && dst_ < src_ + in_bytes_; }
   void measure(const Hypercube &cube);
   void check_overlaps();
   void make_tables(const Hypercube &cube);
   void cut(uint32_t eg, std::vector<Lanes> &lanes, std::vector<Cut> &cuts);
   void add_units(std::vector<Cut> &cuts);
   void add_target(const Cut &cut);
+  void add_row_units(uint32_t eg, const std::vector<Lanes> &lanes);
 
   const uint32_t pes_;
   std::vector<pidcomm_pe_message> given_;  // as in the request
@@ -110,6 +133,8 @@ class PeMessages {
   std::vector<MessageTrack> tracks_;
   std::vector<MessageTarget> targets_;
   std::vector<MessageStream> streams_;
+  std::vector<RowUnit> row_units_;
+  std::vector<RowMessage> row_messages_;
   MessageLines lines_;
 };
 
