@@ -23,7 +23,7 @@ from pidcomm.arrays import ArrayCollectives
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
 from pidcomm.hypercube import Hypercube
-from pidcomm.movements import MESSAGE, displacements
+from pidcomm.messages import MESSAGE, displacements
 from pidcomm.pe_set import PeSet, allocate
 from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, plan

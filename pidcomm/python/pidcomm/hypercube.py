@@ -35,7 +35,8 @@ from pidcomm.buffers import Block, Buffer, shape_of
 from pidcomm.calls import Call, CoreArguments, prepare_call, require_words, sizes_of
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.measured_passes import MeasuredPasses
-from pidcomm.movements import MESSAGE, NAME, Movements, sizes_of_messages
+from pidcomm.messages import MESSAGE, sizes_of_messages
+from pidcomm.movements import NAME, Movements
 from pidcomm.notebook import hypercube_html
 from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, make_request, plan_of

@@ -4,13 +4,12 @@ collectives with a size for each pair of PEs.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pidcomm import _core
 from pidcomm._rows import OpName
@@ -26,6 +25,23 @@ from pidcomm.arguments import (
 )
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, shown
+from pidcomm.messages import (
+    FILL,
+    MESSAGE,
+    counts_of,
+    dimensions_of,
+    displacements_or,
+    elements_of_word,
+    halo_messages,
+    messages_of,
+    per_group,
+    require_buffer,
+    require_like,
+    runs_of,
+    sizes_of_messages,
+    unit_of,
+    words_of,
+)
 from pidcomm.tables import TYPES, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -42,31 +58,8 @@ __all__: list[str] = []
 
 T = TypeVar("T")
 
-MESSAGE = np.dtype(
-    [
-        (name, np.uint32)
-        for name in ("from_pe", "to_pe", "from", "to", "bytes", "runs", "from_step", "to_step")
-    ]
-)
-"""A message of `Hypercube.sendrecv`: `runs` runs of `bytes` bytes move from PE from_pe to PE to_pe.
-Run i begins at byte from + i * from_step of the source window and at byte to + i * to_step of the
-destination window. Bytes and steps are multiples of 8; 0 runs means 1.
-"""
 NAME = "sendrecv"
-FILL = 2**32 - 1  # from_pe of a message that writes a word
 KEEP = -1
-
-
-def displacements(counts: ArrayLike, dtype: DTypeLike, shape: Sequence[int] = ()) -> Array:
-    """Return where blocks of `counts` elements begin that lie one after another, each at a word of
-    8 bytes: element offsets, shape of `counts`.
-
-    counts: along the last axis, the elements of each block. shape: shape of an element, for buffers
-    with more than one axis. Raises ArgumentError for negative counts.
-    """
-    return _displacements(
-        _counts_of(counts), np.dtype(dtype).itemsize * math.prod(shape)
-    )
 
 
 class Movements:
@@ -113,11 +106,12 @@ class Movements:
                 )
             if bytes is None and not isinstance(src, Buffer):
                 raise ArgumentError("messages of two PE numbers need bytes=, or a buffer src")
-            size_bytes = _words(src) if bytes is None else as_integer("bytes", bytes)  # type: ignore[arg-type]
-            rows = _messages(rows[:, 0], rows[:, 1], size_bytes)
+            size_bytes = words_of(src) if bytes is None else as_integer("bytes", bytes)  # type: ignore[arg-type]
+            rows = messages_of(rows[:, 0], rows[:, 1], size_bytes)
         elif bytes is not None:
             raise ArgumentError("messages of dtype pidcomm.MESSAGE take no bytes")
-        return self._send(rows, src, dst, wait, lambda trace: trace, options)
+        moved: Trace | Request[Trace] = self._send(rows, src, dst, wait, lambda t: t, options)
+        return moved
 
     def shift(
         self,
@@ -142,7 +136,9 @@ class Movements:
         by = as_integer("by", by, low=-(2**31), high=2**31)
         sources = np.arange(members) - by
         is_inside = (sources >= 0) & (sources < members)
-        sources = sources % members if as_flag("cyclic", cyclic) else np.where(is_inside, sources, -1)
+        sources = (
+            sources % members if as_flag("cyclic", cyclic) else np.where(is_inside, sources, -1)
+        )
         if fill is not None and cyclic:
             raise ArgumentError(f"fill ({shown(fill)}) is for shifts with cyclic=False")
         return self._permute("shift", x, groups, sources, fill, out, wait, options)
@@ -163,7 +159,7 @@ class Movements:
         may occur more than once; with -1, the member keeps the content of `out`.
         """
         groups = self._groups_of(axis)
-        table = input_array("sources", sources)  # type: ignore[arg-type]
+        table = input_array("sources", sources)
         if table.dtype.kind not in "iu" or table.shape not in (groups.shape[1:], groups.shape):
             raise ArgumentError(
                 f"sources has dtype {table.dtype} and shape {table.shape}; it must have integers of"
@@ -200,7 +196,7 @@ class Movements:
             raise ArgumentError(f"halo needs a buffer, not {shown(x)}")
         width = as_integer("width", width, low=1)
         is_cyclic, has_corners = as_flag("cyclic", cyclic), as_flag("corners", corners)
-        dimensions = _dimensions_of(axes, x, width)
+        dimensions = dimensions_of(axes, x, width)
         inside = [
             (width, n - width) if d in dimensions.values() else (0, n)
             for d, n in enumerate(x.shape)
@@ -219,9 +215,9 @@ class Movements:
                     from_pe, to_pe = to_pe, from_pe
                 ranges = list(inside)
                 ranges[dimension] = (send, send + width)
-                runs = _runs_of(x, ranges)
+                runs = runs_of(x, ranges)
                 distance = (receive - send) * math.prod(x.shape[dimension + 1 :]) * x.dtype.itemsize
-                messages.append(_halo_messages(from_pe.ravel(), to_pe.ravel(), runs, distance))
+                messages.append(halo_messages(from_pe.ravel(), to_pe.ravel(), runs, distance))
             if has_corners:
                 self._send(np.concatenate(messages), x, x, True, lambda _: None, options)
                 messages = []
@@ -251,19 +247,12 @@ class Movements:
         bytes (`pidcomm.displacements`). Messages move whole words, so up to 7 bytes behind a block
         belong to it. Without `out`, returns a buffer for the largest member.
         """
-        groups, unit = self._groups_of(axis), _unit_of("alltoallv", x)
+        groups, unit = self._groups_of(axis), unit_of("alltoallv", x)
         members = groups.shape[1]
         table = self._count_table(counts, groups, (members, members))
-        source = (
-            _displacements(table, unit)
-            if sdispls is None
-            else _broadcast("sdispls", sdispls, table.shape)
-        )
-        target = (
-            _displacements(table.swapaxes(1, 2), unit).swapaxes(1, 2)
-            if rdispls is None
-            else _broadcast("rdispls", rdispls, table.shape)
-        )
+        source = displacements_or("sdispls", sdispls, table, unit)
+        received = None if rdispls is None else np.swapaxes(np.asarray(rdispls), -1, -2)
+        target = displacements_or("rdispls", received, table.swapaxes(1, 2), unit).swapaxes(1, 2)
         return self._move_blocks(
             "alltoallv", x, table, source, target, groups[:, :, None], groups[:, None, :], out,
             wait, options,
@@ -282,17 +271,13 @@ class Movements:
     ) -> Buffer | Request[Buffer]:
         """allgatherv: every member has the first counts[p] elements of each member p.
 
-        counts: shape (N,), or (groups, N), or a buffer with one number per PE. rdispls[p]: the first
-        element of the block of member p in out. Elements and blocks are as for `alltoallv`.
+        counts: shape (N,), or (groups, N), or a buffer with one number per PE. rdispls[p]: the
+        first element of the block of member p in out. Elements and blocks are as for `alltoallv`.
         """
-        groups, unit = self._groups_of(axis), _unit_of("allgatherv", x)
+        groups, unit = self._groups_of(axis), unit_of("allgatherv", x)
         members = groups.shape[1]
         table = self._count_table(counts, groups, (members,))
-        target = (
-            _displacements(table, unit)
-            if rdispls is None
-            else _broadcast("rdispls", rdispls, table.shape)
-        )
+        target = displacements_or("rdispls", rdispls, table, unit)
         shape = (len(groups), members, members)
         return self._move_blocks(
             "allgatherv", x, np.broadcast_to(table[:, :, None], shape), np.zeros(shape, np.int64),
@@ -316,15 +301,11 @@ class Movements:
         the blocks into a buffer of equal blocks first, so it takes two passes. Returns a buffer of
         max(counts) elements; member q has counts[q] of them, then undefined elements.
         """
-        groups, unit = self._groups_of(axis), _unit_of("reduce_scatterv", x)
+        groups, unit = self._groups_of(axis), unit_of("reduce_scatterv", x)
         members = groups.shape[1]
         table = self._count_table(counts, groups[:1], (members,))
-        source = (
-            _displacements(table, unit)
-            if sdispls is None
-            else _broadcast("sdispls", sdispls, table.shape)
-        )
-        pad = _pad_rows(unit)
+        source = displacements_or("sdispls", sdispls, table, unit)
+        pad = elements_of_word(unit)
         most = -(-int(table.max(initial=0)) // pad) * pad
         equal = self.empty((members * most, *x.shape[1:]), x.dtype)
         shape = (len(groups), members, members)
@@ -357,7 +338,7 @@ class Movements:
                 "ERR_HOST_BUFFER",
             )
         element = rows[0]
-        pad = _pad_rows(element.itemsize * math.prod(element.shape[1:]))
+        pad = elements_of_word(element.itemsize * math.prod(element.shape[1:]))
         most = -(-int(table.max(initial=0)) // pad) * pad
         equal = np.zeros((*groups.shape, most, *element.shape[1:]), element.dtype)
         for row, lengths, blocks in zip(rows, table, equal, strict=True):
@@ -376,9 +357,9 @@ class Movements:
         counts: shape (N,), or (groups, N), or a buffer with one number per PE. Moves the bytes of
         the largest count from every PE.
         """
-        groups, unit = self._groups_of(axis), _unit_of("gatherv", x)
+        groups, unit = self._groups_of(axis), unit_of("gatherv", x)
         table = self._count_table(counts, groups, groups.shape[1:])
-        pad = _pad_rows(unit)
+        pad = elements_of_word(unit)
         most = min(-(-int(table.max(initial=0)) // pad) * pad, x.shape[0])
         if table.max(initial=0) > x.shape[0]:
             raise ArgumentError(
@@ -418,8 +399,8 @@ class Movements:
                 raise ArgumentError(
                     f"counts is {counts!r}; it needs shape {shape[1:]}", "ERR_HOST_BUFFER"
                 )
-            return _counts_of(rows.reshape(len(groups), *shape))
-        return _broadcast("counts", _counts_of(counts), (len(groups), *shape))
+            return counts_of(rows.reshape(len(groups), *shape))
+        return per_group("counts", counts_of(counts), (len(groups), *shape))
 
     def _permute(
         self,
@@ -431,16 +412,16 @@ class Movements:
         out: Buffer | None,
         wait: bool,
         options: Options,
-    ) -> Any:
-        size_bytes = _words(_buffer(name, x))
+    ) -> Buffer | Request[Buffer]:
+        size_bytes = words_of(require_buffer(name, x))
         table = np.broadcast_to(sources, groups.shape)
         receives = table != KEEP
         if out is None and fill is None and not receives.all():
             raise ArgumentError(f"{name}: members that receive nothing need out= or fill=")
         from_pe = np.take_along_axis(groups, np.where(receives, table, 0), axis=1)
-        messages = _messages(from_pe[receives], groups[receives], size_bytes)
+        messages = messages_of(from_pe[receives], groups[receives], size_bytes)
         if fill is not None:
-            filled = _messages(FILL, groups[~receives], size_bytes)
+            filled = messages_of(FILL, groups[~receives], size_bytes)
             word = np.zeros(WORD_BYTES // x.dtype.itemsize or 1, x.dtype)
             word[:] = fill
             if word.nbytes != WORD_BYTES:
@@ -448,8 +429,11 @@ class Movements:
             filled["from"], filled["from_step"] = word.view(np.uint32)
             messages = np.concatenate([messages, filled])
         result = self.empty(x.shape, x.dtype) if out is None else out
-        _require_like(name, x, result)
-        return self._send(messages, x, result, wait, lambda _: result, options)
+        require_like(name, x, result)
+        moved: Buffer | Request[Buffer] = self._send(
+            messages, x, result, wait, lambda _: result, options
+        )
+        return moved
 
     def _move_blocks(
         self,
@@ -463,9 +447,9 @@ class Movements:
         out: Buffer | None,
         wait: bool,
         options: Options,
-    ) -> Any:
+    ) -> Buffer | Request[Buffer]:
         """Move blocks of counts elements; see `alltoallv`."""
-        unit, pad = _unit_of(name, x), _pad_rows(_unit_of(name, x))
+        unit, pad = unit_of(name, x), elements_of_word(unit_of(name, x))
         for what, offsets in (("sdispls", source), ("rdispls", target)):
             if np.any(offsets * unit % WORD_BYTES):
                 raise ArgumentError(
@@ -474,19 +458,17 @@ class Movements:
                     "ERR_SIZE",
                 )
         size = -(-counts * unit // WORD_BYTES) * WORD_BYTES
-        messages = _messages(
-            *(np.broadcast_to(pes, counts.shape).ravel() for pes in (from_pe, to_pe)),
-            size.ravel(),
-            (source * unit).ravel(),
-            (target * unit).ravel(),
-        )
+        messages = messages_of(from_pe, to_pe, size, source * unit, target * unit)
         if out is None:
             ends = np.where(counts > 0, target + -(-counts // pad) * pad, 0)
             out = self.empty((int(ends.max(initial=0)), *x.shape[1:]), x.dtype)
-        elif _unit_of(name, out) != unit:
+        elif unit_of(name, out) != unit:
             raise ArgumentError(f"{name}: out is {out!r}; its elements must be those of {x!r}")
         result = out
-        return self._send(messages, x, result, wait, lambda _: result, options)
+        moved: Buffer | Request[Buffer] = self._send(
+            messages, x, result, wait, lambda _: result, options
+        )
+        return moved
 
     def _send(
         self,
@@ -515,169 +497,3 @@ class Movements:
         arguments: CoreArguments = (request, data, None, option_codes(options))
         held = (src, dst)
         return self._run(NAME, arguments, wait, lambda trace, _=held: result(trace))
-
-
-def sizes_of_messages(messages: Array) -> tuple[int, int]:
-    """Return the bytes of the source and destination windows of messages."""
-    ends = [0, 0]
-    moving = messages[messages["bytes"] != 0]
-    for number, side in enumerate(("from", "to")):
-        rows = moving if side == "to" else moving[moving["from_pe"] != FILL]
-        wide = {name: rows[name].astype(np.int64) for name in (side, f"{side}_step", "runs")}
-        last = wide[side] + wide[f"{side}_step"] * np.maximum(wide["runs"] - 1, 0) + rows["bytes"]
-        ends[number] = int(last.max(initial=0))
-    return ends[0], ends[1]
-
-
-def _messages(
-    from_pe: Any,
-    to_pe: Any,
-    size_bytes: Any,
-    from_byte: Any = 0,
-    to_byte: Any = 0,
-    runs: Any = 1,
-    steps: Any = 0,
-) -> Array:
-    """Return messages of one or several runs, without empty ones."""
-    fields = dict(
-        zip(
-            MESSAGE.names or (),
-            (from_pe, to_pe, from_byte, to_byte, size_bytes, runs, steps, steps),
-            strict=True,
-        )
-    )
-    messages = np.empty(np.broadcast_shapes(*(np.shape(value) for value in fields.values())), MESSAGE)
-    for name, value in fields.items():
-        values = np.asarray(value)
-        if values.size and not 0 <= values.min() <= values.max() <= FILL:
-            raise ArgumentError(
-                f"messages: {name} has values from {values.min()} to {values.max()}; it must be from"
-                f" 0 to {FILL}",
-                "ERR_SIZE",
-            )
-        messages[name] = values
-    return messages[messages["bytes"] != 0]
-
-
-def _buffer(name: str, x: object) -> Buffer:
-    if not isinstance(x, Buffer):
-        raise ArgumentError(f"{name} needs a buffer, not {shown(x)}")
-    return x
-
-
-def _unit_of(name: str, x: Buffer) -> int:
-    """Return the bytes of an element along the first axis."""
-    if not _buffer(name, x).shape:
-        raise ArgumentError(f"{name} needs a buffer with an axis for the elements", "ERR_SIZE")
-    return math.prod(x.shape[1:]) * x.dtype.itemsize
-
-
-def _words(x: Buffer) -> int:
-    """Return the bytes of the words of a buffer."""
-    return x.size_bytes + -x.size_bytes % WORD_BYTES
-
-
-def _pad_rows(unit: int) -> int:
-    """Return the number of elements of `unit` bytes that fill words."""
-    return WORD_BYTES // math.gcd(WORD_BYTES, unit) if unit else 1
-
-
-def _displacements(counts: NDArray[np.int64], unit: int) -> NDArray[np.int64]:
-    pad = _pad_rows(unit)
-    padded = -(-counts // pad) * pad
-    return np.cumsum(padded, axis=-1) - padded
-
-
-def _counts_of(counts: ArrayLike) -> NDArray[np.int64]:
-    table = input_array("counts", counts)  # type: ignore[arg-type]
-    if table.dtype.kind not in "iu" or table.min(initial=0) < 0:
-        raise ArgumentError(
-            f"counts has dtype {table.dtype} and a least value of {shown(table.min(initial=0))}; it"
-            " must have integers from 0 on",
-            "ERR_SIZE",
-        )
-    return table.astype(np.int64)
-
-
-def _broadcast(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return one table for all groups, or one per group, as one per group."""
-    table = input_array(name, values)  # type: ignore[arg-type]
-    if table.dtype.kind not in "iu" or table.shape not in (shape, shape[1:]):
-        raise ArgumentError(
-            f"{name} has dtype {table.dtype} and shape {table.shape}; it must have integers of shape"
-            f" {shape[1:]} or {shape}",
-            "ERR_HOST_BUFFER",
-        )
-    return np.broadcast_to(table.astype(np.int64), shape)
-
-
-def _require_like(name: str, x: Buffer, out: object) -> None:
-    if not isinstance(out, Buffer) or (out.size, out.dtype) != (x.size, x.dtype):
-        raise ArgumentError(
-            f"{name}: out ({shown(out)}) must be a buffer of {x.size} elements of {x.dtype}",
-            "ERR_WINDOW",
-        )
-
-
-def _dimensions_of(axes: object, x: Buffer, width: int) -> dict[str, int]:
-    if not isinstance(axes, Mapping) or not axes:
-        raise ArgumentError(
-            f"axes ({shown(axes)}) must map axes of the hypercube to dimensions of x"
-        )
-    dimensions: dict[str, int] = {}
-    for axis, value in axes.items():
-        dimension = as_integer("a dimension in axes", value, high=max(len(x.shape) - 1, 0))
-        if dimension in dimensions.values() or not x.shape:
-            raise ArgumentError(f"axes ({shown(dict(axes))}) must name different dimensions of {x!r}")
-        if x.shape[dimension] < 3 * width:
-            raise ArgumentError(
-                f"dimension {dimension} of {x!r} has {x.shape[dimension]} planes; {width} ghost"
-                f" planes at both ends need at least {3 * width}",
-                "ERR_SIZE",
-            )
-        dimensions[axis] = dimension
-    return dimensions
-
-
-def _runs_of(
-    x: Buffer, ranges: Sequence[tuple[int, int]]
-) -> tuple[NDArray[np.int64], int, int, int]:
-    """Return the runs of adjacent bytes of a part of x: the bytes at which series of runs begin,
-    the bytes of a run, the runs of a series, and the bytes from one run to the next.
-    """
-    strides = [math.prod(x.shape[d + 1 :]) * x.dtype.itemsize for d in range(len(x.shape))]
-    run_bytes = x.dtype.itemsize
-    loops: list[tuple[int, int]] = []  # count and step, slowest first
-    for d, (first, last) in enumerate(ranges):
-        count, step = last - first, strides[d]
-        if loops and loops[-1][1] == count * step:
-            count, step = loops.pop()[0] * count, step
-        loops.append((count, step))
-    begin = sum(first * step for (first, _), step in zip(ranges, strides, strict=True))
-    if loops[-1][1] == run_bytes:
-        run_bytes *= loops.pop()[0]
-    if run_bytes % WORD_BYTES or begin % WORD_BYTES or any(s % WORD_BYTES for _, s in loops):
-        raise ArgumentError(
-            f"halo: planes of {x!r} have runs of {run_bytes} bytes from byte {begin} on; runs must"
-            f" begin at and have multiples of {WORD_BYTES} bytes",
-            "ERR_SIZE",
-        )
-    runs, step = loops.pop() if loops else (1, 0)
-    begins = [
-        begin + sum(i * s for i, (_, s) in zip(index, loops, strict=True))
-        for index in itertools.product(*(range(count) for count, _ in loops))
-    ]
-    return np.array(begins, np.int64), run_bytes, runs, step
-
-
-def _halo_messages(
-    from_pe: Array,
-    to_pe: Array,
-    runs: tuple[NDArray[np.int64], int, int, int],
-    distance: int,
-) -> Array:
-    """Return the messages of one direction of a halo; they move by `distance` bytes."""
-    begins, run_bytes, count, step = runs
-    return _messages(
-        from_pe[:, None], to_pe[:, None], run_bytes, begins, begins + distance, count, step
-    ).ravel()

@@ -382,7 +382,9 @@ class RowWorker {
       for (uint32_t lane = 0; lane < kLanes; ++lane) out[lane] = rows + lane * row_bytes;
       const SweepItem item = {&in, out};
       // The lines behind a page are those of the page that this message needs next.
-      call(Pass::to_host, item, 1, kLanes, count, position.run_words);
+      const uint64_t window_words = word < end_source_ ? end_source_ - word : count;
+      call(Pass::to_host, item, 1, kLanes, count,
+           static_cast<uint32_t>(std::min<uint64_t>(position.run_words, window_words)));
       rows += count * kWordBytes;
       word += count;
       words -= count;

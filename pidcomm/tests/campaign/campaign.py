@@ -58,6 +58,7 @@ ATTACKS = [
     Attack("oracle", True, "random collectives against the oracle"),
     Attack("oracle_sdk_access", True, "the same with the SDK's access to ranks"),
     Attack("placement", False, "symbols and hypercubes of sets with missing PEs"),
+    Attack("movements", False, "random movements between PEs against NumPy"),
     Attack("mpi", False, "random collectives against an MPI library"),
     Attack("hosts", False, "random collectives over hosts against an MPI library"),
     Attack("threads", True, "collectives of several host threads"),
