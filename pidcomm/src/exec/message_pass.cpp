@@ -285,7 +285,7 @@ class RowWorker {
     }
     if (covered == 0) return;
     if (covered != uint64_t{words} * kLanes)
-      load_rows(eg, word, words, chunk_row(0), kChunkRowBytes);
+      load_rows(eg, word, words, chunk_row(0), kChunkRowBytes, end);
     for (uint32_t lane = 0; lane < kLanes; ++lane)
       for (uint32_t m = next_[lane]; m < unit.first_message[lane + 1] && message(m).word < end;
            ++m) {
@@ -350,8 +350,10 @@ class RowWorker {
       slots_[place] = slot;
       const uint64_t begin = uint64_t{number} * kPageWords, first = std::max(begin, first_source_),
                      end = std::min(begin + kPageWords, end_source_);
+      // The lines behind a page are those of the page that a message needs next.
       load_rows(eg, first, static_cast<uint32_t>(end - first),
-                buffer_ + slot * kPageBytes + (first - begin) * kWordBytes, kPageRowBytes);
+                buffer_ + slot * kPageBytes + (first - begin) * kWordBytes, kPageRowBytes,
+                end_source_);
     }
     last_key_ = key;
     return last_page_ = buffer_ + slot * kPageBytes;
@@ -370,9 +372,10 @@ class RowWorker {
     }
   }
 
-  /// Turns the lines of `words` words of an entangled group into rows.
-  void load_rows(uint32_t eg, uint64_t word, uint32_t words, std::byte *rows,
-                 std::size_t row_bytes) {
+  /// Turns the lines of `words` words of an entangled group into rows. Only words before
+  /// prefetch_end may be prefetched.
+  void load_rows(uint32_t eg, uint64_t word, uint32_t words, std::byte *rows, std::size_t row_bytes,
+                 uint64_t prefetch_end) {
     lines_loaded_ += words;
     while (words != 0) {
       const LinePosition position = position_of(pass_.eg_base[eg], word);
@@ -381,10 +384,8 @@ class RowWorker {
       std::byte *out[kLanes];
       for (uint32_t lane = 0; lane < kLanes; ++lane) out[lane] = rows + lane * row_bytes;
       const SweepItem item = {&in, out};
-      // The lines behind a page are those of the page that this message needs next.
-      const uint64_t window_words = word < end_source_ ? end_source_ - word : count;
       call(Pass::to_host, item, 1, kLanes, count,
-           static_cast<uint32_t>(std::min<uint64_t>(position.run_words, window_words)));
+           static_cast<uint32_t>(std::min<uint64_t>(position.run_words, prefetch_end - word)));
       rows += count * kWordBytes;
       word += count;
       words -= count;
