@@ -50,7 +50,7 @@ class Groups(NamedTuple):
     groups: int
     group_pes: int
 
-class Hypercube(HypercubeCollectives, MeasuredPasses):
+class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
     def __init__(
         self,
         pe_set: Owner,
@@ -145,6 +145,8 @@ class Location(NamedTuple):
     chip: int
     bank: int
 
+MESSAGE: VoidDType
+
 MRAM_BYTES: int
 
 OPS: dict
@@ -233,6 +235,7 @@ __version__: str
 def allocate(
     pes: int | None = None, *, ranks: int | None = None, profile: str | None = None
 ) -> PeSet: ...
+def displacements(counts: ArrayLike, dtype: DTypeLike, shape: Sequence[int] = ()) -> Array: ...
 def plan(
     collective: CollectiveName,
     shape: Sequence[int],

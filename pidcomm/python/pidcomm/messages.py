@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from pidcomm.arguments import Array, as_integer, input_array
+from pidcomm._core import MRAM_BYTES
+from pidcomm.arguments import Array, as_dtype, as_integer, input_array
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.tables import WORD_BYTES
@@ -36,8 +37,8 @@ def displacements(counts: ArrayLike, dtype: DTypeLike, shape: Sequence[int] = ()
     """Return where blocks of `counts` elements begin that lie one after another, each at a word of
     8 bytes: element offsets, shape of `counts`.
 
-    counts: along the last axis, the elements of each block. shape: shape of an element, for buffers
-    with more than one axis. Raises ArgumentError for negative counts.
+    counts: along the last axis, the elements of each block. dtype, shape: of an element; shape is
+    for buffers with more than one axis. Raises ArgumentError for negative counts.
     """
     return begins_of(counts_of(counts), np.dtype(dtype).itemsize * math.prod(shape))
 
@@ -116,12 +117,22 @@ def begins_of(counts: NDArray[np.int64], unit: int) -> NDArray[np.int64]:
     return np.cumsum(padded, axis=-1) - padded
 
 
-def counts_of(counts: ArrayLike) -> NDArray[np.int64]:
-    table = input_array("counts", counts)
-    if table.dtype.kind not in "iu" or table.min(initial=0) < 0:
+def as_integers(name: str, values: ArrayLike) -> Array:
+    """Return values as an array of integers."""
+    table = input_array(name, values)
+    if table.dtype.kind not in "iu":
         raise ArgumentError(
-            f"counts has dtype {table.dtype} and a least value of {shown(table.min(initial=0))}; it"
-            " must have integers from 0 on",
+            f"{name} has dtype {table.dtype}; it must have integers", "ERR_HOST_BUFFER"
+        )
+    return table
+
+
+def counts_of(counts: ArrayLike) -> NDArray[np.int64]:
+    """Return counts of elements."""
+    table = as_integers("counts", counts)
+    if table.size and not 0 <= table.min() <= table.max() <= MRAM_BYTES:
+        raise ArgumentError(
+            f"counts has values from {table.min()} to {table.max()}; counts are 0 to {MRAM_BYTES}",
             "ERR_SIZE",
         )
     return table.astype(np.int64)
@@ -129,11 +140,10 @@ def counts_of(counts: ArrayLike) -> NDArray[np.int64]:
 
 def per_group(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Return one table for all groups, or one per group, as one per group."""
-    table = input_array(name, values)
-    if table.dtype.kind not in "iu" or table.shape not in (shape, shape[1:]):
+    table = as_integers(name, values)
+    if table.shape not in (shape, shape[1:]):
         raise ArgumentError(
-            f"{name} has dtype {table.dtype} and shape {table.shape}; it must have integers of"
-            f" shape {shape[1:]} or {shape}",
+            f"{name} has shape {table.shape}; it must have shape {shape[1:]} or {shape}",
             "ERR_HOST_BUFFER",
         )
     return np.broadcast_to(table.astype(np.int64), shape)
@@ -144,6 +154,28 @@ def displacements_or(
 ) -> NDArray[np.int64]:
     """Return the displacements that a caller gives, or those of blocks one after another."""
     return begins_of(counts, unit) if values is None else per_group(name, values, counts.shape)
+
+
+def rows_of(x: object, lengths: list[int]) -> list[Array]:
+    """Return the rows of groups, which have `lengths` elements."""
+    if not isinstance(x, Sequence) and not (isinstance(x, np.ndarray) and x.ndim):
+        raise ArgumentError(f"x ({shown(x)}) must be a sequence of rows", "ERR_HOST_BUFFER")
+    if len(x) != len(lengths):
+        raise ArgumentError(
+            f"x ({shown(x)}) must have {len(lengths)} rows, one per group", "ERR_HOST_BUFFER"
+        )
+    rows = [input_array("x", row) for row in x]
+    for row in rows[:1]:
+        as_dtype(row.dtype)
+    found = [len(row) if row.ndim else 0 for row in rows]
+    if found != lengths or any(
+        (row.dtype, row.shape[1:]) != (rows[0].dtype, rows[0].shape[1:]) for row in rows
+    ):
+        raise ArgumentError(
+            f"x has rows of {shown(found)} elements; the counts need {shown(lengths)} of one dtype",
+            "ERR_HOST_BUFFER",
+        )
+    return rows
 
 
 def require_like(name: str, x: Buffer, out: object) -> None:

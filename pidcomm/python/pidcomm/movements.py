@@ -28,6 +28,7 @@ from pidcomm.errors import ArgumentError, shown
 from pidcomm.messages import (
     FILL,
     MESSAGE,
+    begins_of,
     counts_of,
     dimensions_of,
     displacements_or,
@@ -37,6 +38,7 @@ from pidcomm.messages import (
     per_group,
     require_buffer,
     require_like,
+    rows_of,
     runs_of,
     sizes_of_messages,
     unit_of,
@@ -128,8 +130,8 @@ class Movements:
         """shift: member m + by has the x of member m, for the members along an axis.
 
         cyclic: whether the last members follow the first. Else the members that receive nothing
-        have `fill` in every element, or, without fill, keep the content of `out`. out: as for the
-        collectives; x itself works in place if the shift is cyclic.
+        have `fill` in every element, or, without fill, keep the content of `out`. out, wait: as for
+        the collectives; x itself works in place.
         """
         groups = self._groups_of(axis)
         members = groups.shape[1]
@@ -153,19 +155,14 @@ class Movements:
         wait: bool = True,
         **options: Unpack[Options],
     ) -> Buffer | Request[Buffer]:
-        """permute: member m has the x of member sources[m].
+        """permute: member m along an axis has the x of member sources[m].
 
         sources: one table for all groups, shape (N,), or one per group, shape (groups, N). A source
-        may occur more than once; with -1, the member keeps the content of `out`.
+        may occur more than once; with -1, the member keeps the content of `out`. wait: as for the
+        collectives.
         """
         groups = self._groups_of(axis)
-        table = input_array("sources", sources)
-        if table.dtype.kind not in "iu" or table.shape not in (groups.shape[1:], groups.shape):
-            raise ArgumentError(
-                f"sources has dtype {table.dtype} and shape {table.shape}; it must have integers of"
-                f" shape {groups.shape[1:]} or {groups.shape}",
-                "ERR_HOST_BUFFER",
-            )
+        table = per_group("sources", sources, groups.shape)
         if table.size and not KEEP <= table.min() <= table.max() < groups.shape[1]:
             raise ArgumentError(
                 f"sources has values from {table.min()} to {table.max()}; a group has members 0 to"
@@ -238,21 +235,25 @@ class Movements:
         wait: bool = True,
         **options: Unpack[Options],
     ) -> Buffer | Request[Buffer]:
-        """alltoallv: counts[p, q] elements move from member p to member q.
+        """alltoallv: counts[p, q] elements of x move from member p to member q along an axis.
 
         counts: shape (N, N), or (groups, N, N) with a table per group, or a buffer of shape (N,) in
         which each PE has the counts that it sends. Elements lie along the first axis of x and out.
         sdispls[p, q], rdispls[p, q]: the first element of the block in x of member p, and in out of
         member q; by default, blocks lie one after another in member order, each at a word of 8
         bytes (`pidcomm.displacements`). Messages move whole words, so up to 7 bytes behind a block
-        belong to it. Without `out`, returns a buffer for the largest member.
+        belong to it. Without `out`, returns a buffer for the largest member. wait: as for the
+        collectives.
         """
         groups, unit = self._groups_of(axis), unit_of("alltoallv", x)
         members = groups.shape[1]
         table = self._count_table(counts, groups, (members, members))
         source = displacements_or("sdispls", sdispls, table, unit)
-        received = None if rdispls is None else np.swapaxes(np.asarray(rdispls), -1, -2)
-        target = displacements_or("rdispls", received, table.swapaxes(1, 2), unit).swapaxes(1, 2)
+        target = (
+            begins_of(table.swapaxes(1, 2), unit).swapaxes(1, 2)
+            if rdispls is None
+            else per_group("rdispls", rdispls, table.shape)
+        )
         return self._move_blocks(
             "alltoallv", x, table, source, target, groups[:, :, None], groups[:, None, :], out,
             wait, options,
@@ -269,10 +270,12 @@ class Movements:
         wait: bool = True,
         **options: Unpack[Options],
     ) -> Buffer | Request[Buffer]:
-        """allgatherv: every member has the first counts[p] elements of each member p.
+        """allgatherv: every member along an axis has the first counts[p] elements of x of each
+        member p.
 
         counts: shape (N,), or (groups, N), or a buffer with one number per PE. rdispls[p]: the
-        first element of the block of member p in out. Elements and blocks are as for `alltoallv`.
+        first element of the block of member p in out. Elements, blocks and wait are as for
+        `alltoallv`.
         """
         groups, unit = self._groups_of(axis), unit_of("allgatherv", x)
         members = groups.shape[1]
@@ -295,7 +298,8 @@ class Movements:
         sdispls: ArrayLike | None = None,
         **options: Unpack[Options],
     ) -> Buffer:
-        """reduce_scatterv: member q has block q, of counts[q] elements, reduced over all members.
+        """reduce_scatterv: member q along an axis has block q of x, of counts[q] elements, reduced
+        by `op` over all members.
 
         counts: shape (N,). sdispls[q]: the first element of block q in x, as for `alltoallv`. Moves
         the blocks into a buffer of equal blocks first, so it takes two passes. Returns a buffer of
@@ -321,7 +325,7 @@ class Movements:
     def scatterv(
         self, x: Sequence[ArrayInput], axis: Axis, counts: ArrayLike, **options: Unpack[Options]
     ) -> Buffer:
-        """scatterv: member q has counts[q] elements of its group's row, in member order.
+        """scatterv: member q along an axis has counts[q] elements of its group's row.
 
         x: one row per group, with the elements of all members one after another. counts: shape
         (N,), or (groups, N). Moves the bytes of the largest count to every PE. Returns a buffer of
@@ -329,14 +333,7 @@ class Movements:
         """
         groups = self._groups_of(axis)
         table = self._count_table(counts, groups, groups.shape[1:])
-        rows = [input_array("x", row) for row in x]
-        needed = table.sum(axis=1)
-        if [len(row) for row in rows] != needed.tolist():
-            raise ArgumentError(
-                f"x has rows of {shown([len(row) for row in rows])} elements; the counts need"
-                f" {shown(needed.tolist())}",
-                "ERR_HOST_BUFFER",
-            )
+        rows = rows_of(x, table.sum(axis=1).tolist())
         element = rows[0]
         pad = elements_of_word(element.itemsize * math.prod(element.shape[1:]))
         most = -(-int(table.max(initial=0)) // pad) * pad
@@ -352,7 +349,8 @@ class Movements:
     def gatherv(
         self, x: Buffer, axis: Axis, counts: ArrayLike | Buffer, **options: Unpack[Options]
     ) -> list[Array]:
-        """gatherv: return one array per group, with the first counts[q] elements of each member q.
+        """gatherv: return one array per group, with the first counts[q] elements of x of each
+        member q along an axis.
 
         counts: shape (N,), or (groups, N), or a buffer with one number per PE. Moves the bytes of
         the largest count from every PE.
@@ -423,9 +421,13 @@ class Movements:
         if fill is not None:
             filled = messages_of(FILL, groups[~receives], size_bytes)
             word = np.zeros(WORD_BYTES // x.dtype.itemsize or 1, x.dtype)
-            word[:] = fill
-            if word.nbytes != WORD_BYTES:
-                raise ArgumentError(f"{name}: fill is for elements of 1, 2, 4 or 8 bytes")
+            value = x._converted(fill)
+            if word.nbytes != WORD_BYTES or value.ndim:
+                raise ArgumentError(
+                    f"{name}: fill ({shown(fill)}) must be a number, for elements of 1, 2, 4 or 8"
+                    " bytes"
+                )
+            word[:] = value
             filled["from"], filled["from_step"] = word.view(np.uint32)
             messages = np.concatenate([messages, filled])
         result = self.empty(x.shape, x.dtype) if out is None else out

@@ -59,7 +59,6 @@ struct Store {
 /// The pass `merge` makes each output line of a section (see Split) from lanes of input lines of
 /// the section. Lane l of the output line comes from the source in whose lane_map byte l is not
 /// kNoLane; byte l is then the lane in the source.
-inline constexpr uint64_t kNoLane = 0x80;
 struct MergeSource {
   uint64_t lane_map;
   uint32_t stream;  // index of the input stream in the section

@@ -94,6 +94,9 @@ enum class Pass {
 inline constexpr int kPasses = 0 PIDCOMM_PASSES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
+/// A byte of the lane maps of `merge`: no lane of the source moves to the lane of this byte.
+inline constexpr uint64_t kNoLane = 0x80;
+
 /// The largest number of items in lockstep.
 inline constexpr uint32_t kMaxItems = 8;
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/geometry.h"
-#include "line_kernels/kernels.h"
+#include "plan/passes.h"
 #include "plan/window.h"
 
 namespace pidcomm {

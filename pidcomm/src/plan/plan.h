@@ -40,7 +40,7 @@ struct Plan {
   uint64_t in_row_bytes = 0,
            out_row_bytes = 0;  // bytes of a host row of input and output; 0 if the data are in MRAM
   bool transposes = false;     // gather: see pidcomm_request.host_transposes
-  uint64_t row_stride_bytes = 0;  // from a host row to the next
+  uint64_t row_stride_bytes = 0;               // from a host row to the next
   std::shared_ptr<const PeMessages> messages;  // of PIDCOMM_SENDRECV, else null
   Form form;
 };

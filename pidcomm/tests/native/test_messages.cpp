@@ -49,8 +49,14 @@ Messages pieces(Choices &choose, std::uint32_t pes, std::uint32_t words, std::ui
   for (std::uint32_t pe = 0; pe < pes; ++pe)
     for (std::uint32_t word = choose.below(3); word < words;) {
       const std::uint32_t count = std::min(1 + choose.below(most), words - word);
-      pidcomm_pe_message m = {choose.below(pes), pe, 8 * choose.below(words - count + 1), 8 * word,
-                              8 * count,         choose.below(2), 0, 0};
+      pidcomm_pe_message m = {choose.below(pes),
+                              pe,
+                              8 * choose.below(words - count + 1),
+                              8 * word,
+                              8 * count,
+                              choose.below(2),
+                              0,
+                              0};
       if (choose.below(8) == 0) m.from_pe = PIDCOMM_FILL, m.from = ~0u, m.from_step = pe;
       messages.push_back(m);
       word += count + (choose.below(4) == 0 ? choose.below(5) : 0);
@@ -134,8 +140,8 @@ TEST(Messages_AreRightOnEveryShapeAndIsa) {
           if (seed % 4 == 3) options.technique = PIDCOMM_TECHNIQUE_CONVENTIONAL;
           check_messages(cube, pieces(choose, pes, words, words / 4), 8 * words, options, seed);
           check_messages(cube, strided(choose, pes, words), 8 * words, options, seed + 1);
-          check_messages(cube, uneven(choose, cube, 60), 8 * 60 * axes[0], options, seed + 2,
-                         false, start_and_wait);
+          check_messages(cube, uneven(choose, cube, 60), 8 * 60 * axes[0], options, seed + 2, false,
+                         start_and_wait);
           Messages rotation;
           for (std::uint32_t pe = 0; pe < pes; ++pe)
             rotation.push_back({(pe + 3) % pes, pe, 16, 16, 8 * words - 16, 1, 0, 0});
