@@ -26,7 +26,7 @@ from pidcomm.model.prediction import PreparedCase
 from pidcomm_studies.models.calibrate import fit_to_times, interval_constants
 
 if TYPE_CHECKING:
-    from pidcomm._rows import CollectiveName
+    from pidcomm.tables import CollectiveName
 
 DIRECT = "direct"
 """Part of the name of an API that accesses ranks without the SDK's transfers."""

@@ -282,9 +282,11 @@ def test_rows_of_gemv_check_the_fit_only(tmp_path: Path) -> None:
     fitted, held_out = measured.fit_to_rows(machine, rows, "a test")
     assert not [check for check in measured.check(fitted, rows) if check.row in there]
     [gemv] = [test for test in held_out if test.row == there[1]]
+    how: Any = {"dst": 0, "technique": "conventional"}
     parts = [
-        PreparedCase(name, (4,), "1", bytes=size, dst=0, technique="conventional").predict(fitted)
-        for name, size in (("scatter", 4 * 26 * 256), ("scatter", 16), ("broadcast", 1024))
+        PreparedCase("scatter", (4,), "1", bytes=4 * 26 * 256, **how).predict(fitted),
+        PreparedCase("scatter", (4,), "1", bytes=16, **how).predict(fitted),
+        PreparedCase("broadcast", (4,), "1", bytes=1024, **how).predict(fitted),
     ]
     assert gemv.modelled == pytest.approx(sum(part.seconds for part in parts))
 
