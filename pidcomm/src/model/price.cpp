@@ -61,8 +61,7 @@ class Pricing {
             machine.isa[has_isa(machine, options_.isa) ? options_.isa : best_isa_of(machine)])) {
     // The channel with the most ranks determines the time.
     const double channels = std::min(
-        machine.ranks_channels,
-        std::max(1.0, std::ceil(work.ranks / machine.ranks_per_channel)));
+        machine.ranks_channels, std::max(1.0, std::ceil(work.ranks / machine.ranks_per_channel)));
     const double fullest = work.ranks <= machine.ranks_channels * machine.ranks_per_channel
                                ? std::min(ranks_of_first_channel(), machine.ranks_per_channel)
                                : std::ceil(work.ranks / channels);
