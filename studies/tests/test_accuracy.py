@@ -17,7 +17,12 @@ from pidcomm.bench import info
 from pidcomm.model import Machine, load_machine, machine_names
 from pidcomm.model.prediction import PreparedCase
 from pidcomm_studies.models import measured
-from pidcomm_studies.models.calibrate import calibrate, fit, fit_to_points
+from pidcomm_studies.models.calibrate import (
+    calibrate,
+    fit,
+    fit_to_points,
+    interval_constants,
+)
 from pidcomm_studies.models.samples import DST, SCRATCH, Timed, Timer, draw, host_seconds
 from pidcomm_studies.models.validate import (
     DEPENDENT,
@@ -334,6 +339,13 @@ def test_fit_dimms_writes_a_machine_and_its_errors(tmp_path: Path) -> None:
     assert {"kind", "experiment", "pes", "bytes", "seconds", "modelled", "error_pct"} <= set(
         held_out[0]
     )
+
+
+def test_an_interval_is_the_narrowest_that_holds_95_percent_and_the_modelled_time() -> None:
+    ratios = [0.5, *np.linspace(0.9, 1.1, 38).tolist(), 3.0]
+    assert interval_constants("load", ratios) == {"error.load_low": 0.9, "error.load_high": 1.1}
+    assert interval_constants("load", [1.2] * 9) == {"error.load_low": 1, "error.load_high": 1.2}
+    assert interval_constants("load", []) == {}
 
 
 def test_an_interval_contains_the_modelled_time_and_grows_with_the_errors() -> None:

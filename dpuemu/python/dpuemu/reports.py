@@ -8,7 +8,7 @@ from typing import Protocol
 from dpuemu import _dpuemu
 from dpuemu.errors import ArgumentError
 
-# Times of DIMMs, as shares of modelled times: 71 of 74 kernels that bench/dimm_times.py compares lie
+# Times of DIMMs, as shares of modelled times: 71 of the 74 kernels of bench/dimm_times.py lie
 # between these (2026-11-26).
 DIMM_SHARES = (0.90, 1.06)
 
