@@ -12,9 +12,10 @@ ROWS is a folder with tables of measured times:
   dma.csv              copies in MRAM by one tasklet, by s9770652/pim-memcpy; columns test, method,
                        transfer_bytes, ms, note
 SOURCES has checkouts in folders OWNER/REPOSITORY. The script builds each program, runs it on the
-emulated machine, and prints errors in percent per program and number of tasklets. It omits kernels
-of less than M milliseconds, in which the launch matters, and of more than N on one DPU. The rows of
-Morteza1814 had no part in any fit (tools/fit_pe_time.py).
+emulated machine, and prints errors in percent per program and number of tasklets; `inside` counts
+the rows in the interval of dpuemu's reports. It omits kernels of less than M milliseconds, in which
+the launch matters, and of more than N on one DPU. The rows of Morteza1814 had no part in any fit
+(tools/fit_pe_time.py).
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from collections import defaultdict
 from collections.abc import Container, Iterator
 from pathlib import Path
 from statistics import median, quantiles
+
+from dpuemu.reports import DIMM_SHARES
 
 # `python -m dpuemu` would import modules of the folder in which it runs.
 DPUEMU = [str(Path(sys.executable).with_name("dpuemu"))]
@@ -102,21 +105,30 @@ class Comparison:
 
     def show(self) -> None:
         """Print a line per program and number of tasklets, then per repository, then for all."""
-        print(f"{'':56}{'rows':>5}{'median':>8}{'90%':>7}{'most':>7}{'signed':>8}")
+        print(f"{'':56}{'rows':>5}{'inside':>8}{'median':>8}{'90%':>7}{'most':>7}{'signed':>8}")
         for key, errors in sorted(self._errors.items()):
             _line(f"{key[0]} {key[1]}, {key[2]} tasklets", errors)
         for name in sorted({key[0] for key in self._errors}):
             _line(name, [e for key in self._errors if key[0] == name for e in self._errors[key]])
-        _line("all", [error for errors in self._errors.values() for error in errors])
+        rates, copies = ({key for key in self._errors if key[0] == name} for name in (PRIM, COPIES))
+        for name, keys in (
+            ("kernels", self._errors.keys() - rates - copies),
+            ("additions", rates),
+            ("copies", copies),
+            ("all", self._errors),
+        ):
+            _line(name, [error for key in keys for error in self._errors[key]])
 
 
 def _line(name: str, errors: list[float]) -> None:
     if not errors:
         return
     sizes = [abs(error) for error in errors]
+    low, high = DIMM_SHARES
+    inside = sum(low <= 1 / (1 + error / 100) <= high for error in errors)
     ninth = quantiles(sizes, n=10, method="inclusive")[8] if len(sizes) > 1 else sizes[0]
     print(
-        f"{name:56}{len(errors):5}{median(sizes):8.1f}{ninth:7.1f}{max(sizes):7.1f}"
+        f"{name:56}{len(errors):5}{inside:8}{median(sizes):8.1f}{ninth:7.1f}{max(sizes):7.1f}"
         f"{median(errors):+8.1f}",
         flush=True,
     )

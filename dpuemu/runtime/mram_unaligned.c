@@ -31,35 +31,48 @@ static void write_part(const uint8_t *from, uintptr_t address, uint32_t bytes) {
   __pe_close_mram_word(address);
 }
 
-void *mram_read_unaligned(const __mram_ptr void *from, void *buffer, unsigned int nb_of_bytes) {
+// The common cases are separate, because they then take about as many instructions as in the SDK:
+// on DIMMs, 14 more than mram_read and 10 more than mram_write (s9770652/pim-memcpy).
+
+static __attribute__((noinline)) void *read_parts(uintptr_t start, uint8_t *to, uint32_t bytes,
+                                                  void *first) {
   enum { kMostBytes = 2048 };
+  if (bytes <= kMostBytes) {
+    mram_read((const __mram_ptr void *)start, to, bytes);
+  } else {  // the words around a range of 2048 bytes need two DMA
+    mram_read((const __mram_ptr void *)start, to, kMostBytes);
+    mram_read((const __mram_ptr void *)(start + kMostBytes), to + kMostBytes, bytes - kMostBytes);
+  }
+  return first;
+}
+
+void *mram_read_unaligned(const __mram_ptr void *from, void *buffer, unsigned int nb_of_bytes) {
   uintptr_t offset = (uintptr_t)from & 7;
   uintptr_t start = (uintptr_t)from - offset;
   uint32_t bytes = (uint32_t)(offset + nb_of_bytes + 7) & ~7u;
-  uint8_t *to = buffer;
-  if (nb_of_bytes == 0) return to + offset;
-  if (bytes > kMostBytes) {  // the words around a range of 2048 bytes need two DMA
-    mram_read((const __mram_ptr void *)start, to, kMostBytes);
-    mram_read((const __mram_ptr void *)(start + kMostBytes), to + kMostBytes, bytes - kMostBytes);
-  } else {
-    mram_read((const __mram_ptr void *)start, to, bytes);
-  }
-  return to + offset;
+  uint8_t *first = (uint8_t *)buffer + offset;
+  __asm__("" : "+r"(first));  // one register survives the call, instead of buffer and offset
+  if (nb_of_bytes - 1 >= 2040)
+    return nb_of_bytes == 0 ? first : read_parts(start, buffer, bytes, first);
+  mram_read((const __mram_ptr void *)start, buffer, bytes);
+  return first;
+}
+
+static __attribute__((noinline)) void write_parts(const uint8_t *from, uintptr_t address,
+                                                  uint32_t bytes) {
+  if ((((uintptr_t)from ^ address) & 7) != 0) __pe_fault(PE_FAULT_MRAM_UNALIGNED, 0);
+  uint32_t head = -address & 7;
+  if (head > bytes) head = bytes;
+  uint32_t words = (bytes - head) & ~7u;
+  uint32_t tail = bytes - head - words;
+  if (head != 0) write_part(from, address, head);
+  if (words != 0) mram_write(from + head, (__mram_ptr void *)(address + head), words);
+  if (tail != 0) write_part(from + head + words, address + head + words, tail);
 }
 
 void mram_write_unaligned(const void *from, __mram_ptr void *dest, unsigned nb_of_bytes) {
-  const uint8_t *source = from;
-  uintptr_t address = (uintptr_t)dest;
-  if ((((uintptr_t)from ^ address) & 7) != 0) __pe_fault(PE_FAULT_MRAM_UNALIGNED, 0);
-  if (((address | nb_of_bytes) & 7) == 0 && nb_of_bytes != 0) {
-    mram_write(source, dest, nb_of_bytes);
-    return;
-  }
-  uint32_t head = -address & 7;
-  if (head > nb_of_bytes) head = nb_of_bytes;
-  uint32_t words = (nb_of_bytes - head) & ~7u;
-  uint32_t tail = nb_of_bytes - head - words;
-  if (head != 0) write_part(source, address, head);
-  if (words != 0) mram_write(source + head, (__mram_ptr void *)(address + head), words);
-  if (tail != 0) write_part(source + head + words, address + head + words, tail);
+  if ((((uintptr_t)from | (uintptr_t)dest | nb_of_bytes) & 7) == 0 && nb_of_bytes != 0)
+    mram_write(from, dest, nb_of_bytes);
+  else
+    write_parts(from, (uintptr_t)dest, nb_of_bytes);
 }

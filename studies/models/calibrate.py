@@ -5,6 +5,7 @@ timed collectives.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil, floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +28,9 @@ _ROUNDS = 7
 _LEAST_TOTAL = 1 << 28  # bytes of a measured pass; fewer bytes could fit in the caches
 # These constants do not affect the host's times on an emulated machine.
 _KEPT = (
-    *("host.emulated", "host.overlap", "ranks.channels", "ranks.per_channel", "call.mux_us"),
-    *("sdk.serial_kib", "sdk.least_pes", "sdk.start_kib"),
-    *("sdk.thread_start_from_gb_s", "sdk.thread_start_to_gb_s"),
+    *("host.emulated", "host.overlap", "ranks.channels", "ranks.per_channel"),
+    *("ranks.alternating", "call.mux_us", "sdk.serial_kib", "sdk.least_pes", "sdk.start_kib"),
+    *("sdk.thread_start_gb_s", "sdk.host_gb_s"),
     *("pe.clock_mhz", "pe.dma_cycles", "pe.dma_cycles_per_byte", "pe.word_instructions"),
     *("pe.block_instructions", "pe.run_cycles", "pe.launch_us", "pe.launch_rank_us"),
     *("pe.load_us", "pe.load_rank_us"),
@@ -37,6 +38,7 @@ _KEPT = (
 _KEPT_SECTIONS = ("network", "pool", "switch", "error")
 # Weight of a constant's start value; the weight matters if few samples depend on the constant.
 _PULL = 0.05
+_INTERVAL_SHARE = 0.95
 _OUTLIER = (
     0.2  # a sample has less weight if its error, log(modelled / measured), is above this value
 )
@@ -109,14 +111,21 @@ def _errors(machine: Machine, timed: Sequence[Timed]) -> dict[str, float]:
 
 
 def interval_constants(kind: str, ratios: Sequence[float]) -> dict[str, float]:
-    """Return the constants error.KIND_low and error.KIND_high, between which 95% of the ratios of
-    measured to modelled times lie. Without ratios, returns nothing.
+    """Return the constants error.KIND_low and error.KIND_high: the closest two, on both sides of 1,
+    between which 95% of the ratios of measured to modelled times lie. Without ratios, returns
+    nothing.
     """
     if not ratios:
         return {}
+    ordered, inside = sorted(ratios), round(_INTERVAL_SHARE * len(ratios))
+    bounds = [
+        (min(low, 1), max(high, 1))
+        for low, high in zip(ordered, ordered[inside - 1 :], strict=False)
+    ]
+    low, high = min(bounds, key=lambda ends: ends[1] / ends[0])
     return {
-        f"error.{kind}_{end}": float(f"{np.quantile(ratios, share):.3g}")
-        for end, share in (("low", 0.025), ("high", 0.975))
+        f"error.{kind}_low": floor(1000 * low) / 1000,
+        f"error.{kind}_high": ceil(1000 * high) / 1000,
     }
 
 

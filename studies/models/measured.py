@@ -1,19 +1,21 @@
 """Fit the constants of transfers, launches and loads to times that were measured on DIMMs.
 
 The rows are the files transfers.csv and launches.csv of a folder, whose columns `pidcomm model
-fit-dimms --help` lists. An experiment is a repository, or a folder of it with results.
+fit-dimms --help` lists, and kernels.csv if it exists. An experiment is a repository, or a folder of
+it with results.
 """
 
 from __future__ import annotations
 
 import csv
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import ceil, nan
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,26 +25,65 @@ from pidcomm.model import PHASES, Machine
 from pidcomm.model.prediction import PreparedCase
 from pidcomm_studies.models.calibrate import fit_to_times, interval_constants
 
+if TYPE_CHECKING:
+    from pidcomm.tables import CollectiveName
+
 DIRECT = "direct"
 """Part of the name of an API that accesses ranks without the SDK's transfers."""
+BROADCAST = "broadcast"
+"""Part of the name of an API that sends all PEs the same bytes."""
+GEMV = "PrIM GEMV"
+"""Start of the kinds of rows of this program, whose times no fit uses."""
 MOST_PES = 2560
-MOST_ELEMENTS = 16  # of a kernel whose time is small beside its launch
+MOST_ELEMENTS = 16  # of a kernel whose time is small beside its launch, and of a small program
 _MOST_FITS = 20
-JOB_BYTES = (32, 64)  # bytes per PE of a transfer to WRAM that costs as much as sending jobs
+JOB_BYTES = 48  # struct pidcomm_reorder_job
+WRAM_BYTES = (32, 128)  # bytes per PE of transfers to WRAM to which jobs are fitted
+HUGE_PAGE = 1 << 21
+
+
+@dataclass(frozen=True)
+class Program:
+    """Facts about a program that the rows of its times lack, from its source.
+
+    path: the start of the repositories and paths of its rows, which are one experiment. shared: the
+    notes of transfers to PEs that send all PEs the same bytes. is_fresh: the program receives into
+    memory that it has never touched. sockets: the number of sockets whose memory it uses.
+    """
+
+    path: str
+    shared: str = "(?!)"  # no note
+    is_fresh: bool = False
+    sockets: int = 1
+
+
+PROGRAMS = (
+    Program("Loremkang/upmem-sdk-light/results", sockets=2),  # numactl --interleave=all
+    Program("oscarferraz/MLP_UPMEM/Official_code/data_transfer_test", "", True),
+    *(
+        Program(
+            f"oscarferraz/MLP_UPMEM/Official_code/results/MRAM_{name}", "transfer [258] of ", True
+        )
+        for name in ("mem_transfers", "original_sizes")
+    ),
+)
 
 
 @dataclass(frozen=True)
 class Row:
     """The median of the times that an experiment measured for the same work.
 
-    kind: to, from (SDK), direct to, direct from, jobs, launch or load. bytes: per PE, of a
-    transfer.
+    kind: to, to all (the same bytes), from (SDK), direct to, direct from, jobs, launch, load, or
+    one of GEMV. bytes: per PE, of a transfer, or of a program's array. sockets: as of `Program`.
+    also: the kinds and bytes of further transfers in the same time.
     """
 
     kind: str
     experiment: str
     pes: int
     bytes: int
+    sockets: int
+    also: tuple[tuple[str, int], ...]
     seconds: float
 
 
@@ -54,13 +95,15 @@ Price = Callable[[Machine, Sequence[Row]], Callable[[Sequence[float]], list[floa
 class Stage:
     """Constants that are fitted together, to rows of some kinds.
 
-    error: the constants error.* that the errors of these rows become.
+    error: the constants error.* that the errors of these rows become. checks: kinds of rows that
+    only check the fit.
     """
 
     error: str
     kinds: tuple[str, ...]
     names: tuple[str, ...]
     price: Price
+    checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +122,7 @@ class Modelled:
 def fit_to_rows(start: Machine, rows: Sequence[Row], source: str) -> tuple[Machine, list[Modelled]]:
     """Return the machine with constants that are fitted to rows, and the rows that were held out:
     with times from a fit to the other experiments (if there is one experiment, to the other rows).
-    Rows that move far more bytes than these are not among them.
+    Rows of GEMV have times from the fit to all others.
 
     source: the end of the constants' sources. The errors of the rows that were held out become the
     machine's constants error.*. Each fit starts from the result before, until two are equal: a fit
@@ -104,18 +147,28 @@ def _fit_once(machine: Machine, rows: Sequence[Row], source: str) -> tuple[Machi
             )
         for tested in _parts(own):
             others = [row for row in own if row not in tested]
-            fitted = _fit(machine, stage, others, source)
-            near = [row for row in tested if _is_near(row, others)]
-            seconds = stage.price(machine, near)(fitted.numbers)
-            held_out += map(Modelled, near, seconds)
+            held_out += _modelled(_fit(machine, stage, others, source), stage, tested)
         machine = _fit(machine, stage, own, source)
+        held_out += _modelled(machine, stage, [row for row in rows if row.kind in stage.checks])
     for error in dict.fromkeys(stage.error for stage in STAGES):
-        kinds = [kind for stage in STAGES if stage.error == error for kind in stage.kinds]
-        ratios = [test.row.seconds / test.modelled for test in held_out if test.row.kind in kinds]
+        kinds = kinds_of(error)
+        tests = [test for test in held_out if test.row.kind in kinds]
+        ratios = [test.row.seconds / test.modelled for test in tests]
         machine = machine.with_values(
-            interval_constants(error, ratios), f"fitted: to errors of held-out rows of {source}"
+            interval_constants(error, ratios),
+            f"fitted: to errors of held-out rows of {source_of([test.row for test in tests])}",
         )
     return machine, held_out
+
+
+def kinds_of(error: str) -> list[str]:
+    """Return the kinds of rows whose errors become the constants error.*."""
+    stages = [stage for stage in STAGES if stage.error == error]
+    return [kind for stage in stages for kind in (*stage.kinds, *stage.checks)]
+
+
+def _modelled(machine: Machine, stage: Stage, rows: Sequence[Row]) -> list[Modelled]:
+    return list(map(Modelled, rows, stage.price(machine, rows)(machine.numbers)))
 
 
 def _parts(rows: Sequence[Row]) -> list[list[Row]]:
@@ -127,15 +180,6 @@ def _parts(rows: Sequence[Row]) -> list[list[Row]]:
     return parts if len(parts) > 1 else [[row] for row in rows]
 
 
-def _is_near(row: Row, others: Sequence[Row]) -> bool:
-    """Return whether the row moves at most twice the bytes of the other rows of its kind.
-
-    A fit to the others says nothing about larger transfers, which leave the caches.
-    """
-    moved = [other.pes * other.bytes for other in others if other.kind == row.kind]
-    return row.pes * row.bytes <= 2 * max(moved, default=0)
-
-
 def _fit(machine: Machine, stage: Stage, rows: Sequence[Row], source: str) -> Machine:
     measured = [row.seconds for row in rows]
     modelled = stage.price(machine, rows)
@@ -143,29 +187,41 @@ def _fit(machine: Machine, stage: Stage, rows: Sequence[Row], source: str) -> Ma
 
 
 def _calls(technique: str) -> Price:
-    """Return the price of scatters and gathers to a window of each PE."""
+    """Return the price of scatters, broadcasts and gathers to a window of each PE."""
+
+    def case(pes: int, kind: str, size: int) -> PreparedCase:
+        name: CollectiveName = (
+            "gather"
+            if kind.endswith("from")
+            else "broadcast"
+            if kind.endswith("to all")
+            else "scatter"
+        )
+        return PreparedCase(name, (pes,), "1", bytes=size, dst=0, technique=technique)
 
     def price(machine: Machine, rows: Sequence[Row]) -> Callable[[Sequence[float]], list[float]]:
         cases = [
-            PreparedCase(
-                "scatter" if row.kind.endswith("to") else "gather",
-                (row.pes,),
-                "1",
-                bytes=row.bytes,
-                technique=technique,
-            )
+            [case(row.pes, kind, size) for kind, size in ((row.kind, row.bytes), *row.also)]
             for row in rows
         ]
         # No launch came before the direct accesses, so the ranks were still switched to the host.
         mux = list(PHASES).index("mux")
+        host = machine.places["sdk.host_gb_s"]
+
+        def seconds(row: Row, own: Sequence[PreparedCase], numbers: Sequence[float]) -> float:
+            changed = list(numbers)
+            changed[host] *= row.sockets
+            phases = [case.phase_seconds(changed) for case in own]
+            return sum(sum(each) - each[mux] for each in phases)
+
         return lambda numbers: [
-            sum(phases) - phases[mux] for phases in (case.phase_seconds(numbers) for case in cases)
+            seconds(row, own, numbers) for row, own in zip(rows, cases, strict=True)
         ]
 
     return price
 
 
-def _affine(per: Callable[[Row], float], *names: str) -> Stage:
+def _affine(error: str, per: Callable[[Row], float], *names: str) -> Stage:
     """Return the stage of a constant in us and a constant in us per unit. per: units of a row."""
 
     def price(machine: Machine, rows: Sequence[Row]) -> Callable[[Sequence[float]], list[float]]:
@@ -173,7 +229,22 @@ def _affine(per: Callable[[Row], float], *names: str) -> Stage:
         return lambda numbers: [1e-6 * (numbers[fixed] + per(row) * numbers[each]) for row in rows]
 
     kind = names[0].removeprefix("pe.").removesuffix("_us")
-    return Stage("pe", (kind,), names, price)
+    return Stage(error, (kind,), names, price)
+
+
+def _jobs(machine: Machine, rows: Sequence[Row]) -> Callable[[Sequence[float]], list[float]]:
+    """Price transfers to WRAM: the fixed costs of a transfer, and per byte the rest of the time of
+    jobs, which are sent and read back.
+    """
+    places = ("sdk.to_call_us", "sdk.pe_us", "pe.jobs_us", "pe.job_us")
+    call, pe, jobs, job = (machine.places[name] for name in places)
+
+    def microseconds(row: Row, numbers: Sequence[float]) -> float:
+        empty = numbers[call] + row.pes * numbers[pe]
+        one_way = (numbers[jobs] + row.pes * numbers[job]) / 2
+        return max(1, empty + row.bytes / JOB_BYTES * (one_way - empty))
+
+    return lambda numbers: [1e-6 * microseconds(row, numbers) for row in rows]
 
 
 def _ranks(row: Row) -> float:
@@ -183,13 +254,14 @@ def _ranks(row: Row) -> float:
 STAGES = (
     Stage(
         "sdk",
-        ("to", "from"),
+        ("to", "to all", "from"),
         (
             *("sdk.to_call_us", "sdk.from_call_us", "sdk.pe_us", "sdk.least_pes"),
-            *("sdk.from_gb_s", "sdk.to_gb_s", "sdk.thread_from_gb_s", "sdk.thread_to_gb_s"),
-            *("sdk.start_kib", "sdk.thread_start_from_gb_s", "sdk.thread_start_to_gb_s"),
+            *("sdk.from_gb_s", "sdk.to_gb_s", "sdk.thread_to_gb_s", "sdk.host_gb_s"),
+            "sdk.thread_start_gb_s",
         ),
         _calls("conventional"),
+        (f"{GEMV} to", f"{GEMV} from"),
     ),
     Stage(
         "pass",
@@ -197,9 +269,9 @@ STAGES = (
         ("memory.read_gb_s", "memory.write_gb_s", "isa.avx512bw.transpose_ns"),
         _calls("tile"),
     ),
-    _affine(lambda row: row.pes, "pe.jobs_us", "pe.job_us"),
-    _affine(_ranks, "pe.launch_us", "pe.launch_rank_us"),
-    _affine(_ranks, "pe.load_us", "pe.load_rank_us"),
+    Stage("launch", ("jobs",), ("pe.jobs_us", "pe.job_us"), _jobs),
+    _affine("launch", _ranks, "pe.launch_us", "pe.launch_rank_us"),
+    _affine("load", _ranks, "pe.load_us", "pe.load_rank_us"),
 )
 
 
@@ -212,13 +284,21 @@ def check(machine: Machine, rows: Sequence[Row]) -> list[Modelled]:
     return checked
 
 
+def is_in_interval(machine: Machine, test: Modelled) -> bool:
+    """Return whether the measured time lies in the machine's interval of the modelled time."""
+    [error] = {stage.error for stage in STAGES if test.row.kind in kinds_of(stage.error)}
+    ratio = test.row.seconds / test.modelled
+    return machine[f"error.{error}_low"] <= ratio <= machine[f"error.{error}_high"]
+
+
 def source_of(rows: Sequence[Row]) -> str:
     """Return the repositories of rows and the date, as the source of constants."""
     repositories = sorted({"/".join(row.experiment.split("/")[:2]) for row in rows})
     return f"times measured on DIMMs by {' and '.join(repositories)}, {date.today()}"
 
 
-Key = tuple[str, str, int, int]  # the fields of a row without its time
+# The fields of a row without its time.
+Key = tuple[str, str, int, int, int, tuple[tuple[str, int], ...]]
 
 
 def read_rows(folder: Path) -> list[Row]:
@@ -226,14 +306,16 @@ def read_rows(folder: Path) -> list[Row]:
     lacks a column or a field, or has a wrong number or direction.
     """
     seconds: dict[Key, list[float]] = defaultdict(list)
-    for key, took in (*_transfers(folder), *_runs(folder)):
+    for key, took in (*_transfers(folder), *_runs(folder), *_gemv(folder)):
         if 0 < key[2] <= MOST_PES:  # some rows have the number of an allocation of all DPUs
             seconds[key].append(took)
     return [Row(*key, float(np.median(times))) for key, times in sorted(seconds.items())]
 
 
-def _records(file: Path, texts: Iterable[str], numbers: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file. texts, numbers: the columns; an empty number becomes 0."""
+def _records(file: Path, texts: Iterable[str], numbers: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the records of a file whose last number is positive. texts, numbers: the columns; an
+    empty number becomes 0.
+    """
     require_file(file)
     with file.open(encoding="utf-8", newline="") as lines:
         records = csv.DictReader(lines)
@@ -251,7 +333,7 @@ def _records(file: Path, texts: Iterable[str], numbers: Iterable[str]) -> Iterat
                     if not 0 <= values[name] < 1e12:
                         rule = f"{name} is {record[name]!r}; it must be a number from 0 to 1e12"
                         malformed(file, records.line_num, rule)
-                if values["ms"] > 0:
+                if values[numbers[-1]] > 0:
                     yield values
         except (UnicodeDecodeError, csv.Error) as error:
             malformed(file, None, f"not a CSV file: {error}")
@@ -270,23 +352,56 @@ def _experiment(record: dict[str, Any]) -> str:
     return "/".join((record["repository"], *PurePosixPath(record["path"]).parent.parts[:4]))
 
 
+def _program(record: dict[str, Any]) -> Program:
+    """Return the program of PROGRAMS that measured a record, or one without special facts."""
+    path = f"{record['repository']}/{record['path']}"
+    known = (program for program in PROGRAMS if path.startswith(program.path))
+    return next(known, Program(_experiment(record)))
+
+
 def _transfers(folder: Path) -> Iterator[tuple[Key, float]]:
-    texts = ("api", "direction", "space", "repository", "path")
+    texts = ("api", "direction", "space", "note", "repository", "path")
     for record in _records(folder / "transfers.csv", texts, ("dpus", "bytes_per_dpu", "ms")):
         pes, size = int(record["dpus"]), int(record["bytes_per_dpu"])
-        kind = record["direction"].removesuffix("_dpu")
+        program, kind = _program(record), record["direction"].removesuffix("_dpu")
         if kind not in ("to", "from"):
             rule = f"direction {record['direction']!r} is unknown; use to_dpu or from_dpu"
             malformed(folder / "transfers.csv", None, rule)
         if record["space"] == "wram" and kind == "to":
-            if pes < PES_PER_RANK or not JOB_BYTES[0] <= size <= JOB_BYTES[1]:
+            if pes < PES_PER_RANK or not WRAM_BYTES[0] <= size <= WRAM_BYTES[1]:
                 continue
             kind = "jobs"
         elif record["space"] != "mram" or size == 0:
             continue
         elif DIRECT in record["api"]:
             kind = f"{DIRECT} {kind}"
-        yield (kind, _experiment(record), pes, size), 1e-3 * record["ms"]
+        elif kind == "from" and program.is_fresh and pes * size > HUGE_PAGE:
+            continue  # a page fault takes more time: in five runs, 2.9 MB take 1.1 to 2.4 ms
+        elif kind == "to" and (
+            BROADCAST in record["api"] or re.match(program.shared, record["note"])
+        ):
+            kind = "to all"
+        yield (kind, program.path, pes, size, program.sockets, ()), 1e-3 * record["ms"]
+
+
+def _gemv(folder: Path) -> Iterator[tuple[Key, float]]:
+    """Yield the times in which PrIM's GEMV sends arguments, rows of the matrix and the vector, and
+    receives the result. The program has one argument struct of 16 bytes and an even number of rows
+    per PE.
+    """
+    if not (file := folder / "kernels.csv").exists():
+        return
+    for column, direction in (("h2d_ms", "to"), ("d2h_ms", "from")):
+        for record in _records(file, ("program", "args", "repository", "path"), ("dpus", column)):
+            if record["program"] != GEMV:
+                continue
+            height, width = map(int, re.findall(r"-[mn] (\d+)", record["args"]))
+            pes = int(record["dpus"])
+            own = 2 * ceil(height / pes / 2)
+            also = (("to", 16), ("to all", 4 * width)) if direction == "to" else ()
+            size = 4 * own * (width if direction == "to" else 1)
+            key = (f"{GEMV} {direction}", _experiment(record), pes, size, 1, also)
+            yield key, 1e-3 * record[column]
 
 
 def _runs(folder: Path) -> Iterator[tuple[Key, float]]:
@@ -298,17 +413,23 @@ def _runs(folder: Path) -> Iterator[tuple[Key, float]]:
         for record in records
         if record["operation"] == "dpu_launch_sync" and record["elements"]
     ]
+    launches.sort(key=lambda record: -record["elements"])
     slopes: dict[tuple[str, str], float] = {}  # ms per element of the longest kernel, by kernel
-    for record in sorted(launches, key=lambda record: record["elements"]):
-        slopes[_kernel(record)] = record["ms"] / record["elements"]
+    for record in launches:
+        slopes.setdefault(_kernel(record), record["ms"] / record["elements"])
+    sizes = {(record["repository"], record["path"]): record["elements"] for record in launches}
+
+    def key(kind: str, record: dict[str, Any], elements: float) -> Key:
+        return kind, _experiment(record), int(record["dpus"]), int(4 * elements), 1, ()
+
     for record in launches:
         ms = record["ms"] - record["elements"] * slopes[_kernel(record)]
         if ms > 0 and record["elements"] <= MOST_ELEMENTS:
-            yield ("launch", _experiment(record), int(record["dpus"]), 0), 1e-3 * ms
-    programs = {(record["repository"], record["path"]) for record in launches}
+            yield key("launch", record, record["elements"]), 1e-3 * ms
     for record in records:
-        if record["operation"] == "dpu_load" and (record["repository"], record["path"]) in programs:
-            yield ("load", _experiment(record), int(record["dpus"]), 0), 1e-3 * record["ms"]
+        elements = sizes.get((record["repository"], record["path"]), MOST_ELEMENTS + 1)
+        if record["operation"] == "dpu_load" and elements <= MOST_ELEMENTS:
+            yield key("load", record, elements), 1e-3 * record["ms"]
 
 
 def _kernel(record: dict[str, Any]) -> tuple[str, str]:

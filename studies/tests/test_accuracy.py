@@ -17,7 +17,12 @@ from pidcomm.bench import info
 from pidcomm.model import Machine, load_machine, machine_names
 from pidcomm.model.prediction import PreparedCase
 from pidcomm_studies.models import measured
-from pidcomm_studies.models.calibrate import calibrate, fit, fit_to_points
+from pidcomm_studies.models.calibrate import (
+    calibrate,
+    fit,
+    fit_to_points,
+    interval_constants,
+)
 from pidcomm_studies.models.samples import DST, SCRATCH, Timed, Timer, draw, host_seconds
 from pidcomm_studies.models.validate import (
     DEPENDENT,
@@ -152,24 +157,28 @@ def test_the_fit_can_be_repeated() -> None:
     )
 
 
+TRANSFERS = "api,direction,space,dpus,bytes_per_dpu,ms,note,repository,path\n"
+
+
 def write_rows(folder: Path, machine: Machine) -> None:
     """Write the times that the model gives a machine, as rows of two experiments."""
     kinds = [
         (kind, pes, size)
-        for kind in ("to", "from", "direct to", "direct from", "jobs")
+        for kind in ("to", "to all", "from", "direct to", "direct from", "jobs")
         for pes in (1, 64, 128, 512, 2048)
         for size in ((32, 64) if kind == "jobs" else (64, 1024, 8192, 1 << 16, 1 << 20))
         if kind != "jobs" or pes >= 64
     ]
-    rows = [measured.Row(kind, "us/here/a", pes, size, 1.0) for kind, pes, size in kinds]
+    rows = [measured.Row(kind, "us/here/a", pes, size, 1, (), 1.0) for kind, pes, size in kinds]
     with (folder / "transfers.csv").open("w") as file:
-        file.write("api,direction,space,dpus,bytes_per_dpu,ms,repository,path\n")
+        file.write(TRANSFERS)
         for number, timed in enumerate(measured.check(machine, rows)):
-            api, _, direction = f"sdk {timed.row.kind}".rpartition(" ")
-            space = "wram" if direction == "jobs" else "mram"
+            kind = timed.row.kind.replace("to all", "broadcast to").replace("jobs", "to")
+            api, _, direction = f"sdk {kind}".rpartition(" ")
             file.write(
-                f"{api},{'to' if space == 'wram' else direction}_dpu,{space},{timed.row.pes},"
-                f"{timed.row.bytes},{1e3 * timed.modelled},us/here,{'ab'[number % 2]}/1.json\n"
+                f"{api},{direction}_dpu,{'wram' if timed.row.kind == 'jobs' else 'mram'},"
+                f"{timed.row.pes},{timed.row.bytes},{1e3 * timed.modelled},,us/here,"
+                f"{'ab'[number % 2]}/1.json\n"
             )
     with (folder / "launches.csv").open("w") as file:
         file.write("operation,dpus,elements,ms,note,repository,path\n")
@@ -203,6 +212,7 @@ def test_a_fit_to_rows_of_dimms_finds_the_constants_that_made_them(tmp_path: Pat
     assert fitted["pe.launch_us"] == pytest.approx(truth["pe.launch_us"], rel=0.02)
     assert fitted.constants["sdk.to_gb_s"].source == "fitted: to a test"
     assert 0.9 < fitted["error.sdk_low"] <= fitted["error.sdk_high"] < 1.1
+    assert all(measured.is_in_interval(fitted, test) for test in held_out if test.row.kind == "to")
 
 
 @pytest.mark.parametrize(
@@ -211,10 +221,10 @@ def test_a_fit_to_rows_of_dimms_finds_the_constants_that_made_them(tmp_path: Pat
         ("bytes_per_dpu", "bytes", "transfers.csv:1: the column bytes_per_dpu is missing"),
         (",8192,", ",many,", "bytes_per_dpu is 'many'; it must be a number from 0 to 1e12"),
         (",8192,", ",-8,", "bytes_per_dpu is '-8'"),
-        ("mram", "disk", "the rows have 0 times of kind to or from; the fit of sdk.to_call_us,"),
+        ("mram", "disk", "the rows have 0 times of kind to or to all or from; the fit of sdk.to_c"),
         ("from_dpu", "across", "direction 'across' is unknown; use to_dpu or from_dpu"),
-        (",us/here,a/1.json", "", "the line does not have 8 fields, as the first line has"),
-        (",us/here,a/1.json", ",,,", "the line does not have 8 fields"),
+        (",us/here,a/1.json", "", "the line does not have 9 fields, as the first line has"),
+        (",us/here,a/1.json", ",,,", "the line does not have 9 fields"),
         (",us/here,", ",\udcff,", "transfers.csv: not a CSV file: 'utf-8' codec"),
         (",us/here,", f",{'x' * 200_000},", "transfers.csv: not a CSV file: field larger than"),
     ],
@@ -231,9 +241,70 @@ def test_rows_that_cannot_be_fitted_are_errors(
 
 
 def test_a_fit_does_not_start_from_zeros(tmp_path: Path) -> None:
+    start = load_machine("upmem-2560")
+    write_rows(tmp_path, start)
+    with pytest.raises(ArgumentError, match=r"machine upmem-2560 has sdk.pe_us = 0, but the fit"):
+        measured.fit_to_rows(
+            start.with_values({"sdk.pe_us": 0}), measured.read_rows(tmp_path), "a test"
+        )
+
+
+def test_rows_of_known_programs_have_the_facts_of_their_sources(tmp_path: Path) -> None:
     write_rows(tmp_path, load_machine("upmem-2560"))
-    with pytest.raises(ArgumentError, match=r"machine isca24 has sdk.start_kib = 0, but the fit"):
-        measured.fit_to_rows(load_machine("isca24"), measured.read_rows(tmp_path), "a test")
+    known = {row.experiment for row in measured.read_rows(tmp_path)}
+    mlp = "oscarferraz/MLP_UPMEM,Official_code/results/MRAM_original_sizes/lenet/1024/1.json"
+    with (tmp_path / "transfers.csv").open("a") as file:
+        for number, direction, size in ((1, "to", 64), (2, "to", 64), (3, "from", 64)):
+            file.write(
+                f"sdk,{direction}_dpu,mram,1024,{size},1,transfer {number} of an MLP,{mlp}\n"
+            )
+        file.write(f"sdk,from_dpu,mram,1024,{1 << 12},1,transfer 6 of an MLP,{mlp}\n")  # faults
+        file.write("sdk,to_dpu,mram,64,64,1,,Loremkang/upmem-sdk-light,results/UPMEM_1.txt\n")
+    added = [row for row in measured.read_rows(tmp_path) if row.experiment not in known]
+    assert [(row.kind, row.bytes, row.sockets) for row in added] == [
+        ("from", 64, 1),
+        ("to", 64, 2),
+        ("to", 64, 1),
+        ("to all", 64, 1),
+    ]
+
+
+def test_rows_of_gemv_check_the_fit_only(tmp_path: Path) -> None:
+    machine = load_machine("upmem-2560")
+    write_rows(tmp_path, machine)
+    (tmp_path / "kernels.csv").write_text(
+        "program,args,dpus,h2d_ms,d2h_ms,repository,path\n"
+        "PrIM GEMV,-m 100 -n 256 BL=10,4,1,2,us/there,a/1\n"
+        "PrIM VA,-i 100,4,1,2,us/there,a/2\n"
+    )
+    rows = measured.read_rows(tmp_path)
+    there = [row for row in rows if row.experiment == "us/there/a"]
+    sent = (("to", 16), ("to all", 1024))
+    assert [(row.kind, row.pes, row.bytes, row.also, row.seconds) for row in there] == [
+        ("PrIM GEMV from", 4, 4 * 26, (), 2e-3),
+        ("PrIM GEMV to", 4, 4 * 26 * 256, sent, 1e-3),
+    ]
+    fitted, held_out = measured.fit_to_rows(machine, rows, "a test")
+    assert not [check for check in measured.check(fitted, rows) if check.row in there]
+    [gemv] = [test for test in held_out if test.row == there[1]]
+    how: Any = {"dst": 0, "technique": "conventional"}
+    parts = [
+        PreparedCase("scatter", (4,), "1", bytes=4 * 26 * 256, **how).predict(fitted),
+        PreparedCase("scatter", (4,), "1", bytes=16, **how).predict(fitted),
+        PreparedCase("broadcast", (4,), "1", bytes=1024, **how).predict(fitted),
+    ]
+    assert gemv.modelled == pytest.approx(sum(part.seconds for part in parts))
+
+
+def test_256_pes_of_two_channels_receive_as_fast_as_512() -> None:
+    def rate(pes: int, alternating: int) -> float:
+        machine = load_machine("upmem-2560").with_values({"ranks.alternating": alternating})
+        case = PreparedCase("scatter", (pes,), "1", bytes=1 << 20, technique="conventional", dst=0)
+        return pes / case.predict(machine).seconds
+
+    assert rate(256, 2) == pytest.approx(rate(512, 2), rel=0.02)
+    assert rate(256, 1) < 0.7 * rate(512, 1)
+    assert rate(512, 1) == pytest.approx(rate(512, 2))
 
 
 def test_launches_are_rows_of_their_operation_and_repository(tmp_path: Path) -> None:
@@ -252,14 +323,13 @@ def test_fit_dimms_writes_a_machine_and_its_errors(tmp_path: Path) -> None:
     write_rows(tmp_path, load_machine("upmem-2560"))
     transfers = tmp_path / "transfers.csv"
     lines = transfers.read_text().splitlines(keepends=True)
-    transfers.write_text(  # the direct accesses from PEs are of one experiment, so none is held out
-        "".join(line for line in lines if "direct,from" not in line or "a/1.json" in line)
-        + "sdk,from_dpu,mram,2048,8388608,900,us/here,c/1.json\n"  # larger than all others
+    transfers.write_text(
+        "".join(line for line in lines if "sdk direct" not in line or "a/1" in line)
     )
     file, rows = tmp_path / "mine.toml", tmp_path / "rows.jsonl"
     printed = run_cli("model", "fit-dimms", str(file), "--rows", str(tmp_path), "--json", str(rows))
     assert all(words in printed.stdout for words in ("direct to", "held out median"))
-    assert re.search(r"^direct from +1\d, 0 .* -  ", printed.stdout, re.MULTILINE)
+    assert re.search(r"^direct from +1\d .* 100%", printed.stdout, re.MULTILINE)
     assert load_machine(str(file)).inherits == "isca24"
     again = tmp_path / "again.toml"
     run_cli("model", "fit-dimms", str(again), "--rows", str(tmp_path), "--machine", str(file))
@@ -269,6 +339,13 @@ def test_fit_dimms_writes_a_machine_and_its_errors(tmp_path: Path) -> None:
     assert {"kind", "experiment", "pes", "bytes", "seconds", "modelled", "error_pct"} <= set(
         held_out[0]
     )
+
+
+def test_an_interval_is_the_narrowest_that_holds_95_percent_and_the_modelled_time() -> None:
+    ratios = [0.5, *np.linspace(0.9, 1.1, 38).tolist(), 3.0]
+    assert interval_constants("load", ratios) == {"error.load_low": 0.9, "error.load_high": 1.1}
+    assert interval_constants("load", [1.2] * 9) == {"error.load_low": 1, "error.load_high": 1.2}
+    assert interval_constants("load", []) == {}
 
 
 def test_an_interval_contains_the_modelled_time_and_grows_with_the_errors() -> None:

@@ -133,8 +133,8 @@ def parser() -> argparse.ArgumentParser:
         " program, 128 + n if signal n ended it (then a message names the signal), 127 if it does"
         " not exist, 126 if it cannot run.\n\nThe report has a line per launch; for an asynchronous"
         " launch, a line per rank. Columns are exact (counted), modelled (time on a DPU; `PE us` is"
-        " the time of the slowest PE, and `on DIMMs` the interval that held 97% of the compared"
-        " times of DIMMs) or measured (time on this machine). `odd DMA` counts"
+        " the time of the slowest PE, and `on DIMMs` the interval that held 96% of the compared"
+        " kernels of DIMMs) or measured (time on this machine). `odd DMA` counts"
         " transfers whose address or size the hardware masks.",
         "dpuemu run --ranks 2 --report -- ./host -n 64",
     )

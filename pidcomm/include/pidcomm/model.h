@@ -24,6 +24,8 @@ extern "C" {
     "overlap of memory and instructions: 1 is none, large values are complete")                    \
   X(ranks, channels, "channels", "memory channels that have DIMMs with PEs")                       \
   X(ranks, per_channel, "ranks", "ranks of 64 PEs per channel")                                    \
+  X(ranks, alternating, "channels",                                                                \
+    "channels that consecutive DIMMs (two ranks each) fill together")                              \
   X(bus, read_gb_s, "GB/s per channel", "reading lines of MRAM")                                   \
   X(bus, write_gb_s, "GB/s per channel", "writing lines of MRAM")                                  \
   X(memory, read_gb_s, "GB/s", "reading host memory")                                              \
@@ -47,9 +49,10 @@ extern "C" {
   X(sdk, thread_to_gb_s, "GB/s", "limit of one thread for transfers to PEs")                       \
   X(sdk, least_pes, "PEs", "a transfer for fewer PEs moves as much as one for this number")        \
   X(sdk, start_kib, "KiB per PE",                                                                  \
-    "first part of a transfer, which the rates thread_start_* limit")                              \
-  X(sdk, thread_start_from_gb_s, "GB/s", "limit of one thread for first parts from PEs")           \
-  X(sdk, thread_start_to_gb_s, "GB/s", "limit of one thread for first parts to PEs")               \
+    "first part of a transfer from PEs, which thread_start_gb_s limits")                           \
+  X(sdk, thread_start_gb_s, "GB/s", "limit of one thread for first parts from PEs")                \
+  X(sdk, host_gb_s, "GB/s",                                                                        \
+    "reading host memory for transfers to PEs; PEs that receive the same bytes share one read")    \
   X(sdk, flush_ns, "ns per line",                                                                  \
     "flushing a line in a transfer from PEs, with the policy `hardware`")                          \
   X(sdk, serial_kib, "KiB", "a transfer of fewer bytes (for all PEs together) uses one thread")    \
@@ -68,8 +71,8 @@ extern "C" {
   X(pe, block_instructions, "instructions per block",                                              \
     "finding the position of a block, or of a part of a large block")                              \
   X(pe, run_cycles, "cycles", "fixed cost of a run of the reorder program")                        \
-  X(pe, jobs_us, "us", "fixed cost of sending jobs to all PEs")                                    \
-  X(pe, job_us, "us per PE", "sending a job to one PE")                                            \
+  X(pe, jobs_us, "us", "fixed cost of sending jobs to all PEs and reading them back")              \
+  X(pe, job_us, "us per PE", "the same, for each PE")                                              \
   X(pe, launch_us, "us", "starting the PEs of a set and detecting their end")                      \
   X(pe, launch_rank_us, "us per rank", "the same, for each rank of the set")                       \
   X(pe, load_us, "us", "loading a program into the PEs of a set")                                  \
@@ -88,8 +91,12 @@ extern "C" {
   X(error, sdk_high, "factor", "the same for transfers of the SDK")                                \
   X(error, work_low, "factor", "the same for the work of the host between these transfers")        \
   X(error, work_high, "factor", "the same for the work of the host between these transfers")       \
-  X(error, pe_low, "factor", "the same for kernels, launches and loads")                           \
-  X(error, pe_high, "factor", "the same for kernels, launches and loads")
+  X(error, kernel_low, "factor", "the same for programs that run on PEs")                          \
+  X(error, kernel_high, "factor", "the same for programs that run on PEs")                         \
+  X(error, launch_low, "factor", "the same for sending jobs and launches")                         \
+  X(error, launch_high, "factor", "the same for sending jobs and launches")                        \
+  X(error, load_low, "factor", "the same for loads")                                               \
+  X(error, load_high, "factor", "the same for loads")
 
 /* X(key, meaning): costs on one core in ns, per line of 64 bytes. A machine has a set of these
  * costs for each instruction set. */

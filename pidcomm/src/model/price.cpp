@@ -59,11 +59,11 @@ class Pricing {
         work_(work),
         isa_(costs_of(
             machine.isa[has_isa(machine, options_.isa) ? options_.isa : best_isa_of(machine)])) {
-    // Ranks fill one channel after another; the channel with the most ranks determines the time.
+    // The channel with the most ranks determines the time.
     const double channels = std::min(
         machine.ranks_channels, std::max(1.0, std::ceil(work.ranks / machine.ranks_per_channel)));
     const double fullest = work.ranks <= machine.ranks_channels * machine.ranks_per_channel
-                               ? std::min(work.ranks, machine.ranks_per_channel)
+                               ? std::min(ranks_of_first_channel(), machine.ranks_per_channel)
                                : std::ceil(work.ranks / channels);
     channels_ = std::max(1.0, work.ranks / std::max(1.0, fullest));
   }
@@ -108,13 +108,26 @@ class Pricing {
                         [&] { add_host(phase, seconds); })
           : with_errors(machine_.error_sdk_low, machine_.error_sdk_high,
                         [&] { add_transfer(phase, flushes, seconds); });
-    with_errors(machine_.error_pe_low, machine_.error_pe_high, [&] { add_reorders(seconds); });
+    with_errors(machine_.error_kernel_low, machine_.error_kernel_high,
+                [&] { add_reorders(seconds); });
+    with_errors(machine_.error_launch_low, machine_.error_launch_high,
+                [&] { add_launches(seconds); });
+    with_errors(machine_.error_load_low, machine_.error_load_high, [&] { add_loads(seconds); });
     prediction.seconds_total = before;
     return prediction;
   }
 
  private:
   using Seconds = decltype(pidcomm_prediction::seconds);
+
+  /// Returns the number of ranks on the first channel if DIMMs alternate between channels without
+  /// end.
+  double ranks_of_first_channel() const {
+    constexpr double kDimmRanks = 2;
+    const double turn = kDimmRanks * std::min(machine_.ranks_alternating, machine_.ranks_channels),
+                 turns = std::floor(work_.ranks / turn);
+    return turns * kDimmRanks + std::min(kDimmRanks, work_.ranks - turns * turn);
+  }
 
   static double sum_of(const Seconds &seconds) {
     double sum = 0;
@@ -125,11 +138,18 @@ class Pricing {
   }
 
   void add_reorders(Seconds &seconds) const {
-    for (const Reorder &reorder : work_.reorders) {
+    for (const Reorder &reorder : work_.reorders)
       seconds.pe += cycles_of(reorder) / machine_.pe_clock_mhz * kMicro;
-      seconds.launch += (machine_.pe_launch_us + work_.ranks * machine_.pe_launch_rank_us) * kMicro;
-      seconds.call += (machine_.pe_jobs_us + work_.pes * machine_.pe_job_us) * kMicro;
-    }
+  }
+
+  void add_launches(Seconds &seconds) const {
+    const auto launches = static_cast<double>(work_.reorders.size());
+    seconds.launch +=
+        launches * (machine_.pe_launch_us + work_.ranks * machine_.pe_launch_rank_us) * kMicro;
+    seconds.call += launches * (machine_.pe_jobs_us + work_.pes * machine_.pe_job_us) * kMicro;
+  }
+
+  void add_loads(Seconds &seconds) const {
     if (!work_.reorders.empty())
       seconds.load = 2 * (machine_.pe_load_us + work_.ranks * machine_.pe_load_rank_us) * kMicro;
   }
@@ -204,8 +224,8 @@ class Pricing {
     seconds.call += starting(threads);
   }
 
-  /// A transfer to or from DIMMs uses the threads of the SDK, which are those of the machine. The
-  /// first start_kib of each PE are limited by the rates thread_start_*.
+  /// A transfer to or from DIMMs uses the threads of the SDK, which are those of the machine.
+  /// thread_start_gb_s limits the first start_kib from each PE.
   void add_transfer(const Phase &phase, bool flushes, Seconds &seconds) const {
     const bool is_from = phase.kind == Phase::Kind::from_pes;
     const double needed = is_from ? phase.mram_read : phase.mram_written,
@@ -214,13 +234,14 @@ class Pricing {
     const double threads = machine_.host_emulated == 0              ? machine_.host_threads
                            : bytes < machine_.sdk_serial_kib * kKib ? 1
                                                                     : threads_for(work_.pes);
-    const double start = std::min(bytes, machine_.sdk_start_kib * kKib * pes);
+    const double start = is_from ? std::min(bytes, machine_.sdk_start_kib * kKib * pes) : 0;
     const auto rate = [&](double from, double to) { return kGb * (is_from ? from : to); };
     const double shared = bytes / channels_ / rate(machine_.sdk_from_gb_s, machine_.sdk_to_gb_s);
     const double alone =
-        (start / rate(machine_.sdk_thread_start_from_gb_s, machine_.sdk_thread_start_to_gb_s) +
+        (start / kGb / machine_.sdk_thread_start_gb_s +
          (bytes - start) / rate(machine_.sdk_thread_from_gb_s, machine_.sdk_thread_to_gb_s)) /
-        threads;
+            threads +
+        (is_from ? 0 : phase.host_read / kGb / machine_.sdk_host_gb_s);
     const double total = overlapped(shared, alone, machine_.host_overlap);
     std::array<double, kLineWorks> line_seconds{};
     line_seconds[static_cast<std::size_t>(LineWork::transpose)] =
@@ -319,7 +340,9 @@ void check_machine(const pidcomm_machine &machine) {
   check_order("pass", machine.error_pass_low, machine.error_pass_high);
   check_order("sdk", machine.error_sdk_low, machine.error_sdk_high);
   check_order("work", machine.error_work_low, machine.error_work_high);
-  check_order("pe", machine.error_pe_low, machine.error_pe_high);
+  check_order("kernel", machine.error_kernel_low, machine.error_kernel_high);
+  check_order("launch", machine.error_launch_low, machine.error_launch_high);
+  check_order("load", machine.error_load_low, machine.error_load_high);
   best_isa_of(machine);
 }
 

@@ -123,6 +123,8 @@ TEST(ZeroRatesAndCountsAndMissingInstructionSets_AreRefused) {
       {&pidcomm_machine::host_threads, "host.threads"},
       {&pidcomm_machine::ranks_per_channel, "ranks.per_channel"},
       {&pidcomm_machine::ranks_channels, "ranks.channels"},
+      {&pidcomm_machine::ranks_alternating, "ranks.alternating"},
+      {&pidcomm_machine::sdk_host_gb_s, "sdk.host_gb_s"},
       {&pidcomm_machine::work_combine_gb_s, "work.combine_gb_s"}};
   for (const auto &[constant, name] : above_zero) {
     pidcomm_machine broken = machine;

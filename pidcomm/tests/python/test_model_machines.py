@@ -182,7 +182,7 @@ def test_a_machine_needs_an_instruction_set(tmp_path: Path) -> None:
         load_machine(str(path))
 
 
-@pytest.mark.parametrize("error", ["pass", "sdk", "work", "pe"])
+@pytest.mark.parametrize("error", ["pass", "sdk", "work", "kernel", "launch", "load"])
 def test_a_low_bound_above_the_high_bound_is_an_error(error: str, tmp_path: Path) -> None:
     machine = load_machine("emulated-host")
     high = machine[f"error.{error}_high"]

@@ -212,7 +212,7 @@ def validate(
 def fit_dimms(
     file: Annotated[Path, typer.Argument(help=f"File to write, with a name in {SUFFIX}.")],
     rows: Annotated[
-        Path, typer.Option("--rows", help="Folder with transfers.csv and launches.csv.")
+        Path, typer.Option("--rows", help="Folder with transfers.csv, launches.csv, kernels.csv.")
     ],
     machine: Annotated[
         str, typer.Option("--machine", help="Machine whose other constants the file keeps.")
@@ -224,13 +224,15 @@ def fit_dimms(
     """Fit the times of transfers, launches and loads to times measured on DIMMs, and write the
     machine to a file.
 
-    transfers.csv has the columns api, direction (to_dpu, from_dpu), space (mram, wram), dpus,
-    bytes_per_dpu, ms, repository and path; launches.csv has operation (dpu_load, dpu_launch_sync),
-    dpus, elements, ms, note, repository and path.
+    transfers.csv has the columns api (with "direct": without the SDK; with "broadcast": the same
+    bytes to all PEs), direction (to_dpu, from_dpu), space (mram, wram), dpus, bytes_per_dpu, ms,
+    note, repository and path; launches.csv has operation (dpu_load, dpu_launch_sync), dpus,
+    elements, ms, note, repository and path; kernels.csv, which may be missing, has program, args,
+    dpus, h2d_ms, d2h_ms, repository and path.
 
     The table has the error of modelled times: of the fit, and of fits without the experiment of the
     row (held out), which become the machine's intervals. If there is one experiment of a kind, only
-    the row is held out. Column rows has the numbers of fitted and of held-out rows.
+    the row is held out. No fit uses the rows of PrIM's GEMV in kernels.csv.
     """
     require("scipy", "fit-dimms")
     from pidcomm_studies.models import measured
@@ -240,7 +242,8 @@ def fit_dimms(
     start = load_machine(machine)
     times = measured.read_rows(rows)
     with Results(json_target) as results:
-        fitted, held_out = measured.fit_to_rows(start, times, measured.source_of(times))
+        source = measured.source_of([check.row for check in measured.check(start, times)])
+        fitted, held_out = measured.fit_to_rows(start, times, source)
         checked = measured.check(fitted, times)
         file.write_text(fitted.to_toml(), encoding="utf-8")
         results.json_lines(
@@ -248,27 +251,34 @@ def fit_dimms(
             for test in held_out
         )
         results.text(
-            _fit_table(checked, held_out),
+            _fit_table(fitted, checked, held_out),
             f"{file}: {fitted.title}; fitted to {len(checked)} times",
         )
 
 
-def _fit_table(checked: list[Any], held_out: list[Any]) -> Table:
+def _fit_table(machine: Any, checked: list[Any], held_out: list[Any]) -> Table:
+    from pidcomm_studies.models.measured import is_in_interval
+
     columns = [f">{use} {size}" for use in ("fit", "held out") for size in ("median", "90%")]
     fit_table = table(
-        "error of modelled times in % of times measured on DIMMs", ["times", ">rows", *columns]
+        "error of modelled times in % of times measured on DIMMs",
+        ["times", ">rows", *columns, ">in interval"],
     )
-    for kind in dict.fromkeys(check.row.kind for check in checked):
-        errors = [
-            np.abs([check.error_pct for check in checks if check.row.kind == kind])
-            for checks in (checked, held_out)
-        ]
+    for kind in dict.fromkeys(check.row.kind for check in held_out):
+        uses = [[check for check in use if check.row.kind == kind] for use in (checked, held_out)]
+        errors = [[abs(check.error_pct) for check in use] for use in uses]
         cells = [
-            f"{np.percentile(own, share):.1f}" if len(own) else "-"
+            f"{np.percentile(own, share):.1f}" if own else "-"
             for own in errors
             for share in (50, 90)
         ]
-        fit_table.add_row(kind, f"{len(errors[0])}, {len(errors[1])}", *cells)
+        inside = sum(is_in_interval(machine, check) for check in uses[1])
+        fit_table.add_row(
+            kind,
+            str(len(uses[1])),
+            *cells,
+            f"{100 * inside / len(uses[1]):.0f}%",
+        )
     return fit_table
 
 
