@@ -229,12 +229,14 @@ MOVEMENTS: dict[str, Mapping[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", MOVEMENTS)
-def test_movements_refuse_wrong_arguments(cube: pidcomm.Hypercube, name: str) -> None:
-    right = {**MOVEMENTS[name], **OPTIONS}
-    if name not in ("sendrecv", "scatterv"):
-        right["x"] = cube.array(np.zeros((64, 64, 2), np.int32))
-    getattr(cube, name)(**right)
-    assert wrong_calls(getattr(cube, name), right) == []
+def test_movements_refuse_wrong_arguments(name: str) -> None:
+    with pidcomm.allocate(pes=64) as pes:
+        cube = pes.hypercube(8, 8)
+        right = {**MOVEMENTS[name], **OPTIONS}
+        if name not in ("sendrecv", "scatterv"):
+            right["x"] = cube.array(np.zeros((64, 64, 2), np.int32))
+        getattr(cube, name)(**right)
+        assert wrong_calls(getattr(cube, name), right) == []
 
 
 SETTINGS: dict[str, Any] = {"hosts": 1, "bytes": 1 << 20, "coherence": "none", "timeout": 0.01}
