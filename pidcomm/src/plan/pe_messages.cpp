@@ -18,9 +18,8 @@ namespace {
 
 constexpr const char *kName = "sendrecv";
 
-/// Ranks whose entangled groups a unit visits side by side, if all targets have equal sizes; else
-/// fewer, because the ends of all targets cut the lines that a call moves.
-constexpr uint32_t kUnitRanks = 4, kUnevenRanks = 2;
+/// Ranks whose entangled groups a unit visits side by side.
+constexpr uint32_t kUnitRanks = 2;
 
 /// Words of the destination of a unit, unless one target has more.
 constexpr uint32_t kUnitWords = 1u << 15;
@@ -345,21 +344,17 @@ void PeMessages::add_units(std::vector<Cut> &cuts) {
     for (auto cut = first; cut != last; ++cut)
       is_even &= (cut == first || cut->track != (cut - 1)->track) &&
                  std::pair(cut->words, cut->runs) == std::pair(first->words, first->runs);
-    while (first != last) {
-      MessageUnit unit = {static_cast<uint32_t>(tracks_.size()), 0, is_even ? first->lines() : 0};
-      const uint32_t ranks = first->track / (kBanks * kUnevenRanks);
-      for (auto cut = first; first != last; ++first) {
-        if (!is_even && first->unit[0] == kByWords &&
-            first->track / (kBanks * kUnevenRanks) != ranks)
-          break;
-        if (cut == first || first->track != (first - 1)->track)
-          tracks_.push_back({static_cast<uint32_t>(targets_.size()), 0});
-        ++tracks_.back().target_count;
-        add_target(*first);
-      }
-      unit.track_count = static_cast<uint32_t>(tracks_.size()) - unit.first_track;
-      units_.push_back(unit);
+    const auto first_track = static_cast<uint32_t>(tracks_.size());
+    const uint64_t even_lines = is_even ? first->lines() : 0;
+    for (auto cut = first; cut != last; ++cut) {
+      if (cut == first || cut->track != (cut - 1)->track)
+        tracks_.push_back({static_cast<uint32_t>(targets_.size()), 0});
+      ++tracks_.back().target_count;
+      add_target(*cut);
     }
+    units_.push_back(
+        {first_track, static_cast<uint32_t>(tracks_.size()) - first_track, even_lines});
+    first = last;
   }
   cuts.clear();
 }
