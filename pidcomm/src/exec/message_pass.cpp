@@ -15,8 +15,8 @@ namespace pidcomm {
 
 namespace {
 
-/// Lines that stay in the second-level cache, for messages in place.
-constexpr uint32_t kCachedLines = 6144;
+/// Lines that a call of messages in place keeps in the second-level cache.
+constexpr uint32_t kInPlaceLines = 6144;
 
 /// The largest call. The memory bandwidth is lower if a thread visits more streams at a time.
 constexpr std::size_t kCallStreams = 64, kCallTargets = 32;
@@ -76,7 +76,7 @@ class MessageWorker {
   static uint64_t bytes_for(const PeMessages &messages) {
     return !messages.is_in_place()
                ? 0
-               : (kCachedLines + uint64_t{tracks_of(messages)} * kLanes) * kLineBytes;
+               : (kInPlaceLines + uint64_t{tracks_of(messages)} * kLanes) * kLineBytes;
   }
   uint64_t lines_loaded() const { return lines_loaded_; }
 
@@ -177,7 +177,7 @@ class MessageWorker {
     const auto streams = static_cast<uint32_t>(in_.size()),
                targets = static_cast<uint32_t>(out_.size());
     const uint32_t strip_words =
-        is_in_place_ ? std::clamp(kCachedLines / streams, 1u, kStepWords) : kStepWords;
+        is_in_place_ ? std::clamp(kInPlaceLines / streams, 1u, kStepWords) : kStepWords;
     const MergeUnit unit = {0, streams, 0, targets};
     const MergeTable table = {&unit,       numbers_.data(), targets_.data(), sources_.data(),
                               1,           streams,         targets,         kRunWords,
