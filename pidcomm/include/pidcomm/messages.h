@@ -4,16 +4,16 @@
  *
  * A message moves `runs` runs of `bytes` bytes from PE from_pe to PE to_pe. Run i begins at byte
  * from + i * from_step of the source window, and at byte to + i * to_step of the destination
- * window; `runs` 0 means 1. PE numbers are those of the hypercube. All other fields but `runs` are
- * multiples of 8. If from_pe is PIDCOMM_FILL, the message writes a word to all its runs: `from` is
- * the lower half of the word, and from_step the upper half.
+ * window; `runs` 0 means 1. PE numbers are those of the hypercube. Offsets, steps and bytes
+ * are multiples of 8. If from_pe is PIDCOMM_FILL, the message writes a word to all its runs: `from`
+ * is the lower half of the word, and from_step the upper half.
  *
  * No two messages may write the same byte. Bytes that no message writes keep their values. A
  * message may read bytes that a message writes only if the call works in place: all messages have
  * the same `bytes`, one run, and the same place in MRAM at both PEs.
  *
- * Techniques: `tile` and `conventional`; the pr techniques run as `conventional`. Over several
- * hosts, the library refuses messages with ERR_ARGUMENT. */
+ * Techniques: `tile` and `conventional`; the pr techniques run as `conventional`. Hypercubes over
+ * hosts refuse messages with ERR_ARGUMENT. */
 #ifndef PIDCOMM_MESSAGES_H
 #define PIDCOMM_MESSAGES_H
 
@@ -48,8 +48,8 @@ PIDCOMM_API int pidcomm_sendrecv(pidcomm_hypercube *cube, const pidcomm_pe_messa
 #define PIDCOMM_NO_MEMBER 0xFFFFFFFFu
 
 /* Store messages in messages[0], messages[1], ... for pidcomm_sendrecv, and their number in *count.
- * `capacity` is the number of messages that have place; if more are needed, the functions store
- * only *count and return ERR_SIZE. Members and groups are those of `mask`.
+ * `capacity` is the length of `messages`; if more messages are needed, the functions return
+ * ERR_SIZE, and *count is their number. Members and groups are those of `mask`.
  *
  * pidcomm_permute_messages: member m of every group receives `bytes` bytes from member sources[m],
  * or keeps its bytes if sources[m] is PIDCOMM_NO_MEMBER. Needs a message per PE.
@@ -57,7 +57,7 @@ PIDCOMM_API int pidcomm_sendrecv(pidcomm_hypercube *cube, const pidcomm_pe_messa
  * pidcomm_alltoallv_messages: counts[p * N + q] bytes move from member p to member q, with one such
  * table for all groups (tables = 1), or one per group, after each other (tables = the number of
  * groups). A member's blocks lie one after another, in the order of the members to which, or from
- * which, they move. Needs N messages per PE.
+ * which, they move. Counts are multiples of 8 bytes. Needs N messages per PE.
  *
  * pidcomm_allgatherv_messages: every member receives the blocks of all members, one after another;
  * member p contributes counts[p] bytes, with `tables` tables as above. Needs N messages per PE.

@@ -127,9 +127,9 @@ class Movements:
         wait: bool = True,
         **options: Unpack[Options],
     ) -> Buffer | Request[Buffer]:
-        """shift: member m + by has the x of member m, for the members along an axis.
+        """shift: member m receives x of member m - by, for the members along an axis.
 
-        cyclic: whether the last members follow the first. Else the members that receive nothing
+        cyclic: whether the shift wraps around. Else the members that receive nothing
         have `fill` in every element, or, without fill, keep the content of `out`. out, wait: as for
         the collectives; x itself works in place.
         """
@@ -198,7 +198,7 @@ class Movements:
             (width, n - width) if d in dimensions.values() else (0, n)
             for d, n in enumerate(x.shape)
         ]
-        messages = []
+        passes: list[list[Array]] = [[]]
         for axis, dimension in dimensions.items():
             groups = self._groups_of(axis)
             n = x.shape[dimension]
@@ -214,12 +214,11 @@ class Movements:
                 ranges[dimension] = (send, send + width)
                 runs = runs_of(x, ranges)
                 distance = (receive - send) * math.prod(x.shape[dimension + 1 :]) * x.dtype.itemsize
-                messages.append(halo_messages(from_pe.ravel(), to_pe.ravel(), runs, distance))
+                passes[-1].append(halo_messages(from_pe.ravel(), to_pe.ravel(), runs, distance))
             if has_corners:
-                self._send(np.concatenate(messages), x, x, True, lambda _: None, options)
-                messages = []
+                passes.append([])
                 inside[dimension] = (0, n)
-        if messages:
+        for messages in filter(None, passes):
             self._send(np.concatenate(messages), x, x, True, lambda _: None, options)
         return x
 
@@ -453,9 +452,9 @@ class Movements:
         """Move blocks of counts elements; see `alltoallv`."""
         unit, pad = unit_of(name, x), elements_of_word(unit_of(name, x))
         for what, offsets in (("sdispls", source), ("rdispls", target)):
-            if np.any(offsets * unit % WORD_BYTES):
+            if np.any(offsets < 0) or np.any(offsets * unit % WORD_BYTES):
                 raise ArgumentError(
-                    f"{name}: {what} must be multiples of {pad} elements of {unit} bytes, so that"
+                    f"{name}: {what} must be 0 or positive multiples of {pad} elements of {unit} bytes, so that"
                     f" blocks begin at words of {WORD_BYTES} bytes",
                     "ERR_SIZE",
                 )

@@ -64,6 +64,9 @@ const uint32_t *table_of(const Grouping &grouping, const uint32_t *counts, uint3
 
 int pidcomm_sendrecv(pidcomm_hypercube *cube, const pidcomm_pe_message *messages, size_t count,
                      size_t src, size_t dst) {
+  if (count > SIZE_MAX / sizeof *messages)
+    return guarded(
+        [&] { fail(PIDCOMM_ERR_SIZE, "sendrecv: ", count, " messages do not fit in memory"); });
   pidcomm_request request = PIDCOMM_REQUEST_INITIALIZER;
   request.collective = PIDCOMM_SENDRECV;
   request.src = src;

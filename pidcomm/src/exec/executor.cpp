@@ -28,12 +28,11 @@ namespace {
 /// Larger tables do not stay in memory between calls.
 constexpr std::size_t kKeptTableBytes = std::size_t{4} << 20;
 
-/// Whether lines have lanes that keep their bytes: lanes without a PE in the last entangled group,
-/// or lanes that no message writes. The pass reads their bytes before it stores complete lines.
+/// Whether the last entangled group has fewer than 8 PEs. If so, the pass reads the bytes of the
+/// lanes without a PE before it stores complete lines.
 bool keeps_lanes(const Plan &plan) {
-  if (std::holds_alternative<SdkForm>(plan.form)) return false;
-  return plan.messages != nullptr ? plan.messages->lines().kept != 0
-                                  : plan.cube.pes % kLanes != 0 && plan.out_pe_bytes != 0;
+  return !std::holds_alternative<SdkForm>(plan.form) && plan.cube.pes % kLanes != 0 &&
+         plan.out_pe_bytes != 0;
 }
 
 /// Returns the number of recorded lines outside the source window and the destination window of the
@@ -212,11 +211,12 @@ void Executor::run_on_ranks(const Call &call, pidcomm_trace &trace) {
   record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());
   if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(&record);
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
-    flush_window(pass.kernels, ranks.bank_pairs(), pass_src_of(plan), plan.in_pe_bytes,
-                 pass.threads);
-    if (keeps_lanes(plan) && plan.messages != nullptr)
-      flush_window(pass.kernels, ranks.bank_pairs(), plan.dst, plan.out_pe_bytes, pass.threads);
-    else if (keeps_lanes(plan))
+    if (plan.messages != nullptr)
+      flush_messages(pass, ranks.bank_pairs());
+    else
+      flush_window(pass.kernels, ranks.bank_pairs(), pass_src_of(plan), plan.in_pe_bytes,
+                   pass.threads);
+    if (plan.messages == nullptr && keeps_lanes(plan))
       flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
   run_form(pass, call.prepared.get(), trace);

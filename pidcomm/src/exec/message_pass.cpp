@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/geometry.h"
-#include "exec/host_buffer.h"
+#include "exec/flush.h"
 #include "exec/lines.h"
 #include "exec/parallel.h"
 
@@ -21,32 +21,39 @@ constexpr uint32_t kInPlaceLines = 6144;
 /// The largest call. The memory bandwidth is lower if a thread visits more streams at a time.
 constexpr std::size_t kCallStreams = 64, kCallTargets = 32;
 
-/// Lines that hold the words of PIDCOMM_FILL: for each word a run of lines, in PIM order.
+/// Lines that hold the words of PIDCOMM_FILL, in PIM order: for each word as many as the longest
+/// call stores.
 class FillLines {
  public:
   explicit FillLines(const PeMessages &messages) {
-    for (const MessageStream &stream : messages.streams())
-      if (stream.eg == kFillEg) words_.push_back(stream.fill);
+    for (const MessageTarget &target : messages.targets())
+      for (uint32_t s = 0; s < target.stream_count; ++s)
+        if (const MessageStream &stream = messages.streams()[target.first_stream + s];
+            stream.eg == kFillEg) {
+          words_.push_back(stream.fill);
+          lines_ = std::max(lines_, std::min<uint64_t>(target.words, kRunWords));
+        }
     std::sort(words_.begin(), words_.end());
     words_.erase(std::unique(words_.begin(), words_.end()), words_.end());
   }
-  uint64_t bytes() const { return words_.size() * kRunWords * kLineStride; }
+  uint64_t bytes() const { return words_.size() * lines_ * kLineStride; }
 
   void write(std::byte *base) {
     base_ = base;
     for (std::size_t i = 0; i < words_.size(); ++i)
-      for (uint64_t line = 0; line < kRunWords; ++line)
+      for (uint64_t line = 0; line < lines_; ++line)
         for (uint64_t byte = 0; byte < kLineBytes; ++byte)
-          base_[(i * kRunWords + line) * kLineStride + byte] =
+          base_[(i * lines_ + line) * kLineStride + byte] =
               static_cast<std::byte>(words_[i] >> byte / kLanes * 8);
   }
   const std::byte *of(uint64_t word) const {
     const auto at = std::lower_bound(words_.begin(), words_.end(), word) - words_.begin();
-    return base_ + static_cast<uint64_t>(at) * kRunWords * kLineStride;
+    return base_ + static_cast<uint64_t>(at) * lines_ * kLineStride;
   }
 
  private:
   std::vector<uint64_t> words_;
+  uint64_t lines_ = 0;  // of the longest call
   std::byte *base_ = nullptr;
 };
 
@@ -458,6 +465,39 @@ std::vector<Share> shares_of(const PeMessages &messages, int threads) {
 uint64_t message_buffer_bytes(const PeMessages &messages, int threads) {
   const uint64_t of_thread = MessageWorker::bytes_for(messages) + RowWorker::bytes_for(messages);
   return FillLines(messages).bytes() + static_cast<uint64_t>(threads) * of_thread;
+}
+
+void flush_messages(const HostPass &pass, const std::vector<BankPair> &bank_pairs) {
+  const Plan &plan = pass.plan;
+  const PeMessages &messages = *plan.messages;
+  if (!messages.row_units().empty()) {  // they load most lines of the windows
+    flush_window(pass.kernels, bank_pairs, plan.src, plan.in_pe_bytes, pass.threads);
+    if (messages.lines().kept != 0)
+      flush_window(pass.kernels, bank_pairs, plan.dst, plan.out_pe_bytes, pass.threads);
+  }
+  const std::vector<MessageTarget> &targets = messages.targets();
+  WorkQueue queue(targets.size(), pass.threads);
+  run_threads(pass.threads, [&](int thread) {
+    queue.each(thread, [&](uint64_t number) {
+      const MessageTarget &target = targets[number];
+      const auto flush = [&](const auto &lines) {
+        for (uint32_t run = 0; run < target.runs; ++run)
+          for (uint32_t word = 0; word < target.words;) {
+            const LinePosition position = position_of(
+                pass.eg_base[lines.eg], lines.word + uint64_t{run} * lines.step_words + word);
+            const uint32_t words = std::min(target.words - word, position.run_words);
+            pass.kernels.flush(position.line, words, 1);
+            word += words;
+          }
+      };
+      for (uint32_t s = 0; s < target.stream_count; ++s)
+        if (const MessageStream &stream = messages.streams()[target.first_stream + s];
+            stream.eg != kFillEg)
+          flush(stream);
+      if (target.keep_lanes != 0) flush(target);
+    });
+    pass.kernels.fence();
+  });
 }
 
 void run_messages(const HostPass &pass, pidcomm_trace &trace) {

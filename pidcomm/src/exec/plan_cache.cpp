@@ -36,6 +36,10 @@ std::shared_ptr<CachedPlan> PlanCache::plan_for(const pidcomm_request &request,
   const uint64_t version = planner_.version();  // read first: if the version changes meanwhile, the
                                                 // plan is only made once more
   Plan plan = planner_.plan(cube_, request, options, heap_base);
+  constexpr uint64_t kKeptMessageBytes = uint64_t{16} << 20;
+  if (plan.messages != nullptr && plan.messages->table_bytes() > kKeptMessageBytes)
+    return std::shared_ptr<CachedPlan>(
+        new CachedPlan{request, mask, options, version, std::move(plan)});
   if (plans_.size() == kCachedPlans) plans_.pop_back();
   plans_.insert(plans_.begin(), std::shared_ptr<CachedPlan>(new CachedPlan{
                                     request, mask, options, version, std::move(plan)}));

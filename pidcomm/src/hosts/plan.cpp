@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hosts/piece_maker.h"
+#include "pidcomm/messages.h"
 
 namespace pidcomm {
 
@@ -254,6 +255,9 @@ Hypercube cube_over(const Hypercube &local, uint32_t hosts) {
 HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
                           const pidcomm_request &request, uint32_t root, const Options &options,
                           uint64_t heap_base, uint32_t pieces, pidcomm_transport_kind transport) {
+  if (request.collective == PIDCOMM_SENDRECV)
+    fail(PIDCOMM_ERR_ARGUMENT, name_of_collective(request.collective),
+         " moves messages between the PEs of one host; make the call on a hypercube of the host");
   HostsPlan plan;
   plan.transport = transport;
   Options checked = options;

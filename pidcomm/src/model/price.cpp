@@ -377,6 +377,8 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
   if (best.bytes == 0) return best;
   double best_seconds = price(best, machine).seconds_total;
   const auto consider = [&](int technique) {
+    if (best.messages != nullptr && technique != PIDCOMM_TECHNIQUE_CONVENTIONAL)
+      return;  // the others run as `conventional`
     variant.technique = technique;
     std::optional<Plan> plan;
     try {

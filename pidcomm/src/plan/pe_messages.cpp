@@ -73,11 +73,11 @@ struct PeMessages::Lanes {
   auto pattern() const { return std::tuple(word, words, runs, step_words); }
 };
 
-/// Which targets are in one unit: those of the same words; those with a stream of the same
-/// entangled group, a track for each lane from which the first stream comes; those with the same
-/// runs; or, in one track, all targets of an entangled group, because some store lanes of the same
-/// lines.
-enum UnitKind : uint32_t { kByWords, kBySource, kByPattern, kOneAfterAnother };
+enum UnitKind : uint32_t {
+  kByWords,         // targets that begin in the same kUnitWords words
+  kByPattern,       // targets with the same runs
+  kOneAfterAnother  // all targets of an entangled group, because some store lanes of the same lines
+};
 
 /// A target that has no track yet.
 struct PeMessages::Cut {
@@ -85,7 +85,6 @@ struct PeMessages::Cut {
   uint32_t lanes = 0;  // that messages write
   uint32_t stream_count = 0;
   std::array<MessageStream, kLanes> streams{};
-  uint32_t first_lane = 0;         // of the first stream: the lane whose bytes the target takes
   std::array<uint32_t, 4> unit{};  // UnitKind, and what distinguishes units of this kind
   uint32_t track = 0;
 
@@ -119,13 +118,15 @@ PeMessages::PeMessages(const Hypercube &cube, const pidcomm_request &request, ui
          ") must be a multiple of the ", sizeof(pidcomm_pe_message),
          " bytes of a pidcomm_pe_message");
   const std::size_t count = request.host_bytes / sizeof(pidcomm_pe_message);
-  if (count == 0) return;
-  if (request.host == nullptr)
+  if (count != 0 && request.host == nullptr)
     fail(PIDCOMM_ERR_HOST_BUFFER, kName, ": the array of ", count, " messages is null");
   if (count > UINT32_MAX)
     fail(PIDCOMM_ERR_SIZE, kName, ": ", count, " messages; a call has at most ", UINT32_MAX);
+  if (request.host_stride != 0 || request.host_transposes != 0)
+    fail(PIDCOMM_ERR_HOST_BUFFER, kName, ": host_stride (", request.host_stride,
+         ") and host_transposes (", request.host_transposes, ") must be 0");
   given_.resize(count);
-  std::memcpy(given_.data(), request.host, request.host_bytes);
+  if (count != 0) std::memcpy(given_.data(), request.host, request.host_bytes);
   measure(cube);
   src_ = checked_window(kName, "source", request.src, in_bytes_, heap_base);
   dst_ = checked_window(kName, "destination", request.dst, out_bytes_, heap_base);
@@ -162,6 +163,10 @@ void PeMessages::measure(const Hypercube &cube) {
     const auto end_of = [&](uint64_t first, uint64_t step) {
       return first + step * (message.runs - 1) + message.bytes;
     };
+    if (message.runs > 1 && message.bytes != 0 && message.to_step < message.bytes)
+      fail(PIDCOMM_ERR_WINDOW, kName, ": message ", i, " has ", message.runs, " runs of ",
+           message.bytes, " bytes with to_step ", message.to_step,
+           "; a run must not write bytes of the run before");
     if (!is_fill(message)) {
       check_pe("from_pe", message.from_pe);
       check_words("from", message.from);
@@ -182,8 +187,10 @@ void PeMessages::check_overlaps() {
       !windows_meet()
           ? std::vector<uint32_t>()
           : sorted_by(list_, [](const pidcomm_pe_message &message) { return message.from_pe; });
-  const uint64_t first = std::min(src_, dst_) / kWordBytes,
-                 end = std::max(src_ + in_bytes_, dst_ + out_bytes_) / kWordBytes;
+  const uint64_t first = (windows_meet() ? std::min(src_, dst_) : dst_) / kWordBytes,
+                 end = (windows_meet() ? std::max(src_ + in_bytes_, dst_ + out_bytes_)
+                                       : dst_ + out_bytes_) /
+                       kWordBytes;
   WordSet written(end - first);
   const auto each_run = [&](uint64_t begin, uint64_t step, const pidcomm_pe_message &message,
                             bool adds) {
@@ -200,9 +207,8 @@ void PeMessages::check_overlaps() {
     for (; writer != by_writer.end() && list_[*writer].to_pe == pe; ++writer) {
       const pidcomm_pe_message &message = list_[*writer];
       if (each_run(dst_ + message.to, message.to_step, message, true))
-        fail(PIDCOMM_ERR_WINDOW, kName, ": PE ", pe, " gets bytes of ", message.runs, " runs of ",
-             message.bytes, " bytes from byte ", message.to,
-             " of the destination window on twice; no two messages may write the same byte");
+        fail(PIDCOMM_ERR_WINDOW, kName, ": two messages write bytes of PE ", pe, " from byte ",
+             message.to, " of the destination window; no two messages may write the same byte");
     }
     while (reader != by_reader.end() && list_[*reader].from_pe < pe) ++reader;
     for (; reader != by_reader.end() && list_[*reader].from_pe == pe; ++reader)
@@ -367,8 +373,8 @@ void PeMessages::add_row_units(uint32_t eg, const std::vector<Lanes> &lanes) {
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     first_message[lane] = static_cast<uint32_t>(row_messages_.size());
     for (; message != lanes.end() && message->lane == lane; ++message) {
-      row_messages_.push_back({lane, message->word, message->words, message->from.eg,
-                               message->from_lane, message->from.word, message->from.fill});
+      row_messages_.push_back({message->word, message->words, message->from.eg, message->from_lane,
+                               message->from.word, message->from.fill});
       first_word = std::min(first_word, message->word);
       end_word = std::max(end_word, message->end());
       words += message->words;

@@ -22,8 +22,8 @@ namespace pidcomm {
 /// The number of the entangled group of a stream whose lines all hold the word of PIDCOMM_FILL.
 inline constexpr uint32_t kFillEg = ~0u;
 
-/// A target with more streams than this loads many lines that other targets load, too. An entangled
-/// group with more streams in the mean has row units.
+/// If the targets of an entangled group have more streams than this on average, it has row units,
+/// because its targets would load lines repeatedly.
 inline constexpr uint32_t kFewSources = 2;
 
 /// Lines that a target loads: those of words word, word + 1, ... of an entangled group. In run i
@@ -56,7 +56,7 @@ struct MessageUnit {
 
 /// A message to a lane of a row unit, in words of MRAM.
 struct RowMessage {
-  uint32_t lane, word, words;
+  uint32_t word, words;
   uint32_t from_eg, from_lane, from_word;  // from_eg: may be kFillEg
   uint64_t fill;
 };
@@ -97,6 +97,12 @@ class PeMessages {
   uint64_t out_bytes() const { return out_bytes_; }
   /// The bytes of all messages.
   uint64_t bytes() const { return bytes_; }
+  /// The bytes of the tables.
+  uint64_t table_bytes() const {
+    return (given_.size() + list_.size()) * sizeof given_[0] +
+           targets_.size() * sizeof targets_[0] + streams_.size() * sizeof streams_[0] +
+           row_messages_.size() * sizeof row_messages_[0];
+  }
   /// Whether messages write the complete extent of out_bytes at every PE.
   bool fills_output() const { return bytes_ == out_bytes_ * pes_; }
   /// Whether messages read bytes that messages write.

@@ -179,7 +179,7 @@ void write_sdk(JsonWriter &json, const SdkForm &form) {
   json.close('}');
 }
 
-void write_messages(JsonWriter &json, const PeMessages &messages) {
+void write_messages(JsonWriter &json, const PeMessages &messages, bool expand) {
   json.open("messages", '{');
   json.number("count", messages.list().size());
   json.number("bytes", messages.bytes());
@@ -187,6 +187,19 @@ void write_messages(JsonWriter &json, const PeMessages &messages) {
   json.number("lines_stored", messages.lines().stored);
   json.number("lines_kept", messages.lines().kept);
   json.boolean("in_place", messages.is_in_place());
+  if (expand) {
+    json.open("targets", '[');
+    for (const MessageTarget &target : messages.targets()) {
+      json.open(nullptr, '{');
+      json.number("eg", target.eg);
+      json.number("word", target.word);
+      json.number("words", target.words);
+      json.number("runs", target.runs);
+      json.number("streams", target.stream_count);
+      json.close('}');
+    }
+    json.close(']');
+  }
   json.close('}');
 }
 
@@ -208,13 +221,17 @@ std::string to_json(const Plan &plan, bool expand) {
   json.number("bytes_per_pe", plan.bytes);
   json.number("block_bytes", plan.block_bytes);
   const MemberSteps *steps = member_steps_of(plan);
-  const uint64_t message_bytes = plan.messages == nullptr ? 0 : plan.messages->bytes();
-  json.number("mram_bytes_read", plan.messages != nullptr ? message_bytes
-                                 : steps != nullptr       ? steps->bytes_read()
-                                                          : plan.in_pe_bytes * plan.cube.pes);
-  json.number("mram_bytes_written", plan.messages != nullptr ? message_bytes
-                                    : steps != nullptr       ? steps->bytes_written()
-                                                             : plan.out_pe_bytes * plan.cube.pes);
+  uint64_t read = plan.in_pe_bytes * plan.cube.pes, written = plan.out_pe_bytes * plan.cube.pes;
+  if (steps != nullptr) {
+    read = steps->bytes_read();
+    written = steps->bytes_written();
+  } else if (std::holds_alternative<MessageForm>(plan.form)) {
+    const MessageLines &lines = plan.messages->lines();
+    read = (lines.loaded + lines.kept) * kLineBytes;
+    written = lines.stored * kLineBytes;
+  }
+  json.number("mram_bytes_read", read);
+  json.number("mram_bytes_written", written);
   json.number("host_bytes", (plan.in_row_bytes + plan.out_row_bytes) * plan.grouping.groups);
   const TileForm *const tile = std::get_if<TileForm>(&plan.form);
   const bool is_host_order = tile != nullptr ? tile->sweep.host_order : !plan.bytewise;
@@ -232,7 +249,7 @@ std::string to_json(const Plan &plan, bool expand) {
                    write_member_steps(json, form.kTopology, form);
                    if (expand) write_sweeps();
                  },
-                 [&](const MessageForm &) { write_messages(json, *plan.messages); },
+                 [&](const MessageForm &) { write_messages(json, *plan.messages, expand); },
                  [&](const SdkForm &form) { write_sdk(json, form); },
              },
              plan.form);

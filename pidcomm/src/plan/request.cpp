@@ -22,16 +22,19 @@ namespace pidcomm {
     }                                        \
   }
 
-PIDCOMM_NAMES(name_of_status, PIDCOMM_STATUSES, PIDCOMM_CASE_ENUM)
-static PIDCOMM_NAMES(name_of_block_collective, PIDCOMM_COLLECTIVES, PIDCOMM_CASE_3)
-    PIDCOMM_NAMES(name_of_type, PIDCOMM_TYPES, PIDCOMM_CASE_3)
-        PIDCOMM_NAMES(name_of_op, PIDCOMM_OPS, PIDCOMM_CASE_STRING)
-            PIDCOMM_NAMES(name_of_technique, PIDCOMM_TECHNIQUES, PIDCOMM_CASE_STRING)
-                PIDCOMM_NAMES(name_of_isa, PIDCOMM_ISAS, PIDCOMM_CASE_STRING)
-                    PIDCOMM_NAMES(name_of_coherence, PIDCOMM_COHERENCES, PIDCOMM_CASE_STRING)
-                        PIDCOMM_NAMES(name_of_copy_order, PIDCOMM_COPY_ORDERS, PIDCOMM_CASE_STRING)
+namespace {
+PIDCOMM_NAMES(name_of_block_collective, PIDCOMM_COLLECTIVES, PIDCOMM_CASE_3)
+}  // namespace
 
-                            const char *name_of_collective(int code) {
+PIDCOMM_NAMES(name_of_status, PIDCOMM_STATUSES, PIDCOMM_CASE_ENUM)
+PIDCOMM_NAMES(name_of_type, PIDCOMM_TYPES, PIDCOMM_CASE_3)
+PIDCOMM_NAMES(name_of_op, PIDCOMM_OPS, PIDCOMM_CASE_STRING)
+PIDCOMM_NAMES(name_of_technique, PIDCOMM_TECHNIQUES, PIDCOMM_CASE_STRING)
+PIDCOMM_NAMES(name_of_isa, PIDCOMM_ISAS, PIDCOMM_CASE_STRING)
+PIDCOMM_NAMES(name_of_coherence, PIDCOMM_COHERENCES, PIDCOMM_CASE_STRING)
+PIDCOMM_NAMES(name_of_copy_order, PIDCOMM_COPY_ORDERS, PIDCOMM_CASE_STRING)
+
+const char *name_of_collective(int code) {
   return code == PIDCOMM_SENDRECV ? "sendrecv" : name_of_block_collective(code);
 }
 
