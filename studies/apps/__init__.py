@@ -29,7 +29,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-
 def get(name: str) -> type[Application]:
     """Return the class of an application. Raises ArgumentError with the valid names."""
     if name not in NAMES:
