@@ -264,8 +264,7 @@ class Set {
       check_device(dpu_status(rows_[pe], &is_done, &is_faulted), "reading the status of a PE");
       if (!is_faulted) continue;
       const std::string sentence = sentence_about(rows_[pe], explain);
-      if (faulted++ == 0 || sentence == cause)
-        named = "PE " + std::to_string(pe) + ", " + sentence;
+      if (faulted++ == 0 || sentence == cause) named = "PE " + std::to_string(pe) + ", " + sentence;
     }
     const std::string others =
         faulted > 1 ? " (one of " + std::to_string(faulted) + " PEs in fault)" : "";
