@@ -35,6 +35,8 @@ HEADERS = {
     ),
     "sdk": ("The API of the UPMEM SDK, and dpuemu's own calls", ["dpuemu/include"], ["dpu"]),
 }
+# The folders that the paths of headers do not contain, as in the Doxyfile.
+INCLUDES = ("pidcomm/include", "pidcomm/artifact/include", "dpuemu/include")
 HTML = {"para": "p", "computeroutput": "code", "verbatim": "pre"}
 
 
@@ -141,12 +143,28 @@ def c_lines(title: str, xml: Path, parts: list[str]) -> Iterator[str]:
             described = ElementTree.parse(xml / f"{inner.get('refid')}.xml").getroot()[0]
             members = f"[Members](c/{inner.get('refid')}.html)"
             yield f"### {inner.text}\n\n{comment(described)}\n\n{members}\n"
-        text = ""
+        text, place = "", ("", 0)
         for function in part.iterfind(".//memberdef[@kind='function']"):
             called = function.findtext("qualifiedname") or function.findtext("name")
             head = f"{function.findtext('definition')}{function.findtext('argsstring')};"
-            text = comment(function) or text  # several declarations can share a comment
+            before, place = place, place_of(function)
+            text = comment(function) or (text if is_one_paragraph(before, place) else "")
             yield f"### {called}\n\n```c\n{head}\n```\n\n{text}\n"
+
+
+def place_of(declaration: ElementTree.Element) -> tuple[str, int]:
+    """Return the header of a declaration, as included, and the line."""
+    location = declaration.find("location")
+    assert location is not None
+    return location.attrib["file"], int(location.attrib["line"])
+
+
+def is_one_paragraph(first: tuple[str, int], second: tuple[str, int]) -> bool:
+    """Return whether no empty line separates two declarations: they then share a comment."""
+    if first[0] != second[0]:
+        return False
+    header = next(path for folder in INCLUDES if (path := ROOT / folder / first[0]).exists())
+    return "" not in header.read_text().splitlines()[first[1] : second[1]]
 
 
 def comment(declaration: ElementTree.Element) -> str:

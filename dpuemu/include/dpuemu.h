@@ -54,11 +54,11 @@ typedef struct dpuemu_machine {
                ///< sentence that names the rank; and if a PE uses a value that the hardware masks
                ///< silently, or accesses the WRAM of a PE that does not run, the PE is in fault. 2:
                ///< off. [DPUEMU_STRICT=1|0] (2)
-  uint32_t
-      patience_seconds;  ///< if none of the PEs that a host thread runs (up to 8 in turn) ends for
-                         ///< this time, one gets a fault and the launch ends [DPUEMU_PATIENCE] (60)
-  int chip;              ///< a value of dpuemu_chip_t: the limits of PE programs, and their clock
-                         ///< [DPUEMU_CHIP=generic|v1A|v1B] (DPUEMU_CHIP_GENERIC)
+  uint32_t patience_seconds;  ///< if none of the PEs that a host thread runs (up to 8 in turn) ends
+                              ///< for this CPU time, one gets a fault and the launch ends
+                              ///< [DPUEMU_PATIENCE] (60)
+  int chip;  ///< a value of dpuemu_chip_t: the limits of PE programs, and their clock
+             ///< [DPUEMU_CHIP=generic|v1A|v1B] (DPUEMU_CHIP_GENERIC)
 } dpuemu_machine_t;
 
 /// Replaces the emulated machine (if `machine` is NULL: by a machine whose fields are all 0).

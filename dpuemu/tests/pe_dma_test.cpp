@@ -8,7 +8,7 @@ using namespace fixture;
 
 namespace {
 
-constexpr uint32_t kMram = 0x08000000, kMramBytes = 64 << 20;
+constexpr uint32_t kMram = 0x08000000, kBankBytes = 64 << 20;
 
 struct DmaCall {
   uint32_t is_write, mram, wram, bytes;
@@ -136,8 +136,8 @@ TEST(Dma_OfValidAddressesAndSizesIsCountedAndNoFaultInStrictMode) {
   Dma dma(kStrict);
   CHECK_OK(dma.run({{0, kMram + 1024, 0, 2048},
                     {1, kMram + 4096, 0, 8},
-                    {0, kMram + kMramBytes - 8, 4096, 8},
-                    {1, kMram + kMramBytes - 2048, 8, 2048}}));
+                    {0, kMram + kBankBytes - 8, 4096, 8},
+                    {1, kMram + kBankBytes - 2048, 8, 2048}}));
   CHECK_EQ(number(dma.dpu(), "ended"), 1u);
   const dpuemu_report_t report = report_of(dma.dpu());
   CHECK_EQ(report.dma_reads, 2u);
@@ -150,17 +150,17 @@ TEST(Dma_OfValidAddressesAndSizesIsCountedAndNoFaultInStrictMode) {
 }
 
 TEST(Dma_OutsideMramIsAFaultInBothModes) {
-  constexpr uint32_t kEnd = kMram + kMramBytes;
+  constexpr uint32_t kEnd = kMram + kBankBytes;
   const struct {
     uint32_t mram, bytes;
     const char *rule;
-  } calls[] = {{kMramBytes, 16, ": outside MRAM"},
+  } calls[] = {{kBankBytes, 16, ": outside MRAM"},
                {kMram - 8, 16, ": outside MRAM"},
                {kEnd, 16, ": outside MRAM"},
                {0xFFFFFFF8u, 16, ": outside MRAM"},
                {kEnd - 8, 16, ": beyond the end"},
                {kEnd - 2040, 2048, ": beyond the end"},
-               {kMramBytes - 16, 24, ": beyond the end"}};
+               {kBankBytes - 16, 24, ": beyond the end"}};
   for (int strict : {kLenient, kStrict})
     for (uint32_t is_write : {0u, 1u})
       for (const auto &call : calls) {

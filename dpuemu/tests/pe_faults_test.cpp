@@ -1,5 +1,4 @@
 // Faults of PEs: each kind is reported to the host, and the other PEs finish. Then strict mode.
-#include <chrono>
 #include <cstring>
 #include <memory>
 
@@ -218,7 +217,6 @@ TEST(Fault_OfAMutexLockedTwiceIsADeadlock) {
 #if !defined(__SANITIZE_THREAD__)
 TEST(Fault_OfEndlessLoopsComesAfterOnePatience) {
   for (const fault_kind what : {FAULT_ENDLESS, FAULT_ENDLESS_CALLS}) {
-    const auto begin = std::chrono::steady_clock::now();
     Faults faults(kLenient, 2);
     put<uint32_t>(faults.set->set, "what", FAULT_NONE);
     for (uint32_t i = 16; i < Faults::kDpus; i += 8)
@@ -227,16 +225,18 @@ TEST(Fault_OfEndlessLoopsComesAfterOnePatience) {
     const std::string sentence = fault_of(faults.set->set);
     CHECK(sentence.find("tasklet 4") != std::string::npos &&
           sentence.find("endless loop") != std::string::npos);
-    // Not two seconds for each of the 14 PEs, also not for each of the 8 PEs that a thread runs in
-    // turn.
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
-    uint32_t stopped = 0;
+    uint32_t stopped = 0, endless = 0;
     for (uint32_t i = 0; i < Faults::kDpus; ++i) {
       const std::string fault = fault_of(faults.set->all[i]);
       stopped += fault.find("stopped because another PE") != std::string::npos;
+      const bool is_endless = fault.find("endless loop") != std::string::npos;
+      endless += is_endless;
+      if (is_endless) CHECK(i >= 16 && i % 8 == 0);
       if (fault.empty()) CHECK_EQ(number(faults.set->all[i], "finished"), Faults::kTasklets);
     }
     CHECK(stopped > 0);
+    // The patience ends once for each of the 2 threads, not for each of the 14 PEs.
+    CHECK(endless >= 1 && endless <= 2);
     load(faults.set->set, "faults");
     put<uint32_t>(faults.set->set, "who", Faults::kWho);
     faults.check_recovery();

@@ -25,6 +25,10 @@ NAMES = ("bfs", "cc", "mlp", "gnn", "dlrm", "embedding", "ntt", "ckks")
 __all__ = ["NAMES", "Application", "Run", "compare", "get", "run"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def get(name: str) -> type[Application]:
     """Return the class of an application. Raises ArgumentError with the valid names."""
     if name not in NAMES:

@@ -16,3 +16,7 @@ __all__ = [
     "influences",
     "predict_links",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

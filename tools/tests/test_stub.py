@@ -8,11 +8,13 @@ nanobind keeps.
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from types import ModuleType
 from typing import Any
 
 import pytest
+import site_files
 import stubs
 from documents import ROOT
 
@@ -35,6 +37,14 @@ def test_the_public_api_matches_the_golden_file(name: str, text: str) -> None:
     """After an intended change, `python tools/stubs.py` rewrites the files."""
     golden = (stubs.GOLDEN / name).read_text()
     assert ast.unparse(ast.parse(text)) == ast.unparse(ast.parse(golden))
+
+
+@pytest.mark.parametrize("name", [*site_files.API, *site_files.STUDIES])
+def test_dir_shows_public_names_only(name: str) -> None:
+    module = importlib.import_module(name)
+    modules = {other for other in dir(module) if f"{name}.{other}" in site_files.API}
+    assert set(dir(module)) - modules == set(module.__all__)
+    assert modules == ({"hosts", "pool"} if name == "pidcomm" else set())
 
 
 def in_the_stub(stub: str) -> dict[str, str]:

@@ -161,6 +161,20 @@ def test_the_reference_has_every_exported_function(
     assert not exported - pages[site / f"reference/{page}.html"].anchors
 
 
+def test_the_reference_has_the_signature_and_the_comment_of_each_function(site: Path) -> None:
+    page = (site / "reference/c.html").read_text()
+    header = (ROOT / "pidcomm/include/pidcomm/pidcomm.h").read_text()
+    declared = re.findall(
+        r"^/\* ((?:(?!\*/).)*)\*/\nPIDCOMM_API [^(]*?(\w+)\(", header, re.MULTILINE | re.DOTALL
+    )
+    assert len(declared) > 20
+    for comment, name in declared:
+        section = re.sub("<[^>]*>", "", page.split(f'id="{name}"')[1].split("<h3")[0])
+        assert f"{name}(" in section
+        first = " ".join(re.findall(r"\w+", comment)[:6])
+        assert first in " ".join(re.findall(r"\w+", section)), name
+
+
 @pytest.mark.parametrize(
     ("query", "place"),
     [

@@ -31,3 +31,7 @@ __all__ = [
     "resident_bytes",
     "set_transfer",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

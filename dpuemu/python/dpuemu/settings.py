@@ -29,7 +29,7 @@ class Machine:
     if true, the host cannot access a rank that its PEs own, and a PE is in fault if it uses values
     that the hardware masks silently, or accesses another PE's WRAM. patience_seconds: a launch ends
     with faults if none of the PEs that a thread runs (up to 8 in turn) ends for this many seconds
-    of this computer. chip: a name of docs/manual.md, "Chips", which decides the limits of PE
+    of CPU time. chip: a name of docs/manual.md, "Chips", which decides the limits of PE
     programs and their clock.
     """
 

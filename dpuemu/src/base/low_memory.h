@@ -6,6 +6,9 @@
 
 namespace dpuemu {
 
+/// Bytes of a page of the host.
+inline constexpr uint32_t kPageBytes = 4096;
+
 /// Reserves inaccessible addresses below 2 GiB, aligned to 64 KiB. Returns nullptr if the process
 /// has no free gap of this size below 2 GiB. bytes: a multiple of 64 KiB.
 uint8_t *reserve_low(uint64_t bytes);

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/address_map.h"
+#include "base/low_memory.h"
 
 namespace dpuemu {
 namespace {
 
 constexpr uint64_t kAlignmentBytes =
     UINT64_C(1) << 30;  // the region has the alignment of hardware, so that no huge page is split
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kLeftoverBytes = 32 << 20;
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 

@@ -11,7 +11,6 @@ namespace {
 // next PE.
 constexpr uint64_t kStrideBytes = 0x50000;
 constexpr uint64_t kTextOffset = 0x20000;
-constexpr uint64_t kPageBytes = 0x1000;
 constexpr uint64_t kChunkBytes = kStrideBytes * RankPlaces::kPesPerChunk;
 static_assert(PE_ATOMIC_ORIGIN > PE_WRAM_BYTES && PE_ATOMIC_BYTES < kPageBytes &&
               PE_ATOMIC_ORIGIN + kPageBytes <= kTextOffset);

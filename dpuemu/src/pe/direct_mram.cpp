@@ -10,12 +10,12 @@
 #include <mutex>
 
 #include "base/address_map.h"
+#include "base/low_memory.h"
 #include "runtime/calls.h"
 
 namespace dpuemu {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kPages = kMramBytes / kPageBytes;
 
 /// Calls act(page, offset, bytes) for each part of [offset, offset + bytes) within one page.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/low_memory.h"
 #include "machine/machine.h"
 
 namespace dpuemu {
@@ -19,8 +20,6 @@ std::string hexadecimal(uint64_t value) {
 }
 
 namespace {
-
-constexpr uint32_t kPageBytes = 4096;
 
 constexpr uint32_t round_up(uint32_t value, uint32_t multiple) {
   return (value + multiple - 1) / multiple * multiple;

@@ -1,6 +1,7 @@
 #include "pe/scheduler.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,14 +21,12 @@ namespace dpuemu {
 namespace {
 
 constexpr uint32_t kMostThreads = 32;
-/// The time between two looks of the watch. The watch interrupts a tasklet that has made no call
-/// between two looks. After an interruption, the next kShortPeriods periods are short, because
-/// loops that wait for another tasklet are interrupted often.
+/// The time between two looks of the watch. The watch interrupts a tasklet that has computed for
+/// about a period without a call. After an interruption, the next kShortPeriods periods are short,
+/// because loops that wait for another tasklet are interrupted often. The watch counts the CPU time
+/// of a thread, because a loaded computer, a debugger or the user may have stopped the thread.
 constexpr std::chrono::milliseconds kPeriod{50}, kShortPeriod{1};
 constexpr uint32_t kShortPeriods = 20;
-/// At most this time counts for the patience between two looks, because a debugger or the user may
-/// have stopped the process.
-constexpr std::chrono::seconds kLongestLook{1};
 
 struct Batch {
   PeBatch work;
@@ -92,18 +91,20 @@ class Runner {
   }
 
   /// The watch calls this function after each period. The function interrupts a tasklet that has
-  /// made no call since the last look. If no PE of the thread has started or ended for the batch's
-  /// patience, the function ends the run of a PE. Returns whether it interrupted a tasklet.
+  /// computed for half of the period without a call. If no PE of the thread has started or ended
+  /// for the batch's patience, the function ends the run of a PE. Returns whether it interrupted a
+  /// tasklet.
   bool look(std::chrono::nanoseconds period) {
-    const uint64_t turn = signals_.target.turns.load(std::memory_order_relaxed);
-    const bool is_same_turn = turn == std::exchange(watched_turn_, turn);
-    const uint64_t progress = progress_;
-    idle_ = progress == std::exchange(watched_progress_, progress) ? idle_ + period
-                                                                   : std::chrono::nanoseconds(0);
     if (batch == nullptr) return false;
-    if (idle_ >= batch->work.patience) endless_progress_ = progress;
-    if (is_same_turn) interrupt_turn(thread_, signals_.target, turn);
-    return is_same_turn;
+    const std::chrono::nanoseconds now = cpu_time();
+    const uint64_t turn = signals_.target.turns.load(std::memory_order_relaxed);
+    const uint64_t progress = progress_;
+    if (turn != std::exchange(watched_turn_, turn)) turn_begin_ = now;
+    if (progress != std::exchange(watched_progress_, progress)) progress_begin_ = now;
+    if (now - progress_begin_ >= batch->work.patience) endless_progress_ = progress;
+    const bool computes = now - turn_begin_ >= period / 2;
+    if (computes) interrupt_turn(thread_, signals_.target, turn);
+    return computes;
   }
 
   Batch *batch = nullptr;  // batch of the group that runs; the scheduler's mutex guards `batch` and
@@ -144,6 +145,14 @@ class Runner {
     return step != PeRun::Step::kEnded;
   }
 
+  /// Returns the CPU time of the thread. Requires batch != nullptr, so that the thread exists.
+  std::chrono::nanoseconds cpu_time() const {
+    clockid_t clock;
+    timespec time = {};
+    if (pthread_getcpuclockid(thread_, &clock) == 0) clock_gettime(clock, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
+
   static constexpr uint64_t kUnknownGs = UINT64_MAX;
 
   PeSignals signals_;
@@ -154,7 +163,8 @@ class Runner {
   std::atomic<uint64_t> endless_progress_{
       0};  // the value of progress_ at which the watch lost patience
   uint64_t watched_turn_ = 0, watched_progress_ = 0;
-  std::chrono::nanoseconds idle_{0};  // how long progress_ has had its value
+  std::chrono::nanoseconds turn_begin_{0},
+      progress_begin_{0};  // CPU time when these values were new
 };
 
 class Scheduler : public WorkerPool::Job {
@@ -237,13 +247,11 @@ class Scheduler : public WorkerPool::Job {
     for (uint32_t short_periods = 0;;) {
       begun_.wait(lock, [this] { return serving_ != 0; });
       lock.unlock();
-      const auto begin = std::chrono::steady_clock::now();
-      std::this_thread::sleep_for(short_periods != 0 ? kShortPeriod : kPeriod);
-      const std::chrono::nanoseconds slept = std::chrono::steady_clock::now() - begin;
+      const auto period = short_periods != 0 ? kShortPeriod : kPeriod;
+      std::this_thread::sleep_for(period);
       lock.lock();
       bool has_interrupted = false;
-      for (const auto &runner : runners_)
-        has_interrupted |= runner->look(std::min<std::chrono::nanoseconds>(slept, kLongestLook));
+      for (const auto &runner : runners_) has_interrupted |= runner->look(period);
       short_periods = has_interrupted ? kShortPeriods : short_periods - std::min(short_periods, 1u);
     }
   }

@@ -95,10 +95,6 @@ int pidcomm_artifact_reduce_scatter(const pidcomm_artifact_manager *manager, con
 int pidcomm_artifact_all_reduce(const pidcomm_artifact_manager *manager, const char *comm,
                                 size_t total, size_t start, size_t target, size_t buffer,
                                 uint32_t size, uint32_t reduce_type);
-/* The same call without a buffer: windows that overlap partially are an error. */
-int pidcomm_artifact_all_reduce_unbuffered(const pidcomm_artifact_manager *manager,
-                                           const char *comm, size_t total, size_t start,
-                                           size_t target, uint32_t size, uint32_t reduce_type);
 int pidcomm_artifact_allgather(const pidcomm_artifact_manager *manager, const char *comm,
                                size_t total, size_t start, size_t target, size_t buffer);
 int pidcomm_artifact_reduce(const pidcomm_artifact_manager *manager, const char *comm, size_t total,
@@ -107,6 +103,11 @@ int pidcomm_artifact_gather(const pidcomm_artifact_manager *manager, const char 
                             size_t start, size_t buffer, void **host);
 int pidcomm_artifact_scatter(const pidcomm_artifact_manager *manager, const char *comm,
                              size_t total, size_t start, size_t buffer, void **host);
+
+/* pidcomm_artifact_all_reduce without a buffer: windows that overlap partially are an error. */
+int pidcomm_artifact_all_reduce_unbuffered(const pidcomm_artifact_manager *manager,
+                                           const char *comm, size_t total, size_t start,
+                                           size_t target, uint32_t size, uint32_t reduce_type);
 
 /* Allocates PEs in complete ranks, whose 64 PEs are all enabled. If nr_dpus is not a multiple of
  * 64, the set contains only some entangled groups of one rank. nr_dpus: a multiple of 8, or

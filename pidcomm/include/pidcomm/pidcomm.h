@@ -269,6 +269,9 @@ PIDCOMM_API int pidcomm_usable_pes(struct dpu_set_t set, pidcomm_usable_pe *pes,
  * ERR_DEVICE. */
 PIDCOMM_API int pidcomm_program_replaced(struct dpu_set_t set, int *is_replaced);
 
+/* Add this to `axes` of pidcomm_hypercube_create. */
+#define PIDCOMM_FOREACH_ORDER 0x80000000u
+
 /* Arranges the first product(axis_len) PEs of `set` as a hypercube and stores the hypercube in
  * *cube. pidcomm_hypercube_create_at arranges the PEs from PE `first` on, a multiple of 8: PE p of
  * its hypercube, in calls and error sentences, is PE first + p of the set. PEs of the set are
@@ -297,8 +300,6 @@ PIDCOMM_API int pidcomm_program_replaced(struct dpu_set_t set, int *is_replaced)
  * axis length is 0, the hypercube ends after the last of pidcomm_usable_pes, or it cannot have
  * PIDCOMM_FOREACH_ORDER), ERR_SET, ERR_ARGUMENT (cube or axis_len is null, 8 or 64 does not divide
  * first), ERR_DEVICE, ERR_MEMORY. */
-/* Add this to `axes`. */
-#define PIDCOMM_FOREACH_ORDER 0x80000000u
 PIDCOMM_API int pidcomm_hypercube_create(struct dpu_set_t set, uint32_t axes,
                                          const uint32_t *axis_len, pidcomm_hypercube **cube);
 PIDCOMM_API int pidcomm_hypercube_create_at(struct dpu_set_t set, uint32_t first, uint32_t axes,

@@ -8,6 +8,11 @@ from importlib.util import find_spec
 
 __all__ = ["MAX_SHOWN", "FileContentError", "require", "shown", "unknown"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 MAX_SHOWN = 40  # characters of a long value that an error sentence quotes
 
 

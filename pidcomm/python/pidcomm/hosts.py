@@ -79,6 +79,11 @@ __all__ = [
     "plan",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 T = TypeVar("T")
 Settings = tuple[
     float, float, float, int, int

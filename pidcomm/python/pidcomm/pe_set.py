@@ -172,8 +172,8 @@ class PeSet:
         Before this end, calls that use the PEs wait or raise Error.
 
         Raises Error if no program is loaded, if the PEs run already, and if PEs fault; the message
-        then describes the faulting PE with the lowest number. On emulated DIMMs, Ctrl-C stops the
-        PEs, and `dpuemu.report` describes the launch. A PE in an endless loop faults after
+        then describes one of the faulting PEs. On emulated DIMMs, Ctrl-C stops the PEs, and
+        `dpuemu.report` describes the launch. A PE in an endless loop faults after
         ``dpuemu.Machine.patience_seconds``. On DIMMs, Ctrl-C takes effect when the PEs have ended.
         """
         self._core.launch(as_flag("wait", wait), emulated.stop, emulated.explain_fault)

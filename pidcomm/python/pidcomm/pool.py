@@ -52,6 +52,11 @@ from pidcomm.tables import COHERENCES, OPS
 
 __all__ = ["DEFAULT_BYTES", "Pool", "open_over", "run_switch"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 DEFAULT_BYTES = 64 << 20
 """Bytes of a pool unless the caller gives another number."""
 TIMEOUT_S = 300.0

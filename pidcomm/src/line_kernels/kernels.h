@@ -202,8 +202,8 @@ struct Kernels {
   const char *name;
   bool (*is_supported)();  ///< whether this processor has the instructions
   void (*pass[kPasses])(const SweepCall &call);
-  const Reducer *reducers[kTypes];  // [type code - PIDCOMM_INT8][op]; functions are null if the
-                                    // operator is not defined for the type
+  const Reducer *const *reducers;  // [type code - PIDCOMM_INT8][op]; functions are null if the
+                                   // operator is not defined for the type
   /// Flushes `words` words of one bank (banks = 1) or of a bank pair (banks = 2) from the caches.
   void (*flush)(const std::byte *line, uint32_t words, uint32_t banks);
   /// Completes earlier loads, flushes and non-temporal stores.

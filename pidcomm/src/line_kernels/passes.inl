@@ -45,17 +45,17 @@
 #include "line_kernels/passes/flush_and_copy.inl"
 // clang-format on
 
-/// Defines the table of an instruction set.
-#define PIDCOMM_KERNELS(ENUM, isa_name)                                   \
-  extern const Kernels kKernels##ENUM;                                    \
-  const Kernels kKernels##ENUM = {PIDCOMM_ISA_##ENUM,                     \
-                                  isa_name,                               \
-                                  Isa::is_supported,                      \
-                                  {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)},   \
-                                  {PIDCOMM_TYPES(PIDCOMM_REDUCER_ENTRY)}, \
-                                  flush_lines,                            \
-                                  Isa::fence,                             \
-                                  copy_lines};
+/// Defines the table of an instruction set, with the reducers of the instruction set REDUCERS.
+#define PIDCOMM_KERNELS(ENUM, isa_name, REDUCERS)                                                \
+  extern const Kernels kKernels##ENUM;                                                           \
+  const Kernels kKernels##ENUM = {                                                               \
+      PIDCOMM_ISA_##ENUM,  isa_name,    Isa::is_supported, {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)}, \
+      kReducers##REDUCERS, flush_lines, Isa::fence,        copy_lines};
 #define PIDCOMM_PASS_ENTRY(name, ...) pass_##name,
+
+/// Defines the reducers of an instruction set.
+#define PIDCOMM_REDUCERS(ENUM)                         \
+  extern const Reducer *const kReducers##ENUM[kTypes]; \
+  const Reducer *const kReducers##ENUM[kTypes] = {PIDCOMM_TYPES(PIDCOMM_REDUCER_ENTRY)};
 #define PIDCOMM_REDUCER_ENTRY(ENUM, code, name, ctype, kind) \
   kReducerRow<ctype, ElementType::Kind::kind == ElementType::Kind::floating>,

@@ -62,7 +62,7 @@ void write_side(JsonWriter &json, const char *key, const Side &side) {
 }
 
 /// One step of an expanded plan, with the starts of its first streams.
-struct Step {
+struct ExpandedStep {
   uint64_t in_eg, in_offset, out_eg, out_offset;
 };
 
@@ -74,7 +74,7 @@ struct ExpandedLoop {
 /// Writes the steps in the order in which a thread executes them. In an in-place alltoall, one JSON
 /// step stands for the exchange in both directions.
 void expand_loops(const std::vector<ExpandedLoop> &loops, bool exchange, std::size_t depth,
-                  Step step, JsonWriter &json) {
+                  ExpandedStep step, JsonWriter &json) {
   if (depth == loops.size()) {
     if (exchange && step.in_eg > step.out_eg) return;
     json.open(nullptr, '{');

@@ -118,6 +118,7 @@ def build(project: Path) -> Path:
         # These compile fastest; test_the_additions_compile_for_vectors compiles the others.
         "-DPIDCOMM_ISAS=scalar;audit",
         "-DCMAKE_BUILD_TYPE=None",
+        "-DCMAKE_UNITY_BUILD=ON",
         "-DPIDCOMM_INSTALL=OFF",
         f"-Ddpuemu_DIR={package().cmake_dir.parents[1] / 'dpuemu' / 'cmake'}",
     ]

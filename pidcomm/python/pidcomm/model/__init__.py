@@ -42,3 +42,7 @@ __all__ = [
     "predict_hosts",
     "use_machine",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -74,7 +74,7 @@ nb::bytes bytes_of(const struct dpu_set_t &set) { return nb::bytes(&set, sizeof 
 /// Functions that exist only on emulated DIMMs. Their argument is bytes_of(set).
 using Stop = std::optional<nb::callable>;  // ends the launch of a set
 using ExplainFault =
-    std::optional<nb::callable>;  // returns a sentence about the faulting PE of a set
+    std::optional<nb::callable>;  // returns a sentence about a faulting PE of a set
 
 /// Waits for `run`. After Ctrl-C, the function throws KeyboardInterrupt as soon as the PEs have
 /// ended; on emulated DIMMs, it first stops the PEs. Requires a released GIL.
@@ -251,31 +251,35 @@ class Set {
     return rows_;
   }
 
-  /// Throws if PEs faulted, with a sentence about the first faulting PE in the order of rows.
+  /// Throws if PEs faulted, with a sentence about one of them: on emulated DIMMs about the PE that
+  /// the sentence about the set names, on DIMMs about the first in the order of rows. The emulator
+  /// prefers a PE that it has not stopped because of another PE.
   void check_run(dpu_error_t error, struct dpu_set_t set, const ExplainFault &explain) {
     if (error != DPU_ERR_DPU_FAULT) return check_device(error, "running the PE program");
-    std::string first;
+    const std::string cause = explain ? sentence_about(set, explain) : "";
+    std::string named;
     uint32_t faulted = 0;
     for (uint32_t pe = 0; pe < rows(set).size(); ++pe) {
       bool is_done = false, is_faulted = false;
       check_device(dpu_status(rows_[pe], &is_done, &is_faulted), "reading the status of a PE");
-      if (is_faulted && faulted++ == 0)
-        first = "PE " + std::to_string(pe) + ", " + sentence_about(rows_[pe], explain);
+      if (!is_faulted) continue;
+      const std::string sentence = sentence_about(rows_[pe], explain);
+      if (faulted++ == 0 || sentence == cause) named = "PE " + std::to_string(pe) + ", " + sentence;
     }
     const std::string others =
-        faulted > 1 ? " (the first of " + std::to_string(faulted) + " PEs in fault)" : "";
-    throw StatusError(PIDCOMM_ERR_DEVICE, "the PE program is in fault: " + first + others);
+        faulted > 1 ? " (one of " + std::to_string(faulted) + " PEs in fault)" : "";
+    throw StatusError(PIDCOMM_ERR_DEVICE, "the PE program is in fault: " + named + others);
   }
 
-  static std::string sentence_about(struct dpu_set_t pe, const ExplainFault &explain) {
+  static std::string sentence_about(struct dpu_set_t pes, const ExplainFault &explain) {
     if (!explain) {
-      struct dpu_t *const dpu = dpu_from_set(pe);
+      struct dpu_t *const dpu = dpu_from_set(pes);
       return "chip " + std::to_string(dpu_get_slice_id(dpu)) + ", bank " +
              std::to_string(dpu_get_member_id(dpu)) + " of rank " +
              std::to_string(dpu_get_rank_id(dpu_get_rank(dpu)));
     }
     const gil::Held held;
-    return nb::cast<std::string>((*explain)(bytes_of(pe)));
+    return nb::cast<std::string>((*explain)(bytes_of(pes)));
   }
 
   static void check_access(dpu_error_t error) {

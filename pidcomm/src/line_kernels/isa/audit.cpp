@@ -36,6 +36,7 @@ struct Isa : ScalarOps {
 
 }  // namespace
 
-PIDCOMM_KERNELS(AUDIT, "audit")
+PIDCOMM_REDUCERS(AUDIT)
+PIDCOMM_KERNELS(AUDIT, "audit", AUDIT)
 
 }  // namespace pidcomm

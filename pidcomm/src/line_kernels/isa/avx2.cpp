@@ -174,6 +174,7 @@ struct Isa {
 
 }  // namespace
 
-PIDCOMM_KERNELS(AVX2, "avx2")
+PIDCOMM_REDUCERS(AVX2)
+PIDCOMM_KERNELS(AVX2, "avx2", AVX2)
 
 }  // namespace pidcomm

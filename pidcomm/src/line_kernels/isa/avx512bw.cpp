@@ -27,6 +27,7 @@ struct Isa : Avx512Ops {
 
 }  // namespace
 
-PIDCOMM_KERNELS(AVX512BW, "avx512bw")
+PIDCOMM_REDUCERS(AVX512BW)
+PIDCOMM_KERNELS(AVX512BW, "avx512bw", AVX512BW)
 
 }  // namespace pidcomm

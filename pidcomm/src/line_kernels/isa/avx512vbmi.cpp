@@ -1,4 +1,5 @@
-// avx512vbmi: the operations of avx512bw, but with a domain transfer of one instruction.
+// avx512vbmi: the operations of avx512bw, but with a domain transfer of one instruction. Uses the
+// reducers of avx512bw, so that builds with avx512vbmi need avx512bw.
 #include <immintrin.h>
 
 #include "base/bits.h"
@@ -18,7 +19,6 @@ constexpr Table<uint8_t, 64> kTransposed = [] {
   return table;
 }();
 
-/* [isa] */
 struct Isa : Avx512Ops {
   static bool is_supported() {
     return Avx512Ops::is_supported() && __builtin_cpu_supports("avx512vbmi");
@@ -32,7 +32,8 @@ struct Isa : Avx512Ops {
 
 }  // namespace
 
-PIDCOMM_KERNELS(AVX512VBMI, "avx512vbmi")
-/* [end] */
+// The memory bandwidth limits reductions, so that their loops would not run faster.
+extern const Reducer *const kReducersAVX512BW[kTypes];
+PIDCOMM_KERNELS(AVX512VBMI, "avx512vbmi", AVX512BW)
 
 }  // namespace pidcomm

@@ -27,6 +27,7 @@ struct Isa : ScalarOps {
 
 }  // namespace
 
-PIDCOMM_KERNELS(SCALAR, "scalar")
+PIDCOMM_REDUCERS(SCALAR)
+PIDCOMM_KERNELS(SCALAR, "scalar", SCALAR)
 
 }  // namespace pidcomm

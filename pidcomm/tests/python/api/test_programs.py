@@ -422,12 +422,43 @@ def test_a_fault_names_the_pe_and_the_reason(
             pidcomm.Error, match=r"in fault: PE 11, rank .*, chip 3, bank 1, tasklet 0: .*assert"
         ) as caught:
             launch()
-        assert "first of 2 PEs" in str(caught.value)
+        assert "one of 2 PEs" in str(caught.value)
         assert caught.value.status == "ERR_DEVICE"
         assert (dpuemu.report(rank).pes, dpuemu.report(rank).faulted_pes) == (64, 2)
     rank.symbol("is_wrong").write(0)
     rank.launch()
     assert dpuemu.report(rank).faulted_pes == 0
+
+
+@pytest.fixture
+def impatient_machine() -> Iterator[None]:
+    """A machine whose launches end with faults after one second."""
+    before = dpuemu.machine().patience_seconds
+    dpuemu.machine(patience_seconds=1)
+    yield
+    dpuemu.machine(patience_seconds=before)
+
+
+def test_a_fault_names_the_pe_that_loops_not_a_pe_that_was_stopped(
+    impatient_machine: None,
+) -> None:
+    with pidcomm.allocate(pes=16) as pes:
+        pes.load("""
+            #include <mram.h>
+            __host volatile uint32_t loops;
+            __mram_noinit uint64_t word;
+            int main(void) {
+              __dma_aligned uint64_t copy;
+              mram_read(&word, &copy, 8);
+              while (loops) continue;
+              mram_read(&word, &copy, 8);
+              return 0;
+            }""")
+        # One thread runs PEs 0 to 7 in turns, and changes the PE at each DMA: when PE 5 loops, none
+        # of the others has ended.
+        pes.symbol("loops").write(np.eye(16, dtype=np.uint32)[5].reshape(16, 1))
+        with pytest.raises(pidcomm.Error, match=r"PE 5, .*: the PE ran for longer.*\(one of 8"):
+            pes.launch()
 
 
 def test_reports_count_dma_exactly(rank: pidcomm.PeSet, programs: dict[str, Path]) -> None:
