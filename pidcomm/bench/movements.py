@@ -1,11 +1,13 @@
 """Time movements beside the streaming limit of the bytes that they must move, and alltoallv beside
-alltoall; print milliseconds and the median ratio.
+alltoall of as many bytes; print milliseconds of the Python calls and median ratios. The share of
+the limit leaves out the time in which Python makes the messages.
 
 python bench/movements.py
 """
 
 from collections.abc import Callable
 from statistics import median
+from time import perf_counter
 
 import numpy as np
 
@@ -14,59 +16,79 @@ import pidcomm
 PAIRS = 5
 
 
+def seconds_of(move: Callable[..., object], *arguments: object, **named: object) -> float:
+    """Return the time of a call of the API."""
+    begin = perf_counter()
+    move(*arguments, **named)
+    return perf_counter() - begin
+
+
 def print_shares(
-    cube: pidcomm.Hypercube, name: str, moved: int, move: Callable[[], object]
+    cube: pidcomm.Hypercube,
+    name: str,
+    moved: int,
+    move: Callable[..., object],
+    *arguments: object,
+    **named: object,
 ) -> None:
     """Print a movement's time and its share of the streaming limit of `moved` bytes per PE."""
+    move(*arguments, **named)  # makes the plan
     seconds, shares = [], []
     for _ in range(PAIRS):
         limit = min(
             cube.stream_limit(moved, moved, src=0, dst=moved, copy_order=order)[0]
             for order in pidcomm.COPY_ORDERS
         )
-        move()
-        trace = cube.last_trace
-        assert trace is not None
-        seconds.append(trace.seconds_total)
-        shares.append(limit / trace.seconds_total)
+        seconds.append(seconds_of(move, *arguments, **named))
+        assert cube.last_trace is not None
+        shares.append(limit / cube.last_trace.seconds_total)
     print(f"{name}: {1e3 * median(seconds):.2f} ms, {100 * median(shares):.0f}% of the limit")
+
+
+def check(name: str, got: object, want: object) -> None:
+    """End the program if a result is wrong."""
+    if not np.array_equal(np.asarray(got), np.asarray(want)):
+        raise SystemExit(f"{name}: the result is wrong")
 
 
 def time_shifts() -> None:
     """Shift 1 MiB per PE on 32x32."""
-    size_bytes = 1 << 20
+    count = (1 << 20) // 4
     with pidcomm.allocate(pes=1024) as pes:
         cube = pes.hypercube(32, 32)
-        cube.write(np.ones((1024, size_bytes // 4), np.int64))  # the windows of the limit
-        x = cube.empty(size_bytes // 4, np.int32)
-        out = cube.empty(x.shape, x.dtype)
-        x[:], out[:] = 1, 0
+        cube.write(np.ones((1024, count), np.int64))  # the windows of the limit
+        x, out = cube.empty(count, np.int32), cube.empty(count, np.int32)
+        x[:], out[:] = np.arange(count, dtype=np.int32), 0
+        x[-2:] = np.repeat(np.arange(1024, dtype=np.int32)[:, None], 2, axis=1)
         for axis, by in (("x", 1), ("x", 8), ("y", 1), ("y", 2)):
-            print_shares(
-                cube,
-                f"shift by {by} along {axis}",
-                size_bytes,
-                lambda axis=axis, by=by: cube.shift(x, axis, by, out=out),
-            )
+            name = f"shift by {by} along {axis}"
+            print_shares(cube, name, 4 * count, cube.shift, x, axis, by, out=out)
+            grid = np.arange(1024).reshape(32, 32)
+            want = np.roll(grid, by, axis=1 if axis == "x" else 0).ravel()
+            check(name, out[-1:].get()[:, 0], want)
+            check(name, out[:1024].get(), np.broadcast_to(np.arange(1024), (1024, 1024)))
 
 
 def time_halos() -> None:
-    """Exchange planes of 8 KiB on 8x8x16, contiguous ones and planes of short runs."""
-    plane_bytes = 8192
+    """Exchange planes on 8x8x16, in both directions, with neighbours at the ends of the grid."""
     with pidcomm.allocate(pes=1024) as pes:
         cube = pes.hypercube(8, 8, 16)
-        cube.write(np.ones((1024, 16 * plane_bytes // 8), np.int64))
-        for shape, axes in (
-            ((34, 32, 32), {"z": 0}),
-            ((34, 34, 34), {"z": 0}),
-            ((34, 34, 34), {"y": 1}),
-            ((34, 34, 34), {"x": 2}),
+        cube.write(np.ones((1024, 1 << 14), np.int64))  # the windows of the limit
+        for shape, axis, dimension in (
+            ((34, 32, 32), "z", 0),
+            ((34, 34, 34), "z", 0),
+            ((34, 34, 34), "y", 1),
+            ((34, 34, 34), "x", 2),
         ):
             x = cube.empty(shape, np.int64)
-            x[:] = 1
-            moved = 2 * plane_bytes
-            name = f"halo along {', '.join(axes)} of {'x'.join(map(str, shape))} int64"
-            print_shares(cube, name, moved, lambda x=x, axes=axes: cube.halo(x, axes))
+            x[:] = np.repeat(np.arange(1024), np.prod(shape)).reshape(1024, *shape)
+            moved = 2 * x.size_bytes // shape[dimension]
+            name = f"halo along {axis} of {'x'.join(map(str, shape))} int64"
+            print_shares(cube, name, moved, cube.halo, x, {axis: dimension}, cyclic=True)
+            grid = np.arange(1024).reshape(16, 8, 8)
+            ghost = x.get().take(0, axis=1 + dimension).reshape(1024, -1)
+            want = np.roll(grid, 1, axis=dimension).ravel()
+            check(name, ghost, np.repeat(want, ghost.shape[1]).reshape(ghost.shape))
 
 
 def time_uneven() -> None:
@@ -76,27 +98,26 @@ def time_uneven() -> None:
         cube = pes.hypercube(32, 32)
         for block_bytes in (1 << 12, 1 << 15):
             count = block_bytes // 8
-            counts = count + choices.integers(-count // 2, count // 2 + 1, (32, 32))
-            ends = [pidcomm.displacements(table, np.int64)[:, -1] for table in (counts, counts.T)]
-            x = cube.empty(int(max(map(max, ends))) + 2 * count, np.int64)
-            out, a = cube.empty(x.shape, x.dtype), cube.empty(32 * count, np.int64)
-            b = cube.empty(a.shape, a.dtype)
-            x[:], out[:], a[:], b[:] = 1, 0, 1, 0
+            most = 32 * count * 2
+            x, out = cube.empty(most, np.int64), cube.empty(most, np.int64)
+            a, b = cube.empty(32 * count, np.int64), cube.empty(32 * count, np.int64)
+            x[:] = np.arange(most)
+            out[:], a[:], b[:] = 0, 1, 0
             for axis in "xy":
-                taken: list[list[float]] = [[], []]
-                for _ in range(PAIRS + 1):
-                    cube.alltoallv(x, axis, counts, out=out)
-                    assert cube.last_trace is not None
-                    taken[0].append(cube.last_trace.seconds_total)
-                    cube.alltoall(a, axis, out=b)
-                    assert cube.last_trace is not None
-                    taken[1].append(cube.last_trace.seconds_total)
-                uneven, even = (times[1:] for times in taken)
-                ratio = median(v / a for v, a in zip(uneven, even, strict=True))
-                moved = counts.mean() / count
+                new, again, even = [], [], []
+                for _ in range(PAIRS):
+                    counts = count + choices.integers(-count // 2, count // 2 + 1, (32, 32))
+                    new.append(seconds_of(cube.alltoallv, x, axis, counts, out=out))
+                    again.append(seconds_of(cube.alltoallv, x, axis, counts, out=out))
+                    even.append(seconds_of(cube.alltoall, a, axis, out=b))
+                first = int(pidcomm.displacements(counts.T, np.int64)[0, 31])
+                want = pidcomm.displacements(counts, np.int64)[31, 0] + np.arange(8)
+                check("alltoallv", out[first : first + 8].get()[0], want)  # member 31 to member 0
+                ratios = (median(u / e for u, e in zip(t, even, strict=True)) for t in (new, again))
                 print(
                     f"alltoallv along {axis}, blocks of {block_bytes} bytes in the mean:"
-                    f" {1e3 * median(uneven):.1f} ms, {ratio / moved:.2f}x alltoall"
+                    f" {1e3 * median(again):.1f} ms; new counts and"
+                    f" the same counts {' and '.join(f'{ratio:.2f}x' for ratio in ratios)} alltoall"
                 )
 
 

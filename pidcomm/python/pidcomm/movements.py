@@ -454,8 +454,8 @@ class Movements:
         for what, offsets in (("sdispls", source), ("rdispls", target)):
             if np.any(offsets < 0) or np.any(offsets * unit % WORD_BYTES):
                 raise ArgumentError(
-                    f"{name}: {what} must be 0 or positive multiples of {pad} elements of {unit} bytes, so that"
-                    f" blocks begin at words of {WORD_BYTES} bytes",
+                    f"{name}: {what} must be 0 or positive multiples of {pad} elements of {unit}"
+                    f" bytes, so that blocks begin at words of {WORD_BYTES} bytes",
                     "ERR_SIZE",
                 )
         size = -(-counts * unit // WORD_BYTES) * WORD_BYTES

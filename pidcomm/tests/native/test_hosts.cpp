@@ -1,5 +1,7 @@
 // Collectives over hosts, which are threads of this process: against the oracle, with and without
 // overlap, and errors.
+#include <pidcomm/messages.h>
+
 #include <random>
 
 #include "hosts_cases.h"
@@ -154,6 +156,17 @@ TEST(AnErrorOfOneHost_IsTheErrorOfAllHosts) {
   check_same_error(usual, allreduce("111", 64, 4), PIDCOMM_ERR_TYPE, "host 1 refuses the call");
   check_same_error(allreduce("110", 64), allreduce("110", 60), PIDCOMM_ERR_SIZE,
                    "host 1 refuses the call");
+}
+
+TEST(Messages_AreRefused) {
+  const pidcomm_pe_message message = {0, 1, 0, 0, 64, 1, 0, 0};
+  pidcomm_request request = allreduce("111", 64);
+  request.collective = PIDCOMM_SENDRECV;
+  request.host = const_cast<pidcomm_pe_message *>(&message);
+  request.host_bytes = sizeof message;
+  check_same_error(request, request, PIDCOMM_ERR_ARGUMENT, "sendrecv moves messages between");
+  request.host_bytes = 0;
+  check_same_error(request, request, PIDCOMM_ERR_ARGUMENT, "sendrecv moves messages between");
 }
 
 TEST(Rows_AreOnlyAtTheRoot) {

@@ -95,6 +95,15 @@ Messages uneven(Choices &choose, const Hypercube &cube, std::uint32_t most) {
   return messages;
 }
 
+/// A non-blocking call whose messages change before it ends.
+int start_change_and_wait(pidcomm_hypercube *cube, const pidcomm_request *request,
+                          const pidcomm_options *options, pidcomm_trace *trace) {
+  pidcomm_pending *pending = nullptr;
+  const int status = pidcomm_irun(cube, request, options, &pending);
+  std::memset(request->host, 0, request->host_bytes);
+  return status == PIDCOMM_OK ? pidcomm_wait(&pending, trace) : status;
+}
+
 void check_messages(const Hypercube &cube, const Messages &messages, std::size_t row_bytes,
                     const pidcomm_options &options, std::uint64_t seed, bool in_place = false,
                     Run run = pidcomm_run) {
@@ -107,8 +116,9 @@ void check_messages(const Hypercube &cube, const Messages &messages, std::size_t
   request.collective = PIDCOMM_SENDRECV;
   request.src = in_place ? kDst : kSrc;
   request.dst = kDst;
-  request.host = const_cast<pidcomm_pe_message *>(messages.data());
-  request.host_bytes = messages.size() * sizeof messages[0];
+  Messages passed = messages;
+  request.host = passed.data();
+  request.host_bytes = passed.size() * sizeof passed[0];
   pidcomm_trace trace{};
   if (run(cube.get(), &request, &options, &trace) != PIDCOMM_OK) fail(pidcomm_last_error());
   mram.put(cube, kDst, row_bytes,

@@ -179,13 +179,13 @@ def _planes(direction: int, length: int, width: int, is_ghost: bool) -> slice:
     return slice(length - 2 * width, length - width) if direction < 0 else slice(width, 2 * width)
 
 
-def _blocks(case: Case, counts: Any) -> Any:
-    """Return where blocks begin that lie one after another, each at a word."""
+def _blocks(case: Case, counts: Any, gap: int = 0) -> Any:
+    """Return where blocks begin that lie one after another, each at a word, and the last end."""
     per_word = max(1, 8 // case.dtype.itemsize)
     begins, at = [], 0
     for count in counts:
         begins.append(at)
-        at += -(-int(count) // per_word) * per_word
+        at += -(-int(count) // per_word) * per_word + gap
     return [*begins, at]
 
 
@@ -198,27 +198,27 @@ def alltoallv(case: Case) -> tuple[Any, Any]:
         counts[:, :, case.choices.randrange(n)] = 0
     if one_table := case.choices.random() < 0.5:
         counts[:] = counts[0]
-    sends = [[_blocks(case, row) for row in table] for table in counts]
-    receives = [[_blocks(case, row) for row in table.T] for table in counts]
+    gap = case.choices.choice([0, 8])  # between blocks
+    sends = [[_blocks(case, row, gap) for row in table] for table in counts]
+    receives = [[_blocks(case, row, gap) for row in table.T] for table in counts]
     rows = case.rows(max(max(b[-1] for b in blocks) for blocks in sends) + 8)
     kept = case.rows(max(max(b[-1] for b in blocks) for blocks in receives) + 8)
     x, out, want = case.cube.array(rows), case.cube.array(kept), kept.copy()
+    places: dict[str, Any] = {}
+    if gap:
+        places["sdispls"] = np.array([[b[:-1] for b in blocks] for blocks in sends])
+        places["rdispls"] = np.array([[b[:-1] for b in blocks] for blocks in receives])
+        places["rdispls"] = places["rdispls"].swapaxes(1, 2)
+    table = counts[0] if one_table else counts
     result = case.finished(
-        case.cube.alltoallv(
-            x,
-            case.mask,
-            counts[0] if one_table else counts,
-            out=out,
-            wait=case.wait,
-            **case.options,
-        )
+        case.cube.alltoallv(x, case.mask, table, out=out, wait=case.wait, **places, **case.options)
     ).get()
     for g, group in enumerate(case.groups):
         for p, sender in enumerate(group):
             for q, receiver in enumerate(group):
                 count, first, at = counts[g, p, q], sends[g][p][q], receives[g][q][p]
                 want[receiver, at : at + count] = rows[sender, first : first + count]
-                end = receives[g][q][p + 1]  # elements behind the block in its last word
+                end = receives[g][q][p + 1] - gap  # elements behind the block in its last word
                 want[receiver, at + count : end] = result[receiver, at + count : end]
     return result, want
 
@@ -227,30 +227,37 @@ def allgatherv(case: Case) -> tuple[Any, Any]:
     """Gather blocks of random sizes at all members, with counts from the PEs."""
     counts = case.random.integers(0, 30, case.pes)
     rows = case.rows(32)
-    x = case.cube.array(rows)
+    blocks = [_blocks(case, counts[group]) for group in case.groups]
+    kept = case.rows(max(begins[-1] for begins in blocks) + 8)
+    x, out, want = case.cube.array(rows), case.cube.array(kept), kept.copy()
     on_pes = case.cube.array(counts.astype(np.int32).reshape(-1, 1))
     result = case.finished(
-        case.cube.allgatherv(x, case.mask, on_pes, wait=case.wait, **case.options)
+        case.cube.allgatherv(x, case.mask, on_pes, out=out, wait=case.wait, **case.options)
     ).get()
-    want = result.copy()
-    for group in case.groups:
-        begins = _blocks(case, counts[group])
+    for group, begins in zip(case.groups, blocks, strict=True):
         for pe in group:
-            for at, sender in zip(begins, group, strict=False):
-                want[pe, at : at + counts[sender]] = rows[sender, : counts[sender]]
+            for at, end, sender in zip(begins, begins[1:], group, strict=False):
+                count = counts[sender]
+                want[pe, at : at + count] = rows[sender, :count]
+                want[pe, at + count : end] = result[pe, at + count : end]
     return result, want
 
 
 def reduce_scatterv(case: Case) -> tuple[Any, Any]:
     """Reduce blocks of random sizes."""
-    case.options.pop("isa")
+    if case.options["technique"] == "pr":
+        case.options["technique"] = "tile"  # pr needs a lane split
+    op = case.choices.choice(["sum", "max"])
     counts = case.random.integers(0, 9, case.members)
     begins = _blocks(case, counts)
     rows = case.rows(begins[-1] + 8)
-    result = case.cube.reduce_scatterv(case.cube.array(rows), case.mask, counts).get()
-    want = result.copy()
+    result = case.cube.reduce_scatterv(
+        case.cube.array(rows), case.mask, counts, op=op, **case.options
+    ).get()
+    want = result.copy()  # elements behind the counts are undefined
     for group in case.groups:
-        total = rows[group].sum(axis=0, dtype=case.dtype)
+        part = rows[group]
+        total = part.sum(axis=0, dtype=case.dtype) if op == "sum" else part.max(axis=0)
         for at, count, pe in zip(begins, counts, group, strict=False):
             want[pe, :count] = total[at : at + count]
     return result, want
@@ -260,8 +267,8 @@ def scatterv_gatherv(case: Case) -> tuple[Any, Any]:
     """Scatter rows with a part of random size for each member, and gather them again."""
     counts = case.random.integers(0, 9, (len(case.groups), case.members))
     rows = [case.random.integers(0, 100, n).astype(case.dtype) for n in counts.sum(axis=1)]
-    x = case.cube.scatterv(rows, case.mask, counts)
-    again = case.cube.gatherv(x, case.mask, counts)
+    x = case.cube.scatterv(rows, case.mask, counts, technique="tile")
+    again = case.cube.gatherv(x, case.mask, counts, technique="conventional")
     return np.concatenate(again), np.concatenate(rows)
 
 

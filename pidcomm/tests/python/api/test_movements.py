@@ -78,7 +78,10 @@ def test_pairs_of_pes_move_the_buffer(cube: Any) -> None:
         (lambda c, x: c.alltoallv(x, "x", np.ones((7, 8), int)), "(8, 8)"),
         (lambda c, x: c.alltoallv(x, "x", np.full((8, 8), -1)), "counts are 0 to"),
         (lambda c, x: c.alltoallv(x, "x", np.full((8, 8), 9)), "pass the end"),
-        (lambda c, x: c.allgatherv(x[:5], "x", [1] * 8, rdispls=list(range(8))), "positive multiples of 2"),
+        (
+            lambda c, x: c.allgatherv(x[:5], "x", [1] * 8, rdispls=list(range(8))),
+            "positive multiples of 2",
+        ),
         (lambda c, x: c.gatherv(x, "x", [9] * 8), "has 5 elements"),
         (lambda c, x: c.scatterv([[1.0], [2.0]], "x", [1] * 8), "the counts need"),
     ],
