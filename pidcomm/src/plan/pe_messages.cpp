@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <numeric>
-#include <span>
 #include <tuple>
 
 #include "base/error.h"
