@@ -250,3 +250,41 @@ def halo_messages(
     return messages_of(
         from_pe[:, None], to_pe[:, None], run_bytes, begins, begins + distance, count, step
     ).ravel()
+
+
+def halo_passes(
+    x: Buffer,
+    dimensions: Mapping[str, int],
+    groups: Mapping[str, NDArray[np.int64]],
+    width: int,
+    is_cyclic: bool,
+    has_corners: bool,
+) -> list[Array]:
+    """Return the messages of each pass of `Hypercube.halo`.
+
+    groups: the PEs of the groups of each axis in member order, shape (groups, N).
+    """
+    inside = [
+        (width, n - width) if d in dimensions.values() else (0, n) for d, n in enumerate(x.shape)
+    ]
+    passes: list[list[Array]] = [[]]
+    for axis, dimension in dimensions.items():
+        pes = groups[axis]
+        n = x.shape[dimension]
+        for to_next in (True, False):
+            send = n - 2 * width if to_next else width
+            receive = 0 if to_next else n - width
+            from_pe, to_pe = (pes[:, :-1], pes[:, 1:])
+            if is_cyclic:
+                from_pe, to_pe = pes, np.roll(pes, -1, axis=1)
+            if not to_next:
+                from_pe, to_pe = to_pe, from_pe
+            ranges = list(inside)
+            ranges[dimension] = (send, send + width)
+            runs = runs_of(x, ranges)
+            distance = (receive - send) * math.prod(x.shape[dimension + 1 :]) * x.dtype.itemsize
+            passes[-1].append(halo_messages(from_pe.ravel(), to_pe.ravel(), runs, distance))
+        if has_corners:
+            passes.append([])
+            inside[dimension] = (0, n)
+    return [np.concatenate(messages) for messages in passes if messages]

@@ -33,13 +33,12 @@ from pidcomm.messages import (
     dimensions_of,
     displacements_or,
     elements_of_word,
-    halo_messages,
+    halo_passes,
     messages_of,
     per_group,
     require_buffer,
     require_like,
     rows_of,
-    runs_of,
     sizes_of_messages,
     unit_of,
     words_of,
@@ -69,6 +68,7 @@ class Movements:
 
     _axes: Axes
     _core: _core.Cube
+    _halo: tuple[object, list[Array]] = (None, [])  # the arguments and messages of the last halo
     _heap_windows: HeapWindows
     _pes: int
     empty: Callable[..., Buffer]
@@ -194,32 +194,14 @@ class Movements:
         width = as_integer("width", width, low=1)
         is_cyclic, has_corners = as_flag("cyclic", cyclic), as_flag("corners", corners)
         dimensions = dimensions_of(axes, x, width)
-        inside = [
-            (width, n - width) if d in dimensions.values() else (0, n)
-            for d, n in enumerate(x.shape)
-        ]
-        passes: list[list[Array]] = [[]]
-        for axis, dimension in dimensions.items():
-            groups = self._groups_of(axis)
-            n = x.shape[dimension]
-            for to_next in (True, False):
-                send = n - 2 * width if to_next else width
-                receive = 0 if to_next else n - width
-                from_pe, to_pe = (groups[:, :-1], groups[:, 1:])
-                if is_cyclic:
-                    from_pe, to_pe = groups, np.roll(groups, -1, axis=1)
-                if not to_next:
-                    from_pe, to_pe = to_pe, from_pe
-                ranges = list(inside)
-                ranges[dimension] = (send, send + width)
-                runs = runs_of(x, ranges)
-                distance = (receive - send) * math.prod(x.shape[dimension + 1 :]) * x.dtype.itemsize
-                passes[-1].append(halo_messages(from_pe.ravel(), to_pe.ravel(), runs, distance))
-            if has_corners:
-                passes.append([])
-                inside[dimension] = (0, n)
-        for messages in filter(None, passes):
-            self._send(np.concatenate(messages), x, x, True, lambda _: None, options)
+        key = (x.shape, x.dtype, tuple(dimensions.items()), width, is_cyclic, has_corners)
+        last = self._halo  # programs repeat a halo in every time step
+        if key != last[0]:
+            groups = {axis: self._groups_of(axis) for axis in dimensions}
+            last = key, halo_passes(x, dimensions, groups, width, is_cyclic, has_corners)
+            self._halo = last
+        for messages in last[1]:
+            self._send(messages, x, x, True, lambda _: None, options)
         return x
 
     def alltoallv(

@@ -217,8 +217,8 @@ TEST(Messages_RefusesWrongMessages) {
   check_refused(cube, {0, 1, 0, 64, 12, 1, 0, 0}, PIDCOMM_ERR_SIZE, "bytes 12");
   check_refused(cube, {0, 1, 0, 64, 8, 2, 4, 8}, PIDCOMM_ERR_SIZE, "from_step 4");
   check_refused(cube, {0, 1, 0, 64, 8, 2, 8, 12}, PIDCOMM_ERR_SIZE, "to_step 12");
-  check_refused(cube, {2, 1, 0, 56, 16, 1, 0, 0}, PIDCOMM_ERR_WINDOW, "PE 1 gets");
-  check_refused(cube, {2, 1, 0, 64, 16, 2, 0, 8}, PIDCOMM_ERR_WINDOW, "PE 1 gets");
+  check_refused(cube, {2, 1, 0, 56, 16, 1, 0, 0}, PIDCOMM_ERR_WINDOW, "bytes of PE 1");
+  check_refused(cube, {2, 1, 0, 64, 16, 2, 0, 8}, PIDCOMM_ERR_WINDOW, "must not write");
   check_refused(cube, {1, 2, 64, 0, 8, 1, 0, 0}, PIDCOMM_ERR_WINDOW, "another message writes");
   check_refused(cube, {0, 1, 64 << 20, 64, 8, 1, 0, 0}, PIDCOMM_ERR_WINDOW, "source window");
   check_refused(cube, {0, 1, 0, 64 << 20, 8, 1, 0, 0}, PIDCOMM_ERR_WINDOW, "destination window");
