@@ -2,6 +2,7 @@
 /// and Hypercube::irun.
 #pragma once
 
+#include <pidcomm/messages.h>
 #include <pidcomm/pidcomm.h>
 
 namespace pidcomm {
@@ -21,6 +22,18 @@ namespace request {
   }
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
+
+/// The same for pidcomm_sendrecv. The returned request borrows the messages.
+inline pidcomm_request sendrecv(const pidcomm_pe_message *messages, size_t count, size_t src,
+                                size_t dst) {
+  pidcomm_request request{};
+  request.collective = PIDCOMM_SENDRECV;
+  request.src = src;
+  request.dst = dst;
+  request.host = const_cast<pidcomm_pe_message *>(messages);
+  request.host_bytes = count * sizeof *messages;
+  return request;
+}
 }  // namespace request
 
 }  // namespace pidcomm

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "capi/guarded.h"
 #include "capi/hypercube.h"
+#include "pidcomm/request.hpp"
 
 namespace {
 
@@ -67,12 +68,7 @@ int pidcomm_sendrecv(pidcomm_hypercube *cube, const pidcomm_pe_message *messages
   if (count > SIZE_MAX / sizeof *messages)
     return guarded(
         [&] { fail(PIDCOMM_ERR_SIZE, "sendrecv: ", count, " messages do not fit in memory"); });
-  pidcomm_request request = PIDCOMM_REQUEST_INITIALIZER;
-  request.collective = PIDCOMM_SENDRECV;
-  request.src = src;
-  request.dst = dst;
-  request.host = const_cast<pidcomm_pe_message *>(messages);
-  request.host_bytes = count * sizeof *messages;
+  const pidcomm_request request = request::sendrecv(messages, count, src, dst);
   return pidcomm_run(cube, &request, nullptr, nullptr);
 }
 

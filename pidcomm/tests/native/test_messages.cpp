@@ -112,13 +112,9 @@ void check_messages(const Hypercube &cube, const Messages &messages, std::size_t
   mram.cover(kDst, row_bytes);
   mram.poison(cube, seed);
   mram.write(cube);
-  pidcomm_request request = PIDCOMM_REQUEST_INITIALIZER;
-  request.collective = PIDCOMM_SENDRECV;
-  request.src = in_place ? kDst : kSrc;
-  request.dst = kDst;
   Messages passed = messages;
-  request.host = passed.data();
-  request.host_bytes = passed.size() * sizeof passed[0];
+  const pidcomm_request request =
+      pidcomm::request::sendrecv(passed.data(), passed.size(), in_place ? kDst : kSrc, kDst);
   pidcomm_trace trace{};
   if (run(cube.get(), &request, &options, &trace) != PIDCOMM_OK) fail(pidcomm_last_error());
   mram.put(cube, kDst, row_bytes,
@@ -151,7 +147,7 @@ TEST(Messages_AreRightOnEveryShapeAndIsa) {
           check_messages(cube, pieces(choose, pes, words, words / 4), 8 * words, options, seed);
           check_messages(cube, strided(choose, pes, words), 8 * words, options, seed + 1);
           check_messages(cube, uneven(choose, cube, 60), 8 * 60 * axes[0], options, seed + 2, false,
-                         start_and_wait);
+                         start_change_and_wait);
           Messages rotation;
           for (std::uint32_t pe = 0; pe < pes; ++pe)
             rotation.push_back({(pe + 3) % pes, pe, 16, 16, 8 * words - 16, 1, 0, 0});
@@ -191,12 +187,8 @@ void check_refused(const Hypercube &cube, const pidcomm_pe_message &message, int
     mram.cover(kDst, 128);
     mram.poison(cube, 5);
     mram.write(cube);
-    pidcomm_request request = PIDCOMM_REQUEST_INITIALIZER;
-    request.collective = PIDCOMM_SENDRECV;
-    request.src = request.dst = kDst;
-    request.dst += 64;
-    request.host = const_cast<pidcomm_pe_message *>(messages.data());
-    request.host_bytes = sizeof messages[0] * messages.size();
+    const pidcomm_request request =
+        pidcomm::request::sendrecv(messages.data(), messages.size(), kDst, kDst + 64);
     pidcomm_options options{};
     options.technique = technique;
     CHECK_EQ(run(cube, request, options), status);
