@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from pidcomm._core import MRAM_BYTES
 from pidcomm.arguments import Array, as_dtype, as_integer, input_array
-from pidcomm.buffers import Buffer
+from pidcomm.buffers import Buffer, shape_of
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.tables import WORD_BYTES
 
@@ -40,7 +40,8 @@ def displacements(counts: ArrayLike, dtype: DTypeLike, shape: Sequence[int] = ()
     counts: along the last axis, the elements of each block. dtype, shape: of an element; shape is
     for buffers with more than one axis. Raises ArgumentError for negative counts.
     """
-    return begins_of(counts_of(counts), np.dtype(dtype).itemsize * math.prod(shape))
+    element_bytes = as_dtype(dtype).itemsize * math.prod(shape_of(shape))
+    return begins_of(counts_of(counts), element_bytes)
 
 
 def sizes_of_messages(messages: Array) -> tuple[int, int]:

@@ -74,6 +74,7 @@ def test_pairs_of_pes_move_the_buffer(cube: Any) -> None:
         (lambda c, x: c.halo(x, {"x": 0}, 2), "at least 6"),
         (lambda c, x: c.halo(x, {"x": 3}), "between 0 and 0"),
         (lambda c, x: c.halo(x, ["x"]), "must map"),
+        (lambda c, x: pidcomm.displacements([1], 0), "not a NumPy dtype"),  # type: ignore[arg-type]
         (lambda c, x: c.halo(c.array(np.zeros((16, 3, 4))), {"x": 0, "zz": 1}), "'zz'"),
         (lambda c, x: c.alltoallv(x, "x", np.ones((7, 8), int)), "(8, 8)"),
         (lambda c, x: c.alltoallv(x, "x", np.full((8, 8), -1)), "counts are 0 to"),
