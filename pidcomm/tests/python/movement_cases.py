@@ -247,7 +247,7 @@ def reduce_scatterv(case: Case) -> tuple[Any, Any]:
     """Reduce blocks of random sizes."""
     if case.options["technique"] == "pr":
         case.options["technique"] = "tile"  # pr needs a lane split
-    op = case.choices.choice(["sum", "max"])
+    op: Any = case.choices.choice(["sum", "max"])
     counts = case.random.integers(0, 9, case.members)
     begins = _blocks(case, counts)
     rows = case.rows(begins[-1] + 8)
