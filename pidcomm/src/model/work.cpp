@@ -96,9 +96,6 @@ double unpaired_share(uint32_t pes) {
   return static_cast<double>(unpaired) / egs;
 }
 
-/// Words that a row unit turns into rows at a time (exec/message_pass.cpp).
-constexpr double kRowPageWords = 64;
-
 /// The work of messages. Lines that several targets load come from a cache after the first load.
 Phase message_phase_of(const Plan &plan) {
   const PeMessages &messages = *plan.messages;
@@ -119,7 +116,7 @@ Phase message_phase_of(const Plan &plan) {
     phase.streams += (1.0 + target.stream_count) * target.runs *
                      std::ceil(target.words / static_cast<double>(kRunWords));
   for (const RowUnit &unit : messages.row_units())
-    phase.streams += 2.0 * std::ceil((unit.end_word - unit.first_word) / kRowPageWords);
+    phase.streams += 2.0 * std::ceil((unit.end_word - unit.first_word) / double{kRowPageWords});
   phase.units = static_cast<double>(messages.units().size() + messages.row_units().size());
   return phase;
 }

@@ -359,6 +359,7 @@ void PeMessages::add_units(std::vector<Cut> &cuts) {
     }
     units_.push_back(
         {first_track, static_cast<uint32_t>(tracks_.size()) - first_track, even_lines});
+    most_tracks_ = std::max(most_tracks_, units_.back().track_count);
     first = last;
   }
   cuts.clear();
@@ -374,6 +375,7 @@ void PeMessages::add_row_units(uint32_t eg, const std::vector<Lanes> &lanes) {
     for (; message != lanes.end() && message->lane == lane; ++message) {
       row_messages_.push_back({message->word, message->words, message->from.eg, message->from_lane,
                                message->from.word, message->from.fill});
+      longest_row_words_ = std::max(longest_row_words_, message->words);
       first_word = std::min(first_word, message->word);
       end_word = std::max(end_word, message->end());
       words += message->words;

@@ -77,6 +77,9 @@ struct MessageLines {
   uint64_t loaded = 0, stored = 0, kept = 0, shuffled = 0;
 };
 
+/// Words that a row unit turns into rows at a time.
+inline constexpr uint32_t kRowPageWords = 64;
+
 class PeMessages {
  public:
   /// request: the request of a call; its host and host_bytes are the messages. heap_base: MRAM byte
@@ -115,6 +118,9 @@ class PeMessages {
   const std::vector<RowUnit> &row_units() const { return row_units_; }
   const std::vector<RowMessage> &row_messages() const { return row_messages_; }
   const MessageLines &lines() const { return lines_; }
+  /// The words of the longest message of row units, and the tracks of the largest unit.
+  uint32_t longest_row_words() const { return longest_row_words_; }
+  uint32_t most_tracks() const { return most_tracks_; }
 
  private:
   struct Lanes;
@@ -142,6 +148,7 @@ class PeMessages {
   std::vector<RowUnit> row_units_;
   std::vector<RowMessage> row_messages_;
   MessageLines lines_;
+  uint32_t longest_row_words_ = 0, most_tracks_ = 0;
 };
 
 }  // namespace pidcomm
