@@ -189,8 +189,7 @@ class Movements:
         that they share with the ghost planes of other axes; this takes one pass per axis, else one
         pass in all. Runs of adjacent elements must have a multiple of 8 bytes. Returns x.
         """
-        if not isinstance(x, Buffer):
-            raise ArgumentError(f"halo needs a buffer, not {shown(x)}")
+        require_buffer("halo", x)
         width = as_integer("width", width, low=1)
         is_cyclic, has_corners = as_flag("cyclic", cyclic), as_flag("corners", corners)
         dimensions = dimensions_of(axes, x, width)
@@ -432,7 +431,8 @@ class Movements:
         options: Options,
     ) -> Buffer | Request[Buffer]:
         """Move blocks of counts elements; see `alltoallv`."""
-        unit, pad = unit_of(name, x), elements_of_word(unit_of(name, x))
+        unit = unit_of(name, x)
+        pad = elements_of_word(unit)
         for what, offsets in (("sdispls", source), ("rdispls", target)):
             if np.any(offsets < 0) or np.any(offsets * unit % WORD_BYTES):
                 raise ArgumentError(
