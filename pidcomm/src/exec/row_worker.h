@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "base/geometry.h"
-#include "exec/lines.h"
-#include "exec/sweep_pass.h"
+#include "exec/line_rows.h"
 
 namespace pidcomm {
 
@@ -19,12 +18,12 @@ class RowWorker {
  public:
   /// buffer: bytes_for(messages) bytes.
   RowWorker(const HostPass &pass, std::byte *buffer)
-      : pass_(pass),
-        messages_(*pass.plan.messages),
+      : messages_(*pass.plan.messages),
         first_source_(messages_.src() / kWordBytes),
         end_source_((messages_.src() + messages_.in_bytes()) / kWordBytes),
         pages_(pages_for(messages_)),
-        buffer_(buffer) {
+        buffer_(buffer),
+        lines_(pass, buffer + pages_ * kPageBytes + kLanes * kChunkRowBytes) {
     if (messages_.row_units().empty()) return;
     keys_.resize(pages_, kNoKey);
     slots_.resize(2 * std::bit_ceil(pages_), kNoSlot);
@@ -32,11 +31,11 @@ class RowWorker {
 
   /// The pages, the rows of a chunk, and the buffers of the passes.
   static uint64_t bytes_for(const PeMessages &messages) {
-    return messages.row_units().empty()
-               ? 0
-               : pages_for(messages) * kPageBytes + kLanes * kChunkRowBytes + kCallBufferBytes;
+    return messages.row_units().empty() ? 0
+                                        : pages_for(messages) * kPageBytes +
+                                              kLanes * kChunkRowBytes + LineRows::kBufferBytes;
   }
-  uint64_t lines_loaded() const { return lines_loaded_; }
+  uint64_t lines_loaded() const { return lines_.lines_loaded(); }
 
   void run(const RowUnit &unit) {
     for (uint32_t lane = 0; lane < kLanes; ++lane) next_[lane] = unit.first_message[lane];
@@ -78,7 +77,7 @@ class RowWorker {
     }
     if (covered == 0) return;
     if (covered != uint64_t{words} * kLanes)
-      load_rows(eg, word, words, chunk_row(0), kChunkRowBytes, end);
+      lines_.load(eg, word, words, chunk_row(0), kChunkRowBytes, end);
     for (uint32_t lane = 0; lane < kLanes; ++lane)
       for (uint32_t m = next_[lane]; m < unit.first_message[lane + 1] && message(m).word < end;
            ++m) {
@@ -86,7 +85,9 @@ class RowWorker {
         copy(message(m), first, static_cast<uint32_t>(std::min(end, end_of(m))) - first,
              chunk_row(lane) + (first - word) * kWordBytes);
       }
-    store_rows(eg, word, words);
+    std::array<const std::byte *, kLanes> rows;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) rows[lane] = chunk_row(lane);
+    lines_.store(eg, word, words, rows.data());
   }
 
   const RowMessage &message(uint32_t number) const { return messages_.row_messages()[number]; }
@@ -144,9 +145,9 @@ class RowWorker {
       const uint64_t begin = uint64_t{number} * kPageWords, first = std::max(begin, first_source_),
                      end = std::min(begin + kPageWords, end_source_);
       // The lines behind a page are those of the page that a message needs next.
-      load_rows(eg, first, static_cast<uint32_t>(end - first),
-                buffer_ + slot * kPageBytes + (first - begin) * kWordBytes, kPageRowBytes,
-                end_source_);
+      lines_.load(eg, first, static_cast<uint32_t>(end - first),
+                  buffer_ + slot * kPageBytes + (first - begin) * kWordBytes, kPageRowBytes,
+                  end_source_);
     }
     last_key_ = key;
     return last_page_ = buffer_ + slot * kPageBytes;
@@ -165,61 +166,14 @@ class RowWorker {
     }
   }
 
-  /// Turns the lines of `words` words of an entangled group into rows. Only words before
-  /// prefetch_end may be prefetched.
-  void load_rows(uint32_t eg, uint64_t word, uint32_t words, std::byte *rows, std::size_t row_bytes,
-                 uint64_t prefetch_end) {
-    lines_loaded_ += words;
-    while (words != 0) {
-      const LinePosition position = position_of(pass_.eg_base[eg], word);
-      const uint32_t count = std::min(words, position.run_words);
-      const std::byte *const in = position.line;
-      std::byte *out[kLanes];
-      for (uint32_t lane = 0; lane < kLanes; ++lane) out[lane] = rows + lane * row_bytes;
-      const SweepItem item = {&in, out};
-      call(Pass::to_host, item, 1, kLanes, count,
-           static_cast<uint32_t>(std::min<uint64_t>(position.run_words, prefetch_end - word)));
-      rows += count * kWordBytes;
-      word += count;
-      words -= count;
-    }
-  }
-
-  /// Turns the rows of a chunk into lines.
-  void store_rows(uint32_t eg, uint64_t word, uint32_t words) {
-    for (uint32_t at = 0; at < words;) {
-      const LinePosition position = position_of(pass_.eg_base[eg], word + at);
-      const uint32_t count = std::min(words - at, position.run_words);
-      const std::byte *in[kLanes];
-      for (uint32_t lane = 0; lane < kLanes; ++lane) in[lane] = chunk_row(lane) + at * kWordBytes;
-      std::byte *const out = position.line;
-      const SweepItem item = {in, &out};
-      call(Pass::from_host, item, kLanes, 1, count, count);
-      at += count;
-    }
-  }
-
-  void call(Pass pass, const SweepItem &item, uint32_t in_count, uint32_t out_count, uint32_t words,
-            uint32_t prefetch_end) const {
-    SweepCall call{};
-    call.items = &item;
-    call.item_count = 1;
-    call.in_count = in_count;
-    call.out_count = out_count;
-    call.words = words;
-    call.prefetch_end = prefetch_end;
-    call.item_buffers = buffer_ + pages_ * kPageBytes + kLanes * kChunkRowBytes;
-    pass_.kernels.pass[static_cast<int>(pass)](call);
-  }
-
-  const HostPass &pass_;
   const PeMessages &messages_;
   const uint64_t first_source_, end_source_;  // words of the source window
   const std::size_t pages_;
   std::byte *const buffer_;
+  LineRows lines_;
   std::vector<uint64_t> keys_;   // by page: its entangled group and number
   std::vector<uint32_t> slots_;  // a hash table of pages, by key
-  uint64_t oldest_ = 0, lines_loaded_ = 0, last_key_ = kNoKey;
+  uint64_t oldest_ = 0, last_key_ = kNoKey;
   const std::byte *last_page_ = nullptr;
   std::array<uint32_t, kLanes> next_{};  // by lane: the first message that may not have ended
 };
