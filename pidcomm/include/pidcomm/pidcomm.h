@@ -201,6 +201,8 @@ typedef struct pidcomm_request {
       size_t, host_transposes); /* 1: gather with `tile` takes the bytes of a PE as N blocks, and a
                                    host row has block 0 of all members, then block 1 of all members,
                                    ...; a scatter of such rows completes an alltoall */
+  PIDCOMM_APPENDED(const struct pidcomm_operator *,
+                   operation); /* <pidcomm/operators.h>: replaces type and op of a reduction */
 } pidcomm_request;
 #define PIDCOMM_REQUEST_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_request)
 

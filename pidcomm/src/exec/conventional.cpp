@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "exec/clock.h"
 #include "exec/conventional_messages.h"
@@ -9,6 +10,7 @@
 #include "exec/parallel.h"
 #include "exec/prepared_transfer.h"
 #include "exec/reducer.h"
+#include "exec/row_fold.h"
 
 namespace pidcomm {
 
@@ -27,11 +29,14 @@ class HostWork {
       : plan_(plan),
         form_(form),
         grouping_(plan.grouping),
+        kernels_(kernels),
         reducer_(reducer_of(kernels, plan)),
         rows_(rows) {}
 
   void run() const {
-    if (plan_.reduces)
+    if (plan_.fold)
+      fold();
+    else if (plan_.reduces)
       share([this](uint64_t unit) { reduce(unit); });
     else if (form_.has_result_per_pe)
       share([this](uint64_t pe) { exchange(static_cast<uint32_t>(pe)); });
@@ -54,12 +59,45 @@ class HostWork {
 
   void reduce(uint64_t unit) const {
     const uint32_t group = static_cast<uint32_t>(unit / form_.row_pieces);
-    const uint64_t first = unit % form_.row_pieces * kPieceBytes;
-    const uint64_t bytes = std::min(kPieceBytes, plan_.in_pe_bytes - first);
+    const uint64_t first = unit % form_.row_pieces * form_.piece_bytes;
+    const uint64_t bytes = std::min(form_.piece_bytes, plan_.in_pe_bytes - first);
     std::byte *const result = out_row(group) + first;
     std::memcpy(result, in_row(grouping_.pe_at(group, 0)) + first, bytes);
     for (uint32_t member = 1; member < grouping_.group_pes; ++member)
       reducer_->combine(result, in_row(grouping_.pe_at(group, member)) + first, bytes);
+  }
+
+  void fold() const {
+    const RowFold row_fold(plan_, kernels_);
+    const uint64_t bytes = plan_.fold->partial_bytes(form_.piece_bytes);
+    std::vector<std::vector<std::byte>> partials(static_cast<std::size_t>(plan_.options.threads),
+                                                 std::vector<std::byte>(bytes));
+    WorkQueue queue(form_.units, plan_.options.threads);
+    run_threads(plan_.options.threads, [&](int thread) {
+      queue.each(thread, [&](uint64_t unit) {
+        fold(row_fold, unit, partials[static_cast<std::size_t>(thread)].data());
+      });
+    });
+  }
+
+  void fold(const RowFold &row_fold, uint64_t unit, std::byte *partials) const {
+    const Fold &fold = *plan_.fold;
+    const uint32_t group = static_cast<uint32_t>(unit / form_.row_pieces);
+    const uint64_t first = unit % form_.row_pieces * form_.piece_bytes;
+    const uint64_t bytes = std::min(form_.piece_bytes, plan_.in_pe_bytes - first);
+    for (uint32_t member = 0; member < grouping_.group_pes; ++member) {
+      const uint32_t pe = grouping_.pe_at(group, member);
+      if (fold.result == Fold::Result::before_own) {
+        if (member == 0)
+          fill_row(out_row(pe) + first, bytes, fold.identity);
+        else
+          row_fold.store(out_row(pe) + first, partials, bytes, member);
+      }
+      row_fold.add(partials, in_row(pe) + first, bytes, member == 0);
+      if (fold.result == Fold::Result::up_to_own)
+        row_fold.store(out_row(pe) + first, partials, bytes, member + 1);
+    }
+    if (!fold.scans()) row_fold.store(out_row(group) + first, partials, bytes, grouping_.group_pes);
   }
 
   void exchange(uint32_t pe) const {
@@ -78,6 +116,7 @@ class HostWork {
   const Plan &plan_;
   const SdkForm &form_;
   const Grouping &grouping_;
+  const Kernels &kernels_;
   const Reducer *reducer_;
   const Rows rows_;
 };

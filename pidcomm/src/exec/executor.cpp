@@ -11,6 +11,7 @@
 #include "exec/device.h"
 #include "exec/executor_call.h"
 #include "exec/flush.h"
+#include "exec/fold_pass.h"
 #include "exec/form_pass.h"
 #include "exec/message_pass.h"
 #include "exec/pe_reorder.h"
@@ -118,7 +119,11 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
   trace.mram_bytes_read = steps != nullptr ? steps->bytes_read() : plan.in_pe_bytes * line_bytes;
   trace.mram_bytes_written =
       steps != nullptr ? steps->bytes_written() : plan.out_pe_bytes * line_bytes;
-  if (std::holds_alternative<MessageForm>(plan.form)) {
+  if (const auto *form = std::get_if<FoldForm>(&plan.form)) {
+    trace.mram_bytes_read = 0;  // run_fold counts
+    trace.bytes_staged =
+        fold_buffer_bytes(plan, *form, useful_threads_of(plan, plan.options.threads));
+  } else if (std::holds_alternative<MessageForm>(plan.form)) {
     trace.mram_bytes_read = 0;  // run_messages counts
     trace.bytes_staged =
         message_buffer_bytes(*plan.messages, useful_threads_of(plan, plan.options.threads));
@@ -152,7 +157,9 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
     if (const auto *paper = std::get_if<PaperForm>(&plan.form);
         paper != nullptr && paper->to_host_memory)
       host_buffer_.require(trace.bytes_staged);
-    if (std::holds_alternative<MessageForm>(plan.form)) host_buffer_.require(trace.bytes_staged);
+    if (std::holds_alternative<MessageForm>(plan.form) ||
+        std::holds_alternative<FoldForm>(plan.form))
+      host_buffer_.require(trace.bytes_staged);
     reorders(plan) ? run_with_reordering(call, trace) : run_on_ranks(call, trace);
   }
   trace.seconds_total = call.total.seconds();

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "exec/clock.h"
+#include "exec/fold_pass.h"
 #include "exec/message_pass.h"
 
 namespace pidcomm {
@@ -50,6 +51,8 @@ class FormPass {
   }
 
   void operator()(const MessageForm &) const { run_messages(pass_, trace_); }
+
+  void operator()(const FoldForm &form) const { run_fold(pass_, form, trace_); }
 
   void operator()(const SdkForm &) const {}  // run_conventional does not use ranks
 

@@ -16,8 +16,9 @@ bool CachedPlan::is_for(const pidcomm_request &other, const Options &other_optio
          request.bytes == other.bytes && request.src == other.src && request.dst == other.dst &&
          request.type == other.type && request.op == other.op &&
          request.host_stride == other.host_stride &&
-         request.host_transposes == other.host_transposes && options == other_options &&
-         plan.heap_base == other_base;
+         request.host_transposes == other.host_transposes &&
+         (plan.fold ? plan.fold->is_of(other) : other.operation == nullptr) &&
+         options == other_options && plan.heap_base == other_base;
 }
 
 std::shared_ptr<CachedPlan> PlanCache::plan_for(const pidcomm_request &request,

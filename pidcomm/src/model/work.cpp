@@ -121,6 +121,28 @@ Phase message_phase_of(const Plan &plan) {
   return phase;
 }
 
+/// The work of a fold. Each set loads its lines once, as for a shape with a lane split.
+Phase fold_phase_of(const Plan &plan, const FoldForm &form, bool is_slow) {
+  const double egs = std::ceil(plan.cube.pes / static_cast<double>(kLanes)),
+               loaded = egs * static_cast<double>(plan.in_pe_bytes) / kWordBytes,
+               stored = egs * static_cast<double>(plan.out_pe_bytes) / kWordBytes,
+               rows = static_cast<double>(plan.out_row_bytes) * plan.grouping.groups / kLine;
+  Phase phase;
+  phase.count(LineWork::load) = loaded;
+  phase.count(LineWork::store) = stored;
+  phase.count(LineWork::transpose) = loaded + stored;
+  phase.count(LineWork::shuffle) = 3 * (loaded + stored);
+  phase.count(LineWork::row_store) = loaded + rows;
+  phase.count(LineWork::row_load) = stored;
+  phase.count(is_slow ? LineWork::slow_combine : LineWork::combine) = loaded;
+  phase.mram_read = loaded * kLine;
+  phase.mram_written = stored * kLine;
+  phase.host_written = rows * kLine;
+  phase.streams = (loaded + stored) / form.chunk_words;
+  phase.units = static_cast<double>(form.sets.size()) * form.chunks;
+  return phase;
+}
+
 void add_sdk(const Plan &plan, const SdkForm &form, bool is_slow, Work &work) {
   const double pes = plan.cube.pes, in = pes * static_cast<double>(plan.in_pe_bytes),
                out = pes * static_cast<double>(plan.out_pe_bytes);
@@ -163,7 +185,8 @@ bool is_slow(int op, const ElementType &type, int isa) {
 Work work_of(const Plan &plan, int isa) {
   Work work;
   if (plan.bytes == 0) return work;
-  const bool slow = plan.reduces && is_slow(plan.op, plan.type, isa);
+  const bool slow = plan.reduces &&
+                    ((plan.fold && plan.fold->has_operation()) || is_slow(plan.op, plan.type, isa));
   const LineWork combine = slow ? LineWork::slow_combine : LineWork::combine;
   work.pes = plan.cube.pes;
   work.ranks = std::ceil(work.pes / PIDCOMM_PES_PER_RANK);
@@ -172,14 +195,16 @@ Work work_of(const Plan &plan, int isa) {
     each_sweep(plan,
                [&](const Sweep &sweep) { work.phases.push_back(phase_of(plan, sweep, combine)); });
   };
-  std::visit(Overloaded{
-                 [&](const SdkForm &form) { add_sdk(plan, form, slow, work); },
-                 [&](const TileForm &) { add_sweeps(); },
-                 [&](const PaperForm &) { add_sweeps(); },
-                 [&](const MemberSteps &) { add_sweeps(); },
-                 [&](const MessageForm &) { work.phases.push_back(message_phase_of(plan)); },
-             },
-             plan.form);
+  std::visit(
+      Overloaded{
+          [&](const SdkForm &form) { add_sdk(plan, form, slow, work); },
+          [&](const TileForm &) { add_sweeps(); },
+          [&](const PaperForm &) { add_sweeps(); },
+          [&](const MemberSteps &) { add_sweeps(); },
+          [&](const FoldForm &form) { work.phases.push_back(fold_phase_of(plan, form, slow)); },
+          [&](const MessageForm &) { work.phases.push_back(message_phase_of(plan)); },
+      },
+      plan.form);
   if (std::holds_alternative<SdkForm>(plan.form)) return work;
   if (plan.messages == nullptr &&
       plan.cube.pes % kLanes !=

@@ -54,6 +54,34 @@ Sweep make_sweep_to_host_memory(const FormInputs &inputs, uint64_t src) {
   return sweep;
 }
 
+FoldForm make_fold(const Plan &plan) {
+  // Rows of a thread that fit in a second-level cache, and the words of one call of a pass.
+  constexpr uint64_t kRowsBytes = 256 << 10, kMostBytes = 256 * kWordBytes;
+  const Fold &fold = *plan.fold;
+  FoldForm form;
+  form.sets = fold_sets_of(plan.cube, plan.grouping);
+  const bool has_blocks = plan.in.per_member;  // reduce_scatter
+  for (const FoldSet &set : form.sets) {
+    for (const FoldSet::Batch &batch : set.batches)
+      form.batch_egs = std::max(form.batch_egs, batch.egs);
+    form.groups = std::max(form.groups, static_cast<uint32_t>(set.groups.size()));
+    form.result_rows = std::max(form.result_rows, static_cast<uint32_t>(set.pes.size()));
+  }
+  const bool is_in_place = plan.src == plan.dst;
+  if (!has_blocks)
+    form.result_rows = form.groups;
+  else if (!is_in_place)
+    form.result_rows = kLanes;
+  const uint64_t rows = uint64_t{form.batch_egs} * kLanes + kLanes + form.result_rows;
+  const uint64_t bytes = fold.whole_units(
+      std::min(kMostBytes,
+               kRowsBytes * fold.unit_bytes /
+                   (rows * fold.unit_bytes + form.groups * fold.partial_bytes(fold.unit_bytes))));
+  form.chunk_words = static_cast<uint32_t>(bytes / kWordBytes);
+  form.chunks = static_cast<uint32_t>((plan.block_bytes + bytes - 1) / bytes);
+  return form;
+}
+
 }  // namespace
 
 uint64_t checked_scratch(const Plan &plan, uint64_t scratch_bytes) {
@@ -120,6 +148,7 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
 
 Form make_tile(const FormInputs &inputs) {
   if (inputs.plan.messages != nullptr) return MessageForm{};
+  if (inputs.plan.fold) return make_fold(inputs.plan);
   return TileForm{make_sweep(inputs, inputs.plan.in.space, inputs.plan.src)};
 }
 
@@ -150,13 +179,15 @@ Form make_sdk(const FormInputs &inputs) {
     form.row_pieces = (form.units + plan.cube.pes - 1) / plan.cube.pes;
     return form;
   }
-  form.has_result_per_pe = plan.in.per_member && !plan.reduces;
+  form.has_result_per_pe =
+      (plan.fold && plan.fold->scans()) || (plan.in.per_member && !plan.reduces);
   form.result_row_bytes = plan.reduces ? plan.in_pe_bytes : plan.out_pe_bytes;
   form.source_bytes = plan.cube.pes * plan.in_pe_bytes;
   form.result_bytes =
       (form.has_result_per_pe ? plan.cube.pes : plan.grouping.groups) * form.result_row_bytes;
   form.staged_bytes = form.source_bytes + (plan.out.space == Space::mram ? form.result_bytes : 0);
-  form.row_pieces = plan.reduces ? (plan.in_pe_bytes + kPieceBytes - 1) / kPieceBytes
+  form.piece_bytes = plan.fold ? plan.fold->whole_units(kPieceBytes) : kPieceBytes;
+  form.row_pieces = plan.reduces ? (plan.in_pe_bytes + form.piece_bytes - 1) / form.piece_bytes
                                  : blocks_of(plan.in, plan.grouping);
   form.units = plan.reduces ? plan.grouping.groups * form.row_pieces : plan.cube.pes;
   return form;
@@ -205,6 +236,7 @@ void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visi
                    each_member_step(plan, form, visit);
                  },
                  [](const MessageForm &) {},
+                 [](const FoldForm &) {},
                  [](const SdkForm &) {},
              },
              plan.form);

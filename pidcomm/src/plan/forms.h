@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "base/geometry.h"
+#include "plan/fold.h"
 #include "plan/sweep.h"
 #include "topology/hypercube.h"
 
@@ -92,6 +94,16 @@ struct MessageForm {
   static constexpr const char *kPath = "messages";
 };
 
+/// The form of folds. A unit of work is a chunk of words of a set. A thread loads the lines of the
+/// chunk into rows, batch by batch, combines the rows, and stores the result as lines.
+struct FoldForm {
+  static constexpr const char *kPath = "fold";
+  std::vector<FoldSet> sets;
+  uint32_t batch_egs = 0, groups = 0;  // the largest numbers of a batch and of a set
+  uint32_t result_rows = 0;            // rows of results that a thread keeps
+  uint32_t chunk_words = 0, chunks = 0;
+};
+
 /// The form of `conventional`, which uses transfers of the SDK. The SDK reads a source row from
 /// every PE, the host works on the rows, and the SDK writes a result row to every PE. If the input
 /// or output is in host rows and the collective does not reduce, one transfer between the PEs and
@@ -104,6 +116,7 @@ struct SdkForm {
   uint64_t source_bytes = 0,
            result_bytes = 0;  // total bytes of the source rows and of the result rows
   uint64_t staged_bytes = 0;  // bytes of rows in the library's buffer
+  uint64_t piece_bytes = 0;   // of a reduction: bytes that the host combines at a time
   uint64_t row_pieces =
       0;  // number of pieces of a source row; the host copies or combines one piece at a time
   uint64_t units =
@@ -114,6 +127,6 @@ struct SdkForm {
 /// a core.
 inline constexpr uint64_t kPieceBytes = 16384;
 
-using Form = std::variant<TileForm, PaperForm, RingForm, TreeForm, MessageForm, SdkForm>;
+using Form = std::variant<TileForm, PaperForm, RingForm, TreeForm, MessageForm, FoldForm, SdkForm>;
 
 }  // namespace pidcomm

@@ -49,6 +49,11 @@ const TechniqueRule &technique_rule(int technique) {
 constexpr CollectiveRule kMessageRule = {PIDCOMM_SENDRECV,     false, {Space::mram, false},
                                          {Space::mram, false}, 0,     nullptr};
 
+constexpr CollectiveRule scan_rule(int code) {
+  return {code, true, {Space::mram, false}, {Space::mram, false}, 0, nullptr};
+}
+constexpr CollectiveRule kScanRules[] = {scan_rule(PIDCOMM_SCAN), scan_rule(PIDCOMM_EXSCAN)};
+
 /// Returns text such as "; use tile or conventional": the techniques that work for a collective on
 /// every shape.
 std::string choices_for(int collective) {
@@ -71,7 +76,7 @@ void check_is_for(const TechniqueRule &technique, int collective) {
 
 /// If no step of a technique applies to the collective, the call runs as `conventional`.
 Form make_form(const Plan &plan, const CollectiveRule &collective, const TechniqueRule &technique) {
-  int steps = technique.steps & collective.steps;
+  int steps = plan.fold ? 0 : technique.steps & collective.steps;
   if (plan.reduces && !plan.bytewise) steps &= ~PIDCOMM_STEP_CM;
   const TechniqueRule &taken = technique.steps != 0 && steps == 0
                                    ? technique_rule(PIDCOMM_TECHNIQUE_CONVENTIONAL)
@@ -161,6 +166,8 @@ void check_transposes(const Plan &plan, uint64_t host_transposes) {
 
 const CollectiveRule &rule_of(int collective) {
   if (collective == PIDCOMM_SENDRECV) return kMessageRule;
+  for (const CollectiveRule &rule : kScanRules)
+    if (rule.code == collective) return rule;
   for (const CollectiveRule &rule : kRules)
     if (rule.code == collective) return rule;
 #define PIDCOMM_ROW(ENUM, code, ...) " PIDCOMM_" #ENUM " (" #code ")"
@@ -170,6 +177,19 @@ const CollectiveRule &rule_of(int collective) {
 }
 
 namespace {
+
+void add_fold(Plan &plan, const pidcomm_request &request, const TechniqueRule &technique) {
+  const char *name = name_of_collective(plan.collective);
+  if (!plan.reduces) fail(PIDCOMM_ERR_ARGUMENT, name, " does not reduce; operation must be null");
+  if (technique.code == PIDCOMM_TECHNIQUE_RING || technique.code == PIDCOMM_TECHNIQUE_TREE)
+    fail(PIDCOMM_ERR_OPTION, name, ": technique ", name_of_technique(technique.code),
+         " is for the operators of PIDCOMM_OPS; use tile or conventional");
+  plan.fold = Fold::of(request, plan.type, plan.op);
+  if (plan.block_bytes % plan.fold->unit_bytes != 0)
+    fail(PIDCOMM_ERR_SIZE, name, ": the operator has elements of ",
+         plan.fold->operation.element_bytes, " bytes; a block (", plan.block_bytes,
+         " bytes) must be a multiple of ", plan.fold->unit_bytes, " bytes");
+}
 
 Plan make_message_plan(Plan plan, const pidcomm_request &request, const TechniqueRule &technique) {
   plan.mask = std::string(plan.cube.axes.size(), '1');
@@ -199,11 +219,11 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   if (rule.code == PIDCOMM_SENDRECV) return make_message_plan(std::move(plan), request, technique);
   plan.grouping = Grouping::of(cube, request.mask);
   plan.mask = request.mask;
-  plan.type = ElementType::of(request.type);
-  if (rule.reduces) {
+  plan.type = ElementType::of(request.operation == nullptr ? request.type : PIDCOMM_UINT8);
+  if (rule.reduces && request.operation == nullptr) {
     check_op(request.op, plan.type);
     plan.op = request.op;
-    plan.bytewise = is_bytewise(request.op, plan.type);
+    plan.bytewise = is_bytewise(request.op, plan.type) && !is_scan(rule.code);
   }
   plan.reduces = rule.reduces;
   plan.in = rule.in;
@@ -211,6 +231,7 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.bytes = request.bytes;
   check_sizes(plan, rule);
   plan.block_bytes = rule.bytes_are_blocks() ? plan.bytes / plan.grouping.group_pes : plan.bytes;
+  if (request.operation != nullptr || is_scan(rule.code)) add_fold(plan, request, technique);
   const uint64_t in_bytes = plan.block_bytes * blocks_of(rule.in, plan.grouping);
   const uint64_t out_bytes = plan.block_bytes * blocks_of(rule.out, plan.grouping);
   const bool has_source = rule.in.space == Space::mram,

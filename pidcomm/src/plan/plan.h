@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "plan/fold.h"
 #include "plan/forms.h"
 #include "plan/options.h"
 #include "plan/pe_messages.h"
@@ -42,6 +44,7 @@ struct Plan {
   bool transposes = false;     // gather: see pidcomm_request.host_transposes
   uint64_t row_stride_bytes = 0;               // from a host row to the next
   std::shared_ptr<const PeMessages> messages;  // of PIDCOMM_SENDRECV, else null
+  std::optional<Fold> fold;                    // of scans and operators of the program
   Form form;
 };
 

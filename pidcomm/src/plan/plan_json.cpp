@@ -203,6 +203,26 @@ void write_messages(JsonWriter &json, const PeMessages &messages, bool expand) {
   json.close('}');
 }
 
+void write_fold(JsonWriter &json, const FoldForm &form, bool expand) {
+  json.open("fold", '{');
+  json.number("sets", form.sets.size());
+  json.number("chunks", form.chunks);
+  json.number("chunk_words", form.chunk_words);
+  if (expand) {
+    json.open("batches", '[');
+    for (const FoldSet &set : form.sets)
+      for (const FoldSet::Batch &batch : set.batches) {
+        json.open(nullptr, '{');
+        json.number("first_eg", set.egs[batch.first_eg]);
+        json.number("egs", batch.egs);
+        json.number("pes", batch.pes);
+        json.close('}');
+      }
+    json.close(']');
+  }
+  json.close('}');
+}
+
 }  // namespace
 
 std::string to_json(const Plan &plan, bool expand) {
@@ -214,7 +234,8 @@ std::string to_json(const Plan &plan, bool expand) {
   json.string("shape", plan.cube.to_string());
   json.string("mask", plan.mask);
   json.string("dtype", name_of_type(plan.type.code));
-  if (plan.reduces) json.string("op", name_of_op(plan.op));
+  if (plan.reduces)
+    json.string("op", plan.fold && plan.fold->has_operation() ? "operation" : name_of_op(plan.op));
   json.number("pes", plan.cube.pes);
   json.number("groups", plan.grouping.groups);
   json.number("group_pes", plan.grouping.group_pes);
@@ -250,6 +271,7 @@ std::string to_json(const Plan &plan, bool expand) {
                    if (expand) write_sweeps();
                  },
                  [&](const MessageForm &) { write_messages(json, *plan.messages, expand); },
+                 [&](const FoldForm &form) { write_fold(json, form, expand); },
                  [&](const SdkForm &form) { write_sdk(json, form); },
              },
              plan.form);

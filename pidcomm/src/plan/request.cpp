@@ -1,6 +1,7 @@
 #include "plan/request.h"
 
 #include "pidcomm/messages.h"
+#include "pidcomm/operators.h"
 
 namespace pidcomm {
 
@@ -35,7 +36,10 @@ PIDCOMM_NAMES(name_of_coherence, PIDCOMM_COHERENCES, PIDCOMM_CASE_STRING)
 PIDCOMM_NAMES(name_of_copy_order, PIDCOMM_COPY_ORDERS, PIDCOMM_CASE_STRING)
 
 const char *name_of_collective(int code) {
-  return code == PIDCOMM_SENDRECV ? "sendrecv" : name_of_block_collective(code);
+  return code == PIDCOMM_SENDRECV ? "sendrecv"
+         : code == PIDCOMM_SCAN   ? "scan"
+         : code == PIDCOMM_EXSCAN ? "exscan"
+                                  : name_of_block_collective(code);
 }
 
 namespace {

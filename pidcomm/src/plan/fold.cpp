@@ -1,0 +1,207 @@
+#include "plan/fold.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/geometry.h"
+
+namespace pidcomm {
+
+namespace {
+
+constexpr std::size_t kLargestElement = 4096;
+
+/// The bits of the identity of an operator for 16-bit floats, else its value.
+template <class T>
+T identity_value(int op) {
+  using Limits = std::numeric_limits<T>;
+  if constexpr (std::is_same_v<T, pidcomm_float16> || std::is_same_v<T, pidcomm_bfloat16>) {
+    constexpr bool kIsHalf = std::is_same_v<T, pidcomm_float16>;
+    constexpr uint16_t kOne = kIsHalf ? 0x3C00 : 0x3F80, kInfinity = kIsHalf ? 0x7C00 : 0x7F80;
+    switch (op) {
+      case PIDCOMM_PROD:
+        return {kOne};
+      case PIDCOMM_MIN:
+        return {kInfinity};
+      case PIDCOMM_MAX:
+        return {kInfinity | 0x8000};
+      default:
+        return {0};
+    }
+  } else {
+    switch (op) {
+      case PIDCOMM_PROD:
+        return 1;
+      case PIDCOMM_MIN:
+        return Limits::has_infinity ? Limits::infinity() : Limits::max();
+      case PIDCOMM_MAX:
+        return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+      case PIDCOMM_AND:
+        return static_cast<T>(-1);
+      default:
+        return 0;
+    }
+  }
+}
+
+std::vector<std::byte> identity_of(int op, const ElementType &type) {
+  std::vector<std::byte> bytes(type.size_bytes);
+  const auto store = [&](auto value) { std::memcpy(bytes.data(), &value, sizeof value); };
+  switch (type.code) {
+#define PIDCOMM_ROW(ENUM, code, name, ctype, kind) \
+  case code:                                       \
+    store(identity_value<ctype>(op));              \
+    break;
+    PIDCOMM_TYPES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  }
+  return bytes;
+}
+
+void check(const pidcomm_operator &operation) {
+  const auto reject = [](const auto &...text) {
+    fail(PIDCOMM_ERR_ARGUMENT, "operation->", text...);
+  };
+  if (operation.size != sizeof operation)
+    reject("size is ", operation.size, "; it must be sizeof the struct (", sizeof operation,
+           "): set it with PIDCOMM_OPERATOR_INITIALIZER, in C++ with {}");
+  if (operation.element_bytes == 0 || operation.element_bytes > kLargestElement)
+    reject("element_bytes is ", operation.element_bytes, "; it must be 1 to ", kLargestElement);
+  if (operation.partial_bytes > kLargestElement)
+    reject("partial_bytes is ", operation.partial_bytes, "; it must be at most ", kLargestElement);
+  if (operation.combine == nullptr) reject("combine is null");
+  const bool has_partials = operation.partial_bytes != 0;
+  if ((operation.load != nullptr) != has_partials || (operation.store != nullptr) != has_partials)
+    reject(has_partials ? "load or store is null" : "load or store is not null",
+           "; operators with partial_bytes, and only they, have these functions");
+}
+
+/// The number of the set of each entangled group, by union-find.
+class Sets {
+ public:
+  explicit Sets(std::size_t count) : parent_(count) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+  uint32_t of(uint32_t eg) {
+    while (parent_[eg] != eg) eg = parent_[eg] = parent_[parent_[eg]];
+    return eg;
+  }
+  /// The lowest number becomes the number of both sets.
+  void join(uint32_t a, uint32_t b) {
+    a = of(a);
+    b = of(b);
+    parent_[std::max(a, b)] = std::min(a, b);
+  }
+
+ private:
+  std::vector<uint32_t> parent_;
+};
+
+/// Cuts the entangled groups of a set into the smallest batches.
+void add_batches(FoldSet &set) {
+  std::vector<uint32_t> count(set.groups.size()), end(set.groups.size());  // by group, so far
+  uint32_t incomplete = 0;  // groups some of whose members so far follow a member of a later batch
+  FoldSet::Batch batch{};
+  for (uint32_t e = 0; e < set.egs.size(); ++e) {
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+      const auto [group, member] = set.pes[e * kLanes + lane];
+      if (group == kNoGroup) continue;
+      const bool was_incomplete = count[group] != end[group];
+      ++count[group];
+      end[group] = std::max(end[group], member + 1);
+      const bool is_incomplete = count[group] != end[group];
+      incomplete = incomplete - was_incomplete + is_incomplete;
+      set.order.push_back(e * kLanes + lane);
+      ++batch.pes;
+    }
+    ++batch.egs;
+    if (incomplete != 0) continue;
+    const auto first = set.order.begin() + batch.first_pe;
+    std::stable_sort(first, set.order.end(),
+                     [&](uint32_t a, uint32_t b) { return set.pes[a].member < set.pes[b].member; });
+    set.batches.push_back(batch);
+    batch = {batch.first_eg + batch.egs, 0, batch.first_pe + batch.pes, 0};
+  }
+}
+
+}  // namespace
+
+bool Fold::is_of(const pidcomm_request &request) const {
+  const pidcomm_operator *const other = request.operation;
+  if (other == nullptr) return !has_operation();
+  return other->size == operation.size && other->element_bytes == operation.element_bytes &&
+         other->partial_bytes == operation.partial_bytes && other->load == operation.load &&
+         other->combine == operation.combine && other->store == operation.store &&
+         other->context == operation.context &&
+         (identity.empty() ||
+          (other->identity != nullptr &&
+           std::memcmp(other->identity, identity.data(), identity.size()) == 0));
+}
+
+Fold Fold::of(const pidcomm_request &request, const ElementType &type, int op) {
+  Fold fold;
+  fold.result = request.collective == PIDCOMM_SCAN     ? Result::up_to_own
+                : request.collective == PIDCOMM_EXSCAN ? Result::before_own
+                                                       : Result::of_all;
+  const pidcomm_operator *const operation = request.operation;
+  if (operation != nullptr) {
+    check(*operation);
+    fold.operation = *operation;
+    fold.operation.identity = nullptr;
+    fold.unit_bytes = std::lcm(kWordBytes, uint64_t{operation->element_bytes});
+  }
+  if (fold.result != Result::before_own) return fold;
+  if (operation == nullptr) {
+    fold.identity = identity_of(op, type);
+  } else {
+    if (operation->identity == nullptr)
+      fail(PIDCOMM_ERR_ARGUMENT, "operation->identity is null; exscan needs it for member 0");
+    const auto *const bytes = static_cast<const std::byte *>(operation->identity);
+    fold.identity.assign(bytes, bytes + operation->element_bytes);
+  }
+  return fold;
+}
+
+std::vector<FoldSet> fold_sets_of(const Hypercube &cube, const Grouping &grouping) {
+  const uint32_t egs = (cube.pes + kLanes - 1) / kLanes;
+  std::vector<uint32_t> places(cube.pes);
+  Sets sets(egs);
+  for (uint32_t group = 0; group < grouping.groups; ++group)
+    for (uint32_t member = 0; member < grouping.group_pes; ++member) {
+      const uint32_t pe = grouping.pe_at(group, member);
+      places[pe] = cube.place_of(pe);
+      sets.join(places[grouping.pe_at(group, 0)] / kLanes, places[pe] / kLanes);
+    }
+
+  std::vector<FoldSet> result;
+  std::vector<uint32_t> set_of(egs), index_of(egs), group_index(grouping.groups, kNoGroup);
+  for (uint32_t eg = 0; eg < egs; ++eg) {
+    const uint32_t lowest = sets.of(eg);
+    if (lowest == eg) {
+      set_of[eg] = static_cast<uint32_t>(result.size());
+      result.emplace_back();
+    }
+    FoldSet &set = result[set_of[eg] = set_of[lowest]];
+    index_of[eg] = static_cast<uint32_t>(set.egs.size());
+    set.egs.push_back(eg);
+    set.pes.resize(set.egs.size() * kLanes, {kNoGroup, 0});
+  }
+  for (uint32_t pe = 0; pe < cube.pes; ++pe) {
+    const uint32_t eg = places[pe] / kLanes, group = grouping.group_of(pe);
+    FoldSet &set = result[set_of[eg]];
+    if (group_index[group] == kNoGroup) {
+      group_index[group] = static_cast<uint32_t>(set.groups.size());
+      set.groups.push_back(group);
+    }
+    set.pes[index_of[eg] * kLanes + places[pe] % kLanes] = {group_index[group],
+                                                            grouping.member_of(pe)};
+  }
+  for (FoldSet &set : result) add_batches(set);
+  return result;
+}
+
+}  // namespace pidcomm

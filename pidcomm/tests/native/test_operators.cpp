@@ -1,0 +1,512 @@
+// Scans, and reductions with operators of the program, against loops over the members of a group.
+#include <pidcomm/operators.h>
+
+#include <cmath>
+#include <functional>
+
+#include "../../verify/small_float.h"
+#include "machine.h"
+
+namespace {
+
+using namespace machine;
+
+constexpr std::size_t kSrc = 1 << 16, kDst = 1 << 20;
+using Elements = std::vector<const std::uint8_t *>;  // one of each member, in member order
+
+/// An operator under test, and its definition for the element of 1 to N members.
+struct Operation {
+  std::string name;
+  std::size_t element_bytes;
+  std::function<void(std::uint8_t *out, const Elements &members)> reduce;
+  Bytes identity;
+  pidcomm_operator operation{};  // size 0: type and op
+  int type = PIDCOMM_INT32, op = PIDCOMM_SUM;
+};
+
+template <class T>
+T value_at(const std::uint8_t *at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+template <class T>
+Bytes bytes_of(T value) {
+  Bytes bytes(sizeof value);
+  std::memcpy(bytes.data(), &value, sizeof value);
+  return bytes;
+}
+
+/// Multiplication of matrices {{1, a, c}, {0, 1, b}, {0, 0, 1}}: associative, not commutative.
+struct Matrix {
+  std::uint32_t a, b, c;
+};
+Matrix product(Matrix x, Matrix y) { return {x.a + y.a, x.b + y.b, x.c + y.c + x.a * y.b}; }
+
+void multiply(void *partials, const void *elements, size_t count, const void *context) {
+  auto *const into = static_cast<std::uint8_t *>(partials);
+  const auto *const from = static_cast<const std::uint8_t *>(elements);
+  if (context != nullptr) fail("the context is not that of the operator");
+  for (size_t i = 0; i < count; ++i) {
+    const Matrix value = product(value_at<Matrix>(into + i * sizeof(Matrix)),
+                                 value_at<Matrix>(from + i * sizeof(Matrix)));
+    std::memcpy(into + i * sizeof(Matrix), &value, sizeof value);
+  }
+}
+
+Operation matrices() {
+  static constexpr Matrix kOne{};
+  Operation result{"matrices", sizeof(Matrix),
+                   [](std::uint8_t *out, const Elements &members) {
+                     Matrix value = value_at<Matrix>(members[0]);
+                     for (std::size_t m = 1; m < members.size(); ++m)
+                       value = product(value, value_at<Matrix>(members[m]));
+                     std::memcpy(out, &value, sizeof value);
+                   },
+                   bytes_of(kOne)};
+  result.operation.element_bytes = sizeof(Matrix);
+  result.operation.combine = multiply;
+  result.operation.identity = &kOne;
+  return result;
+}
+
+/// An operator of PIDCOMM_OPS, for scans. Combines from left to right.
+template <class T, class Combine>
+Operation builtin(const char *name, int type, int op, Combine combine, T identity) {
+  Operation result{name, sizeof(T),
+                   [combine](std::uint8_t *out, const Elements &members) {
+                     T value = value_at<T>(members[0]);
+                     for (std::size_t m = 1; m < members.size(); ++m)
+                       value = combine(value, value_at<T>(members[m]));
+                     std::memcpy(out, &value, sizeof value);
+                   },
+                   bytes_of(identity)};
+  result.type = type;
+  result.op = op;
+  return result;
+}
+
+std::vector<Operation> builtins() {
+  using verify::BFloat16;
+  return {
+      builtin<std::uint32_t>("int32 sum", PIDCOMM_INT32, PIDCOMM_SUM, std::plus<>(), 0),
+      builtin<std::uint8_t>(
+          "uint8 max", PIDCOMM_UINT8, PIDCOMM_MAX, [](auto a, auto b) { return std::max(a, b); },
+          0),
+      builtin<std::int64_t>(
+          "int64 min", PIDCOMM_INT64, PIDCOMM_MIN, [](auto a, auto b) { return std::min(a, b); },
+          INT64_MAX),
+      builtin<std::uint16_t>(
+          "uint16 and", PIDCOMM_UINT16, PIDCOMM_AND,
+          [](auto a, auto b) { return static_cast<std::uint16_t>(a & b); }, 0xFFFF),
+      builtin<float>("float32 sum", PIDCOMM_FLOAT32, PIDCOMM_SUM, std::plus<>(), 0.0f),
+      builtin<double>("float64 prod", PIDCOMM_FLOAT64, PIDCOMM_PROD, std::multiplies<>(), 1.0),
+      builtin<BFloat16>(
+          "bfloat16 sum", PIDCOMM_BFLOAT16, PIDCOMM_SUM,
+          [](auto a, auto b) { return BFloat16(float(a) + float(b)); }, BFloat16(0.0f)),
+  };
+}
+
+template <class T>
+Operation average(const char *name, int type) {
+  Operation result{name, sizeof(T), {}, bytes_of(T{})};
+  if constexpr (std::is_integral_v<T>) {
+    result.reduce = [](std::uint8_t *out, const Elements &members) {
+      // The mean is whole + rest / N, with 0 <= rest < N.
+      const auto count = static_cast<std::int64_t>(members.size());
+      std::int64_t whole = 0, rest = 0;
+      for (const std::uint8_t *at : members) {
+        const std::int64_t number = value_at<T>(at), part = (number % count + count) % count;
+        whole += number / count - (number % count < 0);
+        rest += part;
+      }
+      whole += rest / count;
+      rest %= count;
+      const bool is_odd = whole % 2 != 0;
+      const auto value =
+          static_cast<T>(whole + (2 * rest > count || (2 * rest == count && is_odd)));
+      std::memcpy(out, &value, sizeof value);
+    };
+  } else {
+    using Sum = std::conditional_t<sizeof(T) == 2, float, double>;
+    result.reduce = [](std::uint8_t *out, const Elements &members) {
+      const auto number = [&](std::size_t m) {
+        return static_cast<Sum>(verify::Computed<T>(value_at<T>(members[m])));
+      };
+      Sum sum = number(0);
+      for (std::size_t m = 1; m < members.size(); ++m) sum += number(m);
+      const T value = T(sum / static_cast<Sum>(members.size()));
+      std::memcpy(out, &value, sizeof value);
+    };
+  }
+  CHECK_EQ(pidcomm_operator_average(type, &result.operation), +PIDCOMM_OK);
+  return result;
+}
+
+Operation scaled(const double *factor) {
+  Operation result{"scaled float32", 4, {}, bytes_of(0.0f)};
+  result.reduce = [factor](std::uint8_t *out, const Elements &members) {
+    double sum = double{value_at<float>(members[0])};
+    for (std::size_t m = 1; m < members.size(); ++m) sum += double{value_at<float>(members[m])};
+    const auto value = static_cast<float>(sum * *factor);
+    std::memcpy(out, &value, sizeof value);
+  };
+  CHECK_EQ(pidcomm_operator_scaled_sum(PIDCOMM_FLOAT32, &result.operation), +PIDCOMM_OK);
+  result.operation.context = factor;
+  return result;
+}
+
+/// Values and indices: 4 and 4 bytes, or 8 and 8.
+template <class T>
+Operation place(const char *name, int type, bool is_max, T last) {
+  Operation result{name, 2 * sizeof(T), {}, {}};
+  result.reduce = [is_max](std::uint8_t *out, const Elements &members) {
+    using Index = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+    const std::uint8_t *best = members[0];
+    for (const std::uint8_t *at : members) {
+      const T value = value_at<T>(at), old = value_at<T>(best);
+      const bool is_equal = value == old || (value != value && old != old);
+      const bool wins = is_equal
+                            ? value_at<Index>(at + sizeof(T)) < value_at<Index>(best + sizeof(T))
+                        : value != value || old != old ? value != value
+                        : is_max                       ? value > old
+                                                       : value < old;
+      if (wins) best = at;
+    }
+    std::memcpy(out, best, 2 * sizeof(T));
+  };
+  result.identity = bytes_of(last);
+  result.identity.resize(2 * sizeof(T), 0xFF);
+  CHECK_EQ((is_max ? pidcomm_operator_argmax : pidcomm_operator_argmin)(type, &result.operation),
+           +PIDCOMM_OK);
+  return result;
+}
+
+constexpr double kFactor = 0.3;
+
+std::vector<Operation> operations() {
+  return {matrices(),
+          average<std::int32_t>("average int32", PIDCOMM_INT32),
+          average<std::uint8_t>("average uint8", PIDCOMM_UINT8),
+          average<std::int64_t>("average int64", PIDCOMM_INT64),
+          average<float>("average float32", PIDCOMM_FLOAT32),
+          average<verify::Float16>("average float16", PIDCOMM_FLOAT16),
+          average<verify::BFloat16>("average bfloat16", PIDCOMM_BFLOAT16),
+          scaled(&kFactor),
+          place<float>("argmin float32", PIDCOMM_FLOAT32, false, INFINITY),
+          place<std::int64_t>("argmax int64", PIDCOMM_INT64, true, INT64_MIN),
+          place<std::uint32_t>("argmax uint32", PIDCOMM_UINT32, true, 0)};
+}
+
+/// A call and where its rows are.
+struct Call {
+  int collective;
+  std::string mask;
+  std::size_t block_bytes;
+  bool in_place;
+};
+
+/// Returns the rows after the call: of all PEs, or of all groups for reduce.
+Bytes defined(const Operation &operation, const Call &call, const verify::Groups &groups,
+              const Bytes &in) {
+  const std::size_t element = operation.element_bytes, members = groups.group_pes,
+                    row = call.block_bytes *
+                          (call.collective == PIDCOMM_REDUCE_SCATTER ? members : 1);
+  const bool is_reduce = call.collective == PIDCOMM_REDUCE;
+  Bytes out((is_reduce ? groups.count : groups.pes) * call.block_bytes);
+  for (std::uint32_t number = 0; number < (is_reduce ? groups.count : groups.pes); ++number) {
+    const std::uint32_t group = is_reduce ? number : groups.group[number],
+                        own = is_reduce ? 0 : groups.member[number];
+    const std::size_t count = call.collective == PIDCOMM_SCAN     ? own + 1
+                              : call.collective == PIDCOMM_EXSCAN ? own
+                                                                  : members,
+                      block = call.collective == PIDCOMM_REDUCE_SCATTER ? own : 0;
+    Elements elements(count);
+    for (std::size_t at = 0; at < call.block_bytes; at += element) {
+      std::uint8_t *const to = &out[number * call.block_bytes + at];
+      for (std::size_t m = 0; m < count; ++m)
+        elements[m] = &in[groups.members(group)[m] * row + block * call.block_bytes + at];
+      if (elements.empty())
+        std::memcpy(to, operation.identity.data(), element);
+      else
+        operation.reduce(to, elements);
+    }
+  }
+  return out;
+}
+
+/// Random elements: numbers with few bits, so that ties and equal values occur, or all bits.
+void fill(const Operation &operation, std::uint64_t seed, Bytes &rows) {
+  verify::fill_distinct(seed, rows.size(), rows);
+  const bool is_float = operation.name.find("float") != std::string::npos;
+  for (std::size_t at = 0; at + 4 <= rows.size() && operation.element_bytes >= 4; at += 4) {
+    const std::uint64_t random = verify::mix(seed + at);
+    const auto few = static_cast<float>(static_cast<int>(random % 16) - 8);
+    const auto whole = static_cast<std::uint32_t>(random % 7);
+    if (is_float && operation.element_bytes != 2)
+      operation.name == "float64 prod" ? (void)0 : (void)std::memcpy(&rows[at], &few, 4);
+    else if (operation.name.find("arg") == 0)
+      std::memcpy(&rows[at], &whole, 4);
+  }
+  if (operation.name == "float64 prod")
+    for (std::size_t at = 0; at + 8 <= rows.size(); at += 8) {
+      const double value = 1 + static_cast<double>(verify::mix(seed + at) % 1000) / 1000;
+      std::memcpy(&rows[at], &value, 8);
+    }
+  if (operation.element_bytes == 2 && is_float)
+    for (std::size_t at = 0; at + 2 <= rows.size(); at += 2) rows[at + 1] &= 0xBB;  // no NaN
+}
+
+void check_call(const Hypercube &cube, const Operation &operation, const Call &call,
+                const pidcomm_options &options, std::uint64_t seed, Run run = pidcomm_run) {
+  const verify::Groups groups = verify::groups_of(cube.axis_len(), call.mask);
+  const bool is_reduce = call.collective == PIDCOMM_REDUCE;
+  const std::size_t in_bytes =
+      call.block_bytes * (call.collective == PIDCOMM_REDUCE_SCATTER ? groups.group_pes : 1);
+  const std::size_t dst = call.in_place ? kSrc : kDst;
+  Picture mram;
+  mram.cover(kSrc, in_bytes);
+  mram.cover(kDst, call.block_bytes);
+  mram.poison(cube, seed);
+  Bytes in(cube.pes() * in_bytes);
+  fill(operation, seed, in);
+  mram.put(cube, kSrc, in_bytes, in);
+  mram.write(cube);
+  const Bytes want = defined(operation, call, groups, in);
+  HostBuffer host(is_reduce ? want.size() : 0, 8, seed);
+  pidcomm_request request{};
+  request.collective = call.collective;
+  request.mask = call.mask.c_str();
+  request.bytes = in_bytes;
+  request.src = kSrc;
+  request.dst = dst;
+  request.host = host.data();
+  request.host_bytes = host.size();
+  request.type = operation.type;
+  request.op = operation.op;
+  if (operation.operation.element_bytes != 0) request.operation = &operation.operation;
+  pidcomm_trace trace{};
+  const std::string where =
+      " [" + operation.name + ", collective " + std::to_string(call.collective) + ", mask " +
+      call.mask + ", block " + std::to_string(call.block_bytes) + ", isa " +
+      std::to_string(options.isa) + ", technique " + std::to_string(options.technique) + ", seed " +
+      std::to_string(seed) + (call.in_place ? ", in place]" : "]");
+  if (run(cube.get(), &request, &options, &trace) != PIDCOMM_OK) fail(pidcomm_last_error() + where);
+  if (is_reduce)
+    CHECK(host.content() == want && host.is_unchanged_around());
+  else
+    mram.put(cube, dst, call.block_bytes, want);
+  const std::string difference = mram.read(cube).difference(cube, mram);
+  if (!difference.empty()) fail(difference + where);
+  if (options.isa == PIDCOMM_ISA_AUDIT && trace.technique == PIDCOMM_TECHNIQUE_TILE)
+    CHECK_EQ(audit_of(cube).lines_outside, 0u);
+}
+
+TEST(Operators_AreRightOnEveryShapeIsaAndCollective) {
+  power_up(5, {{3, 2, 1}, {3, 5, 1}, {4, 0, 0}});
+  const DpuSet set = DpuSet::of_ranks(5);
+  Grid grid("operators");
+  const std::vector<Operation> own = operations(), table = builtins();
+  const std::vector<int> isas = available_isas();
+  std::uint64_t seed = 0;
+  for (const Axes &axes : {Axes{8, 8}, Axes{3, 5}, Axes{12, 11}, Axes{32, 8}, Axes{7}, Axes{2, 40},
+                           Axes{5, 4, 3}, Axes{1}}) {
+    const Hypercube cube(set, axes);
+    for (const std::string &mask : masks_of(axes.size()))
+      for (int collective : {+PIDCOMM_ALLREDUCE, +PIDCOMM_REDUCE_SCATTER, +PIDCOMM_REDUCE,
+                             +PIDCOMM_SCAN, +PIDCOMM_EXSCAN})
+        grid.run([&] {
+          const bool is_scan = collective == PIDCOMM_SCAN || collective == PIDCOMM_EXSCAN;
+          for (int round = 0; round < 3; ++round) {
+            const std::uint64_t random = verify::mix(++seed);
+            const int isa = isas[seed % isas.size()];
+            const Operation &operation = is_scan && random % 2 == 0
+                                             ? table[random / 2 % table.size()]
+                                             : own[random / 2 % own.size()];
+            const std::size_t unit = operation.element_bytes == 12 ? 24 : 16;
+            pidcomm_options options{};
+            options.isa = isa;
+            options.threads = static_cast<int>(1 + random / 256 % 3);
+            options.technique = random / 1024 % 4 == 0   ? PIDCOMM_TECHNIQUE_CONVENTIONAL
+                                : random / 1024 % 4 == 1 ? PIDCOMM_TECHNIQUE_PR_IM
+                                                         : PIDCOMM_TECHNIQUE_TILE;
+            if (options.technique == PIDCOMM_TECHNIQUE_PR_IM && !is_fast(axes))
+              options.technique = PIDCOMM_TECHNIQUE_TILE;
+            const std::size_t units[] = {1, 3, 40, 150, 700};
+            const std::size_t most = cube.pes() <= 64 ? 5 : 4;
+            check_call(cube, operation,
+                       {collective, mask, unit * units[random / 4096 % most],
+                        random / 65536 % 2 == 0 && collective != PIDCOMM_REDUCE},
+                       options, seed, random / 131072 % 4 == 0 ? start_and_wait : pidcomm_run);
+          }
+        });
+  }
+  grid.finish();
+}
+
+TEST(Operators_SpecialValues) {
+  power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {4, 2});
+  pidcomm_operator operation{};
+  const auto run_on = [&](const auto &rows, auto &result, int collective) {
+    CHECK_EQ(pidcomm_write(cube.get(), 0, sizeof rows / 8, rows), +PIDCOMM_OK);
+    pidcomm_request request{};
+    request.collective = collective;
+    request.mask = "10";
+    request.bytes = sizeof rows / 8;
+    request.dst = 4096;
+    request.operation = &operation;
+    CHECK_EQ(pidcomm_run(cube.get(), &request, nullptr, nullptr), +PIDCOMM_OK);
+    CHECK_EQ(pidcomm_read(cube.get(), 4096, sizeof rows / 8, result), +PIDCOMM_OK);
+  };
+  // Means of 4 members: 2.5, 3.5, -2.5, and the largest numbers, whose sum has more than 64 bits.
+  const std::int64_t whole[8][4] = {{1, 2, -1, INT64_MAX}, {2, 3, -2, INT64_MAX},
+                                    {3, 4, -3, INT64_MAX}, {4, 5, -4, INT64_MAX},
+                                    {INT64_MIN, 0, 0, 1},  {INT64_MIN, 0, 0, 1},
+                                    {INT64_MIN, 0, 1, 0},  {INT64_MIN, INT64_MIN, 0, 0}};
+  std::int64_t means[8][4];
+  CHECK_EQ(pidcomm_operator_average(PIDCOMM_INT64, &operation), +PIDCOMM_OK);
+  run_on(whole, means, PIDCOMM_ALLREDUCE);
+  const std::int64_t first[4] = {2, 4, -2, INT64_MAX}, second[4] = {INT64_MIN, INT64_MIN / 4, 0, 0};
+  for (int pe = 0; pe < 8; ++pe)
+    CHECK(std::memcmp(means[pe], pe < 4 ? first : second, sizeof first) == 0);
+
+  struct Place {
+    float value;
+    std::uint32_t index;
+  };
+  const Place places[8][2] = {{{1, 5}, {2, 0}},    {{NAN, 9}, {2, 1}},   {{NAN, 8}, {3, 2}},
+                              {{0, 1}, {3, 3}},    {{-0.0f, 7}, {1, 0}}, {{0.0f, 6}, {1, 1}},
+                              {{0.0f, 8}, {1, 2}}, {{5, 0}, {1, 3}}};
+  Place best[8][2];
+  CHECK_EQ(pidcomm_operator_argmin(PIDCOMM_FLOAT32, &operation), +PIDCOMM_OK);
+  run_on(places, best, PIDCOMM_ALLREDUCE);
+  CHECK(std::isnan(best[0][0].value) && best[0][0].index == 8);
+  CHECK(best[3][1].value == 2 && best[3][1].index == 0);
+  CHECK(best[4][0].value == 0 && best[4][0].index == 6);
+  CHECK(best[7][1].value == 1 && best[7][1].index == 0);
+  run_on(places, best, PIDCOMM_EXSCAN);
+  CHECK(std::isinf(best[0][0].value) && best[0][0].index == ~0u);
+  CHECK(best[2][1].value == 2 && best[2][1].index == 0);
+}
+
+TEST(Operators_InTheOrderOfDpuForeach) {
+  power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube holder(set, {8, 16});
+  const Operation operation = matrices();
+  for (const Axes &axes : {Axes{8, 16}, Axes{16, 8}, Axes{128}, Axes{4, 2, 16}}) {
+    pidcomm_hypercube *cube = nullptr;
+    CHECK_EQ(pidcomm_hypercube_create(
+                 set.get(), static_cast<std::uint32_t>(axes.size()) | PIDCOMM_FOREACH_ORDER,
+                 axes.data(), &cube),
+             +PIDCOMM_OK);
+    for (const std::string &mask : masks_of(axes.size()))
+      for (int collective :
+           {+PIDCOMM_ALLREDUCE, +PIDCOMM_REDUCE_SCATTER, +PIDCOMM_SCAN, +PIDCOMM_EXSCAN})
+        for (int technique : {+PIDCOMM_TECHNIQUE_TILE, +PIDCOMM_TECHNIQUE_CONVENTIONAL}) {
+          const verify::Groups groups = verify::groups_of(axes, mask);
+          const std::size_t row =
+              48 * (collective == PIDCOMM_REDUCE_SCATTER ? groups.group_pes : 1);
+          Bytes in(128 * row), out(128 * 48);
+          fill(operation, row, in);
+          CHECK_EQ(pidcomm_write(cube, 0, row, in.data()), +PIDCOMM_OK);
+          pidcomm_request request{};
+          request.collective = collective;
+          request.mask = mask.c_str();
+          request.bytes = row;
+          request.dst = 1 << 16;
+          request.operation = &operation.operation;
+          pidcomm_options options{};
+          options.technique = technique;
+          CHECK_EQ(pidcomm_run(cube, &request, &options, nullptr), +PIDCOMM_OK);
+          CHECK_EQ(pidcomm_read(cube, 1 << 16, 48, out.data()), +PIDCOMM_OK);
+          CHECK(out == defined(operation, {collective, mask, 48, false}, groups, in));
+        }
+    CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_OK);
+  }
+}
+
+/// Checks that a request is refused with a sentence that contains `part`, and that no byte moves.
+void check_refused(const Hypercube &cube, const pidcomm_request &request, int technique, int status,
+                   const std::string &part) {
+  Picture mram;
+  mram.cover(kSrc, 512);
+  mram.cover(kDst, 512);
+  mram.poison(cube, 5);
+  mram.write(cube);
+  pidcomm_options options{};
+  options.technique = technique;
+  CHECK_EQ(run(cube, request, options), status);
+  if (std::string(pidcomm_last_error()).find(part) == std::string::npos)
+    fail(std::string("the error does not contain '") + part + "': " + pidcomm_last_error());
+  CHECK_EQ(mram.read(cube).difference(cube, mram), "");
+}
+
+TEST(Operators_RefuseWrongRequests) {
+  power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8});
+  const pidcomm_operator right = matrices().operation;
+  const auto request_with = [](const pidcomm_operator &operation, int collective) {
+    pidcomm_request request{};
+    request.collective = collective;
+    request.mask = "1";
+    request.bytes = 192;
+    request.src = kSrc;
+    request.dst = kDst;
+    request.operation = &operation;
+    return request;
+  };
+  const auto refuse = [&](auto change, const char *part) {
+    pidcomm_operator operation = right;
+    change(operation);
+    check_refused(cube, request_with(operation, PIDCOMM_EXSCAN), PIDCOMM_TECHNIQUE_DEFAULT,
+                  PIDCOMM_ERR_ARGUMENT, part);
+  };
+  refuse([](auto &o) { o.size = 8; }, "size is 8");
+  refuse([](auto &o) { o.element_bytes = 0; }, "element_bytes is 0");
+  refuse([](auto &o) { o.element_bytes = 4097; }, "element_bytes is 4097");
+  refuse([](auto &o) { o.partial_bytes = 4097; }, "partial_bytes is 4097");
+  refuse([](auto &o) { o.partial_bytes = 24; }, "load or store is null");
+  refuse([](auto &o) { o.load = o.combine; }, "load or store is not null");
+  refuse([](auto &o) { o.combine = nullptr; }, "combine is null");
+  refuse([](auto &o) { o.identity = nullptr; }, "identity is null");
+  pidcomm_request request = request_with(right, PIDCOMM_ALLTOALL);
+  check_refused(cube, request, 0, PIDCOMM_ERR_ARGUMENT, "does not reduce");
+  request = request_with(right, PIDCOMM_ALLREDUCE);
+  for (int technique : {+PIDCOMM_TECHNIQUE_RING, +PIDCOMM_TECHNIQUE_TREE})
+    check_refused(cube, request, technique, PIDCOMM_ERR_OPTION, "use tile or conventional");
+  request.bytes = 64;
+  check_refused(cube, request, 0, PIDCOMM_ERR_SIZE, "multiple of 24");
+  request = request_with(right, PIDCOMM_SCAN);
+  request.operation = nullptr;
+  check_refused(cube, request, 0, PIDCOMM_ERR_TYPE, "type code 0");
+  pidcomm_operator operation{};
+  CHECK_EQ(pidcomm_operator_average(99, &operation), +PIDCOMM_ERR_TYPE);
+  CHECK_EQ(pidcomm_operator_scaled_sum(PIDCOMM_INT8, &operation), +PIDCOMM_ERR_TYPE);
+  CHECK_EQ(pidcomm_operator_argmin(PIDCOMM_INT8, nullptr), +PIDCOMM_ERR_ARGUMENT);
+}
+
+TEST(Operators_PlansAreKeptByOperator) {
+  power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8});
+  Operation operation = matrices();
+  Matrix identity{7, 8, 9};
+  operation.operation.identity = &identity;
+  for (std::uint32_t round = 0; round < 3; ++round) {  // the identity changes at its address
+    identity.a = round;
+    operation.identity = bytes_of(identity);
+    check_call(cube, operation, {PIDCOMM_EXSCAN, "1", 24, false}, {}, round);
+  }
+  double factor = 1;
+  for (factor = 1; factor < 4; ++factor)
+    check_call(cube, scaled(&factor), {PIDCOMM_ALLREDUCE, "1", 16, false}, {}, 3);
+  check_call(cube, builtins()[0], {PIDCOMM_SCAN, "1", 16, false}, {}, 4);
+  check_call(cube, matrices(), {PIDCOMM_SCAN, "1", 48, false}, {}, 5);
+}
+
+}  // namespace
