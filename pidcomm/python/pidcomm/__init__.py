@@ -24,6 +24,7 @@ from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
 from pidcomm.hypercube import Hypercube
 from pidcomm.messages import MESSAGE, displacements
+from pidcomm.operators import Operator, scaled_sum
 from pidcomm.pe_set import PeSet, allocate
 from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, plan
@@ -65,6 +66,7 @@ __all__ = [
     "Groups",
     "Hypercube",
     "Location",
+    "Operator",
     "Options",
     "OutOfMemoryError",
     "PeSet",
@@ -76,6 +78,7 @@ __all__ = [
     "allocate",
     "displacements",
     "plan",
+    "scaled_sum",
 ]
 
 

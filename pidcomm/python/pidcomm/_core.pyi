@@ -20,6 +20,8 @@ PES_PER_RANK: int
 """PEs of a rank without disabled PEs: 64."""
 SENDRECV: int
 """The code of messages in a request; see pidcomm/messages.h."""
+SCANS: tuple[int, int]
+"""The codes of scan and exscan in a request; see pidcomm/operators.h."""
 WORD_BYTES: int
 """Bytes of a word; blocks and offsets are multiples of it."""
 LINE_BYTES: int
@@ -30,9 +32,22 @@ HEAP_NAME: str
 SDK: str
 IS_EMULATED: bool
 
+class Operator:
+    def __init__(self, element_bytes: int, combine: int, identity: bytes) -> None: ...
+    @staticmethod
+    def of_library(name: str, type: int, factor: float) -> Operator: ...
+
 class Request:
     def __init__(
-        self, collective: int, mask: str, bytes: int, src: int, dst: int, type: int, op: int
+        self,
+        collective: int,
+        mask: str,
+        bytes: int,
+        src: int,
+        dst: int,
+        type: int,
+        op: int,
+        operation: Operator | None = None,
     ) -> None: ...
     @property
     def mask(self) -> str: ...

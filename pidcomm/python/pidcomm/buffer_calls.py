@@ -11,15 +11,14 @@ from pidcomm import _core
 from pidcomm.arguments import (
     Array,
     as_bytes,
-    as_type,
     input_array,
     option_codes,
     output_rows,
-    row_of,
 )
 from pidcomm.buffers import Buffer, Cube
 from pidcomm.errors import ArgumentError, shown
-from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, WORD_BYTES, Collective
+from pidcomm.operators import codes_of_op
+from pidcomm.tables import ROWS, TECHNIQUES, WORD_BYTES, Collective
 
 if TYPE_CHECKING:
     from pidcomm.arguments import Options
@@ -52,7 +51,7 @@ def prepare_buffers(
     name: str,
     x: Any,
     mask: str,
-    op: str | None,
+    op: object,
     out: Any,
     options: Options,
 ) -> BufferCall:
@@ -61,7 +60,7 @@ def prepare_buffers(
     x: a buffer, or host rows for collectives from the host. Blocks lie along the first axis. Raises
     ArgumentError before a byte moves.
     """
-    row = COLLECTIVES[name]
+    row = ROWS[name]
     groups, group_pes = cube._kept_groups(mask)
     host: Array | None = None
     if row.at_pes_before:
@@ -82,8 +81,7 @@ def prepare_buffers(
         dtype, shape = host.dtype, host.shape[1:]
     block = _block_of(row, shape, group_pes)
     result_shape = (group_pes * block[0], *block[1:]) if row.per_member_after else block
-    op_code = row_of(OPS, "operator", op, "ERR_OP").code if row.takes_op else 0
-    type_code = as_type(dtype, op if row.takes_op else None).code
+    type_code, op_code, operation = codes_of_op(row.takes_op, op, dtype)
 
     has_blocks = row.per_member_before or row.per_member_after
     block_bytes = math.prod(block) * dtype.itemsize
@@ -116,7 +114,7 @@ def prepare_buffers(
             padded = np.empty((groups, out_bytes), np.uint8)
             rows_out = as_bytes(padded)
     size_bytes = block_bytes * row.blocks_per_pe(group_pes)
-    request = _core.Request(row.code, mask, size_bytes, src, dst, type_code, op_code)
+    request = _core.Request(row.code, mask, size_bytes, src, dst, type_code, op_code, operation)
     return BufferCall(request, rows_in, rows_out, codes, result, padded, (x, scratch))
 
 

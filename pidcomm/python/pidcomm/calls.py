@@ -23,7 +23,7 @@ from pidcomm.arguments import (
 from pidcomm.errors import ArgumentError
 from pidcomm.plans import make_request
 from pidcomm.programs import HeapWindows, Window
-from pidcomm.tables import COLLECTIVES, WORD_BYTES, Collective
+from pidcomm.tables import ROWS, WORD_BYTES, Collective
 
 if TYPE_CHECKING:
     from pidcomm.arguments import Options
@@ -49,7 +49,7 @@ def prepare_call(
     src: Window = 0,
     dst: Window = 0,
     dtype: DTypeLike = np.uint8,
-    op: str | None = None,
+    op: object = None,
     host: ArrayInput | None = None,
     out: ArrayOutput | None = None,
     has_rows: bool = True,
@@ -60,7 +60,7 @@ def prepare_call(
     rows. validate: raises errors before memory is allocated. heap_windows: of the set; raises
     errors if a load has moved the window that the call reads.
     """
-    row = row_of(COLLECTIVES, "collective", name)
+    row = row_of(ROWS, "collective", name)
     codes = option_codes(options)
     host_in = host_out = None
     if not row.at_pes_before and has_rows:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from pidcomm import _core
-from pidcomm._rows import CollectiveName, HypercubeCollectives, OpName
+from pidcomm._rows import CollectiveName, HypercubeCollectives
 from pidcomm.arguments import (
     MAX_COUNT,
     Array,
@@ -42,13 +42,15 @@ from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, make_request, plan_of
 from pidcomm.programs import MRAM_WINDOW, HeapWindows, PathText, Window, at_mram_bytes
 from pidcomm.requests import Request
-from pidcomm.tables import BANKS_PER_CHIP, CHIPS_PER_RANK, COLLECTIVES
+from pidcomm.scans import Scans
+from pidcomm.tables import BANKS_PER_CHIP, CHIPS_PER_RANK, COLLECTIVES, ROWS
 from pidcomm.trace import Trace, trace_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from pidcomm.arguments import Options
+    from pidcomm.operators import AnyOp
     from pidcomm.signatures import AnyArguments
 
 
@@ -80,7 +82,7 @@ class Owner(Protocol):
         """Arrange the PEs as another hypercube."""
 
 
-class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
+class Hypercube(HypercubeCollectives, Movements, Scans, MeasuredPasses):
     """Run collectives on PEs that are arranged as a hypercube. `PeSet.hypercube` makes a hypercube.
 
     The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). A collective
@@ -102,7 +104,10 @@ class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
 
     The bytes of a block are a multiple of 8. ``dtype`` is any dtype of a fixed size. Reductions
     take ``pidcomm.TYPES``; sum also takes complex numbers, and min, max, and, or, xor also take
-    bool. ``op`` is one of ``pidcomm.OPS``. C-contiguous host arrays are not copied.
+    bool. ``op`` is one of ``pidcomm.OPS``, "avg", "argmin", "argmax", `pidcomm.scaled_sum`, or a
+    `pidcomm.Operator`. "avg" rounds the exact sum of integers, divided by N, to nearest, ties to
+    even; it adds floats as `scaled_sum` does. "argmin" and "argmax" take elements of a value and an
+    index, and choose the smallest index of equal values. C-contiguous host arrays are not copied.
     ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A
     collective first waits for earlier work on its PEs. With ``wait=False`` it returns a `Request`,
     whose `wait` returns the result.
@@ -367,7 +372,7 @@ class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
         src: Window = 0,
         dst: Window = 0,
         dtype: DTypeLike = np.uint8,
-        op: OpName | None = "sum",
+        op: AnyOp | None = "sum",
         expand: bool = False,
         **options: Unpack[Options],
     ) -> Plan:
@@ -390,7 +395,7 @@ class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
         src: Window = 0,
         dst: Window = 0,
         dtype: DTypeLike = np.uint8,
-        op: OpName | None = "sum",
+        op: AnyOp | None = "sum",
         **options: Unpack[Options],
     ) -> None:
         """Check the arguments of a collective without running it. Raises the error that the
@@ -454,7 +459,7 @@ class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
         wait: bool,
         *,
         options: Options,
-        op: str | None = None,
+        op: object = None,
         out: Any = None,
         bytes: int | None = None,
         src: Window = 0,
@@ -476,7 +481,9 @@ class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
         if as_flag("wait", wait):
             return result(self._finished(name, arguments))
         request = Request(
-            name, self._core.start(*arguments), lambda trace: result(self._remember(trace))
+            name,
+            self._core.start(*arguments),
+            lambda trace, _=arguments: result(self._remember(trace)),  # keeps the operator
         )
         self._note_arguments(name, arguments)
         self._requests.add(request)
@@ -498,7 +505,7 @@ class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
     def _note_written(
         self, name: str, request: _core.Request, groups: Callable[[str], Groups]
     ) -> None:
-        row = COLLECTIVES[name]
+        row = ROWS[name]
         if row.at_pes_after and request.dst < MRAM_WINDOW:
             self._heap_windows.write(request.dst, sizes_of(row, request, groups)[1])
 

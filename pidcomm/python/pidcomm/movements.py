@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pidcomm import _core
-from pidcomm._rows import OpName
 from pidcomm.arguments import (
     Array,
     ArrayInput,
@@ -43,6 +42,7 @@ from pidcomm.messages import (
     unit_of,
     words_of,
 )
+from pidcomm.operators import AnyOp
 from pidcomm.tables import TYPES, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ class Movements:
         axis: Axis,
         counts: ArrayLike,
         *,
-        op: OpName = "sum",
+        op: AnyOp = "sum",
         sdispls: ArrayLike | None = None,
         **options: Unpack[Options],
     ) -> Buffer:

@@ -16,7 +16,6 @@ from pidcomm.arguments import (
     as_integer,
     as_mask,
     as_shape,
-    as_type,
     option_codes,
     row_of,
 )
@@ -24,15 +23,17 @@ from pidcomm.axes import CHIPS, ORDERS
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError
 from pidcomm.notebook import html_table
+from pidcomm.operators import codes_of_op
 from pidcomm.programs import Window
 from pidcomm.sizes import format_about
-from pidcomm.tables import COLLECTIVES, OPS, WORD_BYTES, Collective
+from pidcomm.tables import ROWS, WORD_BYTES, Collective
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from pidcomm._rows import CollectiveName, OpName
+    from pidcomm._rows import CollectiveName
     from pidcomm.arguments import Options
+    from pidcomm.operators import AnyOp
 
 
 class Plan(dict[str, Any]):
@@ -68,7 +69,7 @@ def make_request(
     src: Window,
     dst: Window,
     dtype: DTypeLike,
-    op: str | None,
+    op: object,
     groups: Callable[[str], Any] | None = None,
 ) -> _core.Request:
     """Return a collective as a request for the library.
@@ -76,8 +77,9 @@ def make_request(
     groups: returns the groups of a mask; without it, src and dst must be offsets. Raises
     ArgumentError for numbers and names out of range, and for windows that leave their buffer.
     """
-    row = row_of(COLLECTIVES, "collective", collective)
-    op_code = row_of(OPS, "operator", op, "ERR_OP").code if row.takes_op else 0
+    row = row_of(ROWS, "collective", collective)
+    element = as_dtype(dtype)
+    type_code, op_code, operation = codes_of_op(row.takes_op, op, element)
     size_bytes = as_integer("bytes", size_bytes)
 
     def offset_of(side: str, window: Window, is_used: bool, blocks: Callable[[int], int]) -> int:
@@ -88,7 +90,6 @@ def make_request(
         group_pes = groups(mask).group_pes
         return window._window_of(size_bytes // row.blocks_per_pe(group_pes) * blocks(group_pes))
 
-    element = as_dtype(dtype)
     _require_elements(row, size_bytes, element, groups, mask)
     return _core.Request(
         row.code,
@@ -96,8 +97,9 @@ def make_request(
         size_bytes,
         offset_of("src", src, row.at_pes_before, row.blocks_before),
         offset_of("dst", dst, row.at_pes_after, row.blocks_after),
-        as_type(element, op if row.takes_op else None).code,
+        type_code,
         op_code,
+        operation,
     )
 
 
@@ -129,7 +131,7 @@ def plan(
     src: int = 0,
     dst: int = 0,
     dtype: DTypeLike = np.uint8,
-    op: OpName | None = "sum",
+    op: AnyOp | None = "sum",
     expand: bool = False,
     **options: Unpack[Options],
 ) -> Plan:

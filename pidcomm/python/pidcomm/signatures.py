@@ -7,9 +7,9 @@ from typing import TypedDict
 from numpy.typing import DTypeLike
 from typing_extensions import Required
 
-from pidcomm._rows import OpName
 from pidcomm.arguments import ArrayInput, ArrayOutput, Options
 from pidcomm.buffers import Buffer
+from pidcomm.operators import AnyOp
 from pidcomm.programs import Window
 
 
@@ -21,7 +21,7 @@ class AnyArguments(TypedDict, total=False):
     src: Window
     dst: Window
     dtype: DTypeLike
-    op: str | None
+    op: AnyOp | None
     host: ArrayInput | None
     out: ArrayOutput | None
 
@@ -35,7 +35,7 @@ class BufferMoved(Options, total=False):
 class BufferReduced(BufferMoved, total=False):
     """Arguments of reductions that fill a buffer."""
 
-    op: OpName
+    op: AnyOp
 
 
 class BufferToHost(Options, total=False):
@@ -47,7 +47,7 @@ class BufferToHost(Options, total=False):
 class BufferReducedToHost(BufferToHost, total=False):
     """Arguments of reductions from a buffer to host rows."""
 
-    op: OpName
+    op: AnyOp
 
 
 class Moved(Options, total=False):
@@ -66,7 +66,7 @@ class Reduced(Options, total=False):
     src: Window
     dst: Window
     dtype: Required[DTypeLike]
-    op: OpName
+    op: AnyOp
 
 
 class FromHost(Options, total=False):
@@ -110,7 +110,7 @@ class ReducedToHost(Options, total=False):
     bytes: Required[int]
     src: Window
     dtype: Required[DTypeLike]
-    op: OpName
+    op: AnyOp
     out: ArrayOutput | None
 
 

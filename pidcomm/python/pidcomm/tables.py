@@ -7,7 +7,7 @@ the collectives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ml_dtypes as ml_dtypes  # gives NumPy the dtype bfloat16
 
@@ -26,6 +26,8 @@ __all__ = [
     "OPS",
     "OVERLAPS",
     "PES_PER_RANK",
+    "ROWS",
+    "SCANS",
     "STATUSES",
     "STATUS_CODES",
     "TECHNIQUES",
@@ -154,6 +156,13 @@ class Isa(Choice):
 _rows = _core.tables()
 COLLECTIVES = {row[0]: Collective(*row) for row in _rows["collectives"]}
 """The eight collectives, by name."""
+SCANS = {
+    name: replace(COLLECTIVES["allreduce"], name=name, code=code, steps=0)
+    for name, code in zip(("scan", "exscan"), _core.SCANS, strict=True)
+}
+"""Scans, by name."""
+ROWS = COLLECTIVES | SCANS
+"""Collectives and scans, by name."""
 TYPES = {row[0]: Type(*row) for row in _rows["types"]}
 """Element types, by their NumPy names."""
 OPS = {row[0]: Op(*row) for row in _rows["ops"]}

@@ -5,6 +5,7 @@
 // release the GIL.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <pidcomm/messages.h>
 
 #include "bindings.h"
@@ -16,14 +17,20 @@ namespace core {
 using namespace nanobind::literals;
 
 void bind_cube(nb::module_ &m) {
+  nb::class_<Operator>(m, "Operator")
+      .def(nb::init<uint64_t, uint64_t, const nb::bytes &>(), "element_bytes"_a, "combine"_a,
+           "identity"_a)
+      .def_static("of_library", &Operator::of_library, "name"_a, "type"_a, "factor"_a);
   nb::class_<Request>(m, "Request")
       .def(
           "__init__",
           [](Request *self, int collective, std::string mask, uint64_t bytes, uint64_t src,
-             uint64_t dst, int type, int op) {
-            new (self) Request{collective, std::move(mask), bytes, src, dst, type, op};
+             uint64_t dst, int type, int op, std::shared_ptr<Operator> operation) {
+            new (self) Request{collective, std::move(mask),     bytes, src, dst, type,
+                               op,         std::move(operation)};
           },
-          "collective"_a, "mask"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a)
+          "collective"_a, "mask"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a,
+          "operation"_a.none() = nb::none())
       .def_ro("mask", &Request::mask)
       .def_ro("bytes", &Request::bytes)
       .def_ro("src", &Request::src)
@@ -70,6 +77,7 @@ NB_MODULE(_core, m) {
   m.attr("BANKS_PER_CHIP") = PIDCOMM_BANKS_PER_CHIP;
   m.attr("PES_PER_RANK") = PIDCOMM_PES_PER_RANK;
   m.attr("SENDRECV") = int{PIDCOMM_SENDRECV};
+  m.attr("SCANS") = nanobind::make_tuple(int{PIDCOMM_SCAN}, int{PIDCOMM_EXSCAN});
   m.attr("WORD_BYTES") = PIDCOMM_WORD_BYTES;
   m.attr("LINE_BYTES") = PIDCOMM_LINE_BYTES;
   m.attr("RUN_BYTES") = PIDCOMM_RUN_BYTES;

@@ -7,7 +7,28 @@ namespace core {
 pidcomm_request Request::value() const {
   if (mask.find('\0') != std::string::npos)
     throw StatusError(PIDCOMM_ERR_MASK, "the axis mask contains a null character");
-  return {sizeof(pidcomm_request), collective, mask.c_str(), bytes, src, dst, nullptr, 0, type, op};
+  pidcomm_request request = {
+      sizeof(pidcomm_request), collective, mask.c_str(), bytes, src, dst, nullptr, 0, type, op};
+  if (operation != nullptr) request.operation = &operation->value();
+  return request;
+}
+
+Operator::Operator(uint64_t element_bytes, uint64_t combine, const nb::bytes &identity)
+    : identity_(identity.c_str(), identity.c_str() + identity.size()) {
+  value_.element_bytes = element_bytes;
+  value_.combine = reinterpret_cast<decltype(value_.combine)>(combine);
+  if (!identity_.empty()) value_.identity = identity_.data();
+}
+
+std::unique_ptr<Operator> Operator::of_library(const std::string &name, int type, double factor) {
+  std::unique_ptr<Operator> own(new Operator);
+  own->factor_ = factor;
+#define PIDCOMM_ROW(row) \
+  if (name == #row) check(pidcomm_operator_##row(type, &own->value_));
+  PIDCOMM_OPERATORS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  own->value_.context = &own->factor_;
+  return own;
 }
 
 pidcomm_options options_of(const OptionCodes &codes) {

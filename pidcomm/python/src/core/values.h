@@ -6,10 +6,13 @@
 #include <nanobind/ndarray.h>
 #include <pidcomm/audit.h>
 #include <pidcomm/hosts.h>
+#include <pidcomm/operators.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "gil.h"
 #include "status.h"
@@ -21,13 +24,34 @@ namespace nb = nanobind;
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MutableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+/// An operator of pidcomm/operators.h, and the memory that it refers to.
+class Operator {
+ public:
+  /// combine: the address of a function, as in pidcomm_operator. identity: empty, or an element.
+  Operator(uint64_t element_bytes, uint64_t combine, const nb::bytes &identity);
+  /// name: of PIDCOMM_OPERATORS. factor: of scaled_sum.
+  static std::unique_ptr<Operator> of_library(const std::string &name, int type, double factor);
+  Operator(const Operator &) = delete;
+  Operator &operator=(const Operator &) = delete;
+
+  const pidcomm_operator &value() const { return value_; }
+
+ private:
+  Operator() = default;
+
+  pidcomm_operator value_{};
+  std::vector<char> identity_;
+  double factor_ = 0;
+};
+
 struct Request {
   int collective;
   std::string mask;
   uint64_t bytes, src, dst;
   int type, op;
+  std::shared_ptr<Operator> operation;  // null: op
 
-  /// Borrows the mask. Throws StatusError for a mask with a null character.
+  /// Borrows the mask and the operator. Throws StatusError for a mask with a null character.
   pidcomm_request value() const;
 };
 

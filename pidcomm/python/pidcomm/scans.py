@@ -1,0 +1,68 @@
+"""Scans along axes of a hypercube."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pidcomm.arguments import Axis
+from pidcomm.buffers import Buffer
+from pidcomm.messages import require_buffer
+from pidcomm.operators import AnyOp
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pidcomm.arguments import Options
+    from pidcomm.requests import Request
+
+__all__: list[str] = []
+
+
+class Scans:
+    """The scans of `Hypercube`."""
+
+    _call: Callable[..., Any]
+
+    def scan(
+        self,
+        x: Buffer,
+        axis: Axis,
+        *,
+        op: AnyOp = "sum",
+        out: Buffer | None = None,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Buffer | Request[Buffer]:
+        """scan: member q along an axis has the reduction of x over members 0 to q.
+
+        x has any shape; returns a buffer of the same shape, or `out`, which may be x. op, wait: as
+        for `allreduce`. Combines members in order, with one rounding per operation, except for
+        "avg" and `scaled_sum`. Techniques: tile and conventional.
+        """
+        require_buffer("scan", x)
+        result: Buffer | Request[Buffer] = self._call(
+            "scan", x, axis, wait, op=op, out=out, options=options
+        )
+        return result
+
+    def exscan(
+        self,
+        x: Buffer,
+        axis: Axis,
+        *,
+        op: AnyOp = "sum",
+        out: Buffer | None = None,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Buffer | Request[Buffer]:
+        """exscan: member q along an axis has the reduction of x over members 0 to q - 1; member 0
+        has the identity of the operator.
+
+        x, axis, op, out, wait: as for `scan`. An `Operator` needs an identity.
+        """
+        require_buffer("exscan", x)
+        result: Buffer | Request[Buffer] = self._call(
+            "exscan", x, axis, wait, op=op, out=out, options=options
+        )
+        return result
