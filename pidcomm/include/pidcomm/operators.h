@@ -6,8 +6,8 @@
  * not be commutative.
  *
  * A pidcomm_request whose `operation` is not NULL reduces with this operator: allreduce,
- * reduce_scatter, reduce, and the scans below. It uses no type and op. The bytes of a block must be
- * a multiple of 8 and of element_bytes.
+ * reduce_scatter, reduce, and the scans below. An operator with `combine` replaces type and op. The
+ * bytes of a block must be a multiple of 8 and of element_bytes.
  *
  * Scans: member q of a group receives the reduction of the blocks of members 0 .. q (scan), or
  * 0 .. q - 1 (exscan). Member 0 of an exscan receives the identity of the operator. Scans work with
@@ -25,13 +25,17 @@ extern "C" {
 #endif
 
 /* Combines `count` elements at a time. The functions run on several threads at once, on different
- * data. They must not call the library, throw or jump. Pointers may be unaligned, except `partials`
- * (64 bytes). Partial results that are larger than elements keep sums exact; if partial_bytes is 0,
- * the partial results are elements, and load and store are NULL.
+ * data, also on undefined elements. They must not call the library, throw or jump. Pointers may be
+ * unaligned, except `partials` of load and combine (64 bytes).
  *
  *   load     partials[i] = elements[i]
  *   combine  partials[i] = partials[i] (op) elements[i]
  *   store    elements[i] = partials[i], the reduction of `members` members
+ *
+ * Partial results that are larger than elements keep sums exact. If partial_bytes is 0, the partial
+ * results are elements, and load and store are NULL. If combine is NULL, the library reduces with
+ * the type and op of the request, as fast as without an operator, and then calls store, in which
+ * elements and partials are the same memory; element_bytes is the size of the type.
  *
  * identity points to element_bytes bytes, which the library copies before the call returns; only
  * exscan needs it. The call passes `context` to the functions. */
@@ -48,13 +52,13 @@ typedef struct pidcomm_operator {
 } pidcomm_operator;
 #define PIDCOMM_OPERATOR_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_operator)
 
-/* X(name, takes a factor): operators that the library provides, for every element type (a
+/* X(name): operators that the library provides, for every element type (a
  * pidcomm_type).
  *
- * average: the exact sum of integers, divided by N and rounded to nearest, ties to even. Floats are
- * added in float64 (16-bit floats in float32) in member order; the sum is divided by N and then
- * rounded once.
- * scaled_sum: the same sum times `factor`, which the context points to. Only for floats.
+ * average: the exact sum of integers, divided by N and rounded to nearest, ties to even. Floats of
+ * 16 bits are added in float32; the sum is divided by N, then rounded once. For float32 and
+ * float64, divides the result of op PIDCOMM_SUM, which the request must have, by N.
+ * scaled_sum: the same sums of floats, times the number that the context points to.
  * argmin, argmax: an element is a value of the type and an index: uint32_t at byte 4, or, for types
  * of 8 bytes, uint64_t at byte 8. The result is the smallest (largest) value with its index. Of
  * equal values, the smallest index wins. NaN is smaller (larger) than all numbers. */

@@ -202,7 +202,7 @@ typedef struct pidcomm_request {
                                    host row has block 0 of all members, then block 1 of all members,
                                    ...; a scatter of such rows completes an alltoall */
   PIDCOMM_APPENDED(const struct pidcomm_operator *,
-                   operation); /* <pidcomm/operators.h>: replaces type and op of a reduction */
+                   operation); /* <pidcomm/operators.h>: an operator of the program */
 } pidcomm_request;
 #define PIDCOMM_REQUEST_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_request)
 

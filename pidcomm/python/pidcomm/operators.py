@@ -25,6 +25,8 @@ __all__ = ["AnyOp", "LibraryOpName", "codes_of_op"]
 LibraryOpName: TypeAlias = Literal["avg", "argmin", "argmax"]
 LIBRARY_NAMES = {"avg": "average", "argmin": "argmin", "argmax": "argmax"}
 
+SUM = OPS["sum"].code
+
 SOURCE = """\
 #include <math.h>
 #include <stddef.h>
@@ -107,8 +109,8 @@ def scaled_sum(factor: float) -> Operator:
     """Return the operator that adds floats and multiplies the sum by `factor`, which must be
     finite.
 
-    16-bit floats are added in float32 and others in float64, in member order; the product is
-    rounded once.
+    16-bit floats are added in float32, in member order, and the product is rounded once. Other
+    floats are added as with "sum", and the sum is multiplied.
     """
     return _ScaledSum(factor)
 
@@ -126,15 +128,16 @@ def codes_of_op(
     if not takes_op:
         return as_type(dtype).code, 0, None
     if isinstance(op, Operator):
-        return TYPES["uint8"].code, 0, op._for(dtype)
+        code = as_type(dtype, "sum").code if isinstance(op, _ScaledSum) else TYPES["uint8"].code
+        return code, SUM, op._for(dtype)
     if isinstance(op, str) and op in LIBRARY_NAMES:
         value = dtype if op == "avg" else _value_of_place(op, dtype)
         if value.name not in TYPES:
             raise ArgumentError(
                 f"operator {op} is not for dtype {value.name!r}; use {', '.join(TYPES)}", "ERR_OP"
             )
-        name = LIBRARY_NAMES[op]
-        return TYPES["uint8"].code, 0, _core.Operator.of_library(name, as_type(value).code, 0)
+        code = as_type(value).code
+        return code, SUM, _core.Operator.of_library(LIBRARY_NAMES[op], code, 0)
     row = row_of(OPS, "operator", op, "ERR_OP", LIBRARY_NAMES)
     return as_type(dtype, row.name).code, row.code, None
 

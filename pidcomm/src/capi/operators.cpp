@@ -27,7 +27,7 @@ constexpr bool kIsFloat = kIsSmallFloat<T> || std::is_floating_point_v<T>;
 template <class T>
 using SumOf = std::conditional_t<
     kIsSmallFloat<T>, float,
-    std::conditional_t<kIsFloat<T>, double, std::conditional_t<sizeof(T) == 8, Int128, int64_t>>>;
+    std::conditional_t<kIsFloat<T>, T, std::conditional_t<sizeof(T) == 8, Int128, int64_t>>>;
 
 template <class T>
 auto number(T element) {
@@ -75,17 +75,19 @@ void add_to_sums(void *partials, const void *elements, size_t count, const void 
   }
 }
 
-/// Stores value(sum) for each sum.
+/// Stores value(sum) for each sum. The sums may be the elements.
 template <class T, class Value>
 void store_values(void *elements, const void *partials, size_t count, const Value &value) {
-  const auto *const sums = static_cast<const SumOf<T> *>(partials);
+  const auto *const sums = static_cast<const std::byte *>(partials);
   auto *const to = static_cast<std::byte *>(elements);
   for (size_t i = 0; i < count; ++i) {
+    SumOf<T> sum;
+    std::memcpy(&sum, sums + i * sizeof sum, sizeof sum);
     T element;
     if constexpr (kIsSmallFloat<T>)
-      narrow(value(sums[i]), element);
+      narrow(value(sum), element);
     else
-      element = static_cast<T>(value(sums[i]));
+      element = static_cast<T>(value(sum));
     std::memcpy(to + i * sizeof element, &element, sizeof element);
   }
 }
@@ -106,8 +108,11 @@ constexpr T kZero{};
 
 template <class T>
 pidcomm_operator sum_of(decltype(pidcomm_operator::store) store) {
-  return {sizeof(pidcomm_operator), sizeof(T), sizeof(SumOf<T>), load_sums<T>,
-          add_to_sums<T>,           store,     &kZero<T>,        nullptr};
+  if constexpr (std::is_floating_point_v<T>)  // changes the result of PIDCOMM_SUM
+    return {sizeof(pidcomm_operator), sizeof(T), 0, nullptr, nullptr, store, nullptr, nullptr};
+  else
+    return {sizeof(pidcomm_operator), sizeof(T), sizeof(SumOf<T>), load_sums<T>,
+            add_to_sums<T>,           store,     &kZero<T>,        nullptr};
 }
 
 template <class T>

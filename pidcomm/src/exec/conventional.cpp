@@ -65,6 +65,7 @@ class HostWork {
     std::memcpy(result, in_row(grouping_.pe_at(group, 0)) + first, bytes);
     for (uint32_t member = 1; member < grouping_.group_pes; ++member)
       reducer_->combine(result, in_row(grouping_.pe_at(group, member)) + first, bytes);
+    if (const auto finish = finish_of(plan_, grouping_.group_pes)) finish->apply(result, bytes);
   }
 
   void fold() const {

@@ -80,7 +80,8 @@ class FoldWorker {
                 const Done &done) {
     const uint64_t window = plan_.src / kWordBytes,
                    word = window + block * (plan_.block_bytes / kWordBytes) + first_word_;
-    for (const FoldSet::Batch &batch : set.batches) {
+    for (std::size_t b = 0; b < set.batches.size(); ++b) {
+      const FoldSet::Batch &batch = set.batches[b];
       std::fill(is_loaded_.begin(), is_loaded_.end(), false);
       for (uint32_t i = 0; i < batch.pes; ++i) {
         const uint32_t pe = set.order[batch.first_pe + i], eg = pe / kLanes - batch.first_eg;
@@ -88,6 +89,8 @@ class FoldWorker {
         if (!is_loaded_[eg])
           lines_.load(set.egs[pe / kLanes], word, words_, row(eg * kLanes), buffers_.row_bytes,
                       window + plan_.in_pe_bytes / kWordBytes);
+        if (!is_loaded_[eg] && pe / kLanes + 1 < set.egs.size())
+          lines_.prefetch(set.egs[pe / kLanes + 1], word, words_);
         is_loaded_[eg] = true;
         add(set.pes[pe], row(pe - batch.first_eg * kLanes));
       }
@@ -238,8 +241,11 @@ void run_fold(const HostPass &pass, const FoldForm &form, pidcomm_trace &trace) 
   WorkQueue queue(form.sets.size() * form.chunks, pass.threads);
   run_threads(pass.threads, [&](int thread) {
     queue.each(thread, [&](uint64_t unit) {
-      workers[static_cast<std::size_t>(thread)].run(form.sets[unit / form.chunks],
-                                                    unit % form.chunks);
+      // Neighbouring sets take turns, because the lines of both banks of a pair are adjacent.
+      const uint64_t pair = unit / (2 * uint64_t{form.chunks}) * 2,
+                     sets = std::min<uint64_t>(2, form.sets.size() - pair),
+                     rest = unit - pair * form.chunks;
+      workers[static_cast<std::size_t>(thread)].run(form.sets[pair + rest % sets], rest / sets);
     });
     pass.kernels.fence();  // complete non-temporal stores before the PEs own the MRAM again
   });

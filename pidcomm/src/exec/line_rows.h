@@ -41,6 +41,18 @@ class LineRows {
     }
   }
 
+  /// Prefetches lines into the second-level cache.
+  void prefetch(uint32_t eg, uint64_t word, uint32_t words) const {
+    while (words != 0) {
+      const LinePosition position = position_of(pass_.eg_base[eg], word);
+      const uint32_t count = std::min(words, position.run_words);
+      for (uint32_t i = 0; i < count; ++i)
+        __builtin_prefetch(position.line + i * kLineStride, 0, 2);
+      word += count;
+      words -= count;
+    }
+  }
+
   /// Turns the rows of 8 lanes into lines.
   void store(uint32_t eg, uint64_t word, uint32_t words, const std::byte *const *rows) const {
     for (uint32_t at = 0; at < words;) {

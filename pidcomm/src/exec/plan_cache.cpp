@@ -1,9 +1,25 @@
 #include "exec/plan_cache.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace pidcomm {
+
+namespace {
+
+/// Whether a plan has the operator of a request, which may be null.
+bool has_operation_of(const Plan &plan, const pidcomm_operator *other) {
+  const bool has_operation = plan.fold && plan.fold->has_operation();
+  if (other == nullptr || !(has_operation || plan.finish))
+    return other == nullptr && !has_operation && !plan.finish;
+  if (!are_same(has_operation ? plan.fold->operation : *plan.finish, *other)) return false;
+  if (!has_operation || plan.fold->identity.empty()) return true;
+  return other->identity != nullptr &&
+         std::memcmp(other->identity, plan.fold->identity.data(), plan.fold->identity.size()) == 0;
+}
+
+}  // namespace
 
 bool CachedPlan::is_for(const pidcomm_request &other, const Options &other_options,
                         uint64_t other_base, const Planner &planner) const {
@@ -17,8 +33,8 @@ bool CachedPlan::is_for(const pidcomm_request &other, const Options &other_optio
          request.type == other.type && request.op == other.op &&
          request.host_stride == other.host_stride &&
          request.host_transposes == other.host_transposes &&
-         (plan.fold ? plan.fold->is_of(other) : other.operation == nullptr) &&
-         options == other_options && plan.heap_base == other_base;
+         has_operation_of(plan, other.operation) && options == other_options &&
+         plan.heap_base == other_base;
 }
 
 std::shared_ptr<CachedPlan> PlanCache::plan_for(const pidcomm_request &request,

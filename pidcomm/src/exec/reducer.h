@@ -1,6 +1,8 @@
 // Which line kernel reduces the elements of a plan.
 #pragma once
 
+#include <optional>
+
 #include "line_kernels/kernels.h"
 #include "plan/plan.h"
 
@@ -10,6 +12,13 @@ namespace pidcomm {
 /// reduce.
 inline const Reducer *reducer_of(const Kernels &kernels, const Plan &plan) {
   return plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr;
+}
+
+/// Returns what a plan's operator does with the results for `members` members, if it has no
+/// `combine`.
+inline std::optional<Finish> finish_of(const Plan &plan, uint32_t members) {
+  if (!plan.finish) return std::nullopt;
+  return Finish{plan.finish->store, plan.finish->context, plan.type.size_bytes, members};
 }
 
 }  // namespace pidcomm

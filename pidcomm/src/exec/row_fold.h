@@ -15,7 +15,8 @@ class RowFold {
  public:
   RowFold(const Plan &plan, const Kernels &kernels)
       : operation_(plan.fold->operation),
-        reducer_(plan.fold->has_operation() ? nullptr : reducer_of(kernels, plan)) {}
+        reducer_(plan.fold->has_operation() ? nullptr : reducer_of(kernels, plan)),
+        plan_(plan) {}
 
   /// Whether partial results are elements.
   bool keeps_elements() const { return operation_.partial_bytes == 0; }
@@ -33,10 +34,13 @@ class RowFold {
   }
   void store(std::byte *row, const std::byte *partials, std::size_t bytes,
              std::size_t members) const {
-    if (keeps_elements())
+    if (keeps_elements()) {
       std::memcpy(row, partials, bytes);
-    else
+      const auto finish = finish_of(plan_, static_cast<uint32_t>(members));
+      if (finish) finish->apply(row, bytes);
+    } else {
       operation_.store(row, partials, count(bytes), members, operation_.context);
+    }
   }
 
  private:
@@ -44,6 +48,7 @@ class RowFold {
 
   const pidcomm_operator &operation_;
   const Reducer *const reducer_;
+  const Plan &plan_;
 };
 
 /// Fills a row with copies of an element. bytes: a multiple of the element's size.

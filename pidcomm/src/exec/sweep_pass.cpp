@@ -199,7 +199,8 @@ class SweepWorker {
         units_(units),
         chunks_{{pass, prepared, units}, {pass, prepared, units}},
         item_buffers_(kCallBufferBytes),
-        section_buffer_(prepared.tables().buffer_bytes()) {
+        section_buffer_(prepared.tables().buffer_bytes()),
+        finish_(finish_of(pass.plan, pass.plan.grouping.group_pes)) {
     const Sweep &sweep = prepared.sweep();
     call_.out_pair_banks = sweep.out.pair_banks;
     call_.rank_members = prepared.rank_members();
@@ -209,6 +210,7 @@ class SweepWorker {
     call_.load_transposes = sweep.host_order && sweep.in.space == Space::mram;
     call_.store_transposes = sweep.host_order && sweep.out.space == Space::mram;
     call_.reducer = reducer_of(pass.kernels, pass.plan);
+    call_.finish = finish_ ? &*finish_ : nullptr;
     call_.non_temporal_rows = stores_rows_non_temporally(pass.plan);
     call_.item_buffers = item_buffers_.data();
     call_.merge = prepared.tables().merge();
@@ -242,6 +244,7 @@ class SweepWorker {
   Chunk *chunk_ = &chunks_[0],
         *next_ = &chunks_[1];  // next_ usually points to the chunk that follows *chunk_
   HostBuffer item_buffers_, section_buffer_;
+  const std::optional<Finish> finish_;
   SweepCall call_{};
 };
 

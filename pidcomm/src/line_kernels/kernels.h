@@ -153,6 +153,19 @@ struct NextCall {
   uint32_t item_count, in_count, prefetch_end;
 };
 
+/// Changes the results of a reduction before their stores: `store` of a pidcomm_operator.
+struct Finish {
+  void (*function)(void *elements, const void *partials, std::size_t count, std::size_t members,
+                   const void *context);
+  const void *context;
+  uint32_t element_bytes, members;
+
+  /// elements: `bytes` bytes of elements in host order.
+  void apply(std::byte *elements, std::size_t bytes) const {
+    function(elements, elements, bytes / element_bytes, members, context);
+  }
+};
+
 /// The arguments of a pass: words [0, words) of some items. These items differ only in their stream
 /// pointers.
 struct SweepCall {
@@ -176,6 +189,7 @@ struct SweepCall {
   bool store_transposes;   // lines are transposed before storing (rotated passes and member steps)
   bool non_temporal_rows;  // to_host: use non-temporal stores for aligned rows
   const Reducer *reducer;
+  const Finish *finish;     // of reductions; may be null
   std::byte *item_buffers;  // kCallBufferBytes, aligned to 64
   const MergeTable *merge;  // merge
   const RowTable *rows;     // reduce_rows, reduce_rows_to_host

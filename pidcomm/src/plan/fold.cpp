@@ -62,24 +62,6 @@ std::vector<std::byte> identity_of(int op, const ElementType &type) {
   return bytes;
 }
 
-void check(const pidcomm_operator &operation) {
-  const auto reject = [](const auto &...text) {
-    fail(PIDCOMM_ERR_ARGUMENT, "operation->", text...);
-  };
-  if (operation.size != sizeof operation)
-    reject("size is ", operation.size, "; it must be sizeof the struct (", sizeof operation,
-           "): set it with PIDCOMM_OPERATOR_INITIALIZER, in C++ with {}");
-  if (operation.element_bytes == 0 || operation.element_bytes > kLargestElement)
-    reject("element_bytes is ", operation.element_bytes, "; it must be 1 to ", kLargestElement);
-  if (operation.partial_bytes > kLargestElement)
-    reject("partial_bytes is ", operation.partial_bytes, "; it must be at most ", kLargestElement);
-  if (operation.combine == nullptr) reject("combine is null");
-  const bool has_partials = operation.partial_bytes != 0;
-  if ((operation.load != nullptr) != has_partials || (operation.store != nullptr) != has_partials)
-    reject(has_partials ? "load or store is null" : "load or store is not null",
-           "; operators with partial_bytes, and only they, have these functions");
-}
-
 /// The number of the set of each entangled group, by union-find.
 class Sets {
  public:
@@ -128,18 +110,54 @@ void add_batches(FoldSet &set) {
   }
 }
 
+/// Moves the set of the other bank of a pair behind the set of the first bank. set_of: the set of
+/// each entangled group.
+std::vector<FoldSet> with_pairs_together(std::vector<FoldSet> sets,
+                                         const std::vector<uint32_t> &set_of) {
+  std::vector<FoldSet> ordered;
+  std::vector<bool> is_moved(sets.size());
+  const auto move = [&](uint32_t number) {
+    if (!is_moved[number]) ordered.push_back(std::move(sets[number]));
+    is_moved[number] = true;
+  };
+  for (uint32_t eg = 0; eg < set_of.size(); ++eg) {
+    move(set_of[eg]);
+    if (eg % kBanks < kPairEgs && eg + kPairEgs < set_of.size()) move(set_of[eg + kPairEgs]);
+  }
+  return ordered;
+}
+
 }  // namespace
 
-bool Fold::is_of(const pidcomm_request &request) const {
-  const pidcomm_operator *const other = request.operation;
-  if (other == nullptr) return !has_operation();
-  return other->size == operation.size && other->element_bytes == operation.element_bytes &&
-         other->partial_bytes == operation.partial_bytes && other->load == operation.load &&
-         other->combine == operation.combine && other->store == operation.store &&
-         other->context == operation.context &&
-         (identity.empty() ||
-          (other->identity != nullptr &&
-           std::memcmp(other->identity, identity.data(), identity.size()) == 0));
+void check_operator(const pidcomm_operator &operation, const ElementType &type) {
+  const auto reject = [](const auto &...text) {
+    fail(PIDCOMM_ERR_ARGUMENT, "operation->", text...);
+  };
+  if (operation.size != sizeof operation)
+    reject("size is ", operation.size, "; it must be sizeof the struct (", sizeof operation,
+           "): set it with PIDCOMM_OPERATOR_INITIALIZER, in C++ with {}");
+  if (operation.element_bytes == 0 || operation.element_bytes > kLargestElement)
+    reject("element_bytes is ", operation.element_bytes, "; it must be 1 to ", kLargestElement);
+  if (operation.partial_bytes > kLargestElement)
+    reject("partial_bytes is ", operation.partial_bytes, "; it must be at most ", kLargestElement);
+  const bool has_partials = operation.partial_bytes != 0;
+  if (operation.combine == nullptr) {
+    if (operation.store == nullptr || operation.load != nullptr || has_partials)
+      reject("combine is null; then store must be a function, load null, and partial_bytes 0");
+    if (operation.element_bytes != type.size_bytes)
+      reject("element_bytes is ", operation.element_bytes, "; without combine, it must be the ",
+             type.size_bytes, " bytes of ", name_of_type(type.code));
+  } else if ((operation.load != nullptr) != has_partials ||
+             (operation.store != nullptr) != has_partials) {
+    reject(has_partials ? "load or store is null" : "load or store is not null",
+           "; operators with partial_bytes, and only they, have these functions");
+  }
+}
+
+bool are_same(const pidcomm_operator &a, const pidcomm_operator &b) {
+  return a.size == b.size && a.element_bytes == b.element_bytes &&
+         a.partial_bytes == b.partial_bytes && a.load == b.load && a.combine == b.combine &&
+         a.store == b.store && a.context == b.context;
 }
 
 Fold Fold::of(const pidcomm_request &request, const ElementType &type, int op) {
@@ -148,14 +166,14 @@ Fold Fold::of(const pidcomm_request &request, const ElementType &type, int op) {
                 : request.collective == PIDCOMM_EXSCAN ? Result::before_own
                                                        : Result::of_all;
   const pidcomm_operator *const operation = request.operation;
-  if (operation != nullptr) {
-    check(*operation);
+  const bool has_operation = operation != nullptr && operation->combine != nullptr;
+  if (has_operation) {
     fold.operation = *operation;
     fold.operation.identity = nullptr;
     fold.unit_bytes = std::lcm(kWordBytes, uint64_t{operation->element_bytes});
   }
   if (fold.result != Result::before_own) return fold;
-  if (operation == nullptr) {
+  if (!has_operation) {
     fold.identity = identity_of(op, type);
   } else {
     if (operation->identity == nullptr)
@@ -201,7 +219,7 @@ std::vector<FoldSet> fold_sets_of(const Hypercube &cube, const Grouping &groupin
                                                             grouping.member_of(pe)};
   }
   for (FoldSet &set : result) add_batches(set);
-  return result;
+  return with_pairs_together(std::move(result), set_of);
 }
 
 }  // namespace pidcomm

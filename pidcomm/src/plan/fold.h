@@ -32,13 +32,17 @@ struct Fold {
   uint64_t whole_units(uint64_t bytes) const {
     return bytes < unit_bytes ? unit_bytes : bytes / unit_bytes * unit_bytes;
   }
-  /// Whether `request` has the operator of this fold.
-  bool is_of(const pidcomm_request &request) const;
-
-  /// Returns the fold of a reduction or scan. type, op: checked if request.operation is null.
-  /// Errors: ERR_ARGUMENT (a field of the operator, or its identity is missing).
+  /// Returns the fold of a reduction or scan, whose operator has been checked. Errors: ERR_ARGUMENT
+  /// (the identity is missing).
   static Fold of(const pidcomm_request &request, const ElementType &type, int op);
 };
+
+/// Checks the operator of a request. type: the element type of the request, if the operator has no
+/// `combine`. Errors: ERR_ARGUMENT.
+void check_operator(const pidcomm_operator &operation, const ElementType &type);
+
+/// Whether two operators have the same fields, without the identities.
+bool are_same(const pidcomm_operator &a, const pidcomm_operator &b);
 
 /// Whether the code is PIDCOMM_SCAN or PIDCOMM_EXSCAN.
 constexpr bool is_scan(int collective) {

@@ -76,7 +76,7 @@ void check_is_for(const TechniqueRule &technique, int collective) {
 
 /// If no step of a technique applies to the collective, the call runs as `conventional`.
 Form make_form(const Plan &plan, const CollectiveRule &collective, const TechniqueRule &technique) {
-  int steps = plan.fold ? 0 : technique.steps & collective.steps;
+  int steps = plan.fold || plan.finish ? 0 : technique.steps & collective.steps;
   if (plan.reduces && !plan.bytewise) steps &= ~PIDCOMM_STEP_CM;
   const TechniqueRule &taken = technique.steps != 0 && steps == 0
                                    ? technique_rule(PIDCOMM_TECHNIQUE_CONVENTIONAL)
@@ -178,15 +178,20 @@ const CollectiveRule &rule_of(int collective) {
 
 namespace {
 
-void add_fold(Plan &plan, const pidcomm_request &request, const TechniqueRule &technique) {
+void check_operation(const Plan &plan, const pidcomm_request &request,
+                     const TechniqueRule &technique) {
   const char *name = name_of_collective(plan.collective);
   if (!plan.reduces) fail(PIDCOMM_ERR_ARGUMENT, name, " does not reduce; operation must be null");
   if (technique.code == PIDCOMM_TECHNIQUE_RING || technique.code == PIDCOMM_TECHNIQUE_TREE)
     fail(PIDCOMM_ERR_OPTION, name, ": technique ", name_of_technique(technique.code),
          " is for the operators of PIDCOMM_OPS; use tile or conventional");
+  check_operator(*request.operation, plan.type);
+}
+
+void add_fold(Plan &plan, const pidcomm_request &request) {
   plan.fold = Fold::of(request, plan.type, plan.op);
   if (plan.block_bytes % plan.fold->unit_bytes != 0)
-    fail(PIDCOMM_ERR_SIZE, name, ": the operator has elements of ",
+    fail(PIDCOMM_ERR_SIZE, name_of_collective(plan.collective), ": the operator has elements of ",
          plan.fold->operation.element_bytes, " bytes; a block (", plan.block_bytes,
          " bytes) must be a multiple of ", plan.fold->unit_bytes, " bytes");
 }
@@ -219,11 +224,13 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   if (rule.code == PIDCOMM_SENDRECV) return make_message_plan(std::move(plan), request, technique);
   plan.grouping = Grouping::of(cube, request.mask);
   plan.mask = request.mask;
-  plan.type = ElementType::of(request.operation == nullptr ? request.type : PIDCOMM_UINT8);
-  if (rule.reduces && request.operation == nullptr) {
+  const bool replaces_op = request.operation != nullptr && request.operation->combine != nullptr;
+  plan.type = ElementType::of(replaces_op ? PIDCOMM_UINT8 : request.type);
+  if (rule.reduces && !replaces_op) {
     check_op(request.op, plan.type);
     plan.op = request.op;
-    plan.bytewise = is_bytewise(request.op, plan.type) && !is_scan(rule.code);
+    plan.bytewise =
+        is_bytewise(request.op, plan.type) && !is_scan(rule.code) && request.operation == nullptr;
   }
   plan.reduces = rule.reduces;
   plan.in = rule.in;
@@ -231,7 +238,9 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.bytes = request.bytes;
   check_sizes(plan, rule);
   plan.block_bytes = rule.bytes_are_blocks() ? plan.bytes / plan.grouping.group_pes : plan.bytes;
-  if (request.operation != nullptr || is_scan(rule.code)) add_fold(plan, request, technique);
+  if (request.operation != nullptr) check_operation(plan, request, technique);
+  if (replaces_op || is_scan(rule.code)) add_fold(plan, request);
+  if (request.operation != nullptr && !replaces_op) plan.finish = *request.operation;
   const uint64_t in_bytes = plan.block_bytes * blocks_of(rule.in, plan.grouping);
   const uint64_t out_bytes = plan.block_bytes * blocks_of(rule.out, plan.grouping);
   const bool has_source = rule.in.space == Space::mram,

@@ -45,6 +45,7 @@ struct Plan {
   uint64_t row_stride_bytes = 0;               // from a host row to the next
   std::shared_ptr<const PeMessages> messages;  // of PIDCOMM_SENDRECV, else null
   std::optional<Fold> fold;                    // of scans and operators of the program
+  std::optional<pidcomm_operator> finish;      // an operator without `combine`
   Form form;
 };
 

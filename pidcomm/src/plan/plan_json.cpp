@@ -236,6 +236,7 @@ std::string to_json(const Plan &plan, bool expand) {
   json.string("dtype", name_of_type(plan.type.code));
   if (plan.reduces)
     json.string("op", plan.fold && plan.fold->has_operation() ? "operation" : name_of_op(plan.op));
+  if (plan.finish) json.string("then", "operation");
   json.number("pes", plan.cube.pes);
   json.number("groups", plan.grouping.groups);
   json.number("group_pes", plan.grouping.group_pes);

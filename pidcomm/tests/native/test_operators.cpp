@@ -129,7 +129,7 @@ Operation average(const char *name, int type) {
       std::memcpy(out, &value, sizeof value);
     };
   } else {
-    using Sum = std::conditional_t<sizeof(T) == 2, float, double>;
+    using Sum = std::conditional_t<sizeof(T) == 2, float, T>;
     result.reduce = [](std::uint8_t *out, const Elements &members) {
       const auto number = [&](std::size_t m) {
         return static_cast<Sum>(verify::Computed<T>(value_at<T>(members[m])));
@@ -140,6 +140,7 @@ Operation average(const char *name, int type) {
       std::memcpy(out, &value, sizeof value);
     };
   }
+  result.type = type;
   CHECK_EQ(pidcomm_operator_average(type, &result.operation), +PIDCOMM_OK);
   return result;
 }
@@ -147,11 +148,12 @@ Operation average(const char *name, int type) {
 Operation scaled(const double *factor) {
   Operation result{"scaled float32", 4, {}, bytes_of(0.0f)};
   result.reduce = [factor](std::uint8_t *out, const Elements &members) {
-    double sum = double{value_at<float>(members[0])};
-    for (std::size_t m = 1; m < members.size(); ++m) sum += double{value_at<float>(members[m])};
-    const auto value = static_cast<float>(sum * *factor);
+    float sum = value_at<float>(members[0]);
+    for (std::size_t m = 1; m < members.size(); ++m) sum += value_at<float>(members[m]);
+    const float value = sum * static_cast<float>(*factor);
     std::memcpy(out, &value, sizeof value);
   };
+  result.type = PIDCOMM_FLOAT32;
   CHECK_EQ(pidcomm_operator_scaled_sum(PIDCOMM_FLOAT32, &result.operation), +PIDCOMM_OK);
   result.operation.context = factor;
   return result;
@@ -191,6 +193,7 @@ std::vector<Operation> operations() {
           average<std::uint8_t>("average uint8", PIDCOMM_UINT8),
           average<std::int64_t>("average int64", PIDCOMM_INT64),
           average<float>("average float32", PIDCOMM_FLOAT32),
+          average<double>("average float64", PIDCOMM_FLOAT64),
           average<verify::Float16>("average float16", PIDCOMM_FLOAT16),
           average<verify::BFloat16>("average bfloat16", PIDCOMM_BFLOAT16),
           scaled(&kFactor),
@@ -236,26 +239,34 @@ Bytes defined(const Operation &operation, const Call &call, const verify::Groups
   return out;
 }
 
-/// Random elements: numbers with few bits, so that ties and equal values occur, or all bits.
-void fill(const Operation &operation, std::uint64_t seed, Bytes &rows) {
-  verify::fill_distinct(seed, rows.size(), rows);
-  const bool is_float = operation.name.find("float") != std::string::npos;
-  for (std::size_t at = 0; at + 4 <= rows.size() && operation.element_bytes >= 4; at += 4) {
-    const std::uint64_t random = verify::mix(seed + at);
-    const auto few = static_cast<float>(static_cast<int>(random % 16) - 8);
-    const auto whole = static_cast<std::uint32_t>(random % 7);
-    if (is_float && operation.element_bytes != 2)
-      operation.name == "float64 prod" ? (void)0 : (void)std::memcpy(&rows[at], &few, 4);
-    else if (operation.name.find("arg") == 0)
-      std::memcpy(&rows[at], &whole, 4);
+/// Calls value(random) for every element of type T.
+template <class T, class Value>
+void fill_with(std::uint64_t seed, Bytes &rows, const Value &value) {
+  for (std::size_t at = 0; at + sizeof(T) <= rows.size(); at += sizeof(T)) {
+    const T element = static_cast<T>(value(verify::mix(seed + at)));
+    std::memcpy(&rows[at], &element, sizeof element);
   }
-  if (operation.name == "float64 prod")
-    for (std::size_t at = 0; at + 8 <= rows.size(); at += 8) {
-      const double value = 1 + static_cast<double>(verify::mix(seed + at) % 1000) / 1000;
-      std::memcpy(&rows[at], &value, 8);
-    }
-  if (operation.element_bytes == 2 && is_float)
-    for (std::size_t at = 0; at + 2 <= rows.size(); at += 2) rows[at + 1] &= 0xBB;  // no NaN
+}
+
+/// Random elements: all bits, or few whole numbers, whose sums are exact and which are often equal.
+void fill(const Operation &operation, std::uint64_t seed, Bytes &rows) {
+  const auto has = [&](const char *part) { return operation.name.find(part) != std::string::npos; };
+  const auto whole = [](std::uint64_t random) { return static_cast<int>(random % 16) - 8; };
+  verify::fill_distinct(seed, rows.size(), rows);
+  if (has("prod"))
+    fill_with<double>(seed, rows, [](std::uint64_t random) {
+      return 1 + static_cast<double>(random % 1000) / 1000;
+    });
+  else if (has("float64"))
+    fill_with<double>(seed, rows, whole);
+  else if (has("arg") && has("uint32"))
+    fill_with<std::uint32_t>(seed, rows, [](std::uint64_t random) { return random % 7; });
+  else if (has("arg") && has("int64"))
+    fill_with<std::int64_t>(seed, rows, whole);
+  else if (has("float32"))
+    fill_with<float>(seed, rows, whole);
+  else if (has("float16"))
+    for (std::size_t at = 1; at < rows.size(); at += 2) rows[at] &= 0xBB;  // no infinity and NaN
 }
 
 void check_call(const Hypercube &cube, const Operation &operation, const Call &call,
@@ -457,6 +468,7 @@ TEST(Operators_RefuseWrongRequests) {
     request.bytes = 192;
     request.src = kSrc;
     request.dst = kDst;
+    request.type = PIDCOMM_FLOAT64;
     request.operation = &operation;
     return request;
   };
@@ -473,6 +485,8 @@ TEST(Operators_RefuseWrongRequests) {
   refuse([](auto &o) { o.partial_bytes = 24; }, "load or store is null");
   refuse([](auto &o) { o.load = o.combine; }, "load or store is not null");
   refuse([](auto &o) { o.combine = nullptr; }, "combine is null");
+  refuse([](auto &o) { CHECK_EQ(pidcomm_operator_average(PIDCOMM_FLOAT32, &o), +PIDCOMM_OK); },
+         "8 bytes of float64");
   refuse([](auto &o) { o.identity = nullptr; }, "identity is null");
   pidcomm_request request = request_with(right, PIDCOMM_ALLTOALL);
   check_refused(cube, request, 0, PIDCOMM_ERR_ARGUMENT, "does not reduce");
@@ -482,6 +496,7 @@ TEST(Operators_RefuseWrongRequests) {
   request.bytes = 64;
   check_refused(cube, request, 0, PIDCOMM_ERR_SIZE, "multiple of 24");
   request = request_with(right, PIDCOMM_SCAN);
+  request.type = 0;
   request.operation = nullptr;
   check_refused(cube, request, 0, PIDCOMM_ERR_TYPE, "type code 0");
   pidcomm_operator operation{};

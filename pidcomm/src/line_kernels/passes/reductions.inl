@@ -23,6 +23,11 @@ void combine_blocks(const SweepCall &call, Step step, Line *sums, uint32_t block
                             bytes_of(&sums[(i + pace) * step.count]), step.count * sizeof(Line));
 }
 
+/// Changes results in host order; see Finish.
+void finish_lines(const SweepCall &call, Line *lines, uint32_t count) {
+  if (call.finish != nullptr) call.finish->apply(bytes_of(lines), count * sizeof(Line));
+}
+
 /// Returns the number of words of a step: `words`, or, if the group members of an item are in
 /// several ranks, `lines` lines for all blocks.
 uint32_t reduce_step_words(const SweepCall &call, uint32_t blocks, uint32_t words, uint32_t lines) {
@@ -39,6 +44,7 @@ void pass_reduce_blocks(const SweepCall &call) {
           Line *const sums = lines_of(call, item);
           if (blocks > 1)
             call.reducer->reduce_blocks[call.lane_mask](bytes_of(sums), step.count, call.lane_mask);
+          finish_lines(call, sums, step.count);
           if (call.host_order) transpose_lines(sums, step.count);
         }
         put_everywhere(call, step);
@@ -64,8 +70,11 @@ void put_waiting(const SweepCall &call, const Store &store) {
 template <int Mask>
 void replicate_results(const SweepCall &call, Line *lines) {
   Line results[kStepWords];
-  for (uint32_t w = 0; w < kStepWords; ++w)
-    if ((w & Mask) == 0) results[w] = reordered(lines[w], call.host_order);
+  for (uint32_t w = 0; w < kStepWords; ++w) {
+    if ((w & Mask) != 0) continue;
+    finish_lines(call, &lines[w], 1);
+    results[w] = reordered(lines[w], call.host_order);
+  }
   if constexpr (Mask == 0) {
     for (uint32_t w = 0; w < kStepWords; ++w) lines[w] = results[w];
   } else {
@@ -153,6 +162,8 @@ void pass_reduce_to_host(const SweepCall &call) {
           each_part(step, [&](Step part) {
             Line *const lines = lines_of(call, i) + (part.word - step.word);
             reduce_sums(call, lines, part.count);
+            for (uint32_t w = 0; w < kStepWords; ++w)
+              if ((w & call.lane_mask) == 0) finish_lines(call, &lines[w], 1);
             PIDCOMM_BY_LANE_MASK(results_to_rows, call, lines);
             for (uint32_t o = 0; o < call.out_count; ++o) {
               const Line words =

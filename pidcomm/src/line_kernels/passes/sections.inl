@@ -193,6 +193,8 @@ class RowPass {
       if (step.count > call_.words - step.word) step.count = call_.words - step.word;
       for (uint32_t i = 0; i < call_.item_count; ++i) {
         accumulate(call_.items[i], step);
+        for (uint32_t r = 0; call_.finish != nullptr && r < table_.rows; ++r)
+          finish_lines(call_, row(r), (step.count + kStepWords - 1) / kStepWords);
         visit(call_.items[i], step);
       }
     }
