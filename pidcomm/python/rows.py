@@ -152,7 +152,6 @@ class Collective(NamedTuple):
     def method(self, over_hosts: bool = False) -> str:
         """Return the method of `Hypercube`, or of `hosts.Cube` over hosts."""
         moves = not self.takes_op
-        op_type = "OpName" if over_hosts else "AnyOp"
         is_rooted = over_hosts and not (self.at_pes_before and self.at_pes_after)
         form, result = (
             ("FromHost", "Trace")
@@ -173,7 +172,7 @@ class Collective(NamedTuple):
             parameters += (
                 ["dtype: DTypeLike = np.uint8"]
                 if moves
-                else [f"dtype: DTypeLike{optional}", f'op: {op_type} = "sum"']
+                else [f"dtype: DTypeLike{optional}", 'op: AnyOp = "sum"']
             )
         if not self.at_pes_after:
             parameters.append("out: ArrayOutput | None = None")
@@ -232,8 +231,7 @@ class Collective(NamedTuple):
         result_shape = (
             f"({'pes' if self.at_pes_after else 'groups'}, {'N * n' if self.blocks_after else 'n'})"
         )
-        op_type = "OpName" if over_hosts else "AnyOp"
-        op = f'        op: {op_type} = "sum",\n' if self.takes_op else ""
+        op = '        op: AnyOp = "sum",\n' if self.takes_op else ""
         return f'''
     def {self.name}(
         self,

@@ -50,7 +50,7 @@ class Groups(NamedTuple):
     groups: int
     group_pes: int
 
-class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
+class Hypercube(HypercubeCollectives, Movements, Scans, MeasuredPasses):
     def __init__(
         self,
         pe_set: Owner,
@@ -118,7 +118,7 @@ class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
         src: Window = 0,
         dst: Window = 0,
         dtype: DTypeLike = np.uint8,
-        op: OpName | None = "sum",
+        op: AnyOp | None = "sum",
         expand: bool = False,
         **options: Unpack[Options],
     ) -> Plan: ...
@@ -131,7 +131,7 @@ class Hypercube(HypercubeCollectives, Movements, MeasuredPasses):
         src: Window = 0,
         dst: Window = 0,
         dtype: DTypeLike = np.uint8,
-        op: OpName | None = "sum",
+        op: AnyOp | None = "sum",
         **options: Unpack[Options],
     ) -> None: ...
     def carry_out(
@@ -150,6 +150,18 @@ MESSAGE: VoidDType
 MRAM_BYTES: int
 
 OPS: dict
+
+class Operator:
+    def __init__(
+        self,
+        source: str,
+        dtype: DTypeLike,
+        *,
+        identity: ArrayLike | None = None,
+        options: list[str] | tuple[str, ...] = (),
+    ) -> None: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
 
 class Options(TypedDict, total=False):
     technique: TechniqueName | Literal["auto"] | None
@@ -245,7 +257,8 @@ def plan(
     src: int = 0,
     dst: int = 0,
     dtype: DTypeLike = np.uint8,
-    op: OpName | None = "sum",
+    op: AnyOp | None = "sum",
     expand: bool = False,
     **options: Unpack[Options],
 ) -> Plan: ...
+def scaled_sum(factor: float) -> Operator: ...

@@ -480,11 +480,11 @@ class Hypercube(HypercubeCollectives, Movements, Scans, MeasuredPasses):
         """Run a collective. Return result(its trace), or a request for it without `wait`."""
         if as_flag("wait", wait):
             return result(self._finished(name, arguments))
-        request = Request(
-            name,
-            self._core.start(*arguments),
-            lambda trace, _=arguments: result(self._remember(trace)),  # keeps the operator
-        )
+
+        def finish(trace: Trace, _: object = arguments) -> T:  # keeps the operator
+            return result(self._remember(trace))
+
+        request = Request(name, self._core.start(*arguments), finish)
         self._note_arguments(name, arguments)
         self._requests.add(request)
         return request

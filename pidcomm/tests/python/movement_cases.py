@@ -1,9 +1,10 @@
-"""Random movements between PEs and their definitions in plain NumPy. Shares no code with the
-package; tests and the campaign run the cases.
+"""Random movements between PEs, scans and operators, and their definitions in plain NumPy. Shares
+no code with the package; tests and the campaign run the cases.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Callable
@@ -272,6 +273,115 @@ def scatterv_gatherv(case: Case) -> tuple[Any, Any]:
     return np.concatenate(again), np.concatenate(rows)
 
 
+MATRIX = np.dtype([("a", "u4"), ("b", "u4"), ("c", "u4")])
+PLACE = np.dtype([("value", "f4"), ("index", "u4")])
+
+
+@functools.cache
+def matrix_product() -> pidcomm.Operator:
+    """Return the product of matrices {{1, a, c}, {0, 1, b}, {0, 0, 1}}, which is not
+    commutative.
+    """
+    return pidcomm.Operator(
+        "static element combine(element x, element y) {"
+        "  return (element){x.a + y.a, x.b + y.b, x.c + y.c + x.a * y.b};"
+        "}",
+        MATRIX,
+        identity=(0, 0, 0),
+    )
+
+
+def _average(rows: Any) -> Any:
+    """Return the mean of rows: of integers by integer arithmetic, of floats by their sum."""
+    if rows.dtype.kind == "f":
+        return functools.reduce(np.add, rows) / rows.dtype.type(len(rows))
+    whole, rest = np.divmod(rows.sum(axis=0, dtype=np.int64), len(rows))
+    is_above = (2 * rest > len(rows)) | ((2 * rest == len(rows)) & (whole % 2 == 1))
+    return (whole + is_above).astype(rows.dtype)  # ties to even
+
+
+def _product(rows: Any) -> Any:
+    x = rows[0].copy()
+    for y in rows[1:]:
+        x["c"] += y["c"] + x["a"] * y["b"]
+        x["a"] += y["a"]
+        x["b"] += y["b"]
+    return x
+
+
+def _best(rows: Any, is_max: bool) -> Any:
+    values = -rows["value"] if is_max else rows["value"]
+    order = np.lexsort((rows["index"], values), axis=0)
+    return np.take_along_axis(rows, order[:1], axis=0)[0]
+
+
+def _operation(case: Case, blocks: int) -> tuple[Any, Any, Any]:
+    """Return an operator, its definition for the rows of members, and rows of `blocks` blocks."""
+    count = blocks * case.choices.choice([8, 24, 400])
+    name = case.choices.choice(["sum", "max", "avg", "scaled", "argmin", "argmax", "matrix"])
+    if name == "matrix":
+        rows = np.zeros((case.pes, count), MATRIX)
+        for field in "abc":
+            rows[field] = case.random.integers(0, 2**32, rows.shape)
+        return matrix_product(), _product, rows
+    if name in ("argmin", "argmax"):
+        rows = np.zeros((case.pes, count), PLACE)
+        rows["value"] = case.random.integers(0, 5, rows.shape)
+        rows["index"] = case.random.integers(0, 5, rows.shape)
+        return name, lambda x: _best(x, name == "argmax"), rows
+    if name == "scaled":
+        case.dtype = np.dtype(case.choices.choice(["float32", "float64"]))
+        factor = case.dtype.type(0.3)
+        return (
+            pidcomm.scaled_sum(float(factor)),
+            lambda x: functools.reduce(np.add, x) * factor,
+            case.rows(count),
+        )
+    definition = {
+        "sum": lambda x: functools.reduce(np.add, x),
+        "max": lambda x: x.max(axis=0),
+        "avg": _average,
+    }[name]
+    return name, definition, case.rows(count)
+
+
+def operators(case: Case) -> tuple[Any, Any]:
+    """Reduce with an operator of the program or of the library."""
+    name = case.choices.choice(["allreduce", "reduce_scatter", "reduce"])
+    op, definition, rows = _operation(case, case.members if name == "reduce_scatter" else 1)
+    if case.options["technique"] == "pr":
+        case.options["technique"] = "tile"  # pr needs a lane split
+    result = case.finished(
+        getattr(case.cube, name)(
+            case.cube.array(rows), case.mask, op=op, wait=case.wait, **case.options
+        )
+    )
+    reduced = [definition(rows[group]) for group in case.groups]
+    if name == "reduce":
+        return result, np.array(reduced)
+    want = np.zeros(result.get().shape, rows.dtype)
+    for total, group in zip(reduced, case.groups, strict=True):
+        want[group] = total if name == "allreduce" else total.reshape(case.members, -1)
+    return result.get(), want
+
+
+def scans(case: Case) -> tuple[Any, Any]:
+    """Reduce over the members up to each member, or before it; also in place."""
+    op, definition, rows = _operation(case, 1)
+    if case.options["technique"] == "pr":
+        case.options["technique"] = "conventional"
+    x = case.cube.array(rows)
+    out = case.choices.choice([None, x])
+    has_own = case.choices.random() < 0.5
+    scan = case.cube.scan if has_own else case.cube.exscan
+    result = case.finished(scan(x, case.mask, op=op, out=out, wait=case.wait, **case.options)).get()
+    want = result.copy()  # an exscan gives member 0 the identity, which other tests check
+    for group in case.groups:
+        for member in range(0 if has_own else 1, case.members):
+            want[group[member]] = definition(rows[group[: member + has_own]])
+    return result, want
+
+
 MOVEMENTS: list[Callable[[Case], tuple[Any, Any]]] = [
     messages,
     shift,
@@ -281,6 +391,8 @@ MOVEMENTS: list[Callable[[Case], tuple[Any, Any]]] = [
     allgatherv,
     reduce_scatterv,
     scatterv_gatherv,
+    operators,
+    scans,
 ]
 
 
