@@ -20,6 +20,7 @@ from pidcomm._core import MRAM_BYTES, PES_PER_RANK
 from pidcomm._core import version as _version
 from pidcomm.arguments import Options
 from pidcomm.arrays import ArrayCollectives
+from pidcomm.batches import Batch
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
 from pidcomm.hypercube import Hypercube
@@ -61,6 +62,7 @@ __all__ = [
     "TYPES",
     "ArgumentError",
     "ArrayCollectives",
+    "Batch",
     "Buffer",
     "Error",
     "Groups",

@@ -30,6 +30,7 @@ from pidcomm.arguments import (
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.axes import CHIPS, Axes, OrderName
+from pidcomm.batches import BatchCube, CollectedCall
 from pidcomm.buffer_calls import prepare_buffers
 from pidcomm.buffers import Block, Buffer, shape_of
 from pidcomm.calls import Call, CoreArguments, prepare_call, require_words, sizes_of
@@ -82,7 +83,7 @@ class Owner(Protocol):
         """Arrange the PEs as another hypercube."""
 
 
-class Hypercube(HypercubeCollectives, Movements, Scans, MeasuredPasses):
+class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasses):
     """Run collectives on PEs that are arranged as a hypercube. `PeSet.hypercube` makes a hypercube.
 
     The PE at coordinates x, y, z, ... has number x + len_x * (y + len_y * (z + ...)). A collective
@@ -444,6 +445,8 @@ class Hypercube(HypercubeCollectives, Movements, Scans, MeasuredPasses):
             return self._call_on_buffers(name, x, axis, wait, **arguments)
         if isinstance(x, Buffer) or (arguments.get("bytes", 0) is None and "host" not in arguments):
             raise ArgumentError(f"{name} needs a buffer and an axis, or an axis and bytes=")
+        if self._own_batch() is not None:
+            raise ArgumentError(f"{name}: a batch collects calls on buffers, not on byte windows")
         call = self._prepare(name, x if axis is None else axis, **arguments)
 
         def result(trace: Trace, _: object = arguments) -> Trace | Array:  # keeps buffers
@@ -477,7 +480,12 @@ class Hypercube(HypercubeCollectives, Movements, Scans, MeasuredPasses):
     def _run(
         self, name: str, arguments: CoreArguments, wait: bool, result: Callable[[Trace], T]
     ) -> T | Request[T]:
-        """Run a collective. Return result(its trace), or a request for it without `wait`."""
+        """Run a collective, or collect it for a batch. Return result(its trace), or a request for
+        it without `wait`.
+        """
+        if (batch := self._own_batch()) is not None:
+            collected: T = batch._collect(CollectedCall(name, arguments, result), wait)
+            return collected
         if as_flag("wait", wait):
             return result(self._finished(name, arguments))
 
@@ -488,6 +496,11 @@ class Hypercube(HypercubeCollectives, Movements, Scans, MeasuredPasses):
         self._note_arguments(name, arguments)
         self._requests.add(request)
         return request
+
+    def _finish_batch(self, fields: dict[str, Any], calls: list[CollectedCall]) -> Trace:
+        for call in calls:
+            self._note_arguments(call.name, call.arguments)
+        return self._remember(trace_of(fields))
 
     def _finished(self, name: str, arguments: CoreArguments) -> Trace:
         """Run a collective and return its trace."""

@@ -78,6 +78,7 @@ class Movements:
     mask_of: Callable[[Axis], str]
     _require_own: Callable[..., None]
     _run: Callable[..., Any]
+    _own_batch: Callable[[], object]
 
     def sendrecv(
         self,
@@ -335,6 +336,8 @@ class Movements:
         counts: shape (N,), or (groups, N), or a buffer with one number per PE. Moves the bytes of
         the largest count from every PE.
         """
+        if self._own_batch() is not None:
+            raise ArgumentError("gatherv cannot run in a batch, because it returns new arrays")
         groups, unit = self._groups_of(axis), unit_of("gatherv", x)
         table = self._count_table(counts, groups, groups.shape[1:])
         pad = elements_of_word(unit)
@@ -463,6 +466,10 @@ class Movements:
         options: Options,
     ) -> Any:
         self._require_own(src, dst)
+        if self._own_batch() is not None and not (
+            isinstance(src, Buffer) and isinstance(dst, Buffer)
+        ):
+            raise ArgumentError("a batch collects movements between buffers, not byte windows")
         in_bytes, out_bytes = sizes_of_messages(messages)
 
         def offset_of(side: str, window: Window, size_bytes: int) -> int:

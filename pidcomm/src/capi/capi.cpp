@@ -94,21 +94,6 @@ struct NoAxis {
 };
 
 /// Returns the caller's options, or the default options if the pointer is null.
-pidcomm_options received_options(const pidcomm_options *options) {
-  return options == nullptr ? pidcomm_options{} : received(options, "options");
-}
-
-/// If trace is not null, stores the trace that body() returns, or zeros if body() throws.
-template <class Body>
-void deliver_trace(pidcomm_trace *trace, const Body &body) {
-  if (trace != nullptr) {
-    check_size(trace, "trace", kLargestBytes);
-    deliver(pidcomm_trace{}, trace);
-  }
-  const pidcomm_trace done = body();
-  if (trace != nullptr) deliver(done, trace);
-}
-
 /// Refuses a non-blocking call that another process started before fork: the threads that end the
 /// call are in that process.
 void require_own_call(pidcomm_pending *const *pending) {

@@ -72,4 +72,19 @@ void deliver(const T &own, T *given) {
               reinterpret_cast<const char *>(&own) + sizeof own.size, known);
 }
 
+/// If trace is not null, stores the trace that body() returns, or zeros if body() throws.
+template <class Body>
+void deliver_trace(pidcomm_trace *trace, const Body &body) {
+  if (trace != nullptr) {
+    check_size(trace, "trace", kLargestBytes);
+    deliver(pidcomm_trace{}, trace);
+  }
+  const pidcomm_trace done = body();
+  if (trace != nullptr) deliver(done, trace);
+}
+
+inline pidcomm_options received_options(const pidcomm_options *options) {
+  return options == nullptr ? pidcomm_options{} : received(options, "options");
+}
+
 }  // namespace pidcomm

@@ -154,13 +154,8 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
                      host_buffer_, trace);
     trace.seconds_pass = pass.seconds();
   } else {
-    if (const auto *paper = std::get_if<PaperForm>(&plan.form);
-        paper != nullptr && paper->to_host_memory)
-      host_buffer_.require(trace.bytes_staged);
-    if (std::holds_alternative<MessageForm>(plan.form) ||
-        std::holds_alternative<FoldForm>(plan.form))
-      host_buffer_.require(trace.bytes_staged);
-    reorders(plan) ? run_with_reordering(call, trace) : run_on_ranks(call, trace);
+    if (needs_host_buffer(plan)) host_buffer_.require(trace.bytes_staged);
+    reorders(plan) ? run_with_reordering(call, trace) : acquire_and_run(call, trace);
   }
   trace.seconds_total = call.total.seconds();
 }
@@ -190,7 +185,7 @@ void Executor::run_with_reordering(const Call &call, pidcomm_trace &trace) {
   };
   try {
     if (steps.before) pes.run(*steps.before, trace);
-    run_on_ranks(call, trace);
+    acquire_and_run(call, trace);
     if (steps.after) pes.run(*steps.after, trace);
   } catch (const Error &error) {
     fail_midway(error.status(), error.what());
@@ -199,11 +194,14 @@ void Executor::run_with_reordering(const Call &call, pidcomm_trace &trace) {
   }
 }
 
-void Executor::run_on_ranks(const Call &call, pidcomm_trace &trace) {
+void Executor::acquire_and_run(const Call &call, pidcomm_trace &trace) {
   const Stopwatch acquiring;
   const AcquiredRanks ranks(placement_, mapped_);
   trace.seconds_acquire += acquiring.seconds();
+  run_on_ranks(ranks, call, trace);
+}
 
+void Executor::run_on_ranks(const AcquiredRanks &ranks, const Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   const Stopwatch passing;
   const HostLines host_lines = {host_buffer_.data(), plan.in_pe_bytes / kWordBytes};

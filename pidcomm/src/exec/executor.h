@@ -35,6 +35,10 @@ class Executor {
   /// are thrown before any byte of MRAM or of a host buffer changes.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
+  /// Carries out several requests; see pidcomm_batch. Errors: those of run.
+  void run_batch(const std::vector<pidcomm_request> &requests,
+                 const std::vector<pidcomm_options> &options, pidcomm_trace &trace);
+
   /// Throws the errors that run would throw before any byte of MRAM or of a host buffer changes.
   /// Does not wait for earlier work, so it reports only faults of work that has ended, and no
   /// faults while calls run on the ranks. If the request has no host buffer (null, 0 bytes), the
@@ -85,7 +89,8 @@ class Executor {
   bool knows_heap_base();
   void require_heap_base(const Call &call);
   void run_with_reordering(const Call &call, pidcomm_trace &trace);
-  void run_on_ranks(const Call &call, pidcomm_trace &trace);
+  void acquire_and_run(const Call &call, pidcomm_trace &trace);
+  void run_on_ranks(const AcquiredRanks &ranks, const Call &call, pidcomm_trace &trace);
 
   struct dpu_set_t set_;
   Hypercube cube_;

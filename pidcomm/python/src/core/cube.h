@@ -128,6 +128,23 @@ class Cube {
     return dict_of(trace);
   }
 
+  using Arguments =
+      std::tuple<const Request &, std::optional<Bytes>, std::optional<MutableBytes>, OptionCodes>;
+
+  nb::dict run_batch(const std::vector<Arguments> &calls) {
+    std::vector<pidcomm_request> requests;
+    std::vector<pidcomm_options> options;
+    for (const auto &[request, host_in, host_out, codes] : calls) {
+      requests.push_back(value_of(request, host_in, host_out));
+      options.push_back(options_of(codes));
+    }
+    pidcomm_trace trace = {};
+    allocation_->use([&](struct dpu_set_t) {
+      check(pidcomm_batch(cube_, requests.data(), requests.size(), options.data(), &trace));
+    });
+    return dict_of(trace);
+  }
+
   std::unique_ptr<Pending> start(const Request &request, std::optional<Bytes> host_in,
                                  std::optional<MutableBytes> host_out, OptionCodes codes) {
     const pidcomm_request value = value_of(request, host_in, host_out);

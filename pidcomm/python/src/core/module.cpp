@@ -53,6 +53,7 @@ void bind_cube(nb::module_ &m) {
            "host_out"_a.noconvert().none(), "options"_a, nb::keep_alive<0, 1>())
       .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(),
            "host_out"_a.noconvert().none(), "options"_a)
+      .def("run_batch", &Cube::run_batch, "calls"_a)
       .def("validate", &Cube::validate, "request"_a, "options"_a)
       .def("audit", &Cube::audit)
       .def("location", &Cube::location, "pe"_a)

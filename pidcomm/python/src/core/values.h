@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <pidcomm/audit.h>
+#include <pidcomm/batch.h>
 #include <pidcomm/hosts.h>
 #include <pidcomm/operators.h>
 

@@ -1,0 +1,74 @@
+// Calls of Executor that carry out several requests.
+#include <optional>
+
+#include "base/error.h"
+#include "exec/acquired_ranks.h"
+#include "exec/device.h"
+#include "exec/executor.h"
+#include "exec/executor_call.h"
+
+namespace pidcomm {
+
+namespace {
+
+/// Adds times and bytes.
+void add(pidcomm_trace &sum, const pidcomm_trace &trace) {
+  const auto add_field = [](auto &field, const auto &more) {
+    if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, int>) field += more;
+  };
+#define PIDCOMM_ROW(ctype, name, ...) add_field(sum.name, trace.name);
+  PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+}
+
+/// Whether the host pass is the complete work of a plan.
+bool is_host_pass(const Plan &plan) {
+  return plan.bytes != 0 && !reorders(plan) && !std::holds_alternative<SdkForm>(plan.form);
+}
+
+}  // namespace
+
+void Executor::run_batch(const std::vector<pidcomm_request> &requests,
+                         const std::vector<pidcomm_options> &options, pidcomm_trace &trace) {
+  trace = {};
+  if (requests.empty()) return;
+  const Stopwatch total;
+  const dpu_error_t earlier = dpu_sync(set_);  // without a ticket, as in `run`
+  const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
+  wait_for_set(set_, placement_, earlier);
+  const double waited = total.seconds();
+
+  std::vector<Call> calls(requests.size());
+  std::vector<pidcomm_trace> traces(requests.size());
+  uint64_t host_bytes = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    try {
+      plan_call(calls[i], requests[i], &options[i], traces[i], true);
+      prepare(calls[i], requests[i], traces[i]);
+    } catch (const Error &error) {
+      fail(error.status(), "request ", i, ": ", error.what());
+    }
+    if (needs_host_buffer(calls[i].cached->plan))
+      host_bytes = std::max(host_bytes, traces[i].bytes_staged);
+  }
+  host_buffer_.require(host_bytes);
+
+  std::optional<AcquiredRanks> ranks;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (is_host_pass(calls[i].cached->plan)) {
+      if (!ranks) ranks.emplace(placement_, mapped_);
+      audit_ = {};
+      run_on_ranks(*ranks, calls[i], traces[i]);
+    } else {
+      ranks.reset();
+      finish(calls[i], traces[i]);
+    }
+  }
+  ranks.reset();
+  trace = traces[0];
+  for (std::size_t i = 1; i < requests.size(); ++i) add(trace, traces[i]);
+  trace.seconds_acquire += waited;
+  trace.seconds_total = total.seconds();
+}
+
+}  // namespace pidcomm

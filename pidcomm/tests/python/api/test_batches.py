@@ -1,0 +1,137 @@
+"""Batches, which run collected calls, and calls that are prepared once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pidcomm
+
+TECHNIQUES = ["tile", "conventional", "pr+im"]
+
+
+@pytest.fixture
+def cube() -> Iterator[Any]:
+    """Return a hypercube of 8 x 4 PEs."""
+    with pidcomm.allocate(pes=32) as pes:
+        yield pes.hypercube(8, 4)
+
+
+def buffer(cube: Any, seed: int, shape: tuple[int, ...] = (16,)) -> Any:
+    """Return a buffer with random elements."""
+    rows = np.random.default_rng(seed).integers(0, 100, (cube.pes, *shape))
+    return cube.array(rows.astype(np.int32))
+
+
+def calls(cube: Any, x: Any, y: Any, **options: Any) -> list[Any]:
+    """Make calls that depend on each other; return their results."""
+    return [
+        cube.allreduce(x, "x", out=y, **options),
+        cube.alltoall(y, "x", out=x, **options),
+        cube.shift(x, "y", out=y, technique=options.get("technique")),
+        cube.reduce(buffer(cube, 4, (3,)), ("x", "y")),
+        cube.scan(y, "x", op="max", out=y, **options),
+        cube.halo(buffer(cube, 9, (6, 6)), {"x": 0}, cyclic=True, corners=True, **options),
+        cube.broadcast(np.arange(4 * 3).reshape(4, 3), "x", **options),
+    ]
+
+
+@pytest.mark.parametrize("technique", TECHNIQUES)
+def test_a_batch_has_the_results_of_its_calls(cube: Any, technique: Any) -> None:
+    """The calls run in order at the end of the block, again by run, and by start and wait."""
+    for how in ("run", "start"):
+        x, y = buffer(cube, 1), buffer(cube, 2)
+        wanted = [np.asarray(result) for result in calls(cube, x, y, technique=technique)]
+        x, y = buffer(cube, 1), buffer(cube, 2)
+        with cube.batch() as batch:
+            results = calls(cube, x, y, technique=technique)
+            assert (x.get() == buffer(cube, 1).get()).all(), "a call has run"
+        for _ in range(2):
+            # A call may change the result of an earlier call.
+            for result, want in list(zip(results, wanted, strict=True))[3:]:
+                assert (np.asarray(result) == want).all()
+            x[:], y[:] = buffer(cube, 1).get(), buffer(cube, 2).get()
+            last = batch.run() if how == "run" else batch.start().wait()
+            assert last is results[-1]
+        assert cube.last_trace is not None
+
+
+def test_a_batch_checks_all_calls_before_a_byte_moves(cube: Any) -> None:
+    """The error names the call; no earlier call has run."""
+    x, y = buffer(cube, 1), buffer(cube, 2)
+
+    def wrong() -> None:
+        with cube.batch():
+            cube.allreduce(x, "x", out=y, technique="ring", scratch=1 << 20)
+            cube.alltoall(x, "x", out=y, technique="ring", scratch=1 << 20)
+
+    def interrupted() -> None:
+        with cube.batch():
+            cube.allreduce(x, "x", out=y)
+            raise RuntimeError("mine")
+
+    with pytest.raises(pidcomm.ArgumentError, match=r"request 1: .*ring"):
+        wrong()
+    assert (y.get() == buffer(cube, 2).get()).all()
+    with pytest.raises(RuntimeError, match="mine"):
+        interrupted()
+    assert (y.get() == buffer(cube, 2).get()).all()
+
+
+def test_a_batch_refuses_calls_that_it_cannot_collect(cube: Any) -> None:
+    """Byte windows, requests, gatherv and nested batches are refused."""
+    x, y = buffer(cube, 1), buffer(cube, 2)
+    for call, part in (
+        (lambda: cube.allreduce("x", bytes=64, dtype="int32"), "not on byte windows"),
+        (lambda: cube.sendrecv([(0, 1)], src=0, dst=64, bytes=8), "not byte windows"),
+        (lambda: cube.allreduce(x, "x", out=y, wait=False), "use Batch.start"),
+        (lambda: cube.gatherv(x, "x", [1] * 8), "gatherv"),
+        (lambda: cube.prepare("allreduce", x, "x"), "another batch"),
+    ):
+        with cube.batch():
+            cube.allreduce(x, "x", out=y)
+            with pytest.raises(pidcomm.ArgumentError, match=part):
+                call()
+    for name in ("gatherv", "read", 3):
+        with pytest.raises(pidcomm.ArgumentError, match="cannot be prepared"):
+            cube.prepare(name, x)
+
+
+def test_a_batch_collects_the_calls_of_its_thread_only(cube: Any) -> None:
+    """Another thread runs its calls at once."""
+    x, y, z = buffer(cube, 1), buffer(cube, 2), buffer(cube, 3)
+    with cube.batch():
+        cube.allreduce(x, "x", out=y)
+        thread = Thread(target=lambda: cube.shift(x, "x", 1, out=z))
+        thread.start()
+        thread.join()
+        moved = z.get()
+    assert (moved == np.roll(x.get().reshape(4, 8, 16), 1, axis=1).reshape(32, 16)).all()
+
+
+def test_a_prepared_call_uses_the_present_content(cube: Any) -> None:
+    """Each run reads the buffers and host arrays again; start and wait do the same."""
+    x, y = buffer(cube, 1), buffer(cube, 2)
+    prepared = cube.prepare("shift", x, "x", 1, out=y)
+    for seed in range(3):
+        x[:] = buffer(cube, seed).get()
+        assert (prepared.run() if seed % 2 else prepared.start().wait()) is y
+        want = np.roll(x.get().reshape(4, 8, 16), 1, axis=1).reshape(32, 16)
+        assert (y.get() == want).all()
+    odd = buffer(cube, 4, (3,))  # no whole number of words
+    reduced = cube.prepare("reduce", odd, "x", op="max")
+    assert (reduced.run() == odd.get().reshape(4, 8, 3).max(axis=1)).all()
+    odd[:] = 5
+    assert (reduced.run() == 5).all()
+    prepared.start()
+    with pytest.raises(pidcomm.ArgumentError, match="wait for its end"):
+        prepared.start()
+    prepared.wait()
+    assert repr(prepared) == "<Batch of 1 calls>"
+    with cube.batch() as empty:
+        pass
+    assert empty.run() is None
