@@ -48,9 +48,7 @@ static void allreduce_by_hand(void) {
 }
 
 static void allreduce(void) {
-  /* [allreduce] */
   PIDCOMM_CHECK(pidcomm_allreduce(cube, "10", kBytes, 0, kTo, PIDCOMM_INT32, PIDCOMM_SUM));
-  /* [end] */
 }
 
 static void alltoall_by_hand(void) {
@@ -83,13 +81,11 @@ static void run_both(const char *what, void (*by_hand)(void), void (*by_call)(vo
 
 /* An SDK transfer that stays, in PE order. */
 static void transfer_in_pe_order(void) {
-  /* [foreach_pe] */
   struct dpu_set_t dpu;
   uint32_t pe;
   PIDCOMM_FOREACH_PE(cube, dpu, pe) DPU_ASSERT(dpu_prepare_xfer(dpu, in + pe * kWords));
   DPU_ASSERT(
       dpu_push_xfer(set, DPU_XFER_TO_DPU, DPU_MRAM_HEAP_POINTER_NAME, 0, kBytes, DPU_XFER_DEFAULT));
-  /* [end] */
 }
 
 /* Returns whether PE order differs from the order of DPU_FOREACH. A program that stores its data in

@@ -14,7 +14,9 @@
  * all types and operators of reductions, and have the windows and sizes of allreduce.
  *
  * Techniques: `tile` and `conventional`; the pr techniques run as `conventional`, and `ring` and
- * `tree` return ERR_OPTION. Hypercubes over hosts return ERR_ARGUMENT. */
+ * `tree` return ERR_OPTION. `tile` loads and stores each line once, with one exception: on shapes
+ * without a lane split, reduce_scatter with `combine` loads a line once for each entangled group
+ * that has one of its blocks. Hypercubes over hosts return ERR_ARGUMENT. */
 #ifndef PIDCOMM_OPERATORS_H
 #define PIDCOMM_OPERATORS_H
 
@@ -24,21 +26,26 @@
 extern "C" {
 #endif
 
-/* Combines `count` elements at a time. The functions run on several threads at once, on different
- * data, also on undefined elements. They must not call the library, throw or jump. Pointers may be
- * unaligned, except `partials` of load and combine (64 bytes).
+/* An operator: functions on arrays of `count` elements.
  *
  *   load     partials[i] = elements[i]
  *   combine  partials[i] = partials[i] (op) elements[i]
  *   store    elements[i] = partials[i], the reduction of `members` members
  *
- * Partial results that are larger than elements keep sums exact. If partial_bytes is 0, the partial
- * results are elements, and load and store are NULL. If combine is NULL, the library reduces with
- * the type and op of the request, as fast as without an operator, and then calls store, in which
- * elements and partials are the same memory; element_bytes is the size of the type.
+ * Several threads call the functions at once, on different data. Some elements may be undefined:
+ * padding, and lanes without a PE. The functions must not fault on them, call the library, throw or
+ * jump. Pointers may be unaligned, except `partials` of load and combine (64 bytes).
  *
- * identity points to element_bytes bytes, which the library copies before the call returns; only
- * exscan needs it. The call passes `context` to the functions. */
+ * Use partial results larger than elements to keep sums exact. If partial_bytes is 0, the partial
+ * results are elements, and load and store are NULL. If combine is NULL, the library reduces with
+ * the type and op of the request, then calls store. Elements and partials are then the same memory,
+ * and element_bytes is the size of the type. This is as fast as op alone, except for op and, or,
+ * xor and types of 1 byte.
+ *
+ * identity points to an element for member 0 of exscan. If it is NULL, an operator without combine
+ * has the identity of op, and other operators cannot run exscan. The library copies the struct and
+ * the identity before a call returns. The functions and the memory behind `context`, which the
+ * functions receive, must stay valid until the call has ended (pidcomm_wait). */
 typedef struct pidcomm_operator {
   PIDCOMM_SIZE(struct pidcomm_operator);
   size_t element_bytes; /* 1 to 4096 */
@@ -52,34 +59,43 @@ typedef struct pidcomm_operator {
 } pidcomm_operator;
 #define PIDCOMM_OPERATOR_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_operator)
 
-/* X(name): operators that the library provides, for every element type (a
- * pidcomm_type).
+/* X(name): operators of the library, for every element type (a pidcomm_type).
  *
- * average: the exact sum of integers, divided by N and rounded to nearest, ties to even. Floats of
- * 16 bits are added in float32; the sum is divided by N, then rounded once. For float32 and
- * float64, divides the result of op PIDCOMM_SUM, which the request must have, by N.
- * scaled_sum: the same sums of floats, times the number that the context points to.
+ * avg: the exact sum of integers, divided by N and rounded to nearest, ties to even. The sum of
+ * 16-bit floats in float32, divided by N, then rounded to the type. For float32 and float64, the
+ * result of op PIDCOMM_SUM, which the request must have, divided by N. In scans, N is the number of
+ * members combined so far.
  * argmin, argmax: an element is a value of the type and an index: uint32_t at byte 4, or, for types
  * of 8 bytes, uint64_t at byte 8. The result is the smallest (largest) value with its index. Of
  * equal values, the smallest index wins. NaN is smaller (larger) than all numbers. */
-#define PIDCOMM_OPERATORS(X) X(average) X(scaled_sum) X(argmin) X(argmax)
+#define PIDCOMM_OPERATORS(X) X(avg) X(argmin) X(argmax)
 
-/* Stores an operator of PIDCOMM_OPERATORS in *operation, for example pidcomm_operator_average(type,
- * &operation). Errors: ERR_TYPE (the type is unknown; an integer for scaled_sum), ERR_ARGUMENT
- * (operation is null). The context of scaled_sum is NULL: set it to a `const double *`. */
+/* Stores an operator of PIDCOMM_OPERATORS in *operation, for example pidcomm_operator_avg(type,
+ * &operation). Errors: ERR_TYPE (the type is unknown), ERR_ARGUMENT (operation is null). */
 #define PIDCOMM_ROW(name) \
   PIDCOMM_API int pidcomm_operator_##name(int type, pidcomm_operator *operation);
 PIDCOMM_OPERATORS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
+/* The same for the sum of floats, as for avg, times *factor; the product is computed in float64,
+ * then rounded to the type. `factor` must stay valid until the call has ended. Errors: ERR_TYPE
+ * (not a float), ERR_ARGUMENT (a pointer is null). */
+PIDCOMM_API int pidcomm_operator_scaled_sum(int type, const double *factor,
+                                            pidcomm_operator *operation);
+
+/* X(ENUM, code, name): scans. */
+#define PIDCOMM_SCANS(X) X(SCAN, 29, scan) X(EXSCAN, 30, exscan)
+
 /* The codes of scans in a pidcomm_request. */
-enum { PIDCOMM_SCAN = 29, PIDCOMM_EXSCAN = 30 };
+#define PIDCOMM_ROW(ENUM, code, name) PIDCOMM_##ENUM = code,
+enum { PIDCOMM_SCANS(PIDCOMM_ROW) };
+#undef PIDCOMM_ROW
 
 /* Run a scan with default options. Errors: those of pidcomm_allreduce. */
-PIDCOMM_API int pidcomm_scan(pidcomm_hypercube *cube, const char *mask, size_t bytes, size_t src,
-                             size_t dst, int type, int op);
-PIDCOMM_API int pidcomm_exscan(pidcomm_hypercube *cube, const char *mask, size_t bytes, size_t src,
-                               size_t dst, int type, int op);
+#define PIDCOMM_ROW(ENUM, code, name) \
+  PIDCOMM_API int pidcomm_##name(pidcomm_hypercube *cube, PIDCOMM_PARAMETERS_111);
+PIDCOMM_SCANS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
 
 #ifdef __cplusplus
 }

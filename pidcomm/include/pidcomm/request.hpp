@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pidcomm/messages.h>
+#include <pidcomm/operators.h>
 #include <pidcomm/pidcomm.h>
 
 namespace pidcomm {
@@ -21,6 +22,14 @@ namespace request {
     return {sizeof(pidcomm_request), PIDCOMM_##ENUM, PIDCOMM_FIELDS_##op##before##after}; \
   }
 PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+
+/// The same for the scans of operators.h.
+#define PIDCOMM_ROW(ENUM, code, name)                                     \
+  inline pidcomm_request name(PIDCOMM_PARAMETERS_111) {                   \
+    return {sizeof(pidcomm_request), PIDCOMM_##ENUM, PIDCOMM_FIELDS_111}; \
+  }
+PIDCOMM_SCANS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
 /// The same for pidcomm_sendrecv. The returned request borrows the messages.

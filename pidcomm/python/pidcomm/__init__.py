@@ -25,7 +25,7 @@ from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, Error, OutOfMemoryError
 from pidcomm.hypercube import Hypercube
 from pidcomm.messages import MESSAGE, displacements
-from pidcomm.operators import Operator, scaled_sum
+from pidcomm.operators import Operator, ScaledSum
 from pidcomm.pe_set import PeSet, allocate
 from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, plan
@@ -74,13 +74,13 @@ __all__ = [
     "PeSet",
     "Plan",
     "Request",
+    "ScaledSum",
     "Symbol",
     "Trace",
     "__version__",
     "allocate",
     "displacements",
     "plan",
-    "scaled_sum",
 ]
 
 

@@ -20,8 +20,10 @@ PES_PER_RANK: int
 """PEs of a rank without disabled PEs: 64."""
 SENDRECV: int
 """The code of messages in a request; see pidcomm/messages.h."""
-SCANS: tuple[int, int]
-"""The codes of scan and exscan in a request; see pidcomm/operators.h."""
+SCANS: dict[str, int]
+"""The codes of scans in a request, by name; see pidcomm/operators.h."""
+OPERATORS: list[str]
+"""The names of the operators of the library that are no rows of ``pidcomm.OPS``."""
 WORD_BYTES: int
 """Bytes of a word; blocks and offsets are multiples of it."""
 LINE_BYTES: int

@@ -43,7 +43,7 @@ from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, make_request, plan_of
 from pidcomm.programs import MRAM_WINDOW, HeapWindows, PathText, Window, at_mram_bytes
 from pidcomm.requests import Request
-from pidcomm.scans import Scans
+from pidcomm.scans import ScanName, Scans
 from pidcomm.tables import BANKS_PER_CHIP, CHIPS_PER_RANK, COLLECTIVES, ROWS
 from pidcomm.trace import Trace, trace_of
 
@@ -105,9 +105,9 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
 
     The bytes of a block are a multiple of 8. ``dtype`` is any dtype of a fixed size. Reductions
     take ``pidcomm.TYPES``; sum also takes complex numbers, and min, max, and, or, xor also take
-    bool. ``op`` is one of ``pidcomm.OPS``, "avg", "argmin", "argmax", `pidcomm.scaled_sum`, or a
+    bool. ``op`` is one of ``pidcomm.OPS``, "avg", "argmin", "argmax", `pidcomm.ScaledSum`, or a
     `pidcomm.Operator`. "avg" rounds the exact sum of integers, divided by N, to nearest, ties to
-    even; it adds floats as `scaled_sum` does. "argmin" and "argmax" take elements of a value and an
+    even; it adds floats as `ScaledSum` does. "argmin" and "argmax" take elements of a value and an
     index, and choose the smallest index of equal values. C-contiguous host arrays are not copied.
     ``**options`` are technique=, isa=, threads=, coherence=, scratch=; see `pidcomm.Options`. A
     collective first waits for earlier work on its PEs. With ``wait=False`` it returns a `Request`,
@@ -366,7 +366,7 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
 
     def plan(
         self,
-        collective: CollectiveName,
+        collective: CollectiveName | ScanName,
         mask: Axis,
         *,
         bytes: int,
@@ -389,7 +389,7 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
 
     def validate(
         self,
-        collective: CollectiveName,
+        collective: CollectiveName | ScanName,
         mask: Axis,
         *,
         bytes: int,

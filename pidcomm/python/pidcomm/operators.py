@@ -5,9 +5,11 @@ element, and functions in C.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import shlex
 import subprocess
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -23,10 +25,17 @@ from pidcomm.tables import OPS, TYPES, WORD_BYTES
 __all__ = ["AnyOp", "LibraryOpName", "codes_of_op"]
 
 LibraryOpName: TypeAlias = Literal["avg", "argmin", "argmax"]
-LIBRARY_NAMES = {"avg": "average", "argmin": "argmin", "argmax": "argmax"}
 
 SUM = OPS["sum"].code
+C_NAMES = {
+    "bool": "_Bool", "float16": "_Float16", "float32": "float", "float64": "double",
+    "complex64": "_Complex float", "complex128": "_Complex double",
+}  # fmt: skip
 
+# The same results on all processors, as those of the library.
+EXACT = ("-ffp-contract=off", "-fwrapv")
+STRICT = ("-Werror=implicit-function-declaration", "-Wl,-z,defs")
+LIBRARIES = ("-lm",)
 SOURCE = """\
 #include <math.h>
 #include <stddef.h>
@@ -50,12 +59,13 @@ class Operator:
     source: C text that defines ``static element combine(element a, element b)``, where ``element``
     is the C type of dtype: a number, or a struct with the fields of a structured dtype. The
     operator must be associative. The library combines members in order, a before b, so it need not
-    be commutative. The last word of a buffer may have undefined elements, which are combined too.
-    identity: the element that member 0 of an exscan receives. options: more options of the
-    compiler.
+    be commutative. It must not fault on undefined elements, such as padding. identity: the element
+    that member 0 of an exscan receives. options: more options of the compiler.
 
     The C compiler of the host (environment variable CC, else cc) compiles the loop over elements
-    with -O3 -march=native. Raises ArgumentError with its messages, and Error if it cannot be run.
+    with -O3 -march=native; signed integers wrap, and a * b + c rounds twice. The code stays in
+    memory until the process ends. Raises ArgumentError with the compiler's messages, and Error if
+    the compiler cannot be run.
     """
 
     def __init__(
@@ -90,32 +100,28 @@ class Operator:
         return self._core
 
 
-class _ScaledSum(Operator):
-    def __init__(self, factor: float) -> None:
-        self._factor = as_number("factor", factor)
+@dataclass(frozen=True)
+class ScaledSum:
+    """The operator that adds floats and multiplies the sum by ``factor``, a finite number.
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        raise ArgumentError(f"{self!r} is for all floats", "ERR_OP")
-
-    def __repr__(self) -> str:
-        return f"<Operator sum * {self._factor:g}>"
-
-    def _for(self, dtype: np.dtype[Any]) -> _core.Operator:
-        return _core.Operator.of_library("scaled_sum", as_type(dtype, "sum").code, self._factor)
-
-
-def scaled_sum(factor: float) -> Operator:
-    """Return the operator that adds floats and multiplies the sum by `factor`, which must be
-    finite.
-
-    16-bit floats are added in float32, in member order, and the product is rounded once. Other
-    floats are added as with "sum", and the sum is multiplied.
+    16-bit floats are added in float32, in member order, other floats as with "sum". The product is
+    computed in float64, then rounded to the dtype.
     """
-    return _ScaledSum(factor)
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        """Raise ArgumentError unless the factor is a finite number."""
+        as_number("factor", self.factor)
 
 
-AnyOp: TypeAlias = OpName | LibraryOpName | Operator
+AnyOp: TypeAlias = OpName | LibraryOpName | Operator | ScaledSum
+
+
+@functools.lru_cache(maxsize=64)
+def _of_library(name: str, type_code: int, factor: float = 0) -> _core.Operator:
+    """Return an operator of the library. Plans are kept by the operator's address."""
+    return _core.Operator.of_library(name, type_code, factor)
 
 
 def codes_of_op(
@@ -128,17 +134,19 @@ def codes_of_op(
     if not takes_op:
         return as_type(dtype).code, 0, None
     if isinstance(op, Operator):
-        code = as_type(dtype, "sum").code if isinstance(op, _ScaledSum) else TYPES["uint8"].code
-        return code, SUM, op._for(dtype)
-    if isinstance(op, str) and op in LIBRARY_NAMES:
+        return TYPES["uint8"].code, SUM, op._for(dtype)
+    if isinstance(op, ScaledSum):
+        code = as_type(dtype, "sum").code
+        return code, SUM, _of_library("scaled_sum", code, float(op.factor))
+    if isinstance(op, str) and op in _core.OPERATORS:
         value = dtype if op == "avg" else _value_of_place(op, dtype)
         if value.name not in TYPES:
             raise ArgumentError(
                 f"operator {op} is not for dtype {value.name!r}; use {', '.join(TYPES)}", "ERR_OP"
             )
         code = as_type(value).code
-        return code, SUM, _core.Operator.of_library(LIBRARY_NAMES[op], code, 0)
-    row = row_of(OPS, "operator", op, "ERR_OP", LIBRARY_NAMES)
+        return code, SUM, _of_library(op, code)
+    row = row_of(OPS, "operator", op, "ERR_OP", _core.OPERATORS)
     return as_type(dtype, row.name).code, row.code, None
 
 
@@ -185,13 +193,10 @@ def c_type_of(dtype: np.dtype[Any]) -> str:
 def _c_name_of(dtype: np.dtype[Any]) -> str:
     if dtype.kind in "iu":
         return f"{'u' if dtype.kind == 'u' else ''}int{8 * dtype.itemsize}_t"
-    names = {"?": "_Bool", "f2": "uint16_t", "f4": "float", "f8": "double"}
-    for code, name in {**names, "c8": "_Complex float", "c16": "_Complex double"}.items():
+    for code, name in C_NAMES.items():
         if dtype == np.dtype(code):
             return name
-    if dtype.name == "bfloat16":
-        return "uint16_t"
-    raise ArgumentError(f"dtype {dtype} has no type in C", "ERR_TYPE")
+    raise ArgumentError(f"dtype {dtype} has no type in C; use {', '.join(C_NAMES)}", "ERR_TYPE")
 
 
 def _element_bytes(identity: ArrayLike | None, dtype: np.dtype[Any]) -> bytes:
@@ -207,13 +212,14 @@ def _element_bytes(identity: ArrayLike | None, dtype: np.dtype[Any]) -> bytes:
 
 
 def _compiled(text: str, options: list[str]) -> ctypes.CDLL:
-    command = [*shlex.split(os.environ.get("CC", "") or "cc"), "-O3", "-march=native", *options]
+    compiler = shlex.split(os.environ.get("CC", "") or "cc")
+    command = [*compiler, "-O3", "-march=native", *EXACT, *options, "-shared", "-fPIC", *STRICT]
     with temporary_folder("pidcomm") as folder:
         source, library = folder / "operator.c", folder / "operator.so"
         source.write_text(text)
         try:
             process = subprocess.run(
-                [*command, "-shared", "-fPIC", "-o", str(library), str(source)],
+                [*command, "-o", str(library), str(source), *LIBRARIES],
                 capture_output=True,
                 text=True,
                 errors="replace",
@@ -225,4 +231,7 @@ def _compiled(text: str, options: list[str]) -> ctypes.CDLL:
         messages = process.stderr.replace(f"{folder}{os.sep}", "").strip()
         if process.returncode:
             raise ArgumentError(messages or f"the C compiler ended with {process.returncode}")
-        return ctypes.CDLL(str(library))
+        try:
+            return ctypes.CDLL(str(library))
+        except OSError as error:
+            raise Error(f"the compiled operator cannot be loaded: {error}") from None

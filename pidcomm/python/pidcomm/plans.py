@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from pidcomm._rows import CollectiveName
+    from pidcomm.scans import ScanName
     from pidcomm.arguments import Options
     from pidcomm.operators import AnyOp
 
@@ -123,7 +124,7 @@ def _require_elements(
 
 
 def plan(
-    collective: CollectiveName,
+    collective: CollectiveName | ScanName,
     shape: Sequence[int],
     mask: str,
     *,
@@ -137,9 +138,9 @@ def plan(
 ) -> Plan:
     """Return the plan of a collective on PEs arranged as `shape`: loop nests, strides and bytes.
 
-    collective: a name of ``pidcomm.COLLECTIVES``. mask, bytes (per PE), dtype, op and options are
-    as in the methods of `Hypercube`, and src and dst are offsets; only reductions use op. expand:
-    whether to list every step.
+    collective: a name of ``pidcomm.COLLECTIVES``, scan or exscan. mask, bytes (per PE), dtype, op
+    and options are as in the methods of `Hypercube`, and src and dst are offsets; only reductions
+    use op. expand: whether to list every step.
 
     Raises the ArgumentError that the collective would raise; host arrays are not checked. Moves no
     bytes.

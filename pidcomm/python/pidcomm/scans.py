@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pidcomm.arguments import Axis
 from pidcomm.buffers import Buffer
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pidcomm.requests import Request
 
 __all__: list[str] = []
+
+
+ScanName: TypeAlias = Literal["scan", "exscan"]
 
 
 class Scans:
@@ -37,8 +40,8 @@ class Scans:
         """scan: member q along an axis has the reduction of x over members 0 to q.
 
         x has any shape; returns a buffer of the same shape, or `out`, which may be x. op, wait: as
-        for `allreduce`. Combines members in order, with one rounding per operation, except for
-        "avg" and `scaled_sum`. Techniques: tile and conventional.
+        for `allreduce`. Combines members in order and rounds after each step; for 16-bit floats,
+        "avg" and `ScaledSum` add in float32. Techniques: tile and conventional.
         """
         require_buffer("scan", x)
         result: Buffer | Request[Buffer] = self._call(

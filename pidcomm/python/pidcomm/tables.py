@@ -158,7 +158,7 @@ COLLECTIVES = {row[0]: Collective(*row) for row in _rows["collectives"]}
 """The eight collectives, by name."""
 SCANS = {
     name: replace(COLLECTIVES["allreduce"], name=name, code=code, steps=0)
-    for name, code in zip(("scan", "exscan"), _core.SCANS, strict=True)
+    for name, code in _core.SCANS.items()
 }
 """Scans, by name."""
 ROWS = COLLECTIVES | SCANS

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "capi/guarded.h"
 #include "capi/hypercube.h"
-#include "capi/sized.h"
 
 namespace {
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/sized.h"
 #include "capi/guarded.h"
 #include "capi/hypercube.h"
-#include "capi/sized.h"
 #include "exec/mram_blocks.h"
 #include "plan/plan.h"
 #include "plan/request.h"

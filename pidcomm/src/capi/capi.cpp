@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/sized.h"
 #include "capi/guarded.h"
 #include "capi/hypercube.h"
-#include "capi/sized.h"
 #include "exec/default_options.h"
 #include "exec/device.h"
 #include "exec/pe_reorder.h"

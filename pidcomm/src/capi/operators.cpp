@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/small_float.h"
 #include "capi/guarded.h"
+#include "pidcomm/request.hpp"
 #include "plan/request.h"
 
 namespace {
@@ -99,8 +100,10 @@ void store_means(void *elements, const void *partials, size_t count, size_t memb
 
 template <class T>
 void store_scaled(void *elements, const void *partials, size_t count, size_t, const void *context) {
-  const auto factor = static_cast<SumOf<T>>(*static_cast<const double *>(context));
-  store_values<T>(elements, partials, count, [&](SumOf<T> sum) { return sum * factor; });
+  const double factor = *static_cast<const double *>(context);
+  store_values<T>(elements, partials, count, [factor](SumOf<T> sum) {
+    return static_cast<SumOf<T>>(static_cast<double>(sum) * factor);
+  });
 }
 
 template <class T>
@@ -177,7 +180,7 @@ pidcomm_operator for_type(int type, const Visit &visit) {
   fail(PIDCOMM_ERR_INTERNAL, "no operators for type code ", type);
 }
 
-pidcomm_operator make_average(int type) {
+pidcomm_operator make_avg(int type) {
   return for_type(type, []<class T>(T) { return sum_of<T>(store_means<T>); });
 }
 
@@ -198,19 +201,6 @@ pidcomm_operator make_argmax(int type) {
   return for_type(type, []<class T>(T) { return place_of<T, true>(); });
 }
 
-int run_scan(int code, pidcomm_hypercube *cube, const char *mask, size_t bytes, size_t src,
-             size_t dst, int type, int op) {
-  pidcomm_request request = PIDCOMM_REQUEST_INITIALIZER;
-  request.collective = code;
-  request.mask = mask;
-  request.bytes = bytes;
-  request.src = src;
-  request.dst = dst;
-  request.type = type;
-  request.op = op;
-  return pidcomm_run(cube, &request, nullptr, nullptr);
-}
-
 }  // namespace
 
 #define PIDCOMM_ROW(name)                                              \
@@ -223,12 +213,19 @@ int run_scan(int code, pidcomm_hypercube *cube, const char *mask, size_t bytes, 
 PIDCOMM_OPERATORS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
-int pidcomm_scan(pidcomm_hypercube *cube, const char *mask, size_t bytes, size_t src, size_t dst,
-                 int type, int op) {
-  return run_scan(PIDCOMM_SCAN, cube, mask, bytes, src, dst, type, op);
+int pidcomm_operator_scaled_sum(int type, const double *factor, pidcomm_operator *operation) {
+  return guarded([&] {
+    require(factor, "factor");
+    require(operation, "operation");
+    *operation = make_scaled_sum(type);
+    operation->context = factor;
+  });
 }
 
-int pidcomm_exscan(pidcomm_hypercube *cube, const char *mask, size_t bytes, size_t src, size_t dst,
-                   int type, int op) {
-  return run_scan(PIDCOMM_EXSCAN, cube, mask, bytes, src, dst, type, op);
-}
+#define PIDCOMM_ROW(ENUM, code, name)                                     \
+  int pidcomm_##name(pidcomm_hypercube *cube, PIDCOMM_PARAMETERS_111) {   \
+    const pidcomm_request request = request::name(PIDCOMM_ARGUMENTS_111); \
+    return pidcomm_run(cube, &request, nullptr, nullptr);                 \
+  }
+PIDCOMM_SCANS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW

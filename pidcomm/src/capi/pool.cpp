@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "base/sized.h"
 #include "capi/guarded.h"
-#include "capi/sized.h"
 #include "pool/pool.h"
 
 struct pidcomm_pool {

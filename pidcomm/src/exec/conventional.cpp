@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "exec/clock.h"
 #include "exec/conventional_messages.h"
@@ -19,6 +18,7 @@ namespace {
 /// The source rows and result rows of a call.
 struct Rows {
   std::byte *in = nullptr, *out = nullptr;
+  std::byte *partials = nullptr;  // of folds: of each thread
 };
 
 constexpr struct dpu_symbol_t kMram = {kMramAddress, static_cast<uint32_t>(kMramBytes)};
@@ -70,13 +70,10 @@ class HostWork {
 
   void fold() const {
     const RowFold row_fold(plan_, kernels_);
-    const uint64_t bytes = plan_.fold->partial_bytes(form_.piece_bytes);
-    std::vector<std::vector<std::byte>> partials(static_cast<std::size_t>(plan_.options.threads),
-                                                 std::vector<std::byte>(bytes));
     WorkQueue queue(form_.units, plan_.options.threads);
     run_threads(plan_.options.threads, [&](int thread) {
       queue.each(thread, [&](uint64_t unit) {
-        fold(row_fold, unit, partials[static_cast<std::size_t>(thread)].data());
+        fold(row_fold, unit, rows_.partials + static_cast<uint64_t>(thread) * form_.partial_bytes);
       });
     });
   }
@@ -138,6 +135,8 @@ void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t se
     buffer.require(form.staged_bytes);
     rows.in = buffer.data();
     rows.out = to_host ? host : buffer.data() + form.source_bytes;
+    rows.partials = buffer.data() + form.staged_bytes -
+                    static_cast<uint64_t>(plan.options.threads) * form.partial_bytes;
     trace.bytes_staged = form.staged_bytes;
     trace.host_bytes_written += form.staged_bytes;
     trace.host_bytes_read += form.staged_bytes;

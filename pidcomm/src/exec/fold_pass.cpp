@@ -15,8 +15,7 @@ namespace {
 /// The buffers of one thread: rows of the lanes of a batch, partial results of the groups of a set,
 /// rows of results, rows of lanes that keep their bytes, and the buffer of the passes.
 struct Buffers {
-  // Rows are not a power of two apart, because they would compete for a few places in the
-  // first-level cache.
+  // Rows a power of two apart would map to the same sets of the first-level cache.
   static uint64_t spaced(uint64_t bytes) {
     return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes + kLineBytes;
   }
@@ -137,13 +136,13 @@ class FoldWorker {
             partials(g), bytes_, members);
       return;
     }
-    if (!row_fold_.keeps_elements())
+    if (!row_fold_.stores_partials())
       for (uint32_t g = 0; g < set.groups.size(); ++g)
         row_fold_.store(result(g), partials(g), bytes_, members);
     for (uint32_t eg = 0; eg < set.egs.size(); ++eg)
       store(set, eg, [&](uint32_t pe) {
         const uint32_t group = set.pes[pe].group;
-        return row_fold_.keeps_elements() ? partials(group) : result(group);
+        return row_fold_.stores_partials() ? partials(group) : result(group);
       });
   }
 

@@ -46,8 +46,7 @@ class LineRows {
     while (words != 0) {
       const LinePosition position = position_of(pass_.eg_base[eg], word);
       const uint32_t count = std::min(words, position.run_words);
-      for (uint32_t i = 0; i < count; ++i)
-        __builtin_prefetch(position.line + i * kLineStride, 0, 2);
+      pass_.kernels.prefetch(position.line, count);
       word += count;
       words -= count;
     }

@@ -10,13 +10,16 @@ namespace {
 
 /// Whether a plan has the operator of a request, which may be null.
 bool has_operation_of(const Plan &plan, const pidcomm_operator *other) {
-  const bool has_operation = plan.fold && plan.fold->has_operation();
-  if (other == nullptr || !(has_operation || plan.finish))
-    return other == nullptr && !has_operation && !plan.finish;
-  if (!are_same(has_operation ? plan.fold->operation : *plan.finish, *other)) return false;
-  if (!has_operation || plan.fold->identity.empty()) return true;
-  return other->identity != nullptr &&
-         std::memcmp(other->identity, plan.fold->identity.data(), plan.fold->identity.size()) == 0;
+  const bool is_fold = plan.fold && plan.fold->has_operation();
+  if (other == nullptr || !(is_fold || plan.finish))
+    return other == nullptr && !is_fold && !plan.finish;
+  if (other->size != sizeof *other ||
+      !are_same(is_fold ? plan.fold->operation : *plan.finish, *other))
+    return false;
+  if (!plan.fold || plan.fold->identity.empty()) return true;
+  if (!plan.fold->has_own_identity || other->identity == nullptr)
+    return !plan.fold->has_own_identity && other->identity == nullptr;
+  return std::memcmp(other->identity, plan.fold->identity.data(), plan.fold->identity.size()) == 0;
 }
 
 }  // namespace

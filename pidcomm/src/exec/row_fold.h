@@ -18,8 +18,8 @@ class RowFold {
         reducer_(plan.fold->has_operation() ? nullptr : reducer_of(kernels, plan)),
         plan_(plan) {}
 
-  /// Whether partial results are elements.
-  bool keeps_elements() const { return operation_.partial_bytes == 0; }
+  /// Whether `store` copies the partial results.
+  bool stores_partials() const { return keeps_elements() && !plan_.finish; }
 
   /// Starts with the row of the first member, or continues with the row of a later member.
   void add(std::byte *partials, const std::byte *row, std::size_t bytes, bool is_first) const {
@@ -44,6 +44,7 @@ class RowFold {
   }
 
  private:
+  bool keeps_elements() const { return operation_.partial_bytes == 0; }
   std::size_t count(std::size_t bytes) const { return bytes / operation_.element_bytes; }
 
   const pidcomm_operator &operation_;

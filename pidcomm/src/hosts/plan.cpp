@@ -260,8 +260,8 @@ HostsPlan make_hosts_plan(const Hypercube &local, uint32_t hosts, uint32_t host,
          " moves messages between the PEs of one host; make the call on a hypercube of the host");
   if (is_scan(request.collective) || request.operation != nullptr)
     fail(PIDCOMM_ERR_ARGUMENT, name_of_collective(request.collective),
-         is_scan(request.collective) ? "" : " with an operator of the program",
-         " runs on the PEs of one host; make the call on a hypercube of the host");
+         is_scan(request.collective) ? "" : " with an operation",
+         " combines PEs of one host; call it on a hypercube of one host");
   HostsPlan plan;
   plan.transport = transport;
   Options checked = options;

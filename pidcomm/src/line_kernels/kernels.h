@@ -153,7 +153,7 @@ struct NextCall {
   uint32_t item_count, in_count, prefetch_end;
 };
 
-/// Changes the results of a reduction before their stores: `store` of a pidcomm_operator.
+/// Applies `store` of a pidcomm_operator to results before they are written to MRAM or host rows.
 struct Finish {
   void (*function)(void *elements, const void *partials, std::size_t count, std::size_t members,
                    const void *context);
@@ -220,6 +220,8 @@ struct Kernels {
                                    // operator is not defined for the type
   /// Flushes `words` words of one bank (banks = 1) or of a bank pair (banks = 2) from the caches.
   void (*flush)(const std::byte *line, uint32_t words, uint32_t banks);
+  /// Prefetches `words` words of one bank into the second-level cache.
+  void (*prefetch)(const std::byte *line, uint32_t words);
   /// Completes earlier loads, flushes and non-temporal stores.
   void (*fence)();
   /// Runs the copy of the streaming limit.

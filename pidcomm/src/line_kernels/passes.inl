@@ -50,7 +50,8 @@
   extern const Kernels kKernels##ENUM;                                                           \
   const Kernels kKernels##ENUM = {                                                               \
       PIDCOMM_ISA_##ENUM,  isa_name,    Isa::is_supported, {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)}, \
-      kReducers##REDUCERS, flush_lines, Isa::fence,        copy_lines};
+      kReducers##REDUCERS, flush_lines, prefetch_lines,    Isa::fence,                           \
+      copy_lines};
 #define PIDCOMM_PASS_ENTRY(name, ...) pass_##name,
 
 /// Defines the reducers of an instruction set.

@@ -86,7 +86,7 @@ class Sets {
 /// Cuts the entangled groups of a set into the smallest batches.
 void add_batches(FoldSet &set) {
   std::vector<uint32_t> count(set.groups.size()), end(set.groups.size());  // by group, so far
-  uint32_t incomplete = 0;  // groups some of whose members so far follow a member of a later batch
+  uint32_t incomplete = 0;  // groups whose members so far are not members 0 .. n - 1
   FoldSet::Batch batch{};
   for (uint32_t e = 0; e < set.egs.size(); ++e) {
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -133,25 +133,26 @@ void check_operator(const pidcomm_operator &operation, const ElementType &type) 
   const auto reject = [](const auto &...text) {
     fail(PIDCOMM_ERR_ARGUMENT, "operation->", text...);
   };
-  if (operation.size != sizeof operation)
-    reject("size is ", operation.size, "; it must be sizeof the struct (", sizeof operation,
-           "): set it with PIDCOMM_OPERATOR_INITIALIZER, in C++ with {}");
-  if (operation.element_bytes == 0 || operation.element_bytes > kLargestElement)
-    reject("element_bytes is ", operation.element_bytes, "; it must be 1 to ", kLargestElement);
-  if (operation.partial_bytes > kLargestElement)
-    reject("partial_bytes is ", operation.partial_bytes, "; it must be at most ", kLargestElement);
-  const bool has_partials = operation.partial_bytes != 0;
-  if (operation.combine == nullptr) {
-    if (operation.store == nullptr || operation.load != nullptr || has_partials)
-      reject("combine is null; then store must be a function, load null, and partial_bytes 0");
-    if (operation.element_bytes != type.size_bytes)
-      reject("element_bytes is ", operation.element_bytes, "; without combine, it must be the ",
-             type.size_bytes, " bytes of ", name_of_type(type.code));
-  } else if ((operation.load != nullptr) != has_partials ||
-             (operation.store != nullptr) != has_partials) {
-    reject(has_partials ? "load or store is null" : "load or store is not null",
-           "; operators with partial_bytes, and only they, have these functions");
-  }
+  const auto check_size = [&](const char *name, uint64_t bytes, uint64_t least) {
+    if (bytes < least || bytes > kLargestElement)
+      reject(name, " is ", bytes, "; it must be ", least, " to ", kLargestElement);
+  };
+  check_size("element_bytes", operation.element_bytes, 1);
+  check_size("partial_bytes", operation.partial_bytes, 0);
+  const bool combines = operation.combine != nullptr, has_partials = operation.partial_bytes != 0;
+  const auto check_function = [&](const char *name, bool is_there, bool is_needed) {
+    if (is_there != is_needed)
+      reject(name, is_there ? " must be null" : " is null", " in an operator ",
+             combines ? "with" : "without", " combine, with partial_bytes ",
+             operation.partial_bytes);
+  };
+  if (!combines && has_partials)
+    reject("combine is null, so partial_bytes (", operation.partial_bytes, ") must be 0");
+  check_function("load", operation.load != nullptr, combines && has_partials);
+  check_function("store", operation.store != nullptr, !combines || has_partials);
+  if (!combines && operation.element_bytes != type.size_bytes)
+    reject("combine is null, so element_bytes (", operation.element_bytes, ") must be the ",
+           type.size_bytes, " bytes of ", name_of_type(type.code));
 }
 
 bool are_same(const pidcomm_operator &a, const pidcomm_operator &b) {
@@ -160,12 +161,11 @@ bool are_same(const pidcomm_operator &a, const pidcomm_operator &b) {
          a.store == b.store && a.context == b.context;
 }
 
-Fold Fold::of(const pidcomm_request &request, const ElementType &type, int op) {
+Fold Fold::of(int collective, const pidcomm_operator *operation, const ElementType &type, int op) {
   Fold fold;
-  fold.result = request.collective == PIDCOMM_SCAN     ? Result::up_to_own
-                : request.collective == PIDCOMM_EXSCAN ? Result::before_own
-                                                       : Result::of_all;
-  const pidcomm_operator *const operation = request.operation;
+  fold.result = collective == PIDCOMM_SCAN     ? Result::up_to_own
+                : collective == PIDCOMM_EXSCAN ? Result::before_own
+                                               : Result::of_all;
   const bool has_operation = operation != nullptr && operation->combine != nullptr;
   if (has_operation) {
     fold.operation = *operation;
@@ -173,13 +173,14 @@ Fold Fold::of(const pidcomm_request &request, const ElementType &type, int op) {
     fold.unit_bytes = std::lcm(kWordBytes, uint64_t{operation->element_bytes});
   }
   if (fold.result != Result::before_own) return fold;
-  if (!has_operation) {
-    fold.identity = identity_of(op, type);
-  } else {
-    if (operation->identity == nullptr)
-      fail(PIDCOMM_ERR_ARGUMENT, "operation->identity is null; exscan needs it for member 0");
+  fold.has_own_identity = operation != nullptr && operation->identity != nullptr;
+  if (fold.has_own_identity) {
     const auto *const bytes = static_cast<const std::byte *>(operation->identity);
     fold.identity.assign(bytes, bytes + operation->element_bytes);
+  } else if (has_operation) {
+    fail(PIDCOMM_ERR_ARGUMENT, "operation->identity is null; exscan needs it for member 0");
+  } else {
+    fold.identity = identity_of(op, type);
   }
   return fold;
 }

@@ -19,6 +19,7 @@ struct Fold {
   Result result = Result::of_all;
   pidcomm_operator operation{};     // with element_bytes 0: the type and operator of the plan
   std::vector<std::byte> identity;  // one element; of Result::before_own
+  bool has_own_identity = false;    // the identity is that of the operator of the program
   uint64_t unit_bytes = 8;          // a multiple of words and elements
 
   bool scans() const { return result != Result::of_all; }
@@ -32,9 +33,10 @@ struct Fold {
   uint64_t whole_units(uint64_t bytes) const {
     return bytes < unit_bytes ? unit_bytes : bytes / unit_bytes * unit_bytes;
   }
-  /// Returns the fold of a reduction or scan, whose operator has been checked. Errors: ERR_ARGUMENT
-  /// (the identity is missing).
-  static Fold of(const pidcomm_request &request, const ElementType &type, int op);
+  /// Returns the fold of a reduction or scan. operation: the checked operator of the program, or
+  /// null. Errors: ERR_ARGUMENT (the identity is missing).
+  static Fold of(int collective, const pidcomm_operator *operation, const ElementType &type,
+                 int op);
 };
 
 /// Checks the operator of a request. type: the element type of the request, if the operator has no
@@ -56,7 +58,8 @@ struct FoldPe {
 };
 inline constexpr uint32_t kNoGroup = ~0u;
 
-/// A smallest set of entangled groups that contains complete groups only.
+/// Entangled groups that share collective groups: no group has PEs outside the set, and no smaller
+/// set has this property.
 ///
 /// A fold loads the entangled groups batch by batch, and combines the PEs of a batch in the order
 /// of members. The members in a batch precede the members of their group in later batches.

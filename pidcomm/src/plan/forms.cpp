@@ -186,7 +186,16 @@ Form make_sdk(const FormInputs &inputs) {
   form.result_bytes =
       (form.has_result_per_pe ? plan.cube.pes : plan.grouping.groups) * form.result_row_bytes;
   form.staged_bytes = form.source_bytes + (plan.out.space == Space::mram ? form.result_bytes : 0);
-  form.piece_bytes = plan.fold ? plan.fold->whole_units(kPieceBytes) : kPieceBytes;
+  form.piece_bytes = kPieceBytes;
+  if (plan.fold) {
+    const uint64_t unit = plan.fold->unit_bytes,
+                   largest = std::max(unit, plan.fold->partial_bytes(unit));
+    form.piece_bytes = plan.fold->whole_units(kPieceBytes * unit / largest);
+    form.partial_bytes =
+        (plan.fold->partial_bytes(form.piece_bytes) + kLineBytes - 1) / kLineBytes * kLineBytes;
+    form.staged_bytes = (form.staged_bytes + kLineBytes - 1) / kLineBytes * kLineBytes +
+                        static_cast<uint64_t>(plan.options.threads) * form.partial_bytes;
+  }
   form.row_pieces = plan.reduces ? (plan.in_pe_bytes + form.piece_bytes - 1) / form.piece_bytes
                                  : blocks_of(plan.in, plan.grouping);
   form.units = plan.reduces ? plan.grouping.groups * form.row_pieces : plan.cube.pes;

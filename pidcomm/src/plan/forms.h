@@ -114,9 +114,10 @@ struct SdkForm {
   bool has_result_per_pe = false;  // if false, there is one result row per group
   uint64_t result_row_bytes = 0;
   uint64_t source_bytes = 0,
-           result_bytes = 0;  // total bytes of the source rows and of the result rows
-  uint64_t staged_bytes = 0;  // bytes of rows in the library's buffer
-  uint64_t piece_bytes = 0;   // of a reduction: bytes that the host combines at a time
+           result_bytes = 0;   // total bytes of the source rows and of the result rows
+  uint64_t partial_bytes = 0;  // of a fold: bytes of partial results of a thread
+  uint64_t staged_bytes = 0;   // bytes of rows and partial results in the library's buffer
+  uint64_t piece_bytes = 0;    // of a reduction: bytes that the host combines at a time
   uint64_t row_pieces =
       0;  // number of pieces of a source row; the host copies or combines one piece at a time
   uint64_t units =

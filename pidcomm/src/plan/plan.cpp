@@ -1,7 +1,9 @@
 #include "plan/plan.h"
 
+#include <optional>
 #include <utility>
 
+#include "base/sized.h"
 #include "plan/make_form.h"
 #include "plan/window.h"
 
@@ -49,10 +51,12 @@ const TechniqueRule &technique_rule(int technique) {
 constexpr CollectiveRule kMessageRule = {PIDCOMM_SENDRECV,     false, {Space::mram, false},
                                          {Space::mram, false}, 0,     nullptr};
 
-constexpr CollectiveRule scan_rule(int code) {
-  return {code, true, {Space::mram, false}, {Space::mram, false}, 0, nullptr};
-}
-constexpr CollectiveRule kScanRules[] = {scan_rule(PIDCOMM_SCAN), scan_rule(PIDCOMM_EXSCAN)};
+constexpr CollectiveRule kScanRules[] = {
+#define PIDCOMM_ROW(ENUM, code, name) \
+  {code, true, {Space::mram, false}, {Space::mram, false}, 0, nullptr},
+    PIDCOMM_SCANS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+};
 
 /// Returns text such as "; use tile or conventional": the techniques that work for a collective on
 /// every shape.
@@ -178,22 +182,25 @@ const CollectiveRule &rule_of(int collective) {
 
 namespace {
 
-void check_operation(const Plan &plan, const pidcomm_request &request,
-                     const TechniqueRule &technique) {
-  const char *name = name_of_collective(plan.collective);
-  if (!plan.reduces) fail(PIDCOMM_ERR_ARGUMENT, name, " does not reduce; operation must be null");
+/// Returns the operator of the program, or nullopt. Errors: ERR_ARGUMENT, ERR_OPTION.
+std::optional<pidcomm_operator> operation_of(const pidcomm_request &request,
+                                             const CollectiveRule &rule,
+                                             const TechniqueRule &technique) {
+  if (request.operation == nullptr) return std::nullopt;
+  const char *name = name_of_collective(rule.code);
+  if (!rule.reduces) fail(PIDCOMM_ERR_ARGUMENT, name, " does not reduce; operation must be null");
   if (technique.code == PIDCOMM_TECHNIQUE_RING || technique.code == PIDCOMM_TECHNIQUE_TREE)
     fail(PIDCOMM_ERR_OPTION, name, ": technique ", name_of_technique(technique.code),
          " is for the operators of PIDCOMM_OPS; use tile or conventional");
-  check_operator(*request.operation, plan.type);
+  return received(request.operation, "operation");
 }
 
-void add_fold(Plan &plan, const pidcomm_request &request) {
-  plan.fold = Fold::of(request, plan.type, plan.op);
-  if (plan.block_bytes % plan.fold->unit_bytes != 0)
+void check_elements(const Plan &plan) {
+  const uint64_t unit = plan.fold->unit_bytes, element = plan.fold->operation.element_bytes;
+  if (plan.block_bytes % unit != 0)
     fail(PIDCOMM_ERR_SIZE, name_of_collective(plan.collective), ": the operator has elements of ",
-         plan.fold->operation.element_bytes, " bytes; a block (", plan.block_bytes,
-         " bytes) must be a multiple of ", plan.fold->unit_bytes, " bytes");
+         element, " bytes; a block (", plan.block_bytes, " bytes) must be a multiple of ", unit,
+         " bytes, the bytes of ", unit / element, " elements");
 }
 
 Plan make_message_plan(Plan plan, const pidcomm_request &request, const TechniqueRule &technique) {
@@ -221,16 +228,26 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.options = options;
   plan.cube = cube;
   plan.heap_base = heap_base;
-  if (rule.code == PIDCOMM_SENDRECV) return make_message_plan(std::move(plan), request, technique);
+  if (rule.code == PIDCOMM_SENDRECV) {
+    operation_of(request, rule, technique);
+    return make_message_plan(std::move(plan), request, technique);
+  }
   plan.grouping = Grouping::of(cube, request.mask);
   plan.mask = request.mask;
-  const bool replaces_op = request.operation != nullptr && request.operation->combine != nullptr;
+  const std::optional<pidcomm_operator> operation = operation_of(request, rule, technique);
+  const bool replaces_op = operation && operation->combine != nullptr;
   plan.type = ElementType::of(replaces_op ? PIDCOMM_UINT8 : request.type);
+  if (operation) check_operator(*operation, plan.type);
   if (rule.reduces && !replaces_op) {
     check_op(request.op, plan.type);
     plan.op = request.op;
-    plan.bytewise =
-        is_bytewise(request.op, plan.type) && !is_scan(rule.code) && request.operation == nullptr;
+    plan.bytewise = is_bytewise(request.op, plan.type);
+  }
+  if (operation && !replaces_op) plan.finish = operation;
+  // Passes keep lines of byte-wise operators in PIM order, so folds apply `store` to them.
+  if (replaces_op || is_scan(rule.code) || (plan.finish && plan.bytewise)) {
+    plan.fold = Fold::of(rule.code, operation ? &*operation : nullptr, plan.type, plan.op);
+    plan.bytewise = false;
   }
   plan.reduces = rule.reduces;
   plan.in = rule.in;
@@ -238,9 +255,7 @@ Plan make_plan(const Hypercube &cube, const pidcomm_request &request, const Opti
   plan.bytes = request.bytes;
   check_sizes(plan, rule);
   plan.block_bytes = rule.bytes_are_blocks() ? plan.bytes / plan.grouping.group_pes : plan.bytes;
-  if (request.operation != nullptr) check_operation(plan, request, technique);
-  if (replaces_op || is_scan(rule.code)) add_fold(plan, request);
-  if (request.operation != nullptr && !replaces_op) plan.finish = *request.operation;
+  if (replaces_op) check_elements(plan);
   const uint64_t in_bytes = plan.block_bytes * blocks_of(rule.in, plan.grouping);
   const uint64_t out_bytes = plan.block_bytes * blocks_of(rule.out, plan.grouping);
   const bool has_source = rule.in.space == Space::mram,

@@ -233,10 +233,12 @@ std::string to_json(const Plan &plan, bool expand) {
   json.string("path", std::visit([](const auto &form) { return form.kPath; }, plan.form));
   json.string("shape", plan.cube.to_string());
   json.string("mask", plan.mask);
-  json.string("dtype", name_of_type(plan.type.code));
+  json.string("dtype", plan.fold && plan.fold->has_operation()
+                           ? std::to_string(plan.fold->operation.element_bytes) + " bytes"
+                           : name_of_type(plan.type.code));
   if (plan.reduces)
     json.string("op", plan.fold && plan.fold->has_operation() ? "operation" : name_of_op(plan.op));
-  if (plan.finish) json.string("then", "operation");
+  if (plan.finish) json.string("store", "operation");
   json.number("pes", plan.cube.pes);
   json.number("groups", plan.grouping.groups);
   json.number("group_pes", plan.grouping.group_pes);

@@ -25,6 +25,7 @@ namespace pidcomm {
 
 namespace {
 PIDCOMM_NAMES(name_of_block_collective, PIDCOMM_COLLECTIVES, PIDCOMM_CASE_3)
+PIDCOMM_NAMES(name_of_scan, PIDCOMM_SCANS, PIDCOMM_CASE_3)
 }  // namespace
 
 PIDCOMM_NAMES(name_of_status, PIDCOMM_STATUSES, PIDCOMM_CASE_ENUM)
@@ -36,10 +37,9 @@ PIDCOMM_NAMES(name_of_coherence, PIDCOMM_COHERENCES, PIDCOMM_CASE_STRING)
 PIDCOMM_NAMES(name_of_copy_order, PIDCOMM_COPY_ORDERS, PIDCOMM_CASE_STRING)
 
 const char *name_of_collective(int code) {
-  return code == PIDCOMM_SENDRECV ? "sendrecv"
-         : code == PIDCOMM_SCAN   ? "scan"
-         : code == PIDCOMM_EXSCAN ? "exscan"
-                                  : name_of_block_collective(code);
+  if (code == PIDCOMM_SENDRECV) return "sendrecv";
+  const char *const scan = name_of_scan(code);
+  return scan != nullptr ? scan : name_of_block_collective(code);
 }
 
 namespace {

@@ -141,7 +141,7 @@ Operation average(const char *name, int type) {
     };
   }
   result.type = type;
-  CHECK_EQ(pidcomm_operator_average(type, &result.operation), +PIDCOMM_OK);
+  CHECK_EQ(pidcomm_operator_avg(type, &result.operation), +PIDCOMM_OK);
   return result;
 }
 
@@ -150,12 +150,11 @@ Operation scaled(const double *factor) {
   result.reduce = [factor](std::uint8_t *out, const Elements &members) {
     float sum = value_at<float>(members[0]);
     for (std::size_t m = 1; m < members.size(); ++m) sum += value_at<float>(members[m]);
-    const float value = sum * static_cast<float>(*factor);
+    const auto value = static_cast<float>(static_cast<double>(sum) * *factor);
     std::memcpy(out, &value, sizeof value);
   };
   result.type = PIDCOMM_FLOAT32;
-  CHECK_EQ(pidcomm_operator_scaled_sum(PIDCOMM_FLOAT32, &result.operation), +PIDCOMM_OK);
-  result.operation.context = factor;
+  CHECK_EQ(pidcomm_operator_scaled_sum(PIDCOMM_FLOAT32, factor, &result.operation), +PIDCOMM_OK);
   return result;
 }
 
@@ -183,6 +182,43 @@ Operation place(const char *name, int type, bool is_max, T last) {
   CHECK_EQ((is_max ? pidcomm_operator_argmax : pidcomm_operator_argmin)(type, &result.operation),
            +PIDCOMM_OK);
   return result;
+}
+
+/// Flips all bits of the results; the context points to the bytes of an element.
+void flip(void *elements, const void *partials, size_t count, size_t, const void *context) {
+  if (elements != partials) fail("the partial results are not the elements");
+  auto *const bytes = static_cast<std::uint8_t *>(elements);
+  for (size_t i = 0; i < count * *static_cast<const size_t *>(context); ++i) bytes[i] ^= 0xFF;
+}
+
+/// An operator of PIDCOMM_OPS whose results are flipped.
+template <class T, class Combine>
+Operation flipped(const char *name, int type, int op, Combine combine) {
+  static constexpr size_t kSize = sizeof(T);
+  static constexpr T kIdentity = 42;
+  Operation result = builtin<T>(name, type, op, combine, kIdentity);
+  result.reduce = [reduce = result.reduce](std::uint8_t *out, const Elements &members) {
+    reduce(out, members);
+    for (size_t i = 0; i < sizeof(T); ++i) out[i] ^= 0xFF;
+  };
+  result.operation.element_bytes = sizeof(T);
+  result.operation.store = flip;
+  result.operation.context = &kSize;
+  result.operation.identity = &kIdentity;
+  return result;
+}
+
+std::vector<Operation> flips() {
+  const auto most = [](auto a, auto b) { return std::max(a, b); };
+  return {
+      flipped<std::uint8_t>("flipped int8 sum", PIDCOMM_INT8, PIDCOMM_SUM,
+                            [](auto a, auto b) { return static_cast<std::uint8_t>(a + b); }),
+      flipped<std::uint8_t>("flipped uint8 max", PIDCOMM_UINT8, PIDCOMM_MAX, most),
+      flipped<std::uint32_t>("flipped int32 xor", PIDCOMM_INT32, PIDCOMM_XOR, std::bit_xor<>()),
+      flipped<std::uint64_t>("flipped uint64 max", PIDCOMM_UINT64, PIDCOMM_MAX, most),
+      flipped<std::uint16_t>("flipped uint16 sum", PIDCOMM_UINT16, PIDCOMM_SUM,
+                             [](auto a, auto b) { return static_cast<std::uint16_t>(a + b); }),
+  };
 }
 
 constexpr double kFactor = 0.3;
@@ -310,15 +346,21 @@ void check_call(const Hypercube &cube, const Operation &operation, const Call &c
     mram.put(cube, dst, call.block_bytes, want);
   const std::string difference = mram.read(cube).difference(cube, mram);
   if (!difference.empty()) fail(difference + where);
-  if (options.isa == PIDCOMM_ISA_AUDIT && trace.technique == PIDCOMM_TECHNIQUE_TILE)
-    CHECK_EQ(audit_of(cube).lines_outside, 0u);
+  if (trace.technique != PIDCOMM_TECHNIQUE_TILE) return;
+  if (options.isa == PIDCOMM_ISA_AUDIT) CHECK_EQ(audit_of(cube).lines_outside, 0u);
+  if (cube.pes() % 8 != 0) return;
+  if (call.collective != PIDCOMM_REDUCE_SCATTER || is_fast(cube.axis_len()))
+    CHECK_EQ(trace.mram_bytes_read, cube.pes() * in_bytes);
+  CHECK_EQ(trace.mram_bytes_written, is_reduce ? 0 : cube.pes() * call.block_bytes);
 }
 
 TEST(Operators_AreRightOnEveryShapeIsaAndCollective) {
   power_up(5, {{3, 2, 1}, {3, 5, 1}, {4, 0, 0}});
   const DpuSet set = DpuSet::of_ranks(5);
   Grid grid("operators");
-  const std::vector<Operation> own = operations(), table = builtins();
+  std::vector<Operation> own = operations();
+  const std::vector<Operation> table = builtins(), more = flips();
+  own.insert(own.end(), more.begin(), more.end());
   const std::vector<int> isas = available_isas();
   std::uint64_t seed = 0;
   for (const Axes &axes : {Axes{8, 8}, Axes{3, 5}, Axes{12, 11}, Axes{32, 8}, Axes{7}, Axes{2, 40},
@@ -356,6 +398,18 @@ TEST(Operators_AreRightOnEveryShapeIsaAndCollective) {
   grid.finish();
 }
 
+TEST(Operators_WithoutCombineAreRightForAllLaneMasks) {
+  power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  for (const Axes &axes : {Axes{2, 2, 2, 4}, Axes{2, 4, 4}, Axes{4, 3, 2}}) {
+    const Hypercube cube(set, axes);
+    for (const std::string &mask : masks_of(axes.size()))
+      for (const Operation &operation : flips())
+        for (int collective : {+PIDCOMM_ALLREDUCE, +PIDCOMM_REDUCE_SCATTER, +PIDCOMM_REDUCE})
+          check_call(cube, operation, {collective, mask, 8 * 11, false}, {}, 7);
+  }
+}
+
 TEST(Operators_SpecialValues) {
   power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
@@ -378,7 +432,7 @@ TEST(Operators_SpecialValues) {
                                     {INT64_MIN, 0, 0, 1},  {INT64_MIN, 0, 0, 1},
                                     {INT64_MIN, 0, 1, 0},  {INT64_MIN, INT64_MIN, 0, 0}};
   std::int64_t means[8][4];
-  CHECK_EQ(pidcomm_operator_average(PIDCOMM_INT64, &operation), +PIDCOMM_OK);
+  CHECK_EQ(pidcomm_operator_avg(PIDCOMM_INT64, &operation), +PIDCOMM_OK);
   run_on(whole, means, PIDCOMM_ALLREDUCE);
   const std::int64_t first[4] = {2, 4, -2, INT64_MAX}, second[4] = {INT64_MIN, INT64_MIN / 4, 0, 0};
   for (int pe = 0; pe < 8; ++pe)
@@ -482,14 +536,22 @@ TEST(Operators_RefuseWrongRequests) {
   refuse([](auto &o) { o.element_bytes = 0; }, "element_bytes is 0");
   refuse([](auto &o) { o.element_bytes = 4097; }, "element_bytes is 4097");
   refuse([](auto &o) { o.partial_bytes = 4097; }, "partial_bytes is 4097");
-  refuse([](auto &o) { o.partial_bytes = 24; }, "load or store is null");
-  refuse([](auto &o) { o.load = o.combine; }, "load or store is not null");
-  refuse([](auto &o) { o.combine = nullptr; }, "combine is null");
-  refuse([](auto &o) { CHECK_EQ(pidcomm_operator_average(PIDCOMM_FLOAT32, &o), +PIDCOMM_OK); },
+  refuse([](auto &o) { o.partial_bytes = 24; }, "load is null");
+  refuse([](auto &o) { o.load = o.combine; }, "load must be null");
+  refuse([](auto &o) { o.combine = nullptr; }, "store is null");
+  refuse([](auto &o) { o.combine = nullptr, o.partial_bytes = 24; }, "partial_bytes (24)");
+  refuse([](auto &o) { CHECK_EQ(pidcomm_operator_avg(PIDCOMM_FLOAT32, &o), +PIDCOMM_OK); },
          "8 bytes of float64");
   refuse([](auto &o) { o.identity = nullptr; }, "identity is null");
+  refuse([](auto &o) { o.element_bytes = 12, o.store = flip; }, "store must be null");
   pidcomm_request request = request_with(right, PIDCOMM_ALLTOALL);
   check_refused(cube, request, 0, PIDCOMM_ERR_ARGUMENT, "does not reduce");
+  request.collective = 31;  // messages
+  check_refused(cube, request, 0, PIDCOMM_ERR_ARGUMENT, "does not reduce");
+  request = request_with(right, PIDCOMM_ALLREDUCE);
+  request.size = offsetof(pidcomm_request, operation);  // of a program without the field
+  request.op = PIDCOMM_MAX;
+  CHECK_EQ(run(cube, request, {}), +PIDCOMM_OK);
   request = request_with(right, PIDCOMM_ALLREDUCE);
   for (int technique : {+PIDCOMM_TECHNIQUE_RING, +PIDCOMM_TECHNIQUE_TREE})
     check_refused(cube, request, technique, PIDCOMM_ERR_OPTION, "use tile or conventional");
@@ -500,8 +562,8 @@ TEST(Operators_RefuseWrongRequests) {
   request.operation = nullptr;
   check_refused(cube, request, 0, PIDCOMM_ERR_TYPE, "type code 0");
   pidcomm_operator operation{};
-  CHECK_EQ(pidcomm_operator_average(99, &operation), +PIDCOMM_ERR_TYPE);
-  CHECK_EQ(pidcomm_operator_scaled_sum(PIDCOMM_INT8, &operation), +PIDCOMM_ERR_TYPE);
+  CHECK_EQ(pidcomm_operator_avg(99, &operation), +PIDCOMM_ERR_TYPE);
+  CHECK_EQ(pidcomm_operator_scaled_sum(PIDCOMM_INT8, &kFactor, &operation), +PIDCOMM_ERR_TYPE);
   CHECK_EQ(pidcomm_operator_argmin(PIDCOMM_INT8, nullptr), +PIDCOMM_ERR_ARGUMENT);
 }
 

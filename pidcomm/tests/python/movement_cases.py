@@ -331,10 +331,9 @@ def _operation(case: Case, blocks: int) -> tuple[Any, Any, Any]:
         return name, lambda x: _best(x, name == "argmax"), rows
     if name == "scaled":
         case.dtype = np.dtype(case.choices.choice(["float32", "float64"]))
-        factor = case.dtype.type(0.3)
         return (
-            pidcomm.scaled_sum(float(factor)),
-            lambda x: functools.reduce(np.add, x) * factor,
+            pidcomm.ScaledSum(0.3),
+            lambda x: (functools.reduce(np.add, x).astype("f8") * 0.3).astype(case.dtype),
             case.rows(count),
         )
     definition = {

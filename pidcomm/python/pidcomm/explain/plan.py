@@ -114,6 +114,14 @@ def _ring(steps: dict[str, Any]) -> list[str]:
     ]
 
 
+def _fold(fold: dict[str, Any]) -> list[str]:
+    return [
+        f"fold: {fold['sets']} sets of entangled groups that share groups, each in"
+        f" {fold['chunks']} chunks of {fold['chunk_words']} words; for each chunk, a thread loads"
+        " the lines of the set into rows, combines the rows in member order, and stores the result"
+    ]
+
+
 def _tree(steps: dict[str, Any]) -> list[str]:
     lane_bits = [bit for bit in range(3) if steps["lane_mask"] >> bit & 1]
     lines = [f"tree over lane bit {bit}: a round up and a round down" for bit in lane_bits]
@@ -140,6 +148,8 @@ def _member_steps(plan: dict[str, Any]) -> list[str]:
 def summary(plan: dict[str, Any]) -> list[str]:
     """Return the lines about the collective of a plan, and about the bytes that it moves."""
     op = f" {plan['op']}" if "op" in plan else ""
+    if "store" in plan:
+        op += ", whose results an operator changes,"
     lines = [
         (
             f"{plan['collective']}{op} of {plan['dtype']}, technique {plan['technique']},"
@@ -169,6 +179,7 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
     all_stages = [[_reorder("before", plan["before"])]] if "before" in plan else []
     all_stages += [_member_steps(plan)] if "member_steps" in plan else []
     all_stages += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
+    all_stages += [_fold(plan["fold"])] if "fold" in plan else []
     all_stages += [[_reorder("after", plan["after"])]] if "after" in plan else []
     if "sdk" in plan:
         staged = (

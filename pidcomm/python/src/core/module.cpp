@@ -78,7 +78,16 @@ NB_MODULE(_core, m) {
   m.attr("BANKS_PER_CHIP") = PIDCOMM_BANKS_PER_CHIP;
   m.attr("PES_PER_RANK") = PIDCOMM_PES_PER_RANK;
   m.attr("SENDRECV") = int{PIDCOMM_SENDRECV};
-  m.attr("SCANS") = nanobind::make_tuple(int{PIDCOMM_SCAN}, int{PIDCOMM_EXSCAN});
+  nanobind::dict scans;
+#define PIDCOMM_ROW(ENUM, code, name) scans[#name] = code;
+  PIDCOMM_SCANS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  m.attr("SCANS") = scans;
+  nanobind::list operators;
+#define PIDCOMM_ROW(name) operators.append(#name);
+  PIDCOMM_OPERATORS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  m.attr("OPERATORS") = operators;
   m.attr("WORD_BYTES") = PIDCOMM_WORD_BYTES;
   m.attr("LINE_BYTES") = PIDCOMM_LINE_BYTES;
   m.attr("RUN_BYTES") = PIDCOMM_RUN_BYTES;

@@ -30,7 +30,7 @@ class Operator {
  public:
   /// combine: the address of a function, as in pidcomm_operator. identity: empty, or an element.
   Operator(uint64_t element_bytes, uint64_t combine, const nb::bytes &identity);
-  /// name: of PIDCOMM_OPERATORS. factor: of scaled_sum.
+  /// name: of PIDCOMM_OPERATORS, or scaled_sum, which has a factor.
   static std::unique_ptr<Operator> of_library(const std::string &name, int type, double factor);
   Operator(const Operator &) = delete;
   Operator &operator=(const Operator &) = delete;

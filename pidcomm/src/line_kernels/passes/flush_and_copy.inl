@@ -1,10 +1,14 @@
-// The functions that flush lines, and the copy function of the streaming limit. passes.inl includes
+// The functions that flush and prefetch lines, and the copy function of the streaming limit. passes.inl includes
 // this file.
 
 void flush_lines(const std::byte *line, uint32_t words, uint32_t banks) {
   for (uint32_t w = 0; w < words; ++w)
     for (uint32_t bank = 0; bank < banks; ++bank)
       Isa::flush_line(line + kLineStride * w + kLineBytes * bank);
+}
+
+void prefetch_lines(const std::byte *line, uint32_t words) {
+  for (uint32_t w = 0; w < words; ++w) Isa::prefetch_far(line + kLineStride * w);
 }
 
 /// Lets the compiler assume that a line is used, so that it keeps the load of the line.

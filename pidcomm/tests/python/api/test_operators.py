@@ -28,7 +28,7 @@ def test_averages_of_16_bit_floats_round_once(cube: Any) -> None:
     x = cube.array(rows)
     assert (cube.scan(x, "x").get()[7] == 256).all()
     assert (cube.allreduce(x, "x", op="avg").get() == ml_dtypes.bfloat16(263 / 8)).all()
-    assert (cube.scan(x, "x", op=pidcomm.scaled_sum(2)).get()[7] == 528).all()
+    assert (cube.scan(x, "x", op=pidcomm.ScaledSum(2)).get()[7] == 528).all()
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,7 @@ def test_operators_of_other_elements(cube: Any) -> None:
     rows: Any
     for dtype, source in (
         ("float32", ADD),
+        ("float16", ADD),
         ("complex64", "static element combine(element a, element b) { return a * b; }"),
         ("bool", "static element combine(element a, element b) { return a && b; }"),
         (
@@ -64,27 +65,30 @@ def test_operators_of_other_elements(cube: Any) -> None:
             assert (y["flag"] == 1).all()
             assert (y["sums"] == (8, 256)).all()
         else:
-            assert (y == (8 if dtype == "float32" else 1)).all()
+            assert (y == (8 if dtype in ("float16", "float32") else 1)).all()
 
 
 def test_operators_report_what_is_wrong(cube: Any) -> None:
     """Wrong sources, dtypes and identities are reported before any byte moves."""
     with pytest.raises(pidcomm.ArgumentError, match=r"operator:1.*error"):
         pidcomm.Operator("static element combine(element a, element b) { return c; }", "f4")
-    with pytest.raises(pidcomm.ArgumentError, match="float128 has no type in C"):
-        pidcomm.Operator(ADD, "float128")
+    for dtype in ("float128", "bfloat16"):
+        with pytest.raises(pidcomm.ArgumentError, match=f"{dtype} has no type in C"):
+            pidcomm.Operator(ADD, dtype)
+    with pytest.raises(pidcomm.ArgumentError, match="combine"):
+        pidcomm.Operator("element combine(element a, element b);", "f4")
     with pytest.raises(pidcomm.ArgumentError, match="field 'a b'"):
         pidcomm.Operator(ADD, np.dtype([("a b", "i4")]))
     with pytest.raises(pidcomm.ArgumentError, match="must be an element of float32"):
         pidcomm.Operator(ADD, "f4", identity=[1, 2])
     with pytest.raises(pidcomm.ArgumentError, match="factor"):
-        pidcomm.scaled_sum(float("nan"))
+        pidcomm.ScaledSum(float("nan"))
     x = cube.array(np.ones((16, 2), np.int64))
     add = pidcomm.Operator(ADD, "f4")
     with pytest.raises(pidcomm.ArgumentError, match="not for elements of int64"):
         cube.allreduce(x, "x", op=add)
     with pytest.raises(pidcomm.ArgumentError, match="scaled_sum is for floats, not for int64"):
-        cube.allreduce(x, "x", op=pidcomm.scaled_sum(2))
+        cube.allreduce(x, "x", op=pidcomm.ScaledSum(2))
     with pytest.raises(pidcomm.ArgumentError, match="it needs a value and an index"):
         cube.allreduce(x, "x", op="argmax")
     with pytest.raises(pidcomm.ArgumentError, match="avg is not for dtype 'complex64'"):
