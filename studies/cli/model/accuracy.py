@@ -242,8 +242,7 @@ def fit_dimms(
     start = load_machine(machine)
     times = measured.read_rows(rows)
     with Results(json_target) as results:
-        source = measured.source_of([check.row for check in measured.check(start, times)])
-        fitted, held_out = measured.fit_to_rows(start, times, source)
+        fitted, held_out = measured.fit_to_rows(start, times)
         checked = measured.check(fitted, times)
         file.write_text(fitted.to_toml(), encoding="utf-8")
         results.json_lines(
