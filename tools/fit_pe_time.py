@@ -10,7 +10,8 @@ each step, because the next step runs the emulator or the model with the new con
 3. dpuemu/compiler/costs.py: the instructions per iteration of a loop of unknown length, from
    programs of which each element is an iteration; it prints this constant also without each
    program.
-4. dpuemu/python/dpuemu/reports.py: the interval that holds 95% of the kernels.
+4. dpuemu/python/dpuemu/reports.py: the interval that holds 95% of the kernels, if each program
+   counts alike.
 5. pidcomm/machines/emulated-host.toml: the constants of pe/reorder.c, from emulated collectives.
 6. pidcomm/machines/isca24.toml: the constants that are fitted to published points.
 """
@@ -62,6 +63,7 @@ REORDER_NAMES = (
     "pe.block_instructions",
     "pe.run_cycles",
 )
+SHARES_PER_PROGRAM = 20
 # Fits start here, so that the constants do not depend on those of the fit before.
 REORDER_START = (10.0, 10.0, 40.0, 2000.0)
 
@@ -149,13 +151,19 @@ def reorder_words() -> int:
 
 
 def fit_interval(arguments: argparse.Namespace) -> tuple[float, float]:
-    """Return the shares of modelled times between which 95% of the kernels lie."""
+    """Return the shares of modelled times between which 95% of the kernels lie, if each program
+    counts alike.
+    """
+    import numpy as np
+
     from pidcomm_studies.models.calibrate import interval_constants
 
     result = Comparison()
     with tempfile.TemporaryDirectory() as copies:
         compare_prim(Programs(arguments.sources, Path(copies)), result, arguments)
-    low, high = interval_constants("kernel", result.shares()).values()
+    ranks = np.linspace(0, 1, SHARES_PER_PROGRAM)
+    shares = [share for own in result.shares() for share in np.quantile(own, ranks)]
+    low, high = interval_constants("kernel", shares).values()
     return low, high
 
 

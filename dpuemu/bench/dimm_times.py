@@ -108,9 +108,12 @@ class Comparison:
         """Add a row."""
         self._errors[repository, program, tasklets].append(100 * (modelled / measured - 1))
 
-    def shares(self) -> list[float]:
-        """Return all measured times as shares of the modelled times."""
-        return [1 / (1 + error / 100) for errors in self._errors.values() for error in errors]
+    def shares(self) -> list[list[float]]:
+        """Return the measured times of each program as shares of the modelled times."""
+        programs: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for (repository, program, _), errors in self._errors.items():
+            programs[repository, program] += [1 / (1 + error / 100) for error in errors]
+        return list(programs.values())
 
     def show(self) -> None:
         """Print a line per program and number of tasklets, then per repository, then for all."""

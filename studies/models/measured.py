@@ -60,18 +60,15 @@ class Program:
     sockets: int = 1
 
 
+_MLP = "oscarferraz/MLP_UPMEM/Official_code"
 PROGRAMS = (
     Program("Loremkang/upmem-sdk-light/results", sockets=2),  # numactl --interleave=all
-    Program("oscarferraz/MLP_UPMEM/Official_code/data_transfer_test", "", True),
+    Program(f"{_MLP}/data_transfer_test", "", True),
     *(
-        Program(
-            f"oscarferraz/MLP_UPMEM/Official_code/results/MRAM_{name}", "transfer [258] of ", True
-        )
+        Program(f"{_MLP}/results/MRAM_{name}", "transfer [258] of ", True)
         for name in ("mem_transfers", "original_sizes")
     ),
 )
-
-_MLP = "oscarferraz/MLP_UPMEM/Official_code"
 LOADS = {
     f"{_MLP}/data_transfer_test/": (206,),
     f"{_MLP}/data_transfer_test_low_level_func/": (81,),

@@ -184,8 +184,8 @@ def write_rows(folder: Path, machine: Machine) -> None:
             )
     with (folder / "launches.csv").open("w") as file:
         file.write("operation,dpus,elements,ms,note,repository,path\n")
-        for pes, elements, folder in product((1, 64, 512, 2048), (8, 4096), measured.LOADS):
-            ranks, where = ceil(pes / 64), f"{folder}{pes}_{elements}.json".split("/", 2)
+        for pes, elements, start in product((1, 64, 512, 2048), (8, 4096), measured.LOADS):
+            ranks, where = ceil(pes / 64), f"{start}{pes}_{elements}.json".split("/", 2)
             at = f"{'/'.join(where[:2])},{where[2]}"
             launch, load, word = (
                 machine[f"pe.{name}_us"] + ranks * machine[f"pe.{per_rank}_us"]
@@ -195,7 +195,7 @@ def write_rows(folder: Path, machine: Machine) -> None:
                     ("load_word", "load_rank_word"),
                 )
             )
-            for words in measured.LOADS[folder]:
+            for words in measured.LOADS[start]:
                 ms = 1e-3 * (load + (words + elements) * word)
                 file.write(f"dpu_load,{pes},,{ms},,{at}\n")
             ms = 1e-3 * launch + 2e-3 * elements

@@ -227,8 +227,8 @@ def fit_dimms(
     transfers.csv has the columns api (with "direct": without the SDK; with "broadcast": the same
     bytes to all PEs), direction (to_dpu, from_dpu), space (mram, wram), dpus, bytes_per_dpu, ms,
     note, repository and path; launches.csv has operation (dpu_load, dpu_launch_sync), dpus,
-    elements, ms, note, repository and path; kernels.csv, which may be missing, has program, args,
-    dpus, h2d_ms, d2h_ms, repository and path.
+    elements, ms, note (ending in WRAM if the elements are there), repository and path; kernels.csv,
+    which may be missing, has program, args, dpus, h2d_ms, d2h_ms, repository and path.
 
     The table has the error of modelled times: of the fit, and of fits without the experiment of the
     row (held out), which become the machine's intervals. If there is one experiment of a kind, only
