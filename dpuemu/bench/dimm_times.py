@@ -30,7 +30,8 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
+from math import ceil
 from pathlib import Path
 from statistics import median, quantiles
 
@@ -47,6 +48,10 @@ DIMM_SUITE = Path("golang", "uPIMulator", "benchmark")
 # compiler computes addresses from the index (compiler/compiler.py).
 COPY_INSTRUCTIONS = 6
 CLOCK_KHZ, ISSUE_CYCLES = 350e3, 11
+# The time of a launch on DIMMs, and the time for each of its ranks (tools/fit_pe_time.py).
+LAUNCH_US = 163
+LAUNCH_RANK_US = 7.49
+RANK_PES = 64
 
 
 class Programs:
@@ -103,6 +108,13 @@ class Comparison:
         """Add a row."""
         self._errors[repository, program, tasklets].append(100 * (modelled / measured - 1))
 
+    def shares(self) -> list[list[float]]:
+        """Return the measured times of each program as shares of the modelled times."""
+        programs: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for (repository, program, _), errors in self._errors.items():
+            programs[repository, program] += [1 / (1 + error / 100) for error in errors]
+        return list(programs.values())
+
     def show(self) -> None:
         """Print a line per program and number of tasklets, then per repository, then for all."""
         print(f"{'':56}{'rows':>5}{'inside':>8}{'median':>8}{'90%':>7}{'most':>7}{'signed':>8}")
@@ -140,13 +152,19 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def launch_ms(row: Mapping[str, str]) -> float:
+    """Return the milliseconds of the launches of a row."""
+    ranks = ceil(int(row["dpus"]) / RANK_PES)
+    return 1e-3 * int(row.get("launches", 1)) * (LAUNCH_US + ranks * LAUNCH_RANK_US)
+
+
 def prim_kernels(
-    programs: Programs, rows: Path, least_ms: float, most_ms: float, names: Container[str]
+    programs: Programs, options: argparse.Namespace, names: Container[str]
 ) -> Iterator[tuple[dict[str, str], float]]:
     """Yield rows of PrIM's programs, and the modelled milliseconds without launches."""
-    for row in rows_of(rows / "dimm_prim_times.csv"):
+    for row in rows_of(options.rows / "dimm_prim_times.csv"):
         measured = float(row["dimm_kernel_ms"])
-        is_long = measured >= least_ms and measured * int(row["dpus"]) <= most_ms
+        is_long = options.least_ms <= measured <= options.most_ms / int(row["dpus"])
         if row["program"] not in names or not is_long:
             continue
         source = Path(UPIMULATOR) / DIMM_SUITE / row["program"]
@@ -159,20 +177,18 @@ def prim_kernels(
 
 def compare_prim(programs: Programs, result: Comparison, options: argparse.Namespace) -> None:
     """Compare the kernels of PrIM's programs with 16 tasklets, and of its GEMV with 1 to 16."""
-    rows, least_ms, most_ms = options.rows, options.least_ms, options.most_ms
-    launch_ms = 1e-3 * options.launch_us
-    for row, kernel_ms in prim_kernels(programs, rows, least_ms, most_ms, PROGRAMS):
-        modelled_ms = kernel_ms + launch_ms * int(row["launches"])
+    for row, kernel_ms in prim_kernels(programs, options, PROGRAMS):
+        modelled_ms = kernel_ms + launch_ms(row)
         result.add(UPIMULATOR, row["program"], 16, modelled_ms, float(row["dimm_kernel_ms"]))
     modelled: dict[tuple[int, int, int], float] = {}
-    for row in rows_of(rows / "kernels.csv"):
+    for row in rows_of(options.rows / "kernels.csv"):
         if row["program"] != "PrIM GEMV":
             continue
         height, columns = map(int, re.findall(r"-[mn] (\d+)", row["args"]))
         # Each PE computes as many rows of the matrix as one PE does for a smaller matrix.
         height, tasklets = height // int(row["dpus"]), int(row["tasklets"])
         measured = float(row["kernel_ms"])
-        if not least_ms <= measured <= most_ms or not height:
+        if not options.least_ms <= measured <= options.most_ms or not height:
             continue
         key = (height, columns, tasklets)
         if key not in modelled:
@@ -181,7 +197,7 @@ def compare_prim(programs: Programs, result: Comparison, options: argparse.Names
             )
             modelled[key] = sum(run(folder, f"-w 0 -e 1 -m {height} -n {columns}")[1])
         name = f"GEMV of {columns} columns" if columns == 256 else "GEMV of more columns"
-        result.add("Morteza1814", name, tasklets, modelled[key] + launch_ms, measured)
+        result.add("Morteza1814", name, tasklets, modelled[key] + launch_ms(row), measured)
 
 
 def compare_additions(programs: Programs, rows: Path, result: Comparison) -> None:
@@ -232,7 +248,7 @@ def fit_transfers(rows: Path) -> tuple[float, float]:
 
 
 def parser_of(description: str | None) -> argparse.ArgumentParser:
-    """Return the parser of a script that takes the folders ROWS and SOURCES."""
+    """Return the parser of a script that compares kernels of the folders ROWS and SOURCES."""
     parser = argparse.ArgumentParser(
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -240,18 +256,14 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("rows", type=Path)
     parser.add_argument("sources", type=Path)
+    parser.add_argument("--least-ms", type=float, default=2, help="default: 2")
+    parser.add_argument("--most-ms", type=float, default=75, help="default: 75")
     return parser
 
 
 def main() -> None:
     """Run all comparisons."""
-    parser = parser_of(__doc__)
-    parser.add_argument(
-        "--launch-us", type=float, default=100, help="time per launch (default: 100)"
-    )
-    parser.add_argument("--least-ms", type=float, default=2, help="default: 2")
-    parser.add_argument("--most-ms", type=float, default=75, help="default: 75")
-    arguments = parser.parse_args()
+    arguments = parser_of(__doc__).parse_args()
     result = Comparison()
     with tempfile.TemporaryDirectory() as copies:
         programs = Programs(arguments.sources, Path(copies))

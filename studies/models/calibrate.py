@@ -33,7 +33,7 @@ _KEPT = (
     *("sdk.thread_start_gb_s", "sdk.host_gb_s"),
     *("pe.clock_mhz", "pe.dma_cycles", "pe.dma_cycles_per_byte", "pe.word_instructions"),
     *("pe.block_instructions", "pe.run_cycles", "pe.launch_us", "pe.launch_rank_us"),
-    *("pe.load_us", "pe.load_rank_us"),
+    *("pe.load_us", "pe.load_rank_us", "pe.load_word_us", "pe.load_rank_word_us", "pe.load_words"),
 )
 _KEPT_SECTIONS = ("network", "pool", "switch", "error")
 # Weight of a constant's start value; the weight matters if few samples depend on the constant.

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import combinations
 from math import ceil, nan
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,9 @@ BROADCAST = "broadcast"
 GEMV = "PrIM GEMV"
 """Start of the kinds of rows of this program, whose times no fit uses."""
 MOST_PES = 2560
-MOST_ELEMENTS = 16  # of a kernel whose time is small beside its launch, and of a small program
+MOST_KERNEL_SHARE = 0.5  # of the time of a launch
+MOST_MRAM_ELEMENTS = 512  # of an array that a load copies in a time that does not matter
+WORD_BYTES = 4
 _MOST_FITS = 20
 JOB_BYTES = 48  # struct pidcomm_reorder_job
 WRAM_BYTES = (32, 128)  # bytes per PE of transfers to WRAM to which jobs are fitted
@@ -57,16 +60,26 @@ class Program:
     sockets: int = 1
 
 
+_MLP = "oscarferraz/MLP_UPMEM/Official_code"
 PROGRAMS = (
     Program("Loremkang/upmem-sdk-light/results", sockets=2),  # numactl --interleave=all
-    Program("oscarferraz/MLP_UPMEM/Official_code/data_transfer_test", "", True),
+    Program(f"{_MLP}/data_transfer_test", "", True),
     *(
-        Program(
-            f"oscarferraz/MLP_UPMEM/Official_code/results/MRAM_{name}", "transfer [258] of ", True
-        )
+        Program(f"{_MLP}/results/MRAM_{name}", "transfer [258] of ", True)
         for name in ("mem_transfers", "original_sizes")
     ),
 )
+LOADS = {
+    f"{_MLP}/data_transfer_test/": (206,),
+    f"{_MLP}/data_transfer_test_low_level_func/": (81,),
+    f"{_MLP}/results/WRAM_mem_transfers2/lenet5/no_gemm/float/": (12191, 7533, 1454),
+}
+"""Instructions, and words in WRAM, of the programs that a file of a folder loads, in this order.
+
+From the segments of the programs in the same commit (an instruction is 8 bytes of IRAM), without
+the array of a row. The commit lacks the program of data_transfer_test: its size is the size of
+data_transfer_test_low_level_func and of the routine __addsf3.
+"""
 
 
 @dataclass(frozen=True)
@@ -74,8 +87,9 @@ class Row:
     """The median of the times that an experiment measured for the same work.
 
     kind: to, to all (the same bytes), from (SDK), direct to, direct from, jobs, launch, load, or
-    one of GEMV. bytes: per PE, of a transfer, or of a program's array. sockets: as of `Program`.
-    also: the kinds and bytes of further transfers in the same time.
+    one of GEMV. bytes: per PE, of a transfer, or of a launched program's array; of a load,
+    WORD_BYTES for each instruction and for each word in WRAM. sockets: as of `Program`. also: the
+    kinds and bytes of further transfers in the same time.
     """
 
     kind: str
@@ -119,24 +133,23 @@ class Modelled:
         return 100 * (self.modelled / self.row.seconds - 1)
 
 
-def fit_to_rows(start: Machine, rows: Sequence[Row], source: str) -> tuple[Machine, list[Modelled]]:
+def fit_to_rows(start: Machine, rows: Sequence[Row]) -> tuple[Machine, list[Modelled]]:
     """Return the machine with constants that are fitted to rows, and the rows that were held out:
     with times from a fit to the other experiments (if there is one experiment, to the other rows).
     Rows of GEMV have times from the fit to all others.
 
-    source: the end of the constants' sources. The errors of the rows that were held out become the
-    machine's constants error.*. Each fit starts from the result before, until two are equal: a fit
-    from its own result returns it.
+    The errors of rows that were held out become the machine's constants error.*. Each fit starts
+    from the result before, until two are equal: a fit from its own result returns it.
     """
     for _ in range(_MOST_FITS):
-        fitted, held_out = _fit_once(start, rows, source)
+        fitted, held_out = _fit_once(start, rows)
         if list(fitted.numbers) == list(start.numbers):
             break
         start = fitted
     return fitted, held_out
 
 
-def _fit_once(machine: Machine, rows: Sequence[Row], source: str) -> tuple[Machine, list[Modelled]]:
+def _fit_once(machine: Machine, rows: Sequence[Row]) -> tuple[Machine, list[Modelled]]:
     held_out: list[Modelled] = []
     for stage in STAGES:
         own = [row for row in rows if row.kind in stage.kinds]
@@ -147,8 +160,8 @@ def _fit_once(machine: Machine, rows: Sequence[Row], source: str) -> tuple[Machi
             )
         for tested in _parts(own):
             others = [row for row in own if row not in tested]
-            held_out += _modelled(_fit(machine, stage, others, source), stage, tested)
-        machine = _fit(machine, stage, own, source)
+            held_out += _modelled(_fit(machine, stage, others), stage, tested)
+        machine = _fit(machine, stage, own)
         held_out += _modelled(machine, stage, [row for row in rows if row.kind in stage.checks])
     for error in dict.fromkeys(stage.error for stage in STAGES):
         kinds = kinds_of(error)
@@ -156,7 +169,7 @@ def _fit_once(machine: Machine, rows: Sequence[Row], source: str) -> tuple[Machi
         ratios = [test.row.seconds / test.modelled for test in tests]
         machine = machine.with_values(
             interval_constants(error, ratios),
-            f"fitted: to errors of held-out rows of {source_of([test.row for test in tests])}",
+            f"fitted: to errors of held-out rows of {_source_of([test.row for test in tests])}",
         )
     return machine, held_out
 
@@ -180,10 +193,11 @@ def _parts(rows: Sequence[Row]) -> list[list[Row]]:
     return parts if len(parts) > 1 else [[row] for row in rows]
 
 
-def _fit(machine: Machine, stage: Stage, rows: Sequence[Row], source: str) -> Machine:
+def _fit(machine: Machine, stage: Stage, rows: Sequence[Row]) -> Machine:
     measured = [row.seconds for row in rows]
     modelled = stage.price(machine, rows)
-    return fit_to_times(machine, stage.names, modelled, measured, f"fitted: to {source}")
+    source = f"fitted: to {_source_of(rows)}"
+    return fit_to_times(machine, stage.names, modelled, measured, source)
 
 
 def _calls(technique: str) -> Price:
@@ -221,15 +235,23 @@ def _calls(technique: str) -> Price:
     return price
 
 
-def _affine(error: str, per: Callable[[Row], float], *names: str) -> Stage:
-    """Return the stage of a constant in us and a constant in us per unit. per: units of a row."""
+def _linear(kind: str, terms: Mapping[str, Callable[[Row], float]]) -> Stage:
+    """Return the stage of a kind whose time is a sum. terms: the constants in us, and how many
+    times they occur in a row's time.
+    """
 
     def price(machine: Machine, rows: Sequence[Row]) -> Callable[[Sequence[float]], list[float]]:
-        fixed, each = (machine.places[name] for name in names)
-        return lambda numbers: [1e-6 * (numbers[fixed] + per(row) * numbers[each]) for row in rows]
+        places = [machine.places[name] for name in terms]
+        counts = [[count(row) for count in terms.values()] for row in rows]
 
-    kind = names[0].removeprefix("pe.").removesuffix("_us")
-    return Stage(error, (kind,), names, price)
+        def seconds(own: Sequence[float], numbers: Sequence[float]) -> float:
+            return 1e-6 * sum(
+                count * numbers[place] for count, place in zip(own, places, strict=True)
+            )
+
+        return lambda numbers: [seconds(own, numbers) for own in counts]
+
+    return Stage(kind, (kind,), tuple(terms), price)
 
 
 def _jobs(machine: Machine, rows: Sequence[Row]) -> Callable[[Sequence[float]], list[float]]:
@@ -251,6 +273,10 @@ def _ranks(row: Row) -> float:
     return ceil(row.pes / PES_PER_RANK)
 
 
+def _words(row: Row) -> float:
+    return row.bytes / WORD_BYTES
+
+
 STAGES = (
     Stage(
         "sdk",
@@ -270,8 +296,16 @@ STAGES = (
         _calls("tile"),
     ),
     Stage("launch", ("jobs",), ("pe.jobs_us", "pe.job_us"), _jobs),
-    _affine("launch", _ranks, "pe.launch_us", "pe.launch_rank_us"),
-    _affine("load", _ranks, "pe.load_us", "pe.load_rank_us"),
+    _linear("launch", {"pe.launch_us": lambda _: 1, "pe.launch_rank_us": _ranks}),
+    _linear(
+        "load",
+        {
+            "pe.load_us": lambda _: 1,
+            "pe.load_rank_us": _ranks,
+            "pe.load_word_us": _words,
+            "pe.load_rank_word_us": lambda row: _ranks(row) * _words(row),
+        },
+    ),
 )
 
 
@@ -291,7 +325,7 @@ def is_in_interval(machine: Machine, test: Modelled) -> bool:
     return machine[f"error.{error}_low"] <= ratio <= machine[f"error.{error}_high"]
 
 
-def source_of(rows: Sequence[Row]) -> str:
+def _source_of(rows: Sequence[Row]) -> str:
     """Return the repositories of rows and the date, as the source of constants."""
     repositories = sorted({"/".join(row.experiment.split("/")[:2]) for row in rows})
     return f"times measured on DIMMs by {' and '.join(repositories)}, {date.today()}"
@@ -405,7 +439,7 @@ def _gemv(folder: Path) -> Iterator[tuple[Key, float]]:
 
 
 def _runs(folder: Path) -> Iterator[tuple[Key, float]]:
-    """Yield launches without the time of their kernel, and loads of the same programs."""
+    """Yield launches without the time of their kernel, and loads of programs of known size."""
     texts = ("operation", "note", "repository", "path")
     records = list(_records(folder / "launches.csv", texts, ("dpus", "elements", "ms")))
     launches = [
@@ -413,25 +447,59 @@ def _runs(folder: Path) -> Iterator[tuple[Key, float]]:
         for record in records
         if record["operation"] == "dpu_launch_sync" and record["elements"]
     ]
-    launches.sort(key=lambda record: -record["elements"])
-    slopes: dict[tuple[str, str], float] = {}  # ms per element of the longest kernel, by kernel
-    for record in launches:
-        slopes.setdefault(_kernel(record), record["ms"] / record["elements"])
-    sizes = {(record["repository"], record["path"]): record["elements"] for record in launches}
-
-    def key(kind: str, record: dict[str, Any], elements: float) -> Key:
-        return kind, _experiment(record), int(record["dpus"]), int(4 * elements), 1, ()
-
-    for record in launches:
-        ms = record["ms"] - record["elements"] * slopes[_kernel(record)]
-        if ms > 0 and record["elements"] <= MOST_ELEMENTS:
-            yield key("launch", record, record["elements"]), 1e-3 * ms
+    yield from _launches(launches)
+    arrays = {(record["repository"], record["path"]): record for record in launches}
+    places: Counter[tuple[str, str]] = Counter()
     for record in records:
-        elements = sizes.get((record["repository"], record["path"]), MOST_ELEMENTS + 1)
-        if record["operation"] == "dpu_load" and elements <= MOST_ELEMENTS:
-            yield key("load", record, elements), 1e-3 * record["ms"]
+        if record["operation"] != "dpu_load":
+            continue
+        file = record["repository"], record["path"]
+        words = next(
+            (words for path, words in LOADS.items() if "/".join(file).startswith(path)), ()
+        )
+        place, array = places[file], arrays.get(file)
+        places[file] += 1
+        if place >= len(words):
+            continue
+        in_wram = array is not None and array["note"].endswith("WRAM")
+        elements = array["elements"] if array is not None else 0
+        if in_wram or elements <= MOST_MRAM_ELEMENTS:
+            size = WORD_BYTES * int(words[place] + (elements if in_wram else 0))
+            key = ("load", _experiment(record), int(record["dpus"]), size, 1, ())
+            yield key, 1e-3 * record["ms"]
+
+
+def _launches(records: Sequence[dict[str, Any]]) -> Iterator[tuple[Key, float]]:
+    """Yield the launches of complete ranks whose kernel takes at most MOST_KERNEL_SHARE.
+
+    In a rank of which a chip has no PE, the SDK switches MRAM to the PEs in eight steps instead of
+    one (ci_start_thread_rank), so a launch of 1 PE takes 0.1 ms longer than a launch of 64. The
+    time per element of a kernel is the median over pairs of its launches on the same number of PEs.
+    """
+    kernels: dict[tuple[str, str], dict[int, list[tuple[float, float]]]] = {}
+    for record in records:
+        by_pes = kernels.setdefault(_kernel(record), defaultdict(list))
+        by_pes[int(record["dpus"])].append((record["elements"], record["ms"]))
+    slopes = {
+        kernel: np.median(
+            [
+                (ms - other_ms) / (elements - others)
+                for times in by_pes.values()
+                for (elements, ms), (others, other_ms) in combinations(times, 2)
+                if elements != others
+            ]
+            or [nan]
+        )
+        for kernel, by_pes in kernels.items()
+    }
+    for record in records:
+        kernel_ms = record["elements"] * slopes[_kernel(record)]
+        if record["dpus"] % PES_PER_RANK == 0 and kernel_ms <= MOST_KERNEL_SHARE * record["ms"]:
+            size = WORD_BYTES * int(record["elements"])
+            key = ("launch", _experiment(record), int(record["dpus"]), size, 1, ())
+            yield key, 1e-3 * (record["ms"] - kernel_ms)
 
 
 def _kernel(record: dict[str, Any]) -> tuple[str, str]:
-    """Return the repository, and the description of a kernel without its number of elements."""
-    return record["repository"], record["note"].replace(f"i<{record['elements']:.0f}", "")
+    """Return the experiment, and the description of a kernel without its number of elements."""
+    return _experiment(record), record["note"].replace(f"i<{record['elements']:.0f}", "")

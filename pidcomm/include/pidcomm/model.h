@@ -75,8 +75,11 @@ extern "C" {
   X(pe, job_us, "us per PE", "the same, for each PE")                                              \
   X(pe, launch_us, "us", "starting the PEs of a set and detecting their end")                      \
   X(pe, launch_rank_us, "us per rank", "the same, for each rank of the set")                       \
-  X(pe, load_us, "us", "loading a program into the PEs of a set")                                  \
+  X(pe, load_us, "us", "loading an empty program into the PEs of a set")                           \
   X(pe, load_rank_us, "us per rank", "the same, for each rank of the set")                         \
+  X(pe, load_word_us, "us per word", "the same, for each instruction and each word in WRAM")       \
+  X(pe, load_rank_word_us, "us per rank and word", "the same, for both")                           \
+  X(pe, load_words, "words", "instructions, and words of 4 bytes in WRAM, of a loaded program")    \
   X(network, gb_s, "GB/s", "between hosts: sending rate of a host that receives at the same rate") \
   X(network, latency_us, "us", "between hosts: time of an empty message")                          \
   X(pool, gb_s, "GB/s", "memory pool: port of a host, in each direction")                          \

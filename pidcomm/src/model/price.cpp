@@ -150,8 +150,11 @@ class Pricing {
   }
 
   void add_loads(Seconds &seconds) const {
-    if (!work_.reorders.empty())
-      seconds.load = 2 * (machine_.pe_load_us + work_.ranks * machine_.pe_load_rank_us) * kMicro;
+    if (work_.reorders.empty()) return;
+    const double words = machine_.pe_load_words,
+                 fixed = machine_.pe_load_us + words * machine_.pe_load_word_us,
+                 per_rank = machine_.pe_load_rank_us + words * machine_.pe_load_rank_word_us;
+    seconds.load = 2 * (fixed + work_.ranks * per_rank) * kMicro;
   }
 
   /// Returns the effective number of threads for `units` units of equal size.

@@ -228,3 +228,32 @@ def test_modelled_times_of_reordering_follow_the_emulator(
                 scratch=1 << 24,
             ).phases["pe"]
             assert 1 / 1.3 < modelled / trace.pe_seconds < 1.3, block_bytes
+
+
+def test_constants_that_follow_a_fit_equal_the_fitted_ones() -> None:
+    fitted = load_machine("upmem-2560")
+    copies = [
+        (name, constant.value)
+        for machine in map(load_machine, ("emulated-host", "isca24"))
+        for name, constant in machine.constants.items()
+        if constant.source == "assumed: as fitted for upmem-2560"
+    ]
+    assert len(copies) > 10
+    assert copies == [(name, fitted[name]) for name, _ in copies]
+
+
+def test_a_load_grows_with_the_words_of_the_program_and_with_the_ranks() -> None:
+    machine = load_machine("upmem-2560").with_values(
+        {
+            "pe.load_us": 100,
+            "pe.load_rank_us": 10,
+            "pe.load_word_us": 2,
+            "pe.load_rank_word_us": 0.5,
+            "pe.load_words": 30,
+        }
+    )
+    assert machine.load_us(65) == 100 + 2 * 10 + 30 * (2 + 2 * 0.5)
+    predicted = predict(
+        "alltoall", (128,), "1", bytes=1024, technique="pr", scratch=1 << 20, machine=machine
+    )
+    assert predicted.phases["load"] == pytest.approx(2e-6 * machine.load_us(128))

@@ -227,8 +227,8 @@ def fit_dimms(
     transfers.csv has the columns api (with "direct": without the SDK; with "broadcast": the same
     bytes to all PEs), direction (to_dpu, from_dpu), space (mram, wram), dpus, bytes_per_dpu, ms,
     note, repository and path; launches.csv has operation (dpu_load, dpu_launch_sync), dpus,
-    elements, ms, note, repository and path; kernels.csv, which may be missing, has program, args,
-    dpus, h2d_ms, d2h_ms, repository and path.
+    elements, ms, note (ending in WRAM if the elements are there), repository and path; kernels.csv,
+    which may be missing, has program, args, dpus, h2d_ms, d2h_ms, repository and path.
 
     The table has the error of modelled times: of the fit, and of fits without the experiment of the
     row (held out), which become the machine's intervals. If there is one experiment of a kind, only
@@ -242,8 +242,7 @@ def fit_dimms(
     start = load_machine(machine)
     times = measured.read_rows(rows)
     with Results(json_target) as results:
-        source = measured.source_of([check.row for check in measured.check(start, times)])
-        fitted, held_out = measured.fit_to_rows(start, times, source)
+        fitted, held_out = measured.fit_to_rows(start, times)
         checked = measured.check(fitted, times)
         file.write_text(fitted.to_toml(), encoding="utf-8")
         results.json_lines(

@@ -57,8 +57,8 @@ class Assumed:
     program into all its PEs.
     """
 
-    launch_us: float = _DIMMS.launch_us(_DIMMS.pes)
-    load_us: float = _DIMMS.load_us(_DIMMS.pes)
+    launch_us: float = round(_DIMMS.launch_us(_DIMMS.pes))
+    load_us: float = round(_DIMMS.load_us(_DIMMS.pes))
 
 
 @dataclass(frozen=True)

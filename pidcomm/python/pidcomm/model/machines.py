@@ -150,8 +150,10 @@ class Machine:
         return self["pe.launch_us"] + ceil(pes / _core.PES_PER_RANK) * self["pe.launch_rank_us"]
 
     def load_us(self, pes: int) -> float:
-        """Return the time in us to load a program into `pes` PEs."""
-        return self["pe.load_us"] + ceil(pes / _core.PES_PER_RANK) * self["pe.load_rank_us"]
+        """Return the time in us to load a program of `pe.load_words` into `pes` PEs."""
+        ranks, words = ceil(pes / _core.PES_PER_RANK), self["pe.load_words"]
+        fixed = self["pe.load_us"] + words * self["pe.load_word_us"]
+        return fixed + ranks * (self["pe.load_rank_us"] + words * self["pe.load_rank_word_us"])
 
     @cached_property
     def numbers(self) -> list[float]:
