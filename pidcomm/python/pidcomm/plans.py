@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from pidcomm._rows import CollectiveName
-    from pidcomm.scans import ScanName
     from pidcomm.arguments import Options
     from pidcomm.operators import AnyOp
+    from pidcomm.scans import ScanName
 
 
 class Plan(dict[str, Any]):

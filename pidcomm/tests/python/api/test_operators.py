@@ -107,5 +107,5 @@ def test_windows_and_plans_know_operators(cube: Any) -> None:
     assert (cube.read(2, "int64", 64)[:8] == (7, 8)).all()  # 7 and 8
     assert cube.plan("scan", "x", bytes=16, dtype="int64")["path"] == "fold"
     plan = cube.plan("allreduce", "x", bytes=16, dtype="float32", op="avg")
-    assert (plan["path"], plan["op"], plan["then"]) == ("tile", "sum", "operation")
+    assert (plan["path"], plan["op"], plan["store"]) == ("tile", "sum", "operation")
     cube.validate("exscan", "y", bytes=16, dst=64, dtype="int32", op="max")
