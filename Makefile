@@ -56,8 +56,7 @@ wheel-dpuemu wheel-pidcomm wheel-studies: wheel-%: $(VENV)/tools
 	rm -f $(WHEELS)/$(WHEEL_OF_$*)-*.whl
 	$(WITH_BIN) $(BIN)/pip wheel --quiet --no-build-isolation --no-deps \
 	  --wheel-dir $(WHEELS) --config-settings "build-dir=$(CURDIR)/build/$*/release" ./$*
-	$(BIN)/pip install --quiet --find-links $(WHEELS) $(WHEELS)/$(WHEEL_OF_$*)-*.whl
-	$(BIN)/pip install --quiet --no-deps --force-reinstall $(WHEELS)/$(WHEEL_OF_$*)-*.whl
+	$(BIN)/python tools/install_wheel.py $(WHEELS)/$(WHEEL_OF_$*)-*.whl --find-links $(WHEELS)
 
 install: wheel-studies
 
