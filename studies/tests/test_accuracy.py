@@ -440,7 +440,7 @@ def test_calibrate_writes_a_machine_that_validate_accepts(tmp_path: Path) -> Non
         "--samples",
         "50",
         "--max-total",
-        "256KiB",
+        "1MiB",
         "--force",
         "--json",
         str(rows),

@@ -151,7 +151,7 @@ REPLACING = {"--json", "--metric", "--plot"}
 
 
 def has_another_run(line: str) -> bool:
-    """Whether a document, another test or an example with more options runs the command of a line."""
+    """Whether a document, another test or an example with more options runs the command."""
     example = parsed(line)
     if example is None:
         return False
