@@ -52,18 +52,25 @@ def test_info_lists_the_version_and_the_names_of_the_tables() -> None:
         assert name in result.stdout
 
 
+@pytest.fixture(scope="module")
+def default_threads() -> int:
+    """The number of threads without OMP_NUM_THREADS."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OMP_NUM_THREADS", raising=False)
+        facts = json.loads(run("info", "--json", "-").stdout)
+    return int(facts["default_threads"])
+
+
 @pytest.mark.parametrize(
     ("text", "threads"), [("4,2", 4), ("abc", None), ("-5", None), ("0", None), ("", None)]
 )
 def test_info_reads_omp_num_threads_as_the_library_does(
-    text: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
+    text: str, threads: int | None, default_threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    default = json.loads(run("info", "--json", "-").stdout)["default_threads"]
     monkeypatch.setenv("OMP_NUM_THREADS", text)
     facts = json.loads(run("info", "--json", "-").stdout)
     is_ignored = bool(text) and threads is None
-    assert facts["default_threads"] == (threads or default)
+    assert facts["default_threads"] == (threads or default_threads)
     assert facts["ignored_omp_num_threads"] == (text if is_ignored else None)
     assert (
         "is ignored: it must begin with a whole number from 1" in run("info").stdout
