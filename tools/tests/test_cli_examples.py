@@ -32,12 +32,13 @@ FILES = {
 COMMANDS = commands()
 # `parcels bench` needs valgrind and a compiler for MPI, `model fit-dimms` times of DIMMs; tests of
 # the studies run it on times that they write.
-EXAMPLES = [
-    (name, example)
+NAMES_BY_EXAMPLE = {
+    example: name
     for name, command in COMMANDS.items()
     for example in command.examples
     if name not in ("parcels bench", "model fit-dimms")
-]
+}
+EXAMPLES = [(name, example) for example, name in NAMES_BY_EXAMPLE.items()]
 # Options that are appended to the examples of a command for less work: the last of equal options
 # counts.
 CUTS = {
@@ -56,6 +57,7 @@ CUTS = {
 EXCLUDED = {
     "bench.* --quick": ("--iters", "--warmup"),
     "--case ": ("--cases",),
+    "--collective ": ("--collective",),
     "hosts (run|plan)": ("--collective", "--sizes", "--iters"),
     "--from": ("--shape", "--bytes"),
     "scale(?!.*--measure)": ("--iters", "--warmup"),
