@@ -15,9 +15,9 @@ from emulated_machine import strict_machine as strict_machine
 from pidcomm import compiling, emulated
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def compile_each_program_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the programs of PEs: most tests of an application run the same ones."""
+    """Keep the PE programs of a file of tests, most of which run the same ones."""
     folder = tmp_path_factory.mktemp("programs")
     compiled = compiling.compiled
     programs: dict[str, tuple[Path, str]] = {}
