@@ -56,8 +56,7 @@ wheel-dpuemu wheel-pidcomm wheel-studies: wheel-%: $(VENV)/tools
 	rm -f $(WHEELS)/$(WHEEL_OF_$*)-*.whl
 	$(WITH_BIN) $(BIN)/pip wheel --quiet --no-build-isolation --no-deps \
 	  --wheel-dir $(WHEELS) --config-settings "build-dir=$(CURDIR)/build/$*/release" ./$*
-	$(BIN)/pip install --quiet --find-links $(WHEELS) $(WHEELS)/$(WHEEL_OF_$*)-*.whl
-	$(BIN)/pip install --quiet --no-deps --force-reinstall $(WHEELS)/$(WHEEL_OF_$*)-*.whl
+	$(BIN)/python tools/install_wheel.py $(WHEELS)/$(WHEEL_OF_$*)-*.whl --find-links $(WHEELS)
 
 install: wheel-studies
 
@@ -143,11 +142,13 @@ test-python: install $(OPEN_MPI)
 	$(test_sdk_access)
 
 # The API's tests run again with a libpidcomm that accesses the ranks through the SDK, as on DIMMs.
+# Wrong arguments are refused before any access.
 SDK_ACCESS := $(CURDIR)/build/pidcomm/release/tests/native/sdk_access
 define test_sdk_access
 	$(CMAKE) -DPIDCOMM_BUILD_TESTS=ON build/pidcomm/release >/dev/null
 	$(CMAKE) --build build/pidcomm/release --target pidcomm_sdk_access_shared
-	LD_LIBRARY_PATH="$(SDK_ACCESS)" PIDCOMM_TEST_SDK_ACCESS=1 $(PYTEST) pidcomm/tests/python/api
+	LD_LIBRARY_PATH="$(SDK_ACCESS)" PIDCOMM_TEST_SDK_ACCESS=1 $(PYTEST) pidcomm/tests/python/api \
+	  --ignore pidcomm/tests/python/api/test_wrong_arguments.py
 endef
 
 # The tests of one product.

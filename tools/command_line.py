@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from documents import ROOT
 from typer.main import get_command
 
 from pidcomm.cli import app
@@ -45,6 +47,12 @@ KEYS = [
     *("wrong", "source", "coherence", "threads", "isa", "carried_out"),
 ]
 RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
+
+# The documents of the command line, and their sections by command.
+TEXT = "".join(
+    (ROOT / name / "docs" / "command-line.md").read_text() for name in ("pidcomm", "studies")
+)
+SECTIONS = dict(re.findall(r"^## ([a-z -]+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 
 # Options of a small problem.
 QUICK = ["--shape", "8x8", "--bytes", "8KiB"]
@@ -102,3 +110,31 @@ def objects(text: str) -> list[dict[str, Any]]:
     )
     assert all(isinstance(value, dict) for value in parsed)
     return parsed
+
+
+def items(text: str) -> list[str]:
+    """Return the items of the lists of a text, each on one line."""
+    return re.findall(r"^\* (.*)$", re.sub(r"\n  +", " ", text), re.MULTILINE)
+
+
+def names(text: str) -> set[str]:
+    """Return the names in a text that are written as code."""
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+def shared_fields() -> dict[str, set[str]]:
+    """Return the groups of fields that several commands write, by name."""
+    section = re.findall(r"^## Shared fields\n(.*?)^## ", TEXT, re.MULTILINE | re.DOTALL)[0]
+    return {
+        name.strip("*"): names(fields)
+        for name, _, fields in (item.partition(": ") for item in items(section))
+    }
+
+
+def fields_of(section: str) -> set[str]:
+    """Return the names before the colons in the lists of a section, and the names of the groups
+    in italics.
+    """
+    heads = [item.partition(": ")[0] for item in items(SECTIONS[section])]
+    groups = [shared_fields()[name] for head in heads for name in re.findall(r"\*(\w+)\*", head)]
+    return names(" ".join(heads)).union(*groups)

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command_line import PIDCOMM
+from command_line import PIDCOMM, fields_of, objects
+from typer.testing import CliRunner
 
 from pidcomm import COLLECTIVES, DEFAULT_ISA, ArgumentError, Error, Options, plan
 from pidcomm.bench import info
+from pidcomm.cli import app
 from pidcomm.model import Machine, load_machine, machine_names
 from pidcomm.model.prediction import PreparedCase
 from pidcomm_studies.models import measured
@@ -438,7 +440,7 @@ def test_calibrate_writes_a_machine_that_validate_accepts(tmp_path: Path) -> Non
         "--samples",
         "50",
         "--max-total",
-        "256KiB",
+        "1MiB",
         "--force",
         "--json",
         str(rows),
@@ -449,7 +451,9 @@ def test_calibrate_writes_a_machine_that_validate_accepts(tmp_path: Path) -> Non
     assert {"measured", "fitted"} <= kinds
     assert machine.inherits == "emulated-host"
     assert "mux_us" not in file.read_text()
-    assert len(rows.read_text().splitlines()) == 50
+    timed = objects(rows.read_text())
+    assert len(timed) == 50
+    assert {name for row in timed for name in row} == fields_of("model calibrate")
     result = run_cli(
         "model",
         "validate",
@@ -492,10 +496,10 @@ def test_the_use_of_cpus_is_a_number_of_cpus() -> None:
 
 
 def test_calibrate_refuses_files_that_it_cannot_write(tmp_path: Path) -> None:
-    result = run_cli("model", "calibrate", str(tmp_path / "mine.txt"), status=2)
-    assert ".toml" in result.stderr
-    result = run_cli("model", "calibrate", str(tmp_path / "none" / "mine.toml"), status=2)
-    assert "cannot write" in result.stderr
+    for name, words in (("mine.txt", ".toml"), ("none/mine.toml", "cannot write")):
+        refused = CliRunner().invoke(app, ["model", "calibrate", str(tmp_path / name)])
+        assert refused.exit_code == 2
+        assert words in refused.stderr
 
 
 def test_a_machine_without_the_hosts_instruction_set_is_refused(machine: Machine) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from command_line import PIDCOMM
 from test_pictures import assert_legible
+from typer.testing import CliRunner
 
 from pidcomm import COLLECTIVES
+from pidcomm.cli import app
 from pidcomm.model import load_machine, predict
 from pidcomm_studies import apps
 from pidcomm_studies.apps.embedding import Model
@@ -190,22 +190,15 @@ def test_the_words_of_comparisons() -> None:
     assert not steady({1: 10.0, 2: 11.0}, 0.05)
 
 
-def test_the_command_writes_the_points_and_draws_a_picture(tmp_path: Path) -> None:
-    command = [
-        *PIDCOMM,
-        "reproduce",
-        "scalability/fig7",
-        "--no-measure",
-        "--json",
-        "rows.jsonl",
-        "--plot",
-        "figure.svg",
-    ]
-    process = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
-    )
-    assert "columns: imbalance has no effect" in process.stdout
-    assert f"modelled on {MACHINE}" in process.stdout
+def test_the_command_writes_the_points_and_draws_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = "reproduce scalability/fig7 --no-measure --json rows.jsonl --plot figure.svg"
+    result = CliRunner().invoke(app, words.split())
+    assert result.exit_code == 0, result
+    assert "columns: imbalance has no effect" in result.stdout
+    assert f"modelled on {MACHINE}" in result.stdout
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
     assert {row["figure"] for row in rows} == {"scalability/fig7"}
     assert any("agrees" in row for row in rows)
@@ -225,8 +218,6 @@ def test_the_command_writes_the_points_and_draws_a_picture(tmp_path: Path) -> No
     ],
 )
 def test_wrong_words_are_refused(words: list[str], message: str) -> None:
-    process = subprocess.run(
-        [*PIDCOMM, "reproduce", *words], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert process.returncode == 2
-    assert message in process.stderr
+    result = CliRunner().invoke(app, ["reproduce", *words])
+    assert result.exit_code == 2
+    assert message in result.stderr

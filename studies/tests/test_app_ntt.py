@@ -102,7 +102,8 @@ def test_forward_results_are_values_of_the_polynomial_in_bit_reversed_order() ->
 @pytest.mark.parametrize("radix", RADIXES)
 @pytest.mark.parametrize("tasklets", [1, 7, 11, 16, 24])
 def test_one_pe_is_right_with_every_radix_and_number_of_tasklets(radix: int, tasklets: int) -> None:
-    for operation in ("forward", "product"):
+    # A product includes forward transforms.
+    for operation in ("forward", "product") if tasklets == 16 else ("product",):
         problem = Ntt.make(
             size=256, limbs=2, steps="1", radix=radix, tasklets=tasklets, operation=operation
         )

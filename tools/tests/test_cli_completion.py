@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from command_line import PIDCOMM, install
+from typer.testing import CliRunner
 
 import pidcomm
+from pidcomm.cli import app
 
 
 def offered(shell: str, line: str, **variables: str) -> list[str]:
@@ -75,7 +77,11 @@ ISAS = [name for name, isa in pidcomm.ISAS.items() if isa.is_available]
     ],
 )
 def test_values_are_offered(line: str, values: list[str]) -> None:
-    assert offered("bash", line) == values
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    variables = {**words, "_PIDCOMM_COMPLETE": "complete_bash"}
+    result = CliRunner().invoke(app, [], env=variables, prog_name="pidcomm")
+    assert [value for value in result.stdout.splitlines() if value] == values
+    assert result.stderr == ""
 
 
 def test_every_shell_is_offered_the_same() -> None:

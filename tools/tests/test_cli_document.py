@@ -10,18 +10,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import commands, install, objects
+from command_line import SECTIONS, TEXT, commands, fields_of, install, objects
+from documents import ROOT
 
 from pidcomm.cli.app import ExitCode
 
-ROOT = Path(__file__).parents[2]
-TEXT = "".join(
-    (ROOT / name / "docs" / "command-line.md").read_text() for name in ("pidcomm", "studies")
-)
-SECTIONS = dict(re.findall(r"^## ([a-z -]+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 # Their sections have no list of fields, or the command needs valgrind and a compiler for MPI, or
-# rows that are not in this repository.
-NO_FIELDS = ("draw", "plot", "report", "hosts run", "parcels bench", "model fit-dimms")
+# rows that are not in this repository. test_accuracy.py checks the fields of `model calibrate`.
+NO_FIELDS = (
+    *("draw", "plot", "report", "hosts run", "parcels bench", "model fit-dimms"),
+    "model calibrate",
+)
 # Plans of other shapes, techniques and collectives, which have fields that the document's plan
 # lacks.
 MORE_PLANS = [
@@ -31,34 +30,6 @@ MORE_PLANS = [
     "allreduce --technique tree",
     "allreduce --technique conventional",
 ]
-
-
-def items(text: str) -> list[str]:
-    """Return the items of the lists of a text, each on one line."""
-    return re.findall(r"^\* (.*)$", re.sub(r"\n  +", " ", text), re.MULTILINE)
-
-
-def names(text: str) -> set[str]:
-    """Return the names in a text that are written as code."""
-    return set(re.findall(r"`([^`]+)`", text))
-
-
-def shared_fields() -> dict[str, set[str]]:
-    """Return the groups of fields that several commands write, by name."""
-    section = re.findall(r"^## Shared fields\n(.*?)^## ", TEXT, re.MULTILINE | re.DOTALL)[0]
-    return {
-        name.strip("*"): names(fields)
-        for name, _, fields in (item.partition(": ") for item in items(section))
-    }
-
-
-def fields_of(section: str) -> set[str]:
-    """Return the names before the colons in the lists of a section, and the names of the groups
-    in italics.
-    """
-    heads = [item.partition(": ")[0] for item in items(SECTIONS[section])]
-    groups = [shared_fields()[name] for head in heads for name in re.findall(r"\*(\w+)\*", head)]
-    return names(" ".join(heads)).union(*groups)
 
 
 def written(section: str, folder: Path) -> set[str]:

@@ -1,7 +1,8 @@
 """Every example of every --help runs, and the JSON it writes is JSON.
 
-An example is only parsed if a document runs the same command with the same arguments and at least
-its options, or if another example does, with more options that replace no output of the example.
+An example is only parsed if a document or test_app_rows.py runs the same command with the same
+arguments and at least its options, or if another example does, with more options that replace no
+output of the example.
 """
 
 from __future__ import annotations
@@ -31,17 +32,18 @@ FILES = {
 COMMANDS = commands()
 # `parcels bench` needs valgrind and a compiler for MPI, `model fit-dimms` times of DIMMs; tests of
 # the studies run it on times that they write.
-EXAMPLES = [
-    (name, example)
+NAMES_BY_EXAMPLE = {
+    example: name
     for name, command in COMMANDS.items()
     for example in command.examples
     if name not in ("parcels bench", "model fit-dimms")
-]
+}
+EXAMPLES = [(name, example) for example, name in NAMES_BY_EXAMPLE.items()]
 # Options that are appended to the examples of a command for less work: the last of equal options
 # counts.
 CUTS = {
     "check": "--cases 20",
-    "hosts": "--sizes 64KiB --iters 2",
+    "hosts": "--collective allgather --sizes 64KiB --iters 2",
     "bench": "--shape 8x8 --bytes 8KiB --iters 1 --warmup 0",
     "model calibrate": "--samples 50 --max-total 256KiB --force",
     "model validate": "--samples 5 --max-total 256KiB",
@@ -55,7 +57,8 @@ CUTS = {
 EXCLUDED = {
     "bench.* --quick": ("--iters", "--warmup"),
     "--case ": ("--cases",),
-    "hosts (run|plan)": ("--sizes", "--iters"),
+    "--collective ": ("--collective",),
+    "hosts (run|plan)": ("--collective", "--sizes", "--iters"),
     "--from": ("--shape", "--bytes"),
     "scale(?!.*--measure)": ("--iters", "--warmup"),
     "--published": ("--samples", "--max-total"),
@@ -124,6 +127,14 @@ def of_documents() -> list[Parsed]:
 
 
 @cache
+def of_applications() -> list[Parsed]:
+    """Return the commands that test_app_rows.py runs: one of each application."""
+    options = "--quick --pes 8 --iters 1 --cpu --json rows.jsonl --plot plot.svg"
+    lines = [f"pidcomm {name} {options}" for name in COMMANDS if name.startswith("app ")]
+    return [parsed_line for line in lines if (parsed_line := parsed(line)) is not None]
+
+
+@cache
 def of_examples() -> list[Parsed]:
     """Return the commands of all examples."""
     lines = [f"{example} {cuts(called(example), example)}" for _, example in EXAMPLES]
@@ -142,11 +153,12 @@ REPLACING = {"--json", "--metric", "--plot"}
 
 
 def has_another_run(line: str) -> bool:
-    """Whether a document or an example with more options runs the command of a line."""
+    """Whether a document, another test or an example with more options runs the command."""
     example = parsed(line)
     if example is None:
         return False
-    options = [other.options for other in of_documents() if example[:2] == other[:2]]
+    elsewhere = [*of_documents(), *of_applications()]
+    options = [other.options for other in elsewhere if example[:2] == other[:2]]
     more = [other.options for other in of_examples() if example[:2] == other[:2]]
     return any(example.options <= other for other in options) or any(
         example.options < other and not REPLACING & (other - example.options) for other in more
@@ -169,7 +181,7 @@ def test_examples_run(name: str, example: str, environment: dict[str, str], tmp_
     assert called(example).startswith(name.split(" ")[0])
     command = f"{example} {cuts(called(example), example)}"
     if has_another_run(command):
-        pytest.skip("a document or another example runs this command")
+        pytest.skip("a document, another test or another example runs this command")
     project = shutil.copytree(PROJECT, tmp_path / "project")
     for name_of_file, file in FILES.items():
         shutil.copy(file, project / name_of_file)

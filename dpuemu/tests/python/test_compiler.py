@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -299,9 +300,17 @@ def test_the_cache_of_the_runtime_accepts_only_whole_archives_of_this_user(
     ]
     if os.geteuid() == 0:
         damages.append(lambda: os.chown(entry, 65534, 65534))
+    cache = runpy.run_path(str(tools.sdk_root() / "compiler" / "cache.py"))
+    key = entry.name.rpartition("-")[2]
+    archive = cache["cached"](key)
+    assert content.endswith(archive)
     for damage in damages:
         damage()
-        assert compile_and_read() == content
+        assert cache["cached"](key) is None
+        cache["keep"](key, archive)
+        assert entry.read_bytes() == content
+    damages[0]()
+    assert compile_and_read() == content
 
 
 def test_the_suffix_or_the_name_of_the_compiler_selects_cxx(tmp_path: Path) -> None:
