@@ -1,0 +1,52 @@
+"""Time small calls one by one, prepared, and in a batch, on 32x32 with 64 bytes per PE. Print
+microseconds per call: the median of rounds in which the three take turns.
+
+python bench/prepared.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import pidcomm
+
+ROUNDS = 200
+CALLS = 16
+
+
+def microseconds_of(call: Callable[[], Any], calls: int) -> float:
+    """Return the time per call."""
+    begin = perf_counter()
+    call()
+    return 1e6 * (perf_counter() - begin) / calls
+
+
+def main() -> None:
+    """Print a row for each method."""
+    with pidcomm.allocate(pes=1024) as pes:
+        cube = pes.hypercube(32, 32)
+        arrays = [cube.array(np.ones((1024, 16), np.int32)) for _ in range(CALLS)]
+        for name, arguments in (("allreduce", ("x",)), ("shift", ("y", 1))):
+            method = getattr(cube, name)
+            with cube.batch() as batch:
+                for x in arrays:
+                    method(x, *arguments, out=x)
+            prepared = cube.prepare(name, arrays[0], *arguments, out=arrays[0])
+            ways: dict[str, tuple[Callable[[], Any], int]] = {
+                "call": (lambda m=method, a=arguments: m(arrays[0], *a, out=arrays[0]), 1),
+                "prepared": (prepared.run, 1),
+                f"batch of {CALLS}": (batch.run, CALLS),
+            }
+            times: dict[str, list[float]] = {way: [] for way in ways}
+            for _ in range(ROUNDS):
+                for way, (call, calls) in ways.items():
+                    times[way].append(microseconds_of(call, calls))
+            print(f"{name}: {', '.join(f'{way} {median(t):.1f} us' for way, t in times.items())}")
+
+
+main()
