@@ -4,6 +4,12 @@ class ArgumentError(Error, ValueError):
 class ArrayCollectives(ArrayCollectivesBase):
     def __init__(self, cube: Cube) -> None: ...
 
+class Batch:
+    def __init__(self, cube: BatchCube) -> None: ...
+    def run(self) -> Any: ...
+    def start(self) -> Batch: ...
+    def wait(self) -> Any: ...
+
 class Buffer:
     def __init__(
         self,
@@ -50,7 +56,7 @@ class Groups(NamedTuple):
     groups: int
     group_pes: int
 
-class Hypercube(HypercubeCollectives, Movements, Scans, MeasuredPasses):
+class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasses):
     def __init__(
         self,
         pe_set: Owner,
@@ -111,7 +117,7 @@ class Hypercube(HypercubeCollectives, Movements, Scans, MeasuredPasses):
     ) -> Buffer: ...
     def plan(
         self,
-        collective: CollectiveName,
+        collective: CollectiveName | ScanName,
         mask: Axis,
         *,
         bytes: int,
@@ -124,7 +130,7 @@ class Hypercube(HypercubeCollectives, Movements, Scans, MeasuredPasses):
     ) -> Plan: ...
     def validate(
         self,
-        collective: CollectiveName,
+        collective: CollectiveName | ScanName,
         mask: Axis,
         *,
         bytes: int,
@@ -216,6 +222,10 @@ class Request(Generic[T]):
 
 STATUSES: dict
 
+@dataclass(frozen=True)
+class ScaledSum:
+    factor: float
+
 class Symbol(Buffer):
     def __init__(self, core_set: _core.Set, name: str, types: DebugTypes) -> None: ...
     @property
@@ -249,7 +259,7 @@ def allocate(
 ) -> PeSet: ...
 def displacements(counts: ArrayLike, dtype: DTypeLike, shape: Sequence[int] = ()) -> Array: ...
 def plan(
-    collective: CollectiveName,
+    collective: CollectiveName | ScanName,
     shape: Sequence[int],
     mask: str,
     *,
@@ -261,4 +271,3 @@ def plan(
     expand: bool = False,
     **options: Unpack[Options],
 ) -> Plan: ...
-def scaled_sum(factor: float) -> Operator: ...

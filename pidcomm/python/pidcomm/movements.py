@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from pidcomm.arguments import Options
     from pidcomm.axes import Axes
+    from pidcomm.batches import Batch
     from pidcomm.calls import CoreArguments
     from pidcomm.programs import HeapWindows, Window
     from pidcomm.requests import Request
@@ -78,7 +79,7 @@ class Movements:
     mask_of: Callable[[Axis], str]
     _require_own: Callable[..., None]
     _run: Callable[..., Any]
-    _own_batch: Callable[[], object]
+    _own_batch: Callable[[], Batch | None]
 
     def sendrecv(
         self,

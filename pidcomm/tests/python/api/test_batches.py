@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Thread
 from typing import Any
 
@@ -85,13 +85,14 @@ def test_a_batch_checks_all_calls_before_a_byte_moves(cube: Any) -> None:
 def test_a_batch_refuses_calls_that_it_cannot_collect(cube: Any) -> None:
     """Byte windows, requests, gatherv and nested batches are refused."""
     x, y = buffer(cube, 1), buffer(cube, 2)
-    for call, part in (
+    refused: list[tuple[Callable[[], Any], str]] = [
         (lambda: cube.allreduce("x", bytes=64, dtype="int32"), "not on byte windows"),
         (lambda: cube.sendrecv([(0, 1)], src=0, dst=64, bytes=8), "not byte windows"),
         (lambda: cube.allreduce(x, "x", out=y, wait=False), "use Batch.start"),
         (lambda: cube.gatherv(x, "x", [1] * 8), "gatherv"),
         (lambda: cube.prepare("allreduce", x, "x"), "another batch"),
-    ):
+    ]
+    for call, part in refused:
         with cube.batch():
             cube.allreduce(x, "x", out=y)
             with pytest.raises(pidcomm.ArgumentError, match=part):
