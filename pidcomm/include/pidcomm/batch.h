@@ -8,14 +8,16 @@
 extern "C" {
 #endif
 
-/* Runs `count` requests one after another, with the results of as many calls of pidcomm_run, but
- * checks all requests before the first byte moves, waits for earlier work once, and acquires the
- * ranks once for neighbouring requests that need no transfers of the SDK and no PE program. Request
- * i runs with options[i], or with the default options if `options` is NULL. All requests have the
- * same `size`, and so do all options. If `trace` is not NULL, stores in *trace the sums of the
- * times and bytes, and the technique, ISA, threads and coherence of the first request. Errors:
- * those of pidcomm_run, with the number of the request, from 0; ERR_ARGUMENT (requests is null,
- * sizes differ). After ERR_DEVICE, and after ERR_MEMORY of `conventional` or a pr technique,
+/* Runs `count` requests in order, with the results of `count` calls of pidcomm_run. It checks all
+ * requests before the first byte moves. It waits for earlier work once. It acquires the ranks once
+ * for neighbouring requests that need neither SDK transfers nor a PE program. Request i runs with
+ * options[i], or with the default options if `options` is NULL. All requests have the same `size`,
+ * and so do all options.
+ *
+ * If `trace` is not NULL, stores in *trace the sums of the times and bytes (bytes_staged: the
+ * largest), and the technique, ISA, threads and coherence of the first request. pidcomm_audit_of
+ * returns the counts of the last request. Errors: those of pidcomm_run, with the number of the
+ * request, from 0; ERR_ARGUMENT (requests is null, sizes differ). After ERR_DEVICE or ERR_MEMORY,
  * earlier requests may have moved bytes. */
 PIDCOMM_API int pidcomm_batch(pidcomm_hypercube *cube, const pidcomm_request *requests,
                               size_t count, const pidcomm_options *options, pidcomm_trace *trace);

@@ -22,8 +22,8 @@ SENDRECV: int
 """The code of messages in a request; see pidcomm/messages.h."""
 SCANS: dict[str, int]
 """The codes of scans in a request, by name; see pidcomm/operators.h."""
-OPERATORS: list[str]
-"""The names of the operators of the library that are no rows of ``pidcomm.OPS``."""
+OPERATORS: dict[str, int]
+"""The operators of the library that are no rows of ``pidcomm.OPS``, by name, with their numbers."""
 WORD_BYTES: int
 """Bytes of a word; blocks and offsets are multiples of it."""
 LINE_BYTES: int
@@ -49,7 +49,7 @@ class Request:
         dst: int,
         type: int,
         op: int,
-        operation: Operator | None = None,
+        operation: Operator | None,
     ) -> None: ...
     @property
     def mask(self) -> str: ...

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import get_ident
+from contextlib import contextmanager, suppress
+from threading import local
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pidcomm import _core
@@ -12,35 +12,43 @@ from pidcomm.errors import ArgumentError, shown
 from pidcomm.tables import ROWS
 
 if TYPE_CHECKING:
+    from pidcomm.buffers import Buffer
     from pidcomm.calls import CoreArguments
     from pidcomm.requests import Request
-    from pidcomm.trace import Trace
 
 __all__: list[str] = []
 
-PREPARED = (*ROWS, "sendrecv", "shift", "permute", "halo", "alltoallv", "allgatherv",
-            "reduce_scatterv", "scatterv")  # fmt: skip
+PREPARED = (
+    *ROWS, "sendrecv", "shift", "permute", "halo", "alltoallv", "allgatherv", "reduce_scatterv",
+)  # fmt: skip
+
+
+class Collected(NamedTuple):
+    """What a call on buffers fills, and its buffers."""
+
+    value: Any
+    buffers: tuple[Buffer, ...]
 
 
 class CollectedCall(NamedTuple):
-    """A call, and the function that makes its result from its trace."""
+    """A call of a batch. finish: the function that makes the result of a request."""
 
     name: str
     arguments: CoreArguments
     finish: Callable[[Any], Any]
+    buffers: tuple[Buffer, ...]
 
 
 class Batch:
     """Calls on buffers of a hypercube, in the order in which they were made. `Hypercube.batch` and
     `Hypercube.prepare` make a batch.
 
-    `run` runs the calls; each run uses the content that the buffers and host arrays have then. The
-    batch keeps them alive.
+    Each run uses the content that the buffers and host arrays have then, and fills the same buffers
+    and arrays: copy a result that you keep. The batch keeps them alive.
     """
 
     def __init__(self, cube: BatchCube) -> None:
         self._cube = cube
-        self._thread = get_ident()
         self._calls: list[CollectedCall] = []
         self._result: Any = None
         self._requests: list[Request[Any]] = []
@@ -50,25 +58,29 @@ class Batch:
 
         Checks all calls before the first byte moves, and acquires the ranks once for neighbouring
         calls of technique tile. ``cube.last_trace`` has the sums of times and bytes. Raises the
-        errors of the calls, with the number of the call.
+        errors of the calls, with the number of the call, and ArgumentError after `start` until
+        `wait` has returned.
         """
-        if not self._calls:
-            return None
-        fields = self._cube._core.run_batch([call.arguments for call in self._calls])
-        trace = self._cube._finish_batch(fields, self._calls)
-        for call in self._calls:
-            call.finish(trace)
+        self._require_ready()
+        if self._calls:
+            fields = self._cube._core.run_batch([call.arguments for call in self._calls])
+            self._cube._finish_batch(fields, self._calls)
         return self._result
 
     def start(self) -> Batch:
         """Start the calls without waiting for their end, one after another; return the batch.
 
-        Raises ArgumentError if they have been started and not waited for.
+        Each call is checked when it starts. If one fails, waits for the calls before it, and raises
+        its error. Raises ArgumentError if the batch has been started and not waited for.
         """
-        if self._requests:
-            raise ArgumentError(f"{self!r} runs; wait for its end", "ERR_BUSY")
-        for name, arguments, finish in self._calls:
-            self._requests.append(self._cube._run(name, arguments, False, finish))
+        self._require_ready()
+        try:
+            for name, arguments, finish, _ in self._calls:
+                self._requests.append(self._cube._run(name, arguments, False, finish))
+        except BaseException:
+            with suppress(Exception):
+                self.wait()
+            raise
         return self
 
     def wait(self) -> Any:
@@ -76,35 +88,64 @@ class Batch:
 
         Raises the first error of a call, after all calls have ended.
         """
-        requests, self._requests = self._requests, []
         error: Exception | None = None
-        for request in requests:
+        while self._requests:
             try:
-                request.wait()
+                self._requests[0].wait()
             except Exception as raised:
                 error = error or raised
+            del self._requests[0]
         if error is not None:
             raise error
         return self._result
 
     def __repr__(self) -> str:
         """Report the number of calls."""
-        return f"<Batch of {len(self._calls)} calls>"
+        return f"<Batch of {len(self._calls)} call{'s' if len(self._calls) != 1 else ''}>"
 
-    def _collect(self, call: CollectedCall, wait: bool) -> Any:
+    def _require_ready(self) -> None:
+        if self._cube._own_batch() is self:
+            raise ArgumentError(
+                f"{self!r} still collects calls; run it after the block", "ERR_BUSY"
+            )
+        if self._requests:
+            raise ArgumentError(f"{self!r} runs; wait for its end", "ERR_BUSY")
+        for call in self._calls:
+            for buffer in call.buffers:
+                buffer._storage.require_valid()  # a load may have removed a variable
+
+    def _collect(
+        self,
+        name: str,
+        arguments: CoreArguments,
+        wait: bool,
+        finish: Callable[[Any], Any],
+        collected: Collected | None,
+    ) -> Any:
+        if collected is None:
+            raise ArgumentError(f"{name}: a batch collects calls on buffers, not on byte windows")
         if not wait:
-            raise ArgumentError("calls in a batch take no wait=False; use Batch.start")
-        self._calls.append(call)
-        self._result = call.finish(None)
+            raise ArgumentError(f"{name}: calls in a batch take no wait=False; use Batch.start")
+        self._calls.append(CollectedCall(name, arguments, finish, collected.buffers))
+        self._result = collected.value
         return self._result
+
+
+class _Collecting(local):
+    """The batches that collect calls of this thread, by the identity of the hypercube."""
+
+    def __init__(self) -> None:
+        self.batches: dict[int, Batch] = {}
+
+
+_COLLECTING = _Collecting()
 
 
 class BatchCube:
     """The batches of `Hypercube`."""
 
-    _batch: Batch | None = None
     _core: _core.Cube
-    _finish_batch: Callable[[dict[str, Any], list[CollectedCall]], Trace]
+    _finish_batch: Callable[[dict[str, Any], list[CollectedCall]], None]
     _run: Callable[..., Any]
 
     @contextmanager
@@ -115,7 +156,8 @@ class BatchCube:
         Collects the collectives, scans and movements that this thread calls; each returns its
         buffer or host array, which is filled at the end. All other methods run at once, also those
         that read and write buffers. After an exception in the block, no call runs. Raises
-        ArgumentError for calls on byte windows or with wait=False, and for gatherv.
+        ArgumentError for calls on byte windows or with wait=False, for host arrays that are not
+        C-contiguous or whose rows have no multiple of 8 bytes, and for scatterv and gatherv.
         """
         with self._collecting() as batch:
             yield batch
@@ -124,8 +166,9 @@ class BatchCube:
     def prepare(self, name: str, *arguments: Any, **others: Any) -> Batch:
         """Return a batch that makes the call ``cube.name(*arguments, **others)`` at each `run`.
 
-        name: a collective, scan or movement, but not gatherv. Saves the checks in Python, and the
-        messages of movements. Counts on the PEs are read now.
+        name: a collective, scan or movement, but not scatterv and gatherv. Saves the checks in
+        Python, and the messages of movements. Messages, and a buffer of counts, are read now, not
+        at each run. The library checks the call at each run.
         """
         if name not in PREPARED:
             raise ArgumentError(
@@ -137,15 +180,14 @@ class BatchCube:
 
     @contextmanager
     def _collecting(self) -> Iterator[Batch]:
-        if self._batch is not None:
+        if self._own_batch() is not None:
             raise ArgumentError("the hypercube collects the calls of another batch", "ERR_BUSY")
-        self._batch = batch = Batch(self)
+        _COLLECTING.batches[id(self)] = batch = Batch(self)
         try:
             yield batch
         finally:
-            self._batch = None
+            del _COLLECTING.batches[id(self)]
 
     def _own_batch(self) -> Batch | None:
         """Return the batch that collects the calls of this thread."""
-        batch = self._batch
-        return batch if batch is not None and batch._thread == get_ident() else None
+        return _COLLECTING.batches.get(id(self))

@@ -30,7 +30,7 @@ from pidcomm.arguments import (
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.axes import CHIPS, Axes, OrderName
-from pidcomm.batches import BatchCube, CollectedCall
+from pidcomm.batches import BatchCube, Collected, CollectedCall
 from pidcomm.buffer_calls import prepare_buffers
 from pidcomm.buffers import Block, Buffer, shape_of
 from pidcomm.calls import Call, CoreArguments, prepare_call, require_words, sizes_of
@@ -44,7 +44,7 @@ from pidcomm.plans import Plan, make_request, plan_of
 from pidcomm.programs import MRAM_WINDOW, HeapWindows, PathText, Window, at_mram_bytes
 from pidcomm.requests import Request
 from pidcomm.scans import ScanName, Scans
-from pidcomm.tables import BANKS_PER_CHIP, CHIPS_PER_RANK, COLLECTIVES, ROWS
+from pidcomm.tables import BANKS_PER_CHIP, CHIPS_PER_RANK, COLLECTIVES, ROWS, WORD_BYTES
 from pidcomm.trace import Trace, trace_of
 
 if TYPE_CHECKING:
@@ -305,17 +305,16 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
         """
         count, element = as_integer("count", count), as_dtype(dtype)
         require_words("read", count, element)
-        rows: Array = self._call(
+        rows = self.carry_out(
             "gather",
             self._no_axis,
-            None,
-            True,
             bytes=count * element.itemsize,
             src=offset,
             dtype=dtype,
             out=out,
             options=options,
-        )
+        )[1]
+        assert rows is not None  # a gather has host rows
         return rows
 
     # ---- buffers
@@ -445,8 +444,6 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
             return self._call_on_buffers(name, x, axis, wait, **arguments)
         if isinstance(x, Buffer) or (arguments.get("bytes", 0) is None and "host" not in arguments):
             raise ArgumentError(f"{name} needs a buffer and an axis, or an axis and bytes=")
-        if self._own_batch() is not None:
-            raise ArgumentError(f"{name}: a batch collects calls on buffers, not on byte windows")
         call = self._prepare(name, x if axis is None else axis, **arguments)
 
         def result(trace: Trace, _: object = arguments) -> Trace | Array:  # keeps buffers
@@ -475,18 +472,35 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
                 f"{name} of {shown(x)} along an axis takes no bytes, src, dst and host; use out="
             )
         call = prepare_buffers(self, name, x, self._axes.mask_of(axis), op, out, options)
-        return self._run(name, call[:4], wait, call.finish)
+        collected = None
+        if self._own_batch() is not None:
+            if call.copies_host_rows:
+                raise ArgumentError(
+                    f"{name} in a batch needs C-contiguous host arrays whose rows have a multiple"
+                    f" of {WORD_BYTES} bytes"
+                )
+            buffers = tuple(b for b in (x, call.result) if isinstance(b, Buffer))
+            collected = Collected(call.result, buffers)
+        return self._run(name, call[:4], wait, call.finish, collected)
 
     def _run(
-        self, name: str, arguments: CoreArguments, wait: bool, result: Callable[[Trace], T]
+        self,
+        name: str,
+        arguments: CoreArguments,
+        wait: bool,
+        result: Callable[[Trace], T],
+        collected: Collected | None = None,
     ) -> T | Request[T]:
         """Run a collective, or collect it for a batch. Return result(its trace), or a request for
         it without `wait`.
+
+        collected: the call in a batch; None for calls that a batch cannot collect.
         """
+        wait = as_flag("wait", wait)
         if (batch := self._own_batch()) is not None:
-            collected: T = batch._collect(CollectedCall(name, arguments, result), wait)
-            return collected
-        if as_flag("wait", wait):
+            value: T = batch._collect(name, arguments, wait, result, collected)
+            return value
+        if wait:
             return result(self._finished(name, arguments))
 
         def finish(trace: Trace, _: object = arguments) -> T:  # keeps the operator
@@ -497,10 +511,10 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
         self._requests.add(request)
         return request
 
-    def _finish_batch(self, fields: dict[str, Any], calls: list[CollectedCall]) -> Trace:
+    def _finish_batch(self, fields: dict[str, Any], calls: list[CollectedCall]) -> None:
         for call in calls:
             self._note_arguments(call.name, call.arguments)
-        return self._remember(trace_of(fields))
+        self._remember(trace_of(fields))
 
     def _finished(self, name: str, arguments: CoreArguments) -> Trace:
         """Run a collective and return its trace."""

@@ -22,6 +22,7 @@ from pidcomm.arguments import (
     input_array,
     option_codes,
 )
+from pidcomm.batches import Collected
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.messages import (
@@ -313,6 +314,7 @@ class Movements:
         (N,), or (groups, N). Moves the bytes of the largest count to every PE. Returns a buffer of
         max(counts) elements; member q has counts[q] of them, then zeros.
         """
+        self._refuse_batch("scatterv")
         groups = self._groups_of(axis)
         table = self._count_table(counts, groups, groups.shape[1:])
         rows = rows_of(x, table.sum(axis=1).tolist())
@@ -337,8 +339,7 @@ class Movements:
         counts: shape (N,), or (groups, N), or a buffer with one number per PE. Moves the bytes of
         the largest count from every PE.
         """
-        if self._own_batch() is not None:
-            raise ArgumentError("gatherv cannot run in a batch, because it returns new arrays")
+        self._refuse_batch("gatherv")
         groups, unit = self._groups_of(axis), unit_of("gatherv", x)
         table = self._count_table(counts, groups, groups.shape[1:])
         pad = elements_of_word(unit)
@@ -354,6 +355,10 @@ class Movements:
         ]
 
     # ---- implementation
+
+    def _refuse_batch(self, name: str) -> None:
+        if self._own_batch() is not None:
+            raise ArgumentError(f"{name} cannot run in a batch, because it copies host arrays")
 
     def _groups_of(self, axis: Axis) -> NDArray[np.int64]:
         """Return the PEs of each group in member order, shape (groups, N)."""
@@ -463,14 +468,10 @@ class Movements:
         src: Window,
         dst: Window,
         wait: bool,
-        result: Callable[[Trace], T],
+        result: Callable[[Any], T],
         options: Options,
     ) -> Any:
         self._require_own(src, dst)
-        if self._own_batch() is not None and not (
-            isinstance(src, Buffer) and isinstance(dst, Buffer)
-        ):
-            raise ArgumentError("a batch collects movements between buffers, not byte windows")
         in_bytes, out_bytes = sizes_of_messages(messages)
 
         def offset_of(side: str, window: Window, size_bytes: int) -> int:
@@ -480,11 +481,15 @@ class Movements:
 
         request = _core.Request(
             _core.SENDRECV, "", 0, offset_of("src", src, in_bytes),
-            offset_of("dst", dst, out_bytes), TYPES["uint8"].code, 0,
+            offset_of("dst", dst, out_bytes), TYPES["uint8"].code, 0, None,
         )  # fmt: skip
         if self._heap_windows.has_moved:
             self._heap_windows.require_unmoved(request.src, in_bytes)
+        collected = None
+        if self._own_batch() is not None and isinstance(src, Buffer) and isinstance(dst, Buffer):
+            messages = messages.copy()  # the caller may change them
+            collected = Collected(result(None), (src, dst))
         data = as_bytes(np.ascontiguousarray(messages))
         arguments: CoreArguments = (request, data, None, option_codes(options))
         held = (src, dst)
-        return self._run(NAME, arguments, wait, lambda trace, _=held: result(trace))
+        return self._run(NAME, arguments, wait, lambda trace, _=held: result(trace), collected)

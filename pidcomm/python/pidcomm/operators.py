@@ -9,6 +9,7 @@ import functools
 import os
 import shlex
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -119,9 +120,11 @@ AnyOp: TypeAlias = OpName | LibraryOpName | Operator | ScaledSum
 
 
 @functools.lru_cache(maxsize=64)
-def _of_library(name: str, type_code: int, factor: float = 0) -> _core.Operator:
-    """Return an operator of the library. Plans are kept by the operator's address."""
-    return _core.Operator.of_library(name, type_code, factor)
+def _of_library(name: str, type_code: int, factor: str = "0") -> _core.Operator:
+    """Return an operator of the library. The plan cache compares addresses, so equal calls get the
+    same operator. factor: as text, which differs for 0 and -0.
+    """
+    return _core.Operator.of_library(name, type_code, float(factor))
 
 
 def codes_of_op(
@@ -137,7 +140,7 @@ def codes_of_op(
         return TYPES["uint8"].code, SUM, op._for(dtype)
     if isinstance(op, ScaledSum):
         code = as_type(dtype, "sum").code
-        return code, SUM, _of_library("scaled_sum", code, float(op.factor))
+        return code, SUM, _of_library("scaled_sum", code, repr(float(op.factor)))
     if isinstance(op, str) and op in _core.OPERATORS:
         value = dtype if op == "avg" else _value_of_place(op, dtype)
         if value.name not in TYPES:
@@ -202,10 +205,10 @@ def _c_name_of(dtype: np.dtype[Any]) -> str:
 def _element_bytes(identity: ArrayLike | None, dtype: np.dtype[Any]) -> bytes:
     if identity is None:
         return b""
-    try:
-        element = np.asarray(identity, dtype)
-    except (TypeError, ValueError, OverflowError):
-        element = np.empty(0, dtype)
+    element = np.empty(0, dtype)
+    with suppress(TypeError, ValueError, OverflowError):
+        if dtype.fields is not None or np.can_cast(np.asarray(identity).dtype, dtype, "same_kind"):
+            element = np.asarray(identity, dtype)
     if element.shape != ():
         raise ArgumentError(f"identity ({shown(identity)}) must be an element of {dtype}")
     return element.tobytes()

@@ -1,6 +1,7 @@
 // The function of batch.h.
 #include "pidcomm/batch.h"
 
+#include <cstring>
 #include <vector>
 
 #include "base/error.h"
@@ -16,12 +17,16 @@ using namespace pidcomm;
 template <class T>
 std::vector<T> received_array(const T *given, size_t count, const char *name) {
   std::vector<T> own;
+  if (count == 0) return own;
+  require(given, name);
   const auto *at = reinterpret_cast<const char *>(given);
   for (size_t i = 0; i < count; ++i, at += given->size) {
-    own.push_back(received(reinterpret_cast<const T *>(at), name));
-    if (const size_t size = reinterpret_cast<const T *>(at)->size; size != given->size)
+    size_t size;
+    std::memcpy(&size, at, sizeof size);
+    if (size != given->size || size % alignof(T) != 0)
       fail(PIDCOMM_ERR_ARGUMENT, name, "[", i, "].size is ", size, "; ", name, "[0].size is ",
-           given->size);
+           given->size, ", which must be a multiple of ", alignof(T));
+    own.push_back(received(reinterpret_cast<const T *>(at), name));
   }
   return own;
 }

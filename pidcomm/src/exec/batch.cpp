@@ -1,5 +1,7 @@
 // Calls of Executor that carry out several requests.
+#include <algorithm>
 #include <optional>
+#include <type_traits>
 
 #include "base/error.h"
 #include "exec/acquired_ranks.h"
@@ -11,14 +13,28 @@ namespace pidcomm {
 
 namespace {
 
-/// Adds times and bytes.
+/// Adds times and bytes. All requests use the same host buffer.
 void add(pidcomm_trace &sum, const pidcomm_trace &trace) {
   const auto add_field = [](auto &field, const auto &more) {
     if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, int>) field += more;
   };
+  const uint64_t bytes_staged = std::max(sum.bytes_staged, trace.bytes_staged);
 #define PIDCOMM_ROW(ctype, name, ...) add_field(sum.name, trace.name);
   PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
+  sum.bytes_staged = bytes_staged;
+}
+
+/// Calls work(i) for each request, and adds the number of the request to its errors.
+template <class Work>
+void each_request(std::size_t count, const Work &work) {
+  for (std::size_t i = 0; i < count; ++i) {
+    try {
+      work(i);
+    } catch (const Error &error) {
+      fail(error.status(), "request ", i, ": ", error.what());
+    }
+  }
 }
 
 /// Whether the host pass is the complete work of a plan.
@@ -41,33 +57,36 @@ void Executor::run_batch(const std::vector<pidcomm_request> &requests,
   std::vector<Call> calls(requests.size());
   std::vector<pidcomm_trace> traces(requests.size());
   uint64_t host_bytes = 0;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    try {
-      plan_call(calls[i], requests[i], &options[i], traces[i], true);
-      prepare(calls[i], requests[i], traces[i]);
-    } catch (const Error &error) {
-      fail(error.status(), "request ", i, ": ", error.what());
-    }
-    if (needs_host_buffer(calls[i].cached->plan))
-      host_bytes = std::max(host_bytes, traces[i].bytes_staged);
-  }
+  each_request(requests.size(), [&](std::size_t i) {
+    plan_call(calls[i], requests[i], &options[i], traces[i], true);
+    for (std::size_t j = 0; j < i && calls[i].prepared == nullptr; ++j)
+      if (calls[j].cached == calls[i].cached) calls[i].prepared = calls[j].prepared;
+    prepare(calls[i], requests[i], traces[i]);
+    const Plan &plan = calls[i].cached->plan;
+    if (const auto *const form = std::get_if<SdkForm>(&plan.form))
+      host_bytes = std::max(host_bytes, form->staged_bytes);
+    if (needs_host_buffer(plan)) host_bytes = std::max(host_bytes, traces[i].bytes_staged);
+  });
   host_buffer_.require(host_bytes);
 
   std::optional<AcquiredRanks> ranks;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
+  double acquiring = 0;
+  each_request(requests.size(), [&](std::size_t i) {
     if (is_host_pass(calls[i].cached->plan)) {
+      const Stopwatch watch;
       if (!ranks) ranks.emplace(placement_, mapped_);
+      acquiring += watch.seconds();
       audit_ = {};
       run_on_ranks(*ranks, calls[i], traces[i]);
     } else {
       ranks.reset();
       finish(calls[i], traces[i]);
     }
-  }
+  });
   ranks.reset();
   trace = traces[0];
   for (std::size_t i = 1; i < requests.size(); ++i) add(trace, traces[i]);
-  trace.seconds_acquire += waited;
+  trace.seconds_acquire += waited + acquiring;
   trace.seconds_total = total.seconds();
 }
 

@@ -107,9 +107,10 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
   if (const auto *form = std::get_if<TileForm>(&plan.form)) {
     const Stopwatch preparing;
     const std::lock_guard<std::mutex> lock(planning_);
-    if (call.cached->prepared == nullptr)
-      call.cached->prepared = std::make_shared<const PreparedSweep>(plan, form->sweep);
-    call.prepared = call.cached->prepared;
+    if (call.prepared == nullptr) call.prepared = call.cached->prepared;
+    if (call.prepared == nullptr)
+      call.prepared = std::make_shared<const PreparedSweep>(plan, form->sweep);
+    call.cached->prepared = call.prepared;
     if (call.prepared->tables().bytes() > kKeptTableBytes) call.cached->prepared = nullptr;
     trace.seconds_plan += preparing.seconds();
   }

@@ -35,7 +35,7 @@ class Executor {
   /// are thrown before any byte of MRAM or of a host buffer changes.
   void run(const pidcomm_request &request, const pidcomm_options *options, pidcomm_trace &trace);
 
-  /// Carries out several requests; see pidcomm_batch. Errors: those of run.
+  /// Carries out several requests; see pidcomm_batch.
   void run_batch(const std::vector<pidcomm_request> &requests,
                  const std::vector<pidcomm_options> &options, pidcomm_trace &trace);
 

@@ -349,7 +349,9 @@ def _parse(path: Path, name: str, text: str, heirs: tuple[str, ...] = ()) -> Mac
     )
     try:
         # This call checks the constants.
-        _core.predict([8], _core.Request(0, "1", 0, 0, 0, 16, 0), (0, 0, 0, 0, 0), machine.numbers)
+        _core.predict(
+            [8], _core.Request(0, "1", 0, 0, 0, 16, 0, None), (0, 0, 0, 0, 0), machine.numbers
+        )
     except Error as error:
         raise ArgumentError(f"{path}: {error}") from None
     return machine

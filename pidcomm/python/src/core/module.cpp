@@ -30,7 +30,7 @@ void bind_cube(nb::module_ &m) {
                                op,         std::move(operation)};
           },
           "collective"_a, "mask"_a, "bytes"_a, "src"_a, "dst"_a, "type"_a, "op"_a,
-          "operation"_a.none() = nb::none())
+          "operation"_a.none())
       .def_ro("mask", &Request::mask)
       .def_ro("bytes", &Request::bytes)
       .def_ro("src", &Request::src)
@@ -83,8 +83,8 @@ NB_MODULE(_core, m) {
   PIDCOMM_SCANS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   m.attr("SCANS") = scans;
-  nanobind::list operators;
-#define PIDCOMM_ROW(name) operators.append(#name);
+  nanobind::dict operators;
+#define PIDCOMM_ROW(name) operators[#name] = operators.size();
   PIDCOMM_OPERATORS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   m.attr("OPERATORS") = operators;

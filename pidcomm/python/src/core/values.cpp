@@ -27,8 +27,7 @@ std::unique_ptr<Operator> Operator::of_library(const std::string &name, int type
   if (name == #row) check(pidcomm_operator_##row(type, &own->value_));
   PIDCOMM_OPERATORS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-  if (name == "scaled_sum")
-    check(pidcomm_operator_scaled_sum(type, &own->factor_, &own->value_));
+  if (name == "scaled_sum") check(pidcomm_operator_scaled_sum(type, &own->factor_, &own->value_));
   return own;
 }
 

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import pidcomm
+from pidcomm.batches import PREPARED
+from pidcomm.movements import Movements
+from pidcomm.scans import Scans
 
 TECHNIQUES = ["tile", "conventional", "pr+im"]
 
@@ -33,7 +36,7 @@ def calls(cube: Any, x: Any, y: Any, **options: Any) -> list[Any]:
         cube.allreduce(x, "x", out=y, **options),
         cube.alltoall(y, "x", out=x, **options),
         cube.shift(x, "y", out=y, technique=options.get("technique")),
-        cube.reduce(buffer(cube, 4, (3,)), ("x", "y")),
+        cube.reduce(buffer(cube, 4, (4,)), ("x", "y")),
         cube.scan(y, "x", op="max", out=y, **options),
         cube.halo(buffer(cube, 9, (6, 6)), {"x": 0}, cyclic=True, corners=True, **options),
         cube.broadcast(np.arange(4 * 3).reshape(4, 3), "x", **options),
@@ -84,12 +87,17 @@ def test_a_batch_checks_all_calls_before_a_byte_moves(cube: Any) -> None:
 
 def test_a_batch_refuses_calls_that_it_cannot_collect(cube: Any) -> None:
     """Byte windows, requests, gatherv and nested batches are refused."""
-    x, y = buffer(cube, 1), buffer(cube, 2)
+    x, y, odd = buffer(cube, 1), buffer(cube, 2), buffer(cube, 3, (3,))
+    full = np.full((4, 3), 7, np.int32)
     refused: list[tuple[Callable[[], Any], str]] = [
         (lambda: cube.allreduce("x", bytes=64, dtype="int32"), "not on byte windows"),
-        (lambda: cube.sendrecv([(0, 1)], src=0, dst=64, bytes=8), "not byte windows"),
+        (lambda: cube.sendrecv([(0, 1)], src=0, dst=64, bytes=8), "not on byte windows"),
         (lambda: cube.allreduce(x, "x", out=y, wait=False), "use Batch.start"),
         (lambda: cube.gatherv(x, "x", [1] * 8), "gatherv"),
+        (lambda: cube.scatterv(np.zeros((4, 8)), "x", [1] * 8), "scatterv"),
+        (lambda: cube.broadcast(np.zeros((4, 3), np.int32), "x"), "multiple of 8 bytes"),
+        (lambda: cube.broadcast([[1, 2]] * 4, "x"), "C-contiguous"),
+        (lambda: cube.reduce(odd, "x", out=full), "multiple of 8 bytes"),
         (lambda: cube.prepare("allreduce", x, "x"), "another batch"),
     ]
     for call, part in refused:
@@ -97,7 +105,9 @@ def test_a_batch_refuses_calls_that_it_cannot_collect(cube: Any) -> None:
             cube.allreduce(x, "x", out=y)
             with pytest.raises(pidcomm.ArgumentError, match=part):
                 call()
-    for name in ("gatherv", "read", 3):
+            assert cube.read(1, "int64").shape == (32, 1), "other methods run at once"
+    assert (full == 7).all()
+    for name in ("gatherv", "scatterv", "read", 3):
         with pytest.raises(pidcomm.ArgumentError, match="cannot be prepared"):
             cube.prepare(name, x)
 
@@ -123,16 +133,68 @@ def test_a_prepared_call_uses_the_present_content(cube: Any) -> None:
         assert (prepared.run() if seed % 2 else prepared.start().wait()) is y
         want = np.roll(x.get().reshape(4, 8, 16), 1, axis=1).reshape(32, 16)
         assert (y.get() == want).all()
-    odd = buffer(cube, 4, (3,))  # no whole number of words
-    reduced = cube.prepare("reduce", odd, "x", op="max")
-    assert (reduced.run() == odd.get().reshape(4, 8, 3).max(axis=1)).all()
-    odd[:] = 5
+    rows = np.arange(16).reshape(4, 4)
+    sent = cube.prepare("broadcast", rows, "x")
+    rows[:] = 7
+    assert (sent.run().get() == 7).all()
+    reduced = cube.prepare("reduce", x, "x", op="max")
+    assert (reduced.run() == x.get().reshape(4, 8, 16).max(axis=1)).all()
+    x[:] = 5
     assert (reduced.run() == 5).all()
     prepared.start()
     with pytest.raises(pidcomm.ArgumentError, match="wait for its end"):
         prepared.start()
     prepared.wait()
-    assert repr(prepared) == "<Batch of 1 calls>"
+    assert repr(prepared) == "<Batch of 1 call>"
     with cube.batch() as empty:
         pass
     assert empty.run() is None
+
+
+def test_a_batch_keeps_its_messages_and_operators(cube: Any) -> None:
+    """Changes of messages, and dropped operators, do not change a prepared call."""
+    x, y = buffer(cube, 1), buffer(cube, 2)
+    messages = np.zeros(1, pidcomm.MESSAGE)
+    messages["from_pe"], messages["to_pe"], messages["bytes"] = 3, 4, 64
+    sent = cube.prepare("sendrecv", messages, src=x, dst=y)
+    messages["to"] = 1 << 20
+    sent.run()
+    assert (y.get()[4] == x.get()[3]).all()
+    source = "static element combine(element a, element b) { return a > b ? a : b; }"
+    best = cube.prepare("allreduce", x, "x", op=pidcomm.Operator(source, "int32"), out=y)
+    mean = cube.prepare("allreduce", buffer(cube, 3), "x", op="avg")
+    assert (best.run().get()[:8] == x.get()[:8].max(axis=0)).all()
+    assert (mean.run().get()[0] == np.rint(buffer(cube, 3).get()[:8].mean(axis=0))).all()
+
+
+def test_a_failed_start_ends_the_calls_before(cube: Any) -> None:
+    """The batch can be started again after an error."""
+    x, y = buffer(cube, 1), buffer(cube, 2)
+    with cube._collecting() as batch:
+        cube.shift(x, "x", 1, out=y)
+        cube.alltoall(x, "x", out=x, technique="ring", scratch=1 << 20)
+        with pytest.raises(pidcomm.ArgumentError, match="after the block"):
+            batch.start()
+    for _ in range(2):
+        with pytest.raises(pidcomm.ArgumentError, match="ring"):
+            batch.start()
+        assert (y.get() == np.roll(x.get().reshape(4, 8, 16), 1, axis=1).reshape(32, 16)).all()
+
+
+def test_a_batch_refuses_variables_of_replaced_programs() -> None:
+    """A load removes the variables of the program before it."""
+    source = "#include <mram.h>\n__mram int {0}[8];\nint main(void) {{ return {0}[0]; }}"
+    with pidcomm.allocate(pes=8) as pes:
+        cube = pes.hypercube(8)
+        pes.load(source.format("first"))
+        prepared = cube.prepare("allreduce", pes.symbol("first"), "x")
+        prepared.run()
+        pes.load(source.format("second"))
+        with pytest.raises(pidcomm.Error, match="first"):
+            prepared.run()
+
+
+def test_prepare_takes_every_movement() -> None:
+    """The names that prepare takes are the methods on buffers."""
+    methods = {name for kind in (Movements, Scans) for name in vars(kind) if name[0] != "_"}
+    assert set(PREPARED) == {*pidcomm.COLLECTIVES, *methods} - {"scatterv", "gatherv"}

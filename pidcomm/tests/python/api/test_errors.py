@@ -101,9 +101,9 @@ CASES: dict[str, tuple[Call, str, str]] = {
         "past",
     ),
     "unknown operator": (
-        lambda c: c.allreduce("10", bytes=64, dtype="int32", op="avg"),
+        lambda c: c.allreduce("10", bytes=64, dtype="int32", op="mean"),
         "ERR_OP",
-        "'avg'.*sum, prod",
+        "'mean'.*sum, prod",
     ),
     "no operator": (
         lambda c: c.carry_out("allreduce", "10", bytes=64, options={}),

@@ -225,6 +225,8 @@ MOVEMENTS: dict[str, Mapping[str, Any]] = {
     "reduce_scatterv": {"axis": "x", "counts": np.ones(8, int), "op": "sum", "sdispls": None},
     "gatherv": {"axis": "x", "counts": np.ones(8, int)},
     "scatterv": {"x": np.zeros((8, 8)), "axis": "x", "counts": np.ones(8, int)},
+    "scan": {"axis": "x", "op": "sum", "out": None},
+    "exscan": {"axis": "x", "op": "sum", "out": None},
 }
 
 
@@ -331,7 +333,9 @@ def test_every_public_method_is_in_the_tables() -> None:
         "hypercube",
         "fill_variables",
         "connect",
-    }  # without arguments, tested above, or only for pidcomm.hosts
+        "batch",
+        "prepare",
+    }  # without arguments, tested above or in test_batches.py, or only for pidcomm.hosts
     for kind, table in (
         (pidcomm.Hypercube, CUBE),
         (pidcomm.ArrayCollectives, ARRAYS),
