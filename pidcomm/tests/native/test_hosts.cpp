@@ -1,6 +1,7 @@
 // Collectives over hosts, which are threads of this process: against the oracle, with and without
 // overlap, and errors.
 #include <pidcomm/messages.h>
+#include <pidcomm/operators.h>
 
 #include <random>
 
@@ -167,6 +168,18 @@ TEST(Messages_AreRefused) {
   check_same_error(request, request, PIDCOMM_ERR_ARGUMENT, "sendrecv moves messages between");
   request.host_bytes = 0;
   check_same_error(request, request, PIDCOMM_ERR_ARGUMENT, "sendrecv moves messages between");
+}
+
+TEST(ScansAndOperators_AreRefused) {
+  pidcomm_operator average;
+  CHECK_EQ(pidcomm_operator_avg(PIDCOMM_INT32, &average), +PIDCOMM_OK);
+  pidcomm_request request = allreduce("111", 64);
+  request.collective = PIDCOMM_SCAN;
+  check_same_error(request, request, PIDCOMM_ERR_ARGUMENT, "scan combines PEs of one host");
+  request = allreduce("110", 64);
+  request.operation = &average;
+  check_same_error(request, request, PIDCOMM_ERR_ARGUMENT,
+                   "allreduce with an operation combines PEs of one host");
 }
 
 TEST(Rows_AreOnlyAtTheRoot) {
