@@ -1,5 +1,6 @@
 // A plan describes the work of a collective as a value. A plan is immutable and printable. Its size
-// in memory depends on the number of axes of the hypercube, and on the number of messages.
+// in memory depends on the number of axes of the hypercube, and on the number of messages, or, for
+// folds, of PEs.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
 // Scans, and reductions with operators of the program, against loops over the members of a group.
+// One file, because all tests use the same definitions.
 #include <pidcomm/operators.h>
 
 #include <cmath>

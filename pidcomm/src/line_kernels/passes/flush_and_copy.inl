@@ -1,5 +1,5 @@
-// The functions that flush and prefetch lines, and the copy function of the streaming limit. passes.inl includes
-// this file.
+// The functions that flush and prefetch lines, and the copy function of the streaming limit.
+// passes.inl includes this file.
 
 void flush_lines(const std::byte *line, uint32_t words, uint32_t banks) {
   for (uint32_t w = 0; w < words; ++w)
