@@ -42,6 +42,13 @@ constexpr int kDefaultCoherence = PIDCOMM_COHERENCE_NONE;
 
 [[noreturn]] inline void fail(const std::string &what) { throw harness::Failure(what); }
 
+/// Checks that a call returned an error, and that the error sentence contains `part`.
+inline void check_refused(int got, int status, const std::string &part) {
+  CHECK_EQ(got, status);
+  if (std::string(pidcomm_last_error()).find(part) == std::string::npos)
+    fail("the error does not contain '" + part + "': " + pidcomm_last_error());
+}
+
 inline void dpu_ok(dpu_error_t error, const char *call) {
   if (error != DPU_OK) fail(std::string(call) + ": dpu error " + std::to_string(error));
 }

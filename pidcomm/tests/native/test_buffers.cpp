@@ -10,6 +10,7 @@
 namespace {
 
 using namespace collective_cases;
+using machine::check_refused;
 using pidcomm::Buffer;
 using Cube = pidcomm::Hypercube;
 
@@ -17,13 +18,6 @@ constexpr std::size_t kMramBytes = PIDCOMM_MRAM_BYTES;
 
 std::size_t begin_of(const pidcomm_buffer *buffer) {
   return pidcomm_buffer_window(buffer) - PIDCOMM_MRAM_WINDOW;
-}
-
-/// Checks that a call returns an error, and that the error sentence contains the words.
-void check_refused(int got, int status, const char *words) {
-  CHECK_EQ(got, status);
-  if (std::string(pidcomm_last_error()).find(words) == std::string::npos)
-    machine::fail(pidcomm_last_error());
 }
 
 TEST(Buffers_OfOneSet_DoNotOverlapAndFillMramFromItsEnd) {

@@ -16,9 +16,8 @@ TEST(SymbolWindow_IsAVariableOfTheLoadedProgram) {
   std::size_t window = 77;
   const auto refuses = [&](int status, const char *name, std::size_t offset, std::size_t bytes,
                            const char *words) {
-    CHECK_EQ(pidcomm_symbol_window(cube.get(), name, offset, bytes, &window), status);
-    if (std::string(pidcomm_last_error()).find(words) == std::string::npos)
-      machine::fail(pidcomm_last_error());
+    machine::check_refused(pidcomm_symbol_window(cube.get(), name, offset, bytes, &window), status,
+                           words);
     CHECK_EQ(window, std::size_t{77});
   };
   refuses(PIDCOMM_ERR_DEVICE, "variable", 0, 8, "PE 0 has no program");
@@ -63,9 +62,7 @@ TEST(FillVariables_WritesThePlaceOfEachPeToTheVariablesOfTheProgram) {
   };
   const auto refuses = [&](const Hypercube &on, const char *const *names, int status,
                            const char *words) {
-    CHECK_EQ(pidcomm_fill_variables(on.get(), names), status);
-    if (std::string(pidcomm_last_error()).find(words) == std::string::npos)
-      machine::fail(pidcomm_last_error());
+    machine::check_refused(pidcomm_fill_variables(on.get(), names), status, words);
   };
   refuses(cube, nullptr, PIDCOMM_ERR_DEVICE, "PE 0 has no program");
   DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_PROGRAM, nullptr));
@@ -175,9 +172,7 @@ TEST(PaperTechnique_KeepsTheHeapBaseAndNeedsScratch) {
     request.bytes = bytes;
     pidcomm_options options = c.options;
     options.scratch_offset = scratch;
-    CHECK_EQ(pidcomm_run(cube.get(), &request, &options, nullptr), status);
-    if (std::string(pidcomm_last_error()).find(word) == std::string::npos)
-      machine::fail(pidcomm_last_error());
+    machine::check_refused(pidcomm_run(cube.get(), &request, &options, nullptr), status, word);
   };
   refuses(PIDCOMM_ERR_WINDOW, "scratch offset", 0, 640);
   refuses(PIDCOMM_ERR_WINDOW, "source", 64 + 632, 640);

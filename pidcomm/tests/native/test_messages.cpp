@@ -191,9 +191,7 @@ void check_refused(const Hypercube &cube, const pidcomm_pe_message &message, int
         pidcomm::request::sendrecv(messages.data(), messages.size(), kDst, kDst + 64);
     pidcomm_options options{};
     options.technique = technique;
-    CHECK_EQ(run(cube, request, options), status);
-    if (std::string(pidcomm_last_error()).find(part) == std::string::npos)
-      fail(std::string("the error does not contain '") + part + "': " + pidcomm_last_error());
+    machine::check_refused(run(cube, request, options), status, part);
     CHECK_EQ(mram.read(cube).difference(cube, mram), "");
   }
 }

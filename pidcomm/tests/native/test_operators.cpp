@@ -48,7 +48,7 @@ Matrix product(Matrix x, Matrix y) { return {x.a + y.a, x.b + y.b, x.c + y.c + x
 void multiply(void *partials, const void *elements, size_t count, const void *context) {
   auto *const into = static_cast<std::uint8_t *>(partials);
   const auto *const from = static_cast<const std::uint8_t *>(elements);
-  if (context != nullptr) fail("the context is not that of the operator");
+  if (context != nullptr) fail("the context is not null");
   for (size_t i = 0; i < count; ++i) {
     const Matrix value = product(value_at<Matrix>(into + i * sizeof(Matrix)),
                                  value_at<Matrix>(from + i * sizeof(Matrix)));
@@ -505,9 +505,7 @@ void check_refused(const Hypercube &cube, const pidcomm_request &request, int te
   mram.write(cube);
   pidcomm_options options{};
   options.technique = technique;
-  CHECK_EQ(run(cube, request, options), status);
-  if (std::string(pidcomm_last_error()).find(part) == std::string::npos)
-    fail(std::string("the error does not contain '") + part + "': " + pidcomm_last_error());
+  machine::check_refused(run(cube, request, options), status, part);
   CHECK_EQ(mram.read(cube).difference(cube, mram), "");
 }
 
