@@ -36,13 +36,16 @@ class BufferCall(NamedTuple):
     codes: _core.OptionCodes
     result: Buffer | Array
     padded: Array | None  # the host rows with padding, from which the result is copied
-    copies_input: bool  # whether rows_in is a copy of x
     held: tuple[Any, ...]  # what else must exist until the end of the call: x and scratch
 
     @property
     def copies_host_rows(self) -> bool:
         """Whether the rows of the call are copies of the host array."""
-        return self.padded is not None or self.copies_input
+        x = self.held[0]
+        copies_input = self.rows_in is not None and not (
+            isinstance(x, np.ndarray) and np.shares_memory(self.rows_in, x)
+        )
+        return self.padded is not None or copies_input
 
     def finish(self, _: Trace) -> Buffer | Array:
         """Return the result after the end of the collective."""
@@ -121,11 +124,7 @@ def prepare_buffers(
             rows_out = as_bytes(padded)
     size_bytes = block_bytes * row.blocks_per_pe(group_pes)
     request = _core.Request(row.code, mask, size_bytes, src, dst, type_code, op_code, operation)
-    copies_input = rows_in is not None and not (
-        isinstance(x, np.ndarray) and np.shares_memory(rows_in, x)
-    )
-    held = (x, scratch)
-    return BufferCall(request, rows_in, rows_out, codes, result, padded, copies_input, held)
+    return BufferCall(request, rows_in, rows_out, codes, result, padded, (x, scratch))
 
 
 def _block_of(row: Collective, shape: tuple[int, ...], group_pes: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from pidcomm.installation import package
 from pidcomm.programs import Symbol
 from pidcomm.tables import TYPES, WORD_BYTES
 
-__all__ = ["compiled", "compiler_options", "header_of"]
+__all__ = ["compiled", "compiler_options", "header_of", "run_compiler"]
 
 # PE programs see floats of 16 bits as their bits.
 C_TYPES = {
@@ -79,26 +79,38 @@ def compiled(
             declarations.write_text(header)
             extra += ["-include", str(declarations)]
         command = [*compiler_command(), *extra, *options, "-o", str(program), *map(str, sources)]
-        try:
-            process = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, **emulated.compiler_variables()},
-            )
-        except OSError as error:
-            raise Error(f"the compiler of PE programs cannot be run: {error}") from None
-        messages = process.stderr.replace(f"{folder}{os.sep}", "").strip()
-        if process.returncode == NO_COMPILER:
-            raise Error(messages)
-        if process.returncode:
-            raise ArgumentError(
-                messages or f"the compiler of PE programs ended with code {process.returncode}"
-            )
-        yield program, messages
+        yield (
+            program,
+            run_compiler(
+                "compiler of PE programs", command, folder, **emulated.compiler_variables()
+            ),
+        )
+
+
+def run_compiler(name: str, command: Sequence[str], folder: Path, **variables: str) -> str:
+    """Run a compiler on files in a folder; return its warnings, without the path of the folder.
+
+    name: for error sentences. variables: more environment variables. Raises ArgumentError with the
+    compiler's messages if it refuses the sources, and Error if it cannot be run.
+    """
+    try:
+        process = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **variables},
+        )
+    except OSError as error:
+        raise Error(f"the {name} cannot be run: {error}") from None
+    messages = process.stderr.replace(f"{folder}{os.sep}", "").strip()
+    if process.returncode == NO_COMPILER:
+        raise Error(messages)
+    if process.returncode:
+        raise ArgumentError(messages or f"the {name} ended with code {process.returncode}")
+    return messages
 
 
 def header_of(buffers: Sequence[Buffer], core_set: _core.Set) -> str:

@@ -8,7 +8,6 @@ import ctypes
 import functools
 import os
 import shlex
-import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -20,6 +19,7 @@ from dpuemu.tools import temporary_folder
 from pidcomm import _core
 from pidcomm._rows import OpName
 from pidcomm.arguments import as_dtype, as_number, as_text, as_type, as_words, row_of
+from pidcomm.compiling import run_compiler
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.tables import OPS, TYPES, WORD_BYTES
 
@@ -29,9 +29,12 @@ LibraryOpName: TypeAlias = Literal["avg", "argmin", "argmax"]
 
 SUM = OPS["sum"].code
 C_NAMES = {
-    "bool": "_Bool", "float16": "_Float16", "float32": "float", "float64": "double",
-    "complex64": "_Complex float", "complex128": "_Complex double",
-}  # fmt: skip
+    **{name: row.c_type for name, row in TYPES.items() if not row.c_type.startswith("pidcomm_")},
+    "bool": "_Bool",
+    "float16": "_Float16",
+    "complex64": "_Complex float",
+    "complex128": "_Complex double",
+}
 
 # The same results on all processors, as those of the library.
 EXACT = ("-ffp-contract=off", "-fwrapv")
@@ -194,12 +197,9 @@ def c_type_of(dtype: np.dtype[Any]) -> str:
 
 
 def _c_name_of(dtype: np.dtype[Any]) -> str:
-    if dtype.kind in "iu":
-        return f"{'u' if dtype.kind == 'u' else ''}int{8 * dtype.itemsize}_t"
-    for code, name in C_NAMES.items():
-        if dtype == np.dtype(code):
-            return name
-    raise ArgumentError(f"dtype {dtype} has no type in C; use {', '.join(C_NAMES)}", "ERR_TYPE")
+    if (name := C_NAMES.get(dtype.name)) is None:
+        raise ArgumentError(f"dtype {dtype} has no type in C; use {', '.join(C_NAMES)}", "ERR_TYPE")
+    return name
 
 
 def _element_bytes(identity: ArrayLike | None, dtype: np.dtype[Any]) -> bytes:
@@ -220,20 +220,11 @@ def _compiled(text: str, options: list[str]) -> ctypes.CDLL:
     with temporary_folder("pidcomm") as folder:
         source, library = folder / "operator.c", folder / "operator.so"
         source.write_text(text)
-        try:
-            process = subprocess.run(
-                [*command, "-o", str(library), str(source), *LIBRARIES],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                stdin=subprocess.DEVNULL,
-            )
-        except OSError as error:
-            raise Error(f"the C compiler cannot be run: {error}; CC selects one") from None
-        messages = process.stderr.replace(f"{folder}{os.sep}", "").strip()
-        if process.returncode:
-            raise ArgumentError(messages or f"the C compiler ended with {process.returncode}")
+        run_compiler(
+            "C compiler (CC, else cc)",
+            [*command, "-o", str(library), str(source), *LIBRARIES],
+            folder,
+        )
         try:
             return ctypes.CDLL(str(library))
         except OSError as error:

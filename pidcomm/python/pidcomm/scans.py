@@ -43,11 +43,7 @@ class Scans:
         for `allreduce`. Combines members in order and rounds after each step; for 16-bit floats,
         "avg" and `ScaledSum` add in float32. Techniques: tile and conventional.
         """
-        require_buffer("scan", x)
-        result: Buffer | Request[Buffer] = self._call(
-            "scan", x, axis, wait, op=op, out=out, options=options
-        )
-        return result
+        return self._scan("scan", x, axis, op, out, wait, options)
 
     def exscan(
         self,
@@ -64,8 +60,20 @@ class Scans:
 
         x, axis, op, out, wait: as for `scan`. An `Operator` needs an identity.
         """
-        require_buffer("exscan", x)
+        return self._scan("exscan", x, axis, op, out, wait, options)
+
+    def _scan(
+        self,
+        name: str,
+        x: Buffer,
+        axis: Axis,
+        op: AnyOp,
+        out: Buffer | None,
+        wait: bool,
+        options: Options,
+    ) -> Buffer | Request[Buffer]:
+        require_buffer(name, x)
         result: Buffer | Request[Buffer] = self._call(
-            "exscan", x, axis, wait, op=op, out=out, options=options
+            name, x, axis, wait, op=op, out=out, options=options
         )
         return result
