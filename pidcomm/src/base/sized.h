@@ -83,6 +83,7 @@ void deliver_trace(pidcomm_trace *trace, const Body &body) {
   if (trace != nullptr) deliver(done, trace);
 }
 
+/// Returns the caller's options, or the default options if the pointer is null.
 inline pidcomm_options received_options(const pidcomm_options *options) {
   return options == nullptr ? pidcomm_options{} : received(options, "options");
 }

@@ -93,7 +93,6 @@ struct NoAxis {
   }
 };
 
-/// Returns the caller's options, or the default options if the pointer is null.
 /// Refuses a non-blocking call that another process started before fork: the threads that end the
 /// call are in that process.
 void require_own_call(pidcomm_pending *const *pending) {

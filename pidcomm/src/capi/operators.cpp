@@ -54,25 +54,16 @@ Sum mean(Sum sum, std::size_t members) {
   }
 }
 
-template <class T>
-void load_sums(void *partials, const void *elements, size_t count, const void *) {
+/// Sets each sum to the element, or adds the element to it.
+template <class T, bool kAdds>
+void sum_elements(void *partials, const void *elements, size_t count, const void *) {
   auto *const sums = static_cast<SumOf<T> *>(partials);
   const auto *const from = static_cast<const std::byte *>(elements);
   for (size_t i = 0; i < count; ++i) {
     T element;
     std::memcpy(&element, from + i * sizeof element, sizeof element);
-    sums[i] = static_cast<SumOf<T>>(number(element));
-  }
-}
-
-template <class T>
-void add_to_sums(void *partials, const void *elements, size_t count, const void *) {
-  auto *const sums = static_cast<SumOf<T> *>(partials);
-  const auto *const from = static_cast<const std::byte *>(elements);
-  for (size_t i = 0; i < count; ++i) {
-    T element;
-    std::memcpy(&element, from + i * sizeof element, sizeof element);
-    sums[i] += static_cast<SumOf<T>>(number(element));
+    const auto value = static_cast<SumOf<T>>(number(element));
+    sums[i] = kAdds ? sums[i] + value : value;
   }
 }
 
@@ -114,8 +105,8 @@ pidcomm_operator sum_of(decltype(pidcomm_operator::store) store) {
   if constexpr (std::is_floating_point_v<T>)  // changes the result of PIDCOMM_SUM
     return {sizeof(pidcomm_operator), sizeof(T), 0, nullptr, nullptr, store, nullptr, nullptr};
   else
-    return {sizeof(pidcomm_operator), sizeof(T), sizeof(SumOf<T>), load_sums<T>,
-            add_to_sums<T>,           store,     &kZero<T>,        nullptr};
+    return {sizeof(pidcomm_operator), sizeof(T), sizeof(SumOf<T>), sum_elements<T, false>,
+            sum_elements<T, true>,    store,     &kZero<T>,        nullptr};
 }
 
 template <class T>

@@ -110,8 +110,8 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
     if (call.prepared == nullptr) call.prepared = call.cached->prepared;
     if (call.prepared == nullptr)
       call.prepared = std::make_shared<const PreparedSweep>(plan, form->sweep);
-    call.cached->prepared = call.prepared;
-    if (call.prepared->tables().bytes() > kKeptTableBytes) call.cached->prepared = nullptr;
+    const bool is_kept = call.prepared->tables().bytes() <= kKeptTableBytes;
+    call.cached->prepared = is_kept ? call.prepared : nullptr;
     trace.seconds_plan += preparing.seconds();
   }
 

@@ -25,7 +25,7 @@ struct Buffers {
         partial_bytes(spaced(plan.fold->partial_bytes(form.chunk_words * kWordBytes))),
         partials(uint64_t{form.batch_egs} * kLanes * row_bytes),
         results(partials + form.groups * partial_bytes),
-        kept(results + (form.result_rows + 1) * row_bytes),
+        kept(results + form.result_rows * row_bytes),
         calls(kept + kLanes * row_bytes),
         bytes(calls + LineRows::kBufferBytes) {}
 
@@ -72,26 +72,26 @@ class FoldWorker {
     return base_ + buffers_.results + number * buffers_.row_bytes;
   }
 
-  /// Combines block `block` of the groups that `wants` accepts. Calls added(pe, row) after the row
-  /// of pe, an index in the set, has been combined; done(batch) at the end of each batch.
+  /// Loads block `block` of the PEs that `wants` accepts. Calls add(pe, row) for each of these, in
+  /// member order, and done(batch) at the end of each batch.
   template <class Wants, class Add, class Done>
   void each_row(const FoldSet &set, uint64_t block, const Wants &wants, const Add &add,
                 const Done &done) {
     const uint64_t window = plan_.src / kWordBytes,
                    word = window + block * (plan_.block_bytes / kWordBytes) + first_word_;
-    for (std::size_t b = 0; b < set.batches.size(); ++b) {
-      const FoldSet::Batch &batch = set.batches[b];
+    for (const FoldSet::Batch &batch : set.batches) {
       std::fill(is_loaded_.begin(), is_loaded_.end(), false);
       for (uint32_t i = 0; i < batch.pes; ++i) {
-        const uint32_t pe = set.order[batch.first_pe + i], eg = pe / kLanes - batch.first_eg;
+        const uint32_t pe = set.order[batch.first_pe + i], eg = pe / kLanes,
+                       place = eg - batch.first_eg;  // in the batch
         if (!wants(set.pes[pe])) continue;
-        if (!is_loaded_[eg])
-          lines_.load(set.egs[pe / kLanes], word, words_, row(eg * kLanes), buffers_.row_bytes,
+        if (!is_loaded_[place]) {
+          lines_.load(set.egs[eg], word, words_, row(place * kLanes), buffers_.row_bytes,
                       window + plan_.in_pe_bytes / kWordBytes);
-        if (!is_loaded_[eg] && pe / kLanes + 1 < set.egs.size())
-          lines_.prefetch(set.egs[pe / kLanes + 1], word, words_);
-        is_loaded_[eg] = true;
-        add(set.pes[pe], row(pe - batch.first_eg * kLanes));
+          if (eg + 1 < set.egs.size()) lines_.prefetch(set.egs[eg + 1], word, words_);
+          is_loaded_[place] = true;
+        }
+        add(set.pes[pe], row(place * kLanes + pe % kLanes));
       }
       done(batch);
     }

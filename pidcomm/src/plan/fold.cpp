@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/geometry.h"
+#include "base/small_float.h"
 
 namespace pidcomm {
 
@@ -15,23 +16,14 @@ namespace {
 
 constexpr std::size_t kLargestElement = 4096;
 
-/// The bits of the identity of an operator for 16-bit floats, else its value.
+/// Returns the identity of an operator of PIDCOMM_OPS.
 template <class T>
 T identity_value(int op) {
   using Limits = std::numeric_limits<T>;
   if constexpr (std::is_same_v<T, pidcomm_float16> || std::is_same_v<T, pidcomm_bfloat16>) {
-    constexpr bool kIsHalf = std::is_same_v<T, pidcomm_float16>;
-    constexpr uint16_t kOne = kIsHalf ? 0x3C00 : 0x3F80, kInfinity = kIsHalf ? 0x7C00 : 0x7F80;
-    switch (op) {
-      case PIDCOMM_PROD:
-        return {kOne};
-      case PIDCOMM_MIN:
-        return {kInfinity};
-      case PIDCOMM_MAX:
-        return {kInfinity | 0x8000};
-      default:
-        return {0};
-    }
+    T half;
+    narrow(identity_value<float>(op), half);
+    return half;
   } else {
     switch (op) {
       case PIDCOMM_PROD:

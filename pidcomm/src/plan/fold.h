@@ -1,5 +1,5 @@
-// Folds: reductions that combine rows of elements in member order. Scans are folds, and so are all
-// reductions with an operator of the program.
+// Folds: reductions that combine rows of elements in member order. Scans are folds, and so are
+// reductions with an operator of the program that has `combine`.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Fold {
   Result result = Result::of_all;
   pidcomm_operator operation{};     // with element_bytes 0: the type and operator of the plan
   std::vector<std::byte> identity;  // one element; of Result::before_own
-  bool has_own_identity = false;    // the identity is that of the operator of the program
+  bool has_own_identity = false;    // the program gave the identity
   uint64_t unit_bytes = 8;          // a multiple of words and elements
 
   bool scans() const { return result != Result::of_all; }
