@@ -1,5 +1,5 @@
 """Time small calls one by one, prepared, and in a batch, on 32x32 with 64 bytes per PE. Print
-microseconds per call: the median of rounds in which the three take turns.
+microseconds per call: the median of rounds in which the three take turns. Check the results.
 
 python bench/prepared.py
 """
@@ -30,15 +30,21 @@ def main() -> None:
     """Print a row for each method."""
     with pidcomm.allocate(pes=1024) as pes:
         cube = pes.hypercube(32, 32)
-        arrays = [cube.array(np.ones((1024, 16), np.int32)) for _ in range(CALLS)]
-        for name, arguments in (("allreduce", ("x",)), ("shift", ("y", 1))):
+        rows = np.arange(1024 * 16, dtype=np.int32).reshape(32, 32, 16)  # y, x
+        x = cube.array(rows)
+        outs = [cube.array(np.zeros((1024, 16), np.int32)) for _ in range(CALLS)]
+        sums = np.broadcast_to(rows.sum(axis=1, keepdims=True), rows.shape)
+        for name, arguments, want in (
+            ("allreduce", ("x",), sums),
+            ("shift", ("y", 1), np.roll(rows, 1, axis=0)),
+        ):
             method = getattr(cube, name)
             with cube.batch() as batch:
-                for x in arrays:
-                    method(x, *arguments, out=x)
-            prepared = cube.prepare(name, arrays[0], *arguments, out=arrays[0])
+                for out in outs:
+                    method(x, *arguments, out=out)
+            prepared = cube.prepare(name, x, *arguments, out=outs[0])
             ways: dict[str, tuple[Callable[[], Any], int]] = {
-                "call": (lambda m=method, a=arguments: m(arrays[0], *a, out=arrays[0]), 1),
+                "call": (lambda m=method, a=arguments: m(x, *a, out=outs[0]), 1),
                 "prepared": (prepared.run, 1),
                 f"batch of {CALLS}": (batch.run, CALLS),
             }
@@ -46,6 +52,8 @@ def main() -> None:
             for _ in range(ROUNDS):
                 for way, (call, calls) in ways.items():
                     times[way].append(microseconds_of(call, calls))
+            if any((out.get().reshape(rows.shape) != want).any() for out in outs):
+                raise SystemExit(f"{name}: a result is wrong")
             print(f"{name}: {', '.join(f'{way} {median(t):.1f} us' for way, t in times.items())}")
 
 
