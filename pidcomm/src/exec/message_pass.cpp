@@ -16,8 +16,11 @@ namespace {
 /// Lines that a call of messages in place keeps in the second-level cache.
 constexpr uint32_t kInPlaceLines = 6144;
 
-/// The largest call. The memory bandwidth is lower if a thread visits more streams at a time.
-constexpr std::size_t kCallStreams = 64, kCallTargets = 32;
+/// Input streams that a thread visits side by side; with more, the memory bandwidth is lower.
+constexpr std::size_t kCallStreams = 64;
+
+/// First lines of the streams of all items of a call.
+constexpr std::size_t kCallLines = 4096;
 
 /// Lines that hold the words of PIDCOMM_FILL, in PIM order: for each word as many as the longest
 /// call stores.
@@ -55,8 +58,8 @@ class FillLines {
   std::byte *base_ = nullptr;
 };
 
-/// The state of one thread: the places of the tracks of a unit, and a call of the pass `merge` that
-/// grows target by target.
+/// The state of one thread: its places in the tracks that it visits side by side, and a call of the
+/// pass `merge` for their targets. An item of the call is a range of words of all these targets.
 class MessageWorker {
  public:
   /// buffer: bytes_for(messages) bytes.
@@ -66,15 +69,15 @@ class MessageWorker {
         fill_(fill),
         is_in_place_(messages_.is_in_place()),
         buffer_(buffer) {
-    const uint32_t tracks = messages_.most_tracks();
-    places_.resize(tracks);
-    call_targets_ = is_in_place_ ? tracks : kCallTargets;
-    call_streams_ = is_in_place_ ? tracks * kLanes : kCallStreams;
-    in_.reserve(call_streams_ + kLanes);
-    numbers_.reserve(call_streams_ + kLanes);
-    sources_.reserve(call_targets_ * kLanes + kLanes);
-    out_.reserve(call_targets_ + 1);
-    targets_.reserve(call_targets_ + 1);
+    const std::size_t tracks = messages_.most_tracks(), streams = tracks * kLanes;
+    places_.reserve(tracks);
+    targets_.reserve(tracks);
+    inputs_.reserve(streams);
+    numbers_.reserve(streams);
+    sources_.reserve(streams);
+    in_.reserve(std::max(streams, kCallLines));
+    out_.reserve(std::max(streams, kCallLines));
+    items_.reserve(kCallLines);
   }
 
   /// In place, the pass copies the lines of a strip to a buffer.
@@ -85,135 +88,190 @@ class MessageWorker {
   }
   uint64_t lines_loaded() const { return lines_loaded_; }
 
-  /// Moves the lines [first, last) of each track of a unit; all lines if first is 0 and last is ~0.
+  /// Moves the lines [first, last) of each track of a unit; all lines if last is ~0.
   void run(const MessageUnit &unit, uint64_t first, uint64_t last) {
-    const MessageTrack *const tracks = messages_.tracks().data() + unit.first_track;
-    for (uint32_t t = 0; t < unit.track_count; ++t) places_[t] = {0, first};
-    for (;;) {
-      uint64_t words = ~uint64_t{0};
-      for (uint32_t t = 0; t < unit.track_count; ++t)
-        words = std::min(words, words_at(tracks[t], places_[t], last));
-      if (words == ~uint64_t{0}) break;
-      for (uint32_t t = 0; t < unit.track_count; ++t)
-        add(tracks[t], places_[t], static_cast<uint32_t>(words), last);
+    const MessageTrack *track = messages_.tracks().data() + unit.first_track;
+    for (const MessageTrack *const end = track + unit.track_count; track != end;) {
+      places_.clear();
+      std::size_t streams = 0;
+      for (; track != end; ++track) {
+        const MessageTarget *const targets = messages_.targets().data() + track->first_target,
+                                   *const targets_end = targets + track->target_count;
+        streams += std::max_element(targets, targets_end, [](const auto &a, const auto &b) {
+                     return a.stream_count < b.stream_count;
+                   })->stream_count;
+        if (!is_in_place_ && !places_.empty() && streams > kCallStreams) break;
+        places_.push_back({targets, targets_end, static_cast<uint32_t>(first / targets->words),
+                           static_cast<uint32_t>(first % targets->words)});
+      }
+      run_places(last);
     }
-    flush();
   }
 
  private:
-  /// A target of a track, and the number of its lines that have been added to a call.
+  /// The next word of a track: word `word` of run `run` of a target.
   struct Place {
-    uint32_t target;
-    uint64_t line;
+    const MessageTarget *target, *end;
+    uint32_t run, word;
+
+    uint64_t line() const { return uint64_t{run} * target->words + word; }
+    bool is_at_end(uint64_t last) const { return target == end || line() >= last; }
+
+    /// Returns whether there are more lines of the same target.
+    bool advance(uint32_t words, uint64_t last) {
+      word += words;
+      if (word == target->words) {
+        ++run;
+        word = 0;
+      }
+      if (line() < std::min(last, target->lines())) return true;
+      if (last == ~uint64_t{0}) *this = {target + 1, end, 0, 0};
+      return false;
+    }
+
+    /// The word of the target, or of one of its streams.
+    template <class Lines>
+    uint64_t word_of(const Lines &lines) const {
+      return lines.word + uint64_t{run} * lines.step_words + word;
+    }
   };
 
-  const MessageTarget *target_at(const MessageTrack &track, const Place &place,
-                                 uint64_t last) const {
-    if (place.target == track.target_count) return nullptr;
-    const MessageTarget &target = messages_.targets()[track.first_target + place.target];
-    return place.line < std::min(last, target.lines()) ? &target : nullptr;
-  }
+  /// An input stream of the call: a stream at a place, or lines of a fill.
+  struct Input {
+    const MessageStream *stream;
+    const Place *place;
+    const std::byte *fill;  // else null
 
-  /// Returns the number of words at a place that one call can move, up to line `last`; ~0 at the
-  /// end of the track.
-  uint64_t words_at(const MessageTrack &track, const Place &place, uint64_t last) const {
-    const MessageTarget *const target = target_at(track, place, last);
-    if (target == nullptr) return ~uint64_t{0};
-    const uint64_t run = place.line / target->words, word = place.line % target->words;
-    uint64_t words = std::min(last - place.line, target->words - word);
-    const auto limit = [&](const auto &lines) {
-      words = std::min(words, kRunWords - (lines.word + run * lines.step_words + word) % kRunWords);
-    };
-    limit(*target);
-    for (uint32_t s = 0; s < target->stream_count; ++s)
-      if (const MessageStream &stream = messages_.streams()[target->first_stream + s];
-          stream.eg != kFillEg)
-        limit(stream);
-    return words;
-  }
-
-  /// Adds `words` words of a track to the call, unless the place is the end of the track.
-  void add(const MessageTrack &track, Place &place, uint32_t words, uint64_t last) {
-    const MessageTarget *const at = target_at(track, place, last);
-    if (at == nullptr) return;
-    const MessageTarget &target = *at;
-    const uint64_t run = place.line / target.words, word = place.line % target.words;
-    const MessageStream *const streams = messages_.streams().data() + target.first_stream;
-    const auto first_of = [&](const auto &lines) {
-      return lines.word + run * lines.step_words + word;
-    };
-    if (words != words_ || in_.size() + target.stream_count > call_streams_ ||
-        out_.size() == call_targets_)
-      flush();
-    words_ = words;
-    const auto line_of = [&](const auto &lines) {
-      return position_of(pass_.eg_base[lines.eg], first_of(lines)).line;
-    };
-    targets_.push_back({static_cast<uint32_t>(out_.size()), static_cast<uint32_t>(sources_.size()),
-                        target.stream_count, target.keep_lanes});
-    out_.push_back(line_of(target));
-    for (uint32_t s = 0; s < target.stream_count; ++s) {
-      const std::byte *const line =
-          streams[s].eg == kFillEg ? fill_.of(streams[s].fill) : line_of(streams[s]);
-      // Neighbouring targets of a shift load the same lines.
-      const auto same =
-          target.stream_count <= kFewSources ? std::find(in_.begin(), in_.end(), line) : in_.end();
-      const auto stream = static_cast<std::size_t>(same - in_.begin());
-      if (stream == in_.size()) {
-        in_.push_back(line);
-        numbers_.push_back(static_cast<uint32_t>(stream));
-      }
-      sources_.push_back({streams[s].lane_map, static_cast<uint32_t>(stream)});
+    bool is(const MessageStream &other, const Place &at) const {
+      return stream->eg == other.eg && stream->step_words == other.step_words &&
+             stream->fill == other.fill && place->word_of(*stream) == at.word_of(other) &&
+             place->word == at.word && place->target->words == at.target->words;
     }
-    place.line += words;
-    if (place.line == target.lines() && last == ~uint64_t{0}) place = {place.target + 1, 0};
+  };
+
+  /// Moves the lines from the places to the ends of the tracks, or to line `last` of each.
+  void run_places(uint64_t last) {
+    for (;;) {
+      std::erase_if(places_, [&](const Place &place) { return place.is_at_end(last); });
+      if (places_.empty()) return;
+      make_tables();
+      for (bool has_tables = true; has_tables;) {
+        const uint32_t words = item_words(last);
+        if (words != words_ || !has_room()) flush();
+        words_ = words;
+        add_item();
+        for (Place &place : places_) has_tables &= place.advance(words, last);
+      }
+      flush();
+    }
+  }
+
+  /// Makes the tables of the call, for the targets of the places.
+  void make_tables() {
+    inputs_.clear();
+    numbers_.clear();
+    targets_.clear();
+    sources_.clear();
+    for (const Place &place : places_) {
+      const MessageTarget &target = *place.target;
+      targets_.push_back({static_cast<uint32_t>(targets_.size()),
+                          static_cast<uint32_t>(sources_.size()), target.stream_count,
+                          target.keep_lanes});
+      for (uint32_t s = 0; s < target.stream_count; ++s) {
+        const MessageStream &stream = messages_.streams()[target.first_stream + s];
+        // Neighbouring targets of a shift load the same lines.
+        const auto same = target.stream_count > kFewSources
+                              ? inputs_.end()
+                              : std::find_if(inputs_.begin(), inputs_.end(),
+                                             [&](const Input &i) { return i.is(stream, place); });
+        const auto number = static_cast<uint32_t>(same - inputs_.begin());
+        if (same == inputs_.end()) {
+          inputs_.push_back(
+              {&stream, &place, stream.eg == kFillEg ? fill_.of(stream.fill) : nullptr});
+          numbers_.push_back(number);
+        }
+        sources_.push_back({stream.lane_map, number});
+      }
+    }
+  }
+
+  /// Returns the number of words of the next item: up to the end of a run of a target or of the
+  /// region (see geometry.h), or to line `last`.
+  uint32_t item_words(uint64_t last) const {
+    uint64_t words = kRunWords;
+    const auto limit = [&](uint64_t word) {
+      words = std::min(words, kRunWords - word % kRunWords);
+    };
+    for (const Place &place : places_) {
+      words = std::min({words, last - place.line(), uint64_t{place.target->words - place.word}});
+      limit(place.word_of(*place.target));
+    }
+    for (const Input &input : inputs_)
+      if (input.fill == nullptr) limit(input.place->word_of(*input.stream));
+    return static_cast<uint32_t>(words);
+  }
+
+  bool has_room() const {
+    return !is_in_place_ && in_.size() + inputs_.size() <= kCallLines &&
+           out_.size() + targets_.size() <= kCallLines;
+  }
+
+  void add_item() {
+    const auto line_of = [&](const auto &lines, const Place &place) {
+      return position_of(pass_.eg_base[lines.eg], place.word_of(lines)).line;
+    };
+    items_.push_back({in_.data() + in_.size(), out_.data() + out_.size()});
+    for (const Input &input : inputs_)
+      in_.push_back(input.fill != nullptr ? input.fill : line_of(*input.stream, *input.place));
+    for (const Place &place : places_) out_.push_back(line_of(*place.target, place));
   }
 
   /// Runs the call.
   void flush() {
-    if (out_.empty()) return;
-    const auto streams = static_cast<uint32_t>(in_.size()),
-               targets = static_cast<uint32_t>(out_.size());
+    if (items_.empty()) return;
+    const auto streams = static_cast<uint32_t>(inputs_.size()),
+               targets = static_cast<uint32_t>(targets_.size());
     const uint32_t strip_words =
         is_in_place_ ? std::clamp(kInPlaceLines / streams, 1u, kStepWords) : kStepWords;
     const MergeUnit unit = {0, streams, 0, targets};
     const MergeTable table = {&unit,       numbers_.data(), targets_.data(), sources_.data(),
                               1,           streams,         targets,         kRunWords,
                               strip_words, is_in_place_};
-    lines_loaded_ += uint64_t{streams} * words_;
-    for (const MergeTarget &target : targets_)
-      if (target.keep_lanes != 0) lines_loaded_ += words_;
-    const SweepItem item = {in_.data(), out_.data()};
     SweepCall call{};
-    call.items = &item;
-    call.item_count = 1;
+    call.items = items_.data();
+    call.item_count = static_cast<uint32_t>(items_.size());
     call.in_count = streams;
     call.out_count = targets;
     call.words = words_;
     call.merge = &table;
     call.section_buffer = buffer_;
     pass_.kernels.pass[static_cast<int>(Pass::merge)](call);
+    const auto kept =
+        std::count_if(targets_.begin(), targets_.end(),
+                      [](const MergeTarget &target) { return target.keep_lanes != 0; });
+    lines_loaded_ += items_.size() * words_ * (streams + static_cast<uint64_t>(kept));
+    items_.clear();
     in_.clear();
-    numbers_.clear();
     out_.clear();
-    targets_.clear();
-    sources_.clear();
   }
 
   const HostPass &pass_;
   const PeMessages &messages_;
   const FillLines &fill_;
   const bool is_in_place_;
-  std::size_t call_streams_ = 0, call_targets_ = 0;
-  uint32_t words_ = 0;
   uint64_t lines_loaded_ = 0;
   std::byte *const buffer_;
-  std::vector<Place> places_;      // by track
+  std::vector<Place> places_;
+  // The call: one target per place, and its items. The vectors keep the capacity that they begin
+  // with, because items point into them.
+  std::vector<Input> inputs_;
   std::vector<uint32_t> numbers_;  // 0, 1, ...
-  std::vector<const std::byte *> in_;
-  std::vector<std::byte *> out_;
   std::vector<MergeTarget> targets_;
   std::vector<MergeSource> sources_;
+  std::vector<const std::byte *> in_;
+  std::vector<std::byte *> out_;
+  std::vector<SweepItem> items_;
+  uint32_t words_ = 0;
 };
 
 /// Work of one thread: a row unit, or lines of a unit (see MessageWorker::run).
