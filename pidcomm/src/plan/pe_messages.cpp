@@ -17,8 +17,10 @@ namespace {
 
 constexpr const char *kName = "sendrecv";
 
-/// Ranks whose entangled groups a unit visits side by side.
-constexpr uint32_t kUnitRanks = 2;
+/// Ranks whose entangled groups a unit visits side by side: more for long messages, because two
+/// units that each need one bank of a pair both load lines of the pair from memory.
+constexpr uint32_t kUnitRanks = 2, kLongUnitRanks = 4;
+constexpr uint64_t kLongPeBytes = 256u << 10;
 
 /// Words of the destination of a unit, unless one target has more.
 constexpr uint32_t kUnitWords = 1u << 15;
@@ -229,6 +231,7 @@ void PeMessages::make_tables(const Hypercube &cube) {
     return std::pair(cube.place_of(message.to_pe), message.to);
   });
   const uint32_t src_word = words_of(src_), dst_word = words_of(dst_);
+  const uint32_t unit_egs = kBanks * (bytes_ < kLongPeBytes * pes_ ? kUnitRanks : kLongUnitRanks);
   std::vector<Cut> cuts;
   std::vector<Lanes> lanes;
   uint32_t unit = ~0u;
@@ -249,8 +252,8 @@ void PeMessages::make_tables(const Hypercube &cube) {
                                words_of(message.from_step), 0, 0},
            is_fill(message) ? place % kLanes : from % kLanes});
     }
-    if (!is_in_place_ && eg / (kBanks * kUnitRanks) != unit) add_units(cuts);
-    unit = eg / (kBanks * kUnitRanks);
+    if (!is_in_place_ && eg / unit_egs != unit) add_units(cuts);
+    unit = eg / unit_egs;
     cut(eg, lanes, cuts);
   }
   add_units(cuts);
