@@ -13,7 +13,7 @@ each step, because the next step runs the emulator or the model with the new con
 4. dpuemu/python/dpuemu/reports.py: the interval that holds 95% of the kernels, if each program
    counts alike.
 5. pidcomm/machines/emulated-host.toml: the constants of pe/reorder.c, from emulated collectives.
-6. pidcomm/machines/isca24.toml: the constants that are fitted to published points.
+6. pidcomm/machines/isca24.toml: the constants that are fitted to published numbers.
 """
 
 from __future__ import annotations
@@ -185,16 +185,11 @@ def fit_dimms(rows: Path) -> None:
 
 
 def fit_published() -> dict[str, float]:
-    """Return the constants of isca24 that are fitted to published points."""
-    from pidcomm.model import load_machine
-    from pidcomm_studies.models.calibrate import fit_to_points
+    """Return the constants of isca24 that are fitted to published numbers."""
+    from pidcomm_studies.models import paper_fit
 
-    machine = load_machine("isca24")
-    prefix = "fitted: to the published "
-    names = [name for name, own in machine.constants.items() if own.source.startswith(prefix)]
-    points = machine.constants[names[0]].source.removeprefix(prefix).split(", ")
-    fitted = fit_to_points(machine, names, points)
-    return {name: fitted[name] for name in names}
+    fitted = paper_fit.fit()
+    return {name: fitted[name] for name in paper_fit.START}
 
 
 def engine_cycles_per_byte() -> float:
@@ -211,12 +206,12 @@ def machine_file(machine: str) -> Path:
 
 
 def write_machine(machine: str, values: Mapping[str, float], digits: int, source: str) -> None:
-    """Replace constants of a machine, whose keys are unique among those of the source."""
-    written = {
-        name.rpartition(".")[2]: f"{float(f'{value:.{digits}g}'):g}"
-        for name, value in values.items()
-    }
-    write(machine_file(machine), f"^NAME = {{ value = VALUE, .*{source}", written)
+    """Replace constants of a machine that have the source."""
+    for constant, value in values.items():
+        section, _, name = constant.rpartition(".")
+        lines_before = rf"^\[{re.escape(section)}\]\n(?:[^\[\n].*\n)*?"
+        form = f"{lines_before}NAME = {{ value = VALUE, .*{source}"
+        write(machine_file(machine), form, {name: f"{float(f'{value:.{digits}g}'):g}"})
 
 
 def main() -> None:
@@ -247,7 +242,7 @@ def main() -> None:
     elif arguments.step == 5:
         write_machine("emulated-host", fit_reorder(), 3, "emulator")
     else:
-        write_machine("isca24", fit_published(), 4, "fitted: to the published")
+        write_machine("isca24", fit_published(), 4, "fitted: to the numbers")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pidcomm_studies.papers import figures as all_figures
 from pidcomm_studies.papers.figure import Figure, Request
 from pidcomm_studies.parcels import run
 
-OPTIONS = ("--bytes", "--pes", "--wide", "--latency", "--pim")
+OPTIONS = ("--bytes", "--pes", "--quick", "--wide", "--latency", "--pim")
 """The options that only some figures take."""
 
 
@@ -54,6 +54,9 @@ def reproduce(
             help="Number of PEs in measured calls, a power of two (fig19: the largest number).",
         ),
     ] = Request.pes,
+    is_quick: Annotated[
+        bool, typer.Option("--quick", help="Small inputs of applications, on 64 PEs.")
+    ] = False,
     iters: Annotated[int, typer.Option("--iters", min=1, help="Number of timed rounds.")] = 3,
     measure: Annotated[
         bool,
@@ -118,6 +121,7 @@ def reproduce(
             iters if measure else 0,
             pes,
             parse_positive_size(size),
+            is_quick,
             latency,
             _values(pim),
             work,

@@ -17,8 +17,6 @@ from pidcomm.bench.measure import host_copy_seconds
 from pidcomm.model import Constant, Machine, load_machine
 from pidcomm.model.prediction import EMULATED_MACHINE
 from pidcomm_studies.models.samples import MAX_TOTAL, Timed, Timer, draw, host_seconds
-from pidcomm_studies.papers.pidcomm.experiments import modelled_points
-from pidcomm_studies.papers.pidcomm.published import PUBLISHED
 
 SEED = 1
 MOST_BUSY = 0.25  # CPUs that other programs may use
@@ -231,29 +229,3 @@ def fit_to_times(
         name: float(f"{value:.3g}") for name, value in zip(names, np.exp(solution.x), strict=True)
     }
     return start.with_values(values, source)
-
-
-def fit_to_points(start: Machine, names: Sequence[str], keys: Sequence[str]) -> Machine:
-    """Return a machine whose constants `names` are fitted to published points. The source of each
-    names the points.
-
-    keys: the points, as keys of ``pidcomm_studies.papers.pidcomm.published.PUBLISHED``. The number
-    of keys must be at least the number of names.
-    """
-    targets = np.log([PUBLISHED[key].value for key in keys])
-
-    first = np.array([start[name] for name in names])
-
-    def changed(
-        logs: NDArray[np.float64],
-    ) -> Machine:  # logs start at 1: relative steps are absolute
-        values = {
-            name: float(value) for name, value in zip(names, first * np.exp(logs - 1), strict=True)
-        }
-        return start.with_values(values, f"fitted: to the published {', '.join(keys)}")
-
-    def residuals(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-        points = modelled_points(changed(logs))
-        return np.log([points[key] for key in keys]) - targets
-
-    return changed(least_squares(residuals, np.ones(len(names)), diff_step=1e-3).x)

@@ -166,16 +166,12 @@ FITTED, HELD_OUT, DEPENDENT = "fitted", "held out", "not independent"
 USES = (FITTED, HELD_OUT, DEPENDENT)
 DEPENDENCIES = {
     "fig14.broadcast": "1 by construction",
-    "fig14.geomean": "the model is fitted to two of its eight calls",
     "fig17.im": "the product of fig16.pr and fig16.im",
-    "fig18.largest": "fig19.1024 has half of its calls",
-    "fig19.1024": "the model is fitted to two of its four calls, in fig14",
-    "fig20.allreduce": "constant host.overlap was chosen by this number",
 }
-"""Published numbers that depend on numbers to which the model is fitted, and the reasons.
-
-Agreement with these numbers is weaker evidence than agreement with numbers that are held out.
+"""Published numbers that follow from others, and the reasons. The fit does not use these numbers.
 """
+FITTED_TO = "fitted: to the numbers that PID-Comm (ISCA 2024) states"
+"""The source of the constants that `pidcomm_studies.models.paper_fit` chooses."""
 
 
 @dataclass(frozen=True)
@@ -198,23 +194,19 @@ class PublishedCheck:
 def check_published(machine: str | Machine = PAPER_MACHINE) -> list[PublishedCheck]:
     """Return every published number with its prediction.
 
-    A number is fitted if the source of a constant of the machine names the number after
-    ``fitted:``. Some other numbers depend on fitted numbers (DEPENDENCIES); the remaining numbers
-    are held out. Raises ArgumentError unless the machine has the same number of PEs as the paper's
-    machine.
+    All numbers except DEPENDENCIES are fitted if the machine has constants with the source
+    FITTED_TO; otherwise they are held out. Raises ArgumentError unless the machine has the same
+    number of PEs as the paper's machine.
     """
     on = load_machine(machine)
     if on.pes != PAPER_PES:
         raise ArgumentError(
             f"machine {on.name} has {on.pes} PEs; the published numbers are for {PAPER_PES}"
         )
-    fitted = " ".join(
-        constant.source for constant in on.constants.values() if constant.kind == "fitted"
-    )
-    words = set(fitted.replace(",", " ").split())
+    is_fitted = any(constant.source == FITTED_TO for constant in on.constants.values())
     checks = []
     for key, value in modelled_points(on).items():
         why = DEPENDENCIES.get(key)
-        use = FITTED if key in words else DEPENDENT if why else HELD_OUT
-        checks.append(PublishedCheck(PUBLISHED[key], value, use, why if use == DEPENDENT else None))
+        use = DEPENDENT if why else FITTED if is_fitted else HELD_OUT
+        checks.append(PublishedCheck(PUBLISHED[key], value, use, why))
     return checks

@@ -101,16 +101,17 @@ class Request:
     """The options of a command that repeats figures, and the data that its figures share.
 
     figures: the names of all wanted figures. iters: number of timed rounds; 0 measures nothing.
-    pes, size_bytes: of measured calls. latency, pim: of the simulated machines, as for
-    `pidcomm_studies.papers.parcels.figures.measure`. comment, skip: write comments and the errors
-    of skipped cases. conditions: the conditions of the measurements, by name of the figure. wrong:
-    a sentence for each wrong result that has no point.
+    pes, size_bytes: of measured calls. quick: whether applications have small inputs. latency, pim:
+    of the simulated machines, as for `pidcomm_studies.papers.parcels.figures.measure`. comment,
+    skip: write comments and the errors of skipped cases. conditions: the conditions of the
+    measurements, by name of the figure. wrong: a sentence for each wrong result that has no point.
     """
 
     figures: Sequence[str] = ()
     iters: int = 0
     pes: int = 1024
     size_bytes: int = 1 << 20
+    quick: bool = False
     latency: int | None = None
     pim: Mapping[str, int] = field(default_factory=dict)
     progress: Progress = field(default_factory=_Silent)

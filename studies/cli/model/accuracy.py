@@ -26,7 +26,7 @@ from pidcomm.model.prediction import EMULATED_MACHINE, PAPER_MACHINE
 from pidcomm.sizes import format_shape, parse_positive_size
 from pidcomm_studies.cli.model.group import group
 from pidcomm_studies.models.samples import MAX_TOTAL
-from pidcomm_studies.models.validate import DEPENDENT, USES
+from pidcomm_studies.models.validate import DEPENDENT, FITTED, USES
 from pidcomm_studies.papers.pidcomm.published import SOURCE as PUBLISHED
 
 TotalOption = Annotated[
@@ -122,6 +122,13 @@ def validate(
             help="Compare predictions with the paper's numbers, without measurements.",
         ),
     ] = False,
+    is_left_out: Annotated[
+        bool,
+        typer.Option(
+            "--left-out",
+            help="With --published: also fit the machine without each number (minutes).",
+        ),
+    ] = False,
     choices: Annotated[
         bool,
         typer.Option(
@@ -146,9 +153,15 @@ def validate(
             ["--samples", "--seed", "--max-total", "--choices"],
             "with --published, the command measures nothing",
         )
+    else:
+        refuse(["--left-out"], "only --published has numbers of a fit")
+    if is_left_out:
+        refuse(["--machine"], "with --left-out, the command fits isca24")
+        require("scipy", "validate --left-out")
     with Results(json_target) as results:
         if published:
             checks = validation.check_published(machine or PAPER_MACHINE)
+            left_out = _left_out() if is_left_out else {}
             results.json_lines(
                 {
                     **check.published._asdict(),
@@ -157,10 +170,11 @@ def validate(
                     "error_pct": check.error_pct,
                     "use": check.use,
                     "why": check.why,
+                    "left_out": left_out.get(check.published.key),
                 }
                 for check in checks
             )
-            results.text(*_published_tables(checks))
+            results.text(*_published_tables(checks, left_out))
             return
         on = load_machine(machine or EMULATED_MACHINE)
         results.text(
@@ -334,24 +348,37 @@ def _choice_table(name: str, chosen: list[Any]) -> Table:
     return choice_table
 
 
-def _published_tables(checks: list[Any]) -> list[Table]:
+def _left_out() -> dict[str, float]:
+    from pidcomm_studies.models import paper_fit
+
+    with working("fitting", len(paper_fit.POINTS)) as work:
+        return paper_fit.left_out(work.step)
+
+
+def _published_tables(checks: list[Any], left_out: dict[str, float]) -> list[Table]:
     tables: list[Table] = []
     for use in USES:
+        of_use = [check for check in checks if check.use == use]
+        if not of_use:
+            continue
         why = ["~why"] if use == DEPENDENT else []
+        without = [">left out of the fit"] if left_out and use == FITTED else []
         check_table = table(
             f"{use}: published and modelled",
-            ["point", "~what", ">published", ">modelled", ">error", *why],
+            ["point", "~what", ">published", ">modelled", ">error", *without, *why],
         )
-        for check in checks:
-            if check.use == use:
-                point = check.published
-                numbers = (
-                    f"{point.value:.2f} {point.unit}",
-                    f"{check.modelled:.2f} {point.unit}",
-                    f"{check.error_pct:+.0f}%",
-                )
-                check_table.add_row(
-                    point.key, point.what, *numbers, *([check.why] if check.why else [])
-                )
+        for check in of_use:
+            point = check.published
+            others = [check.why] if check.why else []
+            if without:
+                others = [f"{100 * (left_out[point.key] / point.value - 1):+.0f}%"]
+            check_table.add_row(
+                point.key,
+                point.what,
+                f"{point.value:.2f} {point.unit}",
+                f"{check.modelled:.2f} {point.unit}",
+                f"{check.error_pct:+.0f}%",
+                *others,
+            )
         tables.append(check_table)
     return tables

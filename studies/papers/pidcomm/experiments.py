@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from math import exp, fsum, log
 
@@ -15,8 +16,8 @@ from pidcomm import COLLECTIVES, TECHNIQUES
 from pidcomm.arguments import options_of
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.sweep import even_shape, powers_of_two
-from pidcomm.model import Machine, load_machine, predict
-from pidcomm.model.prediction import PAPER_MACHINE
+from pidcomm.model import Machine, load_machine
+from pidcomm.model.prediction import PAPER_MACHINE, PreparedCase
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import format_size
 from pidcomm.tables import CollectiveName
@@ -425,19 +426,23 @@ def modelled_cost(problem: Problem, technique: str, machine: Machine) -> Cost:
 
     MRAM holds the input, then the output, then scratch.
     """
-    prediction = predict(
+    prediction = _prepared(problem, technique).predict(machine)
+    phases_us = {name: 1e6 * seconds for name, seconds in prediction.phases.items()}
+    start_us = phases_us["launch"] + phases_us["load"]
+    return Cost(1e6 * prediction.host_seconds, phases_us["pe"], start_us, MODELLED, phases_us)
+
+
+@cache
+def _prepared(problem: Problem, technique: str) -> PreparedCase:
+    return PreparedCase(
         problem.collective,
         problem.shape,
         problem.mask,
         bytes=problem.bytes,
         dtype=problem.dtype,
         op=problem.op,
-        machine=machine,
         **options_of(technique=technique, scratch=2 * problem.bytes),
     )
-    phases_us = {name: 1e6 * seconds for name, seconds in prediction.phases.items()}
-    start_us = phases_us["launch"] + phases_us["load"]
-    return Cost(1e6 * prediction.host_seconds, phases_us["pe"], start_us, MODELLED, phases_us)
 
 
 def modelled_points(machine: str | Machine = PAPER_MACHINE) -> dict[str, float]:

@@ -1,0 +1,468 @@
+"""Figures 4, 13, 15, 21 and 22 and slide 11 of the PID-Comm paper: its applications.
+
+Each application runs here, and its result is checked. Its collectives, launches and kernels are
+then priced on the paper's machine, with every technique. The data sets of the paper are replaced by
+generated ones of their kind; `CASES` has their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import fsum
+from typing import Any
+
+from pidcomm import ArgumentError, Error
+from pidcomm.bench.oracle import Problem
+from pidcomm.model import load_machine
+from pidcomm.model.prediction import PAPER_MACHINE
+from pidcomm_studies import apps
+from pidcomm_studies.apps import Application, Run
+from pidcomm_studies.apps.application import reference_seconds
+from pidcomm_studies.papers.figure import (
+    HERE,
+    MIXED,
+    MODELLED,
+    Figure,
+    Panel,
+    Point,
+    Request,
+    Statement,
+    series_of,
+)
+from pidcomm_studies.papers.pidcomm.experiments import (
+    BASE,
+    ENDS,
+    OURS,
+    PAPER,
+    geomean,
+    modelled_cost,
+)
+from pidcomm_studies.papers.pidcomm.published import PAPER as TITLE
+
+KERNEL, OTHER = "kernel", "other"
+CATEGORIES: Mapping[str, tuple[str, ...]] = {
+    "host memory": ("memory",),
+    "modulation": ("shuffle", "combine"),
+    "domain transfer": ("transpose",),
+    "PE memory": ("bus", "lines", "flush", "mux"),
+    "PE-side modulation": ("pe",),
+    OTHER: ("call", "launch", "load"),
+}
+"""The slides' parts of the time of collectives, and the model's phases in each."""
+TIMES, PARTS, GAINS = "time", "collectives", "speed-up"
+OVER_CPU = "speed-up over the CPUs"
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An application of the paper with an input.
+
+    label: the paper's names of application and data set. arguments: of the application's `make`.
+    data: further arguments that make the input; a quick run leaves these out.
+    """
+
+    label: str
+    application: str
+    arguments: Mapping[str, Any]
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self, *, is_quick: bool) -> Application:
+        """Return the application with its input."""
+        arguments = {"quick": True} if is_quick else self.data
+        return apps.get(self.application).make(**self.arguments, **arguments)
+
+
+def _graphs(application: str, **data: str) -> Iterator[Case]:
+    for name, generate in data.items():
+        yield Case(f"{application.upper()} {name}", application, {}, {"generate": generate})
+
+
+def _gnn(strategy: str, dtype: str = "int32") -> Iterator[Case]:
+    for name, data in (
+        ("PM", {"generate": "rmat:scale=14,edges=3", "features": 500}),  # 19,717 vertices
+        ("RD", {"generate": "rmat:scale=16,edges=16"}),  # 232,965 vertices, 602 features
+    ):
+        words = {"rs_ar": "RS&AR", "ar_ag": "AR&AG"}[strategy]
+        yield Case(f"GNN {words} {name}", "gnn", {"strategy": strategy, "dtype": dtype}, data)
+
+
+CASES = (
+    *(Case(f"DLRM {width}", "dlrm", {"embedding": width}) for width in (16, 32)),
+    *_gnn("rs_ar"),
+    *_gnn("ar_ag"),
+    # Gowalla: 196,591 vertices, 950,327 edges; LiveJournal: 3,997,962 and 34,681,189.
+    *_graphs("bfs", LG="rmat:scale=18,edges=4", LJ="rmat:scale=20,edges=16"),
+    *_graphs("cc", LG="rmat:scale=18,edges=4", LJ="rmat:scale=19,edges=16"),
+    Case("MLP 16k", "mlp", {}, {"features": 16384}),
+)
+"""The cases of figures 4, 13, 15 and 21. The paper also has MLP with 32k features."""
+DTYPES = ("int8", "int16", "int32")
+PES, QUICK_PES = 1024, 64
+COUNTS, QUICK_COUNTS = (64, 256, 1024), (16, 64)
+CC_COUNTS, QUICK_CC_COUNTS = (32, 64, 128, 256, 512, 1024), (8, 16, 64)
+
+
+@dataclass(frozen=True)
+class Priced:
+    """The seconds of an application on the paper's machine with one technique: of its kernels, of
+    each collective by the model's phases, and of launches and of the host's own work.
+    """
+
+    kernel: float
+    collectives: Mapping[str, Mapping[str, float]]
+    other: float
+
+    @property
+    def communication(self) -> float:
+        """Return the seconds of all collectives."""
+        return fsum(fsum(phases.values()) for phases in self.collectives.values())
+
+    @property
+    def total(self) -> float:
+        """Return the seconds of the application."""
+        return self.kernel + self.communication + self.other
+
+    def part(self, category: str) -> float:
+        """Return the seconds of collectives in one of CATEGORIES."""
+        return fsum(
+            phases[name] for phases in self.collectives.values() for name in CATEGORIES[category]
+        )
+
+
+def price(run: Run, technique: str) -> Priced:
+    """Return the time of a run on the paper's machine, with a technique.
+
+    Kernels take the cycles that the emulator counted; work of the host outside collectives takes
+    the time measured here.
+    """
+    machine = load_machine(PAPER_MACHINE)
+    collectives: dict[str, dict[str, float]] = {}
+    for call in run.calls:
+        problem = Problem(
+            call.collective,  # type: ignore[arg-type]
+            run.shape,
+            call.mask,
+            call.bytes_per_pe,
+            call.dtype,
+            call.op or "sum",  # type: ignore[arg-type]
+        )
+        cost = modelled_cost(problem, technique, machine)
+        phases = collectives.setdefault(call.collective, {})
+        for name, spent_us in (cost.phases_us or {}).items():
+            phases[name] = phases.get(name, 0.0) + 1e-6 * spent_us
+    launches = 1e-6 * run.total.launches * machine.launch_us(run.pes)
+    return Priced(run.kernel.modelled, collectives, launches + run.host.measured)
+
+
+class Runs:
+    """The runs that the figures of a request share."""
+
+    def __init__(self, request: Request) -> None:
+        """Run nothing yet."""
+        self._request = request
+        self._problem: tuple[Case, Application] | None = None
+        self._runs: dict[tuple[Case, int, str], Run] = {}
+        self._prices: dict[tuple[Case, int, str], Priced] = {}
+        self._cpu_seconds: dict[Case, float] = {}
+        self._refused: set[tuple[Case, int]] = set()
+
+    def price(self, case: Case, pes: int, technique: str) -> Priced | None:
+        """Return the price of a case, or None if it does not fit the PEs or this machine."""
+        key = case, pes, technique
+        if key not in self._prices:
+            runs = self.run(case, pes, (OURS,))
+            if not runs:
+                return None
+            self._prices[key] = price(runs[0], technique)
+        return self._prices[key]
+
+    def run(self, case: Case, pes: int, techniques: Sequence[str]) -> list[Run]:
+        """Run a case with each technique, and return the runs; none if it does not fit."""
+        wanted = [name for name in techniques if (case, pes, name) not in self._runs]
+        if (case, pes) in self._refused:
+            return []
+        if wanted:
+            self._request.progress.phase(f"{case.label}, {pes} PEs")
+            try:
+                iters = max(1, self._request.iters)
+                for run in apps.compare(self._of(case), pes=pes, techniques=wanted, iters=iters):
+                    self._runs[case, pes, run.technique] = run
+                    if run.wrong:
+                        self._request.wrong.append(
+                            f"{case.label} with {run.technique} on {pes} PEs: {run.wrong} wrong"
+                            " elements"
+                        )
+            except Error as error:
+                self._refused.add((case, pes))
+                self._request.skip([ArgumentError(f"{case.label}, {pes} PEs: {error}")])
+                return []
+        return [self._runs[case, pes, name] for name in techniques]
+
+    def cpu_seconds(self, case: Case) -> float:
+        """Return the time of the reference on the CPUs of this host."""
+        if case not in self._cpu_seconds:
+            self._cpu_seconds[case] = reference_seconds(self._of(case))
+        return self._cpu_seconds[case]
+
+    def _of(self, case: Case) -> Application:
+        """Return the application with its input; keeps the last one only, because it is large."""
+        if self._problem is None or self._problem[0] is not case:
+            self._problem = None
+            self._problem = case, case.make(is_quick=self._request.quick)
+        return self._problem[1]
+
+
+def _pes(request: Request) -> int:
+    return QUICK_PES if request.quick else PES
+
+
+def _cases(request: Request, cases: Sequence[Case]) -> Sequence[Case]:
+    """Return the cases of a request. Quick runs leave out cases that only differ in their data."""
+    if not request.quick:
+        return cases
+    chosen: list[Case] = []
+    for case in cases:
+        if all((case.application, case.arguments) != (c.application, c.arguments) for c in chosen):
+            chosen.append(case)
+    return chosen
+
+
+def _prices(
+    request: Request, technique: str, cases: Sequence[Case] = CASES
+) -> Iterator[tuple[Case, Priced]]:
+    """Yield the cases that run here, with their price for the paper's number of PEs."""
+    for case in _cases(request, cases):
+        if (priced := request.shared(Runs).price(case, _pes(request), technique)) is not None:
+            yield case, priced
+
+
+def _shares(
+    panel: str, case: Case, seconds: Mapping[str, float], source: str = MIXED
+) -> Iterator[Point]:
+    """Yield the shares of parts in a time, in percent."""
+    whole = fsum(seconds.values())
+    for name, spent in seconds.items():
+        if spent:
+            yield Point(panel, name, case.label, 100 * spent / whole, source, PAPER_MACHINE)
+
+
+def _parts(request: Request) -> Iterator[Point]:
+    """Yield the parts of figure 4 and slide 11: of the baseline, and of its communication."""
+    for case, priced in _prices(request, BASE):
+        parts = {"communication": priced.communication, KERNEL: priced.kernel, OTHER: priced.other}
+        yield from _shares(TIMES, case, parts)
+        phases = {category: priced.part(category) for category in CATEGORIES}
+        yield from _shares(PARTS, case, phases, MODELLED)
+
+
+def _of_parts(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
+    shares = list(series_of(points, TIMES, "communication").values())
+    mean = fsum(shares) / len(shares)
+    yield Statement(
+        "communication takes 76% of the time (slide 11)",
+        f"{_error(mean, 76, '{:.0f}%')} in the mean, {min(shares):.0f} to {max(shares):.0f}%",
+        _is_near(mean, 76),
+    )
+
+
+def _collectives(request: Request) -> Iterator[Point]:
+    """Yield the times of figure 13 by collective, for the baseline, the paper's steps and ours."""
+    for technique in ENDS:
+        for case, priced in _prices(request, technique):
+            spent = {name: fsum(phases.values()) for name, phases in priced.collectives.items()}
+            parts = {KERNEL: priced.kernel, **spent, OTHER: priced.other}
+            yield from _shares(f"{TIMES}, {technique}", case, parts)
+
+
+def _of_collectives(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
+    shares = [
+        share
+        for technique in (BASE, PAPER)
+        for name in ("gather", "broadcast")
+        for share in series_of(points, f"{TIMES}, {technique}", name).values()
+    ]
+    yield Statement(
+        "gather and broadcast take at most 7% of the time each",
+        f"at most {max(shares):.1f}%",
+        max(shares) <= 7,
+    )
+
+
+def _gains(
+    request: Request, cases: Sequence[Case] = CASES, techniques: Sequence[str] = (PAPER, OURS)
+) -> Iterator[Point]:
+    """Yield the speed-ups over the baseline of figure 15 or 22, modelled."""
+    for case, base in _prices(request, BASE, cases):
+        for technique in techniques:
+            for _, priced in _prices(request, technique, [case]):
+                gain = base.total / priced.total
+                yield Point(GAINS, technique, case.label, gain, MIXED, PAPER_MACHINE)
+
+
+def _gains_here(request: Request, cases: Sequence[Case] = CASES) -> Iterator[Point]:
+    """Yield the speed-ups of runs on this host."""
+    for case in _cases(request, cases):
+        runs = request.shared(Runs).run(case, min(request.pes, _pes(request)), ENDS)
+        for run in runs[1:]:
+            gain = runs[0].total.total / run.total.total
+            yield Point(GAINS, run.technique, case.label, gain, MIXED, HERE, run.wrong)
+
+
+def _modelled_gains(points: Sequence[Point]) -> list[float]:
+    modelled = [point for point in points if point.on == PAPER_MACHINE]
+    return list(series_of(modelled, GAINS, PAPER).values())
+
+
+def _of_gains(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
+    gains = _modelled_gains(points)
+    mean = geomean(gains)
+    yield Statement("speed-ups are 1.20x to 3.99x", f"{min(gains):.2f}x to {max(gains):.2f}x")
+    yield Statement(
+        "the geometric mean of the speed-ups is 1.99x", _error(mean, 1.99), _is_near(mean, 1.99)
+    )
+
+
+def _over_cpu(request: Request) -> Iterator[Point]:
+    """Yield the speed-ups of figure 21 over the CPUs of this host, by the number of PEs."""
+    runs = request.shared(Runs)
+    for case in _cases(request, CASES):
+        is_cc = case.application == "cc"
+        counts = (
+            (QUICK_CC_COUNTS if is_cc else QUICK_COUNTS)
+            if request.quick
+            else (CC_COUNTS if is_cc else COUNTS)
+        )
+        for pes in counts:
+            for technique in ENDS:
+                if (priced := runs.price(case, pes, technique)) is not None:
+                    gain = runs.cpu_seconds(case) / priced.total
+                    panel = f"{OVER_CPU}, {case.label}"
+                    yield Point(panel, technique, pes, gain, MIXED, PAPER_MACHINE)
+
+
+def _of_cpu(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
+    def gains(technique: str, application: str = "") -> dict[tuple[str, float], float]:
+        return {
+            (point.panel, float(point.x)): point.value
+            for point in points
+            if point.series == technique and f" {application}" in point.panel
+        }
+
+    for technique, mean, most in ((BASE, 2.27, 3.18), (PAPER, 4.07, 7.89)):
+        here = geomean(list(gains(technique).values()))
+        yield Statement(
+            f"{technique} is {mean}x as fast as the CPUs (geometric mean)",
+            _error(here, mean),
+            _is_near(here, mean),
+        )
+        of_mlp = list(gains(technique, "MLP").values())
+        if of_mlp:
+            yield Statement(
+                f"{technique} is at most {most}x as fast as the CPUs, for MLP",
+                f"at most {_error(max(of_mlp), most)}",
+                _is_near(max(of_mlp), most),
+            )
+    of_cc = gains(PAPER, "CC")
+    if of_cc:
+        (panel, pes), best = max(of_cc.items(), key=lambda item: item[1])
+        yield Statement(
+            "CC is fastest with 64 PEs, 2.58x the CPUs",
+            f"{panel.rpartition(', ')[2]} with {pes:.0f} PEs, {_error(best, 2.58)}",
+            pes == 64 and _is_near(best, 2.58),
+        )
+
+
+_WIDTHS = tuple(
+    Case(f"{case.label} {dtype}", "gnn", case.arguments, case.data)
+    for dtype in DTYPES
+    for strategy in ("rs_ar", "ar_ag")
+    for case in _gnn(strategy, dtype)
+)
+
+
+def _of_widths(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
+    modelled = [point for point in points if point.on == PAPER_MACHINE]
+    by_case = series_of(modelled, GAINS, PAPER)
+    means = {
+        dtype: geomean(
+            [gain for label, gain in by_case.items() if str(label).endswith(f" {dtype}")]
+        )
+        for dtype in DTYPES
+    }
+    others = ", ".join(f"{dtype} {means[dtype]:.2f}x" for dtype in DTYPES[1:])
+    yield Statement(
+        "GNN with 8-bit integers gains 1.64x (geometric mean), more than with longer integers",
+        f"{_error(means['int8'], 1.64)}; {others}",
+        _is_near(means["int8"], 1.64) and means["int8"] == max(means.values()),
+    )
+
+
+def _error(value: float, published: float, form: str = "{:.2f}x") -> str:
+    return f"{form.format(value)} ({100 * (value / published - 1):+.0f}%)"
+
+
+def _is_near(value: float, published: float) -> bool:
+    return abs(value / published - 1) <= 0.25
+
+
+_NOTE = (
+    f"Values are for {PAPER_MACHINE}: its model prices collectives and launches, kernels take the"
+    " cycles that the emulator counts, and the host's other work takes the time measured here. The"
+    " inputs are generated; graphs, features and batches differ from the paper's."
+)
+
+
+def _figure(
+    name: str,
+    title: str,
+    panels: Sequence[Panel],
+    model: Callable[[Request], Iterator[Point]],
+    statements: Callable[[Request, Sequence[Point]], Iterator[Statement]],
+    measure: Callable[[Request], Iterator[Point]] | None = None,
+    note: str = "",
+) -> Figure:
+    options = ("--quick", *(("--pes",) if measure else ()))
+    note = f"{_NOTE} {note}".strip()
+    return Figure(
+        f"pidcomm/{name}", TITLE, title, panels, model, statements, measure, note, options
+    )
+
+
+_GAINS_PANEL = Panel(GAINS, f"speed-up over {BASE}", "application")
+FIGURE_4 = _figure(
+    "fig4",
+    f"Time of applications with {BASE} (also slide 11)",
+    [
+        Panel(TIMES, "% of the time", "application"),
+        Panel(PARTS, "% of the time of collectives", "application"),
+    ],
+    _parts,
+    _of_parts,
+)
+FIGURE_13 = _figure(
+    "fig13",
+    "Time of applications by collective",
+    [Panel(f"{TIMES}, {technique}", "% of the time", "application") for technique in ENDS],
+    _collectives,
+    _of_collectives,
+)
+FIGURE_15 = _figure(
+    "fig15", "Speed-up of applications", [_GAINS_PANEL], _gains, _of_gains, _gains_here
+)
+FIGURE_21 = _figure(
+    "fig21",
+    "Speed-up over the CPUs by number of PEs",
+    [Panel(f"{OVER_CPU}, {case.label}", "speed-up", "PEs", is_log=True) for case in CASES],
+    _over_cpu,
+    _of_cpu,
+    note="The CPUs are those of this host, not the paper's.",
+)
+FIGURE_22 = _figure(
+    "fig22",
+    "Speed-up of GNN by the width of its integers",
+    [_GAINS_PANEL],
+    lambda request: _gains(request, _WIDTHS),
+    _of_widths,
+    lambda request: _gains_here(request, _WIDTHS),
+)
