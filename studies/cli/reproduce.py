@@ -30,7 +30,7 @@ OPTIONS = ("--bytes", "--pes", "--quick", "--wide", "--latency", "--pim")
     "pidcomm reproduce pidcomm/fig16 --no-measure",
     "pidcomm reproduce parcels/fig5 --pim depth=1",
     "pidcomm reproduce pidcomm/fig18,pidcomm/fig19 --bytes 256KiB --plot a.svg",
-    "pidcomm reproduce pidcomm --no-measure --json -",
+    "pidcomm reproduce imex --no-measure --json -",
 )
 def reproduce(
     figures: Annotated[
