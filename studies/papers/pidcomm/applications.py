@@ -349,8 +349,15 @@ def _of_cpu(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             if point.series == technique and f" {application}" in point.panel
         }
 
+    means = {name: geomean(list(gains(name).values())) for name in (BASE, PAPER)}
+    ratio = means[PAPER] / means[BASE]
+    yield Statement(
+        f"{PAPER} is 4.07 / 2.27 = 1.79x as fast as {BASE}",
+        _error(ratio, 4.07 / 2.27),
+        _is_near(ratio, 4.07 / 2.27),
+    )
     for technique, mean, most in ((BASE, 2.27, 3.18), (PAPER, 4.07, 7.89)):
-        here = geomean(list(gains(technique).values()))
+        here = means[technique]
         yield Statement(
             f"{technique} is {mean}x as fast as the CPUs (geometric mean)",
             _error(here, mean),
@@ -456,7 +463,8 @@ FIGURE_21 = _figure(
     [Panel(f"{OVER_CPU}, {case.label}", "speed-up", "PEs", is_log=True) for case in CASES],
     _over_cpu,
     _of_cpu,
-    note="The CPUs are those of this host, not the paper's.",
+    note="The CPUs are those of this host, and run our vectorised references, not the paper's"
+    " programs: this changes the speed-ups of all techniques by the same factor.",
 )
 FIGURE_22 = _figure(
     "fig22",
