@@ -93,11 +93,10 @@ test-native-pidcomm: wheel-pidcomm
 	$(WITH_BIN) pidcomm/tests/check_install.sh build/pidcomm/release build/dpuemu/release
 
 # Sanitizers run two instruction sets, with one instance of each pass (the release tests run all
-# instances), a tenth of the grids, and the PE programs of the release tests. They compile several
-# sources at a time (unity build), which takes less than half the time.
+# instances), a tenth of the grids, and the PE programs of the release tests.
 # $(1) name, $(2) flags of both compilers, $(3) more options for CMake.
 SANITIZE := -fno-omit-frame-pointer -g1 -O1
-sanitized = -DCMAKE_BUILD_TYPE=None -DCMAKE_UNITY_BUILD=ON \
+sanitized = -DCMAKE_BUILD_TYPE=None \
   -DCMAKE_CXX_FLAGS="$(SANITIZE) $(1)" -DCMAKE_C_FLAGS="$(SANITIZE) $(1)"
 define build_sanitized
 	$(call build_native,dpuemu,release,,--target dpuemu_test_programs)

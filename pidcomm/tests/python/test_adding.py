@@ -120,7 +120,6 @@ def build(project: Path) -> Path:
         "-DPIDCOMM_PASS_INSTANCES=OFF",
         "-DPIDCOMM_LINE_KERNEL_OPTIONS=-O0",
         "-DCMAKE_BUILD_TYPE=None",
-        "-DCMAKE_UNITY_BUILD=ON",
         "-DPIDCOMM_INSTALL=OFF",
         f"-Ddpuemu_DIR={package().cmake_dir.parents[1] / 'dpuemu' / 'cmake'}",
     ]
