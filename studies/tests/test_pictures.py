@@ -227,17 +227,14 @@ def test_speed_ups_are_on_their_bars_and_cover_no_limit(name: str, metric: str) 
     drawn = []
     for axes in plots_of(figure):
         boxes = [text.get_window_extent() for text in axes.texts]
+        bars = [bar.get_window_extent() for bar in bars_of(axes)]
         drawn += [text.get_text() for text in axes.texts]
         for limit in limits_of(axes):
             (left, right), (height, _) = axes.transData.transform(limit.get_xydata()).T
             middle = (left + right) / 2
             assert not any(box.x0 < middle < box.x1 and box.y0 < height < box.y1 for box in boxes)
         for box in boxes:
-            (bar,) = [
-                bar.get_window_extent()
-                for bar in bars_of(axes)
-                if bar.get_window_extent().x0 < (box.x0 + box.x1) / 2 < bar.get_window_extent().x1
-            ]
+            (bar,) = [bar for bar in bars if bar.x0 < (box.x0 + box.x1) / 2 < bar.x1]
             assert box.y0 >= bar.y0
             assert box.y1 <= axes.bbox.y1 + 1
     gains = [row["speed_up"] for row in rows if row["technique"] != "conventional"]
