@@ -145,7 +145,7 @@ test-python: install $(OPEN_MPI)
 SDK_ACCESS := $(CURDIR)/build/pidcomm/release/tests/native/sdk_access
 define test_sdk_access
 	$(CMAKE) -DPIDCOMM_BUILD_TESTS=ON build/pidcomm/release >/dev/null
-	$(CMAKE) --build build/pidcomm/release --target pidcomm_sdk_access_shared
+	$(CMAKE) --build build/pidcomm/release --target pidcomm_sdk_access
 	LD_LIBRARY_PATH="$(SDK_ACCESS)" PIDCOMM_TEST_SDK_ACCESS=1 $(PYTEST) pidcomm/tests/python/api \
 	  --ignore pidcomm/tests/python/api/test_wrong_arguments.py
 endef

@@ -6,6 +6,9 @@
 #include <sstream>
 #include <string>
 
+#include "rank_access/rank_access.h"
+#include "sdk_access.h"
+
 std::function<std::vector<pidcomm::RegionMapping>()> region_source = places_for_regions;
 
 std::vector<pidcomm::RegionMapping> places_for_regions() {
@@ -44,3 +47,8 @@ namespace pidcomm {
 std::vector<RegionMapping> region_mappings() { return region_source(); }
 
 }  // namespace pidcomm
+
+bool pidcomm_test_is_open(struct dpu_rank_t *rank) {
+  std::byte *base = nullptr;
+  return pidcomm::rank_access_acquire(rank, &base) != DPU_ERR_INTERNAL;
+}

@@ -23,6 +23,7 @@
 #include "effort.h"
 #include "harness.h"
 #include "pidcomm/audit.h"
+#include "sdk_access.h"
 
 namespace machine {
 
@@ -34,11 +35,8 @@ constexpr std::size_t kGuardBytes = 64;
 
 /// The default coherence policy. The SDK's rank access treats emulated DIMMs as real ones and
 /// refuses `none`.
-#ifdef PIDCOMM_TEST_SDK_ACCESS
-constexpr int kDefaultCoherence = PIDCOMM_COHERENCE_HARDWARE;
-#else
-constexpr int kDefaultCoherence = PIDCOMM_COHERENCE_NONE;
-#endif
+inline const int kDefaultCoherence =
+    is_over_sdk_access() ? PIDCOMM_COHERENCE_HARDWARE : PIDCOMM_COHERENCE_NONE;
 
 [[noreturn]] inline void fail(const std::string &what) { throw harness::Failure(what); }
 

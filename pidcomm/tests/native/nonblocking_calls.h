@@ -46,10 +46,8 @@ inline pidcomm_pending *start(const Hypercube &cube, const pidcomm_request &requ
 }
 
 /// On DIMMs, operations of the SDK do not wait for non-blocking calls.
-inline void before_sdk([[maybe_unused]] const Hypercube &cube) {
-#ifdef PIDCOMM_TEST_SDK_ACCESS
-  CHECK_EQ(pidcomm_sync(cube.get()), +PIDCOMM_OK);
-#endif
+inline void before_sdk(const Hypercube &cube) {
+  if (is_over_sdk_access()) CHECK_EQ(pidcomm_sync(cube.get()), +PIDCOMM_OK);
 }
 
 inline int irun(pidcomm_hypercube *cube, const pidcomm_request &request,

@@ -12,22 +12,9 @@
 #include "effort.h"
 #include "every_collective.h"
 #include "harness.h"
-
-#ifdef PIDCOMM_TEST_SDK_ACCESS
-#include "rank_access/rank_access.h"
-#endif
+#include "sdk_access.h"
 
 namespace {
-
-/// Whether no hypercube holds the rank. Only the SDK's rank access knows.
-bool is_closed([[maybe_unused]] struct dpu_rank_t *rank) {
-#ifdef PIDCOMM_TEST_SDK_ACCESS
-  std::byte *base = nullptr;
-  return pidcomm::rank_access_acquire(rank, &base) == DPU_ERR_INTERNAL;
-#else
-  return true;
-#endif
-}
 
 std::atomic<long> g_until_failure{-1};  // allocations that still succeed; negative: all do
 
@@ -39,7 +26,7 @@ void *allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 constexpr std::uint32_t kPes = 128, kRowBytes = 512;
-[[maybe_unused]] constexpr int kFewestAllocations = 4;  // of any call
+constexpr int kFewestAllocations = 4;  // of any call
 
 struct Fixture {
   struct dpu_set_t set = {};
@@ -65,9 +52,8 @@ struct Fixture {
 /// Runs a request whose 1st, 2nd, ... allocation fails, until a run makes fewer allocations.
 /// Returns the number of failed allocations. With small effort, it skips some of them. If PEs
 /// reorder or there are many rounds, MRAM may have changed; then the error says so.
-[[maybe_unused]] int fail_every_allocation(const Fixture &fixture, const pidcomm_request &request,
-                                           const pidcomm_options &options,
-                                           std::vector<std::uint8_t> &host) {
+int fail_every_allocation(const Fixture &fixture, const pidcomm_request &request,
+                          const pidcomm_options &options, std::vector<std::uint8_t> &host) {
   static int calls = 0;
   const int step = effort::is_small() ? effort::kSmallPart : 1,
             first = effort::is_small() ? calls++ % kFewestAllocations : 0;
@@ -117,8 +103,8 @@ void operator delete(void *memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void *memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void *memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-#ifndef PIDCOMM_TEST_SDK_ACCESS  // the allocations of a collective do not depend on rank access
 TEST(Collective_ThatCannotAllocateChangesNothingAndLeavesTheSetUsable) {
+  if (is_over_sdk_access()) return;  // the allocations of a collective do not depend on it
   for (const std::vector<std::uint32_t> &axis_len :
        std::vector<std::vector<std::uint32_t>>{{8, 16}, {12, 10}}) {
     for (const int collective : kCollectives) {
@@ -162,7 +148,6 @@ TEST(Collective_ThatCannotAllocateChangesNothingAndLeavesTheSetUsable) {
     }
   }
 }
-#endif
 
 TEST(Hypercube_ThatCannotBeAllocatedIsAnErrorAndNotACrash) {
   struct dpu_set_t set;
@@ -178,7 +163,9 @@ TEST(Hypercube_ThatCannotBeAllocatedIsAnErrorAndNotACrash) {
     if (status == PIDCOMM_OK) continue;  // the call works without that allocation
     if (status != PIDCOMM_ERR_MEMORY) CHECK_EQ(status, +PIDCOMM_ERR_DEVICE);
     CHECK(cube == nullptr);
-    for (std::uint32_t r = 0; r < set.list.nr_ranks; ++r) CHECK(is_closed(set.list.ranks[r]));
+    if (is_over_sdk_access())
+      for (std::uint32_t r = 0; r < set.list.nr_ranks; ++r)
+        CHECK(!pidcomm_test_is_open(set.list.ranks[r]));
   }
   CHECK_EQ(dpu_free(set), DPU_OK);
 }
