@@ -111,7 +111,8 @@ endef
 build_asan = $(call build_sanitized,asan,-fsanitize=address$(,)undefined \
   -fno-sanitize-recover=undefined -fno-sanitize=null$(,)object-size$(,)vptr,\
   -DPIDCOMM_LINE_KERNEL_OPTIONS=-O0)
-build_tsan = $(call build_sanitized,tsan,-fsanitize=thread,-DPIDCOMM_INSTALL=OFF)
+build_tsan = $(call build_sanitized,tsan,-fsanitize=thread,-DPIDCOMM_INSTALL=OFF \
+  -DPIDCOMM_TEST_THREADS_ONLY=ON)
 
 test-sanitizers: test-asan test-tsan
 
@@ -120,11 +121,10 @@ test-asan: $(VENV)/tools
 	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/dpuemu/asan
 	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/pidcomm/asan
 
-# TSan is slow on the doctor.
 test-tsan: $(VENV)/tools
 	$(build_tsan)
 	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/dpuemu/tsan
-	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/pidcomm/tsan -E doctor
+	PIDCOMM_TEST_EFFORT=small $(RUN_NATIVE) build/pidcomm/tsan
 
 # At most four workers, because each has an emulated machine. By default xdist starts files with
 # few, long tests last; here files keep their order.
