@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, prod
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -112,9 +113,9 @@ class Run:
     costs: a `Cost` for each phase, in the order in which the phases first occur. The phases are
     ``kernel``, ``host`` (the host lays out rows, and writes variables before a launch) and the
     names of collectives. setup: cost of placing data that stays, such as a graph or weights; no
-    total contains it. cpu_seconds: measured time of `Application.reference`, the shortest of
-    several runs with all CPUs and with one CPU; None if not timed. calls: the collectives, in
-    order.
+    total contains it. cpu_seconds: measured time of `Application.reference`, the
+    median of several runs with all CPUs or with one CPU; None if not timed. calls: the collectives,
+    in order.
     """
 
     application: str
@@ -346,7 +347,7 @@ def count_wrong(result: Array, expected: Array) -> int:
 
 
 def reference_seconds(problem: Application) -> float:
-    """Return the shortest time of the reference in several runs, with all CPUs and with one CPU.
+    """Return the median time of the reference with all CPUs or with one CPU, whichever is shorter.
 
     For a small input one CPU can be faster than all CPUs, because threads may wait for a CPU that
     another process uses.
@@ -365,7 +366,7 @@ def reference_seconds(problem: Application) -> float:
                 begin = perf_counter()
                 problem.reference()
                 spent.append(perf_counter() - begin)
-            best = min(best, *spent)
+            best = min(best, median(spent))
     finally:
         _apps.set_threads(everything)
     return best

@@ -245,7 +245,7 @@ def _write(results: Results, rows: Sequence[Row], *, is_wide: bool) -> None:
     for row in rows:
         if row.cpu_us is not None:
             results.text(
-                f"# CPU only, measured, the best of several: {format_duration(1e-6 * row.cpu_us)}"
+                f"# CPU only, measured, the median: {format_duration(1e-6 * row.cpu_us)}"
             )
             break
     lines = Lines(COLUMNS, is_wide=is_wide)
