@@ -103,19 +103,19 @@ typedef struct pidcomm_bfloat16 {
 #define PIDCOMM_ALL_COLLECTIVES 0xFFFFFFFFu
 
 /* X(ENUM, code, name, path, steps of the PID-Comm paper, collectives, needs a shape with a lane
- * split, `auto` may choose the technique). The path (make_PATH in src/plan) defines how the bytes
- * travel. A technique omits the steps that do not apply to a collective; if none of its steps
- * applies, the call runs as `conventional`. If PEs of a group share an entangled group, step PR
- * runs a PE program, which replaces the loaded program; most collectives then need PE scratch. If
- * an option has code 0, the library chooses the value. */
-#define PIDCOMM_TECHNIQUES(X)                                               \
-  X(TILE, 1, "tile", tile, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1)                \
-  X(CONVENTIONAL, 2, "conventional", sdk, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1) \
-  X(PR, 3, "pr", paper, 1, PIDCOMM_ALL_COLLECTIVES, 1, 1)                   \
-  X(PR_IM, 4, "pr+im", paper, 3, PIDCOMM_ALL_COLLECTIVES, 1, 1)             \
-  X(PR_IM_CM, 5, "pr+im+cm", paper, 7, PIDCOMM_ALL_COLLECTIVES, 1, 1)       \
-  X(RING, 6, "ring", ring, 7, 1 << 2, 1, 0)                                 \
-  X(TREE, 7, "tree", tree, 0, 1 << 2, 1, 0)
+ * split, `auto` may choose the technique, reductions may have an operator of operators.h). The path
+ * (make_PATH in src/plan) defines how the bytes travel. A technique omits the steps that do not
+ * apply to a collective; if none of its steps applies, the call runs as `conventional`. If PEs of a
+ * group share an entangled group, step PR runs a PE program, which replaces the loaded program;
+ * most collectives then need PE scratch. If an option has code 0, the library chooses the value. */
+#define PIDCOMM_TECHNIQUES(X)                                                  \
+  X(TILE, 1, "tile", tile, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1, 1)                \
+  X(CONVENTIONAL, 2, "conventional", sdk, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1, 1) \
+  X(PR, 3, "pr", paper, 1, PIDCOMM_ALL_COLLECTIVES, 1, 1, 1)                   \
+  X(PR_IM, 4, "pr+im", paper, 3, PIDCOMM_ALL_COLLECTIVES, 1, 1, 1)             \
+  X(PR_IM_CM, 5, "pr+im+cm", paper, 7, PIDCOMM_ALL_COLLECTIVES, 1, 1, 1)       \
+  X(RING, 6, "ring", ring, 7, 1 << 2, 1, 0, 0)                                 \
+  X(TREE, 7, "tree", tree, 0, 1 << 2, 1, 0, 0)
 
 /* X(ENUM, code, name, level): the default instruction set is the one with the highest level that
  * the machine can run. An instruction set with level 0 is never the default. */

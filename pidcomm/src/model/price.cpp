@@ -393,7 +393,8 @@ Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const 
     const double seconds = price(*plan, machine).seconds_total;
     if (seconds < best_seconds) best = std::move(*plan), best_seconds = seconds;
   };
-#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto) \
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto, \
+                    ...)                                                                       \
   if (is_for_auto && code != PIDCOMM_TECHNIQUE_TILE) consider(code);
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW

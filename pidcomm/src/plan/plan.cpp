@@ -30,13 +30,15 @@ struct TechniqueRule {
   int steps;
   uint32_t collectives;  // bit c is set if the technique works for the collective with code c
   bool needs_lane_split;
+  bool takes_operators;  // operators of the program
 
   bool is_for(int collective) const { return (collectives >> collective & 1) != 0; }
 };
 
 constexpr TechniqueRule kTechniqueRules[] = {
-#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, ...) \
-  {code, make_##path, steps, collectives, needs_lane_split},
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto, \
+                    takes_operators)                                                           \
+  {code, make_##path, steps, collectives, needs_lane_split != 0, takes_operators != 0},
     PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };
@@ -189,7 +191,7 @@ std::optional<pidcomm_operator> operation_of(const pidcomm_request &request,
   if (request.operation == nullptr) return std::nullopt;
   const char *name = name_of_collective(rule.code);
   if (!rule.reduces) fail(PIDCOMM_ERR_ARGUMENT, name, " does not reduce; operation must be null");
-  if (technique.code == PIDCOMM_TECHNIQUE_RING || technique.code == PIDCOMM_TECHNIQUE_TREE)
+  if (!technique.takes_operators)
     fail(PIDCOMM_ERR_OPTION, name, ": technique ", name_of_technique(technique.code),
          " is for the operators of PIDCOMM_OPS; use tile or conventional");
   return received(request.operation, "operation");

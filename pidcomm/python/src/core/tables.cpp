@@ -44,7 +44,8 @@ nb::dict tables() {
 #define PIDCOMM_ROW(ENUM, code, name, kind) ops.append(nb::make_tuple(name, code, #kind));
   PIDCOMM_OPS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto)   \
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto,   \
+                    ...)                                                                         \
   techniques.append(nb::make_tuple(name, code, #path, steps, collectives, needs_lane_split != 0, \
                                    is_for_auto != 0));
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
