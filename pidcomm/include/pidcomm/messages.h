@@ -63,7 +63,8 @@ PIDCOMM_API int pidcomm_sendrecv(pidcomm_hypercube *cube, const pidcomm_pe_messa
  * member p contributes counts[p] bytes, with `tables` tables as above. Needs N messages per PE.
  *
  * Errors: ERR_MASK, ERR_ARGUMENT (a pointer is null, a source is no member, tables is neither 1 nor
- * the number of groups), ERR_SIZE (capacity is too small; a window of 4 GiB or more). */
+ * the number of groups), ERR_SIZE (bytes or a count is no multiple of 8; capacity is too small; a
+ * window of 4 GiB or more). */
 PIDCOMM_API int pidcomm_permute_messages(const pidcomm_hypercube *cube, const char *mask,
                                          const uint32_t *sources, uint32_t bytes,
                                          pidcomm_pe_message *messages, size_t capacity,

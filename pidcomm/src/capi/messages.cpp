@@ -22,6 +22,9 @@ class MessageList {
     if (capacity != 0) require(messages, "messages");
   }
   void add(uint32_t from_pe, uint32_t to_pe, uint64_t from, uint64_t to, uint64_t bytes) {
+    if (bytes % PIDCOMM_WORD_BYTES != 0)
+      fail(PIDCOMM_ERR_SIZE, "PE ", from_pe, " sends ", bytes, " bytes to PE ", to_pe,
+           "; the bytes of a message must be a multiple of ", PIDCOMM_WORD_BYTES);
     if (from + bytes > UINT32_MAX || to + bytes > UINT32_MAX)
       fail(PIDCOMM_ERR_SIZE, "the windows of PEs ", from_pe, " and ", to_pe, " have 4 GiB or more");
     if (*count_ < capacity_)

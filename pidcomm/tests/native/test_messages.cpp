@@ -229,6 +229,8 @@ TEST(Messages_BuildersStoreAsManyAsFit) {
   CHECK_EQ(pidcomm_permute_messages(cube.get(), "10", sources, 24, messages, 5, &count),
            +PIDCOMM_ERR_SIZE);
   CHECK_EQ(count, 6u);
+  CHECK_EQ(pidcomm_permute_messages(cube.get(), "10", sources, 12, messages, 32, &count),
+           +PIDCOMM_ERR_SIZE);
   CHECK_EQ(pidcomm_permute_messages(cube.get(), "01", sources, 24, messages, 32, &count),
            +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_allgatherv_messages(cube.get(), "10", counts, 1, messages, 32, &count),
@@ -238,6 +240,10 @@ TEST(Messages_BuildersStoreAsManyAsFit) {
         messages[15].bytes == 8);
   CHECK_EQ(pidcomm_allgatherv_messages(cube.get(), "10", counts, 3, messages, 32, &count),
            +PIDCOMM_ERR_ARGUMENT);
+  const std::uint32_t odd[16] = {8, 8, 12};
+  for (const auto build : {pidcomm_alltoallv_messages, pidcomm_allgatherv_messages})
+    machine::check_refused(build(cube.get(), "10", odd, 1, messages, 32, &count), PIDCOMM_ERR_SIZE,
+                           "12 bytes");
 }
 
 }  // namespace
