@@ -2,6 +2,7 @@
 /// and throw pidcomm::Error if a C call fails. pidcomm.h describes the C calls.
 #pragma once
 
+#include <pidcomm/batch.h>
 #include <pidcomm/buffer.h>
 #include <pidcomm/pidcomm.h>
 
@@ -163,8 +164,22 @@ class Hypercube {
     return Pending(call);
   }
 
-  /// Returns the request of a collective on buffers, for run and irun. in, out: null if the input
-  /// or the output is in host rows, at `host`; see pidcomm_buffer_request.
+  /// Runs requests in order, with the results of run for each; see pidcomm_batch: `cube.batch({a,
+  /// b})`. options: one for each request; if there are none, the default options.
+  pidcomm_trace batch(const std::vector<pidcomm_request> &requests,
+                      const std::vector<pidcomm_options> &options = {}) {
+    if (!options.empty() && options.size() != requests.size())
+      throw Error(PIDCOMM_ERR_ARGUMENT, "batch: there are " + std::to_string(requests.size()) +
+                                            " requests and " + std::to_string(options.size()) +
+                                            " options; a batch needs one for each, or none");
+    pidcomm_trace trace = {};
+    check(pidcomm_batch(cube_, requests.data(), requests.size(),
+                        options.empty() ? nullptr : options.data(), &trace));
+    return trace;
+  }
+
+  /// Returns the request of a collective on buffers, for run, irun and batch. in, out: null if the
+  /// input or the output is in host rows, at `host`; see pidcomm_buffer_request.
   pidcomm_request buffer_request(int collective, const char *mask, const pidcomm_buffer *in,
                                  const pidcomm_buffer *out, int op = 0, const void *host = nullptr,
                                  std::size_t host_bytes = 0) {

@@ -3,7 +3,7 @@
 #include <pidcomm/operators.h>
 
 #include "machine.h"
-#include "pidcomm/request.hpp"
+#include "pidcomm/pidcomm.hpp"
 
 namespace {
 
@@ -61,6 +61,70 @@ TEST(Batch_HasTheResultsOfCallsOneAfterAnother) {
     CHECK_EQ(trace.pe_launches, sum.pe_launches);
     CHECK_EQ(trace.technique, technique);
   }
+}
+
+TEST(Batch_FlushesEveryLineBeforeItIsLoaded) {
+  power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {16, 8});
+  pidcomm_options options{};
+  options.isa = PIDCOMM_ISA_AUDIT;
+  options.coherence = PIDCOMM_COHERENCE_HARDWARE;
+  Picture mram;
+  mram.cover(0, kEnd);
+  mram.poison(cube, 1);
+  std::vector<std::uint8_t> host(64), host_of_batch(64);
+  const std::vector<pidcomm_request> all = requests(host), batch = requests(host_of_batch);
+  const std::vector<pidcomm_options> same(all.size(), options);
+  for (std::size_t count = 1; count <= all.size(); ++count) {  // audit_of has the last request
+    mram.write(cube);
+    for (std::size_t i = 0; i < count; ++i)
+      CHECK_EQ(pidcomm_run(cube.get(), &all[i], &options, nullptr), +PIDCOMM_OK);
+    const pidcomm_audit want = audit_of(cube);
+    const Picture want_mram = mram.read(cube);
+    mram.write(cube);
+    pidcomm_trace trace{};
+    CHECK_EQ(pidcomm_batch(cube.get(), batch.data(), count, same.data(), &trace), +PIDCOMM_OK);
+    const pidcomm_audit audit = audit_of(cube);
+    CHECK_EQ(mram.read(cube).difference(cube, want_mram), "");
+    CHECK(host == host_of_batch);
+    CHECK_EQ(trace.coherence, +PIDCOMM_COHERENCE_HARDWARE);
+    CHECK_EQ(audit.loads_unflushed, 0u);
+    CHECK_EQ(audit.lines_flushed, want.lines_flushed);
+    CHECK_EQ(audit.lines_loaded, want.lines_loaded);
+    CHECK(audit.lines_loaded == 0 || audit.lines_flushed != 0);
+  }
+}
+
+TEST(Batch_OfCppHasOneOptionForEachRequestOrNone) {
+  namespace request = pidcomm::request;
+  power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  pidcomm::Hypercube cube(set.get(), {8});
+  std::vector<std::uint64_t> rows(8, 3), result(8);
+  cube.write(0, 8, rows.data());
+  const std::vector<pidcomm_request> all = {
+      request::allreduce("1", 8, 0, 8, PIDCOMM_UINT64, PIDCOMM_SUM),
+      request::allreduce("1", 8, 8, 16, PIDCOMM_UINT64, PIDCOMM_SUM)};
+  CHECK_EQ(cube.batch(all).technique, +PIDCOMM_TECHNIQUE_TILE);
+  cube.read(16, 8, result.data());
+  for (const std::uint64_t value : result) CHECK_EQ(value, 3u * 8 * 8);
+  pidcomm_options conventional{};
+  conventional.technique = PIDCOMM_TECHNIQUE_CONVENTIONAL;
+  CHECK_EQ(cube.batch(all, {conventional, conventional}).technique,
+           +PIDCOMM_TECHNIQUE_CONVENTIONAL);
+  CHECK_EQ(cube.batch({}).mram_bytes_read, 0u);
+  const auto status_of = [](const auto &call) {
+    try {
+      call();
+    } catch (const pidcomm::Error &error) {
+      return error.status();
+    }
+    return +PIDCOMM_OK;
+  };
+  CHECK_EQ(status_of([&] { cube.batch(all, {conventional}); }), +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(status_of([&] { cube.batch({all[0], request::alltoall("1", 8, 0, 64, 21)}); }),
+           +PIDCOMM_ERR_SIZE);
 }
 
 TEST(Batch_ChecksAllRequestsBeforeAByteMoves) {
