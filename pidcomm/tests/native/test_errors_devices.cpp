@@ -1,4 +1,6 @@
 // Errors of hypercubes, sets and devices: the status, and no changed byte.
+#include <pidcomm/batch.h>
+
 #include <chrono>
 #include <thread>
 
@@ -211,6 +213,56 @@ TEST(ReorderProgramThatCannotBeLoaded_IsReportedAndNothingMoves) {
   }
   fixture.unchanged.check();
   CHECK_EQ(pidcomm_run(fixture.cube.get(), &request, &options, nullptr), +PIDCOMM_OK);
+}
+
+TEST(FaultOfAPe_StopsABatchBeforeAByteMoves) {
+  Fixture fixture;
+  struct dpu_rank_t *rank = fixture.set.rank(0);
+  const std::vector<pidcomm_request> requests = {fixture.good(PIDCOMM_ALLTOALL),
+                                                 fixture.good(PIDCOMM_REDUCE)};
+  pidcomm_options conventional{};
+  conventional.technique = PIDCOMM_TECHNIQUE_CONVENTIONAL;
+  for (const std::vector<pidcomm_options> &options :
+       {std::vector<pidcomm_options>(2), std::vector<pidcomm_options>(2, conventional)}) {
+    DPU_OK_OR_FAIL(dpuemu_begin_run(rank));
+    DPU_OK_OR_FAIL(dpuemu_end_run(rank, true, 3 * 8 + 2));
+    check_error(pidcomm_batch(fixture.cube.get(), requests.data(), 2, options.data(), nullptr),
+                {PIDCOMM_ERR_DEVICE}, {"rank 0", "chip 3", "bank 2", "(pe 19) is"},
+                "a fault before");
+    DPU_OK_OR_FAIL(dpuemu_begin_run(rank));  // the ranks are free for launches
+    DPU_OK_OR_FAIL(dpuemu_end_run(rank, false, 0));
+    fixture.unchanged.check();
+  }
+  CHECK_EQ(pidcomm_batch(fixture.cube.get(), requests.data(), 2, nullptr, nullptr), +PIDCOMM_OK);
+}
+
+TEST(FailureInsideABatch_NamesItsRequestAndKeepsEarlierResults) {
+  Fixture fixture;
+  const std::vector<pidcomm_request> requests = {fixture.good(PIDCOMM_ALLTOALL),
+                                                 fixture.good(PIDCOMM_ALLREDUCE),
+                                                 fixture.good(PIDCOMM_REDUCE)};
+  std::vector<pidcomm_options> options(3);
+  options[1].technique = PIDCOMM_TECHNIQUE_PR_IM;
+  options[1].scratch_offset = 2 * kMiB;
+  machine::Picture mram;
+  mram.cover(kSrc, Fixture::kBytes);
+  mram.cover(kDst, Fixture::kBytes);
+  machine::Picture before = mram.read(fixture.cube);
+  CHECK_EQ(pidcomm_run(fixture.cube.get(), requests.data(), nullptr, nullptr), +PIDCOMM_OK);
+  const machine::Picture want = mram.read(fixture.cube);
+  before.write(fixture.cube);
+  const Bytes host = fixture.host;
+  {
+    const interposed::LoadsFail fail;
+    check_error(pidcomm_batch(fixture.cube.get(), requests.data(), 3, options.data(), nullptr),
+                {PIDCOMM_ERR_DEVICE}, {"request 1: ", "loading the reorder program"},
+                "a load that fails");
+  }
+  CHECK_EQ(mram.read(fixture.cube).difference(fixture.cube, want), "");
+  CHECK(host == fixture.host);  // request 2 did not run
+  CHECK_EQ(pidcomm_batch(fixture.cube.get(), requests.data(), 3, options.data(), nullptr),
+           +PIDCOMM_OK);
+  CHECK(host != fixture.host);
 }
 
 TEST(RunThatEndsInFault_IsReportedByTheCollectiveThatWaitsForIt) {
