@@ -2,125 +2,23 @@
 #include "oracle.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <mutex>
-#include <stdexcept>
-#include <type_traits>
+#include <optional>
 
+#include "elements.h"
 #include "parallel.h"
-#include "small_float.h"
 
 namespace verify {
 namespace {
 
-[[noreturn]] void reject(const std::string &why) { throw std::invalid_argument("verify: " + why); }
-
-// ---- tables: collectives, types, operators
-
-/// Calls visit(T{}) with the element type of a code.
-template <class Visit>
-auto with_type(int type, Visit visit) {
-  using pidcomm_float16 = Float16;
-  using pidcomm_bfloat16 = BFloat16;
-  switch (type) {
-#define VERIFY_ROW(ENUM, code, name, T, ...) \
-  case code:                                 \
-    return visit(T{});
-    PIDCOMM_TYPES(VERIFY_ROW)
-#undef VERIFY_ROW
-  }
-  reject("unknown type " + std::to_string(type));
-}
-
-enum class Kind { arith, order, bits };
-
-Kind kind_of(int op) {
-  switch (op) {
-#define VERIFY_ROW(ENUM, code, name, kind) \
-  case code:                               \
-    return Kind::kind;
-    PIDCOMM_OPS(VERIFY_ROW)
-#undef VERIFY_ROW
-  }
-  reject("unknown operator " + std::to_string(op));
-}
-
-// ---- operators on two elements
-
-/// Returns the minimum of IEEE 754-2019 (or the maximum if `max`): if one element is NaN the result
-/// is NaN, and -0 is below +0.
-template <class T>
-T extreme(T a, T b, bool max) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (a != a || b != b) return a != a ? a : b;
-    if (a == b) return std::signbit(a) != max ? a : b;
-  }
-  return (a < b) != max ? a : b;
-}
-
-template <class T, int kOp>
-T apply(T a, T b) {
-  if constexpr (kIsSmallFloat<T>) {
-    return T(apply<float, kOp>(float(a), float(b)));
-  } else if constexpr (kOp == kMIN || kOp == kMAX) {
-    return extreme(a, b, kOp == kMAX);
-  } else if constexpr (std::is_floating_point_v<T>) {
-    static_assert(kOp == kSUM || kOp == kPROD);
-    return kOp == kSUM ? a + b : a * b;
-  } else {
-    // Compute with unsigned integers of at least 32 bits, for which wrapping is defined.
-    using Word = std::conditional_t<(sizeof(T) < 4), std::uint32_t, std::make_unsigned_t<T>>;
-    const Word x = static_cast<Word>(a), y = static_cast<Word>(b);
-    if constexpr (kOp == kSUM) return static_cast<T>(x + y);
-    if constexpr (kOp == kPROD) return static_cast<T>(x * y);
-    if constexpr (kOp == kAND) return static_cast<T>(x & y);
-    if constexpr (kOp == kOR) return static_cast<T>(x | y);
-    /* [operator] */
-    if constexpr (kOp == kXOR) return static_cast<T>(x ^ y);
-    /* [end] */
-  }
-}
-
-/// Computes left[i] = left[i] op right[i].
-using Combine = void (*)(std::uint8_t *left, const std::uint8_t *right, std::size_t bytes);
-
-template <class T, int kOp>
-void combine(std::uint8_t *__restrict left, const std::uint8_t *__restrict right,
-             std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += sizeof(T)) {
-    T a, b;
-    std::memcpy(&a, left + i, sizeof(T));
-    std::memcpy(&b, right + i, sizeof(T));
-    a = apply<T, kOp>(a, b);
-    std::memcpy(left + i, &a, sizeof(T));
-  }
-}
-
-Combine combine_of(int op, int type) {
-  if (!is_defined(op, type))
-    reject("operator " + std::to_string(op) + " is not defined for type " + std::to_string(type));
-  return with_type(type, [op]<class T>(T) -> Combine {
-    switch (op) {
-#define VERIFY_ROW(ENUM, code, name, kind)                                            \
-  case code:                                                                          \
-    if constexpr (Kind::kind != Kind::bits || !kIsFloat<T>) return &combine<T, code>; \
-    break;
-      PIDCOMM_OPS(VERIFY_ROW)
-#undef VERIFY_ROW
-    }
-    return nullptr;
-  });
-}
-
 // ---- where output bytes come from
 
 /// The origin of `size` output bytes: the output bytes are the combination of the bytes at `offset`
-/// of several input rows, or a copy if there is only one input row.
+/// of several input rows in member order, or a copy if the collective does not reduce.
 struct Origin {
   std::span<const std::uint32_t> rows;
   std::size_t offset;
@@ -208,6 +106,24 @@ Definition definition_of(int collective) {
                 return {groups.members(static_cast<std::uint32_t>(row)).subspan(p, 1), at % bytes,
                         bytes - at % bytes};
               }};
+    case kSCAN:  // members 0 to q
+      return {true,
+              {kPes, Share::kOne},
+              {kPes, Share::kOne},
+              [](const Problem &problem, const Groups &groups, std::size_t row,
+                 std::size_t at) -> Origin {
+                return {groups.members(groups.group[row]).first(groups.member[row] + 1), at,
+                        problem.bytes - at};
+              }};
+    case kEXSCAN:  // members 0 to q - 1
+      return {true,
+              {kPes, Share::kOne},
+              {kPes, Share::kOne},
+              [](const Problem &problem, const Groups &groups, std::size_t row,
+                 std::size_t at) -> Origin {
+                return {groups.members(groups.group[row]).first(groups.member[row]), at,
+                        problem.bytes - at};
+              }};
     case kREDUCE:
       return {true,
               {kPes, Share::kOne},
@@ -252,69 +168,114 @@ std::uint32_t section_pes(const Groups &groups) {
   return groups.pes;
 }
 
-/// Reduces the same `size` bytes of several PE rows into `out`, in the documented order.
-void reduce_rows(const Origin &origin, std::size_t size, std::span<const std::uint8_t> before,
-                 std::size_t row_bytes, Combine op, std::uint32_t section, std::uint8_t *out) {
-  std::map<std::uint32_t, std::vector<std::uint32_t>> pes_at;  // by place in a section
-  for (std::uint32_t pe : origin.rows) pes_at[pe % section].push_back(pe);
-  std::vector<std::vector<std::uint8_t>> sums;  // one for each place
-  for (auto &[place, pes] : pes_at) {
-    std::sort(pes.begin(), pes.end());  // sections ascending
-    const auto part = [&](std::uint32_t pe) {
-      return before.data() + pe * row_bytes + origin.offset;
-    };
-    std::vector<std::uint8_t> sum(part(pes[0]), part(pes[0]) + size);
-    for (std::size_t i = 1; i < pes.size(); ++i) op(sum.data(), part(pes[i]), size);
-    sums.push_back(std::move(sum));
-  }
-  for (std::size_t i = 1; section != 8 && i < sums.size(); ++i)
-    op(sums[0].data(), sums[i].data(), size);
-  while (section == 8 && sums.size() > 1) {
-    std::vector<std::vector<std::uint8_t>> pairs;
-    for (std::size_t i = 0; i < sums.size(); i += 2) {
-      op(sums[i].data(), sums[i + 1].data(), size);
-      pairs.push_back(std::move(sums[i]));
+/// Reduces the same bytes of several PE rows, for one problem.
+class Reduction {
+ public:
+  Reduction(const Problem &problem, const Groups &groups, std::span<const std::uint8_t> before,
+            std::size_t row_bytes)
+      : before_(before), row_bytes_(row_bytes), group_pes_(groups.group_pes) {
+    const bool is_scan = problem.collective == kSCAN || problem.collective == kEXSCAN;
+    if (is_scan || (problem.fold != nullptr && !problem.fold->finish)) {
+      fold_ = problem.fold ? *problem.fold : fold_of_op(problem.op, problem.type);
+    } else {
+      combine_ = combine_of(problem.op, problem.type);
+      section_ = section_pes(groups);
+      if (problem.fold) fold_ = *problem.fold;
     }
-    sums = std::move(pairs);
   }
-  std::memcpy(out, sums[0].data(), size);
-}
+
+  void reduce(const Origin &origin, std::size_t size, std::uint8_t *out) const {
+    if (combine_ == nullptr) return reduce_in_member_order(origin, size, out);
+    combine_sections(origin, size, out);
+    if (fold_.finish)
+      for (std::size_t at = 0; at < size; at += fold_.element_bytes)
+        fold_.finish(out + at, group_pes_);
+  }
+
+ private:
+  const std::uint8_t *part(std::uint32_t pe, const Origin &origin) const {
+    return before_.data() + pe * row_bytes_ + origin.offset;
+  }
+
+  void reduce_in_member_order(const Origin &origin, std::size_t size, std::uint8_t *out) const {
+    std::vector<const std::uint8_t *> members;
+    for (std::uint32_t pe : origin.rows) members.push_back(part(pe, origin));
+    for (std::size_t at = 0; at < size; at += fold_.element_bytes) {
+      if (members.empty())
+        std::memcpy(out + at, fold_.identity.data(), fold_.element_bytes);
+      else
+        fold_.reduce(out + at, members);
+      for (const std::uint8_t *&member : members) member += fold_.element_bytes;
+    }
+  }
+
+  void combine_sections(const Origin &origin, std::size_t size, std::uint8_t *out) const {
+    std::map<std::uint32_t, std::vector<std::uint32_t>> pes_at;  // by place in a section
+    for (std::uint32_t pe : origin.rows) pes_at[pe % section_].push_back(pe);
+    std::vector<std::vector<std::uint8_t>> sums;  // one for each place
+    for (auto &[place, pes] : pes_at) {
+      std::sort(pes.begin(), pes.end());  // sections ascending
+      const std::uint8_t *const first = part(pes[0], origin);
+      std::vector<std::uint8_t> sum(first, first + size);
+      for (std::size_t i = 1; i < pes.size(); ++i) combine_(sum.data(), part(pes[i], origin), size);
+      sums.push_back(std::move(sum));
+    }
+    for (std::size_t i = 1; section_ != 8 && i < sums.size(); ++i)
+      combine_(sums[0].data(), sums[i].data(), size);
+    while (section_ == 8 && sums.size() > 1) {
+      std::vector<std::vector<std::uint8_t>> pairs;
+      for (std::size_t i = 0; i < sums.size(); i += 2) {
+        combine_(sums[i].data(), sums[i + 1].data(), size);
+        pairs.push_back(std::move(sums[i]));
+      }
+      sums = std::move(pairs);
+    }
+    std::memcpy(out, sums[0].data(), size);
+  }
+
+  const std::span<const std::uint8_t> before_;
+  const std::size_t row_bytes_, group_pes_;
+  Combine combine_ = nullptr;  // null if the fold reduces
+  Fold fold_;
+  std::uint32_t section_ = 0;
+};
 
 /// Calls use(rows, at, part) for parts of the output rows, until every row is complete: the bytes
 /// `part` belong at position `at` of each of `rows`. Makes parts in parallel, and makes rows with
 /// the same content (all members of an allreduce) only once.
 template <class Use>
 void for_each_part(const Problem &problem, std::span<const std::uint8_t> before, Use use) {
-  constexpr std::size_t kPartBytes = 4096;
+  constexpr std::size_t kMostBytes = 4096;
+  const std::size_t part_bytes = kMostBytes - kMostBytes % element_bytes(problem);
   const Groups groups = groups_of(problem.axis_len, problem.mask);
   const Rows in = rows_before(problem), out = rows_after(problem);
   if (before.size() != in.bytes())
     reject("the input has " + std::to_string(before.size()) + " bytes, not " +
            std::to_string(in.bytes()));
   if (out.bytes() == 0) return;
-  const Combine op =
-      definition_of(problem.collective).reduces ? combine_of(problem.op, problem.type) : nullptr;
+  std::optional<Reduction> reduction;
+  if (definition_of(problem.collective).reduces)
+    reduction.emplace(problem, groups, before, in.row_bytes);
   const auto origin_of = definition_of(problem.collective).origin;
   const bool is_shared = problem.collective == kALLREDUCE;
-  const std::uint32_t section = op == nullptr ? groups.pes : section_pes(groups);
   std::vector<std::uint32_t> every_row(out.count);
   for (std::size_t row = 0; row < out.count; ++row)
     every_row[row] = static_cast<std::uint32_t>(row);
 
   const std::size_t kinds_of_row = is_shared ? groups.count : out.count;
-  const std::size_t parts = (out.row_bytes + kPartBytes - 1) / kPartBytes;
+  const std::size_t parts = (out.row_bytes + part_bytes - 1) / part_bytes;
   parallel_for(kinds_of_row * parts, in.bytes() + out.bytes(), [&](std::size_t item) {
-    const std::size_t kind = item / parts, begin = item % parts * kPartBytes;
-    const std::size_t size = std::min(kPartBytes, out.row_bytes - begin);
+    const std::size_t kind = item / parts, begin = item % parts * part_bytes;
+    const std::size_t size = std::min(part_bytes, out.row_bytes - begin);
     const std::span<const std::uint32_t> rows =
         is_shared ? groups.members(static_cast<std::uint32_t>(kind))
                   : std::span<const std::uint32_t>(every_row).subspan(kind, 1);
-    alignas(64) std::uint8_t part[kPartBytes];
+    alignas(64) std::uint8_t part[kMostBytes];
     for (std::size_t done = 0; done < size;) {
       const Origin origin = origin_of(problem, groups, rows[0], begin + done);
       const std::size_t step = std::min(size - done, origin.size);
-      if (op != nullptr)
-        reduce_rows(origin, step, before, in.row_bytes, op, section, part + done);
+      if (reduction)
+        reduction->reduce(origin, step, part + done);
       else
         std::memcpy(part + done, before.data() + origin.rows[0] * in.row_bytes + origin.offset,
                     step);
@@ -371,7 +332,7 @@ void count_wrong(int type, std::size_t row, std::size_t at, const std::uint8_t *
 
 std::string value_text(int type, std::uint64_t bits) {
   return with_type(type, [bits]<class T>(T value) {
-    std::memcpy(&value, &bits, sizeof(T));
+    value = value_at<T>(reinterpret_cast<const std::uint8_t *>(&bits));
     char text[64];
     if constexpr (kIsFloat<T>)
       std::snprintf(text, sizeof text, "%.17g (0x%llx)", static_cast<double>(Computed<T>(value)),
@@ -447,10 +408,10 @@ Rows rows_of(const Problem &problem, bool is_before) {
   const Definition definition = definition_of(problem.collective);
   const bool has_blocks =
       definition.before.share == Share::kBlocks || definition.after.share == Share::kBlocks;
-  if (has_blocks && problem.bytes % (groups.group_pes * element_bytes(problem.type)) != 0)
+  if (has_blocks && problem.bytes % (groups.group_pes * element_bytes(problem)) != 0)
     reject(std::to_string(problem.bytes) + " bytes do not divide into " +
            std::to_string(groups.group_pes) + " blocks");
-  if (problem.bytes % element_bytes(problem.type) != 0)
+  if (problem.bytes % element_bytes(problem) != 0)
     reject(std::to_string(problem.bytes) + " bytes are not whole elements");
   const auto [at_pes, share] = is_before ? definition.before : definition.after;
   const std::size_t row_bytes = share == Share::kBlock   ? problem.bytes / groups.group_pes
@@ -468,19 +429,12 @@ std::size_t element_bytes(int type) {
   return with_type(type, []<class T>(T) { return sizeof(T); });
 }
 
-bool is_float(int type) {
-  return with_type(type, []<class T>(T) { return kIsFloat<T>; });
+std::size_t element_bytes(const Problem &problem) {
+  return problem.fold ? problem.fold->element_bytes : element_bytes(problem.type);
 }
 
-bool is_defined(int op, int type) {
-  switch (kind_of(op)) {
-    case Kind::arith:
-    case Kind::order:
-      return true;
-    case Kind::bits:
-      return !is_float(type);
-  }
-  return false;
+bool is_float(int type) {
+  return with_type(type, []<class T>(T) { return kIsFloat<T>; });
 }
 
 // ---- results
@@ -512,6 +466,8 @@ Verdict check(const Problem &problem, std::span<const std::uint8_t> before,
     reject("the result has " + std::to_string(got.size()) + " bytes, not " +
            std::to_string(out.bytes()));
   const bool nan_equal = definition_of(problem.collective).reduces;
+  // Elements that are no numbers of the type must have equal bytes.
+  const int type = element_bytes(problem) == element_bytes(problem.type) ? problem.type : kUINT8;
   Tally tally;
   std::mutex tally_mutex;
   for_each_part(
@@ -519,13 +475,34 @@ Verdict check(const Problem &problem, std::span<const std::uint8_t> before,
       [&](std::span<const std::uint32_t> rows, std::size_t at, std::span<const std::uint8_t> part) {
         Tally mine;
         for (std::uint32_t row : rows)
-          count_wrong(problem.type, row, at, got.data() + row * out.row_bytes + at, part.data(),
+          count_wrong(type, row, at, got.data() + row * out.row_bytes + at, part.data(),
                       part.size(), nan_equal, mine);
         if (mine.wrong == 0) return;
         const std::lock_guard lock(tally_mutex);
         tally.merge(mine);
       });
-  return verdict_of(tally, problem.type, out.at_pes ? "PE" : "host row");
+  return verdict_of(tally, type, out.at_pes ? "PE" : "host row");
+}
+
+void move(std::span<const Message> messages, std::size_t row_bytes,
+          std::span<const std::uint8_t> before, std::span<std::uint8_t> after) {
+  constexpr std::uint32_t kFill = 0xFFFFFFFF;
+  const auto row_of = [&](auto rows, std::uint32_t pe, std::uint64_t end) {
+    if (end > row_bytes || pe >= rows.size() / row_bytes)
+      reject("a message leaves the rows: byte " + std::to_string(end) + " of PE " +
+             std::to_string(pe));
+    return rows.subspan(pe * row_bytes, row_bytes);
+  };
+  for (const Message &m : messages)
+    for (std::uint64_t run = 0; run < std::max(m.runs, 1u); ++run)
+      for (std::uint64_t byte = 0; byte < m.bytes; byte += PIDCOMM_WORD_BYTES) {
+        const std::uint64_t from = m.from + run * m.from_step + byte,
+                            to = m.to + run * m.to_step + byte;
+        std::uint64_t word = std::uint64_t{m.from_step} << 32 | m.from;
+        if (m.from_pe != kFill)
+          std::memcpy(&word, &row_of(before, m.from_pe, from + sizeof word)[from], sizeof word);
+        std::memcpy(&row_of(after, m.to_pe, to + sizeof word)[to], &word, sizeof word);
+      }
 }
 
 Verdict compare(int type, std::size_t row_bytes, std::span<const std::uint8_t> got,

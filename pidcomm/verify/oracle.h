@@ -1,4 +1,4 @@
-/// The oracle computes the eight collectives from their definitions, with plain loops.
+/// The oracle computes collectives, scans and messages from their definitions, with plain loops.
 ///
 /// The oracle shares only the names and codes in <pidcomm/tables.h> with the library, so it misses
 /// an error only if the oracle and the library make the same error. pidcomm.h explains the words
@@ -21,29 +21,35 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "operators.h"
 
 namespace verify {
 
 /// Codes of tables.h: kALLTOALL, kREDUCE_SCATTER, ..., kINT32, ..., kSUM, ... (The prefix k avoids
 /// that a macro called MIN replaces a name.)
 #define VERIFY_ROW(ENUM, code, ...) k##ENUM = code,
-enum Collective : int { PIDCOMM_COLLECTIVES(VERIFY_ROW) };
+enum Collective : int { PIDCOMM_COLLECTIVES(VERIFY_ROW) PIDCOMM_SCANS(VERIFY_ROW) };
 enum Type : int { PIDCOMM_TYPES(VERIFY_ROW) };
 enum Op : int { PIDCOMM_OPS(VERIFY_ROW) };
 #undef VERIFY_ROW
 
-/// A test case: one collective on one hypercube.
+/// A test case: one collective or scan on one hypercube.
 struct Problem {
-  int collective = 0;                   ///< code of PIDCOMM_COLLECTIVES
+  int collective = 0;                   ///< code of PIDCOMM_COLLECTIVES or PIDCOMM_SCANS
   std::vector<std::uint32_t> axis_len;  ///< first axis fastest
   std::string mask;                     ///< one '0' or '1' per axis
   std::size_t bytes = 0;                ///< number of bytes per PE, as in pidcomm.h
   int type = 0;                         ///< code of PIDCOMM_TYPES
   int op = 0;  ///< code of PIDCOMM_OPS; collectives without an operator ignore it
+  std::shared_ptr<const Fold> fold = nullptr;  ///< replaces op
 };
+/// Returns the size in bytes of an element: of the type, or of the fold.
+std::size_t element_bytes(const Problem &problem);
 
 /// Returns the coordinates of PE `pe`, where pe = x + len_x * (y + len_y * (z + ...)).
 std::vector<std::uint32_t> coordinates(const std::vector<std::uint32_t> &axis_len,
@@ -88,7 +94,8 @@ bool is_defined(int op, int type);
 /// PEs, a reduction first combines the members in each lane (pe mod 8), left to right, in ascending
 /// order of their EGs (pe div 8). Then it combines the group's lanes pairwise, in ascending order:
 /// ((0+1)+(2+3))+((4+5)+(6+7)). Otherwise it combines the members left to right, in ascending
-/// order. Integers wrap. min and max propagate NaN and order -0 below +0.
+/// order; so do scans, and folds without `finish`. Integers wrap. min and max propagate NaN and
+/// order -0 below +0.
 std::vector<std::uint8_t> expected(const Problem &problem, std::span<const std::uint8_t> before);
 /// Writes the result of the other overload to memory of the caller. This memory has
 /// rows_after(problem).bytes() bytes and must not overlap `before`.
@@ -106,6 +113,15 @@ struct Verdict {
 /// this function for large payloads.
 Verdict check(const Problem &problem, std::span<const std::uint8_t> before,
               std::span<const std::uint8_t> got);
+
+/// A message between PEs: the fields of pidcomm_pe_message, with the same meaning.
+struct Message {
+  std::uint32_t from_pe, to_pe, from, to, bytes, runs, from_step, to_step;
+};
+/// Carries out messages from the rows `before` of PEs to the rows `after`, word by word. Rows have
+/// row_bytes bytes. Throws for messages outside the rows.
+void move(std::span<const Message> messages, std::size_t row_bytes,
+          std::span<const std::uint8_t> before, std::span<std::uint8_t> after);
 
 /// Compares rows element by element. Bits must be equal, with one exception: if `nan_equal` is true
 /// (for reductions), any two NaNs are equal. `row_name` is "PE", "host row" or another name of a

@@ -78,13 +78,10 @@ PIDCOMM_OPERATORS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 
 /* The same for the sum of floats, as for avg, times *factor; the product is computed in float64,
- * then rounded to the type. `factor` must stay valid until the call has ended. Errors: ERR_TYPE
- * (not a float), ERR_ARGUMENT (a pointer is null). */
+ * then rounded to the type (16-bit floats: to float32, then to the type). `factor` must stay valid
+ * until the call has ended. Errors: ERR_TYPE (not a float), ERR_ARGUMENT (a pointer is null). */
 PIDCOMM_API int pidcomm_operator_scaled_sum(int type, const double *factor,
                                             pidcomm_operator *operation);
-
-/* X(ENUM, code, name): scans. */
-#define PIDCOMM_SCANS(X) X(SCAN, 29, scan) X(EXSCAN, 30, exscan)
 
 /* The codes of scans in a pidcomm_request. */
 #define PIDCOMM_ROW(ENUM, code, name) PIDCOMM_##ENUM = code,

@@ -61,6 +61,9 @@
     "the host row of a group has the element-wise reduction over its members")                  \
   X(BROADCAST, 7, broadcast, 0, 0, 1, 0, 0, 0, "every member has the host row of its group")
 
+/* X(ENUM, code, name): the scans of operators.h. */
+#define PIDCOMM_SCANS(X) X(SCAN, 29, scan) X(EXSCAN, 30, exscan)
+
 /* Floats of 16 bits as bits: binary16 of IEEE 754, and the upper half of a float. */
 typedef struct pidcomm_float16 {
   uint16_t bits;

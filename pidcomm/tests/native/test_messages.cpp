@@ -1,5 +1,7 @@
-// Messages between PEs, against a definition that copies one word after another.
+// Messages between PEs, against the oracle.
 #include <pidcomm/messages.h>
+
+#include <bit>
 
 #include "machine.h"
 
@@ -10,24 +12,11 @@ using Messages = std::vector<pidcomm_pe_message>;
 
 constexpr std::size_t kSrc = 1 << 16, kDst = 3 << 16;
 
-std::uint64_t word_of(const Bytes &rows, std::size_t at) {
-  std::uint64_t word;
-  std::memcpy(&word, &rows[at], 8);
-  return word;
-}
-
 /// The definition: what the rows of the destination are after the messages.
-Bytes moved(const Messages &messages, const Bytes &in, std::size_t in_row, Bytes out,
-            std::size_t out_row) {
-  for (const pidcomm_pe_message &m : messages)
-    for (std::size_t run = 0; run < std::max(m.runs, 1u); ++run)
-      for (std::size_t byte = 0; byte < m.bytes; byte += 8) {
-        const std::uint64_t word =
-            m.from_pe == PIDCOMM_FILL
-                ? std::uint64_t{m.from_step} << 32 | m.from
-                : word_of(in, m.from_pe * in_row + m.from + run * m.from_step + byte);
-        std::memcpy(&out[m.to_pe * out_row + m.to + run * m.to_step + byte], &word, 8);
-      }
+Bytes moved(const Messages &messages, std::size_t row_bytes, const Bytes &in, Bytes out) {
+  std::vector<verify::Message> same;
+  for (const pidcomm_pe_message &m : messages) same.push_back(std::bit_cast<verify::Message>(m));
+  verify::move(same, row_bytes, in, out);
   return out;
 }
 
@@ -118,8 +107,8 @@ void check_messages(const Hypercube &cube, const Messages &messages, std::size_t
   pidcomm_trace trace{};
   if (run(cube.get(), &request, &options, &trace) != PIDCOMM_OK) fail(pidcomm_last_error());
   mram.put(cube, kDst, row_bytes,
-           moved(messages, mram.get(cube, in_place ? kDst : kSrc, row_bytes), row_bytes,
-                 mram.get(cube, kDst, row_bytes), row_bytes));
+           moved(messages, row_bytes, mram.get(cube, in_place ? kDst : kSrc, row_bytes),
+                 mram.get(cube, kDst, row_bytes)));
   const std::string difference = mram.read(cube).difference(cube, mram);
   if (!difference.empty())
     fail(difference + " [isa " + std::to_string(options.isa) + ", technique " +

@@ -1,11 +1,9 @@
-// Scans, and reductions with operators of the program, against loops over the members of a group.
-// One file, because all tests use the same definitions.
+// Scans, and reductions with operators of the program, against the oracle. One file, because all
+// tests use the same definitions.
 #include <pidcomm/operators.h>
 
 #include <cmath>
-#include <functional>
 
-#include "../../verify/small_float.h"
 #include "machine.h"
 
 namespace {
@@ -13,14 +11,11 @@ namespace {
 using namespace machine;
 
 constexpr std::size_t kSrc = 1 << 16, kDst = 1 << 20;
-using Elements = std::vector<const std::uint8_t *>;  // one of each member, in member order
 
-/// An operator under test, and its definition for the element of 1 to N members.
+/// An operator under test, and its definition.
 struct Operation {
   std::string name;
-  std::size_t element_bytes;
-  std::function<void(std::uint8_t *out, const Elements &members)> reduce;
-  Bytes identity;
+  verify::Fold fold;
   pidcomm_operator operation{};  // size 0: type and op
   int type = PIDCOMM_INT32, op = PIDCOMM_SUM;
 };
@@ -58,128 +53,57 @@ void multiply(void *partials, const void *elements, size_t count, const void *co
 
 Operation matrices() {
   static constexpr Matrix kOne{};
-  Operation result{"matrices", sizeof(Matrix),
-                   [](std::uint8_t *out, const Elements &members) {
-                     Matrix value = value_at<Matrix>(members[0]);
-                     for (std::size_t m = 1; m < members.size(); ++m)
-                       value = product(value, value_at<Matrix>(members[m]));
-                     std::memcpy(out, &value, sizeof value);
-                   },
-                   bytes_of(kOne)};
+  Operation result{"matrices",
+                   {sizeof(Matrix),
+                    [](std::uint8_t *out, verify::Elements members) {
+                      Matrix value = value_at<Matrix>(members[0]);
+                      for (std::size_t m = 1; m < members.size(); ++m)
+                        value = product(value, value_at<Matrix>(members[m]));
+                      std::memcpy(out, &value, sizeof value);
+                    },
+                    bytes_of(kOne)}};
   result.operation.element_bytes = sizeof(Matrix);
   result.operation.combine = multiply;
   result.operation.identity = &kOne;
   return result;
 }
 
-/// An operator of PIDCOMM_OPS, for scans. Combines from left to right.
-template <class T, class Combine>
-Operation builtin(const char *name, int type, int op, Combine combine, T identity) {
-  Operation result{name, sizeof(T),
-                   [combine](std::uint8_t *out, const Elements &members) {
-                     T value = value_at<T>(members[0]);
-                     for (std::size_t m = 1; m < members.size(); ++m)
-                       value = combine(value, value_at<T>(members[m]));
-                     std::memcpy(out, &value, sizeof value);
-                   },
-                   bytes_of(identity)};
-  result.type = type;
-  result.op = op;
-  return result;
+std::string name_of(const char *operation, int type) {
+  return std::string(operation) + " " + pidcomm_name(PIDCOMM_TABLE_TYPE, type);
 }
 
+/// The operators of PIDCOMM_OPS for every type, for scans.
 std::vector<Operation> builtins() {
-  using verify::BFloat16;
-  return {
-      builtin<std::uint32_t>("int32 sum", PIDCOMM_INT32, PIDCOMM_SUM, std::plus<>(), 0),
-      builtin<std::uint8_t>(
-          "uint8 max", PIDCOMM_UINT8, PIDCOMM_MAX, [](auto a, auto b) { return std::max(a, b); },
-          0),
-      builtin<std::int64_t>(
-          "int64 min", PIDCOMM_INT64, PIDCOMM_MIN, [](auto a, auto b) { return std::min(a, b); },
-          INT64_MAX),
-      builtin<std::uint16_t>(
-          "uint16 and", PIDCOMM_UINT16, PIDCOMM_AND,
-          [](auto a, auto b) { return static_cast<std::uint16_t>(a & b); }, 0xFFFF),
-      builtin<float>("float32 sum", PIDCOMM_FLOAT32, PIDCOMM_SUM, std::plus<>(), 0.0f),
-      builtin<double>("float64 prod", PIDCOMM_FLOAT64, PIDCOMM_PROD, std::multiplies<>(), 1.0),
-      builtin<BFloat16>(
-          "bfloat16 sum", PIDCOMM_BFLOAT16, PIDCOMM_SUM,
-          [](auto a, auto b) { return BFloat16(float(a) + float(b)); }, BFloat16(0.0f)),
-  };
+  std::vector<Operation> all;
+#define TYPE_ROW(ENUM, type, ...)                                       \
+  for (int op = 0; pidcomm_name(PIDCOMM_TABLE_OP, op) != nullptr; ++op) \
+    if (verify::is_defined(op, type))                                   \
+      all.push_back({name_of(pidcomm_name(PIDCOMM_TABLE_OP, op), type), \
+                     verify::fold_of_op(op, type),                      \
+                     {},                                                \
+                     type,                                              \
+                     op});
+  PIDCOMM_TYPES(TYPE_ROW)
+#undef TYPE_ROW
+  return all;
 }
 
-template <class T>
-Operation average(const char *name, int type) {
-  Operation result{name, sizeof(T), {}, bytes_of(T{})};
-  if constexpr (std::is_integral_v<T>) {
-    result.reduce = [](std::uint8_t *out, const Elements &members) {
-      // The mean is whole + rest / N, with 0 <= rest < N.
-      const auto count = static_cast<std::int64_t>(members.size());
-      std::int64_t whole = 0, rest = 0;
-      for (const std::uint8_t *at : members) {
-        const std::int64_t number = value_at<T>(at), part = (number % count + count) % count;
-        whole += number / count - (number % count < 0);
-        rest += part;
-      }
-      whole += rest / count;
-      rest %= count;
-      const bool is_odd = whole % 2 != 0;
-      const auto value =
-          static_cast<T>(whole + (2 * rest > count || (2 * rest == count && is_odd)));
-      std::memcpy(out, &value, sizeof value);
-    };
-  } else {
-    using Sum = std::conditional_t<sizeof(T) == 2, float, T>;
-    result.reduce = [](std::uint8_t *out, const Elements &members) {
-      const auto number = [&](std::size_t m) {
-        return static_cast<Sum>(verify::Computed<T>(value_at<T>(members[m])));
-      };
-      Sum sum = number(0);
-      for (std::size_t m = 1; m < members.size(); ++m) sum += number(m);
-      const T value = T(sum / static_cast<Sum>(members.size()));
-      std::memcpy(out, &value, sizeof value);
-    };
-  }
-  result.type = type;
+Operation average(int type) {
+  Operation result{name_of("average", type), verify::average(type), {}, type};
   CHECK_EQ(pidcomm_operator_avg(type, &result.operation), +PIDCOMM_OK);
   return result;
 }
 
-Operation scaled(const double *factor) {
-  Operation result{"scaled float32", 4, {}, bytes_of(0.0f)};
-  result.reduce = [factor](std::uint8_t *out, const Elements &members) {
-    float sum = value_at<float>(members[0]);
-    for (std::size_t m = 1; m < members.size(); ++m) sum += value_at<float>(members[m]);
-    const auto value = static_cast<float>(static_cast<double>(sum) * *factor);
-    std::memcpy(out, &value, sizeof value);
-  };
-  result.type = PIDCOMM_FLOAT32;
-  CHECK_EQ(pidcomm_operator_scaled_sum(PIDCOMM_FLOAT32, factor, &result.operation), +PIDCOMM_OK);
+Operation scaled(int type, const double *factor) {
+  Operation result{name_of("scaled", type), verify::scaled_sum(type, *factor), {}, type};
+  CHECK_EQ(pidcomm_operator_scaled_sum(type, factor, &result.operation), +PIDCOMM_OK);
   return result;
 }
 
-/// Values and indices: 4 and 4 bytes, or 8 and 8.
-template <class T>
-Operation place(const char *name, int type, bool is_max, T last) {
-  Operation result{name, 2 * sizeof(T), {}, {}};
-  result.reduce = [is_max](std::uint8_t *out, const Elements &members) {
-    using Index = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
-    const std::uint8_t *best = members[0];
-    for (const std::uint8_t *at : members) {
-      const T value = value_at<T>(at), old = value_at<T>(best);
-      const bool is_equal = value == old || (value != value && old != old);
-      const bool wins = is_equal
-                            ? value_at<Index>(at + sizeof(T)) < value_at<Index>(best + sizeof(T))
-                        : value != value || old != old ? value != value
-                        : is_max                       ? value > old
-                                                       : value < old;
-      if (wins) best = at;
-    }
-    std::memcpy(out, best, 2 * sizeof(T));
-  };
-  result.identity = bytes_of(last);
-  result.identity.resize(2 * sizeof(T), 0xFF);
+/// Values and indices.
+Operation place(int type, bool is_max) {
+  Operation result{
+      name_of(is_max ? "argmax" : "argmin", type), verify::place(type, is_max), {}, type};
   CHECK_EQ((is_max ? pidcomm_operator_argmax : pidcomm_operator_argmin)(type, &result.operation),
            +PIDCOMM_OK);
   return result;
@@ -193,12 +117,13 @@ void flip(void *elements, const void *partials, size_t count, size_t, const void
 }
 
 /// An operator of PIDCOMM_OPS whose results are flipped.
-template <class T, class Combine>
-Operation flipped(const char *name, int type, int op, Combine combine) {
+template <class T>
+Operation flipped(int type, int op) {
   static constexpr size_t kSize = sizeof(T);
   static constexpr T kIdentity = 42;
-  Operation result = builtin<T>(name, type, op, combine, kIdentity);
-  result.reduce = [reduce = result.reduce](std::uint8_t *out, const Elements &members) {
+  Operation result{name_of("flipped", type), verify::fold_of_op(op, type), {}, type, op};
+  result.fold.identity = bytes_of(kIdentity);
+  result.fold.reduce = [reduce = result.fold.reduce](std::uint8_t *out, verify::Elements members) {
     reduce(out, members);
     for (size_t i = 0; i < sizeof(T); ++i) out[i] ^= 0xFF;
   };
@@ -210,33 +135,24 @@ Operation flipped(const char *name, int type, int op, Combine combine) {
 }
 
 std::vector<Operation> flips() {
-  const auto most = [](auto a, auto b) { return std::max(a, b); };
-  return {
-      flipped<std::uint8_t>("flipped int8 sum", PIDCOMM_INT8, PIDCOMM_SUM,
-                            [](auto a, auto b) { return static_cast<std::uint8_t>(a + b); }),
-      flipped<std::uint8_t>("flipped uint8 max", PIDCOMM_UINT8, PIDCOMM_MAX, most),
-      flipped<std::uint32_t>("flipped int32 xor", PIDCOMM_INT32, PIDCOMM_XOR, std::bit_xor<>()),
-      flipped<std::uint64_t>("flipped uint64 max", PIDCOMM_UINT64, PIDCOMM_MAX, most),
-      flipped<std::uint16_t>("flipped uint16 sum", PIDCOMM_UINT16, PIDCOMM_SUM,
-                             [](auto a, auto b) { return static_cast<std::uint16_t>(a + b); }),
-  };
+  return {flipped<std::uint8_t>(PIDCOMM_INT8, PIDCOMM_SUM),
+          flipped<std::uint8_t>(PIDCOMM_UINT8, PIDCOMM_MAX),
+          flipped<std::uint32_t>(PIDCOMM_INT32, PIDCOMM_XOR),
+          flipped<std::uint64_t>(PIDCOMM_UINT64, PIDCOMM_MAX),
+          flipped<std::uint16_t>(PIDCOMM_UINT16, PIDCOMM_SUM)};
 }
 
 constexpr double kFactor = 0.3;
 
 std::vector<Operation> operations() {
-  return {matrices(),
-          average<std::int32_t>("average int32", PIDCOMM_INT32),
-          average<std::uint8_t>("average uint8", PIDCOMM_UINT8),
-          average<std::int64_t>("average int64", PIDCOMM_INT64),
-          average<float>("average float32", PIDCOMM_FLOAT32),
-          average<double>("average float64", PIDCOMM_FLOAT64),
-          average<verify::Float16>("average float16", PIDCOMM_FLOAT16),
-          average<verify::BFloat16>("average bfloat16", PIDCOMM_BFLOAT16),
-          scaled(&kFactor),
-          place<float>("argmin float32", PIDCOMM_FLOAT32, false, INFINITY),
-          place<std::int64_t>("argmax int64", PIDCOMM_INT64, true, INT64_MIN),
-          place<std::uint32_t>("argmax uint32", PIDCOMM_UINT32, true, 0)};
+  std::vector<Operation> all = {matrices()};
+#define TYPE_ROW(ENUM, type, ...)            \
+  all.push_back(average(type));              \
+  all.push_back(place(type, type % 2 == 0)); \
+  if (verify::is_float(type)) all.push_back(scaled(type, &kFactor));
+  PIDCOMM_TYPES(TYPE_ROW)
+#undef TYPE_ROW
+  return all;
 }
 
 /// A call and where its rows are.
@@ -247,81 +163,60 @@ struct Call {
   bool in_place;
 };
 
-/// Returns the rows after the call: of all PEs, or of all groups for reduce.
-Bytes defined(const Operation &operation, const Call &call, const verify::Groups &groups,
-              const Bytes &in) {
-  const std::size_t element = operation.element_bytes, members = groups.group_pes,
-                    row = call.block_bytes *
-                          (call.collective == PIDCOMM_REDUCE_SCATTER ? members : 1);
-  const bool is_reduce = call.collective == PIDCOMM_REDUCE;
-  Bytes out((is_reduce ? groups.count : groups.pes) * call.block_bytes);
-  for (std::uint32_t number = 0; number < (is_reduce ? groups.count : groups.pes); ++number) {
-    const std::uint32_t group = is_reduce ? number : groups.group[number],
-                        own = is_reduce ? 0 : groups.member[number];
-    const std::size_t count = call.collective == PIDCOMM_SCAN     ? own + 1
-                              : call.collective == PIDCOMM_EXSCAN ? own
-                                                                  : members,
-                      block = call.collective == PIDCOMM_REDUCE_SCATTER ? own : 0;
-    Elements elements(count);
-    for (std::size_t at = 0; at < call.block_bytes; at += element) {
-      std::uint8_t *const to = &out[number * call.block_bytes + at];
-      for (std::size_t m = 0; m < count; ++m)
-        elements[m] = &in[groups.members(group)[m] * row + block * call.block_bytes + at];
-      if (elements.empty())
-        std::memcpy(to, operation.identity.data(), element);
-      else
-        operation.reduce(to, elements);
-    }
-  }
-  return out;
+bool is_scan(int collective) { return collective == PIDCOMM_SCAN || collective == PIDCOMM_EXSCAN; }
+
+verify::Problem problem_of(const Operation &operation, const Call &call, const Axes &axes) {
+  const std::size_t blocks =
+      call.collective == PIDCOMM_REDUCE_SCATTER ? verify::groups_of(axes, call.mask).group_pes : 1;
+  return {call.collective,
+          axes,
+          call.mask,
+          blocks * call.block_bytes,
+          operation.type,
+          operation.op,
+          std::make_shared<const verify::Fold>(operation.fold)};
 }
 
-/// Calls value(random) for every element of type T.
-template <class T, class Value>
-void fill_with(std::uint64_t seed, Bytes &rows, const Value &value) {
-  for (std::size_t at = 0; at + sizeof(T) <= rows.size(); at += sizeof(T)) {
-    const T element = static_cast<T>(value(verify::mix(seed + at)));
-    std::memcpy(&rows[at], &element, sizeof element);
+/// Returns rows with random elements: all bits; places with few values, which are often equal; or
+/// numbers whose results show the order of additions, where this order is the same for all
+/// techniques.
+Bytes random_rows(const Operation &operation, const verify::Problem &problem, std::uint64_t seed) {
+  const verify::Rows shape = verify::rows_before(problem);
+  Bytes rows(shape.bytes());
+  const std::size_t element = operation.fold.element_bytes,
+                    value = verify::element_bytes(operation.type);
+  const bool is_place = operation.name.rfind("arg", 0) == 0;
+  const bool is_ordered = is_scan(problem.collective) || operation.type == PIDCOMM_FLOAT16 ||
+                          operation.type == PIDCOMM_BFLOAT16;
+  verify::fill_distinct(seed, shape.row_bytes, rows);
+  if (element == value && !rows.empty())
+    verify::fill(
+        is_ordered ? verify::Fill::kRounding : verify::fill_for(true, operation.type, operation.op),
+        operation.type, operation.op, seed, shape.row_bytes, rows);
+  for (std::size_t at = 0; is_place && at < rows.size(); at += element) {
+    const std::uint8_t few[] = {0, 1, 0x80, 0xFF}, top = few[rows[at] % 4];
+    std::memset(&rows[at], 0, element / 2);
+    rows[at + value - 1] = top;
+    rows[at + element / 2] %= 16;
+    std::memset(&rows[at + element / 2 + 1], 0, element / 2 - 1);
   }
-}
-
-/// Random elements: all bits, or few whole numbers, whose sums are exact and which are often equal.
-void fill(const Operation &operation, std::uint64_t seed, Bytes &rows) {
-  const auto has = [&](const char *part) { return operation.name.find(part) != std::string::npos; };
-  const auto whole = [](std::uint64_t random) { return static_cast<int>(random % 16) - 8; };
-  verify::fill_distinct(seed, rows.size(), rows);
-  if (has("prod"))
-    fill_with<double>(seed, rows, [](std::uint64_t random) {
-      return 1 + static_cast<double>(random % 1000) / 1000;
-    });
-  else if (has("float64"))
-    fill_with<double>(seed, rows, whole);
-  else if (has("arg") && has("uint32"))
-    fill_with<std::uint32_t>(seed, rows, [](std::uint64_t random) { return random % 7; });
-  else if (has("arg") && has("int64"))
-    fill_with<std::int64_t>(seed, rows, whole);
-  else if (has("float32"))
-    fill_with<float>(seed, rows, whole);
-  else if (has("float16"))
-    for (std::size_t at = 1; at < rows.size(); at += 2) rows[at] &= 0xBB;  // no infinity and NaN
+  return rows;
 }
 
 void check_call(const Hypercube &cube, const Operation &operation, const Call &call,
                 const pidcomm_options &options, std::uint64_t seed, Run run = pidcomm_run) {
-  const verify::Groups groups = verify::groups_of(cube.axis_len(), call.mask);
+  const verify::Problem problem = problem_of(operation, call, cube.axis_len());
   const bool is_reduce = call.collective == PIDCOMM_REDUCE;
-  const std::size_t in_bytes =
-      call.block_bytes * (call.collective == PIDCOMM_REDUCE_SCATTER ? groups.group_pes : 1);
+  const std::size_t in_bytes = problem.bytes;
   const std::size_t dst = call.in_place ? kSrc : kDst;
   Picture mram;
   mram.cover(kSrc, in_bytes);
   mram.cover(kDst, call.block_bytes);
   mram.poison(cube, seed);
-  Bytes in(cube.pes() * in_bytes);
-  fill(operation, seed, in);
+  const Bytes in = random_rows(operation, problem, seed);
   mram.put(cube, kSrc, in_bytes, in);
   mram.write(cube);
-  const Bytes want = defined(operation, call, groups, in);
+  const Bytes want = verify::expected(problem, in);
   HostBuffer host(is_reduce ? want.size() : 0, 8, seed);
   pidcomm_request request{};
   request.collective = call.collective;
@@ -371,14 +266,13 @@ TEST(Operators_AreRightOnEveryShapeIsaAndCollective) {
       for (int collective : {+PIDCOMM_ALLREDUCE, +PIDCOMM_REDUCE_SCATTER, +PIDCOMM_REDUCE,
                              +PIDCOMM_SCAN, +PIDCOMM_EXSCAN})
         grid.run([&] {
-          const bool is_scan = collective == PIDCOMM_SCAN || collective == PIDCOMM_EXSCAN;
           for (int round = 0; round < 2; ++round) {
             const std::uint64_t random = verify::mix(++seed);
             const int isa = isas[seed % isas.size()];
-            const Operation &operation = is_scan && random % 2 == 0
+            const Operation &operation = is_scan(collective) && random % 2 == 0
                                              ? table[random / 2 % table.size()]
                                              : own[random / 2 % own.size()];
-            const std::size_t unit = operation.element_bytes == 12 ? 24 : 16;
+            const std::size_t unit = operation.fold.element_bytes == 12 ? 24 : 16;
             pidcomm_options options{};
             options.isa = isa;
             options.threads = static_cast<int>(1 + random / 256 % 3);
@@ -473,11 +367,11 @@ TEST(Operators_InTheOrderOfDpuForeach) {
       for (int collective :
            {+PIDCOMM_ALLREDUCE, +PIDCOMM_REDUCE_SCATTER, +PIDCOMM_SCAN, +PIDCOMM_EXSCAN})
         for (int technique : {+PIDCOMM_TECHNIQUE_TILE, +PIDCOMM_TECHNIQUE_CONVENTIONAL}) {
-          const verify::Groups groups = verify::groups_of(axes, mask);
-          const std::size_t row =
-              48 * (collective == PIDCOMM_REDUCE_SCATTER ? groups.group_pes : 1);
-          Bytes in(128 * row), out(128 * 48);
-          fill(operation, row, in);
+          const verify::Problem problem =
+              problem_of(operation, {collective, mask, 48, false}, axes);
+          const std::size_t row = problem.bytes;
+          const Bytes in = random_rows(operation, problem, row);
+          Bytes out(128 * 48);
           CHECK_EQ(pidcomm_write(cube, 0, row, in.data()), +PIDCOMM_OK);
           pidcomm_request request{};
           request.collective = collective;
@@ -489,7 +383,7 @@ TEST(Operators_InTheOrderOfDpuForeach) {
           options.technique = technique;
           CHECK_EQ(pidcomm_run(cube, &request, &options, nullptr), +PIDCOMM_OK);
           CHECK_EQ(pidcomm_read(cube, 1 << 16, 48, out.data()), +PIDCOMM_OK);
-          CHECK(out == defined(operation, {collective, mask, 48, false}, groups, in));
+          CHECK(out == verify::expected(problem, in));
         }
     CHECK_EQ(pidcomm_hypercube_destroy(cube), +PIDCOMM_OK);
   }
@@ -575,12 +469,12 @@ TEST(Operators_PlansAreKeptByOperator) {
   operation.operation.identity = &identity;
   for (std::uint32_t round = 0; round < 3; ++round) {  // the identity changes at its address
     identity.a = round;
-    operation.identity = bytes_of(identity);
+    operation.fold.identity = bytes_of(identity);
     check_call(cube, operation, {PIDCOMM_EXSCAN, "1", 24, false}, {}, round);
   }
   double factor = 1;
   for (factor = 1; factor < 4; ++factor)
-    check_call(cube, scaled(&factor), {PIDCOMM_ALLREDUCE, "1", 16, false}, {}, 3);
+    check_call(cube, scaled(PIDCOMM_FLOAT32, &factor), {PIDCOMM_ALLREDUCE, "1", 16, false}, {}, 3);
   check_call(cube, builtins()[0], {PIDCOMM_SCAN, "1", 16, false}, {}, 4);
   check_call(cube, matrices(), {PIDCOMM_SCAN, "1", 48, false}, {}, 5);
 }

@@ -140,6 +140,107 @@ TEST(AllGather_GivesEveryMemberAllContributionsInMemberOrder) {
            "0 20 40 10 30 50 0 20 40 10 30 50 0 20 40 10 30 50 ");
 }
 
+TEST(Scans_CombineTheMembersUpToQ) {
+  const std::vector<int> before = {0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51};
+  CHECK_EQ(
+      text(result<int>({verify::kSCAN, {2, 3}, "01", 8, verify::kINT32, verify::kSUM}, before)),
+      "0 1 10 11 20 22 40 42 60 63 90 93 ");
+  CHECK_EQ(
+      text(result<int>({verify::kEXSCAN, {2, 3}, "01", 8, verify::kINT32, verify::kMAX}, before)),
+      "-2147483648 -2147483648 -2147483648 -2147483648 0 1 10 11 20 21 30 31 ");
+  const float large = 1 << 24;  // the sum with 1 rounds to itself
+  CHECK_EQ(text(result<float>({verify::kSCAN, {4}, "1", 4, verify::kFLOAT32, verify::kSUM},
+                              {large, 1, 1, -large})),
+           "16777216 16777216 16777216 0 ");
+  CHECK_EQ(
+      text(result<float>({verify::kEXSCAN, {2}, "1", 4, verify::kFLOAT32, verify::kMIN}, {3, 4})),
+      "inf 3 ");
+}
+
+template <class T>
+std::vector<T> folded(int collective, int type, verify::Fold fold, const std::vector<T> &before) {
+  const auto pes = static_cast<std::uint32_t>(before.size());
+  return result<T>({collective,
+                    {pes},
+                    "1",
+                    sizeof(T),
+                    type,
+                    verify::kSUM,
+                    std::make_shared<const verify::Fold>(std::move(fold))},
+                   before);
+}
+
+TEST(Averages_RoundTheExactMeanToEven) {
+  const auto mean = [](const std::vector<int> &values) {
+    return text(folded(verify::kREDUCE, verify::kINT32, verify::average(verify::kINT32), values));
+  };
+  CHECK_EQ(mean({1, 2}), "2 ");
+  CHECK_EQ(mean({2, 3}), "2 ");
+  CHECK_EQ(mean({-1, -2}), "-2 ");
+  CHECK_EQ(mean({-1, 0}), "0 ");
+  CHECK_EQ(mean({1, 1, 2}), "1 ");
+  CHECK_EQ(mean({INT32_MAX, INT32_MAX, INT32_MAX}), "2147483647 ");
+  CHECK_EQ(
+      text(folded<std::uint64_t>(verify::kREDUCE, verify::kUINT64, verify::average(verify::kUINT64),
+                                 {UINT64_MAX, UINT64_MAX, UINT64_MAX - 3})),
+      "18446744073709551614 ");
+  CHECK_EQ(
+      text(folded<int>(verify::kSCAN, verify::kINT32, verify::average(verify::kINT32), {4, 1, 1})),
+      "4 2 2 ");  // 4, 2.5, 2
+  CHECK_EQ(text(folded<float>(verify::kREDUCE, verify::kFLOAT32, verify::average(verify::kFLOAT32),
+                              {1, 2, 4, 3})),
+           "2.5 ");
+  // 256 + 1 rounds to 256 in bfloat16, but float32 has the sum.
+  const std::uint16_t k256 = 0x4380, k1 = 0x3F80, k86 = 0x42AC;
+  CHECK_EQ(text(folded<std::uint16_t>(verify::kREDUCE, verify::kBFLOAT16,
+                                      verify::average(verify::kBFLOAT16), {k256, k1, k1})),
+           text(std::vector<std::uint16_t>{k86}));
+  CHECK_EQ(text(folded<double>(verify::kSCAN, verify::kFLOAT64,
+                               verify::scaled_sum(verify::kFLOAT64, 0.5), {1, 2, 4})),
+           "0.5 1.5 3.5 ");
+}
+
+TEST(Places_PreferNanThenTheSmallestIndex) {
+  struct Place {
+    float value;
+    std::uint32_t index;
+  };
+  const auto best = [](bool is_max, const std::vector<Place> &places) {
+    const Place place =
+        folded(verify::kREDUCE, verify::kFLOAT32, verify::place(verify::kFLOAT32, is_max), places)
+            .at(0);
+    return std::to_string(place.value) + " " + std::to_string(place.index);
+  };
+  CHECK_EQ(best(false, {{2, 0}, {1, 7}, {1, 5}, {3, 1}}), "1.000000 5");
+  CHECK_EQ(best(true, {{2, 0}, {3, 7}, {1, 5}, {3, 1}}), "3.000000 1");
+  CHECK_EQ(best(true, {{-0.0f, 4}, {0, 6}}), "-0.000000 4");
+  CHECK(best(false, {{2, 0}, {NAN, 9}, {NAN, 8}}).find("nan 8") != std::string::npos);
+  const Place first = folded(verify::kEXSCAN, verify::kFLOAT32,
+                             verify::place(verify::kFLOAT32, false), std::vector<Place>{{2, 0}})
+                          .at(0);
+  CHECK(std::isinf(first.value) && first.index == ~0u);
+}
+
+TEST(Messages_MoveRunsAndFill) {
+  const std::vector<std::uint64_t> before = {0, 1, 2, 10, 11, 12};  // 2 PEs with 3 words
+  std::vector<std::uint8_t> after = bytes_of(std::vector<std::uint64_t>(6, 99));
+  const std::vector<verify::Message> messages = {
+      {1, 0, 8, 0, 8, 2, 8, 16},          // words 1 and 2 of PE 1 to words 0 and 2 of PE 0
+      {0, 1, 0, 8, 16, 0, 0, 0},          // words 0 and 1
+      {0xFFFFFFFF, 1, 5, 0, 8, 1, 1, 0},  // the word 2^32 + 5
+  };
+  verify::move(messages, 24, bytes_of(before), after);
+  CHECK_EQ(text(values_of<std::uint64_t>(after)), "11 99 12 4294967301 0 1 ");
+  bool is_refused = false;
+  try {
+    verify::move(std::vector<verify::Message>{{0, 1, 0, 16, 16, 1, 0, 0}}, 24, bytes_of(before),
+                 after);
+  } catch (const std::invalid_argument &) {
+    is_refused = true;
+  }
+  CHECK(is_refused);
+}
+
 TEST(Scatter_GivesMemberQPartQOfItsGroupsRow) {
   CHECK_EQ(text(result<int>({verify::kSCATTER, {2, 3}, "01", 4, verify::kINT32},
                             {0, 1, 2, 100, 101, 102})),

@@ -13,6 +13,7 @@ from definitions import COLLECTIVES, payload, result_of
 import pidcomm
 from pidcomm._rows import CollectiveName
 from pidcomm.bench.oracle import Problem
+from pidcomm.tables import SCANS
 
 HEADER = Path(__file__).parents[3] / "include" / "pidcomm" / "tables.h"
 
@@ -20,7 +21,7 @@ HEADER = Path(__file__).parents[3] / "include" / "pidcomm" / "tables.h"
 def header_rows(macro: str) -> list[list[str]]:
     """Return the cells of the rows of a macro of tables.h."""
     text = HEADER.read_text()
-    body = re.search(rf"#define {macro}\(X\)((?:.*\\\n)+.*\n)", text)
+    body = re.search(rf"#define {macro}\(X\)((?:.*\\\n)*.*\n)", text)
     assert body, macro
     text = re.sub(r"\s*\\\n\s*", " ", body[1])
     return [re.split(r",\s*", row) for row in re.findall(r"X\((.*?)\)(?= X\(|\s*$)", text)]
@@ -28,6 +29,7 @@ def header_rows(macro: str) -> list[list[str]]:
 
 TABLES: dict[str, Any] = {
     "PIDCOMM_COLLECTIVES": pidcomm.COLLECTIVES,
+    "PIDCOMM_SCANS": SCANS,
     "PIDCOMM_TYPES": pidcomm.TYPES,
     "PIDCOMM_OPS": pidcomm.OPS,
     "PIDCOMM_TECHNIQUES": pidcomm.TECHNIQUES,
