@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pidcomm import _core
 from pidcomm.errors import ArgumentError, shown
+from pidcomm.requests import Request, first_error
 from pidcomm.tables import ROWS
 
 if TYPE_CHECKING:
     from pidcomm.buffers import Buffer
     from pidcomm.calls import CoreArguments
-    from pidcomm.requests import Request
 
 __all__: list[str] = []
 
@@ -88,13 +88,8 @@ class Batch:
 
         Raises the first error of a call, after all calls have ended.
         """
-        error: Exception | None = None
-        while self._requests:
-            try:
-                self._requests[0].wait()
-            except Exception as raised:
-                error = error or raised
-            del self._requests[0]
+        error = first_error(self._requests)
+        self._requests.clear()
         if error is not None:
             raise error
         return self._result

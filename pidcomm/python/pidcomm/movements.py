@@ -44,6 +44,7 @@ from pidcomm.messages import (
     words_of,
 )
 from pidcomm.operators import AnyOp
+from pidcomm.requests import Request
 from pidcomm.tables import TYPES, WORD_BYTES
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from pidcomm.batches import Batch
     from pidcomm.calls import CoreArguments
     from pidcomm.programs import HeapWindows, Window
-    from pidcomm.requests import Request
     from pidcomm.trace import Trace
 
 __all__: list[str] = []
@@ -181,8 +181,9 @@ class Movements:
         *,
         cyclic: bool = False,
         corners: bool = False,
+        wait: bool = True,
         **options: Unpack[Options],
-    ) -> Buffer:
+    ) -> Buffer | Request[Buffer]:
         """halo: copy the outer planes of the blocks of neighbours into the ghost planes of x.
 
         x is a block of a grid with `width` ghost planes at both ends of each dimension that `axes`
@@ -190,7 +191,8 @@ class Movements:
         as ``{"x": 1, "y": 0}``. cyclic: whether the ends of the grid are neighbours; else their
         ghost planes keep their content. corners: whether ghost planes include the edges and corners
         that they share with the ghost planes of other axes; this takes one pass per axis, else one
-        pass in all. Runs of adjacent elements must have a multiple of 8 bytes. Returns x.
+        pass in all. Runs of adjacent elements must have a multiple of 8 bytes. Returns x. wait: as
+        for the collectives.
         """
         require_buffer("halo", x)
         width = as_integer("width", width, low=1)
@@ -202,9 +204,10 @@ class Movements:
             groups = {axis: self._groups_of(axis) for axis in dimensions}
             last = key, halo_passes(x, dimensions, groups, width, is_cyclic, has_corners)
             self._halo = last
-        for messages in last[1]:
-            self._send(messages, x, x, True, lambda _: None, options)
-        return x
+        *earlier, moved = (
+            self._send(messages, x, x, wait, lambda _: x, options) for messages in last[1]
+        )
+        return moved._after(earlier) if isinstance(moved, Request) else x
 
     def alltoallv(
         self,
@@ -279,14 +282,16 @@ class Movements:
         *,
         op: AnyOp = "sum",
         sdispls: ArrayLike | None = None,
+        wait: bool = True,
         **options: Unpack[Options],
-    ) -> Buffer:
+    ) -> Buffer | Request[Buffer]:
         """reduce_scatterv: member q along an axis has block q of x, of counts[q] elements, reduced
         by `op` over all members.
 
         counts: shape (N,). sdispls[q]: the first element of block q in x, as for `alltoallv`. Moves
         the blocks into a buffer of equal blocks first, so it takes two passes. Returns a buffer of
-        max(counts) elements; member q has counts[q] of them, then undefined elements.
+        max(counts) elements; member q has counts[q] of them, then undefined elements. wait: as for
+        the collectives.
         """
         groups, unit = self._groups_of(axis), unit_of("reduce_scatterv", x)
         members = groups.shape[1]
@@ -297,22 +302,33 @@ class Movements:
         equal = self.empty((members * most, *x.shape[1:]), x.dtype)
         shape = (len(groups), members, members)
         pes = np.broadcast_to(groups[:, :, None], shape)
-        self._move_blocks(
+        moved = self._move_blocks(
             "reduce_scatterv", x, np.broadcast_to(table[:, None, :], shape),
             np.broadcast_to(source[:, None, :], shape),
-            np.broadcast_to(np.arange(members) * most, shape), pes, pes, equal, True, options,
+            np.broadcast_to(np.arange(members) * most, shape), pes, pes, equal, wait, options,
         )  # fmt: skip
-        result: Buffer = self.reduce_scatter(equal, axis, op=op, **options)
+        result: Buffer | Request[Buffer] = self.reduce_scatter(
+            equal, axis, op=op, wait=wait, **options
+        )
+        if isinstance(moved, Request) and isinstance(result, Request):
+            return result._after([moved])
         return result
 
     def scatterv(
-        self, x: Sequence[ArrayInput], axis: Axis, counts: ArrayLike, **options: Unpack[Options]
-    ) -> Buffer:
+        self,
+        x: Sequence[ArrayInput],
+        axis: Axis,
+        counts: ArrayLike,
+        *,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> Buffer | Request[Buffer]:
         """scatterv: member q along an axis has counts[q] elements of its group's row.
 
         x: one row per group, with the elements of all members one after another. counts: shape
         (N,), or (groups, N). Moves the bytes of the largest count to every PE. Returns a buffer of
-        max(counts) elements; member q has counts[q] of them, then zeros.
+        max(counts) elements; member q has counts[q] of them, then zeros. wait: as for the
+        collectives.
         """
         self._refuse_batch("scatterv")
         groups = self._groups_of(axis)
@@ -325,19 +341,25 @@ class Movements:
         for row, lengths, blocks in zip(rows, table, equal, strict=True):
             for block, part in zip(blocks, np.split(row, np.cumsum(lengths)[:-1]), strict=True):
                 block[: len(part)] = part
-        result: Buffer = self.scatter(
-            equal.reshape(len(groups), -1, *element.shape[1:]), axis, **options
+        result: Buffer | Request[Buffer] = self.scatter(
+            equal.reshape(len(groups), -1, *element.shape[1:]), axis, wait=wait, **options
         )
         return result
 
     def gatherv(
-        self, x: Buffer, axis: Axis, counts: ArrayLike | Buffer, **options: Unpack[Options]
-    ) -> list[Array]:
+        self,
+        x: Buffer,
+        axis: Axis,
+        counts: ArrayLike | Buffer,
+        *,
+        wait: bool = True,
+        **options: Unpack[Options],
+    ) -> list[Array] | Request[list[Array]]:
         """gatherv: return one array per group, with the first counts[q] elements of x of each
         member q along an axis.
 
         counts: shape (N,), or (groups, N), or a buffer with one number per PE. Moves the bytes of
-        the largest count from every PE.
+        the largest count from every PE. wait: as for the collectives.
         """
         self._refuse_batch("gatherv")
         groups, unit = self._groups_of(axis), unit_of("gatherv", x)
@@ -348,11 +370,16 @@ class Movements:
             raise ArgumentError(
                 f"counts has {table.max()}; {x!r} has {x.shape[0]} elements", "ERR_WINDOW"
             )
-        rows = self.gather(x[:most], axis, **options).reshape(*groups.shape, most, *x.shape[1:])
-        return [
-            np.concatenate([part[:count] for part, count in zip(parts, lengths, strict=True)])
-            for parts, lengths in zip(rows, table, strict=True)
-        ]
+
+        def parts_of(rows: Array) -> list[Array]:
+            members = rows.reshape(*groups.shape, most, *x.shape[1:])
+            return [
+                np.concatenate([part[:count] for part, count in zip(parts, lengths, strict=True)])
+                for parts, lengths in zip(members, table, strict=True)
+            ]
+
+        gathered: Array | Request[Array] = self.gather(x[:most], axis, wait=wait, **options)
+        return gathered._then(parts_of) if isinstance(gathered, Request) else parts_of(gathered)
 
     # ---- implementation
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -10,6 +10,18 @@ from pidcomm import _core
 from pidcomm.trace import Trace, trace_of
 
 T = TypeVar("T")
+U = TypeVar("U")
+
+
+def first_error(requests: Iterable[Request[Any]]) -> Exception | None:
+    """Wait for the end of all requests; return the first error."""
+    error: Exception | None = None
+    for request in requests:
+        try:
+            request.wait()
+        except Exception as raised:
+            error = error or raised
+    return error
 
 
 class Request(Generic[T]):
@@ -28,27 +40,46 @@ class Request(Generic[T]):
         self._finish = finish
         self._result: T | None = None
         self._is_over = False
+        self._earlier: tuple[Request[Any], ...] = ()
 
     def wait(self) -> T:
         """Wait for the end of the collective; return its result. `wait` may be called again.
 
         Raises Error if a device fails.
         """
+        error = first_error(self._earlier)
         try:
-            return self._ended(self._pending.wait())
+            fields = self._pending.wait()
         finally:
             self._is_over = True
+            if error is not None:
+                raise error
+        return self._ended(fields)
 
     def test(self) -> bool:
         """Return at once whether the collective has ended.
 
         If True, `wait` is not needed. Raises Error as `wait` does.
         """
+        if not all(request.test() for request in self._earlier):
+            return False
         fields = self._pending.test()
         if fields is not None:
             self._is_over = True
             self._ended(fields)
         return fields is not None
+
+    def _after(self, earlier: Iterable[Request[Any]]) -> Request[T]:
+        """Make this the request of several calls, of which it is the last; return it."""
+        self._earlier = tuple(earlier)
+        return self
+
+    def _then(self, make: Callable[[T], U]) -> Request[U]:
+        """Return this request with the result ``make(result)``."""
+        finish: Callable[[Trace], Any] = self._finish
+        changed: Request[Any] = self
+        changed._finish = lambda trace: make(finish(trace))
+        return changed
 
     def _ended(self, fields: dict[str, Any]) -> T:
         if self._result is None:

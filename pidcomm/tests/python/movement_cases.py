@@ -154,8 +154,11 @@ def halo(case: Case) -> tuple[Any, Any]:
     height, length = (case.choices.randint(3 * width, 3 * width + 3) for _ in range(2))
     rows = case.rows(height, length, case.choices.randint(1, 3))
     x = case.cube.array(rows)
-    case.cube.halo(x, {"x": 1, "y": 0}, width, cyclic=cyclic, corners=corners, **case.options)
-    want, got = rows.copy(), x.get()
+    halo_of = functools.partial(case.cube.halo, cyclic=cyclic, corners=corners, wait=case.wait)
+    want, got = (
+        rows.copy(),
+        case.finished(halo_of(x, {"x": 1, "y": 0}, width, **case.options)).get(),
+    )
     for pe in range(case.pes):
         for dy in (-1, 0, 1):
             for dx in (-1, 0, 1):
@@ -252,8 +255,9 @@ def reduce_scatterv(case: Case) -> tuple[Any, Any]:
     counts = case.random.integers(0, 9, case.members)
     begins = _blocks(case, counts)
     rows = case.rows(begins[-1] + 8)
-    result = case.cube.reduce_scatterv(
-        case.cube.array(rows), case.mask, counts, op=op, **case.options
+    x = case.cube.array(rows)
+    result = case.finished(
+        case.cube.reduce_scatterv(x, case.mask, counts, op=op, wait=case.wait, **case.options)
     ).get()
     want = result.copy()  # elements behind the counts are undefined
     for group in case.groups:
@@ -268,8 +272,11 @@ def scatterv_gatherv(case: Case) -> tuple[Any, Any]:
     """Scatter rows with a part of random size for each member, and gather them again."""
     counts = case.random.integers(0, 9, (len(case.groups), case.members))
     rows = [case.random.integers(0, 100, n).astype(case.dtype) for n in counts.sum(axis=1)]
-    x = case.cube.scatterv(rows, case.mask, counts, technique="tile")
-    again = case.cube.gatherv(x, case.mask, counts, technique="conventional")
+    x = case.cube.scatterv(rows, case.mask, counts, wait=case.wait, technique="tile")
+    again = case.cube.gatherv(
+        case.finished(x), case.mask, counts, wait=case.wait, technique="conventional"
+    )
+    again = case.finished(again)
     return np.concatenate(again), np.concatenate(rows)
 
 

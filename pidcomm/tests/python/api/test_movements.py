@@ -43,6 +43,44 @@ def cube() -> Any:
         yield pes.hypercube(8, 2)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda c, x, **wait: c.halo(x, {"x": 0, "y": 1}, corners=True, **wait),
+        lambda c, x, **wait: c.reduce_scatterv(x, "x", [0, 1, 0, 1, 0, 1, 0, 1], **wait),
+        lambda c, x, **wait: c.scatterv(np.ones((2, 8), np.float32), "x", [1] * 8, **wait),
+        lambda c, x, **wait: c.gatherv(x, "x", range(8), **wait),
+    ],
+)
+def test_requests_of_several_steps_do_the_rest_in_wait(cube: Any, call: Any) -> None:
+    """The result is that of the blocking call; `wait` may be repeated."""
+    rows = np.random.default_rng(1).integers(0, 99, (16, 8, 4)).astype(np.int64)
+    want, request = call(cube, cube.array(rows)), call(cube, cube.array(rows), wait=False)
+    assert isinstance(request, pidcomm.Request)
+    while not request.test():
+        pass
+    result = request.wait()
+    assert result is request.wait()
+    for got, wanted in zip(result, want, strict=True):  # buffers of PEs, or arrays of groups
+        assert (np.asarray(got) == np.asarray(wanted)).all()
+
+
+def test_a_request_reports_an_error_of_its_first_step(
+    cube: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`wait` waits for the end of all steps, then raises the first error."""
+    x = cube.array(np.ones((16, 8, 1), np.int64))
+    request = cube.reduce_scatterv(x, "x", [1] * 8, wait=False)
+
+    def fail() -> None:
+        raise pidcomm.Error("the first step")
+
+    monkeypatch.setattr(request._earlier[0], "wait", fail)
+    with pytest.raises(pidcomm.Error, match="the first step"):
+        request.wait()
+    assert request.test()
+
+
 def test_pairs_of_pes_move_the_buffer(cube: Any) -> None:
     """Sendrecv takes pairs of PE numbers; the other PEs keep their content."""
     x, y = cube.array(np.arange(32).reshape(16, 2)), cube.array(np.zeros((16, 2), np.int64))
