@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 import pidcomm
 from pidcomm import installation
 from pidcomm.bench import check as checking
+from pidcomm.bench.check_movements import MOVEMENTS
 from pidcomm.cli import app
 from pidcomm.cli.app import ExitCode
+from pidcomm.tables import SCANS
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -274,15 +276,18 @@ def test_check_passes() -> None:
 
 
 def test_cases_are_reproducible_and_differ() -> None:
-    texts = [str(checking.make_case(5, number)) for number in range(200)]
-    assert texts == [str(checking.make_case(5, number)) for number in range(200)]
-    assert len(set(texts)) == 200
+    texts = [str(checking.make_case(5, number)) for number in range(300)]
+    assert texts == [str(checking.make_case(5, number)) for number in range(300)]
+    assert len(set(texts)) == 300
     for names in (
         pidcomm.COLLECTIVES,
+        SCANS,
+        MOVEMENTS,
+        map(str, checking.OPERATORS),
         pidcomm.TYPES,
         pidcomm.OPS,
         pidcomm.TECHNIQUES,
-        ["audit", "in place", "exact set"],
+        ["audit", "in place", "exact set", "non-blocking"],
     ):
         assert all(any(name in text for text in texts) for name in names)
 
@@ -319,6 +324,18 @@ def test_check_finds_a_broken_library(name: str, monkeypatch: pytest.MonkeyPatch
     with _CheckerOfThisMachine() as checker:
         failures = [checker.failure(checking.make_case(1, number)) for number in range(150)]
     assert sum(failure is not None for failure in failures) >= 3
+
+
+def test_check_finds_a_broken_movement(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = pidcomm.Hypercube._send
+
+    def send_less(self: pidcomm.Hypercube, messages: Any, *others: Any) -> Any:
+        return original(self, messages[1:], *others)
+
+    monkeypatch.setattr(pidcomm.Hypercube, "_send", send_less)
+    with _CheckerOfThisMachine() as checker:
+        failures = [checker.failure(checking.make_case(1, number)) for number in range(60)]
+    assert sum("of the span" in str(failure) for failure in failures) >= 3
 
 
 class _CheckerOfThisMachine(checking.Checker):

@@ -2,6 +2,7 @@
 // Shares no code with the library.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -10,9 +11,12 @@
 #include <verify/oracle.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <latch>
+#include <memory>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -25,6 +29,17 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
+
+/// Returns the fold of an operator of operators.h, or null for "". factor: of scaled_sum.
+std::shared_ptr<const verify::Fold> fold_of(const std::string &name, int type, double factor) {
+  const auto fold = [&]() -> verify::Fold {
+    if (name == "avg") return verify::average(type);
+    if (name == "argmin" || name == "argmax") return verify::place(type, name == "argmax");
+    if (name == "scaled_sum") return verify::scaled_sum(type, factor);
+    throw nb::value_error(("unknown operator " + name).c_str());
+  };
+  return name.empty() ? nullptr : std::make_shared<const verify::Fold>(fold());
+}
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MutableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -73,10 +88,17 @@ NB_MODULE(_verify, m) {
       .def(
           "__init__",
           [](Problem *self, int collective, std::vector<uint32_t> axis_len, std::string mask,
-             uint64_t bytes, int type, int op) {
-            new (self) Problem{collective, std::move(axis_len), std::move(mask), bytes, type, op};
+             uint64_t bytes, int type, int op, const std::string &operation, double factor) {
+            new (self) Problem{collective,
+                               std::move(axis_len),
+                               std::move(mask),
+                               bytes,
+                               type,
+                               op,
+                               fold_of(operation, type, factor)};
           },
-          "collective"_a, "axis_len"_a, "mask"_a, "bytes"_a, "type"_a, "op"_a)
+          "collective"_a, "axis_len"_a, "mask"_a, "bytes"_a, "type"_a, "op"_a, "operation"_a,
+          "factor"_a)
       .def("rows_before",
            [](const Problem &self) {
              const auto rows = verify::rows_before(self);
@@ -107,17 +129,25 @@ NB_MODULE(_verify, m) {
           },
           "before"_a.noconvert(), "got"_a.noconvert());
   m.def(
-      "compare",
-      [](int type, uint64_t row_bytes, Bytes got, Bytes want, bool nan_equal) {
-        verify::Verdict verdict;
-        {
-          const gil::Released released;
-          verdict = verify::compare(type, row_bytes, {got.data(), got.size()},
-                                    {want.data(), want.size()}, nan_equal);
-        }
-        return std::pair(verdict.wrong, verdict.first);
+      "members",
+      [](const std::vector<uint32_t> &axis_len, const std::string &mask) {
+        const verify::Groups groups = verify::groups_of(axis_len, mask);
+        std::vector<std::vector<uint32_t>> members;
+        for (uint32_t group = 0; group < groups.count; ++group)
+          members.emplace_back(groups.members(group).begin(), groups.members(group).end());
+        return members;
       },
-      "type"_a, "row_bytes"_a, "got"_a.noconvert(), "want"_a.noconvert(), "nan_equal"_a);
+      "axis_len"_a, "mask"_a);
+  m.def(
+      "move",
+      [](const std::vector<std::array<uint32_t, 8>> &messages, uint64_t row_bytes, Bytes before,
+         MutableBytes after) {
+        std::vector<verify::Message> all;
+        for (const auto &fields : messages) all.push_back(std::bit_cast<verify::Message>(fields));
+        const gil::Released released;
+        verify::move(all, row_bytes, {before.data(), before.size()}, {after.data(), after.size()});
+      },
+      "messages"_a, "row_bytes"_a, "before"_a.noconvert(), "after"_a.noconvert());
   nb::enum_<Fill>(m, "Fill")
       .value("distinct", Fill::kDistinct)
       .value("exact", Fill::kExact)

@@ -10,7 +10,15 @@ _Bytes: TypeAlias = NDArray[np.uint8]
 
 class Problem:
     def __init__(
-        self, collective: int, axis_len: Sequence[int], mask: str, bytes: int, type: int, op: int
+        self,
+        collective: int,
+        axis_len: Sequence[int],
+        mask: str,
+        bytes: int,
+        type: int,
+        op: int,
+        operation: str,
+        factor: float,
     ) -> None: ...
     def rows_before(self) -> tuple[int, int, bool]: ...
     def rows_after(self) -> tuple[int, int, bool]: ...
@@ -23,9 +31,10 @@ class Fill:
     special: Fill
     rounding: Fill
 
-def compare(
-    type: int, row_bytes: int, got: _Bytes, want: _Bytes, nan_equal: bool
-) -> tuple[int, str]: ...
+def members(axis_len: Sequence[int], mask: str) -> list[list[int]]: ...
+def move(
+    messages: Sequence[Sequence[int]], row_bytes: int, before: _Bytes, after: _Bytes
+) -> None: ...
 def fill_for(takes_op: bool, type: int, op: int) -> Fill: ...
 def fill(kind: Fill, type: int, op: int, seed: int, row_bytes: int, rows: _Bytes) -> None: ...
 def is_defined(op: int, type: int) -> bool: ...

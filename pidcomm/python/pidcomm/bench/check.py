@@ -7,23 +7,33 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from pidcomm import _core
 from pidcomm._core import CHIPS_PER_RANK, LINE_BYTES, RUN_BYTES
-from pidcomm.arguments import Options, as_bytes, as_integer, options_of
-from pidcomm.bench import _verify, platform
+from pidcomm.arguments import Options, as_integer, options_of
+from pidcomm.bench import platform
+from pidcomm.bench.check_movements import Movement, audit, make_movement
 from pidcomm.bench.measure import POISON, SDK
-from pidcomm.bench.oracle import ByteRows, Problem, distinct_bytes, is_defined
+from pidcomm.bench.oracle import (
+    ByteRows,
+    OracleOp,
+    Problem,
+    distinct_bytes,
+    element_of,
+    is_defined,
+)
 from pidcomm.errors import Error
 from pidcomm.hypercube import Hypercube
+from pidcomm.operators import LibraryOpName, ScaledSum
 from pidcomm.pe_set import PeSet, allocate
 from pidcomm.programs import MRAM_WINDOW
 from pidcomm.sizes import format_shape
-from pidcomm.tables import COHERENCES, COLLECTIVES, ISAS, OPS, TECHNIQUES, TYPES, WORD_BYTES
+from pidcomm.tables import COHERENCES, ISAS, OPS, ROWS, SCANS, TECHNIQUES, TYPES, WORD_BYTES
 from pidcomm.trace import Trace
 
 MAX_PES = 256
@@ -35,11 +45,12 @@ POOL_RANKS = 5
 # First bytes of the windows: the heap's start, windows that cross a run or 1 MiB, and (None) the
 # end of MRAM.
 ORIGINS = (0, RUN_BYTES - 40, (1 << 20) - 72, None)
+OPERATORS: tuple[OracleOp, ...] = (*OPS, *get_args(LibraryOpName), ScaledSum(0.3))
 
 
 @dataclass(frozen=True)
 class Case:
-    """One random collective with all its parameters."""
+    """One random collective or scan with all its parameters."""
 
     number: int
     seed: int
@@ -54,6 +65,16 @@ class Case:
     is_exact_set: bool
     origin: int  # first byte of the MRAM that is checked
     span_bytes: int
+
+    @property
+    def pes(self) -> int:
+        """Number of PEs."""
+        return self.problem.pes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Axis lengths."""
+        return self.problem.shape
 
     def __str__(self) -> str:
         """Describe the case with all parameters that repeat the case."""
@@ -88,43 +109,46 @@ def _random_shape(rng: random.Random) -> tuple[int, ...]:
             return tuple(lengths)
 
 
-def make_case(seed: int, number: int) -> Case:
+def make_case(seed: int, number: int) -> Case | Movement:
     """Return case `number` of a seed. Equal arguments give equal cases. Raises ArgumentError for
     arguments that are not integers from 0.
     """
     seed, number = as_integer("seed", seed), as_integer("number", number)
     rng = random.Random(f"{seed}:{number}")
     technique = rng.choice(list(TECHNIQUES)) if rng.random() < 0.5 else "tile"
-    collective = rng.choice(
-        [name for name, row in COLLECTIVES.items() if TECHNIQUES[technique].is_for(row)]
-    )
-    row = COLLECTIVES[collective]
-    shape = _random_shape(rng)
-    mask = "".join(rng.choice("011") for _ in shape)
-    dtype = rng.choice(list(TYPES))
-    op = rng.choice([op for op in OPS if is_defined(op, dtype)])
-    members = prod(length for length, bit in zip(shape, mask, strict=True) if bit == "1")
-    blocks = row.blocks_per_pe(members)
-    words = rng.choice((0, 1, 1, 2, 3, 5, 8, 13, 16, 33, 64, 65, 129, 200))
-    words = min(words, max(1, 2048 // blocks))
-    problem = Problem(collective, shape, mask, blocks * words * WORD_BYTES, dtype, op)
-
     options = options_of(
         technique=technique,
         isa=rng.choice([name for name, isa in ISAS.items() if isa.is_available]),
         threads=rng.choice((1, 2, 3, 4)),
         coherence=rng.choice(list(COHERENCES)),
     )
+    is_exact_set = rng.random() < 0.2
+    shape = _random_shape(rng)
+    mask = "".join(rng.choice("011") for _ in shape)
+    if rng.random() < 0.25:
+        return make_movement(rng, seed, number, shape, mask, options, is_exact_set)
+    collective = rng.choice(
+        [name for name, row in ROWS.items() if TECHNIQUES[technique].is_for(row)]
+    )
+    row = ROWS[collective]
+    dtype = rng.choice(list(TYPES))
+    op = rng.choice([op for op in OPERATORS if is_defined(op, dtype)])
+    element = element_of(dtype, op if row.takes_op else "sum")
+    members = prod(length for length, bit in zip(shape, mask, strict=True) if bit == "1")
+    blocks = row.blocks_per_pe(members)
+    words = rng.choice((0, 1, 1, 2, 3, 5, 8, 13, 16, 33, 64, 65, 129, 200))
+    words = min(words, max(1, 2048 // blocks))
+    unit = max(WORD_BYTES, element.itemsize)
+    problem = Problem(collective, shape, mask, blocks * words * unit, dtype, op)
+
     if not _is_possible(
         problem, options
     ):  # the paper's techniques do not support all shapes and sizes
         options["technique"] = "tile"
     if row.takes_op and TYPES[dtype].is_float:
-        # The oracle has the order of additions of `tile`.
-        path = _plan_of(problem, options)["path"]
-        fill = rng.choice(
-            ("exact", "special", "rounding") if path == "tile" else ("exact", "special")
-        )
+        # The oracle has the order of additions of `tile`, which scans always have.
+        is_ordered = collective in SCANS or _plan_of(problem, options)["path"] in ("tile", "fold")
+        fill = rng.choice(("exact", "special", "rounding") if is_ordered else ("exact", "special"))
     else:
         fill = rng.choice(("distinct", "exact")) if row.takes_op else "distinct"
 
@@ -161,7 +185,7 @@ def make_case(seed: int, number: int) -> Case:
         fill,
         options,
         origin + scratch * WORD_BYTES,
-        rng.random() < 0.2,
+        is_exact_set,
         origin,
         span_bytes,
     )
@@ -185,7 +209,7 @@ def _plan_of(problem: Problem, options: Options) -> dict[str, Any]:
         problem.shape,
         problem.mask,
         bytes=problem.bytes,
-        dtype=problem.dtype,
+        dtype=problem.element,
         op=problem.op,
         **anywhere,
     )
@@ -210,33 +234,33 @@ class Checker:
         if self._before is not None:
             platform.configure(**vars(self._before))
 
-    def failure(self, case: Case) -> str | None:
+    def failure(self, case: Case | Movement) -> str | None:
         """Run a case.
 
         Return a text about the faults of the result, or None for a correct result.
         """
         if not case.is_exact_set:
             return self._failure_on(self._pool, case)
-        with allocate(pes=case.problem.pes) as own:
+        with allocate(pes=case.pes) as own:
             return self._failure_on(own, case)
 
-    def _failure_on(self, pe_set: PeSet, case: Case) -> str | None:
-        rounded_pes = -(-case.problem.pes // CHIPS_PER_RANK) * CHIPS_PER_RANK
+    def _failure_on(self, pe_set: PeSet, case: Case | Movement) -> str | None:
+        rounded_pes = -(-case.pes // CHIPS_PER_RANK) * CHIPS_PER_RANK
         try:
             around = pe_set.hypercube(min(pe_set.usable_pes, rounded_pes + EXTRA_PES))
-            cube = pe_set.hypercube(*case.problem.shape)
-            return "; ".join(_run(cube, around, case)) or None
+            cube = pe_set.hypercube(*case.shape)
+            faults = case.run if isinstance(case, Movement) else partial(_run, case)
+            return "; ".join(faults(cube, around)) or None
         except (Error, ValueError) as error:
             return f"{type(error).__name__}: {error}"
 
 
-def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
+def _run(case: Case, cube: Hypercube, around: Hypercube) -> Iterator[str]:
     """Run a case on a cube and yield the faults. around: a larger cube; its PEs outside the cube
     must not change.
     """
     problem = case.problem
     before = problem.payload(case.seed + case.number, case.fill)
-    expected = problem.expected(before)
     image = distinct_bytes(~(case.seed + case.number) & 0xFFFFFFFF, around.pes, case.span_bytes)
     src, dst = case.src - case.origin, case.dst - case.origin
     if problem.before.at_pes:
@@ -251,10 +275,10 @@ def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
         bytes=problem.bytes,
         src=case.src + case.window,
         dst=case.dst + case.window,
-        dtype=problem.dtype,
+        dtype=problem.element,
         op=problem.op,
-        host=None if host_in is None else host_in.view(problem.dtype),
-        out=None if host_out is None else host_out.view(problem.dtype),
+        host=None if host_in is None else host_in.view(problem.element),
+        out=None if host_out is None else host_out.view(problem.element),
         options={**case.options, "scratch": case.scratch + case.window},
     )
     after = around.read(case.span_bytes, np.uint8, case.origin, **SDK)
@@ -264,17 +288,8 @@ def _run(cube: Hypercube, around: Hypercube, case: Case) -> Iterator[str]:
         if host_out is not None
         else after[: cube.pes, dst : dst + problem.after.row_bytes].copy()
     )
-    type_code = TYPES[problem.dtype].code
-    if result.size:
-        wrong, first = _verify.compare(
-            type_code,
-            problem.after.row_bytes,
-            as_bytes(result),
-            as_bytes(expected),
-            problem.row.takes_op,
-        )
-        if wrong:
-            yield f"{wrong} wrong elements; {first}"
+    if result.size and (verdict := problem.check(before, result)).wrong:
+        yield f"{verdict.wrong} wrong elements; {verdict.first}"
     if host_out is None:
         image[: cube.pes, dst : dst + problem.after.row_bytes] = result
     if TECHNIQUES[trace.technique].runs_pe_program:  # only scratch may change
@@ -302,14 +317,6 @@ def _guarded(problem: Problem) -> tuple[ByteRows | None, ByteRows]:
     return rows, np.lib.stride_tricks.as_strided(memory, (2, guard), (size + guard, 1))
 
 
-def audit(cube: Hypercube) -> dict[str, int]:
-    """Return how many lines of 64 bytes the last call on a hypercube loaded, stored and flushed.
-
-    All counts are 0 unless the call used the audit ISA.
-    """
-    return cube._core.audit()
-
-
 def _broken_promises(case: Case, trace: Trace, counts: Mapping[str, int]) -> Iterator[str]:
     """Yield a sentence for each number of lines that the plan promises and the audit ISA did not
     count.
@@ -317,7 +324,7 @@ def _broken_promises(case: Case, trace: Trace, counts: Mapping[str, int]) -> Ite
     problem = case.problem
     plan = _plan_of(problem, case.options)
     path = plan["path"]
-    if trace.isa != "audit" or problem.bytes == 0 or path not in ("tile", "paper", "member_steps"):
+    if trace.isa != "audit" or problem.bytes == 0 or path == "sdk":
         return
     egs = -(-problem.pes // CHIPS_PER_RANK)
     loads, stores = (
@@ -329,12 +336,15 @@ def _broken_promises(case: Case, trace: Trace, counts: Mapping[str, int]) -> Ite
         promises["lines_loaded"] = trace.mram_bytes_read // LINE_BYTES
         promises["lines_stored"] = trace.mram_bytes_written // LINE_BYTES
     else:
-        if (
-            problem.pes % CHIPS_PER_RANK == 0
-        ):  # else the pass first loads the lines of the last entangled group
+        # If the last entangled group has other PEs, the pass also loads the lines of these.
+        if problem.pes % CHIPS_PER_RANK == 0:
             promises["distinct_lines_loaded"] = loads
-        if all(sweep["section_pes"] == CHIPS_PER_RANK for sweep in plan["sweeps"]):
-            promises["lines_loaded"] = loads
+            if (
+                all(sweep["section_pes"] == CHIPS_PER_RANK for sweep in plan["sweeps"])
+                if "sweeps" in plan
+                else problem.collective != "reduce_scatter"
+            ):
+                promises["lines_loaded"] = loads
         promises["lines_stored"] = promises["distinct_lines_stored"] = stores
     if trace.coherence == "hardware":
         promises["loads_unflushed"] = 0

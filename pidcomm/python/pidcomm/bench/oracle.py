@@ -1,12 +1,12 @@
-"""The oracle computes results of collectives from their definitions, and payloads that reveal
-wrong routes.
+"""The oracle computes results of collectives and scans from their definitions, and payloads that
+reveal wrong routes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,16 @@ from numpy.typing import NDArray
 from pidcomm._rows import CollectiveName, OpName
 from pidcomm.arguments import as_bytes
 from pidcomm.bench import _verify
-from pidcomm.tables import COLLECTIVES, OPS, TYPES, Collective
+from pidcomm.operators import LibraryOpName, ScaledSum
+from pidcomm.scans import ScanName
+from pidcomm.tables import OPS, ROWS, TYPES, WORD_BYTES, Collective
 
 __all__ = ["Problem", "Verdict", "is_defined"]
 
 ByteRows = NDArray[np.uint8]
 FILLS = ("distinct", "exact", "special", "rounding")
+PLACES = ("argmin", "argmax")
+OracleOp: TypeAlias = OpName | LibraryOpName | ScaledSum
 
 
 class Verdict(NamedTuple):
@@ -45,19 +49,26 @@ class Rows:
 
 @dataclass(frozen=True)
 class Problem:
-    """A case: one collective on one hypercube, with `bytes` per PE. Only reductions use `op`."""
+    """A case: one collective or scan on one hypercube, with `bytes` per PE. Only reductions use
+    `op`. dtype: of the elements; for argmin and argmax, of their values.
+    """
 
-    collective: CollectiveName
+    collective: CollectiveName | ScanName
     shape: tuple[int, ...]
     mask: str
     bytes: int
     dtype: str
-    op: OpName = "sum"
+    op: OracleOp = "sum"
 
     @property
     def row(self) -> Collective:
-        """The row of the collective in COLLECTIVES."""
-        return COLLECTIVES[self.collective]
+        """The row of the collective in ROWS."""
+        return ROWS[self.collective]
+
+    @property
+    def element(self) -> np.dtype[Any]:
+        """Dtype of the elements."""
+        return element_of(self.dtype, self.op if self.row.takes_op else "sum")
 
     @property
     def pes(self) -> int:
@@ -66,10 +77,20 @@ class Problem:
 
     @cached_property
     def _native(self) -> _verify.Problem:
-        op_code = OPS[self.op].code if self.row.takes_op else 0
+        operation: str = ""
+        factor = 0.0
+        if self.row.takes_op and isinstance(self.op, ScaledSum):
+            operation, factor = "scaled_sum", self.op.factor
+        elif self.row.takes_op and self.op not in OPS:
+            operation = str(self.op)
         return _verify.Problem(
-            self.row.code, self.shape, self.mask, self.bytes, TYPES[self.dtype].code, op_code
-        )
+            self.row.code, self.shape, self.mask, self.bytes, TYPES[self.dtype].code, self._op_code,
+            operation, factor,
+        )  # fmt: skip
+
+    @property
+    def _op_code(self) -> int:
+        return OPS[self.op if isinstance(self.op, str) and self.op in OPS else "sum"].code
 
     @cached_property
     def before(self) -> Rows:
@@ -90,7 +111,7 @@ class Problem:
         if kind is not None:
             fill: _verify.Fill = getattr(_verify.Fill, kind)
             return fill
-        return _verify.fill_for(self.row.takes_op, TYPES[self.dtype].code, OPS[self.op].code)
+        return _verify.fill_for(self.row.takes_op, TYPES[self.dtype].code, self._op_code)
 
     def payload_key(self, seed: int, kind: str | None = None) -> tuple[object, ...]:
         """Return a value that is equal for cases with equal payloads."""
@@ -104,9 +125,15 @@ class Problem:
         By default, choose the kind that reveals the most errors.
         """
         rows = np.empty(self.before.shape, np.uint8) if out is None else out
-        if rows.size:
-            type_code, op_code = TYPES[self.dtype].code, OPS[self.op].code
-            _verify.fill(self._fill(kind), type_code, op_code, seed, rows.shape[1], as_bytes(rows))
+        if not rows.size:
+            return rows
+        if self.element.fields is not None:
+            rows[:] = places(seed, self.element, rows.shape)
+            return rows
+        type_code = TYPES[self.dtype].code
+        _verify.fill(
+            self._fill(kind), type_code, self._op_code, seed, rows.shape[1], as_bytes(rows)
+        )
         return rows
 
     def expected(self, before: ByteRows) -> ByteRows:
@@ -130,6 +157,30 @@ def distinct_bytes(seed: int, rows: int, row_bytes: int) -> ByteRows:
     return filled
 
 
-def is_defined(op: str, dtype: str) -> bool:
+def element_of(dtype: str, op: OracleOp) -> np.dtype[Any]:
+    """Return the dtype of the elements that an operator combines: for argmin and argmax, values of
+    `dtype` and indices.
+    """
+    if op not in PLACES:
+        return np.dtype(dtype)
+    index = "uint64" if TYPES[dtype].size_bytes == WORD_BYTES else "uint32"
+    return np.dtype([("value", dtype), ("index", index)], align=True)
+
+
+def places(seed: int, element: np.dtype[Any], shape: tuple[int, int]) -> ByteRows:
+    """Return rows of values and indices, of which many are equal, as bytes."""
+    numbers = distinct_bytes(seed, *shape).view(np.uint64)[:, :: element.itemsize // WORD_BYTES]
+    rows = np.zeros((shape[0], shape[1] // element.itemsize), element)
+    value = element["value"]
+    limits = np.iinfo(value) if value.kind in "iu" else None
+    some = (limits.min, 0, 1, 2, limits.max) if limits else (-np.inf, -0.0, 0, 1, np.inf, np.nan)
+    rows["value"] = np.array(some, value)[numbers % len(some)]
+    rows["index"] = numbers >> np.uint64(60)
+    return rows.view(np.uint8)
+
+
+def is_defined(op: OracleOp, dtype: str) -> bool:
     """Report whether an operator exists for an element type."""
-    return _verify.is_defined(OPS[op].code, TYPES[dtype].code)
+    if isinstance(op, ScaledSum):
+        return TYPES[dtype].is_float
+    return op not in OPS or _verify.is_defined(OPS[op].code, TYPES[dtype].code)

@@ -183,7 +183,7 @@ def measure_rows(
                 collective=problem.collective,
                 technique=techniques[index],
                 dtype=problem.dtype,
-                op=problem.op if problem.row.takes_op else None,
+                op=str(problem.op) if problem.row.takes_op else None,
                 shape=format_shape(problem.shape),
                 mask=problem.mask,
                 bytes_per_pe=problem.bytes,

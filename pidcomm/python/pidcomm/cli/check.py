@@ -31,13 +31,13 @@ def check(
         json_option("the numbers of passed and failed cases, and the failures, as one JSON object"),
     ] = None,
 ) -> None:
-    """Compare random collectives with the oracle.
+    """Compare random collectives, scans and movements with the oracle.
 
     Every element of a result must be right, and every byte outside the result must be unchanged.
     The cases vary shape, mask, type, operator, size, offsets, technique, instruction set, number of
     threads and coherence policy. Some cases run in place, in shapes that are not powers of two, or
-    with disabled PEs. If a case uses instruction set audit, the command also checks how many lines
-    of 64 bytes are loaded and stored.
+    with disabled PEs. If a collective or scan uses instruction set audit, the command also checks
+    how many lines of 64 bytes are loaded and stored.
     """
     if case is not None:
         refuse(["--cases"], f"--case {case} runs one case")
