@@ -9,6 +9,8 @@ class Batch:
     def run(self) -> Any: ...
     def start(self) -> Batch: ...
     def wait(self) -> Any: ...
+    def plans(self, *, expand: bool = False) -> list[Plan]: ...
+    def validate(self) -> None: ...
 
 class Buffer:
     def __init__(
@@ -117,7 +119,7 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
     ) -> Buffer: ...
     def plan(
         self,
-        collective: CollectiveName | ScanName,
+        collective: PlannedName,
         mask: Axis,
         *,
         bytes: int,
@@ -130,7 +132,7 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
     ) -> Plan: ...
     def validate(
         self,
-        collective: CollectiveName | ScanName,
+        collective: PlannedName,
         mask: Axis,
         *,
         bytes: int,
@@ -259,7 +261,7 @@ def allocate(
 ) -> PeSet: ...
 def displacements(counts: ArrayLike, dtype: DTypeLike, shape: Sequence[int] = ()) -> Array: ...
 def plan(
-    collective: CollectiveName | ScanName,
+    collective: PlannedName,
     shape: Sequence[int],
     mask: str,
     *,

@@ -47,7 +47,7 @@ ISAS = [name for name, isa in pidcomm.ISAS.items() if isa.is_available]
     ("line", "values"),
     [
         ("pidcomm pl", ["plan", "plot"]),
-        ("pidcomm plan ", COLLECTIVES),
+        ("pidcomm plan ", [*COLLECTIVES, "scan", "exscan", "shift"]),
         ("pidcomm plan all", ["alltoall", "allreduce", "allgather"]),
         ("pidcomm plan alltoall --technique pr", ["pr", "pr+im", "pr+im+cm"]),
         ("pidcomm plan --draw alltoall --technique a", ["auto"]),

@@ -29,6 +29,8 @@ MORE_PLANS = [
     "reduce_scatter --technique pr",
     "allreduce --technique tree",
     "allreduce --technique conventional",
+    "scan",
+    "shift",
 ]
 
 

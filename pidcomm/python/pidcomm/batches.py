@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pidcomm import _core
 from pidcomm.errors import ArgumentError, shown
+from pidcomm.plans import Plan, plan_of
 from pidcomm.requests import Request, first_error
 from pidcomm.tables import ROWS
 
 if TYPE_CHECKING:
+    from pidcomm.axes import Axes
     from pidcomm.buffers import Buffer
     from pidcomm.calls import CoreArguments
 
@@ -94,6 +96,25 @@ class Batch:
             raise error
         return self._result
 
+    def plans(self, *, expand: bool = False) -> list[Plan]:
+        """Return the plan of each call, with every step if ``expand``; see `pidcomm.plan`.
+
+        A halo with corners and a reduce_scatterv are several calls. Moves no bytes.
+        """
+        cube = self._cube
+        return [
+            plan_of(cube._axes.shape, request, codes, expand, cube._axes.order_code, messages)
+            for request, messages, _, codes in (call.arguments for call in self._calls)
+        ]
+
+    def validate(self) -> None:
+        """Check the calls without running them. Raises the error that the first wrong call would
+        raise; see `Hypercube.validate`.
+        """
+        self._require_ready()
+        for request, messages, _, codes in (call.arguments for call in self._calls):
+            self._cube._core.validate(request, codes, messages)
+
     def __repr__(self) -> str:
         """Report the number of calls."""
         return f"<Batch of {len(self._calls)} call{'s' if len(self._calls) != 1 else ''}>"
@@ -139,6 +160,7 @@ _COLLECTING = _Collecting()
 class BatchCube:
     """The batches of `Hypercube`."""
 
+    _axes: Axes
     _core: _core.Cube
     _finish_batch: Callable[[dict[str, Any], list[CollectedCall]], None]
     _run: Callable[..., Any]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from pidcomm import _core
-from pidcomm._rows import CollectiveName, HypercubeCollectives
+from pidcomm._rows import HypercubeCollectives
 from pidcomm.arguments import (
     MAX_COUNT,
     Array,
@@ -40,10 +41,10 @@ from pidcomm.messages import MESSAGE, sizes_of_messages
 from pidcomm.movements import NAME, Movements
 from pidcomm.notebook import hypercube_html
 from pidcomm.places import Groups, Location
-from pidcomm.plans import Plan, make_request, plan_of
+from pidcomm.plans import Plan, PlannedName, make_planned, make_request, plan_of
 from pidcomm.programs import MRAM_WINDOW, HeapWindows, PathText, Window, at_mram_bytes
 from pidcomm.requests import Request
-from pidcomm.scans import ScanName, Scans
+from pidcomm.scans import Scans
 from pidcomm.tables import BANKS_PER_CHIP, CHIPS_PER_RANK, COLLECTIVES, ROWS, WORD_BYTES
 from pidcomm.trace import Trace, trace_of
 
@@ -365,7 +366,7 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
 
     def plan(
         self,
-        collective: CollectiveName | ScanName,
+        collective: PlannedName,
         mask: Axis,
         *,
         bytes: int,
@@ -378,17 +379,20 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
     ) -> Plan:
         """Return the plan of a collective on this hypercube, with every step if ``expand``.
 
-        See `pidcomm.plan`.
+        See `pidcomm.plan`. `Batch.plans` has the plans of all movements, and of calls on buffers.
         """
         self._require_own(src, dst)
         src, dst, options = at_mram_bytes(self._core_set, src, dst, options)
         mask = self.mask_of(mask)
-        request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
-        return plan_of(self.shape, request, options, expand, self._axes.order_code)
+        request, messages = make_planned(
+            collective, self.shape, mask, bytes, src, dst, dtype, op, self.groups
+        )
+        codes = option_codes(options)
+        return plan_of(self.shape, request, codes, expand, self._axes.order_code, messages)
 
     def validate(
         self,
-        collective: CollectiveName | ScanName,
+        collective: PlannedName,
         mask: Axis,
         *,
         bytes: int,
@@ -406,8 +410,10 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
         """
         self._require_own(src, dst)
         mask = self.mask_of(mask)
-        request = make_request(collective, mask, bytes, src, dst, dtype, op, self.groups)
-        self._core.validate(request, option_codes(options))
+        request, messages = make_planned(
+            collective, self.shape, mask, bytes, src, dst, dtype, op, self.groups
+        )
+        self._core.validate(request, option_codes(options), messages)
 
     # ---- implementation of all collectives
 
@@ -568,6 +574,5 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
     def _prepare(self, name: str, mask: Axis, **arguments: Unpack[AnyArguments]) -> Call:
         self._require_own(arguments.get("src"), arguments.get("dst"))
         mask = self._axes.mask_of(mask)
-        return prepare_call(
-            name, mask, self.groups, self._core.validate, self._heap_windows, **arguments
-        )
+        validate = partial(self._core.validate, messages=None)
+        return prepare_call(name, mask, self.groups, validate, self._heap_windows, **arguments)

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from pidcomm import _core
 from pidcomm._core import MRAM_BYTES
 from pidcomm.arguments import Array, as_dtype, as_integer, input_array
 from pidcomm.buffers import Buffer, shape_of
 from pidcomm.errors import ArgumentError, shown
-from pidcomm.tables import WORD_BYTES
+from pidcomm.tables import TYPES, WORD_BYTES
 
 __all__: list[str] = []
 
@@ -31,6 +32,7 @@ Run i begins at byte from + i * from_step of the source window and at byte to + 
 destination window. Bytes and steps are multiples of 8; 0 runs means 1.
 """
 FILL = 2**32 - 1  # from_pe of a message that writes a word
+KEEP = -1  # the source of a member that keeps its content
 
 
 def displacements(counts: ArrayLike, dtype: DTypeLike, shape: Sequence[int] = ()) -> Array:
@@ -87,6 +89,31 @@ def messages_of(
         messages[name] = values
     moving: Array = messages[messages["bytes"] != 0]
     return moving
+
+
+def request_of_messages(src: int, dst: int) -> _core.Request:
+    """Return the request of a sendrecv with these windows."""
+    return _core.Request(_core.SENDRECV, "", 0, src, dst, TYPES["uint8"].code, 0, None)
+
+
+def group_pes(shape: Sequence[int], mask: str) -> NDArray[np.int64]:
+    """Return the PEs of each group in member order, shape (groups, N)."""
+    if len(mask) != len(shape) or set(mask) - {"0", "1"}:
+        raise ArgumentError(
+            f"mask {mask!r} must have one 0 or 1 for each of {len(shape)} axes", "ERR_MASK"
+        )
+    pes = np.arange(math.prod(shape), dtype=np.int64).reshape(shape[::-1])
+    order = [dimension for bit in "01" for dimension, own in enumerate(mask[::-1]) if own == bit]
+    members = math.prod(n for n, bit in zip(shape, mask, strict=True) if bit == "1")
+    return pes.transpose(order).reshape(-1, members)
+
+
+def shift_sources(members: int, by: int, is_cyclic: bool) -> NDArray[np.int64]:
+    """Return the member from which each member receives in a shift, or KEEP."""
+    sources = np.arange(members) - by
+    if is_cyclic:
+        return sources % members
+    return np.where((sources >= 0) & (sources < members), sources, KEEP)
 
 
 def require_buffer(name: str, x: object) -> Buffer:

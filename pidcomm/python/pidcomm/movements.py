@@ -27,25 +27,29 @@ from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.messages import (
     FILL,
+    KEEP,
     MESSAGE,
     begins_of,
     counts_of,
     dimensions_of,
     displacements_or,
     elements_of_word,
+    group_pes,
     halo_passes,
     messages_of,
     per_group,
+    request_of_messages,
     require_buffer,
     require_like,
     rows_of,
+    shift_sources,
     sizes_of_messages,
     unit_of,
     words_of,
 )
 from pidcomm.operators import AnyOp
 from pidcomm.requests import Request
-from pidcomm.tables import TYPES, WORD_BYTES
+from pidcomm.tables import WORD_BYTES
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -62,7 +66,6 @@ __all__: list[str] = []
 T = TypeVar("T")
 
 NAME = "sendrecv"
-KEEP = -1
 
 
 class Movements:
@@ -137,13 +140,8 @@ class Movements:
         the collectives; x itself works in place.
         """
         groups = self._groups_of(axis)
-        members = groups.shape[1]
         by = as_integer("by", by, low=-(2**31), high=2**31)
-        sources = np.arange(members) - by
-        is_inside = (sources >= 0) & (sources < members)
-        sources = (
-            sources % members if as_flag("cyclic", cyclic) else np.where(is_inside, sources, -1)
-        )
+        sources = shift_sources(groups.shape[1], by, as_flag("cyclic", cyclic))
         if fill is not None and cyclic:
             raise ArgumentError(f"fill ({shown(fill)}) is for shifts with cyclic=False")
         return self._permute("shift", x, groups, sources, fill, out, wait, options)
@@ -391,16 +389,7 @@ class Movements:
         """Return the PEs of each group in member order, shape (groups, N)."""
         mask = self.mask_of(axis)
         self._core.groups(mask)  # checks the mask
-        lengths = self._axes.shape
-        pes = np.arange(self._pes, dtype=np.int64).reshape(lengths[::-1])
-        order = [
-            dimension
-            for bit in "01"
-            for dimension in range(len(lengths))
-            if mask[::-1][dimension] == bit
-        ]
-        members = math.prod(n for n, bit in zip(lengths, mask, strict=True) if bit == "1")
-        return pes.transpose(order).reshape(-1, members)
+        return group_pes(self._axes.shape, mask)
 
     def _count_table(
         self, counts: ArrayLike | Buffer, groups: NDArray[np.int64], shape: tuple[int, ...]
@@ -506,10 +495,9 @@ class Movements:
                 return window._window_of(size_bytes)
             return as_integer(side, window)
 
-        request = _core.Request(
-            _core.SENDRECV, "", 0, offset_of("src", src, in_bytes),
-            offset_of("dst", dst, out_bytes), TYPES["uint8"].code, 0, None,
-        )  # fmt: skip
+        request = request_of_messages(
+            offset_of("src", src, in_bytes), offset_of("dst", dst, out_bytes)
+        )
         if self._heap_windows.has_moved:
             self._heap_windows.require_unmoved(request.src, in_bytes)
         collected = None

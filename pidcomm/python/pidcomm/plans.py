@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from pidcomm import _core
 from pidcomm.arguments import (
+    as_bytes,
     as_dtype,
     as_flag,
     as_integer,
@@ -22,6 +23,7 @@ from pidcomm.arguments import (
 from pidcomm.axes import CHIPS, ORDERS
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError
+from pidcomm.messages import group_pes, messages_of, request_of_messages, shift_sources
 from pidcomm.notebook import html_table
 from pidcomm.operators import codes_of_op
 from pidcomm.programs import Window
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from pidcomm.arguments import Options
     from pidcomm.operators import AnyOp
     from pidcomm.scans import ScanName
+
+PlannedName: TypeAlias = "CollectiveName | ScanName | Literal['shift']"
+SHIFT = "shift"
 
 
 class Plan(dict[str, Any]):
@@ -104,6 +109,30 @@ def make_request(
     )
 
 
+def make_planned(
+    collective: str,
+    shape: Sequence[int],
+    mask: str,
+    size_bytes: int,
+    src: Window,
+    dst: Window,
+    dtype: DTypeLike,
+    op: object,
+    groups: Callable[[str], Any] | None = None,
+) -> tuple[_core.Request, NDArray[np.uint8] | None]:
+    """Return the request of a collective, as `make_request`, or of a shift with its messages."""
+    if not isinstance(collective, str) or collective != SHIFT:
+        return make_request(collective, mask, size_bytes, src, dst, dtype, op, groups), None
+    size_bytes = as_integer("bytes", size_bytes)
+    pes = group_pes(as_shape(shape), as_mask(mask))
+    messages = messages_of(pes[:, shift_sources(pes.shape[1], 1, True)], pes, size_bytes)
+    windows = (
+        window._window_of(size_bytes) if isinstance(window, Buffer) else as_integer(side, window)
+        for side, window in (("src", src), ("dst", dst))
+    )
+    return request_of_messages(*windows), as_bytes(messages)
+
+
 def _require_elements(
     row: Collective,
     size_bytes: int,
@@ -124,7 +153,7 @@ def _require_elements(
 
 
 def plan(
-    collective: CollectiveName | ScanName,
+    collective: PlannedName,
     shape: Sequence[int],
     mask: str,
     *,
@@ -138,26 +167,28 @@ def plan(
 ) -> Plan:
     """Return the plan of a collective on PEs arranged as `shape`: loop nests, strides and bytes.
 
-    collective: a name of ``pidcomm.COLLECTIVES``, scan or exscan. mask, bytes (per PE), dtype, op
-    and options are as in the methods of `Hypercube`, and src and dst are offsets; only reductions
-    use op. expand: whether to list every step.
+    collective: a name of ``pidcomm.COLLECTIVES``, scan or exscan, or shift, by 1 and cyclic
+    (`Batch.plans` has the plans of all movements). mask, bytes (per PE), dtype, op and options are
+    as in the methods of `Hypercube`, and src and dst are offsets; only reductions use op. expand:
+    whether to list every step.
 
     Raises the ArgumentError that the collective would raise; host arrays are not checked. Moves no
     bytes.
     """
-    request = make_request(collective, mask, bytes, src, dst, dtype, op)
-    return plan_of(shape, request, options, expand)
+    request, messages = make_planned(collective, shape, mask, bytes, src, dst, dtype, op)
+    return plan_of(shape, request, option_codes(options), expand, messages=messages)
 
 
 def plan_of(
     shape: Sequence[int],
     request: _core.Request,
-    options: Options,
+    codes: _core.OptionCodes,
     expand: bool,
     order_code: int = ORDERS[CHIPS],
+    messages: NDArray[np.uint8] | None = None,
 ) -> Plan:
-    """Return the plan of a request."""
+    """Return the plan of a request. codes: of options. messages: as bytes."""
     text = _core.plan_json(
-        as_shape(shape), order_code, request, option_codes(options), as_flag("expand", expand)
+        as_shape(shape), order_code, request, codes, as_flag("expand", expand), messages
     )
     return Plan(json.loads(text))

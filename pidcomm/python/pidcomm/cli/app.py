@@ -23,7 +23,7 @@ import pidcomm
 from pidcomm.bench.results import STDOUT, console, live_console
 from pidcomm.cli.usage import sentence
 from pidcomm.errors import ArgumentError, Error, FileContentError, unknown
-from pidcomm.tables import COLLECTIVES
+from pidcomm.tables import COLLECTIVES, ROWS
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -216,8 +216,8 @@ def refuse(options: Iterable[str], why: str) -> None:
 
 def check_op(collectives: Iterable[str]) -> None:
     """Raise ArgumentError if --op is given, and none of the collectives has an operator."""
-    names = [name for name in collectives if name in COLLECTIVES]
-    if names and not any(COLLECTIVES[name].takes_op for name in names):
+    names = [name for name in collectives if name in ROWS]
+    if names and not any(ROWS[name].takes_op for name in names):
         refuse(["--op"], f"{', '.join(names)} has no operator; --op is for {', '.join(_WITH_OP)}")
 
 

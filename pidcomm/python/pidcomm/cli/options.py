@@ -9,7 +9,8 @@ import typer
 from pidcomm._rows import CollectiveName, OpName
 from pidcomm.arguments import AUTO
 from pidcomm.cli.completion import complete_mask, complete_name
-from pidcomm.tables import COLLECTIVES, OPS, TECHNIQUES, TYPES
+from pidcomm.plans import SHIFT, PlannedName
+from pidcomm.tables import COLLECTIVES, OPS, ROWS, TECHNIQUES, TYPES
 
 __all__ = [
     "BytesOption",
@@ -17,6 +18,7 @@ __all__ = [
     "DtypeOption",
     "MaskOption",
     "OpOption",
+    "PlannedArgument",
     "ShapeOption",
     "TechniqueOption",
     "ThreadsOption",
@@ -24,16 +26,23 @@ __all__ = [
     "json_option",
 ]
 
-
 if TYPE_CHECKING:  # at run time, the called functions check the names
     CollectiveArgument: TypeAlias = CollectiveName
     OpOption: TypeAlias = OpName
+    PlannedArgument: TypeAlias = PlannedName
 else:
     CollectiveArgument = Annotated[
         str,
         typer.Argument(
             help="Name of the collective: " + ", ".join(COLLECTIVES) + ".",
             autocompletion=complete_name(COLLECTIVES),
+        ),
+    ]
+    PlannedArgument = Annotated[
+        str,
+        typer.Argument(
+            help=f"Name of the collective: {', '.join(ROWS)}, or {SHIFT} (by 1, cyclic).",
+            autocompletion=complete_name([*ROWS, SHIFT]),
         ),
     ]
     OpOption = Annotated[

@@ -9,19 +9,20 @@ import typer
 import pidcomm
 from pidcomm.arguments import options_of, with_scratch
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import check_op, command
+from pidcomm.cli.app import check_op, command, refuse
 from pidcomm.cli.options import (
     BytesOption,
-    CollectiveArgument,
     DtypeOption,
     MaskOption,
     OpOption,
+    PlannedArgument,
     ShapeOption,
     TechniqueOption,
     json_option,
 )
 from pidcomm.explain import places, words
 from pidcomm.explain.plan import explain
+from pidcomm.plans import SHIFT
 from pidcomm.sizes import parse_shape, parse_size
 
 
@@ -33,7 +34,7 @@ from pidcomm.sizes import parse_shape, parse_size
     "pidcomm plan alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --draw",
 )
 def plan(
-    collective: CollectiveArgument,
+    collective: PlannedArgument,
     shape: ShapeOption = "32x32",
     mask: MaskOption = "10",
     size: BytesOption = "1MiB",
@@ -67,8 +68,10 @@ def plan(
     ] = False,
     json_target: Annotated[str | None, json_option("the plan as one JSON object")] = None,
 ) -> None:
-    """Show the steps of a collective without running it."""
+    """Show the steps of a collective, scan or shift without running it."""
     check_op([collective])
+    if collective == SHIFT:
+        refuse(["--op", "--dtype"], f"{SHIFT} moves bytes, and has no operator")
     size_bytes, src_offset = parse_size(size), parse_size(src)
     dst_offset = src_offset + size_bytes if dst is None else parse_size(dst)
     options = options_of(technique=technique)

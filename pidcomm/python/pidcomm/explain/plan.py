@@ -122,6 +122,17 @@ def _fold(fold: dict[str, Any]) -> list[str]:
     ]
 
 
+def _messages(messages: dict[str, Any]) -> list[str]:
+    kept = f", and {messages['lines_kept']} loads for bytes that stay" * bool(
+        messages["lines_kept"]
+    )
+    return [
+        f"messages: {messages['count']} messages of {format_size(messages['bytes'])} in all;"
+        f" {messages['lines_loaded']} loads and {messages['lines_stored']} stores of lines"
+        f"{kept}{', in place' * messages['in_place']}"
+    ]
+
+
 def _tree(steps: dict[str, Any]) -> list[str]:
     lane_bits = [bit for bit in range(3) if steps["lane_mask"] >> bit & 1]
     lines = [f"tree over lane bit {bit}: a round up and a round down" for bit in lane_bits]
@@ -180,6 +191,7 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
     all_stages += [_member_steps(plan)] if "member_steps" in plan else []
     all_stages += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
     all_stages += [_fold(plan["fold"])] if "fold" in plan else []
+    all_stages += [_messages(plan["messages"])] if "messages" in plan else []
     all_stages += [[_reorder("after", plan["after"])]] if "after" in plan else []
     if "sdk" in plan:
         staged = (

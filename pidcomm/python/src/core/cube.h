@@ -155,8 +155,8 @@ class Cube {
     return pending;
   }
 
-  void validate(const Request &request, OptionCodes codes) {
-    const pidcomm_request value = request.value();
+  void validate(const Request &request, OptionCodes codes, const std::optional<Bytes> &messages) {
+    const pidcomm_request value = value_of(request, messages, std::nullopt);
     const pidcomm_options options = options_of(codes);
     allocation_->use([&](struct dpu_set_t) { check(pidcomm_validate(cube_, &value, &options)); });
   }

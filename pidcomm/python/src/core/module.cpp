@@ -54,7 +54,7 @@ void bind_cube(nb::module_ &m) {
       .def("run", &Cube::run, "request"_a, "host_in"_a.noconvert().none(),
            "host_out"_a.noconvert().none(), "options"_a)
       .def("run_batch", &Cube::run_batch, "calls"_a)
-      .def("validate", &Cube::validate, "request"_a, "options"_a)
+      .def("validate", &Cube::validate, "request"_a, "options"_a, "messages"_a.noconvert().none())
       .def("audit", &Cube::audit)
       .def("location", &Cube::location, "pe"_a)
       .def("fill_variables", &Cube::fill_variables, "names"_a)

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "cube.h"
 #include "gil.h"
 #include "status.h"
 #include "values.h"
@@ -86,8 +87,8 @@ nb::dict tables() {
 }
 
 std::string plan_json(const std::vector<uint32_t> &lengths, uint32_t order, const Request &request,
-                      OptionCodes codes, bool expand) {
-  const pidcomm_request value = request.value();
+                      OptionCodes codes, bool expand, const std::optional<Bytes> &messages) {
+  const pidcomm_request value = Cube::value_of(request, messages, std::nullopt);
   const pidcomm_options options = options_of(codes);
   return text_of([&](char *json, std::size_t capacity, std::size_t *length) {
     return pidcomm_plan_json(static_cast<uint32_t>(lengths.size()) | order, lengths.data(), &value,
@@ -198,7 +199,8 @@ void bind_tables(nb::module_ &m) {
   });
   m.def("axis_names", [] { return std::vector<std::string>{PIDCOMM_AXIS_NAMES}; });
   m.def("tables", tables);
-  m.def("plan_json", plan_json, "axis_len"_a, "order"_a, "request"_a, "options"_a, "expand"_a);
+  m.def("plan_json", plan_json, "axis_len"_a, "order"_a, "request"_a, "options"_a, "expand"_a,
+        "messages"_a.noconvert().none());
   m.def("hosts_plan_json", hosts_plan_json, "axis_len"_a, "order"_a, "host"_a, "request"_a,
         "root"_a, "options"_a, "settings"_a, "numbers"_a.none());
   m.def("model_tables", model_tables);

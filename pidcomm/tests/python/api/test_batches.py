@@ -198,3 +198,42 @@ def test_prepare_takes_every_movement() -> None:
     """The names that prepare takes are the methods on buffers."""
     methods = {name for kind in (Movements, Scans) for name in vars(kind) if name[0] != "_"}
     assert set(PREPARED) == {*pidcomm.COLLECTIVES, *methods} - {"scatterv", "gatherv"}
+
+
+def test_a_batch_has_plans_and_can_be_validated(cube: Any) -> None:
+    """Plans of collectives, scans and movements; no byte moves."""
+    x, y = buffer(cube, 1), buffer(cube, 2)
+    with cube._collecting() as batch:
+        calls(cube, x, y)
+    batch.validate()
+    plans = batch.plans()
+    assert [plan["collective"] for plan in plans] == [
+        "allreduce", "alltoall", "sendrecv", "reduce", "scan", "sendrecv", "broadcast",
+    ]  # fmt: skip
+    assert plans[2]["messages"]["bytes"] == 32 * 16 * 4
+    assert (x.get() == buffer(cube, 1).get()).all()
+    trace = cube.sendrecv([(0, 9), (9, 0)], src=x, dst=y)
+    plan = cube.prepare("sendrecv", [(0, 9), (9, 0)], src=x, dst=y).plans(expand=True)[0]
+    assert plan["mram_bytes_read"] == trace.mram_bytes_read
+    assert plan["messages"]["targets"]
+    wrong = cube.prepare("sendrecv", [(0, 9), (1, 9)], src=x, dst=y)
+    for call in (wrong.validate, wrong.plans, wrong.run):
+        with pytest.raises(pidcomm.ArgumentError, match="two messages write"):
+            call()
+
+
+def test_plans_of_shifts_need_no_pes(cube: Any) -> None:
+    """A plan has the messages of the method, also on a hypercube."""
+    plan = pidcomm.plan("shift", (8, 4), "01", bytes=64, dst=64)
+    own = cube.prepare("shift", buffer(cube, 1), "y", out=buffer(cube, 2)).plans()[0]
+    assert plan["messages"] == own["messages"]
+    assert cube.plan("shift", "y", bytes=64, dst=64) == plan
+    cube.validate("shift", "y", bytes=64, src=buffer(cube, 1), dst=buffer(cube, 2))
+    with pytest.raises(pidcomm.ArgumentError, match="another message writes"):
+        cube.validate("shift", "y", bytes=64, dst=8)
+    assert "messages" not in pidcomm.plan(
+        "shift", (8, 4), "01", bytes=64, dst=64, technique="conventional"
+    )
+    for mask in ("0", "012"):
+        with pytest.raises(pidcomm.ArgumentError, match="mask"):
+            pidcomm.plan("shift", (8, 4), mask, bytes=64)
