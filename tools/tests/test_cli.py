@@ -114,6 +114,8 @@ def test_plan_in_words_has_a_line_per_loop() -> None:
         ["broadcast"],
         ["reduce", "--op", "xor"],
         ["allgather", "--dst", "0"],
+        ["exscan", "--op", "max"],
+        ["shift", "--shape", "3x5", "--expand"],
     ],
 )
 def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
@@ -164,6 +166,7 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
             "--op foo does not apply: alltoall has no operator; --op is for reduce",
         ),
         (["plan", "alltoall", "--op", "max"], "--op max does not apply: alltoall has no operator"),
+        (["plan", "shift", "--op", "max"], "--op max does not apply: shift moves bytes"),
         (["model", "predict", "gather", "--op", "max"], "--op max does not apply"),
         (["model", "advise", "gather", "--op", "max"], "--op max does not apply"),
         (

@@ -126,11 +126,17 @@ def _messages(messages: dict[str, Any]) -> list[str]:
     kept = f", and {messages['lines_kept']} loads for bytes that stay" * bool(
         messages["lines_kept"]
     )
-    return [
+    lines = [
         f"messages: {messages['count']} messages of {format_size(messages['bytes'])} in all;"
         f" {messages['lines_loaded']} loads and {messages['lines_stored']} stores of lines"
         f"{kept}{', in place' * messages['in_place']}"
     ]
+    for target in messages.get("targets", ()):
+        lines.append(
+            f"  entangled group {target['eg']}: {target['runs']} runs of {target['words']} words"
+            f" from word {target['word']} on, from {target['streams']} streams"
+        )
+    return lines
 
 
 def _tree(steps: dict[str, Any]) -> list[str]:
