@@ -244,9 +244,7 @@ def _header(problem: Application, options: Options, facts: Mapping[str, Any]) ->
 def _write(results: Results, rows: Sequence[Row], *, is_wide: bool) -> None:
     for row in rows:
         if row.cpu_us is not None:
-            results.text(
-                f"# CPU only, measured, the median: {format_duration(1e-6 * row.cpu_us)}"
-            )
+            results.text(f"# CPU only, measured, the median: {format_duration(1e-6 * row.cpu_us)}")
             break
     lines = Lines(COLUMNS, is_wide=is_wide)
     results.text(lines.titles())

@@ -10,7 +10,7 @@ from scipy.optimize import least_squares
 
 from pidcomm.model import Machine, load_machine
 from pidcomm.model.prediction import PAPER_MACHINE
-from pidcomm_studies.models.validate import DEPENDENCIES, FITTED_TO
+from pidcomm_studies.models.validate import FITTED_TO, UNUSED
 from pidcomm_studies.papers.pidcomm.experiments import modelled_points
 from pidcomm_studies.papers.pidcomm.published import PUBLISHED
 
@@ -27,7 +27,7 @@ START = {
     "isa.avx512bw.combine_ns": 20,
 }
 """The constants that the fit changes, and the values to which it draws them."""
-POINTS = tuple(key for key in PUBLISHED if key not in DEPENDENCIES)
+POINTS = tuple(key for key in PUBLISHED if key not in UNUSED)
 """The published numbers of the fit."""
 # A constant that differs from its start value by a factor of e costs as much as an error of a
 # published number by this share.
@@ -58,14 +58,22 @@ def fit(points: Sequence[str] = POINTS, first: Machine | None = None) -> Machine
     return changed(solution.x)
 
 
-def left_out(on_step: Callable[[], None] = lambda: None) -> dict[str, float]:
+def left_out(
+    *, whole_figures: bool, on_step: Callable[[], None] = lambda: None
+) -> dict[str, float]:
     """Return the prediction of each number of the fit by a fit without this number.
 
-    on_step: called after each of the len(POINTS) fits.
+    whole_figures: whether the fit is also without the other numbers of the figure, which have calls
+    in common. on_step: called after each number.
     """
     predictions = {}
     for key in POINTS:
-        without = fit([other for other in POINTS if other != key], load_machine(PAPER_MACHINE))
-        predictions[key] = modelled_points(without)[key]
+        figure = key.partition(".")[0] + "."
+        others = [
+            other
+            for other in POINTS
+            if other != key and not (whole_figures and other.startswith(figure))
+        ]
+        predictions[key] = modelled_points(fit(others, load_machine(PAPER_MACHINE)))[key]
         on_step()
     return predictions

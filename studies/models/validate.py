@@ -162,13 +162,16 @@ def auto_choice(sample: Sample, machine: Machine) -> str:
     return sample.case(technique=AUTO, scratch=None).predict(machine).technique
 
 
-FITTED, HELD_OUT, DEPENDENT = "fitted", "held out", "not independent"
-USES = (FITTED, HELD_OUT, DEPENDENT)
-DEPENDENCIES = {
+FITTED, HELD_OUT, NOT_USED = "fitted", "held out", "not in the fit"
+USES = (FITTED, HELD_OUT, NOT_USED)
+UNUSED = {
     "fig14.broadcast": "1 by construction",
     "fig17.im": "the product of fig16.pr and fig16.im",
+    "fig19.1024": "the product of fig16.pr, fig16.im and the root of fig16.cm",
+    "fig23a.tree": "our tree does not use the steps of the paper",
 }
-"""Published numbers that follow from others, and the reasons. The fit does not use these numbers.
+"""Published numbers that the fit (`pidcomm_studies.models.paper_fit`) does not use, and the
+reasons.
 """
 FITTED_TO = "fitted: to the numbers that PID-Comm (ISCA 2024) states"
 """The source of the constants that `pidcomm_studies.models.paper_fit` chooses."""
@@ -176,8 +179,8 @@ FITTED_TO = "fitted: to the numbers that PID-Comm (ISCA 2024) states"
 
 @dataclass(frozen=True)
 class PublishedCheck:
-    """A published number and its prediction. use: one of USES. why: the reason if the number is
-    not independent.
+    """A published number and its prediction. use: one of USES. why: the reason if the fit does
+    not use the number.
     """
 
     published: Published
@@ -194,7 +197,7 @@ class PublishedCheck:
 def check_published(machine: str | Machine = PAPER_MACHINE) -> list[PublishedCheck]:
     """Return every published number with its prediction.
 
-    All numbers except DEPENDENCIES are fitted if the machine has constants with the source
+    All numbers except UNUSED are fitted if the machine has constants with the source
     FITTED_TO; otherwise they are held out. Raises ArgumentError unless the machine has the same
     number of PEs as the paper's machine.
     """
@@ -206,7 +209,7 @@ def check_published(machine: str | Machine = PAPER_MACHINE) -> list[PublishedChe
     is_fitted = any(constant.source == FITTED_TO for constant in on.constants.values())
     checks = []
     for key, value in modelled_points(on).items():
-        why = DEPENDENCIES.get(key)
-        use = DEPENDENT if why else FITTED if is_fitted else HELD_OUT
+        why = UNUSED.get(key)
+        use = NOT_USED if why else FITTED if is_fitted else HELD_OUT
         checks.append(PublishedCheck(PUBLISHED[key], value, use, why))
     return checks

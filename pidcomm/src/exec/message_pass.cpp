@@ -19,11 +19,11 @@ constexpr uint32_t kInPlaceLines = 6144;
 /// Input streams that a thread visits side by side; with more, the memory bandwidth is lower.
 constexpr std::size_t kCallStreams = 64;
 
-/// First lines of the streams of all items of a call.
+/// The most first lines of input streams, and of output streams, of all items of a call.
 constexpr std::size_t kCallLines = 4096;
 
 /// Lines that hold the words of PIDCOMM_FILL, in PIM order: for each word as many as the longest
-/// call stores.
+/// item stores.
 class FillLines {
  public:
   explicit FillLines(const PeMessages &messages) {
@@ -54,7 +54,7 @@ class FillLines {
 
  private:
   std::vector<uint64_t> words_;
-  uint64_t lines_ = 0;  // of the longest call
+  uint64_t lines_ = 0;  // of the longest item
   std::byte *base_ = nullptr;
 };
 
@@ -73,7 +73,6 @@ class MessageWorker {
     places_.reserve(tracks);
     targets_.reserve(tracks);
     inputs_.reserve(streams);
-    numbers_.reserve(streams);
     sources_.reserve(streams);
     in_.reserve(std::max(streams, kCallLines));
     out_.reserve(std::max(streams, kCallLines));
@@ -88,7 +87,8 @@ class MessageWorker {
   }
   uint64_t lines_loaded() const { return lines_loaded_; }
 
-  /// Moves the lines [first, last) of each track of a unit; all lines if last is ~0.
+  /// Moves the lines [first, last) of each track of a unit; if last is ~0, all lines from `first`
+  /// on.
   void run(const MessageUnit &unit, uint64_t first, uint64_t last) {
     const MessageTrack *track = messages_.tracks().data() + unit.first_track;
     for (const MessageTrack *const end = track + unit.track_count; track != end;) {
@@ -169,7 +169,6 @@ class MessageWorker {
   /// Makes the tables of the call, for the targets of the places.
   void make_tables() {
     inputs_.clear();
-    numbers_.clear();
     targets_.clear();
     sources_.clear();
     for (const Place &place : places_) {
@@ -188,7 +187,6 @@ class MessageWorker {
         if (same == inputs_.end()) {
           inputs_.push_back(
               {&stream, &place, stream.eg == kFillEg ? fill_.of(stream.fill) : nullptr});
-          numbers_.push_back(number);
         }
         sources_.push_back({stream.lane_map, number});
       }
@@ -234,9 +232,8 @@ class MessageWorker {
     const uint32_t strip_words =
         is_in_place_ ? std::clamp(kInPlaceLines / streams, 1u, kStepWords) : kStepWords;
     const MergeUnit unit = {0, streams, 0, targets};
-    const MergeTable table = {&unit,       numbers_.data(), targets_.data(), sources_.data(),
-                              1,           streams,         targets,         kRunWords,
-                              strip_words, is_in_place_};
+    const MergeTable table = {&unit,   nullptr, targets_.data(), sources_.data(), 1,
+                              streams, targets, kRunWords,       strip_words,     is_in_place_};
     SweepCall call{};
     call.items = items_.data();
     call.item_count = static_cast<uint32_t>(items_.size());
@@ -265,7 +262,6 @@ class MessageWorker {
   // The call: one target per place, and its items. The vectors keep the capacity that they begin
   // with, because items point into them.
   std::vector<Input> inputs_;
-  std::vector<uint32_t> numbers_;  // 0, 1, ...
   std::vector<MergeTarget> targets_;
   std::vector<MergeSource> sources_;
   std::vector<const std::byte *> in_;

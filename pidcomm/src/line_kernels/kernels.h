@@ -75,7 +75,7 @@ struct MergeUnit {
 };
 struct MergeTable {
   const MergeUnit *units;
-  const uint32_t *streams;  // indices of input streams in the section
+  const uint32_t *streams;  // indices of input streams in the section; null: 0, 1, ...
   const MergeTarget *targets;
   const MergeSource *sources;
   uint32_t unit_count;

@@ -245,7 +245,8 @@ class Pricing {
          (bytes - start) / rate(machine_.sdk_thread_from_gb_s, machine_.sdk_thread_to_gb_s)) /
             threads +
         (is_from ? 0 : phase.host_read / kGb / machine_.sdk_host_gb_s);
-    const double total = overlapped(shared, alone, machine_.host_overlap);
+    const double written = is_from ? phase.host_written / kGb / machine_.memory_write_gb_s : 0,
+                 total = std::max(overlapped(shared, alone, machine_.host_overlap), written);
     std::array<double, kLineWorks> line_seconds{};
     line_seconds[static_cast<std::size_t>(LineWork::transpose)] =
         1;  // the time that memory accesses do not hide

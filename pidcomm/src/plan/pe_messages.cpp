@@ -17,12 +17,13 @@ namespace {
 
 constexpr const char *kName = "sendrecv";
 
-/// Ranks whose entangled groups a unit visits side by side: more for long messages, because two
-/// units that each need one bank of a pair both load lines of the pair from memory.
+/// Ranks whose entangled groups a unit visits side by side, and the number for messages that have
+/// at least kLongPeBytes per PE. The memory loads both banks of a pair together. If the banks of a
+/// pair belong to two units, it loads them twice; with more ranks per unit, this happens less.
 constexpr uint32_t kUnitRanks = 2, kLongUnitRanks = 4;
 constexpr uint64_t kLongPeBytes = 256u << 10;
 
-/// Words of the destination of a unit, unless one target has more.
+/// Words of the destination of a unit of kUnitRanks ranks, unless one target has more.
 constexpr uint32_t kUnitWords = 1u << 15;
 
 bool is_fill(const pidcomm_pe_message &message) { return message.from_pe == PIDCOMM_FILL; }
@@ -75,7 +76,7 @@ struct PeMessages::Lanes {
 };
 
 enum UnitKind : uint32_t {
-  kByWords,         // targets that begin in the same kUnitWords words
+  kByWords,         // targets that begin in the same words of a unit
   kByPattern,       // targets with the same runs
   kOneAfterAnother  // all targets of an entangled group, because some store lanes of the same lines
 };
@@ -174,6 +175,8 @@ void PeMessages::measure(const Hypercube &cube) {
       check_words("from_step", message.from_step);
     }
     if (message.bytes == 0) continue;
+    if (message.runs == 1) message.to_step = 0;
+    if (message.runs == 1 && !is_fill(message)) message.from_step = 0;
     if (!is_fill(message)) in_bytes_ = std::max(in_bytes_, end_of(message.from, message.from_step));
     out_bytes_ = std::max(out_bytes_, end_of(message.to, message.to_step));
     bytes_ += uint64_t{message.bytes} * message.runs;
@@ -226,12 +229,16 @@ void PeMessages::check_overlaps() {
            "of bytes, and the same place in MRAM at both PEs)");
 }
 
+uint32_t PeMessages::unit_ranks() const {
+  return bytes_ < kLongPeBytes * pes_ ? kUnitRanks : kLongUnitRanks;
+}
+
 void PeMessages::make_tables(const Hypercube &cube) {
   const std::vector<uint32_t> order = sorted_by(list_, [&](const pidcomm_pe_message &message) {
     return std::pair(cube.place_of(message.to_pe), message.to);
   });
   const uint32_t src_word = words_of(src_), dst_word = words_of(dst_);
-  const uint32_t unit_egs = kBanks * (bytes_ < kLongPeBytes * pes_ ? kUnitRanks : kLongUnitRanks);
+  const uint32_t unit_egs = kBanks * unit_ranks();
   std::vector<Cut> cuts;
   std::vector<Lanes> lanes;
   uint32_t unit = ~0u;
@@ -337,7 +344,7 @@ void PeMessages::cut(uint32_t eg, std::vector<Lanes> &lanes, std::vector<Cut> &c
     else if (made.runs > 1)
       made.unit = {kByPattern, made.word, made.step_words, made.words};
     else
-      made.unit = {kByWords, made.word / kUnitWords, 0, 0};
+      made.unit = {kByWords, made.word / (kUnitWords * kUnitRanks / unit_ranks()), 0, 0};
   }
 }
 

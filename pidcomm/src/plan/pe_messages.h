@@ -5,7 +5,7 @@
 // of a target is the OR of the lines of 1 to 8 streams, each with its lanes shuffled and the other
 // lanes zero, as in the pass `merge`.
 //
-// A unit is the work of one thread. A thread visits the tracks of a unit side by side, because
+// A unit is the work of one thread. A thread visits several tracks of a unit side by side, because
 // lines of both banks of a pair are adjacent in memory.
 #pragma once
 
@@ -128,6 +128,7 @@ class PeMessages {
   bool windows_meet() const { return src_ < dst_ + out_bytes_ && dst_ < src_ + in_bytes_; }
   void measure(const Hypercube &cube);
   void check_overlaps();
+  uint32_t unit_ranks() const;
   void make_tables(const Hypercube &cube);
   void cut(uint32_t eg, std::vector<Lanes> &lanes, std::vector<Cut> &cuts);
   void add_units(std::vector<Cut> &cuts);

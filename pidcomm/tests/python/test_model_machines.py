@@ -139,12 +139,13 @@ def test_inherited_measured_or_fitted_constants_are_assumed(
 ) -> None:
     sources = {
         parent: {name: constant.source for name, constant in heir(parent, "").constants.items()}
-        for parent in ("emulated-host", "upmem-2560")
+        for parent in ("emulated-host", "isca24", "upmem-2560")
     }
     assert sources["emulated-host"]["bus.read_gb_s"] == "assumed: as measured for emulated-host"
     assert sources["emulated-host"]["call.us"] == "assumed: as fitted for emulated-host"
     assert sources["upmem-2560"]["call.us"] == "assumed: as fitted for emulated-host"
     assert sources["upmem-2560"]["sdk.pe_us"] == "assumed: as fitted for upmem-2560"
+    assert sources["isca24"]["bus.read_gb_s"] == "assumed: as fitted for isca24"
     assert (
         sources["upmem-2560"]["network.gb_s"]
         == load_machine("emulated-host").constants["network.gb_s"].source

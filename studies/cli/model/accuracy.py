@@ -26,7 +26,7 @@ from pidcomm.model.prediction import EMULATED_MACHINE, PAPER_MACHINE
 from pidcomm.sizes import format_shape, parse_positive_size
 from pidcomm_studies.cli.model.group import group
 from pidcomm_studies.models.samples import MAX_TOTAL
-from pidcomm_studies.models.validate import DEPENDENT, FITTED, USES
+from pidcomm_studies.models.validate import FITTED, NOT_USED, USES
 from pidcomm_studies.papers.pidcomm.published import SOURCE as PUBLISHED
 
 TotalOption = Annotated[
@@ -126,7 +126,7 @@ def validate(
         bool,
         typer.Option(
             "--left-out",
-            help="With --published: also fit the machine without each number (minutes).",
+            help="With --published: fit the machine without each number, and without each figure.",
         ),
     ] = False,
     choices: Annotated[
@@ -170,7 +170,7 @@ def validate(
                     "error_pct": check.error_pct,
                     "use": check.use,
                     "why": check.why,
-                    "left_out": left_out.get(check.published.key),
+                    "left_out": left_out.get(check.published.key),  # alone, with its figure
                 }
                 for check in checks
             )
@@ -348,21 +348,25 @@ def _choice_table(name: str, chosen: list[Any]) -> Table:
     return choice_table
 
 
-def _left_out() -> dict[str, float]:
+def _left_out() -> dict[str, tuple[float, float]]:
+    """Return the predictions without each number, and without its figure."""
     from pidcomm_studies.models import paper_fit
 
-    with working("fitting", len(paper_fit.POINTS)) as work:
-        return paper_fit.left_out(work.step)
+    with working("fitting", 2 * len(paper_fit.POINTS)) as work:
+        alone, figures = (
+            paper_fit.left_out(whole_figures=whole, on_step=work.step) for whole in (False, True)
+        )
+    return {key: (alone[key], figures[key]) for key in alone}
 
 
-def _published_tables(checks: list[Any], left_out: dict[str, float]) -> list[Table]:
+def _published_tables(checks: list[Any], left_out: dict[str, tuple[float, float]]) -> list[Table]:
     tables: list[Table] = []
     for use in USES:
         of_use = [check for check in checks if check.use == use]
         if not of_use:
             continue
-        why = ["~why"] if use == DEPENDENT else []
-        without = [">left out of the fit"] if left_out and use == FITTED else []
+        why = ["~why"] if use == NOT_USED else []
+        without = [">number left out", ">figure left out"] if left_out and use == FITTED else []
         check_table = table(
             f"{use}: published and modelled",
             ["point", "~what", ">published", ">modelled", ">error", *without, *why],
@@ -371,7 +375,9 @@ def _published_tables(checks: list[Any], left_out: dict[str, float]) -> list[Tab
             point = check.published
             others = [check.why] if check.why else []
             if without:
-                others = [f"{100 * (left_out[point.key] / point.value - 1):+.0f}%"]
+                others = [
+                    f"{100 * (value / point.value - 1):+.0f}%" for value in left_out[point.key]
+                ]
             check_table.add_row(
                 point.key,
                 point.what,
