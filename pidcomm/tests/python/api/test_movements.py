@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from movement_cases import MOVEMENTS, Case, difference, difference_of
+from movement_cases import FILL, MOVEMENTS, Case, difference, difference_of
 
 import pidcomm
 
@@ -139,3 +139,34 @@ def test_displacements_begin_at_words() -> None:
     assert pidcomm.displacements([3, 0, 5], np.int32).tolist() == [0, 4, 4]
     assert pidcomm.displacements([[1, 2], [8, 1]], np.int8).tolist() == [[0, 8], [0, 8]]
     assert pidcomm.displacements([1, 1], np.int32, (3,)).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("is_even", [True, False])
+def test_long_messages_of_several_ranks_are_right(is_even: bool) -> None:
+    """With at least 256 KiB per PE, a thread visits more ranks side by side."""
+    random = np.random.default_rng(5)
+    words = 40_009
+    with pidcomm.allocate(pes=320) as pes:
+        cube = pes.hypercube(320)
+        rows = random.integers(0, 1 << 60, (320, words))
+        before = random.integers(0, 1 << 60, (320, words))
+        x, y = cube.array(rows), cube.array(before)
+        want = before.copy()
+        table = []
+        for pe in range(320):
+            source = (pe + 36) % 320
+            if is_even:
+                table.append((source, pe, 0, 0, 8 * words, 1, 0, 0))
+                want[pe] = rows[source]
+            elif pe % 24 != 3:  # other PEs keep their words
+                cut = 20_000 + 1_001 * (pe // 8 % 7)
+                table.append((source, pe, 8 * 7, 0, 8 * cut, 1, 8 * 3, 0))
+                want[pe, :cut] = rows[source, 7 : 7 + cut]
+                other = (pe + 8) % 320
+                length = words - cut - 90
+                table.append((other, pe, 0, 8 * cut, 8 * length, 1, 0, 0))
+                want[pe, cut : cut + length] = rows[other, :length]
+                table.append((FILL, pe, 7, 8 * (words - 90), 8 * 60, 1, 0, 0))
+                want[pe, words - 90 : words - 30] = 7
+        cube.sendrecv(np.array(table, pidcomm.MESSAGE), src=x, dst=y, threads=3)
+        np.testing.assert_array_equal(y.get(), want)
