@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
+from typer.testing import CliRunner
 
 import pidcomm
 from pidcomm.bench.ablation import STEPS
+from pidcomm.cli import app
 from pidcomm.explain import places
 from pidcomm.sizes import format_gain, parse_shape
 from pidcomm.tables import CollectiveName, TechniqueName, techniques_for
@@ -57,10 +60,10 @@ def reference(name: str) -> list[JsonRow]:
     return read_rows([REFERENCE / f"{name}.jsonl"])
 
 
-def run(*arguments: str) -> Any:
-    """Run the command line in a new process."""
-    command = [sys.executable, "-c", "from pidcomm.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+@cache
+def drawn(name: str, metric: str | None = None) -> Figure:
+    """Return the figure of reference rows, for tests that do not change it."""
+    return figures.draw(reference(name), metric=metric)
 
 
 @pytest.fixture(scope="session")
@@ -78,10 +81,9 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {}
     for name, arguments in runs.items():
         paths[name] = folder / f"{name}.jsonl"
-        result = run(
-            "bench", *arguments.split(), "--iters", "1", "--warmup", "0", "--json", str(paths[name])
-        )
-        assert result.returncode == 0, result
+        options = ["--iters", "1", "--warmup", "0", "--json", str(paths[name])]
+        result = CliRunner().invoke(app, ["bench", *arguments.split(), *options])
+        assert result.exit_code == 0, result.output
     return paths
 
 
@@ -210,7 +212,7 @@ def test_bars_and_limits_have_the_heights_of_their_rows(
 def test_bars_without_speed_ups_show_time() -> None:
     rows = reference("isas")
     assert {row["speed_up"] for row in rows} == {None}
-    assert plots_of(figures.draw(rows))[0].get_ylabel() == "time of a call (ms)"
+    assert plots_of(drawn("isas"))[0].get_ylabel() == "time of a call (ms)"
     with pytest.raises(pidcomm.Error, match="have no speed-ups"):
         figures.draw(rows, metric="speed-up")
 
@@ -222,13 +224,13 @@ WITH_SPEED_UPS = ["collectives", "techniques", "shapes", "shapes_63x40"]
 @pytest.mark.parametrize("metric", ["bus", "speed-up", "time"])
 def test_speed_ups_are_on_their_bars_and_cover_no_limit(name: str, metric: str) -> None:
     rows = reference(name)
-    figure = figures.draw(rows, metric=metric)
+    figure = drawn(name, metric)
     assert_legible(figure)
-    drawn = []
+    gains = []
     for axes in plots_of(figure):
         boxes = [text.get_window_extent() for text in axes.texts]
         bars = [bar.get_window_extent() for bar in bars_of(axes)]
-        drawn += [text.get_text() for text in axes.texts]
+        gains += [text.get_text() for text in axes.texts]
         for limit in limits_of(axes):
             (left, right), (height, _) = axes.transData.transform(limit.get_xydata()).T
             middle = (left + right) / 2
@@ -237,13 +239,13 @@ def test_speed_ups_are_on_their_bars_and_cover_no_limit(name: str, metric: str) 
             (bar,) = [bar for bar in bars if bar.x0 < (box.x0 + box.x1) / 2 < bar.x1]
             assert box.y0 >= bar.y0
             assert box.y1 <= axes.bbox.y1 + 1
-    gains = [row["speed_up"] for row in rows if row["technique"] != "conventional"]
-    assert sorted(drawn) == sorted(map(format_gain, gains))
+    speed_ups = [row["speed_up"] for row in rows if row["technique"] != "conventional"]
+    assert sorted(gains) == sorted(map(format_gain, speed_ups))
 
 
 def test_rows_of_different_conditions_have_different_panels() -> None:
     rows = reference("masks")
-    panels = plots_of(figures.draw(rows, metric="bus"))
+    panels = plots_of(drawn("masks", "bus"))
     conditions = {f"{row['shape']}, mask {row['mask']}" for row in rows}
     assert {panel.get_title() for panel in panels} == conditions
     for panel in panels:
@@ -278,7 +280,7 @@ def test_sweeps_have_a_panel_per_collective_on_logarithmic_axes(
 ) -> None:
     rows = reference(name)
     assert kind_of(rows) == "sweep"
-    panels = plots_of(figures.draw(rows))
+    panels = plots_of(drawn(name))
     assert [panel.get_title() for panel in panels] == list(pidcomm.COLLECTIVES)
     assert {panel.get_xlabel() for panel in panels} <= {"", "bytes per PE", "number of PEs"}
     assert any(panel.get_xlabel() for panel in panels)
@@ -317,7 +319,7 @@ def test_every_combination_in_a_sweep_has_its_own_line(fresh: dict[str, Path]) -
 @pytest.mark.parametrize("name", ["ablation", "ablation_avx2", "ablation_int8"])
 def test_an_ablation_stacks_the_phases_of_every_technique(name: str) -> None:
     rows = reference(name)
-    figure = figures.draw(rows)
+    figure = drawn(name)
     panels = plots_of(figure)
     assert {panel.get_title() for panel in panels} == {row["collective"] for row in rows}
     for panel in panels:
@@ -350,7 +352,7 @@ def test_an_ablation_stacks_the_phases_of_every_technique(name: str) -> None:
 
 
 def test_modelled_or_assumed_times_are_hatched_and_labelled() -> None:
-    figure = figures.draw(reference("ablation"))
+    figure = drawn("ablation")
     marks = {"modelled": style.MODELLED_HATCH, "assumed": style.ASSUMED_HATCH}
     hatches = {
         (str(bar.get_gid()), bar.get_hatch())
@@ -368,18 +370,16 @@ def test_modelled_or_assumed_times_are_hatched_and_labelled() -> None:
 
 
 def _drawn_texts(figure: Figure) -> list[tuple[Text, Any]]:
-    """Return every drawn text with its box in pixels."""
+    """Return every text that drawing the figure reaches, with its box in pixels."""
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     drawn: dict[int, Text] = {}
-    original = Text.draw
 
-    def draw(text: Text, *arguments: Any) -> None:
+    def draw(text: Text, *_: Any) -> None:
         drawn[id(text)] = text
-        original(text, *arguments)
 
     with style.settings(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(Text, "draw", draw)
-        figure.draw(renderer)
+        figure.draw_without_rendering()  # it paints no pixel, but lays the figure out
         texts = [text for text in drawn.values() if text.get_visible() and text.get_text()]
         return [(text, Text.get_window_extent(text, renderer)) for text in texts]
 
@@ -444,7 +444,7 @@ def reference_figures() -> Iterator[tuple[str, str | None]]:
 
 @pytest.mark.parametrize(("name", "metric"), [*reference_figures()])
 def test_no_text_of_reference_figures_overlaps(name: str, metric: str | None) -> None:
-    assert_legible(figures.draw(reference(name), metric=metric))
+    assert_legible(drawn(name, metric))
 
 
 @pytest.mark.parametrize("is_log", [False, True])
@@ -528,7 +528,7 @@ def test_no_text_of_an_explanation_overlaps(case: tuple[Any, ...]) -> None:
 @pytest.mark.parametrize("name", ["collectives", "sizes", "pes", "ablation"])
 def test_figures_show_their_conditions_source_and_version(name: str) -> None:
     rows = reference(name)
-    text = all_text(figures.draw(rows))
+    text = all_text(drawn(name))
     row = rows[0]
     for wanted in (
         f"mask {row['mask']}",
@@ -580,7 +580,7 @@ def test_series_differ_in_colour_and_also_in_grey() -> None:
 
 
 def test_a_line_has_its_techniques_colour() -> None:
-    for panel in plots_of(figures.draw(reference("sizes"))):
+    for panel in plots_of(drawn("sizes")):
         (line,) = [line for line in panel.lines if line.get_gid() == "tile"]
         assert line.get_color() == style.look_of("tile").colour
 

@@ -10,7 +10,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from test_pictures import BROWSERS, reference, run
+from command_line import run
+from test_pictures import BROWSERS, reference
 
 from pidcomm_studies.pictures import page
 
