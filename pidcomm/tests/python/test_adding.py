@@ -139,7 +139,13 @@ def build(project: Path) -> Path:
         ],
         project,
     )
-    run([cmake, "--build", folder, "--target", "test_collectives", "test_hosts"], project)
+    # The folder of the copy has a new name in each run; with paths relative to it, ccache finds the
+    # objects of earlier runs.
+    run(
+        [cmake, "--build", folder, "--target", "test_collectives", "test_hosts"],
+        project,
+        CCACHE_BASEDIR=str(project.parent),
+    )
     return folder
 
 
