@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from re import fullmatch
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 from warnings import catch_warnings, filterwarnings, simplefilter
 
 import numpy as np
@@ -36,6 +36,7 @@ FIELDS = {
 SYMMETRIES = ("general", "symmetric", "skew-symmetric")
 MAX_VERTICES = 2**32 - 1
 MAX_SCALE = 31
+LEAST_PAIRS_PER_EDGE = 64  # so that `skewed` finds pairs without an edge
 QUICK = "rmat:scale=11"
 DATA_HELP = (
     f"MatrixMarket ({BANNER} matrix coordinate ...) or a list of edges: two numbers per line, #"
@@ -43,7 +44,7 @@ DATA_HELP = (
 )
 # Peak memory per vertex or edge, measured.
 BYTES_OF_IDS, BYTES_OF_STARTS, BYTES_OF_SORT = 9, 16, 33
-BYTES_OF_RMAT, BYTES_OF_UNIFORM, BYTES_OF_GRID = 22, 8, 28
+BYTES_OF_RMAT, BYTES_OF_SKEWED, BYTES_OF_UNIFORM, BYTES_OF_GRID = 22, 34, 8, 28
 BYTES_OF_LINE, BYTES_OF_BYTE, BYTES_OF_UNIQUE = 72, 5, 80
 MAX_DIGITS = 19  # of a vertex number
 # Errors of NumPy for a malformed file. After such an error, the slow path finds the malformed line.
@@ -133,9 +134,7 @@ class Graph:
         require_bytes(BYTES_OF_SORT * edges, f"{edges} edges in order")
 
     def _distinct(self, pairs: NDArray[np.uint64], keep_loops: bool) -> Graph:
-        pairs.sort()
-        pairs = pairs[np.diff(pairs, prepend=~pairs[:1]) != 0]
-        sources, targets = (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+        sources, targets = _ends(_once(pairs))
         if not keep_loops:
             is_kept = sources != targets
             sources, targets = sources[is_kept], targets[is_kept]
@@ -153,6 +152,19 @@ class Graph:
 def _pairs(sources: NDArray[np.uint32], targets: NDArray[np.uint32]) -> NDArray[np.uint64]:
     pairs: NDArray[np.uint64] = sources.astype(np.uint64) << np.uint64(32) | targets
     return pairs
+
+
+def _ends(pairs: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return the sources and the targets of pairs."""
+    return (pairs >> np.uint64(32)).astype(np.uint32), pairs.astype(np.uint32)
+
+
+def _once(
+    pairs: NDArray[np.uint64], kind: Literal["quicksort", "stable"] = "quicksort"
+) -> NDArray[np.uint64]:
+    """Sort pairs, and return each once."""
+    pairs.sort(kind=kind)
+    return pairs[np.diff(pairs, prepend=~pairs[:1]) != 0]
 
 
 def generate_help(default: str) -> str:
@@ -373,6 +385,48 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
     require_bytes(
         BYTES_OF_RMAT * (count + (1 << scale)), f"{1 << scale} vertices with {edges} edges each"
     )
+    sources, targets = _kronecker(random, scale, count)
+    order = random.permutation(1 << scale).astype(np.uint32)
+    return Graph(
+        f"rmat:scale={scale},edges={edges},seed={seed}", 1 << scale, order[sources], order[targets]
+    )
+
+
+def skewed(*, vertices: int = 65536, edges: int = 524288, seed: int = 1) -> Graph:
+    """Return `edges` edges with the skew of `rmat`, each between another pair of vertices.
+
+    Vertex v of a Kronecker graph of 2^k >= vertices vertices is vertex floor(v * vertices / 2^k)
+    here, before the vertices are put in random order. Loops, and edges between pairs that have one,
+    are drawn again. Directions are random.
+    """
+    as_integer("vertices", vertices, 0, 1 << MAX_SCALE)
+    as_integer("edges", edges, 0, vertices**2 // LEAST_PAIRS_PER_EDGE)
+    random = np.random.default_rng(as_integer("seed", seed))
+    require_bytes(BYTES_OF_SKEWED * (edges + vertices), f"{vertices} vertices with {edges} edges")
+    scale = max(vertices - 1, 0).bit_length()
+    pairs = np.zeros(0, np.uint64)
+    while missing := edges - len(pairs):
+        one, other = (
+            (ends * np.uint64(vertices) >> np.uint64(scale)).astype(np.uint32)
+            for ends in _kronecker(random, scale, missing)
+        )
+        new = _pairs(np.minimum(one, other), np.maximum(one, other))[one != other]
+        del one, other
+        pairs = _once(np.concatenate([pairs, _once(new)]), "stable")  # merges two parts
+    is_reversed = random.random(edges, np.float32) < 0.5
+    pairs[is_reversed] = pairs[is_reversed] << np.uint64(32) | pairs[is_reversed] >> np.uint64(32)
+    order = random.permutation(vertices).astype(np.uint32)
+    return Graph(
+        f"skewed:vertices={vertices},edges={edges},seed={seed}",
+        vertices,
+        *(order[ends] for ends in _ends(pairs)),
+    )
+
+
+def _kronecker(
+    random: np.random.Generator, scale: int, count: int
+) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return the sources and the targets of `count` random edges between 2^scale vertices."""
     sources, targets = np.zeros(count, np.uint32), np.zeros(count, np.uint32)
     # Probabilities of three quarters of the matrix: source and target low, only target high, only
     # source high.
@@ -383,10 +437,7 @@ def rmat(*, scale: int = 16, edges: int = 16, seed: int = 1) -> Graph:
         is_high_target = (chance >= a) & ~is_high_source | (chance >= a + b + c)
         sources |= is_high_source.astype(np.uint32) << np.uint32(bit)
         targets |= is_high_target.astype(np.uint32) << np.uint32(bit)
-    order = random.permutation(1 << scale).astype(np.uint32)
-    return Graph(
-        f"rmat:scale={scale},edges={edges},seed={seed}", 1 << scale, order[sources], order[targets]
-    )
+    return sources, targets
 
 
 def uniform(*, vertices: int = 65536, edges: int = 524288, seed: int = 1) -> Graph:
@@ -421,5 +472,10 @@ def grid(*, rows: int = 256, columns: int = 256) -> Graph:
     )
 
 
-GENERATORS: dict[str, Callable[..., Graph]] = {"rmat": rmat, "uniform": uniform, "grid": grid}
+GENERATORS: dict[str, Callable[..., Graph]] = {
+    "rmat": rmat,
+    "skewed": skewed,
+    "uniform": uniform,
+    "grid": grid,
+}
 """Generators of `load`, by name; `pidcomm_studies.apps.inputs.generated` reads their parameters."""

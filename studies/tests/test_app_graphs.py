@@ -168,6 +168,32 @@ def test_rmat_has_the_degrees_of_a_kronecker_graph() -> None:
     assert pairs(graphs.rmat(scale=12, edges=16, seed=6)) != pairs(graph)
 
 
+@pytest.mark.parametrize(
+    ("vertices", "edges"), [(0, 0), (1, 0), (8, 1), (1000, 1000**2 // 64), (19717, 44338)]
+)
+def test_a_skewed_graph_has_the_given_size_without_loops_and_double_edges(
+    vertices: int, edges: int
+) -> None:
+    graph = graphs.skewed(vertices=vertices, edges=edges)
+    assert (graph.vertices, graph.edges) == (vertices, edges)
+    assert graph.undirected().edges == 2 * edges
+
+
+def test_a_skewed_graph_has_the_degrees_of_rmat_without_double_edges() -> None:
+    drawn = graphs.rmat(scale=14, edges=4).undirected()
+    graph = graphs.skewed(vertices=1 << 14, edges=drawn.edges // 2, seed=3)
+    degrees, expected = (
+        np.bincount(each.sources, minlength=1 << 14) for each in (graph.undirected(), drawn)
+    )
+    assert degrees.argmax() != 0  # vertices are in random order
+    for share in (0.5, 0.9, 0.99, 1.0):
+        np.testing.assert_allclose(
+            np.quantile(degrees, share), np.quantile(expected, share), rtol=0.15, atol=1
+        )
+    assert pairs(graphs.skewed(vertices=1 << 14, edges=graph.edges, seed=3)) == pairs(graph)
+    assert pairs(graphs.skewed(vertices=1 << 14, edges=graph.edges, seed=4)) != pairs(graph)
+
+
 def test_a_grid_leads_right_and_down() -> None:
     assert sorted(pairs(graphs.grid(rows=2, columns=3))) == [
         (0, 1),
@@ -190,6 +216,7 @@ def test_uniform_edges_are_between_all_vertices() -> None:
     [
         ("rmat:scale=32", r"scale \(32\) must be between 0 and 31"),
         ("rmat:seed=-1", r"seed \(-1\)"),
+        ("skewed:vertices=80,edges=101", r"edges \(101\) must be between 0 and 100"),
         ("uniform:vertices=0", r"vertices \(0\) must be between 1"),
         ("uniform:edges=-1", r"edges \(-1\)"),
         ("grid:rows=65536,columns=65536", "must be between 0 and 4294967295"),
@@ -245,6 +272,10 @@ def test_vertices_of_another_type_are_an_error() -> None:
     ("spec", "what"),
     [
         ("rmat:scale=31", "2147483648 vertices with 16 edges each"),
+        (
+            "skewed:vertices=2147483648,edges=600000000",
+            "2147483648 vertices with 600000000 edges",
+        ),
         ("uniform:edges=100000000000000", "100000000000000 edges"),
         ("grid:rows=65535,columns=65536", "65535 rows of 65536 vertices"),
         ("uniform:vertices=4294967295,edges=1", "the starts of 4294967295 vertices"),

@@ -16,6 +16,7 @@ import numpy as np
 
 from pidcomm import ArgumentError, Error
 from pidcomm.arguments import Array, as_integer
+from pidcomm.bench import platform
 from pidcomm.bench.measure import require_bytes
 from pidcomm.errors import MAX_SHOWN, FileContentError, shown
 from pidcomm.files import malformed, require_file
@@ -32,6 +33,7 @@ GENERATOR = "uniform"
 TASKLETS = 12  # the pipeline needs 11; each tasklet has a block of 2 KiB in WRAM
 NPY_START = b"\x93NUMPY"
 ALL = "1"  # the mask of all PEs
+ROWS_OF_LAYER = 2  # copies of a layer that the host makes to pad and cut it, one layer at a time
 
 Values: TypeAlias = Callable[[tuple[int, ...], np.dtype, int], Array]
 """Returns an array of a shape and dtype: the weights of layer i, or x if i is the number of
@@ -224,8 +226,9 @@ class Mlp(Application):
             "features", default_features if features is None else features, 1, FEATURES_MAX
         )
         depth = as_integer("layers", LAYERS if layers is None else layers, 1, LAYERS_MAX)
-        require_bytes(
-            depth * count**2 * kind.itemsize, f"{depth} layers of {count} x {count} {kind.name}"
+        layer_bytes = count**2 * kind.itemsize
+        _require_room(
+            depth * layer_bytes, layer_bytes, f"{depth} layers of {count} x {count} {kind.name}"
         )
         weights = [values((count, count), kind, layer) for layer in range(depth)]
         return cls(weights, values((count,), kind, depth), canonical(spec, GENERATORS))
@@ -246,8 +249,10 @@ class Mlp(Application):
                         "the file has one array; it must be an .npz with w0, w1, ... and x",
                     )
             with ZipFile(path) as archive:  # numpy.load would unpickle other files
-                size = sum(entry.file_size for entry in archive.infolist())
-            require_bytes(2 * size, f"{path}: {size} bytes of arrays")  # a read array and its bytes
+                sizes = [entry.file_size for entry in archive.infolist()]
+            _require_room(
+                sum(sizes), max(sizes, default=0), f"{path}: {sum(sizes)} bytes of arrays"
+            )
             with np.load(path, allow_pickle=False) as file:
                 arrays = _read(path, file)
         except (Error, MemoryError):
@@ -295,7 +300,7 @@ class Mlp(Application):
                 "ROWS": cut.rows,
                 "SLAB_BYTES": cut.slab_bytes,
             },
-            host_bytes=2 * cut.slab_bytes * cut.pes,  # the host pads and cuts one layer at a time
+            host_bytes=ROWS_OF_LAYER * cut.slab_bytes * cut.pes,
         )
 
     def run(self, stage: Stage) -> Array:
@@ -323,6 +328,14 @@ class Mlp(Application):
 
     def _cut(self, pes: int) -> Cut:
         return Cut(self.x.size, pes, self.x.dtype)
+
+
+def _require_room(weights_bytes: int, layer_bytes: int, what: str) -> None:
+    """Raise ArgumentError if weights do not fit in memory together with the PEs that hold them."""
+    require_bytes(
+        weights_bytes + platform.host_bytes(weights_bytes) + ROWS_OF_LAYER * layer_bytes,
+        what,
+    )
 
 
 def _read(path: Path, file: Mapping[str, Array]) -> dict[str, Array]:

@@ -87,8 +87,7 @@ def _graphs(application: str, **data: str) -> Iterator[Case]:
 
 def _gnn(strategy: str, dtype: str = "int32") -> Iterator[Case]:
     for name, data in (
-        # PubMed has 19,717 vertices, 44,338 edges and 500 features.
-        ("PM", {"generate": "rmat:scale=14,edges=3", "features": 500}),
+        ("PM", {"generate": "skewed:vertices=19717,edges=44338", "features": 500}),
         # Reddit has 232,965 vertices, 114,615,892 edges and 602 features, which need 20 GiB of PEs.
         ("RD", {"generate": "rmat:scale=16,edges=16", "features": 64}),
     ):
@@ -96,14 +95,14 @@ def _gnn(strategy: str, dtype: str = "int32") -> Iterator[Case]:
         yield Case(f"GNN {words} {name}", "gnn", {"strategy": strategy, "dtype": dtype}, data)
 
 
+GOWALLA = "skewed:vertices=196591,edges=950327"
 CASES = (
     *(Case(f"DLRM {width}", "dlrm", {"embedding": width}) for width in (16, 32)),
     *_gnn("rs_ar"),
     *_gnn("ar_ag"),
-    # Gowalla has 196,591 vertices and 950,327 edges, LiveJournal 3,997,962 and 34,681,189. Each PE
-    # has the labels of all vertices for cc.
-    *_graphs("bfs", LG="rmat:scale=18,edges=4", LJ="rmat:scale=20,edges=16"),
-    *_graphs("cc", LG="rmat:scale=18,edges=4", LJ="rmat:scale=19,edges=16"),
+    *_graphs("bfs", LG=GOWALLA, LJ="skewed:vertices=3997962,edges=34681189"),
+    # Each PE has the labels of all vertices; those of bfs's graph take 30 GiB.
+    *_graphs("cc", LG=GOWALLA, LJ="rmat:scale=19,edges=16"),
     Case("MLP 16k", "mlp", {}, {"features": 16384}),
 )
 """The cases of figures 4, 13, 15 and 21. The paper also has MLP with 32k features."""
