@@ -161,8 +161,8 @@ def require_room(placement: Placement, shape: Sequence[int], techniques: Sequenc
         )
     require_bytes(
         platform.host_bytes(pes * per_pe) + placement.host_bytes,
-        f"{pes} PEs with {format_about(per_pe)} each and {format_about(placement.host_bytes)} of"
-        " host rows",
+        f"{pes} PEs with {format_about(per_pe)} each{_doubled()} and"
+        f" {format_about(placement.host_bytes)} of host rows",
     )
 
 
@@ -465,6 +465,10 @@ class Stage:
     ) -> None:
         """Remove the compiled program."""
         self._close.close()
+
+
+def _doubled() -> str:
+    return " (twice with huge pages; DPUEMU_HUGEPAGES=off)" if platform.host_bytes(1) == 2 else ""
 
 
 def _needs_scratch(techniques: Sequence[str]) -> bool:

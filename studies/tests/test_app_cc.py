@@ -17,9 +17,9 @@ from pidcomm_studies.apps.cc import ConnectedComponents
 from pidcomm_studies.apps.graphs import Graph, grid
 
 # Tiles that are always read whole, and tiles that are read whole only if they have many edges.
-SMALL_PATCHES = [
+SMALL_PATCHES: list[dict[str, Any]] = [
     {"chunk_bits": 6, "room_bits": 6, "tile_bits": 6},
-    {"chunk_bits": 6, "room_bits": 7, "tile_bits": 8},
+    {"chunk_bits": 6, "room_bits": 7, "tile_bits": 8, "in_place": True},
 ]
 
 
@@ -46,7 +46,7 @@ def check(problem: ConnectedComponents, graph: Graph, **how: Any) -> int:
 @pytest.mark.parametrize("patches", SMALL_PATCHES)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_labels_are_the_least_vertices_of_scipys_components(
-    name: str, patches: dict[str, int]
+    name: str, patches: dict[str, Any]
 ) -> None:
     check(ConnectedComponents(GRAPHS[name], **patches), GRAPHS[name], pes=8)
 
@@ -58,8 +58,18 @@ def test_any_number_of_pes_is_right(pes: int) -> None:
 
 
 def test_every_technique_in_turn_finds_the_same_labels() -> None:
-    problem = ConnectedComponents(GRAPHS["many components"])
-    check_every_technique(problem, labels(GRAPHS["many components"]))
+    for in_place in (False, True):
+        problem = ConnectedComponents(GRAPHS["many components"], in_place=in_place)
+        check_every_technique(problem, labels(GRAPHS["many components"]))
+
+
+def test_labels_in_place_need_half_the_memory() -> None:
+    graph = grid(rows=300, columns=300)
+    two, one = (
+        ConnectedComponents(graph, in_place=in_place).place((1024,)) for in_place in (False, True)
+    )
+    assert two.bytes - one.bytes == 4 * 90048  # vertices, padded
+    assert one.bytes < 0.55 * two.bytes
 
 
 def test_rounds_grow_with_the_logarithm_of_the_length_of_a_path() -> None:

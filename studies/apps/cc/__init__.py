@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from math import prod
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +56,7 @@ class ConnectedComponents(Application):
         chunk_bits: int = CHUNK_BITS,
         room_bits: int = ROOM_BITS,
         tile_bits: int | None = None,
+        in_place: bool = False,
     ) -> None:
         """Take a graph; its edges connect in both directions.
 
@@ -61,6 +64,8 @@ class ConnectedComponents(Application):
         to 11. tile_bits: log2 of the vertices of a tile, 6 to 32 - chunk_bits. room_bits: log2 of
         the vertices of the largest tile that PEs read completely, 6 to 12. By default tile_bits is
         room_bits; if there are too few edges to read complete tiles, it is as large as possible.
+        in_place: whether the labels of a round replace those of the round before, instead of
+        going to a second window.
         """
         as_integer("chunk_bits", chunk_bits, MIN_BITS, CHUNK_BITS)
         as_integer("room_bits", room_bits, MIN_BITS, ROOM_BITS)
@@ -69,14 +74,23 @@ class ConnectedComponents(Application):
         self.graph = graph.undirected()
         self._starts = self.graph.starts()
         self._bits = chunk_bits, room_bits, tile_bits
+        self._windows = ("labels",) if in_place else ("labels", "next")
         self._cutter = Cutter(self.graph)
 
     @classmethod
     def make(
-        cls, *, data: Path | None = None, generate: str | None = None, quick: bool = False
+        cls,
+        *,
+        data: Path | None = None,
+        generate: str | None = None,
+        quick: bool = False,
+        in_place: Annotated[
+            bool, "Reduce labels in place: half the memory, but a slower allreduce."
+        ] = False,
     ) -> ConnectedComponents:
         """Return the application with the graph of a file or a generator."""
-        return cls(graphs.load(data, generate, graphs.QUICK if quick else DEFAULT))
+        graph = graphs.load(data, generate, graphs.QUICK if quick else DEFAULT)
+        return cls(graph, in_place=in_place)
 
     @property
     def facts(self) -> Mapping[str, int | str]:
@@ -103,8 +117,7 @@ class ConnectedComponents(Application):
             source=Path(__file__).parent / "kernel.c",
             resident=edges.resident,
             windows={
-                "labels": self._vertices * LABEL_BYTES,
-                "next": self._vertices * LABEL_BYTES,
+                **{name: self._vertices * LABEL_BYTES for name in self._windows},
                 "result": self._share(pes) * LABEL_BYTES,
                 "count": REDUCED_BYTES,
             },
@@ -125,17 +138,19 @@ class ConnectedComponents(Application):
         edges.place(stage)
         labels = stage.host_work(lambda: np.arange(self._vertices, dtype=np.uint32).reshape(1, -1))
         stage.broadcast("1", labels, dst="labels")
+        windows = cycle(self._windows)
+        src = next(windows)
         stage.launch(
-            round_number=0,
+            at_labels=stage.offsets[src],
             patches=edges.counts,
             first=np.arange(stage.pes) * self._share(stage.pes),
         )
-        rounds = 0
         while total_count(stage):
             size = self._vertices * LABEL_BYTES
-            stage.allreduce("1", bytes=size, src="next", dst="labels", dtype=np.uint32, op="min")
-            rounds += 1
-            stage.launch(round_number=rounds)
+            dst = next(windows)
+            stage.allreduce("1", bytes=size, src=src, dst=dst, dtype=np.uint32, op="min")
+            stage.launch(at_labels=stage.offsets[dst])
+            src = dst
         size = self._share(stage.pes) * LABEL_BYTES
         return stage.gather("1", bytes=size, src="result", dtype=np.uint32)[
             0, : self.graph.vertices
