@@ -95,7 +95,7 @@ def test_a_strict_machine_finds_no_fault() -> None:
     ],
 )
 def test_bits_that_do_not_fit_wram_or_an_edge_are_errors(
-    bits: dict[str, int], message: str
+    bits: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ArgumentError, match=message):
         ConnectedComponents(GRAPHS["rmat"], **bits)

@@ -23,8 +23,10 @@ from pidcomm.arguments import Array, as_integer
 from pidcomm.bench.measure import require_bytes
 from pidcomm_studies.apps import graphs
 from pidcomm_studies.apps.application import Application
+from pidcomm_studies.apps.gnn import data as files
 from pidcomm_studies.apps.gnn.layout import Layer, Layout
 from pidcomm_studies.apps.graphs import Graph
+from pidcomm_studies.apps.inputs import one_source
 from pidcomm_studies.apps.stage import Placement, Stage
 
 STRATEGIES = ("rs_ar", "ar_ag")
@@ -34,6 +36,7 @@ allgather (ar_ag).
 DTYPES = ("int8", "int16", "int32")
 DEFAULT_GRAPH = "rmat:scale=16,edges=16"
 QUICK_GRAPH = "rmat:scale=10,edges=8"
+FEATURES = 64
 MAGNITUDE = 4  # largest magnitude of random features and weights
 
 
@@ -54,7 +57,7 @@ class Gnn(Application):
         "Graph neural network: aggregation over edges and combination by weights, layer by layer."
     )
     axes = 2
-    data_help = graphs.DATA_HELP
+    data_help = files.DATA_HELP
     generate_help = graphs.generate_help(DEFAULT_GRAPH)
 
     def __init__(
@@ -111,30 +114,54 @@ class Gnn(Application):
         ] = "rs_ar",
         dtype: Annotated[str, f"Element type: {', '.join(DTYPES)}"] = "int32",
         layers: Annotated[int, "Number of layers"] = 3,
-        features: Annotated[int, "Number of features of a vertex before the first layer"] = 64,
+        features: Annotated[
+            int | None,
+            f"Number of features of a vertex before the first layer (default: of the file, or"
+            f" {FEATURES})",
+        ] = None,
+        features_data: Annotated[Path | None, files.FEATURES_HELP] = None,
         hidden: Annotated[int, "Number of features of a vertex between layers"] = 64,
         outputs: Annotated[int, "Number of features of a vertex after the last layer"] = 16,
         seed: Annotated[int, "Seed of the features and weights"] = 1,
     ) -> Gnn:
-        """Return the application with a graph; its features and weights are small random
-        integers.
+        """Return the application with a graph; its weights, and its features unless a file has
+        them, are small random integers.
         """
         if dtype not in DTYPES:
             raise ArgumentError(f"dtype {dtype!r} is not supported; use {', '.join(DTYPES)}")
-        widths = [
-            as_integer("features", features, 1),
+        later = [
             *[as_integer("hidden", hidden, 1)] * (as_integer("layers", layers, 1) - 1),
             as_integer("outputs", outputs, 1),
         ]
+        width = as_integer("features", FEATURES if features is None else features, 1)
         random = np.random.default_rng(as_integer("seed", seed))
-        graph = graphs.load(data, generate, QUICK_GRAPH if quick else DEFAULT_GRAPH)
-        shapes = [(graph.vertices, widths[0]), *pairwise(widths)]
+        if data is None:
+            graph, read = graphs.load(None, generate, QUICK_GRAPH if quick else DEFAULT_GRAPH), None
+        else:
+            one_source(data, generate)
+            graph, read = files.read(data)
+        source = features_data or data
+        if features_data is not None:
+            read = files.rows_of(graph, files.read_features(features_data), features_data)
+        if read is not None and source is not None:
+            if features not in (None, read.shape[1]):
+                raise ArgumentError(
+                    f"{source}: the file has {read.shape[1]} features; {features} is only for"
+                    " random features"
+                )
+            width = read.shape[1]
+            read = files.quantized(read, dtype, source)
+        widths = [width, *later]
+        shapes = [(graph.vertices, width), *pairwise(widths)]
         require_bytes(
-            sum(map(prod, shapes)) * np.dtype(dtype).itemsize,
+            sum(map(prod, shapes if read is None else shapes[1:])) * np.dtype(dtype).itemsize,
             f"{graph.vertices} vertices and features {'-'.join(map(str, widths))} of {dtype}",
         )
         matrices = [
-            random.integers(-MAGNITUDE, MAGNITUDE, shape, dtype, endpoint=True) for shape in shapes
+            random.integers(-MAGNITUDE, MAGNITUDE, shape, dtype, endpoint=True)
+            if read is None or index
+            else read
+            for index, shape in enumerate(shapes)
         ]
         return cls(graph, matrices[0], matrices[1:], strategy, seed)
 
