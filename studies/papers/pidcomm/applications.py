@@ -101,7 +101,6 @@ CASES = (
     *_gnn("rs_ar"),
     *_gnn("ar_ag"),
     *_graphs("bfs", LG=GOWALLA, LJ="skewed:vertices=3997962,edges=34681189"),
-    *_graphs("bfs", LG=GOWALLA, LJ="skewed:vertices=3997962,edges=34681189"),
     # Each PE has the labels of all vertices; those of bfs's graph take 30 GiB.
     *_graphs("cc", LG=GOWALLA, LJ="rmat:scale=19,edges=16"),
     Case("MLP 16k", "mlp", {}, {"features": 16384}),
