@@ -109,19 +109,17 @@ class Gnn(Application):
         quick: bool = False,
         strategy: Annotated[
             str,
-            "Strategy of the paper: rs_ar (RS&AR: reduce_scatter, allreduce) or ar_ag (AR&AG:"
-            " allreduce, allgather)",
+            "Strategy: rs_ar (reduce_scatter, allreduce) or ar_ag (allreduce, allgather)",
         ] = "rs_ar",
         dtype: Annotated[str, f"Element type: {', '.join(DTYPES)}"] = "int32",
         layers: Annotated[int, "Number of layers"] = 3,
         features: Annotated[
             int | None,
-            f"Number of features of a vertex before the first layer (default: of the file, or"
-            f" {FEATURES})",
+            f"Features before the layers (default: of files or {FEATURES})",
         ] = None,
         features_data: Annotated[Path | None, files.FEATURES_HELP] = None,
-        hidden: Annotated[int, "Number of features of a vertex between layers"] = 64,
-        outputs: Annotated[int, "Number of features of a vertex after the last layer"] = 16,
+        hidden: Annotated[int, "Features of a vertex between layers"] = 64,
+        outputs: Annotated[int, "Features of a vertex at the end"] = 16,
         seed: Annotated[int, "Seed of the features and weights"] = 1,
     ) -> Gnn:
         """Return the application with a graph; its weights, and its features unless a file has

@@ -35,7 +35,7 @@ REDDIT = "reddit_graph.npz", "reddit_data.npz"
 OGB = "edge.csv.gz", "node-feat.csv.gz"
 COORDINATES, ROWS = ("shape", "row", "col", "data"), ("shape", "indptr", "indices", "data")
 DATA_HELP = (
-    "A graph as for bfs, an .npz with adj_* and attr_*, or a folder with"
+    "a graph as for bfs, an .npz with adj_* and attr_*, or a folder with"
     f" {' and '.join(REDDIT)} or {' and '.join(OGB)}"
 )
 FEATURES_HELP = (
