@@ -2,7 +2,7 @@
 
 The rows are the files transfers.csv and launches.csv of a folder, whose columns `pidcomm model
 fit-dimms --help` lists, and kernels.csv if it exists. An experiment is a repository, or a folder of
-it with results.
+it with results. One file, because all fits leave out rows and report errors in the same way.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ from pidcomm.model import PHASES, load_machine, predict
 from pidcomm.model.prediction import PAPER_MACHINE
 from pidcomm_studies import apps
 from pidcomm_studies.papers.figure import MIXED, Point, Request
+from pidcomm_studies.papers.pidcomm.application_runs import CASES, CATEGORIES, Case, Runs, price
 from pidcomm_studies.papers.pidcomm.applications import (
-    CASES,
-    CATEGORIES,
     FIGURE_4,
     FIGURE_13,
     FIGURE_15,
@@ -23,9 +22,6 @@ from pidcomm_studies.papers.pidcomm.applications import (
     FIGURE_22,
     GAINS,
     OVER_CPU,
-    Case,
-    Runs,
-    price,
 )
 from pidcomm_studies.papers.pidcomm.experiments import BASE, ENDS, OURS, PAPER
 

@@ -1,5 +1,5 @@
 /* pidcomm.h: collective communication between the processing elements (PEs) of processing-in-DIMM
- * machines.
+ * machines. One file, so that programs with collectives include one header.
  *
  * Vocabulary. A PE is a DPU and its 64 MiB bank of MRAM. The PEs of a DPU set are arranged as a
  * hypercube of n axes; between consecutive PE numbers, the coordinate along the first axis ("x")

@@ -1,5 +1,5 @@
 """Movements between any PEs of a hypercube: messages, shifts, permutations, ghost planes, and
-collectives with a size for each pair of PEs.
+collectives with a size for each pair of PEs. One file, because one class has all methods.
 """
 
 from __future__ import annotations
