@@ -1,5 +1,5 @@
-// The oracle, which other tests compare results with, against literals worked out by hand. One file,
-// because all tests call one function.
+// The oracle, which other tests compare results with, against literals worked out by hand. One
+// file, because all tests call one function.
 
 #include <algorithm>
 #include <cmath>
