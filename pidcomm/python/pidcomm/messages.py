@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -18,6 +18,9 @@ from pidcomm.arguments import Array, as_dtype, as_integer, input_array
 from pidcomm.buffers import Buffer, shape_of
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.tables import TYPES, WORD_BYTES
+
+if TYPE_CHECKING:
+    from pidcomm.programs import Window
 
 __all__: list[str] = []
 
@@ -91,9 +94,17 @@ def messages_of(
     return moving
 
 
-def request_of_messages(src: int, dst: int) -> _core.Request:
-    """Return the request of a sendrecv with these windows."""
-    return _core.Request(_core.SENDRECV, "", 0, src, dst, TYPES["uint8"].code, 0, None)
+def request_of_messages(src: Window, dst: Window, in_bytes: int, out_bytes: int) -> _core.Request:
+    """Return the request of a sendrecv. in_bytes, out_bytes: of the windows, which a buffer must
+    have.
+    """
+    src_offset, dst_offset = (
+        window._window_of(size_bytes) if isinstance(window, Buffer) else as_integer(side, window)
+        for side, window, size_bytes in (("src", src, in_bytes), ("dst", dst, out_bytes))
+    )
+    return _core.Request(
+        _core.SENDRECV, "", 0, src_offset, dst_offset, TYPES["uint8"].code, 0, None
+    )
 
 
 def group_pes(shape: Sequence[int], mask: str) -> NDArray[np.int64]:

@@ -489,15 +489,7 @@ class Movements:
     ) -> Any:
         self._require_own(src, dst)
         in_bytes, out_bytes = sizes_of_messages(messages)
-
-        def offset_of(side: str, window: Window, size_bytes: int) -> int:
-            if isinstance(window, Buffer):
-                return window._window_of(size_bytes)
-            return as_integer(side, window)
-
-        request = request_of_messages(
-            offset_of("src", src, in_bytes), offset_of("dst", dst, out_bytes)
-        )
+        request = request_of_messages(src, dst, in_bytes, out_bytes)
         if self._heap_windows.has_moved:
             self._heap_windows.require_unmoved(request.src, in_bytes)
         collected = None

@@ -126,11 +126,7 @@ def make_planned(
     size_bytes = as_integer("bytes", size_bytes)
     pes = group_pes(as_shape(shape), as_mask(mask))
     messages = messages_of(pes[:, shift_sources(pes.shape[1], 1, True)], pes, size_bytes)
-    windows = (
-        window._window_of(size_bytes) if isinstance(window, Buffer) else as_integer(side, window)
-        for side, window in (("src", src), ("dst", dst))
-    )
-    return request_of_messages(*windows), as_bytes(messages)
+    return request_of_messages(src, dst, size_bytes, size_bytes), as_bytes(messages)
 
 
 def _require_elements(
