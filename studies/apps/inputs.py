@@ -1,5 +1,5 @@
-"""Read inputs of the applications from text files, with line numbers in errors, or call
-generators with parameters.
+"""Read inputs of the applications from text files, with line numbers in errors, measure .npz files,
+or call generators with parameters.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from inspect import signature
 from io import TextIOWrapper
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
+from zipfile import ZipFile
 
 from pidcomm import ArgumentError, Error
 from pidcomm.bench.measure import require_bytes
@@ -21,6 +22,23 @@ from pidcomm.files import malformed, require_file
 T = TypeVar("T")
 GZIP_SUFFIX, GZIP_START = ".gz", b"\x1f\x8b"
 MAX_LINE_BYTES = 1 << 16
+
+
+def npz_sizes(path: Path) -> dict[str, int]:
+    """Return the names of the arrays in an .npz file, and their bytes.
+
+    Raises FileContentError if the file is damaged, Error if it cannot be read.
+    """
+    require_file(path)
+    try:
+        with ZipFile(path) as archive:
+            return {
+                entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.infolist()
+            }
+    except OSError as error:
+        raise Error(f"cannot read {path}: {error.strerror or error}") from None
+    except Exception:  # zipfile raises errors of many types for a damaged file
+        malformed(path, None, "not an .npz file as numpy.savez writes it")
 
 
 @contextmanager

@@ -150,18 +150,16 @@ class Gnn(Application):
             width = read.shape[1]
             read = files.quantized(read, dtype, source)
         widths = [width, *later]
-        shapes = [(graph.vertices, width), *pairwise(widths)]
+        shapes = [*([] if read is not None else [(graph.vertices, width)]), *pairwise(widths)]
         require_bytes(
-            sum(map(prod, shapes if read is None else shapes[1:])) * np.dtype(dtype).itemsize,
+            sum(map(prod, shapes)) * np.dtype(dtype).itemsize,
             f"{graph.vertices} vertices and features {'-'.join(map(str, widths))} of {dtype}",
         )
         matrices = [
-            random.integers(-MAGNITUDE, MAGNITUDE, shape, dtype, endpoint=True)
-            if read is None or index
-            else read
-            for index, shape in enumerate(shapes)
+            random.integers(-MAGNITUDE, MAGNITUDE, shape, dtype, endpoint=True) for shape in shapes
         ]
-        return cls(graph, matrices[0], matrices[1:], strategy, seed)
+        features_of_vertices = matrices.pop(0) if read is None else read
+        return cls(graph, features_of_vertices, matrices, strategy, seed)
 
     @property
     def widths(self) -> list[int]:

@@ -18,7 +18,6 @@ from math import prod
 from pathlib import Path
 from typing import NoReturn
 from warnings import catch_warnings, filterwarnings
-from zipfile import ZipFile
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from pidcomm.errors import shown
 from pidcomm.files import malformed, require_file
 from pidcomm_studies.apps import graphs
 from pidcomm_studies.apps.graphs import Graph
-from pidcomm_studies.apps.inputs import check_text, numbered_lines, opened_text
+from pidcomm_studies.apps.inputs import check_text, npz_sizes, numbered_lines, opened_text
 
 REDDIT = "reddit_graph.npz", "reddit_data.npz"
 OGB = "edge.csv.gz", "node-feat.csv.gz"
@@ -75,7 +74,7 @@ def read_features(path: Path) -> Array:
     """
     require_file(path)
     if path.suffix == ".npz":
-        names = _sizes(path)
+        names = npz_sizes(path)
         features = (
             _arrays(path, ["feature"])["feature"]
             if "feature" in names
@@ -147,23 +146,9 @@ def _checked(path: Path, vertices: int, features: Array) -> Array:
 # ---- .npz files
 
 
-def _sizes(path: Path) -> dict[str, int]:
-    """Return the names of the arrays in an .npz file, and their bytes."""
-    require_file(path)
-    try:
-        with ZipFile(path) as archive:
-            return {
-                entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.infolist()
-            }
-    except OSError as error:
-        raise Error(f"cannot read {path}: {error.strerror or error}") from None
-    except Exception:  # zipfile raises errors of many types for a damaged file
-        malformed(path, None, "not an .npz file as numpy.savez writes it")
-
-
 def _arrays(path: Path, names: Sequence[str]) -> dict[str, Array]:
     """Return arrays of an .npz file; others, which may be pickled, are not read."""
-    sizes = _sizes(path)
+    sizes = npz_sizes(path)
     if missing := [name for name in names if name not in sizes]:
         malformed(path, None, f"arrays {', '.join(missing)} are missing")
     size = sum(sizes[name] for name in names)
@@ -185,7 +170,7 @@ def _matrix(
 
     layouts: COORDINATES, ROWS; the first one whose arrays the file has, or the last one.
     """
-    sizes = _sizes(path)
+    sizes = npz_sizes(path)
     layout = next(
         (each for each in layouts if all(prefix + name in sizes for name in each)), layouts[-1]
     )

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
-from zipfile import ZipFile
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from pidcomm.bench.measure import require_bytes
 from pidcomm.errors import MAX_SHOWN, FileContentError, shown
 from pidcomm.files import malformed, require_file
 from pidcomm_studies.apps.application import Application
-from pidcomm_studies.apps.inputs import canonical, describe, generated, one_source
+from pidcomm_studies.apps.inputs import canonical, describe, generated, npz_sizes, one_source
 from pidcomm_studies.apps.partition import WORD_BYTES, padded, round_up, share
 from pidcomm_studies.apps.stage import Placement, Stage
 
@@ -248,8 +247,7 @@ class Mlp(Application):
                         None,
                         "the file has one array; it must be an .npz with w0, w1, ... and x",
                     )
-            with ZipFile(path) as archive:  # numpy.load would unpickle other files
-                sizes = [entry.file_size for entry in archive.infolist()]
+            sizes = npz_sizes(path).values()  # numpy.load would unpickle other files
             _require_room(
                 sum(sizes), max(sizes, default=0), f"{path}: {sum(sizes)} bytes of arrays"
             )
