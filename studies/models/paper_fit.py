@@ -66,7 +66,7 @@ def left_out(
     whole_figures: whether the fit is also without the other numbers of the figure, which have calls
     in common. on_step: called after each number.
     """
-    predictions = {}
+    predictions, machine = {}, load_machine(PAPER_MACHINE)
     for key in POINTS:
         figure = key.partition(".")[0] + "."
         others = [
@@ -74,6 +74,6 @@ def left_out(
             for other in POINTS
             if other != key and not (whole_figures and other.startswith(figure))
         ]
-        predictions[key] = modelled_points(fit(others, load_machine(PAPER_MACHINE)))[key]
+        predictions[key] = modelled_points(fit(others, machine))[key]
         on_step()
     return predictions

@@ -99,8 +99,8 @@ def test_a_case_that_does_not_fit_is_skipped_once() -> None:
     skipped: list[object] = []
     runs = Runs(Request(quick=True, skip=skipped.extend))
     too_large = Case("too large", "mlp", {"features": 1 << 12})
-    assert runs.price(too_large, 1, BASE) is None
-    assert runs.price(too_large, 1, OURS) is None
+    assert not runs.prices(too_large, 1)
+    assert not runs.prices(too_large, 1)
     assert len(skipped) == 1
     assert "too large, 1 PEs: a PE of 1 needs" in str(skipped[0])
 

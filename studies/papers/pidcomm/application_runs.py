@@ -20,7 +20,7 @@ from pidcomm_studies import apps
 from pidcomm_studies.apps import Application, Run
 from pidcomm_studies.apps.application import reference_seconds
 from pidcomm_studies.papers.figure import Request
-from pidcomm_studies.papers.pidcomm.experiments import OURS, modelled_cost
+from pidcomm_studies.papers.pidcomm.experiments import ENDS, OURS, modelled_cost
 
 KERNEL, OTHER = "kernel", "other"
 CATEGORIES: Mapping[str, tuple[str, ...]] = {
@@ -156,18 +156,18 @@ class Runs:
         self._request = request
         self._problem: tuple[str, Application] | None = None
         self._runs: dict[tuple[str, int, str], Run] = {}
-        self._prices: dict[tuple[str, int, str], Priced] = {}
+        self._prices: dict[tuple[str, int], dict[str, Priced]] = {}
         self._cpu_seconds: dict[str, float] = {}
         self._refused: set[tuple[str, int, tuple[str, ...]]] = set()
 
-    def price(self, case: Case, pes: int, technique: str) -> Priced | None:
-        """Return the price of a case, or None if it does not fit the PEs or this machine."""
-        key = case.key, pes, technique
+    def prices(self, case: Case, pes: int) -> dict[str, Priced]:
+        """Return the price of a case with each technique of ENDS; none if the case does not fit the
+        PEs or this machine.
+        """
+        key = case.key, pes
         if key not in self._prices:
             runs = self.run(case, pes, (OURS,))
-            if not runs:
-                return None
-            self._prices[key] = price(runs[0], technique)
+            self._prices[key] = {name: price(run, name) for run in runs for name in ENDS}
         return self._prices[key]
 
     def run(self, case: Case, pes: int, techniques: tuple[str, ...]) -> list[Run]:

@@ -56,12 +56,12 @@ def _cases(request: Request, cases: Sequence[Case]) -> Sequence[Case]:
 
 
 def _prices(
-    request: Request, technique: str, cases: Sequence[Case] = CASES
-) -> Iterator[tuple[Case, Priced]]:
-    """Yield the cases that run here, with their price for the paper's number of PEs."""
+    request: Request, cases: Sequence[Case] = CASES
+) -> Iterator[tuple[Case, dict[str, Priced]]]:
+    """Yield the cases that run here, with their prices for the paper's number of PEs."""
     for case in _cases(request, cases):
-        if (priced := request.shared(Runs).price(case, _pes(request), technique)) is not None:
-            yield case, priced
+        if prices := request.shared(Runs).prices(case, _pes(request)):
+            yield case, prices
 
 
 def _shares(
@@ -76,7 +76,8 @@ def _shares(
 
 def _parts(request: Request) -> Iterator[Point]:
     """Yield the parts of figure 4 and slide 11: of the baseline, and of its communication."""
-    for case, priced in _prices(request, BASE):
+    for case, prices in _prices(request):
+        priced = prices[BASE]
         parts = {"communication": priced.communication, KERNEL: priced.kernel, OTHER: priced.other}
         yield from _shares(TIMES, case, parts)
         phases = {category: priced.part(category) for category in CATEGORIES}
@@ -97,8 +98,8 @@ def _of_parts(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
 
 def _collectives(request: Request) -> Iterator[Point]:
     """Yield the times of figure 13 by collective, for the baseline, the paper's steps and ours."""
-    for technique in ENDS:
-        for case, priced in _prices(request, technique):
+    for case, prices in _prices(request):
+        for technique, priced in prices.items():
             spent = {name: fsum(phases.values()) for name, phases in priced.collectives.items()}
             parts = {KERNEL: priced.kernel, **spent, OTHER: priced.other}
             yield from _shares(f"{TIMES}, {technique}", case, parts)
@@ -120,15 +121,12 @@ def _of_collectives(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     )
 
 
-def _gains(
-    request: Request, cases: Sequence[Case] = CASES, techniques: Sequence[str] = (PAPER, OURS)
-) -> Iterator[Point]:
+def _gains(request: Request, cases: Sequence[Case] = CASES) -> Iterator[Point]:
     """Yield the speed-ups over the baseline of figure 15 or 22, modelled."""
-    for case, base in _prices(request, BASE, cases):
-        for technique in techniques:
-            for _, priced in _prices(request, technique, [case]):
-                gain = base.total / priced.total
-                yield Point(GAINS, technique, case.label, gain, MIXED, PAPER_MACHINE)
+    for case, prices in _prices(request, cases):
+        for technique in (PAPER, OURS):
+            gain = prices[BASE].total / prices[technique].total
+            yield Point(GAINS, technique, case.label, gain, MIXED, PAPER_MACHINE)
 
 
 def _whole(cost: Cost) -> float:
@@ -145,24 +143,21 @@ def _gains_here(request: Request, cases: Sequence[Case] = CASES) -> Iterator[Poi
             yield Point(GAINS, run.technique, case.label, gain, MIXED, HERE, run.wrong)
 
 
-def _modelled_gains(points: Sequence[Point]) -> list[float]:
-    modelled = [point for point in points if point.on == PAPER_MACHINE]
-    return list(series_of(modelled, GAINS, PAPER).values())
+def _modelled_gains(points: Sequence[Point]) -> dict[float | str, float]:
+    """Return the modelled speed-ups of the paper's steps by case."""
+    return series_of((point for point in points if point.on == PAPER_MACHINE), GAINS, PAPER)
 
 
 def _of_gains(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
-    gains = _modelled_gains(points)
+    gains = list(_modelled_gains(points).values())
     if not gains:
         return
-    mean = geomean(gains)
     yield Statement(
         "speed-ups are 1.20x to 3.99x",
         f"{_error(min(gains), 1.20)} to {_error(max(gains), 3.99)}",
         _is_near(min(gains), 1.20) and _is_near(max(gains), 3.99),
     )
-    yield Statement(
-        "the geometric mean of the speed-ups is 1.99x", _error(mean, 1.99), _is_near(mean, 1.99)
-    )
+    yield _compared("the geometric mean of the speed-ups is {}x", geomean(gains), 1.99)
 
 
 def _over_cpu(request: Request) -> Iterator[Point]:
@@ -176,11 +171,10 @@ def _over_cpu(request: Request) -> Iterator[Point]:
             else (CC_COUNTS if is_cc else COUNTS)
         )
         for pes in counts:
-            for technique in ENDS:
-                if (priced := runs.price(case, pes, technique)) is not None:
-                    gain = runs.cpu_seconds(case) / priced.total
-                    panel = f"{OVER_CPU}, {case.label}"
-                    yield Point(panel, technique, pes, gain, MIXED, PAPER_MACHINE)
+            for technique, priced in runs.prices(case, pes).items():
+                gain = runs.cpu_seconds(case) / priced.total
+                panel = f"{OVER_CPU}, {case.label}"
+                yield Point(panel, technique, pes, gain, MIXED, PAPER_MACHINE)
 
 
 def _of_cpu(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
@@ -200,42 +194,30 @@ def _of_cpu(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         name: geomean([geomean(list(of_case.values())) for of_case in gains(name).values()])
         for name in (BASE, PAPER)
     }
-    ratio = means[PAPER] / means[BASE]
-    yield Statement(
-        f"{PAPER} is 4.07 / 2.27 = 1.79x as fast as {BASE}",
-        _error(ratio, 4.07 / 2.27),
-        _is_near(ratio, 4.07 / 2.27),
-    )
+    words = f"{PAPER} is 4.07 / 2.27 = 1.79x as fast as {BASE}"
+    yield _compared(words, means[PAPER] / means[BASE], 4.07 / 2.27)
     for technique, mean, most in ((BASE, 2.27, 3.18), (PAPER, 4.07, 7.89)):
-        yield Statement(
-            f"{technique} is {mean}x as fast as the CPUs (geometric mean)",
-            _error(means[technique], mean),
-            _is_near(means[technique], mean),
-        )
+        words = f"{technique} is {{}}x as fast as the CPUs (geometric mean)"
+        yield _compared(words, means[technique], mean)
         for label, of_case in gains(technique).items():
             best_pes, best = max(of_case.items(), key=lambda item: item[1])
             if label.startswith("MLP"):
-                yield Statement(
-                    f"{technique} is at most {most}x as fast as the CPUs, for MLP",
-                    f"at most {_error(best, most)}",
-                    _is_near(best, most),
-                )
+                words = f"{technique} is at most {{}}x as fast as the CPUs, for MLP"
+                yield _compared(words, best, most, "at most {}")
             elif label.startswith("CC"):
                 published = f"{label} is fastest with 64 PEs with {technique}"
                 yield Statement(published, f"with {best_pes:.0f} PEs", best_pes == 64)
                 if technique == PAPER:
-                    yield Statement(
-                        f"{label} is then 2.58x as fast as the CPUs",
-                        _error(best, 2.58),
-                        _is_near(best, 2.58),
-                    )
+                    yield _compared(f"{label} is then {{}}x as fast as the CPUs", best, 2.58)
 
 
 def _of_widths(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
-    modelled = [point for point in points if point.on == PAPER_MACHINE]
-    by_case = series_of(modelled, GAINS, PAPER)
     of_dtype = {
-        dtype: [gain for label, gain in by_case.items() if str(label).endswith(f" {dtype}")]
+        dtype: [
+            gain
+            for label, gain in _modelled_gains(points).items()
+            if str(label).endswith(f" {dtype}")
+        ]
         for dtype in DTYPES
     }
     if not all(of_dtype.values()):
@@ -247,6 +229,14 @@ def _of_widths(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         f"{_error(means['int8'], 1.64)}; {others}",
         _is_near(means["int8"], 1.64) and means["int8"] == max(means.values()),
     )
+
+
+def _compared(words: str, value: float, published: float, here: str = "{}") -> Statement:
+    """Return a statement about a number. words: with {} for the published number. here: with {} for
+    the value and its error.
+    """
+    error = here.format(_error(value, published))
+    return Statement(words.format(published), error, _is_near(value, published))
 
 
 def _error(value: float, published: float, form: str = "{:.2f}x") -> str:
