@@ -113,9 +113,9 @@ class Run:
     costs: a `Cost` for each phase, in the order in which the phases first occur. The phases are
     ``kernel``, ``host`` (the host lays out rows, and writes variables before a launch) and the
     names of collectives. setup: cost of placing data that stays, such as a graph or weights; no
-    total contains it. cpu_seconds: measured time of `Application.reference`, the
-    median of several runs with all CPUs or with one CPU; None if not timed. calls: the collectives,
-    in order.
+    total contains it. cpu_seconds: measured time of `Application.reference`, the median
+    of several runs with all CPUs or with one CPU; None if not timed. calls: the collectives, in
+    order.
     """
 
     application: str

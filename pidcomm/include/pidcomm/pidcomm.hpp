@@ -164,8 +164,8 @@ class Hypercube {
     return Pending(call);
   }
 
-  /// Runs requests in order, with the results of run for each; see pidcomm_batch: `cube.batch({a,
-  /// b})`. options: one for each request; if there are none, the default options.
+  /// Runs requests one after another, as pidcomm_batch does, for example `cube.batch({a, b})`.
+  /// options: one for each request; without options, all requests have the default options.
   pidcomm_trace batch(const std::vector<pidcomm_request> &requests,
                       const std::vector<pidcomm_options> &options = {}) {
     if (!options.empty() && options.size() != requests.size())
