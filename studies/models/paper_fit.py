@@ -21,8 +21,8 @@ START = {
     "memory.write_gb_s": 25,  # 60%: a store reads its line first
     "sdk.from_gb_s": 4.74,  # one rank in PrIM's microbenchmarks
     "sdk.to_gb_s": 6.68,
-    "work.copy_gb_s": 0.5,  # of a thread with scalar code
-    "work.combine_gb_s": 0.5,
+    "work.copy_gb_s": 0.5,  # of a thread
+    "work.scalar_combine_gb_s": 0.5,
     "isa.avx512bw.transpose_ns": 20,  # with a flush and a fence between loads and stores
     "isa.avx512bw.combine_ns": 20,
 }

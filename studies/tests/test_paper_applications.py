@@ -129,13 +129,13 @@ def test_statements_of_figure_21_count_each_case_once_and_find_the_best_number_o
     of_paper = by_text["pr+im+cm is 4.07x as fast as the CPUs (geometric mean)"]
     assert of_paper.here == f"{mean:.2f}x ({100 * (mean / 4.07 - 1):+.0f}%)"
     assert by_text["CC LG is fastest with 64 PEs with pr+im+cm"].agrees
-    best = by_text["CC LG is fastest with 64 PEs with conventional"]
+    best = by_text["CC LG is fastest with 64 PEs with baseline"]
     assert (best.here, best.agrees) == ("with 32 PEs", False)
     assert by_text["CC LG is then 2.58x as fast as the CPUs"].here == "2.50x (-3%)"
     most = by_text["pr+im+cm is at most 7.89x as fast as the CPUs, for MLP"]
     assert most.here == "at most 7.00x (-11%)"
     assert most.agrees
-    assert not by_text["conventional is at most 3.18x as fast as the CPUs, for MLP"].agrees
+    assert not by_text["baseline is at most 3.18x as fast as the CPUs, for MLP"].agrees
 
 
 @pytest.mark.parametrize(("int8", "agrees"), [(1.64, True), (1.9, True), (1.3, False), (3, False)])

@@ -133,9 +133,9 @@ def test_only_experiments_whose_techniques_are_missing_are_skipped() -> None:
 def test_a_speed_up_is_the_geometric_mean_of_ratios_of_whole_calls() -> None:
     a, b = problems("fig16")[:2]
     costs = {
-        (a, "conventional"): cost(800),
+        (a, "baseline"): cost(800),
         (a, "pr"): cost(60, 30, 10, "modelled"),
-        (b, "conventional"): cost(200),
+        (b, "baseline"): cost(200),
         (b, "pr"): cost(70, 30, None, "mixed"),
     }
     assert statistic("fig16.pr").of(costs) == pytest.approx(4)  # of 8 and 2
@@ -144,7 +144,7 @@ def test_a_speed_up_is_the_geometric_mean_of_ratios_of_whole_calls() -> None:
 
 def test_a_statistic_without_one_of_its_costs_is_none() -> None:
     a, b = problems("fig16")[:2]
-    costs = {(a, "conventional"): cost(8), (a, "pr"): cost(4), (b, "conventional"): cost(2)}
+    costs = {(a, "baseline"): cost(8), (a, "pr"): cost(4), (b, "conventional"): cost(2)}
     assert statistic("fig16.pr").of(costs) is None
     assert statistic("fig16.pr").source(costs) is None
     assert statistic("fig16.pr").of({}) is None
@@ -171,7 +171,7 @@ def test_a_statistic_without_one_of_its_calls_is_none() -> None:
     costs = {
         (problem, name): cost(1)
         for problem in wanted[1:]
-        for name in ("conventional", "pr+im+cm", "tile")
+        for name in ("baseline", "pr+im+cm", "tile")
     }
     assert statistic("fig14.geomean").of(costs, wanted) is None
     assert statistic("fig14.geomean").of(costs) == pytest.approx(1)
@@ -201,21 +201,21 @@ def test_mixed_numbers_also_have_a_value_of_host_times_alone() -> None:
 
 def test_the_largest_size_and_numbers_of_pes_choose_their_problems() -> None:
     by_size = {
-        (problem, name): cost(problem.bytes if name == "conventional" else 1)
+        (problem, name): cost(problem.bytes if name == "baseline" else 1)
         for problem in problems("fig18")
         for name in NAMES
     }
     assert statistic("fig18.largest").of(by_size) == pytest.approx(8 << 20)
     assert statistic(f"fig18.{128 << 10}").of(by_size) == pytest.approx(128 << 10)
     by_pes = {
-        (problem, name): cost(problem.pes if name == "conventional" else 1)
+        (problem, name): cost(problem.pes if name == "baseline" else 1)
         for problem in problems("fig19")
         for name in NAMES
     }
     assert [statistic(f"fig19.{pes}").of(by_pes) for pes in (64, 1024)] == pytest.approx([64, 1024])
 
 
-NAMES = ("conventional", "pr+im+cm")
+NAMES = ("baseline", "pr+im+cm")
 
 
 def test_throughput_is_the_larger_side_over_the_whole_call() -> None:
@@ -310,7 +310,7 @@ def test_every_json_row_says_its_source_and_where(
             assert sum(phases_us.values()) == pytest.approx(row["total_us"])
     here = [row for row in calls if row["source"] != "modelled"]
     assert {(row["shape"], row["bytes_per_pe"]) for row in here} == {("8x8", 8192)}
-    assert len(here) == 8 * 3 + 4 * 5
+    assert len(here) == 8 * 4 + 4 * 5
     numbers = [row for row in small[1] if "statistic" in row]
     for row in numbers:
         assert row["source"] in ("published", "measured", "mixed", "modelled")

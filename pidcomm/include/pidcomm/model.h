@@ -56,13 +56,15 @@ extern "C" {
   X(sdk, flush_ns, "ns per line",                                                                  \
     "flushing a line in a transfer from PEs, with the policy `hardware`")                          \
   X(sdk, serial_kib, "KiB", "a transfer of fewer bytes (for all PEs together) uses one thread")    \
-  X(work, piece_ns, "ns", "conventional: copying or combining one piece in host memory")           \
+  X(work, piece_ns, "ns", "rows of the SDK: copying or combining one piece in host memory")        \
   X(work, copy_gb_s, "GB/s",                                                                       \
-    "conventional: limit of one thread that rearranges data in host memory")                       \
+    "rows of the SDK: limit of one thread that rearranges data in host memory")                    \
   X(work, combine_gb_s, "GB/s",                                                                    \
-    "conventional: limit of one thread that combines input in host memory")                        \
+    "rows of the SDK: limit of one thread that combines input in host memory")                     \
   X(work, slow_combine_gb_s, "GB/s",                                                               \
-    "conventional: the limit if the vector unit lacks the operator")                               \
+    "rows of the SDK: the limit if the vector unit lacks the operator")                            \
+  X(work, scalar_combine_gb_s, "GB/s",                                                             \
+    "rows of the SDK: the limit without vector instructions (baseline)")                           \
   X(pe, clock_mhz, "MHz", "clock of the PEs")                                                      \
   X(pe, dma_cycles, "cycles",                                                                      \
     "one transfer between MRAM and WRAM while other transfers are in flight")                      \

@@ -114,11 +114,12 @@ typedef struct pidcomm_bfloat16 {
 #define PIDCOMM_TECHNIQUES(X)                                                  \
   X(TILE, 1, "tile", tile, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1, 1)                \
   X(CONVENTIONAL, 2, "conventional", sdk, 0, PIDCOMM_ALL_COLLECTIVES, 0, 1, 1) \
-  X(PR, 3, "pr", paper, 1, PIDCOMM_ALL_COLLECTIVES, 1, 1, 1)                   \
+  X(PR, 3, "pr", sdk, 1, PIDCOMM_ALL_COLLECTIVES, 1, 1, 1)                     \
   X(PR_IM, 4, "pr+im", paper, 3, PIDCOMM_ALL_COLLECTIVES, 1, 1, 1)             \
   X(PR_IM_CM, 5, "pr+im+cm", paper, 7, PIDCOMM_ALL_COLLECTIVES, 1, 1, 1)       \
   X(RING, 6, "ring", ring, 7, 1 << 2, 1, 0, 0)                                 \
-  X(TREE, 7, "tree", tree, 0, 1 << 2, 1, 0, 0)
+  X(TREE, 7, "tree", tree, 6, 1 << 2, 1, 0, 0)                                 \
+  X(BASELINE, 8, "baseline", baseline, 0, 0xFF, 0, 0, 0)
 
 /* X(ENUM, code, name, level): the default instruction set is the one with the highest level that
  * the machine can run. An instruction set with level 0 is never the default. */
@@ -164,46 +165,43 @@ typedef struct pidcomm_bfloat16 {
 
 /* X(C type, name, table of the codes or NUMBER, meaning): the fields of pidcomm_trace. Add new rows
  * at the end of the table. The C type of a new row must have 8 bytes. */
-#define PIDCOMM_TRACE_FIELDS(X)                                                                 \
-  X(int, technique, TECHNIQUE, "the technique that ran")                                        \
-  X(int, isa, ISA, "the instruction set that ran")                                              \
-  X(int, threads, NUMBER,                                                                       \
-    "number of host threads that the call may use; the pass of a small call uses one")          \
-  X(int, coherence, COHERENCE, "the coherence policy that the call used")                       \
-  X(double, seconds_total, NUMBER, "the complete call, with waiting")                           \
-  X(double, seconds_plan, NUMBER, "checks and planning")                                        \
-  X(double, seconds_acquire, NUMBER, "waiting for the ranks and acquiring them")                \
-  X(double, seconds_pass, NUMBER,                                                               \
-    "the host pass; conventional: transfers from PEs, host work, transfers to PEs")             \
-  X(double, seconds_from_pes, NUMBER,                                                           \
-    "conventional: transfers from the PEs; pr: the sweep into host memory")                     \
-  X(double, seconds_host, NUMBER, "conventional: work in host memory")                          \
-  X(double, seconds_to_pes, NUMBER,                                                             \
-    "conventional: transfers to the PEs; pr: the sweep from host memory, including the host's " \
-    "work")                                                                                     \
-  X(double, seconds_load, NUMBER, "loading the PE program that reorders blocks")                \
-  X(double, seconds_reorder, NUMBER, "sending a job to each PE, and running the PEs")           \
-  X(double, seconds_launch, NUMBER,                                                             \
-    "part of seconds_reorder: running (or emulating) the PEs and reading their cycles")         \
-  X(uint64_t, pe_loads, NUMBER, "loads of the PE program that reorders blocks")                 \
-  X(uint64_t, pe_launches, NUMBER, "launches of the PE program that reorders blocks")           \
-  X(uint64_t, pe_cycles, NUMBER,                                                                \
-    "cycles of the slowest PE, summed over launches; modelled on emulated DIMMs")               \
-  X(uint64_t, pe_bytes, NUMBER, "bytes that PEs read and wrote to reorder blocks")              \
-  X(uint64_t, mram_bytes_read, NUMBER, "bytes of MRAM lines that the host loaded")              \
-  X(uint64_t, mram_bytes_written, NUMBER, "bytes of MRAM lines that the host stored")           \
-  X(uint64_t, host_bytes_read, NUMBER,                                                          \
-    "bytes read from host rows and from the library's buffer (conventional, pr)")               \
-  X(uint64_t, host_bytes_written, NUMBER,                                                       \
-    "bytes written to host rows and to the library's buffer (conventional, pr)")                \
-  X(uint64_t, bytes_staged, NUMBER, "bytes of all buffers that the call used in host memory")   \
-  X(double, seconds_exchange, NUMBER,                                                           \
-    "over hosts: exchanges between hosts, with the reduction of received rows")                 \
-  X(uint64_t, bytes_sent, NUMBER, "over hosts: bytes that this host sent, or wrote to a pool")  \
-  X(uint64_t, bytes_received, NUMBER,                                                           \
-    "over hosts: bytes that this host received, or read from a pool")                           \
-  X(double, pe_seconds, NUMBER,                                                                 \
-    "seconds of pe_cycles, at the clock that the SDK reports to PE programs (0 if it reports "  \
+#define PIDCOMM_TRACE_FIELDS(X)                                                                \
+  X(int, technique, TECHNIQUE, "the technique that ran")                                       \
+  X(int, isa, ISA, "the instruction set that ran")                                             \
+  X(int, threads, NUMBER,                                                                      \
+    "number of host threads that the call may use; the pass of a small call uses one")         \
+  X(int, coherence, COHERENCE, "the coherence policy that the call used")                      \
+  X(double, seconds_total, NUMBER, "the complete call, with waiting")                          \
+  X(double, seconds_plan, NUMBER, "checks and planning")                                       \
+  X(double, seconds_acquire, NUMBER, "waiting for the ranks and acquiring them")               \
+  X(double, seconds_pass, NUMBER,                                                              \
+    "the host pass; over the SDK: transfers from PEs, host work, transfers to PEs")            \
+  X(double, seconds_from_pes, NUMBER, "over the SDK: transfers from the PEs")                  \
+  X(double, seconds_host, NUMBER, "over the SDK: work in host memory")                         \
+  X(double, seconds_to_pes, NUMBER, "over the SDK: transfers to the PEs")                      \
+  X(double, seconds_load, NUMBER, "loading the PE program that reorders blocks")               \
+  X(double, seconds_reorder, NUMBER, "sending a job to each PE, and running the PEs")          \
+  X(double, seconds_launch, NUMBER,                                                            \
+    "part of seconds_reorder: running (or emulating) the PEs and reading their cycles")        \
+  X(uint64_t, pe_loads, NUMBER, "loads of the PE program that reorders blocks")                \
+  X(uint64_t, pe_launches, NUMBER, "launches of the PE program that reorders blocks")          \
+  X(uint64_t, pe_cycles, NUMBER,                                                               \
+    "cycles of the slowest PE, summed over launches; modelled on emulated DIMMs")              \
+  X(uint64_t, pe_bytes, NUMBER, "bytes that PEs read and wrote to reorder blocks")             \
+  X(uint64_t, mram_bytes_read, NUMBER, "bytes of MRAM lines that the host loaded")             \
+  X(uint64_t, mram_bytes_written, NUMBER, "bytes of MRAM lines that the host stored")          \
+  X(uint64_t, host_bytes_read, NUMBER,                                                         \
+    "bytes read from host rows and from the library's buffer (over the SDK)")                  \
+  X(uint64_t, host_bytes_written, NUMBER,                                                      \
+    "bytes written to host rows and to the library's buffer (over the SDK)")                   \
+  X(uint64_t, bytes_staged, NUMBER, "bytes of all buffers that the call used in host memory")  \
+  X(double, seconds_exchange, NUMBER,                                                          \
+    "over hosts: exchanges between hosts, with the reduction of received rows")                \
+  X(uint64_t, bytes_sent, NUMBER, "over hosts: bytes that this host sent, or wrote to a pool") \
+  X(uint64_t, bytes_received, NUMBER,                                                          \
+    "over hosts: bytes that this host received, or read from a pool")                          \
+  X(double, pe_seconds, NUMBER,                                                                \
+    "seconds of pe_cycles, at the clock that the SDK reports to PE programs (0 if it reports " \
     "none)")
 
 /* X(ENUM, code, meaning). pidcomm_last_error() returns a sentence with the offending values of the

@@ -97,7 +97,8 @@ class Collective(Choice):
 class Technique(Choice):
     """Describe a technique: the data path, and the applied steps of the PID-Comm paper.
 
-    path: ``tile``, ``sdk``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2, CM 4.
+    path: ``tile``, ``sdk``, ``baseline``, ``paper``, ``ring`` or ``tree``. steps: bits PR 1, IM 2,
+    CM 4.
     collectives: a bit set of the supported collectives, bit c for code c. needs_lane_split: whether
     the shape must have a lane split.
     is_for_auto: whether ``auto`` may choose the technique. If no step of a technique applies to a
@@ -109,6 +110,11 @@ class Technique(Choice):
     collectives: int
     needs_lane_split: bool
     is_for_auto: bool
+
+    @property
+    def uses_sdk(self) -> bool:
+        """Return whether the SDK transfers the data."""
+        return self.path in ("sdk", "baseline")
 
     @property
     def runs_pe_program(self) -> bool:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bits.h"
 #include "exec/clock.h"
 #include "exec/conventional_messages.h"
 #include "exec/device.h"
@@ -19,9 +20,33 @@ namespace {
 struct Rows {
   std::byte *in = nullptr, *out = nullptr;
   std::byte *partials = nullptr;  // of folds: of each thread
+  std::byte *host = nullptr;      // of the caller
 };
 
 constexpr struct dpu_symbol_t kMram = {kMramAddress, static_cast<uint32_t>(kMramBytes)};
+
+/// Returns the compressed lane bits of a PE that the mask selects, if PEs reorder blocks, else 0.
+uint32_t lane_index(const Plan &plan, const SdkForm &form, uint32_t pe) {
+  return form.lane_mask == 0 ? 0 : extract_bits(plan.cube.place_of(pe) % kLanes, form.lane_mask);
+}
+
+/// Returns the scalar kernels, or `others` if the library is built without them.
+const Kernels &scalar_or(const Kernels &others) {
+  return isa_available(PIDCOMM_ISA_SCALAR) ? kernels_of(PIDCOMM_ISA_SCALAR) : others;
+}
+
+/// Whether a hypercube has all PEs of its set.
+bool is_whole(struct dpu_set_t set, const Placement &placement) {
+  uint32_t dpus = 0;
+  check_device(dpu_get_nr_dpus(set, &dpus), "counting the PEs");
+  return dpus == placement.dpus.size();
+}
+
+/// Returns where a PE's part of the caller's rows begins.
+std::byte *host_row(const Plan &plan, std::byte *host, uint32_t pe, const Extent &extent) {
+  return host + plan.grouping.group_of(pe) * plan.row_stride_bytes +
+         (extent.per_member ? plan.grouping.member_of(pe) * plan.block_bytes : 0);
+}
 
 class HostWork {
  public:
@@ -30,7 +55,7 @@ class HostWork {
         form_(form),
         grouping_(plan.grouping),
         kernels_(kernels),
-        reducer_(reducer_of(kernels, plan)),
+        reducer_(reducer_of(form.is_scalar ? scalar_or(kernels) : kernels, plan)),
         rows_(rows) {}
 
   void run() const {
@@ -38,10 +63,12 @@ class HostWork {
       fold();
     else if (plan_.reduces)
       share([this](uint64_t unit) { reduce(unit); });
+    else if (plan_.in.space == Space::host)
+      share([this](uint64_t pe) { split(static_cast<uint32_t>(pe)); });
     else if (form_.has_result_per_pe)
       share([this](uint64_t pe) { exchange(static_cast<uint32_t>(pe)); });
     else
-      share([this](uint64_t pe) { join(static_cast<uint32_t>(pe)); });
+      share([this](uint64_t unit) { join(unit); });
   }
 
  private:
@@ -57,15 +84,35 @@ class HostWork {
     run_threads(plan_.options.threads, [&](int thread) { queue.each(thread, body); });
   }
 
+  /// Returns the number of the member or slot that has this lane index, in the section of `number`.
+  /// Without PE reordering, returns `number`.
+  uint32_t with_lane(uint32_t number, uint32_t lane) const {
+    return (number & ~form_.low()) | (lane & form_.low());
+  }
+
   void reduce(uint64_t unit) const {
-    const uint32_t group = static_cast<uint32_t>(unit / form_.row_pieces);
-    const uint64_t first = unit % form_.row_pieces * form_.piece_bytes;
-    const uint64_t bytes = std::min(form_.piece_bytes, plan_.in_pe_bytes - first);
-    std::byte *const result = out_row(group) + first;
-    std::memcpy(result, in_row(grouping_.pe_at(group, 0)) + first, bytes);
+    const uint32_t group = static_cast<uint32_t>(unit / form_.row_pieces),
+                   piece = static_cast<uint32_t>(unit % form_.row_pieces),
+                   slot = static_cast<uint32_t>(piece / form_.slot_pieces);
+    const uint64_t first = piece % form_.slot_pieces * form_.piece_bytes;
+    const uint64_t bytes = std::min(form_.piece_bytes, form_.slot_bytes - first);
+    const auto source = [&](uint32_t member) {
+      const uint32_t pe = grouping_.pe_at(group, member),
+                     from = with_lane(slot, slot - lane_index(plan_, form_, pe));
+      return in_row(pe) + from * form_.slot_bytes + first;
+    };
+    // Row r of a group that has several rows is for the lanes with index r.
+    const auto target = [&](uint32_t row) {
+      const uint32_t to = form_.rows_per_group == 1 ? slot : with_lane(0, row - slot);
+      return out_row(group * form_.rows_per_group + row) + to * form_.slot_bytes + first;
+    };
+    std::byte *const result = target(0);
+    std::memcpy(result, source(0), bytes);
     for (uint32_t member = 1; member < grouping_.group_pes; ++member)
-      reducer_->combine(result, in_row(grouping_.pe_at(group, member)) + first, bytes);
+      reducer_->combine(result, source(member), bytes);
     if (const auto finish = finish_of(plan_, grouping_.group_pes)) finish->apply(result, bytes);
+    for (uint32_t row = 1; row < form_.rows_per_group; ++row)
+      std::memcpy(target(row), result, bytes);
   }
 
   void fold() const {
@@ -100,15 +147,24 @@ class HostWork {
 
   void exchange(uint32_t pe) const {
     const uint32_t group = grouping_.group_of(pe), member = grouping_.member_of(pe);
-    for (uint32_t q = 0; q < grouping_.group_pes; ++q)
-      std::memcpy(out_row(pe) + q * plan_.block_bytes,
-                  in_row(grouping_.pe_at(group, q)) + member * plan_.block_bytes,
+    for (uint32_t q = 0; q < grouping_.group_pes; ++q) {
+      const uint32_t from = grouping_.pe_at(group, with_lane(q, member - q)),
+                     block = with_lane(member, q);
+      std::memcpy(out_row(pe) + q * plan_.block_bytes, in_row(from) + block * plan_.block_bytes,
                   plan_.block_bytes);
+    }
   }
 
-  void join(uint32_t pe) const {
-    std::memcpy(out_row(grouping_.group_of(pe)) + grouping_.member_of(pe) * plan_.block_bytes,
-                in_row(pe), plan_.block_bytes);
+  void join(uint64_t unit) const {
+    const uint32_t row = static_cast<uint32_t>(unit / grouping_.group_pes),
+                   q = static_cast<uint32_t>(unit % grouping_.group_pes),
+                   lane = row % form_.rows_per_group,
+                   from = grouping_.pe_at(row / form_.rows_per_group, with_lane(q, lane - q));
+    std::memcpy(out_row(row) + q * plan_.block_bytes, in_row(from), plan_.block_bytes);
+  }
+
+  void split(uint32_t pe) const {
+    std::memcpy(out_row(pe), host_row(plan_, rows_.host, pe, plan_.in), plan_.block_bytes);
   }
 
   const Plan &plan_;
@@ -131,6 +187,7 @@ void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t se
   const Grouping &grouping = plan.grouping;
   const bool from_host = plan.in.space == Space::host, to_host = plan.out.space == Space::host;
   Rows rows;
+  rows.host = host;
   if (form.has_host_work) {
     buffer.require(form.staged_bytes);
     rows.in = buffer.data();
@@ -141,34 +198,35 @@ void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t se
     trace.host_bytes_written += form.staged_bytes;
     trace.host_bytes_read += form.staged_bytes;
   }
-  const auto host_row = [&](uint32_t pe, const Extent &extent) {
-    return host + grouping.group_of(pe) * plan.row_stride_bytes +
-           (extent.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
-  };
-
   Stopwatch from_pes;
   if (!from_host)
-    transfer_rows(
-        DPU_XFER_FROM_DPU, set, placement, kMram, plan.src, plan.in_pe_bytes, [&](uint32_t pe) {
-          return form.has_host_work ? rows.in + pe * plan.in_pe_bytes : host_row(pe, plan.out);
-        });
+    transfer_rows(DPU_XFER_FROM_DPU, set, placement, kMram, pass_src_of(plan), plan.in_pe_bytes,
+                  [&](uint32_t pe) {
+                    return form.has_host_work ? rows.in + pe * plan.in_pe_bytes
+                                              : host_row(plan, host, pe, plan.out);
+                  });
   trace.seconds_from_pes = from_pes.seconds();
 
   Stopwatch host_work;
   if (form.has_host_work) HostWork(plan, form, kernels, rows).run();
   trace.seconds_host = host_work.seconds();
 
+  const auto result_of = [&](uint32_t pe) {
+    if (!form.has_host_work) return host_row(plan, host, pe, plan.in);
+    if (form.has_result_per_pe) return rows.out + pe * form.result_row_bytes;
+    // reduce_scatter sends the member's block of the group's row; allreduce and allgather send a
+    // complete row
+    const uint32_t row = form.rows_per_group == 1 ? 0 : lane_index(plan, form, pe);
+    return rows.out + (grouping.group_of(pe) * form.rows_per_group + row) * form.result_row_bytes +
+           (plan.in.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
+  };
   Stopwatch to_pes;
-  if (!to_host)
-    transfer_rows(DPU_XFER_TO_DPU, set, placement, kMram, plan.dst, plan.out_pe_bytes,
-                  [&](uint32_t pe) {
-                    if (from_host) return host_row(pe, plan.in);
-                    if (form.has_result_per_pe) return rows.out + pe * form.result_row_bytes;
-                    // reduce_scatter sends the member's block of the group's row; allreduce and
-                    // allgather send the complete row
-                    return rows.out + grouping.group_of(pe) * form.result_row_bytes +
-                           (plan.in.per_member ? grouping.member_of(pe) * plan.block_bytes : 0);
-                  });
+  if (form.broadcasts && is_whole(set, placement))
+    check_device(dpu_broadcast_to_symbol(set, kMram, static_cast<uint32_t>(plan.dst), result_of(0),
+                                         plan.out_pe_bytes, DPU_XFER_DEFAULT),
+                 "writing to the PEs");
+  else if (!to_host)
+    transfer_rows(DPU_XFER_TO_DPU, set, placement, kMram, plan.dst, plan.out_pe_bytes, result_of);
   trace.seconds_to_pes = to_pes.seconds();
 }
 

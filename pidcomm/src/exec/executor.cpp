@@ -135,12 +135,6 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
   }
   trace.host_bytes_read = plan.in_row_bytes * plan.grouping.groups;
   trace.host_bytes_written = plan.out_row_bytes * plan.grouping.groups;
-  if (const auto *form = std::get_if<PaperForm>(&plan.form);
-      form != nullptr && form->to_host_memory) {
-    trace.bytes_staged = HostLines::bytes_for(placement_.egs.size(), plan.in_pe_bytes / kWordBytes);
-    trace.host_bytes_written += plan.in_pe_bytes * line_bytes;
-    trace.host_bytes_read += plan.in_pe_bytes * line_bytes;
-  }
 }
 
 /// Moves the bytes. No other call may move bytes of the ranks meanwhile.
@@ -149,14 +143,9 @@ void Executor::finish(const Call &call, pidcomm_trace &trace) {
   audit_ = {};
   if (plan.bytes == 0) {
     // there is nothing to move
-  } else if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
-    const Stopwatch pass;
-    run_conventional(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host,
-                     host_buffer_, trace);
-    trace.seconds_pass = pass.seconds();
   } else {
     if (needs_host_buffer(plan)) host_buffer_.require(trace.bytes_staged);
-    reorders(plan) ? run_with_reordering(call, trace) : acquire_and_run(call, trace);
+    reorders(plan) ? run_with_reordering(call, trace) : run_pass(call, trace);
   }
   trace.seconds_total = call.total.seconds();
 }
@@ -186,7 +175,7 @@ void Executor::run_with_reordering(const Call &call, pidcomm_trace &trace) {
   };
   try {
     if (steps.before) pes.run(*steps.before, trace);
-    acquire_and_run(call, trace);
+    run_pass(call, trace);
     if (steps.after) pes.run(*steps.after, trace);
   } catch (const Error &error) {
     fail_midway(error.status(), error.what());
@@ -195,7 +184,15 @@ void Executor::run_with_reordering(const Call &call, pidcomm_trace &trace) {
   }
 }
 
-void Executor::acquire_and_run(const Call &call, pidcomm_trace &trace) {
+void Executor::run_pass(const Call &call, pidcomm_trace &trace) {
+  const Plan &plan = call.cached->plan;
+  if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
+    const Stopwatch pass;
+    run_conventional(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host,
+                     host_buffer_, trace);
+    trace.seconds_pass = pass.seconds();
+    return;
+  }
   const Stopwatch acquiring;
   const AcquiredRanks ranks(placement_, mapped_);
   trace.seconds_acquire += acquiring.seconds();
@@ -205,13 +202,9 @@ void Executor::acquire_and_run(const Call &call, pidcomm_trace &trace) {
 void Executor::run_on_ranks(const AcquiredRanks &ranks, const Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   const Stopwatch passing;
-  const HostLines host_lines = {host_buffer_.data(), plan.in_pe_bytes / kWordBytes};
-  const HostPass pass{plan,
-                      kernels_of(plan.options.isa),
-                      ranks.eg_base(),
-                      call.host,
-                      host_lines,
-                      useful_threads_of(plan, plan.options.threads)};
+  const HostPass pass{
+      plan,      kernels_of(plan.options.isa), ranks.eg_base(),
+      call.host, host_buffer_.data(),          useful_threads_of(plan, plan.options.threads)};
   AuditRecord record;
   std::optional<AuditScope> scope;
   record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());

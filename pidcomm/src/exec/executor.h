@@ -89,7 +89,7 @@ class Executor {
   bool knows_heap_base();
   void require_heap_base(const Call &call);
   void run_with_reordering(const Call &call, pidcomm_trace &trace);
-  void acquire_and_run(const Call &call, pidcomm_trace &trace);
+  void run_pass(const Call &call, pidcomm_trace &trace);
   void run_on_ranks(const AcquiredRanks &ranks, const Call &call, pidcomm_trace &trace);
 
   struct dpu_set_t set_;

@@ -19,11 +19,9 @@ struct Executor::Call {
   std::byte *host = nullptr;
 };
 
-/// Whether a plan keeps lines, rows or messages in the host buffer.
+/// Whether the host pass of a plan keeps rows or messages in the host buffer.
 inline bool needs_host_buffer(const Plan &plan) {
-  const auto *const paper = std::get_if<PaperForm>(&plan.form);
-  return (paper != nullptr && paper->to_host_memory.has_value()) ||
-         std::holds_alternative<MessageForm>(plan.form) ||
+  return std::holds_alternative<MessageForm>(plan.form) ||
          std::holds_alternative<FoldForm>(plan.form);
 }
 

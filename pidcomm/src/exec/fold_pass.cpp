@@ -236,7 +236,7 @@ void run_fold(const HostPass &pass, const FoldForm &form, pidcomm_trace &trace) 
   std::vector<FoldWorker> workers;
   const uint64_t bytes = Buffers(pass.plan, form).bytes;
   for (int thread = 0; thread < pass.threads; ++thread)
-    workers.emplace_back(pass, form, pass.host_lines.base + static_cast<uint64_t>(thread) * bytes);
+    workers.emplace_back(pass, form, pass.buffer + static_cast<uint64_t>(thread) * bytes);
   WorkQueue queue(form.sets.size() * form.chunks, pass.threads);
   run_threads(pass.threads, [&](int thread) {
     queue.each(thread, [&](uint64_t unit) {

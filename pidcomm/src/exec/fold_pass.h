@@ -9,7 +9,7 @@ namespace pidcomm {
 /// Carries out the FoldForm of a plan, and adds the bytes of loaded lines to the trace.
 void run_fold(const HostPass &pass, const FoldForm &form, pidcomm_trace &trace);
 
-/// The bytes that run_fold needs at pass.host_lines.base.
+/// The bytes that run_fold needs at pass.buffer.
 uint64_t fold_buffer_bytes(const Plan &plan, const FoldForm &form, int threads);
 
 }  // namespace pidcomm

@@ -4,7 +4,6 @@
 #include <new>
 
 #include "base/error.h"
-#include "exec/clock.h"
 #include "exec/fold_pass.h"
 #include "exec/message_pass.h"
 
@@ -23,14 +22,7 @@ class FormPass {
   void operator()(const TileForm &) const { trace_.bytes_staged += run_sweep(pass_, *prepared_); }
 
   void operator()(const PaperForm &form) const {
-    const auto timed = [this](const Sweep &sweep) {
-      const Stopwatch sweeping;
-      trace_.bytes_staged += run_sweep(pass_, PreparedSweep(pass_.plan, sweep));
-      return sweeping.seconds();
-    };
-    if (form.to_host_memory) trace_.seconds_from_pes = timed(*form.to_host_memory);
-    const double seconds = timed(form.sweep);
-    if (form.to_host_memory) trace_.seconds_to_pes = seconds;
+    trace_.bytes_staged += run_sweep(pass_, PreparedSweep(pass_.plan, form.sweep));
   }
 
   void operator()(const MemberSteps &) const {

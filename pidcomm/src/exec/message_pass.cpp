@@ -343,7 +343,7 @@ void run_messages(const HostPass &pass, pidcomm_trace &trace) {
     RowWorker rows;
   };
   std::vector<std::unique_ptr<Workers>> workers;
-  std::byte *buffer = pass.host_lines.base + fill.bytes();
+  std::byte *buffer = pass.buffer + fill.bytes();
   for (int thread = 0; thread < threads; ++thread) {
     std::byte *const rows = buffer + MessageWorker::bytes_for(messages);
     workers.push_back(std::unique_ptr<Workers>(
@@ -351,7 +351,7 @@ void run_messages(const HostPass &pass, pidcomm_trace &trace) {
     buffer = rows + RowWorker::bytes_for(messages);
   }
   WorkQueue queue(shares.size(), threads);
-  fill.write(pass.host_lines.base);
+  fill.write(pass.buffer);
   run_threads(threads, [&](int thread) {
     queue.each(thread, [&](uint64_t number) {
       Workers &own = *workers[static_cast<std::size_t>(thread)];

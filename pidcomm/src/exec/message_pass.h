@@ -14,7 +14,7 @@ void run_messages(const HostPass &pass, pidcomm_trace &trace);
 /// Flushes the lines that run_messages loads from the caches.
 void flush_messages(const HostPass &pass, const std::vector<BankPair> &bank_pairs);
 
-/// The bytes that run_messages needs at pass.host_lines.base.
+/// The bytes that run_messages needs at pass.buffer.
 uint64_t message_buffer_bytes(const PeMessages &messages, int threads);
 
 }  // namespace pidcomm

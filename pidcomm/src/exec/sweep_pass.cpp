@@ -168,7 +168,6 @@ class Chunk {
 
   std::byte *pointer_to(const Side &side, uint32_t eg, uint64_t byte) {
     if (side.space == Space::host) return pass_.host + byte;
-    if (side.space == Space::host_lines) return pass_.host_lines.line(eg, byte / kWordBytes);
     const LinePosition position = position_of(pass_.eg_base[eg], byte / kWordBytes);
     run_words_ = std::min(run_words_, position.run_words);
     return position.line;

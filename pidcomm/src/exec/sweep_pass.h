@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/host_lines.h"
 #include "line_kernels/kernels.h"
 #include "plan/plan.h"
 
@@ -19,9 +18,9 @@ struct HostPass {
   const Plan &plan;
   const Kernels &kernels;
   const std::vector<std::byte *> &eg_base;
-  std::byte *host;  // host rows of scatter, gather, reduce, broadcast; scatter and broadcast only
-                    // read the rows
-  HostLines host_lines;  // used if the plan first copies the input to host memory
+  std::byte *host;    // host rows of scatter, gather, reduce, broadcast; scatter and broadcast only
+                      // read the rows
+  std::byte *buffer;  // of the library: for the rows of folds, and for messages
   int threads;
 };
 

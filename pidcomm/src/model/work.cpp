@@ -33,8 +33,8 @@ double sources_of(const Plan &plan, const Split &split) {
   return plan.in.per_member ? kLanes : kLanes / selected + 1;
 }
 
-/// in, out: the numbers of input and output streams of the item. Lines in host memory are in host
-/// order, so only lines of MRAM are transposed.
+/// in, out: the numbers of input and output streams of the item. Host rows are in host order, so
+/// only lines of MRAM are transposed.
 Item item_of(const Plan &plan, const Sweep &sweep, double in, double out) {
   const double k = sweep.k, ways = 1u << sweep.k;
   const double from = sweep.host_order && sweep.in.space == Space::mram,
@@ -156,16 +156,18 @@ void add_sdk(const Plan &plan, const SdkForm &form, bool is_slow, Work &work) {
   }
   if (form.has_host_work) {
     Phase phase{.kind = Phase::Kind::host};
-    phase.host_read = in;
+    phase.host_read = in + host_in;
     phase.host_written = results;
     phase.combines = plan.reduces;
     phase.is_slow = is_slow;
+    phase.is_scalar = form.is_scalar;
     phase.pieces = pes * static_cast<double>(form.row_pieces);
     phase.units = static_cast<double>(form.units);
     work.phases.push_back(phase);
   }
   if (plan.out.space == Space::mram) {
     Phase phase{.kind = Phase::Kind::to_pes};
+    phase.is_broadcast = form.broadcasts;
     phase.mram_written = out;
     phase.host_read = form.has_host_work ? results : host_in;
     work.phases.push_back(phase);
@@ -205,6 +207,9 @@ Work work_of(const Plan &plan, int isa) {
           [&](const MessageForm &) { work.phases.push_back(message_phase_of(plan)); },
       },
       plan.form);
+  if (const PeSteps *pes = pe_steps_of(plan))
+    for (const std::optional<Reorder> *reorder : {&pes->before, &pes->after})
+      if (*reorder) work.reorders.push_back(**reorder);
   if (std::holds_alternative<SdkForm>(plan.form)) return work;
   if (plan.messages == nullptr &&
       plan.cube.pes % kLanes !=
@@ -218,9 +223,6 @@ Work work_of(const Plan &plan, int isa) {
   const double unpaired = unpaired_share(plan.cube.pes);
   for (Phase &phase : work.phases)
     phase.count(LineWork::unpaired) = unpaired * (phase.mram_read + phase.mram_written) / kLine;
-  if (const PeSteps *pes = pe_steps_of(plan))
-    for (const std::optional<Reorder> *reorder : {&pes->before, &pes->after})
-      if (*reorder) work.reorders.push_back(**reorder);
   return work;
 }
 

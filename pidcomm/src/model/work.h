@@ -21,7 +21,7 @@ inline constexpr int kLineWorks = 0 PIDCOMM_LINE_COSTS(PIDCOMM_ROW);
 /// A phase of a call. All threads begin a phase together and end it together.
 struct Phase {
   /// pass: lines are loaded, processed and stored. from_pes, to_pes: transfers of the SDK. host:
-  /// the work of `conventional` between these transfers.
+  /// the work of the host between these transfers.
   enum class Kind { pass, from_pes, host, to_pes };
   Kind kind = Kind::pass;
   double mram_read = 0, mram_written = 0;  // bytes of lines
@@ -30,8 +30,10 @@ struct Phase {
   double streams = 0;                      // number of streams whose address is computed
   double pieces = 0;                       // number of pieces copied or combined in host memory
   bool combines = false,
-       is_slow = false;  // of kind `host`: the phase combines; the vector unit lacks the operator
-  double units = 1;      // number of units of work that threads share
+       is_slow = false,   // of kind `host`: the phase combines; the vector unit lacks the operator
+      is_scalar = false;  // of kind `host`: the phase combines without vector instructions
+  bool is_broadcast = false;  // of kind `to_pes`: all PEs receive one row
+  double units = 1;           // number of units of work that threads share
 
   double &count(LineWork what) { return lines[static_cast<std::size_t>(what)]; }
   double count(LineWork what) const { return lines[static_cast<std::size_t>(what)]; }

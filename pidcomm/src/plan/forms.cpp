@@ -22,7 +22,7 @@ Sweep empty_sweep(uint64_t words, const Split &split) {
 
 /// Makes the sweep that does a collective's work. src: if the sweep reads MRAM, the MRAM byte at
 /// which its input starts.
-Sweep make_sweep(const FormInputs &inputs, Space from, uint64_t src) {
+Sweep make_sweep(const FormInputs &inputs, uint64_t src) {
   const Plan &plan = inputs.plan;
   Sweep sweep = empty_sweep(plan.block_bytes / kWordBytes, inputs.split);
   sweep.lane_mask = inputs.split.lane_mask;
@@ -31,25 +31,11 @@ Sweep make_sweep(const FormInputs &inputs, Space from, uint64_t src) {
   sweep.host_order = sweep.rotates
                          ? (inputs.steps & PIDCOMM_STEP_CM) == 0
                          : plan.reduces && !(plan.bytewise && inputs.split.has_lane_split());
-  sweep.in.space = from;
+  sweep.in.space = plan.in.space;
   sweep.out.space = plan.out.space;
   sweep.in.offset = sweep.in.space == Space::mram ? src : 0;
   sweep.out.offset = sweep.out.space == Space::mram ? plan.dst : 0;
   inputs.rule.sweep(plan, inputs.split, sweep);
-  arrange(sweep);
-  return sweep;
-}
-
-/// Makes the sweep that copies the input of the host pass to host memory.
-Sweep make_sweep_to_host_memory(const FormInputs &inputs, uint64_t src) {
-  const Plan &plan = inputs.plan;
-  Sweep sweep = empty_sweep(plan.in_pe_bytes / kWordBytes, inputs.split);
-  sweep.pass = Pass::rotate;
-  sweep.host_order = true;
-  sweep.in.offset = src;
-  sweep.in.streams = sweep.out.streams = {{1, 0, 0}};
-  sweep.out.space = Space::host_lines;
-  sweep.outer = {{"entangled_group", plan.cube.pes / kLanes, 1, 1, 0, 0}};
   arrange(sweep);
   return sweep;
 }
@@ -149,43 +135,57 @@ PeSteps make_pe_steps(const FormInputs &inputs) {
 Form make_tile(const FormInputs &inputs) {
   if (inputs.plan.messages != nullptr) return MessageForm{};
   if (inputs.plan.fold) return make_fold(inputs.plan);
-  return TileForm{make_sweep(inputs, inputs.plan.in.space, inputs.plan.src)};
+  return TileForm{make_sweep(inputs, inputs.plan.src)};
 }
 
 Form make_paper(const FormInputs &inputs) {
-  const Plan &plan = inputs.plan;
   PaperForm form;
   form.pes = make_pe_steps(inputs);
-  if ((inputs.steps & PIDCOMM_STEP_IM) == 0)
-    form.to_host_memory = make_sweep_to_host_memory(inputs, form.pes.pass_src);
-  form.sweep = make_sweep(inputs, form.to_host_memory ? Space::host_lines : plan.in.space,
-                          form.pes.pass_src);
+  form.sweep = make_sweep(inputs, form.pes.pass_src);
   return form;
 }
 
-Form make_sdk(const FormInputs &inputs) {
-  const Plan &plan = inputs.plan;
+namespace {
+
+SdkForm make_message_rows(const Plan &plan) {
   SdkForm form;
-  form.has_host_work =
-      plan.reduces || (plan.in.space == Space::mram && plan.out.space == Space::mram);
-  if (!form.has_host_work) return form;
-  if (plan.messages != nullptr) {
-    form.has_result_per_pe = true;
-    form.result_row_bytes = plan.out_pe_bytes;
-    form.source_bytes = plan.cube.pes * plan.in_pe_bytes;
-    form.result_bytes = plan.cube.pes * plan.out_pe_bytes;
-    form.staged_bytes = form.source_bytes + form.result_bytes;
-    form.units = plan.messages->list().size();
-    form.row_pieces = (form.units + plan.cube.pes - 1) / plan.cube.pes;
-    return form;
-  }
+  form.has_host_work = form.has_result_per_pe = true;
+  form.result_row_bytes = plan.out_pe_bytes;
+  form.source_bytes = plan.cube.pes * plan.in_pe_bytes;
+  form.result_bytes = plan.cube.pes * plan.out_pe_bytes;
+  form.staged_bytes = form.source_bytes + form.result_bytes;
+  form.units = plan.messages->list().size();
+  form.row_pieces = (form.units + plan.cube.pes - 1) / plan.cube.pes;
+  return form;
+}
+
+/// Whether all PEs receive the same row.
+bool has_one_result_row(const Plan &plan, const SdkForm &form) {
+  const bool scans = plan.fold && plan.fold->scans();
+  return plan.out.space == Space::mram && !plan.in.per_member && !scans &&
+         plan.grouping.groups * form.rows_per_group == 1;
+}
+
+/// Sets the parts of a form that depend on the reordering by PEs.
+void set_lanes(const Plan &plan, const Split &split, SdkForm &form) {
+  form.lane_mask = split.lane_mask;
+  form.lanes = 1u << split.k;
+  if (!plan.in.per_member && plan.out.space == Space::mram) form.rows_per_group = form.lanes;
+  form.slots = plan.in.per_member ? plan.grouping.group_pes : form.lanes;
+}
+
+/// Sets the sizes of the rows, and divides the work on them.
+void set_rows(const Plan &plan, SdkForm &form) {
+  const bool has_source = plan.in.space == Space::mram, has_result = plan.out.space == Space::mram;
   form.has_result_per_pe =
-      (plan.fold && plan.fold->scans()) || (plan.in.per_member && !plan.reduces);
-  form.result_row_bytes = plan.reduces ? plan.in_pe_bytes : plan.out_pe_bytes;
+      has_result && ((plan.fold && plan.fold->scans()) || (plan.in.per_member && !plan.reduces));
+  form.result_row_bytes = plan.reduces ? plan.in_pe_bytes : plan.out_pe_bytes + plan.out_row_bytes;
   form.source_bytes = plan.cube.pes * plan.in_pe_bytes;
   form.result_bytes =
-      (form.has_result_per_pe ? plan.cube.pes : plan.grouping.groups) * form.result_row_bytes;
-  form.staged_bytes = form.source_bytes + (plan.out.space == Space::mram ? form.result_bytes : 0);
+      (form.has_result_per_pe ? uint64_t{plan.cube.pes}
+                              : uint64_t{plan.grouping.groups} * form.rows_per_group) *
+      form.result_row_bytes;
+  form.staged_bytes = form.source_bytes + (has_result ? form.result_bytes : 0);
   form.piece_bytes = kPieceBytes;
   if (plan.fold) {
     const uint64_t unit = plan.fold->unit_bytes,
@@ -196,16 +196,48 @@ Form make_sdk(const FormInputs &inputs) {
     form.staged_bytes = (form.staged_bytes + kLineBytes - 1) / kLineBytes * kLineBytes +
                         static_cast<uint64_t>(plan.options.threads) * form.partial_bytes;
   }
-  form.row_pieces = plan.reduces ? (plan.in_pe_bytes + form.piece_bytes - 1) / form.piece_bytes
-                                 : blocks_of(plan.in, plan.grouping);
-  form.units = plan.reduces ? plan.grouping.groups * form.row_pieces : plan.cube.pes;
+  form.slot_bytes = plan.in_pe_bytes / form.slots;
+  form.slot_pieces = (form.slot_bytes + form.piece_bytes - 1) / form.piece_bytes;
+  if (plan.reduces) {
+    form.row_pieces = form.slots * form.slot_pieces;
+    form.units = plan.grouping.groups * form.row_pieces;
+  } else {
+    form.row_pieces = has_source ? blocks_of(plan.in, plan.grouping) * form.rows_per_group : 1;
+    form.units = uint64_t{plan.cube.pes} * form.rows_per_group;
+  }
+}
+
+}  // namespace
+
+Form make_sdk(const FormInputs &inputs) {
+  const Plan &plan = inputs.plan;
+  if (plan.messages != nullptr) return make_message_rows(plan);
+  SdkForm form;
+  form.pes = make_pe_steps(inputs);
+  if (form.pes.reorders()) set_lanes(plan, inputs.split, form);
+  form.broadcasts = has_one_result_row(plan, form);
+  form.has_host_work =
+      plan.reduces || (plan.in.space == Space::mram && plan.out.space == Space::mram);
+  if (form.has_host_work) set_rows(plan, form);
+  return form;
+}
+
+Form make_baseline(const FormInputs &inputs) {
+  const Plan &plan = inputs.plan;
+  SdkForm form;
+  form.is_scalar = plan.reduces;
+  form.broadcasts = has_one_result_row(plan, form);
+  form.has_host_work = plan.in.space == Space::mram || plan.in.per_member;
+  if (form.has_host_work) set_rows(plan, form);
   return form;
 }
 
 const PeSteps *pe_steps_of(const Plan &plan) {
   return std::visit(
       [](const auto &form) -> const PeSteps * {
-        if constexpr (requires { form.pes; })
+        if constexpr (std::same_as<decltype(form), const SdkForm &>)
+          return form.pes.reorders() ? &form.pes : nullptr;
+        else if constexpr (requires { form.pes; })
           return &form.pes;
         else
           return nullptr;
@@ -226,7 +258,7 @@ const MemberSteps *member_steps_of(const Plan &plan) {
 
 bool reorders(const Plan &plan) {
   const PeSteps *pes = pe_steps_of(plan);
-  return pes != nullptr && (pes->before || pes->after);
+  return pes != nullptr && pes->reorders();
 }
 
 uint64_t pass_src_of(const Plan &plan) {
@@ -237,10 +269,7 @@ uint64_t pass_src_of(const Plan &plan) {
 void each_sweep(const Plan &plan, const std::function<void(const Sweep &)> &visit) {
   std::visit(Overloaded{
                  [&](const TileForm &form) { visit(form.sweep); },
-                 [&](const PaperForm &form) {
-                   if (form.to_host_memory) visit(*form.to_host_memory);
-                   visit(form.sweep);
-                 },
+                 [&](const PaperForm &form) { visit(form.sweep); },
                  [&](const std::derived_from<MemberSteps> auto &form) {
                    each_member_step(plan, form, visit);
                  },

@@ -45,12 +45,10 @@ struct TileForm {
   Sweep sweep;
 };
 
-/// The form of the paper's techniques. Without in-register modulation, the host first copies the
-/// input to host memory.
+/// The form of the paper's techniques with in-register modulation.
 struct PaperForm {
   static constexpr const char *kPath = "paper";
   PeSteps pes;
-  std::optional<Sweep> to_host_memory;
   Sweep sweep;
 };
 
@@ -104,24 +102,37 @@ struct FoldForm {
   uint32_t chunk_words = 0, chunks = 0;
 };
 
-/// The form of `conventional`, which uses transfers of the SDK. The SDK reads a source row from
-/// every PE, the host works on the rows, and the SDK writes a result row to every PE. If the input
-/// or output is in host rows and the collective does not reduce, one transfer between the PEs and
-/// the caller's rows suffices.
+/// The form of `conventional`, `baseline` and `pr`, which use transfers of the SDK. The SDK reads a
+/// source row from every PE, the host works on the rows, and the SDK writes a result row to every
+/// PE. If the input or output is in host rows and the collective does not reduce, `conventional`
+/// needs only one transfer between the PEs and the caller's rows.
+///
+/// If PEs reorder blocks (`pr`), a row consists of slots. The host moves or combines slot s of the
+/// lane with index c as slot s of the lane with index c + s (mod `lanes`), so PEs that have equal
+/// results need a row for each lane index.
 struct SdkForm {
   static constexpr const char *kPath = "sdk";
-  bool has_host_work = false;      // if false, all later fields of SdkForm are 0
-  bool has_result_per_pe = false;  // if false, there is one result row per group
+  PeSteps pes;
+  bool broadcasts = false;  // if the hypercube has all PEs of the set, the SDK broadcasts one row
+  bool has_host_work = false;         // if false, the later fields keep their values
+  bool is_scalar = false;             // the host combines without vector instructions
+  bool has_result_per_pe = false;     // if false, there are rows_per_group result rows per group
+  uint32_t lane_mask = 0, lanes = 1;  // with PE reordering: as Sweep::lane_mask, and 2^k
+  uint32_t rows_per_group = 1;
+  uint32_t slots = 1;  // of a source row
   uint64_t result_row_bytes = 0;
   uint64_t source_bytes = 0,
            result_bytes = 0;   // total bytes of the source rows and of the result rows
   uint64_t partial_bytes = 0;  // of a fold: bytes of partial results of a thread
   uint64_t staged_bytes = 0;   // bytes of rows and partial results in the library's buffer
-  uint64_t piece_bytes = 0;    // of a reduction: bytes that the host combines at a time
+  uint64_t slot_bytes = 0, slot_pieces = 0;  // of a reduction: bytes and pieces of a slot
+  uint64_t piece_bytes = 0;  // of a reduction: bytes that the host combines at a time
   uint64_t row_pieces =
       0;  // number of pieces of a source row; the host copies or combines one piece at a time
-  uint64_t units =
-      0;  // number of units of work that threads share: a unit is a piece of a result row, or a PE
+  uint64_t units = 0;  // number of units of work that threads share: a piece of a result row, a
+                       // block of a result row that several PEs share, or a PE
+
+  uint32_t low() const { return lanes - 1; }
 };
 
 /// `conventional` reduces rows in pieces of this many bytes, so that a piece stays in the cache of

@@ -30,6 +30,7 @@ struct TechniqueRule {
   int steps;
   uint32_t collectives;  // bit c is set if the technique works for the collective with code c
   bool needs_lane_split;
+  bool is_for_auto;
   bool takes_operators;  // operators of the program
 
   bool is_for(int collective) const { return (collectives >> collective & 1) != 0; }
@@ -38,7 +39,13 @@ struct TechniqueRule {
 constexpr TechniqueRule kTechniqueRules[] = {
 #define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto, \
                     takes_operators)                                                           \
-  {code, make_##path, steps, collectives, needs_lane_split != 0, takes_operators != 0},
+  {code,                                                                                       \
+   make_##path,                                                                                \
+   steps,                                                                                      \
+   collectives,                                                                                \
+   needs_lane_split != 0,                                                                      \
+   is_for_auto != 0,                                                                           \
+   takes_operators != 0},
     PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };
@@ -60,12 +67,12 @@ constexpr CollectiveRule kScanRules[] = {
 #undef PIDCOMM_ROW
 };
 
-/// Returns text such as "; use tile or conventional": the techniques that work for a collective on
-/// every shape.
+/// Returns text such as "; use tile or conventional": the techniques of `auto` that work for a
+/// collective on every shape.
 std::string choices_for(int collective) {
   std::string names;
   for (const TechniqueRule &rule : kTechniqueRules)
-    if (rule.is_for(collective) && !rule.needs_lane_split)
+    if (rule.is_for(collective) && rule.is_for_auto && !rule.needs_lane_split)
       names += (names.empty() ? "; use " : " or ") + std::string(name_of_technique(rule.code));
   return names;
 }

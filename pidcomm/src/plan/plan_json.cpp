@@ -19,7 +19,7 @@ constexpr PassText kPassTexts[] = {
 #undef PIDCOMM_ROW
 };
 
-constexpr const char *kSpaceNames[] = {"mram", "host", "host_lines"};
+constexpr const char *kSpaceNames[] = {"mram", "host"};
 
 void write_loops(JsonWriter &json, const char *key, const std::vector<Loop> &loops) {
   json.open(key, '[');

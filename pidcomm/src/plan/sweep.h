@@ -14,9 +14,8 @@
 
 namespace pidcomm {
 
-/// The location of the input or the output of a sweep. mram: in MRAM. host: in host rows.
-/// host_lines: in the library's buffer, as lines in host order.
-enum class Space { mram, host, host_lines };
+/// The location of the input or the output of a sweep: in MRAM, or in host rows.
+enum class Space { mram, host };
 
 /// A loop of the nest of parallel streams of one item. Loop index i adds egs * i and bytes * i to
 /// the start of a stream.
@@ -28,8 +27,7 @@ struct StreamLoop {
 /// The input or the output of a sweep.
 struct Side {
   Space space = Space::mram;
-  uint64_t offset = 0;  // start of the side: absolute MRAM byte (mram), byte of the host buffer
-                        // (host), or byte of the window (host_lines)
+  uint64_t offset = 0;  // start of the side: absolute MRAM byte (mram), or byte of the host buffer
   uint32_t eg = 0;      // entangled group of the first item
   std::vector<StreamLoop> streams;  // slowest first
   uint32_t pair_banks =

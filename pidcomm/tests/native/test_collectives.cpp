@@ -66,12 +66,12 @@ const Cases kOthers = {"the other techniques",
 const Cases kOthersLong = {
     "the other techniques, long blocks",          {{8, 4}, {2, 2, 6}}, {1160, 4104},
     techniques_without({PIDCOMM_TECHNIQUE_TILE}), Isas::kOne,          kBothPolicies};
-const Cases kConventionalGeneral = {"conventional, general shapes",
-                                    {{3, 5}, {12, 4}, {10, 10}},
-                                    {8, 24, 104},
-                                    {PIDCOMM_TECHNIQUE_CONVENTIONAL},
-                                    Isas::kOne,
-                                    kBothPolicies};
+const Cases kSdkGeneral = {"conventional and baseline, general shapes",
+                           {{3, 5}, {12, 4}, {10, 10}},
+                           {8, 24, 104},
+                           {PIDCOMM_TECHNIQUE_CONVENTIONAL, PIDCOMM_TECHNIQUE_BASELINE},
+                           Isas::kOne,
+                           kBothPolicies};
 // Members in entangled groups along two axes, in numbers that are not powers of two, and in
 // adjacent entangled groups.
 const Cases kRingAndTree = {"ring and tree",
@@ -81,9 +81,8 @@ const Cases kRingAndTree = {"ring and tree",
                             Isas::kOne,
                             kBothPolicies};
 const Cases *const kAllCases[] = {
-    &kTile,       &kTileAudited, &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited,
-    &kTileParts,  &kTileThreads, &kOthers,        &kOthersLong,  &kConventionalGeneral,
-    &kRingAndTree};
+    &kTile,        &kTileAudited, &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited, &kTileParts,
+    &kTileThreads, &kOthers,      &kOthersLong,    &kSdkGeneral,  &kRingAndTree};
 
 /// Returns all shapes of 1 to 3 axes with lengths 1 to 13 and at most 512 PEs, or a sample of these
 /// shapes.
@@ -241,9 +240,7 @@ TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceWithAudite
   run_grid(kOthers);
 }
 TEST(OtherTechniques_AreRightWithLongBlocks) { run_grid(kOthersLong); }
-TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) {
-  run_grid(kConventionalGeneral);
-}
+TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) { run_grid(kSdkGeneral); }
 TEST(RingAndTree_AreRightForEveryMaskLaneSplitAndInPlaceAndStayInTheirWindows) {
   run_grid(kRingAndTree);
 }

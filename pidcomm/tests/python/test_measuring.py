@@ -35,6 +35,8 @@ from pidcomm.bench.sweep import even_shape
 def test_techniques_that_do_the_same_have_one_row(
     collective: CollectiveName, dtype: str, wanted: list[str], mask: str
 ) -> None:
+    if mask == "01":  # PEs of a group are in different entangled groups, and reorder nothing
+        wanted = [name for name in wanted if name != "pr"]
     assert ablation.steps_for(Problem(collective, (8, 8), mask, 4096, dtype), {}) == wanted
 
 
@@ -117,7 +119,8 @@ def test_no_gain_over_a_slow_sdk_is_claimed(
         }
         assert gains["conventional"] == (None, None, None)
         assert gains["pr"] == ((3.0, 3.0, 3.0) if claims else (None, None, None))
-        assert gains["pr+im"] == (1.0, 1.0, 1.0)
+        assert gains["pr+im"] == ((1.0, 1.0, 1.0) if claims else (None, None, None))
+        assert gains["pr+im+cm"] == (1.0, 1.0, 1.0)
 
 
 @pytest.mark.parametrize(

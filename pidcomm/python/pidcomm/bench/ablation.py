@@ -29,7 +29,7 @@ from pidcomm.tables import TECHNIQUES
 
 __all__ = ["COLLECTIVES", "STEPS", "Assumed", "Step"]
 
-PAPER = [name for name, technique in TECHNIQUES.items() if technique.path == "paper"]
+PAPER = [name for name, row in TECHNIQUES.items() if row.steps and row.is_for_auto]
 STEPS = (BASE, *PAPER, "tile")  # in the order of the paper, and then tile
 # The collectives in the paper's ablation, figure 16.
 COLLECTIVES: tuple[CollectiveName, ...] = (
@@ -69,8 +69,8 @@ class Step(Measured):
     host_us: the median of the measured host times; the parts of host_us are defined below.
     step_gain: the host time of the previous technique over the host time of this technique.
     step_gain is the median over rounds; every round runs both techniques. step_gain is None for the
-    first technique, and for the second technique if the emulated SDK is too slow for a fair
-    comparison. step_low, step_high: quartiles of the gains of rounds. If 1 lies between the
+    first technique, and after a technique that uses the emulated SDK if the SDK is too slow for a
+    fair comparison. step_low, step_high: quartiles of the gains of rounds. If 1 lies between the
     quartiles, the techniques do not differ. With fewer than 3 rounds the quartiles are None.
     from_us, work_us, to_us: measured phases as in `Row`. total_us: host_us + pe_us + launch_us +
     load_us. pe_us: the modelled time of PE reordering.
@@ -195,7 +195,7 @@ def _steps(timed: Timed, condition: SdkCondition, assumed: Assumed) -> Iterator[
         bus_us = row.mram_bytes / row.limit_gb_s / 1e3
         host_memory_us = row.host_bytes / condition.contiguous_gb_s / 1e3
         step_gain = step_low = step_high = None
-        if index > 0 and (rows[index - 1].technique != BASE or condition.holds):
+        if index > 0 and (condition.holds or not TECHNIQUES[rows[index - 1].technique].uses_sdk):
             step_gain, step_low, step_high = _gain(
                 timed.host_us[:, index - 1], timed.host_us[:, index]
             )

@@ -12,7 +12,6 @@ __all__ = ["stages", "summary"]
 _SPACES = {
     "mram": "MRAM",
     "host": "the host rows",
-    "host_lines": "host memory, as lines in host order",
 }
 _STEPS = {1: "PE-assisted reordering", 2: "in-register modulation", 4: "cross-domain modulation"}
 
