@@ -19,7 +19,7 @@ endif
 , := ,
 
 .PHONY: demo test test-native test-sanitizers test-asan test-tsan test-python campaign \
-  campaign-asan campaign-tsan campaign-fuzz coverage bench-reference bench-applications docs \
+  campaign-asan campaign-tsan campaign-fuzz coverage evaluation docs \
   snippets install format lint clean
 
 demo: install
@@ -210,13 +210,12 @@ coverage: $(VENV)/tools
 	  --gcov-ignore-parse-errors=all --json-summary - build/dpuemu/coverage build/pidcomm/coverage \
 	  | $(BIN)/python pidcomm/tests/campaign/print_coverage.py
 
-# Runs the commands that pidcomm/bench/README.md lists.
-bench-reference: install
-	grep '^pidcomm bench ' pidcomm/bench/README.md | (cd pidcomm && $(WITH_BIN) sh -ex)
-
-# Runs the applications that studies/bench/README.md lists.
-bench-applications: install
-	grep '^pidcomm app ' studies/bench/README.md | (cd studies && $(WITH_BIN) sh -ex)
+# Measures all rows that the documents quote, with the commands of bench/README.md, and writes them
+# into the documents.
+evaluation: install
+	for product in pidcomm studies; do grep -E '^(pidcomm|python) ' $$product/bench/README.md \
+	  | (cd $$product && $(WITH_BIN) sh -ex) || exit 1; done
+	$(PYTHON) tools/figures.py
 
 # The documents and the reference as a site, build/site/index.html.
 docs: install

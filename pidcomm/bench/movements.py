@@ -1,8 +1,8 @@
 """Time movements beside the streaming limit of the bytes that they must move, and alltoallv beside
-alltoall of as many bytes; print milliseconds of the Python calls and median ratios. The share of
-the limit leaves out the time in which Python makes the messages.
+alltoall of as many bytes; print rows with the median milliseconds of the Python calls and median
+ratios. The share of the limit leaves out the time in which Python makes the messages.
 
-python bench/movements.py
+python bench/movements.py > bench/times/movements.jsonl
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from rows import print_row
 
 import pidcomm
 
@@ -50,7 +51,7 @@ def print_shares(
             assert cube.last_trace is not None
             passes.append(cube.last_trace.seconds_total)
         shares.append(min(limits) / min(passes))
-    print(f"{name}: {1e3 * median(seconds):.2f} ms, {100 * median(shares):.0f}% of the limit")
+    print_row(name=name, ms=1e3 * median(seconds), limit_pct=100 * median(shares))
 
 
 def check(name: str, got: object, want: object) -> None:
@@ -122,11 +123,14 @@ def time_uneven() -> None:
                 first = int(pidcomm.displacements(counts.T, np.int64)[0, 31])
                 want = pidcomm.displacements(counts, np.int64)[31, 0] + np.arange(8)
                 check("alltoallv", out[first : first + 8].get()[0], want)  # member 31 to member 0
-                ratios = (median(u / e for u, e in zip(t, even, strict=True)) for t in (new, again))
-                print(
-                    f"alltoallv along {axis}, blocks of {block_bytes} bytes in the mean:"
-                    f" {1e3 * median(again):.1f} ms; new counts and"
-                    f" the same counts {' and '.join(f'{ratio:.2f}x' for ratio in ratios)} alltoall"
+                new_ratio, ratio = (
+                    median(u / e for u, e in zip(t, even, strict=True)) for t in (new, again)
+                )
+                print_row(
+                    name=f"alltoallv along {axis}, blocks of {block_bytes} bytes in the mean",
+                    ms=1e3 * median(again),
+                    over_alltoall=ratio,
+                    new_counts_over_alltoall=new_ratio,
                 )
 
 

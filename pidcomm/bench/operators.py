@@ -1,8 +1,8 @@
 """Time reductions with operators beside those of `pidcomm.OPS`, and scans, on 32x32 with 1 MiB per
-PE. Check results, and print median shares of the streaming limit of the same bytes, and ratios to
-`conventional`.
+PE. Check results, and print rows with median shares of the streaming limit of the same bytes, and
+ratios to `conventional`.
 
-python bench/operators.py
+python bench/operators.py > bench/times/operators.jsonl
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from rows import print_row
 
 import pidcomm
 
@@ -87,7 +88,7 @@ def main() -> None:
                     continue
                 out = cube.empty(out_bytes // dtype.itemsize, dtype)
                 out[:] = np.zeros(out.shape, dtype)
-                shares, ratios = [], []
+                shares, ratios, taken = [], [], []
                 for round_number in range(ROUNDS + 1):
                     limit = min(
                         cube.stream_limit(
@@ -104,12 +105,17 @@ def main() -> None:
                         if round_number == 0:  # makes the plans
                             check(name, op, axis, values, out)
                     if round_number:
+                        taken.append(seconds["tile"])
                         shares.append(limit / seconds["tile"])
                         ratios.append(seconds["conventional"] / seconds["tile"])
-                print(
-                    f"{name} {op_name} {dtype_name} along {axis}: {100 * median(shares):.0f}% of"
-                    f" the limit, {median(ratios):.2f} times as fast as conventional",
-                    flush=True,
+                print_row(
+                    name=name,
+                    op=op_name,
+                    dtype=dtype_name,
+                    axis=axis,
+                    limit_pct=100 * median(shares),
+                    ms=1e3 * median(taken),
+                    speed_up=median(ratios),
                 )
 
 

@@ -1,13 +1,15 @@
-"""Time `tile` on hypercubes in the order of chips and of DPU_FOREACH, in turns; print milliseconds
-and the median ratio. The same mask selects other chips and banks in the two orders.
+"""Time `tile` on hypercubes in the order of chips and of DPU_FOREACH, in turns; print rows with
+median milliseconds and the median ratio. The same mask selects other chips and banks in the two
+orders.
 
-python bench/order.py
+python bench/order.py > bench/times/order.jsonl
 """
 
 from statistics import median
 from time import perf_counter
 
 import numpy as np
+from rows import print_row
 
 import pidcomm
 
@@ -33,4 +35,4 @@ with pidcomm.allocate(pes=1024) as pes:
                     taken.append(perf_counter() - begin)
             chips, foreach = (1e3 * median(taken) for taken in seconds)
             ratio = median(b / a for a, b in zip(*seconds, strict=True))
-            print(f"{name} {mask}: {chips:.1f} ms, foreach {foreach:.1f} ms, {ratio:.2f}x")
+            print_row(name=name, mask=mask, chips_ms=chips, foreach_ms=foreach, ratio=ratio)

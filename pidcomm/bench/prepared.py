@@ -1,17 +1,18 @@
 """Time small calls one by one, prepared, and in a batch, on 32x32 with 64 bytes per PE. Print
-microseconds per call: the median of rounds in which the three take turns. Check the results.
+rows with microseconds per call: quartiles of rounds in which the three take turns. Check the
+results.
 
-python bench/prepared.py
+python bench/prepared.py > bench/times/prepared.jsonl
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+from rows import print_row
 
 import pidcomm
 
@@ -46,7 +47,7 @@ def main() -> None:
             ways: dict[str, tuple[Callable[[], Any], int]] = {
                 "call": (lambda m=method, a=arguments: m(x, *a, out=outs[0]), 1),
                 "prepared": (prepared.run, 1),
-                f"batch of {CALLS}": (batch.run, CALLS),
+                "batch": (batch.run, CALLS),
             }
             times: dict[str, list[float]] = {way: [] for way in ways}
             for _ in range(ROUNDS):
@@ -54,7 +55,9 @@ def main() -> None:
                     times[way].append(microseconds_of(call, calls))
             if any((out.get().reshape(rows.shape) != want).any() for out in outs):
                 raise SystemExit(f"{name}: a result is wrong")
-            print(f"{name}: {', '.join(f'{way} {median(t):.1f} us' for way, t in times.items())}")
+            for way, taken in times.items():
+                low, middle, high = np.percentile(taken, (25, 50, 75))
+                print_row(name=name, way=way, t_p25_us=low, t_p50_us=middle, t_p75_us=high)
 
 
 main()
