@@ -89,6 +89,60 @@ def test_the_result_equals_numpys_on_every_shape(shape: tuple[int, ...], embeddi
     assert_right(problem_of(embedding=embedding), shape)
 
 
+def pytorchs(problem: Dlrm) -> Array:
+    """The outputs of the modules that the public model has (facebookresearch/dlrm,
+    dlrm_s_pytorch.py, without the last sigmoid), in float64.
+    """
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+    def exactly(values: Any) -> Any:
+        """Values that are integers and do not wrap in 32 bits: then float64 is exact."""
+        assert (values == values.round()).all()
+        assert values.abs().max() < 2**31
+        return values
+
+    def mlp(layers: Sequence[Array], x: Any, *, with_last_relu: bool) -> Any:
+        for number, layer in enumerate(layers, 1):
+            outputs, inputs = layer.shape[0], layer.shape[1] - 1
+            linear = torch.nn.Linear(inputs, outputs, dtype=torch.float64)
+            linear.weight.copy_(torch.tensor(layer[:, :-1]))
+            linear.bias.copy_(torch.tensor(layer[:, -1]))
+            x = exactly(linear(x))
+            if with_last_relu or number < len(layers):
+                x = torch.nn.ReLU()(x)
+        return x
+
+    def look_up(table: Array, rows: Array) -> Any:
+        weights = torch.tensor(table, dtype=torch.float64)
+        bag = torch.nn.EmbeddingBag(*table.shape, mode="sum", _weight=weights)
+        return bag(torch.tensor(rows.astype(np.int64)), torch.arange(len(rows)))
+
+    with torch.no_grad():
+        dense = torch.tensor(problem.dense, dtype=torch.float64)
+        x = mlp(problem.bottom, dense, with_last_relu=True)
+        vectors = map(look_up, problem.tables, problem.rows.T)
+        features = torch.cat([x, *vectors], dim=1).view((len(x), -1, x.shape[1]))
+        products = torch.bmm(features, torch.transpose(features, 1, 2))
+        pairs = [(i, j) for i in range(features.shape[1]) for j in range(i)]
+        rows, columns = torch.tensor(pairs).T
+        both = torch.cat([x, exactly(products[:, rows, columns])], dim=1)
+        outputs = mlp(problem.top, both, with_last_relu=False)
+    results: Array = outputs[:, 0].numpy().astype(np.int32)
+    return results
+
+
+@pytest.mark.parametrize(("rows", "max_height"), [(40, None), (None, 40)])
+def test_the_result_equals_pytorchs(rows: int | None, max_height: int | None) -> None:
+    problem = Dlrm.make(
+        batch=200, embedding=8, rows=rows, max_height=max_height, bottom="5", top="9"
+    )
+    expected = pytorchs(problem)
+    assert len(np.unique(expected)) > 100
+    run = apps.run(problem, shape=(4, 2, 2), iters=1)
+    np.testing.assert_array_equal(run.result, expected)
+    np.testing.assert_array_equal(problem.reference(), expected)
+
+
 @pytest.mark.parametrize("technique", ["conventional", "pr", "pr+im+cm", "tile"])
 def test_the_result_equals_numpys_with_every_technique(technique: str) -> None:
     assert_right(problem_of(samples=40), (2, 4, 2), technique)
