@@ -18,7 +18,7 @@ def ckks_scale(a: Array, b: Array, weights: Array, moduli: Array) -> Array: ...
 def ckks_add(a: Array, b: Array, moduli: Array) -> Array: ...
 def dlrm(
     tables: Array,
-    table_rows: int,
+    starts: Array,
     rows: Array,
     dense: Array,
     bottom: Array,

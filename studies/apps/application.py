@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, prod
 from pathlib import Path
 from statistics import median
@@ -113,9 +113,9 @@ class Run:
     costs: a `Cost` for each phase, in the order in which the phases first occur. The phases are
     ``kernel``, ``host`` (the host lays out rows, and writes variables before a launch) and the
     names of collectives. setup: cost of placing data that stays, such as a graph or weights; no
-    total contains it. cpu_seconds: measured time of `Application.reference`, the median
-    of several runs with all CPUs or with one CPU; None if not timed. calls: the collectives, in
-    order.
+    total contains it. All runs of a comparison are measured in the same rounds; the cost of the
+    host is equal in all. cpu_seconds: measured time of `Application.reference`, the median of
+    several runs with all CPUs or with one CPU; None if not timed. calls: the collectives, in order.
     """
 
     application: str
@@ -184,10 +184,13 @@ def compare(
     """Run an application with every technique on emulated DIMMs; check each result against the
     reference.
 
+    The first run times each collective in rounds, in which all techniques run in turn, on equal
+    data.
+
     pes, shape: give pes or shape; for pes the application chooses the shape. techniques: auto, or
     names of ``pidcomm.TECHNIQUES`` that support all collectives. options: options of the
-    collectives, except technique and scratch. iters: number of runs of each collective; the median
-    time counts. with_cpu: whether to time the reference.
+    collectives, except technique and scratch. iters: number of timed rounds; the median time of
+    each collective counts. with_cpu: whether to time the reference.
     on_phase: a function that is called with a few words before each phase.
 
     Raises ArgumentError, before any allocation, if the input does not fit the machine or its
@@ -201,10 +204,10 @@ def compare(
         )
     for name in techniques:
         require_technique(name, lengths, chosen)
-    repeats = as_integer("iters", iters, 1, MAX_COUNT)
+    rounds = as_integer("iters", iters, 1, MAX_COUNT)
     placement = problem.place(lengths)
     require_room(placement, lengths, techniques)
-    return _runs(problem, lengths, placement, techniques, chosen, repeats, with_cpu, on_phase)
+    return _runs(problem, lengths, placement, techniques, chosen, rounds, with_cpu, on_phase)
 
 
 def _runs(
@@ -213,7 +216,7 @@ def _runs(
     placement: Placement,
     techniques: Sequence[str],
     options: Options,
-    repeats: int,
+    rounds: int,
     with_cpu: bool,
     on_phase: Callable[[str], None],
 ) -> Iterator[Run]:
@@ -222,18 +225,22 @@ def _runs(
     cpu_seconds = reference_seconds(problem) if with_cpu else None
     make_transfers_alike(options)
     with allocate(pes=prod(shape)) as pe_set:
-        for technique in techniques:
+        timed: Mapping[str, Array] = {}
+        for index, technique in enumerate(techniques):
             on_phase(f"{technique}: compiling")
+            own = options_of(**{**options, "technique": technique})
             with Stage(
                 pe_set,
                 shape,
                 placement,
-                options_of(**{**options, "technique": technique}),
-                repeats,
+                own,
+                0 if index else rounds,
                 on_phase,
+                () if index else techniques[1:],
             ) as stage:
                 stage.poison()
                 result = problem.run(stage)
+            timed = timed or stage.timed
             yield Run(
                 application=problem.name,
                 facts=problem.facts,
@@ -241,11 +248,19 @@ def _runs(
                 technique=technique,
                 result=result,
                 wrong=problem.wrong(result, expected),
-                costs=stage.costs,
+                costs={
+                    phase: _timed(cost, timed[phase][:, index]) if phase in timed else cost
+                    for phase, cost in stage.costs.items()
+                },
                 setup=stage.setup,
                 cpu_seconds=cpu_seconds,
                 calls=tuple(stage.calls),
             )
+
+
+def _timed(cost: Cost, quartiles: Array) -> Cost:
+    low, measured, high = map(float, quartiles)
+    return replace(cost, measured=measured, low=low, high=high)
 
 
 def shape_for(

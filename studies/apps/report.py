@@ -16,7 +16,7 @@ from pidcomm_studies.apps.application import BASE, Run, with_defaults
 from pidcomm_studies.apps.stage import ASSUMED
 
 SOURCE = "mixed"
-FAIR_ITERS = 3  # least number of timings of a collective for a fair comparison
+FAIR_ITERS = 3  # least number of rounds for a fair comparison
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,10 @@ class Row(Shown):
 
     phases: kernels, work of the host and collectives, in the order in which the phases first occur.
     kernel_us: modelled time of the application's PE programs. host_us: measured time in which the
-    host lays out rows and writes variables.
+    host lays out rows and writes variables, the same for all techniques.
     collectives_us: measured time of the host in collectives; each call counts with the median of
-    `iters` runs.
+    `iters` rounds. collectives_p25_us, collectives_p75_us, total_p25_us, total_p75_us: the same
+    sums with the quartiles of each measured time.
     reorder_us: modelled time in which PEs reorder blocks in collectives. total_us: kernel_us +
     host_us + collectives_us + reorder_us. communication_us: collectives_us plus reorder_us. No
     total contains assumed_us and setup_us.
@@ -70,8 +71,12 @@ class Row(Shown):
     kernel_us: float
     host_us: float
     collectives_us: float
+    collectives_p25_us: float
+    collectives_p75_us: float
     reorder_us: float
     total_us: float
+    total_p25_us: float
+    total_p75_us: float
     communication_us: float
     assumed_us: float
     launch_us: float
@@ -104,6 +109,11 @@ class Row(Shown):
         )
 
     @property
+    def spread_pct(self) -> float:
+        """Distance of the quartiles of the total, in percent of the total."""
+        return 100 * (self.total_p75_us - self.total_p25_us) / self.total_us if self.total_us else 0
+
+    @property
     def kernel_pct(self) -> float:
         """Share of the kernels in the total."""
         return 100 * self.kernel_us / self.total_us if self.total_us else 0.0
@@ -111,8 +121,7 @@ class Row(Shown):
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions of all runs of an application on one shape: number of runs of each collective, and
-    options.
+    """Conditions of all runs of an application on one shape: number of rounds, and options.
 
     transfers: speed of the emulated SDK with fair_bytes_per_pe; None if `conventional` did not run.
     """
@@ -160,8 +169,12 @@ def _row(run: Run, base: Run | None, conditions: Conditions) -> Row:
         kernel_us=1e6 * run.kernel.modelled,
         host_us=1e6 * run.host.measured,
         collectives_us=1e6 * communication.measured,
+        collectives_p25_us=1e6 * communication.low,
+        collectives_p75_us=1e6 * communication.high,
         reorder_us=1e6 * communication.modelled,
         total_us=1e6 * total.total,
+        total_p25_us=1e6 * (total.low + total.modelled),
+        total_p75_us=1e6 * (total.high + total.modelled),
         communication_us=1e6 * communication.total,
         assumed_us=1e6 * total.assumed,
         launch_us=ASSUMED.launch_us,

@@ -18,10 +18,11 @@ from numpy.typing import DTypeLike
 
 import pidcomm
 from pidcomm import COLLECTIVES, TECHNIQUES, ArgumentError, Options, PeSet
-from pidcomm.arguments import Array, with_scratch
+from pidcomm.arguments import Array, options_of, with_scratch
 from pidcomm.bench import platform
 from pidcomm.bench.ablation import Assumed
 from pidcomm.bench.measure import POISON, require_bytes
+from pidcomm.bench.timing import in_turn
 from pidcomm.compiling import compiled, compiler_options
 from pidcomm.sizes import format_about, format_size
 from pidcomm_studies.apps.partition import round_up
@@ -37,12 +38,12 @@ ASSUMED = Assumed()
 class Cost:
     """Time of a phase in seconds, by source.
 
-    measured: time of the host, on this machine. modelled: time of the PEs, from the cycles of the
-    slowest PE. launches, loads: numbers of launches and loads of programs, with assumed costs
-    (`pidcomm.bench.ablation.Assumed`). calls:
-    number of times that the phase occurred. bus_bytes: bytes that crossed the memory bus, read and
-    written.
-    bytes_per_pe: argument ``bytes`` of the largest collective.
+    measured: time of the host, on this machine. low, high: the sums of the lower and the upper
+    quartiles of the calls, where `measured` has their medians. modelled: time of the PEs, from the
+    cycles of the slowest PE. launches, loads: numbers of launches and loads of programs, with
+    assumed costs (`pidcomm.bench.ablation.Assumed`). calls: number of times that the phase
+    occurred. bus_bytes: bytes that crossed the memory bus, read and written. bytes_per_pe: argument
+    ``bytes`` of the largest collective.
     """
 
     measured: float = 0.0
@@ -52,6 +53,8 @@ class Cost:
     calls: int = 0
     bus_bytes: int = 0
     bytes_per_pe: int = 0
+    low: float = 0.0
+    high: float = 0.0
 
     @property
     def assumed(self) -> float:
@@ -73,6 +76,8 @@ class Cost:
             self.calls + other.calls,
             self.bus_bytes + other.bus_bytes,
             max(self.bytes_per_pe, other.bytes_per_pe),
+            self.low + other.low,
+            self.high + other.high,
         )
 
 
@@ -170,8 +175,10 @@ class Stage:
     """PEs with the program of an application, and timed collectives between its launches.
 
     ``src`` and ``dst`` are names of windows; equal names mean that the collective works in place.
-    Collectives that are not in place, and alltoall, run several times, and their median time
-    counts. Use as a context manager.
+    Without rounds, every collective runs once, and this run is timed. With rounds, each collective
+    first runs in an untimed round and in `rounds` timed rounds, and its quartiles are in `timed`.
+    Each round runs the collective with the stage's technique and with all others, on equal inputs.
+    Use as a context manager.
     """
 
     def __init__(
@@ -180,10 +187,13 @@ class Stage:
         shape: Sequence[int],
         placement: Placement,
         options: Options,
-        repeats: int = 1,
+        rounds: int = 0,
         on_phase: Callable[[str], None] = lambda _: None,
+        others: Sequence[str] = (),
     ) -> None:
         """Compile the program.
+
+        others: the other techniques that run in the rounds.
 
         Raises ArgumentError with the compiler's messages if compilation fails.
         """
@@ -194,12 +204,23 @@ class Stage:
         """Costs of the phases so far, by name, in the order of their first use."""
         self.setup = Cost()
         """Cost of `place`."""
+        self.timed: dict[str, Array] = {}
+        """Seconds of the host by phase, of shape (3, 1 + others): the sums of the quartiles and of
+        the medians of its calls (rows: 25, 50, 75 percent), for the stage's technique and the
+        others. The work of the host is equal for all."""
         self.calls: list[Call] = []
         """Collectives so far, in order."""
         self._pe_set = pe_set
         self._placement = placement
-        self._options = with_scratch(options, placement.bytes)
-        self._repeats = repeats
+        self._variants = [
+            with_scratch(variant, placement.bytes)
+            for variant in (
+                options,
+                *(options_of(**{**options, "technique": name}) for name in others),
+            )
+        ]
+        self._options = self._variants[0]
+        self._rounds = rounds
         self._on_phase = on_phase
         self._variables: dict[str, Array] = {}
         self._is_loaded = False
@@ -233,10 +254,14 @@ class Stage:
         The stage does not time this call. The call also allocates the memory, so that no run
         includes the allocation.
         """
-        scratch_bytes = self._placement.scratch_bytes if _needs_scratch([self.technique]) else 0
-        row = np.full((1, self._placement.bytes + scratch_bytes), POISON, np.uint8)
-        if row.size:
-            self.cube.broadcast("1" * len(self.shape), host=row)
+        techniques = [variant.get("technique", "tile") for variant in self._variants]
+        scratch_bytes = self._placement.scratch_bytes if _needs_scratch(techniques) else 0
+        self._poison(0, self._placement.bytes + scratch_bytes)
+
+    def _poison(self, offset: int, size: int) -> None:
+        if size:
+            row = np.full((1, size), POISON, np.uint8)
+            self.cube.broadcast("1" * len(self.shape), dst=offset, host=row)
 
     # ---- resident data
 
@@ -258,19 +283,19 @@ class Stage:
         """Return the result of act(), timed: work of the host that every input needs, such as
         laying out rows.
 
-        The stage calls `act` as often as collectives and counts the median time. Every call must do
-        the same work.
+        With rounds, the stage calls `act` once per round and counts the median time. Every call
+        must do the same work.
         """
         self._on_phase(f"{self.technique}: {HOST}")
-        return self._timed(act, calls=1)
+        return self._time_host(act, calls=1)
 
-    def _timed(self, act: Callable[[], T], calls: int) -> T:
+    def _time_host(self, act: Callable[[], T], calls: int) -> T:
         seconds = []
-        for _ in range(self._repeats):
+        for _ in range(max(1, self._rounds)):
             begin = perf_counter()
             result = act()
             seconds.append(perf_counter() - begin)
-        self._add(HOST, Cost(measured=_median(seconds), calls=calls))
+        self._add(HOST, Cost(calls=calls), np.array(seconds).reshape(-1, 1))
         return result
 
     # ---- launches
@@ -283,38 +308,41 @@ class Stage:
         array of shape (pes,) with a value for each PE.
         """
         self._on_phase(f"{self.technique}: {KERNEL}")
-        before = {} if self._load() else self._variables
+        self._load()
+        before = self._variables
         self._variables = {
-            **self._variables,
+            **before,
             **{name: np.asarray(value, np.uint32) for name, value in variables.items()},
         }
         changed = {
-            name: column.reshape(-1, 1) if column.ndim else column
+            name: column
             for name, column in self._variables.items()
             if name not in before or not np.array_equal(column, before[name])
         }
-
-        def write() -> None:
-            for name, values in changed.items():
-                self._pe_set.symbol(name).write(values)
-
-        self._timed(write, calls=0)
+        self._time_host(lambda: self._write(changed), calls=0)
         self._add(KERNEL, Cost(modelled=platform.launch_seconds(self._pe_set), launches=1, calls=1))
 
-    def _load(self) -> bool:
-        """Load the program if it is not loaded; return whether this call loaded the program.
+    def _write(self, variables: Mapping[str, Array]) -> None:
+        for name, column in variables.items():
+            self._pe_set.symbol(name).write(column.reshape(-1, 1) if column.ndim else column)
 
-        The first load counts as set-up.
+    def _load(self) -> None:
+        """Load the program if it is not loaded, with the variables that it had.
+
+        The first load counts as set-up. The load has an assumed cost, which includes the variables.
         """
         if self._is_loaded:
-            return False
-        self._pe_set.load(self._program)
+            return
+        self._restore()
         self._is_loaded = True
         if self._replaced_by is None:
             self.setup += Cost(loads=1)
         else:  # the collective that replaced the program pays for this load
             self._add(self._replaced_by, Cost(loads=1))
-        return True
+
+    def _restore(self) -> None:
+        self._pe_set.load(self._program)
+        self._write(self._variables)
 
     # ---- collectives; mask, bytes, dtype and op are the same as in `pidcomm.Hypercube`
 
@@ -377,25 +405,16 @@ class Stage:
             collective,
             mask,
             size,
-            self._runs(collective, is_in_place=src == dst),
+            output_bytes=block * row.blocks_after(members),
             src=self.offsets[src],
             dst=self.offsets[dst],
             dtype=dtype,
             op=op if row.takes_op else None,
         )
 
-    def _runs(self, collective: str, *, is_in_place: bool) -> int:
-        """Return how often a collective runs.
-
-        In place only alltoall repeats: two runs restore the input.
-        """
-        if not is_in_place:
-            return self._repeats
-        return (self._repeats - 1) // 2 * 2 + 1 if collective == "alltoall" else 1
-
     def _from_host(self, collective: str, mask: str, host: Array, dst: str, size: int) -> None:
         _require_room_in(self._placement.windows, dst, size)
-        self._carry_out(collective, mask, size, self._repeats, host=host, dst=self.offsets[dst])
+        self._carry_out(collective, mask, size, output_bytes=size, host=host, dst=self.offsets[dst])
 
     def _to_host(
         self,
@@ -415,7 +434,6 @@ class Stage:
             collective,
             mask,
             size,
-            self._repeats,
             src=self.offsets[src],
             dtype=dtype,
             op=op,
@@ -424,33 +442,74 @@ class Stage:
         return out
 
     def _carry_out(
-        self, collective: str, mask: str, size: int, repeats: int, **arguments: Any
+        self, collective: str, mask: str, size: int, output_bytes: int = 0, **arguments: Any
     ) -> None:
+        """Run a collective. output_bytes: size of its output at `dst`; 0 if it has host rows."""
         self._on_phase(f"{self.technique}: {collective}")
-        arguments |= {"bytes": size, "options": self._options}
+        arguments["bytes"] = size
         dtype = np.dtype(arguments.get("dtype", np.uint8)).name
         self.calls.append(Call(collective, mask, size, dtype, arguments.get("op")))
-        traces = [self.cube.carry_out(collective, mask, **arguments)[0] for _ in range(repeats)]
-        median = _median([trace.host_seconds for trace in traces])
-        trace = next(candidate for candidate in traces if candidate.host_seconds == median)
-        # Loads of the program that reorders blocks. This program stays loaded for the repetitions.
-        loads = traces[0].pe_loads
-        if loads and self._is_loaded:
+        seconds = None
+        if self._rounds:
+            seconds = self._time_rounds(collective, mask, output_bytes, arguments)
+        trace, _ = self.cube.carry_out(collective, mask, options=self._options, **arguments)
+        if trace.pe_loads and self._is_loaded:
             self._is_loaded, self._replaced_by = False, collective
         self._add(
             collective,
             Cost(
-                trace.host_seconds,
-                trace.pe_seconds,
-                trace.pe_launches,
-                loads,
-                1,
-                trace.bus_bytes,
-                size,
+                modelled=trace.pe_seconds,
+                launches=trace.pe_launches,
+                loads=trace.pe_loads,
+                calls=1,
+                bus_bytes=trace.bus_bytes,
+                bytes_per_pe=size,
             ),
+            np.array([[trace.host_seconds]]) if seconds is None else seconds,
         )
 
-    def _add(self, phase: str, cost: Cost) -> None:
+    def _time_rounds(
+        self, collective: str, mask: str, output_bytes: int, arguments: Mapping[str, Any]
+    ) -> Array:
+        """Return seconds of shape (rounds, variants).
+
+        Then the input and the program are as before, and the output has a pattern, so that outputs
+        of the rounds cannot pass the check. Restores inputs that a run in place changes, untimed.
+        """
+        src, dst, out = (arguments.get(name) for name in ("src", "dst", "out"))
+        kept = None
+        if src is not None and src == dst:
+            size = arguments["bytes"]  # of the longer of input and output
+            require_bytes(self.pes * size, f"copies of the input of {collective} in place")
+            kept = self.cube.read(size, np.uint8, src)
+        seconds = np.empty((1 + self._rounds, len(self._variants)))
+        is_replaced = False
+        for number in range(len(seconds)):  # the first round makes plans and is not timed
+            for index in in_turn(number, len(self._variants)):
+                trace, _ = self.cube.carry_out(
+                    collective, mask, options=self._variants[index], **arguments
+                )
+                seconds[number, index] = trace.host_seconds
+                is_replaced |= trace.pe_loads > 0
+                if kept is not None:
+                    self.cube.write(kept, src)
+        if out is not None:
+            out.fill(0)
+        elif kept is None:
+            self._poison(dst, output_bytes)
+        if is_replaced and self._is_loaded:
+            self._restore()
+        return seconds[1:]
+
+    def _add(self, phase: str, cost: Cost, seconds: Array | None = None) -> None:
+        """Add a cost. seconds: of the host, shape (rounds, variants), or (rounds, 1) if equal for
+        all.
+        """
+        if seconds is not None:
+            low, middle, high = quartiles = np.percentile(seconds, (25, 50, 75), axis=0)
+            cost += Cost(measured=float(middle[0]), low=float(low[0]), high=float(high[0]))
+            before = self.timed.get(phase, np.zeros((3, len(self._variants))))
+            self.timed[phase] = before + quartiles
         self.costs[phase] = self.costs.get(phase, Cost()) + cost
 
     def __enter__(self) -> Stage:
@@ -473,11 +532,6 @@ def _doubled() -> str:
 
 def _needs_scratch(techniques: Sequence[str]) -> bool:
     return any(name in TECHNIQUES and TECHNIQUES[name].runs_pe_program for name in techniques)
-
-
-def _median(seconds: Sequence[float]) -> float:
-    """Return the median. Of an even number of values, return the lower of the two middle values."""
-    return sorted(seconds)[(len(seconds) - 1) // 2]
 
 
 def _aligned(size: int) -> int:

@@ -50,6 +50,7 @@ COLUMNS = (
     Column("collectives_us", "{0.collectives_us:>14.0f}"),
     Column("reorder_us", "{0.reorder_us:>10.0f}", is_wide=True),
     Column("total_us", "{0.total_us:>10.0f}"),
+    Column("spread", "{0.spread_pct:>5.1f}%", is_wide=True),
     Column("assumed_us", "{0.assumed_us:>10.0f}", is_wide=True),
     Column("comm. gain", "{communication:>10}", is_wide=True),
     Column("gain", "{gain:>7}"),
@@ -110,7 +111,9 @@ def common_options(
     iters: Annotated[
         int,
         typer.Option(
-            "--iters", min=1, help="Number of runs of each collective; rows show the median time."
+            "--iters",
+            min=1,
+            help="Number of timed rounds of each collective; rows show the median time.",
         ),
     ] = 3,
     threads: ThreadsOption = 0,
@@ -230,8 +233,8 @@ def _header(problem: Application, options: Options, facts: Mapping[str, Any]) ->
     yield (
         "kernel_us and reorder_us are modelled from the cycles of the slowest PE; host_us (rows"
         " and variables) and collectives_us are measured on the host; total_us is the sum of these"
-        " four (mixed); assumed_us is not in the totals: launches take"
-        f" {format_duration(1e-6 * ASSUMED.launch_us)}, reloads of programs"
+        " four (mixed), spread the distance of its quartiles; assumed_us is not in the totals:"
+        f" launches take {format_duration(1e-6 * ASSUMED.launch_us)}, reloads of programs"
         f" {format_duration(1e-6 * ASSUMED.load_us)}"
     )
     yield (

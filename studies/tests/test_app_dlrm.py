@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ import dpuemu
 from pidcomm import ArgumentError
 from pidcomm.arguments import Array
 from pidcomm_studies import apps
-from pidcomm_studies.apps.dlrm import BUFFER_BYTES, Dlrm
+from pidcomm_studies.apps.dlrm import BUFFER_BYTES, Dlrm, criteo
+from pidcomm_studies.apps.dlrm.criteo import Criteo
 
 WORDS = np.iinfo(np.int32)
 
@@ -22,14 +24,15 @@ WORDS = np.iinfo(np.int32)
 def problem_of(
     samples: int = 37,
     tables: int = 5,
-    rows: int = 11,
+    rows: int | Sequence[int] = 11,
     embedding: int = 16,
     dense: int = 13,
     bottom: Sequence[int] = (9,),
     top: Sequence[int] = (10, 3),
 ) -> Dlrm:
     """A model and a batch of random 32-bit integers: results are right only if sums wrap."""
-    rng = np.random.default_rng([samples, tables, rows, embedding])
+    heights = np.full(tables, rows)
+    rng = np.random.default_rng([samples, tables, *heights, embedding])
 
     def integers(*shape: int) -> Array:
         return rng.integers(WORDS.min, WORDS.max, shape, np.int32, endpoint=True)
@@ -38,8 +41,9 @@ def problem_of(
         return [integers(outputs, inputs + 1) for inputs, outputs in pairwise(widths)]
 
     return Dlrm(
-        tables=integers(tables, rows, embedding),
-        rows=rng.integers(0, rows, (samples, tables)),
+        tables=integers(heights.sum(), embedding),
+        heights=heights,
+        rows=rng.integers(0, heights, (samples, tables)),
         dense=integers(samples, dense),
         bottom=layers(dense, *bottom, embedding),
         top=layers(embedding + tables * (tables + 1) // 2, *top, 1),
@@ -85,6 +89,60 @@ def test_the_result_equals_numpys_on_every_shape(shape: tuple[int, ...], embeddi
     assert_right(problem_of(embedding=embedding), shape)
 
 
+def pytorchs(problem: Dlrm) -> Array:
+    """The outputs of the modules that the public model has (facebookresearch/dlrm,
+    dlrm_s_pytorch.py, without the last sigmoid), in float64.
+    """
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+    def exactly(values: Any) -> Any:
+        """Values that are integers and do not wrap in 32 bits: then float64 is exact."""
+        assert (values == values.round()).all()
+        assert values.abs().max() < 2**31
+        return values
+
+    def mlp(layers: Sequence[Array], x: Any, *, with_last_relu: bool) -> Any:
+        for number, layer in enumerate(layers, 1):
+            outputs, inputs = layer.shape[0], layer.shape[1] - 1
+            linear = torch.nn.Linear(inputs, outputs, dtype=torch.float64)
+            linear.weight.copy_(torch.tensor(layer[:, :-1]))
+            linear.bias.copy_(torch.tensor(layer[:, -1]))
+            x = exactly(linear(x))
+            if with_last_relu or number < len(layers):
+                x = torch.nn.ReLU()(x)
+        return x
+
+    def look_up(table: Array, rows: Array) -> Any:
+        weights = torch.tensor(table, dtype=torch.float64)
+        bag = torch.nn.EmbeddingBag(*table.shape, mode="sum", _weight=weights)
+        return bag(torch.tensor(rows.astype(np.int64)), torch.arange(len(rows)))
+
+    with torch.no_grad():
+        dense = torch.tensor(problem.dense, dtype=torch.float64)
+        x = mlp(problem.bottom, dense, with_last_relu=True)
+        vectors = map(look_up, problem.tables, problem.rows.T)
+        features = torch.cat([x, *vectors], dim=1).view((len(x), -1, x.shape[1]))
+        products = torch.bmm(features, torch.transpose(features, 1, 2))
+        pairs = [(i, j) for i in range(features.shape[1]) for j in range(i)]
+        rows, columns = torch.tensor(pairs).T
+        both = torch.cat([x, exactly(products[:, rows, columns])], dim=1)
+        outputs = mlp(problem.top, both, with_last_relu=False)
+    results: Array = outputs[:, 0].numpy().astype(np.int32)
+    return results
+
+
+@pytest.mark.parametrize(("rows", "max_height"), [(40, None), (None, 40)])
+def test_the_result_equals_pytorchs(rows: int | None, max_height: int | None) -> None:
+    problem = Dlrm.make(
+        batch=200, embedding=8, rows=rows, max_height=max_height, bottom="5", top="9"
+    )
+    expected = pytorchs(problem)
+    assert len(np.unique(expected)) > 100
+    run = apps.run(problem, shape=(4, 2, 2), iters=1)
+    np.testing.assert_array_equal(run.result, expected)
+    np.testing.assert_array_equal(problem.reference(), expected)
+
+
 @pytest.mark.parametrize("technique", ["conventional", "pr", "pr+im+cm", "tile"])
 def test_the_result_equals_numpys_with_every_technique(technique: str) -> None:
     assert_right(problem_of(samples=40), (2, 4, 2), technique)
@@ -112,6 +170,41 @@ def test_batches_need_not_be_divisible(samples: int) -> None:
 )
 def test_models_have_any_number_of_tables_rows_and_outputs(sizes: dict[str, Any]) -> None:
     assert_right(problem_of(**sizes), (4, 2, 2))
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (2, 3, 2), (3, 2, 1), (4, 2, 2), (8, 1, 1), (1, 8, 2)], ids=str
+)
+def test_tables_may_have_different_numbers_of_rows(shape: tuple[int, ...]) -> None:
+    assert_right(problem_of(tables=7, rows=[3, 40, 1, 5, 170, 2, 40]), shape)
+
+
+def test_pes_have_memory_for_their_own_rows_only() -> None:
+    heights = [1, 2, 1000, 3, 3, 100, 900, 2]
+    placement = problem_of(tables=8, rows=heights).place((2, 2, 1))
+    # Each of two members of x has four tables; a slot is as long as the longer of its two tables.
+    assert placement.resident["tables"] == 4 * 16 * (1000 + 100 + 4 + 2) // 2
+
+
+def test_heights_follow_from_the_categories_of_the_data(tmp_path: Path) -> None:
+    clicks = Criteo().clicks(400)
+    problem = Dlrm.make(batch=400, max_height=50)
+    for field, rows in enumerate(problem.rows.T):
+        distinct = np.unique(clicks.categories[clicks.has_category[:, field], field])
+        numbers = {int(category): n for n, category in enumerate(distinct, 1)}
+        expected = [
+            numbers[int(category)] % 50 if has else 0
+            for category, has in zip(
+                clicks.categories[:, field], clicks.has_category[:, field], strict=True
+            )
+        ]
+        assert rows.tolist() == expected
+        assert problem.heights[field] == max(expected) + 1
+    assert problem.facts["rows"] == f"{min(problem.heights)} to 50"
+    assert_right(problem, (4, 2, 2))
+    criteo.write(tmp_path / "log", clicks)
+    loaded = Dlrm.make(data=tmp_path / "log", batch=400, max_height=50)
+    np.testing.assert_array_equal(loaded.rows, problem.rows)
 
 
 def test_groups_of_samples_that_do_not_divide_a_pes_samples_are_right() -> None:
@@ -202,6 +295,13 @@ def test_a_model_that_does_not_fit_wram_reports_the_bytes_it_needs() -> None:
             {"rows": np.zeros((37, 4), np.int32)},
             r"rows of shape \(37, 4\) must have shape \(samples, 5\)",
         ),
+        (
+            {"rows": np.full((37, 5), 4), "heights": np.array([10, 20, 4, 20, 1])},
+            "rows must be integers from 0 to 3",
+        ),
+        ({"heights": np.array([10, 20, 5, 20])}, "rows of shape .* 4"),
+        ({"heights": np.array([10, 20, 5, 20, 0])}, r"tables of shape \(55, 16\) .* heights"),
+        ({"heights": np.array([10, 20, 5, 20, 1])}, r"shape \(sum of heights, columns\)"),
         ({"rows": np.full((37, 5), 11)}, "rows must be integers from 0 to 10"),
         ({"rows": np.full((37, 5), -1)}, "rows must be integers from 0 to 10"),
         ({"rows": np.zeros((37, 5))}, "rows must be integers from 0 to 10"),
@@ -225,6 +325,8 @@ def test_a_model_that_does_not_fit_wram_reports_the_bytes_it_needs() -> None:
 )
 def test_arrays_that_do_not_agree_are_refused(change: dict[str, Any], message: str) -> None:
     problem = problem_of()
+    if "heights" in change:
+        change = {"tables": np.concatenate(problem.tables), **change}
     names = ("tables", "rows", "dense", "bottom", "top")
     with pytest.raises(ArgumentError, match=message):
         Dlrm(**{**{name: getattr(problem, name) for name in names}, **change})
@@ -235,6 +337,8 @@ def test_arrays_that_do_not_agree_are_refused(change: dict[str, Any], message: s
     [
         ({"batch": 0}, r"batch \(0\) must be between 1 and 16777216"),
         ({"rows": 0}, r"rows \(0\) must be between 1 and 16777216"),
+        ({"max_height": 0}, r"max_height \(0\) must be between 1 and 16777216"),
+        ({"max_height": 9, "rows": 3}, r"give rows \(3\) or max_height \(9\), not both"),
         ({"seed": -1}, r"seed \(-1\) must be between 0 and 4294967295"),
         ({"embedding": 15}, "15 columns must be even"),
         ({"embedding": 65}, "embedding"),
@@ -302,6 +406,10 @@ def test_a_problem_larger_than_memory_is_refused_before_it_is_made(
     [
         (0, np.zeros((54, 16), np.int32)),
         (0, np.zeros((55, 16))),
+        (1, np.array([0, 11, 22, 33, 44, 54])),
+        (1, np.array([0, 22, 11, 33, 44, 55])),
+        (1, np.array([1, 11, 22, 33, 44, 55])),
+        (1, np.array([0, 11, 22, 33, 55])),
         (3, np.zeros((36, 13), np.int32)),
         (4, np.zeros(9, np.int32)),
         (5, np.array([13, 9, 17], np.int32)),

@@ -46,8 +46,10 @@ def runs_of(costs: Mapping[str, float]) -> list[apps.Run]:
             0,
             {
                 "kernel": Cost(modelled=3.0, launches=2, calls=2),
-                "host": Cost(measured=1.0),
-                "allreduce": Cost(measured=seconds, loads=2, calls=1),
+                "host": Cost(measured=1.0, low=0.5, high=2.0),
+                "allreduce": Cost(
+                    measured=seconds, low=seconds / 2, high=2 * seconds, loads=2, calls=1
+                ),
             },
             Cost(measured=9.0),
             12.0,
@@ -66,6 +68,8 @@ def test_rows_separate_measured_modelled_and_assumed_times() -> None:
         0,
     )
     assert (tile.total_us, tile.communication_us) == (5e6, 1e6)
+    assert (tile.collectives_p25_us, tile.collectives_p75_us) == (0.5e6, 2e6)
+    assert (tile.total_p25_us, tile.total_p75_us, tile.spread_pct) == (4e6, 7e6, 60)
     assert tile.assumed_us == pytest.approx(2 * Assumed().launch_us + 2 * Assumed().load_us)
     assert tile.setup_us == 9e6
     assert tile.communication_speed_up == 3
@@ -161,6 +165,13 @@ def test_a_command_checks_and_times_every_technique(name: str, tmp_path: Path) -
             PES,
             "mixed",
         )
+        for part in ("total", "collectives"):
+            assert (
+                0
+                < row[f"{part}_p25_us"]
+                <= row[f"{part}_us"] * (1 + 1e-9)
+                <= row[f"{part}_p75_us"] * (1 + 2e-9)
+            )
         assert row["total_us"] == pytest.approx(
             row["kernel_us"] + row["host_us"] + row["collectives_us"] + row["reorder_us"]
         )

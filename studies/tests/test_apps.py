@@ -159,7 +159,7 @@ def test_pe_programs_need_only_headers_of_the_sdk(path: Path) -> None:
 @pytest.mark.parametrize("name", apps.NAMES)
 def test_an_application_uses_the_public_interface(name: str) -> None:
     for path in (FOLDER / name).glob("*.py"):
-        assert not re.findall(r"\b(_core|carry_out)\b", path.read_text())
+        assert not re.findall(r"(?<!numpy\.)\b(_core|carry_out)\b", path.read_text())
 
 
 def test_unknown_applications_are_named() -> None:
@@ -243,8 +243,73 @@ def test_programs_and_variables_come_back_after_a_technique_that_replaces_them(
     assert run.total == run.kernel + run.communication + run.host
 
 
-def test_a_collective_in_place_is_carried_out_once() -> None:
-    assert solved(Scaled(in_place=True), technique="tile", iters=3).wrong == 0
+class Calls:
+    """The collectives that stages carry out, as (technique, name), which take `seconds` in turn.
+    `skipped` is the number of a call that does nothing.
+    """
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        seconds: Sequence[float] = (1.0,),
+        skipped: int | None = None,
+    ) -> None:
+        self.names: list[tuple[str, str]] = []
+        original = pidcomm.Hypercube.carry_out
+        endless = cycle(seconds)
+
+        def carry_out(cube: pidcomm.Hypercube, name: str, mask: str, **arguments: Any) -> Any:
+            if (technique := arguments["options"].get("technique")) is None:  # of the stage itself
+                return original(cube, name, mask, **arguments)
+            self.names.append((technique, name))
+            if skipped == len(self.names) - 1:
+                arguments["bytes"] = 0
+                arguments["out"] = None
+            trace, out = original(cube, name, mask, **arguments)
+            took = next(endless)
+            return replace(trace, seconds_total=took, seconds_load=0.0, seconds_launch=0.0), out
+
+        monkeypatch.setattr(pidcomm.Hypercube, "carry_out", carry_out)
+
+
+# Places of the techniques in the untimed round and in two timed ones, and in the run itself.
+IN_TURN = [*(0, 1, 2), *(1, 2, 0), *(2, 0, 1), 0]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_techniques_run_in_turn_on_equal_data(
+    in_place: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = Calls(monkeypatch)
+    runs = list(apps.compare(Scaled(in_place=in_place), pes=PES, techniques=COMPARED, iters=2))
+    assert [run.wrong for run in runs] == [0, 0, 0]
+    expected = [
+        (COMPARED[index], name)
+        for name in ("allreduce", "allreduce", "gather")
+        for index in IN_TURN
+    ]
+    assert calls.names[: len(expected)] == expected
+    assert calls.names[len(expected) :] == [
+        (technique, name)
+        for technique in COMPARED[1:]
+        for name in ("allreduce", "allreduce", "gather")
+    ]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("collective", [1, 2])  # the last allreduce, gather
+def test_outputs_of_rounds_do_not_count(
+    in_place: bool, collective: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Calls(monkeypatch, skipped=3 + 4 * collective)  # the run itself comes after 3 rounds
+    run = solved(Scaled(in_place=in_place), technique="tile", iters=2)
+    assert run.wrong == run.result.size
+
+
+def test_the_time_of_the_host_is_equal_for_all_techniques() -> None:
+    hosts = [run.host for run in apps.compare(Scaled(), pes=PES, techniques=COMPARED)]
+    assert hosts[0].measured > 0
+    assert hosts == [hosts[0]] * 3
 
 
 def test_the_clock_includes_the_work_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,23 +353,21 @@ def test_the_reference_runs_with_all_cpus_and_with_one(monkeypatch: pytest.Monke
     assert threads == [2, 1, 2, 1, 2]
 
 
-def test_the_median_of_the_runs_of_a_collective_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = pidcomm.Hypercube.carry_out
-    seconds = cycle([5.0, 1.0, 3.0])
-
-    def slow(self: pidcomm.Hypercube, name: str, mask: str, **arguments: Any) -> Any:
-        trace, out = original(self, name, mask, **arguments)
-        if name == "scatter":  # the placed arrays
-            return trace, out
-        return replace(
-            trace, seconds_total=next(seconds), seconds_load=0.0, seconds_launch=0.0
-        ), out
-
-    monkeypatch.setattr(pidcomm.Hypercube, "carry_out", slow)
-    run = solved(Scaled(), technique="tile", iters=3)
-    assert run.wrong == 0
-    assert run.costs["allreduce"].measured == 6.0
-    assert run.costs["gather"].measured == 3.0
+def test_the_quartiles_of_the_timed_rounds_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    untimed, own = 90.0, 80.0
+    times = [untimed, untimed, 5.0, 40.0, 10.0, 1.0, 3.0, 20.0, own]  # pr+im+cm has 5, 1, 3
+    Calls(monkeypatch, times)
+    runs = list(apps.compare(Scaled(), pes=PES, techniques=["tile", "pr+im+cm"], iters=3))
+    for run, (low, middle, high) in zip(runs, [(15, 20, 30), (2, 3, 4)], strict=True):
+        assert run.wrong == 0
+        for name, calls in (("allreduce", 2), ("gather", 1)):
+            cost = run.costs[name]
+            assert (cost.low, cost.measured, cost.high) == (
+                calls * low,
+                calls * middle,
+                calls * high,
+            )
+            assert cost.calls == calls
 
 
 # ---- errors

@@ -196,7 +196,7 @@ def test_every_problem_is_measured_on_a_new_hypercube(
     assert [cube is cubes[-1] for cube in cubes] == [False] * runs + [True] * runs
 
 
-def test_rounds_run_the_techniques_forwards_and_backwards(
+def test_each_round_begins_with_the_next_technique(
     pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
@@ -208,12 +208,12 @@ def test_rounds_run_the_techniques_forwards_and_backwards(
 
     monkeypatch.setattr(Trial, "run", remember)
     problem = Problem("scatter", (8, 8), "10", 64, "int32")
-    schedule = benchmark.Schedule(iters=2, warmup=0, with_limit=False)
-    timed = benchmark.measure_rows(
-        pes, problem, ["tile", "conventional"], {}, schedule, Scratch([problem]), FAIR
-    )
-    assert ran[:4] == ["tile", "conventional", "conventional", "tile"]
-    assert [row.carried_out for row in timed.rows] == ["tile", "conventional"]
+    schedule = benchmark.Schedule(iters=3, warmup=0, with_limit=False)
+    names = ["tile", "conventional", "pr"]
+    timed = benchmark.measure_rows(pes, problem, names, {}, schedule, Scratch([problem]), FAIR)
+    tile, conventional, pr = names
+    assert ran[:9] == [*names, conventional, pr, tile, pr, tile, conventional]
+    assert [row.carried_out for row in timed.rows] == names
 
 
 def test_trial_counts_wrong_elements(pes: pidcomm.PeSet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -44,7 +44,10 @@ PHASES = {"ARRANGE": 0, "LOOK_UP": 1, "PREDICT": 2}  # values of `phase` in kern
 class Part:
     """The part of the model and of the samples that one PE has, and the sizes of its windows.
 
-    samples, tables, rows, columns: the number of samples, of tables, of rows and of columns.
+    samples, tables, columns: the number of samples, of tables and of columns. rows: the number of
+    rows of each table. places: shape (x, tables), the numbers of the tables of the PEs of each x;
+    the number of all tables where there is no table. The first tables of all x have the most rows,
+    and so on, because the rows of a PE depend on the longest.
     wanted_bytes: size of the indices of the PE's samples into all tables. index_bytes: size of the
     indices of all samples into the PE's tables.
     vector_bytes: size of the rows that the PE looks up in its tables and columns, for the samples
@@ -53,8 +56,9 @@ class Part:
 
     samples: int
     tables: int
-    rows: int
+    rows: tuple[int, ...]
     columns: int
+    places: Array
     wanted_bytes: int
     index_bytes: int
     vector_bytes: int
@@ -85,28 +89,48 @@ class Dlrm(Application):
         top: Sequence[Array],
         source: str = "arrays",
         seed: int | None = None,
+        heights: Array | None = None,
     ) -> None:
         """Take a model and a batch.
 
-        tables: int32, shape (tables, rows, columns). rows: shape (samples, tables), the row of each
-        table that a sample uses. dense: int32, shape (samples, features). bottom, top: layers,
-        int32, each of shape (outputs, inputs + 1); the last column is the bias. The last layer of
-        bottom has an output for each column of a table. The inputs of the first layer of top are
-        these outputs and a dot product for each pair of vectors. The last layer of top has one
-        output. source: origin of the samples, for `facts`. seed: seed of the model, for `facts`.
+        tables: int32, shape (tables, rows, columns), or with heights, the number of rows of each
+        table, the tables one after another: shape (sum of heights, columns). rows: shape (samples,
+        tables), the row of each table that a sample uses. dense: int32, shape (samples, features).
+        bottom, top: layers, int32, each of shape (outputs, inputs + 1); the last column is the
+        bias. The last layer of bottom has an output for each column of a table. The inputs of the
+        first layer of top are these outputs and a dot product for each pair of vectors. The last
+        layer of top has one output. source: origin of the samples, for `facts`. seed: seed of the
+        model, for `facts`.
 
         Raises ArgumentError if shapes do not agree or a row is not in its table.
         """
-        self.tables, self.dense = _words("tables", tables), _words("dense features", dense)
+        tables, self.dense = _words("tables", tables), _words("dense features", dense)
         self.bottom = [_words("a bottom layer", layer) for layer in bottom]
         self.top = [_words("a top layer", layer) for layer in top]
         indices = np.asarray(rows)
-        if self.tables.ndim != 3 or 0 in self.tables.shape:
+        if heights is None:
+            if tables.ndim != 3 or 0 in tables.shape:
+                raise ArgumentError(
+                    f"tables of shape {tables.shape} must have shape (tables, rows, columns),"
+                    " all > 0"
+                )
+            heights = np.full(len(tables), tables.shape[1])
+            tables = tables.reshape(-1, tables.shape[2])
+        self.heights = np.asarray(heights).astype(np.int64)
+        if (
+            self.heights.ndim != 1
+            or not self.heights.size
+            or self.heights.min() < 1
+            or tables.ndim != 2
+            or len(tables) != self.heights.sum()
+        ):
             raise ArgumentError(
-                f"tables of shape {self.tables.shape} must have shape (tables, rows, columns),"
-                " all > 0"
+                f"tables of shape {tables.shape} must have shape (sum of heights, columns); the"
+                " heights must be positive"
             )
-        count, table_rows, columns = self.tables.shape
+        self._all_tables = tables
+        self._starts = np.concatenate([[0], np.cumsum(self.heights)])
+        count, columns = len(self.heights), tables.shape[1]
         if columns % 2 or columns > COLUMNS_MAX:
             raise ArgumentError(
                 f"an embedding of {columns} columns must be even and at most {COLUMNS_MAX}"
@@ -125,10 +149,10 @@ class Dlrm(Application):
                 f"dense features of shape {self.dense.shape} must have shape ({len(indices)}, 1 to"
                 f" {FEATURES_MAX})"
             )
-        if indices.dtype.kind not in "iu" or indices.min() < 0 or indices.max() >= table_rows:
-            raise ArgumentError(
-                f"rows must be integers from 0 to {table_rows - 1}, the last row of a table"
-            )
+        is_outside = (indices.min(axis=0) < 0) | (indices.max(axis=0) >= self.heights)
+        if indices.dtype.kind not in "iu" or is_outside.any():
+            last = self.heights[is_outside.argmax()] - 1
+            raise ArgumentError(f"rows must be integers from 0 to {last}, the last row of a table")
         self.rows = indices.astype(np.uint32)
         vectors = count + 1
         self.bottom_widths = _widths("bottom", self.bottom, self.dense.shape[1], columns)
@@ -154,6 +178,10 @@ class Dlrm(Application):
             int | None,
             f"Number of rows of each table (default: {DEFAULT_ROWS}; quick: {QUICK_ROWS}).",
         ] = None,
+        max_height: Annotated[
+            int | None,
+            "Instead of --rows: a row for each category in the data, at most this many.",
+        ] = None,
         bottom: Annotated[
             str, "Numbers of outputs of the hidden layers before the dot products, such as 64,32."
         ] = "64,32",
@@ -173,6 +201,11 @@ class Dlrm(Application):
         )
         samples = as_integer("batch", default_samples if batch is None else batch, 1, SAMPLES_MAX)
         table_rows = as_integer("rows", default_rows if rows is None else rows, 1, ROWS_MAX)
+        if max_height is not None:
+            if rows is not None:
+                raise ArgumentError(f"give rows ({rows}) or max_height ({max_height}), not both")
+            most = as_integer("max_height", max_height, 1, ROWS_MAX)
+            table_rows = min(most, samples + 1)
         columns = as_integer("embedding", embedding, 2, COLUMNS_MAX)
         hidden = {name: _hidden(name, text) for name, text in (("bottom", bottom), ("top", top))}
         rng = np.random.default_rng(as_integer("seed", seed, 0, SEED_MAX))
@@ -187,10 +220,15 @@ class Dlrm(Application):
             clicks, source = read(data, samples), str(data)
         else:
             clicks, source = generator.clicks(samples), inputs.canonical(spec, GENERATORS)
-        dense, indices = clicks.dense(), clicks.rows(table_rows)
-        tables, vectors = indices.shape[1], indices.shape[1] + 1
+        dense = clicks.dense()
+        if max_height is None:
+            indices, heights = clicks.rows(table_rows), np.full(CATEGORIES, table_rows)
+        else:
+            indices, heights = clicks.numbered(most)
+        vectors = CATEGORIES + 1
         return cls(
-            tables=rng.integers(-8, 8, (tables, table_rows, columns), np.int32),
+            tables=rng.integers(-8, 8, (heights.sum(), columns), np.int32),
+            heights=heights,
             rows=indices,
             dense=dense,
             bottom=_random_layers(rng, [dense.shape[1], *hidden["bottom"], columns]),
@@ -200,15 +238,20 @@ class Dlrm(Application):
         )
 
     @property
+    def tables(self) -> list[Array]:
+        """The tables, each of shape (rows, columns)."""
+        return np.split(self._all_tables, self._starts[1:-1])
+
+    @property
     def facts(self) -> Mapping[str, int | str]:
         """The source of the samples, the sizes of the model, and the seed of a random model."""
-        tables, rows, columns = self.tables.shape
+        least, most = int(self.heights.min()), int(self.heights.max())
         return {
             "input": self.source,
             "samples": len(self.rows),
-            "tables": tables,
-            "rows": rows,
-            "embedding": columns,
+            "tables": len(self.heights),
+            "rows": most if least == most else f"{least} to {most}",
+            "embedding": self._all_tables.shape[1],
             "bottom": "-".join(map(str, self.bottom_widths)),
             "top": "-".join(map(str, self.top_widths)),
             **({} if self.seed is None else {"seed": self.seed}),
@@ -239,11 +282,11 @@ class Dlrm(Application):
         x, y, z = shape
         pes = x * y * z
         part = self._part(shape)
-        all_tables, _, embedding = self.tables.shape
+        all_tables, embedding = len(self.heights), self._all_tables.shape[1]
         dense = self.dense.shape[1]
         widest = max([dense, *self.bottom_widths[1:-1], *self.top_widths[1:]])
         resident = {
-            "tables": 4 * part.tables * part.rows * part.columns,
+            "tables": 4 * sum(part.rows) * part.columns,
             "weights": self._layers().nbytes,
         }
         return Placement(
@@ -264,7 +307,8 @@ class Dlrm(Application):
             defines={
                 **PHASES,
                 **{"PES_X": x, "PES_Y": y, "PES_Z": z, "SAMPLES": part.samples},
-                **{"TABLES": part.tables, "ROWS": part.rows, "COLUMNS": part.columns},
+                **{"TABLES": part.tables, "COLUMNS": part.columns},
+                **{"ROWS": _joined(part.rows), "PLACES": _joined(part.places.flat)},
                 **{"ALL_TABLES": all_tables, "EMBEDDING": embedding, "DENSE": dense},
                 **{
                     "BOTTOM": _joined(self.bottom_widths),
@@ -274,28 +318,29 @@ class Dlrm(Application):
                 **{"GROUP": self._group(widest, part.samples), "BUFFER_BYTES": BUFFER_BYTES},
             },
             host_bytes=pes
-            * max(2 * resident["tables"], 2 * part.wanted_bytes, resident["weights"]),
+            * max(
+                resident["tables"] + 4 * part.rows[0] * part.columns,
+                2 * part.wanted_bytes,
+                resident["weights"],
+            ),
         )
 
     def run(self, stage: Stage) -> Array:
         """Compute the forward pass; return int32, shape (samples,)."""
-        x, y, z = stage.shape
+        x, y, _ = stage.shape
         pes = stage.pes
         part = self._part(stage.shape)
-        all_tables, _, embedding = self.tables.shape
-        samples, tables, rows, columns = part.samples, part.tables, part.rows, part.columns
-
-        model = padded(self.tables, (x * tables, y * rows, embedding)).reshape(
-            x, tables, y, rows, z, columns
-        )
-        stage.place("tables", model.transpose(4, 2, 0, 1, 3, 5).reshape(pes, -1))
+        samples, places = part.samples, part.places.ravel()
+        stage.place("tables", self._parts_of_tables(stage.shape, part))
         stage.place("weights", np.tile(self._layers(), (pes, 1)))
 
         def inputs_of_pes() -> tuple[Array, Array]:
             numbers = padded(self.dense, self._dense_shape(pes * samples)).reshape(1, -1)
-            wanted = np.full((pes * samples, x * tables), NO_ROW)
-            wanted[: len(self.rows), :all_tables] = self.rows
-            return numbers, wanted.reshape(pes, samples, x, tables).swapaxes(1, 2).reshape(1, -1)
+            wanted = np.full((pes * samples, places.size), NO_ROW)
+            is_table = places < len(self.heights)
+            wanted[: len(self.rows), is_table] = self.rows[:, places[is_table]]
+            by_x = wanted.reshape(pes, samples, x, part.tables).swapaxes(1, 2)
+            return numbers, by_x.reshape(1, -1)
 
         numbers, by_x = stage.host_work(inputs_of_pes)
         stage.scatter("111", numbers, dst="dense")
@@ -305,7 +350,7 @@ class Dlrm(Application):
 
         stage.alltoall("111", bytes=part.index_bytes, src="indices", dst="requests")
 
-        stage.launch(phase=PHASES["LOOK_UP"], first_row=np.arange(pes) // x % y * rows)
+        stage.launch(phase=PHASES["LOOK_UP"], own_y=np.arange(pes) // x % y)
 
         stage.reduce_scatter(
             "010", bytes=y * part.vector_bytes, src="lookups", dst="sums", dtype=np.int32
@@ -329,10 +374,9 @@ class Dlrm(Application):
             np.array(widths_of_stack, np.int32)
             for widths_of_stack in (self.bottom_widths, self.top_widths)
         ]
-        flat = self.tables.reshape(-1, self.tables.shape[2])
         return _apps.dlrm(
-            flat,
-            self.tables.shape[1],
+            self._all_tables,
+            self._starts,
             self.rows,
             self.dense,
             layers[0],
@@ -344,23 +388,42 @@ class Dlrm(Application):
     def _part(self, shape: Sequence[int]) -> Part:
         """Return the part of each PE. Raises ArgumentError if slices of columns are not words."""
         x, y, z = shape
-        all_tables, all_rows, embedding = self.tables.shape
+        all_tables, embedding = len(self.heights), self._all_tables.shape[1]
         if embedding % (2 * z):
             raise ArgumentError(
                 f"{embedding} columns cannot be cut into slices of whole 8-byte words for {z} PEs"
                 f" along z; the length of z must divide {embedding // 2}"
             )
-        tables, rows, columns = -(-all_tables // x), -(-all_rows // y), embedding // z
+        tables, columns = -(-all_tables // x), embedding // z
         samples = share(len(self.rows), x * y * z, np.int32)
+        places = np.full(tables * x, all_tables)
+        places[:all_tables] = np.argsort(-self.heights, kind="stable")
+        rows = tuple(int(-(-height // y)) for height in self.heights[places[::x]])
         return Part(
             samples=samples,
             tables=tables,
             rows=rows,
             columns=columns,
+            places=places.reshape(tables, x).T,
             wanted_bytes=4 * x * samples * tables,
             index_bytes=4 * x * y * z * samples * tables,
             vector_bytes=4 * x * z * samples * tables * columns,
         )
+
+    def _parts_of_tables(self, shape: Sequence[int], part: Part) -> Array:
+        """Return the parts of the tables of each PE, shape (pes, words)."""
+        x, y, z = shape
+        columns = part.columns
+        parts = np.zeros((z, y, x, sum(part.rows), columns), np.int32)
+        tables, ends = self.tables, np.cumsum(part.rows)
+        for (own_x, slot), place in np.ndenumerate(part.places):
+            if place < len(tables):
+                rows, end = part.rows[slot], ends[slot]
+                whole = padded(tables[place], (y * rows, z * columns))
+                parts[:, :, own_x, end - rows : end] = whole.reshape(y, rows, z, columns).transpose(
+                    2, 0, 1, 3
+                )
+        return parts.reshape(x * y * z, -1)
 
     def _layers(self) -> Array:
         """Return all layers in the layout of kernel.c: rows without gaps, each padded to an even
@@ -379,7 +442,7 @@ class Dlrm(Application):
         """Return the even number of samples that a PE processes together: equal groups that fit
         in WRAM.
         """
-        tables, _, columns = self.tables.shape
+        tables, columns = len(self.heights), self._all_tables.shape[1]
         words = round_up(self.top_widths[0] + 1, 2) + tables * columns + 2 * round_up(widest + 1, 2)
         room = WRAM_BYTES - TASKLETS * (STACK_BYTES + BUFFER_BYTES)
         most = room // (4 * words + 4) // 2 * 2
@@ -446,8 +509,8 @@ def _widths(name: str, layers: Sequence[Array], inputs: int, outputs: int) -> li
     return widths
 
 
-def _joined(widths: Sequence[int]) -> str:
-    return ",".join(map(str, widths))
+def _joined(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
 
 
 APPLICATION = Dlrm

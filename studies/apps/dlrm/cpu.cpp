@@ -28,7 +28,8 @@ struct Layers {
 
 struct Model {
   const uint32_t *tables;
-  size_t table_count, table_rows, columns, features;
+  const int64_t *starts;  // the first row of each table
+  size_t table_count, columns, features;
   Layers bottom, top;
 
   size_t inputs_of_top() const { return columns + table_count * (table_count + 1) / 2; }
@@ -92,7 +93,7 @@ void forward(const Model &model, const uint32_t *rows, const uint32_t *dense, si
   for (size_t lane = 0; lane < count; ++lane) {
     for (size_t t = 0; t < model.table_count; ++t) {
       const uint32_t *const row =
-          model.tables + (t * model.table_rows + rows[lane * model.table_count + t]) * columns;
+          model.tables + (model.starts[t] + rows[lane * model.table_count + t]) * columns;
       for (size_t c = 0; c < columns; ++c) vectors[(t + 1) * columns + c].of[lane] = row[c];
     }
     for (size_t f = 0; f < model.features; ++f)
@@ -137,16 +138,18 @@ Layers layers_of(const In<int32_t> &weights, const In<int32_t> &widths, size_t i
   return {words(weights.data()), widths.data(), count - 1};
 }
 
-/// rows: each is less than table_rows.
-Out<int32_t> dlrm(In2<int32_t> tables, size_t table_rows, In2<uint32_t> rows, In2<int32_t> dense,
+/// starts: the first row of each table, and the number of all rows. rows: each is in its table.
+Out<int32_t> dlrm(In2<int32_t> tables, In<int64_t> starts, In2<uint32_t> rows, In2<int32_t> dense,
                   In<int32_t> bottom, In<int32_t> bottom_widths, In<int32_t> top,
                   In<int32_t> top_widths) {
-  const size_t samples = rows.shape(0);
-  require(tables.shape(0) == rows.shape(1) * table_rows,
-          "tables must have table_rows rows for each column of rows");
+  const size_t samples = rows.shape(0), table_count = rows.shape(1);
+  require(starts.shape(0) == table_count + 1, "starts must have a start for each column of rows");
+  require(starts(0) == 0 && std::is_sorted(starts.data(), starts.data() + table_count + 1) &&
+              static_cast<size_t>(starts(table_count)) == tables.shape(0),
+          "starts must ascend from 0 to the number of rows of tables");
   require(dense.shape(0) == samples, "dense must have a row for each row of rows");
   Model model = {
-      words(tables.data()), rows.shape(1), table_rows, tables.shape(1), dense.shape(1), {}, {}};
+      words(tables.data()), starts.data(), table_count, tables.shape(1), dense.shape(1), {}, {}};
   model.bottom = layers_of(bottom, bottom_widths, model.features, model.columns);
   model.top = layers_of(top, top_widths, model.inputs_of_top(), 1);
   Owned<int32_t> results(samples);
@@ -170,5 +173,5 @@ Out<int32_t> dlrm(In2<int32_t> tables, size_t table_rows, In2<uint32_t> rows, In
 
 PIDCOMM_APPS_ADD(module) {
   const auto array = nb::arg().noconvert();
-  module.def("dlrm", &dlrm, array, nb::arg(), array, array, array, array, array, array);
+  module.def("dlrm", &dlrm, array, array, array, array, array, array, array, array);
 }

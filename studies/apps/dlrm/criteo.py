@@ -100,6 +100,18 @@ class Clicks:
         indices = hashed(self.categories, np.arange(CATEGORIES)) % np.uint32(rows)
         return np.where(self.has_category, indices, np.uint32(0))
 
+    def numbered(self, most: int) -> tuple[Array, Array]:
+        """Return the row of each category in a table that has a row for each category of its field
+        in these clicks, and the rows of each table: uint32, shape (n, 26), and int64, shape (26,).
+
+        Row 0 is for missing categories. most: the most rows of a table; number n has row n % most.
+        """
+        rows = np.zeros(self.categories.shape, np.uint32)
+        for field, has in enumerate(self.has_category.T):
+            _, numbers = np.unique(self.categories[has, field], return_inverse=True)
+            rows[has, field] = (numbers + 1) % most
+        return rows, rows.max(axis=0).astype(np.int64) + 1
+
 
 @dataclass(frozen=True)
 class Criteo:

@@ -5,7 +5,8 @@
  *   PREDICT    computes the layers for the PE's own samples.
  *
  * The host defines these three and: the axis lengths PES_X, PES_Y and PES_Z; SAMPLES and TABLES,
- * the numbers of a PE, and ALL_TABLES; ROWS and COLUMNS of a PE's part of a table; EMBEDDING; the
+ * the numbers of a PE, and ALL_TABLES; ROWS of the PE's part of each of its tables, and COLUMNS;
+ * PLACES, the numbers of the tables of each x, ALL_TABLES where there is no table; EMBEDDING; the
  * number of DENSE features; BOTTOM and TOP, the widths of the layers, starting with their inputs;
  * WIDEST, the largest width between layers; GROUP, an even number of samples whose vectors fit in
  * WRAM; BUFFER_BYTES. Arithmetic is unsigned, because unsigned arithmetic wraps. */
@@ -33,7 +34,7 @@ enum {
 
 BARRIER_INIT(everybody, NR_TASKLETS);
 __host uint32_t phase;
-__host uint32_t first_row; /* the first row of every table that this PE has */
+__host uint32_t own_y;
 
 /* Each tasklet has its own. */
 __dma_aligned uint32_t buffers[NR_TASKLETS][kBufferWords];
@@ -43,6 +44,9 @@ __dma_aligned uint32_t samples[GROUP][kSampleWords];
 __dma_aligned uint32_t results[GROUP];
 
 static const uint32_t bottom[] = {BOTTOM}, top[] = {TOP};
+static const uint32_t rows_of[] = {ROWS}, places[] = {PLACES};
+uint32_t first_rows[TABLES]; /* the first row of each table that this PE has */
+uint32_t tables_at[TABLES];
 
 /* ---- ARRANGE */
 
@@ -73,13 +77,19 @@ static void arrange(void) {
  * them. One tasklet reads and writes a piece of a run. */
 enum {
   kRun = PES_X * SAMPLES * TABLES,
-  kTableBytes = ROWS * COLUMNS * 4,
   /* The buffer holds the indices and the rows of a piece. */
   kPiece = kBufferWords / (1 + COLUMNS) / 2 * 2,
   kPieces = (kRun + kPiece - 1) / kPiece
 };
 
 static void look_up(void) {
+  if (me() == 0)
+    for (uint32_t table = 0, at = AT_TABLES; table < TABLES; ++table) {
+      first_rows[table] = own_y * rows_of[table];
+      tables_at[table] = at;
+      at += rows_of[table] * (COLUMNS * 4);
+    }
+  barrier_wait(&everybody);
   uint32_t *const indices = buffers[me()], *const rows = indices + kPiece;
   for (uint32_t work = me(); work < kPieces * PES_Y * PES_Z; work += NR_TASKLETS) {
     const uint32_t run = work / kPieces, start = (work - run * kPieces) * kPiece;
@@ -87,20 +97,15 @@ static void look_up(void) {
     const uint32_t count = min_of(kRun - start, kPiece);
     read_heap(AT_REQUESTS + 4 * (run * kRun + start), indices, 4 * count);
     uint32_t table = start % TABLES;
-    uint32_t table_at = AT_TABLES + table * kTableBytes;
     uint32_t *out = rows;
     for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t row = indices[i] - first_row;
-      if (row < ROWS)
-        read_heap(table_at + row * (COLUMNS * 4), out, COLUMNS * 4);
+      const uint32_t row = indices[i] - first_rows[table];
+      if (row < rows_of[table])
+        read_heap(tables_at[table] + row * (COLUMNS * 4), out, COLUMNS * 4);
       else
         for (uint32_t c = 0; c < COLUMNS; ++c) out[c] = 0;
       out += COLUMNS;
-      table_at += kTableBytes;
-      if (++table == TABLES) {
-        table = 0;
-        table_at = AT_TABLES;
-      }
+      if (++table == TABLES) table = 0;
     }
     write_heap(rows, AT_LOOKUPS + 4 * COLUMNS * ((y * PES_Z + z) * kRun + start),
                4 * COLUMNS * count);
@@ -128,16 +133,16 @@ static void load_vectors(uint32_t first, uint32_t count) {
     const uint32_t member = work / count, s = work - member * count;
     const uint32_t z = member / PES_X, x = member - z * PES_X;
     const uint32_t at = AT_VECTORS + 4 * COLUMNS * TABLES * (member * SAMPLES + first + s);
-    const uint32_t before = min_of(x * TABLES, ALL_TABLES);
-    const uint32_t left = min_of(ALL_TABLES - before,
-                                 TABLES); /* PEs with the last x may have fewer tables, or none */
-    uint32_t *to = samples[s] + kVectors + x * TABLES * EMBEDDING + z * COLUMNS;
-    for (uint32_t done = 0; done < left;) {
-      const uint32_t tables = min_of(left - done, kBufferWords / COLUMNS);
+    const uint32_t *place = places + x * TABLES;
+    for (uint32_t done = 0; done < TABLES;) {
+      const uint32_t tables = min_of(TABLES - done, kBufferWords / COLUMNS);
       read_heap(at + 4 * COLUMNS * done, slice, 4 * COLUMNS * tables);
       for (const uint32_t *from = slice; from != slice + tables * COLUMNS;
-           from += COLUMNS, to += EMBEDDING)
+           from += COLUMNS, ++place) {
+        if (*place == ALL_TABLES) continue;
+        uint32_t *const to = samples[s] + kVectors + *place * EMBEDDING + z * COLUMNS;
         for (uint32_t c = 0; c < COLUMNS; ++c) to[c] = from[c];
+      }
       done += tables;
     }
   }

@@ -92,7 +92,7 @@ class Layers:
         rows = np.repeat(np.arange(samples, dtype=np.uint32)[:, None], tables, axis=1)
         return _apps.dlrm(
             vectors,
-            samples,
+            samples * np.arange(tables + 1),
             rows,
             self.dense,
             self.bottom,

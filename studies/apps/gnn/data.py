@@ -3,12 +3,13 @@
     folder                                  content
     reddit_graph.npz, reddit_data.npz       matrix by scipy.sparse.save_npz; array ``feature``
     edge.csv.gz, node-feat.csv.gz           OGB: two vertices, or all features of a vertex, per line
+    ind.NAME.allx, .tx, .graph, .test.index Planetoid: pickled matrices and graph; vertices of .tx
 
     file
     .npz with adj_* and attr_*              CitationFull: two matrices in CSR format
     other                                   a graph without features (`graphs.read_graph`)
 
-Pickled objects, such as the files ind.* of Planetoid, are not read, because they can run code.
+Pickled objects are read only by `planetoid`, which does not run their code.
 """
 
 from __future__ import annotations
@@ -27,15 +28,17 @@ from pidcomm.bench.measure import require_bytes
 from pidcomm.errors import shown
 from pidcomm.files import malformed, require_file
 from pidcomm_studies.apps import graphs
+from pidcomm_studies.apps.gnn import planetoid
 from pidcomm_studies.apps.graphs import Graph
 from pidcomm_studies.apps.inputs import check_text, npz_sizes, numbered_lines, opened_text
 
 REDDIT = "reddit_graph.npz", "reddit_data.npz"
 OGB = "edge.csv.gz", "node-feat.csv.gz"
+PLANETOID = "allx", "tx", "graph", "test.index"
 COORDINATES, ROWS = ("shape", "row", "col", "data"), ("shape", "indptr", "indices", "data")
 DATA_HELP = (
     "a graph as for bfs, an .npz with adj_* and attr_*, or a folder with"
-    f" {' and '.join(REDDIT)} or {' and '.join(OGB)}"
+    f" {' and '.join(REDDIT)}, {' and '.join(OGB)}, or ind.NAME.{', '.join(PLANETOID)}"
 )
 FEATURES_HELP = (
     "Features: an .npy, or an .npz of SciPy or with array feature; reals become -127 to 127"
@@ -57,9 +60,16 @@ def read(path: Path) -> tuple[Graph, Array | None]:
             if any((path / name).exists() for name in names):
                 graph, features = reader(*(path / name for name in names))
                 return Graph(str(path), graph.vertices, graph.sources, graph.targets), features
+        if names := sorted(path.glob("ind.*.graph")):
+            if len(names) > 1:
+                raise ArgumentError(
+                    f"{path} has {' and '.join(name.name for name in names)}; give a folder with"
+                    " one graph"
+                )
+            return _read_planetoid(path, names[0].name.removesuffix("graph"))
         raise ArgumentError(
             f"cannot read {path}: the folder has neither {' and '.join(REDDIT)} nor"
-            f" {' and '.join(OGB)}"
+            f" {' and '.join(OGB)} nor ind.NAME.{', '.join(PLANETOID)}"
         )
     if path.suffix != ".npz":
         return graphs.read_graph(path), None
@@ -175,8 +185,20 @@ def _matrix(
         (each for each in layouts if all(prefix + name in sizes for name in each)), layouts[-1]
     )
     arrays = _arrays(path, [prefix + name for name in layout])
-    shape, first, second, data = arrays.values()
     where = f"{prefix}matrix" if prefix else "the matrix"
+    return _checked_matrix(path, where, layout, *arrays.values())
+
+
+def _checked_matrix(
+    path: Path,
+    where: str,
+    layout: Sequence[str],
+    shape: Array,
+    first: Array,
+    second: Array,
+    data: Array,
+) -> tuple[tuple[int, int], Array, Array, Array]:
+    """Return what `_matrix` returns, from the arrays of a layout."""
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or not (shape >= 0).all():
         malformed(path, None, f"{where}: shape must be two sizes")
     if not all(each.ndim == 1 and each.dtype.kind in "iu" for each in (first, second)):
@@ -218,6 +240,47 @@ def _dense(path: Path, matrix: tuple[tuple[int, int], Array, Array, Array]) -> A
 def _read_reddit(matrix: Path, arrays: Path) -> tuple[Graph, Array]:
     graph = _graph(matrix, _matrix(matrix, "", [COORDINATES, ROWS]))
     return graph, _checked(arrays, graph.vertices, _arrays(arrays, ["feature"])["feature"])
+
+
+# ---- Planetoid
+
+
+def _read_planetoid(folder: Path, prefix: str) -> tuple[Graph, Array]:
+    """The features of vertices are in allx, in order, except for those in test.index, whose
+    features are in tx. Vertices in neither have features 0.
+    """
+    allx, tx, graph, index = (folder / f"{prefix}{suffix}" for suffix in PLANETOID)
+    others, tested = (
+        _dense(path, _checked_matrix(path, "the matrix", ROWS, *planetoid.read_matrix(path)))
+        for path in (allx, tx)
+    )
+    numbers = _numbers(index, np.dtype(np.int64), 1)[:, 0]
+    vertices = max(len(others), int(numbers.max(initial=-1)) + 1)
+    if (
+        len(numbers) != len(tested)
+        or numbers.min(initial=vertices) < len(others)
+        or len(np.unique(numbers)) != len(numbers)
+    ):
+        malformed(
+            index,
+            None,
+            f"{len(numbers)} numbers; {tx.name} has {len(tested)} rows, whose numbers must be"
+            f" distinct and at least {len(others)}, the rows of {allx.name}",
+        )
+    if others.shape[1] != tested.shape[1]:
+        malformed(tx, None, f"{tested.shape[1]} features; {allx.name} has {others.shape[1]}")
+    require_bytes(
+        vertices * others.shape[1] * others.itemsize, f"{index}: features of {vertices} vertices"
+    )
+    features = np.zeros((vertices, others.shape[1]), np.result_type(others, tested))
+    features[: len(others)] = others
+    features[numbers] = tested
+    ends = planetoid.read_graph(graph)
+    for each in ends:
+        if each.size and not 0 <= each.min() <= each.max() < vertices:
+            malformed(graph, None, f"vertex {each.max()}; there are {vertices} vertices")
+    sources, targets = (each.astype(np.uint32) for each in ends)
+    return Graph(str(folder), vertices, sources, targets), _checked(allx, vertices, features)
 
 
 # ---- OGB

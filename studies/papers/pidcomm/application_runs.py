@@ -171,8 +171,8 @@ class Runs:
         return self._prices[key]
 
     def run(self, case: Case, pes: int, techniques: tuple[str, ...]) -> list[Run]:
-        """Run a case with each technique, and return the runs; none if it does not fit. Several
-        techniques run one after another, so that their times are comparable.
+        """Run a case with each technique, and return the runs; none if it does not fit. Techniques
+        of one call are timed in the same rounds, so that their times are comparable.
         """
         if (case.key, pes, techniques) in self._refused:
             return []

@@ -20,7 +20,7 @@ from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_duration, format_shape, format_size
 from pidcomm.trace import Trace
 
-__all__ = ["BASE", "COMPARED", "Measured", "Row", "Schedule", "measure_rows"]
+__all__ = ["BASE", "COMPARED", "Measured", "Row", "Schedule", "in_turn", "measure_rows"]
 
 BASE = "conventional"  # the technique over which speed-ups are computed
 COMPARED = ("tile", BASE)  # the techniques that are compared by default
@@ -150,10 +150,7 @@ def measure_rows(
     rounds: list[list[Trace]] = []
     limit_seconds: list[list[float]] = []
     for number in range(schedule.warmup + schedule.iters):
-        # In turn forwards and backwards: a run that follows a run of the same case finds its host
-        # buffer in the caches.
-        order = range(len(variants)) if number % 2 == 0 else reversed(range(len(variants)))
-        traces = {index: trial.run(variants[index]) for index in order}
+        traces = {index: trial.run(variants[index]) for index in in_turn(number, len(variants))}
         rounds.append([traces[index] for index in range(len(variants))])
         if schedule.with_limit:
             limit_seconds.append(trial.limit(options))
@@ -218,6 +215,13 @@ def measure_rows(
         )
         on_step()
     return Timed(rows, times_us)
+
+
+def in_turn(number: int, variants: int) -> list[int]:
+    """Return the order of variants in a round: each round begins with the next variant, because a
+    run may find in the caches what the run before it left.
+    """
+    return [(number + place) % variants for place in range(variants)]
 
 
 def _microseconds(
