@@ -203,7 +203,7 @@ def test_every_plan_has_a_description_in_words(arguments: list[str]) -> None:
         (["bnech"], "did you mean 'bench'?"),
         (["model", "machine"], "did you mean 'machines'?"),
         (["reproduce", "fig23b"], "did you mean 'pidcomm/fig23b'?"),
-        (["plan", "alltoall", "--technique", "magic"], "tree, auto"),
+        (["plan", "alltoall", "--technique", "magic"], "tree, baseline, auto"),
         (["bench", "--nothing"], "option --nothing is unknown (see pidcomm bench --help)"),
         (["bench", "--ite", "3"], "--ite is unknown; did you mean '--iters'? (see pidcomm bench"),
         (["bench", "--ite=3"], "--ite is unknown; did you mean '--iters'? (see pidcomm bench"),
