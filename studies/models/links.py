@@ -16,7 +16,7 @@ the traffic is ours.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,16 +24,17 @@ from numpy.typing import DTypeLike
 
 from pidcomm import PES_PER_RANK, ArgumentError
 from pidcomm.arguments import Array, as_flag, as_integer, as_shape
-from pidcomm.model import LINK_LEVELS, Link, Machine, load_machine, predict
+from pidcomm.model import Link, Machine, load_machine, predict
 from pidcomm.model.prediction import SOURCE
 from pidcomm.notebook import Shown
-from pidcomm.sizes import format_duration
+from pidcomm.sizes import format_duration, format_shape
 from pidcomm.tables import CHIPS_PER_RANK, WORD_BYTES
 
 if TYPE_CHECKING:
     from pidcomm.tables import CollectiveName, OpName
 
 BANKS_PER_CHIP = PES_PER_RANK // CHIPS_PER_RANK
+RANKS_PER_DIMM = 2
 LINKS = "links"
 """The name of this way of the bytes, beside the names of techniques."""
 ENDS: dict[str, CollectiveName] = {
@@ -78,8 +79,8 @@ class LinksPrediction(Shown):
 
 @dataclass(frozen=True)
 class _Stage:
-    """A stage of a collective. loads: by level, the bytes of each PE that leave its unit. steps:
-    messages in sequence.
+    """A stage of a collective. loads: by level that carries bytes, the bytes of each PE that leave
+    its unit. steps: messages in sequence.
 
     block: in alltoall, the bytes of a PE for each other member; 0 if units send to the next unit
     only.
@@ -95,40 +96,33 @@ class _Stage:
 class Spread:
     """How groups lie on the machine. Arrays have an element per PE.
 
-    groups: number of the PE's group. units: by level, the number of the PE's bank, chip or rank,
-    over the whole machine. in_chip, in_rank: members of the
-    PE's group in its chip and rank. chips: chips of the PE's rank with members. ranks: ranks with
-    members. members:
-    number in a group.
+    groups: number of the PE's group. units: by level, the number of the PE's bank, chip, rank or
+    DIMM, over the whole machine. inside: by level, members of the PE's group in the unit. peers: by
+    level, units of its parent with members. members: number in a group.
     """
 
     groups: Array
     units: dict[str, Array]
-    in_chip: Array
-    in_rank: Array
-    chips: Array
-    ranks: Array
+    inside: dict[str, Array]
+    peers: dict[str, Array]
     members: int
-
-    def peers(self, level: str) -> int:
-        """Return the most units of a level that exchange bytes of a group."""
-        return int({"bank": self.in_chip, "chip": self.chips, "rank": self.ranks}[level].max())
 
     def busiest(self, link: Link, level: str, stage: _Stage) -> float:
         """Return the bytes of the busiest link of a level in a stage.
 
-        The units of a chip, of a rank, or of the machine share a bus.
+        The units of a parent share a bus.
         """
         if link.topology == "ring":
             return self._busiest_of_ring(level, stage)
-        keys = self._parents(level) if link.topology == "bus" else self.units[level]
+        keys = self.parents(level) if link.topology == "bus" else self.units[level]
         return float(_sum_by(stage.loads[level], keys).max())
 
-    def _parents(self, level: str) -> Array:
-        """Return the unit of each PE that has the ring or bus of a level: its chip, its rank, or
-        the machine.
+    def parents(self, level: str) -> Array:
+        """Return the unit of each PE that has the ring or bus of a level: a unit of the next level,
+        or the machine.
         """
-        above = LINK_LEVELS[LINK_LEVELS.index(level) + 1 :]
+        levels = list(self.units)
+        above = levels[levels.index(level) + 1 :]
         return self.units[above[0]] if above else np.zeros(len(self.groups), np.int64)
 
     def _busiest_of_ring(self, level: str, stage: _Stage) -> float:
@@ -138,18 +132,18 @@ class Spread:
         A member sends blocks to all members in its ring, or its bytes to the next unit with members
         of its group. Bytes for other rings use one link.
         """
-        count = {
+        whole = {
             "bank": BANKS_PER_CHIP,
             "chip": CHIPS_PER_RANK,
-            "rank": int(self.units["rank"].max()) + 1,
-        }[level]
+            "rank": RANKS_PER_DIMM,
+        }
+        is_top = list(self.units)[-1] == level
+        count = int(self.units[level].max()) + 1 if is_top else whole[level]
         pe = np.arange(len(self.groups))
-        place = {
-            "bank": pe % PES_PER_RANK // CHIPS_PER_RANK,
-            "chip": pe % CHIPS_PER_RANK,
-            "rank": pe // PES_PER_RANK,
-        }[level]
-        _, ring = np.unique(self._parents(level), return_inverse=True)
+        place = {"bank": pe % PES_PER_RANK // CHIPS_PER_RANK, "chip": pe % CHIPS_PER_RANK}.get(
+            level, self.units[level] % count
+        )
+        _, ring = np.unique(self.parents(level), return_inverse=True)
         _, own = np.unique(self.groups * len(pe) + ring, return_inverse=True)
         members = np.zeros((own.max() + 1, count))
         np.add.at(members, (own, place), 1)
@@ -171,8 +165,10 @@ class Spread:
         return float(carried.max())
 
 
-def spread_of(shape: Sequence[int], mask: str) -> Spread:
-    """Return how the groups of a mask lie on the machine."""
+def spread_of(shape: Sequence[int], mask: str, *, has_dimms: bool = False) -> Spread:
+    """Return how the groups of a mask lie on the machine. has_dimms: whether DIMMs are a level
+    above ranks.
+    """
     lengths = as_shape(shape)
     pe = np.arange(int(np.prod(lengths)))
     group, members, step, groups = np.zeros(len(pe), np.int64), 1, 1, 1
@@ -185,16 +181,19 @@ def spread_of(shape: Sequence[int], mask: str) -> Spread:
             group += groups * coordinate
             groups *= length
     rank = pe // PES_PER_RANK
-    chip = rank * CHIPS_PER_RANK + pe % CHIPS_PER_RANK
-    in_chip = _count_by(group * len(pe) + chip)
-    of_rank = group * len(pe) + rank
-    in_rank = _count_by(of_rank)
+    units = {"bank": pe, "chip": rank * CHIPS_PER_RANK + pe % CHIPS_PER_RANK, "rank": rank}
+    if has_dimms:
+        units["dimm"] = rank // RANKS_PER_DIMM
+    inside = {level: _count_by(group * len(pe) + unit) for level, unit in units.items()}
+    spread = Spread(group, units, inside, {}, members)
     # A sum of 1 / (members in a unit) over the members counts units.
-    chips = np.rint(_sum_by(1 / in_chip, of_rank)).astype(np.int64)
-    ranks = np.rint(_sum_by(1 / in_rank, group)).astype(np.int64)
-    return Spread(
-        group, {"bank": pe, "chip": chip, "rank": rank}, in_chip, in_rank, chips, ranks, members
-    )
+    peers = {
+        level: np.rint(_sum_by(1 / inside[level], group * len(pe) + spread.parents(level))).astype(
+            np.int64
+        )
+        for level in units
+    }
+    return replace(spread, peers=peers)
 
 
 def _sum_by(values: Array, keys: Array) -> Array:
@@ -228,7 +227,7 @@ def predict_links(
     instructions of moving a word (``pe.word_instructions``): both read and write each word in WRAM,
     and no machine file has a cost of additions.
 
-    Raises ArgumentError as `predict`, and if the machine has no links.
+    Raises ArgumentError as `predict`, and if the machine has no links at a level that groups need.
     """
     on = load_machine(machine)
     if not on.links:
@@ -238,11 +237,8 @@ def predict_links(
         )
     # Checks the request.
     predict(collective, shape, mask, bytes=bytes, dtype=dtype, op=op, machine=on, technique="tile")
-    size, spread, is_fed = (
-        as_integer("bytes", bytes),
-        spread_of(shape, mask),
-        as_flag("is_fed_by_pes", is_fed_by_pes),
-    )
+    size, is_fed = as_integer("bytes", bytes), as_flag("is_fed_by_pes", is_fed_by_pes)
+    spread = spread_of(shape, mask, has_dimms="dimm" in on.links)
     host = 0.0
     if end := ENDS.get(collective):
         # A reduction to the host ends with a gather of blocks of whole words; a broadcast begins
@@ -253,11 +249,17 @@ def predict_links(
         host = predict(
             end, shape, mask, bytes=block, dtype=np.int64, machine=on, technique="auto"
         ).seconds
-    seconds, sent = dict.fromkeys(LINK_LEVELS, 0.0), dict.fromkeys(LINK_LEVELS, 0.0)
+    seconds, sent = dict.fromkeys(on.links, 0.0), dict.fromkeys(on.links, 0.0)
     stages = _alltoall(spread, size) if collective == "alltoall" else _by_levels(spread, size)
     rounds = [True] * (collective in _REDUCING) + [False] * (
         collective in (*_REPLICATING, "alltoall")
     )
+    needed = {level for stage in stages for level in stage.loads}
+    if rounds and (missing := [level for level in spread.units if level in needed - set(on.links)]):
+        raise ArgumentError(
+            f"machine {on.name} has no links between {missing[0]}s, over which groups of mask"
+            f" {mask} of {format_shape(as_shape(shape))} exchange bytes"
+        )
     if stages and rounds:
         host += 1e-6 * on.launch_us(int(np.prod(as_shape(shape))))
     for is_reduced in rounds:
@@ -280,31 +282,26 @@ def _alltoall(spread: Spread, size: int) -> list[_Stage]:
     """Return the one stage in which every member sends a block to every other member."""
     block, members = size / spread.members, spread.members
     loads = {
-        "bank": np.full(len(spread.in_chip), block * (members - 1)),
-        "chip": block * (members - spread.in_chip),
-        "rank": block * (members - spread.in_rank),
+        level: block * (members - inside)
+        for level, inside in spread.inside.items()
+        if (inside < members).any()
     }
-    return [_Stage("rank", loads, members - 1, block)] if members > 1 else []
+    return [_Stage(list(loads)[-1], loads, members - 1, block)] if loads else []
 
 
 def _by_levels(spread: Spread, size: int) -> list[_Stage]:
     """Return the stages of a reduction to blocks, or, in reverse order, of an allgather.
 
-    Between chips, the members of a chip share one vector; between ranks, the members of a rank do.
+    The members in a unit share one vector, which its links carry to the other units.
     """
-    by_banks = size * (spread.in_chip - 1) / spread.in_chip
-    by_chips = size * (spread.chips - 1) / spread.chips / spread.in_chip
-    by_ranks = size * (spread.ranks - 1) / spread.ranks / spread.in_rank
-    loads: dict[str, dict[str, Array]] = {
-        "bank": {"bank": by_banks},
-        "chip": dict.fromkeys(("bank", "chip"), by_chips),
-        "rank": dict.fromkeys(LINK_LEVELS, by_ranks),
-    }
-    return [
-        _Stage(level, of, spread.peers(level) - 1)
-        for level, of in loads.items()
-        if spread.peers(level) > 1
-    ]
+    levels, stages = list(spread.units), []
+    for place, level in enumerate(levels):
+        peers = spread.peers[level]
+        load = size * (peers - 1) / peers / spread.inside[level]
+        if peers.max() > 1:
+            loads = dict.fromkeys(levels[: place + 1], load)
+            stages.append(_Stage(level, loads, int(peers.max()) - 1))
+    return stages
 
 
 def _pe_seconds(machine: Machine, sent_bytes: float, is_reduced: bool) -> float:

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from pidcomm import ArgumentError
-from pidcomm.model import LINK_LEVELS, Machine, load_machine, predict
+from pidcomm.model import Machine, load_machine, predict
 from pidcomm_studies.models import predict_links
 from pidcomm_studies.models.links import spread_of
 
 MACHINE = load_machine("upmem-2560+links")
+LEVELS = list(MACHINE.links)
 SHAPES = [((8, 8, 2), mask) for mask in ("100", "010", "001", "110", "011", "111")] + [
     ((6, 5, 7), "101"),
     ((3, 40), "01"),
@@ -56,10 +57,10 @@ def test_alltoall_sends_every_block_once_out_of_each_unit(
 ) -> None:
     groups = groups_of(shape, mask)
     size = 8 * len(groups[0])
-    sent = {level: np.zeros(np.prod(shape)) for level in LINK_LEVELS}
+    sent = {level: np.zeros(np.prod(shape)) for level in LEVELS}
     for group in groups:
         for a, b in product(group, group):
-            for level in LINK_LEVELS:
+            for level in LEVELS:
                 if unit(a, level) != unit(b, level):
                     sent[level][unit(a, level)] += 8
     prediction = predict_links(
@@ -133,20 +134,11 @@ def test_a_ring_carries_interleaved_groups_over_the_same_links() -> None:
 
 
 def test_the_spread_counts_units_with_members() -> None:
-    spread = spread_of((8, 8, 4), "011")
-    assert (spread.peers("bank"), spread.peers("chip"), spread.peers("rank"), spread.members) == (
-        8,
-        1,
-        4,
-        32,
-    )
-    spread = spread_of((8, 8, 4), "100")
-    assert (spread.peers("bank"), spread.peers("chip"), spread.peers("rank"), spread.members) == (
-        1,
-        8,
-        1,
-        8,
-    )
+    for mask, peers, members in (("011", (8, 1, 4), 32), ("100", (1, 8, 1), 8)):
+        spread = spread_of((8, 8, 4), mask)
+        most = {level: units.max() for level, units in spread.peers.items()}
+        assert most == dict(zip(LEVELS, peers, strict=True))
+        assert spread.members == members
 
 
 def test_eight_banks_reduce_at_the_rate_of_a_link() -> None:
@@ -201,6 +193,41 @@ def test_pes_that_feed_the_links_are_slower() -> None:
         assert fed > 1.5 * free
 
 
+def test_dimms_are_a_level_above_ranks() -> None:
+    """Two ranks per DIMM: counted message by message, with a link of each unit to all others."""
+    dimms = load_machine("upmem-2560+dimm-link")
+    machine = replace(
+        dimms,
+        links={level: link._replace(topology="crossbar") for level, link in dimms.links.items()},
+    )
+    shape, size = (8, 8, 2, 3), 8 * 6
+    for mask in ("0001", "0011", "0010"):
+        groups = groups_of(shape, mask)
+        sent = Counter[int]()
+        for group in groups:
+            for a, b in product(group, group):
+                if a // 128 != b // 128:
+                    sent[a // 128] += size // len(group)
+        prediction = predict_links("alltoall", shape, mask, bytes=size, machine=machine)
+        assert prediction.sent_bytes["dimm"] == max(sent.values(), default=0)
+    up = predict_links("reduce_scatter", shape, "0011", bytes=size, machine=machine).sent_bytes
+    # Of 64 groups, a DIMM sends 2/3 of one vector each.
+    assert up["dimm"] == pytest.approx(64 * size * 2 / 3)
+
+
+def test_groups_may_only_span_levels_with_links() -> None:
+    machine = "upmem-2560+rowclone"  # the banks of a chip
+    prediction = predict_links("alltoall", (8, 8), "01", bytes=64, machine=machine)
+    link = load_machine(machine).links["bank"]
+    launch = 1e-6 * MACHINE.launch_us(64)
+    # A bus carries 7 blocks of 8 bytes of each of 8 banks, with 7 messages in sequence.
+    expected = launch + 8 * 7 * 8 / (1e9 * link.gb_s) + 7e-9 * link.latency_ns.value
+    assert prediction.seconds == pytest.approx(expected)
+    for shape, mask, level in (((8, 8), "10", "chips"), ((8, 8, 2), "001", "chips")):
+        with pytest.raises(ArgumentError, match=f"has no links between {level}, over which"):
+            predict_links("allreduce", shape, mask, bytes=64, machine=machine)
+
+
 def test_a_group_of_one_uses_no_links() -> None:
     assert predict_links("allreduce", (8, 8), "00", bytes=64, machine=MACHINE).seconds == 0
 
@@ -211,7 +238,7 @@ def test_wrong_machines_are_refused(tmp_path: Path) -> None:
     text = MACHINE.to_toml()
     latency = next(line for line in text.splitlines() if line.startswith("latency_ns"))
     for old, new, words in (
-        ("[links.rank]", "[links.board]", "all of them"),
+        ("[links.rank]", "[links.board]", "[links.dimm] only"),
         (latency, "", "must have bytes_per_cycle, clock_mhz, latency_ns, topology"),
         ('value = "ring"', 'value = "tree"', "'tree' is none of ring, crossbar, bus"),
         ("value = 8,", "value = 0,", "bytes_per_cycle is 0"),

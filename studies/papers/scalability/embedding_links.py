@@ -261,7 +261,7 @@ FIGURE_18 = Figure(
         f" {LINKED['pe.clock_mhz'] / LINKED['pe.dma_cycles_per_byte'] / 1e3:.2g} GB/s, so it cannot"
         " feed a link of 2.8 GB/s: the rows `fed by PEs` count its DMA, and the instructions of"
         " its additions. Scatter, gather and the ends of reduce and broadcast stay with the host."
-        " DIMM-Link and PIMnet are left out, because no public source with their link rates was"
-        " found."
+        " For the rates of DIMM-Link and PIMnet, see the machines upmem-2560+dimm-link and"
+        " upmem-2560+pimnet."
     ),
 )

@@ -19,7 +19,7 @@ from pidcomm.errors import ArgumentError, Error, FileContentError, shown, unknow
 from pidcomm.files import malformed, require_file
 from pidcomm.tables import ISAS
 
-__all__ = ["SUFFIX"]
+__all__ = ["SUFFIX", "constant_of", "source_of"]
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -86,17 +86,16 @@ LINK_CONSTANTS = [
     ),
 ]
 """Constants of the links of a level, ``links.LEVEL.key``. A machine need not have links."""
-LINK_LEVELS = ("bank", "chip", "rank")
-"""Levels of links: between the banks of a chip, the chips of a rank, and the ranks.
-
-A machine has all or none.
+LINK_LEVELS = ("bank", "chip", "rank", "dimm")
+"""Levels of links: between the banks of a chip, the chips of a rank, the ranks of a DIMM, and the
+DIMMs. If a machine has no links between DIMMs, those of ranks reach all ranks.
 """
 TOPOLOGIES = ("ring", "crossbar", "bus")
 """Topologies of links."""
 
 
 class Link(NamedTuple):
-    """The links of a level; every unit of the level (bank, chip or rank) has one.
+    """The links of a level; every unit of the level (bank, chip, rank or DIMM) has one.
 
     The constants of `LINK_CONSTANTS`.
     """
@@ -371,20 +370,21 @@ def _constants(
             continue
         if name not in units:
             raise ArgumentError(f"{path}: no constant is called {name}")
-        yield name, _constant(path, name, value, units[name])
+        yield name, constant_of(path, name, value, units[name])
 
 
-def _constant(path: Path, name: str, value: Mapping[str, Any], wanted: str) -> Constant:
+def constant_of(path: Path, name: str, value: Mapping[str, Any], wanted: str) -> Constant:
     """Return a constant from its fields. wanted: the unit."""
     number = value.get("value")
     if not isinstance(number, (int, float)) or isinstance(number, bool):
         raise ArgumentError(f"{path}: {name} = {shown(number)} is no number")
     if isinstance(number, int) and abs(number) > LARGEST:  # too large for a float
         raise ArgumentError(f"{path}: {name} = {shown(number)} is larger than {LARGEST}")
-    return Constant(float(number), wanted, _source(path, name, value, wanted))
+    return Constant(float(number), wanted, source_of(path, name, value, wanted))
 
 
-def _source(path: Path, name: str, value: Mapping[str, Any], wanted: str) -> str:
+def source_of(path: Path, name: str, value: Mapping[str, Any], wanted: str) -> str:
+    """Return the source of a constant, and check its unit."""
     unit, source = value.get("unit"), value.get("source")
     if unit != wanted:
         raise ArgumentError(f"{path}: {name} has unit {shown(unit)}; it is in {wanted!r}")
@@ -396,15 +396,14 @@ def _source(path: Path, name: str, value: Mapping[str, Any], wanted: str) -> str
 
 
 def _links(path: Path, tree: Any) -> dict[str, Link]:
-    """Return the links of all levels in a file, or of none."""
-    if not tree:
-        return {}
-    if not isinstance(tree, dict) or tree.keys() != set(LINK_LEVELS):
+    """Return the links of the levels in a file."""
+    if not isinstance(tree, dict) or not tree.keys() <= set(LINK_LEVELS):
         raise ArgumentError(
-            f"{path}: links must have the sections [links.{'], [links.'.join(LINK_LEVELS)}], all of"
-            " them"
+            f"{path}: links can have the sections [links.{'], [links.'.join(LINK_LEVELS)}] only"
         )
-    return {level: _link(path, f"links.{level}", tree[level]) for level in LINK_LEVELS}
+    return {
+        level: _link(path, f"links.{level}", tree[level]) for level in LINK_LEVELS if level in tree
+    }
 
 
 def _link(path: Path, section: str, tree: Any) -> Link:
@@ -417,7 +416,7 @@ def _link(path: Path, section: str, tree: Any) -> Link:
         )
     *numbers, last = LINK_CONSTANTS
     rate, clock, latency = [
-        _constant(path, f"{section}.{row.name}", tree[row.name], row.unit) for row in numbers
+        constant_of(path, f"{section}.{row.name}", tree[row.name], row.unit) for row in numbers
     ]
     for row, constant in zip(numbers, (rate, clock, latency), strict=True):
         least = 0.0 if row.name == "latency_ns" else 1e-6
@@ -435,5 +434,5 @@ def _link(path: Path, section: str, tree: Any) -> Link:
         clock,
         latency,
         topology,
-        _source(path, f"{section}.topology", tree[last.name], last.unit),
+        source_of(path, f"{section}.topology", tree[last.name], last.unit),
     )
