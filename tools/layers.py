@@ -46,7 +46,7 @@ LAYERS = {
         ["pidcomm/python/pidcomm/cli"],
     ],
     "studies": [
-        ["studies/apps", "studies/parcels"],
+        ["studies/apps", "studies/machines", "studies/parcels"],
         ["studies/papers"],
         ["studies/papers/pidcomm"],
         ["studies/models"],

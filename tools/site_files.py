@@ -20,7 +20,7 @@ BUILD = ROOT / "build"
 # The modules of the Python API, each on the page reference/python.md. All other modules with an
 # `__all__` serve extensions and are on the page reference/python_extensions.md.
 API = ("pidcomm", "pidcomm.hosts", "pidcomm.pool", "pidcomm.model", "pidcomm.errors", "dpuemu")
-STUDIES = ("pidcomm_studies.apps", "pidcomm_studies.models")
+STUDIES = ("pidcomm_studies.apps", "pidcomm_studies.machines", "pidcomm_studies.models")
 PACKAGES = {
     "pidcomm": ROOT / "pidcomm/python/pidcomm",
     "dpuemu": ROOT / "dpuemu/python/dpuemu",

@@ -73,7 +73,7 @@ ISAS = [name for name, isa in pidcomm.ISAS.items() if isa.is_available]
         ("pidcomm bench --json ", []),
         ("pidcomm model predict --technique tile,a", ["tile,auto"]),
         ("pidcomm model predict --machine isca", ["isca24"]),
-        ("pidcomm model machines upmem", ["upmem-2560", "upmem-2560+links"]),
+        ("pidcomm model machines hbm", ["hbm-pim", "hbm-pim+dsa"]),
     ],
 )
 def test_values_are_offered(line: str, values: list[str]) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
 import pidcomm
-from pidcomm import COHERENCES, ISAS, TECHNIQUES
+from pidcomm import COHERENCES, ISAS, TECHNIQUES, ArgumentError
 from pidcomm.arguments import AUTO, options_of
 from pidcomm.bench.columns import table
 from pidcomm.bench.oracle import Problem
 from pidcomm.bench.report import technique_label
 from pidcomm.bench.results import Results
-from pidcomm.cli.app import check_op, command, working
+from pidcomm.cli.app import check_op, command, refuse, working
 from pidcomm.cli.completion import complete_list, complete_name
 from pidcomm.cli.options import (
     BytesOption,
@@ -39,6 +40,7 @@ from pidcomm.model import (
 )
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
 from pidcomm.sizes import (
+    format_about,
     format_duration,
     format_interval,
     format_shape,
@@ -47,8 +49,19 @@ from pidcomm.sizes import (
     parse_shape,
     parse_size,
 )
-from pidcomm.tables import CollectiveName
+from pidcomm.tables import CollectiveName, OpName
+from pidcomm_studies.cli import planner
 from pidcomm_studies.cli.model.group import group
+from pidcomm_studies.machines import (
+    ROWS,
+    PimMachine,
+    is_pim_machine,
+    load_pim_machine,
+    pim_machines,
+    plan,
+    price,
+    ways,
+)
 from pidcomm_studies.models import LINKS, Estimate, advise, compare, influences, predict_links
 
 NOTED = 4  # number of constants in a note under the table
@@ -62,6 +75,16 @@ MachineOption = Annotated[
         metavar="NAME|FILE",
         help="Machine: " + ", ".join(machine_names()) + ", or a .toml file.",
         autocompletion=complete_name(machine_names()),
+    ),
+]
+ALL_MACHINES = sorted([*machine_names(), *pim_machines()])
+AnyMachineOption = Annotated[
+    str,
+    typer.Option(
+        "--machine",
+        metavar="NAME|FILE",
+        help="Machine: " + ", ".join(ALL_MACHINES) + ", or a .toml file.",
+        autocompletion=complete_name(ALL_MACHINES),
     ),
 ]
 ModelTechniques = Annotated[
@@ -90,7 +113,7 @@ def predict(
     size: BytesOption = "1MiB",
     dtype: DtypeOption = "int32",
     op: OpOption = "sum",
-    machine: MachineOption = DEFAULT_MACHINE,
+    machine: AnyMachineOption = DEFAULT_MACHINE,
     technique: ModelTechniques = "all",
     threads: Annotated[
         int,
@@ -134,6 +157,13 @@ def predict(
     machine has links between PEs, row links is the time over links.
     """
     check_op([collective])
+    if is_pim_machine(machine):
+        refuse(
+            ["--technique", "--threads", "--isa", "--coherence", "--scratch", "--wide"],
+            f"{machine} has no UPMEM DIMMs",
+        )
+        _predict_other(collective, shape, mask, size, dtype, op, machine, json_target)
+        return
     on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
     arguments: dict[str, Any] = {"bytes": size_bytes, "dtype": dtype, "op": op, "machine": on}
     options = options_of(threads=threads, isa=isa, coherence=coherence)
@@ -154,7 +184,8 @@ def predict(
             for estimate in compare(collective, lengths, mask, **arguments, **variant):
                 estimates.append((name or estimate.prediction.technique, estimate))
         if LINKS in wanted or (on.links and technique == "all"):
-            estimates.append((LINKS, _over_links(collective, lengths, mask, arguments)))
+            with nullcontext() if LINKS in wanted else suppress(ArgumentError):
+                estimates.append((LINKS, _over_links(collective, lengths, mask, arguments)))
         estimates.sort(key=lambda pair: pair[1].prediction.seconds)
         problem = Problem(collective, lengths, mask, size_bytes, dtype, op)
         names = dict.fromkeys(name for _, priced in estimates for name in priced.prediction.phases)
@@ -211,9 +242,9 @@ def machines(
         typer.Argument(
             metavar="[NAME|FILE]",
             help="Machine whose constants to show: "
-            + ", ".join(machine_names())
+            + ", ".join(ALL_MACHINES)
             + ", or a .toml file.",
-            autocompletion=complete_name(machine_names()),
+            autocompletion=complete_name(ALL_MACHINES),
         ),
     ] = None,
     is_wide: WideOption = False,
@@ -228,9 +259,9 @@ def machines(
     """
     with Results(json_target) as results:
         if name is not None:
-            _show_constants(load_machine(name), results, is_wide=is_wide)
+            _show_constants(_load_any(name), results, is_wide=is_wide)
             return
-        rows = [_facts(load_machine(machine_name)) for machine_name in machine_names()]
+        rows = [_facts(_load_any(machine_name)) for machine_name in ALL_MACHINES]
         columns = [
             "machine",
             ">pes",
@@ -279,7 +310,7 @@ def advise_shapes(
     equal mask bits.
     """
     check_op([collective])
-    on, size_bytes = load_machine(machine), parse_size(size)
+    on, size_bytes = load_upmem(machine), parse_size(size)
     with Results(json_target) as results:
         with working("pricing shapes"):
             arrangements = advise(
@@ -318,6 +349,52 @@ def advise_shapes(
                 [{**json_row(problem, arrangement), "reason": arrangement.reason, "alike": alike}]
             )
         results.text(shape_table, *capacity(problem, on))
+
+
+def load_upmem(name: str) -> Machine:
+    """Return a machine with UPMEM DIMMs. Raises ArgumentError for other PIM machines."""
+    if is_pim_machine(name):
+        raise ArgumentError(
+            f"{name} has no UPMEM DIMMs; only plan, model predict and model machines know it"
+        )
+    return load_machine(name)
+
+
+def _load_any(name: str) -> Machine | PimMachine:
+    return load_pim_machine(name) if is_pim_machine(name) else load_machine(name)
+
+
+def _predict_other(
+    collective: CollectiveName,
+    shape: str,
+    mask: str,
+    size: str,
+    dtype: str,
+    op: OpName,
+    machine: str,
+    json_target: str | None,
+) -> None:
+    """Print the times of the plans on a machine without UPMEM DIMMs."""
+    on = load_pim_machine(machine)
+    arguments: dict[str, Any] = {"bytes": parse_size(size), "dtype": dtype, "op": op}
+    plans = [
+        plan(collective, parse_shape(shape), mask, machine=on, way=way, **arguments)
+        for way in ways(on)
+    ]
+    columns = ["technique", ">total", ">on the buses", ">host threads", "~passes"]
+    times = table(f"{SOURCE}: {planner.title(plans[0].problem, on.name)}", columns)
+    with Results(json_target) as results:
+        for way, each in zip(ways(on), plans, strict=True):
+            its_price = price(each)
+            times.add_row(
+                way,
+                format_duration(its_price.seconds),
+                format_about(its_price.bus_bytes),
+                format_duration(its_price.host_core_seconds),
+                ", ".join(f"{by} {format_duration(time)}" for by, time in its_price.passes) or "-",
+            )
+            results.json_lines([planner.json_row(each, its_price)])
+        results.text(times)
 
 
 def _over_links(
@@ -420,7 +497,7 @@ def _note(prediction: Prediction, influence: dict[str, float], machine: Machine)
     return f"{prediction.technique}: {', '.join(changes[:NOTED])}"
 
 
-def _facts(machine: Machine) -> dict[str, Any]:
+def _facts(machine: Machine | PimMachine) -> dict[str, Any]:
     """Return the facts about a machine for its row in the table."""
     kinds = [constant.kind for constant in machine.constants.values()]
     return {
@@ -432,21 +509,24 @@ def _facts(machine: Machine) -> dict[str, Any]:
     }
 
 
-def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> None:
-    meanings = {row.name: row.meaning for row in (*CONSTANTS, *LINE_COSTS)}
+def _show_constants(machine: Machine | PimMachine, results: Results, *, is_wide: bool) -> None:
+    meanings = {row.name: row.meaning for row in (*CONSTANTS, *LINE_COSTS, *ROWS)}
     columns = ["constant", ">value", *(["unit", "~source"] if is_wide else ["kind"]), "~meaning"]
     constant_table = table(f"{machine.name}: {machine.title}", columns)
     meanings |= {row.name: row.meaning for row in LINK_CONSTANTS}
+    links = machine.links if isinstance(machine, Machine) else {}
     of_links = {
         f"links.{level}.{row.name}": getattr(link, row.name)
-        for level, link in machine.links.items()
+        for level, link in links.items()
         for row in LINK_CONSTANTS
         if row.name != "topology"
     }
     for name, constant in {**machine.constants, **of_links}.items():
         meaning = meanings.get(name) or meanings[name.rpartition(".")[2]]
         origin = [constant.unit, constant.source] if is_wide else [constant.kind]
-        constant_table.add_row(name, f"{constant.value:g}", *origin, meaning)
+        value = constant.value
+        text = value if isinstance(value, str) else f"{value:g}"
+        constant_table.add_row(name, text, *origin, meaning)
         results.json_lines(
             [
                 {
@@ -460,8 +540,5 @@ def _show_constants(machine: Machine, results: Results, *, is_wide: bool) -> Non
         )
     results.text(constant_table)
     results.text(
-        *(
-            f"links.{level}: {link.topology}, {link.gb_s:g} GB/s"
-            for level, link in machine.links.items()
-        )
+        *(f"links.{level}: {link.topology}, {link.gb_s:g} GB/s" for level, link in links.items())
     )

@@ -22,11 +22,11 @@ from pidcomm.bench.timing import COMPARED, Schedule
 from pidcomm.cli.app import command, exit_if_wrong, refuse, working
 from pidcomm.cli.completion import complete_list, complete_name
 from pidcomm.cli.options import WideOption, json_option
-from pidcomm.model import Machine, load_machine
+from pidcomm.model import Machine
 from pidcomm.model.prediction import SOURCE as MODELLED
 from pidcomm.sizes import parse_names, parse_positive_size, parse_size
 from pidcomm_studies.cli.model.group import group
-from pidcomm_studies.cli.model.predict import MachineOption
+from pidcomm_studies.cli.model.predict import MachineOption, load_upmem
 from pidcomm_studies.models.scaling import (
     STUDIES,
     Point,
@@ -138,7 +138,7 @@ def scale(
     names = parse_names(",".join(collectives or BETWEEN_PES), COLLECTIVES, "collective")
     if not is_measured:
         refuse(["--iters", "--warmup"], "it is for --measure")
-    on = load_machine(machine)
+    on = load_upmem(machine)
     if plot is not None:
         from pidcomm_studies.pictures import scaling, style
 

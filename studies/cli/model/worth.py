@@ -21,11 +21,17 @@ from pidcomm.cli.options import (
     ShapeOption,
     json_option,
 )
-from pidcomm.model import Prediction, load_machine
+from pidcomm.model import Prediction
 from pidcomm.model.prediction import DEFAULT_MACHINE, SOURCE
 from pidcomm.sizes import format_duration, format_gain, format_shape, parse_shape, parse_size
 from pidcomm_studies.cli.model.group import group
-from pidcomm_studies.cli.model.predict import MachineOption, capacity, json_row, title
+from pidcomm_studies.cli.model.predict import (
+    MachineOption,
+    capacity,
+    json_row,
+    load_upmem,
+    title,
+)
 from pidcomm_studies.models import Estimate, compare
 
 BY_HAND = "by hand"
@@ -65,7 +71,7 @@ def worth(
     check_op([collective])
     if not kernel_us < float("inf"):
         raise ArgumentError(f"--kernel-us {kernel_us} is not a time in us")
-    on, lengths, size_bytes = load_machine(machine), parse_shape(shape), parse_size(size)
+    on, lengths, size_bytes = load_upmem(machine), parse_shape(shape), parse_size(size)
     if size_bytes == 0:
         raise ArgumentError("with 0 bytes per PE, no technique takes time; give at least 8")
     problem = Problem(collective, lengths, mask, size_bytes, dtype, op)

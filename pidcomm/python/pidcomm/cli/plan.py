@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib.metadata import entry_points
+from typing import Annotated, Any
 
 import typer
 
 import pidcomm
+from pidcomm import ArgumentError
 from pidcomm.arguments import options_of, with_scratch
 from pidcomm.bench.results import Results
 from pidcomm.cli.app import check_op, command, refuse
@@ -25,6 +27,11 @@ from pidcomm.explain.plan import explain
 from pidcomm.plans import SHIFT
 from pidcomm.sizes import parse_shape, parse_size
 
+PLANNERS = "pidcomm.planners"
+"""The group of entry points by which other packages plan for machines without UPMEM DIMMs: each
+names a function like `pidcomm_studies.cli.planner.explain_plan`.
+"""
+
 
 @command(
     "pidcomm plan alltoall --shape 32x32 --mask 10 --bytes 1MiB",
@@ -32,6 +39,7 @@ from pidcomm.sizes import parse_shape, parse_size
     "pidcomm plan allreduce --shape 8x128 --mask 01 --technique auto",
     "pidcomm plan allgather --shape 8x8 --bytes 4KiB --technique pr+im --expand",
     "pidcomm plan alltoall --shape 4x8x2 --mask 010 --bytes 8KiB --draw",
+    "pidcomm plan allreduce --shape 8x8 --mask 11 --machine cxl-nmp",
 )
 def plan(
     collective: PlannedArgument,
@@ -66,10 +74,36 @@ def plan(
             "--draw", help="Show the place (channel, rank, bank, chip) and the group of each PE."
         ),
     ] = False,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            metavar="NAME|FILE",
+            help="Plan for a machine without UPMEM DIMMs, such as hbm-pim.",
+        ),
+    ] = None,
     json_target: Annotated[str | None, json_option("the plan as one JSON object")] = None,
 ) -> None:
     """Show the steps of a collective, scan or shift without running it."""
     check_op([collective])
+    if machine is not None:
+        refuse(
+            ["--technique", "--src", "--dst", "--scratch", "--expand", "--draw"],
+            f"{machine} has other plans than UPMEM DIMMs",
+        )
+        text, record = _planner()(
+            machine,
+            collective,
+            parse_shape(shape),
+            mask,
+            bytes=parse_size(size),
+            dtype=dtype,
+            op=op,
+        )
+        with Results(json_target) as results:
+            results.text(*text)
+            results.json(record)
+        return
     if collective == SHIFT:
         refuse(["--op", "--dtype"], f"{SHIFT} moves bytes, and has no operator")
     size_bytes, src_offset = parse_size(size), parse_size(src)
@@ -99,3 +133,13 @@ def plan(
         else:
             results.text(*explain(collective_plan))
             results.json(collective_plan)
+
+
+def _planner() -> Any:
+    """Return the function that plans for other machines.
+
+    Raises ArgumentError if no installed package has one.
+    """
+    for entry_point in entry_points(group=PLANNERS):
+        return entry_point.load()
+    raise ArgumentError("--machine needs the package pidcomm-studies: pip install pidcomm-studies")
