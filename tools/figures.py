@@ -58,7 +58,7 @@ def rows_of(folder: Path) -> Callable[..., list[dict[str, Any]]]:
     have the values `fields`. The function raises ValueError if there are no such rows.
     """
 
-    def rows(name: str, **fields: Any) -> list[dict[str, Any]]:
+    def rows(name: str, /, **fields: Any) -> list[dict[str, Any]]:
         lines = (folder / f"{name}.jsonl").read_text().splitlines()
         all_rows = map(json.loads, lines)
         wanted = [

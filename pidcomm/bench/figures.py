@@ -175,8 +175,7 @@ def _of_times(rows: Rows) -> Iterator[Text]:
     )
     times = {
         name: [
-            rows("prepared", name=name, way=way)[0]["t_p50_us"]
-            for way in ("call", "prepared", "batch")
+            rows("prepared", name=name, way=way)[0]["us"] for way in ("call", "prepared", "batch")
         ]
         for name in ("allreduce", "shift")
     }

@@ -56,8 +56,7 @@ def main() -> None:
             if any((out.get().reshape(rows.shape) != want).any() for out in outs):
                 raise SystemExit(f"{name}: a result is wrong")
             for way, taken in times.items():
-                low, middle, high = np.percentile(taken, (25, 50, 75))
-                print_row(name=name, way=way, t_p25_us=low, t_p50_us=middle, t_p75_us=high)
+                print_row(name=name, way=way, us=taken)
 
 
 main()

@@ -240,7 +240,8 @@ def _runs(
             ) as stage:
                 stage.poison()
                 result = problem.run(stage)
-            timed = timed or stage.timed
+            if index == 0:
+                timed = stage.timed
             yield Run(
                 application=problem.name,
                 facts=problem.facts,

@@ -204,10 +204,6 @@ class Stage:
         """Costs of the phases so far, by name, in the order of their first use."""
         self.setup = Cost()
         """Cost of `place`."""
-        self.timed: dict[str, Array] = {}
-        """Seconds of the host by phase, of shape (3, 1 + others): the sums of the quartiles and of
-        the medians of its calls (rows: 25, 50, 75 percent), for the stage's technique and the
-        others. The work of the host is equal for all."""
         self.calls: list[Call] = []
         """Collectives so far, in order."""
         self._pe_set = pe_set
@@ -222,6 +218,8 @@ class Stage:
         self._options = self._variants[0]
         self._rounds = rounds
         self._on_phase = on_phase
+        self._timed: dict[str, Array] = {}
+        self._single: set[str] = set()
         self._variables: dict[str, Array] = {}
         self._is_loaded = False
         self._replaced_by: str | None = None
@@ -234,6 +232,14 @@ class Stage:
     def shape(self) -> tuple[int, ...]:
         """Axis lengths, x first."""
         return self.cube.shape
+
+    @property
+    def timed(self) -> dict[str, Array]:
+        """Seconds of the host by phase, of shape (3, 1 + others): the sums of the quartiles and of
+        the medians of its calls (rows: 25, 50, 75 percent), for the stage's technique and the
+        others. The work of the host is equal for all. Phases without rounds are left out.
+        """
+        return {name: sums for name, sums in self._timed.items() if name not in self._single}
 
     @property
     def pes(self) -> int:
@@ -450,7 +456,7 @@ class Stage:
         dtype = np.dtype(arguments.get("dtype", np.uint8)).name
         self.calls.append(Call(collective, mask, size, dtype, arguments.get("op")))
         seconds = None
-        if self._rounds:
+        if self._rounds and collective not in self._single:
             seconds = self._time_rounds(collective, mask, output_bytes, arguments)
         trace, _ = self.cube.carry_out(collective, mask, options=self._options, **arguments)
         if trace.pe_loads and self._is_loaded:
@@ -470,8 +476,9 @@ class Stage:
 
     def _time_rounds(
         self, collective: str, mask: str, output_bytes: int, arguments: Mapping[str, Any]
-    ) -> Array:
-        """Return seconds of shape (rounds, variants).
+    ) -> Array | None:
+        """Return seconds of shape (rounds, variants), or None without memory for a copy of an input
+        that changes in place: then the collective runs once with each technique.
 
         Then the input and the program are as before, and the output has a pattern, so that outputs
         of the rounds cannot pass the check. Restores inputs that a run in place changes, untimed.
@@ -480,7 +487,11 @@ class Stage:
         kept = None
         if src is not None and src == dst:
             size = arguments["bytes"]  # of the longer of input and output
-            require_bytes(self.pes * size, f"copies of the input of {collective} in place")
+            try:
+                require_bytes(self.pes * size, f"copies of the input of {collective} in place")
+            except ArgumentError:
+                self._single.add(collective)
+                return None
             kept = self.cube.read(size, np.uint8, src)
         seconds = np.empty((1 + self._rounds, len(self._variants)))
         is_replaced = False
@@ -508,8 +519,8 @@ class Stage:
         if seconds is not None:
             low, middle, high = quartiles = np.percentile(seconds, (25, 50, 75), axis=0)
             cost += Cost(measured=float(middle[0]), low=float(low[0]), high=float(high[0]))
-            before = self.timed.get(phase, np.zeros((3, len(self._variants))))
-            self.timed[phase] = before + quartiles
+            before = self._timed.get(phase, np.zeros((3, len(self._variants))))
+            self._timed[phase] = before + quartiles
         self.costs[phase] = self.costs.get(phase, Cost()) + cost
 
     def __enter__(self) -> Stage:

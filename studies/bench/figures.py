@@ -50,6 +50,7 @@ def figures(rows_of: Callable[[Path], Rows]) -> Iterator[Text]:
     rows = rows_of(BENCH / "apps")
     yield from _of_applications(rows)
     yield from _of_experiments(rows)
+    yield from _of_channels(rows)
     yield from _of_paper_applications(rows)
 
 
@@ -134,6 +135,36 @@ def _of_experiments(rows: Rows) -> Iterator[Text]:
         for name in ("ring", "tree")
     ]
     yield DOCUMENT, text, *(f"{n:.2f}" for n in numbers)
+
+
+def _of_channels(rows: Rows) -> Iterator[Text]:
+    def gb_s(figure: str, collective: str, shape: str, technique: str) -> float:
+        wanted = rows(
+            "modelled",
+            figure=f"pidcomm/{figure}",
+            panel="calls",
+            collective=collective,
+            shape=shape,
+            bytes_per_pe=8 << 20,
+            technique=technique,
+        )
+        return float(wanted[0]["value"])
+
+    gains = (
+        gb_s("fig18", "allgather", shape, PAPER) / gb_s("fig18", "allgather", shape, BASE)
+        for shape in ("1024", "32x32")
+    )
+    text = "where allgather gains nothing (fig18, modelled: {}x; in two dimensions {}x)."
+    yield DOCUMENT, text, *(f"{gain:.2f}" for gain in gains)
+    growth = {
+        name: gb_s("fig19", name, "32x32", BASE) / gb_s("fig19", name, "16x16", BASE)
+        for name in ("allgather", "alltoall", "reduce_scatter", "allreduce")
+    }
+    text = (
+        "From 1 to 4 channels, allgather with `baseline` becomes {} times as fast, alltoall and"
+        " reductions {} to {} times (fig19, modelled)"
+    )
+    yield DOCUMENT, text, f"{growth.pop('allgather'):.1f}", *_ends(growth.values(), 1)
 
 
 def _of_paper_applications(rows: Rows) -> Iterator[Text]:

@@ -2,8 +2,8 @@
 
 Passes run one after another. A pass of the host takes the time of loads and stores, which the
 busiest bus, the threads or host memory limit, and then the time of the work on lines: as in the
-model of UPMEM, both do not overlap. In other passes the slowest resource decides: the busiest
-buffer; the bus, the rate of the engine, or its descriptors.
+model of UPMEM, both do not overlap. The busiest buffer decides the time of a pass of the buffers.
+The bus, the rate of the engine, or its descriptors decide the time of a pass of an engine.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pidcomm.arguments import Array
 from pidcomm.model.prediction import SOURCE
 from pidcomm.notebook import Shown
 from pidcomm.sizes import format_duration
+from pidcomm.tables import OPS
 from pidcomm_studies.machines.plans import BUFFER, ENGINE, HOST, Pass, Places, Plan
 
 HOST_LINE = 64  # bytes of a line of the host, for which its machine has costs
-_SLOW = ("prod",)  # operators that cost slow_combine_ns, as in the model of UPMEM
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,7 @@ def work(step: Pass, plan: Plan) -> Work:
     items = int(step.reads.item[-1]) + 1
     combined = block * (len(step.reads.item) - items)
     in_rows = sum(len(side.row) for side in accesses) - sum(len(side.row) for side in sides)
-    changes_order = lanes > 1 and (
-        in_rows > 0 or (combined > 0 and plan.problem.element.itemsize > 1)
-    )
+    changes_order = lanes > 1 and (in_rows > 0 or (combined > 0 and not _is_bytewise(plan)))
     shuffled = 0
     if lanes > 1 and is_host:
         lowest, highest = np.full(items, lanes), np.full(items, -1)
@@ -109,6 +107,22 @@ def work(step: Pass, plan: Plan) -> Work:
     )
 
 
+def _is_bytewise(plan: Plan) -> bool:
+    """Return whether each byte of a result depends on the same bytes of the inputs only."""
+    problem = plan.problem
+    return problem.element.itemsize == 1 or OPS[problem.op].kind == "bits"
+
+
+def _is_slow(plan: Plan) -> bool:
+    """Return whether an operator needs several instructions of AVX-512: products of integers of 1
+    or 8 bytes, minima and maxima of floats.
+    """
+    problem = plan.problem
+    if problem.op == "prod":
+        return problem.element.kind in "iu" and problem.element.itemsize in (1, 8)
+    return problem.op in ("min", "max") and problem.element.kind not in "iu"
+
+
 def price(plan: Plan) -> Price:
     """Return the predicted time of a plan."""
     passes, core_seconds, bus_bytes = [], 0.0, 0
@@ -125,7 +139,7 @@ def price(plan: Plan) -> Price:
 def _by_host(step: Pass, plan: Plan, done: Work) -> tuple[float, float]:
     host = plan.machine.host
     costs = _line_costs(plan)
-    combine = "slow_combine_ns" if plan.problem.op in _SLOW else "combine_ns"
+    combine = "slow_combine_ns" if _is_slow(plan) else "combine_ns"
     work_seconds = (
         1e-9
         / HOST_LINE

@@ -318,13 +318,13 @@ _NOTHING = "no bytes move, because the size is 0"
 def _how(planned: dict[str, Any]) -> str:
     """Return a short description of the method of a plan."""
     path = planned["path"]
-    if path == "sdk":
-        return "through host memory, by transfers of the SDK"
     if path == "member_steps":
         return f"{planned['member_steps']['rounds']} rounds of steps from member to member"
-    if path == "paper" and ("before" in planned or "after" in planned):
-        when = " and ".join(name for name in ("before", "after") if name in planned)
-        return f"PEs reorder blocks {when} the host pass"
+    where = "through host memory, by transfers of the SDK"
+    if when := " and ".join(name for name in ("before", "after") if name in planned):
+        return f"PEs reorder blocks {when} the host pass" + f", {where}" * (path == "sdk")
+    if path == "sdk":
+        return where
     if planned["group_pes"] == 1:
         return "a copy, because a group is one PE"
     if (pes := planned["sweeps"][0]["section_pes"]) != CHIPS_PER_RANK:

@@ -118,8 +118,8 @@ class Spread:
         return float(_sum_by(stage.loads[level], keys).max())
 
     def parents(self, level: str) -> Array:
-        """Return the unit of each PE that has the ring or bus of a level: a unit of the next level,
-        or the machine.
+        """Return for each PE the unit whose parts share the ring or bus of a level: a unit of the
+        next level, or the machine.
         """
         levels = list(self.units)
         above = levels[levels.index(level) + 1 :]

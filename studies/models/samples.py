@@ -177,9 +177,10 @@ def _draw(rng: random.Random, threads: int, max_pes: int, max_total: int) -> Sam
     except Error:
         return None
     reorders = "before" in planned or "after" in planned
-    if (reorders and size * pes > MAX_REORDERED) or (
-        planned["path"] == "sdk" and options["technique"] != "conventional"
-    ):
+    runs_as_conventional = (
+        planned["path"] == "sdk" and TECHNIQUES[options["technique"]].steps and not reorders
+    )
+    if (reorders and size * pes > MAX_REORDERED) or runs_as_conventional:
         return None
     return Sample(problem, options, planned["path"])
 

@@ -34,9 +34,9 @@ MOST_HOSTS = 1024
 LEAST_OF_HOSTS = 2 << 20  # bytes per PE, as in figure 23b of the PID-Comm paper
 MEASURED_PHASES = {
     "outside": "all except the pass over memory",
-    "from_pes": "conventional: transfers from PEs",
-    "host": "conventional: work in host memory",
-    "to_pes": "conventional: transfers to PEs",
+    "from_pes": "over the SDK: transfers from PEs",
+    "host": "over the SDK: work in host memory",
+    "to_pes": "over the SDK: transfers to PEs",
     "pass": "the pass over memory",
 }
 """Phases of a measured point by name, and their meanings."""

@@ -168,7 +168,7 @@ UNUSED = {
     "fig14.broadcast": "1 by construction",
     "fig17.im": "the product of fig16.pr and fig16.im",
     "fig19.1024": "the product of fig16.pr, fig16.im and the root of fig16.cm",
-    "fig23a.tree": "kept out of the fit as a check",
+    "fig23a.tree": "an upper limit, and far from the other ratios",
 }
 """Published numbers that the fit (`pidcomm_studies.models.paper_fit`) does not use, and the
 reasons.

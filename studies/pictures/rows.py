@@ -232,10 +232,13 @@ def collectives_of(rows: Iterable[JsonRow]) -> list[str]:
 
 
 def techniques_of(rows: Iterable[JsonRow]) -> list[str]:
-    """Return the techniques of rows in the order of the ablation, from conventional to tile."""
+    """Return the techniques of rows: the baseline, those of the ablation from conventional to tile,
+    and the others.
+    """
     from pidcomm.bench.ablation import STEPS
 
-    return in_order((row["technique"] for row in rows), dict.fromkeys((*STEPS, *TECHNIQUES)))
+    order = dict.fromkeys(("baseline", *STEPS, *TECHNIQUES))
+    return in_order((row["technique"] for row in rows), order)
 
 
 def index_rows(rows: Sequence[JsonRow], where: str) -> dict[tuple[str, str], JsonRow]:

@@ -41,6 +41,7 @@ class Look(NamedTuple):
 
 # The look of every technique in all pictures. The techniques of the ablation go from light to dark.
 TECHNIQUE_LOOKS = {
+    "baseline": Look("#f3e3b8", "\\\\", ":", "<"),
     "conventional": Look("#e8c56f", "", "--", "s"),
     "pr": Look("#a3c77f", "///", "-.", "^"),
     "pr+im": Look("#5aab9c", "---", ":", "D"),

@@ -126,7 +126,7 @@ def test_explain_prints_or_draws(tmp_path: Path) -> None:
     ]
     printed = CliRunner().invoke(app, arguments)
     assert printed.exit_code == 0
-    assert "1. PEs, before the host pass" in printed.output
+    assert "1. PEs, before the host's work" in printed.output
     pictured = ["draw", *(word for word in arguments[1:] if word != "--draw")]
     for name in ("x.svg", "x.png"):
         result = CliRunner().invoke(app, [*pictured, "--out", str(tmp_path / name)])

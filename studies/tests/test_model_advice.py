@@ -119,13 +119,14 @@ def fact_about(
     """
     if planned["path"] == "tile" and (pes := planned["sweeps"][0]["section_pes"]) != 8:
         return f"sections of {pes} PEs, because the shape has no lane split"
-    if planned["path"] == "sdk":
-        return "through host memory, by transfers of the SDK"
     if planned["path"] == "member_steps":
         return f"{planned['member_steps']['rounds']} rounds of steps from member to member"
+    over_sdk = ["through host memory, by transfers of the SDK"] * (planned["path"] == "sdk")
     if "before" in planned or "after" in planned:
         moments = " and ".join(moment for moment in ("before", "after") if moment in planned)
-        return f"PEs reorder blocks {moments} the host pass"
+        return ", ".join([f"PEs reorder blocks {moments} the host pass", *over_sdk])
+    if over_sdk:
+        return over_sdk[0]
     place = np.unravel_index(range(96), shape, order="F")
     groups = [
         tuple(int(axis[pe]) for axis, bit in zip(place, mask, strict=True) if bit == "0")

@@ -507,7 +507,7 @@ def test_no_text_of_fresh_figures_overlaps(fresh: dict[str, Path]) -> None:
         {**row, "speed_up": 123.456} for row in read_rows([fresh["bars"]])
     ]  # the widest text, above every bar
     assert_legible(figures.draw(rows))
-    names = ("collectives", "collectives_hardware", "collectives_hardware_stock_sdk")
+    names = ("collectives", "collectives_hardware")
     rows = [{**row, "speed_up": 123.456} for name in names for row in reference(name)]
     for metric in ("speed-up", "time", "bus"):
         assert_legible(figures.draw(rows, metric=metric))

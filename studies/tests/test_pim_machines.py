@@ -361,9 +361,9 @@ def test_the_commands_plan_and_predict_agree() -> None:
         ("plan alltoall --machine hbm-pim --technique pr", "--technique pr does not apply"),
         ("plan alltoall --machine vax", "machine 'vax' is unknown"),
         ("model predict alltoall --machine hbm-pim --threads 2", "--threads 2 does not apply"),
-        ("model scale pes alltoall --machine axdimm", "axdimm has no UPMEM DIMMs"),
-        ("model worth alltoall --machine axdimm", "axdimm has no UPMEM DIMMs"),
-        ("model advise alltoall --machine axdimm", "axdimm has no UPMEM DIMMs"),
+        ("model scale pes alltoall --machine axdimm", "axdimm is another PIM machine"),
+        ("model worth alltoall --machine axdimm", "axdimm is another PIM machine"),
+        ("model advise alltoall --machine axdimm", "axdimm is another PIM machine"),
     ],
 )
 def test_commands_refuse_what_they_cannot_do_on_these_machines(words: str, sentence: str) -> None:

@@ -31,5 +31,5 @@ def test_rows_are_chosen_by_their_fields(tmp_path: Path) -> None:
     rows = [{"name": "a", "ms": 1}, {"name": "b", "ms": 2}]
     (tmp_path / "times.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert rows_of(tmp_path)("times", name="b") == rows[1:]
-    with pytest.raises(ValueError, match="no row with .*'c'"):
+    with pytest.raises(ValueError, match=r"no row with .*'c'"):
         rows_of(tmp_path)("times", name="c")

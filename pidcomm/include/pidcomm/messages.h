@@ -12,8 +12,8 @@
  * message may read bytes that a message writes only if the call works in place: all messages have
  * the same `bytes`, one run, and the same place in MRAM at both PEs.
  *
- * Techniques: `tile` and `conventional`; the pr techniques run as `conventional`. Hypercubes over
- * hosts refuse messages with ERR_ARGUMENT. */
+ * Techniques: `tile` and `conventional`; the pr techniques run as `conventional`, and the others
+ * return ERR_OPTION. Hypercubes over hosts refuse messages with ERR_ARGUMENT. */
 #ifndef PIDCOMM_MESSAGES_H
 #define PIDCOMM_MESSAGES_H
 

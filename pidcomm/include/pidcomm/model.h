@@ -53,6 +53,8 @@ extern "C" {
   X(sdk, thread_start_gb_s, "GB/s", "limit of one thread for first parts from PEs")                \
   X(sdk, host_gb_s, "GB/s",                                                                        \
     "reading host memory for transfers to PEs; PEs that receive the same bytes share one read")    \
+  X(sdk, broadcast_share, "factor",                                                                \
+    "time of a broadcast to all PEs over the time of a transfer of as many bytes to PEs")          \
   X(sdk, flush_ns, "ns per line",                                                                  \
     "flushing a line in a transfer from PEs, with the policy `hardware`")                          \
   X(sdk, serial_kib, "KiB", "a transfer of fewer bytes (for all PEs together) uses one thread")    \
@@ -64,7 +66,7 @@ extern "C" {
   X(work, slow_combine_gb_s, "GB/s",                                                               \
     "rows of the SDK: the limit if the vector unit lacks the operator")                            \
   X(work, scalar_combine_gb_s, "GB/s",                                                             \
-    "rows of the SDK: the limit without vector instructions (baseline)")                           \
+    "rows of the SDK: the limit with the instruction set `scalar` (baseline)")                     \
   X(pe, clock_mhz, "MHz", "clock of the PEs")                                                      \
   X(pe, dma_cycles, "cycles",                                                                      \
     "one transfer between MRAM and WRAM while other transfers are in flight")                      \

@@ -13,10 +13,10 @@
  * 0 .. q - 1 (exscan). Member 0 of an exscan receives the identity of the operator. Scans work with
  * all types and operators of reductions, and have the windows and sizes of allreduce.
  *
- * Techniques: `tile` and `conventional`; the pr techniques run as `conventional`, and `ring` and
- * `tree` return ERR_OPTION. `tile` loads and stores each line once, with one exception: on shapes
- * without a lane split, reduce_scatter with `combine` loads a line once for each entangled group
- * that has one of its blocks. Hypercubes over hosts return ERR_ARGUMENT. */
+ * Techniques: `tile` and `conventional`; the pr techniques run as `conventional`, and `baseline`,
+ * `ring` and `tree` return ERR_OPTION. `tile` loads and stores each line once, with one exception:
+ * on shapes without a lane split, reduce_scatter with `combine` loads a line once for each
+ * entangled group that has one of its blocks. Hypercubes over hosts return ERR_ARGUMENT. */
 #ifndef PIDCOMM_OPERATORS_H
 #define PIDCOMM_OPERATORS_H
 

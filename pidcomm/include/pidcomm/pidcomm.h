@@ -141,10 +141,13 @@ typedef struct pidcomm_pending pidcomm_pending;
 
 /* Options choose how the library carries out a collective; in every field, 0 means the default.
  * Results do not depend on the options, with one exception: different techniques may add or
- * multiply floating-point numbers in different orders. `conventional` uses dpu_push_xfer; during
- * its transfers, the SDK's own threads and cache flushes replace the options `threads` and
- * `coherence`. The SDK keeps one prepared buffer per DPU, so `conventional` and the pr techniques
- * discard the buffers that the caller has prepared for DPUs of the set. `pr`, `pr+im` and
+ * multiply floating-point numbers in different orders. `conventional`, `baseline` and `pr` use
+ * dpu_push_xfer and dpu_broadcast_to; during these transfers, the SDK's own threads and cache
+ * flushes replace the options `threads` and `coherence`. The SDK keeps one prepared buffer per DPU,
+ * so these techniques and the other pr techniques discard the buffers that the caller has prepared
+ * for DPUs of the set. `baseline` is the baseline of the PID-Comm paper (section VIII-A): it is as
+ * `conventional`, but scatter and gather pass through the library's buffer, and the host combines
+ * with the instruction set `scalar` if the library has it. `pr`, `pr+im` and
  * `pr+im+cm` use the first one, two or three steps of the PID-Comm paper (section V). If a step
  * does not apply to a collective (table II of the paper), these techniques omit the step; if no
  * step of the technique applies, the call runs as `conventional`. These techniques need a shape
@@ -158,10 +161,10 @@ typedef struct pidcomm_pending pidcomm_pending;
  * shapes as the pr techniques, and exist for comparison (section VIII-H of the PID-Comm paper).
  * Both send data from one group member to another in many passes over the lines. `ring` has the
  * same requirements as pr+im+cm; `tree` does not need a PE program or PE scratch.
- * PIDCOMM_TECHNIQUE_AUTO chooses the technique with the lowest predicted time, but never `ring` or
- * `tree`. AUTO considers techniques that REPLACE THE LOADED PROGRAM only if scratch_offset is valid
- * and not 0. If the host runs out of memory between the steps of a technique, the error sentence
- * says that the content of the destination window is undefined. */
+ * PIDCOMM_TECHNIQUE_AUTO chooses the technique with the lowest predicted time, but never
+ * `baseline`, `ring` or `tree`. AUTO considers techniques that REPLACE THE LOADED PROGRAM only if
+ * scratch_offset is valid and not 0. If the host runs out of memory between the steps of a
+ * technique, the error sentence says that the content of the destination window is undefined. */
 typedef struct pidcomm_options {
   PIDCOMM_SIZE(struct pidcomm_options);
   int technique; /* pidcomm_technique; default: tile */
@@ -478,8 +481,8 @@ PIDCOMM_API int pidcomm_sync(pidcomm_hypercube *cube);
 
 /* Writes as JSON the plan that pidcomm_run would carry out for a request on a hypercube with axis
  * lengths axis_len (and `axes` as for pidcomm_hypercube_create). pidcomm_plan_json does not need a
- * device. If `expand` is not 0, the JSON also lists the steps of the host pass (except for
- * `conventional`). pidcomm_plan_json writes at most `capacity` bytes to `json`, including the final
+ * device. If `expand` is not 0, the JSON also lists the steps of the host pass (except over
+ * the SDK). pidcomm_plan_json writes at most `capacity` bytes to `json`, including the final
  * 0 byte; `json` may be NULL if capacity is 0. pidcomm_plan_json stores the length of the complete
  * JSON in *length, in bytes and without the final 0 byte. Errors: those of pidcomm_run for the
  * request (but a missing host buffer is no error), ERR_SHAPE, ERR_ARGUMENT. */

@@ -118,7 +118,7 @@ typedef struct pidcomm_bfloat16 {
   X(PR_IM, 4, "pr+im", paper, 3, PIDCOMM_ALL_COLLECTIVES, 1, 1, 1)             \
   X(PR_IM_CM, 5, "pr+im+cm", paper, 7, PIDCOMM_ALL_COLLECTIVES, 1, 1, 1)       \
   X(RING, 6, "ring", ring, 7, 1 << 2, 1, 0, 0)                                 \
-  X(TREE, 7, "tree", tree, 6, 1 << 2, 1, 0, 0)                                 \
+  X(TREE, 7, "tree", tree, 0, 1 << 2, 1, 0, 0)                                 \
   X(BASELINE, 8, "baseline", baseline, 0, 0xFF, 0, 0, 0)
 
 /* X(ENUM, code, name, level): the default instruction set is the one with the highest level that

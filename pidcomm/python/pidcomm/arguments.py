@@ -74,8 +74,8 @@ _Row = TypeVar("_Row", bound=Choice)
 class Options(TypedDict, total=False):
     """Options that select how a collective runs. No option affects the result.
 
-    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; names with pr, ring and tree are
-    techniques of the PID-Comm paper) or auto. Auto chooses the technique with the shortest
+    technique: a name of ``pidcomm.TECHNIQUES`` (default: tile; names with pr, baseline, ring and
+    tree are techniques of the PID-Comm paper) or auto. Auto chooses the technique with the shortest
     predicted time (`pidcomm.model`); it considers techniques that need scratch only if scratch is
     given. isa: a name of ``pidcomm.ISAS`` (default: the best instruction set of this machine).
     threads: 1 to 1024 host threads (default, or 0: OMP_NUM_THREADS if set, else all CPUs).

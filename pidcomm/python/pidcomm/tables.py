@@ -179,7 +179,7 @@ Integers support all operators, floats all except and, or, xor.
 TECHNIQUES = {row[0]: Technique(*row) for row in _rows["techniques"]}
 """Techniques that run collectives, by name.
 
-Those with pr, ring and tree are from the PID-Comm paper; tile is new.
+Those with pr, baseline, ring and tree are from the PID-Comm paper; tile is new.
 """
 ISAS = {row[0]: Isa(*row) for row in _rows["isas"]}
 """Instruction sets of the host pass, by name. `is_available` marks the instruction sets of this

@@ -14,9 +14,9 @@ from pidcomm.sizes import format_about, format_duration
 class Trace(Shown, TraceFields):
     """Report how a collective ran, how long its phases took and how many bytes the phases moved.
 
-    ``bytes_staged`` is the size of the host buffers that the call used, without host rows. With
-    `conventional` and `pr` the buffers hold the payload between transfers. With other techniques
-    each thread has a buffer of at most 1.5 MiB, or of a few MiB without a lane split.
+    ``bytes_staged`` is the size of the host buffers that the call used, without host rows. Over
+    the SDK, the buffers hold the payload between transfers. With other techniques each thread has a
+    buffer of at most 1.5 MiB, or of a few MiB without a lane split.
     """
 
     @property

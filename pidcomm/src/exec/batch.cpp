@@ -62,10 +62,7 @@ void Executor::run_batch(const std::vector<pidcomm_request> &requests,
     for (std::size_t j = 0; j < i && calls[i].prepared == nullptr; ++j)
       if (calls[j].cached == calls[i].cached) calls[i].prepared = calls[j].prepared;
     prepare(calls[i], requests[i], traces[i]);
-    const Plan &plan = calls[i].cached->plan;
-    if (const auto *const form = std::get_if<SdkForm>(&plan.form))
-      host_bytes = std::max(host_bytes, form->staged_bytes);
-    if (needs_host_buffer(plan)) host_bytes = std::max(host_bytes, traces[i].bytes_staged);
+    host_bytes = std::max(host_bytes, host_buffer_bytes(calls[i].cached->plan, traces[i]));
   });
   host_buffer_.require(host_bytes);
 

@@ -6,7 +6,6 @@
 
 #include "base/geometry.h"
 #include "exec/clock.h"
-#include "exec/conventional.h"
 #include "exec/default_options.h"
 #include "exec/device.h"
 #include "exec/executor_call.h"
@@ -17,6 +16,7 @@
 #include "exec/pe_reorder.h"
 #include "exec/pe_variables.h"
 #include "exec/prepared_sweep.h"
+#include "exec/sdk_rows.h"
 #include "exec/sweep_pass.h"
 #include "exec/useful_threads.h"
 #include "line_kernels/audit.h"
@@ -141,10 +141,8 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
 void Executor::finish(const Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   audit_ = {};
-  if (plan.bytes == 0) {
-    // there is nothing to move
-  } else {
-    if (needs_host_buffer(plan)) host_buffer_.require(trace.bytes_staged);
+  if (plan.bytes != 0) {
+    host_buffer_.require(host_buffer_bytes(plan, trace));
     reorders(plan) ? run_with_reordering(call, trace) : run_pass(call, trace);
   }
   trace.seconds_total = call.total.seconds();
@@ -188,8 +186,8 @@ void Executor::run_pass(const Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
     const Stopwatch pass;
-    run_conventional(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host,
-                     host_buffer_, trace);
+    run_sdk_rows(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host,
+                 host_buffer_, trace);
     trace.seconds_pass = pass.seconds();
     return;
   }

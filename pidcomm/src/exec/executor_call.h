@@ -19,10 +19,13 @@ struct Executor::Call {
   std::byte *host = nullptr;
 };
 
-/// Whether the host pass of a plan keeps rows or messages in the host buffer.
-inline bool needs_host_buffer(const Plan &plan) {
-  return std::holds_alternative<MessageForm>(plan.form) ||
-         std::holds_alternative<FoldForm>(plan.form);
+/// Returns the bytes of rows or messages that a plan keeps in the host buffer. trace: after
+/// Executor::prepare.
+inline uint64_t host_buffer_bytes(const Plan &plan, const pidcomm_trace &trace) {
+  if (const auto *const form = std::get_if<SdkForm>(&plan.form)) return form->staged_bytes;
+  const bool keeps =
+      std::holds_alternative<MessageForm>(plan.form) || std::holds_alternative<FoldForm>(plan.form);
+  return keeps ? trace.bytes_staged : 0;
 }
 
 }  // namespace pidcomm

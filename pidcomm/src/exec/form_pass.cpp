@@ -46,7 +46,7 @@ class FormPass {
 
   void operator()(const FoldForm &form) const { run_fold(pass_, form, trace_); }
 
-  void operator()(const SdkForm &) const {}  // run_conventional does not use ranks
+  void operator()(const SdkForm &) const {}  // run_sdk_rows does not use ranks
 
  private:
   const HostPass &pass_;

@@ -238,17 +238,14 @@ class Pricing {
                            : bytes < machine_.sdk_serial_kib * kKib ? 1
                                                                     : threads_for(work_.pes);
     const double start = is_from ? std::min(bytes, machine_.sdk_start_kib * kKib * pes) : 0;
-    const bool is_broadcast = phase.is_broadcast;  // the SDK transposes the row once
-    const auto rate = [&](double from, double to, double broadcast) {
-      return kGb * (is_from ? from : is_broadcast ? broadcast : to);
+    const double broadcast_share = phase.is_broadcast ? machine_.sdk_broadcast_share : 1;
+    const auto rate = [&](double from, double to) {
+      return kGb * (is_from ? from : to / broadcast_share);
     };
-    const double shared =
-        bytes / channels_ /
-        rate(machine_.sdk_from_gb_s, machine_.sdk_to_gb_s, machine_.bus_write_gb_s);
+    const double shared = bytes / channels_ / rate(machine_.sdk_from_gb_s, machine_.sdk_to_gb_s);
     const double alone =
         (start / kGb / machine_.sdk_thread_start_gb_s +
-         (bytes - start) / rate(machine_.sdk_thread_from_gb_s, machine_.sdk_thread_to_gb_s,
-                                machine_.memory_thread_gb_s)) /
+         (bytes - start) / rate(machine_.sdk_thread_from_gb_s, machine_.sdk_thread_to_gb_s)) /
             threads +
         (is_from ? 0 : phase.host_read / kGb / machine_.sdk_host_gb_s);
     const double written = is_from ? phase.host_written / kGb / machine_.memory_write_gb_s : 0,
@@ -260,7 +257,7 @@ class Pricing {
                  memory = std::min(total - bus, memory_seconds(phase));
     share(total, bus, memory, line_seconds, 0, seconds);
     seconds.call += ((is_from ? machine_.sdk_from_call_us : machine_.sdk_to_call_us) +
-                     (is_broadcast ? 0 : work_.pes * machine_.sdk_pe_us)) *
+                     work_.pes * machine_.sdk_pe_us) *
                     kMicro;
     if (flushes && is_from)
       seconds.flush += needed / kLineBytes * machine_.sdk_flush_ns * kNano / threads;

@@ -31,7 +31,7 @@ struct Phase {
   double pieces = 0;                       // number of pieces copied or combined in host memory
   bool combines = false,
        is_slow = false,   // of kind `host`: the phase combines; the vector unit lacks the operator
-      is_scalar = false;  // of kind `host`: the phase combines without vector instructions
+      is_scalar = false;  // of kind `host`: the phase combines with the instruction set `scalar`
   bool is_broadcast = false;  // of kind `to_pes`: all PEs receive one row
   double units = 1;           // number of units of work that threads share
 

@@ -114,8 +114,8 @@ struct SdkForm {
   static constexpr const char *kPath = "sdk";
   PeSteps pes;
   bool broadcasts = false;  // if the hypercube has all PEs of the set, the SDK broadcasts one row
-  bool has_host_work = false;         // if false, the later fields keep their values
-  bool is_scalar = false;             // the host combines without vector instructions
+  bool has_host_work = false;         // if false, the later fields have their defaults
+  bool is_scalar = false;             // the host combines with the instruction set `scalar`
   bool has_result_per_pe = false;     // if false, there are rows_per_group result rows per group
   uint32_t lane_mask = 0, lanes = 1;  // with PE reordering: as Sweep::lane_mask, and 2^k
   uint32_t rows_per_group = 1;

@@ -462,7 +462,11 @@ inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pi
                                                                          : c.options.technique;
   check(technique == PIDCOMM_TECHNIQUE_AUTO ? trace.technique != 0 : trace.technique == technique,
         "trace.technique");
-  check(c.options.isa == PIDCOMM_ISA_DEFAULT ? trace.isa != 0 : trace.isa == c.options.isa,
+  const bool is_scalar = c.options.technique == PIDCOMM_TECHNIQUE_BASELINE &&
+                         row_of(c.problem.collective).takes_op && c.problem.bytes != 0 &&
+                         pidcomm_isa_available(PIDCOMM_ISA_SCALAR);
+  const int isa = is_scalar ? +PIDCOMM_ISA_SCALAR : c.options.isa;
+  check(isa == PIDCOMM_ISA_DEFAULT ? trace.isa != 0 : trace.isa == isa,
         "trace.isa " + std::to_string(trace.isa));
   check(trace.threads >= 1 && (c.options.threads == 0 || trace.threads <= c.options.threads),
         "trace.threads " + std::to_string(trace.threads));

@@ -66,6 +66,13 @@ const Cases kOthers = {"the other techniques",
 const Cases kOthersLong = {
     "the other techniques, long blocks",          {{8, 4}, {2, 2, 6}}, {1160, 4104},
     techniques_without({PIDCOMM_TECHNIQUE_TILE}), Isas::kOne,          kBothPolicies};
+// Slots of several pieces of the host's work.
+const Cases kSdkPieces = {"slots of several pieces",
+                          {{8, 2}, {2, 8}},
+                          {16392},
+                          {PIDCOMM_TECHNIQUE_PR, PIDCOMM_TECHNIQUE_BASELINE},
+                          Isas::kOne,
+                          kBothPolicies};
 const Cases kSdkGeneral = {"conventional and baseline, general shapes",
                            {{3, 5}, {12, 4}, {10, 10}},
                            {8, 24, 104},
@@ -81,8 +88,9 @@ const Cases kRingAndTree = {"ring and tree",
                             Isas::kOne,
                             kBothPolicies};
 const Cases *const kAllCases[] = {
-    &kTile,        &kTileAudited, &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited, &kTileParts,
-    &kTileThreads, &kOthers,      &kOthersLong,    &kSdkGeneral,  &kRingAndTree};
+    &kTile,      &kTileAudited, &kTileUnflushed, &kTileGeneral, &kTileGeneralAudited,
+    &kTileParts, &kTileThreads, &kOthers,        &kOthersLong,  &kSdkGeneral,
+    &kSdkPieces, &kRingAndTree};
 
 /// Returns all shapes of 1 to 3 axes with lengths 1 to 13 and at most 512 PEs, or a sample of these
 /// shapes.
@@ -240,7 +248,10 @@ TEST(OtherTechniques_AreRightForEveryCollectiveMaskLaneSplitAndInPlaceWithAudite
   run_grid(kOthers);
 }
 TEST(OtherTechniques_AreRightWithLongBlocks) { run_grid(kOthersLong); }
-TEST(Conventional_IsRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) { run_grid(kSdkGeneral); }
+TEST(SdkTransfers_AreRightForEveryCollectiveMaskAndInPlaceOnGeneralShapes) {
+  run_grid(kSdkGeneral);
+}
+TEST(SdkTransfers_AreRightWithSlotsOfSeveralPieces) { run_grid(kSdkPieces); }
 TEST(RingAndTree_AreRightForEveryMaskLaneSplitAndInPlaceAndStayInTheirWindows) {
   run_grid(kRingAndTree);
 }

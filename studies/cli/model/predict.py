@@ -160,7 +160,7 @@ def predict(
     if is_pim_machine(machine):
         refuse(
             ["--technique", "--threads", "--isa", "--coherence", "--scratch", "--wide"],
-            f"{machine} has no UPMEM DIMMs",
+            f"{machine} is another PIM machine",
         )
         _predict_other(collective, shape, mask, size, dtype, op, machine, json_target)
         return
@@ -352,10 +352,10 @@ def advise_shapes(
 
 
 def load_upmem(name: str) -> Machine:
-    """Return a machine with UPMEM DIMMs. Raises ArgumentError for other PIM machines."""
+    """Return a machine of the model. Raises ArgumentError for other PIM machines."""
     if is_pim_machine(name):
         raise ArgumentError(
-            f"{name} has no UPMEM DIMMs; only plan, model predict and model machines know it"
+            f"{name} is another PIM machine; only plan, model predict and model machines know it"
         )
     return load_machine(name)
 
@@ -374,7 +374,7 @@ def _predict_other(
     machine: str,
     json_target: str | None,
 ) -> None:
-    """Print the times of the plans on a machine without UPMEM DIMMs."""
+    """Print the times of the plans on another PIM machine."""
     on = load_pim_machine(machine)
     arguments: dict[str, Any] = {"bytes": parse_size(size), "dtype": dtype, "op": op}
     plans = [

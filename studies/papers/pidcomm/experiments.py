@@ -31,7 +31,7 @@ LEAST_X = 8  # smallest x length of figure 20
 MOST_X = 128
 DTYPE = "int32"
 BASE, PAPER, OURS = "baseline", "pr+im+cm", "tile"
-OPPONENT = "conventional"  # with vector instructions
+OPPONENT = "conventional"  # our stronger baseline
 # Of most figures.
 FOUR: tuple[CollectiveName, ...] = (
     "alltoall",

@@ -218,10 +218,12 @@ def measure_rows(
 
 
 def in_turn(number: int, variants: int) -> list[int]:
-    """Return the order of variants in a round: each round begins with the next variant, because a
-    run may find in the caches what the run before it left.
+    """Return the order of variants in a round: each round begins with the next variant, and rounds
+    run in turn forwards and backwards, because a run may find in the caches what the run before it
+    left.
     """
-    return [(number + place) % variants for place in range(variants)]
+    step = 1 if number % 2 == 0 else -1
+    return [(number + step * place) % variants for place in range(variants)]
 
 
 def _microseconds(

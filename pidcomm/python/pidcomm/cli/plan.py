@@ -28,7 +28,7 @@ from pidcomm.plans import SHIFT
 from pidcomm.sizes import parse_shape, parse_size
 
 PLANNERS = "pidcomm.planners"
-"""The group of entry points by which other packages plan for machines without UPMEM DIMMs: each
+"""The group of entry points by which other packages plan for other PIM machines: each
 names a function like `pidcomm_studies.cli.planner.explain_plan`.
 """
 
@@ -79,7 +79,7 @@ def plan(
         typer.Option(
             "--machine",
             metavar="NAME|FILE",
-            help="Plan for a machine without UPMEM DIMMs, such as hbm-pim.",
+            help="Plan for another PIM machine, such as hbm-pim.",
         ),
     ] = None,
     json_target: Annotated[str | None, json_option("the plan as one JSON object")] = None,
@@ -89,7 +89,7 @@ def plan(
     if machine is not None:
         refuse(
             ["--technique", "--src", "--dst", "--scratch", "--expand", "--draw"],
-            f"{machine} has other plans than UPMEM DIMMs",
+            f"{machine} is another PIM machine",
         )
         text, record = _planner()(
             machine,

@@ -85,7 +85,7 @@ def _reorder(when: str, reorder: dict[str, Any]) -> str:
     sign = "c - j" if reorder["backwards"] else "c + j"
     moved = reorder["parts"] * reorder["ways"] * reorder["block_bytes"]
     return (
-        f"PEs, {when} the host pass: each moves {format_size(moved)}; in each of {reorder['parts']}"
+        f"PEs, {when} the host's work: each moves {format_size(moved)}; in each of {reorder['parts']}"
         f" parts, block j of {format_size(reorder['block_bytes'])} at MRAM byte {reorder['to']} is"
         f" block ({sign}) mod {reorder['ways']} from byte {reorder['from']}, where c counts the PEs"
         " of a group within their entangled group"
@@ -197,7 +197,6 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
     all_stages += [_sweep(sweep) for sweep in plan.get("sweeps", ())]
     all_stages += [_fold(plan["fold"])] if "fold" in plan else []
     all_stages += [_messages(plan["messages"])] if "messages" in plan else []
-    all_stages += [[_reorder("after", plan["after"])]] if "after" in plan else []
     if "sdk" in plan:
         staged = (
             f"{format_size(plan['sdk']['bytes_staged'])} of rows in host memory, and host work on"
@@ -205,6 +204,7 @@ def stages(plan: dict[str, Any]) -> list[list[str]]:
         )
         rows = staged if plan["sdk"]["has_host_work"] else "the host rows"
         all_stages.append([f"the SDK's transfers between the PEs and {rows}"])
+    all_stages += [[_reorder("after", plan["after"])]] if "after" in plan else []
     return all_stages
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import pidcomm
 from pidcomm._rows import CoherenceName, CollectiveName, IsaName, TechniqueName
+from pidcomm.explain.plan import stages
 
 SHAPES = [
     ((8, 8), "10"),
@@ -130,6 +131,15 @@ def test_an_expanded_plan_lists_the_sweeps_of_every_round(
     lines = sum(sweep["words"] * len(sweep["steps"]) for sweep in plan["sweeps"])
     assert plan["mram_bytes_written"] == 64 * lines
     assert "sweeps" not in pidcomm.plan("allreduce", (8, 8), "11", **options)
+
+
+def test_pes_reorder_before_and_after_the_transfers_of_the_sdk() -> None:
+    options: Any = {"bytes": 4096, "technique": "pr", "scratch": 8192}
+    plan = pidcomm.plan("alltoall", (8, 8), "10", dst=4096, **options)
+    first, transfers, last = (" ".join(stage) for stage in stages(plan))
+    assert "before" in first
+    assert "transfers" in transfers
+    assert "after" in last
 
 
 FORMS = {"ring": "member_steps", "tree": "member_steps", "baseline": "sdk"}  # of paths

@@ -1,4 +1,4 @@
-#include "exec/conventional_messages.h"
+#include "exec/sdk_messages.h"
 
 #include <cstring>
 
@@ -8,12 +8,10 @@
 
 namespace pidcomm {
 
-void run_conventional_messages(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
-                               const Placement &placement, HostBuffer &buffer,
-                               pidcomm_trace &trace) {
+void run_sdk_messages(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
+                      const Placement &placement, HostBuffer &buffer, pidcomm_trace &trace) {
   constexpr struct dpu_symbol_t kMram = {kMramAddress, static_cast<uint32_t>(kMramBytes)};
   const PeMessages &messages = *plan.messages;
-  buffer.require(form.staged_bytes);
   std::byte *const in = buffer.data(), *const out = in + form.source_bytes;
   trace.bytes_staged = form.staged_bytes;
   trace.host_bytes_read = trace.host_bytes_written = form.staged_bytes;

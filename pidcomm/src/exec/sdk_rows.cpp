@@ -1,16 +1,16 @@
-#include "exec/conventional.h"
+#include "exec/sdk_rows.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/bits.h"
 #include "exec/clock.h"
-#include "exec/conventional_messages.h"
 #include "exec/device.h"
 #include "exec/parallel.h"
 #include "exec/prepared_transfer.h"
 #include "exec/reducer.h"
 #include "exec/row_fold.h"
+#include "exec/sdk_messages.h"
 
 namespace pidcomm {
 
@@ -177,19 +177,19 @@ class HostWork {
 
 }  // namespace
 
-void run_conventional(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
-                      const Placement &placement, const Kernels &kernels, std::byte *host,
-                      HostBuffer &buffer, pidcomm_trace &trace) {
+void run_sdk_rows(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
+                  const Placement &placement, const Kernels &kernels, std::byte *host,
+                  HostBuffer &buffer, pidcomm_trace &trace) {
   if (plan.messages != nullptr) {
-    run_conventional_messages(plan, form, set, placement, buffer, trace);
+    run_sdk_messages(plan, form, set, placement, buffer, trace);
     return;
   }
   const Grouping &grouping = plan.grouping;
   const bool from_host = plan.in.space == Space::host, to_host = plan.out.space == Space::host;
   Rows rows;
   rows.host = host;
+  if (form.is_scalar) trace.isa = scalar_or(kernels).isa;
   if (form.has_host_work) {
-    buffer.require(form.staged_bytes);
     rows.in = buffer.data();
     rows.out = to_host ? host : buffer.data() + form.source_bytes;
     rows.partials = buffer.data() + form.staged_bytes -

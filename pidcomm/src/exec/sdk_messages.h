@@ -11,9 +11,8 @@ namespace pidcomm {
 
 /// Reads the source windows of all PEs, copies the bytes of the messages in host memory, and writes
 /// the destination windows of all PEs. If bytes of these windows keep their values, first reads
-/// them too. Errors: those of run_conventional.
-void run_conventional_messages(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
-                               const Placement &placement, HostBuffer &buffer,
-                               pidcomm_trace &trace);
+/// them too. Requires and errors: those of run_sdk_rows.
+void run_sdk_messages(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
+                      const Placement &placement, HostBuffer &buffer, pidcomm_trace &trace);
 
 }  // namespace pidcomm
