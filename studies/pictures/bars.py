@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 GROUP_WIDTH = 0.84  # width of a group, as a share of the distance between groups
 MAX_PANELS = 16
 PANEL_COLUMNS = 2
-WIDTH_INCHES, PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 10.0, 1.9, 2.8, 1.2
+LEAST_WIDTH_INCHES, TECHNIQUE_INCHES = 10.0, 1.45
+PANEL_INCHES, SINGLE_INCHES, HEAD_AND_FOOT_INCHES = 1.9, 2.8, 1.2
 FRAME_INCHES = 0.5  # part of a panel's height for its title and ticks
 CHARACTER_INCHES = 0.6 * style.SMALL_POINTS / 72
 MOST_SHARED = 3.0  # panels share the scale if the ratio of their highest values is at most this
@@ -48,10 +49,11 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
     notes = [f"on the bars: speed-up over {BASE}"] if labels else []
     notes.append("source: " + ", ".join(sorted({row["source"] for row in rows})))
     collectives = collectives_of(rows)
+    width_inches = max(LEAST_WIDTH_INCHES, TECHNIQUE_INCHES * len(techniques))
     with style.settings():
         panel_inches = PANEL_INCHES if lines > 1 else SINGLE_INCHES
         figure, body = style.new_figure(
-            WIDTH_INCHES,
+            width_inches,
             HEAD_AND_FOOT_INCHES + lines * panel_inches,
             metric.title,
             parts.title,
@@ -62,7 +64,7 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
         text_inches = CHARACTER_INCHES * max(map(len, labels), default=0)
         # A label may reach over a neighbour without a label.
         reach = min(1.5, len(techniques) / max(1, len({*techniques} - {BASE})))
-        is_flat = reach * width * (WIDTH_INCHES / columns - 1) / len(collectives) >= text_inches
+        is_flat = reach * width * (width_inches / columns - 1) / len(collectives) >= text_inches
         label_share = (LABEL_INCHES if is_flat else text_inches + 0.08) / inches
         tops = [_top(part, metric, label_share) for part in parts.parts.values()]
         is_shared = max(tops) <= MOST_SHARED * min(tops)
@@ -77,7 +79,7 @@ def draw(rows: Sequence[JsonRow], metric_name: str = "time") -> Figure:
                 collectives,
                 techniques,
                 metric,
-                WIDTH_INCHES / columns,
+                width_inches / columns,
                 width,
                 is_flat,
                 label_share,

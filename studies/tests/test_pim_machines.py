@@ -226,18 +226,27 @@ def test_an_engine_copies_only_whole_lines() -> None:
             assert check(case, 3).wrong == 0
 
 
+def assert_price_is_near(collective: Any, mask: str, dtype: str, op: Any) -> None:
+    """Compare the price of the host on UPMEM with the model's prediction for `tile`."""
+    arguments: dict[str, Any] = {"bytes": 1 << 20, "dtype": dtype, "op": op}
+    ours = price(plan(collective, (32, 32), mask, machine=UPMEM, way="host", **arguments))
+    model = predict(collective, (32, 32), mask, machine="upmem-2560", technique="tile", **arguments)
+    assert ours.seconds == pytest.approx(model.seconds, rel=0.25)
+
+
 @pytest.mark.parametrize("collective", COLLECTIVES)
 @pytest.mark.parametrize("mask", ["10", "01"])
 def test_the_price_of_the_host_on_upmem_is_near_that_of_the_model(
-    collective: Any, mask: str
+    collective: str, mask: str
 ) -> None:
-    arguments: dict[str, Any] = {"bytes": 1 << 20}
-    ours = price(plan(collective, (32, 32), mask, machine=UPMEM, way="host", **arguments))
-    model = predict(
-        collective, (32, 32), mask, machine="upmem-2560", technique="tile", dtype=np.int32,
-        **arguments,
-    )  # fmt: skip
-    assert ours.seconds == pytest.approx(model.seconds, rel=0.25)
+    assert_price_is_near(collective, mask, "int32", "sum")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "op"), [("float32", "min"), ("int64", "prod"), ("int32", "xor"), ("int8", "prod")]
+)
+def test_the_price_knows_slow_and_bytewise_operators(dtype: str, op: str) -> None:
+    assert_price_is_near("allreduce", "10", dtype, op)
 
 
 def test_executors_refuse_what_the_hardware_cannot_do() -> None:

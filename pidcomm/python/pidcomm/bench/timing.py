@@ -18,6 +18,7 @@ from pidcomm.bench.oracle import Problem
 from pidcomm.notebook import Shown
 from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_duration, format_shape, format_size
+from pidcomm.tables import DEFAULT_ISA
 from pidcomm.trace import Trace
 
 __all__ = ["BASE", "COMPARED", "Measured", "Row", "Schedule", "in_turn", "measure_rows"]
@@ -68,8 +69,8 @@ class Row(Measured):
     (limit_copy_order). limit is None if it was not measured. limit_pct: bus in percent of the
     limit. speed_up: t_p50_us + pe_us of `conventional`, divided by t_p50_us + pe_us of this row;
     None if `conventional` was not measured or the comparison is not fair. source: `measured`, or
-    `mixed` if pe_us is not 0. carried_out: the technique that ran. If `technique` is auto,
-    carried_out is the technique that auto chose.
+    `mixed` if pe_us is not 0. isa: of the call's options. carried_out: the technique that ran. If
+    `technique` is auto, carried_out is the technique that auto chose.
     """
 
     t_min_us: float
@@ -209,7 +210,7 @@ def measure_rows(
                 source="mixed" if pe_us else "measured",
                 coherence=trace.coherence,
                 threads=trace.threads,
-                isa=trace.isa,
+                isa=str(options.get("isa") or DEFAULT_ISA),
                 carried_out=trace.technique,
             )
         )
@@ -218,12 +219,11 @@ def measure_rows(
 
 
 def in_turn(number: int, variants: int) -> list[int]:
-    """Return the order of variants in a round: each round begins with the next variant, and rounds
-    run in turn forwards and backwards, because a run may find in the caches what the run before it
-    left.
+    """Return the order of variants in a round: each round begins with the next variant, because a
+    run may find in the caches what the run before it left. With more than two variants, no variant
+    runs twice in a row.
     """
-    step = 1 if number % 2 == 0 else -1
-    return [(number + step * place) % variants for place in range(variants)]
+    return [(number + place) % variants for place in range(variants)]
 
 
 def _microseconds(

@@ -85,10 +85,10 @@ def _reorder(when: str, reorder: dict[str, Any]) -> str:
     sign = "c - j" if reorder["backwards"] else "c + j"
     moved = reorder["parts"] * reorder["ways"] * reorder["block_bytes"]
     return (
-        f"PEs, {when} the host's work: each moves {format_size(moved)}; in each of {reorder['parts']}"
-        f" parts, block j of {format_size(reorder['block_bytes'])} at MRAM byte {reorder['to']} is"
-        f" block ({sign}) mod {reorder['ways']} from byte {reorder['from']}, where c counts the PEs"
-        " of a group within their entangled group"
+        f"PEs, {when} the host's work: each moves {format_size(moved)}; in each of"
+        f" {reorder['parts']} parts, block j of {format_size(reorder['block_bytes'])} at MRAM byte"
+        f" {reorder['to']} is block ({sign}) mod {reorder['ways']} from byte {reorder['from']},"
+        " where c counts the PEs of a group within their entangled group"
     )
 
 
