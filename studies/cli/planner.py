@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from pidcomm import ArgumentError
 from pidcomm.bench.oracle import Problem
+from pidcomm.model import machine_names
 from pidcomm.model.prediction import SOURCE
 from pidcomm.sizes import format_about, format_duration, format_gain, format_shape, format_size
 from pidcomm.tables import CollectiveName, OpName
@@ -25,6 +27,10 @@ def explain_plan(
     op: OpName,
 ) -> tuple[list[str], dict[str, Any]]:
     """Return the plan of a collective on another PIM machine in lines of text, and as JSON."""
+    if machine in machine_names():
+        raise ArgumentError(
+            f"plans do not depend on the constants of {machine}: leave out --machine"
+        )
     on = load_pim_machine(machine)
     plans = [
         plan(collective, shape, mask, bytes=bytes, machine=on, dtype=dtype, op=op, way=way)

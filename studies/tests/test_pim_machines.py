@@ -369,6 +369,7 @@ def test_the_commands_plan_and_predict_agree() -> None:
     [
         ("plan alltoall --machine hbm-pim --technique pr", "--technique pr does not apply"),
         ("plan alltoall --machine vax", "machine 'vax' is unknown"),
+        ("plan alltoall --machine isca24", "isca24: leave out --machine"),
         ("model predict alltoall --machine hbm-pim --threads 2", "--threads 2 does not apply"),
         ("model scale pes alltoall --machine axdimm", "axdimm is another PIM machine"),
         ("model worth alltoall --machine axdimm", "axdimm is another PIM machine"),
