@@ -67,7 +67,9 @@ def test_model_says_that_it_is_modelled_and_names_the_machine() -> None:
     assert (
         "modelled on upmem-2560: reduce sum of int32, 1 MiB per PE, 32x32 mask 10" in result.stdout
     )
-    assert re.findall(r"^(tile|conventional) .* (?:bus|combine) ", result.stdout, re.MULTILINE) == [
+    assert re.findall(
+        r"^(tile|conventional) .* (?:combine|transpose) ", result.stdout, re.MULTILINE
+    ) == [
         "tile",
         "conventional",
     ]

@@ -148,7 +148,7 @@ TABLES = {
     "model predict allreduce --wide": "technique total 95% call",
     "model predict allreduce": "technique total 95% most in of it GB/s needs",
     "model worth alltoall": "technique collective gain PE programs iteration gain",
-    "model machines": "machine pes published measured fitted assumed title",
+    "model machines": "machine pes constants title",
     "model machines isca24": "constant value kind meaning",
     "model advise alltoall --pes 64 --top 3": "shape mask technique total GB/s alike reason",
     "model scale pes alltoall --up-to 256": (
@@ -156,7 +156,7 @@ TABLES = {
     ),
     "model validate --published": "point what published modelled error",
     "reproduce pidcomm/fig16 --no-measure": (
-        "collective, shape, bytes/PE conventional pr pr+im pr+im+cm tile"
+        "collective, shape, bytes/PE baseline pr pr+im pr+im+cm tile"
     ),
     "reproduce pidcomm/fig14 --pes 64 --bytes 8KiB --iters 1": (
         "statistic published here source here/publ. modelled error"

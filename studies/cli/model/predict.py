@@ -265,7 +265,7 @@ def machines(
         columns = [
             "machine",
             ">pes",
-            *(f">{kind}" for kind in KINDS),
+            "constants",
             "~title",
             *["~isas"] * is_wide,
         ]
@@ -273,7 +273,8 @@ def machines(
             "machines, and how many of their constants are " + ", ".join(KINDS), columns
         )
         for row in rows:
-            cells = (row[name.lstrip(">~")] for name in columns)
+            counts = ", ".join(str(row[kind]) for kind in KINDS)
+            cells = ({**row, "constants": counts}[name.lstrip(">~")] for name in columns)
             machine_table.add_row(
                 *(", ".join(cell) if isinstance(cell, list) else str(cell) for cell in cells)
             )
