@@ -37,7 +37,7 @@ Text = tuple[str, ...]
 
 def _digits(value: float) -> str:
     """Return a number with three digits."""
-    return f"{value:.{max(0, 2 - len(str(int(value))) + 1)}f}"
+    return f"{value:.{max(0, 3 - len(str(int(value))))}f}"
 
 
 def _ends(values: Iterable[float], digits: int = 2) -> tuple[str, str]:

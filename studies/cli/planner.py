@@ -16,6 +16,24 @@ from pidcomm_studies.machines.plans import HOST
 from pidcomm_studies.machines.pricing import work
 
 
+def plans_of(
+    machine: str,
+    collective: CollectiveName,
+    shape: tuple[int, ...],
+    mask: str,
+    *,
+    bytes: int,
+    dtype: str,
+    op: OpName,
+) -> list[Plan]:
+    """Return the plans of a collective, one for each of `ways`: first that of the host alone."""
+    on = load_pim_machine(machine)
+    return [
+        plan(collective, shape, mask, bytes=bytes, machine=on, dtype=dtype, op=op, way=way)
+        for way in ways(on)
+    ]
+
+
 def explain_plan(
     machine: str,
     collective: CollectiveName,
@@ -31,11 +49,8 @@ def explain_plan(
         raise ArgumentError(
             f"plans do not depend on the constants of {machine}: leave out --machine"
         )
-    on = load_pim_machine(machine)
-    plans = [
-        plan(collective, shape, mask, bytes=bytes, machine=on, dtype=dtype, op=op, way=way)
-        for way in ways(on)
-    ]
+    plans = plans_of(machine, collective, shape, mask, bytes=bytes, dtype=dtype, op=op)
+    on = plans[0].machine
     chosen, prices = plans[-1], [price(each) for each in plans]
     lines = [title(chosen.problem, on.name), *_passes(chosen)]
     seconds, total = format_duration(prices[-1].seconds), format_about(prices[-1].bus_bytes)

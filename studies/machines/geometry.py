@@ -255,7 +255,7 @@ class PimMachine:
         return float(self.constants[name].value)
 
     def may(self, unit: str, operation: str) -> bool:
-        """Return whether the buffers or the engine have an operation; no if there are none."""
+        """Return whether this machine has a unit (BUFFER, ENGINE) with an operation."""
         row = self.constants.get(f"{unit}.operations")
         return row is not None and operation in _words(row.value)
 

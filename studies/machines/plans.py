@@ -235,7 +235,7 @@ def _by_levels(step: Pass, machine: PimMachine, pes: int, scratch: int) -> tuple
     reads, writes = step.reads, step.writes
     items = int(reads.item[-1]) + 1
     units = pes + items  # numbers of buffers are below
-    # The buffer of each block. A host row has none: a number of its own.
+    # The number of the buffer of each block. Host rows have other numbers, one per item.
     of_read, of_write = (
         np.where(side.row < pes, side.row // machine.buffer_pes, units - 1 - side.item)
         for side in (reads, writes)
@@ -271,7 +271,7 @@ def _by_levels(step: Pass, machine: PimMachine, pes: int, scratch: int) -> tuple
     )
     host_reads = _joined(outer_reads.only(~chosen), partial)
 
-    # A copied block reaches the PEs of its own buffer without the host.
+    # If a block is only copied, its buffer writes it to its own PEs, without the host.
     source = np.full(items, -1)
     source[outer_reads.item] = read_keys % units
     is_near = is_single[outer_writes.item] & (source[outer_writes.item] == write_keys % units)

@@ -9,7 +9,7 @@ import pytest
 from figures import ROOT, Figure, all_figures, rows_of
 
 
-@pytest.mark.parametrize("figure", all_figures(), ids=lambda figure: figure.text[:60])
+@pytest.mark.parametrize("figure", list(all_figures()), ids=lambda figure: figure.text[:60])
 def test_documents_have_the_numbers_of_the_rows(figure: Figure) -> None:
     content = (ROOT / figure.document).read_text()
     assert figure.written(content) == content

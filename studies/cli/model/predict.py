@@ -58,7 +58,6 @@ from pidcomm_studies.machines import (
     is_pim_machine,
     load_pim_machine,
     pim_machines,
-    plan,
     price,
     ways,
 )
@@ -376,12 +375,10 @@ def _predict_other(
     json_target: str | None,
 ) -> None:
     """Print the times of the plans on another PIM machine."""
-    on = load_pim_machine(machine)
-    arguments: dict[str, Any] = {"bytes": parse_size(size), "dtype": dtype, "op": op}
-    plans = [
-        plan(collective, parse_shape(shape), mask, machine=on, way=way, **arguments)
-        for way in ways(on)
-    ]
+    plans = planner.plans_of(
+        machine, collective, parse_shape(shape), mask, bytes=parse_size(size), dtype=dtype, op=op
+    )
+    on = plans[0].machine
     columns = ["technique", ">total", ">on the buses", ">host threads", "~passes"]
     times = table(f"{SOURCE}: {planner.title(plans[0].problem, on.name)}", columns)
     with Results(json_target) as results:

@@ -254,7 +254,7 @@ FIGURE_18 = Figure(
         "Links are 64 bits wide at 350 MHz, as in the paper, at all levels (assumed for chips and"
         " ranks). The paper models rates only, and reductions on the host cost nothing; here calls"
         " also have their fixed costs, links one launch per call, and both kinds of reduce contain"
-        " their reduction (conventional: the rate work.combine_gb_s, which is that of another"
+        " their reduction (conventional: at the rate work.combine_gb_s, taken from another"
         f" host). The sizes and the share of {LITTLE} for little reduction are ours; every domain"
         " must agree. The paper normalises to the host at a share of 1; a gain here is over the"
         " host at the same share. A PE reads MRAM at"

@@ -53,7 +53,7 @@ def cube() -> Any:
     ],
 )
 def test_requests_of_several_steps_do_the_rest_in_wait(cube: Any, call: Any) -> None:
-    """The result equals that of the blocking call, also if `wait` is called again."""
+    """Every `wait` of a request returns the result of the blocking call."""
     rows = np.random.default_rng(1).integers(0, 99, (16, 8, 4)).astype(np.int64)
     want, request = call(cube, cube.array(rows)), call(cube, cube.array(rows), wait=False)
     assert isinstance(request, pidcomm.Request)
