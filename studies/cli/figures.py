@@ -62,6 +62,8 @@ def _words_of(statement: Statement) -> Iterator[str]:
     yield f"here: {statement.here}"
     if statement.agrees is not None:
         yield f"verdict: {'agrees' if statement.agrees else 'differs'}"
+    if statement.cause and not statement.agrees:
+        yield f"cause: {statement.cause}"
 
 
 def _table(panel: Panel, points: Sequence[Point], *, is_wide: bool) -> Table:

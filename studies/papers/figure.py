@@ -61,11 +61,14 @@ class Point:
 class Statement:
     """A statement of the paper, the same statement with the values of this project, and whether
     the two agree (None: not judged).
+
+    cause: why they differ, with the computation behind it; shown only if they do not agree.
     """
 
     published: str
     here: str
     agrees: bool | None = None
+    cause: str = ""
 
 
 class Progress(Protocol):
