@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, TextIO
 from dpuemu import tools
 from dpuemu.errors import Error
 from dpuemu.reports import LaunchReport
+from dpuemu.supervised import supervised
 
 NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # exit codes that shells use
 
@@ -78,7 +79,7 @@ def run_program(
     on_long_launch: Callable[[str], None] | None = None,
 ) -> tuple[int, list[LaunchReport], str]:
     """Run a host program; return its exit code (-n if signal n ended it), its launches, and those
-    that did not end.
+    that did not end. All processes that the program started end with it (`supervised`).
 
     stdout: where the program's output goes (None: to the output of this process). The launches are
     those of the program and of all processes that it started, in the order in which they ended. The
@@ -101,7 +102,7 @@ def run_program(
             running=running.path,
         )
         with (
-            subprocess.Popen(list(command), env=variables, stdout=stdout) as process,
+            supervised(command, env=variables, stdout=stdout) as process,
             _watched(running, on_long_launch),
         ):
             code = wait(process)

@@ -1,0 +1,98 @@
+"""All processes of a command end with the command, and with the process that started it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpuemu.supervised import supervised
+
+# Writes a line, then has a child in another session that holds standard output open and a named
+# object of shared memory mapped.
+STAYS = """
+import mmap, os, signal, sys, time
+if os.fork():
+    time.sleep({parent_seconds})
+    sys.exit(3)
+os.setsid()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+file = os.open({name!r}, os.O_RDWR | os.O_CREAT, 0o600)
+os.ftruncate(file, 4096)
+memory = mmap.mmap(file, 4096)
+print("ready", flush=True)
+time.sleep(1000)
+"""
+
+
+def stays(name: str, parent_seconds: float) -> list[str]:
+    """Return the command of STAYS."""
+    return [sys.executable, "-c", STAYS.format(name=name, parent_seconds=parent_seconds)]
+
+
+@pytest.fixture
+def name(tmp_path: Path) -> str:
+    """The name of an object that does not exist."""
+    return f"/dev/shm/dpuemu-test-{os.getpid()}-{tmp_path.name}"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["true"], 0), (["sh", "-c", "exit 41"], 41), (["sh", "-c", "kill -SEGV $$"], -11)],
+)
+def test_the_code_is_that_of_the_command(words: list[str], code: int) -> None:
+    with supervised(words) as process:
+        assert process.wait() == code
+
+
+@pytest.mark.parametrize("command", ["nosuch", "/"])
+def test_a_command_that_cannot_start_raises(command: str) -> None:
+    with pytest.raises(OSError, match=command), supervised([command]):
+        pass
+
+
+def test_what_the_command_leaves_ends_with_it(name: str) -> None:
+    with supervised(stays(name, 1), stdout=subprocess.PIPE) as process:
+        output, _ = process.communicate()  # until the last process has closed it
+    assert (output, process.returncode) == (b"ready\n", 3)
+    assert not Path(name).exists()
+
+
+def test_the_command_ends_with_the_body(name: str) -> None:
+    with supervised(stays(name, 1000), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        output = os.dup(process.stdout.fileno())
+    with open(output, "rb") as file:
+        assert file.read() == b""
+    assert process.returncode == -signal.SIGTERM
+    assert not Path(name).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_command_ends_with_the_caller(name: str, number: signal.Signals) -> None:
+    program = (
+        "import sys; from dpuemu.supervised import supervised\n"
+        f"with supervised({stays(name, 1000)!r}) as process: process.wait()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as caller:
+        assert caller.stdout is not None
+        assert caller.stdout.readline() == b"ready\n"
+        caller.send_signal(number)
+        assert caller.stdout.read() == b""  # all processes have ended
+
+    assert not Path(name).exists()
+
+
+def test_sigterm_goes_on_to_the_command() -> None:
+    program = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.1; done"
+    with supervised(["sh", "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        select.select([process.stdout], [], [])
+        process.terminate()
+        assert process.wait() == 9
