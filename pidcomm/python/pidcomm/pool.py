@@ -16,7 +16,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -59,6 +58,7 @@ def __dir__() -> list[str]:
 
 DEFAULT_BYTES = 64 << 20
 """Bytes of a pool unless the caller gives another number."""
+_FOLDER = "/dev/shm"  # the file system of shared memory
 TIMEOUT_S = 300.0
 """Seconds to wait for other hosts."""
 
@@ -250,12 +250,21 @@ def _started_switch(settings: _Settings) -> Iterator[subprocess.Popen[bytes]]:
 def open_over(
     comm: Any, bytes: int = DEFAULT_BYTES, switch: bool = False, timeout: float = TIMEOUT_S
 ) -> Pool:
-    """Open a pool for the processes of an mpi4py communicator, all on this machine; host 0
-    chooses the name.
+    """Open a pool for the processes of an mpi4py communicator, all on this machine.
+
+    Its file has no name, so a process that is killed leaves nothing: the others open it through
+    /proc, as long as host 0 has it open.
     """
     require_communicator(comm)
-    name = comm.bcast(secrets.token_hex(8))
-    return Pool(name, host=comm.rank, hosts=comm.size, bytes=bytes, switch=switch, timeout=timeout)
+    file = os.open(_FOLDER, os.O_TMPFILE | os.O_RDWR, 0o600) if comm.rank == 0 else None
+    try:
+        path = comm.bcast(f"/proc/{os.getpid()}/fd/{file}")
+        return Pool(
+            path=path, host=comm.rank, hosts=comm.size, bytes=bytes, switch=switch, timeout=timeout
+        )
+    finally:
+        if file is not None:
+            os.close(file)
 
 
 def require_communicator(comm: object) -> None:

@@ -160,17 +160,21 @@ void PoolMemory::create_object(uint64_t bytes) {
   remove_abandoned();
   fd_ = open(kFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, kRights);
   if (fd_ < 0) fail_system("create a shared memory object");
-  const int error = posix_fallocate(
-      fd_, 0, static_cast<off_t>(bytes));  // otherwise a later store could end the process
+  reserve(bytes);
+  map(bytes);
+}
+
+/// Otherwise a later store could end the process.
+void PoolMemory::reserve(uint64_t bytes) const {
+  const int error = posix_fallocate(fd_, 0, static_cast<off_t>(bytes));
   if (error == ENOSPC || error == ENOMEM) {
     struct statvfs space{};
     fstatvfs(fd_, &space);
-    fail(PIDCOMM_ERR_MEMORY, title_, " needs ", bytes, " bytes, but ", kFolder, " has ",
+    fail(PIDCOMM_ERR_MEMORY, title_, " needs ", bytes, " bytes, but its file system has ",
          space.f_bavail * space.f_frsize, " free bytes");
   }
   errno = error;
   if (error != 0) fail_system("reserve its memory");
-  map(bytes);
 }
 
 void PoolMemory::open_object() {
@@ -212,9 +216,7 @@ void PoolMemory::open_file(const char *path, uint64_t bytes, bool creates) {
   if (!S_ISREG(found.st_mode))
     fail(PIDCOMM_ERR_ARGUMENT, title_, " is neither a file nor a device");
   if (size == 0 && creates) {
-    const int error = posix_fallocate(fd_, 0, static_cast<off_t>(bytes));
-    errno = error;
-    if (error != 0) fail_system("reserve its memory");
+    reserve(bytes);
     size = bytes;
   }
   if (size == 0) {  // host 0 has not filled it yet

@@ -52,6 +52,7 @@ class PoolMemory {
   void open_object();
   void open_file(const char *path, uint64_t bytes, bool creates);
   void map(uint64_t bytes);
+  void reserve(uint64_t bytes) const;
   [[noreturn]] void fail_system(const char *what) const;
   void close() const;
 

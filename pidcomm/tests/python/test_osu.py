@@ -47,8 +47,8 @@ def test_every_collective_is_right(transport: str, pes: int) -> None:
                 "emulated link 5 GB/s, 1 us" if collective == "allreduce" else "none"
             )
         if collective == "allgather" and not pes:
-            # One write, and the blocks of two processes.
-            assert rows[0].copied == (None if transport == "mpi" else 3)
+            # One write, and the block of the other process.
+            assert rows[0].copied == (None if transport == "mpi" else 2)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_schedule_is_that_of_osu() -> None:
 
 
 def test_an_emulated_link_takes_the_time_of_its_bytes() -> None:
-    for transport, seconds in (("mpi", 4e6 / 1e8), ("pool", (4e6 + 8e6) / 1e8)):
+    for transport, seconds in (("mpi", 4e6 / 1e8), ("pool", (4e6 + 4e6) / 1e8)):
         (row,) = measure([OsuCase("allgather", transport, 2, 1, (4_000_000,), 0, 0.1, 5.0, 2)])
         assert row.min_us >= 1e6 * seconds
 
@@ -121,10 +121,19 @@ def test_the_command_prints_rows_and_refuses_wrong_options() -> None:
         ("--sizes", "64:8", "the sizes 64:8 end below their start"),
         ("--link", "fast", "--link fast must be GB/s"),
         ("--hosts", "0", "count '0' is not a count"),
+        ("--hosts", "2,100000", "100000 processes are more than 16 for each of the"),
+        ("--sizes", "8,64GiB", "2 processes with their data need about 1.2 TiB of memory"),
+        ("--sizes", "3", "sizes (3 bytes) must be whole elements of 4 bytes"),
     ):
         refused = CliRunner().invoke(app, ["hosts", "osu", option, value])
         assert refused.exit_code == ExitCode.USAGE
         assert message in refused.stderr
+
+
+def test_hosts_run_refuses_a_program_that_does_not_exist() -> None:
+    refused = CliRunner().invoke(app, ["hosts", "run", "-n", "2", "--", "nosuch"])
+    assert refused.exit_code == ExitCode.USAGE
+    assert "the program nosuch is not in PATH" in refused.stderr
 
 
 @pytest.mark.parametrize("path", [None, "", "/usr/bin:"])

@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dpuemu.supervised import supervised
 from pidcomm import _core, uncaught
 from pidcomm.bench import info
+from pidcomm.bench.measure import require_bytes
 from pidcomm.errors import ArgumentError, Error
 from pidcomm.installation import module_command
 
@@ -27,6 +30,10 @@ ROW, FAILURE = "row: ", "failure: "
 """Begin the lines that the processes of `run_work` print: a row, and the time and sentence of a
 failure.
 """
+MOST_PER_CPU = 16
+"""The largest number of processes of `run_work` per CPU: MPI processes poll while they wait."""
+PROCESS_BYTES = 32 << 20
+"""Memory of a process of `run_work` without its data."""
 INSTALL = "install an MPI, for example pip install 'pidcomm[mpi]' mpich"
 
 
@@ -84,29 +91,57 @@ def command(hosts: int, program: Sequence[str]) -> list[str]:
 
 def run(hosts: int, program: Sequence[str], pes: int | None = None) -> int:
     """Run a program in MPI processes to its end; return the exit code of the launcher."""
-    words = command(hosts, program)
+    variables = environment(hosts, pes)
+    if shutil.which(program[0], path=variables.get("PATH")) is None:
+        raise ArgumentError(f"the program {program[0]} is not in PATH, or is not executable")
+    with _started(command(hosts, program), variables) as process:
+        return process.wait()
+
+
+@contextmanager
+def _started(
+    words: Sequence[str], variables: Mapping[str, str], **options: Any
+) -> Iterator[subprocess.Popen[Any]]:
+    """Start a command whose processes end with the body; options as for `supervised`."""
     try:
-        return subprocess.run(words, env=environment(hosts, pes), check=False).returncode
+        with supervised(words, env=variables, **options) as process:
+            yield process
     except OSError as error:
         raise Error(f"cannot start {words[0]}: {error.strerror}", "ERR_DEVICE") from None
 
 
+def require_room(hosts: int, data_bytes: int = 0) -> None:
+    """Raise ArgumentError if this machine lacks CPUs or memory for the processes of `run_work`.
+
+    data_bytes: of all processes together.
+    """
+    if VARIABLE in os.environ:  # the processes may run on other machines
+        return
+    cpus = info.cpus()
+    if hosts > MOST_PER_CPU * cpus:
+        raise ArgumentError(
+            f"{hosts} processes are more than {MOST_PER_CPU} for each of the {cpus} CPUs"
+        )
+    require_bytes(hosts * PROCESS_BYTES + data_bytes, f"{hosts} processes with their data")
+
+
 def run_work(
-    module: str, work: object, hosts: int, pes: int | None, count: int
+    module: str, work: object, hosts: int, pes: int | None, count: int, data_bytes: int = 0
 ) -> list[dict[str, Any]]:
     """Run a module of this package in MPI processes, and return the `count` rows that they print.
 
     The module calls `do_work` with a function of `work`, which must fit into JSON. Raises Error
-    with the first failure of a process, or if rows are missing.
+    with the first failure of a process, or if rows are missing; ArgumentError as `require_room`.
     """
+    require_room(hosts, data_bytes)
     words = command(hosts, module_command(module, json.dumps(work)))
-    process = subprocess.run(
-        words, env=environment(hosts, pes), capture_output=True, text=True, check=False
-    )
-    rows = [json.loads(text) for text in _after(ROW, process.stdout)]
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with _started(words, environment(hosts, pes), **streams) as process:
+        output, messages = process.communicate()
+    rows = [json.loads(text) for text in _after(ROW, output)]
     if process.returncode != 0 or len(rows) != count:
-        failures = [json.loads(text) for text in _after(FAILURE, process.stderr)]
-        lines = (process.stderr.strip() or process.stdout.strip()).splitlines()
+        failures = [json.loads(text) for text in _after(FAILURE, messages)]
+        lines = (messages.strip() or output.strip()).splitlines()
         cause = min(failures)[1] if failures else " ".join(lines[-3:])
         raise Error(f"{words[0]} ends with code {process.returncode}: {cause}", "ERR_DEVICE")
     return rows

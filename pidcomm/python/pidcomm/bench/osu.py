@@ -77,13 +77,25 @@ class OsuCase:
             name: as_number(name, getattr(self, name), 0)
             for name in ("link_gb_s", "link_latency_us")
         }
-        for name, value in {**fields, "sizes": as_sizes("sizes", self.sizes)}.items():
+        sizes = as_sizes("sizes", self.sizes)
+        for size in sizes:
+            if size % DTYPE.itemsize:
+                raise ArgumentError(
+                    f"sizes ({size} bytes) must be whole elements of {DTYPE.itemsize} bytes"
+                )
+        for name, value in {**fields, "sizes": sizes}.items():
             object.__setattr__(self, name, value)  # the class is frozen
 
     @property
     def processes(self) -> int:
         """The number of processes."""
         return self.hosts * self.ppn
+
+    @property
+    def data_bytes(self) -> int:
+        """Memory of all processes and the pool: inputs, results, messages and slots."""
+        copies = 8 * self.processes * self.pes if self.pes else 8 + self.processes
+        return self.processes * max(self.sizes) * copies
 
     @property
     def link(self) -> Link | None:
@@ -124,7 +136,7 @@ class OsuRow:
 
 def measure(cases: Sequence[OsuCase]) -> list[OsuRow]:
     """Time and check cases, each with its own processes. Raises Error if the processes fail,
-    ArgumentError for a case that is no OsuCase.
+    ArgumentError for a case that is no OsuCase, or that this machine has no room for.
     """
     if not isinstance(cases, (list, tuple)):
         raise ArgumentError(f"cases ({shown(cases)}) must be a list or tuple of OsuCase")
@@ -136,7 +148,7 @@ def measure(cases: Sequence[OsuCase]) -> list[OsuRow]:
         rows += [
             OsuRow(**row)
             for row in launcher.run_work(
-                __name__, work, case.processes, case.pes or 8, len(case.sizes)
+                __name__, work, case.processes, case.pes or 8, len(case.sizes), case.data_bytes
             )
         ]
     return rows
@@ -201,15 +213,18 @@ class _HostBuffers:
         self.out.fill(-1)
         self.comm.Barrier()
         self.run()
-        rows = [self.input_of(rank) for rank in range(self.comm.size)]
-        if self.case.collective == "allgather":
-            want = np.concatenate(rows)
-        elif self.case.collective == "alltoall":
-            want = np.concatenate([np.split(row, self.comm.size)[self.comm.rank] for row in rows])
-        else:
-            want = np.asarray(np.sum(rows, axis=0, dtype=DTYPE))
-            if self.case.collective == "reduce_scatter":
-                want = np.split(want, self.comm.size)[self.comm.rank]
+        rank, size, name = self.comm.rank, self.comm.size, self.case.collective
+        rows = map(self.input_of, range(size))
+        if name in ("allgather", "alltoall"):
+            wanted = (row if name == "allgather" else np.split(row, size)[rank] for row in rows)
+            return sum(
+                int(np.count_nonzero(block != want))
+                for block, want in zip(np.split(self.out, size), wanted, strict=True)
+            )
+        total = np.zeros(self.count, DTYPE)
+        for row in rows:
+            total += row
+        want = total if name == "allreduce" else np.split(total, size)[rank]
         return int(np.count_nonzero(self.out != want))
 
     # ---- messages: the MPI library, or a message to each process, which pays for the processes of
@@ -297,8 +312,13 @@ class _HostBuffers:
         slot = self._slot()
         self._write(slot + self.comm.rank * self.x.nbytes, self.x)
         self._sync()
-        self._read(slot, self.out)
-        self.copied = 1 + self.comm.size
+        rank, size = self.comm.rank, self.comm.size
+        np.split(self.out, size)[rank][:] = self.x
+        for first, end in ((0, rank), (rank + 1, size)):
+            if first < end:
+                part = self.out[first * self.count : end * self.count]
+                self._read(slot + first * self.x.nbytes, part)
+        self.copied = size
 
     def pool_alltoall(self) -> None:
         slot = self._slot()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from dpuemu.supervised import supervised
 from pidcomm import _core
 from pidcomm.arguments import as_integer, as_words
 from pidcomm.errors import ArgumentError, Error
@@ -186,7 +186,8 @@ def run_program(words: Sequence[str]) -> int:
         raise ArgumentError("words ([]) must begin with the name of a program")
     try:
         if not IS_EMULATED:
-            code = subprocess.run(words, check=False).returncode
+            with supervised(words) as process:
+                code = process.wait()
             return code if code >= 0 else 128 - code
         from dpuemu import run
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pidcomm.bench import launcher
 from pidcomm.bench.columns import Column, Lines
 from pidcomm.bench.osu import COLLECTIVES, SMALL, OsuCase, OsuRow, measure
 from pidcomm.bench.report import run_facts
@@ -110,12 +111,12 @@ def osu(
 ) -> None:
     """Measure latencies between processes of this machine by the rules of the OSU micro-benchmarks.
 
-    1000 iterations per size, above 8 KiB 100, a tenth of them before to warm up; average, minimum
-    and maximum over the processes. Every element is checked. over_mpi is the average latency
-    divided by the average latency with mpi in this run. copied is the number of bytes that
-    a process copies to and from the pool, divided by the size; copies of MPI are not counted.
-    The processes of a host share its emulated link. With a switch, its time on host buffers is
-    modelled.
+    Sizes are cut to whole blocks. 1000 iterations per size, above 8 KiB 100, a tenth of them
+    before to warm up; average, minimum and maximum over the processes. Every element is
+    checked. over_mpi is the average latency divided by the average latency with mpi in this
+    run. copied is the number of bytes that a process copies to and from the pool, divided by
+    the size; copies of MPI are not counted. The processes of a host share its emulated link.
+    With a switch, its time on host buffers is modelled.
     """
     try:
         rate = [float(part) for part in (link or "0,0").split(",")]
@@ -133,6 +134,8 @@ def osu(
         for per_host in parse_counts(ppn)
         for way in parse_names(transport, TRANSPORTS, "transport")
     ]
+    for case in cases:
+        launcher.require_room(case.processes, case.data_bytes)
     wrong = 0
     messages: dict[OsuCase, list[OsuRow]] = {}
     with Results(json_target) as results, working("starting processes") as work:
