@@ -49,8 +49,8 @@ def supervised(command: Sequence[str], **options: Any) -> Iterator[subprocess.Po
     os.close(error_number)
     with process:
         try:
-            with open(status, "rb") as file:
-                failed = int(file.read() or b"0")
+            with open(status, "rb") as message:
+                failed = int(message.read() or b"0")
             if failed:
                 raise OSError(failed, os.strerror(failed), command[0])
             yield process
@@ -58,7 +58,7 @@ def supervised(command: Sequence[str], **options: Any) -> Iterator[subprocess.Po
             os.close(held)
 
 
-def _supervise(life: int, error_number: int, command: Sequence[str]) -> int:
+def _supervise(life: int, error_number: int, command: list[str]) -> int:
     """Run the command until it or the caller ends, end its processes, and return its code."""
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -143,7 +143,7 @@ def _descendants() -> set[int]:
 
 def _shared_memory(processes: Iterable[int]) -> set[str]:
     """Return the named shared memory that processes of this user have mapped or open."""
-    names = set()
+    names: set[str] = set()
     for pid in processes:
         with suppress(OSError):
             with open(f"/proc/{pid}/maps") as file:

@@ -122,7 +122,7 @@ def test_the_command_prints_rows_and_refuses_wrong_options() -> None:
         ("--link", "fast", "--link fast must be GB/s"),
         ("--hosts", "0", "count '0' is not a count"),
         ("--hosts", "2,100000", "100000 processes are more than 16 for each of the"),
-        ("--sizes", "8,64GiB", "2 processes with their data need about 1.2 TiB of memory"),
+        ("--sizes", "8,64GiB", "2 processes with their data need about 1280 GiB of memory"),
         ("--sizes", "3", "sizes (3 bytes) must be whole elements of 4 bytes"),
     ):
         refused = CliRunner().invoke(app, ["hosts", "osu", option, value])
