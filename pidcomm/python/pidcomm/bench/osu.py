@@ -32,7 +32,7 @@ from pidcomm.model import load_machine
 from pidcomm.pool import Pool, open_over
 from pidcomm.tables import TRANSPORTS, WORD_BYTES
 
-__all__ = ["OsuCase", "measure"]
+__all__ = ["OsuCase", "OsuRow", "measure"]
 
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")
 SMALL_BYTES, SMALL, LARGE = 8192, (1000, 100), (100, 10)
