@@ -28,7 +28,13 @@ def dlrm(
     /,
 ) -> Array: ...
 def embedding(
-    tables: Array, table_count: int, starts: Array, indices: Array, is_absolute: bool, /
+    tables: Array,
+    table_count: int,
+    starts: Array,
+    indices: Array,
+    is_absolute: bool,
+    is_plain: bool,
+    /,
 ) -> Array: ...
 def embedding_requests(
     starts: Array,
@@ -39,6 +45,20 @@ def embedding_requests(
     part_tables: int,
     part_rows: int,
     start_words: int,
+    /,
+) -> Array: ...
+def embedding_joined(
+    sums: Array,
+    requests: Array,
+    x: int,
+    y: int,
+    z: int,
+    samples: int,
+    tables: int,
+    part_tables: int,
+    columns: int,
+    part_columns: int,
+    group: int,
     /,
 ) -> Array: ...
 def gnn_layer(

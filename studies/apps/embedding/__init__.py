@@ -8,9 +8,7 @@ table, z the columns; each partition of the paper is a shape (`PARTITIONS`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -64,8 +62,6 @@ gathered and then reduced in host memory, as in the paper."""
 DTYPES = ("int32", "float32")
 TASKLETS_MAX, TASKLETS = 24, 24
 ROUNDOFF = 2.0**-24  # of float32
-# Of partial sums; for fewer, the start of a thread costs more than it saves.
-BYTES_PER_CPU = 4 << 20
 BY_ROWS = "010"  # the mask of the PEs that have parts of the rows of the same tables and columns
 BY_COLUMNS = "001"
 
@@ -99,26 +95,6 @@ def clocks_of(run: Run) -> Clocks:
         to_pes,
         moved.total + moved.assumed - to_pes,
     )
-
-
-def summed(parts: Array) -> Array:
-    """Return the sums over the second of three axes.
-
-    Each CPU has its part of the elements of the sums.
-    """
-    out = np.empty((len(parts), parts.shape[2]), parts.dtype)
-    cpus = min(len(os.sched_getaffinity(0)), 1 + parts.nbytes // BYTES_PER_CPU)
-    ends = [out.shape[1] * n // cpus for n in range(cpus + 1)]
-
-    def add(begin: int, end: int) -> None:
-        np.add.reduce(parts[:, :, begin:end], axis=1, out=out[:, begin:end])
-
-    if cpus == 1:
-        add(0, out.shape[1])
-        return out
-    with ThreadPoolExecutor(cpus) as pool:
-        list(pool.map(add, ends, ends[1:]))
-    return out
 
 
 def _two(pes: int, most: int) -> tuple[int, int]:
@@ -315,8 +291,8 @@ class Embedding(Application):
             size,
             str(self.tables.dtype),
             self.tasklets,
+            path=self.path,
             blocks=shape[1],
-            is_scattered=self.path == "reduce_scatter",
             host_bytes=prod(shape) * rows + 2 * shape[0] * shape[1] * size,
         )
 
@@ -337,35 +313,36 @@ class Embedding(Application):
         stage.broadcast(BY_COLUMNS, requests, dst="requests")
         stage.launch()
         sums = self._sums(stage, part.pooled_bytes(y))
-
-        def joined() -> Array:
-            """Put columns and tables of the PEs side by side."""
-            words = part.bags * part.columns
-            parts = sums[:, :words].reshape(z, x, self.bags.samples, part.tables, part.columns)
-            tables, _, columns = self.tables.shape
-            whole = parts.transpose(2, 1, 3, 0, 4).reshape(
-                self.bags.samples, x * part.tables, z * part.columns
-            )
-            return np.ascontiguousarray(whole[:, :tables, :columns])
-
-        pooled = stage.host_work(joined)
+        pooled = stage.host_work(lambda: self._joined(sums, requests, part, shape))
         layers = self.layers
         return pooled if layers is None else stage.host_work(lambda: layers.outputs(pooled))
 
     def _sums(self, stage: Stage, size: int) -> Array:
-        """Return the sums over all rows, a row for each x and z, x fastest."""
+        """Return a row for each x and z, x fastest: the sums over all rows, or for `gather` those
+        of each y.
+        """
         dtype, y = self.tables.dtype, stage.shape[1]
         if self.path == "reduce":
             return stage.reduce(BY_ROWS, bytes=size, src="pooled", dtype=dtype)
         if self.path == "reduce_scatter":
             stage.reduce_scatter(BY_ROWS, bytes=size, src="pooled", dst="reduced", dtype=dtype)
-            return stage.gather(BY_ROWS, bytes=size // y, src="reduced", dtype=dtype)
-        parts = stage.gather(BY_ROWS, bytes=size, src="pooled", dtype=dtype)
-        return stage.host_work(lambda: summed(parts.reshape(len(parts), y, -1)))
+        src, size = ("pooled", size) if self.path == "gather" else ("reduced", size // y)
+        return stage.gather(BY_ROWS, bytes=size, src=src, dtype=dtype)
+
+    def _joined(self, sums: Array, requests: Array, part: Part, shape: Sequence[int]) -> Array:
+        """Add the sums of the rows that PEs wrote; put columns and tables side by side."""
+        from pidcomm_studies.apps import _apps
+
+        x, y, z = shape
+        tables, _, columns = self.tables.shape
+        y, group = (y, part.group(self.tasklets)) if self.path == "gather" else (1, 0)
+        sizes = x, y, z, self.bags.samples, tables, part.tables, columns, part.columns
+        joined = _apps.embedding_joined(sums, requests, *sizes, group)
+        return joined.reshape(self.bags.samples, tables, columns)
 
     def reference(self) -> Array:
         """Compute the result on all CPUs."""
-        pooled = self._pooled(is_absolute=False)
+        pooled = self._pooled()
         return pooled if self.layers is None else self.layers.outputs(pooled)
 
     def wrong(self, result: Array, expected: Array) -> int:
@@ -401,12 +378,20 @@ class Embedding(Application):
         )
         return bounds
 
-    def _pooled(self, *, is_absolute: bool) -> Array:
+    def pooled_plainly(self) -> Array:
+        """Compute the sums with one thread and without vectors, as a plain loop does: a baseline
+        for times.
+        """
+        return self._pooled(is_plain=True)
+
+    def _pooled(self, *, is_absolute: bool = False, is_plain: bool = False) -> Array:
         from pidcomm_studies.apps import _apps
 
         tables, rows, columns = self.tables.shape
         flat = self.tables.reshape(tables * rows, columns)
-        sums = _apps.embedding(flat, tables, self.bags.starts, self.bags.indices, is_absolute)
+        sums = _apps.embedding(
+            flat, tables, self.bags.starts, self.bags.indices, is_absolute, is_plain
+        )
         return sums.reshape(self.bags.samples, tables, columns)
 
 

@@ -4,6 +4,7 @@
  * of each of its BAGS bags among its indices, then the number of indices (START_WORDS words in all,
  * with padding), then the indices: local table * ROWS + local row. The sums of the bags follow each
  * other without gaps. Tasklets take groups of GROUP bags, whose sums are a multiple of 8 bytes.
+ * With SKIPS_EMPTY, the sums of a group without indices keep their former values.
  *
  * VALUE is the type of the elements. The sum of integers wraps; floats are added in the order of
  * the indices. */
@@ -38,15 +39,23 @@ static void add(VALUE *sum, const VALUE *row) {
   for (uint32_t c = kUnrolled; c < COLUMNS; ++c) sum[c] += row[c];
 }
 
-/* Sums have whole words of 8 bytes together, so two elements are cleared at once. */
-static void clear(VALUE *sum, uint32_t elements) {
-  uint64_t *const words = (uint64_t *)sum;
-  uint32_t w = 0;
-  for (; w + 8 <= elements / 2; w += 8) {
+/* The sum of a bag without rows, and of a bag with one row that was read beside it. */
+static void clear(VALUE *sum) {
+  for (uint32_t c = 0; c < kUnrolled; c += 8) {
     UNROLL
-    for (uint32_t k = 0; k < 8; ++k) words[w + k] = 0;
+    for (uint32_t k = 0; k < 8; ++k) sum[c + k] = 0;
   }
-  for (; w < EVEN(elements) / 2; ++w) words[w] = 0;
+  UNROLL
+  for (uint32_t c = kUnrolled; c < COLUMNS; ++c) sum[c] = 0;
+}
+
+static void copy(VALUE *sum, const VALUE *row) {
+  for (uint32_t c = 0; c < kUnrolled; c += 8) {
+    UNROLL
+    for (uint32_t k = 0; k < 8; ++k) sum[c + k] = row[c + k];
+  }
+  UNROLL
+  for (uint32_t c = kUnrolled; c < COLUMNS; ++c) sum[c] = row[c];
 }
 
 static void pool(uint32_t first, uint32_t count) {
@@ -55,14 +64,12 @@ static void pool(uint32_t first, uint32_t count) {
   read_heap(AT_REQUESTS + 4 * (first & ~1u), starts_of[me()], 4 * EVEN(count + 1 + (first & 1)));
   const uint32_t *const starts = starts_of[me()] + (first & 1);
   uint32_t at = starts[0], piece = at & ~1u, piece_end = at; /* no piece yet */
-  if (COLUMNS % 2) clear(sums, count * COLUMNS);
+  if (SKIPS_EMPTY && at == starts[count]) return;
   for (uint32_t b = 0; b < count; ++b) {
     VALUE *const sum = sums + b * COLUMNS;
     const uint32_t end = starts[b + 1];
-    uint32_t is_first =
-        COLUMNS % 2 == 0; /* the first row of a bag becomes its sum; needs aligned rows and sums */
-    if (is_first && at == end) clear(sum, COLUMNS);
-    for (; at < end; ++at) {
+    if (at == end) clear(sum);
+    for (uint32_t is_first = 1; at < end; ++at, is_first = 0) {
       if (at >= piece_end) {
         piece = at & ~1u;
         piece_end = piece + PIECE;
@@ -71,9 +78,14 @@ static void pool(uint32_t first, uint32_t count) {
       const uint32_t word = indices[at - piece] * COLUMNS;
       const __mram_ptr uint8_t *const from =
           (const __mram_ptr uint8_t *)DPU_MRAM_HEAP_POINTER + AT_TABLES + 4 * (word & ~1u);
-      mram_read(from, is_first ? sum : row, 4 * kRowWords);
-      if (!is_first) add(sum, COLUMNS % 2 ? row + (word & 1) : row);
-      is_first = 0;
+      /* The first row of a bag becomes its sum; only aligned rows go to aligned sums directly. */
+      const uint32_t is_direct = is_first && COLUMNS % 2 == 0;
+      mram_read(from, is_direct ? sum : row, 4 * kRowWords);
+      const VALUE *const slice = row + (COLUMNS % 2 ? word & 1 : 0);
+      if (!is_first)
+        add(sum, slice);
+      else if (!is_direct)
+        copy(sum, slice);
     }
   }
   write_heap(sums, AT_POOLED + 4 * first * COLUMNS, 4 * EVEN(count * COLUMNS));

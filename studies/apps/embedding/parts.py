@@ -45,7 +45,7 @@ class Part:
         return round_up(4 * self.bags * self.columns, WORD_BYTES * blocks)
 
     def group(self, tasklets: int) -> int:
-        """Return the number of bags that a tasklet pools together.
+        """Return the number of bags that a tasklet pools together (the last group may have fewer).
 
         Raises ArgumentError if they do not fit in WRAM.
         """
@@ -103,12 +103,14 @@ def placement_of(
     dtype: str,
     tasklets: int,
     *,
+    path: str,
     blocks: int = 1,
-    is_scattered: bool = False,
     host_bytes: int = 0,
 ) -> Placement:
-    """Return the program and layout of a PE. blocks: PEs that share the sums; is_scattered: each
-    gets one block.
+    """Return the program and layout of a PE. blocks: PEs that share the sums.
+
+    With the path `gather`, PEs do not write the sums of groups of bags without indices, and the
+    host does not read them.
 
     Raises ArgumentError if a bag does not fit in the WRAM of a tasklet.
     """
@@ -120,7 +122,7 @@ def placement_of(
             # The last transfer of indices may pass the end.
             "requests": (request_bytes + 4 * PIECE_WORDS),
             "pooled": pooled_bytes,
-            **({"reduced": pooled_bytes // blocks} if is_scattered else {}),
+            **({"reduced": pooled_bytes // blocks} if path == "reduce_scatter" else {}),
         },
         tasklets=tasklets,
         stack_bytes=STACK_BYTES,
@@ -132,6 +134,7 @@ def placement_of(
                 "START_WORDS": part.start_words,
             },
             **{"GROUP": part.group(tasklets), "PIECE": PIECE_WORDS},
+            "SKIPS_EMPTY": int(path == "gather"),
             "VALUE": "float" if dtype == "float32" else "uint32_t",
         },
         host_bytes=host_bytes,

@@ -1,7 +1,9 @@
 """The paper on the scalability limits of PIM (SIGMETRICS 2024)."""
 
 _MODULES = {
-    "embedding": (5, 6, 7, 8, 9, 10),
+    "embedding_pe": (5,),
+    "embedding_scaling": (6, 10),
+    "embedding": (7, 8, 9),
     "embedding_models": (11,),
     "ntt": (12, 13, 14, 15),
     "ckks": (16,),

@@ -1,4 +1,9 @@
-"""Words and comparisons that the figures of the paper share."""
+"""Words and comparisons that the figures of the paper share.
+
+The paper plots without numbers in its text, with the exceptions that `Statement` objects quote.
+Parameters that the paper does not print are chosen here and named in the notes. Nothing is fitted
+to a figure.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +32,11 @@ WAY_NAMES = (
 )
 
 Series: TypeAlias = Mapping[Any, float]
+
+
+# The paper prints no times of its CPU; those of PUBLISHED_CPU follow from a published ratio.
+CPU, PUBLISHED_CPU = "CPU", "published CPU, implied"
+CPU_NAMES = {CPU: "the modelled CPU (all threads)", PUBLISHED_CPU: "the published CPU (implied)"}
 
 
 def priced(points: Sequence[Point]) -> list[Point]:
