@@ -9,7 +9,8 @@ memory reference stores its address first. Only r11 is changed, which gcc does n
 Limits: the instructions are x86-64, not those of the paper's machines. An instruction that loads
 and stores counts as one instruction with two references. push and pop are references; call and
 return are not, because machines with a link register have none there. A reference of any width is
-one reference. Functions of libc are not compiled here, so they count nothing and take no time.
+one reference. The instruction cache sees instructions of four bytes, as those of a PowerPC: the
+section .bss.code has an address for each. Functions of libc are not compiled here, so they count nothing and take no time.
 """
 
 from __future__ import annotations
@@ -145,6 +146,7 @@ class _Counter:
         self.default = default
         self.lines: list[str] = []
         self.records: list[str] = []
+        self.code: list[str] = []
         self.block: list[Instruction] = []
         self.start = 0
         self.number = 0
@@ -191,12 +193,13 @@ class _Counter:
         self.records += [
             f".Lblock{number}:",
             (
-                f"\t.quad\t{following}, machine_addresses,"
+                f"\t.quad\t{following}, machine_addresses, .Lcode{number},"
                 f" {f'.Lname_{self.routine}' if self.routine else 0}"
             ),
             f"\t.short\t{len(self.block)}, {references}, {issue_cycles(self.block)}",
             f"\t.byte\t{self.categories.index(self.category)}, 0",
         ]
+        self.code += [f".Lcode{number}:", f"\t.skip\t{4 * len(self.block)}"]
         if self.routine:
             self.records += [
                 "\t.section\t.rodata.names",
@@ -229,5 +232,6 @@ def count(assembly: str, categories: list[str], default: str) -> str:
         counter.lines.append(line)
     counter.close()
     counter.lines += ['\t.section\t.data.rel.ro.blocks,"aw"', "\t.balign\t8", *counter.records]
-    counter.lines += ["\t.balign\t8", f".Lblock{counter.number}:", "\t.quad\t0", ""]
+    counter.lines += ["\t.balign\t8", f".Lblock{counter.number}:", "\t.quad\t0"]
+    counter.lines += ['\t.section\t.bss.code,"aw",@nobits', "\t.balign\t32", *counter.code, ""]
     return "\n".join(counter.lines)

@@ -1,6 +1,7 @@
-"""Count the instructions of this host's MPI for the paper's benchmark, with callgrind.
+"""Count what an MPI of this host executes for the paper's benchmark, with callgrind.
 
-It is another machine.
+The functions of MPICH 1.2 have categories (the paper, section 4.2); those of another MPI have none.
+Callgrind also simulates the caches of the conventional machine and a branch prediction.
 """
 
 from __future__ import annotations
@@ -9,29 +10,57 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pidcomm import Error
 from pidcomm_studies.parcels.build import HERE, build_folder
-from pidcomm_studies.parcels.run import BENCHMARK, SIZES
+from pidcomm_studies.parcels.run import BENCHMARK, OVERHEAD, SIZES
 
-COLUMNS = ["size", ">% posted", ">instructions"]
-NOTE = "includes network, copies, checks and waiting: an MPI of today polls while it waits"
-POSTED = (0, 100)
+COLUMNS = ["size", ">% posted", "category", ">instructions", ">references"]
+NOTE = "overhead: the functions of MPICH 1.2 without network, libc, lookups and byte order"
+POSTED = (0, 20, 40, 60, 80, 100)
+OTHER, CALLS = "other", "calls"
+COUNTED = (*OVERHEAD, CALLS)
+"""The categories that are overhead here: `calls` are the functions that the program calls, which
+also check arguments."""
 _TOOLS = {"valgrind": "valgrind", "mpicc": "PIDCOMM_MPICC", "mpiexec": "PIDCOMM_MPIEXEC"}
+_EVENTS = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim".split()
+_MPICH = "MPID_CH_Check_incoming"  # only MPICH 1 has it
+# The first pattern that matches a function's name. Everything else in the program is the network.
+_CATEGORIES = {
+    "juggling": r"PMPI_Waitall|MPID_DeviceCheck|MPID_CH_Check_incoming|MPID_(Recv|Send)Complete"
+    r"|MPID_WaitForComplete\w+",
+    "queue": r"MPID_Search_\w+|MPID_Msg_arrived|MPID_Enqueue",
+    "cleanup": r"MPID_SBfree|MPID_Dequeue",
+    "checks": r"MPIR_\w+|MPID_\w+Datatype|MPID_Msg_rep|MPID_CH_Pkt_(un)?pack",
+    CALLS: r"PMPI_\w+",
+    "state": r"MPID_\w+|intra_\w+",
+    "network": r".*",
+}
 
 
 @dataclass(frozen=True)
 class Row:
-    """Instructions of all calls of the benchmark in both processes. posted: percentage of posted
-    receives.
+    """What the calls of one name executed in one category, in both processes.
+
+    posted: percentage of posted receives. cache_misses: of the first caches; memory_misses: of
+    the second cache, too.
     """
 
     size: str
     posted: int
+    call: str
+    category: str
     instructions: int
-    source: str = "measured on another machine"
+    references: int
+    cache_misses: int
+    memory_misses: int
+    branches: int
+    mispredictions: int
 
 
 def require() -> dict[str, str]:
@@ -54,39 +83,117 @@ def measure() -> list[Row]:
     tools = require()
     rows = []
     with build_folder() as folder:
-        program = folder / "posted"
+        program, counted = folder / "posted", folder / "counted"
         _run(
             [tools["mpicc"], "-O2", "-o", str(program), str(HERE / "programs" / "posted.c")], folder
         )
-        collect = [f"--toggle-collect=*{call}" for call in BENCHMARK]
+        # A program of its own: MPICH 1.2 starts the second process with other arguments.
+        command = [tools["valgrind"], *_options(folder / "counts.%p"), str(program)]
+        counted.write_text(
+            f"#!{sys.executable}\nimport os, sys\n"
+            f"os.execv({command[0]!r}, [*{command!r}, *sys.argv[1:]])\n"
+        )
+        counted.chmod(0o755)
         for name, size in SIZES.items():
             for posted in POSTED:
-                out = folder / f"{name}-{posted}.%p"
-                command = [
-                    tools["mpiexec"],
-                    "-n",
-                    "2",
-                    tools["valgrind"],
-                    "--tool=callgrind",
-                    *collect,
-                ]
-                _run(
-                    [*command, f"--callgrind-out-file={out}", str(program), str(size), str(posted)],
-                    folder,
-                )
-                totals = [
-                    int(matched[1])
-                    for file in folder.glob(f"{name}-{posted}.*")
-                    if (
-                        matched := re.search(
-                            r"^(?:summary|totals): (\d+)", file.read_text(), re.MULTILINE
-                        )
-                    )
-                ]
-                if len(totals) != 2 or not all(totals):
-                    raise Error(f"callgrind counted no call of MPI in {program.name}: {totals}")
-                rows.append(Row(name, posted, sum(totals)))
+                words = [tools["mpiexec"], "-np", "2", str(counted), str(size), str(posted)]
+                _run(words, folder)
+                files = list(folder.glob("counts.*"))
+                rows += rows_of(name, posted, [file.read_text() for file in files])
+                for file in files:
+                    file.unlink()
     return rows
+
+
+def _options(out: Path) -> Iterator[str]:
+    text = (HERE / "machine" / "conventional.c").read_text()
+    is_of = {name: int(number) for name, number in re.findall(r"(\w+) = (\d+)[,; ]", text)}
+    first, second = (
+        f"{is_of[f'{cache}_SETS'] * is_of['WAYS'] * is_of[f'{cache}_LINE']},{is_of['WAYS']},"
+        f"{is_of[f'{cache}_LINE']}"
+        for cache in ("L1", "L2")
+    )
+    yield from ("-q", "--tool=callgrind", "--toggle-collect=main", "--separate-callers=99")
+    yield from ("--compress-strings=no", "--compress-pos=no", "--dump-line=no", "--branch-sim=yes")
+    yield from ("--cache-sim=yes", f"--I1={first}", f"--D1={first}", f"--LL={second}")
+    yield f"--callgrind-out-file={out}"
+
+
+def rows_of(size: str, posted: int, texts: Sequence[str]) -> list[Row]:
+    """Return the rows of the files that callgrind wrote; helper processes call no MPI.
+
+    Raises Error if two processes did not call MPI.
+    """
+    ran = [text for text in texts if "MPI_Send'" in text]
+    if len(ran) != 2:
+        raise Error(f"callgrind counted the calls of {len(ran)} processes in place of 2")
+    is_mpich = any(_MPICH in text for text in ran)
+    totals: dict[tuple[str, str], Counter[str]] = {}
+    for text in ran:
+        for library, callers, events in _functions(text):
+            names = [name.removeprefix("P") for name in callers if name.startswith(("MPI_", "PMPI_"))]
+            if not names or names[-1] not in BENCHMARK:  # names: from the inner call to the outer
+                continue
+            category = _category(library, callers[0]) if is_mpich else OTHER
+            totals.setdefault((names[-1], category), Counter()).update(events)
+    return [
+        Row(
+            size,
+            posted,
+            call,
+            category,
+            events["Ir"],
+            events["Dr"] + events["Dw"],
+            events["I1mr"] + events["D1mr"] + events["D1mw"],
+            events["ILmr"] + events["DLmr"] + events["DLmw"],
+            events["Bc"] + events["Bi"],
+            events["Bcm"] + events["Bim"],
+        )
+        for (call, category), events in sorted(totals.items())
+    ]
+
+
+def _functions(text: str) -> Iterator[tuple[str, list[str], dict[str, int]]]:
+    """Yield for each line of costs the library, the function with its callers, and the events
+    without those of called functions.
+    """
+    library, callers, is_of_call = "", [""], False
+    for line in text.splitlines():
+        name, _, value = line.partition("=")
+        if name == "ob":
+            library = Path(value).name
+        elif name == "fn":
+            callers = value.split("'")
+        elif name == "calls":
+            is_of_call = True
+        elif line[:1].isdigit():
+            if not is_of_call:
+                numbers = map(int, line.split()[1:])
+                yield library, callers, dict(zip(_EVENTS, numbers, strict=False))
+            is_of_call = False
+
+
+def _category(library: str, function: str) -> str:
+    if library.startswith(("libc", "ld-", "libm")):
+        return "libc"
+    name = function.split(".")[0]  # without suffixes of gcc
+    return next(
+        category for category, pattern in _CATEGORIES.items() if re.fullmatch(pattern, name)
+    )
+
+
+def totals(rows: Sequence[Row]) -> Iterator[list[str]]:
+    """Yield a line of the table for each run: all instructions, and the overhead if it is known."""
+    for size, posted in dict.fromkeys((row.size, row.posted) for row in rows):
+        of_run = [row for row in rows if (row.size, row.posted) == (size, posted)]
+        for category, some in (
+            ("all", of_run),
+            ("overhead", [row for row in of_run if row.category in COUNTED]),
+        ):
+            if some:
+                instructions = sum(row.instructions for row in some)
+                references = sum(row.references for row in some)
+                yield [size, str(posted), category, f"{instructions:,}", f"{references:,}"]
 
 
 def _run(command: list[str], folder: Path) -> None:

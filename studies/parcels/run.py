@@ -26,7 +26,15 @@ STACK_BYTES = 2**20  # of a process: MAIN_STACK_BYTES of machine/main.c
 # one network for both, as no figure includes it.
 _NETWORK = {"latency": 200, "bytes_per_cycle": 8}
 TABLE_1: dict[str, dict[str, int]] = {
-    PIM: {"open_page": 4, "closed_page": 11, "depth": 4, "row_bytes": 256, "banks": 1, **_NETWORK},
+    PIM: {
+        "open_page": 4,
+        "closed_page": 11,
+        "depth": 4,
+        "row_bytes": 256,
+        "banks": 1,
+        "row_copies": 0,
+        **_NETWORK,
+    },
     CONVENTIONAL: {
         "open_page": 20,
         "closed_page": 44,
@@ -45,6 +53,7 @@ BENCHMARK = ("MPI_Irecv", "MPI_Send", "MPI_Recv", "MPI_Barrier", "MPI_Probe", "M
 OVERHEAD = ("state", "cleanup", "queue", "juggling")
 """The categories that the paper calls overhead: without network, copies and checks."""
 
+_DELAYS = ("open_page", "closed_page", "l2", "depth")  # of a conventional machine: may be 0
 _WRONG, _DEADLOCK = 3, 4  # exit codes of machine/main.c
 
 
@@ -113,7 +122,9 @@ class Machine:
         for name, value in changes.items():
             if name not in self.settings:
                 raise ArgumentError(unknown("field of the machine", name, self.settings))
-            low, high = 0 if name == "latency" else 1, MAX_BANKS if name == "banks" else MAX_VALUE
+            is_free = self.engine.is_conventional and name in _DELAYS
+            low = 0 if is_free or name in ("latency", "row_copies") else 1
+            high = {"banks": MAX_BANKS, "row_copies": 1}.get(name, MAX_VALUE)
             if not low <= value <= high:
                 raise ArgumentError(f"{name} ({value}) must be {low} to {high}")
             self.settings[name] = value

@@ -1,17 +1,19 @@
 /// The conventional machine of table 1: caches, branch prediction, and packets instead of parcels.
 ///
-/// Sizes that table 1 does not print are those of the PowerPC MPC7450: first data cache 32 KiB, 8
-/// ways, lines of 32 bytes; second cache 256 KiB, 8 ways, lines of 64 bytes; a 2-bit counter per
-/// branch in a table of 2,048.
+/// Sizes that table 1 does not print are those of the PowerPC MPC7450: first caches of 32 KiB each
+/// for data and for instructions, 8 ways, lines of 32 bytes; second cache 256 KiB, 8 ways, lines of
+/// 64 bytes; a 2-bit counter per branch in a table of 2,048. A parameter of `host.py`, too.
 #include <stdlib.h>
 #include <string.h>
 
 #include "machine/machine.h"
 
 enum { WAYS = 8, L1_SETS = 128, L1_LINE = 32, L2_SETS = 512, L2_LINE = 64, BRANCHES = 2048 };
+enum { INSTRUCTION_BYTES = 4 };
+typedef uint32_t first_cache[L1_SETS][WAYS];
 
 struct caches {
-  uint32_t l1[L1_SETS][WAYS];  ///< line numbers + 1, the last used first
+  first_cache data, code;  ///< line numbers + 1, the last used first
   uint32_t l2[L2_SETS][WAYS];
   uint8_t branches[BRANCHES];
 };
@@ -32,9 +34,10 @@ static int use(uint32_t *ways, uint32_t line) {
   return is_hit;
 }
 
-static uint64_t miss_cycles(node *at, uint64_t address) {
+static uint64_t miss_cycles(node *at, first_cache cache, uint64_t virtual) {
+  const uint64_t address = machine_physical(at, virtual);
   const uint32_t l1 = (uint32_t)(address / L1_LINE), l2 = (uint32_t)(address / L2_LINE);
-  if (use(at->caches->l1[l1 % L1_SETS], l1 + 1)) return 0;
+  if (use(cache[l1 % L1_SETS], l1 + 1)) return 0;
   if (use(at->caches->l2[l2 % L2_SETS], l2 + 1)) return machine.l2;
   const uint64_t row = address / machine.row_bytes;
   uint64_t *open = &at->open_row[row % machine.banks];
@@ -46,11 +49,13 @@ static uint64_t miss_cycles(node *at, uint64_t address) {
 uint64_t conventional_cost(node *at, const block *it, const uint64_t *addresses, unsigned number,
                            unsigned jumped) {
   uint64_t cycles = it->issue_cycles;
-  for (unsigned i = 0; i < number; ++i)
-    cycles += miss_cycles(at, machine_physical(at, addresses[i]));
+  const uint64_t end = it->code + INSTRUCTION_BYTES * (it->code ? it->instructions : 0);
+  for (uint64_t line = it->code / L1_LINE * L1_LINE; line < end; line += L1_LINE)
+    cycles += miss_cycles(at, at->caches->code, line);
+  for (unsigned i = 0; i < number; ++i) cycles += miss_cycles(at, at->caches->data, addresses[i]);
   if (it->next) {
     uint8_t *state =
-        &at->caches->branches[machine_physical(at, (uintptr_t)it) / sizeof *it % BRANCHES];
+        &at->caches->branches[machine_physical(at, it->code) / INSTRUCTION_BYTES % BRANCHES];
     if ((*state >= 2) != (jumped != 0)) cycles += machine.depth;
     if (jumped && *state < 3) ++*state;
     if (!jumped && *state > 0) --*state;

@@ -19,6 +19,7 @@ typedef struct block {
   const struct block
       *next;  ///< the block that follows if the conditional jump at the end is not taken, or NULL
   const uint64_t *addresses;
+  uint64_t code;  ///< the address of its first instruction, or 0 for functions of the platform
   const char *routine;  ///< the call of MPI that starts here, or NULL
   uint16_t instructions;
   uint16_t references;
@@ -85,6 +86,7 @@ typedef struct settings {
   uint64_t open_page, closed_page;    ///< table 1
   uint64_t l2, depth;
   uint64_t row_bytes, banks;
+  uint64_t row_copies;  ///< whether PIM nodes copy a row with a load and a store
   FILE *trace;
 } settings;
 

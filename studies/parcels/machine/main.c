@@ -103,7 +103,8 @@ static void set(const char *text) {
                 {"l2", &machine.l2},
                 {"depth", &machine.depth},
                 {"row_bytes", &machine.row_bytes},
-                {"banks", &machine.banks}};
+                {"banks", &machine.banks},
+                {"row_copies", &machine.row_copies}};
   const size_t length = (size_t)(strchr(text, '=') - text);
   const char *value = text + length + 1;
   for (size_t i = 0; i < sizeof fields / sizeof *fields; ++i)

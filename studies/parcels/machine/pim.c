@@ -94,6 +94,19 @@ void *pim_payload(size_t bytes) {
   return made;
 }
 
+size_t pim_copy_row(void *to, const void *from, size_t bytes) {
+  if (!machine.row_copies) return 0;
+  machine_flush(0);
+  const size_t left = machine.row_bytes - (uintptr_t)to % machine.row_bytes,
+               left_from = machine.row_bytes - (uintptr_t)from % machine.row_bytes;
+  if (bytes > left) bytes = left;
+  if (bytes > left_from) bytes = left_from;
+  machine_charge(PIM_copy, 1, from, 1);
+  machine_charge(PIM_copy, 1, to, 1);
+  memcpy(to, from, bytes);
+  return bytes;
+}
+
 /// A thread of a parcel joins the line for a word, or starts.
 static void start(machine_thread *it, pim_word *ahead) {
   if (!ahead) {

@@ -192,7 +192,7 @@ void machine_charge(enum pim_category category, uint64_t instructions, const voi
       addresses[number] = (uint64_t)(uintptr_t)first + 8 * (done + number);
     uint64_t part = done + number < words && instructions > 64 ? 64 : instructions;
     if (part > UINT16_MAX) part = UINT16_MAX;
-    const block it = {0, 0, 0, (uint16_t)part, (uint16_t)number, (uint16_t)part, 0, 0};
+    const block it = {0, 0, 0, 0, (uint16_t)part, (uint16_t)number, (uint16_t)part, 0, 0};
     charge(self, category, part, number, cost_of(self->node, &it, addresses, number, 0));
     instructions -= part;
     done += number;

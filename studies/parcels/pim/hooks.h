@@ -80,6 +80,10 @@ void pim_send(const pim_parcel *parcel);
 /// Returns an area of at least `bytes` bytes for the payload of one parcel.
 void *pim_payload(size_t bytes);
 
+/// Copies bytes up to the end of the row of `to` or of `from`, at most `bytes`, with one load and
+/// one store. Returns their number, or 0 if the platform copies no rows.
+size_t pim_copy_row(void *to, const void *from, size_t bytes);
+
 /// The number of the node, the number of nodes, and the protocol's memory on a node (zero bytes at
 /// the start).
 int pim_node(void);

@@ -36,10 +36,17 @@ typedef struct copy_part {
 
 enum { COPY_THREADS = 4, COPY_SPLIT_BYTES = 512 };
 
+/// Copies whole rows if the platform can, and words.
+PIM_IN(copy) static void copy_share(char *to, const char *from, size_t bytes) {
+  for (size_t row; bytes && (row = pim_copy_row(to, from, bytes)); to += row, from += row)
+    bytes -= row;
+  mpi_copy(to, from, bytes);
+}
+
 PIM_IN(copy) static void copy_thread(void *state, void *payload) {
   (void)payload;
   copy_part *part = state;
-  mpi_copy(part->to, part->from, part->bytes);
+  copy_share(part->to, part->from, part->bytes);
   const uintptr_t left = pim_take(part->left) - 1;
   pim_fill(part->left, left);
   if (left == 0) pim_fill(part->done, 0);
@@ -49,7 +56,7 @@ PIM_IN(copy) static void copy_thread(void *state, void *payload) {
 /// calling thread alone.
 PIM_IN(copy) static void copy(void *to, const void *from, size_t bytes) {
   if (bytes < COPY_SPLIT_BYTES) {
-    mpi_copy(to, from, bytes);
+    copy_share(to, from, bytes);
     return;
   }
   const size_t share = (bytes / COPY_THREADS + 7) / 8 * 8;
@@ -60,7 +67,7 @@ PIM_IN(copy) static void copy(void *to, const void *from, size_t bytes) {
                             i + 1 < COPY_THREADS ? share : rest, &left, &done};
     pim_send(&(pim_parcel){pim_node(), 0, 0, copy_thread, &part, sizeof part, 0, 0});
   }
-  mpi_copy(to, from, share);
+  copy_share(to, from, share);
   pim_read(&done);
 }
 

@@ -38,10 +38,10 @@ static int receive_all(char *data, int bytes, int rank, int posted) {
 }
 
 int main(int argc, char **argv) {
-  const int bytes = argc > 1 ? atoi(argv[1]) : 256,
-            posted = (argc > 2 ? atoi(argv[2]) : 100) * MESSAGES / 100;
   int rank, wrong = 0;
   MPI_Init(&argc, &argv);
+  const int bytes = argc > 1 ? atoi(argv[1]) : 256,
+            posted = (argc > 2 ? atoi(argv[2]) : 100) * MESSAGES / 100;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   char *data = malloc((size_t)bytes * MESSAGES + 1);
   for (int sender = 0; sender < 2 && data; ++sender) {
