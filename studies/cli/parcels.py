@@ -76,10 +76,12 @@ def run_program(
     If processes wait for each other for ever, the command names their calls and exits with 1.
     """
     _check_picture(plot)
+    run.engine_of(engine)
+    run.check_nodes(nodes)
     with Results(json_target) as results, working("compiling") as work, build_folder() as folder:
-        machine = run.Machine(engine, folder, latency=latency)
         own = HERE / "programs" / f"{program}.c"
         compiled = compile_program(own if str(program) in OWN else program, folder)
+        machine = run.Machine(engine, folder, latency=latency)
         work.phase("running")
         outcome = machine.run(
             compiled, nodes, arguments or (), checks=check, trace=plot is not None, seconds=seconds
@@ -151,11 +153,12 @@ def scale(
 
     The times are modelled.
     """
-    numbers = [int(word) if word.strip().isdigit() else 0 for word in nodes.split(",")]
-    if bad := [asked for asked in numbers if not 1 <= asked <= run.MAX_NODES]:
-        raise ArgumentError(
-            f"--nodes {nodes}: {bad[0]} is not a number of nodes from 1 to {run.MAX_NODES}"
-        )
+    numbers = []
+    for word in nodes.split(","):
+        if not word.strip().isdecimal():
+            raise ArgumentError(f"--nodes {nodes}: {word!r} is not a number of nodes")
+        numbers.append(int(word))
+        run.check_nodes(numbers[-1])
     wanted = list(ENGINES) if engines == "all" else parse_names(engines, list(ENGINES), "engine")
     with Results(json_target) as results, working("compiling") as work:
         rows = list(scaling.measure(wanted, numbers, parse_size(size), work.phase, latency=latency))

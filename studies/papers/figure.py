@@ -105,7 +105,7 @@ class Request:
 
     figures: the names of all wanted figures. iters: number of timed rounds; 0 measures nothing.
     pes, size_bytes: of measured calls. quick: whether applications have small inputs. latency, pim:
-    of the simulated machines, as for `pidcomm_studies.papers.parcels.figures.measure`. comment,
+    of the simulated machines, as for `pidcomm_studies.papers.parcels.benchmark.measure`. comment,
     skip: write comments and the errors of skipped cases. conditions: the conditions of the
     measurements, by name of the figure. wrong: a sentence for each wrong result that has no point.
     """

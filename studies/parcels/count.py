@@ -10,7 +10,8 @@ Limits: the instructions are x86-64, not those of the paper's machines. An instr
 and stores counts as one instruction with two references. push and pop are references; call and
 return are not, because machines with a link register have none there. A reference of any width is
 one reference. The instruction cache sees instructions of four bytes, as those of a PowerPC: the
-section .bss.code has an address for each. Functions of libc are not compiled here, so they count nothing and take no time.
+section .bss.code has an address for each. Functions of libc are not compiled here, so they count
+nothing and take no time.
 """
 
 from __future__ import annotations

@@ -23,12 +23,13 @@ from pidcomm_studies.parcels.run import BENCHMARK, OVERHEAD, SIZES
 COLUMNS = ["size", ">% posted", "category", ">instructions", ">references"]
 NOTE = "overhead: the functions of MPICH 1.2 without network, libc, lookups and byte order"
 POSTED = (0, 20, 40, 60, 80, 100)
-OTHER, CALLS = "other", "calls"
-COUNTED = (*OVERHEAD, CALLS)
+OTHER, OUTER = "other", "calls"
+COUNTED = (*OVERHEAD, OUTER)
 """The categories that are overhead here: `calls` are the functions that the program calls, which
 also check arguments."""
 _TOOLS = {"valgrind": "valgrind", "mpicc": "PIDCOMM_MPICC", "mpiexec": "PIDCOMM_MPIEXEC"}
-_EVENTS = "Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim".split()
+_CACHE_EVENTS = ["I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw"]
+_EVENTS = ["Ir", "Dr", "Dw", *_CACHE_EVENTS, "Bc", "Bcm", "Bi", "Bim"]
 _MPICH = "MPID_CH_Check_incoming"  # only MPICH 1 has it
 # The first pattern that matches a function's name. Everything else in the program is the network.
 _CATEGORIES = {
@@ -37,7 +38,7 @@ _CATEGORIES = {
     "queue": r"MPID_Search_\w+|MPID_Msg_arrived|MPID_Enqueue",
     "cleanup": r"MPID_SBfree|MPID_Dequeue",
     "checks": r"MPIR_\w+|MPID_\w+Datatype|MPID_Msg_rep|MPID_CH_Pkt_(un)?pack",
-    CALLS: r"PMPI_\w+",
+    OUTER: r"PMPI_\w+",
     "state": r"MPID_\w+|intra_\w+",
     "network": r".*",
 }
@@ -131,7 +132,9 @@ def rows_of(size: str, posted: int, texts: Sequence[str]) -> list[Row]:
     totals: dict[tuple[str, str], Counter[str]] = {}
     for text in ran:
         for library, callers, events in _functions(text):
-            names = [name.removeprefix("P") for name in callers if name.startswith(("MPI_", "PMPI_"))]
+            names = [
+                name.removeprefix("P") for name in callers if name.startswith(("MPI_", "PMPI_"))
+            ]
             if not names or names[-1] not in BENCHMARK:  # names: from the inner call to the outer
                 continue
             category = _category(library, callers[0]) if is_mpich else OTHER
@@ -144,8 +147,8 @@ def rows_of(size: str, posted: int, texts: Sequence[str]) -> list[Row]:
             category,
             events["Ir"],
             events["Dr"] + events["Dw"],
-            events["I1mr"] + events["D1mr"] + events["D1mw"],
-            events["ILmr"] + events["DLmr"] + events["DLmw"],
+            sum(events[name] for name in _CACHE_EVENTS[:3]),
+            sum(events[name] for name in _CACHE_EVENTS[3:]),
             events["Bc"] + events["Bi"],
             events["Bcm"] + events["Bim"],
         )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,7 @@ OVERHEAD = ("state", "cleanup", "queue", "juggling")
 """The categories that the paper calls overhead: without network, copies and checks."""
 
 _DELAYS = ("open_page", "closed_page", "l2", "depth")  # of a conventional machine: may be 0
-_WRONG, _DEADLOCK = 3, 4  # exit codes of machine/main.c
+_WRONG, _DEADLOCK, _REFUSED = 3, 4, 5  # exit codes of machine/main.c
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,12 @@ def engine_of(name: str) -> Engine:
     return ENGINES[name]
 
 
+def check_nodes(nodes: int) -> None:
+    """Raise ArgumentError if a machine cannot have this number of nodes."""
+    if not 1 <= nodes <= MAX_NODES:
+        raise ArgumentError(f"the number of nodes ({nodes}) must be 1 to {MAX_NODES}")
+
+
 class Machine:
     """A compiled machine with an engine. folder: for its files; it must exist while the machine
     is used.
@@ -131,6 +139,12 @@ class Machine:
         self._folder = folder
         self._path = compile_machine(self.engine, folder)
 
+    def with_settings(self, settings: Mapping[str, int]) -> Machine:
+        """Return the same compiled machine with other values, which are not checked."""
+        machine = copy(self)
+        machine.settings = dict(settings)
+        return machine
+
     def run(
         self,
         program: Path,
@@ -149,10 +163,10 @@ class Machine:
         Raises ArgumentError for a number of nodes outside 1..4096, Error if the program ends in an
         error of MPI, the queues are wrong or the time is over.
         """
-        if not 1 <= nodes <= MAX_NODES:
-            raise ArgumentError(f"the number of nodes ({nodes}) must be 1 to {MAX_NODES}")
+        check_nodes(nodes)
         report, events = self._folder / "report.json", self._folder / "trace.jsonl"
         fields = {
+            "parent": os.getpid(),
             **self.settings,
             "nodes": nodes,
             "conventional": int(self.engine.is_conventional),
@@ -173,6 +187,8 @@ class Machine:
             )
         except subprocess.TimeoutExpired:
             raise Error(f"{program.stem} on {nodes} nodes did not end in {seconds:g} s") from None
+        if process.returncode == _REFUSED and process.stderr:
+            raise ArgumentError(f"{program.stem} {process.stderr.strip()}")
         if process.returncode not in (0, _DEADLOCK):
             why = process.stderr.strip() or _end(process.returncode)
             raise Error(f"{why}\n{process.stdout}".strip() if process.returncode == _WRONG else why)

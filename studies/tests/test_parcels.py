@@ -15,7 +15,6 @@ from test_pictures import assert_legible
 from pidcomm import ArgumentError, Error
 from pidcomm_studies.papers.figure import Request
 from pidcomm_studies.papers.figures import NAMES, get
-from pidcomm_studies.papers.parcels import figures
 from pidcomm_studies.parcels import patterns, scaling
 from pidcomm_studies.parcels.build import ENGINES, HERE, categories, compile_program
 from pidcomm_studies.parcels.count import CountError, count
@@ -277,17 +276,15 @@ def test_barrier_and_halo_scale(folder: Path) -> None:
         assert seconds["halo", engine, 36] < 2 * seconds["halo", engine, 4]
 
 
-def test_figures_have_all_points_and_statements(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "POSTED", (0, 100))
-    monkeypatch.setattr(figures, "SIZES", {"eager": 64, "rendezvous": 65536})
-    monkeypatch.setattr(figures, "COPY_BYTES", (4096, 65536))
+def test_figures_have_all_points_and_every_difference_has_a_cause() -> None:
     names = [name for name in NAMES if name.startswith("parcels/")]
     request = Request(names)
     for figure in map(get, names):
         points = figure.points(request)
         assert {point.panel for point in points} == {panel.name for panel in figure.panels}
         statements = list(figure.statements(request, points))
-        assert statements
+        assert all(statement.agrees is not None for statement in statements)
+        assert [each for each in statements if not each.agrees and not each.cause] == []
         assert_legible(of_papers.draw(figure, points, statements))
 
 

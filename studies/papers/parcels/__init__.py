@@ -1,4 +1,9 @@
 """The paper on MPI by travelling threads."""
 
-FIGURES = {f"fig{number}": f"figures.FIGURE_{number}" for number in (4, 5, 6, 7)}
+FIGURES = {
+    "fig4": "overhead.FIGURE_4",
+    "fig5": "overhead.FIGURE_5",
+    "fig6": "calls.FIGURE_6",
+    "fig7": "copies.FIGURE_7",
+}
 """The module of each figure, and its name in the module."""

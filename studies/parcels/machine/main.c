@@ -7,17 +7,19 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "machine/machine.h"
 
-enum { WRONG = 3, DEADLOCK = 4, MAIN_STACK_BYTES = 1 << 20, PAGES = 1 << 22 };
+enum { WRONG = 3, DEADLOCK = 4, REFUSED = 5, MAIN_STACK_BYTES = 1 << 20, PAGES = 1 << 22 };
 
 static FILE *report;
 static int argument_count;
@@ -86,10 +88,23 @@ static void *load(const char *path, int source, size_t bytes) {
   snprintf(name, sizeof name, "/proc/self/fd/%d", copy);
   void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
   if (!library) machine_fail("%s", dlerror());
+  const int *processes = dlsym(library, "parcels_processes");
+  if (processes && (machine.nodes < processes[0] || machine.nodes > processes[1])) {
+    fprintf(stderr, "needs %d", processes[0]);
+    if (processes[1] > processes[0]) fprintf(stderr, " to %d", processes[1]);
+    fprintf(stderr, " processes, not %d\n", machine.nodes);
+    exit(REFUSED);
+  }
   void *found = dlsym(library, "parcels_main");
   if (!found) machine_fail("%s has no function main", path);
   return found;  // the file stays open: the loader recognises files by their number, which must not
                  // be used again
+}
+
+/// Ends this process with its parent, however the parent ends.
+static void end_with(pid_t parent) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+    machine_fail("the parent process has ended");
 }
 
 static void set(const char *text) {
@@ -118,6 +133,8 @@ static void set(const char *text) {
     machine.is_conventional = atoi(value);
   else if (!strncmp(text, "checks", length))
     machine.checks = atoi(value);
+  else if (!strncmp(text, "parent", length))
+    end_with(atoi(value));
   else if (!strncmp(text, "trace", length))
     machine.trace = fopen(value, "w");
   else if (!strncmp(text, "report", length))

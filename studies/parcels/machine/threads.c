@@ -256,6 +256,7 @@ machine_thread *machine_thread_of(node *at, uint64_t time, size_t stack_bytes, p
 }
 
 int machine_run(void) {
+  uint64_t end = 0;
   applications = machine.nodes;
   while (events) {
     event it = pop();
@@ -267,6 +268,7 @@ int machine_run(void) {
     }
     machine_now = it.argument;
     machine_switch(&scheduler, machine_now->sp);
+    if (machine_now->time > end) end = machine_now->time;
     write_parts();
     // A single-threaded engine changes its queues between packets without locks.
     if (machine.checks && has_stepped && (!machine.is_conventional || !machine_now->node->active)) {
@@ -286,5 +288,6 @@ int machine_run(void) {
     }
     machine_now = 0;
   }
+  if (end > machine_end) machine_end = end;
   return applications;
 }

@@ -5,6 +5,7 @@
 
 int main(int argc, char **argv) {
   const int calls = argc > 1 ? atoi(argv[1]) : 10;
+  if (calls < 1) return puts("the argument is a number of calls from 1 on"), 2;
   int rank;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -7,8 +7,8 @@ __attribute__((noinline)) static void copy(long *to, const long *from, long word
 }
 
 int main(int argc, char **argv) {
-  const long bytes = atol(argv[1]);
-  const int copies = atoi(argv[2]);
+  const long bytes = argc > 1 ? atol(argv[1]) : 4096;
+  const int copies = argc > 2 ? atoi(argv[2]) : 1;
   MPI_Init(&argc, &argv);
   long *from = calloc(2, (size_t)bytes), *to = from + bytes / 8;
   for (int i = 0; from && i < copies; ++i) copy(to, from, bytes / 8);

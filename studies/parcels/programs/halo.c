@@ -8,6 +8,8 @@
 
 int main(int argc, char **argv) {
   const int bytes = argc > 1 ? atoi(argv[1]) : 1024, exchanges = argc > 2 ? atoi(argv[2]) : 4;
+  if (bytes < 0 || bytes > 1 << 28 || exchanges < 1)
+    return puts("the arguments are at most 256 MiB, and a number of exchanges from 1 on"), 2;
   int rank, size, wrong = 0;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

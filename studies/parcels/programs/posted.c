@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 enum { MESSAGES = 10 };
+const int parcels_processes[2] = {2, 2};  // the least and the greatest number
 
 static unsigned char expected(int sender, int message, long i) {
   return (unsigned char)(31 * sender + 7 * message + i);
@@ -42,6 +43,8 @@ int main(int argc, char **argv) {
   MPI_Init(&argc, &argv);
   const int bytes = argc > 1 ? atoi(argv[1]) : 256,
             posted = (argc > 2 ? atoi(argv[2]) : 100) * MESSAGES / 100;
+  if (bytes < 0 || bytes > 1 << 27 || posted < 0 || posted > MESSAGES)
+    return puts("the arguments are at most 128 MiB, and 0 to 100% of posted receives"), 2;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   char *data = malloc((size_t)bytes * MESSAGES + 1);
   for (int sender = 0; sender < 2 && data; ++sender) {

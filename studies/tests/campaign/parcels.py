@@ -27,6 +27,7 @@ SCHEDULES = {
     "bytes_per_cycle": (1, 8, 64),
     "depth": (1, 2, 4, 9),
     "banks": (1, 4, 64),
+    "row_copies": (0, 1),
 }
 
 
