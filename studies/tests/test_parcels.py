@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from test_pictures import assert_legible
 from pidcomm import ArgumentError, Error
 from pidcomm_studies.papers.figure import Request
 from pidcomm_studies.papers.figures import NAMES, get
-from pidcomm_studies.parcels import patterns, scaling
+from pidcomm_studies.parcels import host, patterns, scaling
 from pidcomm_studies.parcels.build import ENGINES, HERE, categories, compile_program
 from pidcomm_studies.parcels.count import CountError, count
 from pidcomm_studies.parcels.run import Machine
@@ -274,6 +275,97 @@ def test_barrier_and_halo_scale(folder: Path) -> None:
         assert seconds["barrier", engine, 36] > seconds["barrier", engine, 4]  # log2(nodes) rounds
         # Each process has four neighbours.
         assert seconds["halo", engine, 36] < 2 * seconds["halo", engine, 4]
+
+
+CALLGRIND = """\
+ob=/tmp/posted
+fn=MPID_CH_Check_incoming'MPID_Probe'PMPI_Probe'main
+0 9 2 1 3 4 5 1 0 0 2 1 0 0
+fn=PMPI_Send'main
+0 7 1 0
+calls=1 0
+0 99 99 99
+fn=PMPI_Barrier'PMPI_Finalize'main
+0 50
+ob=/usr/lib/libc.so.6
+fn=memcpy'PMPI_Send'main
+0 5 1 1
+"""
+
+
+def test_counts_of_a_real_mpi_have_calls_and_categories() -> None:
+    rows = host.rows_of("eager", 20, [CALLGRIND, CALLGRIND, "fn=listener'main\n0 1\n"])
+    assert rows == [
+        host.Row("eager", 20, "MPI_Probe", "juggling", 18, 6, 24, 2, 4, 2),
+        host.Row("eager", 20, "MPI_Send", "calls", 14, 2, 0, 0, 0, 0),
+        host.Row("eager", 20, "MPI_Send", "libc", 10, 4, 0, 0, 0, 0),
+    ]
+    assert [line[2:] for line in host.totals(rows)] == [
+        ["all", "42", "12"],
+        ["overhead", "32", "8"],
+    ]
+    with pytest.raises(Error, match="1 processes in place of 2"):
+        host.rows_of("eager", 20, [CALLGRIND])
+
+
+def test_only_the_first_run_of_code_misses_the_instruction_cache(
+    folder: Path, tmp_path: Path
+) -> None:
+    code = "x += rank;" * 400  # each one loads, adds and stores
+
+    def cycles(rounds: int) -> float:
+        body = f"volatile int x = 0; for (int i = 0; i < {rounds}; ++i) {{ {code} }} return x;"
+        run = Machine("mpich", folder).run(_program(tmp_path, body), 1)
+        return run.total("cycles", ("application",))
+
+    one, two, three = map(cycles, (1, 2, 3))
+    lines = 400 * 2 * 4 / 32  # at least two instructions of 4 bytes each, in lines of 32 bytes
+    assert one > three - two + 20 * lines / 2  # two lines of the first cache are one of the second
+
+
+def test_a_row_is_copied_with_a_load_and_a_store(folder: Path, programs: dict[str, Path]) -> None:
+    words, rows = (
+        Machine("pim", folder, row_copies=copies).run(programs["posted"], 2, (81920, 100))
+        for copies in (0, 1)
+    )
+    assert (words.code, rows.code) == (0, 0)
+    copied = 20 * 2 * 81920  # 20 messages, into a parcel and out of it
+    # Source and target may begin at other places of their rows: twice the loads and stores. The
+    # threads that copy need a tenth more.
+    assert copied / 256 * 2 <= rows.total("references", ("copy",)) <= 1.15 * copied / 256 * 4
+    assert words.total("references", ("copy",)) >= copied / 8 * 2
+    assert rows.total("instructions") == words.total("instructions")
+
+
+def test_a_program_states_its_number_of_processes(
+    machine: Machine, programs: dict[str, Path]
+) -> None:
+    for program, nodes, needed in (("posted", 3, "2"), ("posted", 1, "2"), ("exchange", 1, "2 to")):
+        with pytest.raises(ArgumentError, match=rf"^{program} needs {needed}.* not {nodes}$"):
+            machine.run(programs[program], nodes)
+
+
+def test_the_machine_ends_with_the_command() -> None:
+    command = [str(MPIEXEC.parent / "pidcomm"), "parcels", "run", str(PROGRAMS / "blocked.c")]
+    with subprocess.Popen([*command, "--", "2"], stdout=subprocess.DEVNULL) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while not (
+            machines := [child for child in children.read_text().split() if _is_machine(child)]
+        ):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+    end = time.monotonic() + 20
+    while _is_machine(machines[0]):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def _is_machine(process: str) -> bool:
+    try:
+        return b"machine-pim" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return False
 
 
 def test_figures_have_all_points_and_every_difference_has_a_cause() -> None:
