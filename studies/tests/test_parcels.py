@@ -363,7 +363,8 @@ def test_the_machine_ends_with_the_command() -> None:
 
 def _is_machine(process: str) -> bool:
     try:
-        return b"machine-pim" in Path(f"/proc/{process}/cmdline").read_bytes()
+        name, state = Path(f"/proc/{process}/stat").read_text().split()[1:3]
+        return name == "(machine-pim)" and state != "Z"
     except OSError:  # it has ended
         return False
 

@@ -5,6 +5,9 @@
 /// MPI_Sendrecv, MPI_Cancel, MPI_Request_free, MPI_Waitany/some, MPI_Testall/any/some,
 /// MPI_Get_elements, MPI_Abort, MPI_Initialized, MPI_Errhandler_*, MPI_Error_*,
 /// MPI_Get_processor_name, MPI_Wtick.
+///
+/// A program that needs a certain number of processes defines `const int parcels_processes[2]`: the
+/// least and the greatest number.
 #pragma once
 
 #define MPI_VERSION 1

@@ -3,7 +3,7 @@
 #include <mpi.h>
 #include <stdlib.h>
 
-const int parcels_processes[2] = {2, 4096};  // the least and the greatest number
+const int parcels_processes[2] = {2, 4096};
 
 int main(int argc, char **argv) {
   const int bytes = argc > 1 ? atoi(argv[1]) : 256;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { MESSAGES = 10 };
-const int parcels_processes[2] = {2, 2};  // the least and the greatest number
+const int parcels_processes[2] = {2, 2};
 
 static unsigned char expected(int sender, int message, long i) {
   return (unsigned char)(31 * sender + 7 * message + i);
