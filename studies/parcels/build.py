@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from dpuemu.supervised import supervised
 from dpuemu.tools import temporary_folder
 from pidcomm import ArgumentError, Error
 from pidcomm_studies.parcels.count import MAX_REFERENCES, CountError, count
@@ -180,17 +182,25 @@ def _counted(source: Path, assembly: Path, default: str, options: Sequence[str])
         raise ArgumentError(f"{source}: {error}") from None
 
 
+def run_command(
+    words: Sequence[str], seconds: float | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, whose processes end with it and with this one, and return its output.
+
+    options: for `subprocess.Popen`. Raises TimeoutError after `seconds`.
+    """
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    try:
+        with supervised(words, text=True, errors="replace", **pipes, **options) as process:
+            output, errors = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError from error
+    return subprocess.CompletedProcess(words, process.returncode, output, errors)
+
+
 def _gcc(words: Sequence[str]) -> None:
     try:
-        process = subprocess.run(
-            [COMPILER, *words],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "LC_ALL": "C"},
-        )
+        process = run_command([COMPILER, *words], env={**os.environ, "LC_ALL": "C"})
     except OSError as error:
         raise Error(
             f"the simulated machine needs {COMPILER}, which cannot be run: {error}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pidcomm import Error
-from pidcomm_studies.parcels.build import HERE, build_folder
+from pidcomm_studies.parcels.build import HERE, build_folder, run_command
 from pidcomm_studies.parcels.run import BENCHMARK, OVERHEAD, SIZES
 
 COLUMNS = ["size", ">% posted", "category", ">instructions", ">references"]
@@ -200,9 +199,7 @@ def totals(rows: Sequence[Row]) -> Iterator[list[str]]:
 
 
 def _run(command: list[str], folder: Path) -> None:
-    process = subprocess.run(
-        command, capture_output=True, text=True, errors="replace", check=False, cwd=folder
-    )
+    process = run_command(command, cwd=folder)
     if process.returncode:
         raise Error(
             f"{Path(command[0]).name} ended with code {process.returncode}:"

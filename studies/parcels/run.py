@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from typing import Any
 
 from pidcomm import ArgumentError, Error
 from pidcomm.errors import unknown
-from pidcomm_studies.parcels.build import ENGINES, Engine, compile_machine
+from pidcomm_studies.parcels.build import ENGINES, Engine, compile_machine, run_command
 
 PIM, CONVENTIONAL = "pim", "conventional"
 MAX_NODES = 4096
@@ -166,7 +164,6 @@ class Machine:
         check_nodes(nodes)
         report, events = self._folder / "report.json", self._folder / "trace.jsonl"
         fields = {
-            "parent": os.getpid(),
             **self.settings,
             "nodes": nodes,
             "conventional": int(self.engine.is_conventional),
@@ -176,16 +173,10 @@ class Machine:
         if trace:
             words.append(f"trace={events}")
         try:
-            process = subprocess.run(
-                [str(self._path), *words, str(program), *map(str, arguments)],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                stdin=subprocess.DEVNULL,
-                timeout=seconds,
+            process = run_command(
+                [str(self._path), *words, str(program), *map(str, arguments)], seconds
             )
-        except subprocess.TimeoutExpired:
+        except TimeoutError:
             raise Error(f"{program.stem} on {nodes} nodes did not end in {seconds:g} s") from None
         if process.returncode == _REFUSED and process.stderr:
             raise ArgumentError(f"{program.stem} {process.stderr.strip()}")

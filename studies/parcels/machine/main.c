@@ -7,12 +7,10 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -101,12 +99,6 @@ static void *load(const char *path, int source, size_t bytes) {
                  // be used again
 }
 
-/// Ends this process with its parent, however the parent ends.
-static void end_with(pid_t parent) {
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
-    machine_fail("the parent process has ended");
-}
-
 static void set(const char *text) {
   static const struct {
     const char *name;
@@ -133,8 +125,6 @@ static void set(const char *text) {
     machine.is_conventional = atoi(value);
   else if (!strncmp(text, "checks", length))
     machine.checks = atoi(value);
-  else if (!strncmp(text, "parent", length))
-    end_with(atoi(value));
   else if (!strncmp(text, "trace", length))
     machine.trace = fopen(value, "w");
   else if (!strncmp(text, "report", length))
