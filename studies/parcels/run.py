@@ -53,7 +53,6 @@ BENCHMARK = ("MPI_Irecv", "MPI_Send", "MPI_Recv", "MPI_Barrier", "MPI_Probe", "M
 OVERHEAD = ("state", "cleanup", "queue", "juggling")
 """The categories that the paper calls overhead: without network, copies and checks."""
 
-_DELAYS = ("open_page", "closed_page", "l2", "depth")  # of a conventional machine: may be 0
 _WRONG, _DEADLOCK, _REFUSED = 3, 4, 5  # exit codes of machine/main.c
 
 
@@ -128,8 +127,7 @@ class Machine:
         for name, value in changes.items():
             if name not in self.settings:
                 raise ArgumentError(unknown("field of the machine", name, self.settings))
-            is_free = self.engine.is_conventional and name in _DELAYS
-            low = 0 if is_free or name in ("latency", "row_copies") else 1
+            low = 0 if name in ("latency", "row_copies") else 1
             high = {"banks": MAX_BANKS, "row_copies": 1}.get(name, MAX_VALUE)
             if not low <= value <= high:
                 raise ArgumentError(f"{name} ({value}) must be {low} to {high}")

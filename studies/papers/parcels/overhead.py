@@ -92,8 +92,9 @@ def _figure_4() -> Figure:
 
     note = (
         "Engines lam and mpich: the smallest programs that behave as each MPI does. MPICH 1.2.5:"
-        " counted with callgrind, as `pidcomm parcels bench` does; papers/parcels/mpich.jsonl has"
-        " the conditions. As released, it sends 80 KiB eagerly: its limit is 128,000 bytes."
+        " counted in one run of `pidcomm parcels bench` (papers/parcels/mpich.jsonl). It polls, so"
+        " two runs differ by up to 3%. As released, it sends 80 KiB eagerly: its limit is 128,000"
+        " bytes."
     )
     title = "overhead instructions and memory references"
     return figure("fig4", title, panels, model, statements, note)
@@ -161,7 +162,7 @@ def _of_cycles(results: Results, size: str, engine: str, published: float) -> St
                 here += f"; {words(less(results, size, other, 'occupancy'))} occupancy than {other}"
         rate = fmean(map(ipc, results.of(name, size)))
         cause = (
-            f"MPICH 1.2.5 has an IPC of {rate:.2f} here, {_delays(results, size)}; the published"
+            f"MPICH 1.2.5 has an IPC of {rate:.2f} here ({_delays(results, size)}); the published"
             f" part needs {rate * (1 - published) / (1 - part):.2f}"
         )
     return Statement(
@@ -180,8 +181,8 @@ def _delays(results: Results, size: str) -> str:
     misses = sum(map(memory_cycles, rows)) / instructions
     wrong = sum(row.mispredictions for row in rows) * TABLE_1[CONVENTIONAL]["depth"] / instructions
     return (
-        f"from {cycles - misses - wrong:.2f} cycles of issue, {misses:.2f} of misses and"
-        f" {wrong:.2f} of mispredictions per instruction"
+        f"{cycles - misses - wrong:.2f} cycles of issue, {misses:.2f} of misses and {wrong:.2f} of"
+        " mispredictions per instruction"
     )
 
 

@@ -25,7 +25,7 @@ from pidcomm_studies.papers.parcels.benchmark import (
     occupancy,
     overhead,
 )
-from pidcomm_studies.parcels.run import BENCHMARK, OVERHEAD, SIZES, Run
+from pidcomm_studies.parcels.run import BENCHMARK, SIZES, Run
 
 PAPER = (
     "Rodrigues, Murphy, Kogge, Brockman, Brightwell, Underwood: Implications of a PIM Architectural"
@@ -136,4 +136,4 @@ def size_of_lam(results: Results, what: str, measure: Callable[[Run], float]) ->
 
 def ipc(run: Run) -> float:
     """Return the instructions per cycle of the overhead."""
-    return run.total("instructions", OVERHEAD, BENCHMARK) / overhead(run, "cycles")
+    return overhead(run, "instructions") / overhead(run, "cycles")

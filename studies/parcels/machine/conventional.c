@@ -2,7 +2,7 @@
 ///
 /// Sizes that table 1 does not print are those of the PowerPC MPC7450: first caches of 32 KiB each
 /// for data and for instructions, 8 ways, lines of 32 bytes; second cache 256 KiB, 8 ways, lines of
-/// 64 bytes; a 2-bit counter per branch in a table of 2,048. A parameter of `host.py`, too.
+/// 64 bytes; a 2-bit counter per branch in a table of 2,048. host.py reads the sizes.
 #include <stdlib.h>
 #include <string.h>
 

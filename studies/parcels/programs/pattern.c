@@ -119,10 +119,11 @@ static void run(int at, const operation *it, int count, const MPI_Comm *communic
 int main(int argc, char **argv) {
   FILE *file = argc > 1 ? fopen(argv[1], "r") : 0;
   if (!file) return 2;
-  int rank, count;
+  int rank, size, count;
   MPI_Comm communicators[3] = {MPI_COMM_WORLD};
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   for (int i = 1; i < 3; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &communicators[i]);
   for (int i = 0; i < SLOTS; ++i) requests[i] = MPI_REQUEST_NULL, places[i] = -1;
@@ -133,6 +134,7 @@ int main(int argc, char **argv) {
       if (fscanf(file, "%d %d %d %d %d %d %d %d", &it->rank, &it->kind, &it->peer, &it->tag,
                  &it->communicator, &it->bytes, &it->slot, &it->id) != 8)
         return 2;
+      if (it->rank >= size) return puts("the pattern needs more processes"), 2;
     }
     for (int i = 0; i < count; ++i)
       if (operations[i].rank == rank) run(i, &operations[i], count, communicators);
