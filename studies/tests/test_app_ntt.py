@@ -99,13 +99,25 @@ def test_forward_results_are_values_of_the_polynomial_in_bit_reversed_order() ->
 # ---- PEs
 
 
+WIDTHS = [word.modulus_bits for word in field.WORDS]
+
+
+@pytest.mark.parametrize("bits", WIDTHS)
 @pytest.mark.parametrize("radix", RADIXES)
 @pytest.mark.parametrize("tasklets", [1, 7, 11, 16, 24])
-def test_one_pe_is_right_with_every_radix_and_number_of_tasklets(radix: int, tasklets: int) -> None:
+def test_one_pe_is_right_with_every_radix_and_number_of_tasklets(
+    bits: int, radix: int, tasklets: int
+) -> None:
     # A product includes forward transforms.
     for operation in ("forward", "product") if tasklets == 16 else ("product",):
         problem = Ntt.make(
-            size=256, limbs=2, steps="1", radix=radix, tasklets=tasklets, operation=operation
+            size=256,
+            limbs=2,
+            bits=bits,
+            steps="1",
+            radix=radix,
+            tasklets=tasklets,
+            operation=operation,
         )
         result = assert_right(problem, (1, 1, 1, 1))
     a, b = (values[1] for values in problem.operands)
@@ -130,17 +142,53 @@ DECOMPOSITIONS = [
 ]
 
 
+@pytest.mark.parametrize("bits", WIDTHS)
 @pytest.mark.parametrize(("steps", "radix", "shape"), DECOMPOSITIONS)
-def test_every_decomposition_is_right(steps: str, radix: int, shape: tuple[int, ...]) -> None:
+def test_every_decomposition_is_right(
+    bits: int, steps: str, radix: int, shape: tuple[int, ...]
+) -> None:
     """Balanced and not, with axes of length 1, with slices that divide the limbs and slices that
     do not.
     """
     size = int(np.prod([int(step) for step in steps.split("x")]))
     for operation in ("inverse", "product"):  # a product includes forward transforms
         problem = Ntt.make(
-            size=size, limbs=4, steps=steps, radix=radix, operation=operation, tasklets=11
+            size=size,
+            limbs=4,
+            bits=bits,
+            steps=steps,
+            radix=radix,
+            operation=operation,
+            tasklets=11,
         )
         assert_right(problem, shape)
+
+
+@pytest.mark.parametrize("limbs", [1, 3])
+@pytest.mark.parametrize(
+    ("steps", "shape"),
+    [("16x16", (16, 1, 1, 1)), ("8x8x8", (8, 8, 1, 1)), ("16x16x2", (16, 2, 1, 1))],
+)
+def test_blocks_of_an_odd_number_of_narrow_elements_have_a_gap(
+    steps: str, shape: tuple[int, ...], limbs: int
+) -> None:
+    """Before the first and after the last step only if a PE has several limbs."""
+    size = int(np.prod([int(step) for step in steps.split("x")]))
+    problem = Ntt.make(size=size, limbs=limbs, bits=30, steps=steps, operation="product")
+    cut = problem.cut(shape)
+    elements = limbs * size // cut.pes_per_limb
+    assert cut.elements == elements
+    axis = cut.shape.index(elements // limbs)
+    assert cut.exchanged_bytes(axis) == 4 * elements // limbs * (limbs + 1)
+    assert min(map(cut.host_bytes, (False, True))) == 4 * elements or limbs > 1
+    assert_right(problem, shape)
+
+
+def test_narrow_elements_halve_windows_and_exchanges() -> None:
+    narrow, wide = (Ntt.make(size=2**12, limbs=4, bits=bits).cut((64, 1, 1, 2)) for bits in WIDTHS)
+    assert wide.exchanged_bytes(0) == 2 * narrow.exchanged_bytes(0)
+    assert wide.bytes == 2 * narrow.bytes
+    assert wide.table_bytes(1) == 2 * narrow.table_bytes(1)
 
 
 @pytest.mark.parametrize("steps", ["16x16", "4x16x4"])
@@ -151,15 +199,16 @@ def test_every_technique_is_right(steps: str) -> None:
     )
 
 
-@pytest.mark.parametrize("bits", [18, 30, 53])
+@pytest.mark.parametrize("bits", [18, 29, 31, 53])
 def test_narrow_moduli_are_right(bits: int) -> None:
     assert_right(Ntt.make(size=256, limbs=2, bits=bits, operation="product"), (8, 1, 1, 1))
 
 
+@pytest.mark.parametrize("bits", WIDTHS)
 @pytest.mark.parametrize("fill", ["zero", "most", "one"])
-def test_extreme_values_are_right(fill: str) -> None:
+def test_extreme_values_are_right(bits: int, fill: str) -> None:
     """Values of the largest size reach the largest intermediate values."""
-    moduli = field.first_primes(2, 54, 2**12)
+    moduli = field.first_primes(2, bits, 2**12)
     most = np.array(moduli, np.uint64)[:, None] - np.uint64(1)
     values = np.broadcast_to(
         {"zero": 0 * most, "most": most, "one": 0 * most + np.uint64(1)}[fill], (2, 2**12)
@@ -188,17 +237,25 @@ def strict_machine() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("strict_machine")
-@pytest.mark.parametrize(("steps", "size"), [("2048", 2048), ("4x16x4", 256)])
-def test_stacks_and_transfers_are_within_their_limits(steps: str, size: int) -> None:
+@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize(
+    ("size", "steps", "radix", "pes"),
+    [(2048, "2048", 2, 1), (256, "4x16x4", 2, 4), (256, "1", 16, 1)],
+)
+def test_stacks_and_transfers_are_within_their_limits(
+    bits: int, size: int, steps: str, radix: int, pes: int
+) -> None:
     for operation in ("inverse", "product"):
         problem = Ntt.make(
-            size=size, limbs=1, steps=steps, operation=operation, tasklets=24, radix=2
+            size=size,
+            limbs=1,
+            bits=bits,
+            steps=steps,
+            operation=operation,
+            tasklets=24,
+            radix=radix,
         )
-        assert_right(problem, (1, 1, 1, 1))
-        assert_right(
-            Ntt.make(size=256, limbs=1, steps="1", operation=operation, tasklets=24, radix=16),
-            (1, 1, 1, 1),
-        )
+        assert_right(problem, (pes, 1, 1, 1))
 
 
 def test_old_values_in_mram_do_not_change_the_result() -> None:
@@ -220,10 +277,13 @@ def test_phases_are_a_kernel_per_step_and_an_alltoall_between_steps() -> None:
 # ---- layouts
 
 
+@pytest.mark.parametrize("word", field.WORDS)
 @pytest.mark.parametrize(("steps", "radix", "shape"), DECOMPOSITIONS)
-def test_layouts_have_every_element_once(steps: str, radix: int, shape: tuple[int, ...]) -> None:
+def test_layouts_have_every_element_once(
+    word: field.Word, steps: str, radix: int, shape: tuple[int, ...]
+) -> None:
     sizes = tuple(int(step) for step in steps.split("x"))
-    cut = Decomposition(int(np.prod(sizes)), sizes, shape, 4, radix)
+    cut = Decomposition(int(np.prod(sizes)), sizes, shape, 4, radix, word)
     values = np.arange(4 * cut.size, dtype=np.uint64).reshape(4, -1)
     for is_inverse in (False, True):
         rows = cut.rows(values, is_inverse=is_inverse)

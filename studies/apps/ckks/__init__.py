@@ -28,7 +28,7 @@ from pidcomm_studies.apps.ckks.conversion import Conversion, conversions
 from pidcomm_studies.apps.ckks.scheme import Parameters, Scheme
 from pidcomm_studies.apps.inputs import canonical, describe, generated, one_source
 from pidcomm_studies.apps.ntt import TASKLETS, TASKLETS_MAX, steps_of
-from pidcomm_studies.apps.ntt.decomposition import ELEMENT_BYTES, SIZE_MAX, SIZE_MIN, Decomposition
+from pidcomm_studies.apps.ntt.decomposition import SIZE_MAX, SIZE_MIN, Decomposition
 from pidcomm_studies.apps.ntt.field import BITS_MAX
 from pidcomm_studies.apps.ntt.transforms import Transforms, factors, placed
 from pidcomm_studies.apps.stage import KERNEL, Cost, Placement, Stage
@@ -107,7 +107,7 @@ class Multiplication:
     @property
     def limb_bytes(self) -> int:
         """Bytes of one limb on a PE."""
-        return ELEMENT_BYTES * self.cut.size // self.cut.pes_per_limb
+        return self.cut.word.bytes * self.cut.size // self.cut.pes_per_limb
 
     def placement(self) -> Placement:
         """Return the layout of a PE."""
@@ -126,7 +126,7 @@ class Multiplication:
             "keys": 2 * self.all * len(self.up) * self.limb_bytes,
         }
         more = {
-            "LOG_ELEMENTS": (self.limb_bytes // ELEMENT_BYTES).bit_length() - 1,
+            "LOG_ELEMENTS": (self.limb_bytes // self.cut.word.bytes).bit_length() - 1,
             "LOG_BLOCKS_T": self.cut.blocks(is_input=False).bit_length() - 1,
             "LOG_BLOCKS_C": self.cut.blocks(is_input=True).bit_length() - 1,
             "ALL_LIMBS": self.all,

@@ -115,6 +115,7 @@ class Ntt(Application):
         ]
         self.source = source
         self.tables = Tables(self.moduli, self.size)
+        self.word = field.word_of(self.moduli)
 
     @classmethod
     def make(
@@ -132,7 +133,9 @@ class Ntt(Application):
             int | None, f"Number of primes and limbs (default: {LIMBS}; quick: {QUICK_LIMBS})."
         ] = None,
         bits: Annotated[
-            int | None, f"Bits of each prime, at most {field.BITS_MAX} (default: {field.BITS_MAX})."
+            int | None,
+            f"Bits of each prime, at most {field.BITS_MAX} (default: {field.BITS_MAX}); up to"
+            f" {field.NARROW.modulus_bits}, PEs have 32-bit words.",
         ] = None,
         steps: Annotated[
             str,
@@ -191,6 +194,7 @@ class Ntt(Application):
             "size": self.size,
             "limbs": len(self.moduli),
             "modulus_bits": sum(q.bit_length() for q in self.moduli),
+            "word_bits": self.word.bits,
             "steps": format_shape(self.steps),
             "radix": self.radix,
             "tasklets": self.tasklets,
@@ -204,7 +208,9 @@ class Ntt(Application):
 
     def cut(self, shape: Sequence[int]) -> Decomposition:
         """Return the decomposition on a shape."""
-        return Decomposition(self.size, self.steps, tuple(shape), len(self.moduli), self.radix)
+        return Decomposition(
+            self.size, self.steps, tuple(shape), len(self.moduli), self.radix, self.word
+        )
 
     def transforms(self, shape: Sequence[int]) -> Transforms:
         """Return the transforms on a shape."""
@@ -253,9 +259,12 @@ class Ntt(Application):
                 operation=MULTIPLY, step=0, source=stage.offsets["a"], target=stage.offsets["b"]
             )
             kernels = transforms.inverse(stage, "a")
-        gathered = stage.gather("1" * self.axes, bytes=cut.bytes, src="a", dtype=np.uint64).reshape(
-            stage.pes, -1
-        )
+        gathered = stage.gather(
+            "1" * self.axes,
+            bytes=cut.host_bytes(is_input=self.operation != "forward"),
+            src="a",
+            dtype=self.word.dtype,
+        ).reshape(stage.pes, -1)
         return (
             stage.host_work(lambda: cut.values(gathered, is_inverse=self.operation != "forward")),
             kernels,

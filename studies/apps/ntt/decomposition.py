@@ -18,14 +18,15 @@ import numpy as np
 from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
 from pidcomm.sizes import format_shape
+from pidcomm.tables import WORD_BYTES
+from pidcomm_studies.apps.ntt.field import WIDE, Word
+from pidcomm_studies.apps.partition import round_up
 
 AXES = 4
 MOST_STEPS = AXES  # an axis between each two steps, and the axis of the slices
 RADIXES = (2, 4, 16)
 SIZE_MIN, SIZE_MAX = 2**8, 2**17
 STEP_MAX = 2**11  # the elements and twiddles of one row fit in WRAM
-ELEMENT_BYTES = np.dtype(np.uint64).itemsize
-FACTOR_BYTES = 2 * ELEMENT_BYTES
 
 
 def check_size(size: int) -> None:
@@ -72,7 +73,8 @@ class Decomposition:
     """A transform over a hypercube.
 
     size: N. steps: M1 to MD. shape: axis lengths of the hypercube, four. limbs: number of
-    transforms. radix: of the butterflies. Raises ArgumentError if these do not fit each other.
+    transforms. radix: of the butterflies. word: of an element on PEs. Raises ArgumentError if these
+    do not fit each other.
     """
 
     size: int
@@ -80,6 +82,7 @@ class Decomposition:
     shape: tuple[int, ...]
     limbs: int
     radix: int
+    word: Word = WIDE
 
     def __post_init__(self) -> None:
         """Check the sizes."""
@@ -160,8 +163,23 @@ class Decomposition:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the elements of a PE."""
-        return ELEMENT_BYTES * self.elements
+        """Bytes of a window, in the longest layout."""
+        exchanged = [self.exchanged_bytes(axis) for axis in range(len(self.steps) - 1)]
+        return max(*exchanged, *map(self.host_bytes, (False, True)))
+
+    def exchanged_bytes(self, axis: int) -> int:
+        """Bytes of a PE in the alltoall along an axis: blocks have whole words of the library."""
+        blocks = self.shape[axis]
+        return blocks * round_up(self.elements // blocks * self.word.bytes, WORD_BYTES)
+
+    def host_bytes(self, is_input: bool) -> int:
+        """Bytes of a PE before the first step or after the last. With several limbs, blocks have
+        gaps as in alltoalls.
+        """
+        if self.limbs_per_pe == 1:
+            return self.word.bytes * self.elements
+        blocks = self.blocks(is_input=is_input)
+        return blocks * round_up(self.elements // blocks * self.word.bytes, WORD_BYTES)
 
     def masks(self) -> list[str | None]:
         """Return the mask of the alltoall after each step but the last; None if one PE has the
@@ -237,10 +255,10 @@ class Decomposition:
 
     def table_bytes(self, step: int) -> int:
         """Bytes of the tables of a PE for a step."""
-        return self.limbs_per_pe * self.subtrees(step) * self.steps[step] * FACTOR_BYTES
+        return self.limbs_per_pe * self.subtrees(step) * self.steps[step] * self.word.factor_bytes
 
     def table_rows(self, step: int, tables: Array) -> Array:
-        """Return the tables of a step for each PE, shape (pes, table_bytes / 8).
+        """Return the tables of a step for each PE, shape (pes, table_bytes / bytes of a word).
 
         tables: the table of each limb, shape (limbs, 2 N), as ``ntt_tables`` of cpu.cpp makes them.
         """
@@ -268,22 +286,30 @@ class Decomposition:
     # ---- layouts
 
     def rows(self, values: Array, *, is_inverse: bool = False) -> Array:
-        """Return what each PE has before a transform, shape (pes, elements). values: shape (limbs,
-        N).
+        """Return what each PE has before a transform, shape (pes, host_bytes / bytes of a word).
+        values: shape (limbs, N).
 
         is_inverse: for an inverse transform, which begins with the last step.
         """
         lengths, order = self._layout(is_input=not is_inverse)
         padded = values if self.limbs == self.limb_rows().size else values[self.limb_rows().ravel()]
-        return padded.reshape(lengths).transpose(order).reshape(prod(self.shape), -1)
+        arranged = padded.reshape(lengths).transpose(order)
+        pes, elements = prod(self.shape), self.host_bytes(not is_inverse) // self.word.bytes
+        if elements == self.elements:
+            return arranged.astype(self.word.dtype).reshape(pes, -1)
+        blocks = self.blocks(is_input=not is_inverse)
+        with_gaps = np.zeros((pes, blocks, elements // blocks), self.word.dtype)
+        with_gaps[..., : self.elements // blocks] = arranged.reshape(pes, blocks, -1)
+        return with_gaps.reshape(pes, -1)
 
     def values(self, rows: Array, *, is_inverse: bool = False) -> Array:
-        """Return the results of a transform, shape (limbs, N), from what each PE has, shape
-        (pes, elements).
-        """
+        """Return the results of a transform, shape (limbs, N), from what each PE has, as `rows`."""
         lengths, order = self._layout(is_input=is_inverse)
-        split = rows.reshape([lengths[axis] for axis in order])
-        return split.transpose(np.argsort(order)).reshape(-1, self.size)[: self.limbs]
+        blocks = self.blocks(is_input=is_inverse)
+        with_gaps = rows.reshape(prod(self.shape), blocks, -1)
+        split = with_gaps[..., : self.elements // blocks].reshape([lengths[axis] for axis in order])
+        values = split.transpose(np.argsort(order)).reshape(-1, self.size)[: self.limbs]
+        return values.astype(np.uint64)
 
     def _layout(self, *, is_input: bool) -> tuple[list[int], list[int]]:
         """Return the axes of an array of coefficients, and their order on the PEs before or after a

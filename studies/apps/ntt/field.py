@@ -3,13 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
 
 from pidcomm import ArgumentError
+from pidcomm.arguments import Array
 
-BITS_MAX = 54
-"""Largest width of a modulus: apps/pe/modular.h needs the other bits of a 64-bit word for values
-above q.
-"""
+
+@dataclass(frozen=True)
+class Word:
+    """The words that hold residues on PEs.
+
+    bits: WORD_BITS of apps/pe/modular.h, which needs the bits that modulus_bits leaves for values
+    above the modulus.
+    """
+
+    bits: int
+    modulus_bits: int
+
+    @property
+    def dtype(self) -> np.dtype[np.unsignedinteger]:
+        """Element type."""
+        return np.dtype(f"uint{self.bits}")
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of a residue."""
+        return self.bits // 8
+
+    @property
+    def factor_bytes(self) -> int:
+        """Bytes of a factor and its quotient."""
+        return 2 * self.bytes
+
+    def factors(self, pairs: Array, *, has_modulus: bool = False) -> Array:
+        """Return pairs (factor, quotient) for 64-bit words, shape (..., 2), as pairs for these.
+
+        has_modulus: the first pair of each row has a modulus, whose quotient is equal for all
+        words.
+        """
+        shifts = np.full(pairs.shape, 64 - self.bits, np.uint64)
+        shifts[..., 0] = 0
+        if has_modulus:
+            shifts[..., 0, :] = 0
+        return (pairs >> shifts).astype(self.dtype)
+
+
+NARROW, WIDE = WORDS = Word(32, 30), Word(64, 54)
+BITS_MAX = WIDE.modulus_bits
+"""Largest width of a modulus."""
 _BASES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 
 
@@ -78,6 +121,12 @@ def check_moduli(moduli: Sequence[int], size: int) -> None:
             f"moduli must be distinct; {next(q for q in moduli if list(moduli).count(q) > 1)} is"
             " twice"
         )
+
+
+def word_of(moduli: Sequence[int]) -> Word:
+    """Return the narrowest words that hold residues of all moduli."""
+    widest = max(q.bit_length() for q in moduli)
+    return next(word for word in WORDS if widest <= word.modulus_bits)
 
 
 def root_of(q: int, size: int) -> int:

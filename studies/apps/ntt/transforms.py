@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from pidcomm.arguments import Array
 from pidcomm_studies.apps.ntt import field
-from pidcomm_studies.apps.ntt.decomposition import FACTOR_BYTES, Decomposition
+from pidcomm_studies.apps.ntt.decomposition import Decomposition
 from pidcomm_studies.apps.stage import KERNEL, Placement, Stage
 
 BATCH = 1024  # elements in WRAM at a time, unless a step is larger
@@ -62,7 +63,7 @@ class Transforms:
             sizes |= {
                 f"inverse{step}": self.cut.table_bytes(step) for step in range(len(self.cut.steps))
             }
-        return {**sizes, "scales": self.cut.limbs_per_pe * FACTOR_BYTES}
+        return {**sizes, "scales": self.cut.limbs_per_pe * self.cut.word.factor_bytes}
 
     def defines(self, placement: Placement) -> dict[str, int | str]:
         """Return the macros that ntt.h needs, for the offsets of a placement."""
@@ -75,18 +76,23 @@ class Transforms:
         return {
             "STEPS": self.cut.descriptions(tables, inverse),
             "LIMBS": self.cut.limbs_per_pe,
-            "ELEMENTS": self.cut.elements,
+            "ELEMENTS": self.cut.host_bytes(is_input=False) // self.cut.word.bytes,
+            "WORD_BITS": self.cut.word.bits,
             "LOG_RADIX": self.cut.radix.bit_length() - 1,
             "BATCH": max(BATCH, *self.cut.steps),
         }
 
     def place(self, stage: Stage) -> None:
         """Write the tables."""
-        for step in range(len(self.cut.steps)):
-            stage.place(f"tables{step}", self.cut.table_rows(step, self.tables.forward))
-            if self.has_inverse:
-                stage.place(f"inverse{step}", self.cut.table_rows(step, self.tables.inverse))
-        scales = self.tables.scales[self.cut.limb_rows()].reshape(self.cut.slices, -1)
+        cut, limbs, word = self.cut, self.cut.limbs, self.cut.word
+        kinds = {"tables": self.tables.forward}
+        if self.has_inverse:
+            kinds["inverse"] = self.tables.inverse
+        for kind, tables in kinds.items():
+            pairs = word.factors(tables.reshape(limbs, -1, 2), has_modulus=True)
+            for step in range(len(cut.steps)):
+                stage.place(f"{kind}{step}", cut.table_rows(step, pairs))
+        scales = word.factors(self.tables.scales)[cut.limb_rows()].reshape(cut.slices, -1)
         stage.place("scales", np.repeat(scales, self.cut.pes_per_limb, axis=0))
 
     def forward(
@@ -126,7 +132,7 @@ class Transforms:
     ) -> list[float]:
         count, masks = len(self.cut.steps), self.cut.masks()
         order = list(range(count)) if operation == FORWARD else list(reversed(range(count)))
-        size = self.cut.bytes if limbs is None else limbs * self.cut.bytes // self.cut.limbs_per_pe
+        window_cut = self.cut if limbs is None else replace(self.cut, limbs=limbs)
         here, seconds = window, []
         for turn, step in enumerate(order):
             there = self._target(window, here, step)
@@ -143,8 +149,10 @@ class Transforms:
             )
             seconds.append(stage.costs[KERNEL].modelled - before)
             here = there
-            if turn + 1 < count and (mask := masks[min(step, order[turn + 1])]) is not None:
-                stage.alltoall(mask, bytes=size, src=here, dst=here)
+            if turn + 1 < count:
+                axis = min(step, order[turn + 1])
+                if (mask := masks[axis]) is not None:
+                    stage.alltoall(mask, bytes=window_cut.exchanged_bytes(axis), src=here, dst=here)
         return seconds
 
     def _target(self, window: str, here: str, step: int) -> str:
