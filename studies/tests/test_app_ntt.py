@@ -23,6 +23,7 @@ from pidcomm_studies.apps.ntt.decomposition import RADIXES, Decomposition
 from pidcomm_studies.apps.stage import Stage
 
 TECHNIQUES = ["conventional", "pr+im+cm", "tile"]
+WIDTHS = [word.modulus_bits for word in field.WORDS]
 
 
 def schoolbook(a: Array, b: Array, q: int) -> list[int]:
@@ -81,25 +82,24 @@ def test_the_reference_multiplies_as_the_schoolbook_does(bits: int) -> None:
         assert problem.reference()[limb].tolist() == schoolbook(a, b, q)
 
 
-@pytest.mark.parametrize("size", [2**12, 2**16, 2**17])
-def test_the_reference_multiplies_as_flint_does(size: int) -> None:
-    problem = Ntt.make(size=size, limbs=2, operation="product")
+@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("size", [2**11, 2**12, 2**16, 2**17])
+def test_the_reference_multiplies_as_flint_does(size: int, bits: int) -> None:
+    problem = Ntt.make(size=size, limbs=2, bits=bits, operation="product")
     for limb, q in enumerate(problem.moduli):
         a, b = (values[limb] for values in problem.operands)
         assert problem.reference()[limb].tolist() == by_flint(a, b, q)
 
 
-def test_forward_results_are_values_of_the_polynomial_in_bit_reversed_order() -> None:
-    problem = Ntt.make(size=2**13, limbs=1)
+@pytest.mark.parametrize("bits", WIDTHS)
+def test_forward_results_are_values_of_the_polynomial_in_bit_reversed_order(bits: int) -> None:
+    problem = Ntt.make(size=2**13, limbs=1, bits=bits)
     places = [0, 1, 2, 3, 4095, 8190, 8191]
     expected = evaluated(problem.operands[0][0], problem.moduli[0], places)
     assert problem.reference()[0, places].tolist() == expected
 
 
 # ---- PEs
-
-
-WIDTHS = [word.modulus_bits for word in field.WORDS]
 
 
 @pytest.mark.parametrize("bits", WIDTHS)

@@ -16,6 +16,11 @@
 #include <cstdint>
 #include <vector>
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#include <immintrin.h>
+#define PIDCOMM_APPS_AVX512
+#endif
+
 namespace {
 
 using namespace pidcomm_apps;
@@ -64,53 +69,133 @@ Out2<uint64_t> tables(In<uint64_t> moduli, In<uint64_t> roots, size_t n) {
 constexpr int kTopLevels =
     4;  // levels that a thread computes for some columns; then each thread computes subtrees
 
-/// One level of butterflies on columns first to last - 1 of each node: a value is below 4 q before
-/// and after.
-template <bool kInverse>
-void level(uint64_t *x, size_t nodes, size_t length, const Factor *factors, size_t first,
-           size_t last, uint64_t q) {
-  const size_t half = length / 2;
-  for (size_t node = 0; node < nodes; ++node, x += length) {
-    const Factor w = factors[node];
-    for (size_t i = first; i < last; ++i) {
-      uint64_t a = x[i], b = x[i + half];
-      if constexpr (kInverse) {  // a value is below 2 q
-        const uint64_t sum = a + b;
-        x[i] = sum >= 2 * q ? sum - 2 * q : sum;
-        x[i + half] = times(a + 2 * q - b, w, q);
-      } else {
-        a = a >= 2 * q ? a - 2 * q : a;
-        b = times(b, w, q);
-        x[i] = a + b;
-        x[i + half] = a + 2 * q - b;
-      }
-    }
-  }
-}
+/// The functions of levels.h for some lanes, and their number of lanes.
+struct Levels {
+  void (*columns)(uint64_t *x, size_t n, const Factor *table, int top, size_t part, size_t parts,
+                  uint64_t q);
+  void (*subtree)(uint64_t *x, size_t length, const Factor *table, int top, size_t node,
+                  uint64_t q);
+  void (*finish)(uint64_t *x, size_t count, Factor scale, uint64_t q);
+  size_t lanes;
+};
 
-/// The levels below node `node` at level `top`, one after the other.
-template <bool kInverse>
-void subtree(uint64_t *x, size_t length, const Factor *table, int top, size_t node, uint64_t q) {
-  const int levels = std::countr_zero(length);
-  for (int turn = 0; turn < levels; ++turn) {
-    const int s = kInverse ? levels - 1 - turn : turn;
-    const size_t here = length >> s;
-    level<kInverse>(x, size_t{1} << s, here, table + (size_t{1} << (top + s)) + (node << s), 0,
-                    here / 2, q);
-  }
-}
+namespace scalar {
+struct One {
+  using V = uint64_t;
+  static constexpr size_t kLanes = 1;
+  static constexpr uint64_t kBound = 2;
+  static V all(uint64_t value) { return value; }
+  static V load(const uint64_t *from) { return *from; }
+  static void store(uint64_t *to, V value) { *to = value; }
+  static V add(V a, V b) { return a + b; }
+  static V sub(V a, V b) { return a - b; }
+  static V reduced(V a, V limit) { return a >= limit ? a - limit : a; }
+  static uint64_t quotient(uint64_t value) { return value; }
+  static V times(V a, V w, V quotient, V q) { return pidcomm_apps::times(a, {w, quotient}, q); }
+  static V low(V a, V, size_t) { return a; }
+  static V high(V, V b, size_t) { return b; }
+  static V first(V a, V, size_t) { return a; }
+  static V second(V, V b, size_t) { return b; }
+  static V value_of(V pairs, V, size_t) { return pairs; }
+  static V quotient_of(V, V pairs, size_t) { return pairs; }
+};
+#include "levels.h"
+}  // namespace scalar
 
-/// The first levels, on some columns of length N >> top.
-template <bool kInverse>
-void columns(uint64_t *x, size_t n, const Factor *table, int top, size_t part, size_t parts,
-             uint64_t q) {
-  const size_t width = n >> top, first = width * part / parts, last = width * (part + 1) / parts;
-  for (int turn = 0; turn < top; ++turn) {
-    const int s = kInverse ? top - 1 - turn : turn;
-    const size_t nodes = size_t{1} << s, half = n >> (s + 1);
-    for (size_t from = 0; from < half; from += width)
-      level<kInverse>(x, nodes, 2 * half, table + nodes, from + first, from + last, q);
+#ifdef PIDCOMM_APPS_AVX512
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC's own headers
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq")
+namespace avx512 {
+struct Eight {
+  using V = __m512i;
+  static constexpr size_t kLanes = 8;
+  static V all(uint64_t value) { return _mm512_set1_epi64(static_cast<long long>(value)); }
+  static V load(const uint64_t *from) { return _mm512_loadu_si512(from); }
+  static void store(uint64_t *to, V value) { _mm512_storeu_si512(to, value); }
+  static V add(V a, V b) { return _mm512_add_epi64(a, b); }
+  static V sub(V a, V b) { return _mm512_sub_epi64(a, b); }
+  static V reduced(V a, V limit) { return _mm512_min_epu64(a, sub(a, limit)); }
+  static V lane() { return _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0); }
+  /// Lane i: (i / half) * scale + i % half * more + offset; half: 1, 2 or 4.
+  static V index(size_t half, long long scale, long long more, long long offset) {
+    const V rest = _mm512_and_si512(lane(), all(half - 1));
+    const V block = _mm512_srlv_epi64(lane(), all(static_cast<uint64_t>(std::countr_zero(half))));
+    return add(add(_mm512_mullo_epi64(block, all(static_cast<uint64_t>(scale))),
+                   _mm512_mullo_epi64(rest, all(static_cast<uint64_t>(more)))),
+               all(static_cast<uint64_t>(offset)));
   }
+  static V low(V a, V b, size_t half) {
+    return _mm512_permutex2var_epi64(a, index(half, 2 * static_cast<long long>(half), 1, 0), b);
+  }
+  static V high(V a, V b, size_t half) {
+    const auto h = static_cast<long long>(half);
+    return _mm512_permutex2var_epi64(a, index(half, 2 * h, 1, h), b);
+  }
+  /// Element i of the two vectors is lane i % half of block i / (2 half), of b if i / half is odd.
+  static V merged(V a, V b, size_t half, uint64_t from) {
+    const V i = add(lane(), all(from)), log = all(static_cast<uint64_t>(std::countr_zero(half)));
+    const V block = _mm512_srlv_epi64(i, log), rest = _mm512_and_si512(i, all(half - 1));
+    const V is_b = _mm512_slli_epi64(_mm512_and_si512(block, all(1)), 3);
+    const V at = _mm512_sllv_epi64(_mm512_srli_epi64(block, 1), log);
+    return _mm512_permutex2var_epi64(a, add(add(at, rest), is_b), b);
+  }
+  static V first(V a, V b, size_t half) { return merged(a, b, half, 0); }
+  static V second(V a, V b, size_t half) { return merged(a, b, half, kLanes); }
+  static V value_of(V p0, V p1, size_t half) {
+    return _mm512_permutex2var_epi64(p0, index(half, 2, 0, 0), p1);
+  }
+};
+
+/// For q < 2^54: the upper half of a product lacks the carry, which is at most 2.
+struct Wide : Eight {
+  static constexpr uint64_t kBound = 4;
+  static uint64_t quotient(uint64_t value) { return value; }
+  static V quotient_of(V p0, V p1, size_t half) {
+    return _mm512_permutex2var_epi64(p0, index(half, 2, 0, 1), p1);
+  }
+  static V times(V a, V w, V quotient, V q) {
+    const V a1 = _mm512_srli_epi64(a, 32), b1 = _mm512_srli_epi64(quotient, 32);
+    const V middle = add(_mm512_srli_epi64(_mm512_mul_epu32(a1, quotient), 32),
+                         _mm512_srli_epi64(_mm512_mul_epu32(a, b1), 32));
+    const V high = add(_mm512_mul_epu32(a1, b1), middle);
+    return sub(_mm512_mullo_epi64(a, w), _mm512_mullo_epi64(high, q));
+  }
+};
+
+/// For q < 2^30: products of 32-bit factors.
+struct Narrow : Eight {
+  static constexpr uint64_t kBound = 2;
+  static uint64_t quotient(uint64_t value) { return value >> 32; }
+  static V quotient_of(V p0, V p1, size_t half) {
+    return _mm512_srli_epi64(Wide::quotient_of(p0, p1, half), 32);
+  }
+  static V times(V a, V w, V quotient, V q) {
+    const V high = _mm512_srli_epi64(_mm512_mul_epu32(a, quotient), 32);
+    return sub(_mm512_mul_epu32(a, w), _mm512_mul_epu32(high, q));
+  }
+};
+#include "levels.h"
+}  // namespace avx512
+#pragma GCC pop_options
+#pragma GCC diagnostic pop
+#endif
+
+/// Returns the functions for the widest lanes of this CPU that a part of a transform fills.
+template <bool kInverse>
+const Levels &levels(uint64_t widest, size_t part) {
+  static constexpr Levels kScalar = scalar::levels_of<scalar::One, kInverse>();
+#ifdef PIDCOMM_APPS_AVX512
+  static constexpr Levels kWide = avx512::levels_of<avx512::Wide, kInverse>(),
+                          kNarrow = avx512::levels_of<avx512::Narrow, kInverse>();
+  static const bool has_vectors = __builtin_cpu_supports("avx512dq");
+  if (has_vectors && part >= (kWide.lanes << kTopLevels) && widest >> 54 == 0)
+    return widest >> 30 == 0 ? kNarrow : kWide;
+#else
+  (void)widest, (void)part;
+#endif
+  return kScalar;
 }
 
 /// scales: (w, quotient) of each limb, by which an inverse transform multiplies.
@@ -131,15 +216,18 @@ Out2<uint64_t> transform(In2<uint64_t> values, In2<uint64_t> tables, In2<uint64_
     const auto table_of = [&](size_t limb) {
       return reinterpret_cast<const Factor *>(tables.data()) + limb * n;
     };
+    uint64_t widest = 0;
+    for (size_t limb = 0; limb < limbs; ++limb) widest = std::max(widest, table_of(limb)->value);
+    const Levels &its = levels<kInverse>(widest, n >> top);
     const auto do_columns = [&](size_t work) {
       const size_t limb = work / parts;
-      columns<kInverse>(out + limb * n, n, table_of(limb), top, work % parts, parts,
-                        table_of(limb)->value);
+      its.columns(out + limb * n, n, table_of(limb), top, work % parts, parts,
+                  table_of(limb)->value);
     };
     const auto do_subtree = [&](size_t work) {
       const size_t limb = work / parts, node = work % parts;
-      subtree<kInverse>(out + limb * n + node * (n >> top), n >> top, table_of(limb), top, node,
-                        table_of(limb)->value);
+      its.subtree(out + limb * n + node * (n >> top), n >> top, table_of(limb), top, node,
+                  table_of(limb)->value);
     };
 #pragma omp parallel
     {
@@ -150,15 +238,9 @@ Out2<uint64_t> transform(In2<uint64_t> values, In2<uint64_t> tables, In2<uint64_
 #pragma omp for schedule(static)
       for (size_t work = 0; work < all; ++work) {
         const size_t limb = work / parts;
-        const uint64_t q = table_of(limb)->value;
-        uint64_t *const part = out + limb * n + work % parts * (n >> top);
-        const Factor scale =
-            kInverse ? reinterpret_cast<const Factor *>(scales.data())[limb] : Factor{};
-        for (size_t i = 0; i < n >> top; ++i) {
-          uint64_t value = kInverse ? times(part[i], scale, q) : part[i];
-          value = value >= 2 * q ? value - 2 * q : value;
-          part[i] = value >= q ? value - q : value;
-        }
+        its.finish(out + limb * n + work % parts * (n >> top), n >> top,
+                   kInverse ? reinterpret_cast<const Factor *>(scales.data())[limb] : Factor{},
+                   table_of(limb)->value);
       }
     }
   }
