@@ -2,6 +2,7 @@
 /// apps/ntt/cpu.cpp. Arrays have a row per limb.
 #include "../ntt/cpu.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -17,29 +18,31 @@ Out2<uint64_t> convert(In2<uint64_t> x, In<uint64_t> weights, In<uint64_t> sourc
   require(weights.shape(0) == from && sources.shape(0) == from && factors.shape(0) == to &&
               factors.shape(1) == from,
           "there must be a weight and a modulus for every source, and factors (targets, sources)");
+  const size_t piece = std::min(n, kPiece), pieces = n / piece;
+  require(n % piece == 0, "the number of coefficients must be a power of two");
   Owned<uint64_t> made(to * n);
   {
     const nb::gil_scoped_release released;
     uint64_t *const out = made.data();
-    std::vector<Factor> first;
+    std::vector<Factor> first, second;
     for (size_t i = 0; i < from; ++i)
       first.push_back(factor_of(weights.data()[i], sources.data()[i]));
-    const std::vector<Modulus> moduli(targets.data(), targets.data() + to);
+    for (size_t i = 0; i < to * from; ++i)
+      second.push_back(factor_of(factors.data()[i], targets.data()[i / from]));
+    const uint64_t widest = std::max(*std::max_element(sources.data(), sources.data() + from),
+                                     *std::max_element(targets.data(), targets.data() + to));
+    const Functions &its = functions(widest, piece);
 #pragma omp parallel
     {
-      std::vector<uint64_t> y(from);
+      std::vector<uint64_t> y(from * piece);
 #pragma omp for schedule(static)
-      for (size_t k = 0; k < n; ++k) {
-        for (size_t i = 0; i < from; ++i) {
-          const uint64_t q = sources.data()[i], value = times(x.data()[i * n + k], first[i], q);
-          y[i] = value >= q ? value - q : value;
-        }
-        for (size_t t = 0; t < to; ++t) {
-          Wide sum = 0;
-          for (size_t i = 0; i < from; ++i)
-            sum += static_cast<Wide>(y[i]) * factors.data()[t * from + i];
-          out[t * n + k] = moduli[t].reduced(sum);
-        }
+      for (size_t part = 0; part < pieces; ++part) {
+        for (size_t i = 0; i < from; ++i)
+          its.weigh(x.data() + i * n + part * piece, n, 1, y.data() + i * piece, piece, &first[i],
+                    sources.data()[i]);
+        for (size_t t = 0; t < to; ++t)
+          its.weigh(y.data(), piece, from, out + t * n + part * piece, piece, &second[t * from],
+                    targets.data()[t]);
       }
     }
   }
@@ -50,24 +53,28 @@ Out2<uint64_t> convert(In2<uint64_t> x, In<uint64_t> weights, In<uint64_t> sourc
 Out2<uint64_t> scale(In2<uint64_t> a, In2<uint64_t> b, In<uint64_t> weights, In<uint64_t> moduli) {
   require(weights.shape(0) == a.shape(0) && moduli.shape(0) == a.shape(0),
           "there must be a weight and a modulus for every limb");
-  return each_pair(a, b, [&](size_t limb) {
-    const uint64_t q = moduli.data()[limb];
-    return [q, w = factor_of(weights.data()[limb], q)](uint64_t x, uint64_t y) {
-      const uint64_t value = times(x + q - y, w, q);
-      return value >= q ? value - q : value;
-    };
-  });
+  return each_pair(
+      a, b, [&](size_t limb, const uint64_t *x, const uint64_t *y, uint64_t *out, size_t count) {
+        const uint64_t q = moduli.data()[limb];
+        functions(q, count).scale(x, y, out, count, factor_of(weights.data()[limb], q), q);
+      });
+}
+
+PIDCOMM_APPS_WIDEST_VECTORS void add_piece(const uint64_t *a, const uint64_t *b, uint64_t *out,
+                                           size_t count, uint64_t q) {
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t value = a[i] + b[i];
+    out[i] = std::min(value, value - q);
+  }
 }
 
 /// Returns a + b modulo moduli[limb].
 Out2<uint64_t> sum(In2<uint64_t> a, In2<uint64_t> b, In<uint64_t> moduli) {
   require(moduli.shape(0) == a.shape(0), "there must be a modulus for every limb");
-  return each_pair(a, b, [&](size_t limb) {
-    return [q = moduli.data()[limb]](uint64_t x, uint64_t y) {
-      const uint64_t value = x + y;
-      return value >= q ? value - q : value;
-    };
-  });
+  return each_pair(
+      a, b, [&](size_t limb, const uint64_t *x, const uint64_t *y, uint64_t *out, size_t count) {
+        add_piece(x, y, out, count, moduli.data()[limb]);
+      });
 }
 
 }  // namespace

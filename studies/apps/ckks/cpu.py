@@ -52,12 +52,10 @@ class _Cpu:
         sums: list[Array] = []
         for digit, its in enumerate(parameters.digits):
             raised = self._convert(coefficients[its.start : its.stop], self.up[digit])
-            limbs = [i for i in range(len(parameters.all)) if i not in its]
+            tables = self.tables.forward[[i for i in range(len(parameters.all)) if i not in its]]
             raised = self._timed(
                 "NTT",
-                lambda raised=raised, limbs=limbs: _apps.ntt_forward(
-                    raised, self.tables.forward[limbs]
-                ),  # type: ignore[misc]
+                lambda raised=raised, tables=tables: _apps.ntt_forward(raised, tables),  # type: ignore[misc]
             )
             whole = np.concatenate(
                 [raised[: its.start], d2[its.start : its.stop], raised[its.start :]]
@@ -92,15 +90,10 @@ class _Cpu:
     ) -> Array:
         """Return (kept - dropped) * inverse; dropped belongs to the moduli from `first` on."""
         lowered = self._convert(self._inverse(dropped, first), conversion)
-        lowered = self._timed(
-            "NTT", lambda: _apps.ntt_forward(lowered, self.tables.forward[: len(kept)].copy())
-        )
-
-        def scaled() -> Array:
-            weights = np.array(inverse, np.uint64)
-            return _apps.ckks_scale(kept, lowered, weights, self.moduli[: len(kept)].copy())
-
-        return self._timed("scale", scaled)
+        tables = self.tables.forward[: len(kept)].copy()
+        lowered = self._timed("NTT", lambda: _apps.ntt_forward(lowered, tables))
+        weights, moduli = np.array(inverse, np.uint64), self.moduli[: len(kept)].copy()
+        return self._timed("scale", lambda: _apps.ckks_scale(kept, lowered, weights, moduli))
 
     def _inverse(self, values: Array, first: int) -> Array:
         its = slice(first, first + len(values))

@@ -58,9 +58,8 @@ Out2<uint64_t> tables(In<uint64_t> moduli, In<uint64_t> roots, size_t n) {
         row[2 * at] = power;
         row[2 * at + 1] = factor_of(power, q).quotient;
       }
-      const int shift = std::countl_zero(q);
       row[0] = q;
-      row[1] = static_cast<uint64_t>((static_cast<Wide>(1) << (128 - 2 * shift)) / q);
+      row[1] = barrett_of(q).quotient;
     }
   }
   return made.array(limbs, 2 * n);
@@ -68,16 +67,6 @@ Out2<uint64_t> tables(In<uint64_t> moduli, In<uint64_t> roots, size_t n) {
 
 constexpr int kTopLevels =
     4;  // levels that a thread computes for some columns; then each thread computes subtrees
-
-/// The functions of levels.h for some lanes, and their number of lanes.
-struct Levels {
-  void (*columns)(uint64_t *x, size_t n, const Factor *table, int top, size_t part, size_t parts,
-                  uint64_t q);
-  void (*subtree)(uint64_t *x, size_t length, const Factor *table, int top, size_t node,
-                  uint64_t q);
-  void (*finish)(uint64_t *x, size_t count, Factor scale, uint64_t q);
-  size_t lanes;
-};
 
 namespace scalar {
 struct One {
@@ -92,6 +81,10 @@ struct One {
   static V reduced(V a, V limit) { return a >= limit ? a - limit : a; }
   static uint64_t quotient(uint64_t value) { return value; }
   static V times(V a, V w, V quotient, V q) { return pidcomm_apps::times(a, {w, quotient}, q); }
+  static V product(V a, V b, V q, V quotient, int shift) {
+    const Wide high = static_cast<Wide>(a << shift) * (b << shift) >> 64;
+    return a * b - static_cast<uint64_t>(high * quotient >> 64) * q;
+  }
   static V low(V a, V, size_t) { return a; }
   static V high(V, V b, size_t) { return b; }
   static V first(V a, V, size_t) { return a; }
@@ -149,31 +142,45 @@ struct Eight {
 };
 
 /// For q < 2^54: the upper half of a product lacks the carry, which is at most 2.
-struct Wide : Eight {
+struct Residues54 : Eight {
   static constexpr uint64_t kBound = 4;
   static uint64_t quotient(uint64_t value) { return value; }
   static V quotient_of(V p0, V p1, size_t half) {
     return _mm512_permutex2var_epi64(p0, index(half, 2, 0, 1), p1);
   }
-  static V times(V a, V w, V quotient, V q) {
-    const V a1 = _mm512_srli_epi64(a, 32), b1 = _mm512_srli_epi64(quotient, 32);
-    const V middle = add(_mm512_srli_epi64(_mm512_mul_epu32(a1, quotient), 32),
+  static V high_product(V a, V b) {
+    const V a1 = _mm512_srli_epi64(a, 32), b1 = _mm512_srli_epi64(b, 32);
+    const V middle = add(_mm512_srli_epi64(_mm512_mul_epu32(a1, b), 32),
                          _mm512_srli_epi64(_mm512_mul_epu32(a, b1), 32));
-    const V high = add(_mm512_mul_epu32(a1, b1), middle);
-    return sub(_mm512_mullo_epi64(a, w), _mm512_mullo_epi64(high, q));
+    return add(_mm512_mul_epu32(a1, b1), middle);
+  }
+  static V times(V a, V w, V quotient, V q) {
+    return sub(_mm512_mullo_epi64(a, w), _mm512_mullo_epi64(high_product(a, quotient), q));
+  }
+  static V product(V a, V b, V q, V quotient, int shift) {
+    const V by = all(static_cast<uint64_t>(shift));
+    const V high = high_product(_mm512_sllv_epi64(a, by), _mm512_sllv_epi64(b, by));
+    return sub(_mm512_mullo_epi64(a, b), _mm512_mullo_epi64(high_product(high, quotient), q));
   }
 };
 
 /// For q < 2^30: products of 32-bit factors.
-struct Narrow : Eight {
+struct Residues30 : Eight {
   static constexpr uint64_t kBound = 2;
   static uint64_t quotient(uint64_t value) { return value >> 32; }
   static V quotient_of(V p0, V p1, size_t half) {
-    return _mm512_srli_epi64(Wide::quotient_of(p0, p1, half), 32);
+    return _mm512_srli_epi64(Residues54::quotient_of(p0, p1, half), 32);
   }
   static V times(V a, V w, V quotient, V q) {
     const V high = _mm512_srli_epi64(_mm512_mul_epu32(a, quotient), 32);
     return sub(_mm512_mul_epu32(a, w), _mm512_mul_epu32(high, q));
+  }
+  static V product(V a, V b, V q, V quotient, int shift) {
+    const V by = all(static_cast<uint64_t>(shift - 32));
+    const V high =
+        _mm512_srli_epi64(_mm512_mul_epu32(_mm512_sllv_epi64(a, by), _mm512_sllv_epi64(b, by)), 32);
+    return sub(_mm512_mul_epu32(a, b),
+               _mm512_mul_epu32(_mm512_srli_epi64(_mm512_mul_epu32(high, quotient), 32), q));
   }
 };
 #include "levels.h"
@@ -182,21 +189,23 @@ struct Narrow : Eight {
 #pragma GCC diagnostic pop
 #endif
 
-/// Returns the functions for the widest lanes of this CPU that a part of a transform fills.
-template <bool kInverse>
-const Levels &levels(uint64_t widest, size_t part) {
-  static constexpr Levels kScalar = scalar::levels_of<scalar::One, kInverse>();
+}  // namespace
+
+const Functions &pidcomm_apps::functions(uint64_t widest, size_t count) {
+  static constexpr Functions kScalar = scalar::functions_of<scalar::One>();
 #ifdef PIDCOMM_APPS_AVX512
-  static constexpr Levels kWide = avx512::levels_of<avx512::Wide, kInverse>(),
-                          kNarrow = avx512::levels_of<avx512::Narrow, kInverse>();
+  static constexpr Functions k54 = avx512::functions_of<avx512::Residues54>(),
+                             k30 = avx512::functions_of<avx512::Residues30>();
   static const bool has_vectors = __builtin_cpu_supports("avx512dq");
-  if (has_vectors && part >= (kWide.lanes << kTopLevels) && widest >> 54 == 0)
-    return widest >> 30 == 0 ? kNarrow : kWide;
+  if (has_vectors && count % k54.lanes == 0 && widest >> 54 == 0)
+    return widest >> 30 == 0 ? k30 : k54;
 #else
-  (void)widest, (void)part;
+  (void)widest, (void)count;
 #endif
   return kScalar;
 }
+
+namespace {
 
 /// scales: (w, quotient) of each limb, by which an inverse transform multiplies.
 template <bool kInverse>
@@ -218,16 +227,16 @@ Out2<uint64_t> transform(In2<uint64_t> values, In2<uint64_t> tables, In2<uint64_
     };
     uint64_t widest = 0;
     for (size_t limb = 0; limb < limbs; ++limb) widest = std::max(widest, table_of(limb)->value);
-    const Levels &its = levels<kInverse>(widest, n >> top);
+    const Functions &its = functions(widest, (n >> top) / parts);
     const auto do_columns = [&](size_t work) {
       const size_t limb = work / parts;
-      its.columns(out + limb * n, n, table_of(limb), top, work % parts, parts,
-                  table_of(limb)->value);
+      its.columns[kInverse](out + limb * n, n, table_of(limb), top, work % parts, parts,
+                            table_of(limb)->value);
     };
     const auto do_subtree = [&](size_t work) {
       const size_t limb = work / parts, node = work % parts;
-      its.subtree(out + limb * n + node * (n >> top), n >> top, table_of(limb), top, node,
-                  table_of(limb)->value);
+      its.subtree[kInverse](out + limb * n + node * (n >> top), n >> top, table_of(limb), top, node,
+                            table_of(limb)->value);
     };
 #pragma omp parallel
     {
@@ -238,9 +247,10 @@ Out2<uint64_t> transform(In2<uint64_t> values, In2<uint64_t> tables, In2<uint64_
 #pragma omp for schedule(static)
       for (size_t work = 0; work < all; ++work) {
         const size_t limb = work / parts;
-        its.finish(out + limb * n + work % parts * (n >> top), n >> top,
-                   kInverse ? reinterpret_cast<const Factor *>(scales.data())[limb] : Factor{},
-                   table_of(limb)->value);
+        its.finish[kInverse](
+            out + limb * n + work % parts * (n >> top), n >> top,
+            kInverse ? reinterpret_cast<const Factor *>(scales.data())[limb] : Factor{},
+            table_of(limb)->value);
       }
     }
   }
@@ -253,11 +263,11 @@ Out2<uint64_t> forward(In2<uint64_t> values, In2<uint64_t> tables) {
 
 Out2<uint64_t> multiply(In2<uint64_t> a, In2<uint64_t> b, In<uint64_t> moduli) {
   require(moduli.shape(0) == a.shape(0), "there must be a modulus for every limb");
-  return each_pair(a, b, [&](size_t limb) {
-    return [q = Modulus(moduli.data()[limb])](uint64_t x, uint64_t y) {
-      return q.reduced(static_cast<Wide>(x) * y);
-    };
-  });
+  return each_pair(
+      a, b, [&](size_t limb, const uint64_t *x, const uint64_t *y, uint64_t *out, size_t count) {
+        const uint64_t q = moduli.data()[limb];
+        functions(q, count).multiply(x, y, out, count, barrett_of(q));
+      });
 }
 
 }  // namespace

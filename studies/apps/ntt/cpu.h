@@ -2,6 +2,8 @@
 /// multiplications.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,47 +27,52 @@ inline uint64_t times(uint64_t a, const Factor &w, uint64_t q) {
   return a * w.value - static_cast<uint64_t>((static_cast<Wide>(a) * w.quotient) >> 64) * q;
 }
 
-/// A modulus q < 2^62 with the factors that reduce a wide value.
-class Modulus {
- public:
-  explicit Modulus(uint64_t q)
-      : q_(q), one_(factor_of(1, q)), upper_(factor_of((uint64_t{1} << kLowBits) % q, q)) {}
+/// A modulus q < 2^62 and floor(2^(128 - 2s) / q), s being its leading zeros.
+inline Factor barrett_of(uint64_t q) {
+  return {q, static_cast<uint64_t>((static_cast<Wide>(1) << (128 - 2 * std::countl_zero(q))) / q)};
+}
 
-  /// Returns value modulo q, for value < 2^(64 + 56).
-  uint64_t reduced(Wide value) const {
-    const uint64_t low = static_cast<uint64_t>(value) & ((uint64_t{1} << kLowBits) - 1),
-                   high = static_cast<uint64_t>(value >> kLowBits);
-    uint64_t found = times(high, upper_, q_) + times(low, one_, q_);
-    found = found >= 2 * q_ ? found - 2 * q_ : found;
-    return found >= q_ ? found - q_ : found;
-  }
-  uint64_t value() const { return q_; }
-
- private:
-  static constexpr int kLowBits = 56;
-  uint64_t q_;
-  Factor one_, upper_;
+/// The functions of levels.h for some lanes, and their number of lanes; of columns, subtree and
+/// finish, the second is for inverse transforms.
+struct Functions {
+  void (*columns[2])(uint64_t *x, size_t n, const Factor *table, int top, size_t part, size_t parts,
+                     uint64_t q);
+  void (*subtree[2])(uint64_t *x, size_t length, const Factor *table, int top, size_t node,
+                     uint64_t q);
+  void (*finish[2])(uint64_t *x, size_t count, Factor scale, uint64_t q);
+  void (*multiply)(const uint64_t *a, const uint64_t *b, uint64_t *out, size_t count,
+                   Factor barrett);
+  void (*scale)(const uint64_t *a, const uint64_t *b, uint64_t *out, size_t count, Factor factor,
+                uint64_t q);
+  void (*weigh)(const uint64_t *y, size_t row, size_t rows, uint64_t *out, size_t count,
+                const Factor *factors, uint64_t q);
+  size_t lanes;
 };
+
+/// Returns the functions for the widest lanes of this CPU that `count` elements fill, for moduli up
+/// to `widest`.
+const Functions &functions(uint64_t widest, size_t count);
 
 inline void require(bool holds, const char *rule) {
   if (!holds) throw nb::value_error(rule);
 }
 
-/// Returns rows of of_limb(limb)(a[limb, i], b[limb, i]).
-template <class OfLimb>
-Out2<uint64_t> each_pair(const In2<uint64_t> &a, const In2<uint64_t> &b, const OfLimb &of_limb) {
-  const size_t limbs = a.shape(0), n = a.shape(1);
+constexpr size_t kPiece = 2048;  // elements that a thread does at a time
+
+/// Returns rows that act(limb, a, b, out, count) fills, a piece at a time.
+template <class Act>
+Out2<uint64_t> each_pair(const In2<uint64_t> &a, const In2<uint64_t> &b, const Act &act) {
+  const size_t limbs = a.shape(0), n = a.shape(1), piece = std::min(n, kPiece), pieces = n / piece;
   require(b.shape(0) == limbs && b.shape(1) == n, "the shapes of the two arrays must be equal");
+  require(n % piece == 0, "the number of coefficients must be a power of two");
   Owned<uint64_t> made(limbs * n);
   {
     const nb::gil_scoped_release released;
     uint64_t *const out = made.data();
-#pragma omp parallel
-    for (size_t limb = 0; limb < limbs; ++limb) {
-      const auto value_of = of_limb(limb);
-      const uint64_t *const x = a.data() + limb * n, *const y = b.data() + limb * n;
-#pragma omp for schedule(static) nowait
-      for (size_t i = 0; i < n; ++i) out[limb * n + i] = value_of(x[i], y[i]);
+#pragma omp parallel for schedule(static)
+    for (size_t work = 0; work < limbs * pieces; ++work) {
+      const size_t at = work * piece;
+      act(work / pieces, a.data() + at, b.data() + at, out + at, piece);
     }
   }
   return made.array(limbs, n);

@@ -100,7 +100,60 @@ void finish(uint64_t *x, size_t count, Factor scale, uint64_t modulus) {
   }
 }
 
-template <class L, bool kInverse>
-constexpr Levels levels_of() {
-  return {columns<L, kInverse>, subtree<L, kInverse>, finish<L, kInverse>, L::kLanes};
+/// out = a b modulo q. barrett: entry 0 of a table.
+template <class L>
+void multiply(const uint64_t *a, const uint64_t *b, uint64_t *out, size_t count, Factor barrett) {
+  using V = typename L::V;
+  const V q = L::all(barrett.value), quotient = L::all(barrett.quotient);
+  const int shift = std::countl_zero(barrett.value);
+  for (size_t i = 0; i < count; i += L::kLanes) {
+    V value = L::product(L::load(a + i), L::load(b + i), q, quotient, shift);
+    for (uint64_t multiple = 4; multiple > 0; multiple /= 2)
+      value = L::reduced(value, L::all(multiple * barrett.value));
+    L::store(out + i, value);
+  }
+}
+
+/// out = (a - b) w modulo q.
+template <class L>
+void scale(const uint64_t *a, const uint64_t *b, uint64_t *out, size_t count, Factor factor,
+           uint64_t modulus) {
+  using V = typename L::V;
+  const V q = L::all(modulus), w = L::all(factor.value),
+          quotient = L::all(L::quotient(factor.quotient));
+  for (size_t i = 0; i < count; i += L::kLanes) {
+    V value = L::times(L::sub(L::add(L::load(a + i), q), L::load(b + i)), w, quotient, q);
+    for (uint64_t multiple = L::kBound / 2; multiple > 0; multiple /= 2)
+      value = L::reduced(value, L::all(multiple * modulus));
+    L::store(out + i, value);
+  }
+}
+
+/// out = the sum of y[i] factors[i] modulo q, for rows y that are `row` elements apart.
+template <class L>
+void weigh(const uint64_t *y, size_t row, size_t rows, uint64_t *out, size_t count,
+           const Factor *factors, uint64_t modulus) {
+  using V = typename L::V;
+  const V q = L::all(modulus), limit = L::all(L::kBound * modulus);
+  for (size_t k = 0; k < count; k += L::kLanes) {
+    V sum = L::all(0);
+    for (size_t i = 0; i < rows; ++i)
+      sum = L::reduced(L::add(sum, L::times(L::load(y + i * row + k), L::all(factors[i].value),
+                                            L::all(L::quotient(factors[i].quotient)), q)),
+                       limit);
+    for (uint64_t multiple = L::kBound / 2; multiple > 0; multiple /= 2)
+      sum = L::reduced(sum, L::all(multiple * modulus));
+    L::store(out + k, sum);
+  }
+}
+
+template <class L>
+constexpr Functions functions_of() {
+  return {{columns<L, false>, columns<L, true>},
+          {subtree<L, false>, subtree<L, true>},
+          {finish<L, false>, finish<L, true>},
+          multiply<L>,
+          scale<L>,
+          weigh<L>,
+          L::kLanes};
 }
