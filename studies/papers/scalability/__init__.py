@@ -5,7 +5,9 @@ _MODULES = {
     "embedding_scaling": (6, 10),
     "embedding": (7, 8, 9),
     "embedding_models": (11,),
-    "ntt": (12, 13, 14, 15),
+    "ntt_one_pe": (12,),
+    "ntt": (13, 14),
+    "ntt_log_q": (15,),
     "ckks": (16,),
     "embedding_links": (18,),
 }

@@ -4,7 +4,7 @@ between PEs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from pidcomm import Options, allocate
@@ -17,9 +17,8 @@ from pidcomm_studies.apps.application import count_wrong, with_defaults
 from pidcomm_studies.apps.ntt import Ntt
 from pidcomm_studies.apps.stage import HOST, Cost, Stage
 
-CLOCKS = ("CPU to PEs", "kernel 1", "between PEs", "kernel 2", "PEs to CPU")
-"""The clocks of two steps, in the order of time. Further steps have further kernels."""
-COMPLETE = "total with host"
+BETWEEN, TOTAL, COMPLETE = "between PEs", "total", "total with host"
+MACHINE = "upmem-2560"
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,8 @@ class Clocks:
     kernels: of each step, modelled. to_pes, between, from_pes: of the collectives. host: layout of
     rows in host memory and writes of variables, measured, and launches and loads of programs,
     assumed; None on another machine. wrong:
-    number of wrong elements. pipeline_pct: instructions of the last kernel in percent of its
-    cycles, for a single PE.
+    number of wrong elements. pipeline_pct, instructions: instructions of the last kernel, in
+    percent of its cycles and their number, for a single PE.
     """
 
     kernels: tuple[float, ...]
@@ -40,11 +39,17 @@ class Clocks:
     host: float | None
     wrong: int
     pipeline_pct: float
+    instructions: int
+
+    @property
+    def kernel(self) -> float:
+        """Sum of all kernels."""
+        return sum(self.kernels)
 
     @property
     def total(self) -> float:
         """Sum of all clocks, as in the paper: without `host`."""
-        return sum(self.kernels) + self.to_pes + self.between + self.from_pes
+        return self.kernel + self.to_pes + self.between + self.from_pes
 
     @property
     def share_pct(self) -> float:
@@ -56,11 +61,11 @@ class Clocks:
         kernels = {f"kernel {step}": seconds for step, seconds in enumerate(self.kernels, 1)}
         others = {
             "CPU to PEs": self.to_pes,
-            "between PEs": self.between,
+            BETWEEN: self.between,
             "PEs to CPU": self.from_pes,
         }
         complete = {} if self.host is None else {COMPLETE: self.total + self.host}
-        return {**kernels, **others, "total": self.total, **complete}
+        return {**kernels, **others, TOTAL: self.total, **complete}
 
 
 def clocks(problem: Ntt, shape: tuple[int, ...], technique: str, iters: int) -> Clocks:
@@ -77,14 +82,14 @@ def clocks(problem: Ntt, shape: tuple[int, ...], technique: str, iters: int) -> 
         stage.poison()
         values, kernels = problem.run_steps(stage)
         use = platform.pipeline_pct(pe_set)
+        instructions = int(platform.launch_counters(pe_set)["instructions"])
         costs = stage.costs
     to_pes, between, back = (
         costs.get(name, Cost()).total for name in ("scatter", "alltoall", "gather")
     )
     host = costs[HOST].measured + sum(cost.assumed for cost in costs.values())
-    return Clocks(
-        tuple(kernels), to_pes, between, back, host, count_wrong(values, problem.reference()), use
-    )
+    wrong = count_wrong(values, problem.reference())
+    return Clocks(tuple(kernels), to_pes, between, back, host, wrong, use, instructions)
 
 
 def modelled(
@@ -95,13 +100,13 @@ def modelled(
     """
     cut = problem.cut(shape)
 
-    def seconds(collective: CollectiveName, mask: str) -> float:
+    def seconds(collective: CollectiveName, mask: str, size: int) -> float:
         options = options_of(technique=technique, scratch=2 * cut.bytes)
         return predict(
             collective,
             shape,
             mask,
-            bytes=cut.bytes,
+            bytes=size,
             dst=0,
             dtype="uint64",
             machine=machine,
@@ -110,7 +115,10 @@ def modelled(
 
     mask = "1" * problem.axes
     between = sum(
-        seconds("alltoall", step_mask) for step_mask in cut.masks() if step_mask is not None
+        seconds("alltoall", step_mask, cut.exchanged_bytes(axis))
+        for axis, step_mask in enumerate(cut.masks())
+        if step_mask is not None
     )
-    to_pes, back = seconds("scatter", mask), seconds("gather", mask)
-    return Clocks(ran.kernels, to_pes, between, back, None, ran.wrong, ran.pipeline_pct)
+    to_pes = seconds("scatter", mask, cut.host_bytes(is_input=True))
+    back = seconds("gather", mask, cut.host_bytes(is_input=False))
+    return replace(ran, to_pes=to_pes, between=between, from_pes=back, host=None)

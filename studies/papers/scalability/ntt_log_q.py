@@ -1,0 +1,201 @@
+"""Figure 15 of Scalability limitations of processing-in-memory using real system evaluations
+(SIGMETRICS 2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from pidcomm.model import load_machine
+from pidcomm_studies.apps.application import reference_seconds
+from pidcomm_studies.papers.figure import (
+    HERE,
+    MEASURED,
+    MIXED,
+    MODELLED,
+    Point,
+    Request,
+    Statement,
+    series_of,
+)
+from pidcomm_studies.papers.scalability import server_cpu
+from pidcomm_studies.papers.scalability.ntt import (
+    BASE,
+    BASELINE,
+    CLOCKS_OF,
+    MACHINE,
+    OWN,
+    SIZE,
+    TOLERANCE,
+    WIDTHS,
+    block,
+    figure,
+    is_near,
+    judged,
+    listed,
+    of_pes,
+    panels,
+    points_of,
+)
+from pidcomm_studies.papers.scalability.ntt_clocks import COMPLETE
+from pidcomm_studies.papers.scalability.ntt_factor import TOTAL, faster, times_of, transfers
+
+SHARE_PCT = 34.9
+LOG_Q = (400, 800, 1200, 1600, 2000, 2400, 2800)
+HYBRID_PES = (256, 512, 1024, 2048)
+
+
+def _limbs(log_q: int, width: str) -> int:
+    return -(-log_q // WIDTHS[width].modulus_bits)
+
+
+def _breakdown(technique: str, width: str) -> str:
+    return f"clocks, {technique}, {width}"
+
+
+def _place(log_q: int, pes: int) -> str:
+    return f"log Q {log_q}, {pes} PEs"
+
+
+def _points15(request: Request, source: str) -> Iterator[Point]:
+    on = HERE if source == MIXED else MACHINE
+    for width, log_q in product(WIDTHS, LOG_Q):
+        limbs = _limbs(log_q, width)
+        for pes, technique in product(HYBRID_PES, (BASE, OWN)):
+            times = CLOCKS_OF[source](of_pes(width, pes, limbs), technique, request)
+            if log_q in (LOG_Q[0], LOG_Q[-1]):
+                panel = _breakdown(technique, width)
+                yield from points_of(panel, _place(log_q, pes), times, source)
+            for name, seconds in times.named().items():
+                if name in (TOTAL, COMPLETE):
+                    panel = _panel15(name, technique, width)
+                    yield Point(panel, f"{pes} PEs", log_q, 1e3 * seconds, source, on, times.wrong)
+        request.progress.phase(f"log Q {log_q}, {width}, CPU")
+        for technique in (BASE, OWN):
+            if source == MODELLED:
+                seconds = server_cpu.transform_seconds(
+                    limbs, SIZE, WIDTHS[width].bits, load_machine(MACHINE)
+                )
+                yield _cpu(TOTAL, technique, width, log_q, seconds, MODELLED, server_cpu.SERVER)
+            else:
+                seconds = reference_seconds(of_pes(width, pes, limbs).problem())
+                yield _cpu(COMPLETE, technique, width, log_q, seconds, MEASURED, BASELINE)
+
+
+def _panel15(total: str, technique: str, width: str) -> str:
+    return f"{total}, {technique}, {width}"
+
+
+def _cpu(
+    total: str, technique: str, width: str, log_q: int, seconds: float, source: str, on: str
+) -> Point:
+    return Point(_panel15(total, technique, width), "CPU", log_q, 1e3 * seconds, source, on)
+
+
+def _statements15(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
+    most, fewest, last = HYBRID_PES[-1], HYBRID_PES[0], LOG_Q[-1]
+    for source, width in judged(points):
+        who = f"{source}, {width}"
+        # The time of a CPU is complete, so measured totals have the host's part too.
+        total = TOTAL if source == MODELLED else COMPLETE
+        times = {
+            technique: {
+                name: series_of(points, _panel15(total, technique, width), name)
+                for name in (*(f"{pes} PEs" for pes in HYBRID_PES), "CPU")
+            }
+            for technique in (BASE, OWN)
+        }
+        yield _linear(who, width, times[BASE])
+        yield _fastest(who, width, source, times)
+        rests, own = (
+            {
+                pes: times_of(points, _breakdown(technique, width), _place(last, pes), source)
+                for pes in HYBRID_PES
+            }
+            for technique in (BASE, OWN)
+        )
+        here = transfers(points, _breakdown(BASE, width), _place(last, most), source)
+        yield Statement(
+            f"the exchange between PEs is faster on {most} PEs than on {fewest}",
+            f"{who}, log Q {last}: {rests[most].between:.3g} and {rests[fewest].between:.3g} ms;"
+            f" {OWN} {own[most].between:.3g} and {own[fewest].between:.3g} ms",
+            rests[most].between < rests[fewest].between,
+            f"{here}{block(width, most, _limbs(last, width))};"
+            f" of {fewest} PEs, {block(width, fewest, _limbs(last, width))}",
+        )
+        factor = rests[most].factor_of_share(SHARE_PCT)
+        yield Statement(
+            f"at {most} PEs and log Q {last}, the exchange between PEs takes {SHARE_PCT}% of"
+            " the time",
+            f"{who}: {rests[most].share_pct():.1f}%; {OWN} {own[most].share_pct():.1f}%",
+            is_near(rests[most].share_pct(), SHARE_PCT),
+            f"{here}it would be {SHARE_PCT}% {faster(factor)}",
+        )
+
+
+def _linear(who: str, width: str, times: dict[str, dict]) -> Statement:
+    spreads = {
+        name: _spread([series[log_q] / _limbs(log_q, width) for log_q in LOG_Q])
+        for name, series in times.items()
+    }
+    worst = max(spreads, key=lambda name: spreads[name])
+    few, many = LOG_Q[0], LOG_Q[-1]
+    return Statement(
+        "times are linear in log Q",
+        f"{who}: the time per limb differs from its mean by at most "
+        + ", ".join(f"{100 * spread:.0f}% ({name})" for name, spread in spreads.items()),
+        max(spreads.values()) <= TOLERANCE,
+        f"{worst}: from log Q {few} to {many}, limbs grow"
+        f" {_limbs(many, width) / _limbs(few, width):.1f}x and the time"
+        f" {times[worst][many] / times[worst][few]:.1f}x; the start of transfers and launches does"
+        " not grow",
+    )
+
+
+def _fastest(who: str, width: str, source: str, times: dict[str, dict[str, dict]]) -> Statement:
+    most, last = f"{HYBRID_PES[-1]} PEs", LOG_Q[-1]
+    paper = times[BASE]
+    fastest = [min(paper, key=lambda name: paper[name][log_q]) for log_q in LOG_Q]
+    slower = max(paper[most][log_q] / paper[fastest[i]][log_q] for i, log_q in enumerate(LOG_Q))
+    cycles = server_cpu.BUTTERFLY[WIDTHS[width].bits]
+    cause = f"{most} take up to {slower:.2g} times as long as {listed(dict.fromkeys(fastest))}"
+    if source == MODELLED:
+        cause += (
+            f". They would be the fastest if a butterfly took a thread of the CPU"
+            f" {cycles * max(paper[most][x] / paper['CPU'][x] for x in LOG_Q):.0f} cycles; this"
+            f" project's vectors of AVX-512 take {cycles}. The paper does not describe its CPU code"
+        )
+    return Statement(
+        f"{most} are the fastest for each log Q, also of the CPU",
+        f"{who}{', with host' if source == MIXED else ''}: {listed(dict.fromkeys(fastest))};"
+        f" at log Q {last} "
+        + "; ".join(
+            f"{technique}: "
+            + ", ".join(f"{name} {series[last]:.3g} ms" for name, series in by_name.items())
+            for technique, by_name in times.items()
+        ),
+        set(fastest) == {most},
+        cause,
+    )
+
+
+def _spread(values: Sequence[float]) -> float:
+    """Return the largest difference from the mean, as a part of the mean."""
+    mean = sum(values) / len(values)
+    return max(abs(value - mean) for value in values) / mean
+
+
+FIGURE_15 = figure(
+    15,
+    "transforms of 2^16 coefficients for log Q from 400 to 2800",
+    [
+        *panels(
+            (_panel15(*names) for names in product((TOTAL, COMPLETE), (BASE, OWN), WIDTHS)), "log Q"
+        ),
+        *panels((_breakdown(*names) for names in product((BASE, OWN), WIDTHS)), "log Q and PEs"),
+    ],
+    _statements15,
+    _points15,
+    server_cpu.NOTE,
+)
