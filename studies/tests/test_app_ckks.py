@@ -12,14 +12,18 @@ import pytest
 from test_app_ntt import by_flint
 from test_pictures import assert_legible
 
+import pidcomm
 from pidcomm import ArgumentError
 from pidcomm.arguments import Array
+from pidcomm.model import load_machine
 from pidcomm_studies import apps
 from pidcomm_studies.apps import _apps
-from pidcomm_studies.apps.ckks import Ckks
+from pidcomm_studies.apps.ckks import Ckks, Multiplication
 from pidcomm_studies.apps.ckks.scheme import Parameters
-from pidcomm_studies.papers.figure import Request
+from pidcomm_studies.apps.stage import Stage
+from pidcomm_studies.papers.figure import Request, series_of
 from pidcomm_studies.papers.scalability import ckks as figures
+from pidcomm_studies.papers.scalability import server_cpu
 from pidcomm_studies.pictures import points as of_papers
 
 Limbs = list[list[int]]
@@ -238,7 +242,7 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
         ("SIZE", 256),
         ("LEVEL", 2),
         ("SHAPE", (4, 4, 1, 1)),
-        ("TECHNIQUES", ("tile",)),
+        ("TECHNIQUES", ("conventional", "tile")),
     ):
         monkeypatch.setattr(figures, name, value)
     figures._problem.cache_clear()
@@ -256,13 +260,40 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
         "add",
     }
     assert {point.x for point in points if point.panel == "tile"} == primitives | {"all"}
-    assert {point.x for point in points if point.panel == "CPU"} == primitives - {"copy"}
+    for source in ("measured", "modelled"):
+        assert set(series_of(points, "CPU", "CPU", source)) == primitives - {"copy"}
     assert not any(point.wrong for point in points)
     between = {
         point.x: point.value
         for point in points
-        if point.series == "between PEs" and point.source == "modelled"
+        if (point.panel, point.series, point.source) == ("tile", "between PEs", "modelled")
     }
     assert {name for name, value in between.items() if value > 0} == {"NTT", "iNTT", "all"}
-    assert len(list(figure.statements(Request(), points))) == 4
+    statements = list(figure.statements(Request(), points))
+    assert len(statements) == 2 * 4
+    for statement in statements:
+        assert statement.agrees is not None
+        assert statement.cause
     figures._problem.cache_clear()
+
+
+def test_the_modelled_cpu_does_as_many_transforms_as_the_pes() -> None:
+    problem = Ckks.make(size=256, level=4, dnum=2)
+    work = Multiplication(problem, (4, 4, 1, 1))
+    with (
+        pidcomm.allocate(pes=16) as pe_set,
+        Stage(pe_set, (4, 4, 1, 1), work.placement(), {}) as stage,
+    ):
+        work.place(stage)
+        problem.carried_out(stage, work)
+    cpu = figures.cpu_seconds(problem.parameters, load_machine("upmem-2560"))
+    assert set(cpu) == set(work.clocks) - {"copy"}
+    limbs = {
+        name: sum(size for _, size in clock.exchanges) / 2 / work.limb_bytes
+        for name, clock in work.clocks.items()
+    }
+    for name in ("NTT", "iNTT"):
+        expected = server_cpu.transform_seconds(
+            int(limbs[name]), 256, 64, load_machine("upmem-2560")
+        )
+        assert cpu[name] == pytest.approx(expected)
