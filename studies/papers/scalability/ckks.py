@@ -266,5 +266,6 @@ FIGURE_16 = Figure(
     _statements,
     _measured,
     "Kernels run on dpuemu, so their times are modelled. All limbs of a coefficient are on one PE,"
-    " so only transforms exchange data; the paper does not describe its placement." + server_cpu.NOTE,
+    " so only transforms exchange data; the paper does not describe its placement."
+    + server_cpu.NOTE,
 )

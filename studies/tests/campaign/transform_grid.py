@@ -1,6 +1,7 @@
-"""Number-theoretic transforms: every size, radix, number of steps, operation and number of
-tasklets, in random order.
+"""Number-theoretic transforms: every size, radix, number of steps, operation, number of tasklets
+and width of words, in random order.
 
+A run continues where the last run with the same folder stopped, so several runs visit all cases.
 Steps, limbs, shape and technique are random. All elements must be those of the CPU reference; the
 polynomial's value at a random root of unity, by Horner's rule, checks the reference. Combinations
 that a size does not allow must be refused.
@@ -12,17 +13,19 @@ import random
 from itertools import product
 from math import prod
 
-import numpy as np
 from attack import Attack
 from transforms import TECHNIQUES, draw_shape, possible
 
-from pidcomm import ArgumentError
-from pidcomm.arguments import Array
-from pidcomm_studies import apps
+from pidcomm import ArgumentError, allocate
+from pidcomm.arguments import Array, options_of
+from pidcomm_studies.apps.application import with_defaults
 from pidcomm_studies.apps.ntt import OPERATIONS, TASKLETS_MAX, Ntt, field
 from pidcomm_studies.apps.ntt.decomposition import MOST_STEPS, RADIXES, SIZE_MAX, SIZE_MIN, STEP_MAX
+from pidcomm_studies.apps.ntt.field import NARROW, WIDE, WORDS, Word
+from pidcomm_studies.apps.stage import Stage
 
 PES_MAX = 64
+BITS = {NARROW: (27, NARROW.modulus_bits), WIDE: (NARROW.modulus_bits + 1, WIDE.modulus_bits)}
 
 
 def value_at(polynomial: Array, point: int, q: int) -> int:
@@ -73,27 +76,21 @@ def steps_of(size: int, radix: int, count: int, random_numbers: random.Random) -
     return "x".join(str(radix**log) for log in random_numbers.choice(every))
 
 
-def run(attack: Attack, number: int, case: tuple[int, int, int, str, int]) -> None:
-    """Run a case."""
-    size, radix, count, operation, tasklets = case
+def run(attack: Attack, number: int, case: tuple[Word, int, int, int, int]) -> None:
+    """Run all operations of a case with one program, which is compiled for products."""
+    word, size, radix, count, tasklets = case
     random_numbers = attack.random(number)
     steps = steps_of(size, radix, count, random_numbers)
-    what = f"{operation} of {size}, radix {radix}, {tasklets} tasklets"
+    what = f"size {size}, radix {radix}, {tasklets} tasklets, {word.bits}-bit words"
     if steps is None:
         try:
-            Ntt.make(
-                size=size,
-                limbs=1,
-                radix=radix,
-                steps=str(count),
-                operation=operation,
-                tasklets=tasklets,
-            )
+            Ntt.make(size=size, limbs=1, radix=radix, steps=str(count), tasklets=tasklets)
         except ArgumentError:
             return
         attack.find(f"{what}: {count} steps are not refused", number=number)
         return
-    limbs, bits = random_numbers.randint(1, 4), random_numbers.randint(30, 54)
+    limbs = random_numbers.randint(1, 4)
+    bits = random_numbers.randint(*BITS[word])
     while True:  # cases with more PEs take long
         shape = draw_shape(
             random_numbers, tuple(map(int, steps.split("x"))), random_numbers.randint(1, limbs)
@@ -102,40 +99,56 @@ def run(attack: Attack, number: int, case: tuple[int, int, int, str, int]) -> No
             break
     technique = possible(random_numbers.choice(TECHNIQUES), shape)
     what += f", steps {steps}, {limbs} limbs of {bits} bits, shape {shape}, {technique}"
+    seed = random_numbers.randrange(2**32)
     try:
-        problem = Ntt.make(
-            generate=f"uniform:seed={random_numbers.randrange(2**32)}",
-            size=size,
-            limbs=limbs,
-            bits=bits,
-            radix=radix,
-            steps=steps,
-            operation=operation,
-            tasklets=tasklets,
-        )
-        outcome = apps.run(problem, shape=shape, technique=technique, iters=1)
+        problems = [
+            Ntt.make(
+                generate=f"uniform:seed={seed}",
+                size=size,
+                limbs=limbs,
+                bits=bits,
+                radix=radix,
+                steps=steps,
+                operation=operation,
+                tasklets=tasklets,
+            )
+            for operation in OPERATIONS
+        ]
+        placement = next(each for each in problems if each.operation == "product").place(shape)
+        options = with_defaults(options_of(technique=technique))
+        with (
+            allocate(pes=prod(shape)) as pe_set,
+            Stage(pe_set, shape, placement, options, 1) as stage,
+        ):
+            for problem in problems:
+                stage.poison()
+                result = problem.run(stage)
+                if wrong := problem.wrong(result, problem.reference()):
+                    sentence = f"{wrong} wrong elements"
+                else:
+                    sentence = sentence_of(problem, result, random_numbers)
+                if sentence:
+                    attack.find(f"{problem.operation}, {what}: {sentence}", number=number)
     except Exception as error:  # of any type is a finding
         attack.find(f"{what}: {type(error).__name__}: {error}", number=number)
-        return
-    wrong = (
-        f"{outcome.wrong} wrong elements"
-        if outcome.wrong
-        else sentence_of(problem, np.asarray(outcome.result), random_numbers)
-    )
-    if wrong:
-        attack.find(f"{what}: {wrong}", number=number)
 
 
 def main() -> None:
-    """Run the cases until the time is over."""
+    """Run the cases from the first that earlier runs left, until the time is over."""
     attack = Attack()
     sizes = [1 << bits for bits in range(SIZE_MIN.bit_length() - 1, SIZE_MAX.bit_length())]
     cases = list(
-        product(sizes, RADIXES, range(1, MOST_STEPS + 1), OPERATIONS, range(1, TASKLETS_MAX + 1))
+        product(WORDS, sizes, RADIXES, range(1, MOST_STEPS + 1), range(1, TASKLETS_MAX + 1))
     )
-    random.Random(attack.seed).shuffle(cases)
-    for number in attack.numbers(len(cases)):
+    random.Random(0).shuffle(cases)  # equal for all seeds, so that runs continue each other
+    state = attack.folder / "transform_grid.next"
+    text = state.read_text() if attack.only is None and state.is_file() else ""
+    first = int(text) if text.isdecimal() else 0
+    for turn in attack.numbers(len(cases)):
+        number = (first + turn) % len(cases)
         run(attack, number, cases[number])
+        if attack.only is None:
+            state.write_text(str(number + 1))
     attack.finish()
 
 

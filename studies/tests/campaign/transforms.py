@@ -73,7 +73,8 @@ def draw(dice: random.Random) -> tuple[dict[str, Any], Ntt | Ckks, tuple[int, ..
         options |= {"level": level, "dnum": dice.randint(1, 3)}
         return options, Ckks.make(**options), draw_shape(dice, steps, 1), technique
     limbs = dice.randint(1, 6)
-    options |= {"limbs": limbs, "bits": dice.randint(26, 54), "operation": dice.choice(OPERATIONS)}
+    bits = dice.choice((dice.randint(26, 30), dice.randint(31, 54)))  # of words of 32 and 64 bits
+    options |= {"limbs": limbs, "bits": bits, "operation": dice.choice(OPERATIONS)}
     return options, Ntt.make(**options), draw_shape(dice, steps, dice.randint(1, limbs)), technique
 
 
