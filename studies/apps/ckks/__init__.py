@@ -10,9 +10,10 @@ evaluations, SIGMETRICS 2024, section 5.2.4. The authors publish neither code no
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Annotated
@@ -22,13 +23,14 @@ import numpy as np
 from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
 from pidcomm.bench.measure import require_bytes
+from pidcomm.model import load_machine, predict
 from pidcomm.sizes import format_shape
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.ckks.conversion import Conversion, conversions
 from pidcomm_studies.apps.ckks.scheme import Parameters, Scheme
 from pidcomm_studies.apps.inputs import canonical, describe, generated, one_source
 from pidcomm_studies.apps.ntt import TASKLETS, TASKLETS_MAX, steps_of
-from pidcomm_studies.apps.ntt.decomposition import SIZE_MAX, SIZE_MIN, Decomposition
+from pidcomm_studies.apps.ntt.decomposition import SIZE_MAX, SIZE_MIN, Decomposition, axis_limit
 from pidcomm_studies.apps.ntt.field import BITS_MAX
 from pidcomm_studies.apps.ntt.transforms import Transforms, factors, placed
 from pidcomm_studies.apps.stage import KERNEL, Cost, Placement, Stage
@@ -50,6 +52,8 @@ PRIMITIVES = {
 }
 INPUTS = ("x0", "x1", "y0", "y1")
 SOURCES_MIN = 4
+PRICED_ON = "upmem-2560"
+PRODUCT_US = 1.75  # of a full pipeline: 614 instructions per butterfly at 350 MHz (figure 12)
 
 
 def uniform(seed: int = 1) -> int:
@@ -65,43 +69,102 @@ class Clock:
     """What a primitive costs.
 
     kernel: modelled seconds. between: seconds of the exchange between PEs. exchanges: mask and
-    bytes per PE of each alltoall.
+    bytes per PE of each alltoall. products: modular products of a PE, of transforms and base
+    conversions.
     """
 
     kernel: float = 0.0
     between: float = 0.0
     exchanges: list[tuple[str, int]] = field(default_factory=list)
+    products: int = 0
+
+
+class Rehearsal:
+    """A stage on which nothing runs."""
+
+    def __init__(self, placement: Placement) -> None:
+        """Take the placement of the program."""
+        self.offsets, self.costs = placement.offsets, {KERNEL: Cost(), "alltoall": Cost()}
+
+    def launch(self, **_: int) -> None:
+        """Run nothing."""
+
+    def alltoall(self, _: str, **__: int | str) -> None:
+        """Move nothing."""
 
 
 class Multiplication:
-    """The steps of a multiplication on PEs, with a clock for each primitive."""
+    """The steps of a multiplication on PEs, with a clock for each primitive.
+
+    The limbs of each digit and of the extension are spread over the slices in equal numbers: if
+    necessary, the last limb is repeated. So all slices do the same steps.
+    """
 
     def __init__(self, problem: Ckks, shape: Sequence[int]) -> None:
         """Take the problem and the shape of the hypercube."""
         self.problem, parameters = problem, problem.parameters
-        self.count, self.extra, self.all = (
-            len(parameters.moduli),
-            len(parameters.extension),
-            len(parameters.all),
+        self.slices = slices = shape[-1]
+        first = len(parameters.moduli)
+        bases = [*parameters.digits, range(first, len(parameters.all))]
+        each = [-(-len(basis) // slices) for basis in bases]  # limbs of a slice
+        self.limbs = np.concatenate(
+            [
+                np.minimum(np.arange(slices * count), len(basis) - 1).reshape(slices, count)
+                + basis.start
+                for basis, count in zip(bases, each, strict=True)
+            ],
+            axis=1,
         )
+        """The limb of `Parameters.all` behind each limb of a slice, shape (slices, all)."""
+        self.count, self.extra, self.all = sum(each[:-1]), each[-1], sum(each)
+        self.digits = [
+            range(end - length, end)
+            for end, length in zip(np.cumsum(each).tolist(), each[:-1], strict=False)
+        ]
+        # The limb that the rescale drops is the last before the extension, of the last slice. The
+        # other slices keep theirs, and all have windows of the same size.
+        self.kept = self.count - (slices == 1)
         self.cut = problem.cut(shape, self.all)
-        self.transforms = Transforms(self.cut, problem.scheme.tables)
+        tables = problem.scheme.tables
+        self.transforms = Transforms(
+            self.cut, tables if slices == 1 else tables.of(self.limbs.ravel())
+        )
         self.clocks: dict[str, Clock] = {}
-        self.up, self.down, self.last = conversions(parameters)
+        self.conversions = self._conversions(parameters)
+        moduli = np.array(parameters.all, object)[self.limbs]
         whole, top = prod(parameters.extension), parameters.moduli[-1]
+
+        def inverses(value: int, count: int) -> Array:
+            """Return the inverse modulo each limb of a slice, shape (slices, 2 count)."""
+            return np.stack(
+                [
+                    factors([pow(value, -1, q) if value % q else 1 for q in row], row).ravel()
+                    for row in moduli[:, :count].tolist()
+                ]
+            )
+
         self.constants = {
-            "moduli": problem.scheme.tables.forward[:, :2].copy().ravel(),
-            **{f"up{digit}": conversion.constants() for digit, conversion in enumerate(self.up)},
-            "down_factors": self.down.constants(),
-            "last_factors": self.last.constants(),
-            "extension_inverse": factors(
-                [pow(whole, -1, q) for q in parameters.moduli], parameters.moduli
-            ).ravel(),
-            "last_inverse": (
-                factors(
-                    [pow(top, -1, q) for q in parameters.moduli[:-1]], parameters.moduli[:-1]
-                ).ravel()
-            ),
+            "moduli": self.transforms.tables.forward[:, :2].reshape(slices, -1),
+            **{name: each.constants()[None, :] for name, each in self.conversions.items()},
+            "extension_inverse": inverses(whole, self.count),
+            "last_inverse": inverses(top, self.kept),
+        }
+        """Rows of each slice, or one row for all."""
+
+    def _conversions(self, parameters: Parameters) -> dict[str, Conversion]:
+        """Return the conversions of `conversions`, with the targets of all slices."""
+
+        def with_targets(conversion: Conversion, limbs: Array) -> Conversion:
+            return replace(conversion, targets=tuple(parameters.all[i] for i in limbs.ravel()))
+
+        up, down, last = conversions(parameters)
+        return {
+            **{
+                f"up{digit}": with_targets(conversion, np.delete(self.limbs, list(its), axis=1))
+                for digit, (conversion, its) in enumerate(zip(up, self.digits, strict=True))
+            },
+            "down_factors": with_targets(down, self.limbs[:, : self.count]),
+            "last_factors": with_targets(last, self.limbs[:, : self.kept]),
         }
 
     @property
@@ -117,21 +180,22 @@ class Multiplication:
             ),
             **dict.fromkeys(("up", "spare"), self.all),
             **dict.fromkeys(("accp0", "accp1"), self.extra),
-            **dict.fromkeys(("r0", "r1"), self.count - 1),
+            **dict.fromkeys(("r0", "r1"), self.kept),
             "last": 1,
         }
         windows = {name: count * self.limb_bytes for name, count in limbs.items()}
         resident = {
-            **{name: 8 * array.size for name, array in self.constants.items()},
-            "keys": 2 * self.all * len(self.up) * self.limb_bytes,
+            **{name: array[0].nbytes for name, array in self.constants.items()},
+            "keys": 2 * self.all * len(self.digits) * self.limb_bytes,
         }
         more = {
             "LOG_ELEMENTS": (self.limb_bytes // self.cut.word.bytes).bit_length() - 1,
             "LOG_BLOCKS_T": self.cut.blocks(is_input=False).bit_length() - 1,
             "LOG_BLOCKS_C": self.cut.blocks(is_input=True).bit_length() - 1,
+            "LOG_SLICES": self.slices.bit_length() - 1,
             "ALL_LIMBS": self.all,
             "SOURCES_MAX": max(
-                SOURCES_MIN, self.extra, *(len(conversion.sources) for conversion in self.up)
+                SOURCES_MIN, *(len(each.sources) for each in self.conversions.values())
             ),
         }
         source = Path(__file__).parent / "kernel.c"
@@ -148,23 +212,24 @@ class Multiplication:
         """Write the tables, the constants and the key."""
         self.transforms.place(stage)
         for name, values in self.constants.items():
-            stage.place(name, np.tile(values, (stage.pes, 1)))
+            stage.place(name, np.repeat(values, stage.pes // len(values), axis=0))
         rows = [
-            self.cut.rows(part, is_inverse=True)
+            self.cut.rows(part[self.limbs.ravel()], is_inverse=True)
             for digit in self.problem.scheme.key
             for part in digit
         ]
         stage.place("keys", np.concatenate(rows, axis=1))
 
-    def run(self, stage: Stage) -> None:
+    def run(self, stage: Stage | Rehearsal) -> None:
         """Multiply the windows x and y; leave the product in r0 and r1."""
-        count, digits = self.count, self.problem.parameters.digits
+        count, digits = self.count, self.digits
         self._launch(stage, TENSOR, count)
         self._copy(stage, "d2", "c2", count, 0, count)
         self._transform(stage, "c2", count, is_inverse=True)
+        self._exchange(stage, "c2", count)
         for digit, its in enumerate(digits):
             limbs = self.all - len(its)
-            self._convert(stage, f"up{digit}", self.up[digit], ("c2", count, its.start), "up")
+            self._convert(stage, f"up{digit}", ("c2", count, its), "up", limbs)
             self._transform(stage, "up", limbs, gap_at=its.start, gap=len(its))
             at = stage.offsets
             key = at["keys"] + 2 * digit * self.all * self.limb_bytes
@@ -185,7 +250,9 @@ class Multiplication:
                 )
         for part in "01":
             self._transform(stage, f"accp{part}", self.extra, count, is_inverse=True)
-            self._convert(stage, "down_factors", self.down, (f"accp{part}", self.extra, 0), "down")
+            self._exchange(stage, f"accp{part}", self.extra)
+            source = (f"accp{part}", self.extra, range(self.extra))
+            self._convert(stage, "down_factors", source, "down", count)
             self._transform(stage, "down", count)
             self._finish(stage, f"accq{part}", f"accq{part}", count, "extension_inverse")
             at = stage.offsets
@@ -193,12 +260,13 @@ class Multiplication:
         for part in "01":
             self._copy(stage, f"d{part}", "last", count, count - 1, 1)
             self._transform(stage, "last", 1, count - 1, is_inverse=True)
-            self._convert(stage, "last_factors", self.last, ("last", 1, 0), "down")
-            self._transform(stage, "down", count - 1)
-            self._finish(stage, f"d{part}", f"r{part}", count - 1, "last_inverse")
+            self._exchange(stage, "last", 1)
+            self._convert(stage, "last_factors", ("last", 1, range(1)), "down", self.kept)
+            self._transform(stage, "down", self.kept)
+            self._finish(stage, f"d{part}", f"r{part}", self.kept, "last_inverse")
 
     @contextmanager
-    def _clock(self, stage: Stage, name: str) -> Iterator[Clock]:
+    def _clock(self, stage: Stage | Rehearsal, name: str) -> Iterator[Clock]:
         def now() -> tuple[Cost, Cost]:
             return stage.costs.get(KERNEL, Cost()), stage.costs.get("alltoall", Cost())
 
@@ -210,7 +278,7 @@ class Multiplication:
         clock.between += after[1].total - before[1].total
 
     def _launch(
-        self, stage: Stage, operation: int, limbs: int, first: int = 0, **variables: int
+        self, stage: Stage | Rehearsal, operation: int, limbs: int, first: int = 0, **variables: int
     ) -> None:
         with self._clock(stage, PRIMITIVES[operation]):
             stage.launch(
@@ -219,7 +287,7 @@ class Multiplication:
 
     def _transform(
         self,
-        stage: Stage,
+        stage: Stage | Rehearsal,
         window: str,
         limbs: int,
         first: int = 0,
@@ -236,9 +304,25 @@ class Multiplication:
             clock.exchanges += [
                 (mask, limbs * self.limb_bytes) for mask in self.cut.masks() if mask is not None
             ]
+            elements = self.limb_bytes // self.cut.word.bytes
+            clock.products += limbs * elements // 2 * (self.cut.size.bit_length() - 1)
+
+    def _exchange(self, stage: Stage | Rehearsal, window: str, limbs: int) -> None:
+        """Exchange the limbs of a part of the coefficients between slices."""
+        if self.slices > 1:
+            mask, size = "0001", limbs * self.limb_bytes
+            with self._clock(stage, PRIMITIVES[CONVERT]) as clock:
+                stage.alltoall(mask, bytes=size, src=window, dst=window)
+                clock.exchanges.append((mask, size))
 
     def _copy(
-        self, stage: Stage, source: str, target: str, source_limbs: int, first: int, limbs: int
+        self,
+        stage: Stage | Rehearsal,
+        source: str,
+        target: str,
+        source_limbs: int,
+        first: int,
+        limbs: int,
     ) -> None:
         at = stage.offsets
         self._launch(
@@ -253,26 +337,35 @@ class Multiplication:
 
     def _convert(
         self,
-        stage: Stage,
+        stage: Stage | Rehearsal,
         constants: str,
-        conversion: Conversion,
-        source: tuple[str, int, int],
+        source: tuple[str, int, range],
         target: str,
+        limbs: int,
     ) -> None:
-        at, (name, limbs, first) = stage.offsets, source
+        """Convert limbs of a window to `limbs` limbs of each slice."""
+        at, (name, source_limbs, its) = stage.offsets, source
+        sources = len(self.conversions[constants].sources)
+        skipped = self.slices * len(its) - sources if name == "last" else 0
         self._launch(
             stage,
             CONVERT,
-            len(conversion.targets),
-            source=at[name],
-            source_limbs=limbs,
-            source_first=first,
-            sources=len(conversion.sources),
+            limbs,
+            source=at[name] + skipped * self.limb_bytes * source_limbs // self.slices,
+            source_limbs=source_limbs,
+            source_first=its.start,
+            sources=sources,
+            sources_each=len(its),
             target=at[target],
             constants=at[constants],
         )
+        elements = self.limb_bytes // self.cut.word.bytes // self.slices
+        self.clocks[PRIMITIVES[CONVERT]].products += elements * sources * (1 + self.slices * limbs)
+        self._exchange(stage, target, limbs)
 
-    def _finish(self, stage: Stage, source: str, target: str, limbs: int, constants: str) -> None:
+    def _finish(
+        self, stage: Stage | Rehearsal, source: str, target: str, limbs: int, constants: str
+    ) -> None:
         at = stage.offsets
         self._launch(
             stage,
@@ -393,17 +486,72 @@ class Ckks(Application):
         }
 
     def shape_of(self, pes: int) -> tuple[int, ...]:
-        """Return a shape without slices: each PE has all limbs of its coefficients."""
-        return Decomposition.shape_of(pes, self.steps, 1)
+        """Return the shape with the lowest price: all limbs on each PE, or spread over slices.
+
+        Raises ArgumentError if no shape has `pes` PEs.
+        """
+        shapes = []
+        for slices in (1 << log for log in range(pes.bit_length()) if pes % (1 << log) == 0):
+            try:
+                shape = (*Decomposition.shape_of(pes // slices, self.steps, 1)[:-1], slices)
+                self.cut(shape, 1)
+                shapes.append(shape)
+            except ArgumentError:
+                continue
+        if not shapes:
+            most = [axis_limit(self.steps, axis) for axis in range(self.axes - 1)]
+            slices = self._most_slices(most)
+            raise ArgumentError(
+                f"no shape has {pes} PEs: the steps {format_shape(self.steps)} allow"
+                f" {format_shape(tuple(most))} PEs per limb, and {len(self.parameters.all)}"
+                f" moduli {slices} slices (powers of two; at most the moduli and the first axis),"
+                f" at most {prod(most) * slices} PEs: use another number of PEs, other steps, a"
+                " higher level or a larger size"
+            )
+        return min(shapes, key=self.price)
+
+    def _most_slices(self, shape: Sequence[int]) -> int:
+        """Return the most slices of a shape: a power of two up to the number of moduli and the
+        blocks of coefficients.
+        """
+        blocks = shape[0] if len(self.steps) > 1 else 1
+        return int(min(blocks, 1 << (len(self.parameters.all).bit_length() - 1)))
+
+    def rehearsed(self, shape: Sequence[int]) -> dict[str, Clock]:
+        """Return the exchanges and products of each primitive, without a run."""
+        work = Multiplication(self, shape)
+        work.run(Rehearsal(work.placement()))
+        return work.clocks
+
+    def price(self, shape: Sequence[int]) -> float:
+        """Return the modelled seconds of the exchanges and products on a shape, by which
+        `shape_of` chooses.
+        """
+        machine = load_machine(PRICED_ON)
+        clocks = self.rehearsed(shape).values()
+        exchanges = Counter(exchange for clock in clocks for exchange in clock.exchanges)
+        between = sum(
+            times
+            * predict(
+                "alltoall", tuple(shape), mask, bytes=size, dst=0, dtype="uint64", machine=machine
+            ).seconds
+            for (mask, size), times in exchanges.items()
+        )
+        return between + PRODUCT_US * 1e-6 * sum(clock.products for clock in clocks)
 
     def cut(self, shape: Sequence[int], limbs: int) -> Decomposition:
-        """Return the decomposition of `limbs` limbs on a shape."""
-        if shape[-1] != 1:
+        """Return the decomposition on a shape, of `limbs` limbs of each slice."""
+        slices = shape[-1]
+        most = self._most_slices(shape)
+        if slices & (slices - 1) or slices > most:
             raise ArgumentError(
-                f"shape {format_shape(tuple(shape))} has {shape[-1]} slices; a PE needs all limbs"
-                " of its coefficients, so the last axis must be 1"
+                f"shape {format_shape(tuple(shape))} has {slices} slices; the"
+                f" {len(self.parameters.all)} moduli and the first axis allow a power of two up"
+                f" to {most}"
             )
-        return Decomposition(self.parameters.size, self.steps, tuple(shape), limbs, self.radix)
+        return Decomposition(
+            self.parameters.size, self.steps, tuple(shape), limbs * slices, self.radix
+        )
 
     def place(self, shape: Sequence[int]) -> Placement:
         """Return the layout of a PE: twiddles, constants, the key, and windows."""
@@ -417,22 +565,26 @@ class Ckks(Application):
         work.place(stage)
         return self.carried_out(stage, work)
 
-    def carried_out(self, stage: Stage, work: Multiplication) -> Array:
+    def carried_out(self, stage: Stage | Rehearsal, work: Multiplication) -> Array:
         """Scatter the inputs, multiply and gather the product."""
-        mask, count = "1" * self.axes, work.count
+        mask, owned = "1" * self.axes, work.limbs[:, : work.count].ravel()
+        cut = self.cut(stage.shape, work.count)
         for name, part in zip(INPUTS, self.inputs, strict=True):
-            cut = self.cut(stage.shape, count)
             rows = stage.host_work(
-                lambda part=part, cut=cut: cut.rows(part, is_inverse=True).reshape(1, -1)  # type: ignore[misc]
+                lambda part=part: cut.rows(part[owned], is_inverse=True).reshape(1, -1)  # type: ignore[misc]
             )
             stage.scatter(mask, rows, dst=name)
         work.run(stage)
-        cut = self.cut(stage.shape, count - 1)
+        kept = self.cut(stage.shape, work.kept)
         parts = [
-            stage.gather(mask, bytes=cut.bytes, src=name, dtype=np.uint64) for name in ("r0", "r1")
+            stage.gather(mask, bytes=kept.bytes, src=name, dtype=np.uint64) for name in ("r0", "r1")
         ]
+        _, places = np.unique(work.limbs[:, : work.kept], return_index=True)
+        places = places[: self.parameters.level]
         return stage.host_work(
-            lambda: np.concatenate([cut.values(limbs.reshape(stage.pes, -1)) for limbs in parts])
+            lambda: np.concatenate(
+                [kept.values(limbs.reshape(stage.pes, -1))[places] for limbs in parts]
+            )
         )
 
     def reference(self) -> Array:

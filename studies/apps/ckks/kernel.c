@@ -1,13 +1,16 @@
 /* Runs one primitive of a homomorphic multiplication on a PE; ntt.h has the transforms.
  *
- * A window has the elements [block][limb][element of a piece] of the coefficients of this PE. All
- * limbs of a coefficient are on the same PE, so only transforms exchange data. Windows with
- * transforms have 2^LOG_BLOCKS_T blocks, windows with coefficients 2^LOG_BLOCKS_C.
+ * A window has the elements [block][limb][element of a piece] of some coefficients and limbs.
+ * Windows with transforms have 2^LOG_BLOCKS_T blocks, windows with coefficients 2^LOG_BLOCKS_C.
+ * Limbs are spread over 2^LOG_SLICES slices. An alltoall between slices before CONVERT moves all
+ * limbs of a part of the blocks to each slice, and one after CONVERT moves them back: in both
+ * windows, the blocks of CONVERT are [slice][block of the part], each with the limbs of that slice.
  *
  *   TENSOR: d0 = x0 y0, d1 = x0 y1 + x1 y0, d2 = x1 y1.
  *
- *   CONVERT changes the basis: y_i = x_i w_i modulo each of `sources` moduli, then the sum of y_i
- *   f_it modulo every modulus t of the target.
+ *   CONVERT changes the basis: y_i = x_i w_i modulo each of `sources` moduli, `sources_each` from
+ *   each slice, then the sum of y_i f_it modulo every modulus t of the target, `limbs` of each
+ * slice.
  *
  *   ACCUMULATE: target += u k0, second += u k1, or without `adds` = instead of +=; u is d2 for the
  *   limbs of the digit, else `source`; the key k begins at `other`.
@@ -30,8 +33,9 @@ __host uint32_t operation;
 __host uint32_t step;
 __host uint32_t source, target, second, other, constants; /* offsets in the MRAM heap */
 __host uint32_t limbs, first, gap_at, gap;                /* of the target; see struct ntt_limbs */
-__host uint32_t source_limbs, source_first,
-    sources;                        /* limbs of the source's window; the first to use; how many */
+__host uint32_t source_limbs, source_first, sources,
+    sources_each; /* limbs of the source's window; the first to use; how many of all slices
+                     and of each */
 __host uint32_t digit, digit_limbs; /* first modulus of the digit, and how many */
 __host uint32_t adds;
 
@@ -103,16 +107,21 @@ static void multiply_all(void) {
 static void convert(void) {
   chunk_t *const y = values[me()];
   struct factor *const row = rows[me()];
-  for (uint32_t work = me(); work < chunks_of(1, LOG_PIECE_C); work += NR_TASKLETS) {
+  const uint32_t blocks = 1u << (LOG_BLOCKS_C - LOG_SLICES);
+  for (uint32_t work = me(); work < chunks_of(1, LOG_PIECE_C) >> LOG_SLICES; work += NR_TASKLETS) {
     const struct chunk it = chunk_of(work, 1, LOG_PIECE_C);
-    for (uint32_t i = 0; i < sources; ++i) {
+    struct chunk of_slice = it;
+    for (uint32_t i = 0, limb = 0; i < sources; ++i, ++limb) {
+      if (limb == sources_each) limb = 0, of_slice.block += blocks;
       read_heap(constants + 2 * FACTOR_BYTES * i, row, 2 * FACTOR_BYTES);
-      read_heap(place(&it, source, source_limbs, source_first + i), y[i], bytes_of(&it));
+      read_heap(place(&of_slice, source, source_limbs, source_first + limb), y[i], bytes_of(&it));
       const uint64_t q = row[1].value;
       for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_C); ++e)
         y[i][e] = reduced(times(y[i][e], row, q) + row[1].quotient, q, PRODUCT_LIMIT);
     }
-    for (uint32_t t = 0; t < limbs; ++t) {
+    of_slice = it;
+    for (uint32_t t = 0, limb = 0; t < limbs << LOG_SLICES; ++t, ++limb) {
+      if (limb == limbs) limb = 0, of_slice.block += blocks;
       chunk_t out __dma_aligned;
       read_heap(constants + FACTOR_BYTES * (2 * sources + (1 + sources) * t), row,
                 FACTOR_BYTES * (1 + sources));
@@ -121,7 +130,7 @@ static void convert(void) {
         for (uint32_t i = 0; i < sources; ++i) sum += times(y[i][e], row + 1 + i, row->value);
         out[e] = reduced(sum, row->value, FORWARD_LIMIT);
       }
-      write_heap(out, place(&it, target, limbs, t), bytes_of(&it));
+      write_heap(out, place(&of_slice, target, limbs, limb), bytes_of(&it));
     }
   }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +34,13 @@ class Tables:
         """Tables of forward and of inverse transforms, shape (limbs, 2 size)."""
         self.scales = factors([pow(size, -1, q) for q in moduli], moduli)
         """The factors 1 / size, shape (limbs, 2)."""
+
+    def of(self, limbs: Array) -> Tables:
+        """Return the tables of some limbs, in any order."""
+        chosen = copy(self)
+        for name in ("moduli", "forward", "inverse", "scales"):
+            setattr(chosen, name, getattr(self, name)[limbs])
+        return chosen
 
 
 def factors(values: Sequence[int], moduli: Sequence[int]) -> Array:
@@ -132,7 +140,7 @@ class Transforms:
     ) -> list[float]:
         count, masks = len(self.cut.steps), self.cut.masks()
         order = list(range(count)) if operation == FORWARD else list(reversed(range(count)))
-        window_cut = self.cut if limbs is None else replace(self.cut, limbs=limbs)
+        window_cut = self.cut if limbs is None else replace(self.cut, limbs=limbs * self.cut.slices)
         here, seconds = window, []
         for turn, step in enumerate(order):
             there = self._target(window, here, step)
