@@ -18,7 +18,8 @@ from pidcomm.arguments import Array
 from pidcomm.model import load_machine
 from pidcomm_studies import apps
 from pidcomm_studies.apps import _apps
-from pidcomm_studies.apps.ckks import Ckks, Multiplication
+from pidcomm_studies.apps.ckks import Ckks
+from pidcomm_studies.apps.ckks.multiplication import Multiplication
 from pidcomm_studies.apps.ckks.scheme import Parameters
 from pidcomm_studies.apps.stage import Stage
 from pidcomm_studies.papers.figure import Request, series_of
@@ -227,13 +228,62 @@ def test_moduli_that_break_a_rule_are_refused(
         )
 
 
-def test_shapes_with_slices_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("level", "dnum", "steps", "shape"),
+    [
+        (1, 1, "2", (4, 1, 1, 2)),
+        (2, 3, "2", (16, 1, 1, 2)),
+        (4, 2, "3", (4, 4, 1, 4)),
+        (7, 3, "2", (16, 1, 1, 8)),
+    ],
+)
+def test_limbs_over_slices_are_right(
+    level: int, dnum: int, steps: str, shape: tuple[int, ...]
+) -> None:
+    """Slices that divide the limbs of the digits and the extension, and slices that repeat some."""
+    problem = Ckks.make(size=256, level=level, dnum=dnum, steps=steps)
+    result = assert_right(problem, shape, "conventional", "tile")
+    plain = Plain(problem)
+    for part, expected in zip(np.split(result, 2), plain.multiplied(), strict=True):
+        assert plain.coefficients(part) == expected
+
+
+def test_a_base_conversion_over_slices_exchanges_its_limbs_twice() -> None:
+    problem = Ckks.make(size=256, level=2, dnum=3, steps="2")
+    clocks = problem.rehearsed((8, 1, 1, 2))
+    # Of a slice: 3 limbs with 1 of each digit, 1 of the extension; 3 others for each digit.
+    limb_bytes = 8 * 256 // 8
+    limbs = [3, *3 * [3], *2 * [1, 3], *2 * [1, 3]]
+    exchanges = clocks["base conversion"].exchanges
+    assert sorted(exchanges) == sorted(("0001", count * limb_bytes) for count in limbs)
+    assert "base conversion" not in {
+        name for name, clock in problem.rehearsed((8, 1, 1, 1)).items() if clock.exchanges
+    }
+
+
+def test_the_placement_with_the_lowest_price_is_chosen() -> None:
+    problem = Ckks.make(size=1024, level=5, dnum=3)
+    options = [(8, 8 // slices, 1, slices) for slices in (1, 2, 4, 8)]
+    assert problem.shape_of(64) == min(options, key=problem.price)
+    assert problem.shape_of(512) == (8, 8, 1, 8)
+    assert Ckks.make(size=1024, level=15, dnum=3, steps="16x16x4").shape_of(1024) == (16, 4, 1, 16)
+
+
+def test_shapes_with_too_many_slices_are_refused() -> None:
+    problem = Ckks.make(size=1024, level=5, dnum=3)
+    for slices in (3, 16):
+        with pytest.raises(
+            ArgumentError,
+            match=f"shape 8x8x1x{slices} has {slices} slices; the 8 moduli and the first axis allow"
+            " a power of two up to 8",
+        ):
+            apps.run(problem, shape=(8, 8, 1, slices))
     with pytest.raises(
-        ArgumentError, match="shape 4x4x1x2 has 2 slices; a PE needs all limbs of its coefficients"
+        ArgumentError,
+        match="no shape has 1024 PEs: the steps 8x8x16 allow 8x8x1 PEs per limb, and 8 moduli 8"
+        r" slices .* at most 512 PEs: use",
     ):
-        apps.run(Ckks.make(size=256, level=1, dnum=1), shape=(4, 4, 1, 2))
-    with pytest.raises(ArgumentError, match="1024 PEs are too many"):
-        apps.run(Ckks.make(size=256, level=1, dnum=1), pes=1024)
+        apps.run(problem, pes=1024)
 
 
 def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,6 +292,7 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
         ("SIZE", 256),
         ("LEVEL", 2),
         ("SHAPE", (4, 4, 1, 1)),
+        ("PLACEMENTS", {"whole": ("3", (4, 4, 1, 1)), "spread": ("2", (8, 1, 1, 2))}),
         ("TECHNIQUES", ("conventional", "tile")),
     ):
         monkeypatch.setattr(figures, name, value)
@@ -269,6 +320,10 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
         if (point.panel, point.series, point.source) == ("tile", "between PEs", "modelled")
     }
     assert {name for name, value in between.items() if value > 0} == {"NTT", "iNTT", "all"}
+    traffic = {name: series_of(points, "traffic", name) for name in ("whole", "spread")}
+    assert set(traffic["whole"]) == {"NTT", "iNTT"}
+    assert set(traffic["spread"]) == {"NTT", "iNTT", "base conversion"}
+    assert len(series_of(points, "price", "all")) == 2
     statements = list(figure.statements(Request(), points))
     assert len(statements) == 2 * 4
     for statement in statements:

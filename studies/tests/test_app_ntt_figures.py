@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
+from types import ModuleType
+from typing import Any
 
 import pytest
 from test_pictures import assert_legible
@@ -62,7 +64,7 @@ def test_more_tasklets_use_more_of_the_pipeline() -> None:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Figures of transforms of 256 coefficients, on few PEs."""
-    small_values = {
+    small_values: dict[ModuleType, dict[str, Any]] = {
         figures: {
             "SIZE": 256,
             "BALANCED": "16x16",

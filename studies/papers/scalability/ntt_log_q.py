@@ -161,10 +161,13 @@ def _fastest(who: str, width: str, source: str, times: dict[str, dict[str, dict]
     cycles = server_cpu.BUTTERFLY[WIDTHS[width].bits]
     cause = f"{most} take up to {slower:.2g} times as long as {listed(dict.fromkeys(fastest))}"
     if source == MODELLED:
+        needed = cycles * max(paper[most][log_q] / paper["CPU"][log_q] for log_q in LOG_Q)
+        threads = load_machine(MACHINE)["host.threads"]
         cause += (
-            f". They would be the fastest if a butterfly took a thread of the CPU"
-            f" {cycles * max(paper[most][x] / paper['CPU'][x] for x in LOG_Q):.0f} cycles; this"
-            f" project's vectors of AVX-512 take {cycles}. The paper does not describe its CPU code"
+            f". They would be the fastest if a butterfly took a thread of the CPU {needed:.0f}"
+            f" cycles, or if one thread alone took {needed / threads:.1f}; the vectors of this"
+            f" project take {cycles} on each of {threads:.0f} threads. The paper does not describe"
+            " its CPU code"
         )
     return Statement(
         f"{most} are the fastest for each log Q, also of the CPU",

@@ -71,7 +71,11 @@ def draw(dice: random.Random) -> tuple[dict[str, Any], Ntt | Ckks, tuple[int, ..
     if dice.random() < SHARE_OF_CKKS:
         level = dice.randint(2, 23 if prod(steps) <= 2**12 else 5)
         options |= {"level": level, "dnum": dice.randint(1, 3)}
-        return options, Ckks.make(**options), draw_shape(dice, steps, 1), technique
+        ckks = Ckks.make(**options)
+        *lengths, _ = draw_shape(dice, steps, 1)
+        most = min(ckks.most_slices(lengths), PES_MAX // prod(lengths))
+        slices = 1 << dice.randint(0, most.bit_length() - 1)
+        return options, ckks, (*lengths, slices), technique
     limbs = dice.randint(1, 6)
     bits = dice.choice((dice.randint(26, 30), dice.randint(31, 54)))  # of words of 32 and 64 bits
     options |= {"limbs": limbs, "bits": bits, "operation": dice.choice(OPERATIONS)}
