@@ -19,7 +19,6 @@ from pidcomm.model import load_machine
 from pidcomm_studies import apps
 from pidcomm_studies.apps import _apps
 from pidcomm_studies.apps.ckks import Ckks
-from pidcomm_studies.apps.ckks.multiplication import Multiplication
 from pidcomm_studies.apps.ckks.scheme import Parameters
 from pidcomm_studies.apps.stage import Stage
 from pidcomm_studies.papers.figure import Request, series_of
@@ -334,7 +333,7 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_modelled_cpu_does_as_many_transforms_as_the_pes() -> None:
     problem = Ckks.make(size=256, level=4, dnum=2)
-    work = Multiplication(problem, (4, 4, 1, 1))
+    work = problem.multiplication((4, 4, 1, 1))
     with (
         pidcomm.allocate(pes=16) as pe_set,
         Stage(pe_set, (4, 4, 1, 1), work.placement(), {}) as stage,

@@ -190,7 +190,7 @@ class Ckks(Application):
 
     def rehearsed(self, shape: Sequence[int]) -> dict[str, Clock]:
         """Return the exchanges and products of each primitive, without a run."""
-        work = Multiplication(self, shape)
+        work = self.multiplication(shape)
         work.run(Rehearsal(work.placement()))
         return work.clocks
 
@@ -224,15 +224,19 @@ class Ckks(Application):
             self.parameters.size, self.steps, tuple(shape), limbs * slices, self.radix
         )
 
+    def multiplication(self, shape: Sequence[int]) -> Multiplication:
+        """Return the steps on a shape."""
+        return Multiplication(self.scheme, self.cut(shape, 1), self.tasklets)
+
     def place(self, shape: Sequence[int]) -> Placement:
         """Return the layout of a PE: twiddles, constants, the key, and windows."""
-        return Multiplication(self, shape).placement()
+        return self.multiplication(shape).placement()
 
     def run(self, stage: Stage) -> Array:
         """Multiply; return both parts of the product, shape (2 L, size), as transforms in
         bit-reversed order.
         """
-        work = Multiplication(self, stage.shape)
+        work = self.multiplication(stage.shape)
         work.place(stage)
         return self.carried_out(stage, work)
 

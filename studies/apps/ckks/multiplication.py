@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pidcomm.arguments import Array
 from pidcomm_studies.apps.ckks.conversion import Conversion, conversions
-from pidcomm_studies.apps.ckks.scheme import Parameters
+from pidcomm_studies.apps.ckks.scheme import Parameters, Scheme
+from pidcomm_studies.apps.ntt.decomposition import Decomposition
 from pidcomm_studies.apps.ntt.transforms import Transforms, factors, placed
 from pidcomm_studies.apps.stage import KERNEL, Cost, Placement, Stage
-
-if TYPE_CHECKING:
-    from pidcomm_studies.apps.ckks import Ckks
 
 # The kernel's operations behind those of transforms.
 TENSOR, CONVERT, ACCUMULATE, FINISH, ADD, COPY = range(2, 8)
@@ -70,10 +67,10 @@ class Multiplication:
     necessary, the last limb is repeated. So all slices do the same steps.
     """
 
-    def __init__(self, problem: Ckks, shape: Sequence[int]) -> None:
-        """Take the problem and the shape of the hypercube."""
-        self.problem, parameters = problem, problem.parameters
-        self.slices = slices = shape[-1]
+    def __init__(self, scheme: Scheme, cut: Decomposition, tasklets: int) -> None:
+        """Take the keys, and the decomposition of a transform of any number of limbs."""
+        self.scheme, self.tasklets, parameters = scheme, tasklets, scheme.parameters
+        self.slices = slices = cut.slices
         first = len(parameters.moduli)
         bases = [*parameters.digits, range(first, len(parameters.all))]
         each = [-(-len(basis) // slices) for basis in bases]  # limbs of a slice
@@ -94,8 +91,8 @@ class Multiplication:
         # The limb that the rescale drops is the last before the extension, of the last slice. The
         # other slices keep theirs, and all have windows of the same size.
         self.kept = self.count - (slices == 1)
-        self.cut = problem.cut(shape, self.all)
-        tables = problem.scheme.tables
+        self.cut = replace(cut, limbs=slices * self.all)
+        tables = scheme.tables
         self.transforms = Transforms(
             self.cut, tables if slices == 1 else tables.of(self.limbs.ravel())
         )
@@ -173,7 +170,7 @@ class Multiplication:
             self.transforms,
             source,
             windows,
-            self.problem.tasklets,
+            self.tasklets,
             resident,
             {**more, "LIMBS": self.count},
         )
@@ -185,7 +182,7 @@ class Multiplication:
             stage.place(name, np.repeat(values, stage.pes // len(values), axis=0))
         rows = [
             self.cut.rows(part[self.limbs.ravel()], is_inverse=True)
-            for digit in self.problem.scheme.key
+            for digit in self.scheme.key
             for part in digit
         ]
         stage.place("keys", np.concatenate(rows, axis=1))

@@ -18,7 +18,7 @@ from pidcomm_studies.apps.application import count_wrong, with_defaults
 from pidcomm_studies.apps.ckks import Ckks
 from pidcomm_studies.apps.ckks.conversion import conversions
 from pidcomm_studies.apps.ckks.cpu import multiply
-from pidcomm_studies.apps.ckks.multiplication import Clock, Multiplication
+from pidcomm_studies.apps.ckks.multiplication import Clock
 from pidcomm_studies.apps.ckks.scheme import Parameters
 from pidcomm_studies.apps.ntt import steps_of
 from pidcomm_studies.apps.stage import Stage
@@ -66,7 +66,7 @@ def _key() -> tuple[int, ...]:
 def _run(technique: str) -> tuple[dict[str, Clock], int]:
     """Return the clock of each primitive, and the number of wrong elements."""
     problem = _problem()
-    work = Multiplication(problem, SHAPE)
+    work = problem.multiplication(SHAPE)
     options = with_defaults(options_of(technique=technique))
     make_transfers_alike(options)
     with (
