@@ -197,7 +197,7 @@ const Functions &pidcomm_apps::functions(uint64_t widest, size_t count) {
   static constexpr Functions k54 = avx512::functions_of<avx512::Residues54>(),
                              k30 = avx512::functions_of<avx512::Residues30>();
   static const bool has_vectors = __builtin_cpu_supports("avx512dq");
-  if (has_vectors && count % k54.lanes == 0 && widest >> 54 == 0)
+  if (has_vectors && count > 0 && count % k54.lanes == 0 && widest >> 54 == 0)
     return widest >> 30 == 0 ? k30 : k54;
 #else
   (void)widest, (void)count;

@@ -37,7 +37,6 @@ from pidcomm_studies.papers.scalability.ntt_clocks import (
     modelled,
 )
 from pidcomm_studies.papers.scalability.ntt_factor import (
-    Times,
     factor_of_gain,
     faster,
     times_of,
@@ -168,13 +167,13 @@ def _points13(request: Request, source: str) -> Iterator[Point]:
 def _statements13(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     for source, width in judged(points):
         who = f"{source}, {width}"
-        rests = {
+        parts = {
             technique: {
                 x: times_of(points, _dimensions(technique, width), x, source) for x in DIMENSIONS
             }
             for technique in (BASE, OWN)
         }
-        paper = rests[BASE]
+        paper = parts[BASE]
         yield Statement(
             "with more dimensions, on more PEs, kernels are shorter and the exchange between PEs"
             " is longer",
@@ -182,14 +181,14 @@ def _statements13(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             + "; ".join(
                 f"{technique}: "
                 + ", ".join(
-                    f"{x}: kernels {rest.kernels:.3g} ms, between PEs {rest.between:.3g} ms"
-                    for x, rest in by_x.items()
+                    f"{x}: kernels {part.kernels:.3g} ms, between PEs {part.between:.3g} ms"
+                    for x, part in by_x.items()
                 )
-                for technique, by_x in rests.items()
+                for technique, by_x in parts.items()
             ),
-            _is_rising([rest.between for rest in paper.values()])
-            and _is_rising([-rest.kernels for rest in paper.values()]),
-            _traffic(width, rests, source, points),
+            _is_rising([part.between for part in paper.values()])
+            and _is_rising([-part.kernels for part in paper.values()]),
+            _traffic(width, source, points),
         )
         flat, *others = paper.values()
         least = max(
@@ -204,8 +203,8 @@ def _statements13(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             f"{who}: "
             + "; ".join(
                 f"{technique}: "
-                + ", ".join(f"{x}: {rest.total():.3g} ms" for x, rest in by_x.items())
-                for technique, by_x in rests.items()
+                + ", ".join(f"{x}: {part.total():.3g} ms" for x, part in by_x.items())
+                for technique, by_x in parts.items()
             ),
             all(flat.total() < other.total() for other in others),
             f"kernels on {prod(DIMENSIONS[next(iter(DIMENSIONS))][1])} PEs take"
@@ -216,9 +215,7 @@ def _statements13(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             yield _of_steps(points, f"{panel}, {width}", most, source, width)
 
 
-def _traffic(
-    width: str, rests: dict[str, dict[str, Times]], source: str, points: Sequence[Point]
-) -> str:
+def _traffic(width: str, source: str, points: Sequence[Point]) -> str:
     """Return why the exchange of more dimensions is not longer."""
     sizes = {}
     for x, (steps, shape) in DIMENSIONS.items():
@@ -268,13 +265,13 @@ def _points14(request: Request, source: str) -> Iterator[Point]:
 def _statements14(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     few, many = PES[0], PES[-1]
     for source, width in judged(points):
-        rests = {
+        parts = {
             technique: [
                 times_of(points, _scaling(technique, width), pes, source) for pes in (few, many)
             ]
             for technique in TECHNIQUES
         }
-        first, last = rests[BASE]
+        first, last = parts[BASE]
         who = f"{source}, {width}"
         scaled = first.kernels / last.kernels
         yield Statement(
@@ -297,7 +294,7 @@ def _statements14(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             f"{who}: "
             + ", ".join(
                 f"{technique} {one.total() / other.total():.1f}x"
-                for technique, (one, other) in rests.items()
+                for technique, (one, other) in parts.items()
             ),
             is_near(first.total() / last.total(), GAIN),
             f"{here}kernels take {100 * last.kernels / last.total():.0f}% of the time at {many}"
@@ -316,7 +313,7 @@ def _statements14(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             f"at {many} PEs the exchange between PEs takes {SHARE_PCT}% of the time",
             f"{who}: "
             + ", ".join(
-                f"{technique} {other.share_pct():.1f}%" for technique, (_, other) in rests.items()
+                f"{technique} {other.share_pct():.1f}%" for technique, (_, other) in parts.items()
             ),
             is_near(last.share_pct(), SHARE_PCT),
             f"{here}it would be {SHARE_PCT}% {faster(factor)}; {block(width, many)}",

@@ -58,6 +58,8 @@ def faster(factor: float) -> str:
     """Return the condition of a factor in words."""
     if factor == inf:
         return "for no factor between kernels and transfers"
+    if factor < 1:
+        return f"if transfers were {1 / factor:.2g} times as fast against kernels"
     return f"if kernels were {factor:.2g} times as fast against transfers"
 
 

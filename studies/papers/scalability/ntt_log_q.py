@@ -108,7 +108,7 @@ def _statements15(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         }
         yield _linear(who, width, times[BASE])
         yield _fastest(who, width, source, times)
-        rests, own = (
+        parts, own = (
             {
                 pes: times_of(points, _breakdown(technique, width), _place(last, pes), source)
                 for pes in HYBRID_PES
@@ -118,18 +118,18 @@ def _statements15(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         here = transfers(points, _breakdown(BASE, width), _place(last, most), source)
         yield Statement(
             f"the exchange between PEs is faster on {most} PEs than on {fewest}",
-            f"{who}, log Q {last}: {rests[most].between:.3g} and {rests[fewest].between:.3g} ms;"
+            f"{who}, log Q {last}: {parts[most].between:.3g} and {parts[fewest].between:.3g} ms;"
             f" {OWN} {own[most].between:.3g} and {own[fewest].between:.3g} ms",
-            rests[most].between < rests[fewest].between,
+            parts[most].between < parts[fewest].between,
             f"{here}{block(width, most, _limbs(last, width))};"
             f" of {fewest} PEs, {block(width, fewest, _limbs(last, width))}",
         )
-        factor = rests[most].factor_of_share(SHARE_PCT)
+        factor = parts[most].factor_of_share(SHARE_PCT)
         yield Statement(
             f"at {most} PEs and log Q {last}, the exchange between PEs takes {SHARE_PCT}% of"
             " the time",
-            f"{who}: {rests[most].share_pct():.1f}%; {OWN} {own[most].share_pct():.1f}%",
-            is_near(rests[most].share_pct(), SHARE_PCT),
+            f"{who}: {parts[most].share_pct():.1f}%; {OWN} {own[most].share_pct():.1f}%",
+            is_near(parts[most].share_pct(), SHARE_PCT),
             f"{here}it would be {SHARE_PCT}% {faster(factor)}",
         )
 
