@@ -92,7 +92,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ("figure", "claims"),
     [
         (ntt_one_pe.FIGURE_12, 6),
-        (figures.FIGURE_13, 3),
+        (figures.FIGURE_13, 4),
         (figures.FIGURE_14, 4),
         (ntt_log_q.FIGURE_15, 4),
     ],

@@ -213,6 +213,20 @@ def _statements13(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         )
         for panel, most in STEP_PANELS.items():
             yield _of_steps(points, f"{panel}, {width}", most, source, width)
+        yield _unequal(points, f"{list(STEP_PANELS)[-1]}, {width}", source, who)
+
+
+def _unequal(points: Sequence[Point], panel: str, source: str, who: str) -> Statement:
+    one, other = (series_of(points, panel, f"kernel {step}", source) for step in (1, 2))
+    ratios = {x: max(one[x], other[x]) / min(one[x], other[x]) for x in STEP_SIZES}
+    least = min(STEP_SIZES, key=lambda steps: ratios[steps])
+    return Statement(
+        "different step sizes make the times of the two kernels different",
+        f"{who}, on {FEW} PEs: the longer kernel takes "
+        + ", ".join(f"{ratio:.2f} times the shorter ({x})" for x, ratio in ratios.items()),
+        least == BALANCED,
+        f"{least} has the most equal kernels: {one[least]:.3g} and {other[least]:.3g} ms",
+    )
 
 
 def _traffic(width: str, source: str, points: Sequence[Point]) -> str:
