@@ -91,10 +91,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("figure", "claims"),
     [
-        (ntt_one_pe.FIGURE_12, 6),
+        (ntt_one_pe.FIGURE_12, 7),
         (figures.FIGURE_13, 4),
         (figures.FIGURE_14, 4),
-        (ntt_log_q.FIGURE_15, 4),
+        (ntt_log_q.FIGURE_15, 5),
     ],
 )
 @pytest.mark.parametrize("iters", [0, 1])

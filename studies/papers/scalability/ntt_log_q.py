@@ -38,8 +38,8 @@ from pidcomm_studies.papers.scalability.ntt import (
     panels,
     points_of,
 )
-from pidcomm_studies.papers.scalability.ntt_clocks import COMPLETE
-from pidcomm_studies.papers.scalability.ntt_factor import TOTAL, faster, times_of, transfers
+from pidcomm_studies.papers.scalability.ntt_clocks import BETWEEN, COMPLETE, TOTAL
+from pidcomm_studies.papers.scalability.ntt_factor import faster, times_of, transfers
 
 SHARE_PCT = 34.9
 LOG_Q = (400, 800, 1200, 1600, 2000, 2400, 2800)
@@ -123,6 +123,23 @@ def _statements15(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             parts[most].between < parts[fewest].between,
             f"{here}{block(width, most, _limbs(last, width))};"
             f" of {fewest} PEs, {block(width, fewest, _limbs(last, width))}",
+        )
+        named = {
+            point.series: point.value
+            for point in points
+            if (point.panel, point.x, point.source)
+            == (_breakdown(BASE, width), _place(last, most), source)
+            and point.series not in (TOTAL, COMPLETE)
+        }
+        longest = max(named, key=lambda name: named[name])
+        yield Statement(
+            f"the exchange between PEs dominates on {most} PEs (here: it is the longest clock)",
+            f"{who}, log Q {last}: {longest} is the longest; "
+            + ", ".join(f"{name} {value:.3g} ms" for name, value in named.items()),
+            longest == BETWEEN,
+            f"{longest} takes {named[longest] / named[BETWEEN]:.2g} times as long as the exchange;"
+            f" the paper prints {SHARE_PCT}% for the exchange, which leaves"
+            f" {100 - SHARE_PCT:.1f}% for the other clocks",
         )
         factor = parts[most].factor_of_share(SHARE_PCT)
         yield Statement(

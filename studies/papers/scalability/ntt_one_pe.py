@@ -26,6 +26,7 @@ SMALL, TASKLETS = 2**8, tuple(range(1, 25))
 TABLE_4 = {2: (128, 1, 7), 4: (64, 4, 3), 16: (16, 32, 1)}
 """Butterflies per stage, their size and the number of synchronisations, by radix."""
 FASTER_PCT = 8
+LOSS = 0.1  # of this project: with fewer tasklets, at most this part faster
 
 
 def _points(request: Request) -> Iterator[Point]:
@@ -86,6 +87,21 @@ def _statements12(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             " instructions per butterfly of radix 2, loads, stores and barriers; the rest are"
             f" mostly products. {FASTER_PCT}% would need a butterfly of"
             f" {saved / butterflies * (1 + 100 / FASTER_PCT):.0f} instructions",
+        )
+        few, many = TASKLETS[0], TASKLETS[-1]
+        losses = {radix: time[radix][many] / min(time[radix].values()) - 1 for radix in RADIXES}
+        yield Statement(
+            "in general, more tasklets are faster",
+            f"{width}: from {few} to {many} tasklets "
+            + ", ".join(
+                f"radix {radix} gains {series[few] / series[many]:.2f}x"
+                for radix, series in time.items()
+            )
+            + f"; with {many} none is more than {100 * max(losses.values()):.0f}% slower than with"
+            " its best number",
+            max(losses.values()) < LOSS,
+            f"radix {max(losses, key=lambda radix: losses[radix])} loses the most, because its"
+            f" butterflies are not a multiple of {many}",
         )
         best = min(RADIXES, key=lambda radix: time[radix][16])
         yield Statement(
