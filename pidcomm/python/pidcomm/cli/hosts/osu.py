@@ -116,7 +116,8 @@ def osu(
     checked. over_mpi is the average latency divided by the average latency with mpi in this
     run. copied is the number of bytes that a process copies to and from the pool, divided by
     the size; copies of MPI are not counted. The processes of a host share its emulated link.
-    With a switch, its time on host buffers is modelled.
+    With a switch, its time on host buffers is modelled. Each CPU has at most 16 processes,
+    unless PIDCOMM_MPIEXEC is set.
     """
     try:
         rate = [float(part) for part in (link or "0,0").split(",")]
