@@ -3,8 +3,8 @@
 A process of this file, the supervisor, starts the command. Processes whose parents end become its
 children (PR_SET_CHILD_SUBREAPER of prctl(2)), so it finds all that the command left. The caller
 holds one end of a pipe, which the kernel closes when the caller ends, also by SIGKILL; if the
-supervisor itself is killed, the command gets SIGTERM. MPI libraries keep names of shared memory
-until MPI_Finalize; the supervisor removes those of processes that it ends.
+supervisor itself is killed, the command gets SIGTERM. MPI libraries name their shared memory until
+MPI_Finalize; the supervisor removes the names that processes leave which it ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from typing import Any
 GRACE_SECONDS = 2.0
 """Time between SIGTERM and SIGKILL after the end of the caller."""
 
-_SHARED_MEMORY = "/dev/shm/"
+_SHARED_MEMORY = ("/dev/shm/mpich_shm_", "/dev/shm/sm_segment.", "/dev/shm/vader_segment.")
+"""How names of shared memory of MPICH and Open MPI begin."""
+_FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+"""Signals that the terminal also sends to the command and to the caller."""
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # of prctl(2)
 
 
@@ -66,20 +69,19 @@ def _supervise(life: int, error_number: int, command: list[str]) -> int:
     os.set_blocking(wakes, False)
     signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    shared: set[str] = set()
-
-    def terminate(number: int = 0, _: object = None) -> None:
-        shared.update(_shared_memory(_descendants()))
-        if number != signal.SIGINT:  # which the terminal also sends to the command
-            os.kill(child, signal.SIGTERM)
-
+    for number in _FROM_TERMINAL:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+    terminations: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: terminations.append(number))
     for file in (life, error_number):
         os.set_inheritable(file, False)
     supervisor, child = os.getpid(), os.fork()
     if child == 0:
         try:
             signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # which Python ignores
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+                signal.signal(number, signal.SIG_DFL)
             prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() == supervisor:
                 os.execvp(command[0], command)
@@ -88,28 +90,33 @@ def _supervise(life: int, error_number: int, command: list[str]) -> int:
         finally:
             os._exit(127)
     os.close(error_number)
-    signal.signal(signal.SIGTERM, terminate)
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, terminate)
     events = select.poll()
     events.register(life)
     events.register(woken, select.POLLIN)
-    killed_at: float | None = None
+    shared: set[str] = set()
+    kills_at: float | None = None
     while (code := _ended(child)) is None:
-        rest = None if killed_at is None else max(0.0, killed_at - time.monotonic())
-        files = [file for file, _ in events.poll(None if rest is None else 1e3 * rest)]
-        if woken in files:
+        rest = None if kills_at is None else 1e3 * max(0.0, kills_at - time.monotonic())
+        files = [file for file, _ in events.poll(rest)]
+        if files:  # before the command, if it gets a signal, ends processes
+            shared |= _shared_memory(_descendants())
+        if woken in files:  # by a signal
             os.read(woken, 512)
         if life in files:  # closed
             events.unregister(life)
-            killed_at = time.monotonic() + GRACE_SECONDS
-            terminate()
-        elif rest == 0:
+            kills_at = time.monotonic() + GRACE_SECONDS
+            terminations.append(signal.SIGTERM)
+        if terminations:
+            terminations.clear()
+            os.kill(child, signal.SIGTERM)
+        if kills_at is not None and time.monotonic() >= kills_at:
+            kills_at = None
             os.kill(child, signal.SIGKILL)
-    shared.update(_shared_memory(_descendants()))
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    shared |= _shared_memory(_descendants())
     _end_children()
     for name in shared.difference(_shared_memory(_parents())):
-        with suppress(FileNotFoundError):
+        with suppress(OSError):
             os.unlink(name)
     return code
 
@@ -142,17 +149,20 @@ def _descendants() -> set[int]:
 
 
 def _shared_memory(processes: Iterable[int]) -> set[str]:
-    """Return the named shared memory that processes of this user have mapped or open."""
+    """Return the named shared memory of MPI libraries that processes have mapped or open."""
     names: set[str] = set()
     for pid in processes:
-        with suppress(OSError):
+        with suppress(OSError):  # it has ended, or is another user's
             with open(f"/proc/{pid}/maps") as file:
-                names.update(line.rstrip("\n").partition(_SHARED_MEMORY)[2] for line in file)
+                names.update(line.rstrip("\n")[line.find("/") :] for line in file if "/" in line)
             for entry in os.listdir(f"/proc/{pid}/fd"):
                 with suppress(OSError):
-                    path = os.readlink(f"/proc/{pid}/fd/{entry}")
-                    names.add(path.partition(_SHARED_MEMORY)[2])
-    return {_SHARED_MEMORY + name for name in names if name and not name.endswith(" (deleted)")}
+                    names.add(os.readlink(f"/proc/{pid}/fd/{entry}"))
+    return {
+        name
+        for name in names
+        if name.startswith(_SHARED_MEMORY) and not name.endswith(" (deleted)")
+    }
 
 
 def _end_children() -> None:
@@ -161,7 +171,8 @@ def _end_children() -> None:
         while True:
             for pid, parent in _parents().items():
                 if parent == os.getpid():
-                    os.kill(pid, signal.SIGKILL)
+                    with suppress(OSError):  # of a program with other rights
+                        os.kill(pid, signal.SIGKILL)
             os.waitpid(-1, 0)
 
 

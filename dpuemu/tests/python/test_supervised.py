@@ -37,15 +37,15 @@ def stays(name: str, parent_seconds: float) -> list[str]:
 
 @pytest.fixture
 def name(tmp_path: Path) -> str:
-    """The name of an object that does not exist."""
-    return f"/dev/shm/dpuemu-test-{os.getpid()}-{tmp_path.name}"
+    """The name of an object that does not exist, as MPICH names its objects."""
+    return f"/dev/shm/mpich_shm_test-{os.getpid()}-{tmp_path.name}"
 
 
 @pytest.mark.parametrize(
     ("words", "code"),
     [(["true"], 0), (["sh", "-c", "exit 41"], 41), (["sh", "-c", "kill -SEGV $$"], -11)],
 )
-def test_the_code_is_that_of_the_command(words: list[str], code: int) -> None:
+def test_the_supervisor_returns_the_code_of_the_command(words: list[str], code: int) -> None:
     with supervised(words) as process:
         assert process.wait() == code
 
@@ -56,7 +56,7 @@ def test_a_command_that_cannot_start_raises(command: str) -> None:
         pass
 
 
-def test_what_the_command_leaves_ends_with_it(name: str) -> None:
+def test_processes_that_the_command_leaves_end_with_it(name: str) -> None:
     with supervised(stays(name, 1), stdout=subprocess.PIPE) as process:
         output, _ = process.communicate()  # until the last process has closed it
     assert (output, process.returncode) == (b"ready\n", 3)
@@ -96,3 +96,26 @@ def test_sigterm_goes_on_to_the_command() -> None:
         select.select([process.stdout], [], [])
         process.terminate()
         assert process.wait() == 9
+
+
+def test_other_shared_memory_of_the_command_remains(tmp_path: Path) -> None:
+    data = Path(f"/dev/shm/data-{os.getpid()}-{tmp_path.name}")
+    try:
+        with supervised(stays(str(data), 1000), stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+        assert data.exists()
+    finally:
+        data.unlink(missing_ok=True)
+
+
+def test_many_signals_leave_no_process(name: str) -> None:
+    with supervised(stays(name, 0.5), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        while process.poll() is None:
+            process.send_signal(signal.SIGHUP)
+            process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == b""
+    assert process.returncode == -signal.SIGTERM
+    assert not Path(name).exists()

@@ -250,15 +250,23 @@ def _started_switch(settings: _Settings) -> Iterator[subprocess.Popen[bytes]]:
 def open_over(
     comm: Any, bytes: int = DEFAULT_BYTES, switch: bool = False, timeout: float = TIMEOUT_S
 ) -> Pool:
-    """Open a pool for the processes of an mpi4py communicator, all on this machine.
+    """Open a pool for the processes of an mpi4py communicator, all on this machine and in one PID
+    namespace.
 
     Its file has no name, so a process that is killed leaves nothing: the others open it through
-    /proc, as long as host 0 has it open.
+    /proc, as long as host 0 has it open. Raises Error on all hosts if host 0 cannot make the file.
     """
     require_communicator(comm)
-    file = os.open(_FOLDER, os.O_TMPFILE | os.O_RDWR, 0o600) if comm.rank == 0 else None
+    file, problem = None, ""
+    if comm.rank == 0:
+        try:
+            file = os.open(_FOLDER, os.O_TMPFILE | os.O_RDWR, 0o600)
+        except OSError as error:
+            problem = f"host 0 cannot make a file in {_FOLDER}: {error.strerror}"
     try:
-        path = comm.bcast(f"/proc/{os.getpid()}/fd/{file}")
+        path, problem = comm.bcast((f"/proc/{os.getpid()}/fd/{file}", problem))
+        if problem:
+            raise Error(problem, "ERR_DEVICE")
         return Pool(
             path=path, host=comm.rank, hosts=comm.size, bytes=bytes, switch=switch, timeout=timeout
         )

@@ -164,7 +164,7 @@ void PoolMemory::create_object(uint64_t bytes) {
   map(bytes);
 }
 
-/// Otherwise a later store could end the process.
+/// Reserves memory for all bytes, so that no later store raises SIGBUS.
 void PoolMemory::reserve(uint64_t bytes) const {
   const int error = posix_fallocate(fd_, 0, static_cast<off_t>(bytes));
   if (error == ENOSPC || error == ENOMEM) {

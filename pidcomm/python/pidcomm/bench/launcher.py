@@ -92,7 +92,10 @@ def command(hosts: int, program: Sequence[str]) -> list[str]:
 def run(hosts: int, program: Sequence[str], pes: int | None = None) -> int:
     """Run a program in MPI processes to its end; return the exit code of the launcher."""
     variables = environment(hosts, pes)
-    if shutil.which(program[0], path=variables.get("PATH")) is None:
+    # A command in VARIABLE may start the program on other machines, and "-" begins an option of
+    # mpiexec.
+    is_here = VARIABLE not in os.environ and not program[0].startswith("-")
+    if is_here and shutil.which(program[0], path=variables.get("PATH")) is None:
         raise ArgumentError(f"the program {program[0]} is not in PATH, or is not executable")
     with _started(command(hosts, program), variables) as process:
         return process.wait()

@@ -111,13 +111,13 @@ def osu(
 ) -> None:
     """Measure latencies between processes of this machine by the rules of the OSU micro-benchmarks.
 
-    Sizes are cut to whole blocks. 1000 iterations per size, above 8 KiB 100, a tenth of them
-    before to warm up; average, minimum and maximum over the processes. Every element is
-    checked. over_mpi is the average latency divided by the average latency with mpi in this
-    run. copied is the number of bytes that a process copies to and from the pool, divided by
-    the size; copies of MPI are not counted. The processes of a host share its emulated link.
-    With a switch, its time on host buffers is modelled. Each CPU has at most 16 processes,
-    unless PIDCOMM_MPIEXEC is set.
+    A size is rounded down to whole blocks, and is at least one. Each size has 1000 iterations,
+    above 8 KiB 100; a tenth of them more precede to warm up. The columns have the average,
+    minimum and maximum over the processes. Every element is checked. over_mpi is the average
+    latency divided by the average latency with mpi in this run. copied is the number of bytes
+    that a process copies to and from the pool, divided by the size; copies of MPI are not
+    counted. The processes of a host share its emulated link. With a switch, its time on host
+    buffers is modelled. Each CPU has at most 16 processes, unless PIDCOMM_MPIEXEC is set.
     """
     try:
         rate = [float(part) for part in (link or "0,0").split(",")]
