@@ -22,81 +22,15 @@ from typing import Any
 import numpy as np
 
 import pidcomm
-from pidcomm.arguments import MAX_COUNT, as_integer, as_number, as_sizes, row_of
 from pidcomm.bench import launcher
-from pidcomm.bench.osu_buffers import DTYPE, HostBuffers, PeBuffers
+from pidcomm.bench.osu_cases import LARGE, SMALL, SMALL_BYTES, HostBuffers, OsuCase, PeBuffers
 from pidcomm.errors import ArgumentError, shown
-from pidcomm.hosts import Link
 from pidcomm.pool import Pool, open_over
-from pidcomm.tables import TRANSPORTS
 
 __all__ = ["OsuCase", "OsuRow", "measure"]
 
-COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")
-SMALL_BYTES, SMALL, LARGE = 8192, (1000, 100), (100, 10)
-"""The largest small size; iterations and warm-up of small and of large sizes."""
 TIMEOUT_S = 120.0
 EMULATED_LINK = "emulated link"
-
-
-@dataclass(frozen=True)
-class OsuCase:
-    """A collective over hosts x ppn processes with one transport. pes: PEs of a process, or 0 for
-    host buffers.
-
-    link_gb_s, link_latency_us: of the emulated link or pool port of a host, which its processes
-    share; 0: none. iters: at most this number of iterations. Raises ArgumentError for values of
-    other types, unknown names and numbers out of range.
-    """
-
-    collective: str
-    transport: str
-    hosts: int
-    ppn: int
-    sizes: tuple[int, ...]
-    pes: int = 0
-    link_gb_s: float = 0.0
-    link_latency_us: float = 0.0
-    iters: int = SMALL[0]
-
-    def __post_init__(self) -> None:
-        """Check the fields."""
-        row_of(
-            {name: pidcomm.COLLECTIVES[name] for name in COLLECTIVES}, "collective", self.collective
-        )
-        row_of(TRANSPORTS, "transport", self.transport)
-        fields = {
-            name: as_integer(name, getattr(self, name), low, MAX_COUNT)
-            for name, low in (("hosts", 1), ("ppn", 1), ("pes", 0), ("iters", 1))
-        } | {
-            name: as_number(name, getattr(self, name), 0)
-            for name in ("link_gb_s", "link_latency_us")
-        }
-        sizes = as_sizes("sizes", self.sizes)
-        for size in sizes:
-            if size % DTYPE.itemsize:
-                raise ArgumentError(
-                    f"sizes ({size} bytes) must be whole elements of {DTYPE.itemsize} bytes"
-                )
-        for name, value in {**fields, "sizes": sizes}.items():
-            object.__setattr__(self, name, value)  # the class is frozen
-
-    @property
-    def processes(self) -> int:
-        """The number of processes."""
-        return self.hosts * self.ppn
-
-    @property
-    def data_bytes(self) -> int:
-        """Memory that the data of all processes need."""
-        copies = PeBuffers.copies if self.pes else HostBuffers.copies
-        return self.processes * max(self.sizes) * copies(self.processes, self.pes)
-
-    @property
-    def link(self) -> Link | None:
-        """The emulated link of a process: its share of the link of its host."""
-        has_link = self.link_gb_s > 0 or self.link_latency_us > 0
-        return Link(self.link_gb_s / self.ppn, self.link_latency_us) if has_link else None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import typer
 
 from pidcomm.bench import launcher
 from pidcomm.bench.columns import Column, Lines
-from pidcomm.bench.osu import COLLECTIVES, SMALL, OsuCase, OsuRow, measure
+from pidcomm.bench.osu import OsuRow, measure
+from pidcomm.bench.osu_cases import COLLECTIVES, SMALL, OsuCase
 from pidcomm.bench.report import run_facts
 from pidcomm.bench.results import Results
 from pidcomm.cli.app import command, exit_if_wrong, working
