@@ -62,7 +62,7 @@ def _words_of(statement: Statement) -> Iterator[str]:
     yield f"here: {statement.here}"
     if statement.agrees is not None:
         yield f"verdict: {'agrees' if statement.agrees else 'differs'}"
-    if statement.cause and not statement.agrees:
+    if statement.agrees is False and statement.cause:
         yield f"cause: {statement.cause}"
 
 

@@ -62,7 +62,7 @@ class Statement:
     """A statement of the paper, the same statement with the values of this project, and whether
     the two agree (None: not judged).
 
-    cause: why they differ, with the computation behind it; shown only if they do not agree.
+    cause: why they differ, with the computation behind it; shown only if they differ.
     """
 
     published: str

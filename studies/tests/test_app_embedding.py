@@ -26,7 +26,7 @@ from pidcomm_studies.apps.embedding import (
 from pidcomm_studies.apps.embedding.bags import GENERATORS, Bags, bags_of, full_bags
 from pidcomm_studies.apps.inputs import generated
 from pidcomm_studies.papers.scalability import embedding_price as price
-from pidcomm_studies.papers.scalability.paper import PAPERS
+from pidcomm_studies.papers.scalability.paper import PAPER_CHOICE
 
 MACHINE = load_machine(price.MACHINE)
 SMALL = Model(tables=3, rows=50, columns=6, pooling=5, batch=4)
@@ -325,9 +325,7 @@ def test_the_models_have_the_sizes_of_table_3() -> None:
         (price.Work(Model(1, 4096, 64, 8, 400), (1, 256, 1)), "gather"),  # few indices on each PE
     ],
 )
-def test_the_price_of_the_kernel_is_that_of_the_slowest_pe_of_a_run(
-    work: price.Work, path: str
-) -> None:
+def test_the_kernel_is_priced_as_the_slowest_pe_of_a_run(work: price.Work, path: str) -> None:
     problem = Embedding(table_values(work.model, work.dtype), work.bags, path=path)
     run = apps.run(problem, shape=work.shape, iters=1)
     assert price.clocks(work, path, "tile", MACHINE).kernel == pytest.approx(
@@ -336,7 +334,7 @@ def test_the_price_of_the_kernel_is_that_of_the_slowest_pe_of_a_run(
     assert work.mram_bytes(path) >= problem.place(work.shape).bytes
 
 
-def test_the_price_of_the_transfers_is_that_of_their_plans() -> None:
+def test_the_transfers_are_priced_by_their_plans() -> None:
     work = price.Work(SMALL, (1, 4, 2))
     size, requests = work.part.pooled_bytes(4), work.requests[0].nbytes
     times = price.clocks(work, "reduce_scatter", "tile", MACHINE)
@@ -356,9 +354,9 @@ def test_the_price_of_the_transfers_is_that_of_their_plans() -> None:
 def test_only_the_path_of_the_paper_reduces_in_the_clock_of_the_host() -> None:
     work = price.Work(MODELS["one"], (1, 64, 1))
     host = {way: price.clocks(work, *way, MACHINE).host for way in price.CHOICES}
-    others = {host[way] for way in price.CHOICES if way != PAPERS}
+    others = {host[way] for way in price.CHOICES if way != PAPER_CHOICE}
     assert len(others) == 1
-    assert host[PAPERS] > max(others)
+    assert host[PAPER_CHOICE] > max(others)
 
 
 def test_the_host_reads_the_sums_that_pes_wrote() -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,18 @@ from pidcomm_studies.models import LINKS
 from pidcomm_studies.papers import figures
 from pidcomm_studies.papers.figure import (
     HERE,
+    MEASURED,
     MIXED,
     MODELLED,
     PUBLISHED,
     Figure,
     Point,
     Request,
+    Statement,
     series_of,
 )
 from pidcomm_studies.papers.scalability import embedding_links as figures_links
-from pidcomm_studies.papers.scalability.embedding_cases import run_cases
+from pidcomm_studies.papers.scalability.embedding_cases import row_ns, run_cases
 from pidcomm_studies.papers.scalability.embedding_links import (
     DOMAINS,
     FAST_LINKS,
@@ -49,9 +52,11 @@ from pidcomm_studies.papers.scalability.embedding_links import (
 from pidcomm_studies.papers.scalability.embedding_price import MACHINE, Work
 from pidcomm_studies.papers.scalability.embedding_scaling import FIGURE_6
 from pidcomm_studies.papers.scalability.paper import (
+    CPU,
     WAYS,
     crossing,
     falls,
+    flat_from,
     near,
     priced,
     steady,
@@ -88,9 +93,9 @@ def test_a_figure_and_its_statements_follow_from_the_prices(number: int) -> None
     assert {point.source for point in points} <= {MODELLED, PUBLISHED}
     statements = list(figure.statements(Request(), points))
     assert all(statement.published and statement.here for statement in statements)
-    assert all(
-        statement.agrees is not None or statement.here == "not measured" for statement in statements
-    )
+    unjudged = [statement for statement in statements if statement.agrees is None]
+    assert [statement.here for statement in unjudged] == ["not measured"] * (number == 9)
+    assert not any(statement.cause for statement in unjudged)
     differing = [statement for statement in statements if statement.agrees is False]
     assert all(re.search(r"\d", statement.cause) for statement in differing), differing
     assert_legible(of_papers.draw(figure, points, statements))
@@ -99,6 +104,58 @@ def test_a_figure_and_its_statements_follow_from_the_prices(number: int) -> None
     if figure is figures_links.FIGURE_18:
         assert set(series_of(points, "collectives", LINKS)) == set(COLLECTIVES)
         assert set(series_of(points, "applications", LINKS)) == set(apps.NAMES)
+
+
+def test_types_on_the_cpu_are_judged_by_measured_times() -> None:
+    priced_points = figures.get("scalability/fig9").points(Request())
+
+    def judged(float_ns: float) -> Statement:
+        measured = [row_ns("int32", 1e-3), row_ns("float32", float_ns * 1e-3)]
+        points = [*priced_points, *measured]
+        return list(figures.get("scalability/fig9").statements(Request(), points))[-1]
+
+    assert judged(1.5).agrees is True
+    assert judged(3.0).agrees is False
+    assert re.search(r"\d at float32", judged(3.0).cause)
+
+
+def test_a_slow_measured_cpu_explains_a_published_ratio() -> None:
+    """RM3 needs a CPU that takes 17 us for each of 1600 rows."""
+    figure = figures.get("scalability/fig11")
+    points = figure.points(Request())
+    for each_us, is_explained in ((8.0, False), (9.0, True)):
+        measured = Point("t", CPU, "rm3", 1600 * each_us, MEASURED, HERE)
+        cause = next(
+            statement.cause
+            for statement in figure.statements(Request(), [*points, measured])
+            if "13.2x the CPU" in statement.published
+        )
+        assert f"the CPU here takes {1e3 * each_us:.0f}" in cause
+        assert ("too fast" in cause) is not is_explained
+
+
+def test_the_cpu_is_ahead_by_construction_only_at_the_pes_that_imply_it() -> None:
+    """A total that is smaller than the implied CPU changes the verdict; the total at the PEs
+    that imply the CPU does not.
+    """
+    points = FIGURE_6.points(Request())
+
+    def verdict(pes: int) -> bool | None:
+        changed = [
+            replace(point, value=1.0)
+            if (point.panel, point.x) == ("b", pes) and point.series.startswith("row")
+            else point
+            for point in points
+        ]
+        return next(
+            statement.agrees
+            for statement in FIGURE_6.statements(Request(), changed)
+            if statement.published == "in total the CPU is always ahead"
+            and "by construction" in statement.here
+        )
+
+    assert verdict(32) is False
+    assert verdict(64) is True
 
 
 def test_verdicts_about_links_depend_on_every_domain() -> None:
@@ -191,6 +248,8 @@ def test_the_words_of_comparisons() -> None:
     level = {1: 5.0, 2: 5.0, 4: 5.0, 8: 5.0}
     assert crossing({1: 9.0, 2: 4.0, 4: 6.0, 8: 5.0}, level) == 8
     assert crossing({1: 9.0, 2: 8.0, 4: 7.0, 8: 6.0}, level) is None
+    assert flat_from({1: 9.0, 2: 8.0, 4: 4.0, 8: 3.5, 16: 5.0}, 1.25) == 4
+    assert flat_from({1: 8.0, 2: 7.9, 4: 4.0}, 1.25) is None
     assert falls({1: 3.0, 2: 3.0, 4: 1.0})
     assert not falls({1: 3.0, 2: 4.0})
     assert steady({1: 10.0, 2: 10.4}, 0.05)

@@ -39,7 +39,7 @@ static void add(VALUE *sum, const VALUE *row) {
   for (uint32_t c = kUnrolled; c < COLUMNS; ++c) sum[c] += row[c];
 }
 
-/* The sum of a bag without rows, and of a bag with one row that was read beside it. */
+/* Sets the sum of a bag without indices to 0. */
 static void clear(VALUE *sum) {
   for (uint32_t c = 0; c < kUnrolled; c += 8) {
     UNROLL

@@ -123,8 +123,8 @@ def _statements_6(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     per_row = (
         "ns per row: "
         + ", ".join(f"{value:.3g} ({way})" for way, value in each.items())
-        + f". The published CPU is {each[IMPLIED] / each[ONE_THREAD]:.1f}x slower than one thread"
-        " at the rate of memory"
+        + ". By the first, the published CPU is"
+        f" {each[IMPLIED] / each[ONE_THREAD]:.1f}x slower than one thread at the rate of memory"
     )
     yield Statement(
         "the kernel improves with more PEs",
@@ -162,9 +162,12 @@ def _statements_6(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
     )
     for name, times in ((CPU, cpu), (PUBLISHED_CPU, implied)):
         ahead = {x: best[x] / time for x, time in times.items()}
+        given = ""
+        if name == PUBLISHED_CPU:
+            given = f"; by {ahead.pop(IMPLIED_PES):.3g} at {IMPLIED_PES} PEs by construction"
         yield Statement(
             "in total the CPU is always ahead",
-            f"{CPU_NAMES[name]} is ahead by {listed(ahead)}",
+            f"{CPU_NAMES[name]} is ahead by {listed(ahead)}{given}",
             min(ahead.values()) > 1,
         )
     yield Statement(
@@ -174,11 +177,11 @@ def _statements_6(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         row[1024] > row[64],
     )
     share = shares["row"]["kernel"]
-    ours = series_of(points, "c kernel", f"row, {FAST}")[1024]
+    fast_share = series_of(points, "c kernel", f"row, {FAST}")[1024]
     total = kernel[1024] / KERNEL_PCT * 100
     yield Statement(
         f"with rows, the kernel is {KERNEL_PCT}% of the total at 1024 PEs",
-        f"{share[1024]:.1f}% with {PAPER_WAY}, {ours:.1f}% with {FAST}",
+        f"{share[1024]:.1f}% with {PAPER_WAY}, {fast_share:.1f}% with {FAST}",
         near(share[1024], KERNEL_PCT),
         f"the total must be {total:.0f} us with this kernel of {kernel[1024]:.0f} us; the gather"
         f" alone takes {to_cpu[1024]:.0f} us here",
@@ -226,10 +229,10 @@ FIGURE_6 = Figure(
     _statements_6,
     _measure_6,
     f"The modelled CPU reads all rows at the rate of its memory. '{PUBLISHED_CPU}' is the least"
-    f" total at {IMPLIED_PES} PEs here over the published {AHEAD}. The kernel at {IMPLIED_PES} PEs"
-    " is a second estimate of it. The modelled host works with all threads, at the rate of its"
-    " memory. With the paper's way, groups of bags without an index on a PE are neither written nor"
-    " added.",
+    f" total with the paper's way at {IMPLIED_PES} PEs here over the published {AHEAD}. The kernel"
+    f" at {IMPLIED_PES} PEs is a second estimate of it. The modelled host works with all"
+    " threads, at the rate of its memory. With the paper's way, groups of bags without an index on"
+    " a PE are neither written nor added.",
 )
 
 

@@ -8,6 +8,7 @@ to a figure.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from pidcomm_studies.apps.embedding import Clocks
@@ -20,9 +21,9 @@ PAPER = (
 SERVER = "the server of the paper"
 NEAR = 2.0  # a value agrees with a published number within this factor
 PAPER_WAY, FAST = "paper's way", "reduce by tile"
-PAPERS = ("gather", "conventional")
+PAPER_CHOICE = ("gather", "conventional")
 """The path and technique of the paper."""
-WAYS = {PAPER_WAY: PAPERS, FAST: ("reduce", "tile")}
+WAYS = {PAPER_WAY: PAPER_CHOICE, FAST: ("reduce", "tile")}
 """The two ways that the figures compare."""
 CLOCKS = {"kernel": "kernel", "host": "host", "CPU to PE": "cpu_to_pe", "PE to CPU": "pe_to_cpu"}
 """The paper's clocks, and the fields of `pidcomm_studies.apps.embedding.Clocks`."""
@@ -73,6 +74,17 @@ def crossing(falling: Series, level: Series) -> float | str | None:
         elif crossed_at is None:
             crossed_at = x
     return crossed_at
+
+
+def flat_from(series: Series, gain: float) -> float | str | None:
+    """Return the first x from which each next value gains less than a factor, or None."""
+    flat_at: float | str | None = None
+    for x, after in pairwise(series):
+        if series[x] >= gain * series[after]:
+            flat_at = None
+        elif flat_at is None:
+            flat_at = x
+    return flat_at
 
 
 def steady(series: Series, share: float) -> bool:
