@@ -48,7 +48,11 @@ _PROGRAM = [
     "-Werror=implicit-function-declaration",
     "-fstack-clash-protection",  # so that a large frame hits the page below the stack
 ]
+CACHES = {"WAYS": 8, "L1_SETS": 128, "L1_LINE": 32, "L2_SETS": 512, "L2_LINE": 64}
+"""Ways, sets and bytes of a line of the conventional machine's caches: macros of
+machine/conventional.c. Table 1 does not print them; they are those of the PowerPC MPC7450."""
 _MACHINE = [
+    *(f"-D{name}={value}" for name, value in CACHES.items()),
     "-mgeneral-regs-only",
     "-fno-tree-loop-distribute-patterns",
     "-fno-pic",
@@ -77,6 +81,11 @@ ENGINES = {
         Engine("mpich", "a progress engine in the manner of MPICH", ("engines/mpich.c",), True),
     )
 }
+
+
+def cache_bytes(name: str) -> int:
+    """Return the size of the cache L1 (of data or of instructions) or L2."""
+    return CACHES["WAYS"] * CACHES[f"{name}_SETS"] * CACHES[f"{name}_LINE"]
 
 
 def categories() -> list[str]:

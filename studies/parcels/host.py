@@ -16,19 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pidcomm import Error
-from pidcomm_studies.parcels.build import HERE, build_folder, run_command
+from pidcomm_studies.parcels.build import CACHES, HERE, build_folder, cache_bytes, run_command
 from pidcomm_studies.parcels.run import BENCHMARK, OVERHEAD, SIZES
 
 COLUMNS = ["size", ">% posted", "category", ">instructions", ">references"]
 NOTE = "overhead: the functions of MPICH 1.2 without network, libc, lookups and byte order"
 POSTED = (0, 20, 40, 60, 80, 100)
-OTHER, OUTER = "other", "calls"
-COUNTED = (*OVERHEAD, OUTER)
-"""The categories that are overhead here: `calls` are the functions that the program calls, which
+OTHER, ENTRY = "other", "entry"
+COUNTED = (*OVERHEAD, ENTRY)
+"""The categories that are overhead here: `entry` are the functions that the program calls, which
 also check arguments."""
 _TOOLS = {"valgrind": "valgrind", "mpicc": "PIDCOMM_MPICC", "mpiexec": "PIDCOMM_MPIEXEC"}
-_CACHE_EVENTS = ["I1mr", "D1mr", "D1mw", "ILmr", "DLmr", "DLmw"]
-_EVENTS = ["Ir", "Dr", "Dw", *_CACHE_EVENTS, "Bc", "Bcm", "Bi", "Bim"]
 _MPICH = "MPID_CH_Check_incoming"  # only MPICH 1 has it
 # The first pattern that matches a function's name. Everything else in the program is the network.
 _CATEGORIES = {
@@ -37,7 +35,7 @@ _CATEGORIES = {
     "queue": r"MPID_Search_\w+|MPID_Msg_arrived|MPID_Enqueue",
     "cleanup": r"MPID_SBfree|MPID_Dequeue",
     "checks": r"MPIR_\w+|MPID_\w+Datatype|MPID_Msg_rep|MPID_CH_Pkt_(un)?pack",
-    OUTER: r"PMPI_\w+",
+    ENTRY: r"PMPI_\w+",
     "state": r"MPID_\w+|intra_\w+",
     "network": r".*",
 }
@@ -47,8 +45,8 @@ _CATEGORIES = {
 class Row:
     """What the calls of one name executed in one category, in both processes.
 
-    posted: percentage of posted receives. cache_misses: of the first caches; memory_misses: of
-    the second cache, too.
+    posted: percentage of posted receives. references: of data. The misses are those of the first
+    caches for data and for instructions, and those of them that also miss the second cache.
     """
 
     size: str
@@ -57,8 +55,10 @@ class Row:
     category: str
     instructions: int
     references: int
-    cache_misses: int
-    memory_misses: int
+    data_misses: int
+    data_misses_to_memory: int
+    code_misses: int
+    code_misses_to_memory: int
     branches: int
     mispredictions: int
 
@@ -106,12 +106,8 @@ def measure() -> list[Row]:
 
 
 def _options(out: Path) -> Iterator[str]:
-    text = (HERE / "machine" / "conventional.c").read_text()
-    is_of = {name: int(number) for name, number in re.findall(r"(\w+) = (\d+)[,; ]", text)}
     first, second = (
-        f"{is_of[f'{cache}_SETS'] * is_of['WAYS'] * is_of[f'{cache}_LINE']},{is_of['WAYS']},"
-        f"{is_of[f'{cache}_LINE']}"
-        for cache in ("L1", "L2")
+        f"{cache_bytes(name)},{CACHES['WAYS']},{CACHES[f'{name}_LINE']}" for name in ("L1", "L2")
     )
     yield from ("-q", "--tool=callgrind", "--toggle-collect=main", "--separate-callers=99")
     yield from ("--compress-strings=no", "--compress-pos=no", "--dump-line=no", "--branch-sim=yes")
@@ -146,8 +142,10 @@ def rows_of(size: str, posted: int, texts: Sequence[str]) -> list[Row]:
             category,
             events["Ir"],
             events["Dr"] + events["Dw"],
-            sum(events[name] for name in _CACHE_EVENTS[:3]),
-            sum(events[name] for name in _CACHE_EVENTS[3:]),
+            events["D1mr"] + events["D1mw"],
+            events["DLmr"] + events["DLmw"],
+            events["I1mr"],
+            events["ILmr"],
             events["Bc"] + events["Bi"],
             events["Bcm"] + events["Bim"],
         )
@@ -160,9 +158,12 @@ def _functions(text: str) -> Iterator[tuple[str, list[str], dict[str, int]]]:
     without those of called functions.
     """
     library, callers, is_of_call = "", [""], False
+    names: list[str] = []
     for line in text.splitlines():
         name, _, value = line.partition("=")
-        if name == "ob":
+        if line.startswith("events:"):
+            names = line.split()[1:]
+        elif name == "ob":
             library = Path(value).name
         elif name == "fn":
             callers = value.split("'")
@@ -170,8 +171,8 @@ def _functions(text: str) -> Iterator[tuple[str, list[str], dict[str, int]]]:
             is_of_call = True
         elif line[:1].isdigit():
             if not is_of_call:
-                numbers = map(int, line.split()[1:])
-                yield library, callers, dict(zip(_EVENTS, numbers, strict=False))
+                numbers = map(int, line.split()[1:])  # callgrind leaves out zeros at the end
+                yield library, callers, dict(zip(names, numbers, strict=False))
             is_of_call = False
 
 

@@ -21,11 +21,11 @@ from pidcomm_studies.papers.parcels.benchmark import (
 from pidcomm_studies.papers.parcels.parts import (
     COUNTERPARTS,
     TOLERANCE,
+    explain_lam,
     figure,
     panels_of,
     percents,
     point,
-    size_of_lam,
     words,
 )
 from pidcomm_studies.parcels.run import BENCHMARK, OVERHEAD, SIZES, Run
@@ -61,10 +61,10 @@ def _figure_6() -> Figure:
 
     def statements(request: Request, _: Sequence[Point]) -> Iterator[Statement]:
         results = request.shared(results_of)
-        yield _of_state(results)
-        yield from _of_juggling(results)
-        yield _of_clean_up(results)
-        yield _of_send(results)
+        yield _judge_state(results)
+        yield from _judge_juggling(results)
+        yield _judge_clean_up(results)
+        yield _judge_send(results)
 
     note = (
         "Means over the percentages of posted receives. A call includes the threads that it"
@@ -83,14 +83,14 @@ def _share(run: Run, field: str) -> float:
     return _part(run, field, "juggling") / overhead(run, field)
 
 
-def _of_state(results: Results) -> Statement:
+def _judge_state(results: Results) -> Statement:
     def state(run: Run) -> float:
         return _part(run, "cycles", "state", CALLS)
 
     here, parts = [], {}
     for name in (REAL, LAM):
         for size in SIZES:
-            pim, other = (sum(map(state, results.of(of, size))) for of in (PIM, name))
+            pim, other = (sum(map(state, results.of(mpi, size))) for mpi in (PIM, name))
             parts[name, size] = 1 - pim / other
             here.append(f"{size} {words(parts[name, size])} than {name}")
     return Statement(
@@ -98,11 +98,11 @@ def _of_state(results: Results) -> Statement:
         ", ".join(here),
         min(parts.values()) > 0
         and all(parts[name, "rendezvous"] > parts[name, "eager"] for name in (REAL, LAM)),
-        size_of_lam(results, "cycles for state", lambda run: _part(run, "cycles", "state")),
+        explain_lam(results, "cycles for state", state, dict.fromkeys(SIZES)),
     )
 
 
-def _of_juggling(results: Results) -> Iterator[Statement]:
+def _judge_juggling(results: Results) -> Iterator[Statement]:
     for engine, low, high in ((LAM, 0.14, 0.60), (MPICH, 0.18, 0.23)):
         name = COUNTERPARTS[engine]
         shares = [_share(run, "instructions") for run in results.of(name)]
@@ -138,13 +138,12 @@ def _of_juggling(results: Results) -> Iterator[Statement]:
     shares = [_share(run, "instructions") for run in results.of(PIM)]
     yield Statement(
         "travelling threads do not juggle",
-        f"{max(shares):.0%} of their instructions",
-        max(shares) == 0,
-        "the protocol has a function in this category",
+        f"{max(shares):.0%} of their instructions, by definition: no function of the protocol is in"
+        " this category",
     )
 
 
-def _of_clean_up(results: Results) -> Statement:
+def _judge_clean_up(results: Results) -> Statement:
     pim, *others = (
         sum(_part(run, "instructions", "cleanup") for run in results.of(name))
         for name in (PIM, LAM, REAL)
@@ -157,7 +156,7 @@ def _of_clean_up(results: Results) -> Statement:
     )
 
 
-def _of_send(results: Results) -> Statement:
+def _judge_send(results: Results) -> Statement:
     def cycles(name: str, call: str) -> float:
         return fmean(occupancy(run, OVERHEAD, [call]) for run in results.of(name, "rendezvous"))
 

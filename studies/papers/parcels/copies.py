@@ -16,11 +16,11 @@ from pidcomm_studies.papers.parcels.benchmark import (
     results_of,
 )
 from pidcomm_studies.papers.parcels.parts import cycle_points, figure, numbers, point, words
+from pidcomm_studies.parcels.build import CACHES, cache_bytes
 from pidcomm_studies.parcels.run import BENCHMARK, CONVENTIONAL, OVERHEAD, SIZES, TABLE_1, Run
 
 CATEGORIES = (*OVERHEAD, "copy")
-FIRST_CACHE_BYTES = 32 * 1024
-LINE_BYTES = 32
+FIRST_CACHE_BYTES, LINE_BYTES = cache_bytes("L1"), CACHES["L1_LINE"]
 
 
 def _figure_7() -> Figure:
@@ -41,9 +41,9 @@ def _figure_7() -> Figure:
 
     def statements(request: Request, _: Sequence[Point]) -> Iterator[Statement]:
         results = request.shared(results_of)
-        yield _of_shares(results)
-        yield from _of_conventional_copies(results)
-        yield _of_rows(results)
+        yield _judge_shares(results)
+        yield from _judge_conventional_copies(results)
+        yield _judge_rows(results)
 
     note = (
         "Copies: travelling threads load and store each word or row, into a parcel and out of it;"
@@ -53,7 +53,7 @@ def _figure_7() -> Figure:
     return figure("fig7", "cycles with copies; copies by size", panels, model, statements, note)
 
 
-def _of_shares(results: Results) -> Statement:
+def _judge_shares(results: Results) -> Statement:
     shares = {
         (name, size): fmean(
             occupancy(run, ("copy",)) / occupancy(run, CATEGORIES) for run in results.of(name, size)
@@ -69,8 +69,8 @@ def _of_shares(results: Results) -> Statement:
     )
 
 
-def _of_conventional_copies(results: Results) -> Iterator[Statement]:
-    copies = {size: of for (engine, size), of in results.copies.items() if engine == MPICH}
+def _judge_conventional_copies(results: Results) -> Iterator[Statement]:
+    copies = {size: copy for (engine, size), copy in results.copies.items() if engine == MPICH}
     rates = {size: instructions / cycles for size, (instructions, cycles) in copies.items()}
     small = [rate for size, rate in rates.items() if size < FIRST_CACHE_BYTES]
     fit = max(size for size in rates if 2 * size <= FIRST_CACHE_BYTES)
@@ -96,19 +96,19 @@ def _of_conventional_copies(results: Results) -> Iterator[Statement]:
     )
 
 
-def _of_rows(results: Results) -> Statement:
+def _judge_rows(results: Results) -> Statement:
     def latency(run: Run, categories: Sequence[str]) -> float:
         return run.total("cycles", categories, BENCHMARK)
 
     here, parts = [], []
     for size in SIZES:
-        for measure, name in ((occupancy, "occupancy"), (latency, "latency")):
+        for measure, what in ((occupancy, "occupancy"), (latency, "latency")):
             rows, single, engine = (
-                sum(measure(run, CATEGORIES) for run in results.of(of, size))
-                for of in (ROWS, PIM, MPICH)
+                sum(measure(run, CATEGORIES) for run in results.of(name, size))
+                for name in (ROWS, PIM, MPICH)
             )
             parts.append(1 - rows / single)
-            here.append(f"{size} {words(parts[-1])} {name}, {words(1 - rows / engine)} than mpich")
+            here.append(f"{size} {words(parts[-1])} {what}, {words(1 - rows / engine)} than mpich")
     return Statement(
         "copies of whole rows reduce the time in MPI considerably",
         "; ".join(here),

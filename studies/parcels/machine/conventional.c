@@ -1,15 +1,14 @@
 /// The conventional machine of table 1: caches, branch prediction, and packets instead of parcels.
 ///
-/// Sizes that table 1 does not print are those of the PowerPC MPC7450: first caches of 32 KiB each
-/// for data and for instructions, 8 ways, lines of 32 bytes; second cache 256 KiB, 8 ways, lines of
-/// 64 bytes; a 2-bit counter per branch in a table of 2,048. host.py reads the sizes.
+/// The compiler's command defines WAYS, and SETS and LINE of each cache (`CACHES` in build.py).
+/// There is a first cache each for data and for instructions; branches have a 2-bit counter in a
+/// table of 2,048, as in the PowerPC MPC7450.
 #include <stdlib.h>
 #include <string.h>
 
 #include "machine/machine.h"
 
-enum { WAYS = 8, L1_SETS = 128, L1_LINE = 32, L2_SETS = 512, L2_LINE = 64, BRANCHES = 2048 };
-enum { INSTRUCTION_BYTES = 4 };
+enum { BRANCHES = 2048, INSTRUCTION_BYTES = 4 };
 typedef uint32_t first_cache[L1_SETS][WAYS];
 
 struct caches {
