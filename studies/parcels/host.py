@@ -21,6 +21,7 @@ from pidcomm_studies.parcels.run import BENCHMARK, OVERHEAD, SIZES
 
 COLUMNS = ["size", ">% posted", "category", ">instructions", ">references"]
 NOTE = "overhead: the functions of MPICH 1.2 without network, libc, lookups and byte order"
+REPEATS = 4
 POSTED = (0, 20, 40, 60, 80, 100)
 OTHER, ENTRY = "other", "entry"
 COUNTED = (*OVERHEAD, ENTRY)
@@ -78,6 +79,7 @@ def require() -> dict[str, str]:
 def measure() -> list[Row]:
     """Run the benchmark with this host's MPI under callgrind.
 
+    A process polls while it waits, so of REPEATS runs the one with the fewest instructions counts.
     Raises Error with the messages of a failed command.
     """
     tools = require()
@@ -97,11 +99,14 @@ def measure() -> list[Row]:
         for name, size in SIZES.items():
             for posted in POSTED:
                 words = [tools["mpiexec"], "-np", "2", str(counted), str(size), str(posted)]
-                _run(words, folder)
-                files = list(folder.glob("counts.*"))
-                rows += rows_of(name, posted, [file.read_text() for file in files])
-                for file in files:
-                    file.unlink()
+                attempts = []
+                for _ in range(REPEATS):
+                    _run(words, folder)
+                    files = list(folder.glob("counts.*"))
+                    attempts.append(rows_of(name, posted, [file.read_text() for file in files]))
+                    for file in files:
+                        file.unlink()
+                rows += min(attempts, key=lambda some: sum(row.instructions for row in some))
     return rows
 
 

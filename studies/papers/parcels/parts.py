@@ -120,25 +120,18 @@ def explain_lam(
 
     LAM may exceed the engine lam as MPICH 1.2.5 exceeds the engine mpich with the same protocol.
     what: the measure in words. published: by size, the part by which travelling threads are below
-    LAM; None: below in each case.
+    LAM; None: below LAM.
     """
     texts, are_explained = [], []
     for size, expected in published.items():
         real = REAL if size == "eager" else REAL_64K
-        factor = fmean(
-            measure(results.runs[real, size, posted]) / measure(results.runs[MPICH, size, posted])
-            for posted in POSTED
+        pim, lam, mpich, mpich_here = (
+            sum(map(measure, results.of(name, size))) for name in (PIM, LAM, real, MPICH)
         )
-        parts = [
-            1
-            - measure(results.runs[PIM, size, posted])
-            / (factor * measure(results.runs[LAM, size, posted]))
-            for posted in POSTED
-        ]
-        are_explained.append(
-            min(parts) > 0 if expected is None else abs(fmean(parts) - expected) <= TOLERANCE
-        )
-        texts.append(f"{size} {factor:.2f} times, so {words(fmean(parts))}")
+        factor = mpich / mpich_here
+        part = 1 - pim / (factor * lam)
+        are_explained.append(part > 0 if expected is None else abs(part - expected) <= TOLERANCE)
+        texts.append(f"{size} {factor:.2f} times, so {words(part)}")
     return ("" if all(are_explained) else "unexplained; ") + (
         "the engine lam is the smallest program that behaves as LAM. If LAM exceeds it in"
         f" {what} as MPICH 1.2.5 exceeds the engine mpich: {', '.join(texts)}"
