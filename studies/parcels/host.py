@@ -46,8 +46,9 @@ _CATEGORIES = {
 class Row:
     """What the calls of one name executed in one category, in both processes.
 
-    posted: percentage of posted receives. references: of data. The misses are those of the first
-    caches for data and for instructions, and those of them that also miss the second cache.
+    posted: percentage of posted receives. references: of data. cache_misses: of the first caches,
+    for data and for instructions; memory_misses: of the second cache, too. data_misses and
+    data_misses_to_memory: those of references; None if they were not counted apart.
     """
 
     size: str
@@ -56,12 +57,12 @@ class Row:
     category: str
     instructions: int
     references: int
-    data_misses: int
-    data_misses_to_memory: int
-    code_misses: int
-    code_misses_to_memory: int
+    cache_misses: int
+    memory_misses: int
     branches: int
     mispredictions: int
+    data_misses: int | None = None
+    data_misses_to_memory: int | None = None
 
 
 def require() -> dict[str, str]:
@@ -147,12 +148,12 @@ def rows_of(size: str, posted: int, texts: Sequence[str]) -> list[Row]:
             category,
             events["Ir"],
             events["Dr"] + events["Dw"],
-            events["D1mr"] + events["D1mw"],
-            events["DLmr"] + events["DLmw"],
-            events["I1mr"],
-            events["ILmr"],
+            events["I1mr"] + events["D1mr"] + events["D1mw"],
+            events["ILmr"] + events["DLmr"] + events["DLmw"],
             events["Bc"] + events["Bi"],
             events["Bcm"] + events["Bim"],
+            events["D1mr"] + events["D1mw"],
+            events["DLmr"] + events["DLmw"],
         )
         for (call, category), events in sorted(totals.items())
     ]

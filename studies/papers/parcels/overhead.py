@@ -16,9 +16,9 @@ from pidcomm_studies.papers.parcels.benchmark import (
     REAL_64K,
     ROWS,
     Results,
-    code_miss_cycles,
     data_miss_cycles,
     misprediction_cycles,
+    miss_cycles,
     occupancy,
     overhead,
     results_of,
@@ -98,9 +98,9 @@ def _figure_4() -> Figure:
 
     note = (
         "Engines lam and mpich: the smallest programs that behave as each MPI does. MPICH 1.2.5:"
-        " counted in one run of `pidcomm parcels bench` (papers/parcels/benchmark.py). It polls, so"
-        " two runs differ by up to 3%. As released, it sends 80 KiB eagerly: its limit is 128,000"
-        " bytes."
+        " counted by `pidcomm parcels bench` (papers/parcels/benchmark.py). It polls, so two runs"
+        " differ: by up to 3% on an idle computer. As released, it sends 80 KiB eagerly: its limit"
+        " is 128,000 bytes."
     )
     title = "overhead instructions and memory references"
     return figure("fig4", title, panels, model, statements, note)
@@ -203,13 +203,13 @@ def _explain_mpich(results: Results, size: str, published: float) -> str:
 def _parts_of_mpich(results: Results, size: str, page: str = "open_page") -> dict[str, float]:
     """Return the overhead cycles of MPICH 1.2.5 by cause. page: of its misses to memory."""
     rows = results.rows_of(REAL, size)
-    open_delays = sum(data_miss_cycles(row) + code_miss_cycles(row) for row in rows)
+    open_delays = sum(miss_cycles(row) for row in rows)
     mispredictions = sum(map(misprediction_cycles, rows))
     cycles = sum(overhead(run, "cycles") for run in results.of(REAL, size))
     return {
         "issue": cycles - open_delays - mispredictions,
         "misses of data": sum(data_miss_cycles(row, page) for row in rows),
-        "misses of code": sum(code_miss_cycles(row, page) for row in rows),
+        "misses of code": sum(miss_cycles(row, page) - data_miss_cycles(row, page) for row in rows),
         "mispredictions": mispredictions,
     }
 
@@ -253,8 +253,7 @@ def _explain_ipc(results: Results) -> str:
         for posted in POSTED:
             run, rows = results.runs[REAL, size, posted], results.rows[REAL, size, posted]
             open_cycles, closed_cycles = (
-                sum(data_miss_cycles(row, page) + code_miss_cycles(row, page) for row in rows)
-                for page in ("open_page", "closed_page")
+                sum(miss_cycles(row, page) for row in rows) for page in ("open_page", "closed_page")
             )
             cycles = overhead(run, "cycles") - open_cycles + closed_cycles
             rates[size].append(overhead(run, "instructions") / cycles)
@@ -328,7 +327,7 @@ def _judge_memory(results: Results) -> Statement:
         pim = sum(overhead(run, "references") * _reference_cycles(run) for run in runs)
         references = sum(row.references for row in rows)
         real = references + sum(map(data_miss_cycles, rows))
-        hits = 1 - sum(row.data_misses for row in rows) / references
+        hits = 1 - sum(row.data_misses or 0 for row in rows) / references
         here.append(
             f"{size} {pim / len(POSTED):,.0f} cycles, in MPICH 1.2.5 {real / len(POSTED):,.0f}"
         )
