@@ -238,8 +238,8 @@ def _judge_conventional_ipc(results: Results) -> Iterator[Statement]:
     few, many = (_miss_rate_of_lam(results, size) for size in SIZES)
     yield Statement(
         "LAM's IPC is high for eager messages; for longer ones it misses the data cache",
-        f"{numbers(eager)} for eager messages, {numbers(long)} for rendezvous; misses take"
-        f" {few:.2f} and {many:.2f} cycles per instruction",
+        f"{numbers(eager)} for eager messages, {numbers(long)} for rendezvous; misses of"
+        f" data and code take {few:.2f} and {many:.2f} cycles per instruction",
         min(eager) > HIGH_IPC and many > few,
         "unexplained",
     )
