@@ -4,7 +4,7 @@ A process of this file, the supervisor, starts the command. Processes whose pare
 children (PR_SET_CHILD_SUBREAPER of prctl(2)), so it finds all that the command left. The caller
 holds one end of a pipe, which the kernel closes when the caller ends, also by SIGKILL; if the
 supervisor itself is killed, the command gets SIGTERM. MPI libraries name their shared memory until
-MPI_Finalize; the supervisor removes the names that processes leave which it ends.
+MPI_Finalize; at the end, the supervisor removes the new names that no process uses.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 GRACE_SECONDS = 2.0
 """Time between SIGTERM and SIGKILL after the end of the caller."""
 
-_SHARED_MEMORY = ("/dev/shm/mpich_shm_", "/dev/shm/sm_segment.", "/dev/shm/vader_segment.")
+_FOLDER = "/dev/shm"
+_OF_MPI = ("mpich_shm_", "sm_segment.", "vader_segment.")
 """How names of shared memory of MPICH and Open MPI begin."""
 _FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 """Signals that the terminal also sends to the command and to the caller."""
@@ -63,6 +64,7 @@ def supervised(command: Sequence[str], **options: Any) -> Iterator[subprocess.Po
 
 def _supervise(life: int, error_number: int, command: list[str]) -> int:
     """Run the command until it or the caller ends, end its processes, and return its code."""
+    shared = _shared_memory()
     prctl = ctypes.CDLL(None).prctl
     prctl(_PR_SET_CHILD_SUBREAPER, 1)
     woken, wakes = os.pipe()
@@ -93,13 +95,10 @@ def _supervise(life: int, error_number: int, command: list[str]) -> int:
     events = select.poll()
     events.register(life)
     events.register(woken, select.POLLIN)
-    shared: set[str] = set()
     kills_at: float | None = None
     while (code := _ended(child)) is None:
         rest = None if kills_at is None else 1e3 * max(0.0, kills_at - time.monotonic())
         files = [file for file, _ in events.poll(rest)]
-        if files:  # before the command, if it gets a signal, ends processes
-            shared |= _shared_memory(_descendants())
         if woken in files:  # by a signal
             os.read(woken, 512)
         if life in files:  # closed
@@ -113,11 +112,11 @@ def _supervise(life: int, error_number: int, command: list[str]) -> int:
             kills_at = None
             os.kill(child, signal.SIGKILL)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    shared |= _shared_memory(_descendants())
     _end_children()
-    for name in shared.difference(_shared_memory(_parents())):
-        with suppress(OSError):
-            os.unlink(name)
+    if new := _shared_memory() - shared:
+        for name in new - _in_use():
+            with suppress(OSError):
+                os.unlink(name)
     return code
 
 
@@ -131,48 +130,41 @@ def _ended(child: int) -> int | None:
             return None
 
 
-def _parents() -> dict[int, int]:
-    """Return the parent of each process."""
-    parents = {}
+def _shared_memory() -> set[str]:
+    """Return the named shared memory of MPI libraries of this user."""
+    with suppress(OSError), os.scandir(_FOLDER) as entries:
+        return {
+            entry.path
+            for entry in entries
+            if entry.name.startswith(_OF_MPI) and entry.stat().st_uid == os.geteuid()
+        }
+    return set()
+
+
+def _in_use() -> set[str]:
+    """Return the files that processes have open or mapped."""
+    paths: set[str] = set()
     for name in filter(str.isdecimal, os.listdir("/proc")):
-        with suppress(OSError), open(f"/proc/{name}/stat") as file:  # unless it has ended
-            parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
-    return parents
-
-
-def _descendants() -> set[int]:
-    """Return the processes that this process, its children and so on have started."""
-    parents, known = _parents(), {os.getpid()}
-    while more := {pid for pid in parents.keys() - known if parents[pid] in known}:
-        known |= more
-    return known - {os.getpid()}
-
-
-def _shared_memory(processes: Iterable[int]) -> set[str]:
-    """Return the named shared memory of MPI libraries that processes have mapped or open."""
-    names: set[str] = set()
-    for pid in processes:
         with suppress(OSError):  # it has ended, or is another user's
-            with open(f"/proc/{pid}/maps") as file:
-                names.update(line.rstrip("\n")[line.find("/") :] for line in file if "/" in line)
-            for entry in os.listdir(f"/proc/{pid}/fd"):
+            # A file is mapped before it is closed, so open files come first.
+            for entry in os.listdir(f"/proc/{name}/fd"):
                 with suppress(OSError):
-                    names.add(os.readlink(f"/proc/{pid}/fd/{entry}"))
-    return {
-        name
-        for name in names
-        if name.startswith(_SHARED_MEMORY) and not name.endswith(" (deleted)")
-    }
+                    paths.add(os.readlink(f"/proc/{name}/fd/{entry}"))
+            with open(f"/proc/{name}/maps") as file:
+                paths.update(line.rstrip("\n")[line.find("/") :] for line in file if "/" in line)
+    return paths
 
 
 def _end_children() -> None:
     """End the children of this process, and those that it inherits when they end."""
     with suppress(ChildProcessError):  # until there are no more
         while True:
-            for pid, parent in _parents().items():
-                if parent == os.getpid():
-                    with suppress(OSError):  # of a program with other rights
-                        os.kill(pid, signal.SIGKILL)
+            for name in filter(str.isdecimal, os.listdir("/proc")):
+                with suppress(OSError):  # it has ended, or has other rights
+                    with open(f"/proc/{name}/stat") as file:
+                        parent = int(file.read().rpartition(")")[2].split()[1])
+                    if parent == os.getpid():
+                        os.kill(int(name), signal.SIGKILL)
             os.waitpid(-1, 0)
 
 

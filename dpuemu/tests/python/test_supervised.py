@@ -119,3 +119,25 @@ def test_many_signals_leave_no_process(name: str) -> None:
         assert process.stdout.read() == b""
     assert process.returncode == -signal.SIGTERM
     assert not Path(name).exists()
+
+
+def test_a_command_that_crashes_leaves_no_shared_memory(name: str) -> None:
+    program = f"import os; os.open({name!r}, os.O_CREAT, 0o600); os.abort()"
+    with supervised([sys.executable, "-c", program]) as process:
+        assert process.wait() == -signal.SIGABRT
+    assert not Path(name).exists()
+
+
+def test_shared_memory_that_others_use_remains(name: str) -> None:
+    program = f"import os; os.open({name!r}, os.O_CREAT, 0o600); print(flush=True); input()"
+    try:
+        with supervised(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            with open(name):  # by this process
+                process.communicate(b"\n")
+        assert Path(name).exists()
+    finally:
+        Path(name).unlink(missing_ok=True)
