@@ -15,7 +15,8 @@ import pidcomm
 from pidcomm import Error
 
 MEASURED, MODELLED, MIXED, PUBLISHED = "measured", "modelled", "mixed", "published"
-SOURCES = (MEASURED, MIXED, MODELLED, PUBLISHED)
+COUNTED = "counted"
+SOURCES = (MEASURED, MIXED, MODELLED, COUNTED, PUBLISHED)
 HERE = "emulated DIMMs of this host"
 
 T = TypeVar("T")

@@ -188,6 +188,11 @@ def test_messages_survive_encoding_and_encryption() -> None:
     ("options", "message"),
     [
         (
+            {"level": 56, "dnum": 2},
+            "level 56 and dnum 2 make a digit or an extension of 29 moduli; the sums of a base"
+            " conversion allow at most 28: use a dnum of at least 3",
+        ),
+        (
             {"level": 0},
             "level 0: a multiplication drops a modulus, so the level must be at least 1",
         ),
@@ -280,9 +285,11 @@ def test_shapes_with_too_many_slices_are_refused() -> None:
     with pytest.raises(
         ArgumentError,
         match="no shape has 1024 PEs: the steps 8x8x16 allow 8x8x1 PEs per limb, and 8 moduli 8"
-        r" slices .* at most 512 PEs: use",
+        r" slices .* at most 512 PEs: use .* such as --level 5 --steps 8x8x4x4$",
     ):
         apps.run(problem, pes=1024)
+    named = Ckks.make(size=1024, level=5, dnum=3, steps="8x8x4x4")
+    assert named.shape_of(1024) == (8, 4, 4, 8)
 
 
 def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,12 +297,11 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
         ("SIZE", 256),
         ("LEVEL", 2),
-        ("SHAPE", (4, 4, 1, 1)),
         ("PLACEMENTS", {"whole": ("3", (4, 4, 1, 1)), "spread": ("2", (8, 1, 1, 2))}),
         ("TECHNIQUES", ("conventional", "tile")),
     ):
         monkeypatch.setattr(figures, name, value)
-    figures._problem.cache_clear()
+    figures._forget()
     figure = figures.FIGURE_16
     points = figure.points(Request(iters=1))
     assert_legible(of_papers.draw(figure, points))
@@ -328,7 +334,7 @@ def test_figure_16_has_every_primitive(monkeypatch: pytest.MonkeyPatch) -> None:
     for statement in statements:
         assert statement.agrees is not None
         assert statement.cause
-    figures._problem.cache_clear()
+    figures._forget()
 
 
 def test_the_modelled_cpu_does_as_many_transforms_as_the_pes() -> None:
@@ -340,14 +346,12 @@ def test_the_modelled_cpu_does_as_many_transforms_as_the_pes() -> None:
     ):
         work.place(stage)
         problem.carried_out(stage, work)
-    cpu = figures.cpu_seconds(problem.parameters, load_machine("upmem-2560"))
+    cpu = figures.cpu_times(problem.parameters, load_machine("upmem-2560"))
     assert set(cpu) == set(work.clocks) - {"copy"}
     limbs = {
         name: sum(size for _, size in clock.exchanges) / 2 / work.limb_bytes
         for name, clock in work.clocks.items()
     }
     for name in ("NTT", "iNTT"):
-        expected = server_cpu.transform_seconds(
-            int(limbs[name]), 256, 64, load_machine("upmem-2560")
-        )
+        expected = server_cpu.transform_time(int(limbs[name]), 256, 64, load_machine("upmem-2560"))
         assert cpu[name] == pytest.approx(expected)

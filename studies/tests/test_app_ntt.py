@@ -4,13 +4,14 @@ the schoolbook.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from polynomials import point_of, value_at
 
 import dpuemu
 import pidcomm
@@ -18,8 +19,10 @@ from pidcomm import ArgumentError, Error
 from pidcomm.arguments import Array
 from pidcomm.errors import FileContentError
 from pidcomm_studies import apps
+from pidcomm_studies.apps import _apps
 from pidcomm_studies.apps.ntt import Ntt, field, steps_of
 from pidcomm_studies.apps.ntt.decomposition import RADIXES, Decomposition
+from pidcomm_studies.apps.ntt.transforms import Tables
 from pidcomm_studies.apps.stage import Stage
 
 TECHNIQUES = ["conventional", "pr+im+cm", "tile"]
@@ -48,19 +51,6 @@ def by_flint(a: Array, b: Array, q: int) -> list[int]:
     ]
     terms += [0] * (2 * size - len(terms))
     return [(low - high) % q for low, high in zip(terms[:size], terms[size:], strict=True)]
-
-
-def evaluated(a: Array, q: int, places: list[int]) -> list[int]:
-    """Evaluate a polynomial at the points that belong to places of a forward transform."""
-    bits = len(a).bit_length() - 1
-    values = []
-    for place in places:
-        point = pow(field.root_of(q, len(a)), 2 * int(format(place, f"0{bits}b")[::-1], 2) + 1, q)
-        value = 0
-        for coefficient in reversed(a.tolist()):
-            value = (value * point + coefficient) % q
-        values.append(value)
-    return values
 
 
 def assert_right(problem: Ntt, shape: tuple[int, ...], *techniques: str) -> Array:
@@ -95,8 +85,40 @@ def test_the_reference_multiplies_as_flint_does(size: int, bits: int) -> None:
 def test_forward_results_are_values_of_the_polynomial_in_bit_reversed_order(bits: int) -> None:
     problem = Ntt.make(size=2**13, limbs=1, bits=bits)
     places = [0, 1, 2, 3, 4095, 8190, 8191]
-    expected = evaluated(problem.operands[0][0], problem.moduli[0], places)
+    q = problem.moduli[0]
+    expected = [value_at(problem.operands[0][0], point_of(place, q, 2**13), q) for place in places]
     assert problem.reference()[0, places].tolist() == expected
+
+
+@pytest.mark.parametrize("bits", [13, 14, 20, 30, 31, 45, 54])
+@pytest.mark.parametrize("fill", ["random", "most"])
+def test_all_lanes_of_the_cpu_compute_the_same(bits: int, fill: str) -> None:
+    """With 13 bits, no size has transforms on several lanes: only products differ."""
+    size, limbs = (2**11, 1 + (bits > 14)) if bits > 13 else (2**8, 1)
+    moduli = field.first_primes(limbs, bits, size)
+    if _apps.ntt_lanes(max(moduli), 2**11) == 1:
+        pytest.skip("this CPU has no AVX-512")
+    assert _apps.ntt_lanes(max(moduli), size) == (8 if bits > 13 else 1)
+    tables, random = Tables(moduli, size), np.random.default_rng(bits)
+    most = np.array(moduli, np.uint64)[:, None] - np.uint64(1)
+    a, b = (
+        random.integers(0, most, (limbs, size), np.uint64, endpoint=True)
+        if fill == "random"
+        else np.repeat(most, size, axis=1)
+        for _ in range(2)
+    )
+    weights = most[:, 0].copy()
+    factors = np.repeat(weights[:, None], limbs, axis=1)
+    calls: list[tuple[Callable[..., Array], tuple[Array, ...]]] = [
+        (_apps.ntt_forward, (a, tables.forward)),
+        (_apps.ntt_inverse, (a, tables.inverse, tables.scales)),
+        (_apps.ntt_multiply, (a, b, tables.moduli)),
+        (_apps.ckks_scale, (a, b, weights, tables.moduli)),
+        (_apps.ckks_convert, (a, weights, tables.moduli, factors, tables.moduli)),
+    ]
+    for function, arguments in calls:
+        of_lanes, of_one = (function(*arguments, has_one_lane=one) for one in (False, True))
+        np.testing.assert_array_equal(of_lanes, of_one, err_msg=function.__name__)
 
 
 # ---- PEs

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Annotated
@@ -22,21 +23,29 @@ import numpy as np
 from pidcomm import ArgumentError
 from pidcomm.arguments import Array, as_integer
 from pidcomm.bench.measure import require_bytes
-from pidcomm.model import load_machine, predict
+from pidcomm.model import load_machine
 from pidcomm.sizes import format_shape
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.ckks.multiplication import INPUTS, Clock, Multiplication, Rehearsal
 from pidcomm_studies.apps.ckks.scheme import Parameters, Scheme
 from pidcomm_studies.apps.inputs import canonical, describe, generated, one_source
 from pidcomm_studies.apps.ntt import TASKLETS, TASKLETS_MAX, steps_of
-from pidcomm_studies.apps.ntt.decomposition import SIZE_MAX, SIZE_MIN, Decomposition, axis_limit
+from pidcomm_studies.apps.ntt.decomposition import (
+    SIZE_MAX,
+    SIZE_MIN,
+    STEP_MAX,
+    Decomposition,
+    axis_limit,
+)
 from pidcomm_studies.apps.ntt.field import BITS_MAX
+from pidcomm_studies.apps.ntt.transforms import predicted_seconds
 from pidcomm_studies.apps.stage import Placement, Stage
 
 SIZE, LEVEL, DNUM, SCALE_BITS = 2**16, 23, 3, 50
 QUICK_SIZE, QUICK_LEVEL = 2**12, 5
 STEPS = "3"
 LEVEL_MAX, SEED_MAX = 63, 2**32 - 1
+SOURCES_MAX = 28  # of a base conversion: 28 terms below 9 q and one below q are below 256 q
 GENERATOR = "uniform"
 PRICED_ON = "upmem-2560"
 PRODUCT_US = 1.75  # of a full pipeline: 614 instructions per butterfly at 350 MHz (figure 12)
@@ -74,6 +83,7 @@ class Ckks(Application):
     ) -> None:
         """Generate keys and two messages, and encrypt the messages."""
         self.parameters, self.source = parameters, source
+        _check_sources(parameters)
         self.tasklets = as_integer("tasklets", tasklets, 1, TASKLETS_MAX)
         self.steps, self.radix = steps_of(parameters.size, steps, radix)
         self.cut((1,) * self.axes, 1)  # raises ArgumentError for the size and the steps
@@ -110,7 +120,9 @@ class Ckks(Application):
         bits: Annotated[int, f"Bits of each modulus, at most {BITS_MAX}."] = BITS_MAX,
         scale_bits: Annotated[int, "Messages are multiplied by 2 to this power."] = SCALE_BITS,
         steps: Annotated[
-            str, "Number of steps of a transform, or their sizes, as for ntt."
+            str,
+            "Number of steps of a transform, or their sizes, as for ntt. --pes chooses the shape"
+            f" with the lowest price on {PRICED_ON} with the default technique.",
         ] = STEPS,
         radix: Annotated[int | None, "Radix of the butterflies, as for ntt."] = None,
         tasklets: Annotated[int, f"Tasklets of a PE, 1 to {TASKLETS_MAX}."] = TASKLETS,
@@ -177,9 +189,29 @@ class Ckks(Application):
                 f" {format_shape(tuple(most))} PEs per limb, and {len(self.parameters.all)}"
                 f" moduli {slices} slices (powers of two; at most the moduli and the first axis),"
                 f" at most {prod(most) * slices} PEs: use another number of PEs, other steps, a"
-                " higher level or a larger size"
+                " higher level or a larger size" + self._example(pes)
             )
         return min(shapes, key=self.price)
+
+    def _example(self, pes: int) -> str:
+        """Return the lowest level, and steps, that allow a number of PEs, in words; or nothing."""
+        if pes & (pes - 1):
+            return ""
+        parameters = self.parameters
+        bits = parameters.size.bit_length() - 1
+        limits = {
+            steps: [axis_limit(steps, axis) for axis in range(self.axes - 1)]
+            for count in range(2, self.axes + 1)
+            for logs in product(range(1, STEP_MAX.bit_length()), repeat=count)
+            if sum(logs) == bits
+            for steps in [tuple(1 << log for log in logs)]
+        }
+        for level in range(parameters.level, LEVEL_MAX + 1):
+            moduli = level + 1 + -(-(level + 1) // parameters.dnum)
+            for steps, most in limits.items():
+                if pes <= prod(most) * min(most[0], 1 << (moduli.bit_length() - 1)):
+                    return f", such as --level {level} --steps {format_shape(steps)}"
+        return ""
 
     def most_slices(self, shape: Sequence[int]) -> int:
         """Return the most slices of a shape: a power of two up to the number of moduli and the
@@ -196,17 +228,15 @@ class Ckks(Application):
 
     def price(self, shape: Sequence[int]) -> float:
         """Return the modelled seconds of the exchanges and products on a shape, by which
-        `shape_of` chooses.
+        `shape_of` chooses: always on upmem-2560 with the default technique, whatever machine and
+        technique a run has.
         """
         machine = load_machine(PRICED_ON)
         clocks = self.rehearsed(shape).values()
         exchanges = Counter(exchange for clock in clocks for exchange in clock.exchanges)
         between = sum(
-            times
-            * predict(
-                "alltoall", tuple(shape), mask, bytes=size, dst=0, dtype="uint64", machine=machine
-            ).seconds
-            for (mask, size), times in exchanges.items()
+            times * predicted_seconds(shape, machine, "alltoall", mask, size_bytes)
+            for (mask, size_bytes), times in exchanges.items()
         )
         return between + PRODUCT_US * 1e-6 * sum(clock.products for clock in clocks)
 
@@ -277,6 +307,16 @@ class Ckks(Application):
         scale = 2.0 ** (2 * self.parameters.scale_bits) / self.parameters.moduli[-1]
         expected = self.messages[0] * self.messages[1]
         return float(np.abs(self.scheme.decode(coefficients, scale) - expected).max())
+
+
+def _check_sources(parameters: Parameters) -> None:
+    widest = max(len(parameters.extension), *map(len, parameters.digits))
+    if widest > SOURCES_MAX:
+        raise ArgumentError(
+            f"level {parameters.level} and dnum {parameters.dnum} make a digit or an extension of"
+            f" {widest} moduli; the sums of a base conversion allow at most {SOURCES_MAX}: use a"
+            f" dnum of at least {-(-len(parameters.moduli) // SOURCES_MAX)}"
+        )
 
 
 APPLICATION = Ckks

@@ -103,7 +103,10 @@ static void multiply_all(void) {
 
 /* constants: for each source (w_i, quotient), (modulus, a_i), then for each target (modulus, s_t)
  * and all f_it. y_i becomes y_i + a_i, and s_t is subtracted from the sum: to round, a_i is half of
- * the modulus. A sum of 24 terms is below (24 * 9 + 1) q. */
+ * the modulus. */
+_Static_assert(SOURCES_MAX * TIMES_BOUND + 1 <= 2u << FORWARD_LIMIT,
+               "FORWARD_LIMIT reduces the sum of all sources");
+
 static void convert(void) {
   chunk_t *const y = values[me()];
   struct factor *const row = rows[me()];

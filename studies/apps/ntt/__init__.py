@@ -270,6 +270,13 @@ class Ntt(Application):
             kernels,
         )
 
+    @property
+    def cpu_lanes(self) -> int:
+        """Number of vector lanes of `reference` on this CPU."""
+        from pidcomm_studies.apps import _apps
+
+        return _apps.ntt_lanes(max(self.moduli), self.size)
+
     def reference(self) -> Array:
         """Compute the transforms or products on all CPUs."""
         from pidcomm_studies.apps import _apps

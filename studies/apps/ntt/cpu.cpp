@@ -25,9 +25,9 @@ namespace {
 
 using namespace pidcomm_apps;
 size_t reversed(size_t i, int bits) {
-  size_t found = 0;
-  for (int bit = 0; bit < bits; ++bit) found |= (i >> bit & 1) << (bits - 1 - bit);
-  return found;
+  size_t result = 0;
+  for (int bit = 0; bit < bits; ++bit) result |= (i >> bit & 1) << (bits - 1 - bit);
+  return result;
 }
 
 int log_of(size_t n) {
@@ -44,13 +44,13 @@ Out2<uint64_t> tables(In<uint64_t> moduli, In<uint64_t> roots, size_t n) {
   for (size_t limb = 0; limb < limbs; ++limb)
     require(moduli.data()[limb] > 2 && moduli.data()[limb] >> 62 == 0,
             "moduli must be from 3 to 2^62");
-  Owned<uint64_t> made(2 * limbs * n);
+  Owned<uint64_t> result(2 * limbs * n);
   {
     const nb::gil_scoped_release released;
 #pragma omp parallel for schedule(dynamic)
     for (size_t limb = 0; limb < limbs; ++limb) {
       const uint64_t q = moduli.data()[limb], root = roots.data()[limb] % q;
-      uint64_t *const row = made.data() + 2 * limb * n;
+      uint64_t *const row = result.data() + 2 * limb * n;
       uint64_t power = 1;
       for (size_t i = 0; i < n;
            ++i, power = static_cast<uint64_t>(static_cast<Wide>(power) * root % q)) {
@@ -62,7 +62,7 @@ Out2<uint64_t> tables(In<uint64_t> moduli, In<uint64_t> roots, size_t n) {
       row[1] = barrett_of(q).quotient;
     }
   }
-  return made.array(limbs, 2 * n);
+  return result.array(limbs, 2 * n);
 }
 
 constexpr int kTopLevels =
@@ -85,12 +85,6 @@ struct One {
     const Wide high = static_cast<Wide>(a << shift) * (b << shift) >> 64;
     return a * b - static_cast<uint64_t>(high * quotient >> 64) * q;
   }
-  static V low(V a, V, size_t) { return a; }
-  static V high(V, V b, size_t) { return b; }
-  static V first(V a, V, size_t) { return a; }
-  static V second(V, V b, size_t) { return b; }
-  static V value_of(V pairs, V, size_t) { return pairs; }
-  static V quotient_of(V, V pairs, size_t) { return pairs; }
 };
 #include "levels.h"
 }  // namespace scalar
@@ -191,16 +185,17 @@ struct Residues30 : Eight {
 
 }  // namespace
 
-const Functions &pidcomm_apps::functions(uint64_t widest, size_t count) {
+const Functions &pidcomm_apps::functions(uint64_t largest, size_t count, bool has_one_lane) {
   static constexpr Functions kScalar = scalar::functions_of<scalar::One>();
 #ifdef PIDCOMM_APPS_AVX512
   static constexpr Functions k54 = avx512::functions_of<avx512::Residues54>(),
                              k30 = avx512::functions_of<avx512::Residues30>();
-  static const bool has_vectors = __builtin_cpu_supports("avx512dq");
-  if (has_vectors && count > 0 && count % k54.lanes == 0 && widest >> 54 == 0)
-    return widest >> 30 == 0 ? k30 : k54;
+  static const bool has_vectors =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+  if (has_vectors && !has_one_lane && count > 0 && count % k54.lanes == 0 && largest >> 54 == 0)
+    return largest >> 30 == 0 ? k30 : k54;
 #else
-  (void)widest, (void)count;
+  (void)largest, (void)count, (void)has_one_lane;
 #endif
   return kScalar;
 }
@@ -209,33 +204,34 @@ namespace {
 
 /// scales: (w, quotient) of each limb, by which an inverse transform multiplies.
 template <bool kInverse>
-Out2<uint64_t> transform(In2<uint64_t> values, In2<uint64_t> tables, In2<uint64_t> scales) {
+Out2<uint64_t> transform(In2<uint64_t> values, In2<uint64_t> tables, In2<uint64_t> scales,
+                         bool has_one_lane) {
   const size_t limbs = values.shape(0), n = values.shape(1);
   const int bits = log_of(n), top = std::min(kTopLevels, bits - 1);
   require(tables.shape(0) == limbs && tables.shape(1) == 2 * n,
           "there must be a table of N pairs for every limb");
   require(!kInverse || (scales.shape(0) == limbs && scales.shape(1) == 2),
           "there must be a scale for every limb");
-  Owned<uint64_t> made(limbs * n);
+  Owned<uint64_t> result(limbs * n);
   {
     const nb::gil_scoped_release released;
     const size_t parts = size_t{1} << top, all = limbs * parts;
-    uint64_t *const out = made.data();
+    uint64_t *const out = result.data();
     std::copy(values.data(), values.data() + limbs * n, out);
     const auto table_of = [&](size_t limb) {
       return reinterpret_cast<const Factor *>(tables.data()) + limb * n;
     };
-    uint64_t widest = 0;
-    for (size_t limb = 0; limb < limbs; ++limb) widest = std::max(widest, table_of(limb)->value);
-    const Functions &its = functions(widest, (n >> top) / parts);
+    uint64_t largest = 0;
+    for (size_t limb = 0; limb < limbs; ++limb) largest = std::max(largest, table_of(limb)->value);
+    const Functions &act = functions(largest, (n >> top) / parts, has_one_lane);
     const auto do_columns = [&](size_t work) {
       const size_t limb = work / parts;
-      its.columns[kInverse](out + limb * n, n, table_of(limb), top, work % parts, parts,
+      act.columns[kInverse](out + limb * n, n, table_of(limb), top, work % parts, parts,
                             table_of(limb)->value);
     };
     const auto do_subtree = [&](size_t work) {
       const size_t limb = work / parts, node = work % parts;
-      its.subtree[kInverse](out + limb * n + node * (n >> top), n >> top, table_of(limb), top, node,
+      act.subtree[kInverse](out + limb * n + node * (n >> top), n >> top, table_of(limb), top, node,
                             table_of(limb)->value);
     };
 #pragma omp parallel
@@ -247,35 +243,44 @@ Out2<uint64_t> transform(In2<uint64_t> values, In2<uint64_t> tables, In2<uint64_
 #pragma omp for schedule(static)
       for (size_t work = 0; work < all; ++work) {
         const size_t limb = work / parts;
-        its.finish[kInverse](
+        act.finish[kInverse](
             out + limb * n + work % parts * (n >> top), n >> top,
             kInverse ? reinterpret_cast<const Factor *>(scales.data())[limb] : Factor{},
             table_of(limb)->value);
       }
     }
   }
-  return made.array(limbs, n);
+  return result.array(limbs, n);
 }
 
-Out2<uint64_t> forward(In2<uint64_t> values, In2<uint64_t> tables) {
-  return transform<false>(values, tables, tables);
+Out2<uint64_t> forward(In2<uint64_t> values, In2<uint64_t> tables, bool has_one_lane) {
+  return transform<false>(values, tables, tables, has_one_lane);
 }
 
-Out2<uint64_t> multiply(In2<uint64_t> a, In2<uint64_t> b, In<uint64_t> moduli) {
+Out2<uint64_t> multiply(In2<uint64_t> a, In2<uint64_t> b, In<uint64_t> moduli, bool has_one_lane) {
   require(moduli.shape(0) == a.shape(0), "there must be a modulus for every limb");
   return each_pair(
       a, b, [&](size_t limb, const uint64_t *x, const uint64_t *y, uint64_t *out, size_t count) {
         const uint64_t q = moduli.data()[limb];
-        functions(q, count).multiply(x, y, out, count, barrett_of(q));
+        functions(q, count, has_one_lane).multiply(x, y, out, count, barrett_of(q));
       });
+}
+
+/// Returns the lanes of transforms of n coefficients for moduli up to `largest`.
+size_t lanes_of(uint64_t largest, size_t n) {
+  const int top = std::min(kTopLevels, log_of(n) - 1);
+  return functions(largest, n >> 2 * top, false).lanes;
 }
 
 }  // namespace
 
 PIDCOMM_APPS_ADD(module) {
   module.def("ntt_tables", &tables, nb::arg("moduli"), nb::arg("roots"), nb::arg("n"));
-  module.def("ntt_forward", &forward, nb::arg("values"), nb::arg("tables"));
+  module.def("ntt_forward", &forward, nb::arg("values"), nb::arg("tables"),
+             nb::arg("has_one_lane") = false);
   module.def("ntt_inverse", &transform<true>, nb::arg("values"), nb::arg("tables"),
-             nb::arg("scales"));
-  module.def("ntt_multiply", &multiply, nb::arg("a"), nb::arg("b"), nb::arg("moduli"));
+             nb::arg("scales"), nb::arg("has_one_lane") = false);
+  module.def("ntt_multiply", &multiply, nb::arg("a"), nb::arg("b"), nb::arg("moduli"),
+             nb::arg("has_one_lane") = false);
+  module.def("ntt_lanes", &lanes_of, nb::arg("largest"), nb::arg("n"));
 }

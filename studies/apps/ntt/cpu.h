@@ -32,8 +32,8 @@ inline Factor barrett_of(uint64_t q) {
   return {q, static_cast<uint64_t>((static_cast<Wide>(1) << (128 - 2 * std::countl_zero(q))) / q)};
 }
 
-/// The functions of levels.h for some lanes, and their number of lanes; of columns, subtree and
-/// finish, the second is for inverse transforms.
+/// The functions of levels.h for a set of lanes, and the number of lanes. Index 1 of columns,
+/// subtree and finish is the inverse transform.
 struct Functions {
   void (*columns[2])(uint64_t *x, size_t n, const Factor *table, int top, size_t part, size_t parts,
                      uint64_t q);
@@ -49,9 +49,9 @@ struct Functions {
   size_t lanes;
 };
 
-/// Returns the functions for the widest lanes of this CPU that `count` elements fill, for moduli up
-/// to `widest`.
-const Functions &functions(uint64_t widest, size_t count);
+/// Returns the functions for moduli up to `largest`, for the most lanes of this CPU that divide
+/// `count` elements, or for one lane.
+const Functions &functions(uint64_t largest, size_t count, bool has_one_lane);
 
 inline void require(bool holds, const char *rule) {
   if (!holds) throw nb::value_error(rule);
@@ -65,17 +65,17 @@ Out2<uint64_t> each_pair(const In2<uint64_t> &a, const In2<uint64_t> &b, const A
   const size_t limbs = a.shape(0), n = a.shape(1), piece = std::min(n, kPiece), pieces = n / piece;
   require(b.shape(0) == limbs && b.shape(1) == n, "the shapes of the two arrays must be equal");
   require(n % piece == 0, "the number of coefficients must be a power of two");
-  Owned<uint64_t> made(limbs * n);
+  Owned<uint64_t> result(limbs * n);
   {
     const nb::gil_scoped_release released;
-    uint64_t *const out = made.data();
+    uint64_t *const out = result.data();
 #pragma omp parallel for schedule(static)
     for (size_t work = 0; work < limbs * pieces; ++work) {
       const size_t at = work * piece;
       act(work / pieces, a.data() + at, b.data() + at, out + at, piece);
     }
   }
-  return made.array(limbs, n);
+  return result.array(limbs, n);
 }
 
 }  // namespace pidcomm_apps

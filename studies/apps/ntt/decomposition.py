@@ -260,7 +260,8 @@ class Decomposition:
     def table_rows(self, step: int, tables: Array) -> Array:
         """Return the tables of a step for each PE, shape (pes, table_bytes / bytes of a word).
 
-        tables: the table of each limb, shape (limbs, 2 N), as ``ntt_tables`` of cpu.cpp makes them.
+        tables: the pairs of each limb's table, shape (limbs, N, 2), as `Word.factors` returns them:
+        with the words of PEs.
         """
         before, size = prod(self.steps[:step]), self.steps[step]
         entries = np.zeros((before, size), np.int64)  # entry 0 is the modulus
@@ -279,8 +280,7 @@ class Decomposition:
         of_pes = split.transpose(*reversed(highs), *lows, 2 * step)
         of_pes = of_pes.reshape(prod(self.shape[:step]), self.subtrees(step) * size)
         local = np.tile(of_pes, (prod(self.shape[step:-1]), 1))
-        pairs = tables.reshape(self.limbs, self.size, 2)
-        rows = pairs[self.limb_rows()[:, None, :, None], local[None, :, None, :]]
+        rows = tables[self.limb_rows()[:, None, :, None], local[None, :, None, :]]
         return rows.reshape(prod(self.shape), -1)
 
     # ---- layouts

@@ -15,8 +15,8 @@ from pidcomm.arguments import Array
 class Word:
     """The words that hold residues on PEs.
 
-    bits: WORD_BITS of apps/pe/modular.h, which needs the bits that modulus_bits leaves for values
-    above the modulus.
+    bits: width of a word, WORD_BITS of apps/pe/modular.h. modulus_bits: the largest width of a
+    modulus. apps/pe/modular.h uses the other bits for values above the modulus.
     """
 
     bits: int
@@ -38,7 +38,8 @@ class Word:
         return 2 * self.bytes
 
     def factors(self, pairs: Array, *, has_modulus: bool = False) -> Array:
-        """Return pairs (factor, quotient) for 64-bit words, shape (..., 2), as pairs for these.
+        """Convert pairs (factor, quotient) for 64-bit words, shape (..., 2), to pairs for words of
+        `bits` bits.
 
         has_modulus: the first pair of each row has a modulus, whose quotient is equal for all
         words.

@@ -65,10 +65,13 @@ void subtree(uint64_t *x, size_t length, const Factor *table, int top, size_t no
     const int s = kInverse ? levels - 1 - turn : turn;
     const size_t here = length >> s, nodes = size_t{1} << s;
     const Factor *const factors = table + (size_t{1} << (top + s)) + (node << s);
-    if (here / 2 < L::kLanes)
-      short_level<L, kInverse>(x, nodes, here / 2, factors, q);
-    else
-      level<L, kInverse>(x, nodes, here, factors, 0, here / 2, q);
+    if constexpr (L::kLanes > 1) {
+      if (here / 2 < L::kLanes) {
+        short_level<L, kInverse>(x, nodes, here / 2, factors, q);
+        continue;
+      }
+    }
+    level<L, kInverse>(x, nodes, here, factors, 0, here / 2, q);
   }
 }
 

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from pidcomm.arguments import Array
+from pidcomm.arguments import Array, options_of
+from pidcomm.model import Machine, predict
+from pidcomm.tables import CollectiveName
 from pidcomm_studies.apps.ntt import field
 from pidcomm_studies.apps.ntt.decomposition import Decomposition
 from pidcomm_studies.apps.stage import KERNEL, Placement, Stage
@@ -41,6 +44,27 @@ class Tables:
         for name in ("moduli", "forward", "inverse", "scales"):
             setattr(chosen, name, getattr(self, name)[limbs])
         return chosen
+
+
+def predicted_seconds(
+    shape: Sequence[int],
+    machine: Machine,
+    collective: CollectiveName,
+    mask: str,
+    size_bytes: int,
+    **options: Any,
+) -> float:
+    """Return the modelled seconds of a collective on residues; an alltoall is in place."""
+    return predict(
+        collective,
+        tuple(shape),
+        mask,
+        bytes=size_bytes,
+        dst=0,
+        dtype="uint64",
+        machine=machine,
+        **options_of(**options),
+    ).seconds
 
 
 def factors(values: Sequence[int], moduli: Sequence[int]) -> Array:

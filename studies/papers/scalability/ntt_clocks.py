@@ -5,16 +5,17 @@ between PEs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from pidcomm import Options, allocate
 from pidcomm.arguments import options_of
 from pidcomm.bench import platform
 from pidcomm.bench.measure import make_transfers_alike
-from pidcomm.model import Machine, predict
-from pidcomm.tables import CollectiveName
+from pidcomm.model import Machine
 from pidcomm_studies.apps.application import count_wrong, with_defaults
 from pidcomm_studies.apps.ntt import Ntt
+from pidcomm_studies.apps.ntt.transforms import predicted_seconds
 from pidcomm_studies.apps.stage import HOST, Cost, Stage
 
 BETWEEN, TOTAL, COMPLETE = "between PEs", "total", "total with host"
@@ -100,25 +101,13 @@ def modelled(
     """
     cut = problem.cut(shape)
 
-    def seconds(collective: CollectiveName, mask: str, size: int) -> float:
-        options = options_of(technique=technique, scratch=2 * cut.bytes)
-        return predict(
-            collective,
-            shape,
-            mask,
-            bytes=size,
-            dst=0,
-            dtype="uint64",
-            machine=machine,
-            **options,
-        ).seconds
-
-    mask = "1" * problem.axes
+    mask, scratch = "1" * problem.axes, 2 * cut.bytes
+    price = partial(predicted_seconds, shape, machine, technique=technique, scratch=scratch)
     between = sum(
-        seconds("alltoall", step_mask, cut.exchanged_bytes(axis))
+        price("alltoall", step_mask, cut.exchanged_bytes(axis))
         for axis, step_mask in enumerate(cut.masks())
         if step_mask is not None
     )
-    to_pes = seconds("scatter", mask, cut.host_bytes(is_input=True))
-    back = seconds("gather", mask, cut.host_bytes(is_input=False))
+    to_pes = price("scatter", mask, cut.host_bytes(is_input=True))
+    back = price("gather", mask, cut.host_bytes(is_input=False))
     return replace(ran, to_pes=to_pes, between=between, from_pes=back, host=None)

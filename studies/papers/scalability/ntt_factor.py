@@ -54,13 +54,14 @@ def factor_of_gain(few: Times, many: Times, gain: float) -> float:
     return kernels / rest if rest > 0 and kernels >= 0 else inf
 
 
-def faster(factor: float) -> str:
-    """Return the condition of a factor in words."""
+def faster(factor: float, *, or_more: bool = False) -> str:
+    """Return the condition of a factor, or of all from it on, in words."""
     if factor == inf:
-        return "for no factor between kernels and transfers"
-    if factor < 1:
-        return f"if transfers were {1 / factor:.2g} times as fast against kernels"
-    return f"if kernels were {factor:.2g} times as fast against transfers"
+        return "with no ratio of the speeds of kernels and transfers"
+    faster_part, other = ("kernels", "transfers") if factor >= 1 else ("transfers", "kernels")
+    bound = ("at least " if factor >= 1 else "at most ") if or_more else ""
+    times = f"{bound}{max(factor, 1 / factor):.2g} times"
+    return f"if {faster_part} were {times} as fast and {other} the same"
 
 
 def transfers(points: Sequence[Point], panel: str, x: float | str, source: str) -> str:

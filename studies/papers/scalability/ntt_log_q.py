@@ -74,23 +74,33 @@ def _points15(request: Request, source: str) -> Iterator[Point]:
         request.progress.phase(f"log Q {log_q}, {width}, CPU")
         for technique in (BASE, OWN):
             if source == MODELLED:
-                seconds = server_cpu.transform_seconds(
+                time = server_cpu.transform_time(
                     limbs, SIZE, WIDTHS[width].bits, load_machine(MACHINE)
                 )
-                yield _cpu(TOTAL, technique, width, log_q, seconds, MODELLED, server_cpu.SERVER)
+                yield Point(
+                    _panel15(TOTAL, technique, width),
+                    "CPU",
+                    log_q,
+                    1e3 * time.seconds,
+                    MODELLED,
+                    server_cpu.SERVER,
+                    detail=time.limit,
+                )
             else:
-                seconds = reference_seconds(of_pes(width, pes, limbs).problem())
-                yield _cpu(COMPLETE, technique, width, log_q, seconds, MEASURED, BASELINE)
+                problem = of_pes(width, pes, limbs).problem()
+                yield Point(
+                    _panel15(COMPLETE, technique, width),
+                    "CPU",
+                    log_q,
+                    1e3 * reference_seconds(problem),
+                    MEASURED,
+                    BASELINE,
+                    detail=f"{problem.cpu_lanes} lanes",
+                )
 
 
 def _panel15(total: str, technique: str, width: str) -> str:
     return f"{total}, {technique}, {width}"
-
-
-def _cpu(
-    total: str, technique: str, width: str, log_q: int, seconds: float, source: str, on: str
-) -> Point:
-    return Point(_panel15(total, technique, width), "CPU", log_q, 1e3 * seconds, source, on)
 
 
 def _statements15(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
@@ -106,7 +116,7 @@ def _statements15(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
             }
             for technique in (BASE, OWN)
         }
-        yield _linear(who, width, times[BASE])
+        yield _linear(who, width, source, times[BASE])
         yield _fastest(who, width, source, times)
         parts, own = (
             {
@@ -151,22 +161,45 @@ def _statements15(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
         )
 
 
-def _linear(who: str, width: str, times: dict[str, dict]) -> Statement:
+def _places(log_q: int, width: str, name: str) -> int:
+    """Return the limbs for which the slices of PEs have time: a slice takes as long as the one with
+    the most limbs. name: PEs, or "CPU", which has no slices.
+    """
+    limbs = _limbs(log_q, width)
+    if name == "CPU":
+        return limbs
+    slices = of_pes(width, int(name.split()[0]), limbs).shape[-1]
+    return -(-limbs // slices) * slices
+
+
+def _linear(who: str, width: str, source: str, times: dict[str, dict]) -> Statement:
     spreads = {
         name: _spread([series[log_q] / _limbs(log_q, width) for log_q in LOG_Q])
         for name, series in times.items()
     }
     worst = max(spreads, key=lambda name: spreads[name])
     few, many = LOG_Q[0], LOG_Q[-1]
+    filled = ", ".join(
+        f"{_limbs(log_q, width)} limbs take {_places(log_q, width, worst)} places"
+        for log_q in LOG_Q
+        if _places(log_q, width, worst) > _limbs(log_q, width)
+    )
+    of_places = {log_q: times[worst][log_q] / _places(log_q, width, worst) for log_q in LOG_Q}
     return Statement(
         "times are linear in log Q",
         f"{who}: the time per limb differs from its mean by at most "
         + ", ".join(f"{100 * spread:.0f}% ({name})" for name, spread in spreads.items()),
         max(spreads.values()) <= TOLERANCE,
-        f"{worst}: from log Q {few} to {many}, limbs grow"
-        f" {_limbs(many, width) / _limbs(few, width):.1f}x and the time"
-        f" {times[worst][many] / times[worst][few]:.1f}x; the start of transfers and launches does"
-        " not grow",
+        f"{worst}: all slices take as long as the one with the most limbs"
+        f" ({filled or 'limbs fill all places'}). Per place, times differ from their mean by at"
+        f" most {100 * _spread([*of_places.values()]):.0f}%: from {1e3 * of_places[few]:.3g} us at"
+        f" log Q {few} to {1e3 * of_places[many]:.3g} us at {many}"
+        + (
+            ""
+            if worst == "CPU"
+            else ". Transfers have costs that do not depend on the number of limbs"
+            + ("" if source == MODELLED else ", and so have launches")
+        ),
     )
 
 
@@ -175,19 +208,25 @@ def _fastest(who: str, width: str, source: str, times: dict[str, dict[str, dict]
     paper = times[BASE]
     fastest = [min(paper, key=lambda name: paper[name][log_q]) for log_q in LOG_Q]
     slower = max(paper[most][log_q] / paper[fastest[i]][log_q] for i, log_q in enumerate(LOG_Q))
-    cycles = server_cpu.BUTTERFLY[WIDTHS[width].bits]
     cause = f"{most} take up to {slower:.2g} times as long as {listed(dict.fromkeys(fastest))}"
     if source == MODELLED:
-        needed = cycles * max(paper[most][log_q] / paper["CPU"][log_q] for log_q in LOG_Q)
-        threads = load_machine(MACHINE)["host.threads"]
+        machine, word = load_machine(MACHINE), WIDTHS[width]
+        needed = max(
+            server_cpu.cycles_per_butterfly(
+                paper[most][log_q] / 1e3, _limbs(log_q, width), SIZE, machine["host.threads"]
+            )
+            for log_q in LOG_Q
+        )
+        limit = server_cpu.transform_time(_limbs(last, width), SIZE, word.bits, machine).limit
         cause += (
-            f". They would be the fastest if a butterfly took a thread of the CPU {needed:.0f}"
-            f" cycles, or if one thread alone took {needed / threads:.1f}; the vectors of this"
-            f" project take {cycles} on each of {threads:.0f} threads. The paper does not describe"
-            " its CPU code"
+            f". They would be the fastest for each log Q if a butterfly took each of"
+            f" {machine['host.threads']:.0f} threads more than {needed:.2g} cycles, or one thread"
+            f" alone {needed / machine['host.threads']:.2g}; the vectors of this project take"
+            f" {server_cpu.BUTTERFLY_CYCLES[word.bits]}, and {limit} decide the time of the CPU."
+            " The paper does not describe its CPU code"
         )
     return Statement(
-        f"{most} are the fastest for each log Q, also of the CPU",
+        f"{most} are the fastest for each log Q, the CPU included",
         f"{who}{', with host' if source == MIXED else ''}: {listed(dict.fromkeys(fastest))};"
         f" at log Q {last} "
         + "; ".join(
@@ -211,11 +250,14 @@ FIGURE_15 = figure(
     "transforms of 2^16 coefficients for log Q from 400 to 2800",
     [
         *panels(
-            (_panel15(*names) for names in product((TOTAL, COMPLETE), (BASE, OWN), WIDTHS)), "log Q"
+            (_panel15(*names) for names in product((TOTAL, COMPLETE), (BASE, OWN), WIDTHS)),
+            "log Q",
+            "of the CPU: cycles or memory that decide, or lanes that ran",
         ),
         *panels((_breakdown(*names) for names in product((BASE, OWN), WIDTHS)), "log Q and PEs"),
     ],
     _statements15,
     _points15,
     server_cpu.NOTE,
+    ("--wide",),
 )

@@ -1,8 +1,9 @@
 """Number-theoretic transforms: every size, radix, number of steps, operation, number of tasklets
 and width of words, in random order.
 
-A run continues where the last run with the same folder stopped, so several runs visit all cases.
-Steps, limbs, shape and technique are random. All elements must be those of the CPU reference; the
+A run continues where the last run with the same folder stopped, or at its first finding; after the
+last case, the next run begins again.
+Steps, moduli, shape and technique are random. All elements must be those of the CPU reference; the
 polynomial's value at a random root of unity, by Horner's rule, checks the reference. Combinations
 that a size does not allow must be refused.
 """
@@ -10,10 +11,16 @@ that a size does not allow must be refused.
 from __future__ import annotations
 
 import random
-from itertools import product
+import sys
+from itertools import islice, product
 from math import prod
+from pathlib import Path
 
+import numpy as np
 from attack import Attack
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from polynomials import point_of, value_at
 from transforms import TECHNIQUES, draw_shape, possible
 
 from pidcomm import ArgumentError, allocate
@@ -25,15 +32,24 @@ from pidcomm_studies.apps.ntt.field import NARROW, WIDE, WORDS, Word
 from pidcomm_studies.apps.stage import Stage
 
 PES_MAX = 64
-BITS = {NARROW: (27, NARROW.modulus_bits), WIDE: (NARROW.modulus_bits + 1, WIDE.modulus_bits)}
+LIMBS_MAX = 4
 
 
-def value_at(polynomial: Array, point: int, q: int) -> int:
-    """Return the value of a polynomial at a point modulo q."""
-    value = 0
-    for coefficient in reversed(polynomial.tolist()):
-        value = (value * point + coefficient) % q
-    return value
+def draw_moduli(random_numbers: random.Random, word: Word, size: int, count: int) -> list[int]:
+    """Return the largest or the smallest primes of a random width, as often the narrowest and the
+    widest of the word as others.
+    """
+    narrowest = NARROW.modulus_bits + 1 if word == WIDE else size.bit_length() + 1
+    widths = range(narrowest, word.modulus_bits + 1)
+    while True:  # few primes are narrow
+        bits = random_numbers.choice((widths[0], widths[-1], random_numbers.choice(widths)))
+        largest_first = random_numbers.random() < 0.5
+        step, first = 2 * size, (1 << (bits - 1)) // (2 * size) * 2 * size + 1
+        candidates = range(first if first >> (bits - 1) else first + step, 1 << bits, step)
+        primes = filter(field.is_prime, reversed(candidates) if largest_first else candidates)
+        moduli = list(islice(primes, count))
+        if len(moduli) == count:
+            return moduli
 
 
 def sentence_of(problem: Ntt, result: Array, random_numbers: random.Random) -> str:
@@ -42,8 +58,8 @@ def sentence_of(problem: Ntt, result: Array, random_numbers: random.Random) -> s
         random_numbers.randrange(len(problem.moduli)),
         random_numbers.randrange(problem.size),
     )
-    q, bits = problem.moduli[limb], problem.size.bit_length() - 1
-    point = pow(field.root_of(q, problem.size), 2 * int(format(place, f"0{bits}b")[::-1], 2) + 1, q)
+    q = problem.moduli[limb]
+    point = point_of(place, q, problem.size)
     operands = [values[limb] for values in problem.operands]
     if problem.operation == "forward":
         got, expected = int(result[limb, place]), value_at(operands[0], point, q)
@@ -89,8 +105,8 @@ def run(attack: Attack, number: int, case: tuple[Word, int, int, int, int]) -> N
             return
         attack.find(f"{what}: {count} steps are not refused", number=number)
         return
-    limbs = random_numbers.randint(1, 4)
-    bits = random_numbers.randint(*BITS[word])
+    limbs = random_numbers.randint(1, LIMBS_MAX)
+    moduli = draw_moduli(random_numbers, word, size, limbs)
     while True:  # cases with more PEs take long
         shape = draw_shape(
             random_numbers, tuple(map(int, steps.split("x"))), random_numbers.randint(1, limbs)
@@ -98,15 +114,16 @@ def run(attack: Attack, number: int, case: tuple[Word, int, int, int, int]) -> N
         if prod(shape) <= PES_MAX:
             break
     technique = possible(random_numbers.choice(TECHNIQUES), shape)
-    what += f", steps {steps}, {limbs} limbs of {bits} bits, shape {shape}, {technique}"
-    seed = random_numbers.randrange(2**32)
+    what += f", steps {steps}, moduli {moduli}, shape {shape}, {technique}"
+    values = np.random.default_rng(random_numbers.randrange(2**32))
+    bounds = np.array(moduli, np.uint64)[:, None]
+    a, b = (values.integers(0, bounds, (limbs, size), np.uint64) for _ in range(2))
     try:
         problems = [
-            Ntt.make(
-                generate=f"uniform:seed={seed}",
-                size=size,
-                limbs=limbs,
-                bits=bits,
+            Ntt(
+                moduli,
+                a,
+                b if operation == "product" else None,
                 radix=radix,
                 steps=steps,
                 operation=operation,
@@ -143,12 +160,16 @@ def main() -> None:
     random.Random(0).shuffle(cases)  # equal for all seeds, so that runs continue each other
     state = attack.folder / "transform_grid.next"
     text = state.read_text() if attack.only is None and state.is_file() else ""
-    first = int(text) if text.isdecimal() else 0
-    for turn in attack.numbers(len(cases)):
-        number = (first + turn) % len(cases)
+    first = passed = int(text) % len(cases) if text.isdecimal() else 0
+    for turn in attack.numbers(len(cases) - first):
+        number = turn if attack.only is not None else first + turn
         run(attack, number, cases[number])
-        if attack.only is None:
-            state.write_text(str(number + 1))
+        if attack.only is None and not attack.findings:  # the next run repeats the first finding
+            passed = number + 1
+            state.write_text(str(passed))
+    if attack.only is None:
+        left = len(cases) - passed
+        print(f"left: {left} of {len(cases)} cases" if left else f"complete: all {passed} cases")
     attack.finish()
 
 
