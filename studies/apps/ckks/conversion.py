@@ -59,8 +59,8 @@ def conversions(parameters: Parameters) -> tuple[list[Conversion], Conversion, C
     last modulus.
     """
     up = [
-        Conversion(_of(parameters.all, its), _without(parameters.all, its))
-        for its in parameters.digits
+        Conversion(_of(parameters.all, digit), _without(parameters.all, digit))
+        for digit in parameters.digits
     ]
     return (
         up,
@@ -69,9 +69,9 @@ def conversions(parameters: Parameters) -> tuple[list[Conversion], Conversion, C
     )
 
 
-def _of(values: Sequence[int], its: range) -> tuple[int, ...]:
-    return tuple(values[its.start : its.stop])
+def _of(values: Sequence[int], places: range) -> tuple[int, ...]:
+    return tuple(values[places.start : places.stop])
 
 
-def _without(values: Sequence[int], its: range) -> tuple[int, ...]:
-    return (*values[: its.start], *values[its.stop :])
+def _without(values: Sequence[int], places: range) -> tuple[int, ...]:
+    return (*values[: places.start], *values[places.stop :])

@@ -50,15 +50,15 @@ class _Cpu:
         d0, d1, d2 = self._timed("multiply", tensor)
         coefficients = self._inverse(d2, 0)
         sums: list[Array] = []
-        for digit, its in enumerate(parameters.digits):
-            raised = self._convert(coefficients[its.start : its.stop], self.up[digit])
-            tables = self.tables.forward[[i for i in range(len(parameters.all)) if i not in its]]
+        for digit, limbs in enumerate(parameters.digits):
+            raised = self._convert(coefficients[limbs.start : limbs.stop], self.up[digit])
+            tables = self.tables.forward[[i for i in range(len(parameters.all)) if i not in limbs]]
             raised = self._timed(
                 "NTT",
                 lambda raised=raised, tables=tables: _apps.ntt_forward(raised, tables),  # type: ignore[misc]
             )
             whole = np.concatenate(
-                [raised[: its.start], d2[its.start : its.stop], raised[its.start :]]
+                [raised[: limbs.start], d2[limbs.start : limbs.stop], raised[limbs.start :]]
             )
 
             def keyed(
@@ -96,8 +96,8 @@ class _Cpu:
         return self._timed("scale", lambda: _apps.ckks_scale(kept, lowered, weights, moduli))
 
     def _inverse(self, values: Array, first: int) -> Array:
-        its = slice(first, first + len(values))
-        tables, scales = self.tables.inverse[its].copy(), self.tables.scales[its].copy()
+        chosen = slice(first, first + len(values))
+        tables, scales = self.tables.inverse[chosen].copy(), self.tables.scales[chosen].copy()
         return self._timed(
             "iNTT", lambda: _apps.ntt_inverse(np.ascontiguousarray(values), tables, scales)
         )

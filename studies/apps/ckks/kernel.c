@@ -67,13 +67,14 @@ static inline uint32_t chunks_of(uint32_t count, uint32_t log_piece) {
   return count << (LOG_ELEMENTS - LOG_CHUNK(log_piece));
 }
 
-static inline uint32_t place(const struct chunk *it, uint32_t window, uint32_t window_limbs,
+static inline uint32_t place(const struct chunk *chunk, uint32_t window, uint32_t window_limbs,
                              uint32_t limb) {
-  return window + ELEMENT_BYTES * (((it->block * window_limbs + limb) << it->log_piece) + it->at);
+  return window +
+         ELEMENT_BYTES * (((chunk->block * window_limbs + limb) << chunk->log_piece) + chunk->at);
 }
 
-static inline uint32_t bytes_of(const struct chunk *it) {
-  return ELEMENT_BYTES << LOG_CHUNK(it->log_piece);
+static inline uint32_t bytes_of(const struct chunk *chunk) {
+  return ELEMENT_BYTES << LOG_CHUNK(chunk->log_piece);
 }
 
 static inline void read_modulus(uint32_t modulus, struct factor *to) {
@@ -84,27 +85,27 @@ static void multiply_all(void) {
   chunk_t *const v = values[me()];
   struct factor *const q = rows[me()];
   for (uint32_t work = me(); work < chunks_of(LIMBS, LOG_PIECE_T); work += NR_TASKLETS) {
-    const struct chunk it = chunk_of(work, LIMBS, LOG_PIECE_T);
+    const struct chunk chunk = chunk_of(work, LIMBS, LOG_PIECE_T);
     const uint32_t windows[] = {AT_X0, AT_X1, AT_Y0, AT_Y1};
-    read_modulus(it.limb, q);
+    read_modulus(chunk.limb, q);
     for (uint32_t i = 0; i < 4; ++i)
-      read_heap(place(&it, windows[i], LIMBS, it.limb), v[i], bytes_of(&it));
+      read_heap(place(&chunk, windows[i], LIMBS, chunk.limb), v[i], bytes_of(&chunk));
     for (uint32_t i = 0; i < 1u << LOG_CHUNK(LOG_PIECE_T); ++i) {
       const uint64_t x0 = v[0][i], x1 = v[1][i], y0 = v[2][i], y1 = v[3][i];
       v[0][i] = reduced(product(x0, y0, q), q->value, PRODUCT_LIMIT);
       v[1][i] = reduced(product(x0, y1, q) + product(x1, y0, q), q->value, PRODUCT_LIMIT + 1);
       v[2][i] = reduced(product(x1, y1, q), q->value, PRODUCT_LIMIT);
     }
-    write_heap(v[0], place(&it, AT_D0, LIMBS, it.limb), bytes_of(&it));
-    write_heap(v[1], place(&it, AT_D1, LIMBS, it.limb), bytes_of(&it));
-    write_heap(v[2], place(&it, AT_D2, LIMBS, it.limb), bytes_of(&it));
+    write_heap(v[0], place(&chunk, AT_D0, LIMBS, chunk.limb), bytes_of(&chunk));
+    write_heap(v[1], place(&chunk, AT_D1, LIMBS, chunk.limb), bytes_of(&chunk));
+    write_heap(v[2], place(&chunk, AT_D2, LIMBS, chunk.limb), bytes_of(&chunk));
   }
 }
 
 /* constants: for each source (w_i, quotient), (modulus, a_i), then for each target (modulus, s_t)
  * and all f_it. y_i becomes y_i + a_i, and s_t is subtracted from the sum: to round, a_i is half of
  * the modulus. */
-_Static_assert(SOURCES_MAX * TIMES_BOUND + 1 <= 2u << FORWARD_LIMIT,
+_Static_assert(SOURCES_MAX *TIMES_BOUND + 1 <= 2u << FORWARD_LIMIT,
                "FORWARD_LIMIT reduces the sum of all sources");
 
 static void convert(void) {
@@ -112,17 +113,18 @@ static void convert(void) {
   struct factor *const row = rows[me()];
   const uint32_t blocks = 1u << (LOG_BLOCKS_C - LOG_SLICES);
   for (uint32_t work = me(); work < chunks_of(1, LOG_PIECE_C) >> LOG_SLICES; work += NR_TASKLETS) {
-    const struct chunk it = chunk_of(work, 1, LOG_PIECE_C);
-    struct chunk of_slice = it;
+    const struct chunk chunk = chunk_of(work, 1, LOG_PIECE_C);
+    struct chunk of_slice = chunk;
     for (uint32_t i = 0, limb = 0; i < sources; ++i, ++limb) {
       if (limb == sources_each) limb = 0, of_slice.block += blocks;
       read_heap(constants + 2 * FACTOR_BYTES * i, row, 2 * FACTOR_BYTES);
-      read_heap(place(&of_slice, source, source_limbs, source_first + limb), y[i], bytes_of(&it));
+      read_heap(place(&of_slice, source, source_limbs, source_first + limb), y[i],
+                bytes_of(&chunk));
       const uint64_t q = row[1].value;
       for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_C); ++e)
         y[i][e] = reduced(times(y[i][e], row, q) + row[1].quotient, q, PRODUCT_LIMIT);
     }
-    of_slice = it;
+    of_slice = chunk;
     for (uint32_t t = 0, limb = 0; t < limbs << LOG_SLICES; ++t, ++limb) {
       if (limb == limbs) limb = 0, of_slice.block += blocks;
       chunk_t out __dma_aligned;
@@ -133,7 +135,7 @@ static void convert(void) {
         for (uint32_t i = 0; i < sources; ++i) sum += times(y[i][e], row + 1 + i, row->value);
         out[e] = reduced(sum, row->value, FORWARD_LIMIT);
       }
-      write_heap(out, place(&of_slice, target, limbs, limb), bytes_of(&it));
+      write_heap(out, place(&of_slice, target, limbs, limb), bytes_of(&chunk));
     }
   }
 }
@@ -143,22 +145,23 @@ static void accumulate(void) {
   struct factor *const q = rows[me()];
   const uint32_t key_bytes = ELEMENT_BYTES * ALL_LIMBS << LOG_ELEMENTS;
   for (uint32_t work = me(); work < chunks_of(limbs, LOG_PIECE_T); work += NR_TASKLETS) {
-    const struct chunk it = chunk_of(work, limbs, LOG_PIECE_T);
-    const uint32_t modulus = first + it.limb, bytes = bytes_of(&it);
+    const struct chunk chunk = chunk_of(work, limbs, LOG_PIECE_T);
+    const uint32_t modulus = first + chunk.limb, bytes = bytes_of(&chunk);
     read_modulus(modulus, q);
     if (modulus >= digit && modulus < digit + digit_limbs)
-      read_heap(place(&it, AT_D2, LIMBS, modulus), v[0], bytes);
+      read_heap(place(&chunk, AT_D2, LIMBS, modulus), v[0], bytes);
     else
-      read_heap(place(&it, source, source_limbs, modulus < digit ? modulus : modulus - digit_limbs),
-                v[0], bytes);
+      read_heap(
+          place(&chunk, source, source_limbs, modulus < digit ? modulus : modulus - digit_limbs),
+          v[0], bytes);
     const uint32_t targets[] = {target, second};
     for (uint32_t part = 0; part < 2; ++part) {
-      read_heap(place(&it, other + part * key_bytes, ALL_LIMBS, modulus), v[1], bytes);
-      if (adds) read_heap(place(&it, targets[part], limbs, it.limb), v[2], bytes);
+      read_heap(place(&chunk, other + part * key_bytes, ALL_LIMBS, modulus), v[1], bytes);
+      if (adds) read_heap(place(&chunk, targets[part], limbs, chunk.limb), v[2], bytes);
       for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_T); ++e)
         v[1][e] = reduced(product(v[0][e], v[1][e], q) + (adds ? v[2][e] : 0), q->value,
                           PRODUCT_LIMIT + 1);
-      write_heap(v[1], place(&it, targets[part], limbs, it.limb), bytes);
+      write_heap(v[1], place(&chunk, targets[part], limbs, chunk.limb), bytes);
     }
   }
 }
@@ -167,16 +170,16 @@ static void finish(void) {
   chunk_t *const v = values[me()];
   struct factor *const row = rows[me()];
   for (uint32_t work = me(); work < chunks_of(limbs, LOG_PIECE_T); work += NR_TASKLETS) {
-    const struct chunk it = chunk_of(work, limbs, LOG_PIECE_T);
-    const uint32_t bytes = bytes_of(&it);
-    read_modulus(it.limb, row);
-    read_heap(constants + FACTOR_BYTES * it.limb, row + 1, FACTOR_BYTES);
-    read_heap(place(&it, source, source_limbs, it.limb), v[0], bytes);
-    read_heap(place(&it, other, limbs, it.limb), v[1], bytes);
+    const struct chunk chunk = chunk_of(work, limbs, LOG_PIECE_T);
+    const uint32_t bytes = bytes_of(&chunk);
+    read_modulus(chunk.limb, row);
+    read_heap(constants + FACTOR_BYTES * chunk.limb, row + 1, FACTOR_BYTES);
+    read_heap(place(&chunk, source, source_limbs, chunk.limb), v[0], bytes);
+    read_heap(place(&chunk, other, limbs, chunk.limb), v[1], bytes);
     const uint64_t q = row->value;
     for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_T); ++e)
       v[0][e] = reduced(times(v[0][e] + q - v[1][e], row + 1, q), q, PRODUCT_LIMIT);
-    write_heap(v[0], place(&it, target, limbs, it.limb), bytes);
+    write_heap(v[0], place(&chunk, target, limbs, chunk.limb), bytes);
   }
 }
 
@@ -184,23 +187,24 @@ static void add(void) {
   chunk_t *const v = values[me()];
   struct factor *const q = rows[me()];
   for (uint32_t work = me(); work < chunks_of(limbs, LOG_PIECE_T); work += NR_TASKLETS) {
-    const struct chunk it = chunk_of(work, limbs, LOG_PIECE_T);
-    const uint32_t bytes = bytes_of(&it);
-    read_modulus(it.limb, q);
-    read_heap(place(&it, source, limbs, it.limb), v[0], bytes);
-    read_heap(place(&it, target, limbs, it.limb), v[1], bytes);
+    const struct chunk chunk = chunk_of(work, limbs, LOG_PIECE_T);
+    const uint32_t bytes = bytes_of(&chunk);
+    read_modulus(chunk.limb, q);
+    read_heap(place(&chunk, source, limbs, chunk.limb), v[0], bytes);
+    read_heap(place(&chunk, target, limbs, chunk.limb), v[1], bytes);
     for (uint32_t e = 0; e < 1u << LOG_CHUNK(LOG_PIECE_T); ++e)
       v[0][e] = reduced(v[0][e] + v[1][e], q->value, 0);
-    write_heap(v[0], place(&it, target, limbs, it.limb), bytes);
+    write_heap(v[0], place(&chunk, target, limbs, chunk.limb), bytes);
   }
 }
 
 static void copy(void) {
   chunk_t *const v = values[me()];
   for (uint32_t work = me(); work < chunks_of(limbs, LOG_PIECE_T); work += NR_TASKLETS) {
-    const struct chunk it = chunk_of(work, limbs, LOG_PIECE_T);
-    read_heap(place(&it, source, source_limbs, source_first + it.limb), v[0], bytes_of(&it));
-    write_heap(v[0], place(&it, target, limbs, it.limb), bytes_of(&it));
+    const struct chunk chunk = chunk_of(work, limbs, LOG_PIECE_T);
+    read_heap(place(&chunk, source, source_limbs, source_first + chunk.limb), v[0],
+              bytes_of(&chunk));
+    write_heap(v[0], place(&chunk, target, limbs, chunk.limb), bytes_of(&chunk));
   }
 }
 

@@ -127,8 +127,8 @@ class Multiplication:
         up, down, last = conversions(parameters)
         return {
             **{
-                f"up{digit}": with_targets(conversion, np.delete(self.limbs, list(its), axis=1))
-                for digit, (conversion, its) in enumerate(zip(up, self.digits, strict=True))
+                f"up{digit}": with_targets(conversion, np.delete(self.limbs, list(own), axis=1))
+                for digit, (conversion, own) in enumerate(zip(up, self.digits, strict=True))
             },
             "down_factors": with_targets(down, self.limbs[:, : self.count]),
             "last_factors": with_targets(last, self.limbs[:, : self.kept]),
@@ -194,10 +194,10 @@ class Multiplication:
         self._copy(stage, "d2", "c2", count, 0, count)
         self._transform(stage, "c2", count, is_inverse=True)
         self._exchange(stage, "c2", count)
-        for digit, its in enumerate(digits):
-            limbs = self.all - len(its)
-            self._convert(stage, f"up{digit}", ("c2", count, its), "up", limbs)
-            self._transform(stage, "up", limbs, gap_at=its.start, gap=len(its))
+        for digit, own in enumerate(digits):
+            limbs = self.all - len(own)
+            self._convert(stage, f"up{digit}", ("c2", count, own), "up", limbs)
+            self._transform(stage, "up", limbs, gap_at=own.start, gap=len(own))
             at = stage.offsets
             key = at["keys"] + 2 * digit * self.all * self.limb_bytes
             for name, first, of_target in (("accq", 0, count), ("accp", count, self.extra)):
@@ -211,8 +211,8 @@ class Multiplication:
                     other=key,
                     target=at[f"{name}0"],
                     second=at[f"{name}1"],
-                    digit=its.start,
-                    digit_limbs=len(its),
+                    digit=own.start,
+                    digit_limbs=len(own),
                     adds=int(digit > 0),
                 )
         for part in "01":
@@ -311,18 +311,18 @@ class Multiplication:
         limbs: int,
     ) -> None:
         """Convert limbs of a window to `limbs` limbs of each slice."""
-        at, (name, source_limbs, its) = stage.offsets, source
+        at, (name, source_limbs, used) = stage.offsets, source
         sources = len(self.conversions[constants].sources)
-        skipped = self.slices * len(its) - sources if name == "last" else 0
+        skipped = self.slices * len(used) - sources if name == "last" else 0
         self._launch(
             stage,
             CONVERT,
             limbs,
             source=at[name] + skipped * self.limb_bytes * source_limbs // self.slices,
             source_limbs=source_limbs,
-            source_first=its.start,
+            source_first=used.start,
             sources=sources,
-            sources_each=len(its),
+            sources_each=len(used),
             target=at[target],
             constants=at[constants],
         )

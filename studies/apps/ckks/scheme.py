@@ -161,8 +161,8 @@ class Scheme:
         square = self.product(self.secret, self.secret)
         lift = [prod(parameters.extension) % q for q in moduli]
         self.key = np.zeros((len(parameters.digits), 2, len(moduli), parameters.size), np.uint64)
-        for digit, its in enumerate(parameters.digits):
-            factors = np.array([lift[i] if i in its else 0 for i in range(len(moduli))], np.uint64)
+        for digit, own in enumerate(parameters.digits):
+            factors = np.array([lift[i] if i in own else 0 for i in range(len(moduli))], np.uint64)
             mask = self.uniform(len(moduli))
             lifted = self.product(square, np.repeat(factors[:, None], parameters.size, axis=1))
             hidden = self.sum(

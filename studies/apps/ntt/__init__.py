@@ -295,16 +295,16 @@ def check_polynomials(moduli: Sequence[int], operands: Mapping[str, Array | None
 
     Raises ArgumentError unless the polynomials and the moduli of their limbs fit each other.
     """
-    its = [as_integer("modulus", q, 0, 2**64 - 1) for q in moduli]
-    as_integer("number of limbs", len(its), 1, LIMBS_MAX)
-    limits = np.array(its, np.uint64)[:, None]
+    checked = [as_integer("modulus", q, 0, 2**64 - 1) for q in moduli]
+    as_integer("number of limbs", len(checked), 1, LIMBS_MAX)
+    limits = np.array(checked, np.uint64)[:, None]
     size: int | None = None
     for name, array in operands.items():
         if (
             not isinstance(array, np.ndarray)
             or array.dtype != np.uint64
             or array.ndim != 2
-            or len(array) != len(its)
+            or len(array) != len(checked)
         ):
             description = (
                 f"{array.dtype.name} of shape {array.shape}"
@@ -313,21 +313,21 @@ def check_polynomials(moduli: Sequence[int], operands: Mapping[str, Array | None
             )
             raise ArgumentError(
                 f"{name} is {description}; it must be a uint64 array of shape (limbs, size)"
-                f" with a limb for each of {len(its)} moduli"
+                f" with a limb for each of {len(checked)} moduli"
             )
         if size is None:
             size = array.shape[1]
             check_size(size)
-            field.check_moduli(its, size)
+            field.check_moduli(checked, size)
         if array.shape[1] != size:
             raise ArgumentError(f"{name} has size {array.shape[1]}; a has {size}")
         if (array >= limits).any():
             limb, place = np.argwhere(array >= limits)[0]
             raise ArgumentError(
                 f"{name}[{limb}, {place}] is {array[limb, place]}; it must be below its modulus"
-                f" {its[limb]}"
+                f" {checked[limb]}"
             )
-    return its
+    return checked
 
 
 def steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...], int]:
@@ -338,9 +338,9 @@ def steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...],
     check_size(size)
     if radix is not None:
         check_radix(radix)
-    sizes, its = _steps_of(size, as_text("steps", steps), radix)
-    Decomposition(size, sizes, (1,) * AXES, 1, its)  # checks the sizes
-    return sizes, its
+    sizes, chosen = _steps_of(size, as_text("steps", steps), radix)
+    Decomposition(size, sizes, (1,) * AXES, 1, chosen)  # checks the sizes
+    return sizes, chosen
 
 
 def _steps_of(size: int, steps: str, radix: int | None) -> tuple[tuple[int, ...], int]:

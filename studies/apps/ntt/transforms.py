@@ -104,7 +104,7 @@ class Transforms:
             [f"{kind}{step}" for step in range(len(self.cut.steps))]
             for kind in ("tables", "inverse")
         ]
-        tables, inverse = ([at.get(name, 0) for name in its] for its in names)
+        tables, inverse = ([at.get(name, 0) for name in of_steps] for of_steps in names)
         return {
             "STEPS": self.cut.descriptions(tables, inverse),
             "LIMBS": self.cut.limbs_per_pe,

@@ -269,8 +269,12 @@ def _of_steps(points: Sequence[Point], panel: str, most: int, source: str, width
             else f"{max(pes.values()) / min(pes.values()):.2g} times as many butterflies on the"
             " fewest PEs as on the most"
         )
-        + f"; {fastest} is {100 * (total[BALANCED] / total[fastest] - 1):.1f}% faster than"
-        f" {BALANCED}",
+        + (
+            ""
+            if is_tie
+            else f"; {fastest} is {100 * (total[BALANCED] / total[fastest] - 1):.1f}% faster than"
+            f" {BALANCED}"
+        ),
     )
 
 
