@@ -222,7 +222,7 @@ def _fastest(who: str, width: str, source: str, times: dict[str, dict[str, dict]
             f". They would be the fastest for each log Q if a butterfly took each of"
             f" {machine['host.threads']:.0f} threads more than {needed:.2g} cycles, or one thread"
             f" alone {needed / machine['host.threads']:.2g}; the vectors of this project take"
-            f" {server_cpu.BUTTERFLY_CYCLES[word.bits]}, and {limit} decide the time of the CPU."
+            f" {server_cpu.BUTTERFLY_CYCLES[word.bits]}, and the CPU is limited by {limit}."
             " The paper does not describe its CPU code"
         )
     return Statement(

@@ -103,7 +103,7 @@ def _statements12(_: Request, points: Sequence[Point]) -> Iterator[Statement]:
                 f"radix {radix} gains {series[few] / series[many]:.2f}x"
                 for radix, series in time.items()
             )
-            + f"; {part:.0%} of the steps are over {SLOWER:.0%} slower: "
+            + f"; {part:.1%} of the steps are over {SLOWER:.0%} slower: "
             + ", ".join(
                 f"radix {radix} at {listed(tasklets) or 'no number'}"
                 for radix, tasklets in slower.items()
@@ -147,7 +147,7 @@ def _saturation(width: str, time: dict[int, dict], use: dict[int, dict]) -> Iter
     yield Statement(
         f"this effect is very small (here: at most {SMALL_DROP_POINTS} points) for radix 2 and 4",
         f"{width}: from 12 to 15 tasklets, pipeline use is up to "
-        + ", ".join(f"{drop:.0f} (radix {radix})" for radix, drop in drops.items())
+        + ", ".join(f"{drop:.1f} (radix {radix})" for radix, drop in drops.items())
         + " points lower than at 16",
         max(drops[2], drops[4]) <= SMALL_DROP_POINTS,
         f"at {worst[4]} tasklets, {left[4]} of {SMALL // 4} butterflies of radix 4 are left over",
