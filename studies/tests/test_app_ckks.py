@@ -140,6 +140,7 @@ def test_the_integer_polynomials_are_equal(level: int, dnum: int) -> None:
         (1024, 2, 3, "3", (8, 8, 1, 1)),
         (1024, 5, 3, "3", (8, 4, 1, 1)),
         (1024, 23, 2, "4", (4, 4, 2, 1)),
+        (256, 55, 2, "2", (8, 1, 1, 1)),  # as many sources as a conversion allows
     ],
 )
 def test_shapes_levels_and_digits_are_right(
