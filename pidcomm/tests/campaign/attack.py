@@ -34,10 +34,13 @@ class Attack:
         self.cases = self.findings = 0
 
     def numbers(self, count: int | None = None) -> Iterator[int]:
-        """Yield the numbers of cases until the time is over, or all `count` of them."""
+        """Yield the numbers of cases until the time is over (at least one), or all `count` of
+        them.
+        """
         number = 0
         while self.only is None and (count is None or number < count):
-            if time.monotonic() >= self.end or self.findings >= MOST_FINDINGS:
+            is_late = number > 0 and time.monotonic() >= self.end
+            if is_late or self.findings >= MOST_FINDINGS:
                 return
             yield number
             number += 1
