@@ -13,26 +13,30 @@ import pytest
 
 from dpuemu.supervised import supervised
 
-# Writes a line, then has a child in another session that holds standard output open and a named
-# object of shared memory mapped.
-STAYS = """
+# Has a child in another session, which maps a named object of shared memory and writes a line; the
+# child stays, and the parent stays or ends.
+PROGRAM = """
 import mmap, os, signal, sys, time
+mapped, maps = os.pipe()
 if os.fork():
-    time.sleep({parent_seconds})
-    sys.exit(3)
+    os.read(mapped, 1)
+    if {parent_ends}:
+        sys.exit(3)
+    time.sleep(1000)
 os.setsid()
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 file = os.open({name!r}, os.O_RDWR | os.O_CREAT, 0o600)
 os.ftruncate(file, 4096)
 memory = mmap.mmap(file, 4096)
 print("ready", flush=True)
+os.write(maps, b"x")
 time.sleep(1000)
 """
 
 
-def stays(name: str, parent_seconds: float) -> list[str]:
-    """Return the command of STAYS."""
-    return [sys.executable, "-c", STAYS.format(name=name, parent_seconds=parent_seconds)]
+def with_child(name: str, *, parent_ends: bool = False) -> list[str]:
+    """Return the command of PROGRAM."""
+    return [sys.executable, "-c", PROGRAM.format(name=name, parent_ends=parent_ends)]
 
 
 @pytest.fixture
@@ -57,14 +61,14 @@ def test_a_command_that_cannot_start_raises(command: str) -> None:
 
 
 def test_processes_that_the_command_leaves_end_with_it(name: str) -> None:
-    with supervised(stays(name, 1), stdout=subprocess.PIPE) as process:
+    with supervised(with_child(name, parent_ends=True), stdout=subprocess.PIPE) as process:
         output, _ = process.communicate()  # until the last process has closed it
     assert (output, process.returncode) == (b"ready\n", 3)
     assert not Path(name).exists()
 
 
 def test_the_command_ends_with_the_body(name: str) -> None:
-    with supervised(stays(name, 1000), stdout=subprocess.PIPE) as process:
+    with supervised(with_child(name), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         output = os.dup(process.stdout.fileno())
@@ -78,7 +82,7 @@ def test_the_command_ends_with_the_body(name: str) -> None:
 def test_the_command_ends_with_the_caller(name: str, number: signal.Signals) -> None:
     program = (
         "import sys; from dpuemu.supervised import supervised\n"
-        f"with supervised({stays(name, 1000)!r}) as process: process.wait()"
+        f"with supervised({with_child(name)!r}) as process: process.wait()"
     )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as caller:
         assert caller.stdout is not None
@@ -101,7 +105,7 @@ def test_sigterm_goes_on_to_the_command() -> None:
 def test_other_shared_memory_of_the_command_remains(tmp_path: Path) -> None:
     data = Path(f"/dev/shm/data-{os.getpid()}-{tmp_path.name}")
     try:
-        with supervised(stays(str(data), 1000), stdout=subprocess.PIPE) as process:
+        with supervised(with_child(str(data)), stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
         assert data.exists()
@@ -110,7 +114,7 @@ def test_other_shared_memory_of_the_command_remains(tmp_path: Path) -> None:
 
 
 def test_many_signals_leave_no_process(name: str) -> None:
-    with supervised(stays(name, 0.5), stdout=subprocess.PIPE) as process:
+    with supervised(with_child(name), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         while process.poll() is None:
