@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pidcomm.arguments import Array
 from pidcomm_studies.apps.ntt import field
 
@@ -18,3 +20,16 @@ def value_at(polynomial: Array, point: int, q: int) -> int:
     for coefficient in reversed(polynomial.tolist()):
         value = (value * point + coefficient) % q
     return value
+
+
+def product_by_flint(a: Sequence[int], b: Sequence[int], q: int) -> list[int]:
+    """Return the product of two polynomials modulo x^N + 1 and q by FLINT, which must be
+    installed.
+    """
+    import flint
+
+    size = len(a)
+    product = flint.nmod_poly(list(a), q) * flint.nmod_poly(list(b), q)
+    terms = [int(coefficient) for coefficient in product.coeffs()]
+    terms += [0] * (2 * size - len(terms))
+    return [(low - high) % q for low, high in zip(terms[:size], terms[size:], strict=True)]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from polynomials import point_of, value_at
+from polynomials import point_of, product_by_flint, value_at
 
 import dpuemu
 import pidcomm
@@ -41,16 +41,8 @@ def schoolbook(a: Array, b: Array, q: int) -> list[int]:
 
 def by_flint(a: Array, b: Array, q: int) -> list[int]:
     """Multiply two polynomials modulo x^N + 1 and q with FLINT."""
-    flint = pytest.importorskip("flint")
-    size = len(a)
-    terms = [
-        int(coefficient)
-        for coefficient in (
-            flint.nmod_poly(a.tolist(), q) * flint.nmod_poly(b.tolist(), q)
-        ).coeffs()
-    ]
-    terms += [0] * (2 * size - len(terms))
-    return [(low - high) % q for low, high in zip(terms[:size], terms[size:], strict=True)]
+    pytest.importorskip("flint")
+    return product_by_flint(a.tolist(), b.tolist(), q)
 
 
 def assert_right(problem: Ntt, shape: tuple[int, ...], *techniques: str) -> Array:

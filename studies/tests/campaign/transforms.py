@@ -10,12 +10,18 @@ FLINT if it is installed.
 from __future__ import annotations
 
 import random
+import sys
+from importlib.util import find_spec
 from itertools import pairwise
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from attack import Attack
+
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+from polynomials import product_by_flint
 
 from pidcomm import Error
 from pidcomm.arguments import Array
@@ -29,10 +35,7 @@ PES_MAX = 2048
 TECHNIQUES = ("conventional", "pr+im+cm", "tile")
 SHARE_OF_CKKS = 0.2
 
-try:
-    import flint
-except ImportError:
-    flint = None  # type: ignore[assignment]
+HAS_FLINT = find_spec("flint") is not None
 
 
 def draw_steps(dice: random.Random, radix: int) -> tuple[int, ...]:
@@ -94,12 +97,7 @@ def possible(technique: str, shape: tuple[int, ...]) -> str:
 def is_product(problem: Ntt, result: Array) -> bool:
     """Return whether the first limb is the product by FLINT."""
     a, b = (values[0].tolist() for values in problem.operands)
-    q, size = problem.moduli[0], problem.size
-    terms = [
-        int(coefficient) for coefficient in (flint.nmod_poly(a, q) * flint.nmod_poly(b, q)).coeffs()
-    ]
-    terms += [0] * (2 * size - len(terms))
-    wanted = [(low - high) % q for low, high in zip(terms[:size], terms[size:], strict=True)]
+    wanted = product_by_flint(a, b, problem.moduli[0])
     return bool(np.array_equal(result[0], np.array(wanted, np.uint64)))
 
 
@@ -124,11 +122,7 @@ def main() -> None:
                 attack.find(
                     f"the decrypted product is wrong: {options}, shape {shape}", number=number
                 )
-        elif (
-            problem.operation == "product"
-            and flint is not None
-            and not is_product(problem, run.result)
-        ):
+        elif problem.operation == "product" and HAS_FLINT and not is_product(problem, run.result):
             attack.find(f"FLINT has another product: {options}, shape {shape}", number=number)
     attack.finish()
 
