@@ -26,7 +26,7 @@ def plans_of(
     dtype: str,
     op: OpName,
 ) -> list[Plan]:
-    """Return the plans of a collective, one for each of `ways`: first that of the host alone."""
+    """Return the plans of a collective, one for each of `ways`, which begin with the host alone."""
     on = load_pim_machine(machine)
     return [
         plan(collective, shape, mask, bytes=bytes, machine=on, dtype=dtype, op=op, way=way)

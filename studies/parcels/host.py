@@ -90,7 +90,8 @@ def measure() -> list[Row]:
         _run(
             [tools["mpicc"], "-O2", "-o", str(program), str(HERE / "programs" / "posted.c")], folder
         )
-        # A program of its own: MPICH 1.2 starts the second process with other arguments.
+        # mpiexec starts a script that starts valgrind, because MPICH 1.2 adds arguments to those of
+        # the second process.
         command = [tools["valgrind"], *_options(folder / "counts.%p"), str(program)]
         counted.write_text(
             f"#!{sys.executable}\nimport os, sys\n"

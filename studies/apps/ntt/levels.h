@@ -1,5 +1,5 @@
-/// The levels of a transform on the CPUs. cpu.cpp includes this file once for each set of lanes, in
-/// a namespace of its own and with the compiler's options for these lanes.
+/// The levels of a transform on the CPUs. cpu.cpp includes this file once for each set of lanes,
+/// each time in another namespace and with the compiler's options for these lanes.
 ///
 /// Lanes have a type V of kLanes residues, and functions on it. times() < kBound q, for a value
 /// below 2 kBound q. `low` and `high` permute two vectors with blocks of 2 `half` elements, `half`

@@ -50,7 +50,7 @@ class Media(NamedTuple):
     """What carries messages and what leads to the pool.
 
     is_one_machine: whether the hosts are guests of one machine: one medium carries the messages of
-    all hosts, and each process copies to and from the pool with a CPU of its own, at the rate of
+    all hosts, and each process copies to and from the pool on another CPU, at the rate of
     `pool`. Otherwise each host has a link, and a port that the processes of the host share.
     """
 
@@ -282,7 +282,7 @@ EXPLANATION = (
     "A process receives a block in a message from each process of the other hosts; through the pool"
     " it writes a block and reads those of the others. With P processes, all messages have about"
     " P^2 blocks, and the copies of a process P: if one medium carries all messages, while each"
-    " process copies with a CPU of its own, the gain grows with P, as published. With a link and a"
+    " process copies on another CPU, the gain grows with P, as published. With a link and a"
     " port per host, both sides grow alike, and more than 4 hosts share the devices of the pool (by"
     " assumption). The verdicts are on one machine, as the authors' nodes; a growth agrees within"
     f" {NEAR:.0%}. Measured values also have the copies of all processes, which share the CPUs of"
