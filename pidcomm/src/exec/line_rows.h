@@ -8,6 +8,7 @@
 #include "base/geometry.h"
 #include "exec/lines.h"
 #include "exec/sweep_pass.h"
+#include "line_kernels/tuning.h"
 
 namespace pidcomm {
 
@@ -70,6 +71,7 @@ class LineRows {
   void call(Pass pass, const SweepItem &item, uint32_t in_count, uint32_t out_count, uint32_t words,
             uint32_t prefetch_end) const {
     SweepCall call{};
+    call.tuning = tuning_of(pass);
     call.items = &item;
     call.item_count = 1;
     call.in_count = in_count;

@@ -8,6 +8,7 @@
 #include "exec/lines.h"
 #include "exec/parallel.h"
 #include "exec/row_worker.h"
+#include "line_kernels/tuning.h"
 
 namespace pidcomm {
 
@@ -235,6 +236,7 @@ class MessageWorker {
     const MergeTable table = {&unit,   nullptr, targets_.data(), sources_.data(), 1,
                               streams, targets, kRunWords,       strip_words,     is_in_place_};
     SweepCall call{};
+    call.tuning = tuning_of(Pass::merge);
     call.items = items_.data();
     call.item_count = static_cast<uint32_t>(items_.size());
     call.in_count = streams;

@@ -4,6 +4,7 @@
 #include <compare>
 
 #include "base/geometry.h"
+#include "line_kernels/tuning.h"
 
 namespace pidcomm {
 
@@ -133,8 +134,8 @@ void PreparedSweep::make_batches() {
   }
   std::sort(entries.begin(), entries.end());
   for (uint32_t i = 0; i < entries.size(); ++i) {
-    const bool continues =
-        i != 0 && entries[i].is_with(entries[i - 1]) && i - begins_.back() < kMaxItems;
+    const bool continues = i != 0 && entries[i].is_with(entries[i - 1]) &&
+                           i - begins_.back() < tuning_of(sweep_.pass).items;
     if (!continues) begins_.push_back(i);
     largest_batch_ = std::max(largest_batch_, i + 1 - begins_.back());
     items_.push_back(

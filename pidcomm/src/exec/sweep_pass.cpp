@@ -10,6 +10,7 @@
 #include "exec/parallel.h"
 #include "exec/prepared_sweep.h"
 #include "exec/reducer.h"
+#include "line_kernels/tuning.h"
 
 namespace pidcomm {
 
@@ -201,6 +202,7 @@ class SweepWorker {
         section_buffer_(prepared.tables().buffer_bytes()),
         finish_(finish_of(pass.plan, pass.plan.grouping.group_pes)) {
     const Sweep &sweep = prepared.sweep();
+    call_.tuning = tuning_of(sweep.pass);
     call_.out_pair_banks = sweep.out.pair_banks;
     call_.rank_members = prepared.rank_members();
     call_.lane_mask = sweep.lane_mask;

@@ -21,8 +21,7 @@ namespace pidcomm {
 /// item.)
 inline constexpr uint32_t kStepWords = 8;
 
-/// Words of a step of reduce_scatter and allreduce in one rank. Longer steps than kStepWords take
-/// fewer instructions per line; even longer steps lower the memory bandwidth.
+/// The largest step_words of a reduction.
 inline constexpr uint32_t kReduceStepWords = 16;
 
 /// Lines of an item's sums in a step of a reduction that loads from several ranks. The memory
@@ -38,6 +37,15 @@ inline constexpr uint32_t kRankStepLines = 128;
 inline constexpr std::size_t kItemBufferBytes = (kReduceStepWords + 2) * kLanes * kLineBytes;
 static_assert(kRankStepLines * kLineBytes <= kItemBufferBytes);
 inline constexpr std::size_t kCallBufferBytes = kItemBufferBytes * kMaxItems;
+
+/// The pace of a pass; see pidcomm/tuning.h.
+struct alignas(8) PassTuning {
+  uint16_t step_words;
+  uint16_t ahead;
+  uint8_t ahead_level;
+  uint8_t members;
+  uint8_t items;
+};
 
 struct SweepCall;
 struct SweepItem;
@@ -169,6 +177,7 @@ struct Finish {
 /// The arguments of a pass: words [0, words) of some items. These items differ only in their stream
 /// pointers.
 struct SweepCall {
+  PassTuning tuning;
   const SweepItem *items;
   uint32_t item_count;
   uint32_t in_count, out_count;  // numbers of input streams and output streams of an item

@@ -9,6 +9,7 @@
 #include "base/geometry.h"
 #include "harness.h"
 #include "line_kernels/kernels.h"
+#include "line_kernels/tuning.h"
 #include "topology/hypercube.h"
 
 using namespace pidcomm;
@@ -89,6 +90,7 @@ struct OneWordCall {
   void run(const Kernels &kernels, Pass pass, uint32_t lane_mask) {
     const SweepItem item = {in.data(), out.data()};
     SweepCall call{};
+    call.tuning = tuning_of(pass);
     call.items = &item;
     call.item_count = 1;
     call.in_count = static_cast<uint32_t>(in.size());

@@ -98,6 +98,7 @@ def facts() -> dict[str, Any]:
         "version": pidcomm.__version__,
         "commit": commit(),
         "machine": {"cpu": cpu_name(), "cpus": cpus()},
+        "tuning": _core.tuning_source(),
         "default_isa": DEFAULT_ISA,
         "default_threads": threads,
         "ignored_omp_num_threads": os.environ.get(VARIABLE) if is_ignored else None,
@@ -131,6 +132,7 @@ def in_words(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             name + ("" if is_here else " (not here)") for name, is_here in facts["isas"].items()
         ),
     )
+    yield "tuning", facts["tuning"]
     yield "default ISA", facts["default_isa"]
     ignored = facts["ignored_omp_num_threads"]
     note = (

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import pidcomm
+from pidcomm import _core
 from pidcomm.arguments import Options
 from pidcomm.bench import info, platform
 from pidcomm.bench.ablation import MIN_ROUNDS, Assumed, Step
@@ -133,6 +134,7 @@ def run_facts() -> dict[str, Any]:
             "cpus": info.cpus(),
             "busy_cpus": round(info.busy_cpus(0.2), 2),
         },
+        "tuning": _core.tuning_source(),
         "hugepages": info.has_hugepages(),
         "sdk_flush": sdk_flush(),
     }
@@ -156,7 +158,7 @@ def header(options: Options, facts: Mapping[str, Any]) -> Iterator[str]:
     )
     yield (
         f"threads {options.get('threads') or platform.threads()}, coherence policy"
-        f" {options.get('coherence')}"
+        f" {options.get('coherence')}; tuning: {facts['tuning']}"
     )
     if platform.IS_EMULATED:
         yield f"flushes of the emulated SDK: {_flush_words()}"

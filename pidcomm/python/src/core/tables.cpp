@@ -1,5 +1,6 @@
 // Functions that do not need a device: the rows of tables.h and model.h, plans and predictions.
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -7,9 +8,11 @@
 #include <pidcomm/hosts.h>
 #include <pidcomm/model.h>
 #include <pidcomm/pidcomm.h>
+#include <pidcomm/tuning.h>
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -150,6 +153,31 @@ void use_machine(const std::optional<std::vector<double>> &numbers) {
   check(pidcomm_use_machine(machine ? &*machine : nullptr));
 }
 
+/// For each tuned pass, its values and the range of its step_words.
+nb::dict tuning() {
+  nb::dict passes;
+  const char *pass;
+  pidcomm_tuning values{};
+  uint32_t least, most;
+  for (std::size_t index = 0;
+       pidcomm_tuned_pass(index, &pass, &values, &least, &most) == PIDCOMM_OK; ++index) {
+    nb::dict dict;
+#define PIDCOMM_ROW(key, ...) dict[#key] = values.key;
+    PIDCOMM_TUNING(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+    passes[pass] = nb::make_tuple(dict, least, most);
+  }
+  return passes;
+}
+
+void tune(const std::string &pass, const std::map<std::string, uint32_t> &given) {
+  pidcomm_tuning values{};
+#define PIDCOMM_ROW(key, ...) values.key = given.at(#key);
+  PIDCOMM_TUNING(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  check(pidcomm_tune(pass.c_str(), &values));
+}
+
 /// Technique, instruction set, threads and coherence; then the seconds of the call (modelled, least
 /// and most) and the seconds of each phase.
 using Predicted = std::tuple<std::string, std::string, int, std::string,
@@ -205,6 +233,11 @@ void bind_tables(nb::module_ &m) {
         "root"_a, "options"_a, "settings"_a, "numbers"_a.none());
   m.def("model_tables", model_tables);
   m.def("builtin_machines", builtin_machines);
+  m.def("tuning", tuning);
+  m.def("tune", tune, "pass_"_a, "values"_a);
+  m.def("tuning_source", [] { return std::string(pidcomm_tuning_source()); });
+  m.def("tuning_path", [] { return std::string(pidcomm_tuning_path()); });
+  m.def("tuning_cpu", [] { return std::string(pidcomm_tuning_cpu()); });
   m.def("use_machine", use_machine, "numbers"_a.none());
   m.def("predict", predict, "axis_len"_a, "request"_a, "options"_a, "numbers"_a);
 }

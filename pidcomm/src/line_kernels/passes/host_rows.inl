@@ -1,9 +1,6 @@
 // The passes between lines and host rows: to_host (gather), from_host (scatter, broadcast). A part
 // of passes.inl.
 
-/// Prefetch distance of host rows in bytes. Prefetches past the end of a row do not fault.
-constexpr uint64_t kRowPrefetchBytes = 512;
-
 /// Moves a few words of stream `e` of an item to rows: word w of lane l goes to word w - first of
 /// rows[l].
 void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
@@ -16,25 +13,52 @@ void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
   }
 }
 
-/// Prefetch distance, in words, of lines that go to host rows.
-constexpr uint32_t kToHostPrefetchWords = 64;
+/// Loads 8 words of stream `e` of an item; line i becomes the words of lane i. Prefetches the words
+/// at the distance of the pass, in one piece, because conditions for each line take time.
+[[gnu::always_inline]] inline void load_tile(const SweepCall &call, uint32_t item, uint32_t e,
+                                             uint32_t word, Line *tile) {
+  const std::byte *const in = line_at(call.items[item].in[e], word);
+  if (word + call.tuning.ahead + kStepWords <= call.prefetch_end) {
+    const std::byte *const ahead = line_at(in, call.tuning.ahead);
+    if (call.tuning.ahead_level == 1)
+      for (uint32_t w = 0; w < kStepWords; ++w) Isa::prefetch_line(line_at(ahead, w));
+    else
+      for (uint32_t w = 0; w < kStepWords; ++w) Isa::prefetch_far(line_at(ahead, w));
+  }
+  for (uint32_t w = 0; w < kStepWords; ++w)
+    tile[w] = Isa::transpose(Isa::load_line(line_at(in, w)));
+  transpose_tile<7, HostOrder>(tile);
+}
+
+template <bool NonTemporal>
+void store_words_of_lane(std::byte *to, Line words) {
+  NonTemporal ? Isa::store_words_non_temporal(to, words) : store_words(to, words);
+}
 
 /// Does the same as words_to_rows for 8 words.
 template <bool NonTemporal>
 void tile_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
                   std::byte *const *rows, uint32_t first) {
-  const std::byte *const in = call.items[item].in[e];
   Line tile[kMaxTileLines];
-  for (uint32_t w = step.word; w < step.word + kStepWords; ++w) {
-    if (w + kToHostPrefetchWords < call.prefetch_end)
-      Isa::prefetch_far(line_at(in, w + kToHostPrefetchWords));
-    tile[w - step.word] = Isa::transpose(Isa::load_line(line_at(in, w)));
-  }
-  transpose_tile<7, HostOrder>(tile);
+  load_tile(call, item, e, step.word, tile);
+  for (uint32_t lane = 0; lane < 8; ++lane)
+    if (rows[lane] != nullptr)
+      store_words_of_lane<NonTemporal>(host_word(rows[lane], step.word - first), tile[lane]);
+}
+
+/// Does the same for 16 words. The bandwidth of the memory is higher if 128 adjacent bytes of a row
+/// are stored directly after each other.
+template <bool NonTemporal>
+void two_tiles_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
+                       std::byte *const *rows, uint32_t first) {
+  Line low[kMaxTileLines], high[kMaxTileLines];
+  load_tile(call, item, e, step.word, low);
+  load_tile(call, item, e, step.word + kStepWords, high);
   for (uint32_t lane = 0; lane < 8; ++lane) {
     if (rows[lane] == nullptr) continue;
     std::byte *const to = host_word(rows[lane], step.word - first);
-    NonTemporal ? Isa::store_words_non_temporal(to, tile[lane]) : store_words(to, tile[lane]);
+    store_words_of_lane<NonTemporal>(to, low[lane]);
+    store_words_of_lane<NonTemporal>(host_word(to, kStepWords), high[lane]);
   }
 }
 
@@ -107,18 +131,29 @@ void pass_to_host(const SweepCall &call) {
       has_words &= reinterpret_cast<uintptr_t>(row) % 8 == 0;
       has_lines &= is_aligned(host_word(row, call.first_words));
     }
-  const auto tile_of_item =
+  const auto move_tile =
       call.non_temporal_rows && has_lines ? tile_to_rows<true> : tile_to_rows<false>;
+  const auto move_two_tiles =
+      call.non_temporal_rows && has_lines ? two_tiles_to_rows<true> : two_tiles_to_rows<false>;
   for (uint32_t e = 0; e < call.in_count; ++e) {
     if (call.non_temporal_rows && !has_lines && has_words) {
       stream_to_unaligned_rows(call, e);
       continue;
     }
-    each_step(call, [&](Step step) {
-      for (uint32_t i = 0; i < call.item_count; ++i)
-        (step.count == kStepWords ? tile_of_item : words_to_rows)(call, i, e, step,
-                                                                  call.items[i].out + 8 * e, 0);
-    });
+    each_step(
+        call,
+        [&](Step step) {
+          for (uint32_t i = 0; i < call.item_count; ++i) {
+            std::byte *const *const rows = call.items[i].out + 8 * e;
+            if (step.count == 2 * kStepWords)
+              move_two_tiles(call, i, e, step, rows, 0);
+            else
+              each_part(step, [&](Step part) {
+                (part.count == kStepWords ? move_tile : words_to_rows)(call, i, e, part, rows, 0);
+              });
+          }
+        },
+        call.tuning.step_words);
   }
 }
 
@@ -133,16 +168,22 @@ RowLanes row_lanes(const std::byte *const *rows) {
   return is_shared ? RowLanes::shared : has_all ? RowLanes::all : RowLanes::some_missing;
 }
 
+/// Prefetches a line of a host row. Past the end of the row, this does not fault.
+void prefetch_row(const SweepCall &call, const std::byte *line) {
+  call.tuning.ahead_level == 1 ? __builtin_prefetch(line, 0, 3) : __builtin_prefetch(line, 0, 2);
+}
+
 /// Turns 8 words of the rows of 8 lanes into lines in PIM order, and calls put(w, line) for each
 /// line. Whole is true if no lane lacks a row.
 template <bool Whole, class Put>
-void tile_from_host(const std::byte *const *in, uint32_t word, const Put &put) {
+void tile_from_host(const SweepCall &call, const std::byte *const *in, uint32_t word,
+                    const Put &put) {
   Line tile[kMaxTileLines];
   for (uint32_t lane = 0; lane < 8; ++lane) {
     tile[lane] = kZeroLine;
     if (!Whole && in[lane] == nullptr) continue;
     const std::byte *const from = host_word(in[lane], word);
-    __builtin_prefetch(from + kRowPrefetchBytes);
+    prefetch_row(call, host_word(from, call.tuning.ahead));
     tile[lane] = load_words(from);
   }
   transpose_tile<7, HostOrder>(tile);
@@ -151,8 +192,8 @@ void tile_from_host(const std::byte *const *in, uint32_t word, const Put &put) {
 
 /// Does the same as tile_from_host if all lanes share one row.
 template <class Put>
-void shared_from_host(const std::byte *row, uint32_t word, const Put &put) {
-  __builtin_prefetch(host_word(row, word) + kRowPrefetchBytes);
+void shared_from_host(const SweepCall &call, const std::byte *row, uint32_t word, const Put &put) {
+  prefetch_row(call, host_word(row, word + call.tuning.ahead));
   for (uint32_t w = 0; w < kStepWords; ++w) {
     Line line;
     for (Line::Part &part : line.part) part = Line::Part{} + load_word(host_word(row, word + w));
@@ -173,22 +214,17 @@ void words_from_host(const std::byte *const *in, Step step, const Put &put) {
 }
 
 template <class Put>
-void from_host(const std::byte *const *in, Step step, const Put &put) {
+void from_host(const SweepCall &call, const std::byte *const *in, Step step, const Put &put) {
   const RowLanes lanes = row_lanes(in);
   if (step.count != kStepWords)
     words_from_host(in, step, put);
   else if (lanes == RowLanes::shared)
-    shared_from_host(in[0], step.word, put);
+    shared_from_host(call, in[0], step.word, put);
   else if (lanes == RowLanes::all)
-    tile_from_host<true>(in, step.word, put);
+    tile_from_host<true>(call, in, step.word, put);
   else
-    tile_from_host<false>(in, step.word, put);
+    tile_from_host<false>(call, in, step.word, put);
 }
-
-/// Words of an entangled group that pass_from_host makes before it continues with the other
-/// entangled group of the bank pair. Rows are often a power of two apart; then lines of 8 rows fit
-/// into a set of the first-level cache, and lines of 16 rows do not.
-constexpr uint32_t kFromHostStripWords = 64;
 
 /// Makes lines from the rows of each entangled group. Output stream o belongs to entangled group o
 /// mod `egs` of the section.
@@ -202,11 +238,11 @@ void pass_from_host(const SweepCall &call) {
             for (uint32_t i = 0; i < call.item_count; ++i)
               each_part(strip, [&](Step part) {
                 std::byte *const to = line_at(call.items[i].out[e], part.word);
-                from_host(call.items[i].in + 8 * e, part,
+                from_host(call, call.items[i].in + 8 * e, part,
                           [to](uint32_t w, Line line) { Isa::store_line(line_at(to, w), line); });
               });
           },
-          kFromHostStripWords);
+          call.tuning.step_words);
     }
     return;
   }
@@ -217,7 +253,7 @@ void pass_from_host(const SweepCall &call) {
         const SweepItem &item = call.items[i];
         Line *lines = lines_of(call, i);
         each_part(step, [&](Step part) {
-          from_host(item.in + 8 * e, part, [&](uint32_t w, Line line) {
+          from_host(call, item.in + 8 * e, part, [&](uint32_t w, Line line) {
             lines[w] = keep_lanes == 0
                            ? line
                            : with_kept_lanes(line, line_at(item.out[e], part.word + w), keep_lanes);

@@ -38,9 +38,6 @@ void store_word(std::byte *to, uint64_t word) { __builtin_memcpy(to, &word, size
 
 std::byte *bytes_of(Line *line) { return reinterpret_cast<std::byte *>(line); }
 
-/// Prefetch distance in words.
-constexpr uint32_t kPrefetchWords = kStepWords;
-
 /// Calls visit(step) for every step of a call. The first step has the call's first_words words, and
 /// later steps have step_words words; the last step may have fewer words.
 template <class Visit>
@@ -65,19 +62,29 @@ Pointer line_at(Pointer stream, uint32_t w) {
   return stream + kLineStride * w;
 }
 
-/// Loads line `w` of input stream `s` of an item, and prefetches a later line of this stream or a
-/// line of the next call.
-template <void (*Prefetch)(const std::byte *) = &Isa::prefetch_line>
-Line next_line(const SweepCall &call, uint32_t item, uint32_t s, uint32_t w) {
-  const uint32_t distance = call.prefetch_end < kPrefetchWords ? call.prefetch_end : kPrefetchWords,
+/// Prefetches a line into the cache that the tuning of the pass gives.
+void prefetch(const SweepCall &call, const std::byte *line) {
+  call.tuning.ahead_level == 1 ? Isa::prefetch_line(line) : Isa::prefetch_far(line);
+}
+
+/// Prefetches the line that follows word `w` of input stream `s` of an item at the distance of the
+/// pass, or a line of the next call.
+[[gnu::always_inline]] inline void prefetch_after(const SweepCall &call, uint32_t item, uint32_t s,
+                                                  uint32_t w) {
+  const uint32_t distance =
+                     call.prefetch_end < call.tuning.ahead ? call.prefetch_end : call.tuning.ahead,
                  ahead = w + distance;
-  const std::byte *const stream = call.items[item].in[s];
   if (ahead < call.prefetch_end)
-    Prefetch(line_at(stream, ahead));
+    prefetch(call, line_at(call.items[item].in[s], ahead));
   else if (item < call.next.item_count && s < call.next.in_count &&
            ahead - call.prefetch_end < call.next.prefetch_end)
-    Prefetch(line_at(call.next.items[item].in[s], ahead - call.prefetch_end));
-  return Isa::load_line(line_at(stream, w));
+    prefetch(call, line_at(call.next.items[item].in[s], ahead - call.prefetch_end));
+}
+
+/// Loads line `w` of input stream `s` of an item, and prefetches a later line.
+Line next_line(const SweepCall &call, uint32_t item, uint32_t s, uint32_t w) {
+  prefetch_after(call, item, s, w);
+  return Isa::load_line(line_at(call.items[item].in[s], w));
 }
 
 /// Replaces the bytes of some lanes in `line` by their bytes in memory.
@@ -153,11 +160,6 @@ template <int Mask, class Order = PimOrder>
   if constexpr ((Mask & 4) != 0) exchange_stage<kLines, kAfter1, 2, Order>(tile);
 }
 
-/// Words of an item that pass_transpose moves before it continues with the next item. If streams
-/// are a power of two apart, equal lines of all streams compete for a few places in the caches. A
-/// prefetched line then stays there only if few other lines come before it.
-constexpr uint32_t kTransposeStripWords = 4;
-
 /// Transposes one tile for each word of a strip, or exchanges two tiles in place (Tiles == 2). The
 /// function loads both tiles before it stores a tile.
 template <int Mask, int Tiles>
@@ -167,8 +169,7 @@ void transpose_strip(const SweepCall &call, uint32_t item, Step strip) {
   for (uint32_t w = strip.word; w < strip.word + strip.count; ++w) {
     Line tile[Tiles][kLines];
     for (int t = 0; t < Tiles; ++t)
-      for (int i = 0; i < kLines; ++i)
-        tile[t][i] = next_line<&Isa::prefetch_far>(call, item, t * kLines + i, w);
+      for (int i = 0; i < kLines; ++i) tile[t][i] = next_line(call, item, t * kLines + i, w);
     for (int t = 0; t < Tiles; ++t) {
       transpose_tile<Mask>(tile[t]);
       for (int i = 0; i < kLines; ++i)
@@ -177,9 +178,12 @@ void transpose_strip(const SweepCall &call, uint32_t item, Step strip) {
   }
 }
 
+/// A short strip keeps prefetched lines in the caches: if streams are a power of two apart, equal
+/// lines of all streams compete for a few places there.
 template <int Mask, int Tiles>
 void transpose_words(const SweepCall &call) {
-  for (Step strip = {0, kTransposeStripWords}; strip.word < call.words; strip.word += strip.count) {
+  for (Step strip = {0, call.tuning.step_words}; strip.word < call.words;
+       strip.word += strip.count) {
     if (strip.count > call.words - strip.word) strip.count = call.words - strip.word;
     for (uint32_t item = 0; item < call.item_count; ++item)
       transpose_strip<Mask, Tiles>(call, item, strip);

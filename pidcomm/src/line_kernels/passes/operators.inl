@@ -155,10 +155,6 @@ Line combine_lines(Line a, Line b) {
   return result;
 }
 
-/// Prefetch distance of a reduction, in lines of all items. A long distance needs prefetch_far,
-/// because the second-level cache waits for more lines at a time than the first-level cache.
-constexpr uint32_t kAheadLines = 256;
-
 /// The largest value of members_at_a_time for an instance.
 template <int Members>
 constexpr uint32_t kMostMembers = Members == kAny ? 8 : Members;
@@ -167,7 +163,7 @@ constexpr uint32_t kMostMembers = Members == kAny ? 8 : Members;
 [[gnu::always_inline]] inline uint32_t members_at_a_time(const SweepCall &call, uint32_t blocks) {
   const uint32_t members = call.in_count / blocks;
   const auto fits = [&](uint32_t count) {
-    return count <= call.rank_members && members % count == 0;
+    return count <= call.tuning.members && count <= call.rank_members && members % count == 0;
   };
   return fits(8) ? 8 : fits(4) ? 4 : fits(2) ? 2 : 1;
 }
@@ -267,7 +263,7 @@ template <class T, int Op, int Transposes, int Members>
   for (uint32_t i = 0; i < visit.call.item_count; ++i, sum += kItemBufferLines) {
     const auto next = [&](uint32_t m) {
       if (later_word < later.words)
-        Isa::prefetch_far(line_at(later.first[i * visit.members + m], later_word));
+        prefetch(visit.call, line_at(later.first[i * visit.members + m], later_word));
       const Line line = Isa::load_line(line_at(now.first[i * visit.members + m], w));
       return transposes ? Isa::transpose(line) : line;
     };
@@ -282,7 +278,7 @@ template <class T, int Op, int Transposes, int Members>
 void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
                         const Store *store) {
   const Parameter<Members> members(members_at_a_time(call, blocks));
-  const uint32_t ahead_words = kAheadLines / (members * call.item_count),
+  const uint32_t ahead_words = call.tuning.ahead / (members * call.item_count),
                  ahead_in_step = ahead_words % step.count;
   VisitCursor<Members> visit = {call, blocks, step, members}, later = {call, blocks, step, members};
   later.skip(ahead_words / step.count);

@@ -28,10 +28,10 @@ void finish_lines(const SweepCall &call, Line *lines, uint32_t count) {
   if (call.finish != nullptr) call.finish->apply(bytes_of(lines), count * sizeof(Line));
 }
 
-/// Returns the number of words of a step: `words`, or, if the group members of an item are in
-/// several ranks, `lines` lines for all blocks.
-uint32_t reduce_step_words(const SweepCall &call, uint32_t blocks, uint32_t words, uint32_t lines) {
-  return call.rank_members * blocks < call.in_count ? lines / blocks : words;
+/// Returns the number of words of a step: the tuned number, or, if the group members of an item are
+/// in several ranks, `lines` lines for all blocks.
+uint32_t reduce_step_words(const SweepCall &call, uint32_t blocks, uint32_t lines) {
+  return call.rank_members * blocks < call.in_count ? lines / blocks : call.tuning.step_words;
 }
 
 void pass_reduce_blocks(const SweepCall &call) {
@@ -49,7 +49,7 @@ void pass_reduce_blocks(const SweepCall &call) {
         }
         put_everywhere(call, step);
       },
-      reduce_step_words(call, blocks, kReduceStepWords, kRankStepLines));
+      reduce_step_words(call, blocks, kRankStepLines));
 }
 
 /// Reduces the sums of an item over the lanes of their groups; see Reducer::reduce_words.
@@ -106,7 +106,7 @@ void pass_reduce_lanes(const SweepCall &call) {
           });
         store = {bytes_of(sums), step, 1};
       },
-      reduce_step_words(call, 1, kReduceStepWords, kBufferLines));
+      reduce_step_words(call, 1, kBufferLines));
   put_waiting(call, store);
 }
 
@@ -176,5 +176,5 @@ void pass_reduce_to_host(const SweepCall &call) {
             }
           });
       },
-      reduce_step_words(call, 1, kStepWords, kRankStepLines));
+      reduce_step_words(call, 1, kRankStepLines));
 }

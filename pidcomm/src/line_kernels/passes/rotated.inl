@@ -43,8 +43,7 @@ void pass_rotate(const SweepCall &call) {
   for (uint32_t w = 0; w < call.words; ++w) {
     for (uint32_t i = 0; i < call.item_count; ++i) {
       const SweepItem &streams = call.items[i];
-      for (uint32_t s = 0; s < call.in_count; ++s)
-        lines[s] = next_line<&Isa::prefetch_far>(call, i, s, w);
+      for (uint32_t s = 0; s < call.in_count; ++s) lines[s] = next_line(call, i, s, w);
       for (uint32_t s = 0; s < call.in_count; ++s) {
         const Line rotated =
             rotation.rotated(reordered(lines[s], call.load_transposes), s & (rotation.slots() - 1));

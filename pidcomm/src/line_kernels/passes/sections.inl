@@ -37,9 +37,6 @@ constexpr decltype(&merge_target<1, Buffered>) kMergeTarget[] = {
     merge_target<4, Buffered>, merge_target<5, Buffered>, merge_target<6, Buffered>,
     merge_target<7, Buffered>, merge_target<8, Buffered>};
 
-/// Lines between a load and the prefetch of a later line.
-constexpr uint32_t kSectionAheadLines = 128;
-
 /// Prefetches lines in the order in which a pass loads the lines: step after step, in a step item
 /// after item, in an item unit after unit, in a unit strip after strip, and in a strip stream after
 /// stream.
@@ -55,7 +52,7 @@ class SectionPrefetch {
         streams_(streams),
         step_words_(step_words),
         strip_words_(strip_words) {
-    for (uint32_t lines = 0; unit_count != 0 && lines < kSectionAheadLines; lines += strip_words)
+    for (uint32_t lines = 0; unit_count != 0 && lines < call.tuning.ahead; lines += strip_words)
       next();
   }
 
@@ -73,7 +70,7 @@ class SectionPrefetch {
     const uint32_t stream = streams_ == nullptr ? stream_ : streams_[unit.first_stream + stream_];
     const std::byte *const from = call_.items[item_].in[stream];
     for (uint32_t w = word_; w < word_ + strip_words_ && w < call_.words; ++w)
-      Isa::prefetch_far(line_at(from, w));
+      prefetch(call_, line_at(from, w));
     if (++stream_ != unit.stream_count) return;
     stream_ = 0;
     word_ += strip_words_;

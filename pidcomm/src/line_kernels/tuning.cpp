@@ -1,0 +1,175 @@
+#include "line_kernels/tuning.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "base/cpu.h"
+#include "base/error.h"
+
+namespace pidcomm {
+
+namespace {
+
+/// X(pass, least and most step_words, values on AMD CPUs, values on Intel CPUs). The values come
+/// from `pidcomm tune` on these machines with emulated DIMMs: AMD EPYC (2 CPUs, 2025), Intel Xeon
+/// of family 6, model 207 (2 CPUs, 2026). All other CPUs use the values of AMD CPUs. The values are
+/// step_words, ahead, ahead_level, members, items.
+#define PIDCOMM_TUNED_PASSES(X)                                      \
+  X(transpose, 1, 64, (4, 8, 2, 1, 8), (1, 8, 2, 1, 8))              \
+  X(replicate, 8, 8, (8, 8, 1, 1, 8), (8, 8, 1, 1, 8))               \
+  X(reduce_blocks, 8, 16, (16, 256, 2, 8, 8), (16, 256, 2, 8, 8))    \
+  X(reduce_lanes, 8, 16, (16, 256, 2, 8, 8), (16, 256, 2, 8, 8))     \
+  X(reduce_to_host, 8, 16, (8, 256, 2, 8, 8), (8, 256, 2, 8, 8))     \
+  X(merge, 8, 8, (8, 128, 2, 1, 8), (8, 128, 2, 1, 8))               \
+  X(reduce_rows, 8, 8, (8, 128, 2, 8, 8), (8, 128, 2, 8, 8))         \
+  X(reduce_rows_to_host, 8, 8, (8, 128, 2, 8, 8), (8, 128, 2, 8, 8)) \
+  X(to_host, 8, 16, (8, 64, 2, 1, 8), (16, 64, 2, 1, 8))             \
+  X(from_host, 8, 512, (64, 64, 1, 1, 8), (8, 64, 2, 1, 8))
+
+/// Returns the values that the library keeps. Errors: ERR_ARGUMENT.
+PassTuning checked(const TunedPass &pass, const pidcomm_tuning &tuning) {
+  const auto check = [&](const char *key, uint32_t value, uint32_t least, uint32_t most) {
+    if (value < least || value > most)
+      fail(PIDCOMM_ERR_ARGUMENT, key, " of pass ", pass.name, " is ", value, "; it must be ", least,
+           " to ", most);
+  };
+#define PIDCOMM_ROW(key, least, most, ...) check(#key, tuning.key, least, most);
+  PIDCOMM_TUNING(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  check("step_words", tuning.step_words, pass.least_step_words, pass.most_step_words);
+  if (!std::has_single_bit(tuning.step_words))
+    fail(PIDCOMM_ERR_ARGUMENT, "step_words of pass ", pass.name, " is ", tuning.step_words,
+         "; it must be a power of two");
+  PassTuning values{};
+#define PIDCOMM_ROW(key, ...) values.key = static_cast<decltype(values.key)>(tuning.key);
+  PIDCOMM_TUNING(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  return values;
+}
+
+std::string path_of_file() {
+  const auto variable = [](const char *name) {
+    const char *const value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (std::getenv("PIDCOMM_TUNING") != nullptr) return variable("PIDCOMM_TUNING");
+  if (const std::string folder = variable("XDG_CONFIG_HOME"); !folder.empty())
+    return folder + "/pidcomm/tuning";
+  const std::string home = variable("HOME");
+  return home.empty() ? "" : home + "/.config/pidcomm/tuning";
+}
+
+std::string line_of(const Cpu &cpu) {
+  return "cpu " + cpu.vendor + " " + std::to_string(cpu.family) + " " + std::to_string(cpu.model);
+}
+
+class Table {
+ public:
+  Table() : path(path_of_file()), cpu_line(line_of(cpu())) {
+    values_.fill({8, 256, 2, 8, 8});
+    const bool is_intel = cpu().vendor == "GenuineIntel";
+    const auto add = [&](Pass pass, const char *name, uint32_t least, uint32_t most, PassTuning amd,
+                         PassTuning intel) {
+      values_[static_cast<std::size_t>(pass)] = is_intel ? intel : amd;
+      passes.push_back({pass, name, least, most});
+    };
+#define PIDCOMM_VALUES(...) {__VA_ARGS__}
+#define PIDCOMM_ROW(pass, least, most, amd, intel) \
+  add(Pass::pass, #pass, least, most, PIDCOMM_VALUES amd, PIDCOMM_VALUES intel);
+    PIDCOMM_TUNED_PASSES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#undef PIDCOMM_VALUES
+    source = std::string("built-in values for ") + (is_intel ? "Intel" : "AMD") + " CPUs";
+    std::ifstream file(path);
+    if (path.empty() || !file) return;
+    try {
+      values_ = values_in(file);
+      source = path;
+    } catch (const Error &error) {
+      source += ", not " + path + ": " + error.what();
+    }
+  }
+
+  const TunedPass &pass_named(const std::string &name) const {
+    const auto found = std::find_if(passes.begin(), passes.end(),
+                                    [&](const TunedPass &pass) { return pass.name == name; });
+    if (found == passes.end()) fail(PIDCOMM_ERR_ARGUMENT, "no tuned pass has the name ", name);
+    return *found;
+  }
+  PassTuning at(Pass pass) {
+    return std::atomic_ref(values_[static_cast<std::size_t>(pass)]).load(std::memory_order_relaxed);
+  }
+  void set(Pass pass, PassTuning tuning) {
+    std::atomic_ref(values_[static_cast<std::size_t>(pass)])
+        .store(tuning, std::memory_order_relaxed);
+  }
+
+  const std::string path, cpu_line;
+  std::string source;
+  std::vector<TunedPass> passes;
+
+ private:
+  using Values = std::array<PassTuning, kPasses>;
+
+  /// Returns the values with those of a tuning file. Errors: ERR_ARGUMENT.
+  Values values_in(std::istream &file) const {
+    Values values = values_;
+    std::string line;
+    if (!std::getline(file, line) || line != cpu_line)
+      fail(PIDCOMM_ERR_ARGUMENT, "its first line is '", line, "', not '", cpu_line, "'");
+    while (std::getline(file, line)) {
+      std::istringstream words(line);
+      std::string name, word;
+      words >> name;
+      pidcomm_tuning tuning PIDCOMM_TUNING_INITIALIZER;
+      while (words >> word) set_key(tuning, word);
+      const TunedPass &pass = pass_named(name);
+      values[static_cast<std::size_t>(pass.pass)] = checked(pass, tuning);
+    }
+    return values;
+  }
+
+  /// word: KEY=VALUE.
+  static void set_key(pidcomm_tuning &tuning, const std::string &word) {
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::string key = word.substr(0, equals);
+    uint32_t value = 0;
+    const char *const end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(std::min(word.data() + equals + 1, end), end, value);
+    bool is_known = false;
+#define PIDCOMM_ROW(name, ...) \
+  if (key == #name) tuning.name = value, is_known = true;
+    PIDCOMM_TUNING(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+    if (!is_known || error != std::errc() || rest != end)
+      fail(PIDCOMM_ERR_ARGUMENT, "'", word, "' is not KEY=NUMBER");
+  }
+
+  Values values_;
+};
+
+Table &table() {
+  static Table table;
+  return table;
+}
+
+}  // namespace
+
+const std::vector<TunedPass> &tuned_passes() { return table().passes; }
+const TunedPass &tuned_pass(const std::string &name) { return table().pass_named(name); }
+PassTuning tuning_of(Pass pass) { return table().at(pass); }
+void set_tuning(const TunedPass &pass, const pidcomm_tuning &tuning) {
+  table().set(pass.pass, checked(pass, tuning));
+}
+const std::string &tuning_source() { return table().source; }
+const std::string &tuning_path() { return table().path; }
+const std::string &tuning_cpu() { return table().cpu_line; }
+
+}  // namespace pidcomm
