@@ -46,7 +46,7 @@ KEYS = [
     *("algbw_gb_s", "bus_gb_s", "limit_gb_s", "limit_pct", "limit_copy_order", "speed_up"),
     *("wrong", "source", "coherence", "threads", "isa", "carried_out"),
 ]
-RUN_KEYS = ["version", "commit", "machine", "hugepages", "sdk_flush"]
+RUN_KEYS = ["version", "commit", "machine", "tuning", "hugepages", "sdk_flush"]
 
 # The documents of the command line, and their sections by command.
 TEXT = "".join(

@@ -43,7 +43,9 @@ __all__ = [
 # For each title in --help, the commands under the title and the modules of these commands.
 _OWN_COMMANDS = {
     "Start": {name: f"pidcomm.cli.{name}" for name in ("info", "doctor", "config")},
-    "Collectives": {name: f"pidcomm.cli.{name}" for name in ("plan", "check", "bench", "hosts")},
+    "Collectives": {
+        name: f"pidcomm.cli.{name}" for name in ("plan", "check", "bench", "tune", "hosts")
+    },
 }
 ENTRY_POINTS = "pidcomm.commands"
 """The group of entry points by which other packages add commands: each names a table like

@@ -1,0 +1,147 @@
+"""The search for the pace of the passes on this CPU; see pidcomm/tuning.h."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import monotonic
+from typing import NamedTuple
+
+from pidcomm import _core
+from pidcomm._rows import CollectiveName
+from pidcomm.arguments import Options
+from pidcomm.bench.measure import Scratch, Trial
+from pidcomm.bench.oracle import Problem
+from pidcomm.pe_set import PeSet
+
+__all__ = ["Change", "tune", "write_file"]
+
+LEAST_GAIN = 1.03  # a change of one value must be this much faster, because times vary
+ROUNDS = 5
+TILE: Options = {"technique": "tile"}
+
+
+class Case(NamedTuple):
+    """A collective that runs a pass, and its shapes."""
+
+    collective: CollectiveName
+    shape: tuple[int, ...]
+
+
+REGULAR, SECTIONS = (32, 32), (12, 80)
+CASES = {
+    "transpose": Case("alltoall", REGULAR),
+    "replicate": Case("allgather", REGULAR),
+    "reduce_blocks": Case("reduce_scatter", REGULAR),
+    "reduce_lanes": Case("allreduce", REGULAR),
+    "reduce_to_host": Case("reduce", REGULAR),
+    "merge": Case("alltoall", SECTIONS),
+    "reduce_rows": Case("reduce_scatter", SECTIONS),
+    "reduce_rows_to_host": Case("reduce", SECTIONS),
+    "to_host": Case("gather", REGULAR),
+    "from_host": Case("scatter", REGULAR),
+}
+# Masks and bytes per PE. 12 and 80 blocks do not divide a power of two.
+MEASURED = {
+    REGULAR: (("10", 1 << 20), ("01", 15 << 15)),
+    SECTIONS: (("10", 15 << 15), ("01", 15 << 15)),
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A changed value of a pass, and the times before and after the change, in us."""
+
+    pass_: str
+    key: str
+    before: int
+    after: int
+    before_us: float
+    after_us: float
+
+
+def _candidates(pass_: str, key: str, value: int) -> list[int]:
+    """Return the values to try in place of `value`."""
+    _, least, most = _core.tuning()[pass_]
+    if key == "step_words":
+        return [step for step in (2**power for power in range(10)) if least <= step <= most]
+    if key == "ahead":
+        return [value // 2, value * 2] if 2 <= value <= 512 else []
+    if key == "ahead_level":
+        return [1, 2]
+    if key == "members" and not pass_.startswith("reduce"):
+        return []
+    return [1, 2, 4, 8]
+
+
+class _Search:
+    """The trials of one pass."""
+
+    def __init__(self, pe_set: PeSet, pass_: str, scratch: Callable[[list[Problem]], Scratch]):
+        case = CASES[pass_]
+        self._set, self._pass = pe_set, pass_
+        self._problems = [
+            Problem(case.collective, case.shape, mask, size, "int32")
+            for mask, size in MEASURED[case.shape]
+        ]
+        self._scratch = scratch(self._problems)
+
+    def us(self, variants: list[dict[str, int]]) -> list[float]:
+        """Return the sum over the masks of the median times of each variant. The variants take
+        turns.
+        """
+        sums = [0.0] * len(variants)
+        for problem in self._problems:
+            trials = []
+            for values in variants:
+                _core.tune(self._pass, values)
+                trials.append(Trial(self._set.hypercube(*problem.shape), problem, self._scratch))
+            trials[0].load()
+            times: list[list[float]] = [[] for _ in variants]
+            for _ in range(ROUNDS + 1):
+                for values, trial, own in zip(variants, trials, times, strict=True):
+                    _core.tune(self._pass, values)
+                    own.append(trial.run(TILE).seconds_pass)
+            sums = [sum_ + 1e6 * median(own[1:]) for sum_, own in zip(sums, times, strict=True)]
+        return sums
+
+
+def tune(pe_set: PeSet, passes: list[str], seconds: float) -> Iterator[Change | str]:
+    """Search better values for passes, and use them from now on in this process.
+
+    Changes one value at a time, and keeps the value if it is at least 3% faster. Yields the name of
+    each pass when its search begins, then its changes. Stops after about `seconds`. Overwrites the
+    MRAM of the set and needs 1024 PEs.
+    """
+    end = monotonic() + seconds
+    for pass_ in passes:
+        yield pass_
+        search = _Search(pe_set, pass_, Scratch)
+        for key in _core.tuning()[pass_][0]:
+            best = _core.tuning()[pass_][0]
+            if monotonic() > end:
+                break
+            others = [
+                {**best, key: value}
+                for value in _candidates(pass_, key, best[key])
+                if value != best[key]
+            ]
+            if not others:
+                continue
+            before, *after = search.us([best, *others])
+            fastest = min(after)
+            found = others[after.index(fastest)] if before > LEAST_GAIN * fastest else best
+            _core.tune(pass_, found)
+            if found is not best:
+                yield Change(pass_, key, best[key], found[key], before, fastest)
+
+
+def write_file(path: Path) -> None:
+    """Write the values that this process uses to a tuning file."""
+    lines = [_core.tuning_cpu()]
+    for pass_, (values, _, _) in _core.tuning().items():
+        lines.append(" ".join([pass_, *(f"{key}={value}" for key, value in values.items())]))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")

@@ -1,0 +1,95 @@
+// The values of tuning.h: ranges, and results that do not depend on the values.
+#include <bit>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "collective_cases.h"
+#include "pidcomm/tuning.h"
+
+namespace {
+
+using namespace collective_cases;
+
+struct Pass {
+  const char *name = nullptr;
+  pidcomm_tuning values PIDCOMM_TUNING_INITIALIZER;
+  std::uint32_t least_step_words = 0, most_step_words = 0;
+};
+
+std::vector<Pass> passes() {
+  std::vector<Pass> all;
+  for (Pass pass; pidcomm_tuned_pass(all.size(), &pass.name, &pass.values, &pass.least_step_words,
+                                     &pass.most_step_words) == PIDCOMM_OK;)
+    all.push_back(pass);
+  return all;
+}
+
+TEST(Results_DoNotDependOnTheTuning) {
+  const std::vector<Pass> before = passes();
+  CHECK(!before.empty());
+  std::mt19937 random(5);
+  const auto from = [&](std::uint32_t least, std::uint32_t most) {
+    return std::uniform_int_distribution<std::uint32_t>(least, most)(random);
+  };
+  Grid grid("tuning");
+  for (const Axes &axis_len : {Axes{8, 16}, Axes{4, 4, 8}, Axes{12, 10}, Axes{5, 7, 3}}) {
+    machine::power_up(ranks_for(axis_len));
+    const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      for (const Pass &pass : before) {
+        pidcomm_tuning values = pass.values;
+#define PIDCOMM_ROW(key, least, most, ...) values.key = from(least, most);
+        PIDCOMM_TUNING(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+        values.step_words = std::bit_floor(from(pass.least_step_words, pass.most_step_words));
+        CHECK_EQ(pidcomm_tune(pass.name, &values), +PIDCOMM_OK);
+      }
+      const Hypercube cube(set, axis_len);
+      for (const std::string &mask : machine::masks_of(axis_len.size()))
+        for (int collective : kCollectives) {
+          const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
+          Case c = make_case(collective, axis_len, mask,
+                             bytes_for_blocks(collective, group_pes, 8 * from(1, 300)),
+                             {PIDCOMM_FLOAT32, PIDCOMM_SUM}, seed);
+          place(c, 8 * from(0, 1023), can_be_in_place(collective) && from(0, 1) != 0);
+          grid.run([&] { machine::run_case(cube, c); });
+        }
+    }
+  }
+  for (const Pass &pass : before) CHECK_EQ(pidcomm_tune(pass.name, &pass.values), +PIDCOMM_OK);
+  grid.finish();
+}
+
+TEST(ValuesOutsideTheirRanges_AreRefused) {
+  const auto check_refused = [](const char *pass, pidcomm_tuning values, const char *sentence) {
+    CHECK_EQ(pidcomm_tune(pass, &values), +PIDCOMM_ERR_ARGUMENT);
+    CHECK(std::strstr(pidcomm_last_error(), sentence) != nullptr);
+  };
+  for (const Pass &pass : passes()) {
+    pidcomm_tuning values = pass.values;
+    values.step_words = 2 * pass.most_step_words;
+    check_refused(pass.name, values, "step_words");
+    values = pass.values;
+    values.members = 9;
+    check_refused(pass.name, values, "members of pass");
+    values = pass.values;
+    values.ahead = 0;
+    check_refused(pass.name, values, "it must be 1 to 1024");
+    if (pass.most_step_words >= 16) {
+      values = pass.values;
+      values.step_words = 12;
+      check_refused(pass.name, values, "power of two");
+    }
+  }
+  check_refused("gather", passes()[0].values, "no tuned pass has the name gather");
+  const char *name = nullptr;
+  pidcomm_tuning values PIDCOMM_TUNING_INITIALIZER;
+  std::uint32_t least = 0, most = 0;
+  CHECK_EQ(pidcomm_tuned_pass(passes().size(), &name, &values, &least, &most),
+           +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(pidcomm_tune("merge", nullptr), +PIDCOMM_ERR_ARGUMENT);
+}
+
+}  // namespace

@@ -1,0 +1,82 @@
+"""The command tune and the tuning file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import run
+
+from pidcomm import _core
+from pidcomm.bench.tune import CASES, write_file
+
+
+def _source(path: Path | str) -> str:
+    """Return where a new process with a tuning file gets its values from."""
+    return subprocess.run(
+        [sys.executable, "-c", "from pidcomm import _core; print(_core.tuning_source(), end='')"],
+        env={**os.environ, "PIDCOMM_TUNING": str(path)},
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+
+
+def test_each_tuned_pass_has_a_case() -> None:
+    assert list(CASES) == list(_core.tuning())
+
+
+def test_library_reads_the_file_that_tune_writes(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "tuning"
+    write_file(path)
+    assert _source(path) == str(path)
+
+
+def test_an_empty_variable_means_no_file() -> None:
+    assert _source("").startswith("built-in values for ")
+    assert "not" not in _source("")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("merge step_words=8", "ahead of pass merge is 0; it must be 1 to 1024"),
+        ("merge step_words=eight", "'step_words=eight' is not KEY=NUMBER"),
+        ("merge pace=8", "'pace=8' is not KEY=NUMBER"),
+        ("gather step_words=8", "no tuned pass has the name gather"),
+    ],
+)
+def test_a_file_with_a_wrong_line_is_not_used(tmp_path: Path, line: str, reason: str) -> None:
+    path = tmp_path / "tuning"
+    path.write_text(f"{_core.tuning_cpu()}\n{line}\n")
+    source = _source(path)
+    assert source.startswith("built-in values for ")
+    assert source.endswith(f"not {path}: {reason}")
+
+
+def test_a_file_of_another_cpu_is_not_used(tmp_path: Path) -> None:
+    path = tmp_path / "tuning"
+    path.write_text("cpu Other 1 2\n")
+    assert _source(path).endswith(f"its first line is 'cpu Other 1 2', not '{_core.tuning_cpu()}'")
+
+
+def test_command_writes_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, rows = tmp_path / "tuning", tmp_path / "rows.jsonl"
+    monkeypatch.setenv("PIDCOMM_TUNING", str(path))
+    result = run("tune", "to_host", "--seconds", "1", "--json", str(rows))
+    assert result.returncode == 0, result
+    assert f"written: {path}" in result.stdout
+    names = [line.split()[0] for line in path.read_text().splitlines()]
+    assert names == ["cpu", *CASES]
+    for line in rows.read_text().splitlines() if rows.exists() else []:
+        assert json.loads(line)["pass_"] == "to_host"
+
+
+def test_command_refuses_an_unknown_pass_and_a_missing_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PIDCOMM_TUNING", "")
+    assert "pass 'gather' is unknown" in run("tune", "gather").stderr
+    assert "there is no tuning file" in run("tune", "merge").stderr
