@@ -70,8 +70,8 @@ def test_command_writes_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert f"written: {path}" in result.stdout
     names = [line.split()[0] for line in path.read_text().splitlines()]
     assert names == ["cpu", *CASES]
-    for line in rows.read_text().splitlines() if rows.exists() else []:
-        assert json.loads(line)["pass_"] == "to_host"
+    values = [json.loads(line) for line in rows.read_text().splitlines()]
+    assert (values[0]["pass_"], values[0]["key"]) == ("to_host", "step_words")
 
 
 def test_command_refuses_an_unknown_pass_and_a_missing_file(

@@ -16,7 +16,7 @@ from pidcomm.bench.measure import Scratch, Trial
 from pidcomm.bench.oracle import Problem
 from pidcomm.pe_set import PeSet
 
-__all__ = ["Change", "tune", "write_file"]
+__all__ = ["Choice", "tune", "write_file"]
 
 LEAST_GAIN = 1.03  # a change of one value must be this much faster, because times vary
 ROUNDS = 5
@@ -51,8 +51,8 @@ MEASURED = {
 
 
 @dataclass(frozen=True)
-class Change:
-    """A changed value of a pass, and the times before and after the change, in us."""
+class Choice:
+    """The value of a pass before and after the search, and its times in us."""
 
     pass_: str
     key: str
@@ -108,11 +108,11 @@ class _Search:
         return sums
 
 
-def tune(pe_set: PeSet, passes: list[str], seconds: float) -> Iterator[Change | str]:
+def tune(pe_set: PeSet, passes: list[str], seconds: float) -> Iterator[Choice | str]:
     """Search better values for passes, and use them from now on in this process.
 
     Changes one value at a time, and keeps the value if it is at least 3% faster. Yields the name of
-    each pass when its search begins, then its changes. Stops after about `seconds`. Overwrites the
+    each pass when its search begins, then its values. Stops after about `seconds`. Overwrites the
     MRAM of the set and needs 1024 PEs.
     """
     end = monotonic() + seconds
@@ -131,11 +131,11 @@ def tune(pe_set: PeSet, passes: list[str], seconds: float) -> Iterator[Change | 
             if not others:
                 continue
             before, *after = search.us([best, *others])
-            fastest = min(after)
-            found = others[after.index(fastest)] if before > LEAST_GAIN * fastest else best
+            found, found_us = best, before
+            if before > LEAST_GAIN * min(after):
+                found, found_us = others[after.index(min(after))], min(after)
             _core.tune(pass_, found)
-            if found is not best:
-                yield Change(pass_, key, best[key], found[key], before, fastest)
+            yield Choice(pass_, key, best[key], found[key], before, found_us)
 
 
 def write_file(path: Path) -> None:

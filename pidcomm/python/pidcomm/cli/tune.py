@@ -11,7 +11,7 @@ import typer
 from pidcomm import _core
 from pidcomm.bench import platform
 from pidcomm.bench.results import Results
-from pidcomm.bench.tune import CASES, Change, write_file
+from pidcomm.bench.tune import CASES, write_file
 from pidcomm.bench.tune import tune as search
 from pidcomm.cli.app import command
 from pidcomm.cli.completion import complete_list
@@ -36,7 +36,7 @@ def tune(
         float, typer.Option(help="Stop after about this many seconds.", min=1)
     ] = 110,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Do not write the file.")] = False,
-    json_target: Annotated[str | None, json_option("a JSON line per change")] = None,
+    json_target: Annotated[str | None, json_option("a JSON line per value")] = None,
 ) -> None:
     """Measure how the passes over memory run fastest on this CPU.
 
@@ -53,15 +53,16 @@ def tune(
         platform.configure(hugepages=True)
         results.text(f"values before: {_core.tuning_source()}")
         pe_set = allocate(PES)
-        for change in search(pe_set, passes or list(CASES), seconds):
-            if isinstance(change, Change):
+        for choice in search(pe_set, passes or list(CASES), seconds):
+            if isinstance(choice, str):
+                results.text(choice)
+                continue
+            if choice.before != choice.after:
                 results.text(
-                    f"  {change.key} {change.before} -> {change.after}:"
-                    f" {change.before_us:.0f} -> {change.after_us:.0f} us"
+                    f"  {choice.key} {choice.before} -> {choice.after}:"
+                    f" {choice.before_us:.0f} -> {choice.after_us:.0f} us"
                 )
-                results.json(asdict(change))
-            else:
-                results.text(change)
+            results.json(asdict(choice))
         if not dry_run:
             write_file(Path(_core.tuning_path()))
             results.text(f"written: {_core.tuning_path()}")
