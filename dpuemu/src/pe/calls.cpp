@@ -119,6 +119,7 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
     ++report.dma_writes;
     report.dma_write_bytes += moved;
   }
+  moved_bytes_ += moved;
   tasklets_[tasklet].state = State::kTransferring;
   clock_.transfer(tasklet, moved);
   return After::kStay;

@@ -49,13 +49,35 @@ class PeClock {
   uint64_t instructions() const { return instructions_; }
 
  private:
-  uint32_t computing_ = 0, transferring_ = 0, spinning_ = 0;  // bit sets
-  double now_ = 0;                                            // cycles
+  /// The tasklets with work of one kind, in the order in which the work ends; of two that end at
+  /// the same time, the lower number first.
+  class Queue {
+   public:
+    bool is_empty() const { return begin_ == end_; }
+    uint32_t size() const { return end_ - begin_; }
+    double due() const { return entries_[begin_].due; }
+    uint32_t first() const { return entries_[begin_].tasklet; }
+    void pop() { ++begin_; }
+    void insert(uint32_t tasklet, double due);
+
+   private:
+    struct Entry {
+      double due;
+      uint32_t tasklet;
+    };
+    static constexpr uint32_t kEntries = 8 * PE_MAX_TASKLETS;
+    uint32_t begin_ = 0, end_ = 0;
+    Entry entries_[kEntries];
+  };
+
+  Queue computing_;     // by the value of issued_ at which they end
+  Queue transferring_;  // by cycles
+  uint32_t spinning_ = 0;  // bit set
+  uint32_t spinners_ = 0;  // their number
+  double now_ = 0;         // cycles
   double issued_ = 0;          // instructions that each issuing tasklet has issued since the start
   double engine_free_ = 0;     // cycles
   uint64_t instructions_ = 0;  // instructions of all tasklets
-  double due_[PE_MAX_TASKLETS] =
-      {};  // end of the tasklet's work, in units of issued_ (computing) or now_ (transferring)
   uint64_t computing_instructions_[PE_MAX_TASKLETS] = {};
   double spun_since_[PE_MAX_TASKLETS] = {};  // value of issued_
 };

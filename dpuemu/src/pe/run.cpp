@@ -52,11 +52,19 @@ constexpr uint32_t __pe_await_host = 4;
 constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of an allocator
 }  // namespace instructions_of
 
+/// The limits of a step. The caches hold the lines of kStepBytes until the other PEs of the bank
+/// have accessed them.
+constexpr uint32_t kStepBytes = 2048, kStepCalls = 1024;
+
 struct PeRun::CallRow {
   uint32_t number;
   Call function;
   uint32_t instructions;
 };
+
+#define DPUEMU_CALL_NUMBER(number, name) k_##name = number,
+enum CallNumber : uint32_t { PE_CALL_TABLE(DPUEMU_CALL_NUMBER) };
+#undef DPUEMU_CALL_NUMBER
 
 #define DPUEMU_CALL_ROW(number, name) {number, &PeRun::call_##name, instructions_of::name},
 constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
@@ -73,7 +81,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   is_strict_ = is_strict;
   has_ended_ = false;
   woken_ = 0;
-  sequence_ = 0;
+  waiter_count_ = 0;
   cycle_counter_ = instruction_counter_ = {};
   shows_instructions_ = false;
   pe.has_run = true;
@@ -106,58 +114,64 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
 
 void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
-  door.tasklet_stack = tasklet.stack;
-  turns.fetch_add(1, std::memory_order_relaxed);
-  if (const auto at = std::move(tasklet.interrupted); at != nullptr)
-    continue_tasklet(door, *at);
-  else
-    enter_tasklet(door, tasklet.result);
-  if (door.call == kSignal) return fault_by_signal(door, number);
+  turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  Left left;
+  if (tasklet.interrupted == nullptr) {
+    left = enter_tasklet(door, tasklet.stack, tasklet.result);
+  } else {
+    const auto at = std::move(tasklet.interrupted);
+    left = continue_tasklet(door, *at);
+  }
+  if (left.call == kSignal) return fault_by_signal(door, number);
   const uint64_t computed =
-      door.instructions - std::exchange(tasklet.instructions, door.instructions);
-  if (door.call == kInterrupted) {
+      left.instructions - std::exchange(tasklet.instructions, left.instructions);
+  if (left.call == kInterrupted) {
     tasklet.interrupted = std::make_unique<Interrupted>(door.interrupted);
     tasklet.state = State::kPaused;
     return clock_.compute(number, computed);
   }
   tasklet.stack = door.tasklet_stack;
-  tasklet.call = door.call;
-  std::copy_n(door.arguments, 4, tasklet.arguments);
+  tasklet.call = left.call;
+  for (uint32_t i = 0; i < 4; ++i) tasklet.arguments[i] = left.arguments[i];
   tasklet.state = State::kCalling;
   clock_.compute(number,
-                 computed + (door.call < std::size(kCalls) ? kCalls[door.call].instructions : 1));
+                 computed + (left.call < std::size(kCalls) ? kCalls[left.call].instructions : 1));
 }
 
 PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
-  while (woken_ != 0 && !has_ended_) {
-    const auto number = static_cast<uint32_t>(std::countr_zero(woken_));
-    woken_ &= woken_ - 1;
-    resume(door, turns, number);
-  }
-  if (has_ended_) return Step::kEnded;
+  moved_bytes_ = 0;
+  for (uint32_t calls = 0; calls < kStepCalls; ++calls) {
+    while (woken_ != 0 && !has_ended_) {
+      const auto number = static_cast<uint32_t>(std::countr_zero(woken_));
+      woken_ &= woken_ - 1;
+      resume(door, turns, number);
+    }
+    if (has_ended_) return Step::kEnded;
 
-  const uint32_t number = clock_.next();
-  if (number == PeClock::kNobody) {
-    end_waiting();
-    if (!has_ended_) finish();
-    return Step::kEnded;
-  }
-  Tasklet &tasklet = tasklets_[number];
-  if (tasklet.state == State::kTransferring || tasklet.state == State::kPaused) {
-    woken_ |= 1u << number;
-    return Step::kOther;
-  }
-  if (tasklet.call >= std::size(kCalls)) {
-    fault(FaultKind::kInstruction, number, "the program was not compiled for this emulator");
-  } else {
+    const uint32_t number = clock_.next();
+    if (number == PeClock::kNobody) {
+      end_waiting();
+      if (!has_ended_) finish();
+      return Step::kEnded;
+    }
+    Tasklet &tasklet = tasklets_[number];
+    if (tasklet.state != State::kCalling) {
+      woken_ |= 1u << number;
+      if (tasklet.state == State::kPaused) return Step::kOther;
+      continue;
+    }
+    if (tasklet.call >= std::size(kCalls)) {
+      fault(FaultKind::kInstruction, number, "the program was not compiled for this emulator");
+      return Step::kEnded;
+    }
     tasklet.state = State::kWaiting;
     const Call call = kCalls[tasklet.call].function;
     if ((this->*call)(number, tasklet.arguments) == After::kGoOn) woken_ |= 1u << number;
+    if (has_ended_) return Step::kEnded;
+    if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
+    if (tasklet.call == k___pe_await_host) return Step::kAwaitsHost;
   }
-  if (has_ended_) return Step::kEnded;
-  if (tasklet.state == State::kTransferring) return Step::kTransferred;
-  return kCalls[tasklet.call].function == &PeRun::call___pe_await_host ? Step::kAwaitsHost
-                                                                       : Step::kOther;
+  return Step::kOther;
 }
 
 void PeRun::stop(const char *reason) {
@@ -194,27 +208,23 @@ PeRun::After PeRun::wait(uint32_t number, WaitKind kind, uint32_t key) {
   tasklet.state = State::kWaiting;
   tasklet.wait_kind = kind;
   tasklet.wait_key = key;
-  tasklet.wait_sequence = ++sequence_;
+  waiters_[waiter_count_++] = static_cast<uint8_t>(number);
   if (kind == WaitKind::kMutex) clock_.spin(number);
   return After::kStay;
 }
 
 uint32_t PeRun::first_waiter(WaitKind kind, uint32_t key) const {
-  uint32_t first = PE_MAX_TASKLETS;
-  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
-    const Tasklet &tasklet = tasklets_[i];
-    if (tasklet.state != State::kWaiting || tasklet.wait_sequence == 0 ||
-        tasklet.wait_kind != kind || tasklet.wait_key != key)
-      continue;
-    if (first == PE_MAX_TASKLETS || tasklet.wait_sequence < tasklets_[first].wait_sequence)
-      first = i;
+  for (uint32_t i = 0; i < waiter_count_; ++i) {
+    const Tasklet &tasklet = tasklets_[waiters_[i]];
+    if (tasklet.wait_kind == kind && tasklet.wait_key == key) return waiters_[i];
   }
-  return first;
+  return PE_MAX_TASKLETS;
 }
 
 void PeRun::wake(uint32_t number, uint64_t result) {
   clock_.stop_spinning(number);
-  tasklets_[number].wait_sequence = 0;
+  uint8_t *const end = waiters_ + waiter_count_;
+  waiter_count_ = static_cast<uint32_t>(std::remove(waiters_, end, number) - waiters_);
   tasklets_[number].result = result;
   woken_ |= 1u << number;
 }

@@ -38,10 +38,10 @@ class PeRun {
              bool is_accessible);
 
   enum class Step { kTransferred, kAwaitsHost, kOther, kEnded };
-  /// Runs the PE until the next call of a tasklet takes effect. Returns kTransferred if the call
-  /// was a DMA, kAwaitsHost if the tasklet waits for the host, and kEnded if the run is over;
-  /// pe.report and pe.fault then have the results. turns: the number of times that a thread has
-  /// entered a tasklet, which step() increments.
+  /// Runs the PE for a limited number of calls. Returns kTransferred if its DMA moved kStepBytes,
+  /// kAwaitsHost if a tasklet waits for the host, and kEnded if the run is over; pe.report and
+  /// pe.fault then have the results. turns: the number of times that a thread has entered a tasklet,
+  /// which step() increments.
   Step step(Door &door, std::atomic<uint64_t> &turns);
 
   /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a
@@ -69,10 +69,8 @@ class PeRun {
     kNotifier,
     kNotified
   };
-  struct Tasklet {
+  struct alignas(64) Tasklet {
     uint64_t stack = 0;
-    std::unique_ptr<Interrupted>
-        interrupted;            // if the tasklet has to continue after an interruption
     uint64_t result = 0;        // result of the tasklet's last call
     uint64_t instructions = 0;  // instruction count at the tasklet's last call
     uint32_t call = 0;
@@ -80,8 +78,8 @@ class PeRun {
     State state = State::kEnded;
     WaitKind wait_kind = WaitKind::kBarrier;
     uint32_t wait_key = 0;  // address of a barrier or semaphore, number of a mutex, bit or tasklet
-    uint64_t wait_sequence = 0;  // number in the order of arrival; 0 if the tasklet does not wait
-                                 // for an object with a wait_key
+    std::unique_ptr<Interrupted>
+        interrupted;  // if the tasklet has to continue after an interruption
   };
   enum class After { kGoOn, kStay };  // what the calling tasklet does after the call
   using Call = After (PeRun::*)(uint32_t tasklet, const uint32_t *arguments);
@@ -153,7 +151,10 @@ class PeRun {
   Tasklet tasklets_[PE_MAX_TASKLETS];
   uint32_t woken_ = 0;                           // bit set of the tasklets to resume now
   uint8_t mutex_holders_[PE_ATOMIC_BYTES] = {};  // the tasklet that has locked the mutex last
-  uint64_t sequence_ = 0;
+  uint8_t waiters_[PE_MAX_TASKLETS] = {};  // tasklets that wait for an object with a wait_key, in
+                                           // the order of arrival
+  uint32_t waiter_count_ = 0;
+  uint32_t moved_bytes_ = 0;  // by DMA in this step
   Counter cycle_counter_, instruction_counter_;
   bool shows_instructions_ = false;  // perfcounter_get returns the instructions
 };
