@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/address_map.h"
+
 namespace dpuemu {
 
 class MramPort {
@@ -15,6 +17,10 @@ class MramPort {
   /// these functions.
   void read(uint64_t offset, uint64_t bytes, uint8_t *to) const;
   void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const;
+  /// Loads the line at an offset into the caches.
+  void prefetch(uint64_t offset) const {
+    __builtin_prefetch(region_ + line_offset(bank_, offset));
+  }
 
  private:
   uint8_t *region_ = nullptr;

@@ -27,11 +27,13 @@ constexpr uint32_t round_up(uint32_t value, uint32_t multiple) {
 
 /// In strict mode, a tasklet has a stack of its declared size, so that the first byte below it is
 /// inaccessible. Otherwise it has the largest possible stack, because x86-64 frames are larger than
-/// DPU frames.
+/// DPU frames. These stacks start at different offsets in their blocks, so that the caches can hold
+/// the first frames of all tasklets.
 uint32_t stack_bytes(const Program &program, uint32_t tasklet, bool is_strict) {
   constexpr uint32_t kMost = Stacks::kMostBytes - kStackEndBytes, kFrameAlignment = 16;
+  constexpr uint32_t kOffsets = 16, kOffsetBytes = 256;
   return is_strict ? std::min(round_up(program.stack_bytes(tasklet), kFrameAlignment), kMost)
-                   : kMost;
+                   : kMost - tasklet % kOffsets * kOffsetBytes;
 }
 
 }  // namespace
@@ -81,7 +83,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   is_strict_ = is_strict;
   has_ended_ = false;
   woken_ = 0;
-  waiter_count_ = 0;
+  first_waiter_ = last_waiter_ = PE_MAX_TASKLETS;
   cycle_counter_ = instruction_counter_ = {};
   shows_instructions_ = false;
   pe.has_run = true;
@@ -93,7 +95,8 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   uint64_t stack_tops[PE_MAX_TASKLETS];
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
     const uint32_t bytes = stack_bytes(program, i, is_strict),
-                   usable = round_up(bytes + kStackEndBytes, kPageBytes);
+                   usable = is_strict ? round_up(bytes + kStackEndBytes, kPageBytes)
+                                      : Stacks::kMostBytes;
     stack_tops[i] = stacks_.end(i) - usable + bytes;
     has_memory = has_memory && stacks_.set_usable(i, usable);
   }
@@ -112,7 +115,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   return true;
 }
 
-void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
+inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   Left left;
@@ -134,6 +137,8 @@ void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   tasklet.call = left.call;
   for (uint32_t i = 0; i < 4; ++i) tasklet.arguments[i] = left.arguments[i];
   tasklet.state = State::kCalling;
+  if (left.call == k_mram_read) direct_mram_.prefetch(left.arguments[0]);
+  if (left.call == k_mram_write) direct_mram_.prefetch(left.arguments[1]);
   clock_.compute(number,
                  computed + (left.call < std::size(kCalls) ? kCalls[left.call].instructions : 1));
 }
@@ -208,23 +213,27 @@ PeRun::After PeRun::wait(uint32_t number, WaitKind kind, uint32_t key) {
   tasklet.state = State::kWaiting;
   tasklet.wait_kind = kind;
   tasklet.wait_key = key;
-  waiters_[waiter_count_++] = static_cast<uint8_t>(number);
+  (first_waiter_ == PE_MAX_TASKLETS ? first_waiter_ : next_waiter_[last_waiter_]) = number;
+  last_waiter_ = number;
+  next_waiter_[number] = PE_MAX_TASKLETS;
   if (kind == WaitKind::kMutex) clock_.spin(number);
   return After::kStay;
 }
 
 uint32_t PeRun::first_waiter(WaitKind kind, uint32_t key) const {
-  for (uint32_t i = 0; i < waiter_count_; ++i) {
-    const Tasklet &tasklet = tasklets_[waiters_[i]];
-    if (tasklet.wait_kind == kind && tasklet.wait_key == key) return waiters_[i];
-  }
-  return PE_MAX_TASKLETS;
+  uint32_t waiter = first_waiter_;
+  while (waiter != PE_MAX_TASKLETS &&
+         (tasklets_[waiter].wait_kind != kind || tasklets_[waiter].wait_key != key))
+    waiter = next_waiter_[waiter];
+  return waiter;
 }
 
 void PeRun::wake(uint32_t number, uint64_t result) {
   clock_.stop_spinning(number);
-  uint8_t *const end = waiters_ + waiter_count_;
-  waiter_count_ = static_cast<uint32_t>(std::remove(waiters_, end, number) - waiters_);
+  uint32_t previous = PE_MAX_TASKLETS;
+  for (uint32_t i = first_waiter_; i != number; i = next_waiter_[i]) previous = i;
+  (previous == PE_MAX_TASKLETS ? first_waiter_ : next_waiter_[previous]) = next_waiter_[number];
+  if (last_waiter_ == number) last_waiter_ = previous;
   tasklets_[number].result = result;
   woken_ |= 1u << number;
 }

@@ -87,7 +87,7 @@ class PeRun {
 
   static const CallRow kCalls[];
 
-  void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
+  [[gnu::always_inline]] void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
   void finish();
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
   /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no
@@ -151,9 +151,9 @@ class PeRun {
   Tasklet tasklets_[PE_MAX_TASKLETS];
   uint32_t woken_ = 0;                           // bit set of the tasklets to resume now
   uint8_t mutex_holders_[PE_ATOMIC_BYTES] = {};  // the tasklet that has locked the mutex last
-  uint8_t waiters_[PE_MAX_TASKLETS] = {};  // tasklets that wait for an object with a wait_key, in
-                                           // the order of arrival
-  uint32_t waiter_count_ = 0;
+  // The list of tasklets that wait for an object with a wait_key, in the order of arrival.
+  uint32_t first_waiter_ = PE_MAX_TASKLETS, last_waiter_ = PE_MAX_TASKLETS;
+  uint32_t next_waiter_[PE_MAX_TASKLETS] = {};
   uint32_t moved_bytes_ = 0;  // by DMA in this step
   Counter cycle_counter_, instruction_counter_;
   bool shows_instructions_ = false;  // perfcounter_get returns the instructions
