@@ -8,8 +8,10 @@
 static_assert(offsetof(dpuemu::Door, host_stack) == 0 &&
               offsetof(dpuemu::Door, host_continuation) == 8 &&
               offsetof(dpuemu::Door, host_frame) == 16 &&
-              offsetof(dpuemu::Door, tasklet_stack) == 24 &&
-              offsetof(dpuemu::Door, is_inside) == 32);
+              offsetof(dpuemu::Door, tasklet) == 24 &&
+              offsetof(dpuemu::Door, is_inside) == 32 &&
+              offsetof(dpuemu::AtCall, instructions) == 0 &&
+              offsetof(dpuemu::AtCall, stack) == 8 && offsetof(dpuemu::AtCall, arguments) == 16);
 
 extern "C" {
 __attribute__((visibility("hidden"),
@@ -24,7 +26,7 @@ static_assert(offsetof(dpuemu::Interrupted, r8) == 512 &&
               offsetof(dpuemu::Door, interrupted) == 48 && dpuemu::kInterrupted == 0xFFFFFFFE);
 
 // DPUEMU_PASS_DOOR jumps to dpuemu_enter and dpuemu_continue with the door in rdi. dpuemu_leave jumps
-// back, with the call in eax, its arguments in their registers and the instructions in rbx. A
+// back, with the call in eax. A
 // tasklet pushes its callee-saved registers on its stack. dpuemu_continue restores all registers: it
 // pops them from the structure, and iretq sets the stack pointer last.
 asm(R"(
@@ -92,11 +94,17 @@ dpuemu_gate:
   push_callee_saved
   movq dpuemu_door@gottpoff(%rip), %r11
   movq %fs:(%r11), %r11
-  movq %rsp, 24(%r11)
+  movq 24(%r11), %rbx
+  movq %rsp, 8(%rbx)
+  movl %edi, 16(%rbx)
+  movl %esi, 20(%rbx)
+  movl %edx, 24(%rbx)
+  movl %ecx, 28(%rbx)
   .hidden dpuemu_leave
   .globl dpuemu_leave
 dpuemu_leave:
-  movq %r15, %rbx
+  movq 24(%r11), %rbx
+  movq %r15, (%rbx)
   movl $0, 32(%r11)
   movq 0(%r11), %rsp
   movq 16(%r11), %rbp

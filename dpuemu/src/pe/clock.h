@@ -43,10 +43,14 @@ class PeClock {
   void stop_spinning(uint32_t tasklet);
 
   static constexpr uint32_t kNobody = UINT32_MAX;
-  /// Advances to the next time at which a tasklet completes its work, parks this tasklet and
-  /// returns its number. If several tasklets complete at the same time, next() returns the lowest
-  /// tasklet number first. Returns kNobody if all tasklets are parked.
-  uint32_t next();
+  struct Completion {
+    uint32_t tasklet;
+    bool is_transfer;
+  };
+  /// Advances to the next time at which a tasklet completes its work, and parks this tasklet. If
+  /// several tasklets complete at the same time, next() returns the lowest tasklet number first.
+  /// The tasklet is kNobody if all tasklets are parked.
+  Completion next();
 
   double cycles() const { return now_; }
   uint64_t instructions() const { return instructions_; }
@@ -56,21 +60,19 @@ class PeClock {
   /// the same time, the lower number first.
   class Queue {
    public:
-    bool is_empty() const { return begin_ == end_; }
     uint32_t size() const { return end_ - begin_; }
-    double due() const { return entries_[begin_].due; }
-    uint32_t first() const { return entries_[begin_].tasklet; }
+    /// Of the first tasklet; infinity and kNobody if there is none.
+    double due() const { return due_[begin_]; }
+    uint32_t first() const { return tasklets_[begin_]; }
     void pop() { ++begin_; }
     void insert(uint32_t tasklet, double due);
 
    private:
-    struct Entry {
-      double due;
-      uint32_t tasklet;
-    };
     static constexpr uint32_t kEntries = 8 * PE_MAX_TASKLETS;
     uint32_t begin_ = 0, end_ = 0;
-    Entry entries_[kEntries];
+    // Two arrays: loads of a pair would wait until the stores of its parts have reached the cache.
+    double due_[kEntries + 1] = {std::numeric_limits<double>::infinity()};
+    uint32_t tasklets_[kEntries + 1] = {kNobody};
   };
 
   Queue computing_;     // by the value of issued_ at which they end
@@ -89,16 +91,20 @@ class PeClock {
 
 inline void PeClock::Queue::insert(uint32_t tasklet, double due) {
   if (end_ == kEntries) {
-    std::copy(entries_ + begin_, entries_ + end_, entries_);
+    std::copy(due_ + begin_, due_ + end_, due_);
+    std::copy(tasklets_ + begin_, tasklets_ + end_, tasklets_);
     end_ -= std::exchange(begin_, 0);
   }
   uint32_t place = end_++;
+  due_[end_] = std::numeric_limits<double>::infinity();
+  tasklets_[end_] = kNobody;
   for (; place != begin_; --place) {
-    const Entry &before = entries_[place - 1];
-    if (before.due < due || (before.due == due && before.tasklet < tasklet)) break;
-    entries_[place] = before;
+    if (due_[place - 1] < due || (due_[place - 1] == due && tasklets_[place - 1] < tasklet)) break;
+    due_[place] = due_[place - 1];
+    tasklets_[place] = tasklets_[place - 1];
   }
-  entries_[place] = {due, tasklet};
+  due_[place] = due;
+  tasklets_[place] = tasklet;
 }
 
 inline void PeClock::start() { *this = PeClock(); }
@@ -127,27 +133,25 @@ inline void PeClock::stop_spinning(uint32_t tasklet) {
   instructions_ += static_cast<uint64_t>(issued_ - spun_since_[tasklet]);
 }
 
-inline uint32_t PeClock::next() {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
+inline PeClock::Completion PeClock::next() {
   const uint32_t issuing = computing_.size() + spinners_;
-  const double cycles_per_instruction = std::max(kIssueCycles, static_cast<double>(issuing));
-  const uint32_t computed = computing_.is_empty() ? kNobody : computing_.first(),
-                 transferred = transferring_.is_empty() ? kNobody : transferring_.first();
-  const double computed_at =
-      computed == kNobody ? kNever : now_ + (computing_.due() - issued_) * cycles_per_instruction;
-  const double transferred_at = transferred == kNobody ? kNever : transferring_.due();
-  if (computed == kNobody && transferred == kNobody) return kNobody;
+  const double cycles_per_instruction =
+      issuing <= kIssueCycles ? kIssueCycles : static_cast<double>(issuing);
+  const uint32_t computed = computing_.first(), transferred = transferring_.first();
+  const double computed_at = now_ + (computing_.due() - issued_) * cycles_per_instruction;
+  const double transferred_at = transferring_.due();
   if (computed_at < transferred_at || (computed_at == transferred_at && computed < transferred)) {
     issued_ = computing_.due();
     now_ = computed_at;
     instructions_ += computing_instructions_[computed];
     computing_.pop();
-    return computed;
+    return {computed, false};
   }
+  if (transferred == kNobody) return {kNobody, false};
   if (issuing != 0) issued_ += (transferred_at - now_) / cycles_per_instruction;
   now_ = transferred_at;
   transferring_.pop();
-  return transferred;
+  return {transferred, true};
 }
 
 }  // namespace dpuemu

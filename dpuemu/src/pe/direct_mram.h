@@ -48,8 +48,8 @@ class DirectMram {
   /// Do the same as the functions read and write of MramPort.
   void read(uint64_t offset, uint64_t bytes, uint8_t *to) const;
   void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const;
-  /// Loads the line of an MRAM address into the caches. The address may be invalid.
-  void prefetch(uint32_t address) const { port_.prefetch(address % PE_MRAM_BYTES); }
+  /// Returns the line of an MRAM address in the region, or any line if the address is invalid.
+  const uint8_t *line_of(uint32_t address) const { return port_.line_of(address % PE_MRAM_BYTES); }
 
  private:
   uint8_t *copy() const { return reinterpret_cast<uint8_t *>(copy_base_); }

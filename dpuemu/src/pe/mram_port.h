@@ -17,9 +17,9 @@ class MramPort {
   /// these functions.
   void read(uint64_t offset, uint64_t bytes, uint8_t *to) const;
   void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const;
-  /// Loads the line at an offset into the caches.
-  void prefetch(uint64_t offset) const {
-    __builtin_prefetch(region_ + line_offset(bank_, offset));
+  /// Returns the line in the region that holds the byte at the offset.
+  const uint8_t *line_of(uint64_t offset) const {
+    return region_ + line_offset(bank_, offset & ~(kWordBytes - 1));
   }
 
  private:

@@ -108,7 +108,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES + 1, uint8_t{0});
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
-    tasklets_[i].stack = prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
+    tasklets_[i].at_call.stack = prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
     tasklets_[i].state = State::kWaiting;
     woken_ |= 1u << i;
   }
@@ -118,29 +118,28 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
 inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  Left left;
-  if (tasklet.interrupted == nullptr) {
-    left = enter_tasklet(door, tasklet.stack, tasklet.result);
+  const uint64_t instructions_before = tasklet.at_call.instructions;
+  uint32_t call;
+  if (tasklet.interrupted == nullptr) [[likely]] {
+    call = enter_tasklet(door, tasklet.at_call, tasklet.result);
   } else {
     const auto at = std::move(tasklet.interrupted);
-    left = continue_tasklet(door, *at);
+    call = continue_tasklet(door, tasklet.at_call, *at);
   }
-  if (left.call == kSignal) return fault_by_signal(door, number);
-  const uint64_t computed =
-      left.instructions - std::exchange(tasklet.instructions, left.instructions);
-  if (left.call == kInterrupted) {
+  if (call == kSignal) [[unlikely]]
+    return fault_by_signal(door, number);
+  const uint64_t computed = tasklet.at_call.instructions - instructions_before;
+  if (call == kInterrupted) [[unlikely]] {
     tasklet.interrupted = std::make_unique<Interrupted>(door.interrupted);
     tasklet.state = State::kPaused;
     return clock_.compute(number, computed);
   }
-  tasklet.stack = door.tasklet_stack;
-  tasklet.call = left.call;
-  for (uint32_t i = 0; i < 4; ++i) tasklet.arguments[i] = left.arguments[i];
+  tasklet.call = call;
   tasklet.state = State::kCalling;
-  if (left.call == k_mram_read) direct_mram_.prefetch(left.arguments[0]);
-  if (left.call == k_mram_write) direct_mram_.prefetch(left.arguments[1]);
-  clock_.compute(number,
-                 computed + (left.call < std::size(kCalls) ? kCalls[left.call].instructions : 1));
+  // The line may be in the caches when the DMA begins.
+  if (call == k_mram_read || call == k_mram_write)
+    __builtin_prefetch(direct_mram_.line_of(tasklet.at_call.arguments[call == k_mram_write]));
+  clock_.compute(number, computed + (call < std::size(kCalls) ? kCalls[call].instructions : 1));
 }
 
 PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
@@ -153,17 +152,20 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
     }
     if (has_ended_) return Step::kEnded;
 
-    const uint32_t number = clock_.next();
+    const auto [number, is_transfer] = clock_.next();
+    if (is_transfer) {
+      woken_ |= 1u << number;
+      continue;
+    }
     if (number == PeClock::kNobody) {
       end_waiting();
       if (!has_ended_) finish();
       return Step::kEnded;
     }
     Tasklet &tasklet = tasklets_[number];
-    if (tasklet.state != State::kCalling) {
+    if (tasklet.state == State::kPaused) {
       woken_ |= 1u << number;
-      if (tasklet.state == State::kPaused) return Step::kOther;
-      continue;
+      return Step::kOther;
     }
     if (tasklet.call >= std::size(kCalls)) {
       fault(FaultKind::kInstruction, number, "the program was not compiled for this emulator");
@@ -171,7 +173,7 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
     }
     tasklet.state = State::kWaiting;
     const Call call = kCalls[tasklet.call].function;
-    if ((this->*call)(number, tasklet.arguments) == After::kGoOn) woken_ |= 1u << number;
+    if ((this->*call)(number, tasklet.at_call.arguments) == After::kGoOn) woken_ |= 1u << number;
     if (has_ended_) return Step::kEnded;
     if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
     if (tasklet.call == k___pe_await_host) return Step::kAwaitsHost;
@@ -186,7 +188,7 @@ void PeRun::stop(const char *reason) {
 void PeRun::end_as_endless() {
   if (has_ended_) return;
   uint32_t running = woken_ != 0 ? static_cast<uint32_t>(std::countr_zero(woken_))
-                                 : clock_.next();  // does not wait
+                                 : clock_.next().tasklet;  // does not wait
   if (running == PeClock::kNobody) running = 0;
   const std::string patience = std::to_string(Machine::instance().patience_seconds());
   fault(FaultKind::kEndless, running,

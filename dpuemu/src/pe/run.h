@@ -70,11 +70,9 @@ class PeRun {
     kNotified
   };
   struct alignas(64) Tasklet {
-    uint64_t stack = 0;
-    uint64_t result = 0;        // result of the tasklet's last call
-    uint64_t instructions = 0;  // instruction count at the tasklet's last call
+    AtCall at_call;
+    uint64_t result = 0;  // result of the tasklet's last call
     uint32_t call = 0;
-    uint32_t arguments[4] = {};
     State state = State::kEnded;
     WaitKind wait_kind = WaitKind::kBarrier;
     uint32_t wait_key = 0;  // address of a barrier or semaphore, number of a mutex, bit or tasklet
