@@ -77,8 +77,39 @@ PeRun::After PeRun::call___pe_fault(uint32_t tasklet, const uint32_t *arguments)
 
 // --- DMA
 
-PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
-                             uint32_t bytes, bool is_read) {
+/// Carries out a DMA. Requires valid addresses and a valid size.
+inline PeRun::After PeRun::move(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes,
+                                bool is_read) {
+  PeReport &report = pe_->report;
+  if (is_read) {
+    direct_mram_.read(offset, bytes, wram);
+    ++report.dma_reads;
+    report.dma_read_bytes += bytes;
+  } else {
+    direct_mram_.write(offset, bytes, wram);
+    ++report.dma_writes;
+    report.dma_write_bytes += bytes;
+  }
+  moved_bytes_ += bytes;
+  tasklets_[tasklet].state = State::kTransferring;
+  clock_.transfer(tasklet, bytes);
+  return After::kStay;
+}
+
+inline PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
+                                    uint32_t bytes, bool is_read) {
+  // Most transfers are valid and reach WRAM.
+  const uint32_t offset = mram_address & ~PE_MRAM_ORIGIN, wram = wram_address - address_of(place_.wram);
+  const bool is_plain = ((mram_address | wram_address | bytes) & kWordMask) == 0 &&
+                        bytes - 1 < kMostDmaBytes && offset < PE_MRAM_BYTES &&
+                        bytes <= PE_MRAM_BYTES - offset && wram < wram_bytes_ &&
+                        bytes <= wram_bytes_ - wram;
+  return is_plain ? move(tasklet, offset, place_.wram + wram, bytes, is_read)
+                  : transfer_checked(tasklet, mram_address, wram_address, bytes, is_read);
+}
+
+PeRun::After PeRun::transfer_checked(uint32_t tasklet, uint32_t mram_address,
+                                     uint32_t wram_address, uint32_t bytes, bool is_read) {
   const char *const name = is_read ? "mram_read" : "mram_write";
   PeReport &report = pe_->report;
   // The hardware drops the low three bits of addresses, and keeps 8 bits of size / 8 - 1.
@@ -110,19 +141,7 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
         FaultKind::kDma, tasklet,
         call + ", reaches " + wram_place(own_bytes(wram, 1) == nullptr ? wram : wram + moved - 1));
   }
-  if (is_read) {
-    direct_mram_.read(offset, moved, own);
-    ++report.dma_reads;
-    report.dma_read_bytes += moved;
-  } else {
-    direct_mram_.write(offset, moved, own);
-    ++report.dma_writes;
-    report.dma_write_bytes += moved;
-  }
-  moved_bytes_ += moved;
-  tasklets_[tasklet].state = State::kTransferring;
-  clock_.transfer(tasklet, moved);
-  return After::kStay;
+  return move(tasklet, offset, own, moved, is_read);
 }
 
 PeRun::After PeRun::call_mram_read(uint32_t tasklet, const uint32_t *arguments) {

@@ -130,6 +130,9 @@ class PeRun {
   VirtualMutex virtual_mutex_at(uint32_t tasklet, const uint32_t *arguments);
   After transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes,
                  bool is_read);
+  After transfer_checked(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
+                         uint32_t bytes, bool is_read);
+  After move(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes, bool is_read);
   void print(const char *bytes, size_t count);
 
 #define DPUEMU_DECLARE_CALL(number, name) \
