@@ -52,8 +52,6 @@ class DirectMram {
   void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const {
     is_used_ ? write_used(offset, bytes, from) : port_.write(offset, bytes, from);
   }
-  /// Returns the line of an MRAM address in the region, or any line if the address is invalid.
-  const uint8_t *line_of(uint32_t address) const { return port_.line_of(address % PE_MRAM_BYTES); }
 
  private:
   void read_used(uint64_t offset, uint64_t bytes, uint8_t *to) const;

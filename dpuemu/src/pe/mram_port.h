@@ -29,10 +29,6 @@ class MramPort {
       from += kWordBytes * words;
     });
   }
-  /// Returns the line in the region that holds the byte at the offset.
-  uint8_t *line_of(uint64_t offset) const {
-    return region_ + line_offset(bank_, offset & ~(kWordBytes - 1));
-  }
 
  private:
   /// Calls act(first line in the region, words) for each piece of [offset, offset + bytes) within
@@ -41,7 +37,7 @@ class MramPort {
   void for_each_run(uint64_t offset, uint64_t bytes, Act act) const {
     for (const uint64_t end = offset + bytes; offset < end;) {
       const uint64_t piece = std::min(end, (offset / kRunBytes + 1) * kRunBytes) - offset;
-      act(line_of(offset), static_cast<uint32_t>(piece / kWordBytes));
+      act(region_ + line_offset(bank_, offset), static_cast<uint32_t>(piece / kWordBytes));
       offset += piece;
     }
   }

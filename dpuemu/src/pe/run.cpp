@@ -136,9 +136,6 @@ inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t num
   }
   tasklet.call = call;
   tasklet.state = State::kCalling;
-  // The line may be in the caches when the DMA begins.
-  if (call == k_mram_read || call == k_mram_write)
-    __builtin_prefetch(direct_mram_.line_of(tasklet.at_call.arguments[call == k_mram_write]));
   clock_.compute(number, computed + (call < std::size(kCalls) ? kCalls[call].instructions : 1));
 }
 
