@@ -10,6 +10,7 @@
 
 #include "base/low_memory.h"
 #include "machine/machine.h"
+#include "pe/run_calls.h"
 
 namespace dpuemu {
 
@@ -139,6 +140,23 @@ inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t num
   clock_.compute(number, computed + (call < std::size(kCalls) ? kCalls[call].instructions : 1));
 }
 
+inline PeRun::After PeRun::carry_out(uint32_t number) {
+  const Tasklet &tasklet = tasklets_[number];
+  const uint32_t *const arguments = tasklet.at_call.arguments;
+  switch (tasklet.call) {
+    case k_mram_read:
+      return call_mram_read(number, arguments);
+    case k_mram_write:
+      return call_mram_write(number, arguments);
+    case k_mutex_lock:
+      return call_mutex_lock(number, arguments);
+    case k_mutex_unlock:
+      return call_mutex_unlock(number, arguments);
+    default:
+      return (this->*kCalls[tasklet.call].function)(number, arguments);
+  }
+}
+
 PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
   moved_bytes_ = 0;
   for (uint32_t calls = 0; calls < kStepCalls; ++calls) {
@@ -169,8 +187,7 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
       return Step::kEnded;
     }
     tasklet.state = State::kWaiting;
-    const Call call = kCalls[tasklet.call].function;
-    if ((this->*call)(number, tasklet.at_call.arguments) == After::kGoOn) woken_ |= 1u << number;
+    if (carry_out(number) == After::kGoOn) woken_ |= 1u << number;
     if (has_ended_) return Step::kEnded;
     if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
     if (tasklet.call == k___pe_await_host) return Step::kAwaitsHost;
@@ -205,36 +222,6 @@ void PeRun::finish() {
   pe_->report.instructions = clock_.instructions();
   pe_->report.cycles = clock_.cycles();
   pe_->report.direct_pages = direct_mram_.end();
-}
-
-PeRun::After PeRun::wait(uint32_t number, WaitKind kind, uint32_t key) {
-  Tasklet &tasklet = tasklets_[number];
-  tasklet.state = State::kWaiting;
-  tasklet.wait_kind = kind;
-  tasklet.wait_key = key;
-  (first_waiter_ == PE_MAX_TASKLETS ? first_waiter_ : next_waiter_[last_waiter_]) = number;
-  last_waiter_ = number;
-  next_waiter_[number] = PE_MAX_TASKLETS;
-  if (kind == WaitKind::kMutex) clock_.spin(number);
-  return After::kStay;
-}
-
-uint32_t PeRun::first_waiter(WaitKind kind, uint32_t key) const {
-  uint32_t waiter = first_waiter_;
-  while (waiter != PE_MAX_TASKLETS &&
-         (tasklets_[waiter].wait_kind != kind || tasklets_[waiter].wait_key != key))
-    waiter = next_waiter_[waiter];
-  return waiter;
-}
-
-void PeRun::wake(uint32_t number, uint64_t result) {
-  clock_.stop_spinning(number);
-  uint32_t previous = PE_MAX_TASKLETS;
-  for (uint32_t i = first_waiter_; i != number; i = next_waiter_[i]) previous = i;
-  (previous == PE_MAX_TASKLETS ? first_waiter_ : next_waiter_[previous]) = next_waiter_[number];
-  if (last_waiter_ == number) last_waiter_ = previous;
-  tasklets_[number].result = result;
-  woken_ |= 1u << number;
 }
 
 uint8_t *PeRun::own_bytes(uint32_t address, uint64_t bytes) const {

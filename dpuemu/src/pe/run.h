@@ -86,6 +86,8 @@ class PeRun {
   static const CallRow kCalls[];
 
   [[gnu::always_inline]] void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
+  /// Carries out the call of a tasklet.
+  After carry_out(uint32_t tasklet);
   void finish();
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
   /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no
@@ -112,6 +114,7 @@ class PeRun {
   /// Returns the mutex at the address. If strict mode refuses the address, sets a fault and returns
   /// nullptr.
   uint8_t *mutex_at(uint32_t tasklet, uint32_t address);
+  void refuse_mutex(uint32_t tasklet);
   /// One bit of a vmutex, and a number that is unique for each bit in WRAM. If the address is
   /// invalid, `byte` is nullptr, and the PE is in fault.
   struct VirtualMutex {
