@@ -141,9 +141,7 @@ def measure(repetitions: int) -> None:
             for dpu, word in zip(dpus, words, strict=True):
                 library.LIBRARY.dpu_prepare_xfer(dpu.c_set, word)
             begin = time.perf_counter()
-            library.LIBRARY.dpu_push_xfer(
-                dpus.c_set, direction, b"symbol", 0, 4, library.DEFAULT
-            )
+            library.LIBRARY.dpu_push_xfer(dpus.c_set, direction, b"symbol", 0, 4, library.DEFAULT)
             return time.perf_counter() - begin
 
         for text, direction in (("to", library.TO_DPU), ("from", library.FROM_DPU)):

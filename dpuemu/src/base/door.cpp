@@ -7,11 +7,10 @@
 
 static_assert(offsetof(dpuemu::Door, host_stack) == 0 &&
               offsetof(dpuemu::Door, host_continuation) == 8 &&
-              offsetof(dpuemu::Door, host_frame) == 16 &&
-              offsetof(dpuemu::Door, tasklet) == 24 &&
+              offsetof(dpuemu::Door, host_frame) == 16 && offsetof(dpuemu::Door, tasklet) == 24 &&
               offsetof(dpuemu::Door, is_inside) == 32 &&
-              offsetof(dpuemu::AtCall, instructions) == 0 &&
-              offsetof(dpuemu::AtCall, stack) == 8 && offsetof(dpuemu::AtCall, arguments) == 16);
+              offsetof(dpuemu::AtCall, instructions) == 0 && offsetof(dpuemu::AtCall, stack) == 8 &&
+              offsetof(dpuemu::AtCall, arguments) == 16);
 
 extern "C" {
 __attribute__((visibility("hidden"),
@@ -25,10 +24,10 @@ static_assert(offsetof(dpuemu::Interrupted, r8) == 512 &&
               offsetof(dpuemu::Interrupted, rip) == 632 &&
               offsetof(dpuemu::Door, interrupted) == 48 && dpuemu::kInterrupted == 0xFFFFFFFE);
 
-// DPUEMU_PASS_DOOR jumps to dpuemu_enter and dpuemu_continue with the door in rdi. dpuemu_leave jumps
-// back, with the call in eax. A
-// tasklet pushes its callee-saved registers on its stack. dpuemu_continue restores all registers: it
-// pops them from the structure, and iretq sets the stack pointer last.
+// DPUEMU_PASS_DOOR jumps to dpuemu_enter and dpuemu_continue with the door in rdi. dpuemu_leave
+// jumps back, with the call in eax. A tasklet pushes its callee-saved registers on its stack.
+// dpuemu_continue restores all registers: it pops them from the structure, and iretq sets the stack
+// pointer last.
 asm(R"(
   .macro push_callee_saved
   pushq %rbx

@@ -19,7 +19,8 @@ struct alignas(16) Interrupted {
   uint64_t rip, cs, flags, rsp, ss;  // as the instruction iretq expects them
 };
 
-/// The state of a tasklet at its last call. The assembly in door.cpp uses the offsets of the fields.
+/// The state of a tasklet at its last call. The assembly in door.cpp uses the offsets of the
+/// fields.
 struct AtCall {
   uint64_t instructions = 0;  // value of r15; also after a signal
   uint64_t stack = 0;         // stack pointer
@@ -50,19 +51,20 @@ void set_current_door(Door *door);
 
 // Jumps in place of a call and a return: a return would go to another place than the processor
 // predicts. `place`: dpuemu_enter or dpuemu_continue, which gets `from` in rsi.
-#define DPUEMU_PASS_DOOR(place, door, from, call_or_result)                                      \
-  asm volatile(                                                                                  \
-      "leaq 1f(%%rip), %%rdx\n\t"                                                                \
-      "movq %%rsp, 0(%%rdi)\n\t"                                                                 \
-      "movq %%rdx, 8(%%rdi)\n\t"                                                                 \
-      "movq %%rbp, 16(%%rdi)\n\t"                                                                \
-      "jmp " place "\n"                                                                          \
-      "1:"                                                                                       \
-      : "+a"(call_or_result), "+D"(door), "+S"(from)                                             \
-      :                                                                                          \
-      : "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0",       \
-        "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",         \
-        "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory")
+#define DPUEMU_PASS_DOOR(place, door, from, call_or_result)                                        \
+  asm volatile(                                                                                    \
+      "leaq 1f(%%rip), %%rdx\n\t"                                                                  \
+      "movq %%rsp, 0(%%rdi)\n\t"                                                                   \
+      "movq %%rdx, 8(%%rdi)\n\t"                                                                   \
+      "movq %%rbp, 16(%%rdi)\n\t"                                                                  \
+      "jmp " place                                                                                 \
+      "\n"                                                                                         \
+      "1:"                                                                                         \
+      : "+a"(call_or_result), "+D"(door), "+S"(from)                                               \
+      :                                                                                            \
+      : "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", \
+        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", \
+        "xmm13", "xmm14", "xmm15", "cc", "memory")
 
 /// Resumes the tasklet with `result` as the result of its last call. Returns when the thread leaves
 /// the tasklet: the number of the call in PE_CALL_TABLE, kSignal or kInterrupted. After a call,

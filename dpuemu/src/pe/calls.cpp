@@ -75,8 +75,8 @@ PeRun::After PeRun::call___pe_fault(uint32_t tasklet, const uint32_t *arguments)
 
 // --- DMA
 
-PeRun::After PeRun::transfer_checked(uint32_t tasklet, uint32_t mram_address,
-                                     uint32_t wram_address, uint32_t bytes, bool is_read) {
+PeRun::After PeRun::transfer_checked(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
+                                     uint32_t bytes, bool is_read) {
   const char *const name = is_read ? "mram_read" : "mram_write";
   PeReport &report = pe_->report;
   // The hardware drops the low three bits of addresses, and keeps 8 bits of size / 8 - 1.

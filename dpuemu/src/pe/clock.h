@@ -75,11 +75,11 @@ class PeClock {
     uint32_t tasklets_[kEntries + 1] = {kNobody};
   };
 
-  Queue computing_;     // by the value of issued_ at which they end
-  Queue transferring_;  // by cycles
-  uint32_t spinning_ = 0;  // bit set
-  uint32_t spinners_ = 0;  // their number
-  double now_ = 0;         // cycles
+  Queue computing_;            // by the value of issued_ at which they end
+  Queue transferring_;         // by cycles
+  uint32_t spinning_ = 0;      // bit set
+  uint32_t spinners_ = 0;      // their number
+  double now_ = 0;             // cycles
   double issued_ = 0;          // instructions that each issuing tasklet has issued since the start
   double engine_free_ = 0;     // cycles
   uint64_t instructions_ = 0;  // instructions of all tasklets

@@ -109,7 +109,8 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES + 1, uint8_t{0});
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
-    tasklets_[i].at_call.stack = prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
+    tasklets_[i].at_call.stack =
+        prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
     tasklets_[i].state = State::kWaiting;
     woken_ |= 1u << i;
   }

@@ -40,8 +40,8 @@ class PeRun {
   enum class Step { kTransferred, kAwaitsHost, kOther, kEnded };
   /// Runs the PE for a limited number of calls. Returns kTransferred if its DMA moved kStepBytes,
   /// kAwaitsHost if a tasklet waits for the host, and kEnded if the run is over; pe.report and
-  /// pe.fault then have the results. turns: the number of times that a thread has entered a tasklet,
-  /// which step() increments.
+  /// pe.fault then have the results. turns: the number of times that a thread has entered a
+  /// tasklet, which step() increments.
   Step step(Door &door, std::atomic<uint64_t> &turns);
 
   /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a

@@ -30,7 +30,8 @@ inline PeRun::After PeRun::move(uint32_t tasklet, uint32_t offset, uint8_t *wram
 inline PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
                                     uint32_t bytes, bool is_read) {
   // Most transfers are valid and reach WRAM.
-  const uint32_t offset = mram_address & ~PE_MRAM_ORIGIN, wram = wram_address - address_of(place_.wram);
+  const uint32_t offset = mram_address & ~PE_MRAM_ORIGIN,
+                 wram = wram_address - address_of(place_.wram);
   const bool is_plain = ((mram_address | wram_address | bytes) & kWordMask) == 0 &&
                         bytes - 1 < kMostDmaBytes && offset < PE_MRAM_BYTES &&
                         bytes <= PE_MRAM_BYTES - offset && wram < wram_bytes_ &&
