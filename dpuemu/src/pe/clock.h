@@ -65,14 +65,22 @@ class PeClock {
     double due() const { return due_[begin_]; }
     uint32_t first() const { return tasklets_[begin_]; }
     void pop() { ++begin_; }
+    void clear() {
+      begin_ = end_ = 0;
+      end();
+    }
     void insert(uint32_t tasklet, double due);
 
    private:
+    void end() {
+      due_[end_] = std::numeric_limits<double>::infinity();
+      tasklets_[end_] = kNobody;
+    }
     static constexpr uint32_t kEntries = 8 * PE_MAX_TASKLETS;
     uint32_t begin_ = 0, end_ = 0;
     // Two arrays: loads of a pair would wait until the stores of its parts have reached the cache.
-    double due_[kEntries + 1] = {std::numeric_limits<double>::infinity()};
-    uint32_t tasklets_[kEntries + 1] = {kNobody};
+    double due_[kEntries + 1];
+    uint32_t tasklets_[kEntries + 1];
   };
 
   Queue computing_;            // by the value of issued_ at which they end
@@ -96,8 +104,7 @@ inline void PeClock::Queue::insert(uint32_t tasklet, double due) {
     end_ -= std::exchange(begin_, 0);
   }
   uint32_t place = end_++;
-  due_[end_] = std::numeric_limits<double>::infinity();
-  tasklets_[end_] = kNobody;
+  end();
   for (; place != begin_; --place) {
     if (due_[place - 1] < due || (due_[place - 1] == due && tasklets_[place - 1] < tasklet)) break;
     due_[place] = due_[place - 1];
@@ -107,7 +114,13 @@ inline void PeClock::Queue::insert(uint32_t tasklet, double due) {
   tasklets_[place] = tasklet;
 }
 
-inline void PeClock::start() { *this = PeClock(); }
+inline void PeClock::start() {
+  computing_.clear();
+  transferring_.clear();
+  spinning_ = spinners_ = 0;
+  now_ = issued_ = engine_free_ = 0;
+  instructions_ = 0;
+}
 
 inline void PeClock::compute(uint32_t tasklet, uint64_t instructions) {
   computing_.insert(tasklet, issued_ + static_cast<double>(instructions));
