@@ -3,10 +3,9 @@
 dpuemu run -- python bench/speed.py [--repetitions N]
 
 The first rows are kernels with 16 tasklets on 64 PEs, which resemble PrIM's VA, GEMV, HST-L and
-BFS: 10^9 modelled instructions per second of CPU time that the launch takes on all threads, and CPU
-nanoseconds per call of the runtime (DMA and mutexes). The other rows are times on 2,560 PEs: of
-launches of an empty program, and of transfers of 4 bytes to and from a variable in WRAM. All rows
-are the best of N repetitions.
+BFS: modelled instructions and DMA per second of CPU time of the launch, on all threads. The others
+are times on 2,560 PEs: launches of an empty program, and transfers of 4 bytes to and from WRAM. All
+rows are the best of N repetitions.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from dpuemu.tools import sdk_root, temporary_folder
 
 PES, MOST_PES = 64, 2560
 SHARED = """
-#include <barrier.h>
 #include <defs.h>
 #include <mram.h>
 #include <mutex.h>
@@ -35,7 +33,6 @@ __mram_noinit uint32_t data[3 << 18];
 __dma_aligned uint32_t a[NR_TASKLETS][WORDS], b[NR_TASKLETS][WORDS];
 __host uint32_t length = WORDS, symbol;
 MUTEX_INIT(lock);
-BARRIER_INIT(all, NR_TASKLETS);
 """
 # Each is the body of a loop over i, with the tasklet's arrays x and y, and its words at data + at.
 KERNELS = {
@@ -76,7 +73,6 @@ KERNELS = {
 MAIN = """
 int main(void) {
   uint32_t *x = a[me()], *y = b[me()], seed = me() + 1, result = 0;
-  barrier_wait(&all);
   for (uint32_t i = 0; i < TURNS; ++i) {
     uint32_t at = (i * NR_TASKLETS + me()) % 1024 * WORDS;
     KERNEL
@@ -119,8 +115,8 @@ def measure(repetitions: int) -> None:
     """Print all rows."""
     with DpuSet(PES) as dpus:
         for name, kernel in KERNELS.items():
-            turns = {"VA": 64, "GEMV": 16, "HST-L": 16, "BFS": 64}[name]
-            load(dpus, MAIN.replace("KERNEL", kernel).replace("TURNS", str(turns)), 16)
+            turns = "16" if name == "HST-L" else "64"
+            load(dpus, MAIN.replace("KERNEL", kernel).replace("TURNS", turns), 16)
             seconds = best(repetitions, time.process_time, dpus.exec)
             counts = report(SetBytes(bytes(dpus.c_set)))
             dma = (counts.dma_reads + counts.dma_writes) / seconds / 1e6
@@ -129,11 +125,7 @@ def measure(repetitions: int) -> None:
     with DpuSet(MOST_PES) as dpus:
         for tasklets in (1, 16):
             load(dpus, "int main(void) { return 0; }", tasklets)
-            seconds = best(
-                repetitions,
-                time.perf_counter,
-                lambda: library.LIBRARY.dpu_launch(dpus.c_set, library.SYNCHRONOUS),
-            )
+            seconds = best(repetitions, time.perf_counter, dpus.exec)
             print(f"launch, {tasklets:2} tasklets {1e3 * seconds:8.2f} ms", flush=True)
         words = [ctypes.create_string_buffer(4) for _ in dpus]
 
@@ -146,7 +138,7 @@ def measure(repetitions: int) -> None:
 
         for text, direction in (("to", library.TO_DPU), ("from", library.FROM_DPU)):
             seconds = min(transfer(direction) for _ in range(repetitions + 1))
-            print(f"4 bytes {text:4}   {1e3 * seconds:8.2f} ms", flush=True)
+            print(f"4 bytes {text:4}   {1e3 * seconds:8.2f} ms")
 
 
 if __name__ == "__main__":
