@@ -5,27 +5,29 @@
 #include <cstddef>
 #include <cstring>
 
-static_assert(offsetof(dpuemu::Door, tasklet_stack) == 8 && offsetof(dpuemu::Door, call) == 16 &&
-              offsetof(dpuemu::Door, arguments) == 20 && offsetof(dpuemu::Door, is_inside) == 36 &&
-              offsetof(dpuemu::Door, instructions) == 40);
+static_assert(offsetof(dpuemu::Door, host_stack) == 0 &&
+              offsetof(dpuemu::Door, host_continuation) == 8 &&
+              offsetof(dpuemu::Door, host_frame) == 16 && offsetof(dpuemu::Door, tasklet) == 24 &&
+              offsetof(dpuemu::Door, is_inside) == 32 &&
+              offsetof(dpuemu::AtCall, instructions) == 0 && offsetof(dpuemu::AtCall, stack) == 8 &&
+              offsetof(dpuemu::AtCall, arguments) == 16);
 
 extern "C" {
 __attribute__((visibility("hidden"),
                tls_model("initial-exec"))) thread_local dpuemu::Door *dpuemu_door = nullptr;
-__attribute__((visibility("hidden"))) void dpuemu_enter(dpuemu::Door *door, uint64_t result);
-__attribute__((visibility("hidden"))) void dpuemu_continue(dpuemu::Door *door,
-                                                           const dpuemu::Interrupted *at);
+__attribute__((visibility("hidden"))) void dpuemu_enter();
 __attribute__((visibility("hidden"))) void dpuemu_leave();
 __attribute__((visibility("hidden"))) void dpuemu_door_end();
 }
 
 static_assert(offsetof(dpuemu::Interrupted, r8) == 512 &&
               offsetof(dpuemu::Interrupted, rip) == 632 &&
-              offsetof(dpuemu::Door, interrupted) == 64 && dpuemu::kInterrupted == 0xFFFFFFFE);
+              offsetof(dpuemu::Door, interrupted) == 48 && dpuemu::kInterrupted == 0xFFFFFFFE);
 
-// The host thread and the tasklet each push the callee-saved registers on their own stack, in the
-// same order. dpuemu_continue restores all registers: it pops them from the structure, and iretq
-// sets the stack pointer last.
+// DPUEMU_PASS_DOOR jumps to dpuemu_enter and dpuemu_continue with the door in rdi. dpuemu_leave
+// jumps back, with the call in eax. A tasklet pushes its callee-saved registers on its stack.
+// dpuemu_continue restores all registers: it pops them from the structure, and iretq sets the stack
+// pointer last.
 asm(R"(
   .macro push_callee_saved
   pushq %rbx
@@ -50,13 +52,11 @@ asm(R"(
   .globl dpuemu_enter
   .type dpuemu_enter, @function
 dpuemu_enter:
-  push_callee_saved
-  movq %rsp, 0(%rdi)
-  movq 8(%rdi), %rsp
-  movq %rsi, %rax
-  movl $1, 36(%rdi)
+  movq %rsi, %rsp
+  movl $1, 32(%rdi)
   pop_callee_saved
-  ret
+  popq %r11
+  jmp *%r11
   .size dpuemu_enter, .-dpuemu_enter
 
   .p2align 4
@@ -64,9 +64,7 @@ dpuemu_enter:
   .globl dpuemu_continue
   .type dpuemu_continue, @function
 dpuemu_continue:
-  push_callee_saved
-  movq %rsp, 0(%rdi)
-  movl $1, 36(%rdi)
+  movl $1, 32(%rdi)
   fxrstor64 (%rsi)
   leaq 512(%rsi), %rsp
   popq %r8
@@ -95,20 +93,21 @@ dpuemu_gate:
   push_callee_saved
   movq dpuemu_door@gottpoff(%rip), %r11
   movq %fs:(%r11), %r11
-  movl %eax, 16(%r11)
-  movl %edi, 20(%r11)
-  movl %esi, 24(%r11)
-  movl %edx, 28(%r11)
-  movl %ecx, 32(%r11)
-  movq %r15, 40(%r11)
-  movq %rsp, 8(%r11)
+  movq 24(%r11), %rbx
+  movq %rsp, 8(%rbx)
+  movl %edi, 16(%rbx)
+  movl %esi, 20(%rbx)
+  movl %edx, 24(%rbx)
+  movl %ecx, 28(%rbx)
   .hidden dpuemu_leave
   .globl dpuemu_leave
 dpuemu_leave:
-  movl $0, 36(%r11)
+  movq 24(%r11), %rbx
+  movq %r15, (%rbx)
+  movl $0, 32(%r11)
   movq 0(%r11), %rsp
-  pop_callee_saved
-  ret
+  movq 16(%r11), %rbp
+  jmp *8(%r11)
   .size dpuemu_gate, .-dpuemu_gate
 
   .p2align 4
@@ -119,32 +118,31 @@ dpuemu_yield:
   movq %r11, %xmm15
   movq dpuemu_door@gottpoff(%rip), %r11
   movq %fs:(%r11), %r11
-  fxsave64 64(%r11)
-  movq %r8, 64+512(%r11)
-  movq %r9, 64+520(%r11)
-  movq %r10, 64+528(%r11)
-  movq %r12, 64+544(%r11)
-  movq %r13, 64+552(%r11)
-  movq %r14, 64+560(%r11)
-  movq %r15, 64+568(%r11)
-  movq %rdi, 64+576(%r11)
-  movq %rsi, 64+584(%r11)
-  movq %rbp, 64+592(%r11)
-  movq %rbx, 64+600(%r11)
-  movq %rdx, 64+608(%r11)
-  movq %rax, 64+616(%r11)
-  movq %rcx, 64+624(%r11)
-  movq %xmm15, 64+632(%r11)
-  movq %rsp, 64+656(%r11)
+  fxsave64 48(%r11)
+  movq %r8, 48+512(%r11)
+  movq %r9, 48+520(%r11)
+  movq %r10, 48+528(%r11)
+  movq %r12, 48+544(%r11)
+  movq %r13, 48+552(%r11)
+  movq %r14, 48+560(%r11)
+  movq %r15, 48+568(%r11)
+  movq %rdi, 48+576(%r11)
+  movq %rsi, 48+584(%r11)
+  movq %rbp, 48+592(%r11)
+  movq %rbx, 48+600(%r11)
+  movq %rdx, 48+608(%r11)
+  movq %rax, 48+616(%r11)
+  movq %rcx, 48+624(%r11)
+  movq %xmm15, 48+632(%r11)
+  movq %rsp, 48+656(%r11)
   movq 0(%r11), %rsp
   pushfq
-  popq 64+648(%r11)
+  popq 48+648(%r11)
   movl %cs, %eax
-  movq %rax, 64+640(%r11)
+  movq %rax, 48+640(%r11)
   movl %ss, %eax
-  movq %rax, 64+664(%r11)
-  movq %r15, 40(%r11)
-  movl $0xFFFFFFFE, 16(%r11)
+  movq %rax, 48+664(%r11)
+  movl $0xFFFFFFFE, %eax
   jmp dpuemu_leave
   .size dpuemu_yield, .-dpuemu_yield
   .hidden dpuemu_door_end
@@ -159,9 +157,6 @@ namespace dpuemu {
 Door *current_door() { return dpuemu_door; }
 void set_current_door(Door *door) { dpuemu_door = door; }
 
-void enter_tasklet(Door &door, uint64_t result) { dpuemu_enter(&door, result); }
-void continue_tasklet(Door &door, const Interrupted &at) { dpuemu_continue(&door, &at); }
-
 uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number) {
   const uint32_t end_words[2] = {static_cast<uint32_t>(stack_top), number};
   std::memcpy(reinterpret_cast<void *>(block_end - sizeof end_words), end_words, sizeof end_words);
@@ -175,8 +170,9 @@ uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry,
 
 namespace {
 
-/// Stores the registers in the door, and lets the signal handler return to dpuemu_leave.
-void leave(Door &door, void *context) {
+/// Stores the registers in the door, and lets the signal handler return to dpuemu_leave with
+/// `call`.
+void leave(Door &door, uint32_t call, void *context) {
   auto &machine = static_cast<ucontext_t *>(context)->uc_mcontext;
   auto &registers = machine.gregs;
   const auto value = [&](int which) { return static_cast<uint64_t>(registers[which]); };
@@ -190,7 +186,7 @@ void leave(Door &door, void *context) {
   at.rdx = value(REG_RDX), at.rax = value(REG_RAX), at.rcx = value(REG_RCX);
   at.rip = value(REG_RIP), at.flags = value(REG_EFL), at.rsp = value(REG_RSP);
   at.cs = value(REG_CSGSFS) & 0xFFFF, at.ss = value(REG_CSGSFS) >> 48;
-  door.instructions = at.r15;
+  registers[REG_RAX] = call;
   registers[REG_R11] = reinterpret_cast<greg_t>(&door);
   registers[REG_RIP] = reinterpret_cast<greg_t>(&dpuemu_leave);
   registers[REG_EFL] &= ~greg_t{0x400};  // clears the direction flag
@@ -199,10 +195,9 @@ void leave(Door &door, void *context) {
 }  // namespace
 
 void leave_by_signal(Door &door, int signal, uint64_t address, void *context) {
-  door.call = kSignal;
   door.signal = signal;
   door.signal_address = address;
-  leave(door, context);
+  leave(door, kSignal, context);
 }
 
 void interrupt_tasklet(Door &door, void *context) {
@@ -211,8 +206,7 @@ void interrupt_tasklet(Door &door, void *context) {
   if (place >= reinterpret_cast<uint64_t>(&dpuemu_enter) &&
       place < reinterpret_cast<uint64_t>(&dpuemu_door_end))
     return;
-  door.call = kInterrupted;
-  leave(door, context);
+  leave(door, kInterrupted, context);
 }
 
 }  // namespace dpuemu

@@ -19,15 +19,19 @@ struct alignas(16) Interrupted {
   uint64_t rip, cs, flags, rsp, ss;  // as the instruction iretq expects them
 };
 
+/// The state of a tasklet at its last call. The assembly in door.cpp uses the offsets of the
+/// fields.
+struct AtCall {
+  uint64_t instructions = 0;  // value of r15; also after a signal
+  uint64_t stack = 0;         // stack pointer
+  uint32_t arguments[4] = {};
+};
+
 /// Each host thread has a Door. The assembly in door.cpp uses the offsets of the fields.
 struct Door {
-  uint64_t host_stack = 0;
-  uint64_t tasklet_stack = 0;  // stack pointer of the tasklet: set before the thread enters,
-                               // updated when the thread leaves
-  uint32_t call = 0;           // number of the call in PE_CALL_TABLE, kSignal or kInterrupted
-  uint32_t arguments[4] = {};
+  uint64_t host_stack = 0, host_continuation = 0, host_frame = 0;  // rsp, rip and rbp
+  AtCall *tasklet = nullptr;  // the tasklet whose code the thread runs
   uint32_t is_inside = 0;
-  uint64_t instructions = 0;  // value of r15 at the call
 
   // If the thread left by a signal:
   int signal = 0;
@@ -45,15 +49,47 @@ constexpr uint32_t kInterrupted =
 Door *current_door();
 void set_current_door(Door *door);
 
-/// Resumes the tasklet whose stack is door.tasklet_stack, with `result` as the result of its last
-/// call. Returns when the thread leaves the tasklet.
-void enter_tasklet(Door &door, uint64_t result);
+// Jumps in place of a call and a return: a return would go to another place than the processor
+// predicts. `place`: dpuemu_enter or dpuemu_continue, which gets `from` in rsi.
+#define DPUEMU_PASS_DOOR(place, door, from, call_or_result)                                        \
+  asm volatile(                                                                                    \
+      "leaq 1f(%%rip), %%rdx\n\t"                                                                  \
+      "movq %%rsp, 0(%%rdi)\n\t"                                                                   \
+      "movq %%rdx, 8(%%rdi)\n\t"                                                                   \
+      "movq %%rbp, 16(%%rdi)\n\t"                                                                  \
+      "jmp " place                                                                                 \
+      "\n"                                                                                         \
+      "1:"                                                                                         \
+      : "+a"(call_or_result), "+D"(door), "+S"(from)                                               \
+      :                                                                                            \
+      : "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm0", "xmm1", \
+        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", \
+        "xmm13", "xmm14", "xmm15", "cc", "memory")
+
+/// Resumes the tasklet with `result` as the result of its last call. Returns when the thread leaves
+/// the tasklet: the number of the call in PE_CALL_TABLE, kSignal or kInterrupted. After a call,
+/// `tasklet` has the state at this call.
+inline uint32_t enter_tasklet(Door &door, AtCall &tasklet, uint64_t result) {
+  door.tasklet = &tasklet;
+  Door *at_door = &door;
+  uint64_t stack = tasklet.stack;
+  DPUEMU_PASS_DOOR("dpuemu_enter", at_door, stack, result);
+  return static_cast<uint32_t>(result);
+}
 /// The same for an interrupted tasklet.
-void continue_tasklet(Door &door, const Interrupted &at);
+inline uint32_t continue_tasklet(Door &door, AtCall &tasklet, const Interrupted &at) {
+  door.tasklet = &tasklet;
+  Door *at_door = &door;
+  const Interrupted *from = &at;
+  uint64_t call = 0;
+  DPUEMU_PASS_DOOR("dpuemu_continue", at_door, from, call);
+  return static_cast<uint32_t>(call);
+}
+#undef DPUEMU_PASS_DOOR
 
 /// Prepares a tasklet that starts at `entry`. Its block of memory ends at `block_end` (a multiple
 /// of 64 KiB); the last kStackEndBytes of the block hold `number` and `stack_top`, where the
-/// tasklet's frames start (a multiple of 16). Returns its tasklet_stack.
+/// tasklet's frames start (a multiple of 16). Returns its stack pointer.
 uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number);
 constexpr uint32_t kStackEndBytes = 16;
 

@@ -5,13 +5,11 @@
 
 #include "base/address_map.h"
 #include "pe/format.h"
-#include "pe/run.h"
+#include "pe/run_calls.h"
 
 namespace dpuemu {
 namespace {
 
-constexpr uint32_t kMostDmaBytes = 2048;
-constexpr uint32_t kWordMask = 7;
 constexpr uint32_t kEalready = 7;  // the value of EALREADY in the PE's errno.h
 
 enum CounterMode : uint32_t {
@@ -77,8 +75,8 @@ PeRun::After PeRun::call___pe_fault(uint32_t tasklet, const uint32_t *arguments)
 
 // --- DMA
 
-PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
-                             uint32_t bytes, bool is_read) {
+PeRun::After PeRun::transfer_checked(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
+                                     uint32_t bytes, bool is_read) {
   const char *const name = is_read ? "mram_read" : "mram_write";
   PeReport &report = pe_->report;
   // The hardware drops the low three bits of addresses, and keeps 8 bits of size / 8 - 1.
@@ -110,26 +108,7 @@ PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uint32_t w
         FaultKind::kDma, tasklet,
         call + ", reaches " + wram_place(own_bytes(wram, 1) == nullptr ? wram : wram + moved - 1));
   }
-  if (is_read) {
-    direct_mram_.read(offset, moved, own);
-    ++report.dma_reads;
-    report.dma_read_bytes += moved;
-  } else {
-    direct_mram_.write(offset, moved, own);
-    ++report.dma_writes;
-    report.dma_write_bytes += moved;
-  }
-  tasklets_[tasklet].state = State::kTransferring;
-  clock_.transfer(tasklet, moved);
-  return After::kStay;
-}
-
-PeRun::After PeRun::call_mram_read(uint32_t tasklet, const uint32_t *arguments) {
-  return transfer(tasklet, arguments[0], arguments[1], arguments[2], true);
-}
-
-PeRun::After PeRun::call_mram_write(uint32_t tasklet, const uint32_t *arguments) {
-  return transfer(tasklet, arguments[1], arguments[0], arguments[2], false);
+  return move(tasklet, offset, own, moved, is_read);
 }
 
 // --- Barriers, semaphores, handshakes
@@ -194,28 +173,10 @@ PeRun::After PeRun::call_handshake_wait_for(uint32_t tasklet, const uint32_t *ar
 
 // --- Mutexes
 
-// The hardware has 256 mutexes and uses the low 8 bits of any address as a mutex number. The
-// benchmark HST-L of PrIM depends on this mutex number.
-uint8_t *PeRun::mutex_at(uint32_t tasklet, uint32_t address) {
-  uint8_t *const first = place_.wram + PE_ATOMIC_ORIGIN;
-  const bool is_mutex =
-      address - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(first)) < PE_ATOMIC_BYTES;
-  if (is_strict_ && !is_mutex) {
-    fault(FaultKind::kMutex, tasklet,
-          "a mutex call got an address that is not a mutex; define it with MUTEX_INIT or "
-          "ATOMIC_BIT_INIT");
-    return nullptr;
-  }
-  return first + address % PE_ATOMIC_BYTES;
-}
-
-PeRun::After PeRun::call_mutex_lock(uint32_t tasklet, const uint32_t *arguments) {
-  uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
-  if (mutex == nullptr) return After::kStay;
-  if (*mutex != 0) return wait(tasklet, WaitKind::kMutex, arguments[0] % PE_ATOMIC_BYTES);
-  *mutex = 1;
-  mutex_holders_[arguments[0] % PE_ATOMIC_BYTES] = static_cast<uint8_t>(tasklet);
-  return After::kGoOn;
+void PeRun::refuse_mutex(uint32_t tasklet) {
+  fault(FaultKind::kMutex, tasklet,
+        "a mutex call got an address that is not a mutex; define it with MUTEX_INIT or "
+        "ATOMIC_BIT_INIT");
 }
 
 PeRun::After PeRun::call_mutex_trylock(uint32_t tasklet, const uint32_t *arguments) {
@@ -225,20 +186,6 @@ PeRun::After PeRun::call_mutex_trylock(uint32_t tasklet, const uint32_t *argumen
   tasklets_[tasklet].result = is_free;
   if (is_free) mutex_holders_[arguments[0] % PE_ATOMIC_BYTES] = static_cast<uint8_t>(tasklet);
   *mutex = 1;
-  return After::kGoOn;
-}
-
-PeRun::After PeRun::call_mutex_unlock(uint32_t tasklet, const uint32_t *arguments) {
-  uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
-  if (mutex == nullptr) return After::kStay;
-  // The first waiting tasklet takes the mutex, so the mutex stays locked.
-  const uint32_t number = arguments[0] % PE_ATOMIC_BYTES;
-  if (const uint32_t waiter = first_waiter(WaitKind::kMutex, number); waiter != PE_MAX_TASKLETS) {
-    mutex_holders_[number] = static_cast<uint8_t>(waiter);
-    wake(waiter);
-  } else {
-    *mutex = 0;
-  }
   return After::kGoOn;
 }
 

@@ -15,7 +15,10 @@
 // would make PrIM's BS (VIA-Research/uPIMulator) 12% too slow, instead of 4%.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <utility>
 
 #include "runtime/calls.h"
 
@@ -40,24 +43,128 @@ class PeClock {
   void stop_spinning(uint32_t tasklet);
 
   static constexpr uint32_t kNobody = UINT32_MAX;
-  /// Advances to the next time at which a tasklet completes its work, parks this tasklet and
-  /// returns its number. If several tasklets complete at the same time, next() returns the lowest
-  /// tasklet number first. Returns kNobody if all tasklets are parked.
-  uint32_t next();
+  struct Completion {
+    uint32_t tasklet;
+    bool is_transfer;
+  };
+  /// Advances to the next time at which a tasklet completes its work, and parks this tasklet. If
+  /// several tasklets complete at the same time, next() returns the lowest tasklet number first.
+  /// The tasklet is kNobody if all tasklets are parked.
+  Completion next();
 
   double cycles() const { return now_; }
   uint64_t instructions() const { return instructions_; }
 
  private:
-  uint32_t computing_ = 0, transferring_ = 0, spinning_ = 0;  // bit sets
-  double now_ = 0;                                            // cycles
+  /// The tasklets with work of one kind, in the order in which the work ends; of two that end at
+  /// the same time, the lower number first.
+  class Queue {
+   public:
+    uint32_t size() const { return end_ - begin_; }
+    /// Of the first tasklet; infinity and kNobody if there is none.
+    double due() const { return due_[begin_]; }
+    uint32_t first() const { return tasklets_[begin_]; }
+    void pop() { ++begin_; }
+    void clear() {
+      begin_ = end_ = 0;
+      end();
+    }
+    void insert(uint32_t tasklet, double due);
+
+   private:
+    void end() {
+      due_[end_] = std::numeric_limits<double>::infinity();
+      tasklets_[end_] = kNobody;
+    }
+    static constexpr uint32_t kEntries = 8 * PE_MAX_TASKLETS;
+    uint32_t begin_ = 0, end_ = 0;
+    // Two arrays: loads of a pair would wait until the stores of its parts have reached the cache.
+    double due_[kEntries + 1];
+    uint32_t tasklets_[kEntries + 1];
+  };
+
+  Queue computing_;            // by the value of issued_ at which they end
+  Queue transferring_;         // by cycles
+  uint32_t spinning_ = 0;      // bit set
+  uint32_t spinners_ = 0;      // their number
+  double now_ = 0;             // cycles
   double issued_ = 0;          // instructions that each issuing tasklet has issued since the start
   double engine_free_ = 0;     // cycles
   uint64_t instructions_ = 0;  // instructions of all tasklets
-  double due_[PE_MAX_TASKLETS] =
-      {};  // end of the tasklet's work, in units of issued_ (computing) or now_ (transferring)
   uint64_t computing_instructions_[PE_MAX_TASKLETS] = {};
   double spun_since_[PE_MAX_TASKLETS] = {};  // value of issued_
 };
+
+// Inline, because each call of a tasklet needs several of these functions.
+
+inline void PeClock::Queue::insert(uint32_t tasklet, double due) {
+  if (end_ == kEntries) {
+    std::copy(due_ + begin_, due_ + end_, due_);
+    std::copy(tasklets_ + begin_, tasklets_ + end_, tasklets_);
+    end_ -= std::exchange(begin_, 0);
+  }
+  uint32_t place = end_++;
+  end();
+  for (; place != begin_; --place) {
+    if (due_[place - 1] < due || (due_[place - 1] == due && tasklets_[place - 1] < tasklet)) break;
+    due_[place] = due_[place - 1];
+    tasklets_[place] = tasklets_[place - 1];
+  }
+  due_[place] = due;
+  tasklets_[place] = tasklet;
+}
+
+inline void PeClock::start() {
+  computing_.clear();
+  transferring_.clear();
+  spinning_ = spinners_ = 0;
+  now_ = issued_ = engine_free_ = 0;
+  instructions_ = 0;
+}
+
+inline void PeClock::compute(uint32_t tasklet, uint64_t instructions) {
+  computing_.insert(tasklet, issued_ + static_cast<double>(instructions));
+  computing_instructions_[tasklet] = instructions;
+}
+
+inline void PeClock::transfer(uint32_t tasklet, uint32_t bytes) {
+  const double begin = std::max(now_, engine_free_);
+  engine_free_ = begin + std::max(kLeastEngineCycles, kEngineCyclesPerByte * bytes);
+  transferring_.insert(tasklet, begin + kTransferCycles + kTransferCyclesPerByte * bytes);
+}
+
+inline void PeClock::spin(uint32_t tasklet) {
+  spinning_ |= 1u << tasklet;
+  ++spinners_;
+  spun_since_[tasklet] = issued_;
+}
+
+inline void PeClock::stop_spinning(uint32_t tasklet) {
+  if ((spinning_ >> tasklet & 1) == 0) return;
+  spinning_ &= ~(1u << tasklet);
+  --spinners_;
+  instructions_ += static_cast<uint64_t>(issued_ - spun_since_[tasklet]);
+}
+
+inline PeClock::Completion PeClock::next() {
+  const uint32_t issuing = computing_.size() + spinners_;
+  const double cycles_per_instruction =
+      issuing <= kIssueCycles ? kIssueCycles : static_cast<double>(issuing);
+  const uint32_t computed = computing_.first(), transferred = transferring_.first();
+  const double computed_at = now_ + (computing_.due() - issued_) * cycles_per_instruction;
+  const double transferred_at = transferring_.due();
+  if (computed_at < transferred_at || (computed_at == transferred_at && computed < transferred)) {
+    issued_ = computing_.due();
+    now_ = computed_at;
+    instructions_ += computing_instructions_[computed];
+    computing_.pop();
+    return {computed, false};
+  }
+  if (transferred == kNobody) return {kNobody, false};
+  if (issuing != 0) issued_ += (transferred_at - now_) / cycles_per_instruction;
+  now_ = transferred_at;
+  transferring_.pop();
+  return {transferred, true};
+}
 
 }  // namespace dpuemu

@@ -144,8 +144,7 @@ uint64_t DirectMram::end() {
   return count;
 }
 
-void DirectMram::read(uint64_t offset, uint64_t bytes, uint8_t *to) const {
-  if (!is_used_) return port_.read(offset, bytes, to);
+void DirectMram::read_used(uint64_t offset, uint64_t bytes, uint8_t *to) const {
   for_each_page(offset, bytes, [&](uint64_t page, uint64_t begin, uint64_t part) {
     if (is_loaded(page))
       std::copy_n(copy() + begin, part, to);
@@ -155,8 +154,7 @@ void DirectMram::read(uint64_t offset, uint64_t bytes, uint8_t *to) const {
   });
 }
 
-void DirectMram::write(uint64_t offset, uint64_t bytes, const uint8_t *from) const {
-  if (!is_used_) return port_.write(offset, bytes, from);
+void DirectMram::write_used(uint64_t offset, uint64_t bytes, const uint8_t *from) const {
   for_each_page(offset, bytes, [&](uint64_t page, uint64_t begin, uint64_t part) {
     if (is_loaded(page))
       std::copy_n(from, part, copy() + begin);

@@ -46,10 +46,16 @@ class DirectMram {
   uint64_t gs_base() const { return is_used_ ? copy_base_ : nowhere_base_; }
 
   /// Do the same as the functions read and write of MramPort.
-  void read(uint64_t offset, uint64_t bytes, uint8_t *to) const;
-  void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const;
+  void read(uint64_t offset, uint64_t bytes, uint8_t *to) const {
+    is_used_ ? read_used(offset, bytes, to) : port_.read(offset, bytes, to);
+  }
+  void write(uint64_t offset, uint64_t bytes, const uint8_t *from) const {
+    is_used_ ? write_used(offset, bytes, from) : port_.write(offset, bytes, from);
+  }
 
  private:
+  void read_used(uint64_t offset, uint64_t bytes, uint8_t *to) const;
+  void write_used(uint64_t offset, uint64_t bytes, const uint8_t *from) const;
   uint8_t *copy() const { return reinterpret_cast<uint8_t *>(copy_base_); }
   bool is_loaded(uint64_t page) const { return pages_[page / 64] >> (page % 64) & 1; }
 

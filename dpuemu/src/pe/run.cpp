@@ -10,6 +10,7 @@
 
 #include "base/low_memory.h"
 #include "machine/machine.h"
+#include "pe/run_calls.h"
 
 namespace dpuemu {
 
@@ -27,11 +28,13 @@ constexpr uint32_t round_up(uint32_t value, uint32_t multiple) {
 
 /// In strict mode, a tasklet has a stack of its declared size, so that the first byte below it is
 /// inaccessible. Otherwise it has the largest possible stack, because x86-64 frames are larger than
-/// DPU frames.
+/// DPU frames. These stacks start at different offsets in their blocks, so that the caches can hold
+/// the first frames of all tasklets.
 uint32_t stack_bytes(const Program &program, uint32_t tasklet, bool is_strict) {
   constexpr uint32_t kMost = Stacks::kMostBytes - kStackEndBytes, kFrameAlignment = 16;
+  constexpr uint32_t kOffsets = 16, kOffsetBytes = 256;
   return is_strict ? std::min(round_up(program.stack_bytes(tasklet), kFrameAlignment), kMost)
-                   : kMost;
+                   : kMost - tasklet % kOffsets * kOffsetBytes;
 }
 
 }  // namespace
@@ -52,11 +55,19 @@ constexpr uint32_t __pe_await_host = 4;
 constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of an allocator
 }  // namespace instructions_of
 
+/// The limits of a step. The caches hold the lines of kStepBytes until the other PEs of the bank
+/// have accessed them.
+constexpr uint32_t kStepBytes = 2048, kStepCalls = 1024;
+
 struct PeRun::CallRow {
   uint32_t number;
   Call function;
   uint32_t instructions;
 };
+
+#define DPUEMU_CALL_NUMBER(number, name) k_##name = number,
+enum CallNumber : uint32_t { PE_CALL_TABLE(DPUEMU_CALL_NUMBER) };
+#undef DPUEMU_CALL_NUMBER
 
 #define DPUEMU_CALL_ROW(number, name) {number, &PeRun::call_##name, instructions_of::name},
 constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
@@ -73,7 +84,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   is_strict_ = is_strict;
   has_ended_ = false;
   woken_ = 0;
-  sequence_ = 0;
+  first_waiter_ = last_waiter_ = PE_MAX_TASKLETS;
   cycle_counter_ = instruction_counter_ = {};
   shows_instructions_ = false;
   pe.has_run = true;
@@ -85,7 +96,8 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   uint64_t stack_tops[PE_MAX_TASKLETS];
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
     const uint32_t bytes = stack_bytes(program, i, is_strict),
-                   usable = round_up(bytes + kStackEndBytes, kPageBytes);
+                   usable = is_strict ? round_up(bytes + kStackEndBytes, kPageBytes)
+                                      : Stacks::kMostBytes;
     stack_tops[i] = stacks_.end(i) - usable + bytes;
     has_memory = has_memory && stacks_.set_usable(i, usable);
   }
@@ -97,67 +109,91 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES + 1, uint8_t{0});
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
-    tasklets_[i].stack = prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
+    tasklets_[i].at_call.stack =
+        prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
     tasklets_[i].state = State::kWaiting;
     woken_ |= 1u << i;
   }
   return true;
 }
 
-void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
+inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
-  door.tasklet_stack = tasklet.stack;
-  turns.fetch_add(1, std::memory_order_relaxed);
-  if (const auto at = std::move(tasklet.interrupted); at != nullptr)
-    continue_tasklet(door, *at);
-  else
-    enter_tasklet(door, tasklet.result);
-  if (door.call == kSignal) return fault_by_signal(door, number);
-  const uint64_t computed =
-      door.instructions - std::exchange(tasklet.instructions, door.instructions);
-  if (door.call == kInterrupted) {
+  turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  const uint64_t instructions_before = tasklet.at_call.instructions;
+  uint32_t call;
+  if (tasklet.interrupted == nullptr) [[likely]] {
+    call = enter_tasklet(door, tasklet.at_call, tasklet.result);
+  } else {
+    const auto at = std::move(tasklet.interrupted);
+    call = continue_tasklet(door, tasklet.at_call, *at);
+  }
+  if (call == kSignal) [[unlikely]]
+    return fault_by_signal(door, number);
+  const uint64_t computed = tasklet.at_call.instructions - instructions_before;
+  if (call == kInterrupted) [[unlikely]] {
     tasklet.interrupted = std::make_unique<Interrupted>(door.interrupted);
     tasklet.state = State::kPaused;
     return clock_.compute(number, computed);
   }
-  tasklet.stack = door.tasklet_stack;
-  tasklet.call = door.call;
-  std::copy_n(door.arguments, 4, tasklet.arguments);
+  tasklet.call = call;
   tasklet.state = State::kCalling;
-  clock_.compute(number,
-                 computed + (door.call < std::size(kCalls) ? kCalls[door.call].instructions : 1));
+  clock_.compute(number, computed + (call < std::size(kCalls) ? kCalls[call].instructions : 1));
+}
+
+inline PeRun::After PeRun::carry_out(uint32_t number) {
+  const Tasklet &tasklet = tasklets_[number];
+  const uint32_t *const arguments = tasklet.at_call.arguments;
+  switch (tasklet.call) {
+    case k_mram_read:
+      return call_mram_read(number, arguments);
+    case k_mram_write:
+      return call_mram_write(number, arguments);
+    case k_mutex_lock:
+      return call_mutex_lock(number, arguments);
+    case k_mutex_unlock:
+      return call_mutex_unlock(number, arguments);
+    default:
+      return (this->*kCalls[tasklet.call].function)(number, arguments);
+  }
 }
 
 PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
-  while (woken_ != 0 && !has_ended_) {
-    const auto number = static_cast<uint32_t>(std::countr_zero(woken_));
-    woken_ &= woken_ - 1;
-    resume(door, turns, number);
-  }
-  if (has_ended_) return Step::kEnded;
+  moved_bytes_ = 0;
+  for (uint32_t calls = 0; calls < kStepCalls; ++calls) {
+    while (woken_ != 0 && !has_ended_) {
+      const auto number = static_cast<uint32_t>(std::countr_zero(woken_));
+      woken_ &= woken_ - 1;
+      resume(door, turns, number);
+    }
+    if (has_ended_) return Step::kEnded;
 
-  const uint32_t number = clock_.next();
-  if (number == PeClock::kNobody) {
-    end_waiting();
-    if (!has_ended_) finish();
-    return Step::kEnded;
-  }
-  Tasklet &tasklet = tasklets_[number];
-  if (tasklet.state == State::kTransferring || tasklet.state == State::kPaused) {
-    woken_ |= 1u << number;
-    return Step::kOther;
-  }
-  if (tasklet.call >= std::size(kCalls)) {
-    fault(FaultKind::kInstruction, number, "the program was not compiled for this emulator");
-  } else {
+    const auto [number, is_transfer] = clock_.next();
+    if (is_transfer) {
+      woken_ |= 1u << number;
+      continue;
+    }
+    if (number == PeClock::kNobody) {
+      end_waiting();
+      if (!has_ended_) finish();
+      return Step::kEnded;
+    }
+    Tasklet &tasklet = tasklets_[number];
+    if (tasklet.state == State::kPaused) {
+      woken_ |= 1u << number;
+      return Step::kOther;
+    }
+    if (tasklet.call >= std::size(kCalls)) {
+      fault(FaultKind::kInstruction, number, "the program was not compiled for this emulator");
+      return Step::kEnded;
+    }
     tasklet.state = State::kWaiting;
-    const Call call = kCalls[tasklet.call].function;
-    if ((this->*call)(number, tasklet.arguments) == After::kGoOn) woken_ |= 1u << number;
+    if (carry_out(number) == After::kGoOn) woken_ |= 1u << number;
+    if (has_ended_) return Step::kEnded;
+    if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
+    if (tasklet.call == k___pe_await_host) return Step::kAwaitsHost;
   }
-  if (has_ended_) return Step::kEnded;
-  if (tasklet.state == State::kTransferring) return Step::kTransferred;
-  return kCalls[tasklet.call].function == &PeRun::call___pe_await_host ? Step::kAwaitsHost
-                                                                       : Step::kOther;
+  return Step::kOther;
 }
 
 void PeRun::stop(const char *reason) {
@@ -167,7 +203,7 @@ void PeRun::stop(const char *reason) {
 void PeRun::end_as_endless() {
   if (has_ended_) return;
   uint32_t running = woken_ != 0 ? static_cast<uint32_t>(std::countr_zero(woken_))
-                                 : clock_.next();  // does not wait
+                                 : clock_.next().tasklet;  // does not wait
   if (running == PeClock::kNobody) running = 0;
   const std::string patience = std::to_string(Machine::instance().patience_seconds());
   fault(FaultKind::kEndless, running,
@@ -187,36 +223,6 @@ void PeRun::finish() {
   pe_->report.instructions = clock_.instructions();
   pe_->report.cycles = clock_.cycles();
   pe_->report.direct_pages = direct_mram_.end();
-}
-
-PeRun::After PeRun::wait(uint32_t number, WaitKind kind, uint32_t key) {
-  Tasklet &tasklet = tasklets_[number];
-  tasklet.state = State::kWaiting;
-  tasklet.wait_kind = kind;
-  tasklet.wait_key = key;
-  tasklet.wait_sequence = ++sequence_;
-  if (kind == WaitKind::kMutex) clock_.spin(number);
-  return After::kStay;
-}
-
-uint32_t PeRun::first_waiter(WaitKind kind, uint32_t key) const {
-  uint32_t first = PE_MAX_TASKLETS;
-  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
-    const Tasklet &tasklet = tasklets_[i];
-    if (tasklet.state != State::kWaiting || tasklet.wait_sequence == 0 ||
-        tasklet.wait_kind != kind || tasklet.wait_key != key)
-      continue;
-    if (first == PE_MAX_TASKLETS || tasklet.wait_sequence < tasklets_[first].wait_sequence)
-      first = i;
-  }
-  return first;
-}
-
-void PeRun::wake(uint32_t number, uint64_t result) {
-  clock_.stop_spinning(number);
-  tasklets_[number].wait_sequence = 0;
-  tasklets_[number].result = result;
-  woken_ |= 1u << number;
 }
 
 uint8_t *PeRun::own_bytes(uint32_t address, uint64_t bytes) const {

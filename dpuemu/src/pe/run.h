@@ -38,10 +38,10 @@ class PeRun {
              bool is_accessible);
 
   enum class Step { kTransferred, kAwaitsHost, kOther, kEnded };
-  /// Runs the PE until the next call of a tasklet takes effect. Returns kTransferred if the call
-  /// was a DMA, kAwaitsHost if the tasklet waits for the host, and kEnded if the run is over;
-  /// pe.report and pe.fault then have the results. turns: the number of times that a thread has
-  /// entered a tasklet, which step() increments.
+  /// Runs the PE for a limited number of calls. Returns kTransferred if its DMA moved kStepBytes,
+  /// kAwaitsHost if a tasklet waits for the host, and kEnded if the run is over; pe.report and
+  /// pe.fault then have the results. turns: the number of times that a thread has entered a
+  /// tasklet, which step() increments.
   Step step(Door &door, std::atomic<uint64_t> &turns);
 
   /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a
@@ -69,19 +69,15 @@ class PeRun {
     kNotifier,
     kNotified
   };
-  struct Tasklet {
-    uint64_t stack = 0;
-    std::unique_ptr<Interrupted>
-        interrupted;            // if the tasklet has to continue after an interruption
-    uint64_t result = 0;        // result of the tasklet's last call
-    uint64_t instructions = 0;  // instruction count at the tasklet's last call
+  struct alignas(64) Tasklet {
+    AtCall at_call;
+    uint64_t result = 0;  // result of the tasklet's last call
     uint32_t call = 0;
-    uint32_t arguments[4] = {};
     State state = State::kEnded;
     WaitKind wait_kind = WaitKind::kBarrier;
     uint32_t wait_key = 0;  // address of a barrier or semaphore, number of a mutex, bit or tasklet
-    uint64_t wait_sequence = 0;  // number in the order of arrival; 0 if the tasklet does not wait
-                                 // for an object with a wait_key
+    std::unique_ptr<Interrupted>
+        interrupted;  // if the tasklet has to continue after an interruption
   };
   enum class After { kGoOn, kStay };  // what the calling tasklet does after the call
   using Call = After (PeRun::*)(uint32_t tasklet, const uint32_t *arguments);
@@ -89,7 +85,9 @@ class PeRun {
 
   static const CallRow kCalls[];
 
-  void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
+  [[gnu::always_inline]] void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
+  /// Carries out the call of a tasklet.
+  After carry_out(uint32_t tasklet);
   void finish();
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
   /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no
@@ -116,6 +114,7 @@ class PeRun {
   /// Returns the mutex at the address. If strict mode refuses the address, sets a fault and returns
   /// nullptr.
   uint8_t *mutex_at(uint32_t tasklet, uint32_t address);
+  void refuse_mutex(uint32_t tasklet);
   /// One bit of a vmutex, and a number that is unique for each bit in WRAM. If the address is
   /// invalid, `byte` is nullptr, and the PE is in fault.
   struct VirtualMutex {
@@ -134,6 +133,9 @@ class PeRun {
   VirtualMutex virtual_mutex_at(uint32_t tasklet, const uint32_t *arguments);
   After transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes,
                  bool is_read);
+  After transfer_checked(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
+                         uint32_t bytes, bool is_read);
+  After move(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes, bool is_read);
   void print(const char *bytes, size_t count);
 
 #define DPUEMU_DECLARE_CALL(number, name) \
@@ -153,7 +155,10 @@ class PeRun {
   Tasklet tasklets_[PE_MAX_TASKLETS];
   uint32_t woken_ = 0;                           // bit set of the tasklets to resume now
   uint8_t mutex_holders_[PE_ATOMIC_BYTES] = {};  // the tasklet that has locked the mutex last
-  uint64_t sequence_ = 0;
+  // The list of tasklets that wait for an object with a wait_key, in the order of arrival.
+  uint32_t first_waiter_ = PE_MAX_TASKLETS, last_waiter_ = PE_MAX_TASKLETS;
+  uint32_t next_waiter_[PE_MAX_TASKLETS] = {};
+  uint32_t moved_bytes_ = 0;  // by DMA in this step
   Counter cycle_counter_, instruction_counter_;
   bool shows_instructions_ = false;  // perfcounter_get returns the instructions
 };

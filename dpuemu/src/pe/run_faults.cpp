@@ -61,7 +61,7 @@ std::string PeRun::frames_of(uint32_t number, const Interrupted *at) const {
   if (at != nullptr) {
     registers = registers_of(*at);
   } else {  // the order in which door.h stores the registers
-    uint64_t next = tasklets_[number].stack;
+    uint64_t next = tasklets_[number].at_call.stack;
     for (const uint32_t which :
          {15u, 14u, 13u, 12u, FrameRegisters::kRbp, FrameRegisters::kRbx, FrameRegisters::kRip}) {
       if (!read_word(next, registers.value[which])) return "";

@@ -119,8 +119,8 @@ class Runner {
     if (is_accessible) task.places->leave(task.dpu_index);
   }
 
-  /// Runs the PE to the end of its next DMA, or until it waits for the host. Returns whether the PE
-  /// continues.
+  /// Runs the PE until its DMA has moved some lines, or until it waits for the host. Returns
+  /// whether the PE continues.
   bool advance(PeRun &run, Batch &of) {
     signals_.target.run.store(&run, std::memory_order_relaxed);
     if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);

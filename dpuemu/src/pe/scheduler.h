@@ -24,7 +24,7 @@ struct PeTask {
 };
 
 /// The PEs of one bank share lines of the region. So one thread runs all PEs of a bank in rotation,
-/// and changes the PE after each DMA. The caches of this thread then hold the lines that the
+/// and changes the PE after some DMA. The caches of this thread then hold the lines that the
 /// previous PE accessed. In strict mode, the PEs run one after another, and the WRAM of a PE is
 /// accessible only while the PE runs.
 using PeGroup = std::vector<PeTask>;
