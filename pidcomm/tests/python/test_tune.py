@@ -65,7 +65,7 @@ def test_a_file_of_another_cpu_is_not_used(tmp_path: Path) -> None:
 def test_command_writes_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, rows = tmp_path / "tuning", tmp_path / "rows.jsonl"
     monkeypatch.setenv("PIDCOMM_TUNING", str(path))
-    result = run("tune", "to_host", "--seconds", "1", "--json", str(rows))
+    result = run("tune", "to_host", "--bytes", "16KiB", "--seconds", "1", "--json", str(rows))
     assert result.returncode == 0, result
     assert f"written: {path}" in result.stdout
     names = [line.split()[0] for line in path.read_text().splitlines()]
@@ -79,4 +79,5 @@ def test_command_refuses_an_unknown_pass_and_a_missing_file(
 ) -> None:
     monkeypatch.setenv("PIDCOMM_TUNING", "")
     assert "pass 'gather' is unknown" in run("tune", "gather").stderr
+    assert "--bytes is 24KiB" in run("tune", "--dry-run", "--bytes", "24KiB").stderr
     assert "there is no tuning file" in run("tune", "merge").stderr

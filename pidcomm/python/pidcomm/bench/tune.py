@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -43,11 +43,9 @@ CASES = {
     "to_host": Case("gather", REGULAR),
     "from_host": Case("scatter", REGULAR),
 }
-# Masks and bytes per PE. 12 and 80 blocks do not divide a power of two.
-MEASURED = {
-    REGULAR: (("10", 1 << 20), ("01", 15 << 15)),
-    SECTIONS: (("10", 15 << 15), ("01", 15 << 15)),
-}
+# A power of two and another number of bytes behave differently. 12 and 80 blocks of 8 bytes divide
+# SECTION_BYTES.
+SECTION_BYTES = 12 * 80 * 8
 
 
 @dataclass(frozen=True)
@@ -79,14 +77,18 @@ def _candidates(pass_: str, key: str, value: int) -> list[int]:
 class _Search:
     """The trials of one pass."""
 
-    def __init__(self, pe_set: PeSet, pass_: str, scratch: Callable[[list[Problem]], Scratch]):
+    def __init__(self, pe_set: PeSet, pass_: str, size: int) -> None:
         case = CASES[pass_]
+        other_size = max(size // 2 // SECTION_BYTES, 1) * SECTION_BYTES
         self._set, self._pass = pe_set, pass_
         self._problems = [
-            Problem(case.collective, case.shape, mask, size, "int32")
-            for mask, size in MEASURED[case.shape]
+            Problem(case.collective, case.shape, mask, per_pe, "int32")
+            for mask, per_pe in (
+                ("10", size if case.shape == REGULAR else other_size),
+                ("01", other_size),
+            )
         ]
-        self._scratch = scratch(self._problems)
+        self._scratch = Scratch(self._problems)
 
     def us(self, variants: list[dict[str, int]]) -> list[float]:
         """Return the sum over the masks of the median times of each variant. The variants take
@@ -108,21 +110,19 @@ class _Search:
         return sums
 
 
-def tune(pe_set: PeSet, passes: list[str], seconds: float) -> Iterator[Choice | str]:
+def tune(pe_set: PeSet, passes: list[str], size: int, seconds: float) -> Iterator[Choice | str]:
     """Search better values for passes, and use them from now on in this process.
 
     Changes one value at a time, and keeps the value if it is at least 3% faster. Yields the name of
-    each pass when its search begins, then its values. Stops after about `seconds`. Overwrites the
+    each pass when its search begins, then its values. size: bytes per PE. Stops after about `seconds`. Overwrites the
     MRAM of the set and needs 1024 PEs.
     """
     end = monotonic() + seconds
     for pass_ in passes:
         yield pass_
-        search = _Search(pe_set, pass_, Scratch)
+        search = _Search(pe_set, pass_, size)
         for key in _core.tuning()[pass_][0]:
             best = _core.tuning()[pass_][0]
-            if monotonic() > end:
-                break
             others = [
                 {**best, key: value}
                 for value in _candidates(pass_, key, best[key])
@@ -136,6 +136,8 @@ def tune(pe_set: PeSet, passes: list[str], seconds: float) -> Iterator[Choice | 
                 found, found_us = others[after.index(min(after))], min(after)
             _core.tune(pass_, found)
             yield Choice(pass_, key, best[key], found[key], before, found_us)
+            if monotonic() > end:
+                return
 
 
 def write_file(path: Path) -> None:

@@ -18,8 +18,10 @@ from pidcomm.cli.completion import complete_list
 from pidcomm.cli.options import json_option
 from pidcomm.errors import ArgumentError, unknown
 from pidcomm.pe_set import allocate
+from pidcomm.sizes import format_size, parse_positive_size
 
 PES = 1024
+LEAST_BYTES, MOST_BYTES = 16 << 10, 16 << 20
 
 
 @command("pidcomm tune", "pidcomm tune to_host --dry-run", "PIDCOMM_TUNING=mine pidcomm tune")
@@ -35,6 +37,7 @@ def tune(
     seconds: Annotated[
         float, typer.Option(help="Stop after about this many seconds.", min=1)
     ] = 110,
+    size: Annotated[str, typer.Option("--bytes", help="Bytes per PE, a power of two.")] = "1MiB",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Do not write the file.")] = False,
     json_target: Annotated[str | None, json_option("a JSON line per value")] = None,
 ) -> None:
@@ -49,11 +52,17 @@ def tune(
             raise ArgumentError(unknown("pass", name, CASES))
     if not dry_run and not _core.tuning_path():
         raise ArgumentError("there is no tuning file: PIDCOMM_TUNING is empty, or HOME is not set")
+    per_pe = parse_positive_size(size)
+    if per_pe & (per_pe - 1) != 0 or not LEAST_BYTES <= per_pe <= MOST_BYTES:
+        raise ArgumentError(
+            f"--bytes is {size}; it must be a power of two from {format_size(LEAST_BYTES)} to"
+            f" {format_size(MOST_BYTES)}"
+        )
     with Results(json_target) as results:
         platform.configure(hugepages=True)
         results.text(f"values before: {_core.tuning_source()}")
         pe_set = allocate(PES)
-        for choice in search(pe_set, passes or list(CASES), seconds):
+        for choice in search(pe_set, passes or list(CASES), per_pe, seconds):
             if isinstance(choice, str):
                 results.text(choice)
                 continue
