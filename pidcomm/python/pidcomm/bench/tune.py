@@ -114,8 +114,8 @@ def tune(pe_set: PeSet, passes: list[str], size: int, seconds: float) -> Iterato
     """Search better values for passes, and use them from now on in this process.
 
     Changes one value at a time, and keeps the value if it is at least 3% faster. Yields the name of
-    each pass when its search begins, then its values. size: bytes per PE. Stops after about `seconds`. Overwrites the
-    MRAM of the set and needs 1024 PEs.
+    each pass when its search begins, then its values. size: bytes per PE. Stops after about
+    `seconds`. Overwrites the MRAM of the set and needs 1024 PEs.
     """
     end = monotonic() + seconds
     for pass_ in passes:
