@@ -68,8 +68,8 @@ class KeptCall(NamedTuple):
     kept: the key of the call has their identities, which other objects may have later.
     """
 
-    x: ref[Buffer]
-    out: ref[Buffer]
+    x: ref[Any]
+    out: ref[Any]
     arguments: CoreArguments
 
 
