@@ -68,9 +68,13 @@ class KeptCall(NamedTuple):
     kept: the key of the call has their identities, which other objects may have later.
     """
 
-    x: ref[Any]
-    out: ref[Any]
+    x: ref[Buffer]
+    out: ref[Buffer]
     arguments: CoreArguments
+
+    def is_of(self, x: object, out: object) -> bool:
+        """Return whether the call has these buffers."""
+        return self.x() is x and self.out() is out
 
 
 class Owner(Protocol):
@@ -520,7 +524,7 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
         is_plain = wait is True and not options and type(axis) is str and type(op) in PLAIN_OPS
         key = (name, axis, op, id(x), id(out)) if is_plain and self._own_batch() is None else None
         kept = self._kept_calls.get(key)
-        if kept is not None and kept.x() is x and kept.out() is out:
+        if kept is not None and kept.is_of(x, out):
             x._storage.require_valid()
             out._storage.require_valid()
             self._last_fields = self._core.run(*kept.arguments)
