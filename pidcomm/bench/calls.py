@@ -1,5 +1,5 @@
-"""Time a small allreduce with byte offsets and with buffers, in turns; print the microseconds of a
-call and the median difference.
+"""Time a small allreduce (one rank, 64 bytes per PE) with byte offsets, with buffers and prepared,
+in turns; print the median microseconds of a call.
 
 python bench/calls.py
 """
@@ -11,37 +11,34 @@ import numpy as np
 
 import pidcomm
 
-PAIRS, CALLS = 101, 200
+ROUNDS, CALLS, COUNT = 101, 200, 16
 
 with pidcomm.allocate(pes=64) as pes:
     cube = pes.hypercube(8, 8)
-    source, target = cube.empty(2, "float32"), cube.empty(2, "float32")
+    x = np.arange(64 * COUNT, dtype=np.float32).reshape(64, COUNT)
+    source, targets = cube.array(x), [cube.empty(COUNT, "float32") for _ in range(2)]
+    cube.write(x)
+    prepared = cube.prepare("allreduce", source, "10", op="sum", out=targets[1])
 
     def with_offsets() -> None:
-        cube.allreduce("10", bytes=8, src=0, dst=64, dtype=np.float32, op="sum")
+        cube.allreduce("10", bytes=4 * COUNT, src=0, dst=4 * COUNT, dtype=np.float32, op="sum")
 
     def with_buffers() -> None:
-        cube.allreduce(source, "10", op="sum", out=target)
+        cube.allreduce(source, "10", op="sum", out=targets[0])
 
-    x = np.arange(128, dtype=np.float32).reshape(64, 2)
-    source[:] = x
-    cube.write(x)
-    with_buffers()
-    with_offsets()
-    results = cube.read(2, np.float32, offset=64), target.get(), x.reshape(8, 8, 2).sum(1)
-    if not (np.array_equal(*results[:2]) and np.array_equal(results[1][::8], results[2])):
-        raise SystemExit("wrong results")
-
-    times: list[list[float]] = [[], []]
-    for _ in range(PAIRS):
-        for call, taken in zip((with_offsets, with_buffers), times, strict=True):
+    ways = {"offsets": with_offsets, "buffers": with_buffers, "prepared": prepared.run}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, call in ways.items():
             begin = perf_counter()
             for _ in range(CALLS):
                 call()
-            taken.append((perf_counter() - begin) / CALLS * 1e6)
+            times[name].append((perf_counter() - begin) / CALLS * 1e6)
 
-difference = median(b - a for a, b in zip(*times, strict=True))
-print(
-    f"offsets {median(times[0]):.2f} us, buffers {median(times[1]):.2f} us per call; median"
-    f" difference {difference:+.2f} us"
-)
+    sums = np.broadcast_to(x.reshape(8, 8, COUNT).sum(1, keepdims=True), (8, 8, COUNT))
+    results = [target.get() for target in targets]
+    results.append(cube.read(COUNT, np.float32, offset=4 * COUNT))
+    if not all(np.array_equal(result.reshape(sums.shape), sums) for result in results):
+        raise SystemExit("wrong results")
+
+print(", ".join(f"{name} {median(taken):.2f}" for name, taken in times.items()), "us per call")

@@ -10,6 +10,7 @@
 // `find the plan` and `pass` are times of the trace without the steps that they contain; `other` is
 // the remainder of the call: argument checks, the trace, clocks.
 #include <dpu.h>
+#include <pidcomm/batch.h>
 #include <pidcomm/pidcomm.h>
 
 #include <algorithm>
@@ -185,10 +186,23 @@ void print_shapes(int calls) {
   }
 }
 
+/// Returns the median time of one call of step().
+template <class Step>
+double time_us(int calls, const Step &step) {
+  std::vector<double> seconds;
+  for (int call = -calls / 10; call < calls; ++call) {
+    const pidcomm::Stopwatch watch;
+    step();
+    if (call >= 0) seconds.push_back(watch.seconds());
+  }
+  return median_us(std::move(seconds));
+}
+
 void print_waiting(int calls) {
   std::printf(
-      "\n%-15s %9s %9s %9s   (an alltoall of 64 bytes per PE; pidcomm_irun and pidcomm_wait)\n",
-      "ranks", "run", "irun", "irun+wait");
+      "\n%-15s %9s %9s %9s %9s   (an alltoall of 64 bytes per PE, as the caller sees it: "
+      "pidcomm_run, a pidcomm_batch of one request, pidcomm_irun and pidcomm_wait)\n",
+      "ranks", "run", "batch", "irun", "irun+wait");
   for (const uint32_t ranks : {1u, 4u, 16u, 40u}) {
     const DpuSet pes(PIDCOMM_PES_PER_RANK * ranks);
     pidcomm_hypercube *const cube =
@@ -205,23 +219,18 @@ void print_waiting(int calls) {
       if (pidcomm_wait(&pending, nullptr) != PIDCOMM_OK) end("pidcomm_wait", pidcomm_last_error());
       waited.push_back(watch.seconds());
     }
-    const Medians blocking = medians_of(cube, request, calls, std::chrono::microseconds(0));
-    std::printf("%-15u %9.1f %9.1f %9.1f\n", ranks, blocking.total_us, median_us(returned),
+    const double run = time_us(calls, [&] {
+      if (pidcomm_run(cube, &request, nullptr, nullptr) != PIDCOMM_OK)
+        end("pidcomm_run", pidcomm_last_error());
+    });
+    const double batch = time_us(calls, [&] {
+      if (pidcomm_batch(cube, &request, 1, nullptr, nullptr) != PIDCOMM_OK)
+        end("pidcomm_batch", pidcomm_last_error());
+    });
+    std::printf("%-15u %9.2f %9.2f %9.2f %9.2f\n", ranks, run, batch, median_us(returned),
                 median_us(waited));
     pidcomm_hypercube_destroy(cube);
   }
-}
-
-/// Returns the median time of one call of step().
-template <class Step>
-double time_us(int calls, const Step &step) {
-  std::vector<double> seconds;
-  for (int call = -calls / 10; call < calls; ++call) {
-    const pidcomm::Stopwatch watch;
-    step();
-    if (call >= 0) seconds.push_back(watch.seconds());
-  }
-  return median_us(std::move(seconds));
 }
 
 /// Prints the steps of a call that moves 64 bytes per PE. The steps add up to the call, because
@@ -307,6 +316,6 @@ int main(int argc, char **argv) {
   print_calls(calls, bytes);
   print_pool(calls);
   print_steps(calls);
-  print_waiting(std::max(calls / 10, 10));
+  print_waiting(calls);
   print_shapes(std::max(calls / 20, 1));
 }

@@ -82,6 +82,11 @@ PIDCOMM_API int pidcomm_pool_write(pidcomm_pool *pool, size_t offset, size_t byt
                                    const void *host);
 PIDCOMM_API int pidcomm_pool_read(pidcomm_pool *pool, size_t offset, size_t bytes, void *host);
 
+/* As pidcomm_pool_write, and copies the bytes to `copy` in host memory, which must not overlap
+ * `host`. Takes less time than two copies: it loads the bytes once. */
+PIDCOMM_API int pidcomm_pool_write_and_copy(pidcomm_pool *pool, size_t offset, size_t bytes,
+                                            const void *host, void *copy);
+
 /* Waits until all hosts have called it as often. Afterwards a host reads what the hosts wrote
  * before. Errors: ERR_ARGUMENT (the hosts have allocated different memory), ERR_DEVICE (a host or
  * the switch has ended, or did not come in time). */

@@ -65,8 +65,8 @@ class Batch:
         """
         self._require_ready()
         if self._calls:
-            fields = self._cube._core.run_batch([call.arguments for call in self._calls])
-            self._cube._finish_batch(fields, self._calls)
+            arguments = [call.arguments for call in self._calls]
+            self._cube._last_fields = self._cube._core.run_batch(arguments)
         return self._result
 
     def start(self) -> Batch:
@@ -162,7 +162,7 @@ class BatchCube:
 
     _axes: Axes
     _core: _core.Cube
-    _finish_batch: Callable[[dict[str, Any], list[CollectedCall]], None]
+    _last_fields: Any
     _run: Callable[..., Any]
 
     @contextmanager

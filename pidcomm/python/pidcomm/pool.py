@@ -140,15 +140,17 @@ class Pool:
         """
         return self._core.allocate(as_integer("bytes", bytes))
 
-    def write(self, offset: int, x: ArrayInput) -> None:
+    def write(self, offset: int, x: ArrayInput, *, out: ArrayOutput | None = None) -> None:
         """Copy an array to the pool.
 
-        Raises ArgumentError if the bytes are not in allocated memory, or if elements of x have no
-        fixed size.
+        out: a contiguous array of the count and dtype of x, which gets the elements, too. It must
+        not overlap x. Raises ArgumentError if the bytes are not in allocated memory, if elements of
+        x have no fixed size, or if out does not fit.
         """
         array = input_array("x", x)
-        as_dtype(array.dtype)
-        self._core.write(as_integer("offset", offset), as_bytes(np.ascontiguousarray(array)))
+        element = as_dtype(array.dtype)
+        copy = None if out is None else as_bytes(output_elements(out, array.size, element))
+        self._core.write(as_integer("offset", offset), as_bytes(np.ascontiguousarray(array)), copy)
 
     def read(
         self, offset: int, count: int, dtype: DTypeLike, *, out: ArrayOutput | None = None

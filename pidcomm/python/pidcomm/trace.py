@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from pidcomm import _core
 from pidcomm._rows import TraceFields
 from pidcomm.notebook import Shown
 from pidcomm.sizes import format_about, format_duration
@@ -47,10 +47,10 @@ class Trace(Shown, TraceFields):
         )
 
 
-def trace_of(fields: dict[str, Any]) -> Trace:
+def trace_of(fields: _core.TraceFields) -> Trace:
     """Return the trace with the fields of the core, without the constructor, which takes longer
     than a small call.
     """
     trace = object.__new__(Trace)
-    trace.__dict__.update(fields)
+    trace.__dict__.update(fields.dict())
     return trace

@@ -66,7 +66,17 @@ int pidcomm_pool_write(pidcomm_pool *pool, size_t offset, size_t bytes, const vo
   return guarded([&] {
     require(pool, "pool");
     if (bytes != 0) require(host, "host");
-    pool->pool.write(offset, bytes, host);
+    pool->pool.write(offset, bytes, host, nullptr);
+  });
+}
+
+int pidcomm_pool_write_and_copy(pidcomm_pool *pool, size_t offset, size_t bytes, const void *host,
+                                void *copy) {
+  return guarded([&] {
+    require(pool, "pool");
+    if (bytes != 0) require(host, "host");
+    if (bytes != 0) require(copy, "copy");
+    pool->pool.write(offset, bytes, host, copy);
   });
 }
 

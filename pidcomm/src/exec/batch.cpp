@@ -58,6 +58,7 @@ void Executor::run_batch(const std::vector<pidcomm_request> &requests,
   std::vector<pidcomm_trace> traces(requests.size());
   uint64_t host_bytes = 0;
   each_request(requests.size(), [&](std::size_t i) {
+    calls[i].total.lap();
     plan_call(calls[i], requests[i], &options[i], traces[i], true);
     for (std::size_t j = 0; j < i && calls[i].prepared == nullptr; ++j)
       if (calls[j].cached == calls[i].cached) calls[i].prepared = calls[j].prepared;
@@ -69,10 +70,10 @@ void Executor::run_batch(const std::vector<pidcomm_request> &requests,
   std::optional<AcquiredRanks> ranks;
   double acquiring = 0;
   each_request(requests.size(), [&](std::size_t i) {
+    calls[i].total.lap();
     if (is_host_pass(calls[i].cached->plan)) {
-      const Stopwatch watch;
       if (!ranks) ranks.emplace(placement_, mapped_);
-      acquiring += watch.seconds();
+      acquiring += calls[i].total.lap();
       audit_ = {};
       run_on_ranks(*ranks, calls[i], traces[i]);
     } else {

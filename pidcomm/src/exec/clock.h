@@ -12,12 +12,22 @@ inline double clock_s() {
 
 class Stopwatch {
  public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  /// Seconds since the construction.
+  double seconds() const { return between(start_, Clock::now()); }
+  /// Seconds since the lap before, or since the construction. Neighbouring laps read the clock
+  /// once, which takes as long as a step of a small call.
+  double lap() {
+    const Clock::time_point before = lap_;
+    lap_ = Clock::now();
+    return between(before, lap_);
   }
 
  private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  static double between(Clock::time_point begin, Clock::time_point end) {
+    return std::chrono::duration<double>(end - begin).count();
+  }
+  Clock::time_point start_ = Clock::now(), lap_ = start_;
 };
 
 }  // namespace pidcomm

@@ -86,7 +86,6 @@ Executor::~Executor() = default;
 /// changes.
 void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
                          pidcomm_trace &trace, bool reads_programs) {
-  const Stopwatch planning;
   const Options resolved = resolve(options);
   const std::lock_guard<std::mutex> lock(planning_);
   call.cached = plans_.plan_for(
@@ -96,24 +95,23 @@ void Executor::plan_call(Call &call, const pidcomm_request &request, const pidco
   trace.threads = resolved.threads;
   trace.coherence = resolved.coherence;
   trace.isa = kernels_of(resolved.isa).isa;
-  trace.seconds_plan = planning.seconds();
 }
 
-/// The checks and preparations after planning.
+/// The checks and preparations after planning. Ends the lap that began before planning.
 void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   check_host(plan, request);
-  if (plan.bytes == 0) return;
-  if (const auto *form = std::get_if<TileForm>(&plan.form)) {
-    const Stopwatch preparing;
+  const auto *const tile = std::get_if<TileForm>(&plan.form);
+  if (tile != nullptr && plan.bytes != 0) {
     const std::lock_guard<std::mutex> lock(planning_);
     if (call.prepared == nullptr) call.prepared = call.cached->prepared;
     if (call.prepared == nullptr)
-      call.prepared = std::make_shared<const PreparedSweep>(plan, form->sweep);
-    const bool is_kept = call.prepared->tables().bytes() <= kKeptTableBytes;
-    call.cached->prepared = is_kept ? call.prepared : nullptr;
-    trace.seconds_plan += preparing.seconds();
+      call.prepared = std::make_shared<const PreparedSweep>(plan, tile->sweep);
+    call.keeps_prepared = call.prepared->tables().bytes() <= kKeptTableBytes;
+    call.cached->prepared = call.keeps_prepared ? call.prepared : nullptr;
   }
+  trace.seconds_plan = call.total.lap();
+  if (plan.bytes == 0) return;
 
   const uint64_t line_bytes = kLanes * placement_.egs.size();
   const MemberSteps *steps = member_steps_of(plan);
@@ -138,7 +136,7 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
 }
 
 /// Moves the bytes. No other call may move bytes of the ranks meanwhile.
-void Executor::finish(const Call &call, pidcomm_trace &trace) {
+void Executor::finish(Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   audit_ = {};
   if (plan.bytes != 0) {
@@ -156,13 +154,13 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   call.ticket.emplace(calls_.lock(RankLocks::Mode::exclusive));
   trace = {};
   wait_for_set(set_, placement_, earlier);
-  trace.seconds_acquire = call.total.seconds();
+  trace.seconds_acquire = call.total.lap();
   plan_call(call, request, options, trace, true);
   prepare(call, request, trace);
   finish(call, trace);
 }
 
-void Executor::run_with_reordering(const Call &call, pidcomm_trace &trace) {
+void Executor::run_with_reordering(Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   const PeSteps &steps = *pe_steps_of(plan);
   const PeReorder pes(set_, placement_, plan.heap_base, trace);
@@ -173,6 +171,7 @@ void Executor::run_with_reordering(const Call &call, pidcomm_trace &trace) {
   };
   try {
     if (steps.before) pes.run(*steps.before, trace);
+    call.total.lap();
     run_pass(call, trace);
     if (steps.after) pes.run(*steps.after, trace);
   } catch (const Error &error) {
@@ -182,31 +181,43 @@ void Executor::run_with_reordering(const Call &call, pidcomm_trace &trace) {
   }
 }
 
-void Executor::run_pass(const Call &call, pidcomm_trace &trace) {
+/// Begins with a lap.
+void Executor::run_pass(Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
-    const Stopwatch pass;
     run_sdk_rows(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host,
                  host_buffer_, trace);
-    trace.seconds_pass = pass.seconds();
+    trace.seconds_pass = call.total.lap();
     return;
   }
-  const Stopwatch acquiring;
   const AcquiredRanks ranks(placement_, mapped_);
-  trace.seconds_acquire += acquiring.seconds();
+  trace.seconds_acquire += call.total.lap();
   run_on_ranks(ranks, call, trace);
 }
 
-void Executor::run_on_ranks(const AcquiredRanks &ranks, const Call &call, pidcomm_trace &trace) {
+/// Begins with a lap.
+void Executor::run_on_ranks(const AcquiredRanks &ranks, Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
-  const Stopwatch passing;
   const HostPass pass{
       plan,      kernels_of(plan.options.isa), ranks.eg_base(),
       call.host, host_buffer_.data(),          useful_threads_of(plan, plan.options.threads)};
-  AuditRecord record;
-  std::optional<AuditScope> scope;
-  record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());
-  if (plan.options.isa == PIDCOMM_ISA_AUDIT) scope.emplace(&record);
+  constexpr uint64_t kKeptChunks = 16;
+  std::unique_ptr<SweepRun> &kept = call.cached->run;
+  std::optional<SweepRun> own;
+  if (call.keeps_prepared && pass.threads == 1) {
+    if (kept == nullptr) kept = std::make_unique<SweepRun>(pass, *call.prepared, kKeptChunks);
+  } else if (call.prepared != nullptr) {
+    own.emplace(pass, *call.prepared);
+  }
+  struct Audit {
+    AuditRecord record{};
+    AuditScope scope{&record};
+  };
+  std::optional<Audit> audit;
+  if (plan.options.isa == PIDCOMM_ISA_AUDIT) {
+    audit.emplace();
+    audit->record.ignore(host_buffer_.data(), host_buffer_.data() + host_buffer_.size());
+  }
   if (plan.options.coherence == PIDCOMM_COHERENCE_HARDWARE) {
     if (plan.messages != nullptr)
       flush_messages(pass, ranks.bank_pairs());
@@ -216,12 +227,12 @@ void Executor::run_on_ranks(const AcquiredRanks &ranks, const Call &call, pidcom
     if (plan.messages == nullptr && keeps_lanes(plan))
       flush_window(pass.kernels, {{ranks.eg_base().back(), 1}}, plan.dst, plan.out_pe_bytes, 1);
   }
-  run_form(pass, call.prepared.get(), trace);
-  if (scope) {
-    audit_ = record.counts();
-    audit_.lines_outside = lines_outside(record, plan, ranks.eg_base());
+  run_form(pass, own ? &*own : kept.get(), trace);
+  if (audit) {
+    audit_ = audit->record.counts();
+    audit_.lines_outside = lines_outside(audit->record, plan, ranks.eg_base());
   }
-  trace.seconds_pass = passing.seconds();
+  trace.seconds_pass = call.total.lap();
 }
 
 uint64_t Executor::heap_base() {

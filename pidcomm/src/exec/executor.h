@@ -84,13 +84,13 @@ class Executor {
   void plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
                  pidcomm_trace &trace, bool reads_programs);
   void prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace);
-  void finish(const Call &call, pidcomm_trace &trace);
+  void finish(Call &call, pidcomm_trace &trace);
   bool queue(Underway &underway);
   bool knows_heap_base();
   void require_heap_base(const Call &call);
-  void run_with_reordering(const Call &call, pidcomm_trace &trace);
-  void run_pass(const Call &call, pidcomm_trace &trace);
-  void run_on_ranks(const AcquiredRanks &ranks, const Call &call, pidcomm_trace &trace);
+  void run_with_reordering(Call &call, pidcomm_trace &trace);
+  void run_pass(Call &call, pidcomm_trace &trace);
+  void run_on_ranks(const AcquiredRanks &ranks, Call &call, pidcomm_trace &trace);
 
   struct dpu_set_t set_;
   Hypercube cube_;

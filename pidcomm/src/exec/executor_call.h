@@ -16,6 +16,7 @@ struct Executor::Call {
   Stopwatch total{};
   std::shared_ptr<CachedPlan> cached{};
   std::shared_ptr<const PreparedSweep> prepared{};  // of a TileForm
+  bool keeps_prepared = false;                      // the plan cache has `prepared`
   std::byte *host = nullptr;
 };
 

@@ -15,11 +15,11 @@ namespace {
 /// trace.
 class FormPass {
  public:
-  /// prepared: the prepared sweep of a TileForm, or null.
-  FormPass(const HostPass &pass, const PreparedSweep *prepared, pidcomm_trace &trace)
-      : pass_(pass), prepared_(prepared), trace_(trace) {}
+  /// tile: the sweep of a TileForm, or null.
+  FormPass(const HostPass &pass, SweepRun *tile, pidcomm_trace &trace)
+      : pass_(pass), tile_(tile), trace_(trace) {}
 
-  void operator()(const TileForm &) const { trace_.bytes_staged += run_sweep(pass_, *prepared_); }
+  void operator()(const TileForm &) const { trace_.bytes_staged += tile_->run(pass_); }
 
   void operator()(const PaperForm &form) const {
     trace_.bytes_staged += run_sweep(pass_, PreparedSweep(pass_.plan, form.sweep));
@@ -50,14 +50,14 @@ class FormPass {
 
  private:
   const HostPass &pass_;
-  const PreparedSweep *prepared_;
+  SweepRun *tile_;
   pidcomm_trace &trace_;
 };
 
 }  // namespace
 
-void run_form(const HostPass &pass, const PreparedSweep *prepared, pidcomm_trace &trace) {
-  std::visit(FormPass(pass, prepared, trace), pass.plan.form);
+void run_form(const HostPass &pass, SweepRun *tile, pidcomm_trace &trace) {
+  std::visit(FormPass(pass, tile, trace), pass.plan.form);
 }
 
 }  // namespace pidcomm

@@ -31,6 +31,7 @@ struct Executor::Underway {
       is_first = call.ticket->is_first();
     }
     if (is_first) check_faults(executor.set_, executor.placement_);
+    trace.seconds_acquire = call.total.lap();
     executor.plan_call(call, request, options, trace, is_first || program_changes().has_value());
   }
 
@@ -43,7 +44,7 @@ struct Executor::Underway {
       wait_for_set(
           own->executor.set_,
           own->executor.placement_);  // inside a job of the ranks' queues, only reports faults
-      own->trace.seconds_acquire = own->call.total.seconds() - own->trace.seconds_plan;
+      own->trace.seconds_acquire += own->call.total.lap();
       own->executor.require_heap_base(own->call);
       own->executor.finish(own->call, own->trace);
     } catch (...) {

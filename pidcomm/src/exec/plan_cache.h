@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/prepared_sweep.h"
+#include "exec/sweep_pass.h"
 #include "plan/planner.h"
 
 namespace pidcomm {
@@ -20,6 +21,8 @@ struct CachedPlan {
   Plan plan;
   std::shared_ptr<const PreparedSweep>
       prepared{};  // of a TileForm; kept between calls unless it is large
+  std::unique_ptr<SweepRun>
+      run{};  // of `prepared`, by one thread; only for the call that moves bytes
 
   bool is_for(const pidcomm_request &other, const Options &other_options, uint64_t other_base,
               const Planner &planner) const;

@@ -81,6 +81,9 @@ class Chunk {
     }
   }
 
+  /// Forgets the pointers, because addresses have changed.
+  void forget_place() { place_ = kNoPlace; }
+
   /// Moves the chunk to a place. Does nothing if the chunk is there.
   void move_to(const Place &place) {
     if (place == place_) return;
@@ -180,7 +183,8 @@ class Chunk {
   const Units &units_;
   const uint64_t ordered_iterations_ = iterations_of(sweep_.ordered);
   std::vector<ItemStart> lockstep_;  // the iterations of the lockstep loops, relative to the first
-  Place place_{~uint64_t{0}, 0, 0};
+  static constexpr Place kNoPlace{~uint64_t{0}, 0, 0};
+  Place place_ = kNoPlace;
   Units::Unit unit_{};
   uint32_t words_ = 0, run_words_ = 0, keep_lanes_ = 0;
   uint32_t item_count_ = 0, in_count_ = 0, out_count_ = 0;
@@ -190,17 +194,19 @@ class Chunk {
   std::vector<SweepItem> items_;
 };
 
-/// The state of one thread: the chunk that it moves, the chunk after it, and the buffers of the
-/// items.
+/// The state of one thread: the chunk that it moves, chunks after it, and the buffers of the items.
 class SweepWorker {
  public:
-  SweepWorker(const HostPass &pass, const PreparedSweep &prepared, const Units &units)
+  /// chunks: the number of chunks that keep their pointers, at least 2.
+  SweepWorker(const HostPass &pass, const PreparedSweep &prepared, const Units &units,
+              uint64_t chunks)
       : function_(pass.kernels.pass[static_cast<int>(prepared.sweep().pass)]),
         units_(units),
-        chunks_{{pass, prepared, units}, {pass, prepared, units}},
         item_buffers_(kCallBufferBytes),
         section_buffer_(prepared.tables().buffer_bytes()),
         finish_(finish_of(pass.plan, pass.plan.grouping.group_pes)) {
+    chunks_.reserve(chunks);
+    for (uint64_t chunk = 0; chunk < chunks; ++chunk) chunks_.emplace_back(pass, prepared, units);
     const Sweep &sweep = prepared.sweep();
     call_.tuning = tuning_of(sweep.pass);
     call_.out_pair_banks = sweep.out.pair_banks;
@@ -221,19 +227,27 @@ class SweepWorker {
 
   std::size_t buffer_bytes() const { return item_buffers_.size() + section_buffer_.size(); }
 
+  void forget_places() {
+    for (Chunk &chunk : chunks_) chunk.forget_place();
+  }
+
+  /// The next units are those of an earlier run, whose chunks are in the same order.
+  void start_again() { at_ = 0; }
+
   /// Carries out one unit of work.
   void run(uint64_t unit) {
     for (Chunk::Place place = {unit, 0, units_.at(unit).first_word}; place.unit == unit;) {
-      next_->move_to(place);
-      std::swap(chunk_, next_);
-      place = chunk_->next();
-      if (chunk_->is_of_twin()) continue;
+      Chunk &chunk = chunks_[at_];
+      chunk.move_to(place);
+      place = chunk.next();
+      at_ = (at_ + 1) % chunks_.size();
+      if (chunk.is_of_twin()) continue;
       call_.next = {};
       if (place.unit < units_.count()) {
-        next_->move_to(place);
-        call_.next = next_->as_next();
+        chunks_[at_].move_to(place);
+        call_.next = chunks_[at_].as_next();
       }
-      chunk_->add_to(call_);
+      chunk.add_to(call_);
       function_(call_);
     }
   }
@@ -241,9 +255,8 @@ class SweepWorker {
  private:
   void (*function_)(const SweepCall &call);
   const Units &units_;
-  Chunk chunks_[2];
-  Chunk *chunk_ = &chunks_[0],
-        *next_ = &chunks_[1];  // next_ usually points to the chunk that follows *chunk_
+  std::vector<Chunk> chunks_;  // a ring
+  std::size_t at_ = 0;
   HostBuffer item_buffers_, section_buffer_;
   const std::optional<Finish> finish_;
   SweepCall call_{};
@@ -251,20 +264,51 @@ class SweepWorker {
 
 }  // namespace
 
-uint64_t run_sweep(const HostPass &pass, const PreparedSweep &prepared) {
-  const Units units(prepared, pass.threads);
-  // Allocate all memory before the first byte moves.
-  const int threads =
-      static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units.count()));
-  std::vector<std::unique_ptr<SweepWorker>> workers;
-  for (int thread = 0; thread < threads; ++thread)
-    workers.push_back(std::make_unique<SweepWorker>(pass, prepared, units));
-  WorkQueue queue(units.count(), threads);
-  run_threads(threads, [&](int thread) {
-    queue.each(thread,
-               [&](uint64_t unit) { workers[static_cast<std::size_t>(thread)]->run(unit); });
-    pass.kernels.fence();  // complete non-temporal stores before the PEs own the MRAM again
-  });
+struct SweepRun::State {
+  State(const HostPass &given, const PreparedSweep &prepared, uint64_t chunks)
+      : eg_base(given.eg_base),
+        pass{given.plan, given.kernels, eg_base, given.host, given.buffer, given.threads},
+        units(prepared, pass.threads) {
+    const uint64_t threads = std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units.count());
+    for (uint64_t thread = 0; thread < threads; ++thread)
+      workers.push_back(std::make_unique<SweepWorker>(pass, prepared, units, chunks));
+  }
+
+  /// Uses the addresses of a pass.
+  void move_to(const HostPass &given) {
+    if (given.host == pass.host && given.eg_base == eg_base) return;
+    eg_base = given.eg_base;
+    pass.host = given.host;
+    for (const std::unique_ptr<SweepWorker> &worker : workers) worker->forget_places();
+  }
+
+  std::vector<std::byte *> eg_base;
+  HostPass pass;  // with the eg_base of this object
+  const Units units;
+  std::vector<std::unique_ptr<SweepWorker>> workers;  // one per thread
+};
+
+SweepRun::SweepRun(const HostPass &pass, const PreparedSweep &prepared, uint64_t chunks)
+    : state_(std::make_unique<State>(pass, prepared, chunks)) {}
+SweepRun::~SweepRun() = default;
+
+uint64_t SweepRun::run(const HostPass &pass) {
+  state_->move_to(pass);
+  const auto &workers = state_->workers;
+  const int threads = static_cast<int>(workers.size());
+  const uint64_t units = state_->units.count();
+  if (threads == 1) {
+    workers.front()->start_again();
+    for (uint64_t unit = 0; unit < units; ++unit) workers.front()->run(unit);
+    pass.kernels.fence();
+  } else {
+    WorkQueue queue(units, threads);
+    run_threads(threads, [&](int thread) {
+      queue.each(thread,
+                 [&](uint64_t unit) { workers[static_cast<std::size_t>(thread)]->run(unit); });
+      pass.kernels.fence();  // complete non-temporal stores before the PEs own the MRAM again
+    });
+  }
   return workers.front()->buffer_bytes() * workers.size();
 }
 

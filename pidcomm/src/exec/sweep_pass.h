@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "line_kernels/kernels.h"
@@ -24,8 +25,30 @@ struct HostPass {
   int threads;
 };
 
-/// Carries out one sweep of the plan. Returns the number of bytes of host memory that all threads
-/// together use for buffers.
-uint64_t run_sweep(const HostPass &pass, const PreparedSweep &prepared);
+/// One sweep of a plan, with the buffers and pointers of its threads. A later run with the same
+/// addresses uses the pointers again, if there is one thread and it keeps the pointers of all
+/// chunks.
+class SweepRun {
+ public:
+  /// Allocates all memory. pass: its plan and kernels must outlive the object, like `prepared`.
+  /// chunks: the number of chunks whose pointers a thread keeps, at least 2. Throws std::bad_alloc.
+  SweepRun(const HostPass &pass, const PreparedSweep &prepared, uint64_t chunks = 2);
+  ~SweepRun();
+  SweepRun(const SweepRun &) = delete;
+  SweepRun &operator=(const SweepRun &) = delete;
+
+  /// Carries out the sweep. pass: as in the constructor; eg_base and host may have changed. Returns
+  /// the number of bytes of host memory that all threads together use for buffers.
+  uint64_t run(const HostPass &pass);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Carries out one sweep of the plan once, like SweepRun::run.
+inline uint64_t run_sweep(const HostPass &pass, const PreparedSweep &prepared) {
+  return SweepRun(pass, prepared).run(pass);
+}
 
 }  // namespace pidcomm

@@ -1,6 +1,9 @@
 #include "pool/pool.h"
 
+#include <emmintrin.h>
+
 #include <cstring>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/geometry.h"
@@ -15,6 +18,30 @@ namespace {
 constexpr uint32_t kVersion = 1;  // of the layout
 
 uint64_t round_up(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit * unit; }
+
+/// Copies bytes to host memory, and to the pool unless `pool` is null. If they fill a large part of
+/// a second-level cache, the stores to host memory are non-temporal: they do not first load the
+/// lines that they replace.
+void copy_to_host(std::byte *host, std::byte *pool, const std::byte *from, std::size_t bytes) {
+  constexpr std::size_t kCachedBytes = std::size_t{512} << 10;
+  const auto copy = [&](std::size_t begin, std::size_t end) {
+    std::memcpy(host + begin, from + begin, end - begin);
+    if (pool != nullptr) std::memcpy(pool + begin, from + begin, end - begin);
+  };
+  if (bytes < kCachedBytes) return copy(0, bytes);
+  const std::size_t head = -reinterpret_cast<uintptr_t>(host) % kLineBytes,
+                    tail = (bytes - head) % kLineBytes;
+  copy(0, head);
+  for (std::size_t at = head; at != bytes - tail; at += kLineBytes) {
+    __m128i line[kLineBytes / sizeof(__m128i)];
+    std::memcpy(line, from + at, sizeof line);
+    if (pool != nullptr) std::memcpy(pool + at, line, sizeof line);
+    for (std::size_t i = 0; i < std::size(line); ++i)
+      _mm_stream_si128(reinterpret_cast<__m128i *>(host + at) + i, line[i]);
+  }
+  copy(bytes - tail, bytes);
+  _mm_sfence();
+}
 
 }  // namespace
 
@@ -50,16 +77,20 @@ void Pool::check_range(const char *what, uint64_t offset, uint64_t bytes) const 
          " of a ", what, " must be in allocated memory, ", own_bytes(hosts()), " to ", allocated_);
 }
 
-void Pool::write(uint64_t offset, uint64_t bytes, const void *host) const {
+void Pool::write(uint64_t offset, uint64_t bytes, const void *host, void *copy) const {
   check_range("write", offset, bytes);
-  if (bytes != 0) std::memcpy(data() + offset, host, bytes);
+  if (bytes != 0 && copy != nullptr)
+    copy_to_host(static_cast<std::byte *>(copy), data() + offset,
+                 static_cast<const std::byte *>(host), bytes);
+  else if (bytes != 0)
+    std::memcpy(data() + offset, host, bytes);
   flush(data() + offset, bytes);
 }
 
 void Pool::read(uint64_t offset, uint64_t bytes, void *host) const {
   check_range("read", offset, bytes);
   flush(data() + offset, bytes);
-  if (bytes != 0) std::memcpy(host, data() + offset, bytes);
+  if (bytes != 0) copy_to_host(static_cast<std::byte *>(host), nullptr, data() + offset, bytes);
 }
 
 void Pool::sync(double timeout_s) {

@@ -43,7 +43,7 @@ class Pool {
   uint64_t allocate(uint64_t bytes);
   /// Frees an allocation if it is the last one.
   void free_last(uint64_t offset, uint64_t bytes);
-  void write(uint64_t offset, uint64_t bytes, const void *host) const;
+  void write(uint64_t offset, uint64_t bytes, const void *host, void *copy) const;
   void read(uint64_t offset, uint64_t bytes, void *host) const;
   void sync(double timeout_s);
   void sync() { sync(settings_.timeout_s); }

@@ -333,6 +333,24 @@ TEST(WriteAndRead_MoveRowsInPeOrderAndTouchNoOtherByte) {
       }
 }
 
+TEST(RepeatedWritesAndReads_UseTheHostRowsOfEachCall) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  constexpr std::size_t kBytes = 16;
+  Bytes rows(cube.pes() * kBytes), read(rows.size());
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    verify::fill_distinct(seed, kBytes, rows);
+    const Bytes copy = rows;
+    CHECK_EQ(pidcomm_write(cube.get(), 8, kBytes, (seed < 2 ? copy : rows).data()), +PIDCOMM_OK);
+    Bytes other(rows.size());
+    for (Bytes *into : {&read, &other}) {
+      CHECK_EQ(pidcomm_read(cube.get(), 8, kBytes, into->data()), +PIDCOMM_OK);
+      CHECK(*into == rows);
+    }
+  }
+}
+
 TEST(CoordinatesGroupsAndMembers_MatchTheDefinition) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);

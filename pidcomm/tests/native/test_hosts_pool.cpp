@@ -448,6 +448,10 @@ TEST(BytesOutsideAllocatedMemory_AreErrors) {
   CHECK_EQ(pidcomm_pool_write(pool, offset, SIZE_MAX, host.data()), +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_pool_write(pool, offset, 192, host.data()), +PIDCOMM_OK);
   CHECK_EQ(pidcomm_pool_write(pool, offset, 8, nullptr), +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(pidcomm_pool_write_and_copy(pool, offset, 8, host.data(), nullptr),
+           +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(pidcomm_pool_write_and_copy(pool, 0, 8, host.data(), host.data() + 8),
+           +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_pool_close(pool), +PIDCOMM_OK);
 }
 

@@ -196,6 +196,28 @@ def test_a_pool_of_one_host() -> None:
         pool.sync()
 
 
+@pytest.mark.parametrize("count", [0, 1, 100, 524_287, 524_288, 600_001])
+def test_rows_of_any_size_and_alignment_are_copied_exactly(count: int) -> None:
+    x = np.random.default_rng(count).integers(0, 256, count + 1, np.uint8)
+    name = f"rows{os.getpid()}-{count}"
+    with Pool(name, host=0, hosts=1, bytes=2 << 20, coherence="hardware") as pool:
+        offset = pool.allocate(count + 9)
+        pool.write(offset, np.full(count + 9, 7, np.uint8))
+        for shift in (0, 1, 63):
+            copy, read = np.full((2, count + 64), 9, np.uint8)
+            part = slice(shift, shift + count)
+            pool.write(offset + 8, x[1:], out=copy[part])
+            pool.read(offset + 8, count, np.uint8, out=read[part])
+            for rows in (copy, read):
+                np.testing.assert_array_equal(rows[part], x[1:])
+                assert (rows[:shift] == 9).all()
+                assert (rows[shift + count :] == 9).all()
+        edges = pool.read(offset, count + 9, np.uint8)[[*range(8), -1]]
+        assert (edges == 7).all()
+        with pytest.raises(pidcomm.ArgumentError, match="out has"):
+            pool.write(offset, x, out=np.empty(count + 2, np.uint8))
+
+
 def test_wrong_settings_are_errors(tmp_path: Path) -> None:
     for settings, message in (
         ({"name": "a b"}, "the name 'a b' of a pool must have 1 to 64"),

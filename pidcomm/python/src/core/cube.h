@@ -58,7 +58,7 @@ class Pending {
   }
 
   /// Waits for the call and returns its trace. Later calls return the same trace.
-  nb::dict wait() {
+  pidcomm_trace wait() {
     {
       const gil::Released released;
       const std::scoped_lock lock(mutex_);
@@ -67,7 +67,7 @@ class Pending {
     return result();
   }
 
-  std::optional<nb::dict> test() {
+  std::optional<pidcomm_trace> test() {
     {
       const gil::Released released;
       const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -87,9 +87,9 @@ class Pending {
     is_over_ = true;
     --allocation_->pending();
   }
-  nb::dict result() const {
+  pidcomm_trace result() const {
     if (status_ != PIDCOMM_OK) throw StatusError(status_, sentence_);
-    return dict_of(trace_);
+    return trace_;
   }
 
   std::shared_ptr<Allocation> allocation_;
@@ -118,20 +118,20 @@ class Cube {
   Cube(const Cube &) = delete;
   Cube &operator=(const Cube &) = delete;
 
-  nb::dict run(const Request &request, const std::optional<Bytes> &host_in,
+  pidcomm_trace run(const Request &request, const std::optional<Bytes> &host_in,
                const std::optional<MutableBytes> &host_out, OptionCodes codes) {
     const pidcomm_request value = value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     pidcomm_trace trace = {};
     allocation_->use(
         [&](struct dpu_set_t) { check(pidcomm_run(cube_, &value, &options, &trace)); });
-    return dict_of(trace);
+    return trace;
   }
 
   using Arguments =
       std::tuple<const Request &, std::optional<Bytes>, std::optional<MutableBytes>, OptionCodes>;
 
-  nb::dict run_batch(const std::vector<Arguments> &calls) {
+  pidcomm_trace run_batch(const std::vector<Arguments> &calls) {
     std::vector<pidcomm_request> requests;
     std::vector<pidcomm_options> options;
     for (const auto &[request, host_in, host_out, codes] : calls) {
@@ -142,7 +142,7 @@ class Cube {
     allocation_->use([&](struct dpu_set_t) {
       check(pidcomm_batch(cube_, requests.data(), requests.size(), options.data(), &trace));
     });
-    return dict_of(trace);
+    return trace;
   }
 
   std::unique_ptr<Pending> start(const Request &request, std::optional<Bytes> host_in,

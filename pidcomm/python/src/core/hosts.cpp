@@ -108,7 +108,7 @@ class Hosts {
   Hosts(const Hosts &) = delete;
   Hosts &operator=(const Hosts &) = delete;
 
-  nb::dict run(const Request &request, uint32_t root, const std::optional<Bytes> &host_in,
+  pidcomm_trace run(const Request &request, uint32_t root, const std::optional<Bytes> &host_in,
                const std::optional<MutableBytes> &host_out, const OptionCodes &codes) {
     const pidcomm_request value = Cube::value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
@@ -116,7 +116,7 @@ class Hosts {
     allocation_->use([&](struct dpu_set_t) {
       check(pidcomm_hosts_run(connected(), &value, root, &options, &trace));
     });
-    return dict_of(trace);
+    return trace;
   }
 
   std::unique_ptr<Pending> start(const Request &request, uint32_t root,

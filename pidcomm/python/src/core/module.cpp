@@ -36,6 +36,8 @@ void bind_cube(nb::module_ &m) {
       .def_ro("src", &Request::src)
       .def_ro("dst", &Request::dst);
 
+  nb::class_<pidcomm_trace>(m, "TraceFields")
+      .def("dict", nb::overload_cast<const pidcomm_trace &>(dict_of));
   nb::class_<Pending>(m, "Pending").def("wait", &Pending::wait).def("test", &Pending::test);
 
   nb::class_<Block>(m, "Block")

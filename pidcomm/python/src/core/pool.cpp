@@ -65,12 +65,17 @@ void bind_pool(nb::module_ &m) {
           "bytes"_a)
       .def(
           "write",
-          [](const Pool &self, uint64_t offset, const Bytes &host) {
+          [](const Pool &self, uint64_t offset, const Bytes &host,
+             const std::optional<MutableBytes> &copy) {
             pidcomm_pool *const pool = self.opened();
+            if (copy && copy->size() != host.size())
+              throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the copy has another size");
             const gil::Released released;
-            check(pidcomm_pool_write(pool, offset, host.size(), host.data()));
+            check(copy ? pidcomm_pool_write_and_copy(pool, offset, host.size(), host.data(),
+                                                     copy->data())
+                       : pidcomm_pool_write(pool, offset, host.size(), host.data()));
           },
-          "offset"_a, "host"_a.noconvert())
+          "offset"_a, "host"_a.noconvert(), "copy"_a.noconvert().none())
       .def(
           "read",
           [](const Pool &self, uint64_t offset, const MutableBytes &host) {

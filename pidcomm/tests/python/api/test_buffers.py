@@ -362,6 +362,35 @@ def test_techniques_get_scratch_of_their_own(pes: pidcomm.PeSet, technique: Any)
     assert np.array_equal(buffer.get(), x)
 
 
+def test_repeated_calls_have_their_own_arguments(pes: pidcomm.PeSet) -> None:
+    cube, x = pes.hypercube(8, 16), payload("allreduce", (8, 16), "10", "int32")
+    source, out = cube.array(x), cube.empty(x.shape[1], "int32")
+    wanted = {
+        (mask, op): result_of("allreduce", x, (8, 16), mask, op)
+        for mask in ("10", "01", "11")
+        for op in ("sum", "max")
+    }
+    for (mask, op), want in 2 * list(wanted.items()):
+        assert cube.allreduce(source, mask, op=op, out=out) is out  # type: ignore[call-overload]
+        assert np.array_equal(out.get(), want)
+    for _ in range(200):  # a new buffer may have the identity of a freed one
+        part = out[:2]
+        cube.allreduce(source[2:4], "10", out=part)
+    assert np.array_equal(out.get()[:, :2], wanted["10", "sum"][:, 2:4])
+    out[:] = 0
+    with cube.batch():
+        cube.allreduce(source, "10", op="sum", out=out)
+        assert not out.get().any()
+    assert np.array_equal(out.get(), wanted["10", "sum"])
+    pes.load(PROGRAM)
+    grad = pes.symbol("grad")
+    for _ in range(2):
+        cube.allreduce(grad, "10", out=grad)
+    pes.load(PROGRAM)
+    with pytest.raises(pidcomm.Error, match="replaced"):
+        cube.allreduce(grad, "10", out=grad)
+
+
 def test_padding_moves_only_with_whole_rows(cube: pidcomm.Hypercube) -> None:
     x = np.arange(64 * 3, dtype=np.int16).reshape(64, 3)
     buffer = cube.array(x)
