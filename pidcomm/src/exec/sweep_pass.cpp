@@ -200,7 +200,8 @@ class SweepWorker {
   /// chunks: the number of chunks that keep their pointers, at least 2.
   SweepWorker(const HostPass &pass, const PreparedSweep &prepared, const Units &units,
               uint64_t chunks)
-      : function_(pass.kernels.pass[static_cast<int>(prepared.sweep().pass)]),
+      : pass_(prepared.sweep().pass),
+        function_(pass.kernels.pass[static_cast<int>(pass_)]),
         units_(units),
         item_buffers_(kCallBufferBytes),
         section_buffer_(prepared.tables().buffer_bytes()),
@@ -208,7 +209,7 @@ class SweepWorker {
     chunks_.reserve(chunks);
     for (uint64_t chunk = 0; chunk < chunks; ++chunk) chunks_.emplace_back(pass, prepared, units);
     const Sweep &sweep = prepared.sweep();
-    call_.tuning = tuning_of(sweep.pass);
+    call_.tuning = tuning_of(pass_);
     call_.out_pair_banks = sweep.out.pair_banks;
     call_.rank_members = prepared.rank_members();
     call_.lane_mask = sweep.lane_mask;
@@ -232,7 +233,10 @@ class SweepWorker {
   }
 
   /// The next units are those of an earlier run, whose chunks are in the same order.
-  void start_again() { at_ = 0; }
+  void start_again() {
+    at_ = 0;
+    call_.tuning = tuning_of(pass_);
+  }
 
   /// Carries out one unit of work.
   void run(uint64_t unit) {
@@ -253,7 +257,8 @@ class SweepWorker {
   }
 
  private:
-  void (*function_)(const SweepCall &call);
+  const Pass pass_;
+  void (*const function_)(const SweepCall &call);
   const Units &units_;
   std::vector<Chunk> chunks_;  // a ring
   std::size_t at_ = 0;

@@ -71,7 +71,7 @@ def tune(
                     f"  {choice.key} {choice.before} -> {choice.after}:"
                     f" {choice.before_us:.0f} -> {choice.after_us:.0f} us"
                 )
-            results.json_line(asdict(choice))
+            results.json_lines([asdict(choice)])
         if not dry_run:
             write_file(Path(_core.tuning_path()))
             results.text(f"written: {_core.tuning_path()}")
