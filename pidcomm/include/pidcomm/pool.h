@@ -82,8 +82,8 @@ PIDCOMM_API int pidcomm_pool_write(pidcomm_pool *pool, size_t offset, size_t byt
                                    const void *host);
 PIDCOMM_API int pidcomm_pool_read(pidcomm_pool *pool, size_t offset, size_t bytes, void *host);
 
-/* As pidcomm_pool_write, and copies the bytes to `copy` in host memory, which must not overlap
- * `host`. Takes less time than two copies: it loads the bytes once. */
+/* As pidcomm_pool_write, and copies the bytes to `copy` in host memory. Takes less time than two
+ * copies: it loads the bytes once. Errors: also ERR_ARGUMENT (`copy` overlaps `host`). */
 PIDCOMM_API int pidcomm_pool_write_and_copy(pidcomm_pool *pool, size_t offset, size_t bytes,
                                             const void *host, void *copy);
 

@@ -4,9 +4,10 @@
  * The library has values for each CPU vendor. `pidcomm tune` measures better values and writes them
  * to the tuning file, which the library reads when a process first needs the values. The file is
  * named by the environment variable PIDCOMM_TUNING (empty: no file), else it is pidcomm/tuning in
- * $XDG_CONFIG_HOME or in ~/.config. It has a line "cpu VENDOR FAMILY MODEL", as CPUID reports them,
- * and a line "PASS KEY=VALUE ..." with all keys for each pass. If the file is for another CPU or
- * has a line that is not valid, the library does not use the file. */
+ * $XDG_CONFIG_HOME or in ~/.config. Its first line is "cpu VENDOR FAMILY MODEL", as CPUID reports
+ * them. Each later line is "PASS KEY=VALUE ..." with all keys; passes without a line keep their
+ * built-in values. If the file is for another CPU or has a line that is not valid, the library does
+ * not use the file. */
 #ifndef PIDCOMM_TUNING_H
 #define PIDCOMM_TUNING_H
 
@@ -19,13 +20,13 @@ extern "C" {
 /* X(key, least, most, meaning): the values of a pass. A pass visits items (for example groups), and
  * in each item streams of lines. step_words is a power of two; each pass has its own range, given
  * by pidcomm_tuned_pass. */
-#define PIDCOMM_TUNING(X)                                                                    \
-  X(step_words, 1, 512, "words of a stream to visit before the next stream")                 \
-  X(ahead, 1, 1024,                                                                          \
-    "distance of prefetches in words of the stream; in reductions and on sections in lines " \
-    "of all streams")                                                                        \
-  X(ahead_level, 1, 2, "level of the cache into which to prefetch")                          \
-  X(members, 1, 8, "most group members that a reduction loads side by side")                 \
+#define PIDCOMM_TUNING(X)                                                                  \
+  X(step_words, 1, 512, "words of a stream to visit before the next stream")               \
+  X(ahead, 1, 1024,                                                                        \
+    "prefetch distance: words of a stream; in reductions and on sections: lines, counted " \
+    "over all streams")                                                                    \
+  X(ahead_level, 1, 2, "level of the cache into which to prefetch")                        \
+  X(members, 1, 8, "most group members that a reduction loads side by side")               \
   X(items, 1, 8, "most items to visit side by side")
 
 typedef struct pidcomm_tuning {
@@ -43,9 +44,8 @@ PIDCOMM_API const char *pidcomm_tuning_source(void);
 PIDCOMM_API const char *pidcomm_tuning_path(void);
 PIDCOMM_API const char *pidcomm_tuning_cpu(void);
 
-/* Stores the name and the values of tuned pass `index`, the first of which has index 0, and the
- * range of its step_words. Errors: ERR_ARGUMENT (a null pointer, a wrong size, or no pass with this
- * index). */
+/* Stores name, values and range of step_words of a tuned pass; `index` counts from 0. Errors:
+ * ERR_ARGUMENT (a null pointer, a wrong size, or no pass with this index). */
 PIDCOMM_API int pidcomm_tuned_pass(size_t index, const char **pass, pidcomm_tuning *tuning,
                                    uint32_t *least_step_words, uint32_t *most_step_words);
 

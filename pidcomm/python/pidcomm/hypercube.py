@@ -159,14 +159,14 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
         self._pes = int(np.prod(axes.shape, dtype=np.uint64))
         self._no_axis = "0" * len(axes.shape)
         self._groups: dict[str, Groups] = {}
-        self._kept_calls: dict[tuple[object, ...] | None, KeptCall] = {}
-        self._last_fields: _core.TraceFields | Trace | None = None
+        self._kept_calls: dict[tuple[object, ...], KeptCall] = {}
+        self._last_fields: _core.RawTrace | Trace | None = None
 
     @property
     def last_trace(self) -> Trace | None:
         """Trace of the last collective that ended; None before the first."""
         fields = self._last_fields
-        if isinstance(fields, _core.TraceFields):  # converted here, not in each call
+        if isinstance(fields, _core.RawTrace):  # converted here, not in each call
             self._last_fields = fields = trace_of(fields)
         return fields
 
@@ -523,7 +523,7 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
     ) -> Any:
         is_plain = wait is True and not options and type(axis) is str and type(op) in PLAIN_OPS
         key = (name, axis, op, id(x), id(out)) if is_plain and self._own_batch() is None else None
-        kept = self._kept_calls.get(key)
+        kept = None if key is None else self._kept_calls.get(key)
         if kept is not None and kept.is_of(x, out):
             x._storage.require_valid()
             out._storage.require_valid()

@@ -143,9 +143,9 @@ class Pool:
     def write(self, offset: int, x: ArrayInput, *, out: ArrayOutput | None = None) -> None:
         """Copy an array to the pool.
 
-        out: a contiguous array of the count and dtype of x, which gets the elements, too. It must
-        not overlap x. Raises ArgumentError if the bytes are not in allocated memory, if elements of
-        x have no fixed size, or if out does not fit.
+        out: a contiguous array of the count and dtype of x, which gets the elements, too. Raises
+        ArgumentError if the bytes are not in allocated memory, if elements of x have no fixed size,
+        or if out does not fit or overlaps x.
         """
         array = input_array("x", x)
         element = as_dtype(array.dtype)

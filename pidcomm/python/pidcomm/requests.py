@@ -81,7 +81,7 @@ class Request(Generic[T]):
         changed._finish = lambda trace: make(finish(trace))
         return changed
 
-    def _ended(self, fields: _core.TraceFields) -> T:
+    def _ended(self, fields: _core.RawTrace) -> T:
         if self._result is None:
             self._result = self._finish(trace_of(fields))
         return self._result

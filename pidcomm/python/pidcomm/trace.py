@@ -47,7 +47,7 @@ class Trace(Shown, TraceFields):
         )
 
 
-def trace_of(fields: _core.TraceFields) -> Trace:
+def trace_of(fields: _core.RawTrace) -> Trace:
     """Return the trace with the fields of the core, without the constructor, which takes longer
     than a small call.
     """

@@ -3,6 +3,7 @@
 
 #include <cpuid.h>
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -13,6 +14,8 @@ struct Cpu {
   uint32_t family, model;
 };
 
+/// Source: CPUID leaves 0 and 1 in the manuals of Intel and AMD. AMD CPUs have an extended model
+/// only in family 15, as base family 6 is older.
 inline Cpu cpu() {
   uint32_t largest = 0, ebx = 0, ecx = 0, edx = 0, eax = 0;
   __get_cpuid(0, &largest, &ebx, &ecx, &edx);

@@ -76,6 +76,10 @@ int pidcomm_pool_write_and_copy(pidcomm_pool *pool, size_t offset, size_t bytes,
     require(pool, "pool");
     if (bytes != 0) require(host, "host");
     if (bytes != 0) require(copy, "copy");
+    const auto from = reinterpret_cast<uintptr_t>(host), to = reinterpret_cast<uintptr_t>(copy);
+    if (from < to + bytes && to < from + bytes)
+      fail(PIDCOMM_ERR_ARGUMENT, "copy (", copy, ") and host (", host, ") of ", bytes,
+           " bytes overlap");
     pool->pool.write(offset, bytes, host, copy);
   });
 }

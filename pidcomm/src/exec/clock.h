@@ -14,8 +14,8 @@ class Stopwatch {
  public:
   /// Seconds since the construction.
   double seconds() const { return between(start_, Clock::now()); }
-  /// Seconds since the lap before, or since the construction. Neighbouring laps read the clock
-  /// once, which takes as long as a step of a small call.
+  /// Seconds since the lap before, or since the construction. One read of the clock
+  /// ends a lap and begins the next; a read takes as long as a step of a small call.
   double lap() {
     const Clock::time_point before = lap_;
     lap_ = Clock::now();

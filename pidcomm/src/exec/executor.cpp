@@ -97,7 +97,8 @@ void Executor::plan_call(Call &call, const pidcomm_request &request, const pidco
   trace.isa = kernels_of(resolved.isa).isa;
 }
 
-/// The checks and preparations after planning. Ends the lap that began before planning.
+/// The checks and preparations after planning. Sets seconds_plan: the time since the last lap,
+/// which the caller ends before planning.
 void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   check_host(plan, request);
@@ -181,10 +182,10 @@ void Executor::run_with_reordering(Call &call, pidcomm_trace &trace) {
   }
 }
 
-/// Begins with a lap.
 void Executor::run_pass(Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   if (const auto *form = std::get_if<SdkForm>(&plan.form)) {
+    call.total.lap();
     run_sdk_rows(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host,
                  host_buffer_, trace);
     trace.seconds_pass = call.total.lap();
@@ -195,16 +196,17 @@ void Executor::run_pass(Call &call, pidcomm_trace &trace) {
   run_on_ranks(ranks, call, trace);
 }
 
-/// Begins with a lap.
+/// Requires: a lap ended just before. Sets seconds_pass.
 void Executor::run_on_ranks(const AcquiredRanks &ranks, Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
   const HostPass pass{
       plan,      kernels_of(plan.options.isa), ranks.eg_base(),
       call.host, host_buffer_.data(),          useful_threads_of(plan, plan.options.threads)};
   constexpr uint64_t kKeptChunks = 16;
+  const bool is_small = useful_threads_of(plan, 2) == 1;
   std::unique_ptr<SweepRun> &kept = call.cached->run;
   std::optional<SweepRun> own;
-  if (call.keeps_prepared && pass.threads == 1) {
+  if (call.keeps_prepared && is_small) {
     if (kept == nullptr) kept = std::make_unique<SweepRun>(pass, *call.prepared, kKeptChunks);
   } else if (call.prepared != nullptr) {
     own.emplace(pass, *call.prepared);

@@ -272,7 +272,7 @@ class SweepWorker {
 struct SweepRun::State {
   State(const HostPass &given, const PreparedSweep &prepared, uint64_t chunks)
       : eg_base(given.eg_base),
-        pass{given.plan, given.kernels, eg_base, given.host, given.buffer, given.threads},
+        pass{given.plan, given.kernels, eg_base, given.host, nullptr, given.threads},
         units(prepared, pass.threads) {
     const uint64_t threads = std::min<uint64_t>(static_cast<uint64_t>(pass.threads), units.count());
     for (uint64_t thread = 0; thread < threads; ++thread)
@@ -288,7 +288,7 @@ struct SweepRun::State {
   }
 
   std::vector<std::byte *> eg_base;
-  HostPass pass;  // with the eg_base of this object
+  HostPass pass;  // with the eg_base of this object; sweeps do not use `buffer`
   const Units units;
   std::vector<std::unique_ptr<SweepWorker>> workers;  // one per thread
 };

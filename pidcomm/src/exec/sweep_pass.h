@@ -25,12 +25,11 @@ struct HostPass {
   int threads;
 };
 
-/// One sweep of a plan, with the buffers and pointers of its threads. A later run with the same
-/// addresses uses the pointers again, if there is one thread and it keeps the pointers of all
-/// chunks.
+/// One sweep of a plan, with the buffers and pointers of its threads. If there is one thread and
+/// `chunks` covers the sweep, a later run with the same addresses uses the pointers again.
 class SweepRun {
  public:
-  /// Allocates all memory. pass: its plan and kernels must outlive the object, like `prepared`.
+  /// Allocates all memory. The plan and kernels of `pass`, and `prepared`, must outlive the object.
   /// chunks: the number of chunks whose pointers a thread keeps, at least 2. Throws std::bad_alloc.
   SweepRun(const HostPass &pass, const PreparedSweep &prepared, uint64_t chunks = 2);
   ~SweepRun();

@@ -122,7 +122,8 @@ struct Reducer {
   /// blocks + j] ..., evaluated left to right. The sums of item i begin at sums + i *
   /// kItemBufferBytes; word w of block j is line j * step.count + w. If `store` is not null, the
   /// function also stores the lines of `store` to all streams of every item, between its loads.
-  /// accumulate[1] transposes lines after loading, and accumulate[0] does not.
+  /// accumulate[1] transposes lines after loading. accumulate[0] does not; it is null for operators
+  /// that are not byte-wise.
   void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
                         const Store *store);
   // reduce_words and reduce_blocks combine lanes pairwise, from the lowest bit of the lane mask to

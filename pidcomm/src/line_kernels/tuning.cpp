@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
+#include <set>
 #include <sstream>
 #include <system_error>
 
@@ -17,10 +19,10 @@ namespace pidcomm {
 
 namespace {
 
-/// X(pass, least and most step_words, values on AMD CPUs, values on Intel CPUs). The values come
-/// from `pidcomm tune` on these machines with emulated DIMMs: AMD EPYC (2 CPUs, 2025), Intel Xeon
-/// of family 6, model 207 (2 CPUs, 2026). All other CPUs use the values of AMD CPUs. The values are
-/// step_words, ahead, ahead_level, members, items.
+/// X(pass, least and most step_words, values on AMD CPUs, values on Intel CPUs). The values are
+/// step_words, ahead, ahead_level, members, items. They were measured with emulated DIMMs on 2
+/// CPUs: of an AMD EPYC, and of an Intel Xeon (family 6, model 207), where the values differ only
+/// if they are faster than those of the EPYC. All other CPUs use the values of AMD CPUs.
 #define PIDCOMM_TUNED_PASSES(X)                                      \
   X(transpose, 1, 64, (4, 8, 2, 1, 8), (1, 8, 2, 1, 8))              \
   X(replicate, 8, 8, (8, 8, 1, 1, 8), (8, 8, 1, 1, 8))               \
@@ -32,6 +34,33 @@ namespace {
   X(reduce_rows_to_host, 8, 8, (8, 128, 2, 8, 8), (8, 128, 2, 8, 8)) \
   X(to_host, 8, 16, (8, 64, 2, 1, 8), (16, 64, 2, 1, 8))             \
   X(from_host, 8, 512, (64, 64, 1, 1, 8), (8, 64, 2, 1, 8))
+
+/// The values of the other passes, on all CPUs.
+constexpr struct {
+  Pass pass;
+  PassTuning values;
+} kOtherPasses[] = {
+    {Pass::rotate, {8, 8, 2, 1, 8}},
+    {Pass::replicate_rotated, {8, 8, 1, 1, 8}},
+    {Pass::reduce_rotated, {16, 256, 2, 8, 8}},
+    {Pass::reduce_rotated_replicate, {8, 256, 2, 8, 8}},
+    {Pass::reduce_rotated_to_host, {8, 256, 2, 8, 8}},
+    {Pass::member_step, {8, 8, 1, 1, 8}},
+    {Pass::member_step_reduce, {8, 8, 1, 1, 8}},
+};
+
+constexpr bool has_buffer_for(Pass pass, uint32_t step_words) {
+  const bool reduces =
+      pass == Pass::reduce_blocks || pass == Pass::reduce_lanes || pass == Pass::reduce_to_host;
+  return !reduces || step_words <= kReduceStepWords;
+}
+#define PIDCOMM_ROW(pass, least, most, ...) static_assert(has_buffer_for(Pass::pass, most));
+PIDCOMM_TUNED_PASSES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+#define PIDCOMM_ROW(key, least, most, ...) \
+  static_assert(most <= std::numeric_limits<decltype(PassTuning::key)>::max());
+PIDCOMM_TUNING(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
 
 /// Returns the values that the library keeps. Errors: ERR_ARGUMENT.
 PassTuning checked(const TunedPass &pass, const pidcomm_tuning &tuning) {
@@ -54,12 +83,14 @@ PassTuning checked(const TunedPass &pass, const pidcomm_tuning &tuning) {
   return values;
 }
 
+constexpr const char *kVariable = "PIDCOMM_TUNING";
+
 std::string path_of_file() {
   const auto variable = [](const char *name) {
     const char *const value = std::getenv(name);
     return std::string(value == nullptr ? "" : value);
   };
-  if (std::getenv("PIDCOMM_TUNING") != nullptr) return variable("PIDCOMM_TUNING");
+  if (std::getenv(kVariable) != nullptr) return variable(kVariable);
   if (const std::string folder = variable("XDG_CONFIG_HOME"); !folder.empty())
     return folder + "/pidcomm/tuning";
   const std::string home = variable("HOME");
@@ -73,7 +104,8 @@ std::string line_of(const Cpu &cpu) {
 class Table {
  public:
   Table() : path(path_of_file()), cpu_line(line_of(cpu())) {
-    values_.fill({8, 256, 2, 8, 8});
+    for (const auto &other : kOtherPasses)
+      values_[static_cast<std::size_t>(other.pass)] = other.values;
     const bool is_intel = cpu().vendor == "GenuineIntel";
     const auto add = [&](Pass pass, const char *name, uint32_t least, uint32_t most, PassTuning amd,
                          PassTuning intel) {
@@ -87,8 +119,12 @@ class Table {
 #undef PIDCOMM_ROW
 #undef PIDCOMM_VALUES
     source = std::string("built-in values for ") + (is_intel ? "Intel" : "AMD") + " CPUs";
+    if (path.empty()) return;
     std::ifstream file(path);
-    if (path.empty() || !file) return;
+    if (!file) {
+      if (std::getenv(kVariable) != nullptr) source += ", not " + path + ": cannot be opened";
+      return;
+    }
     try {
       values_ = values_in(file);
       source = path;
@@ -121,6 +157,7 @@ class Table {
   /// Returns the values with those of a tuning file. Errors: ERR_ARGUMENT.
   Values values_in(std::istream &file) const {
     Values values = values_;
+    std::set<std::string> names;
     std::string line;
     if (!std::getline(file, line) || line != cpu_line)
       fail(PIDCOMM_ERR_ARGUMENT, "its first line is '", line, "', not '", cpu_line, "'");
@@ -128,6 +165,7 @@ class Table {
       std::istringstream words(line);
       std::string name, word;
       words >> name;
+      if (!names.insert(name).second) fail(PIDCOMM_ERR_ARGUMENT, "pass ", name, " has two lines");
       pidcomm_tuning tuning PIDCOMM_TUNING_INITIALIZER;
       while (words >> word) set_key(tuning, word);
       const TunedPass &pass = pass_named(name);
@@ -152,7 +190,7 @@ class Table {
       fail(PIDCOMM_ERR_ARGUMENT, "'", word, "' is not KEY=NUMBER");
   }
 
-  Values values_;
+  Values values_{};
 };
 
 Table &table() {

@@ -452,6 +452,10 @@ TEST(BytesOutsideAllocatedMemory_AreErrors) {
            +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_pool_write_and_copy(pool, 0, 8, host.data(), host.data() + 8),
            +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(pidcomm_pool_write_and_copy(pool, offset, 16, host.data(), host.data() + 8),
+           +PIDCOMM_ERR_ARGUMENT);
+  expect(std::string(pidcomm_last_error()).find("of 16 bytes overlap") != std::string::npos,
+         pidcomm_last_error());
   CHECK_EQ(pidcomm_pool_close(pool), +PIDCOMM_OK);
 }
 

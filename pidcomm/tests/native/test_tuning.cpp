@@ -26,13 +26,27 @@ std::vector<Pass> passes() {
   return all;
 }
 
-TEST(Results_DoNotDependOnTheTuning) {
+/// Sets the values of all passes again at the end of a test.
+struct Restored {
   const std::vector<Pass> before = passes();
+  ~Restored() {
+    for (const Pass &pass : before) pidcomm_tune(pass.name, &pass.values);
+  }
+};
+
+TEST(Results_DoNotDependOnTheTuning) {
+  const Restored restored;
+  const std::vector<Pass> &before = restored.before;
   CHECK(!before.empty());
   std::mt19937 random(5);
   const auto from = [&](std::uint32_t least, std::uint32_t most) {
     return std::uniform_int_distribution<std::uint32_t>(least, most)(random);
   };
+  std::vector<int> isas;
+#define PIDCOMM_ROW(ENUM, code, ...) \
+  if (pidcomm_isa_available(code)) isas.push_back(code);
+  PIDCOMM_ISAS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
   Grid grid("tuning");
   for (const Axes &axis_len : {Axes{8, 16}, Axes{4, 4, 8}, Axes{12, 10}, Axes{5, 7, 3}}) {
     machine::power_up(ranks_for(axis_len));
@@ -50,16 +64,42 @@ TEST(Results_DoNotDependOnTheTuning) {
       for (const std::string &mask : machine::masks_of(axis_len.size()))
         for (int collective : kCollectives) {
           const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
+          const std::size_t block_bytes = 8 * from(1, 300), src = 8 * from(0, 1023);
+          const bool is_in_place = from(0, 1) != 0 && can_be_in_place(collective);
           Case c = make_case(collective, axis_len, mask,
-                             bytes_for_blocks(collective, group_pes, 8 * from(1, 300)),
+                             bytes_for_blocks(collective, group_pes, block_bytes),
                              {PIDCOMM_FLOAT32, PIDCOMM_SUM}, seed);
-          place(c, 8 * from(0, 1023), can_be_in_place(collective) && from(0, 1) != 0);
+          place(c, src, is_in_place);
+          c.options.isa = isas[seed % isas.size()];
           grid.run([&] { machine::run_case(cube, c); });
         }
     }
   }
-  for (const Pass &pass : before) CHECK_EQ(pidcomm_tune(pass.name, &pass.values), +PIDCOMM_OK);
   grid.finish();
+}
+
+/// The host rows of a gather of 16 MiB or more bypass the caches.
+TEST(RowsThatBypassTheCaches_DoNotDependOnTheTuning) {
+  const Restored restored;
+  const Axes axis_len = {8, 16};
+  machine::power_up(ranks_for(axis_len));
+  const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
+  const Hypercube cube(set, axis_len);
+  for (const Pass &pass : restored.before) {
+    if (std::string(pass.name) != "to_host") continue;
+    for (std::uint32_t step_words = 8; step_words <= pass.most_step_words; step_words *= 2) {
+      pidcomm_tuning values = pass.values;
+      values.step_words = step_words;
+      CHECK_EQ(pidcomm_tune(pass.name, &values), +PIDCOMM_OK);
+      for (const std::size_t block_bytes :
+           {std::size_t{128} << 10, (std::size_t{128} << 10) + 104}) {
+        Case c =
+            make_case(PIDCOMM_GATHER, axis_len, "10", block_bytes, {PIDCOMM_INT64, PIDCOMM_SUM}, 1);
+        place(c, 8192 - 64, false);
+        machine::run_case(cube, c);
+      }
+    }
+  }
 }
 
 TEST(ValuesOutsideTheirRanges_AreRefused) {

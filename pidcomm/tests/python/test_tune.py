@@ -14,6 +14,8 @@ from command_line import run
 from pidcomm import _core
 from pidcomm.bench.tune import CASES, write_file
 
+MERGE = "merge step_words=8 ahead=64 ahead_level=1 members=1 items=8"
+
 
 def _source(path: Path | str) -> str:
     """Return where a new process with a tuning file gets its values from."""
@@ -30,7 +32,12 @@ def test_each_tuned_pass_has_a_case() -> None:
 
 def test_library_reads_the_file_that_tune_writes(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "tuning"
-    write_file(path)
+    write_file(path, ["merge", "to_host"])
+    assert [line.split()[0] for line in path.read_text().splitlines()] == [
+        "cpu",
+        "merge",
+        "to_host",
+    ]
     assert _source(path) == str(path)
 
 
@@ -45,6 +52,7 @@ def test_an_empty_variable_means_no_file() -> None:
         ("merge step_words=8", "ahead of pass merge is 0; it must be 1 to 1024"),
         ("merge step_words=eight", "'step_words=eight' is not KEY=NUMBER"),
         ("merge pace=8", "'pace=8' is not KEY=NUMBER"),
+        (2 * f"{MERGE}\n", "pass merge has two lines"),
         ("gather step_words=8", "no tuned pass has the name gather"),
     ],
 )
@@ -54,6 +62,11 @@ def test_a_file_with_a_wrong_line_is_not_used(tmp_path: Path, line: str, reason:
     source = _source(path)
     assert source.startswith("built-in values for ")
     assert source.endswith(f"not {path}: {reason}")
+
+
+def test_a_file_that_is_missing_is_reported_if_the_variable_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "missing"
+    assert _source(path).endswith(f"not {path}: cannot be opened")
 
 
 def test_a_file_of_another_cpu_is_not_used(tmp_path: Path) -> None:
@@ -69,7 +82,7 @@ def test_command_writes_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert result.returncode == 0, result
     assert f"written: {path}" in result.stdout
     names = [line.split()[0] for line in path.read_text().splitlines()]
-    assert names == ["cpu", *CASES]
+    assert names == ["cpu", "to_host"]
     values = [json.loads(line) for line in rows.read_text().splitlines()]
     assert (values[0]["pass_"], values[0]["key"]) == ("to_host", "step_words")
 

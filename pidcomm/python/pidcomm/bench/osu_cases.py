@@ -141,7 +141,7 @@ class HostBuffers:
         # The elements of an allgather that a process writes before a sync. A chunk stays in the
         # caches until the others read it; if processes wait for a CPU or a link, one chunk is
         # faster.
-        is_crowded = comm.size > len(os.sched_getaffinity(0))
+        is_crowded = comm.bcast(comm.size > len(os.sched_getaffinity(0)))  # the same everywhere
         self.chunk = self.count if case.link or is_crowded else CHUNK_BYTES // DTYPE.itemsize
         self.run: Callable[[], None] = getattr(
             self, f"{'mpi' if pool is None else 'pool'}_{case.collective}"

@@ -61,9 +61,10 @@ def tune(
     with Results(json_target) as results:
         platform.configure(hugepages=True)
         results.text(f"values before: {_core.tuning_source()}")
-        pe_set = allocate(PES)
-        for choice in search(pe_set, passes or list(CASES), per_pe, seconds):
+        wanted, measured = passes or list(CASES), list[str]()
+        for choice in search(allocate(PES), wanted, per_pe, seconds):
             if isinstance(choice, str):
+                measured.append(choice)
                 results.text(choice)
                 continue
             if choice.before != choice.after:
@@ -72,6 +73,8 @@ def tune(
                     f" {choice.before_us:.0f} -> {choice.after_us:.0f} us"
                 )
             results.json_lines([asdict(choice)])
+        if rest := [name for name in wanted if name not in measured]:
+            results.text(f"no time for: {', '.join(rest)}")
         if not dry_run:
-            write_file(Path(_core.tuning_path()))
+            write_file(Path(_core.tuning_path()), measured)
             results.text(f"written: {_core.tuning_path()}")

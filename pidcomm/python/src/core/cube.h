@@ -119,7 +119,7 @@ class Cube {
   Cube &operator=(const Cube &) = delete;
 
   pidcomm_trace run(const Request &request, const std::optional<Bytes> &host_in,
-               const std::optional<MutableBytes> &host_out, OptionCodes codes) {
+                    const std::optional<MutableBytes> &host_out, OptionCodes codes) {
     const pidcomm_request value = value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     pidcomm_trace trace = {};

@@ -109,7 +109,7 @@ class Hosts {
   Hosts &operator=(const Hosts &) = delete;
 
   pidcomm_trace run(const Request &request, uint32_t root, const std::optional<Bytes> &host_in,
-               const std::optional<MutableBytes> &host_out, const OptionCodes &codes) {
+                    const std::optional<MutableBytes> &host_out, const OptionCodes &codes) {
     const pidcomm_request value = Cube::value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     pidcomm_trace trace = {};

@@ -36,7 +36,7 @@ void bind_cube(nb::module_ &m) {
       .def_ro("src", &Request::src)
       .def_ro("dst", &Request::dst);
 
-  nb::class_<pidcomm_trace>(m, "TraceFields")
+  nb::class_<pidcomm_trace>(m, "RawTrace")
       .def("dict", nb::overload_cast<const pidcomm_trace &>(dict_of));
   nb::class_<Pending>(m, "Pending").def("wait", &Pending::wait).def("test", &Pending::test);
 

@@ -313,10 +313,8 @@ template <class T, int Op, int Transposes>
 void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
                 const Store *store) {
   const uint32_t members = members_at_a_time(call, blocks);
-  const auto function = members == 8   ? accumulate_members<T, Op, Transposes, instance_for(8)>
-                        : members == 4 ? accumulate_members<T, Op, Transposes, instance_for(4)>
-                        : members == 2 ? accumulate_members<T, Op, Transposes, instance_for(2)>
-                                       : accumulate_members<T, Op, Transposes, instance_for(1)>;
+  const auto function = members == 8 ? accumulate_members<T, Op, Transposes, instance_for(8)>
+                                     : accumulate_members<T, Op, Transposes, kAny>;
   function(call, step, sums, blocks, store);
 }
 
@@ -410,7 +408,8 @@ constexpr Reducer reducer_of() {
         PIDCOMM_FOR_MASK(function, 5), PIDCOMM_FOR_MASK(function, 6),                            \
         PIDCOMM_FOR_MASK(function, 7)                                                            \
   }
-  return {{accumulate<T, Op, instance_for(false)>, accumulate<T, Op, instance_for(true)>},
+  return {{Bytewise ? accumulate<T, Op, instance_for(false)> : nullptr,
+           accumulate<T, Op, instance_for(true)>},
           PIDCOMM_EACH_MASK(reduce_words_over),
           PIDCOMM_EACH_MASK(reduce_blocks_over),
           combine<T, Op>,
