@@ -5,7 +5,7 @@ dpuemu run -- python bench/speed.py [--repetitions N]
 The first rows are kernels with 16 tasklets on 64 PEs, which resemble PrIM's VA, GEMV, HST-L and
 BFS: modelled instructions and DMA per second of CPU time of the launch, on all threads. The others
 are times on 2,560 PEs: launches of an empty program, and transfers of 4 bytes to and from WRAM. All
-rows are the best of N repetitions.
+rows are the best of N repetitions. The results of the kernels are compared with NumPy.
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from __future__ import annotations
 import argparse
 import ctypes
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 from dpu import DpuSet, library
 
 from dpuemu import report
 from dpuemu.tools import sdk_root, temporary_folder
 
-PES, MOST_PES = 64, 2560
+PES, MOST_PES, TASKLETS, WORDS, PART = 64, 2560, 16, 256, 1 << 18
+HISTOGRAM_TURNS = 16
 SHARED = """
 #include <defs.h>
 #include <mram.h>
@@ -31,7 +34,7 @@ SHARED = """
 #define WORDS 256
 __mram_noinit uint32_t data[3 << 18];
 __dma_aligned uint32_t a[NR_TASKLETS][WORDS], b[NR_TASKLETS][WORDS];
-__host uint32_t length = WORDS, symbol;
+__host uint32_t length = WORDS, symbol, results[NR_TASKLETS];
 MUTEX_INIT(lock);
 """
 # Each is the body of a loop over i, with the tasklet's arrays x and y, and its words at data + at.
@@ -77,10 +80,47 @@ int main(void) {
     uint32_t at = (i * NR_TASKLETS + me()) % 1024 * WORDS;
     KERNEL
   }
-  symbol = result + seed;
+  results[me()] = result + seed;
   return 0;
 }
 """
+
+
+def expected(name: str, data: np.ndarray, launches: int) -> list[np.ndarray]:
+    """Return what data, results and b[0] of a PE hold after the launches of a kernel."""
+    data, seeds = data.copy(), np.arange(1, TASKLETS + 1, dtype=np.uint32)
+    results, counts = np.zeros(TASKLETS, np.uint32), np.zeros(WORDS, np.uint32)
+    x, y, z = data.reshape(3, -1, TASKLETS, WORDS)  # by turn, tasklet and k
+    turns, words = np.arange(len(x), dtype=np.uint32), np.arange(WORDS, dtype=np.uint32)
+    if name == "VA":
+        z[:] = x + y
+    elif name == "GEMV":
+        products = (x + words) * (y + turns[:, None, None])
+        results = products.sum(axis=(0, 2), dtype=np.uint32)
+    elif name == "HST-L":
+        places = (x[:HISTOGRAM_TURNS] + words * 37) % WORDS
+        counts = (launches * np.bincount(places.ravel(), minlength=WORDS)).astype(np.uint32)
+    else:
+        for _ in range(len(x) * WORDS // 8):
+            seeds ^= seeds << 13
+            seeds ^= seeds >> 17
+            seeds ^= seeds << 5
+            data[PART + seeds[seeds & 3 == 0] % (1 << 13) * 2] |= 1
+    return [data, results + seeds, counts]
+
+
+def check(name: str, dpus: DpuSet, data: np.ndarray, launches: int) -> None:
+    """End with an error if the last launch of a kernel has wrong results."""
+    lengths = {"data": 3 * PART, "results": TASKLETS}
+    if name == "HST-L":  # other kernels use b for their words
+        lengths["b"] = WORDS
+    got = {symbol: np.empty((PES, length), np.uint32) for symbol, length in lengths.items()}
+    for symbol, values in got.items():
+        dpus.copy(list(values), symbol)
+    for pe in range(PES):
+        for symbol, want in zip(got, expected(name, data[pe], launches), strict=False):
+            if not np.array_equal(got[symbol][pe], want):
+                sys.exit(f"speed.py: {name}: wrong values of `{symbol}` in PE {pe}")
 
 
 @dataclass(frozen=True)
@@ -113,11 +153,14 @@ def load(dpus: DpuSet, main: str, tasklets: int) -> None:
 
 def measure(repetitions: int) -> None:
     """Print all rows."""
+    data = np.random.default_rng(1).integers(256, size=(PES, 3 * PART), dtype=np.uint32)
     with DpuSet(PES) as dpus:
         for name, kernel in KERNELS.items():
-            turns = "16" if name == "HST-L" else "64"
-            load(dpus, MAIN.replace("KERNEL", kernel).replace("TURNS", turns), 16)
+            turns = HISTOGRAM_TURNS if name == "HST-L" else PART // (TASKLETS * WORDS)
+            load(dpus, MAIN.replace("KERNEL", kernel).replace("TURNS", str(turns)), TASKLETS)
+            dpus.copy("data", list(data))
             seconds = best(repetitions, time.process_time, dpus.exec)
+            check(name, dpus, data, repetitions + 1)
             counts = report(SetBytes(bytes(dpus.c_set)))
             dma = (counts.dma_reads + counts.dma_writes) / seconds / 1e6
             rate = counts.instructions / seconds / 1e9

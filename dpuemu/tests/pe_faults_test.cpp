@@ -301,6 +301,33 @@ TEST(StrictMode_LimitsTaskletsToTheirDeclaredStacks) {
   strict.check_recovery();
 }
 
+TEST(Fault_OfTheFirstByteBelowAStack) {
+  constexpr uint32_t kMost = 60 * 1024 - 16, kDeclared = 1024;  // tasklet 15: 15 * 256 bytes less
+  struct Limit {
+    int strict;
+    uint32_t tasklet, bytes;
+  };
+  for (const Limit &limit : {Limit{kLenient, 0, kMost}, Limit{kLenient, 15, kMost - 15 * 256},
+                             Limit{kLenient, 16, kMost}, Limit{kLenient, 23, kMost - 7 * 256},
+                             Limit{kStrict, 0, kDeclared}, Limit{kStrict, 15, kDeclared}}) {
+    pe_machine(1, limit.strict);
+    Loaded set(1, "faults_24");
+    put<uint32_t>(set.set, "what", FAULT_STACK_OF);
+    put<uint32_t>(set.set, "who", limit.tasklet);
+    put<uint32_t>(set.set, "distance", limit.bytes);
+    launch(set.set);
+    CHECK_EQ(number(set.all[0], "finished"), 24u);
+    for (uint32_t more : {1u, 4096u}) {
+      put<uint32_t>(set.set, "distance", limit.bytes + more);
+      CHECK_STATUS(dpu_launch(set.set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+      const std::string sentence = fault_of(set.set),
+                        place = fault_prefix(set.all[0], limit.tasklet);
+      CHECK_EQ(sentence.substr(0, place.size()), place);
+      CHECK(sentence.find("stack") != std::string::npos);
+    }
+  }
+}
+
 TEST(StrictMode_NamesThePeWhoseWramAnotherPeAccesses) {
   constexpr uint32_t kDistance = 0x50000;  // between two banks of a chip
   Faults lenient(kLenient);

@@ -125,6 +125,7 @@ TEST(Mutex_ExcludesOtherTaskletsAndWithoutItUpdatesAreLost) {
   CHECK(number(set.all[0], "lost_without_lock") > 0);
 }
 
+TEST(Mutex_GoesToTheTaskletThatHasWaitedLongest) { run_topic("synchronisation", 15); }
 TEST(MutexTrylock_ReturnsWhetherItTookTheMutex) { run_topic("synchronisation", 3); }
 TEST(MutexPool_GuardsEachNumberByTheMutexOfItsLowBits) { run_topic("synchronisation", 4); }
 TEST(Vmutex_GuardsEachNumberByASeparateBit) { run_topic("synchronisation", 5); }

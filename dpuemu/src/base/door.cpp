@@ -136,6 +136,7 @@ dpuemu_yield:
   movq %xmm15, 48+632(%r11)
   movq %rsp, 48+656(%r11)
   movq 0(%r11), %rsp
+  leaq -128(%rsp), %rsp  # below the red zone of a host function
   pushfq
   popq 48+648(%r11)
   movl %cs, %eax

@@ -49,8 +49,8 @@ constexpr uint32_t kInterrupted =
 Door *current_door();
 void set_current_door(Door *door);
 
-// Jumps in place of a call and a return: a return would go to another place than the processor
-// predicts. `place`: dpuemu_enter or dpuemu_continue, which gets `from` in rsi.
+// Jumps in place of a call and a return: with `ret`, the processor would mispredict the target.
+// `place`: dpuemu_enter or dpuemu_continue, which gets `from` in rsi.
 #define DPUEMU_PASS_DOOR(place, door, from, call_or_result)                                        \
   asm volatile(                                                                                    \
       "leaq 1f(%%rip), %%rdx\n\t"                                                                  \

@@ -78,7 +78,8 @@ class PeClock {
     }
     static constexpr uint32_t kEntries = 8 * PE_MAX_TASKLETS;
     uint32_t begin_ = 0, end_ = 0;
-    // Two arrays: loads of a pair would wait until the stores of its parts have reached the cache.
+    // Two arrays: a 16-byte load of a pair that was just stored in two parts cannot be forwarded
+    // and would stall.
     double due_[kEntries + 1];
     uint32_t tasklets_[kEntries + 1];
   };

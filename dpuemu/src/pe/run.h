@@ -39,9 +39,9 @@ class PeRun {
 
   enum class Step { kTransferred, kAwaitsHost, kOther, kEnded };
   /// Runs the PE for a limited number of calls. Returns kTransferred if its DMA moved kStepBytes,
-  /// kAwaitsHost if a tasklet waits for the host, and kEnded if the run is over; pe.report and
-  /// pe.fault then have the results. turns: the number of times that a thread has entered a
-  /// tasklet, which step() increments.
+  /// kAwaitsHost if a tasklet waits for the host, kOther after kStepCalls calls or an interruption,
+  /// and kEnded if the run is over; pe.report and pe.fault then have the results. turns: the number
+  /// of times that a thread has entered a tasklet, which step() increments.
   Step step(Door &door, std::atomic<uint64_t> &turns);
 
   /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a

@@ -49,6 +49,7 @@ enum fault_kind {
   FAULT_OTHER_PE,    // writes the WRAM of the PE `distance` bytes after this PE: a fault in strict
                      // mode only
   FAULT_DEEP_STACK,  // more stack than declared: a fault in strict mode only
+  FAULT_STACK_OF,    // `distance` bytes of stack: no fault up to the limit
 };
 
 #endif  // TEST_FAULT_KIND_H

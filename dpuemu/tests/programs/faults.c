@@ -39,6 +39,14 @@ static __noinline uint32_t use_stack(uint32_t bytes_left) {
   return use_stack(bytes_left - 256) + frame[bytes_left % 240];
 }
 
+// Uses the tasklet's stack down to the address `last`, and writes the byte there.
+static __noinline uint32_t use_stack_to(uintptr_t last) {
+  volatile uint8_t frame[240];
+  frame[last % 240] = 1;
+  if ((uintptr_t)frame - last < 512) return *(volatile uint8_t *)last = 1;
+  return use_stack_to(last) + frame[last % 240];
+}
+
 static uint32_t __attribute__((noinline)) with_assembly(uint32_t x) {
   __asm__ volatile("mul_step %0, %0, 7" : "+r"(x));
   return x;
@@ -175,6 +183,9 @@ static void do_it(void) {
       break;
     case FAULT_DEEP_STACK:
       sink = use_stack(20000);
+      break;
+    case FAULT_STACK_OF:  // see PE_STACK_BLOCK_BYTES in calls.h
+      sink = use_stack_to(*(uint32_t *)(((uintptr_t)words | 0xFFFF) - 7) - distance);
       break;
     default:
       break;

@@ -29,7 +29,8 @@ enum {
   kChain,
   kAtomicBit,
   kHeapOrder,
-  kHeapLock
+  kHeapLock,
+  kWaitOrder
 };
 
 BARRIER_INIT(all, NR_TASKLETS)
@@ -324,6 +325,22 @@ static void heap_lock(void) {
   __pe_heap_lock = 0;
 }
 
+// Tasklets wait for two locks in turn, so the one that is released first has its waiters between
+// those of the other one.
+static void wait_order(void) {
+  mutex_id_t own = me() % 2 == 0 ? MUTEX_GET(lock) : MUTEX_GET(held);
+  if (me() < 2) mutex_lock(own);
+  barrier_wait(&all);
+  pause(me() < 2 ? 1000 - 500 * me() : NR_TASKLETS - me());
+  if (me() >= 2) {
+    mutex_lock(own);
+    EXPECT(counts[me() % 2] == (NR_TASKLETS - 1 - me()) / 2);  // the highest number came first
+    EXPECT(me() % 2 == 1 || counts[1] == NR_TASKLETS / 2 - 1);
+    ++counts[me() % 2];
+  }
+  mutex_unlock(own);
+}
+
 int main(void) {
   if (topic == kBarrier) barriers();
   if (topic == kBarrierSizes)
@@ -341,5 +358,6 @@ int main(void) {
   if (topic == kAtomicBit) atomic_bit();
   if (topic == kHeapOrder) heap_order();
   if (topic == kHeapLock) heap_lock();
+  if (topic == kWaitOrder) wait_order();
   return 0;
 }
