@@ -80,7 +80,7 @@ def report(
     mask: MaskOption = "10",
     size: BytesOption = "256KiB",
 ) -> None:
-    """Write one HTML page with the facts of the machine, figures, and sortable tables.
+    """Write one HTML page with facts, figures and sortable tables.
 
     The page is self-contained and explains every column. Without --from, the command first runs a
     quick `pidcomm bench all` with the given shape, mask and size. For reliable figures, run

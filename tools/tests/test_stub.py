@@ -49,7 +49,7 @@ def test_dir_shows_public_names_only(name: str) -> None:
 
 def in_the_stub(stub: str) -> dict[str, str]:
     """Return a signature, or the type of a constant, for every name that the stub declares."""
-    aliases = {"Sequence": "collections.abc.Sequence"}
+    aliases = {name: f"collections.abc.{name}" for name in ("Sequence", "Mapping")}
     signatures = {}
 
     def text(annotation: ast.expr | None) -> str:

@@ -446,16 +446,16 @@ def test_a_fault_names_the_pe_that_loops_not_a_pe_that_was_stopped(
         pes.load("""
             #include <mram.h>
             __host volatile uint32_t loops;
-            __mram_noinit uint64_t word;
+            __mram_noinit uint8_t page[2048];
+            __dma_aligned uint8_t copy[2048];
             int main(void) {
-              __dma_aligned uint64_t copy;
-              mram_read(&word, &copy, 8);
+              mram_read(page, copy, 2048);
               while (loops) continue;
-              mram_read(&word, &copy, 8);
+              mram_read(page, copy, 2048);
               return 0;
             }""")
-        # One thread runs PEs 0 to 7 in turns, and changes the PE at each DMA: when PE 5 loops, none
-        # of the others has ended.
+        # One thread runs PEs 0 to 7 in turns, and changes the PE after 2 KiB of DMA: when PE 5
+        # loops, none of the others has ended.
         pes.symbol("loops").write(np.eye(16, dtype=np.uint32)[5].reshape(16, 1))
         with pytest.raises(pidcomm.Error, match=r"PE 5, .*: the PE ran for longer.*\(one of 8"):
             pes.launch()
