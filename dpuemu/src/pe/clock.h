@@ -61,8 +61,9 @@ class PeClock {
   class Queue {
    public:
     uint32_t size() const { return end_ - begin_; }
-    /// Of the first tasklet; infinity and kNobody if there is none.
+    /// The time at which the work of the first tasklet ends; infinity if the queue is empty.
     double due() const { return due_[begin_]; }
+    /// The number of the first tasklet; kNobody if the queue is empty.
     uint32_t first() const { return tasklets_[begin_]; }
     void pop() { ++begin_; }
     void clear() {

@@ -37,11 +37,13 @@ typedef struct pidcomm_tuning {
 } pidcomm_tuning;
 #define PIDCOMM_TUNING_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_tuning)
 
-/* Return where the values come from (for example "built-in values for Intel CPUs", or the reason
- * why the tuning file is not used), the path of the tuning file ("" if there is none), and its line
- * for this CPU. The texts are valid until the process ends. */
+/* Returns where the values come from, for example "built-in values for Intel CPUs". If the library
+ * does not use the tuning file, the text gives the reason. The texts of this function and of the
+ * next two are valid until the process ends. */
 PIDCOMM_API const char *pidcomm_tuning_source(void);
+/* Returns the path of the tuning file, or "" if there is none. */
 PIDCOMM_API const char *pidcomm_tuning_path(void);
+/* Returns the first line of a tuning file for this CPU. */
 PIDCOMM_API const char *pidcomm_tuning_cpu(void);
 
 /* Stores name, values and range of step_words of a tuned pass; `index` counts from 0. Errors:

@@ -209,7 +209,6 @@ class SweepWorker {
     chunks_.reserve(chunks);
     for (uint64_t chunk = 0; chunk < chunks; ++chunk) chunks_.emplace_back(pass, prepared, units);
     const Sweep &sweep = prepared.sweep();
-    call_.tuning = tuning_of(pass_);
     call_.out_pair_banks = sweep.out.pair_banks;
     call_.rank_members = prepared.rank_members();
     call_.lane_mask = sweep.lane_mask;
@@ -232,8 +231,8 @@ class SweepWorker {
     for (Chunk &chunk : chunks_) chunk.forget_place();
   }
 
-  /// The next units are those of an earlier run, whose chunks are in the same order.
-  void start_again() {
+  /// Begins a run. If one thread repeats a run, its chunks are in the same order.
+  void start() {
     at_ = 0;
     call_.tuning = tuning_of(pass_);
   }
@@ -300,10 +299,10 @@ SweepRun::~SweepRun() = default;
 uint64_t SweepRun::run(const HostPass &pass) {
   state_->move_to(pass);
   const auto &workers = state_->workers;
+  for (const std::unique_ptr<SweepWorker> &worker : workers) worker->start();
   const int threads = static_cast<int>(workers.size());
   const uint64_t units = state_->units.count();
   if (threads == 1) {
-    workers.front()->start_again();
     for (uint64_t unit = 0; unit < units; ++unit) workers.front()->run(unit);
     pass.kernels.fence();
   } else {

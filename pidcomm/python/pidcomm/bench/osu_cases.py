@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 import pidcomm
 from pidcomm.arguments import MAX_COUNT, as_integer, as_number, as_sizes, row_of
+from pidcomm.bench import info
 from pidcomm.errors import ArgumentError
 from pidcomm.hosts import Link
 from pidcomm.model import load_machine
@@ -141,7 +141,7 @@ class HostBuffers:
         # The elements of an allgather that a process writes before a sync. A chunk stays in the
         # caches until the others read it; if processes wait for a CPU or a link, one chunk is
         # faster.
-        is_crowded = comm.bcast(comm.size > len(os.sched_getaffinity(0)))  # the same everywhere
+        is_crowded = comm.bcast(comm.size > info.cpus())  # the same everywhere
         self.chunk = self.count if case.link or is_crowded else CHUNK_BYTES // DTYPE.itemsize
         self.run: Callable[[], None] = getattr(
             self, f"{'mpi' if pool is None else 'pool'}_{case.collective}"
