@@ -30,4 +30,11 @@ inline Cpu cpu() {
           is_extended ? model | (eax >> 12 & 0xF0) : model};
 }
 
+/// Returns a line that names the CPU in the library's files.
+inline std::string cpu_line() {
+  const Cpu found = cpu();
+  return "cpu " + found.vendor + " " + std::to_string(found.family) + " " +
+         std::to_string(found.model);
+}
+
 }  // namespace pidcomm

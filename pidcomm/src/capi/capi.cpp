@@ -38,16 +38,20 @@ pidcomm_machine current_machine() {
   return machine_in_use(ranks_are_coherent() ? "emulated-host" : "upmem-2560");
 }
 
-/// A planner that replaces PIDCOMM_TECHNIQUE_AUTO by the technique with the lowest predicted time.
-class CheapestPlanner : public Planner {
+/// A planner that predicts times. If the program has set a machine, it returns only the technique
+/// with the lowest predicted time, because times of this machine say nothing about another.
+class PricingPlanner : public Planner {
  public:
   uint64_t version() const override { return machine_version(); }
-  Plan plan(const Hypercube &cube, const pidcomm_request &request, const Options &options,
-            uint64_t heap_base) const override {
-    return plan_on(current_machine, cube, request, options, heap_base);
+  std::vector<int> techniques(const Hypercube &cube, const pidcomm_request &request,
+                              const Options &options, uint64_t heap_base) const override {
+    const std::vector<PricedPlan> plans =
+        priced_plans(cube, request, options, heap_base, current_machine());
+    if (is_machine_set()) return {plans[0].plan.options.technique};
+    return rival_techniques(plans);
   }
 };
-const CheapestPlanner kPlanner;
+const PricingPlanner kPlanner;
 
 }  // namespace
 }  // namespace pidcomm

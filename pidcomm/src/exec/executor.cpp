@@ -88,8 +88,9 @@ void Executor::plan_call(Call &call, const pidcomm_request &request, const pidco
                          pidcomm_trace &trace, bool reads_programs) {
   const Options resolved = resolve(options);
   const std::lock_guard<std::mutex> lock(planning_);
-  call.cached = plans_.plan_for(
+  call.chosen = plans_.plan_for(
       request, resolved, reads_programs ? heap_base_.of(placement_) : heap_base_.last().value());
+  call.cached = call.chosen.cached;
   call.host = static_cast<std::byte *>(request.host);
   trace.technique = call.cached->plan.options.technique;
   trace.threads = resolved.threads;
@@ -139,12 +140,16 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
 /// Moves the bytes. No other call may move bytes of the ranks meanwhile.
 void Executor::finish(Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
+  const double begin_s = call.chosen.trial == nullptr ? 0 : call.total.seconds();
   audit_ = {};
   if (plan.bytes != 0) {
     host_buffer_.require(host_buffer_bytes(plan, trace));
     reorders(plan) ? run_with_reordering(call, trace) : run_pass(call, trace);
   }
   trace.seconds_total = call.total.seconds();
+  if (call.chosen.trial != nullptr)
+    choices().record(call.chosen.key, *call.chosen.trial, plan.options.technique,
+                     trace.seconds_total - begin_s);
 }
 
 void Executor::run(const pidcomm_request &request, const pidcomm_options *options,

@@ -14,7 +14,8 @@ namespace pidcomm {
 struct Executor::Call {
   std::optional<RankLocks::Ticket> ticket{};
   Stopwatch total{};
-  std::shared_ptr<CachedPlan> cached{};
+  Chosen chosen{};
+  std::shared_ptr<CachedPlan> cached{};             // of `chosen`
   std::shared_ptr<const PreparedSweep> prepared{};  // of a TileForm
   bool keeps_prepared = false;                      // the plan cache has `prepared`
   std::byte *host = nullptr;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/choices.h"
 #include "exec/prepared_sweep.h"
 #include "exec/sweep_pass.h"
 #include "plan/planner.h"
@@ -28,18 +29,30 @@ struct CachedPlan {
               const Planner &planner) const;
 };
 
-/// Not safe for several threads at a time.
+/// A plan, and the trial for which its call must be timed.
+struct Chosen {
+  std::shared_ptr<CachedPlan> cached;
+  std::shared_ptr<Trial> trial{};  // null: no trial
+  std::string key{};               // of the choice, if there is a trial
+};
+
+/// The plans of one hypercube. A plan of PIDCOMM_TECHNIQUE_AUTO gets into the cache when the choice
+/// is final; until then, the cache has the plans of the techniques that take turns. Not safe for
+/// several threads at a time.
 class PlanCache {
  public:
   /// planner, cube: must outlive the cache.
   PlanCache(const Planner &planner, const Hypercube &cube) : planner_(planner), cube_(cube) {}
 
-  /// Returns the plan of a request, from the cache if it has the plan. If the planner would choose
-  /// another technique now, makes the plan again. Errors: those of Planner::plan.
-  std::shared_ptr<CachedPlan> plan_for(const pidcomm_request &request, const Options &options,
-                                       uint64_t heap_base);
+  /// Returns the plan of a request, from the cache if it has the plan. Errors: those of make_plan.
+  Chosen plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
 
  private:
+  std::shared_ptr<CachedPlan> find(const pidcomm_request &request, const Options &options,
+                                   uint64_t heap_base);
+  std::shared_ptr<CachedPlan> add(const pidcomm_request &request, const Options &options,
+                                  uint64_t version, Plan plan);
+
   const Planner &planner_;
   const Hypercube &cube_;
   std::vector<std::shared_ptr<CachedPlan>> plans_;  // the most recently used plan first

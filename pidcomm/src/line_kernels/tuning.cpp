@@ -14,6 +14,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/settings_file.h"
 
 namespace pidcomm {
 
@@ -85,25 +86,9 @@ PassTuning checked(const TunedPass &pass, const pidcomm_tuning &tuning) {
 
 constexpr const char *kVariable = "PIDCOMM_TUNING";
 
-std::string path_of_file() {
-  const auto variable = [](const char *name) {
-    const char *const value = std::getenv(name);
-    return std::string(value == nullptr ? "" : value);
-  };
-  if (std::getenv(kVariable) != nullptr) return variable(kVariable);
-  if (const std::string folder = variable("XDG_CONFIG_HOME"); !folder.empty())
-    return folder + "/pidcomm/tuning";
-  const std::string home = variable("HOME");
-  return home.empty() ? "" : home + "/.config/pidcomm/tuning";
-}
-
-std::string line_of(const Cpu &cpu) {
-  return "cpu " + cpu.vendor + " " + std::to_string(cpu.family) + " " + std::to_string(cpu.model);
-}
-
 class Table {
  public:
-  Table() : path(path_of_file()), cpu_line(line_of(cpu())) {
+  Table() : path(settings_path(kVariable, "tuning")), cpu_line(pidcomm::cpu_line()) {
     for (const auto &other : kOtherPasses)
       values_[static_cast<std::size_t>(other.pass)] = other.values;
     const bool is_intel = cpu().vendor == "GenuineIntel";

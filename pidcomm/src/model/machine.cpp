@@ -106,6 +106,11 @@ pidcomm_machine machine_in_use(const char *builtin) {
   fail(PIDCOMM_ERR_INTERNAL, "there is no machine ", builtin);
 }
 
+bool is_machine_set() {
+  const std::lock_guard<std::mutex> lock(in_use_mutex);
+  return in_use.has_value();
+}
+
 uint64_t machine_version() { return version; }
 
 void use_machine(const pidcomm_machine *machine) {

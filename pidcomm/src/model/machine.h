@@ -18,6 +18,9 @@ std::pair<const char *, pidcomm_machine> builtin_machine(std::size_t index);
 /// built-in machine with the name `builtin`.
 pidcomm_machine machine_in_use(const char *builtin);
 
+/// Whether use_machine has set a machine.
+bool is_machine_set();
+
 /// Returns a number that every call of use_machine changes.
 uint64_t machine_version();
 

@@ -377,39 +377,61 @@ pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine) {
   return Pricing(plan, work, machine).run();
 }
 
-Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options,
-                   uint64_t heap_base, const pidcomm_machine &machine) {
+std::vector<PricedPlan> priced_plans(const Hypercube &cube, const pidcomm_request &request,
+                                     const Options &options, uint64_t heap_base,
+                                     const pidcomm_machine &machine) {
+  constexpr uint64_t kMostStagedBytes = uint64_t{1} << 30;
   Options variant = options;
   variant.technique = PIDCOMM_TECHNIQUE_TILE;
-  Plan best = make_plan(cube, request, variant, heap_base);  // throws the errors of the request
-  if (best.bytes == 0) return best;
-  double best_seconds = price(best, machine).seconds_total;
+  std::vector<PricedPlan> plans;
+  plans.push_back({make_plan(cube, request, variant, heap_base), {}});  // throws the errors
+  if (plans[0].plan.bytes == 0 || options.isa == PIDCOMM_ISA_AUDIT) return plans;
   const auto consider = [&](int technique) {
-    if (best.messages != nullptr && technique != PIDCOMM_TECHNIQUE_CONVENTIONAL)
+    if (request.collective == PIDCOMM_SENDRECV && technique != PIDCOMM_TECHNIQUE_CONVENTIONAL)
       return;  // the others run as `conventional`
     variant.technique = technique;
-    std::optional<Plan> plan;
     try {
-      plan = make_plan(cube, request, variant, heap_base);
+      Plan plan = make_plan(cube, request, variant, heap_base);
+      const auto *const form = std::get_if<SdkForm>(&plan.form);
+      const bool stages_much = form != nullptr && form->staged_bytes > kMostStagedBytes;
+      if (stages_much || (reorders(plan) && options.scratch_offset == 0)) return;
+      plans.push_back({std::move(plan), {}});
     } catch (const Error &) {
-      return;  // the technique cannot carry out this request, or needs another scratch offset
+      // the technique cannot carry out this request, or needs another scratch offset
     }
-    if (reorders(*plan) && options.scratch_offset == 0) return;
-    const double seconds = price(*plan, machine).seconds_total;
-    if (seconds < best_seconds) best = std::move(*plan), best_seconds = seconds;
   };
 #define PIDCOMM_ROW(ENUM, code, name, path, steps, collectives, needs_lane_split, is_for_auto, \
                     ...)                                                                       \
   if (is_for_auto && code != PIDCOMM_TECHNIQUE_TILE) consider(code);
   PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
-  return best;
+  for (PricedPlan &priced : plans) priced.prediction = price(priced.plan, machine);
+  std::stable_sort(plans.begin(), plans.end(), [](const PricedPlan &a, const PricedPlan &b) {
+    return a.prediction.seconds_total < b.prediction.seconds_total;
+  });
+  return plans;
+}
+
+std::vector<int> rival_techniques(const std::vector<PricedPlan> &plans) {
+  const Plan &best = plans[0].plan;
+  std::vector<int> techniques = {best.options.technique};
+  const bool rounds = best.reduces && best.type.kind == ElementType::Kind::floating;
+  if (reorders(best) || best.messages != nullptr || best.fold || best.finish || rounds)
+    return techniques;
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    const int technique = plans[i].plan.options.technique;
+    const bool is_timed =
+        technique == PIDCOMM_TECHNIQUE_TILE || technique == PIDCOMM_TECHNIQUE_CONVENTIONAL;
+    if (is_timed && plans[i].prediction.seconds_low < plans[0].prediction.seconds_high)
+      techniques.push_back(technique);
+  }
+  return techniques;
 }
 
 Plan plan_on(const std::function<pidcomm_machine()> &machine, const Hypercube &cube,
              const pidcomm_request &request, const Options &options, uint64_t heap_base) {
   if (options.technique == PIDCOMM_TECHNIQUE_AUTO)
-    return cheapest_plan(cube, request, options, heap_base, machine());
+    return std::move(priced_plans(cube, request, options, heap_base, machine())[0].plan);
   return make_plan(cube, request, options, heap_base);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "model/work.h"
 
@@ -23,17 +24,29 @@ Options resolve_for(const pidcomm_machine &machine, const pidcomm_options *optio
 /// check_machine does not throw for the machine, and resolve_for has returned plan.options.
 pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine);
 
-/// Makes the plan of PIDCOMM_TECHNIQUE_AUTO: of all techniques that can carry out the request, the
-/// plan uses the technique with the lowest predicted time. If several techniques have the lowest
-/// time, the plan uses the first of them in PIDCOMM_TECHNIQUES. cheapest_plan considers techniques
-/// whose PEs reorder blocks only if scratch_offset is not 0. It never considers techniques that
-/// exist only for comparison (last column of PIDCOMM_TECHNIQUES). Errors: those of `tile` for the
-/// request, and those of scratch_offset if scratch_offset is not 0.
-Plan cheapest_plan(const Hypercube &cube, const pidcomm_request &request, const Options &options,
-                   uint64_t heap_base, const pidcomm_machine &machine);
+struct PricedPlan {
+  Plan plan;
+  pidcomm_prediction prediction;
+};
 
-/// If the technique is `auto`, calls cheapest_plan with the machine that machine() returns. For all
-/// other techniques, calls make_plan.
+/// Makes the plans that PIDCOMM_TECHNIQUE_AUTO may use, the one with the lowest predicted time
+/// first; plans with equal times are in the order of PIDCOMM_TECHNIQUES. They are the plans of all
+/// techniques that can carry out the request, except: techniques that exist only for comparison (a
+/// column of PIDCOMM_TECHNIQUES); techniques whose PEs reorder blocks, if scratch_offset is 0; and
+/// techniques other than `tile` that copy through more than 1 GiB of host memory. With 0 bytes, or
+/// with the instruction set `audit`, the only plan is that of `tile`. Errors: those of `tile`.
+std::vector<PricedPlan> priced_plans(const Hypercube &cube, const pidcomm_request &request,
+                                     const Options &options, uint64_t heap_base,
+                                     const pidcomm_machine &machine);
+
+/// Returns the techniques that may be the fastest: the first plan's, and `tile` and `conventional`
+/// if their predicted ranges of times begin before the range of the first plan ends. Only the first plan's
+/// technique is in the result if PEs reorder blocks in the first plan, for messages, and for
+/// reductions of floats or with an operator of the program, whose results depend on the technique.
+std::vector<int> rival_techniques(const std::vector<PricedPlan> &plans);
+
+/// If the technique is `auto`, returns the first of priced_plans for the machine that machine()
+/// returns. For all other techniques, calls make_plan.
 Plan plan_on(const std::function<pidcomm_machine()> &machine, const Hypercube &cube,
              const pidcomm_request &request, const Options &options, uint64_t heap_base);
 

@@ -20,7 +20,10 @@ Options resolve(const pidcomm_options *options, const OptionRules &rules) {
   const pidcomm_options given = options == nullptr ? pidcomm_options{} : *options;
   Options resolved{given.technique, given.isa, given.threads, given.coherence,
                    given.scratch_offset};
-  if (resolved.technique == PIDCOMM_TECHNIQUE_DEFAULT) resolved.technique = PIDCOMM_TECHNIQUE_TILE;
+  if (resolved.technique == PIDCOMM_TECHNIQUE_DEFAULT) {
+    resolved.technique = PIDCOMM_TECHNIQUE_AUTO;
+    resolved.scratch_offset = 0;  // so that the default never replaces the loaded program
+  }
   if (resolved.technique != PIDCOMM_TECHNIQUE_AUTO &&
       name_of_technique(resolved.technique) == nullptr)
     fail(PIDCOMM_ERR_OPTION, "technique code ", resolved.technique, " is unknown",

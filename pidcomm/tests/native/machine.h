@@ -325,7 +325,7 @@ inline Row row_of(int collective) {
 struct Case {
   verify::Problem problem;
   std::size_t src = 0, dst = 0;
-  pidcomm_options options{};
+  pidcomm_options options = {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_TILE, 0, 0, 0, 0};
   verify::Fill fill = verify::Fill::kDistinct;
   std::uint64_t seed = 1;
   bool names_mram_bytes = false;  // whether the request has windows at MRAM bytes, as of buffers
@@ -458,10 +458,10 @@ inline pidcomm_trace run_case(const Hypercube &cube, const Case &c, Run run = pi
   check(out.at_pes ? host.is_unchanged() : host.is_unchanged_around(),
         "host memory outside the result changed");
 
-  const int technique = c.options.technique == PIDCOMM_TECHNIQUE_DEFAULT ? PIDCOMM_TECHNIQUE_TILE
-                                                                         : c.options.technique;
-  check(technique == PIDCOMM_TECHNIQUE_AUTO ? trace.technique != 0 : trace.technique == technique,
-        "trace.technique");
+  const int technique = c.options.technique;
+  const bool chooses =
+      technique == PIDCOMM_TECHNIQUE_AUTO || technique == PIDCOMM_TECHNIQUE_DEFAULT;
+  check(chooses ? trace.technique != 0 : trace.technique == technique, "trace.technique");
   const bool is_scalar = c.options.technique == PIDCOMM_TECHNIQUE_BASELINE &&
                          row_of(c.problem.collective).takes_op && c.problem.bytes != 0 &&
                          pidcomm_isa_available(PIDCOMM_ISA_SCALAR);

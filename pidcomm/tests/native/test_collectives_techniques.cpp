@@ -204,6 +204,36 @@ TEST(Auto_IgnoresAScratchThatIsNotValid) {
   }
 }
 
+TEST(Default_IsAChoiceThatStays_AndNeverReplacesTheProgram) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  for (const Axes &axis_len : {Axes{8, 16}, Axes{6, 5}}) {
+    const Hypercube cube(set, axis_len);
+    const std::string mask = "10";
+    const std::uint32_t group_pes = verify::groups_of(axis_len, mask).group_pes;
+    for (const int collective : kCollectives)
+      for (const pidcomm_type type : {PIDCOMM_INT32, PIDCOMM_FLOAT32}) {
+        Case c = make_case(collective, axis_len, mask, bytes_for_blocks(collective, group_pes, 264),
+                           {type, PIDCOMM_SUM}, 1);
+        c.src = 0;
+        c.dst = 1 << 20;
+        c.options.technique = PIDCOMM_TECHNIQUE_DEFAULT;
+        c.options.scratch_offset = 2 << 20;
+        std::vector<int> techniques;
+        for (int call = 0; call < 12; ++call) {
+          const pidcomm_trace trace = machine::run_case(cube, c);
+          CHECK_EQ(trace.pe_loads, 0u);
+          techniques.push_back(trace.technique);
+        }
+        constexpr std::size_t kTrialCalls = 8;  // at most
+        // A trial could change the order of float additions.
+        const std::size_t first = c.takes_op() && type == PIDCOMM_FLOAT32 ? 0 : kTrialCalls;
+        for (std::size_t call = first; call < techniques.size(); ++call)
+          CHECK_EQ(techniques[call], techniques.back());
+      }
+  }
+}
+
 TEST(LoadBetweenCalls_MovesTheHeap_AndCallsFindRanksThatDisagree) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);

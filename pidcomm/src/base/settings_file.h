@@ -1,0 +1,23 @@
+// Where the library finds the files of its user.
+#pragma once
+
+#include <cstdlib>
+#include <string>
+
+namespace pidcomm {
+
+/// Returns the path that environment variable `variable` names, else pidcomm/NAME in
+/// $XDG_CONFIG_HOME or ~/.config. "": the variable is empty, or there is no such folder.
+inline std::string settings_path(const char *variable, const std::string &name) {
+  const auto value_of = [](const char *of) {
+    const char *const value = std::getenv(of);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (std::getenv(variable) != nullptr) return value_of(variable);
+  if (const std::string folder = value_of("XDG_CONFIG_HOME"); !folder.empty())
+    return folder + "/pidcomm/" + name;
+  const std::string home = value_of("HOME");
+  return home.empty() ? "" : home + "/.config/pidcomm/" + name;
+}
+
+}  // namespace pidcomm
