@@ -14,6 +14,8 @@ from emulated_machine import strict_machine as strict_machine
 
 from pidcomm import compiling, emulated
 
+os.environ["PIDCOMM_CHOICES"] = ""  # no test depends on the user's file
+
 
 @pytest.fixture(autouse=True, scope="module")
 def compile_each_program_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

@@ -230,7 +230,7 @@ TEST(PlanJson_DescribesEveryRequestWithoutADevice) {
           CHECK(is_balanced(json));
           CHECK(json.find(std::string("\"") + pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective) +
                           "\"") != std::string::npos);
-          CHECK(json.find("\"tile\"") != std::string::npos);
+          CHECK(json.find("\"technique\"") != std::string::npos);
           if (expand) CHECK(json.size() > plan_json(axis_len, request, 0).size());
         }
 }

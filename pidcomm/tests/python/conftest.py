@@ -10,6 +10,8 @@ from emulated_machine import strict_machine as strict_machine
 
 import pidcomm
 
+os.environ["PIDCOMM_CHOICES"] = ""  # no test depends on the user's file
+
 
 def pytest_sessionstart() -> None:
     """Check which library is under test: with the SDK's rank access it flushes, with the
