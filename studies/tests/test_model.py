@@ -289,7 +289,6 @@ def test_a_collective_with_auto_is_right_and_its_trace_names_the_technique(
         assert trial.check(auto).wrong == 0
         assert trial.run(auto).technique == technique
     use_machine(None)
-    assert trial.check(auto).wrong == 0
     default = "emulated-host"
     chosen = predict(
         collective,
@@ -300,7 +299,9 @@ def test_a_collective_with_auto_is_right_and_its_trace_names_the_technique(
         technique="auto",
         isa=cast("IsaName", pidcomm.DEFAULT_ISA),
     )
+    # If the prediction is not sure, techniques take turns, the predicted one first.
     assert trial.run({**auto, "threads": chosen.threads}).technique == chosen.technique
+    assert trial.check(auto).wrong == 0
 
 
 def test_the_machine_in_use_decides_for_plans_too(machine_in_use: None) -> None:

@@ -195,10 +195,11 @@ PIDCOMM_API int pidcomm_predict(uint32_t axes, const uint32_t *axis_len,
                                 const pidcomm_request *request, const pidcomm_options *options,
                                 const pidcomm_machine *machine, pidcomm_prediction *prediction);
 
-/* Makes PIDCOMM_TECHNIQUE_AUTO predict times for `machine` from now on, in the whole process. NULL
- * restores the default machine: the built-in machine `emulated-host` on emulated DIMMs, and
- * `upmem-2560` on real DIMMs. Any thread may call pidcomm_use_machine at any time. Errors:
- * ERR_ARGUMENT (a constant is negative, or is 0 and the model divides by it). */
+/* Makes PIDCOMM_TECHNIQUE_AUTO choose by the times predicted for `machine`, and by no measured
+ * times, from now on, in the whole process. NULL restores the default machine: the built-in machine
+ * `emulated-host` on emulated DIMMs, and `upmem-2560` on real DIMMs. Any thread may call
+ * pidcomm_use_machine at any time. Errors: ERR_ARGUMENT (a constant is negative, or is 0 and the
+ * model divides by it). */
 PIDCOMM_API int pidcomm_use_machine(const pidcomm_machine *machine);
 
 #ifdef __cplusplus

@@ -79,8 +79,8 @@ typedef enum pidcomm_type { PIDCOMM_TYPES(PIDCOMM_ROW) } pidcomm_type;
 typedef enum pidcomm_op { PIDCOMM_OPS(PIDCOMM_ROW) } pidcomm_op;
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_TECHNIQUE_##ENUM = code,
-/* PIDCOMM_TECHNIQUE_AUTO selects the technique with the lowest predicted time (pidcomm/model.h);
- * the trace reports which technique ran. */
+/* PIDCOMM_TECHNIQUE_AUTO selects the fastest technique (see pidcomm_options); the trace reports
+ * which technique ran. */
 typedef enum pidcomm_technique {
   PIDCOMM_TECHNIQUE_AUTO = -1,
   PIDCOMM_TECHNIQUE_DEFAULT = 0,
@@ -145,29 +145,37 @@ typedef struct pidcomm_pending pidcomm_pending;
  * dpu_push_xfer and dpu_broadcast_to; during these transfers, the SDK's own threads and cache
  * flushes replace the options `threads` and `coherence`. The SDK keeps one prepared buffer per DPU,
  * so these techniques and the other pr techniques discard the buffers that the caller has prepared
- * for DPUs of the set. `baseline` is the baseline of the PID-Comm paper (section VIII-A): it is as
- * `conventional`, but scatter and gather pass through the library's buffer, and the host combines
- * with the instruction set `scalar` if the library has it. `pr`, `pr+im` and
- * `pr+im+cm` use the first one, two or three steps of the PID-Comm paper (section V). If a step
- * does not apply to a collective (table II of the paper), these techniques omit the step; if no
- * step of the technique applies, the call runs as `conventional`. These techniques need a shape
- * with a lane split (docs/collectives.md). If PEs of a group share an entangled group, PEs reorder
- * blocks in alltoall, reduce_scatter, allreduce, allgather and reduce. A call whose PEs reorder
- * blocks REPLACES THE LOADED PROGRAM: load your program again before you launch it. Until you load
- * your program again, a launch ends with DPU_ERR_DPU_FAULT. The replacement of the program does not
- * change the contents of MRAM or the heap base, and transfers to MRAM still work. If PEs reorder
- * blocks in allreduce or reduce, `bytes` must be divisible by 8 times the number of PEs that a
- * group and an entangled group share. `ring` and `tree` run only allreduce. They need the same
- * shapes as the pr techniques, and exist for comparison (section VIII-H of the PID-Comm paper).
- * Both send data from one group member to another in many passes over the lines. `ring` has the
- * same requirements as pr+im+cm; `tree` does not need a PE program or PE scratch.
- * PIDCOMM_TECHNIQUE_AUTO chooses the technique with the lowest predicted time, but never
- * `baseline`, `ring` or `tree`. AUTO considers techniques that REPLACE THE LOADED PROGRAM only if
- * scratch_offset is valid and not 0. If the host runs out of memory between the steps of a
- * technique, the error sentence says that the content of the destination window is undefined. */
+ * for DPUs of the set: with these techniques, and with AUTO, which may choose them, call
+ * dpu_prepare_xfer after the collective and not before. `baseline` is the baseline of the PID-Comm
+ * paper (section VIII-A): it is as `conventional`, but scatter and gather pass through the
+ * library's buffer, and the host combines with the instruction set `scalar` if the library has it.
+ * `pr`, `pr+im` and `pr+im+cm` use the first one, two or three steps of the PID-Comm paper (section
+ * V). If a step does not apply to a collective (table II of the paper), these techniques omit the
+ * step; if no step of the technique applies, the call runs as `conventional`. These techniques need
+ * a shape with a lane split (docs/collectives.md). If PEs of a group share an entangled group, PEs
+ * reorder blocks in alltoall, reduce_scatter, allreduce, allgather and reduce. A call whose PEs
+ * reorder blocks REPLACES THE LOADED PROGRAM: load your program again before you launch it. Until
+ * you load your program again, a launch ends with DPU_ERR_DPU_FAULT. The replacement of the program
+ * does not change the contents of MRAM or the heap base, and transfers to MRAM still work. If PEs
+ * reorder blocks in allreduce or reduce, `bytes` must be divisible by 8 times the number of PEs
+ * that a group and an entangled group share. `ring` and `tree` run only allreduce. They need the
+ * same shapes as the pr techniques, and exist for comparison (section VIII-H of the PID-Comm
+ * paper). Both send data from one group member to another in many passes over the lines. `ring` has
+ * the same requirements as pr+im+cm; `tree` does not need a PE program or PE scratch.
+ * PIDCOMM_TECHNIQUE_AUTO chooses the technique with the lowest predicted time (model.h), but never
+ * `baseline`, `ring` or `tree`. If the errors of the predictions leave open whether `tile` or
+ * `conventional` is faster, equal calls take turns (at most 4 calls each, outside of batches), and
+ * later calls use the technique with the shortest call. These choices are kept in the file that the
+ * environment variable PIDCOMM_CHOICES names (empty: no file), else in the file `choices` beside
+ * the tuning file (tuning.h). No call is timed after pidcomm_use_machine has set a machine. AUTO is
+ * `tile` if the technique might change the result: in reductions of floats or with an operator of
+ * the program. AUTO considers techniques that REPLACE THE LOADED PROGRAM only if
+ * scratch_offset is valid and not 0; the default never does. If the host runs out of memory between
+ * the steps of a technique, the error sentence says that the content of the destination window is
+ * undefined. */
 typedef struct pidcomm_options {
   PIDCOMM_SIZE(struct pidcomm_options);
-  int technique; /* pidcomm_technique; default: tile */
+  int technique; /* pidcomm_technique; default: AUTO without scratch_offset */
   int isa;       /* pidcomm_isa; default: the best instruction set that this machine can run */
   int threads;   /* host threads, 1 to 1024; default: see pidcomm_default_threads */
   int coherence; /* pidcomm_coherence; default: `none` on emulated DIMMs, `hardware` on real DIMMs,

@@ -41,6 +41,12 @@ class PieceMaker {
  protected:
   uint32_t others() const { return plan_.hosts - 1; }
   uint64_t members() const { return plan_.whole.grouping.group_pes / plan_.hosts; }
+  /// Whether a gather can transpose blocks. `auto` then runs this gather as `tile`.
+  bool may_transpose() const {
+    const int technique = plan_.options.technique;
+    return members() > 1 &&
+           (technique == PIDCOMM_TECHNIQUE_TILE || technique == PIDCOMM_TECHNIQUE_AUTO);
+  }
   bool is_root() const { return plan_.host == plan_.root; }
   /// Exchange n sends to the n-th next host and receives from the n-th previous host, so that all
   /// links are used evenly.

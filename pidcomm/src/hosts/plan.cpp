@@ -14,13 +14,13 @@ class MessagePieces : public PieceMaker {
  public:
   using PieceMaker::PieceMaker;
 
-  /// For the host blocks of the other hosts: gather, exchange, scatter. With `tile` the gather
-  /// transposes blocks; then a piece has whole host blocks of some hosts. Other techniques end with
-  /// an alltoall in place; then a piece is a range of all host blocks. In place, a window is read
-  /// before the same window is written: there is one piece, or piece j of a host block takes the
-  /// place of piece j.
+  /// For the host blocks of the other hosts: gather, exchange, scatter. With `tile` and `auto` the
+  /// gather transposes blocks; then a piece has whole host blocks of some hosts. Other techniques
+  /// end with an alltoall in place; then a piece is a range of all host blocks. In place, a window
+  /// is read before the same window is written: there is one piece, or piece j of a host block
+  /// takes the place of piece j.
   void alltoall() {
-    const bool transposes = plan_.options.technique == PIDCOMM_TECHNIQUE_TILE && members() > 1;
+    const bool transposes = may_transpose();
     const uint32_t pieces = !transposes    ? pieces_of(host_block_)
                             : src_ == dst_ ? 1
                                            : std::min(wanted_, others());

@@ -17,12 +17,11 @@ class PoolPieces : public PieceMaker {
   using PieceMaker::PieceMaker;
 
   /// For the host blocks of the other hosts: gather, sync, scatter. In one piece, the gather of
-  /// `tile` transposes blocks. Otherwise the plan ends with an alltoall in place of each host
-  /// block, and piece j of a host block takes the place of piece j.
+  /// `tile` and `auto` transposes blocks. Otherwise the plan ends with an alltoall in place of each
+  /// host block, and piece j of a host block takes the place of piece j.
   void alltoall() {
     const uint32_t pieces = pieces_of(host_block_);
-    const bool transposes =
-        plan_.options.technique == PIDCOMM_TECHNIQUE_TILE && members() > 1 && wanted_ == 1;
+    const bool transposes = may_transpose() && wanted_ == 1;
     const uint64_t rows = groups_ * members(),
                    slot = plan_.hosts * others() * rows * largest(host_block_, pieces);
     reserve(pieces, slot);

@@ -385,7 +385,10 @@ std::vector<PricedPlan> priced_plans(const Hypercube &cube, const pidcomm_reques
   variant.technique = PIDCOMM_TECHNIQUE_TILE;
   std::vector<PricedPlan> plans;
   plans.push_back({make_plan(cube, request, variant, heap_base), {}});  // throws the errors
-  if (plans[0].plan.bytes == 0 || options.isa == PIDCOMM_ISA_AUDIT) return plans;
+  const Plan &tile = plans[0].plan;
+  const bool rounds = tile.reduces && tile.type.kind == ElementType::Kind::floating;
+  if (tile.bytes == 0 || rounds || request.operation != nullptr || options.isa == PIDCOMM_ISA_AUDIT)
+    return plans;
   const auto consider = [&](int technique) {
     if (request.collective == PIDCOMM_SENDRECV && technique != PIDCOMM_TECHNIQUE_CONVENTIONAL)
       return;  // the others run as `conventional`
@@ -415,9 +418,7 @@ std::vector<PricedPlan> priced_plans(const Hypercube &cube, const pidcomm_reques
 std::vector<int> rival_techniques(const std::vector<PricedPlan> &plans) {
   const Plan &best = plans[0].plan;
   std::vector<int> techniques = {best.options.technique};
-  const bool rounds = best.reduces && best.type.kind == ElementType::Kind::floating;
-  if (reorders(best) || best.messages != nullptr || best.fold || best.finish || rounds)
-    return techniques;
+  if (reorders(best) || best.messages != nullptr) return techniques;
   for (std::size_t i = 1; i < plans.size(); ++i) {
     const int technique = plans[i].plan.options.technique;
     const bool is_timed =
