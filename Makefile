@@ -74,7 +74,7 @@ endef
 
 # At most four tests at a time, because each has an emulated machine.
 TEST_JOBS := $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
-RUN_NATIVE := $(BIN)/ctest --no-tests=error --output-on-failure -j $(TEST_JOBS) --test-dir
+RUN_NATIVE := PIDCOMM_CHOICES= $(BIN)/ctest --no-tests=error --output-on-failure -j $(TEST_JOBS) --test-dir
 
 .PHONY: test-native-dpuemu test-native-pidcomm
 test-native: test-native-dpuemu test-native-pidcomm

@@ -59,8 +59,7 @@ void Executor::run_batch(const std::vector<pidcomm_request> &requests,
   uint64_t host_bytes = 0;
   each_request(requests.size(), [&](std::size_t i) {
     calls[i].total.lap();
-    plan_call(calls[i], requests[i], &options[i], traces[i], true);
-    calls[i].chosen.trial = nullptr;  // the calls of a batch share work, so no trial times them
+    plan_call(calls[i], requests[i], &options[i], traces[i], true, false);
     for (std::size_t j = 0; j < i && calls[i].prepared == nullptr; ++j)
       if (calls[j].cached == calls[i].cached) calls[i].prepared = calls[j].prepared;
     prepare(calls[i], requests[i], traces[i]);

@@ -71,7 +71,7 @@ Executor::Executor(struct dpu_set_t set, uint32_t first, const Hypercube &cube,
       placement_(Placement::of(set, cube_, first)),
       calls_(placement_.ranks),
       opened_(opened(set_, placement_, calls_)),
-      plans_(planner, cube_) {
+      plans_(planner, cube_, is_whole(set_, placement_)) {
   if (program_changes()) return;
   const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
   try {
@@ -83,14 +83,16 @@ Executor::Executor(struct dpu_set_t set, uint32_t first, const Hypercube &cube,
 Executor::~Executor() = default;
 
 /// reads_programs: whether no other call can load a program now, or the SDK reports program
-/// changes.
+/// changes. is_timed: false for calls that share work with others.
 void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
-                         pidcomm_trace &trace, bool reads_programs) {
+                         pidcomm_trace &trace, bool reads_programs, bool is_timed) {
   const Options resolved = resolve(options);
   const std::lock_guard<std::mutex> lock(planning_);
-  call.chosen = plans_.plan_for(
-      request, resolved, reads_programs ? heap_base_.of(placement_) : heap_base_.last().value());
-  call.cached = call.chosen.cached;
+  PlannedCall planned = plans_.plan_for(
+      request, resolved, reads_programs ? heap_base_.of(placement_) : heap_base_.last().value(),
+      is_timed);
+  call.cached = std::move(planned.cached);
+  call.trial = std::move(planned.trial);
   call.host = static_cast<std::byte *>(request.host);
   trace.technique = call.cached->plan.options.technique;
   trace.threads = resolved.threads;
@@ -140,16 +142,22 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
 /// Moves the bytes. No other call may move bytes of the ranks meanwhile.
 void Executor::finish(Call &call, pidcomm_trace &trace) {
   const Plan &plan = call.cached->plan;
-  const double begin_s = call.chosen.trial == nullptr ? 0 : call.total.seconds();
+  const int technique = plan.options.technique;
+  const double begin_s = call.trial == nullptr ? 0 : call.total.seconds();
   audit_ = {};
-  if (plan.bytes != 0) {
-    host_buffer_.require(host_buffer_bytes(plan, trace));
-    reorders(plan) ? run_with_reordering(call, trace) : run_pass(call, trace);
+  try {
+    if (plan.bytes != 0) {
+      host_buffer_.require(host_buffer_bytes(plan, trace));
+      reorders(plan) ? run_with_reordering(call, trace) : run_pass(call, trace);
+    }
+  } catch (...) {
+    if (call.trial != nullptr) choices().drop(*call.trial, technique);
+    throw;
   }
   trace.seconds_total = call.total.seconds();
-  if (call.chosen.trial != nullptr)
-    choices().record(call.chosen.key, *call.chosen.trial, plan.options.technique,
-                     trace.seconds_total - begin_s);
+  // Some techniques prepare tables in each call, which seconds_plan contains.
+  if (call.trial != nullptr)
+    choices().record(*call.trial, technique, trace.seconds_plan + trace.seconds_total - begin_s);
 }
 
 void Executor::run(const pidcomm_request &request, const pidcomm_options *options,
@@ -161,7 +169,7 @@ void Executor::run(const pidcomm_request &request, const pidcomm_options *option
   trace = {};
   wait_for_set(set_, placement_, earlier);
   trace.seconds_acquire = call.total.lap();
-  plan_call(call, request, options, trace, true);
+  plan_call(call, request, options, trace, true, true);
   prepare(call, request, trace);
   finish(call, trace);
 }

@@ -82,7 +82,7 @@ class Executor {
   struct Underway;
   static OpenedRanks opened(struct dpu_set_t set, const Placement &placement, RankLocks &calls);
   void plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
-                 pidcomm_trace &trace, bool reads_programs);
+                 pidcomm_trace &trace, bool reads_programs, bool is_timed);
   void prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace);
   void finish(Call &call, pidcomm_trace &trace);
   bool queue(Underway &underway);

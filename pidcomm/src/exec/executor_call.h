@@ -14,8 +14,8 @@ namespace pidcomm {
 struct Executor::Call {
   std::optional<RankLocks::Ticket> ticket{};
   Stopwatch total{};
-  Chosen chosen{};
-  std::shared_ptr<CachedPlan> cached{};             // of `chosen`
+  std::shared_ptr<CachedPlan> cached{};
+  std::shared_ptr<Trial> trial{};                   // that times the call, or null
   std::shared_ptr<const PreparedSweep> prepared{};  // of a TileForm
   bool keeps_prepared = false;                      // the plan cache has `prepared`
   std::byte *host = nullptr;

@@ -32,7 +32,8 @@ struct Executor::Underway {
     }
     if (is_first) check_faults(executor.set_, executor.placement_);
     trace.seconds_acquire = call.total.lap();
-    executor.plan_call(call, request, options, trace, is_first || program_changes().has_value());
+    executor.plan_call(call, request, options, trace, is_first || program_changes().has_value(),
+                       true);
   }
 
   /// Carries out the call. Later work on the ranks waits until this function returns.

@@ -1,10 +1,12 @@
 #include "exec/plan_cache.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <sstream>
 #include <utility>
 
+#include "base/geometry.h"
 #include "plan/request.h"
 #include "rank_access/rank_access.h"
 
@@ -24,27 +26,6 @@ bool has_operation_of(const Plan &plan, const pidcomm_operator *other) {
   if (!plan.fold->has_own_identity || other->identity == nullptr)
     return !plan.fold->has_own_identity && other->identity == nullptr;
   return std::memcmp(other->identity, plan.fold->identity.data(), plan.fold->identity.size()) == 0;
-}
-
-/// Returns the key of the choice for a request: all that its time depends on. "": its choice is not
-/// kept, because an operator of the program or a list of messages has no short key, or because the
-/// request is not valid.
-std::string key_of(const Hypercube &cube, const pidcomm_request &request, const Options &options) {
-  const char *const name = name_of_collective(request.collective), *const mask = request.mask;
-  const bool has_mask = mask != nullptr && std::strlen(mask) == cube.axes.size();
-  if (name == nullptr || request.collective == PIDCOMM_SENDRECV || request.operation != nullptr ||
-      !has_mask)
-    return "";
-  std::ostringstream key;
-  key << name << " " << cube.to_string() << " " << mask << " bytes=" << request.bytes;
-  const CollectiveRule &rule = rule_of(request.collective);
-  if (rule.reduces) key << " type=" << request.type << " op=" << request.op;
-  if (rule.in.space == rule.out.space) key << " in_place=" << (request.src == request.dst);
-  key << " stride=" << request.host_stride << " transposes=" << request.host_transposes
-      << " isa=" << options.isa << " threads=" << options.threads
-      << " coherence=" << options.coherence << " scratch=" << options.scratch_offset
-      << " emulated=" << ranks_are_coherent();
-  return key.str();
 }
 
 }  // namespace
@@ -92,25 +73,52 @@ std::shared_ptr<CachedPlan> PlanCache::add(const pidcomm_request &request, const
   return made;
 }
 
-Chosen PlanCache::plan_for(const pidcomm_request &request, const Options &options,
-                           uint64_t heap_base) {
+/// Returns the key of the request class: what the times of `tile` and `conventional` depend on.
+/// Classes are four sizes per power of two, with blocks of whole lines or not.
+std::string PlanCache::key_of(const pidcomm_request &request, const Options &options) const {
+  const CollectiveRule &rule = rule_of(request.collective);
+  const uint64_t group_pes = Grouping::of(cube_, request.mask).group_pes,
+                 block_bytes = rule.bytes_are_blocks() ? request.bytes / group_pes : request.bytes;
+  const int shift = std::max(static_cast<int>(std::bit_width(request.bytes)) - 3, 0);
+  std::ostringstream key;
+  key << name_of_collective(rule.code) << " " << cube_.to_string() << " " << request.mask
+      << " bytes=" << (request.bytes >> shift << shift)
+      << " whole_lines=" << (block_bytes % kLineBytes == 0);
+  if (rule.reduces) key << " type=" << request.type << " op=" << request.op;
+  if (rule.in.space == rule.out.space) key << " in_place=" << (request.src == request.dst);
+  key << " stride=" << (request.host_stride != 0) << " transposes=" << request.host_transposes
+      << " isa=" << options.isa << " threads=" << options.threads
+      << " coherence=" << options.coherence << " whole_set=" << is_whole_set_
+      << " emulated=" << ranks_are_coherent();
+  return key.str();
+}
+
+PlannedCall PlanCache::plan_for(const pidcomm_request &request, const Options &options,
+                                uint64_t heap_base, bool is_timed) {
   if (auto cached = find(request, options, heap_base)) return {std::move(cached)};
   const uint64_t version = planner_.version();  // read first: if the version changes meanwhile, the
                                                 // plan is only made once more
-  if (options.technique != PIDCOMM_TECHNIQUE_AUTO)
-    return {add(request, options, version, make_plan(cube_, request, options, heap_base))};
-  const auto techniques = [&] { return planner_.techniques(cube_, request, options, heap_base); };
-  std::string key = key_of(cube_, request, options);
-  const Choices::Choice choice = key.empty() ? Choices::Choice{techniques()[0], nullptr}
-                                             : choices().choice_for(key, version, techniques);
   Options concrete = options;
-  concrete.technique = choice.technique;
-  if (choice.trial == nullptr)
+  const auto make = [&]() -> PlannedCall {
     return {add(request, options, version, make_plan(cube_, request, concrete, heap_base))};
-  Chosen chosen = plan_for(request, concrete, heap_base);
-  chosen.trial = choice.trial;
-  chosen.key = std::move(key);
-  return chosen;
+  };
+  if (options.technique != PIDCOMM_TECHNIQUE_AUTO) return make();
+  const auto techniques = [&] { return planner_.techniques(cube_, request, options, heap_base); };
+  if (request.collective == PIDCOMM_SENDRECV || request.operation != nullptr) {
+    concrete.technique = PIDCOMM_TECHNIQUE_TILE;  // as priced_plans says; the plans can be large
+    return make();
+  }
+  if (options.scratch_offset != 0) {  // the techniques depend on the windows, which the key lacks
+    concrete.technique = techniques()[0];
+    return make();
+  }
+  const Choices::Choice choice =
+      choices().choice_for(key_of(request, options), version, techniques);
+  concrete.technique = is_timed ? choice.timed_technique : choice.technique;
+  if (choice.trial == nullptr) return make();
+  PlannedCall call = plan_for(request, concrete, heap_base, is_timed);
+  if (is_timed) call.trial = choice.trial;
+  return call;
 }
 
 }  // namespace pidcomm

@@ -29,11 +29,10 @@ struct CachedPlan {
               const Planner &planner) const;
 };
 
-/// A plan, and the trial for which its call must be timed.
-struct Chosen {
-  std::shared_ptr<CachedPlan> cached;
-  std::shared_ptr<Trial> trial{};  // null: no trial
-  std::string key{};               // of the choice, if there is a trial
+/// The plan of a call, and the trial for which the call must be timed, or null.
+struct PlannedCall {
+  std::shared_ptr<CachedPlan> cached{};
+  std::shared_ptr<Trial> trial{};
 };
 
 /// The plans of one hypercube. A plan of PIDCOMM_TECHNIQUE_AUTO gets into the cache when the choice
@@ -41,11 +40,14 @@ struct Chosen {
 /// several threads at a time.
 class PlanCache {
  public:
-  /// planner, cube: must outlive the cache.
-  PlanCache(const Planner &planner, const Hypercube &cube) : planner_(planner), cube_(cube) {}
+  /// planner, cube: must outlive the cache. is_whole_set: whether the cube has all PEs of its set.
+  PlanCache(const Planner &planner, const Hypercube &cube, bool is_whole_set)
+      : planner_(planner), cube_(cube), is_whole_set_(is_whole_set) {}
 
-  /// Returns the plan of a request, from the cache if it has the plan. Errors: those of make_plan.
-  Chosen plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base);
+  /// Returns the plan of a request, from the cache if it has the plan. is_timed: whether a trial
+  /// may time the call. Errors: those of make_plan.
+  PlannedCall plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base,
+                       bool is_timed);
 
  private:
   std::shared_ptr<CachedPlan> find(const pidcomm_request &request, const Options &options,
@@ -54,7 +56,10 @@ class PlanCache {
                                   uint64_t version, Plan plan);
 
   const Planner &planner_;
+  std::string key_of(const pidcomm_request &request, const Options &options) const;
+
   const Hypercube &cube_;
+  const bool is_whole_set_;
   std::vector<std::shared_ptr<CachedPlan>> plans_;  // the most recently used plan first
 };
 

@@ -35,13 +35,6 @@ const Kernels &scalar_or(const Kernels &others) {
   return isa_available(PIDCOMM_ISA_SCALAR) ? kernels_of(PIDCOMM_ISA_SCALAR) : others;
 }
 
-/// Whether a hypercube has all PEs of its set.
-bool is_whole(struct dpu_set_t set, const Placement &placement) {
-  uint32_t dpus = 0;
-  check_device(dpu_get_nr_dpus(set, &dpus), "counting the PEs");
-  return dpus == placement.dpus.size();
-}
-
 /// Returns where a PE's part of the caller's rows begins.
 std::byte *host_row(const Plan &plan, std::byte *host, uint32_t pe, const Extent &extent) {
   return host + plan.grouping.group_of(pe) * plan.row_stride_bytes +
@@ -176,6 +169,12 @@ class HostWork {
 };
 
 }  // namespace
+
+bool is_whole(struct dpu_set_t set, const Placement &placement) {
+  uint32_t dpus = 0;
+  check_device(dpu_get_nr_dpus(set, &dpus), "counting the PEs");
+  return dpus == placement.dpus.size();
+}
 
 void run_sdk_rows(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
                   const Placement &placement, const Kernels &kernels, std::byte *host,

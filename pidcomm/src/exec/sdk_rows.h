@@ -9,6 +9,9 @@
 
 namespace pidcomm {
 
+/// Whether a hypercube has all PEs of its set. Errors: ERR_DEVICE.
+bool is_whole(struct dpu_set_t set, const Placement &placement);
+
 /// Carries out a plan in three phases: the SDK transfers data from the PEs to a buffer, the host
 /// works on the buffer (with threads and the instructions of `kernels`, or with scalar kernels),
 /// and the SDK transfers the result to the PEs. If several PEs share a row, the buffer holds this

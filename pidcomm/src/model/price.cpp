@@ -380,7 +380,7 @@ pidcomm_prediction price(const Plan &plan, const pidcomm_machine &machine) {
 std::vector<PricedPlan> priced_plans(const Hypercube &cube, const pidcomm_request &request,
                                      const Options &options, uint64_t heap_base,
                                      const pidcomm_machine &machine) {
-  constexpr uint64_t kMostStagedBytes = uint64_t{1} << 30;
+  constexpr uint64_t kMostStagedBytes = uint64_t{64} << 20;
   Options variant = options;
   variant.technique = PIDCOMM_TECHNIQUE_TILE;
   std::vector<PricedPlan> plans;
@@ -390,8 +390,6 @@ std::vector<PricedPlan> priced_plans(const Hypercube &cube, const pidcomm_reques
   if (tile.bytes == 0 || rounds || request.operation != nullptr || options.isa == PIDCOMM_ISA_AUDIT)
     return plans;
   const auto consider = [&](int technique) {
-    if (request.collective == PIDCOMM_SENDRECV && technique != PIDCOMM_TECHNIQUE_CONVENTIONAL)
-      return;  // the others run as `conventional`
     variant.technique = technique;
     try {
       Plan plan = make_plan(cube, request, variant, heap_base);
@@ -416,9 +414,8 @@ std::vector<PricedPlan> priced_plans(const Hypercube &cube, const pidcomm_reques
 }
 
 std::vector<int> rival_techniques(const std::vector<PricedPlan> &plans) {
-  const Plan &best = plans[0].plan;
-  std::vector<int> techniques = {best.options.technique};
-  if (reorders(best) || best.messages != nullptr) return techniques;
+  std::vector<int> techniques = {plans[0].plan.options.technique};
+  if (reorders(plans[0].plan)) return techniques;
   for (std::size_t i = 1; i < plans.size(); ++i) {
     const int technique = plans[i].plan.options.technique;
     const bool is_timed =

@@ -33,17 +33,17 @@ struct PricedPlan {
 /// first; plans with equal times are in the order of PIDCOMM_TECHNIQUES. They are the plans of all
 /// techniques that can carry out the request, except: techniques that exist only for comparison (a
 /// column of PIDCOMM_TECHNIQUES); techniques whose PEs reorder blocks, if scratch_offset is 0; and
-/// techniques other than `tile` that copy through more than 1 GiB of host memory. The only plan is
+/// techniques other than `tile` that copy through more than 64 MiB of host memory. The only plan is
 /// that of `tile` if another technique might give another result (reductions of floats or with an
-/// operator of the program), with 0 bytes, and with the instruction set `audit`. Errors: those of
-/// `tile`.
+/// operator of the program), for messages, with 0 bytes, and with the instruction set `audit`.
+/// Errors: those of `tile`.
 std::vector<PricedPlan> priced_plans(const Hypercube &cube, const pidcomm_request &request,
                                      const Options &options, uint64_t heap_base,
                                      const pidcomm_machine &machine);
 
 /// Returns the techniques that may be the fastest: the first plan's, and `tile` and `conventional`
-/// if their predicted ranges of times begin before the range of the first plan ends. For messages,
-/// and if PEs reorder blocks in the first plan, only the first plan's technique is in the result.
+/// if their predicted ranges of times begin before the range of the first plan ends. If PEs reorder
+/// blocks in the first plan, only its technique is in the result.
 std::vector<int> rival_techniques(const std::vector<PricedPlan> &plans);
 
 /// If the technique is `auto`, returns the first of priced_plans for the machine that machine()

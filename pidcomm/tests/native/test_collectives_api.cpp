@@ -171,15 +171,16 @@ TEST(HostStride_LeavesTheBytesBetweenRows) {
 
 // ---- plans and limits
 
-std::string plan_json(const Axes &axis_len, const pidcomm_request &request, int expand) {
+std::string plan_json(const Axes &axis_len, const pidcomm_request &request, int expand,
+                      const pidcomm_options *options = nullptr) {
   std::size_t length = 0;
   const auto axes = static_cast<std::uint32_t>(axis_len.size());
-  CHECK_EQ(pidcomm_plan_json(axes, axis_len.data(), &request, nullptr, expand, nullptr, 0, &length),
+  CHECK_EQ(pidcomm_plan_json(axes, axis_len.data(), &request, options, expand, nullptr, 0, &length),
            +PIDCOMM_OK);
   CHECK(length > 2);
   std::string json(length + 1, '#');
   std::size_t again = 0;
-  CHECK_EQ(pidcomm_plan_json(axes, axis_len.data(), &request, nullptr, expand, json.data(),
+  CHECK_EQ(pidcomm_plan_json(axes, axis_len.data(), &request, options, expand, json.data(),
                              json.size(), &again),
            +PIDCOMM_OK);
   CHECK_EQ(again, length);
@@ -224,14 +225,15 @@ TEST(PlanJson_DescribesEveryRequestWithoutADevice) {
           request.bytes = bytes_for_blocks(collective, group_pes, 16);
           request.dst = 1 << 20;
           request.type = PIDCOMM_INT32;
-          const std::string json = plan_json(axis_len, request, expand);
+          const pidcomm_options tile = {sizeof tile, PIDCOMM_TECHNIQUE_TILE, 0, 0, 0, 0};
+          const std::string json = plan_json(axis_len, request, expand, &tile);
           CHECK_EQ(json.front(), '{');
           CHECK_EQ(json.back(), '}');
           CHECK(is_balanced(json));
           CHECK(json.find(std::string("\"") + pidcomm_name(PIDCOMM_TABLE_COLLECTIVE, collective) +
                           "\"") != std::string::npos);
-          CHECK(json.find("\"technique\"") != std::string::npos);
-          if (expand) CHECK(json.size() > plan_json(axis_len, request, 0).size());
+          CHECK(json.find("\"tile\"") != std::string::npos);
+          if (expand) CHECK(json.size() > plan_json(axis_len, request, 0, &tile).size());
         }
 }
 

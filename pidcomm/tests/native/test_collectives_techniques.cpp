@@ -2,6 +2,7 @@
 #include <dpu_program.h>
 
 #include "collective_cases.h"
+#include "pidcomm/model.h"
 
 namespace {
 
@@ -204,9 +205,11 @@ TEST(Auto_IgnoresAScratchThatIsNotValid) {
   }
 }
 
-TEST(Default_IsAChoiceThatStays_AndNeverReplacesTheProgram) {
+TEST(Default_TimesCallsAndKeepsAChoice_AndNeverReplacesTheProgram) {
   machine::power_up(2);
   const DpuSet set = DpuSet::of_ranks(2);
+  constexpr std::size_t kTrialCalls = 12;  // at most
+  std::set<int> of_trials;
   for (const Axes &axis_len : {Axes{8, 16}, Axes{6, 5}}) {
     const Hypercube cube(set, axis_len);
     const std::string mask = "10";
@@ -219,19 +222,46 @@ TEST(Default_IsAChoiceThatStays_AndNeverReplacesTheProgram) {
         c.dst = 1 << 20;
         c.options.technique = PIDCOMM_TECHNIQUE_DEFAULT;
         c.options.scratch_offset = 2 << 20;
-        std::vector<int> techniques;
-        for (int call = 0; call < 12; ++call) {
+        const bool rounds = c.takes_op() && type == PIDCOMM_FLOAT32;
+        int chosen = rounds ? +PIDCOMM_TECHNIQUE_TILE : 0;
+        for (std::size_t call = 0; call < kTrialCalls + 3; ++call) {
           const pidcomm_trace trace = machine::run_case(cube, c);
           CHECK_EQ(trace.pe_loads, 0u);
-          techniques.push_back(trace.technique);
+          of_trials.insert(trace.technique);
+          if (call == kTrialCalls && !rounds) chosen = trace.technique;
+          if (chosen != 0) CHECK_EQ(trace.technique, chosen);
         }
-        constexpr std::size_t kTrialCalls = 8;  // at most
-        // A trial could change the order of float additions.
-        const std::size_t first = c.takes_op() && type == PIDCOMM_FLOAT32 ? 0 : kTrialCalls;
-        for (std::size_t call = first; call < techniques.size(); ++call)
-          CHECK_EQ(techniques[call], techniques.back());
       }
   }
+  CHECK_EQ(of_trials.size(), std::size_t{2});  // `tile` and `conventional` took turns
+}
+
+/// With scratch, the techniques of `auto` depend on the windows of each call.
+TEST(Auto_WithScratch_ConsidersTheWindowsOfEachCall) {
+  machine::power_up(2);
+  const DpuSet set = DpuSet::of_ranks(2);
+  const Hypercube cube(set, {8, 16});
+  const char *name = nullptr;
+  pidcomm_machine reordering PIDCOMM_MACHINE_INITIALIZER;  // where PEs reorder blocks in no time
+  CHECK_EQ(pidcomm_machine_builtin(0, &name, &reordering), +PIDCOMM_OK);
+  reordering.pe_jobs_us = reordering.pe_job_us = reordering.pe_launch_us = 0;
+  reordering.pe_launch_rank_us = reordering.pe_load_us = reordering.pe_load_rank_us = 0;
+  reordering.pe_load_word_us = reordering.pe_load_rank_word_us = 0;
+  reordering.pe_clock_mhz = 1e9;
+  for (pidcomm_line_costs &isa : reordering.isa)
+    if (isa.load_ns != 0) isa.transpose_ns = 1e6;
+  CHECK_EQ(pidcomm_use_machine(&reordering), +PIDCOMM_OK);
+  std::vector<bool> replaced;
+  for (const std::size_t dst : {std::size_t{65536}, std::size_t{131072}, std::size_t{65536}}) {
+    Case c = make_case(PIDCOMM_ALLTOALL, {8, 16}, "10", 8192, {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
+    c.src = 0;
+    c.dst = dst;
+    c.options.technique = PIDCOMM_TECHNIQUE_AUTO;
+    c.options.scratch_offset = 131072;  // the second call writes there
+    replaced.push_back(machine::run_case(cube, c).pe_launches != 0);
+  }
+  CHECK_EQ(pidcomm_use_machine(nullptr), +PIDCOMM_OK);
+  CHECK(replaced == (std::vector<bool>{true, false, true}));
 }
 
 TEST(LoadBetweenCalls_MovesTheHeap_AndCallsFindRanksThatDisagree) {
