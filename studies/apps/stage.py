@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 
 import pidcomm
 from pidcomm import COLLECTIVES, TECHNIQUES, ArgumentError, Options, PeSet
-from pidcomm.arguments import Array, options_of, with_scratch
+from pidcomm.arguments import AUTO, Array, options_of, with_scratch
 from pidcomm.bench import platform
 from pidcomm.bench.ablation import Assumed
 from pidcomm.bench.measure import POISON, require_bytes
@@ -249,7 +249,7 @@ class Stage:
     @property
     def technique(self) -> str:
         """Technique of the collectives."""
-        return self._options.get("technique") or "tile"
+        return self._options.get("technique") or AUTO
 
     # ---- before a run
 
@@ -260,7 +260,7 @@ class Stage:
         The stage does not time this call. The call also allocates the memory, so that no run
         includes the allocation.
         """
-        techniques = [variant.get("technique", "tile") for variant in self._variants]
+        techniques = [variant.get("technique", AUTO) for variant in self._variants]
         scratch_bytes = self._placement.scratch_bytes if _needs_scratch(techniques) else 0
         self._poison(0, self._placement.bytes + scratch_bytes)
 

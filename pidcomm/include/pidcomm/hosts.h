@@ -13,8 +13,9 @@
  * All hosts make the same calls in the same order. Before any byte moves, the hosts compare their
  * calls. If the collective, mask, bytes, type, operator, shape, root or settings differ, or if one
  * host refuses the call, then the call returns the same error on all hosts, and no MRAM and no host
- * buffer changes. MRAM offsets and options may differ between hosts, except that either all hosts
- * or no host use `tile` for alltoall. With one host a call costs as much as the local call.
+ * buffer changes. MRAM offsets and options may differ between hosts, except that for alltoall
+ * either all hosts or no host use `tile` or `auto`, the default. With one host a call costs as much
+ * as the local call.
  *
  * A host that waits longer than `timeout_s` for a message gets ERR_DEVICE. Afterwards all later
  * calls on this connection return this error, because messages of the failed call may still arrive.

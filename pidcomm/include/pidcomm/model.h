@@ -184,11 +184,11 @@ typedef struct pidcomm_prediction {
 PIDCOMM_API int pidcomm_machine_builtin(size_t index, const char **name, pidcomm_machine *machine);
 
 /* Predicts the time of the request on PEs arranged as axis_len. If `machine` is NULL, the call uses
- * the machine that pidcomm_use_machine has set. The default options are the best instruction set of
- * the machine, all threads of the machine, and the coherence policy `hardware` (for emulated
+ * the machine that pidcomm_use_machine has set. The default options are AUTO, the best instruction
+ * set of the machine, all threads of the machine, and the coherence policy `hardware` (for emulated
  * machines: `none`). The host that runs pidcomm_predict does not have to support the instruction
- * set. PIDCOMM_TECHNIQUE_AUTO selects the technique with the lowest predicted time; it considers
- * techniques that need PE scratch or a PE program only if scratch_offset is not 0. Errors: those of
+ * set. PIDCOMM_TECHNIQUE_AUTO predicts the technique with the lowest predicted time; a call may
+ * run another one after it has timed both (pidcomm.h). Errors: those of
  * pidcomm_run for the request (but a missing host buffer is no error), ERR_SHAPE, ERR_ARGUMENT,
  * ERR_OPTION (the machine lacks the instruction set). */
 PIDCOMM_API int pidcomm_predict(uint32_t axes, const uint32_t *axis_len,

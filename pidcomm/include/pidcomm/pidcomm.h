@@ -79,8 +79,20 @@ typedef enum pidcomm_type { PIDCOMM_TYPES(PIDCOMM_ROW) } pidcomm_type;
 typedef enum pidcomm_op { PIDCOMM_OPS(PIDCOMM_ROW) } pidcomm_op;
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_TECHNIQUE_##ENUM = code,
-/* PIDCOMM_TECHNIQUE_AUTO selects the fastest technique (see pidcomm_options); the trace reports
- * which technique ran. */
+/* PIDCOMM_TECHNIQUE_AUTO selects a fast technique: the one with the lowest predicted time
+ * (model.h), but never `baseline`, `ring` or `tree`, and no technique except `tile` that copies
+ * through more than 64 MiB of host memory. If the predictions leave open whether `tile` or
+ * `conventional` is faster, calls of one class take turns, at most 6 of each; then the technique
+ * with the shortest call runs all calls of the class. The arguments of a class differ only in
+ * windows, host buffer and less than a quarter of `bytes`. Calls of batches take no turns; no call
+ * does after pidcomm_use_machine has set a machine. The file `choices` beside the tuning file
+ * (tuning.h), or the file that the environment variable PIDCOMM_CHOICES names (empty: no file),
+ * keeps these choices; remove it to time calls again.
+ *
+ * AUTO is `tile` in reductions of floats or with an operator of the program, whose results depend
+ * on the technique, and in pidcomm_sendrecv. AUTO considers techniques that REPLACE THE LOADED
+ * PROGRAM only if scratch_offset is valid and not 0. PIDCOMM_TECHNIQUE_DEFAULT is AUTO without
+ * scratch_offset. The trace reports which technique ran. */
 typedef enum pidcomm_technique {
   PIDCOMM_TECHNIQUE_AUTO = -1,
   PIDCOMM_TECHNIQUE_DEFAULT = 0,
@@ -145,8 +157,8 @@ typedef struct pidcomm_pending pidcomm_pending;
  * dpu_push_xfer and dpu_broadcast_to; during these transfers, the SDK's own threads and cache
  * flushes replace the options `threads` and `coherence`. The SDK keeps one prepared buffer per DPU,
  * so these techniques and the other pr techniques discard the buffers that the caller has prepared
- * for DPUs of the set: with these techniques, and with AUTO, which may choose them, call
- * dpu_prepare_xfer after the collective and not before. `baseline` is the baseline of the PID-Comm
+ * for DPUs of the set. AUTO, the default, may choose such a technique: call dpu_prepare_xfer after
+ * the collective, not before. `baseline` is the baseline of the PID-Comm
  * paper (section VIII-A): it is as `conventional`, but scatter and gather pass through the
  * library's buffer, and the host combines with the instruction set `scalar` if the library has it.
  * `pr`, `pr+im` and `pr+im+cm` use the first one, two or three steps of the PID-Comm paper (section
@@ -162,20 +174,12 @@ typedef struct pidcomm_pending pidcomm_pending;
  * same shapes as the pr techniques, and exist for comparison (section VIII-H of the PID-Comm
  * paper). Both send data from one group member to another in many passes over the lines. `ring` has
  * the same requirements as pr+im+cm; `tree` does not need a PE program or PE scratch.
- * PIDCOMM_TECHNIQUE_AUTO chooses the technique with the lowest predicted time (model.h), but never
- * `baseline`, `ring` or `tree`. If the errors of the predictions leave open whether `tile` or
- * `conventional` is faster, equal calls take turns (at most 4 calls each, outside of batches), and
- * later calls use the technique with the shortest call. These choices are kept in the file that the
- * environment variable PIDCOMM_CHOICES names (empty: no file), else in the file `choices` beside
- * the tuning file (tuning.h). No call is timed after pidcomm_use_machine has set a machine. AUTO is
- * `tile` if the technique might change the result: in reductions of floats or with an operator of
- * the program. AUTO considers techniques that REPLACE THE LOADED PROGRAM only if
- * scratch_offset is valid and not 0; the default never does. If the host runs out of memory between
+ * If the host runs out of memory between
  * the steps of a technique, the error sentence says that the content of the destination window is
  * undefined. */
 typedef struct pidcomm_options {
   PIDCOMM_SIZE(struct pidcomm_options);
-  int technique; /* pidcomm_technique; default: AUTO without scratch_offset */
+  int technique; /* pidcomm_technique; default: see pidcomm_technique */
   int isa;       /* pidcomm_isa; default: the best instruction set that this machine can run */
   int threads;   /* host threads, 1 to 1024; default: see pidcomm_default_threads */
   int coherence; /* pidcomm_coherence; default: `none` on emulated DIMMs, `hardware` on real DIMMs,

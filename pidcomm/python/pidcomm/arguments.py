@@ -72,13 +72,14 @@ _Row = TypeVar("_Row", bound=Choice)
 
 
 class Options(TypedDict, total=False):
-    """Options that select how a collective runs. No option affects the result.
+    """Options that select how a collective runs. Only techniques affect results, by the order in
+    which they add floats.
 
     technique: a name of ``pidcomm.TECHNIQUES`` (names with pr, baseline, ring and tree are
-    techniques of the PID-Comm paper) or auto. Auto chooses the technique with the shortest
-    predicted time (`pidcomm.model`) or, if the prediction is not sure, with the shortest calls; it
-    considers techniques that need scratch only if scratch is given. Default: auto without scratch.
-    isa: a name of ``pidcomm.ISAS`` (default: the best instruction set of this machine).
+    techniques of the PID-Comm paper) or auto, which chooses a fast technique
+    (docs/performance.md). Auto considers techniques that need scratch only if scratch is given.
+    Default: auto, without scratch. isa: a name of ``pidcomm.ISAS`` (default: the best instruction
+    set of this machine).
     threads: 1 to 1024 host threads (default, or 0: OMP_NUM_THREADS if set, else all CPUs).
     coherence: a name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs). scratch: MRAM
     offset in bytes, not 0. Techniques that run a PE program may overwrite scratch of the size of a

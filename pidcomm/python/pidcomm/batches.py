@@ -59,7 +59,7 @@ class Batch:
         """Run the calls; return the result of the last call.
 
         Checks all calls before the first byte moves, and acquires the ranks once for neighbouring
-        calls of technique tile. ``cube.last_trace`` has the sums of times and bytes. Raises the
+        calls that run as tile. ``cube.last_trace`` has the sums of times and bytes. Raises the
         errors of the calls, with the number of the call, and ArgumentError after `start` until
         `wait` has returned.
         """

@@ -34,7 +34,8 @@ std::string start_of_line() {
 
 }  // namespace
 
-Trial::Trial(std::string its_key, const std::vector<int> &techniques) : key(std::move(its_key)) {
+Trial::Trial(std::string class_key, const std::vector<int> &techniques)
+    : key(std::move(class_key)) {
   for (const int technique : techniques) candidates_.push_back({technique});
 }
 
