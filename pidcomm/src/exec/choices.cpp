@@ -83,9 +83,10 @@ bool Trial::record(int technique, double seconds) {
   return candidates_.size() == 1;
 }
 
-void Trial::drop(int technique) {
-  if (candidates_.size() > 1)
-    std::erase_if(candidates_, [&](const Candidate &each) { return each.technique == technique; });
+bool Trial::drop(int technique) {
+  if (candidates_.size() == 1) return false;
+  std::erase_if(candidates_, [&](const Candidate &each) { return each.technique == technique; });
+  return candidates_.size() == 1;
 }
 
 Choices::Choice Choices::choice_for(const std::string &key, uint64_t version,
@@ -120,6 +121,13 @@ Choices::Choice Choices::choice_for(const std::string &key, uint64_t version,
   return choice_of(entries_[key] = entry);
 }
 
+/// Makes the choice of a trial final. Requires: the caller has the mutex.
+void Choices::end(const Trial &trial) {
+  const auto found = entries_.find(trial.key);
+  if (found != entries_.end() && found->second.trial.get() == &trial)
+    found->second = {found->second.version, trial.best_technique(), nullptr};
+}
+
 void Choices::record(Trial &trial, int technique, double seconds) noexcept {
   try {
     int fastest = 0;
@@ -128,9 +136,7 @@ void Choices::record(Trial &trial, int technique, double seconds) noexcept {
       if (!trial.record(technique, seconds)) return;
       fastest = trial.best_technique();
       results_[trial.key] = fastest;
-      const auto found = entries_.find(trial.key);
-      if (found != entries_.end() && found->second.trial.get() == &trial)
-        found->second = {found->second.version, fastest, nullptr};
+      end(trial);
     }
     append(trial.key, fastest);
   } catch (const std::exception &) {  // the trial goes on, or other processes do not get its result
@@ -139,7 +145,7 @@ void Choices::record(Trial &trial, int technique, double seconds) noexcept {
 
 void Choices::drop(Trial &trial, int technique) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  trial.drop(technique);
+  if (trial.drop(technique)) end(trial);
 }
 
 /// Requires: the caller has the mutex.

@@ -31,8 +31,9 @@ class Trial {
   int best_technique() const;
   /// Adds the time of a call. Returns whether this call ended the trial.
   bool record(int technique, double seconds);
-  /// Takes a technique out of the trial, because its call failed. The last technique stays.
-  void drop(int technique);
+  /// Takes a technique out of the trial, because its call failed; the last one stays. Returns
+  /// whether this ended the trial.
+  bool drop(int technique);
 
  private:
   static constexpr int kCalls = 6;
@@ -81,6 +82,7 @@ class Choices {
     std::shared_ptr<Trial> trial;
   };
   friend Choices &choices();
+  void end(const Trial &trial);
   void read_file();
   void append(const std::string &key, int technique) const;
 

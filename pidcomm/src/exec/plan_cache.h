@@ -55,9 +55,9 @@ class PlanCache {
   std::shared_ptr<CachedPlan> add(const pidcomm_request &request, const Options &options,
                                   uint64_t version, Plan plan);
 
-  const Planner &planner_;
   std::string key_of(const pidcomm_request &request, const Options &options) const;
 
+  const Planner &planner_;
   const Hypercube &cube_;
   const bool is_whole_set_;
   std::vector<std::shared_ptr<CachedPlan>> plans_;  // the most recently used plan first

@@ -387,7 +387,8 @@ std::vector<PricedPlan> priced_plans(const Hypercube &cube, const pidcomm_reques
   plans.push_back({make_plan(cube, request, variant, heap_base), {}});  // throws the errors
   const Plan &tile = plans[0].plan;
   const bool rounds = tile.reduces && tile.type.kind == ElementType::Kind::floating;
-  if (tile.bytes == 0 || rounds || request.operation != nullptr || options.isa == PIDCOMM_ISA_AUDIT)
+  if (tile.bytes == 0 || rounds || request.operation != nullptr ||
+      request.collective == PIDCOMM_SENDRECV || options.isa == PIDCOMM_ISA_AUDIT)
     return plans;
   const auto consider = [&](int technique) {
     variant.technique = technique;

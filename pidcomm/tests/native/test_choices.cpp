@@ -102,14 +102,14 @@ TEST(Trial_EndsEarlyIfATechniqueIsMuchSlower) {
 
 TEST(Trial_OfThreeTechniquesWithoutTheOneThatFails) {
   Trial trial("", {kConventionalCode, PIDCOMM_TECHNIQUE_PR_IM, kTileCode});
-  trial.drop(kConventionalCode);
+  CHECK(!trial.drop(kConventionalCode));
   for (int call = 0; call < 4; ++call) {
     const int technique = trial.next_technique();
     CHECK(technique != kConventionalCode);
     trial.record(technique, 1.0);
   }
-  trial.drop(PIDCOMM_TECHNIQUE_PR_IM);
-  trial.drop(kTileCode);  // the last one stays
+  CHECK(trial.drop(PIDCOMM_TECHNIQUE_PR_IM));
+  CHECK(!trial.drop(kTileCode));  // the last one stays
   CHECK_EQ(trial.next_technique(), kTileCode);
 }
 
@@ -127,6 +127,9 @@ TEST(Choices_StayUntilThePredictionsChange) {
   choices.record(*open.trial, open.timed_technique, 1.0);
   CHECK_EQ(choose(3, kBoth).technique, kConventionalCode);  // calls that are not timed take no turn
   CHECK_EQ(choose(3, kBoth).timed_technique, kTileCode);
+  choices.drop(*open.trial, kConventionalCode);
+  CHECK(choose(3, kBoth).trial == nullptr);
+  CHECK_EQ(choose(3, kBoth).technique, kTileCode);
   CHECK_EQ(decide(choices, "other", kTileCode), kTileCode);
   CHECK_EQ(choices.choice_for("other", 4, [] { return kBoth; }).technique, kTileCode);
 }
