@@ -38,7 +38,7 @@ $(VENV)/tools: Makefile
 	@c++ --version >/dev/null && cc --version >/dev/null || \
 	  { echo 'pidcomm needs a C and a C++ compiler (on Debian: g++).'; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.4' \
+	$(BIN)/pip install --quiet --no-compile cmake ninja 'scikit-build-core>=0.10' 'nanobind>=2.4' \
 	  'hatch-fancy-pypi-readme>=24'
 	touch $@
 

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from zipfile import ZipFile
 
 
-def is_installed(wheel: Path) -> bool:
-    """Whether the environment has all files of a wheel, and no other file of its distribution."""
-    try:
-        installed = distribution(wheel.name.partition("-")[0])
-    except PackageNotFoundError:
-        return False
+def is_same(installed: Distribution, wheel: Path) -> bool:
+    """Whether an installed distribution has all files of a wheel, and no other file."""
     with ZipFile(wheel) as archive:
         wanted = {name: archive.read(name) for name in archive.namelist() if _is_kept(name)}
     found = {
@@ -37,13 +33,17 @@ def _is_kept(name: str) -> bool:
 
 
 def main(wheel: str, *options: str) -> None:
-    """Install a wheel and its dependencies."""
-    if is_installed(Path(wheel)):
+    """Install a wheel and its dependencies. Python compiles modules at their first import."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", *options]
+    try:
+        installed = distribution(Path(wheel).name.partition("-")[0])
+    except PackageNotFoundError:
+        subprocess.run([*pip, wheel], check=True)
         return
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", *options]
-    subprocess.run([*pip, wheel], check=True)
-    # The version of the installed wheel may be the same.
-    subprocess.run([*pip, "--no-deps", "--force-reinstall", wheel], check=True)
+    if not is_same(installed, Path(wheel)):
+        subprocess.run([*pip, wheel], check=True)
+        # The version of the installed wheel may be the same.
+        subprocess.run([*pip, "--no-deps", "--force-reinstall", wheel], check=True)
 
 
 if __name__ == "__main__":
