@@ -43,7 +43,7 @@ $(VENV)/tools: Makefile
 	touch $@
 
 # The wheels, in build/wheel and in .venv. A wheel is compiled in the folder of the native tests, so
-# that both share their objects.
+# that both share their objects. Meanwhile pip installs the dependencies.
 WHEELS := build/wheel
 WHEEL_OF_dpuemu := dpuemu
 WHEEL_OF_pidcomm := pidcomm
@@ -54,8 +54,9 @@ wheel-studies: wheel-pidcomm
 wheel-dpuemu wheel-pidcomm wheel-studies: wheel-%: $(VENV)/tools
 	@echo 'compiling $* ...'
 	rm -f $(WHEELS)/$(WHEEL_OF_$*)-*.whl
-	$(WITH_BIN) $(BIN)/pip wheel --quiet --no-build-isolation --no-deps \
-	  --wheel-dir $(WHEELS) --config-settings "build-dir=$(CURDIR)/build/$*/release" ./$*
+	$(BIN)/python tools/install_dependencies.py $* & \
+	  $(WITH_BIN) $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(WHEELS) \
+	  --config-settings "build-dir=$(CURDIR)/build/$*/release" ./$* && wait $$!
 	$(BIN)/python tools/install_wheel.py $(WHEELS)/$(WHEEL_OF_$*)-*.whl --find-links $(WHEELS)
 
 install: wheel-studies

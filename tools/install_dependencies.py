@@ -1,0 +1,32 @@
+"""Installs the dependencies of a product, without the other products.
+
+python tools/install_dependencies.py PRODUCT
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from pip._vendor import tomli  # Python 3.10 has no tomllib
+
+PRODUCTS = ("dpuemu", "pidcomm")
+
+
+def main(product: str) -> None:
+    """Install them, unless the environment has them. Modules are compiled at their first import."""
+    text = Path(product, "pyproject.toml").read_text(encoding="utf-8")
+    wanted = [
+        dependency
+        for dependency in tomli.loads(text)["project"].get("dependencies", [])
+        if re.split(r"\W", dependency)[0] not in PRODUCTS
+    ]
+    if wanted:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile"]
+        subprocess.run([*pip, *wanted], check=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
