@@ -10,7 +10,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pip._vendor import tomli  # Python 3.10 has no tomllib
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    from pip._vendor import tomli as tomllib
 
 PRODUCTS = ("dpuemu", "pidcomm")
 
@@ -20,7 +23,7 @@ def main(product: str) -> None:
     text = Path(product, "pyproject.toml").read_text(encoding="utf-8")
     wanted = [
         dependency
-        for dependency in tomli.loads(text)["project"].get("dependencies", [])
+        for dependency in tomllib.loads(text)["project"].get("dependencies", [])
         if re.split(r"\W", dependency)[0] not in PRODUCTS
     ]
     if wanted:
