@@ -54,9 +54,10 @@ wheel-studies: wheel-pidcomm
 wheel-dpuemu wheel-pidcomm wheel-studies: wheel-%: $(VENV)/tools
 	@echo 'compiling $* ...'
 	rm -f $(WHEELS)/$(WHEEL_OF_$*)-*.whl
-	$(BIN)/python tools/install_dependencies.py $* & \
+	$(BIN)/python tools/install_dependencies.py $* & trap 'kill $$!' INT TERM; \
 	  $(WITH_BIN) $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir $(WHEELS) \
-	  --config-settings "build-dir=$(CURDIR)/build/$*/release" ./$* && wait $$!
+	  --config-settings "build-dir=$(CURDIR)/build/$*/release" ./$*; \
+	  status=$$?; wait $$! && exit $$status
 	$(BIN)/python tools/install_wheel.py $(WHEELS)/$(WHEEL_OF_$*)-*.whl --find-links $(WHEELS)
 
 install: wheel-studies
@@ -75,7 +76,7 @@ endef
 
 # At most four tests at a time, because each has an emulated machine.
 TEST_JOBS := $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
-RUN_NATIVE := PIDCOMM_CHOICES= $(BIN)/ctest --no-tests=error --output-on-failure -j $(TEST_JOBS) --test-dir
+RUN_NATIVE := $(BIN)/ctest --no-tests=error --output-on-failure -j $(TEST_JOBS) --test-dir
 
 .PHONY: test-native-dpuemu test-native-pidcomm
 test-native: test-native-dpuemu test-native-pidcomm

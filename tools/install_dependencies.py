@@ -5,8 +5,8 @@ python tools/install_dependencies.py PRODUCT
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def main(product: str) -> None:
     ]
     if wanted:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile"]
-        subprocess.run([*pip, *wanted], check=True)
+        os.execv(sys.executable, [*pip, *wanted])
 
 
 if __name__ == "__main__":

@@ -108,8 +108,10 @@ def _of_collectives(rows: Rows) -> Iterator[Text]:
         for name in ("broadcast", "allgather")
         for row in rows("shapes", collective=name, technique="tile")
     )
-    text = "where `conventional` can take {} of the time of `tile`, `auto` took a technique over 5%"
-    text += " slower than the other in {} of {} cases"
+    text = (
+        "where `conventional` can take {} of the time of `tile`, `auto` chose a technique over 5%"
+    )
+    text += " slower than the faster one in {} of {} cases"
     losses = list(_losses_of_auto(rows))
     yield (
         PERFORMANCE,

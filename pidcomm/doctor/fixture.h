@@ -126,7 +126,7 @@ struct Trial {
   verify::Problem problem;
   std::size_t src = 0, dst = 0;
   uint64_t seed = 1;
-  pidcomm_options options = {};
+  pidcomm_options options = {sizeof(pidcomm_options), PIDCOMM_TECHNIQUE_TILE, 0, 0, 0, 0};
 };
 
 /// Runs a trial. Throws Failed if the result is wrong, or if other data have changed: the source,

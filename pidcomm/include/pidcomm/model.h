@@ -187,10 +187,10 @@ PIDCOMM_API int pidcomm_machine_builtin(size_t index, const char **name, pidcomm
  * the machine that pidcomm_use_machine has set. The default options are AUTO, the best instruction
  * set of the machine, all threads of the machine, and the coherence policy `hardware` (for emulated
  * machines: `none`). The host that runs pidcomm_predict does not have to support the instruction
- * set. PIDCOMM_TECHNIQUE_AUTO predicts the technique with the lowest predicted time; a call may
- * run another one after it has timed both (pidcomm.h). Errors: those of
- * pidcomm_run for the request (but a missing host buffer is no error), ERR_SHAPE, ERR_ARGUMENT,
- * ERR_OPTION (the machine lacks the instruction set). */
+ * set. For AUTO, the call predicts the technique with the lowest time; a collective may run another
+ * one after it has timed both (pidcomm.h). Errors: those of pidcomm_run for the request (but a
+ * missing host buffer is no error), ERR_SHAPE, ERR_ARGUMENT, ERR_OPTION (the machine lacks the
+ * instruction set). */
 PIDCOMM_API int pidcomm_predict(uint32_t axes, const uint32_t *axis_len,
                                 const pidcomm_request *request, const pidcomm_options *options,
                                 const pidcomm_machine *machine, pidcomm_prediction *prediction);

@@ -79,20 +79,22 @@ typedef enum pidcomm_type { PIDCOMM_TYPES(PIDCOMM_ROW) } pidcomm_type;
 typedef enum pidcomm_op { PIDCOMM_OPS(PIDCOMM_ROW) } pidcomm_op;
 #undef PIDCOMM_ROW
 #define PIDCOMM_ROW(ENUM, code, ...) PIDCOMM_TECHNIQUE_##ENUM = code,
-/* PIDCOMM_TECHNIQUE_AUTO selects a fast technique: the one with the lowest predicted time
- * (model.h), but never `baseline`, `ring` or `tree`, and no technique except `tile` that copies
- * through more than 64 MiB of host memory. If the predictions leave open whether `tile` or
- * `conventional` is faster, calls of one class take turns, at most 6 of each; then the technique
- * with the shortest call runs all calls of the class. The arguments of a class differ only in
- * windows, host buffer and less than a quarter of `bytes`. Calls of batches take no turns; no call
- * does after pidcomm_use_machine has set a machine. The file `choices` beside the tuning file
- * (tuning.h), or the file that the environment variable PIDCOMM_CHOICES names (empty: no file),
- * keeps these choices; remove it to time calls again.
+/* PIDCOMM_TECHNIQUE_AUTO is the technique with the lowest predicted time (model.h), but never
+ * `baseline`, `ring` or `tree`, and no technique except `tile` that copies through more than 64 MiB
+ * of host memory. If the predictions leave open whether `tile` or `conventional` is faster, similar
+ * calls run alternately as `tile` and as `conventional`, 6 times each at most (calls of several
+ * threads at the same time: more); later ones run as the technique with the shortest call. Similar
+ * calls differ only in windows, host buffer and its stride, less than a quarter of `bytes`, and, if
+ * the call does not reduce, the type. Calls of batches do not count, and after pidcomm_use_machine
+ * has set a machine, no call counts. The file that the environment variable PIDCOMM_CHOICES names
+ * (empty: no file), or else the file `choices` beside the tuning file (tuning.h), keeps the
+ * results; remove it to time calls again.
  *
  * AUTO is `tile` in reductions of floats or with an operator of the program, whose results depend
- * on the technique, and in pidcomm_sendrecv. AUTO considers techniques that REPLACE THE LOADED
- * PROGRAM only if scratch_offset is valid and not 0. PIDCOMM_TECHNIQUE_DEFAULT is AUTO without
- * scratch_offset. The trace reports which technique ran. */
+ * on the technique; in pidcomm_sendrecv; and in non-blocking calls, beside which a program may use
+ * dpu_prepare_xfer. AUTO considers techniques that REPLACE THE LOADED PROGRAM only if
+ * scratch_offset is valid and not 0. PIDCOMM_TECHNIQUE_DEFAULT is AUTO without scratch_offset. The
+ * trace reports which technique ran. */
 typedef enum pidcomm_technique {
   PIDCOMM_TECHNIQUE_AUTO = -1,
   PIDCOMM_TECHNIQUE_DEFAULT = 0,
@@ -158,28 +160,27 @@ typedef struct pidcomm_pending pidcomm_pending;
  * flushes replace the options `threads` and `coherence`. The SDK keeps one prepared buffer per DPU,
  * so these techniques and the other pr techniques discard the buffers that the caller has prepared
  * for DPUs of the set. AUTO, the default, may choose such a technique: call dpu_prepare_xfer after
- * the collective, not before. `baseline` is the baseline of the PID-Comm
- * paper (section VIII-A): it is as `conventional`, but scatter and gather pass through the
- * library's buffer, and the host combines with the instruction set `scalar` if the library has it.
- * `pr`, `pr+im` and `pr+im+cm` use the first one, two or three steps of the PID-Comm paper (section
- * V). If a step does not apply to a collective (table II of the paper), these techniques omit the
- * step; if no step of the technique applies, the call runs as `conventional`. These techniques need
- * a shape with a lane split (docs/collectives.md). If PEs of a group share an entangled group, PEs
- * reorder blocks in alltoall, reduce_scatter, allreduce, allgather and reduce. A call whose PEs
- * reorder blocks REPLACES THE LOADED PROGRAM: load your program again before you launch it. Until
- * you load your program again, a launch ends with DPU_ERR_DPU_FAULT. The replacement of the program
- * does not change the contents of MRAM or the heap base, and transfers to MRAM still work. If PEs
- * reorder blocks in allreduce or reduce, `bytes` must be divisible by 8 times the number of PEs
- * that a group and an entangled group share. `ring` and `tree` run only allreduce. They need the
- * same shapes as the pr techniques, and exist for comparison (section VIII-H of the PID-Comm
- * paper). Both send data from one group member to another in many passes over the lines. `ring` has
- * the same requirements as pr+im+cm; `tree` does not need a PE program or PE scratch.
- * If the host runs out of memory between
- * the steps of a technique, the error sentence says that the content of the destination window is
- * undefined. */
+ * the collective, not before. `baseline` is the baseline of the PID-Comm paper (section VIII-A): it
+ * is as `conventional`, but scatter and gather pass through the library's buffer, and the host
+ * combines with the instruction set `scalar` if the library has it. `pr`, `pr+im` and `pr+im+cm`
+ * use the first one, two or three steps of the PID-Comm paper (section V). If a step does not apply
+ * to a collective (table II of the paper), these techniques omit the step; if no step of the
+ * technique applies, the call runs as `conventional`. These techniques need a shape with a lane
+ * split (docs/collectives.md). If PEs of a group share an entangled group, PEs reorder blocks in
+ * alltoall, reduce_scatter, allreduce, allgather and reduce. A call whose PEs reorder blocks
+ * REPLACES THE LOADED PROGRAM: load your program again before you launch it. Until you load your
+ * program again, a launch ends with DPU_ERR_DPU_FAULT. The replacement of the program does not
+ * change the contents of MRAM or the heap base, and transfers to MRAM still work. If PEs reorder
+ * blocks in allreduce or reduce, `bytes` must be divisible by 8 times the number of PEs that a
+ * group and an entangled group share. `ring` and `tree` run only allreduce. They need the same
+ * shapes as the pr techniques, and exist for comparison (section VIII-H of the PID-Comm paper).
+ * Both send data from one group member to another in many passes over the lines. `ring` has the
+ * same requirements as pr+im+cm; `tree` does not need a PE program or PE scratch. If the host runs
+ * out of memory between the steps of a technique, the error sentence says that the content of the
+ * destination window is undefined. */
 typedef struct pidcomm_options {
   PIDCOMM_SIZE(struct pidcomm_options);
-  int technique; /* pidcomm_technique; default: see pidcomm_technique */
+  int technique; /* pidcomm_technique; default: AUTO without scratch_offset */
   int isa;       /* pidcomm_isa; default: the best instruction set that this machine can run */
   int threads;   /* host threads, 1 to 1024; default: see pidcomm_default_threads */
   int coherence; /* pidcomm_coherence; default: `none` on emulated DIMMs, `hardware` on real DIMMs,

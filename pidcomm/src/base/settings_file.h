@@ -1,4 +1,4 @@
-// Where the library finds the files of its user.
+// Where the library finds the user's files.
 #pragma once
 
 #include <cstdlib>
@@ -7,7 +7,8 @@
 namespace pidcomm {
 
 /// Returns the path that environment variable `variable` names, else pidcomm/NAME in
-/// $XDG_CONFIG_HOME or ~/.config. "": the variable is empty, or there is no such folder.
+/// $XDG_CONFIG_HOME or ~/.config. "": the variable is empty, or neither
+/// XDG_CONFIG_HOME nor HOME is set.
 inline std::string settings_path(const char *variable, const std::string &name) {
   const auto value_of = [](const char *of) {
     const char *const value = std::getenv(of);

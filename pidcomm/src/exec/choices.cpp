@@ -18,7 +18,7 @@ namespace pidcomm {
 
 namespace {
 
-/// Returns the code of a technique, or 0, which is not the code of a technique.
+/// Returns the code of a technique, or 0 if there is none.
 int technique_named(const std::string &name) {
 #define PIDCOMM_ROW(ENUM, code, its_name, ...) \
   if (name == its_name) return code;

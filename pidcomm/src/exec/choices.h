@@ -31,7 +31,7 @@ class Trial {
   int best_technique() const;
   /// Adds the time of a call. Returns whether this call ended the trial.
   bool record(int technique, double seconds);
-  /// Takes a technique out of the trial, because its call failed; the last one stays. Returns
+  /// Takes a technique out of the trial, because memory was short; the last one stays. Returns
   /// whether this ended the trial.
   bool drop(int technique);
 
@@ -72,7 +72,7 @@ class Choices {
   /// Adds the time of a call to a trial that choice_for has returned. Throws nothing, because the
   /// bytes of the call have moved.
   void record(Trial &trial, int technique, double seconds) noexcept;
-  /// Takes a technique out of a trial, because its call failed.
+  /// Takes a technique out of a trial, because memory was short in its call.
   void drop(Trial &trial, int technique);
 
  private:

@@ -150,7 +150,7 @@ void Executor::finish(Call &call, pidcomm_trace &trace) {
       host_buffer_.require(host_buffer_bytes(plan, trace));
       reorders(plan) ? run_with_reordering(call, trace) : run_pass(call, trace);
     }
-  } catch (...) {
+  } catch (const std::bad_alloc &) {
     if (call.trial != nullptr) choices().drop(*call.trial, technique);
     throw;
   }

@@ -59,6 +59,12 @@ struct Executor::Underway {
 
 std::future<pidcomm_trace> Executor::start(const pidcomm_request &request,
                                            const pidcomm_options *options) {
+  pidcomm_options own = options == nullptr ? pidcomm_options{} : *options;
+  // The program may prepare buffers for transfers of the SDK while the call runs, and
+  // `conventional` would discard them.
+  if (own.technique == PIDCOMM_TECHNIQUE_DEFAULT || own.technique == PIDCOMM_TECHNIQUE_AUTO)
+    own.technique = PIDCOMM_TECHNIQUE_TILE;
+  options = &own;
   auto underway = std::unique_ptr<Underway>(new Underway{*this});
   std::future<pidcomm_trace> end = underway->end.get_future();
   std::unique_lock<std::mutex> queueing(queueing_, std::defer_lock);

