@@ -14,7 +14,7 @@ from emulated_machine import strict_machine as strict_machine
 
 from pidcomm import compiling, emulated
 
-os.environ["PIDCOMM_CHOICES"] = ""  # no test depends on the user's file
+os.environ["PIDCOMM_CHOICES"] = ""  # no test depends on the user's choices
 
 
 @pytest.fixture(autouse=True, scope="module")

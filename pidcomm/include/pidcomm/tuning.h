@@ -41,7 +41,7 @@ typedef struct pidcomm_tuning {
  * does not use the tuning file, the text gives the reason. The texts of this function and of the
  * next two are valid until the process ends. */
 PIDCOMM_API const char *pidcomm_tuning_source(void);
-/* Returns the path of the tuning file, or "" if there is none. */
+/* Returns the path where the library looks for the tuning file, or "" if it looks for no file. */
 PIDCOMM_API const char *pidcomm_tuning_path(void);
 /* Returns the first line of a tuning file for this CPU. */
 PIDCOMM_API const char *pidcomm_tuning_cpu(void);

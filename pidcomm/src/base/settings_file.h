@@ -6,9 +6,9 @@
 
 namespace pidcomm {
 
-/// Returns the path that environment variable `variable` names, else pidcomm/NAME in
-/// $XDG_CONFIG_HOME or ~/.config. "": the variable is empty, or neither
-/// XDG_CONFIG_HOME nor HOME is set.
+/// Returns the path that environment variable `variable` names. If the variable is not set, returns
+/// pidcomm/NAME in $XDG_CONFIG_HOME or in ~/.config. Returns "" if the variable is empty, or if
+/// neither XDG_CONFIG_HOME nor HOME is set.
 inline std::string settings_path(const char *variable, const std::string &name) {
   const auto value_of = [](const char *of) {
     const char *const value = std::getenv(of);

@@ -18,7 +18,7 @@ namespace pidcomm {
 
 namespace {
 
-/// Returns the code of a technique, or 0 if there is none.
+/// Returns the code of the technique with this name, or 0 if no technique has the name.
 int technique_named(const std::string &name) {
 #define PIDCOMM_ROW(ENUM, code, its_name, ...) \
   if (name == its_name) return code;

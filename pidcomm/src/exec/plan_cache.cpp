@@ -46,7 +46,8 @@ bool CachedPlan::is_for(const pidcomm_request &other, const Options &other_optio
          plan.heap_base == other_base;
 }
 
-/// Moves the entry to the front. Returns null if there is none.
+/// Returns the plan of a request and makes it the most recently used one. Returns null if the cache
+/// does not have the plan.
 std::shared_ptr<CachedPlan> PlanCache::find(const pidcomm_request &request, const Options &options,
                                             uint64_t heap_base) {
   if (request.collective != PIDCOMM_SENDRECV && request.mask == nullptr) return nullptr;

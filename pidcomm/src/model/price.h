@@ -33,9 +33,9 @@ struct PricedPlan {
 /// first; plans with equal times are in the order of PIDCOMM_TECHNIQUES. They are the plans of all
 /// techniques that can carry out the request, except: techniques that exist only for comparison (a
 /// column of PIDCOMM_TECHNIQUES); techniques whose PEs reorder blocks, if scratch_offset is 0; and
-/// techniques other than `tile` that copy through more than 64 MiB of host memory. The only plan is
-/// that of `tile` if another technique might give another result (reductions of floats or with an
-/// operator of the program), for messages, with 0 bytes, and with the instruction set `audit`.
+/// techniques other than `tile` that copy through more than 64 MiB of host memory. The only
+/// plan is that of `tile` for reductions of floats or with an operator of the program, whose
+/// results depend on the technique; for messages; for 0 bytes; and for the instruction set `audit`.
 /// Errors: those of `tile`.
 std::vector<PricedPlan> priced_plans(const Hypercube &cube, const pidcomm_request &request,
                                      const Options &options, uint64_t heap_base,

@@ -94,7 +94,7 @@ def run(command: list[str], build: Path, seconds: int, seed: int) -> tuple[Resul
     command = [*command, str(seconds), str(seed)]
     environment = {
         **os.environ,
-        "PIDCOMM_CHOICES": "",  # no case depends on the user's file
+        "PIDCOMM_CHOICES": "",  # no case depends on the user's choices
         "PYTHONPATH": str(HERE),  # attack.py
         "CAMPAIGN_FOLDER": str(FOLDER.resolve()),
         "CAMPAIGN_BUILD": str(build.resolve()),

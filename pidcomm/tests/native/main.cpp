@@ -9,7 +9,7 @@ int main(int argc, char **argv) {
     std::puts("0 passed, 1 failed: libpidcomm does not have the SDK's rank access");
     return 1;
   }
-  setenv("PIDCOMM_CHOICES", "", 1);  // tests do not depend on the user's file
+  setenv("PIDCOMM_CHOICES", "", 1);  // no test depends on the user's choices
   return harness::run_all(argc, argv);
 }
 

@@ -10,7 +10,7 @@ from emulated_machine import strict_machine as strict_machine
 
 import pidcomm
 
-os.environ["PIDCOMM_CHOICES"] = ""  # no test depends on the user's file
+os.environ["PIDCOMM_CHOICES"] = ""  # no test depends on the user's choices
 
 
 def pytest_sessionstart() -> None:
