@@ -8,8 +8,11 @@
 
 namespace pidcomm {
 
-/// Returns the functions for a plan's element type and operator, or null if the plan does not
+/// Return the functions for a plan's element type and operator, or null if the plan does not
 /// reduce.
+inline const Accumulator *accumulator_of(const Kernels &kernels, const Plan &plan) {
+  return plan.reduces ? &kernels.accumulators[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr;
+}
 inline const Reducer *reducer_of(const Kernels &kernels, const Plan &plan) {
   return plan.reduces ? &kernels.reducers[plan.type.code - PIDCOMM_INT8][plan.op] : nullptr;
 }

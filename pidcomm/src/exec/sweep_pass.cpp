@@ -216,6 +216,7 @@ class SweepWorker {
     call_.host_order = sweep.host_order;
     call_.load_transposes = sweep.host_order && sweep.in.space == Space::mram;
     call_.store_transposes = sweep.host_order && sweep.out.space == Space::mram;
+    call_.accumulator = accumulator_of(pass.kernels, pass.plan);
     call_.reducer = reducer_of(pass.kernels, pass.plan);
     call_.finish = finish_ ? &*finish_ : nullptr;
     call_.non_temporal_rows = stores_rows_non_temporally(pass.plan);

@@ -30,6 +30,9 @@ inline constexpr uint32_t kReduceStepWords = 16;
 /// because its buffer holds two steps.
 inline constexpr uint32_t kRankStepLines = 128;
 
+/// The largest number of group members that a reduction loads side by side.
+inline constexpr uint32_t kMaxMembers = 8;
+
 /// Bytes of the buffer of one item, and bytes of the buffers of all items of a call. The buffer of
 /// an item has an accumulator line for each lane and each word of a step. The buffers of items that
 /// a pass visits side by side are not a multiple of 4 KiB apart, because equal lines of all of them
@@ -116,16 +119,49 @@ inline constexpr uint32_t kStripLines = 2, kStripWords = kStripLines * kStepWord
 inline constexpr int kTypes = 0 PIDCOMM_TYPES(PIDCOMM_ROW);
 #undef PIDCOMM_ROW
 
-/// The functions that depend on element type and operator.
+/// The first lines of the streams of a visit (see Visit), those of item 0, those of item 1, ...,
+/// and the number of words that may be read.
+struct VisitLines {
+  const std::byte *first[kMaxItems * kMaxMembers];
+  uint32_t words;
+};
+
+/// The lines that a pass stores in a visit while it loads, word by word: for the first stream those
+/// of item 0, those of item 1, ..., then for the second stream. A call that stores has at most as
+/// many output streams as input streams, so a visit stores to at most `members` streams of an item,
+/// rounded up to whole bank pairs.
+struct VisitStores {
+  const std::byte *from[kMaxItems * (kMaxMembers + 1)];
+  std::byte *to[kMaxItems * (kMaxMembers + 1)];
+  uint32_t count, words;
+};
+
+/// A visit of a reduction: the streams of `members` group members of each item, for `words` words.
+/// The visit also prefetches lines of a later visit: those of later[0] that are `ahead` words
+/// further in the step, then the first lines of later[1].
+struct Visit {
+  const VisitLines *now, *later[2];
+  const VisitStores *stores;
+  uint32_t words, ahead, items, members;
+  bool is_near;  // prefetch into the first-level cache
+  bool adds;     // false: the visit has the first members of the sums
+};
+
+/// The functions that load and accumulate, for an element type and operator.
+struct Accumulator {
+  static constexpr uint32_t kAnyMembers = 4;
+  /// Returns the index of the function for visits with `members` members.
+  static constexpr uint32_t index_of(uint32_t members) {
+    return members == 1 ? 0 : members == 2 ? 1 : members == 4 ? 2 : members == 8 ? 3 : kAnyMembers;
+  }
+  /// Combine the lines of a visit with sums, member after member. The sums of item i begin at sums
+  /// + i * kItemBufferBytes. The functions accumulate[1] transpose lines after loading;
+  /// accumulate[0] do so only for operators that are not byte-wise.
+  void (*accumulate[2][kAnyMembers + 1])(std::byte *sums, const Visit &visit);
+};
+
+/// The functions that combine lines, for an element type and operator.
 struct Reducer {
-  /// Computes, for every block j of every item, sum[j] = in[j] (op) in[blocks + j] (op) in[2 *
-  /// blocks + j] ..., evaluated left to right. The sums of item i begin at sums + i *
-  /// kItemBufferBytes; word w of block j is line j * step.count + w. If `store` is not null, the
-  /// function also stores the lines of `store` to all streams of every item, between its loads.
-  /// accumulate[1] transposes lines after loading. accumulate[0] does not; it is null for operators
-  /// that are not byte-wise.
-  void (*accumulate[2])(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
-                        const Store *store);
   // reduce_words and reduce_blocks combine lanes pairwise, from the lowest bit of the lane mask to
   // the highest bit. Lines are in PIM order for byte-wise operators, and in host order (word i is
   // lane i) for all other operators. `lane_mask` repeats the index of the function: an instruction
@@ -198,6 +234,7 @@ struct SweepCall {
   bool load_transposes;    // lines are transposed after loading
   bool store_transposes;   // lines are transposed before storing (rotated passes and member steps)
   bool non_temporal_rows;  // to_host: use non-temporal stores for aligned rows
+  const Accumulator *accumulator;
   const Reducer *reducer;
   const Finish *finish;     // of reductions; may be null
   std::byte *item_buffers;  // kCallBufferBytes, aligned to 64
@@ -226,8 +263,9 @@ struct Kernels {
   const char *name;
   bool (*is_supported)();  ///< whether this processor has the instructions
   void (*pass[kPasses])(const SweepCall &call);
-  const Reducer *const *reducers;  // [type code - PIDCOMM_INT8][op]; functions are null if the
-                                   // operator is not defined for the type
+  // [type code - PIDCOMM_INT8][op]; functions are null if the operator is not defined for the type
+  const Accumulator *const *accumulators;
+  const Reducer *const *reducers;
   /// Flushes `words` words of one bank (banks = 1) or of a bank pair (banks = 2) from the caches.
   void (*flush)(const std::byte *line, uint32_t words, uint32_t banks);
   /// Prefetches `words` words of one bank into the second-level cache.

@@ -46,17 +46,23 @@
 // clang-format on
 
 /// Defines the table of an instruction set, with the reducers of the instruction set REDUCERS.
-#define PIDCOMM_KERNELS(ENUM, isa_name, REDUCERS)                                                \
-  extern const Kernels kKernels##ENUM;                                                           \
-  const Kernels kKernels##ENUM = {                                                               \
-      PIDCOMM_ISA_##ENUM,  isa_name,    Isa::is_supported, {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)}, \
-      kReducers##REDUCERS, flush_lines, prefetch_lines,    Isa::fence,                           \
-      copy_lines};
+#define PIDCOMM_KERNELS(ENUM, isa_name, REDUCERS)                                            \
+  const Accumulator *const kAccumulators##ENUM[kTypes] = {                                   \
+      PIDCOMM_TYPES(PIDCOMM_ACCUMULATOR_ENTRY)};                                             \
+  extern const Kernels kKernels##ENUM;                                                       \
+  const Kernels kKernels##ENUM = {PIDCOMM_ISA_##ENUM,  isa_name,                             \
+                                  Isa::is_supported,   {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)}, \
+                                  kAccumulators##ENUM, kReducers##REDUCERS,                  \
+                                  flush_lines,         prefetch_lines,                       \
+                                  Isa::fence,          copy_lines};
 #define PIDCOMM_PASS_ENTRY(name, ...) pass_##name,
 
 /// Defines the reducers of an instruction set.
 #define PIDCOMM_REDUCERS(ENUM)                         \
   extern const Reducer *const kReducers##ENUM[kTypes]; \
   const Reducer *const kReducers##ENUM[kTypes] = {PIDCOMM_TYPES(PIDCOMM_REDUCER_ENTRY)};
+
+#define PIDCOMM_ACCUMULATOR_ENTRY(ENUM, code, name, ctype, kind) \
+  kRowOfOps<Accumulator, ctype, ElementType::Kind::kind == ElementType::Kind::floating>,
 #define PIDCOMM_REDUCER_ENTRY(ENUM, code, name, ctype, kind) \
-  kReducerRow<ctype, ElementType::Kind::kind == ElementType::Kind::floating>,
+  kRowOfOps<Reducer, ctype, ElementType::Kind::kind == ElementType::Kind::floating>,

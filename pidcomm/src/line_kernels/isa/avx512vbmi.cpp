@@ -32,7 +32,7 @@ struct Isa : Avx512Ops {
 
 }  // namespace
 
-// The memory bandwidth limits reductions, so that their loops would not run faster.
+// Reducers do not transpose lines, so they would not be faster.
 extern const Reducer *const kReducersAVX512BW[kTypes];
 PIDCOMM_KERNELS(AVX512VBMI, "avx512vbmi", AVX512BW)
 

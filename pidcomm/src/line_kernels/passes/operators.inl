@@ -1,4 +1,4 @@
-// Reductions: element types, operators, and the accumulation of lines. A part of passes.inl.
+// Reductions: element types and operators. A part of passes.inl.
 
 /// Applies an operator to two vectors of elements.
 template <int Op>
@@ -155,167 +155,43 @@ Line combine_lines(Line a, Line b) {
   return result;
 }
 
-/// The largest value of members_at_a_time for an instance.
-template <int Members>
-constexpr uint32_t kMostMembers = Members == kAny ? 8 : Members;
-
-/// Returns the number of group members that a pass reads side by side.
-[[gnu::always_inline]] inline uint32_t members_at_a_time(const SweepCall &call, uint32_t blocks) {
-  const uint32_t members = call.in_count / blocks;
-  const auto fits = [&](uint32_t count) {
-    return count <= call.tuning.members && count <= call.rank_members && members % count == 0;
-  };
-  return fits(8) ? 8 : fits(4) ? 4 : fits(2) ? 2 : 1;
+/// Stores the lines of word w.
+[[gnu::noinline]] void put_word(const VisitStores &stores, uint32_t w) {
+  for (uint32_t k = 0; k < stores.count; ++k)
+    Isa::store_line(line_at(stores.to[k], w),
+                    *reinterpret_cast<const Line *>(stores.from[k] + w * kLineBytes));
 }
 
-/// Goes through the visits of a reduction in their order. In a visit, the pass reads the streams of
-/// `members` group members for one block side by side, for the words of a step. The visits of the
-/// other blocks follow, then those of the other members, then those of the next step.
-template <int Members>
-struct VisitCursor {
-  const SweepCall &call;
-  uint32_t blocks;
-  Step step;
-  [[no_unique_address]] Parameter<Members> members;
-  uint32_t block = 0, member = 0;
-
-  uint32_t visits_of_step() const { return call.in_count / members; }
-  void advance() {
-    if (++block < blocks) return;
-    block = 0;
-    member += members;
-    if (member * blocks < call.in_count) return;
-    member = 0;
-    step.word += step.count;
-  }
-  /// Goes from the first visit of a step to a later visit.
-  void skip(uint32_t count) {
-    const uint32_t of_step = count % visits_of_step();
-    step.word += count / visits_of_step() * step.count;
-    member = of_step / blocks * members;
-    block = of_step % blocks;
-  }
-};
-
-/// Returns the number of output streams that the pass must have stored after `visited` of `visits`
-/// visits.
-uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visits) {
-  const uint32_t pairs = call.out_count / call.out_pair_banks;
-  return pairs * visited / visits * call.out_pair_banks;
-}
-
-/// Returns the first line of an item to store to stream o.
-const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
-  const uint32_t version = o / call.out_pair_banks & (store.versions - 1);
-  return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines +
-         version * store.step.count;
-}
-
-/// The first lines of the streams of a visit, those of item 0, those of item 1, ..., and the number
-/// of words that may be read. The functions that run once per visit are not inlined, because every
-/// type and operator would compile them again.
-template <int Members>
-struct VisitLines {
-  const std::byte *first[kMaxItems * kMostMembers<Members>];
-  uint32_t words;
-  [[gnu::noinline]] void move_to(const VisitCursor<Members> &visit, uint32_t end_word) {
-    const SweepCall &call = visit.call;
-    const uint32_t left = visit.step.word < end_word ? end_word - visit.step.word : 0;
-    words = left < visit.step.count ? left : visit.step.count;
-    for (uint32_t i = 0; i < call.item_count; ++i)
-      for (uint32_t m = 0; m < visit.members; ++m)
-        first[i * visit.members + m] = line_at(
-            call.items[i].in[(visit.member + m) * visit.blocks + visit.block], visit.step.word);
-  }
-};
-
-/// The lines that a pass stores in a visit while it loads, word by word: for the first stream those
-/// of item 0, those of item 1, ..., then for the second stream. A call that stores has at most as
-/// many output streams as input streams, so a visit stores to at most Members streams of an item,
-/// rounded up to whole bank pairs.
-template <int Members>
-struct VisitStores {
-  static constexpr uint32_t kMost = kMaxItems * (kMostMembers<Members> + 1);
-  const Line *from[kMost];
-  std::byte *to[kMost];
-  uint32_t count = 0, words = 0;
-  [[gnu::noinline]] VisitStores(const SweepCall &call, const Store *store, uint32_t index,
-                                uint32_t visits) {
-    if (store == nullptr) return;
-    words = store->step.count;
-    const uint32_t last = share_of_streams(call, index + 1, visits);
-    for (uint32_t o = share_of_streams(call, index, visits); o < last; ++o)
-      for (uint32_t i = 0; i < call.item_count; ++i, ++count) {
-        from[count] = waiting_lines(call, *store, i, o);
-        to[count] = line_at(call.items[i].out[o], store->step.word);
-      }
-  }
-};
-
-/// Combines word `w` of a visit with the sums (adds), or replaces the sums, and prefetches word
-/// `later_word` of a later visit.
-template <class T, int Op, int Transposes, int Members>
-[[gnu::always_inline]] inline void accumulate_word(const VisitCursor<Members> &visit,
-                                                   const VisitLines<Members> &now, uint32_t w,
-                                                   const VisitLines<Members> &later,
-                                                   uint32_t later_word, bool adds, Line *sum) {
-  const Parameter<Transposes> transposes(visit.call.load_transposes);
-  for (uint32_t i = 0; i < visit.call.item_count; ++i, sum += kItemBufferLines) {
-    const auto next = [&](uint32_t m) {
-      if (later_word < later.words)
-        prefetch(visit.call, line_at(later.first[i * visit.members + m], later_word));
-      const Line line = Isa::load_line(line_at(now.first[i * visit.members + m], w));
-      return transposes ? Isa::transpose(line) : line;
-    };
-    Line line = next(0);
-    if (adds) line = combine_lines<T, Op>(*sum, line);
-    for (uint32_t m = 1; m < visit.members; ++m) line = combine_lines<T, Op>(line, next(m));
-    *sum = line;
-  }
-}
-
-template <class T, int Op, int Transposes, int Members>
-void accumulate_members(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
-                        const Store *store) {
-  const Parameter<Members> members(members_at_a_time(call, blocks));
-  const uint32_t ahead_words = call.tuning.ahead / (members * call.item_count),
-                 ahead_in_step = ahead_words % step.count;
-  VisitCursor<Members> visit = {call, blocks, step, members}, later = {call, blocks, step, members};
-  later.skip(ahead_words / step.count);
-  VisitLines<Members> now, later_lines[2];
-  later_lines[0].move_to(later, call.prefetch_end);
-  const uint32_t visits = visit.visits_of_step();
-  for (uint32_t index = 0; index < visits; ++index, visit.advance()) {
-    later.advance();
-    later_lines[(index + 1) % 2].move_to(later, call.prefetch_end);
-    now.move_to(visit, call.words);
-    const VisitStores<Members> stores(call, store, index, visits);
-    const uint32_t words = stores.words > step.count ? stores.words : step.count;
-    for (uint32_t w = 0; w < words; ++w) {
-      if (w < step.count) {
-        Line *const sum = reinterpret_cast<Line *>(sums) + visit.block * step.count + w;
-        const bool wraps = w + ahead_in_step >= step.count;
-        const VisitLines<Members> &lines = later_lines[(index + (wraps ? 1 : 0)) % 2];
-        const uint32_t later_word = w + ahead_in_step - (wraps ? step.count : 0);
-        if (visit.member == 0)
-          accumulate_word<T, Op, Transposes>(visit, now, w, lines, later_word, false, sum);
-        else
-          accumulate_word<T, Op, Transposes>(visit, now, w, lines, later_word, true, sum);
-      }
-      if (w < stores.words)
-        for (uint32_t k = 0; k < stores.count; ++k)
-          Isa::store_line(line_at(stores.to[k], w), stores.from[k][w]);
+/// See Accumulator::accumulate.
+template <class T, int Op, bool Transposes, int Members>
+void accumulate(std::byte *sums, const Visit &visit) {
+  const Parameter<Members> members(visit.members);
+  for (uint32_t w = 0; w < visit.words; ++w) {
+    const bool wraps = w + visit.ahead >= visit.words;
+    const VisitLines *later = visit.later[wraps];
+    std::size_t later_word = w + visit.ahead - (wraps ? visit.words : 0);
+    if (later_word >= later->words) {  // there is nothing to prefetch
+      later = visit.now;
+      later_word = w;
     }
+    const std::byte *const *from = visit.now->first, *const *ahead = later->first;
+    Line *sum = reinterpret_cast<Line *>(sums) + w;
+    for (uint32_t i = 0; i < visit.items; ++i, sum += kItemBufferLines) {
+      const auto next = [&](uint32_t m) {
+        const std::byte *const later_line = ahead[m] + later_word * kLineStride;
+        visit.is_near ? Isa::prefetch_line(later_line) : Isa::prefetch_far(later_line);
+        const Line line = Isa::load_line(from[m] + std::size_t{w} * kLineStride);
+        return Transposes ? Isa::transpose(line) : line;
+      };
+      Line result = next(0);
+      if (visit.adds) result = combine_lines<T, Op>(*sum, result);
+      for (uint32_t m = 1; m < members; ++m) result = combine_lines<T, Op>(result, next(m));
+      *sum = result;
+      from += members;
+      ahead += members;
+    }
+    if (w < visit.stores->words) put_word(*visit.stores, w);
   }
-}
-
-template <class T, int Op, int Transposes>
-void accumulate(const SweepCall &call, Step step, std::byte *sums, uint32_t blocks,
-                const Store *store) {
-  const uint32_t members = members_at_a_time(call, blocks);
-  const auto function = members == 8 ? accumulate_members<T, Op, Transposes, instance_for(8)>
-                                     : accumulate_members<T, Op, Transposes, kAny>;
-  function(call, step, sums, blocks, store);
 }
 
 /// Transposes and combines pairs of lines over lane bit Bit, if `mask` has this bit: line i becomes
@@ -398,8 +274,21 @@ constexpr int mask_instance(int mask) {
   return __is_class(T) ? kAny : instance_for(mask);
 }
 
+/// Make the entries of the tables for an element type and operator.
 template <class T, int Op, bool Bytewise>
-constexpr Reducer reducer_of() {
+constexpr Accumulator entry_of(const Accumulator *) {
+#define PIDCOMM_EACH_MEMBERS(transposes)                                                    \
+  {                                                                                         \
+    accumulate<T, Op, transposes, instance_for(1)>,                                         \
+        accumulate<T, Op, transposes, instance_for(2)>,                                     \
+        accumulate<T, Op, transposes, instance_for(4)>,                                     \
+        accumulate<T, Op, transposes, instance_for(8)>, accumulate<T, Op, transposes, kAny> \
+  }
+  return {{PIDCOMM_EACH_MEMBERS(!Bytewise), PIDCOMM_EACH_MEMBERS(true)}};
+#undef PIDCOMM_EACH_MEMBERS
+}
+template <class T, int Op, bool Bytewise>
+constexpr Reducer entry_of(const Reducer *) {
 #define PIDCOMM_FOR_MASK(function, mask) function<T, Op, Bytewise, mask_instance<T>(mask)>
 #define PIDCOMM_EACH_MASK(function)                                                              \
   {                                                                                              \
@@ -408,34 +297,31 @@ constexpr Reducer reducer_of() {
         PIDCOMM_FOR_MASK(function, 5), PIDCOMM_FOR_MASK(function, 6),                            \
         PIDCOMM_FOR_MASK(function, 7)                                                            \
   }
-  return {{Bytewise ? accumulate<T, Op, instance_for(false)> : nullptr,
-           accumulate<T, Op, instance_for(true)>},
-          PIDCOMM_EACH_MASK(reduce_words_over),
-          PIDCOMM_EACH_MASK(reduce_blocks_over),
-          combine<T, Op>,
-          combine_rows<T, Op>};
+  return {PIDCOMM_EACH_MASK(reduce_words_over), PIDCOMM_EACH_MASK(reduce_blocks_over),
+          combine<T, Op>, combine_rows<T, Op>};
 #undef PIDCOMM_EACH_MASK
 #undef PIDCOMM_FOR_MASK
 }
 
-/// Returns an entry of Kernels::reducers. If the operator is not defined for the type, the
-/// functions are null.
-template <int Op, OpKind Kind, class T, bool IsFloating>
-constexpr Reducer reducer_for() {
+/// Returns an entry of Kernels::accumulators or Kernels::reducers. If the operator is not defined
+/// for the type, the functions are null.
+template <class Entry, int Op, OpKind Kind, class T, bool IsFloating>
+constexpr Entry entry_for() {
   constexpr bool kIsByte = sizeof(T) == 1;
+  constexpr const Entry *kEntry = nullptr;
   if constexpr (Kind == OpKind::arith)
-    return reducer_of<typename Unsigned<T>::Type, Op, kIsByte>();
+    return entry_of<typename Unsigned<T>::Type, Op, kIsByte>(kEntry);
   else if constexpr (Kind == OpKind::order)
-    return reducer_of<T, Op, kIsByte>();
+    return entry_of<T, Op, kIsByte>(kEntry);
   else if constexpr (IsFloating)
     return {};
   else
-    return reducer_of<uint64_t, Op, true>();
+    return entry_of<uint64_t, Op, true>(kEntry);
 }
 
-template <class T, bool IsFloating>
-constexpr Reducer kReducerRow[] = {
-#define PIDCOMM_ROW(ENUM, code, name, kind) reducer_for<code, OpKind::kind, T, IsFloating>(),
+template <class Entry, class T, bool IsFloating>
+constexpr Entry kRowOfOps[] = {
+#define PIDCOMM_ROW(ENUM, code, name, kind) entry_for<Entry, code, OpKind::kind, T, IsFloating>(),
     PIDCOMM_OPS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
 };

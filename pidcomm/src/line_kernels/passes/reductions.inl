@@ -9,10 +9,115 @@ void transpose_lines(Line *lines, uint32_t count) {
   for (uint32_t w = 0; w < count; ++w) lines[w] = Isa::transpose(lines[w]);
 }
 
-/// Computes the sums of a step; see Reducer::accumulate.
+/// Returns the number of group members that a reduction loads side by side.
+uint32_t members_at_a_time(const SweepCall &call, uint32_t blocks) {
+  uint32_t count =
+      call.tuning.members < call.rank_members ? call.tuning.members : call.rank_members;
+  while (call.in_count / blocks % count != 0) --count;
+  return count;
+}
+
+/// Goes through the visits of a reduction in their order. In a visit, the pass loads the streams of
+/// `members` group members for one block side by side, for the words of a step. The visits of the
+/// other blocks follow, then those of the other members, then those of the next step.
+struct VisitCursor {
+  const SweepCall &call;
+  uint32_t blocks, members;
+  Step step;
+  uint32_t block = 0, member = 0;
+
+  uint32_t visits_of_step() const { return call.in_count / members; }
+  void advance() {
+    if (++block < blocks) return;
+    block = 0;
+    member += members;
+    if (member * blocks < call.in_count) return;
+    member = 0;
+    step.word += step.count;
+  }
+  /// Goes from the first visit of a step to a later visit.
+  void skip(uint32_t count) {
+    const uint32_t of_step = count % visits_of_step();
+    step.word += count / visits_of_step() * step.count;
+    member = of_step / blocks * members;
+    block = of_step % blocks;
+  }
+};
+
+/// Points to the first lines of a visit, of which a pass may read the words before end_word.
+void move_to(VisitLines &lines, const VisitCursor &visit, uint32_t end_word) {
+  const SweepCall &call = visit.call;
+  const uint32_t left = visit.step.word < end_word ? end_word - visit.step.word : 0;
+  lines.words = left < visit.step.count ? left : visit.step.count;
+  const std::byte **first = lines.first;
+  for (uint32_t i = 0; i < call.item_count; ++i)
+    for (uint32_t m = 0; m < visit.members; ++m)
+      *first++ = line_at(call.items[i].in[(visit.member + m) * visit.blocks + visit.block],
+                         visit.step.word);
+}
+
+/// Returns the number of output streams that the pass must have stored after `visited` of `visits`
+/// visits.
+uint32_t share_of_streams(const SweepCall &call, uint32_t visited, uint32_t visits) {
+  const uint32_t pairs = call.out_count / call.out_pair_banks;
+  return pairs * visited / visits * call.out_pair_banks;
+}
+
+/// Returns the first line of an item to store to stream o.
+const Line *waiting_lines(const SweepCall &call, const Store &store, uint32_t item, uint32_t o) {
+  const uint32_t version = o / call.out_pair_banks & (store.versions - 1);
+  return reinterpret_cast<const Line *>(store.lines) + item * kItemBufferLines +
+         version * store.step.count;
+}
+
+/// Lists what a pass stores in visit `index` of a step.
+void list_stores(VisitStores &stores, const SweepCall &call, const Store &store, uint32_t index,
+                 uint32_t visits) {
+  stores.count = 0;
+  stores.words = store.step.count;
+  const uint32_t last = share_of_streams(call, index + 1, visits);
+  for (uint32_t o = share_of_streams(call, index, visits); o < last; ++o)
+    for (uint32_t i = 0; i < call.item_count; ++i, ++stores.count) {
+      stores.from[stores.count] =
+          reinterpret_cast<const std::byte *>(waiting_lines(call, store, i, o));
+      stores.to[stores.count] = line_at(call.items[i].out[o], store.step.word);
+    }
+}
+
+/// Computes, for every block j of every item, sum[j] = in[j] (op) in[blocks + j] (op) in[2 * blocks
+/// + j] ..., evaluated left to right. Word w of block j of item i is line i * kItemBufferLines + j
+/// * step.count + w. If `store` is not null, the function also stores the lines of `store` to all
+/// streams of every item, between its loads.
 void accumulate_step(const SweepCall &call, Step step, Line *sums, uint32_t blocks,
                      const Store *store) {
-  call.reducer->accumulate[call.load_transposes](call, step, bytes_of(sums), blocks, store);
+  const uint32_t members = members_at_a_time(call, blocks),
+                 ahead_words = call.tuning.ahead / (members * call.item_count);
+  const auto accumulate =
+      call.accumulator->accumulate[call.load_transposes][Accumulator::index_of(members)];
+  VisitCursor cursor = {call, blocks, members, step}, later = cursor;
+  later.skip(ahead_words / step.count);
+  VisitLines now, later_lines[2];
+  move_to(later_lines[0], later, call.prefetch_end);
+  VisitStores stores;
+  stores.words = 0;
+  const uint32_t visits = cursor.visits_of_step();
+  for (uint32_t index = 0; index < visits; ++index, cursor.advance()) {
+    later.advance();
+    move_to(later_lines[(index + 1) % 2], later, call.prefetch_end);
+    move_to(now, cursor, call.words);
+    if (store != nullptr) list_stores(stores, call, *store, index, visits);
+    accumulate(bytes_of(sums + cursor.block * step.count),
+               {&now,
+                {&later_lines[index % 2], &later_lines[(index + 1) % 2]},
+                &stores,
+                step.count,
+                ahead_words % step.count,
+                call.item_count,
+                members,
+                call.tuning.ahead_level == 1,
+                cursor.member != 0});
+    for (uint32_t w = step.count; w < stores.words; ++w) put_word(stores, w);
+  }
 }
 
 /// Combines the sums of `blocks` blocks of an item pairwise into the first block.
@@ -54,7 +159,8 @@ void pass_reduce_blocks(const SweepCall &call) {
 
 /// Reduces the sums of an item over the lanes of their groups; see Reducer::reduce_words.
 void reduce_sums(const SweepCall &call, Line *sums, uint32_t words) {
-  for (uint32_t w = words; w < kStepWords; ++w) sums[w] = kZeroLine;
+  for (uint32_t w = 1; w < kStepWords; ++w)
+    if (w >= words) sums[w] = kZeroLine;
   call.reducer->reduce_words[call.lane_mask](bytes_of(sums), call.lane_mask);
 }
 
