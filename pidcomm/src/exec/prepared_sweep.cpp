@@ -133,14 +133,16 @@ void PreparedSweep::make_batches() {
     }
   }
   std::sort(entries.begin(), entries.end());
-  for (uint32_t i = 0; i < entries.size(); ++i) {
-    const bool continues = i != 0 && entries[i].is_with(entries[i - 1]) &&
-                           i - begins_.back() < tuning_of(sweep_.pass).items;
-    if (!continues) begins_.push_back(i);
-    largest_batch_ = std::max(largest_batch_, i + 1 - begins_.back());
-    items_.push_back(
-        {advanced(origin_, sweep_.outer, entries[i].item), &sub_items_[entries[i].sub_item]});
+  const uint32_t most = tuning_of(sweep_.pass).items;
+  for (uint32_t first = 0, end = 0; first < entries.size(); first = end) {
+    while (end < entries.size() && entries[end].is_with(entries[first])) ++end;
+    const uint32_t count = end - first, batches = (count + most - 1) / most;
+    for (uint32_t batch = 0; batch < batches; ++batch)
+      begins_.push_back(first + count * batch / batches);
+    largest_batch_ = std::max(largest_batch_, (count + batches - 1) / batches);
   }
+  for (const Entry &entry : entries)
+    items_.push_back({advanced(origin_, sweep_.outer, entry.item), &sub_items_[entry.sub_item]});
   begins_.push_back(static_cast<uint32_t>(entries.size()));
 }
 

@@ -168,7 +168,7 @@ uint64_t pieces_of(uint64_t units, uint64_t words, int threads) {
   constexpr uint64_t kUnitsPerThread = 16;
   const uint64_t wanted = kUnitsPerThread * static_cast<uint64_t>(threads);
   const uint64_t chunks = (words + kShareWords - 1) / kShareWords;
-  return units >= wanted ? 1 : std::min(chunks, (wanted + units - 1) / units);
+  return threads == 1 || units >= wanted ? 1 : std::min(chunks, (wanted + units - 1) / units);
 }
 
 void add_loops(std::vector<Loop> &loops, const char *name, const std::vector<EgLoop> &egs,
