@@ -10,7 +10,7 @@ namespace {
 
 /// Moves the bits of `index`, lowest bit first, to the positions of the bits that are set in
 /// `mask`.
-static inline uint32_t deposit_bits(uint32_t index, uint32_t mask) {
+static constexpr uint32_t deposit_bits(uint32_t index, uint32_t mask) {
   uint32_t result = 0;
   for (uint32_t bit = 1; mask != 0; bit <<= 1) {
     const uint32_t lowest = mask & -mask;

@@ -194,53 +194,66 @@ void accumulate(std::byte *sums, const Visit &visit) {
   }
 }
 
-/// Transposes and combines pairs of lines over lane bit Bit, if `mask` has this bit: line i becomes
-/// the combination of the two lanes that differ in the bit, for line i in lanes without the bit,
-/// and for line i | 1 << Bit in lanes with the bit. The bits of a line's index are those of `mask`
-/// and `others`; lower bits of `mask` are already combined, so they are 0.
+/// Transposes and combines pairs of lines of a tile over lane bit Bit, if `mask` has this bit;
+/// lower bits of `mask` are already combined.
 template <class T, int Op, bool Bytewise, int Bit>
-[[gnu::always_inline]] inline void reduce_stage(Line *tile, uint32_t mask, uint32_t others) {
+[[gnu::always_inline]] inline void reduce_stage(Line *tile, uint32_t mask, uint32_t lines) {
   if ((mask >> Bit & 1) == 0) return;
-  const uint32_t zero_bits = (mask & ((2 << Bit) - 1)) | (7 & ~mask & ~others);
-  for (int i = 0; i < kMaxTileLines; ++i) {
-    if ((i & zero_bits) != 0) continue;
+  const uint32_t apart = 1u << count_bits(mask & ((1u << Bit) - 1));
+  for (uint32_t i = 0; i < lines; i += 2 * apart) {
     if constexpr (Bytewise)
-      Isa::template butterfly<Bit>(tile[i], tile[i | 1 << Bit]);
+      Isa::template butterfly<Bit>(tile[i], tile[i + apart]);
     else
-      Isa::template pair_words<Bit>(tile[i], tile[i | 1 << Bit]);
-    tile[i] = combine_lines<T, Op>(tile[i], tile[i | 1 << Bit]);
+      Isa::template pair_words<Bit>(tile[i], tile[i + apart]);
+    tile[i] = combine_lines<T, Op>(tile[i], tile[i + apart]);
   }
 }
+
+/// Reduces the lines line[offsets[i]], which are a tile, into the first line.
 template <class T, int Op, bool Bytewise>
-[[gnu::always_inline]] inline void reduce_tile(Line *tile, uint32_t mask, uint32_t others) {
-  reduce_stage<T, Op, Bytewise, 0>(tile, mask, others);
-  reduce_stage<T, Op, Bytewise, 1>(tile, mask, others);
-  reduce_stage<T, Op, Bytewise, 2>(tile, mask, others);
+[[gnu::always_inline]] inline void reduce_tile(Line *line, uint32_t mask, const uint32_t *offsets) {
+  const uint32_t lines = 1u << count_bits(mask);
+  Line tile[kMaxTileLines];
+  for (uint32_t i = 0; i < lines; ++i) tile[i] = line[offsets[i]];
+  reduce_stage<T, Op, Bytewise, 0>(tile, mask, lines);
+  reduce_stage<T, Op, Bytewise, 1>(tile, mask, lines);
+  reduce_stage<T, Op, Bytewise, 2>(tile, mask, lines);
+  *line = tile[0];
 }
 
+/// [lane mask] The offsets of the lines of a tile of reduce_words.
+constexpr Table<Table<uint32_t, kMaxTileLines>, kLanes> kWordOffsets = [] {
+  Table<Table<uint32_t, kMaxTileLines>, kLanes> table{};
+  for (uint32_t mask = 0; mask < kLanes; ++mask)
+    for (uint32_t i = 0; i < kMaxTileLines; ++i) table.entry[mask].entry[i] = deposit_bits(i, mask);
+  return table;
+}();
+
+/// If the mask is a constant, the compiler unrolls the loop, because its overhead takes time.
 template <class T, int Op, bool Bytewise, int Mask>
 void reduce_words_over(std::byte *lines, uint32_t lane_mask) {
   const Parameter<Mask> mask(lane_mask);
-  Line *const line = reinterpret_cast<Line *>(lines);
-  Line tile[kMaxTileLines];
-  for (int i = 0; i < kMaxTileLines; ++i) tile[i] = line[i];
-  reduce_tile<T, Op, Bytewise>(tile, mask, 7 & ~mask);
-  for (int i = 0; i < kMaxTileLines; ++i)
-    if ((i & mask) == 0) line[i] = tile[i];
+  const auto reduce = [&](uint32_t i) __attribute__((always_inline)) {
+    if ((i & mask) == 0)
+      reduce_tile<T, Op, Bytewise>(reinterpret_cast<Line *>(lines) + i, mask,
+                                   kWordOffsets.entry[mask].entry);
+  };
+  if constexpr (Mask == kAny) {
+#pragma GCC unroll 0
+    for (uint32_t i = 0; i < kMaxTileLines; ++i) reduce(i);
+  } else {
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < kMaxTileLines; ++i) reduce(i);
+  }
 }
 
 template <class T, int Op, bool Bytewise, int Mask>
 void reduce_blocks_over(std::byte *sums, uint32_t words, uint32_t lane_mask) {
   const Parameter<Mask> mask(lane_mask);
-  Line *const sum = reinterpret_cast<Line *>(sums);
-  for (uint32_t w = 0; w < words; ++w) {
-    Line tile[kMaxTileLines];
-    uint32_t block = 0;
-    for (int i = 0; i < kMaxTileLines; ++i)
-      if ((i & ~mask) == 0) tile[i] = sum[block++ * words + w];
-    reduce_tile<T, Op, Bytewise>(tile, mask, 0);
-    sum[w] = tile[0];
-  }
+  uint32_t offsets[kMaxTileLines];
+  for (uint32_t i = 0; i < 1u << count_bits(mask); ++i) offsets[i] = i * words;
+  for (uint32_t w = 0; w < words; ++w)
+    reduce_tile<T, Op, Bytewise>(reinterpret_cast<Line *>(sums) + w, mask, offsets);
 }
 
 template <class T, int Op>
