@@ -125,10 +125,11 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
     )
     content = bytearray(linked.read_bytes())
     program = Program(bytes(content))
-    check(program, options, sizes)
+    check(program, options, sizes, is_checked=compiler.checks)
     for symbol in program.symbols:
         if symbol.name == "__pe_instructions":
-            struct.pack_into("<I", content, symbol.place, program.instructions())
+            instructions = 0 if compiler.checks else program.instructions()
+            struct.pack_into("<I", content, symbol.place, instructions)
     linked.write_bytes(content)
     linked.chmod(0o755)
     try:
@@ -158,9 +159,12 @@ def _move(linked: Path, output: str) -> None:
             os.unlink(beside)
 
 
-def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
+def check(
+    program: Program, options: Options, sizes: dict[str, int], *, is_checked: bool = False
+) -> None:
     """Raise CompileError if the program does not fit in WRAM, MRAM, the atomic page, the text
-    area or IRAM.
+    area or IRAM. is_checked: the program has calls that a DPU does not execute, so its size in IRAM
+    is unknown.
     """
     stacks = options.stack_total()
     heap_start = program.sections[".heap"][0]
@@ -179,7 +183,7 @@ def check(program: Program, options: Options, sizes: dict[str, int]) -> None:
         if program.end(section) and used > available:
             raise CompileError(f"the program needs {used} bytes {name} but a DPU has {available}")
     estimate = program.instructions()
-    if 100 * estimate > options.chip.instructions * sizes["PE_ESTIMATE_PERCENT"]:
+    if not is_checked and 100 * estimate > options.chip.instructions * sizes["PE_ESTIMATE_PERCENT"]:
         raise CompileError(
             f"the program has about {estimate} instructions but the IRAM of a DPU holds"
             f" {options.chip.instructions}"

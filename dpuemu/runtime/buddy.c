@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "check.h"
 #include "fault.h"
 #include "turn.h"
 
@@ -33,6 +34,16 @@ static struct {
   uint32_t units;
   free_block_t *free[kOrders];
 } heap;
+
+static void lock(void) {
+  __pe_lock_heap();
+  __pe_check_lock(1);
+}
+
+static void unlock(void) {
+  __pe_check_lock(0);
+  unlock_heap();
+}
 
 static free_block_t *block_at(uint32_t unit) {
   return (free_block_t *)(heap.bytes + unit * kUnitBytes);
@@ -78,6 +89,7 @@ static void split_taken(uint32_t unit, uint32_t from, uint32_t to) {
 
 static void free_taken(uint32_t unit) {
   uint32_t order = heap.starts[unit] & kOrderMask;
+  __pe_check_memory(block_at(unit), kUnitBytes << order, PE_CHECK_FREED);
   heap.starts[unit] = kNothing;
   for (; order + 1 < kOrders; ++order) {
     uint32_t buddy = unit ^ (1u << order);
@@ -117,15 +129,16 @@ static void reset(void) {
 }
 
 void buddy_reset(void) {
-  __pe_lock_heap();
+  lock();
   reset();
-  unlock_heap();
+  unlock();
 }
 
 void buddy_init(size_t size_of_heap) {
   heap.units = size_of_heap / kUnitBytes;
   heap.bytes = mem_alloc(heap.units * kUnitBytes);
   heap.starts = mem_alloc(heap.units);
+  __pe_check_memory(heap.bytes, heap.units * kUnitBytes, PE_CHECK_FREED);
   buddy_reset();
 }
 
@@ -141,6 +154,7 @@ static void *take(size_t size) {
     uint32_t unit = unit_of(heap.free[order]);
     remove_free(unit, order);
     split_taken(unit, order, wanted);
+    __pe_check_memory(block_at(unit), kUnitBytes << wanted, PE_CHECK_TAKEN);
     return block_at(unit);
   }
   errno = ENOMEM;
@@ -148,21 +162,21 @@ static void *take(size_t size) {
 }
 
 void *buddy_alloc(size_t size) {
-  __pe_lock_heap();
+  lock();
   void *block = take(size);
-  unlock_heap();
+  unlock();
   return block;
 }
 
 void buddy_free(void *pointer) {
   if (pointer == NULL) return;
-  __pe_lock_heap();
+  lock();
   uint32_t unit = find_taken(pointer);
   if (unit == heap.units)
     errno = EINVAL;
   else
     free_taken(unit);
-  unlock_heap();
+  unlock();
 }
 
 static void *resize(const void *ptr, size_t size) {
@@ -190,8 +204,8 @@ void *buddy_realloc(void *ptr, size_t size) {
     buddy_free(ptr);
     return ptr;
   }
-  __pe_lock_heap();
+  lock();
   void *moved = resize(ptr, size);
-  unlock_heap();
+  unlock();
   return moved;
 }

@@ -2,6 +2,7 @@
 #include <fsb_allocator.h>
 #include <stdint.h>
 
+#include "check.h"
 #include "turn.h"
 
 static void add_free(fsb_allocator_t allocator, void *block) {
@@ -15,6 +16,7 @@ fsb_allocator_t fsb_alloc(unsigned int block_size, unsigned int nb_of_blocks) {
   // The size needs 64 bits, because the product may exceed 32 bits.
   uint64_t bytes = block_bytes * nb_of_blocks;
   uint8_t *blocks = mem_alloc(bytes > UINT32_MAX ? UINT32_MAX : (size_t)bytes);
+  __pe_check_memory(allocator, sizeof *allocator, PE_CHECK_INTERNAL);
   *allocator = NULL;
   for (unsigned int i = nb_of_blocks; i-- > 0;)
     add_free(allocator, blocks + i * (size_t)block_bytes);
@@ -23,14 +25,18 @@ fsb_allocator_t fsb_alloc(unsigned int block_size, unsigned int nb_of_blocks) {
 
 void *fsb_get(fsb_allocator_t allocator) {
   __pe_lock_heap();
+  __pe_check_lock(1);
   void **block = *allocator;
   if (block != NULL) *allocator = *block;
+  __pe_check_lock(0);
   unlock_heap();
   return block;
 }
 
 void fsb_free(fsb_allocator_t allocator, void *ptr) {
   __pe_lock_heap();
+  __pe_check_lock(1);
   add_free(allocator, ptr);
+  __pe_check_lock(0);
   unlock_heap();
 }

@@ -201,6 +201,7 @@ class ElfReader {
     if (name == kHeapName)
       found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
     if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
+    if (name == "__pe_check_gate") program_.check_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
     if (name == "__stdout_buffer") program_.stdout_bytes_ = symbol.st_size;
     // The heap is not a variable, so loading does not change its contents.
     if (name == "__sys_heap_pointer_reset" && symbol.st_value < program_.wram_.size())
@@ -248,7 +249,13 @@ class ElfReader {
       constant("__pe_stack_bytes_" + std::to_string(i), program_.stack_bytes_[i]);
     }
     const uint64_t text_bytes = program_.text_.size();
-    if (status_ == DPU_OK && program_.gate_offset_ + 2 * sizeof(uint64_t) > text_bytes)
+#define DPUEMU_COUNT(...) +1
+    constexpr uint64_t kGateBytes = 2 * sizeof(uint64_t),
+                       kCheckBytes = (0 PE_CHECK_TABLE(DPUEMU_COUNT)) * sizeof(uint64_t);
+#undef DPUEMU_COUNT
+    if (status_ == DPU_OK &&
+        (program_.gate_offset_ + kGateBytes > text_bytes ||
+         program_.check_offset_ + kCheckBytes * program_.is_checked() > text_bytes))
       return false;
     program_.entry_offset_ = header_->e_entry - PE_TEXT_ORIGIN;
     return status_ != DPU_OK || program_.entry_offset_ < text_bytes;
@@ -412,11 +419,13 @@ void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocation
   }
 }
 
-void Program::write_text(const PePlace &place, void (*gate)(), void (*yield)()) const {
+void Program::write_text(const PePlace &place, const Gates &gates) const {
   std::copy(text_.begin(), text_.end(), place.text);
   relocate(place.text, text_relocations_, Area::kText, place);
-  std::memcpy(place.text + gate_offset_, &gate, sizeof gate);
-  std::memcpy(place.text + gate_offset_ + sizeof gate, &yield, sizeof yield);
+  std::memcpy(place.text + gate_offset_, &gates.call, sizeof gates.call);
+  std::memcpy(place.text + gate_offset_ + sizeof gates.call, &gates.yield, sizeof gates.yield);
+  if (is_checked())
+    std::memcpy(place.text + check_offset_, gates.checks.data(), gates.checks.size_bytes());
 }
 
 void Program::write_wram(const PePlace &place, const Chip &chip) const {

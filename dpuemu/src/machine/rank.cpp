@@ -5,6 +5,7 @@
 
 #include "base/guard.h"
 #include "base/job_threads.h"
+#include "machine/checked_memory.h"
 #include "machine/debugger.h"
 
 namespace dpuemu {
@@ -51,6 +52,8 @@ dpu_error_t Rank::open_access() {
     changed_.wait(lock, [this] { return !is_running_ && has_no_jobs_locked(); });
   const dpu_error_t status = open_locked(true);
   if (status == DPU_OK) ++accesses_;
+  for (Pe &pe : pes)
+    if (pe.checked != nullptr) pe.checked->define_all_mram();
   return status;
 }
 

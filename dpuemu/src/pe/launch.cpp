@@ -12,6 +12,9 @@
 #include "base/door.h"
 #include "base/report_file.h"
 #include "base/worker_pool.h"
+#include "check/callbacks.h"
+#include "check/settings.h"
+#include "machine/checked_memory.h"
 #include "machine/debugger.h"
 #include "machine/host_ownership.h"
 #include "machine/job_queue.h"
@@ -81,7 +84,7 @@ void append_groups(const Members &members, std::vector<PeGroup> &groups) {
     for (uint32_t chip = 0; chip < kChips; ++chip) {
       const uint32_t i = dpu_index(chip, bank);
       if (members.dpus >> i & 1)
-        group.push_back({&members.rank->pes[i], &members.rank->places, i,
+        group.push_back({&members.rank->pes[i], &members.rank->places, members.rank->id(), i,
                          MramPort(members.rank->region().base(), chip, bank)});
     }
     if (!group.empty()) groups.push_back(std::move(group));
@@ -94,6 +97,7 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
   Machine &machine = Machine::instance();
   PeBatch batch;
   batch.is_strict = machine.is_strict();
+  batch.is_checked = check_settings().is_on;
   batch.awaits_host = await_host(all);
   batch.patience = std::chrono::seconds(machine.patience_seconds());
   batch.is_stopped = std::move(stop);
@@ -222,7 +226,7 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     Pe &pe = rank.pes[i];
     const PePlace place = rank.places.of(i);
     if (pe.text != &program) {
-      program.write_text(place, dpuemu_gate, dpuemu_yield);
+      program.write_text(place, {dpuemu_gate, dpuemu_yield, check_callbacks()});
       const bool is_executable = rank.places.set_text(i, program.text_bytes(), true);
       pe.text = pe.program = is_executable ? &program : nullptr;
       if (!is_executable) {
@@ -232,6 +236,7 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     }
     program.write_wram(place, Machine::instance().chip());
     pe.program = &program;
+    if (check_settings().is_on) checked_memory(pe).load(program);
     pe.fault = {};
     pe.log.clear();
     pe.log_is_cut = false;

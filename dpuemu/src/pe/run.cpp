@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -74,9 +75,10 @@ constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
 #undef DPUEMU_CALL_ROW
 
 bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
-                  bool is_accessible) {
+                  bool is_accessible, PeCheck *check) {
   const Program &program = *pe.program;
   pe_ = &pe;
+  check_ = check;
   place_ = place;
   const Chip &chip = Machine::instance().chip();
   wram_bytes_ = chip.wram_bytes;
@@ -95,9 +97,11 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   bool has_memory = is_accessible;
   uint64_t stack_tops[PE_MAX_TASKLETS];
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
-    const uint32_t bytes = stack_bytes(program, i, is_strict),
-                   usable = is_strict ? round_up(bytes + kStackEndBytes, kPageBytes)
-                                      : Stacks::kMostBytes;
+    // Frames of checked programs are larger.
+    const bool is_exact = is_strict && check == nullptr;
+    const uint32_t bytes = stack_bytes(program, i, is_exact),
+                   usable =
+                       is_exact ? round_up(bytes + kStackEndBytes, kPageBytes) : Stacks::kMostBytes;
     stack_tops[i] = stacks_.end(i) - usable + bytes;
     has_memory = has_memory && stacks_.set_usable(i, usable);
   }
@@ -113,6 +117,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
         prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
     tasklets_[i].state = State::kWaiting;
     woken_ |= 1u << i;
+    if (check != nullptr) check->begin_stack(i, stack_tops[i]);
   }
   return true;
 }
@@ -120,6 +125,8 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
 inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (check_ != nullptr) [[unlikely]]
+    check_->enter(number);
   const uint64_t instructions_before = tasklet.at_call.instructions;
   uint32_t call;
   if (tasklet.interrupted == nullptr) [[likely]] {
@@ -171,6 +178,8 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
     const auto [number, is_transfer] = clock_.next();
     if (is_transfer) {
       woken_ |= 1u << number;
+      if (check_ != nullptr) [[unlikely]]
+        check_->end_transfer(number);
       continue;
     }
     if (number == PeClock::kNobody) {
@@ -220,9 +229,28 @@ PeRun::Step PeRun::fail_without_memory() {
 
 void PeRun::finish() {
   has_ended_ = true;
+  if (check_ != nullptr) {
+    uint32_t waiting = 0;
+    for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i)
+      if (tasklets_[i].state == State::kWaiting && tasklets_[i].wait_kind == WaitKind::kBarrier)
+        waiting |= 1u << i;
+    check_->end(pe_->fault.kind == FaultKind::kNone || pe_->fault.kind == FaultKind::kDeadlock
+                    ? waiting
+                    : 0);
+  }
   pe_->report.instructions = clock_.instructions();
   pe_->report.cycles = clock_.cycles();
   pe_->report.direct_pages = direct_mram_.end();
+}
+
+uint32_t PeRun::place_of_call(uint32_t tasklet) const {
+  constexpr uint32_t kSavedRegisters = 6;  // door.cpp
+  uint64_t place;
+  std::memcpy(&place,
+              reinterpret_cast<const void *>(tasklets_[tasklet].at_call.stack +
+                                             kSavedRegisters * sizeof place),
+              sizeof place);
+  return static_cast<uint32_t>(place);
 }
 
 uint8_t *PeRun::own_bytes(uint32_t address, uint64_t bytes) const {

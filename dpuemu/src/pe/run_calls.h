@@ -10,7 +10,7 @@ constexpr uint32_t kWordMask = 7;
 
 /// Carries out a DMA. Requires valid addresses and a valid size.
 inline PeRun::After PeRun::move(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes,
-                                bool is_read) {
+                                bool is_read, bool is_rounded) {
   PeReport &report = pe_->report;
   if (is_read) {
     direct_mram_.read(offset, bytes, wram);
@@ -21,6 +21,9 @@ inline PeRun::After PeRun::move(uint32_t tasklet, uint32_t offset, uint8_t *wram
     ++report.dma_writes;
     report.dma_write_bytes += bytes;
   }
+  if (check_ != nullptr) [[unlikely]]
+    check_->transfer(tasklet, offset, address_of(wram), bytes, is_read,
+                     is_read && direct_mram_.has_page(offset), is_rounded, place_of_call(tasklet));
   moved_bytes_ += bytes;
   tasklets_[tasklet].state = State::kTransferring;
   clock_.transfer(tasklet, bytes);
@@ -36,7 +39,7 @@ inline PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uin
                         bytes - 1 < kMostDmaBytes && offset < PE_MRAM_BYTES &&
                         bytes <= PE_MRAM_BYTES - offset && wram < wram_bytes_ &&
                         bytes <= wram_bytes_ - wram;
-  return is_plain ? move(tasklet, offset, place_.wram + wram, bytes, is_read)
+  return is_plain ? move(tasklet, offset, place_.wram + wram, bytes, is_read, false)
                   : transfer_checked(tasklet, mram_address, wram_address, bytes, is_read);
 }
 
@@ -95,6 +98,8 @@ inline PeRun::After PeRun::call_mutex_lock(uint32_t tasklet, const uint32_t *arg
   if (*mutex != 0) return wait(tasklet, WaitKind::kMutex, arguments[0] % PE_ATOMIC_BYTES);
   *mutex = 1;
   mutex_holders_[arguments[0] % PE_ATOMIC_BYTES] = static_cast<uint8_t>(tasklet);
+  if (check_ != nullptr) [[unlikely]]
+    check_mutex(tasklet);
   return After::kGoOn;
 }
 
@@ -103,9 +108,13 @@ inline PeRun::After PeRun::call_mutex_unlock(uint32_t tasklet, const uint32_t *a
   if (mutex == nullptr) return After::kStay;
   // The first waiting tasklet takes the mutex, so the mutex stays locked.
   const uint32_t number = arguments[0] % PE_ATOMIC_BYTES;
+  if (check_ != nullptr) [[unlikely]]
+    check_->unlock_mutex(tasklet, number);
   if (const uint32_t waiter = first_waiter(WaitKind::kMutex, number); waiter != PE_MAX_TASKLETS) {
     mutex_holders_[number] = static_cast<uint8_t>(waiter);
     wake(waiter);
+    if (check_ != nullptr) [[unlikely]]
+      check_mutex(waiter);
   } else {
     *mutex = 0;
   }

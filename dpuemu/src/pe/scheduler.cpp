@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/worker_pool.h"
+#include "machine/machine.h"
 #include "pe/run.h"
 #include "pe/signals.h"
 
@@ -64,7 +65,7 @@ class Runner {
 
   void run(const PeGroup &group, Batch &of) {
     ++progress_;
-    if (of.work.is_strict && !of.work.awaits_host) {
+    if ((of.work.is_strict || of.work.is_checked) && !of.work.awaits_host) {
       for (const PeTask &task : group) run_alone(task, of);
       return;
     }
@@ -77,7 +78,7 @@ class Runner {
       if (of.work.is_strict && task.places->enter(task.dpu_index)) entered |= 1u << i;
       const bool is_accessible = !of.work.is_strict || (entered >> i & 1) != 0;
       if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, of.work.is_strict,
-                    is_accessible))
+                    is_accessible, begin_check(task, of, count)))
         active[count++] = &run;
     }
     while (count != 0) {
@@ -113,16 +114,27 @@ class Runner {
  private:
   void run_alone(const PeTask &task, Batch &of) {
     PeRun &run = runs_[0];
-    const bool is_accessible = task.places->enter(task.dpu_index);
-    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, true, is_accessible))
+    const bool is_accessible = !of.work.is_strict || task.places->enter(task.dpu_index);
+    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, of.work.is_strict,
+                  is_accessible, begin_check(task, of, 0)))
       while (advance(run, of)) continue;
-    if (is_accessible) task.places->leave(task.dpu_index);
+    if (of.work.is_strict && is_accessible) task.places->leave(task.dpu_index);
+  }
+
+  /// Begins the checks of a run if the batch is checked, else returns nullptr. slot: of runs_.
+  PeCheck *begin_check(const PeTask &task, const Batch &of, size_t slot) {
+    if (!of.work.is_checked) return nullptr;
+    if (checks_[slot] == nullptr) checks_[slot] = std::make_unique<PeCheck>();
+    checks_[slot]->begin(*task.pe, task.places->of(task.dpu_index),
+                         Machine::instance().chip().wram_bytes, task.rank, task.dpu_index);
+    return checks_[slot].get();
   }
 
   /// Runs the PE until its DMA has moved some lines, or until it waits for the host. Returns
   /// whether the PE continues.
   bool advance(PeRun &run, Batch &of) {
     signals_.target.run.store(&run, std::memory_order_relaxed);
+    if (run.check() != nullptr) PeCheck::set_current(run.check());
     if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
     PeRun::Step step;
     do {
@@ -157,7 +169,8 @@ class Runner {
 
   PeSignals signals_;
   PeRun runs_[kChips];
-  uint64_t gs_base_ = kUnknownGs;  // gs of the thread
+  std::unique_ptr<PeCheck> checks_[kChips];  // of these runs, from the first checked run on
+  uint64_t gs_base_ = kUnknownGs;            // gs of the thread
   pthread_t thread_ = {};
   std::atomic<uint64_t> progress_{1};  // incremented when PEs start, and when a PE ends
   std::atomic<uint64_t> endless_progress_{

@@ -175,7 +175,10 @@ def test_run_of_a_missing_program_prints_one_line(tmp_path: Path) -> None:
         ("run --chip v9 true", "chip 'v9' is unknown; use generic, v1A, v1B (see dpuemu run"),
         ("info 3", "the command has no argument for '3' (see dpuemu info --help)"),
         ("env --js -", "option --js is unknown; did you mean '--json'? (see dpuemu env --help)"),
-        ("inf", "command 'inf' is unknown; use run, env, info; did you mean 'info'? (see dpuemu"),
+        (
+            "inf",
+            "command 'inf' is unknown; use run, check, env, info; did you mean 'info'? (see dpuemu",
+        ),
         ("--vers", "option --vers is unknown; did you mean '--version'? (see dpuemu --help)"),
         ("--strict", "option --strict is unknown (see dpuemu --help)"),
     ],

@@ -1,0 +1,92 @@
+// Which bytes of one PE's memory have a value, for `dpuemu check`. The knowledge survives launches,
+// like the memory itself.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "base/address_map.h"
+#include "base/low_memory.h"
+#include "runtime/calls.h"
+
+namespace dpuemu {
+
+class Program;
+struct Pe;
+
+class CheckedMemory {
+ public:
+  /// The state of a byte of WRAM: kDefined alone, or why the byte has no value. kEarlier: an
+  /// earlier owner of the memory has written the byte. kCopied: a DMA copied it from MRAM that
+  /// nothing has written.
+  enum State : uint8_t {
+    kNever = 0,
+    kDefined = 1,
+    kUnallocated = 2,
+    kFreed = 4,
+    kCopied = 8,
+    kEarlier = 16
+  };
+  uint8_t wram[PE_WRAM_BYTES] = {};
+
+  /// An object of WRAM that DMA must not leave. `end` is rounded up to 8 if no object begins
+  /// before that.
+  struct Object {
+    uint32_t begin = 0, end = 0;
+    uint32_t place = 0;  // offset in the text of the call that allocated it; 0 for a variable
+  };
+  /// Returns the object that contains the address, or nullptr.
+  const Object *object_at(uint32_t address) const;
+
+  /// Loading a program defines its variables, and frees the heap.
+  void load(const Program &program);
+  /// mem_alloc, and mem_reset (from the start of the heap to the end of WRAM).
+  void allocate(uint32_t begin, uint32_t bytes, uint32_t place);
+  void reset_heap(uint32_t begin);
+
+  // --- Accesses of the host to WRAM. They take effect at once, or in the next call of take_host()
+  // while the PE runs.
+
+  struct HostAccess {
+    uint32_t offset, bytes;
+    bool is_write;
+  };
+  void note_host(const HostAccess &access);
+  void set_running(bool is_running);
+  bool has_host() const { return has_host_.load(std::memory_order_acquire); }
+  std::vector<HostAccess> take_host();
+
+  // --- MRAM. Offsets and sizes are in bytes.
+
+  void define_mram(uint64_t offset, uint64_t bytes);
+  /// All of MRAM may have been written.
+  void define_all_mram() { is_mram_known_ = false; }
+  /// A DMA copies the states of its bytes.
+  void copy_to_wram(uint64_t offset, uint32_t wram_offset, uint32_t bytes);
+  void copy_to_mram(uint64_t offset, uint32_t wram_offset, uint32_t bytes);
+  bool is_mram_defined(uint64_t offset) const;
+
+ private:
+  struct Page {
+    uint64_t bits[kPageBytes / 64] = {};
+    bool is_full = false;
+  };
+  void set_mram(uint64_t offset, bool is_defined);
+
+  std::vector<Object> variables_, blocks_;  // sorted by begin
+  std::unordered_map<uint32_t, Page> mram_;
+  bool is_mram_known_ = true;
+  std::mutex mutex_;  // guards the members below
+  bool is_running_ = false;
+  std::vector<HostAccess> host_;
+  std::atomic<bool> has_host_{false};
+};
+
+/// Returns the memory of the PE; creates it at the first call.
+CheckedMemory &checked_memory(Pe &pe);
+
+}  // namespace dpuemu

@@ -1,0 +1,150 @@
+"""`dpuemu check` on small programs of which most have one known error.
+
+The programs are the functions CASE(kind, name) of tests/check. A bug is found if its run has
+findings of exactly this kind; a correct program (`fine`) has none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpuemu import check, tools
+
+PROGRAMS = Path(__file__).parents[1] / "check"
+CASE = re.compile(r"^CASE\((\w+), (\w+)(?:, (\w+))?\)", re.MULTILINE)
+OPTIONS = ("-O2", "-DNR_TASKLETS=4", "-DSTACK_SIZE_DEFAULT=1024")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One function of a file, and what the host does."""
+
+    file: str
+    number: int
+    kind: str
+    name: str
+    mode: str
+
+
+CASES = [
+    Case(file.stem, number, *(word or "" for word in found.groups()))
+    for file in sorted(PROGRAMS.glob("*.c"))
+    for number, found in enumerate(CASE.finditer(file.read_text()))
+]
+
+
+def main_of(cases: list[Case]) -> str:
+    """Return the file with `main`, which calls the chosen case."""
+    lines = [
+        *('#include "case.h"', "volatile uint32_t sink;", "__host uint32_t argument, chosen;"),
+        *(f"CASE({case.kind}, {case.name});" for case in cases),
+        *("int main(void) {", "  switch (chosen) {"),
+        *(f"    case {case.number}: {case.kind}_{case.name}(); break;" for case in cases),
+        *("  }", "  return 0;", "}", ""),
+    ]
+    return "\n".join(lines)
+
+
+class Runner:
+    """The host program, and the checked PE programs."""
+
+    def __init__(self, folder: Path) -> None:
+        """Compile all of them."""
+        self.folder = folder
+        self.variables = {**os.environ, "DPUEMU_RANKS": "1", "DPUEMU_CHECK": "1"}
+        for name, value in tools.environment().items():
+            earlier = self.variables.get(name, "") if name in tools.SEARCH_PATHS else ""
+            self.variables[name] = f"{value}:{earlier}" if earlier else value
+        flags = self.run("dpu-pkg-config", "--cflags", "--libs", "dpu").stdout.split()
+        self.run("gcc", "-std=gnu11", "-o", "host", str(PROGRAMS / "host.c"), *flags)
+        for file in {case.file for case in CASES}:
+            main = folder / f"{file}_main.c"
+            main.write_text(main_of([case for case in CASES if case.file == file]))
+            self.run(
+                tools.COMPILER, *OPTIONS, f"-I{PROGRAMS}", "-o", file, str(main),
+                str(PROGRAMS / f"{file}.c"),
+            )  # fmt: skip
+
+    def run(self, *words: str, code: int | None = 0, **variables: str) -> Any:
+        """Run a command in the folder."""
+        process = subprocess.run(
+            words,
+            cwd=self.folder,
+            env={**self.variables, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert code is None or process.returncode == code, process.stderr
+        return process
+
+    def findings(self, case: Case, **variables: str) -> list[dict[str, Any]]:
+        """Return the findings of a case, by their number."""
+        file = self.folder / f"{case.name}.json"
+        file.unlink(missing_ok=True)
+        self.run(
+            "./host", case.file, str(case.number), case.mode, code=None,
+            DPUEMU_CHECK_FILE=str(file), **variables,
+        )  # fmt: skip
+        return check.read(file.read_text().splitlines() if file.exists() else ())
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
+    """Compile once."""
+    return Runner(tmp_path_factory.mktemp("check"))
+
+
+def test_at_least_40_programs_have_an_error_and_20_look_suspicious() -> None:
+    fine = sum(case.kind == "fine" for case in CASES)
+    assert fine >= 20
+    assert len(CASES) - fine >= 40
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.kind}-{case.name}")
+def test_finds_the_error_and_nothing_else(case: Case, runner: Runner) -> None:
+    findings = runner.findings(case)
+    assert {finding["kind"] for finding in findings} == {case.kind} - {"fine"}, findings
+
+
+def test_the_command_reports_findings_and_hides_suppressed_ones(runner: Runner) -> None:
+    case = next(case for case in CASES if case.name == "counter_without_mutex")
+    words = ("./host", case.file, str(case.number))
+    command = (sys.executable, "-m", "dpuemu", "check")
+    result = runner.run(*command, "--json", "-", "--", *words, code=1)
+    [finding] = map(json.loads, result.stdout.splitlines())
+    assert (finding["kind"], finding["pe"]) == ("race", "rank 0, chip 0, bank 0")
+    assert "counter" in finding["object"]
+    assert finding["count"] > 1
+    lines = (PROGRAMS / "races.c").read_text().splitlines()
+    for place in finding["places"]:
+        assert place["function"] == "race_counter_without_mutex"
+        assert "counter += me()" in lines[place["line"] - 1]
+    assert "a mutex" in finding["remedy"]
+    assert result.stderr.endswith("dpuemu check: 1 finding\n")
+    hidden = runner.folder / "suppressions"
+    for pattern, code in (("race:race_counter*", 0), ("held:race_counter*", 1), ("races.c:", 0)):
+        hidden.write_text(f"# comment\n{pattern}\n")
+        runner.run(*command, "--suppressions", str(hidden), "--", *words, code=code)
+
+
+def test_the_command_returns_the_code_of_a_program_that_fails(runner: Runner) -> None:
+    command = (sys.executable, "-m", "dpuemu", "check")
+    runner.run(*command, "--", "sh", "-c", "exit 7", code=7)
+    runner.run(*command, "--", "./missing", code=127)
+    runner.run(*command, "--suppressions", "missing", "--", "true", code=2)
+
+
+def test_programs_for_checks_run_without_checks(runner: Runner) -> None:
+    case = next(case for case in CASES if case.name == "counter_without_mutex")
+    result = runner.run("./host", case.file, str(case.number), DPUEMU_CHECK="")
+    assert (result.stdout, result.stderr) == ("", "")
