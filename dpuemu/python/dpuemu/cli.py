@@ -182,8 +182,8 @@ def parser() -> argparse.ArgumentParser:
         " object, and how to mend it. The exit code is the one of the program; if it is 0 and there"
         " are findings, 1.\n\nIt finds: data races in WRAM and MRAM, overlapping DMA, reads of"
         " memory that nothing has written or that an earlier owner has left, DMA outside objects,"
-        " rounded DMA, stacks that are too small, mutexes held at the end, barriers with a wrong count,"
-        " host transfers to WRAM in use, freed memory, and addresses that are no mutexes.",
+        " rounded DMA, stacks that are too small, mutexes held at the end, barriers with a wrong"
+        " count, host transfers to WRAM in use, freed memory, and addresses that are no mutexes.",
         "dpuemu check --json findings.jsonl -- make test",
     )
     subparser.usage = "dpuemu check [OPTIONS] [--] PROGRAM [ARGS]"

@@ -43,16 +43,16 @@ enum class FindingKind : uint8_t {
 
 /// One side of a finding.
 struct Side {
-  std::string act;       // such as "tasklet 3 writes"
-  std::string function;  // with its file and line: "main (task.c:12)"
+  std::string act = "";       // such as "tasklet 3 writes"
+  std::string function = "";  // with its file and line: "main (task.c:12)"
 };
 
 struct Finding {
-  FindingKind kind;
-  std::string pe;      // "rank 0, chip 1, bank 2"
-  std::string object;  // such as "WRAM address 0x120 (table + 0x10)"
-  Side now, before;    // before.act is empty if the finding has one side
-  std::string detail;  // more words, or empty
+  FindingKind kind = {};
+  std::string pe = "";         // "rank 0, chip 1, bank 2"
+  std::string object = "";     // such as "WRAM address 0x120 (table + 0x10)"
+  Side now = {}, before = {};  // before.act is empty if the finding has one side
+  std::string detail = "";     // more words, or empty
 };
 
 /// Notes a finding. Two findings are the same if they have the same kind and the same two places.

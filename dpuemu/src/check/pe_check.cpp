@@ -149,7 +149,7 @@ void PeCheck::note_access(const Access &now) {
                function_at(from) == function_at(outer(last.place))) {
       // The statement reads the variable and writes it: another tasklet may write in between.
       const CellAccess access = {at, at + bytes, clock, epoch_, from};
-      race(FindingKind::kRace, wram_name(at), access, true, last.write,
+      race(FindingKind::kRace, {false, at}, access, true, last.write,
            last.write_place & ~kVolatilePlace, true);
     }
   }
@@ -157,7 +157,7 @@ void PeCheck::note_access(const Access &now) {
   const auto conflict = [&, writes = kind.is_write](uint32_t cell, Epoch epoch, PlaceWord earlier,
                                                     bool was_write) {
     if ((word & earlier & kVolatilePlace) != 0) return;
-    race(FindingKind::kRace, wram_name(cell), access, writes, epoch, earlier, was_write);
+    race(FindingKind::kRace, {false, cell}, access, writes, epoch, earlier, was_write);
   };
   kind.is_write ? note_write(wram_cells(), shared_, access, conflict)
                 : note_read(wram_cells(), shared_, access, conflict);
@@ -171,7 +171,7 @@ void PeCheck::note_range(uint32_t at, uint32_t bytes, bool is_write, uint32_t pl
   check_states(at, bytes, {is_write, false}, place, true);
   const CellAccess access = {at, at + bytes, clocks_[tasklet_], epoch_, place};
   const auto conflict = [&](uint32_t cell, Epoch epoch, PlaceWord earlier, bool was_write) {
-    race(FindingKind::kRace, wram_name(cell), access, is_write, epoch, earlier, was_write);
+    race(FindingKind::kRace, {false, cell}, access, is_write, epoch, earlier, was_write);
   };
   is_write ? note_write(wram_cells(), shared_, access, conflict)
            : note_read(wram_cells(), shared_, access, conflict);
@@ -215,15 +215,19 @@ void PeCheck::check_states(uint32_t at, uint32_t bytes, AccessKind kind, uint32_
                                 : (state & CheckedMemory::kUnallocated) != 0 ? FindingKind::kObject
                                 : is_earlier_launch ? FindingKind::kLeftover
                                                     : FindingKind::kUninitialised;
-      Side before;
-      if (found == FindingKind::kFreed && writes_[cell] != 0)
-        before = side(thread_of(writes_[cell]), "freed it", write_places_[cell]);
-      if ((state & CheckedMemory::kCopied) != 0)
-        before = side(thread_of(writes_[cell]), "copied it from MRAM that nothing has written",
-                      write_places_[cell]);
-      report(found, wram_name(cell),
-             side(tasklet_, kind.is_write ? "writes it" : "reads it", place), before,
-             found == FindingKind::kObject ? "The heap ends before this address." : "");
+      report(found, place, write_places_[cell], [&] {
+        Side before;
+        if (found == FindingKind::kFreed && writes_[cell] != 0)
+          before = side(thread_of(writes_[cell]), "freed it", write_places_[cell]);
+        if ((state & CheckedMemory::kCopied) != 0)
+          before = side(thread_of(writes_[cell]), "copied it from MRAM that nothing has written",
+                        write_places_[cell]);
+        return Finding{
+            .object = wram_name(cell),
+            .now = side(tasklet_, kind.is_write ? "writes it" : "reads it", place),
+            .before = before,
+            .detail = found == FindingKind::kObject ? "The heap ends before this address." : ""};
+      });
       if (!kind.is_write) std::fill(states, states + bytes, uint8_t{CheckedMemory::kDefined});
     }
   }
@@ -247,7 +251,7 @@ void PeCheck::access_mram(uint32_t offset, uint32_t bytes, AccessKind kind, uint
       const bool is_dma_in_flight = is_dma && other < PE_MAX_TASKLETS &&
                                     in_flight_[other].bytes != 0 &&
                                     at - in_flight_[other].offset < in_flight_[other].bytes;
-      race(is_dma_in_flight ? FindingKind::kOverlap : FindingKind::kRace, mram_name(at), access,
+      race(is_dma_in_flight ? FindingKind::kOverlap : FindingKind::kRace, {true, at}, access,
            kind.is_write, epoch, earlier, was_write);
     };
     const Cells view = {cells->writes, cells->reads, cells->write_places, cells->read_places};
@@ -351,8 +355,10 @@ void PeCheck::lock_mutex(uint32_t tasklet, uint32_t number, uint32_t place, bool
   acquire(tasklet, Lock::kMutex, number);
   held_[number] = {tasklet, outer(place)};
   if (!is_mutex)
-    report(FindingKind::kMutex, "mutex " + std::to_string(number),
-           side(tasklet, "locks it", outer(place)));
+    report(FindingKind::kMutex, outer(place), 0, [&] {
+      return Finding{.object = "mutex " + std::to_string(number),
+                     .now = side(tasklet, "locks it", outer(place))};
+    });
 }
 
 void PeCheck::unlock_mutex(uint32_t tasklet, uint32_t number) {
@@ -370,9 +376,12 @@ void PeCheck::arrive_at_barrier(uint32_t tasklet, uint32_t address, uint32_t cou
   barrier.place = outer(place);
   if (static_cast<uint32_t>(std::popcount(barrier.users)) <= count || barrier.is_reported) return;
   barrier.is_reported = true;
-  report(FindingKind::kBarrier, wram_name(address - wram_),
-         side(tasklet, "waits at it", barrier.place), {},
-         "Its count is " + std::to_string(count) + ", but more tasklets use it.");
+  report(FindingKind::kBarrier, barrier.place, 0, [&] {
+    return Finding{
+        .object = wram_name(address - wram_),
+        .now = side(tasklet, "waits at it", barrier.place),
+        .detail = "Its count is " + std::to_string(count) + ", but more tasklets use it."};
+  });
 }
 
 void PeCheck::pass_barrier(uint32_t tasklets, uint32_t address) {
@@ -391,9 +400,11 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
   const uint32_t from = outer(place);
   const char *const name = is_read ? "mram_read" : "mram_write";
   if (is_rounded)
-    report(FindingKind::kRounded, mram_name(offset),
-           side(tasklet, std::string("calls ") + name, from), {},
-           "It moves " + std::to_string(bytes) + " bytes.");
+    report(FindingKind::kRounded, from, 0, [&] {
+      return Finding{.object = mram_name(offset),
+                     .now = side(tasklet, std::string("calls ") + name, from),
+                     .detail = "It moves " + std::to_string(bytes) + " bytes."};
+    });
   access_mram(offset, bytes, {!is_read, false}, from, true);
   in_flight_[tasklet] = {offset, bytes, is_read, from};
   check_variable(offset, bytes, name, from);
@@ -411,7 +422,7 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
   }
   const CellAccess access = {at, at + bytes, clocks_[tasklet], epoch_, from | kDmaPlace};
   const auto conflict = [&](uint32_t cell, Epoch epoch, PlaceWord earlier, bool was_write) {
-    race(FindingKind::kRace, wram_name(cell), access, is_read, epoch, earlier, was_write);
+    race(FindingKind::kRace, {false, cell}, access, is_read, epoch, earlier, was_write);
   };
   is_read ? note_write(wram_cells(), shared_, access, conflict)
           : note_read(wram_cells(), shared_, access, conflict);
@@ -426,12 +437,17 @@ void PeCheck::check_object(uint32_t at, uint32_t bytes, const char *name, uint32
   const bool leaves_object = object != nullptr && end > object->end &&
                              (memory_->object_at(object->end) != nullptr || object->place != 0);
   if (!leaves_heap && !leaves_object) return;
-  Side before;
-  if (object != nullptr && object->place != 0) before = {"allocated", function_at(object->place)};
-  report(FindingKind::kObject, wram_name(at), call_side(name, bytes, place), before,
-         leaves_heap
-             ? "The DMA reaches memory that mem_alloc has not given out."
-             : "The DMA ends " + std::to_string(end - object->end) + " bytes after the object.");
+  report(FindingKind::kObject, place, object != nullptr ? object->place : 0, [&] {
+    Side before;
+    if (object != nullptr && object->place != 0) before = {"allocated", function_at(object->place)};
+    return Finding{.object = wram_name(at),
+                   .now = call_side(name, bytes, place),
+                   .before = before,
+                   .detail = leaves_heap
+                                 ? "The DMA reaches memory that mem_alloc has not given out."
+                                 : "The DMA ends " + std::to_string(end - object->end) +
+                                       " bytes after the object."};
+  });
 }
 
 /// Reports a DMA that leaves a variable of MRAM.
@@ -445,9 +461,12 @@ void PeCheck::check_variable(uint32_t offset, uint32_t bytes, const char *name, 
       continue;
     const uint32_t end = (symbol.address + symbol.size + 7) & ~7u;
     if (address + bytes > end)
-      report(
-          FindingKind::kObject, mram_name(offset), call_side(name, bytes, place), {},
-          "The DMA ends " + std::to_string(address + bytes - end) + " bytes after the variable.");
+      report(FindingKind::kObject, place, 0, [&] {
+        return Finding{.object = mram_name(offset),
+                       .now = call_side(name, bytes, place),
+                       .detail = "The DMA ends " + std::to_string(address + bytes - end) +
+                                 " bytes after the variable."};
+      });
     return;
   }
 }
@@ -466,7 +485,7 @@ void PeCheck::drain_host() {
     const CellAccess access = {host.offset, end, clocks_[kHostThread], time, kHostPlace};
     const auto conflict = [&](uint32_t cell, Epoch epoch, PlaceWord earlier, bool was_write) {
       if ((earlier & kVolatilePlace) == 0)
-        race(FindingKind::kHost, wram_name(cell), access, host.is_write, epoch, earlier, was_write);
+        race(FindingKind::kHost, {false, cell}, access, host.is_write, epoch, earlier, was_write);
     };
     if (host.is_write) {
       note_write(wram_cells(), shared_, access, conflict);
@@ -485,32 +504,54 @@ void PeCheck::end(uint32_t waiting) {
   for (const auto &[address, barrier] : barriers_) {
     const uint32_t left = barrier.waiting & waiting;
     if (left == 0 || barrier.is_reported) continue;
-    report(
-        FindingKind::kBarrier, wram_name(address - wram_),
-        side(static_cast<uint32_t>(std::countr_zero(left)), "waits at it for ever", barrier.place),
-        {},
-        "Its count is " + std::to_string(barrier.count) + "; " +
-            std::to_string(std::popcount(left)) + " tasklets wait when the others have ended.");
+    report(FindingKind::kBarrier, barrier.place, 0, [&, at = address - wram_, &of = barrier] {
+      return Finding{.object = wram_name(at),
+                     .now = side(static_cast<uint32_t>(std::countr_zero(left)),
+                                 "waits at it for ever", of.place),
+                     .detail = "Its count is " + std::to_string(of.count) + "; " +
+                               std::to_string(std::popcount(left)) +
+                               " tasklets wait when the others have ended."};
+    });
   }
   for (const auto &[number, held] : held_)
-    report(FindingKind::kHeld,
-           "mutex " + std::to_string(number) +
-               in_brackets(program_->variable_at(PE_ATOMIC_ORIGIN + number)),
-           side(held.tasklet, "locked it", held.place));
+    report(FindingKind::kHeld, held.place, 0, [&, mutex = number, &by = held] {
+      return Finding{.object = "mutex " + std::to_string(mutex) +
+                               in_brackets(program_->variable_at(PE_ATOMIC_ORIGIN + mutex)),
+                     .now = side(by.tasklet, "locked it", by.place)};
+    });
   for (uint32_t i = 0; i < program_->tasklets(); ++i) {
     const Stack &stack = stacks_[i];
     if (stack.most <= program_->stack_bytes(i)) continue;
-    report(FindingKind::kStack, "the stack of tasklet " + std::to_string(i),
-           side(i, "reaches its depth", stack.place_of_most), {},
-           "It needs at least " + std::to_string(stack.most) + " bytes; " +
-               std::to_string(program_->stack_bytes(i)) + " are declared.");
+    report(FindingKind::kStack, stack.place_of_most, 0, [&] {
+      return Finding{.object = "the stack of tasklet " + std::to_string(i),
+                     .now = side(i, "reaches its depth", stack.place_of_most),
+                     .detail = "It needs at least " + std::to_string(stack.most) + " bytes; " +
+                               std::to_string(program_->stack_bytes(i)) + " are declared."};
+    });
   }
+  for (auto &[key, reported] : reported_)
+    if (reported.repetitions != 0) note_finding(reported.finding, reported.repetitions);
+  reported_.clear();
 }
 
 // --- Reports
 
-void PeCheck::race(FindingKind kind, const std::string &object, const CellAccess &access,
-                   bool is_write, Epoch epoch, PlaceWord place, bool was_write) {
+template <class Make>
+void PeCheck::report(FindingKind kind, PlaceWord now, PlaceWord before, Make make) {
+  constexpr uint64_t kPlaceMask = (1u << 28) - 1;
+  const uint64_t key =
+      uint64_t{static_cast<uint8_t>(kind)} << 56 | (now & kPlaceMask) << 28 | (before & kPlaceMask);
+  const auto [entry, is_new] = reported_.try_emplace(key);
+  if (!is_new) return void(++entry->second.repetitions);
+  Finding finding = make();
+  finding.kind = kind;
+  finding.pe = pe_name(rank_, dpu_index_);
+  note_finding(finding);
+  entry->second.finding = std::move(finding);
+}
+
+void PeCheck::race(FindingKind kind, const Cell &cell, const CellAccess &access, bool is_write,
+                   Epoch epoch, PlaceWord place, bool was_write) {
   const uint32_t other = thread_of(epoch), own = thread_of(access.epoch);
   if (other == kHostThread || own == kHostThread) kind = FindingKind::kHost;
   if (kind == FindingKind::kHost && ((place | access.place) & kVolatilePlace) != 0) return;
@@ -518,14 +559,11 @@ void PeCheck::race(FindingKind kind, const std::string &object, const CellAccess
     return std::string((at & kDmaPlace) != 0 ? (writes ? "writes it by DMA" : "reads it by DMA")
                                              : (writes ? "writes it" : "reads it"));
   };
-  report(kind, object, side(own, act(is_write, access.place), access.place),
-         side(other, act(was_write, place), place));
-}
-
-void PeCheck::report(FindingKind kind, std::string object, Side now, Side before,
-                     std::string detail) {
-  note_finding({kind, pe_name(rank_, dpu_index_), std::move(object), std::move(now),
-                std::move(before), std::move(detail)});
+  report(kind, access.place, place, [&] {
+    return Finding{.object = name_of(cell),
+                   .now = side(own, act(is_write, access.place), access.place),
+                   .before = side(other, act(was_write, place), place)};
+  });
 }
 
 Side PeCheck::side(uint32_t tasklet, const std::string &act, PlaceWord place) const {
@@ -536,6 +574,10 @@ Side PeCheck::side(uint32_t tasklet, const std::string &act, PlaceWord place) co
 std::string PeCheck::function_at(uint32_t place) const {
   // The place is a return address, after the call.
   return place == 0 ? "" : program_->function_at(PE_TEXT_ORIGIN + place - 1);
+}
+
+std::string PeCheck::name_of(const Cell &cell) const {
+  return cell.is_mram ? mram_name(cell.address) : wram_name(cell.address);
 }
 
 std::string PeCheck::wram_name(uint32_t at) const {

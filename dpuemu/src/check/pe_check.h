@@ -163,10 +163,18 @@ class PeCheck {
   void check_variable(uint32_t offset, uint32_t bytes, const char *name, uint32_t place);
   Side call_side(const char *name, uint32_t bytes, uint32_t place) const;
   void note_depth(uint64_t stack_pointer, uint32_t place);
-  void race(FindingKind kind, const std::string &object, const CellAccess &access, bool is_write,
+  /// A place in WRAM or MRAM.
+  struct Cell {
+    bool is_mram;
+    uint32_t address;
+  };
+  void race(FindingKind kind, const Cell &cell, const CellAccess &access, bool is_write,
             Epoch epoch, PlaceWord place, bool was_write);
-  void report(FindingKind kind, std::string object, Side now, Side before = {},
-              std::string detail = "");
+  /// Reports the finding that make() returns, unless this run has reported the same kind with the
+  /// same places.
+  template <class Make>
+  void report(FindingKind kind, PlaceWord now, PlaceWord before, Make make);
+  std::string name_of(const Cell &cell) const;
   void drain_host();
   std::string function_at(uint32_t place) const;
   Side side(uint32_t tasklet, const std::string &act, PlaceWord place) const;
@@ -199,7 +207,11 @@ class PeCheck {
     uint32_t tasklet, place;
   };
   std::unordered_map<uint32_t, Held> held_;
-  std::unordered_map<uint64_t, uint64_t> reported_;  // kind and places -> count
+  struct Reported {
+    Finding finding;
+    uint64_t repetitions = 0;
+  };
+  std::unordered_map<uint64_t, Reported> reported_;  // by kind and places
 
   Pe *pe_ = nullptr;
   const Program *program_ = nullptr;
