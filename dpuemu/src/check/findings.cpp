@@ -159,6 +159,13 @@ class Findings {
 
 }  // namespace
 
+void note_schedules(uint64_t tried, uint64_t remaining) {
+  const std::string rest =
+      remaining == 0 ? "all schedules" : "at least " + std::to_string(remaining) + " remain";
+  std::fprintf(stderr, "dpuemu check: tried %llu schedules: %s\n",
+               static_cast<unsigned long long>(tried), rest.c_str());
+}
+
 void note_finding(const Finding &finding, uint64_t count) {
   Findings::instance().note(finding, count);
 }

@@ -84,12 +84,13 @@ void PeCheck::begin_stack(uint32_t tasklet, uint64_t top) { stacks_[tasklet].top
 
 void PeCheck::enter(uint32_t tasklet) {
   tasklet_ = tasklet;
-  accesses_left_ = kMostAccesses;
+  accesses_left_ = is_exploring_ ? 1 : kMostAccesses;
   tick(tasklet);
   if (memory_->has_host()) drain_host();
-  if (delayed_[tasklet].bytes != 0) {
-    note_access(delayed_[tasklet]);
-    delayed_[tasklet].bytes = 0;
+  if (Access &delayed = delayed_[tasklet]; delayed.bytes != 0) {
+    if (explorer_ != nullptr) note_step(delayed);
+    note_access(delayed);
+    delayed.bytes = 0;
   }
 }
 
@@ -108,19 +109,35 @@ uint32_t PeCheck::outer(uint32_t place) const {
 
 // --- Accesses
 
+bool PeCheck::wait_before(const Access &access, bool waits) {
+  if (is_exploring_) {
+    accesses_left_ = 1;
+    const Cell cell = cell_of(access.address);
+    note_users(cell, access.bytes, access.kind.is_write);
+    if (!waits && (explorer_ == nullptr || !is_shared(cell, access.bytes))) {
+      if (explorer_ == nullptr) note_step(access);
+      note_access(access);
+      return false;
+    }
+    if (waits && explorer_ != nullptr) explorer_->note_waiting(tasklet_);
+  }
+  delayed_[tasklet_] = access;
+  return true;
+}
+
 bool PeCheck::access_volatile(uint32_t address, uint32_t bytes, bool is_write, uint32_t place) {
   const Access access = {address, bytes, {is_write, true}, place, false};
   const VolatileRead &last = volatile_reads_[tasklet_];
   // A loop that waits for a store reads the same variable again.
   const bool waits = !is_write && last.address == address && last.place == place;
-  if (--accesses_left_ == 0 || waits) return wait_before(access);
+  if (--accesses_left_ == 0 || waits) return wait_before(access, waits);
   note_access(access);
   return false;
 }
 
 bool PeCheck::access_range(uint32_t address, uint32_t bytes, bool is_write, uint32_t place) {
   const Access access = {address, bytes, {is_write, false}, place, true};
-  if (--accesses_left_ == 0) return wait_before(access);
+  if (--accesses_left_ == 0) return wait_before(access, false);
   note_access(access);
   return false;
 }
@@ -195,10 +212,18 @@ void PeCheck::copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t place) {
       memory_->wram[target + i] = states[i];
 }
 
+PeCheck::Cell PeCheck::cell_of(uint32_t address) const {
+  const uint32_t at = address - wram_;
+  return at < wram_bytes_ || address >= PE_MRAM_ORIGIN + PE_MRAM_BYTES
+             ? Cell{false, at}
+             : Cell{true, address & (PE_MRAM_BYTES - 1)};
+}
+
 /// Reports bytes of WRAM without a value, and defines written bytes. is_copy: report only if all
 /// bytes lack a value, because structures have padding.
 void PeCheck::check_states(uint32_t at, uint32_t bytes, AccessKind kind, uint32_t place,
                            bool is_copy) {
+  if (is_exploring_ && explorer_ != nullptr) return;
   if (program_->is_checked()) {
     uint8_t *const states = memory_->wram + at;
     const auto is_bad = [&](uint8_t state) {
@@ -236,7 +261,7 @@ void PeCheck::check_states(uint32_t at, uint32_t bytes, AccessKind kind, uint32_
 
 void PeCheck::access_mram(uint32_t offset, uint32_t bytes, AccessKind kind, uint32_t place,
                           bool is_dma) {
-  if (kind.is_write && !is_dma) memory_->define_mram(offset, bytes);
+  if (kind.is_write && !is_dma && explorer_ == nullptr) memory_->define_mram(offset, bytes);
   const PlaceWord word = place | (is_dma ? kDmaPlace : 0);
   for (uint32_t end = std::min(offset + bytes, uint32_t{PE_MRAM_BYTES}); offset < end;) {
     const uint32_t page = offset / kPageBytes,
@@ -407,14 +432,25 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
     });
   access_mram(offset, bytes, {!is_read, false}, from, true);
   in_flight_[tasklet] = {offset, bytes, is_read, from};
+  if (is_exploring_) {
+    note_users({true, offset}, bytes, !is_read);
+    note_users(cell_of(wram), bytes, is_read);
+    {
+      const auto *const contents = reinterpret_cast<const uint8_t *>(uintptr_t{wram});
+      note_step({true, offset}, bytes, !is_read, from, contents);
+      note_step(cell_of(wram), bytes, is_read, from, contents);
+    }
+  }
   check_variable(offset, bytes, name, from);
   const uint32_t at = wram - wram_;
   if (at >= wram_bytes_ || bytes > wram_bytes_ - at) {  // on a stack
-    if (!is_read) memory_->define_mram(offset, bytes);
+    if (!is_read && explorer_ == nullptr) memory_->define_mram(offset, bytes);
     return;
   }
   check_object(at, bytes, name, from);
-  if (is_read) {
+  if (explorer_ != nullptr) {
+    // The states stay as they were after the first run.
+  } else if (is_read) {
     memory_->copy_to_wram(offset, at, bytes);
     if (is_direct) std::fill_n(memory_->wram + at, bytes, uint8_t{CheckedMemory::kDefined});
   } else {
@@ -496,9 +532,106 @@ void PeCheck::drain_host() {
   }
 }
 
+// --- Other orders
+
+void PeCheck::explore(Explorer *explorer) {
+  is_exploring_ = true;
+  explorer_ = explorer;
+}
+
+void PeCheck::stop_exploring() {
+  is_exploring_ = false;
+  explorer_ = nullptr;
+  users_.clear();
+  shared_cells_.clear();
+  observations_.clear();
+}
+
+/// Calls act(number) for each cell: bytes of WRAM, words of 8 bytes of MRAM.
+template <class Act>
+void PeCheck::for_each_cell(const Cell &first, uint32_t bytes, Act act) {
+  constexpr uint64_t kMram = UINT64_C(1) << 32;
+  if (first.is_mram)
+    for (uint32_t word = first.address / 8; 8 * word < first.address + bytes; ++word)
+      act(kMram | word);
+  else
+    for (uint32_t i = 0; i < bytes; ++i) act(uint64_t{first.address + i});
+}
+
+void PeCheck::note_users(const Cell &first, uint32_t bytes, bool is_write) {
+  const uint32_t own = 1u << tasklet_;
+  for_each_cell(first, bytes, [&](uint64_t cell) {
+    if (!first.is_mram && cell >= wram_bytes_) return;
+    Users &users = users_[cell];
+    users.all |= own;
+    if (is_write) users.writers |= own;
+    if (users.writers != 0 && !std::has_single_bit(users.all))
+      has_found_cells_ |= shared_cells_.insert(cell).second;
+  });
+}
+
+bool PeCheck::is_shared(const Cell &first, uint32_t bytes) const {
+  bool is_any = false;
+  for_each_cell(first, bytes,
+                [&](uint64_t cell) { is_any = is_any || shared_cells_.contains(cell); });
+  return is_any;
+}
+
+void PeCheck::note_step(const Access &access) {
+  note_step(cell_of(access.address), access.bytes, access.kind.is_write, outer(access.place),
+            reinterpret_cast<const uint8_t *>(uintptr_t{access.address}));
+}
+
+void PeCheck::note_step(const Cell &first, uint32_t bytes, bool is_write, uint32_t place,
+                        const uint8_t *contents) {
+  bool is_any = false;
+  for_each_cell(first, bytes, [&](uint64_t cell) {
+    if (!shared_cells_.contains(cell)) return;
+    is_any = true;
+    if (explorer_ != nullptr) explorer_->note({cell, is_write, true});
+  });
+  if (!is_any || is_write) return;
+  uint64_t value = 0;
+  for (uint32_t i = 0; i < bytes; ++i)
+    value = bytes <= 8 ? value | uint64_t{contents[i]} << (8 * i)
+                       : (value ^ contents[i]) * UINT64_C(0x100000001B3);
+  observations_.push_back({tasklet_, place, first, value});
+}
+
+void PeCheck::report_difference(const std::vector<Observation> &earlier,
+                                const std::vector<Observation> &last, const std::string &how) {
+  std::vector<const Observation *> of_tasklet[PE_MAX_TASKLETS];
+  for (const Observation &one : earlier) of_tasklet[one.tasklet].push_back(&one);
+  size_t next[PE_MAX_TASKLETS] = {};
+  const Observation *found = nullptr, *before = nullptr;
+  for (const Observation &one : last) {
+    const auto &own = of_tasklet[one.tasklet];
+    before = next[one.tasklet] < own.size() ? own[next[one.tasklet]] : nullptr;
+    ++next[one.tasklet];
+    if (before != nullptr && before->place == one.place && before->value == one.value) continue;
+    found = &one;
+    break;
+  }
+  report(FindingKind::kSchedule, found != nullptr ? found->place : 0, 0, [&] {
+    Finding finding{.detail = how};
+    if (found == nullptr) return finding;
+    finding.object = name_of(found->cell);
+    const bool is_same_place = before != nullptr && before->place == found->place;
+    finding.now = side(found->tasklet,
+                       is_same_place ? "reads " + std::to_string(found->value) + " instead of " +
+                                           std::to_string(before->value)
+                                     : "comes here",
+                       found->place);
+    if (before != nullptr && !is_same_place)
+      finding.before = side(found->tasklet, "comes here in the first run", before->place);
+    return finding;
+  });
+  reported_.clear();
+}
+
 // --- The end of a run
 
-void PeCheck::end(uint32_t waiting) {
+void PeCheck::end(uint32_t waiting, bool has_fault) {
   if (memory_->has_host()) drain_host();
   memory_->set_running(false);
   for (const auto &[address, barrier] : barriers_) {
@@ -513,6 +646,7 @@ void PeCheck::end(uint32_t waiting) {
                                " tasklets wait when the others have ended."};
     });
   }
+  if (has_fault) held_.clear();
   for (const auto &[number, held] : held_)
     report(FindingKind::kHeld, held.place, 0, [&, mutex = number, &by = held] {
       return Finding{.object = "mutex " + std::to_string(mutex) +

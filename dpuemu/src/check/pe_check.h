@@ -8,10 +8,13 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/low_memory.h"
 #include "check/clocks.h"
+#include "check/explorer.h"
 #include "check/findings.h"
 #include "check/history.h"
 #include "machine/checked_memory.h"
@@ -29,6 +32,12 @@ class PeCheck {
  public:
   PeCheck();
 
+  /// A place in WRAM or MRAM.
+  struct Cell {
+    bool is_mram;
+    uint32_t address;
+  };
+
   /// Begins a run of the PE. stack_tops: where the frames of each tasklet start.
   void begin(Pe &pe, const PePlace &place, uint32_t wram_bytes, uint32_t rank, uint32_t dpu_index);
   void begin_stack(uint32_t tasklet, uint64_t top);
@@ -43,7 +52,7 @@ class PeCheck {
   template <uint32_t kBytes, bool kIsWrite>
   bool access(uint32_t address, uint32_t place) {
     if (--accesses_left_ == 0) [[unlikely]]
-      return wait_before({address, kBytes, {kIsWrite, false}, place, false});
+      return wait_before({address, kBytes, {kIsWrite, false}, place, false}, false);
     const uint32_t at = address - wram_;
     if (at <= wram_bytes_ - kBytes && are_defined<kBytes>(at) &&
         (are_now<kBytes>(writes_ + at) || (!kIsWrite && are_now<kBytes>(reads_ + at)))) [[likely]]
@@ -85,8 +94,31 @@ class PeCheck {
   /// The host has accessed WRAM while the PE runs.
   void note_host(uint32_t offset, uint32_t bytes, bool is_write);
 
-  /// Ends the run. waiting: bit set of the tasklets that wait at a barrier for ever.
-  void end(uint32_t waiting);
+  // --- Other orders of the tasklets (explorer.h).
+
+  /// The next runs note which cells several tasklets use, and if `explorer` is not null, let
+  /// others run before each access to such a cell. They note no values of memory.
+  void explore(Explorer *explorer);
+  void stop_exploring();
+  Explorer *explorer() const { return explorer_; }
+  /// Returns whether the tasklet waits before an access.
+  bool is_delayed(uint32_t tasklet) const { return delayed_[tasklet].bytes != 0; }
+  /// Returns whether the last run has found more such cells, and forgets it.
+  bool has_found_cells() { return std::exchange(has_found_cells_, false); }
+  /// A value that a tasklet has read from such a cell.
+  struct Observation {
+    uint32_t tasklet, place;
+    Cell cell;
+    uint64_t value;
+  };
+  std::vector<Observation> take_observations() { return std::exchange(observations_, {}); }
+  /// Reports that the result of the last run differs from the result of an earlier run.
+  void report_difference(const std::vector<Observation> &earlier,
+                         const std::vector<Observation> &last, const std::string &how);
+
+  /// Ends the run. waiting: bit set of the tasklets that wait at a barrier for ever. has_fault: the
+  /// run has not come to its end.
+  void end(uint32_t waiting, bool has_fault);
 
   /// Returns the run of the calling thread.
   static PeCheck *current();
@@ -118,10 +150,7 @@ class PeCheck {
     uint32_t place;
     bool is_range;
   };
-  bool wait_before(const Access &access) {
-    delayed_[tasklet_] = access;
-    return true;
-  }
+  bool wait_before(const Access &access, bool waits);
   void note_access(const Access &access);
   void note_range(uint32_t at, uint32_t bytes, bool is_write, uint32_t place);
 
@@ -163,11 +192,6 @@ class PeCheck {
   void check_variable(uint32_t offset, uint32_t bytes, const char *name, uint32_t place);
   Side call_side(const char *name, uint32_t bytes, uint32_t place) const;
   void note_depth(uint64_t stack_pointer, uint32_t place);
-  /// A place in WRAM or MRAM.
-  struct Cell {
-    bool is_mram;
-    uint32_t address;
-  };
   void race(FindingKind kind, const Cell &cell, const CellAccess &access, bool is_write,
             Epoch epoch, PlaceWord place, bool was_write);
   /// Reports the finding that make() returns, unless this run has reported the same kind with the
@@ -212,6 +236,24 @@ class PeCheck {
     uint64_t repetitions = 0;
   };
   std::unordered_map<uint64_t, Reported> reported_;  // by kind and places
+
+  // Of other orders.
+  struct Users {
+    uint32_t all = 0, writers = 0;  // bit sets of tasklets
+  };
+  void note_users(const Cell &first, uint32_t bytes, bool is_write);
+  Cell cell_of(uint32_t address) const;
+  bool is_shared(const Cell &first, uint32_t bytes) const;
+  void note_step(const Cell &first, uint32_t bytes, bool is_write, uint32_t place,
+                 const uint8_t *contents);
+  void note_step(const Access &access);
+  template <class Act>
+  static void for_each_cell(const Cell &first, uint32_t bytes, Act act);
+  bool is_exploring_ = false, has_found_cells_ = false;
+  Explorer *explorer_ = nullptr;
+  std::unordered_map<uint64_t, Users> users_;  // by cell
+  std::unordered_set<uint64_t> shared_cells_;
+  std::vector<Observation> observations_;
 
   Pe *pe_ = nullptr;
   const Program *program_ = nullptr;

@@ -137,18 +137,24 @@ class ElfReader {
           program_.wram_end_ =
               std::max(program_.wram_end_, section.sh_addr - PE_WRAM_ORIGIN + section.sh_size);
           put(program_.wram_, section.sh_addr - PE_WRAM_ORIGIN, contents, section.sh_size);
+          if (section_name(i) == ".dpu_host")
+            program_.host_variables_ = {section.sh_addr - PE_WRAM_ORIGIN,
+                                        section.sh_addr - PE_WRAM_ORIGIN + section.sh_size};
         }
       }
     }
     return !program_.text_.empty() || status_ != DPU_OK;
   }
 
+  std::string_view section_name(uint16_t index) const {
+    return header_->e_shstrndx < header_->e_shnum
+               ? text_of(sections_[header_->e_shstrndx], sections_[index].sh_name)
+               : "";
+  }
+
   /// Keeps the contents of the sections that explain faults.
   void keep_section(uint16_t index, std::span<const uint8_t> contents) {
-    const std::string_view name =
-        header_->e_shstrndx < header_->e_shnum
-            ? text_of(sections_[header_->e_shstrndx], sections_[index].sh_name)
-            : "";
+    const std::string_view name = section_name(index);
     for (const auto &[wanted, kept] : {std::pair{".debug_line", &program_.debug_line_},
                                        {".debug_frame", &program_.debug_frame_},
                                        {".pe_strings", &program_.texts_}})

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/chip.h"
@@ -77,6 +78,8 @@ class Program {
     std::span<void (*const)()> checks;
   };
   void write_text(const PePlace &place, const Gates &gates) const;
+  /// Returns the begin and the end of the section with the variables __host.
+  std::pair<uint32_t, uint32_t> host_variables() const { return host_variables_; }
   /// Returns whether the program is compiled for `dpuemu check`.
   bool is_checked() const { return check_offset_ != 0; }
   /// Writes the initial values of all variables in WRAM, and the clock of the chip. The WRAM heap
@@ -115,6 +118,7 @@ class Program {
   std::vector<Function> functions_;
   std::vector<uint8_t> debug_line_, debug_frame_, texts_;  // contents of sections
   std::vector<uint8_t> file_;
+  std::pair<uint32_t, uint32_t> host_variables_ = {0, 0};
   uint32_t tasklets_ = 0;
   uint32_t wram_end_ = 0, mutexes_ = 0,
            instructions_ = 0;  // the memories that the program needs; instructions: estimated

@@ -208,6 +208,8 @@ PeRun::After PeRun::call_mutex_trylock(uint32_t tasklet, const uint32_t *argumen
   if (is_free) mutex_holders_[arguments[0] % PE_ATOMIC_BYTES] = static_cast<uint8_t>(tasklet);
   *mutex = 1;
   if (is_free && check_ != nullptr) check_mutex(tasklet);
+  if (!is_free && check_ != nullptr && check_->explorer() != nullptr)
+    check_->explorer()->note_waiting(tasklet);
   return After::kGoOn;
 }
 

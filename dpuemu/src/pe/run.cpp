@@ -75,10 +75,11 @@ constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
 #undef DPUEMU_CALL_ROW
 
 bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
-                  bool is_accessible, PeCheck *check) {
+                  bool is_accessible, PeCheck *check, PeSnapshot *snapshot) {
   const Program &program = *pe.program;
   pe_ = &pe;
   check_ = check;
+  snapshot_ = snapshot;
   place_ = place;
   const Chip &chip = Machine::instance().chip();
   wram_bytes_ = chip.wram_bytes;
@@ -175,7 +176,9 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
     }
     if (has_ended_) return Step::kEnded;
 
-    const auto [number, is_transfer] = clock_.next();
+    const auto [number, is_transfer] = check_ != nullptr && check_->explorer() != nullptr
+                                           ? PeClock::Completion{choose_step(), false}
+                                           : clock_.next();
     if (is_transfer) {
       woken_ |= 1u << number;
       if (check_ != nullptr) [[unlikely]]
@@ -198,6 +201,8 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
     }
     tasklet.state = State::kWaiting;
     if (carry_out(number) == After::kGoOn) woken_ |= 1u << number;
+    if (check_ != nullptr && check_->explorer() != nullptr && tasklet.state == State::kTransferring)
+      woken_ |= 1u << number;  // the transfer is a single step
     if (has_ended_) return Step::kEnded;
     if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
     if (tasklet.call == k___pe_await_host) return Step::kAwaitsHost;
@@ -234,13 +239,66 @@ void PeRun::finish() {
     for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i)
       if (tasklets_[i].state == State::kWaiting && tasklets_[i].wait_kind == WaitKind::kBarrier)
         waiting |= 1u << i;
-    check_->end(pe_->fault.kind == FaultKind::kNone || pe_->fault.kind == FaultKind::kDeadlock
-                    ? waiting
-                    : 0);
+    const FaultKind fault = pe_->fault.kind;
+    check_->end(fault == FaultKind::kNone || fault == FaultKind::kDeadlock ? waiting : 0,
+                fault != FaultKind::kNone);
   }
   pe_->report.instructions = clock_.instructions();
   pe_->report.cycles = clock_.cycles();
+  if (snapshot_ != nullptr)
+    direct_mram_.for_each_used_page(
+        [this](uint64_t offset) { snapshot_->before_write(offset, kPageBytes); });
   pe_->report.direct_pages = direct_mram_.end();
+}
+
+uint32_t PeRun::choose_step() {
+  constexpr uint64_t kMutexes = UINT64_C(1) << 40, kObjects = UINT64_C(2) << 40,
+                     kHandshakes = UINT64_C(3) << 40, kHeap = UINT64_C(4) << 40,
+                     kVirtualMutexes = UINT64_C(5) << 40;
+  Explorer &explorer = *check_->explorer();
+  clock_.start();  // the explorer replaces the clock
+  uint32_t ready = 0;
+  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i)
+    if (tasklets_[i].state == State::kCalling || tasklets_[i].state == State::kPaused)
+      ready |= 1u << i;
+  if (ready == 0) return PeClock::kNobody;
+  const uint32_t number = explorer.choose(ready);
+  const Tasklet &tasklet = tasklets_[number];
+  const uint64_t argument = tasklet.at_call.arguments[0];
+  if (tasklet.state == State::kPaused) return number;
+  switch (tasklet.call) {
+    case k_mutex_lock:
+    case k_mutex_trylock:
+      explorer.note({kMutexes | argument % PE_ATOMIC_BYTES, true, true});
+      break;
+    case k_mutex_unlock:
+      explorer.note({kMutexes | argument % PE_ATOMIC_BYTES, true, false});
+      break;
+    case k_sem_take:
+    case k_sem_give:
+      explorer.note({kObjects | argument, true, true});
+      break;
+    case k_barrier_wait:
+      explorer.note({kObjects | argument, true, false});
+      break;
+    case k_handshake_notify:
+      explorer.note({kHandshakes | number, true, false});
+      break;
+    case k_handshake_wait_for:
+      explorer.note({kHandshakes | argument, true, true});
+      break;
+    case k_vmutex_lock:
+    case k_vmutex_unlock:
+      explorer.note({kVirtualMutexes | (tasklet.at_call.arguments[1] & 0xFFFF), true,
+                     tasklet.call == k_vmutex_lock});
+      break;
+    case k___pe_turn:
+      if (!check_->is_delayed(number)) explorer.note({kHeap, true, true});
+      break;
+    default:
+      break;
+  }
+  return number;
 }
 
 uint32_t PeRun::place_of_call(uint32_t tasklet) const {

@@ -22,6 +22,7 @@
 #include "machine/pe_memory.h"
 #include "pe/clock.h"
 #include "pe/direct_mram.h"
+#include "pe/snapshot.h"
 
 namespace dpuemu {
 
@@ -34,9 +35,10 @@ class PeRun {
 
   /// Starts every tasklet at the program's entry. If the host has no memory, sets a fault and
   /// returns false. is_accessible: whether the PE's WRAM is accessible, else the host has no
-  /// memory. check: the checks of the run, which have begun, or nullptr. Requires reserve().
+  /// memory. check: the checks of the run, which have begun, or nullptr. snapshot: gets the old
+  /// contents of MRAM, or nullptr. Requires reserve().
   bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible,
-             PeCheck *check = nullptr);
+             PeCheck *check = nullptr, PeSnapshot *snapshot = nullptr);
 
   enum class Step { kTransferred, kAwaitsHost, kOther, kEnded };
   /// Runs the PE for a limited number of calls. Returns kTransferred if its DMA moved kStepBytes,
@@ -94,6 +96,9 @@ class PeRun {
   static const CallRow kCalls[];
 
   [[gnu::always_inline]] void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
+  /// With an explorer (check/explorer.h): returns the tasklet that makes the next step, and notes
+  /// which locks it uses, or kNobody if no tasklet is ready.
+  uint32_t choose_step();
   /// Carries out the call of a tasklet.
   After carry_out(uint32_t tasklet);
   void finish();
@@ -158,6 +163,7 @@ class PeRun {
 
   Pe *pe_ = nullptr;
   PeCheck *check_ = nullptr;  // nullptr unless the run is checked
+  PeSnapshot *snapshot_ = nullptr;
   PePlace place_ = {};
   uint32_t wram_bytes_ = 0;  // of the machine's chip
   bool has_both_counters_ = false;

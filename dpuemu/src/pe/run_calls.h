@@ -17,6 +17,8 @@ inline PeRun::After PeRun::move(uint32_t tasklet, uint32_t offset, uint8_t *wram
     ++report.dma_reads;
     report.dma_read_bytes += bytes;
   } else {
+    if (snapshot_ != nullptr) [[unlikely]]
+      snapshot_->before_write(offset, bytes);
     direct_mram_.write(offset, bytes, wram);
     ++report.dma_writes;
     report.dma_write_bytes += bytes;
@@ -79,6 +81,8 @@ inline void PeRun::wake(uint32_t number, uint64_t result) {
   if (last_waiter_ == number) last_waiter_ = previous;
   tasklets_[number].result = result;
   woken_ |= 1u << number;
+  if (check_ != nullptr && check_->explorer() != nullptr) [[unlikely]]
+    check_->explorer()->note_wake(number);
 }
 
 // The hardware has 256 mutexes and uses the low 8 bits of any address as a mutex number. The

@@ -14,9 +14,12 @@
 #include <utility>
 
 #include "base/worker_pool.h"
+#include "check/findings.h"
+#include "check/settings.h"
 #include "machine/machine.h"
 #include "pe/run.h"
 #include "pe/signals.h"
+#include "pe/snapshot.h"
 
 namespace dpuemu {
 namespace {
@@ -113,12 +116,71 @@ class Runner {
 
  private:
   void run_alone(const PeTask &task, Batch &of) {
-    PeRun &run = runs_[0];
     const bool is_accessible = !of.work.is_strict || task.places->enter(task.dpu_index);
-    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, of.work.is_strict,
-                  is_accessible, begin_check(task, of, 0)))
-      while (advance(run, of)) continue;
+    const bool explores = of.work.is_checked && is_accessible && task.pe->program->is_checked() &&
+                          (check_settings().is_exhaustive || check_settings().schedules != 0) &&
+                          &task == &of.work.groups[0][0];
+    if (explores)
+      run_in_many_orders(task, of);
+    else
+      run_once(task, of, begin_check(task, of, 0), nullptr, is_accessible);
     if (of.work.is_strict && is_accessible) task.places->leave(task.dpu_index);
+  }
+
+  void run_once(const PeTask &task, Batch &of, PeCheck *check, PeSnapshot *snapshot,
+                bool is_accessible) {
+    PeRun &run = runs_[0];
+    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, of.work.is_strict,
+                  is_accessible, check, snapshot))
+      while (advance(run, of)) continue;
+  }
+
+  /// Runs the PE, then repeats the run in other orders of its tasklets, and compares the results.
+  /// The PE keeps the result of the first run.
+  void run_in_many_orders(const PeTask &task, Batch &of) {
+    const CheckSettings &settings = check_settings();
+    PeSnapshot snapshot(*task.pe, task.places->of(task.dpu_index), task.port);
+    PeCheck *check = begin_check(task, of, 0);
+    check->explore(nullptr);
+    run_once(task, of, check, &snapshot, true);
+    snapshot.save_result();
+    const uint64_t result = snapshot.result();
+    // The same run again, with the values of the cells that the first one has found.
+    snapshot.restore();
+    begin_check(task, of, 0);
+    run_once(task, of, check, &snapshot, true);
+    const std::vector<PeCheck::Observation> first = check->take_observations();
+    check->has_found_cells();
+    Explorer explorer(settings.seed);
+    check->explore(&explorer);
+    bool differs = false;
+    while (!differs && of.stop_reason() == nullptr &&
+           (settings.is_exhaustive || explorer.tried() < settings.schedules)) {
+      if (!explorer.begin()) break;
+      snapshot.restore();
+      begin_check(task, of, 0);
+      ++progress_;
+      run_once(task, of, check, &snapshot, true);
+      explorer.end();
+      const auto observed = check->take_observations();
+      if (check->has_found_cells()) {
+        explorer.restart();
+        continue;
+      }
+      if (snapshot.result() != result) {
+        differs = true;
+        check->report_difference(first, observed,
+                                 (task.pe->fault.kind != FaultKind::kNone
+                                      ? "The PE is in fault: " + task.pe->fault.reason
+                                      : "The result differs from the first run") +
+                                     ". To repeat it: --schedules " +
+                                     std::to_string(explorer.tried()) + " --seed " +
+                                     std::to_string(settings.seed));
+      }
+    }
+    note_schedules(explorer.tried(), explorer.remaining());
+    check->stop_exploring();
+    snapshot.restore_result();
   }
 
   /// Begins the checks of a run if the batch is checked, else returns nullptr. slot: of runs_.

@@ -148,3 +148,39 @@ def test_programs_for_checks_run_without_checks(runner: Runner) -> None:
     case = next(case for case in CASES if case.name == "counter_without_mutex")
     result = runner.run("./host", case.file, str(case.number), DPUEMU_CHECK="")
     assert (result.stdout, result.stderr) == ("", "")
+
+
+DEPENDS_ON_THE_ORDER = {
+    "doubles_or_adds": "reads",
+    "reads_and_writes_under_two_locks": "reads",
+    "locks_in_two_orders": "deadlock",
+    "one_switch_of_ten_thousand": "reads 7777 instead of",
+}
+
+
+@pytest.mark.parametrize("name", DEPENDS_ON_THE_ORDER)
+def test_schedules_find_a_result_that_depends_on_the_order(name: str, runner: Runner) -> None:
+    case = next(case for case in CASES if case.name == name)
+    [finding] = runner.findings(case, DPUEMU_CHECK_SCHEDULES="100000")
+    assert finding["kind"] == "schedule"
+    text = finding["detail"] + finding["places"][0]["act"]
+    assert DEPENDS_ON_THE_ORDER[name] in text
+    again = re.search(r"--schedules (\d+) --seed (\d+)", finding["detail"])
+    assert again is not None
+    if name == "one_switch_of_ten_thousand":
+        return
+    repeated = runner.findings(case, DPUEMU_CHECK_SCHEDULES=again[1], DPUEMU_CHECK_SEED=again[2])
+    assert [found["detail"] for found in repeated] == [finding["detail"]]
+    fewer = {"DPUEMU_CHECK_SCHEDULES": str(int(again[1]) - 1), "DPUEMU_CHECK_SEED": again[2]}
+    assert not runner.findings(case, **fewer)
+
+
+# Three tasklets lock one mutex, in 3! orders; tasklets that share nothing have one order.
+@pytest.mark.parametrize(("name", "orders"), [("sum_under_a_mutex", 6), ("each_its_own", 1)])
+def test_all_schedules_of_small_programs_are_tried_once(
+    name: str, orders: int, runner: Runner
+) -> None:
+    case = next(case for case in CASES if case.name == name)
+    words = ("./host", case.file, str(case.number))
+    result = runner.run(sys.executable, "-m", "dpuemu", "check", "--schedules", "all", "--", *words)
+    assert f"tried {orders} schedules: all schedules" in result.stderr
