@@ -112,6 +112,12 @@ PeRun::After PeRun::transfer_checked(uint32_t tasklet, uint32_t mram_address, ui
   return move(tasklet, offset, own, moved, is_read, is_rounded);
 }
 
+void PeRun::check_transfer(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes,
+                           bool is_read, bool is_rounded) {
+  check_->transfer(tasklet, offset, address_of(wram), bytes, is_read,
+                   is_read && direct_mram_.has_page(offset), is_rounded, place_of_call(tasklet));
+}
+
 // --- Barriers, semaphores, handshakes
 
 PeRun::After PeRun::call_barrier_wait(uint32_t tasklet, const uint32_t *arguments) {

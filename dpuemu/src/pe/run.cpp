@@ -123,11 +123,11 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   return true;
 }
 
+template <bool kIsChecked>
 inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (check_ != nullptr) [[unlikely]]
-    check_->enter(number);
+  if constexpr (kIsChecked) check_->enter(number);
   const uint64_t instructions_before = tasklet.at_call.instructions;
   uint32_t call;
   if (tasklet.interrupted == nullptr) [[likely]] {
@@ -167,22 +167,26 @@ inline PeRun::After PeRun::carry_out(uint32_t number) {
 }
 
 PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
+  return check_ == nullptr ? step_as<false>(door, turns) : step_as<true>(door, turns);
+}
+
+template <bool kIsChecked>
+PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
+  const bool is_explored = kIsChecked && check_->explorer() != nullptr;
   moved_bytes_ = 0;
   for (uint32_t calls = 0; calls < kStepCalls; ++calls) {
     while (woken_ != 0 && !has_ended_) {
       const auto number = static_cast<uint32_t>(std::countr_zero(woken_));
       woken_ &= woken_ - 1;
-      resume(door, turns, number);
+      resume<kIsChecked>(door, turns, number);
     }
     if (has_ended_) return Step::kEnded;
 
-    const auto [number, is_transfer] = check_ != nullptr && check_->explorer() != nullptr
-                                           ? PeClock::Completion{choose_step(), false}
-                                           : clock_.next();
+    const auto [number, is_transfer] =
+        is_explored ? PeClock::Completion{choose_step(), false} : clock_.next();
     if (is_transfer) {
       woken_ |= 1u << number;
-      if (check_ != nullptr) [[unlikely]]
-        check_->end_transfer(number);
+      if constexpr (kIsChecked) check_->end_transfer(number);
       continue;
     }
     if (number == PeClock::kNobody) {
@@ -201,7 +205,7 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
     }
     tasklet.state = State::kWaiting;
     if (carry_out(number) == After::kGoOn) woken_ |= 1u << number;
-    if (check_ != nullptr && check_->explorer() != nullptr && tasklet.state == State::kTransferring)
+    if (is_explored && tasklet.state == State::kTransferring)
       woken_ |= 1u << number;  // the transfer is a single step
     if (has_ended_) return Step::kEnded;
     if (moved_bytes_ >= kStepBytes) return Step::kTransferred;

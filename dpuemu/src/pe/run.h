@@ -95,6 +95,9 @@ class PeRun {
 
   static const CallRow kCalls[];
 
+  template <bool kIsChecked>
+  Step step_as(Door &door, std::atomic<uint64_t> &turns);
+  template <bool kIsChecked>
   [[gnu::always_inline]] void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
   /// With an explorer (check/explorer.h): returns the tasklet that makes the next step, and notes
   /// which locks it uses, or kNobody if no tasklet is ready.
@@ -152,6 +155,8 @@ class PeRun {
                  bool is_read);
   After transfer_checked(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
                          uint32_t bytes, bool is_read);
+  void check_transfer(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes,
+                      bool is_read, bool is_rounded);
   After move(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes, bool is_read,
              bool is_rounded);
   void print(const char *bytes, size_t count);

@@ -24,8 +24,7 @@ inline PeRun::After PeRun::move(uint32_t tasklet, uint32_t offset, uint8_t *wram
     report.dma_write_bytes += bytes;
   }
   if (check_ != nullptr) [[unlikely]]
-    check_->transfer(tasklet, offset, address_of(wram), bytes, is_read,
-                     is_read && direct_mram_.has_page(offset), is_rounded, place_of_call(tasklet));
+    check_transfer(tasklet, offset, wram, bytes, is_read, is_rounded);
   moved_bytes_ += bytes;
   tasklets_[tasklet].state = State::kTransferring;
   clock_.transfer(tasklet, bytes);
