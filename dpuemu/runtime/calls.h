@@ -113,23 +113,25 @@
   X(28, __pe_check_copy)
 
 /// Other names of these calls: X(number, name, other name).
-#define PE_CHECK_ALIASES(X)                                       \
-  X(1, __tsan_read2, __tsan_unaligned_read2)                      \
-  X(2, __tsan_read4, __tsan_unaligned_read4)                      \
-  X(3, __tsan_read8, __tsan_unaligned_read8)                      \
-  X(4, __tsan_read16, __tsan_unaligned_read16)                    \
-  X(6, __tsan_write2, __tsan_unaligned_write2)                    \
-  X(7, __tsan_write4, __tsan_unaligned_write4)                    \
-  X(8, __tsan_write8, __tsan_unaligned_write8)                    \
-  X(9, __tsan_write16, __tsan_unaligned_write16)                  \
-  X(11, __tsan_volatile_read2, __tsan_unaligned_volatile_read2)   \
-  X(12, __tsan_volatile_read4, __tsan_unaligned_volatile_read4)   \
-  X(13, __tsan_volatile_read8, __tsan_unaligned_volatile_read8)   \
-  X(14, __tsan_volatile_read16, __tsan_unaligned_volatile_read16) \
-  X(16, __tsan_volatile_write2, __tsan_unaligned_volatile_write2) \
-  X(17, __tsan_volatile_write4, __tsan_unaligned_volatile_write4) \
-  X(18, __tsan_volatile_write8, __tsan_unaligned_volatile_write8) \
-  X(19, __tsan_volatile_write16, __tsan_unaligned_volatile_write16)
+#define PE_CHECK_ALIASES(X)                                         \
+  X(1, __tsan_read2, __tsan_unaligned_read2)                        \
+  X(2, __tsan_read4, __tsan_unaligned_read4)                        \
+  X(3, __tsan_read8, __tsan_unaligned_read8)                        \
+  X(4, __tsan_read16, __tsan_unaligned_read16)                      \
+  X(6, __tsan_write2, __tsan_unaligned_write2)                      \
+  X(7, __tsan_write4, __tsan_unaligned_write4)                      \
+  X(8, __tsan_write8, __tsan_unaligned_write8)                      \
+  X(9, __tsan_write16, __tsan_unaligned_write16)                    \
+  X(11, __tsan_volatile_read2, __tsan_unaligned_volatile_read2)     \
+  X(12, __tsan_volatile_read4, __tsan_unaligned_volatile_read4)     \
+  X(13, __tsan_volatile_read8, __tsan_unaligned_volatile_read8)     \
+  X(14, __tsan_volatile_read16, __tsan_unaligned_volatile_read16)   \
+  X(16, __tsan_volatile_write2, __tsan_unaligned_volatile_write2)   \
+  X(17, __tsan_volatile_write4, __tsan_unaligned_volatile_write4)   \
+  X(18, __tsan_volatile_write8, __tsan_unaligned_volatile_write8)   \
+  X(19, __tsan_volatile_write16, __tsan_unaligned_volatile_write16) \
+  X(2, __tsan_read4, __tsan_vptr_read)                              \
+  X(7, __tsan_write4, __tsan_vptr_update)
 
 /// The states of __pe_check_memory: allocated by mem_alloc; the complete heap is free; allocated or
 /// freed by buddy_alloc; memory of an allocator itself.

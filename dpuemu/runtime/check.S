@@ -32,4 +32,12 @@ PE_CHECK_TABLE(PE_CHECK_CALL)
 
 PE_CHECK_ALIASES(PE_CHECK_ALIAS)
 
+/// Tasklets of a PE see stores in the order of the program.
+  .section .text.__tsan_atomic_thread_fence, "ax", @progbits
+  .globl __tsan_atomic_thread_fence
+  .type __tsan_atomic_thread_fence, @function
+__tsan_atomic_thread_fence:
+  ret
+  .size __tsan_atomic_thread_fence, . - __tsan_atomic_thread_fence
+
   .section .note.GNU-stack, "", @progbits

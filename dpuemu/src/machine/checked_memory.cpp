@@ -152,7 +152,10 @@ void CheckedMemory::copy_to_mram(uint64_t offset, uint32_t wram_offset, uint32_t
 CheckedMemory &checked_memory(Pe &pe) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);
-  if (pe.checked == nullptr) pe.checked = std::make_shared<CheckedMemory>();
+  if (pe.checked == nullptr) {
+    pe.checked = std::make_shared<CheckedMemory>();
+    if (pe.was_accessed) pe.checked->define_all_mram();
+  }
   return *pe.checked;
 }
 
