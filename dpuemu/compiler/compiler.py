@@ -240,7 +240,7 @@ class Compiler:
         self._include: str | None = None
         self._count = 0
         self._unknown: set[str] = set()  # options that this gcc does not know
-        self.checks = bool(os.environ.get("DPUEMU_CHECK"))
+        self.checks = os.environ.get("DPUEMU_CHECK", "") not in ("", "0")
 
     def temporary(self, suffix: str) -> Path:
         """Return a new path in the temporary folder."""

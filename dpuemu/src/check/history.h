@@ -12,7 +12,8 @@ namespace dpuemu {
 /// The place of an access: an offset in the program's text, and flags.
 using PlaceWord = uint32_t;
 constexpr PlaceWord kVolatilePlace = 1u << 31, kDmaPlace = 1u << 30, kHostPlace = 1u << 29,
-                    kTextMask = (1u << 29) - 1;
+                    kUsedPlace = 1u << 28,  // a DMA whose bytes the program has used
+    kTextMask = (1u << 28) - 1;
 
 /// The last write of a cell, and its reads since then.
 struct Cells {

@@ -204,6 +204,7 @@ class PeCheck {
   Side side(uint32_t tasklet, const std::string &act, PlaceWord place) const;
   std::string wram_name(uint32_t at) const;
   std::string mram_name(uint32_t offset) const;
+  std::string mutex_name(uint32_t number) const;
 
   // The fields of the fast path.
   uint32_t wram_ = 0, wram_bytes_ = 0;  // address and size of WRAM
@@ -237,6 +238,38 @@ class PeCheck {
   };
   std::unordered_map<uint64_t, Reported> reported_;  // by kind and places
 
+  // DMA moves whole words, so programs often read more than they use. A DMA that reads what another
+  // tasklet writes is an error only if the program uses the bytes. After the first such conflict of
+  // a place in the program, these fields follow the bytes that its DMA reads.
+  struct Fresh {
+    uint32_t word = 0;  // of MRAM, + 1; 0: the granule of WRAM is not followed
+    Epoch epoch = 0;    // of the DMA
+    PlaceWord place = 0;
+    bool is_raced = false;
+    FindingKind kind = {};
+    Epoch other = 0;  // of the write
+    PlaceWord other_place = 0;
+  };
+  struct Doubt {
+    FindingKind kind;
+    Cell cell;
+    Epoch own;
+    PlaceWord own_place;
+    bool is_write;
+    Epoch other;
+    PlaceWord other_place;
+    bool was_write;
+  };
+  void follow(uint32_t offset, uint32_t at, uint32_t bytes, PlaceWord place);
+  /// The program uses (else overwrites) followed bytes of WRAM.
+  void end_following(uint32_t at, uint32_t bytes, bool is_used);
+  void note_write_of_followed(uint32_t word, PlaceWord place);
+  MramCells &mram_cells(uint32_t page);
+  std::vector<Fresh> fresh_;                              // by granule of 8 bytes of WRAM
+  std::unordered_multimap<uint32_t, uint32_t> followed_;  // words of MRAM -> granules
+  std::unordered_set<PlaceWord> followed_places_, unused_places_;
+  std::vector<Doubt> doubts_;
+
   // Of other orders.
   struct Users {
     uint32_t all = 0, writers = 0;  // bit sets of tasklets
@@ -260,5 +293,19 @@ class PeCheck {
   uint32_t text_ = 0;
   uint32_t rank_ = 0, dpu_index_ = 0;
 };
+
+template <class Make>
+void PeCheck::report(FindingKind kind, PlaceWord now, PlaceWord before, Make make) {
+  constexpr uint64_t kPlaceMask = (1u << 28) - 1;
+  const uint64_t key =
+      uint64_t{static_cast<uint8_t>(kind)} << 56 | (now & kPlaceMask) << 28 | (before & kPlaceMask);
+  const auto [entry, is_new] = reported_.try_emplace(key);
+  if (!is_new) return void(++entry->second.repetitions);
+  Finding finding = make();
+  finding.kind = kind;
+  finding.pe = pe_name(rank_, dpu_index_);
+  note_finding(finding);
+  entry->second.finding = std::move(finding);
+}
 
 }  // namespace dpuemu

@@ -8,7 +8,7 @@
 namespace dpuemu {
 
 struct CheckSettings {
-  bool is_on = false;               // DPUEMU_CHECK is set
+  bool is_on = false;               // DPUEMU_CHECK is set, and not 0
   std::string file;                 // DPUEMU_CHECK_FILE: findings as lines of JSON
   std::vector<std::string> hidden;  // DPUEMU_CHECK_SUPPRESSIONS: lines of this file
   uint32_t schedules = 0;           // DPUEMU_CHECK_SCHEDULES: more schedules of each launch

@@ -9,7 +9,7 @@
 namespace dpuemu {
 namespace {
 
-constexpr uint32_t round_up(uint32_t value) { return (value + 7) & ~7u; }
+constexpr uint32_t to_granule(uint32_t value) { return (value + 7) & ~7u; }
 
 const CheckedMemory::Object *find_in(const std::vector<CheckedMemory::Object> &objects,
                                      uint32_t address) {
@@ -45,7 +45,7 @@ void CheckedMemory::load(const Program &program) {
   variables_.erase(std::unique(variables_.begin(), variables_.end(), is_same), variables_.end());
   for (size_t i = 0; i < variables_.size(); ++i) {
     const uint32_t next = i + 1 < variables_.size() ? variables_[i + 1].begin : heap_begin;
-    variables_[i].end = std::max(variables_[i].end, std::min(round_up(variables_[i].end), next));
+    variables_[i].end = std::max(variables_[i].end, std::min(to_granule(variables_[i].end), next));
   }
 }
 
@@ -56,7 +56,7 @@ void CheckedMemory::allocate(uint32_t begin, uint32_t bytes, uint32_t place) {
     wram[i] = (wram[i] & (kDefined | kEarlier)) != 0 ? kEarlier : kNever;
   std::erase_if(blocks_,
                 [&](const Object &block) { return block.begin < end && begin < block.end; });
-  const Object block = {begin, std::min(round_up(end), PE_WRAM_BYTES + 0u), place};
+  const Object block = {begin, std::min(to_granule(end), PE_WRAM_BYTES + 0u), place};
   blocks_.insert(std::upper_bound(blocks_.begin(), blocks_.end(), block,
                                   [](auto &a, auto &b) { return a.begin < b.begin; }),
                  block);

@@ -29,7 +29,8 @@ class CheckedMemory {
     kUnallocated = 2,
     kFreed = 4,
     kCopied = 8,
-    kEarlier = 16
+    kEarlier = 16,
+    kFresh = 32
   };
   uint8_t wram[PE_WRAM_BYTES] = {};
 

@@ -282,3 +282,16 @@ CASE(fine, all_read_then_one_writes) {
   barrier_wait(&all);
   sink = read_by_all;
 }
+
+// Each tasklet reads 8 bytes more than it uses; its neighbour writes these bytes.
+CASE(fine, reads_more_than_it_uses) {
+  __dma_aligned static uint64_t rows_of[NR_TASKLETS][3];
+  uint64_t *row = rows_of[me()];
+  uint32_t own = INPUT + 16 * me();
+  for (int turn = 0; turn < 3; ++turn) {
+    mram_read((__mram_ptr void *)own, row, 24);
+    row[0] += row[1];
+    mram_write(row, (__mram_ptr void *)own, 16);
+    barrier_wait(&all);
+  }
+}

@@ -93,3 +93,16 @@ CASE(uninitialised, behind_the_input) {
   for (int i = 0; i < 33; ++i) sum += last_block[i];
   sink = sum;
 }
+
+CASE(race, uses_the_word_of_its_neighbour) {
+  __dma_aligned static uint64_t rows_of[NR_TASKLETS][3];
+  uint64_t *row = rows_of[me()];
+  uint32_t own = INPUT + 16 * me();
+  for (int turn = 0; turn < 3; ++turn) {
+    barrier_wait(&all);
+    delay(turn % NR_TASKLETS);
+    mram_read((__mram_ptr void *)own, row, 24);
+    row[0] += row[2];
+    mram_write(row, (__mram_ptr void *)own, 16);
+  }
+}

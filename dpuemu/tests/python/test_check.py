@@ -146,7 +146,8 @@ def test_the_command_returns_the_code_of_a_program_that_fails(runner: Runner) ->
 
 def test_a_program_compiled_without_checks_is_named(runner: Runner) -> None:
     source = runner.folder / "plain.c"
-    source.write_text("#include <stdint.h>\n__host uint32_t chosen, argument; int main(void) { return 0; }\n")
+    variables = "#include <attributes.h>\n#include <stdint.h>\n__host uint32_t chosen, argument;\n"
+    source.write_text(f"{variables}int main(void) {{ return 0; }}\n")
     runner.run(tools.COMPILER, "-o", "plain", str(source), DPUEMU_CHECK="")
     assert "compiled without checks" in runner.run("./host", "plain", "0").stderr
 
