@@ -47,11 +47,11 @@ std::string PeCheck::name_of(const Cell &cell) const {
 }
 
 std::string PeCheck::wram_name(uint32_t at) const {
-  std::string name = program_->variable_at(at);
-  if (name.empty())
-    if (const CheckedMemory::Object *object = memory_->object_at(at);
-        object != nullptr && object->place != 0)
-      name = "byte " + std::to_string(at - object->begin) + " of a block of the heap";
+  const CheckedMemory::Object *const object = memory_->object_at(at);
+  const std::string name =
+      object != nullptr && object->place != 0
+          ? "byte " + std::to_string(at - object->begin) + " of a block of the heap"
+          : program_->variable_at(at);
   return "WRAM address " + hexadecimal_of(at) + bracketed(name);
 }
 
