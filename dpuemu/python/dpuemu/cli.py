@@ -280,6 +280,7 @@ def check_host_program(options: argparse.Namespace) -> int:
         try:
             code, launches, _ = run.run_program(
                 words,
+                patience=None if os.environ.get("DPUEMU_PATIENCE") else check.PATIENCE,
                 variables=variables,
                 stdout=sys.stderr if options.json == STDOUT else None,
             )
