@@ -9,8 +9,6 @@
 namespace dpuemu {
 namespace {
 
-__attribute__((tls_model("initial-exec"))) thread_local PeCheck *current_check = nullptr;
-
 /// A tasklet that makes so many accesses without a call lets other tasklets run, because it may
 /// wait for a store.
 constexpr uint32_t kMostAccesses = 20000;
@@ -23,9 +21,6 @@ constexpr uint64_t lock_key(PeCheck::Lock kind, uint32_t key) {
 }
 
 }  // namespace
-
-PeCheck *PeCheck::current() { return current_check; }
-void PeCheck::set_current(PeCheck *check) { current_check = check; }
 
 PeCheck::PeCheck()
     : epochs_(2 * PE_WRAM_BYTES),

@@ -121,8 +121,8 @@ class PeCheck {
   void end(uint32_t waiting, bool has_fault);
 
   /// Returns the run of the calling thread.
-  static PeCheck *current();
-  static void set_current(PeCheck *check);
+  static PeCheck *current() { return current_; }
+  static void set_current(PeCheck *check) { current_ = check; }
 
  private:
   template <uint32_t kBytes>
@@ -205,6 +205,9 @@ class PeCheck {
   std::string wram_name(uint32_t at) const;
   std::string mram_name(uint32_t offset) const;
   std::string mutex_name(uint32_t number) const;
+
+  __attribute__((
+      tls_model("initial-exec"))) static inline constinit thread_local PeCheck *current_ = nullptr;
 
   // The fields of the fast path.
   uint32_t wram_ = 0, wram_bytes_ = 0;  // address and size of WRAM

@@ -29,6 +29,10 @@ inline uint32_t address_of(const uint8_t *pointer) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
 }
 
+/// A function of the emulator for a row of PE_CHECK_TABLE: the arguments, and the place of the
+/// call.
+using CheckCallback = void (*)(uint32_t, uint32_t, uint32_t, uint32_t);
+
 class Program {
  public:
   /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not from dpuemu's compiler,
@@ -75,7 +79,7 @@ class Program {
   struct Gates {
     void (*call)();
     void (*yield)();
-    std::span<void (*const)()> checks;
+    std::span<const CheckCallback> checks;
   };
   void write_text(const PePlace &place, const Gates &gates) const;
   /// Returns the begin and the end of the section with the variables __host.
