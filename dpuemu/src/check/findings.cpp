@@ -45,6 +45,7 @@ std::string quoted(const std::string &text) {
 std::string side_as_json(const Side &side) {
   const size_t bracket = side.function.rfind(" ("), colon = side.function.rfind(':');
   std::string json = "{\"act\": " + quoted(side.act);
+  if (side.tasklet >= 0) json += ", \"tasklet\": " + std::to_string(side.tasklet);
   json += ", \"function\": " + quoted(side.function.substr(0, bracket));
   if (bracket != std::string::npos && colon != std::string::npos && colon > bracket) {
     json += ", \"file\": " + quoted(side.function.substr(bracket + 2, colon - bracket - 2));

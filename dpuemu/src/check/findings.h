@@ -43,8 +43,9 @@ enum class FindingKind : uint8_t {
 
 /// One side of a finding.
 struct Side {
-  std::string act = "";       // such as "tasklet 3 writes"
+  std::string act = "";       // such as "tasklet 3 writes it"
   std::string function = "";  // with its file and line: "main (task.c:12)"
+  int tasklet = -1;           // -1: the host, or an earlier run
 };
 
 struct Finding {

@@ -33,8 +33,9 @@ void PeCheck::race(FindingKind kind, const Cell &cell, const CellAccess &access,
 }
 
 Side PeCheck::side(uint32_t tasklet, const std::string &act, PlaceWord place) const {
-  if (tasklet == kHostThread) return {"the host " + act, ""};
-  return {"tasklet " + std::to_string(tasklet) + " " + act, function_at(place & kTextMask)};
+  if (tasklet == kHostThread) return {"the host " + act};
+  return {"tasklet " + std::to_string(tasklet) + " " + act, function_at(place & kTextMask),
+          static_cast<int>(tasklet)};
 }
 
 std::string PeCheck::function_at(uint32_t place) const {

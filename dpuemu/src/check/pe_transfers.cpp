@@ -166,7 +166,8 @@ void PeCheck::check_object(uint32_t at, uint32_t bytes, const char *name, uint32
   if (!leaves_heap && !leaves_object) return;
   report(FindingKind::kObject, place, object != nullptr ? object->place : 0, [&] {
     Side before;
-    if (object != nullptr && object->place != 0) before = {"allocated", function_at(object->place)};
+    if (object != nullptr && object->place != 0)
+      before = {"allocated", function_at(object->place), -1};
     return Finding{.object = wram_name(at),
                    .now = call_side(name, bytes, place),
                    .before = before,

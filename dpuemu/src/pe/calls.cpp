@@ -108,14 +108,14 @@ PeRun::After PeRun::transfer_checked(uint32_t tasklet, uint32_t mram_address, ui
         FaultKind::kDma, tasklet,
         call + ", reaches " + wram_place(own_bytes(wram, 1) == nullptr ? wram : wram + moved - 1));
   }
-  const bool is_rounded = ((mram_address | wram_address) & kWordMask) != 0 || moved != bytes;
-  return move(tasklet, offset, own, moved, is_read, is_rounded);
-}
-
-void PeRun::check_transfer(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes,
-                           bool is_read, bool is_rounded) {
-  check_->transfer(tasklet, offset, address_of(wram), bytes, is_read,
-                   is_read && direct_mram_.has_page(offset), is_rounded, place_of_call(tasklet));
+  if (snapshot_ != nullptr && !is_read) snapshot_->before_write(offset, moved);
+  const After after = move(tasklet, offset, own, moved, is_read);
+  if (check_ != nullptr) {
+    const bool is_rounded = ((mram_address | wram_address) & kWordMask) != 0 || moved != bytes;
+    check_->transfer(tasklet, offset, address_of(own), moved, is_read,
+                     is_read && direct_mram_.has_page(offset), is_rounded, place_of_call(tasklet));
+  }
+  return after;
 }
 
 // --- Barriers, semaphores, handshakes

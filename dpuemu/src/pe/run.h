@@ -155,10 +155,7 @@ class PeRun {
                  bool is_read);
   After transfer_checked(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
                          uint32_t bytes, bool is_read);
-  void check_transfer(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes,
-                      bool is_read, bool is_rounded);
-  After move(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes, bool is_read,
-             bool is_rounded);
+  After move(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes, bool is_read);
   void print(const char *bytes, size_t count);
 
 #define DPUEMU_DECLARE_CALL(number, name) \

@@ -10,21 +10,17 @@ constexpr uint32_t kWordMask = 7;
 
 /// Carries out a DMA. Requires valid addresses and a valid size.
 inline PeRun::After PeRun::move(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes,
-                                bool is_read, bool is_rounded) {
+                                bool is_read) {
   PeReport &report = pe_->report;
   if (is_read) {
     direct_mram_.read(offset, bytes, wram);
     ++report.dma_reads;
     report.dma_read_bytes += bytes;
   } else {
-    if (snapshot_ != nullptr) [[unlikely]]
-      snapshot_->before_write(offset, bytes);
     direct_mram_.write(offset, bytes, wram);
     ++report.dma_writes;
     report.dma_write_bytes += bytes;
   }
-  if (check_ != nullptr) [[unlikely]]
-    check_transfer(tasklet, offset, wram, bytes, is_read, is_rounded);
   moved_bytes_ += bytes;
   tasklets_[tasklet].state = State::kTransferring;
   clock_.transfer(tasklet, bytes);
@@ -40,7 +36,9 @@ inline PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uin
                         bytes - 1 < kMostDmaBytes && offset < PE_MRAM_BYTES &&
                         bytes <= PE_MRAM_BYTES - offset && wram < wram_bytes_ &&
                         bytes <= wram_bytes_ - wram;
-  return is_plain ? move(tasklet, offset, place_.wram + wram, bytes, is_read, false)
+  if (check_ != nullptr) [[unlikely]]
+    return transfer_checked(tasklet, mram_address, wram_address, bytes, is_read);
+  return is_plain ? move(tasklet, offset, place_.wram + wram, bytes, is_read)
                   : transfer_checked(tasklet, mram_address, wram_address, bytes, is_read);
 }
 

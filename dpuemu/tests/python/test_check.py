@@ -126,6 +126,7 @@ def test_the_command_reports_findings_and_hides_suppressed_ones(runner: Runner) 
     assert "counter" in finding["object"]
     assert finding["count"] > 1
     lines = (PROGRAMS / "races.c").read_text().splitlines()
+    assert finding["places"][0]["tasklet"] != finding["places"][1]["tasklet"]
     for place in finding["places"]:
         assert place["function"] == "race_counter_without_mutex"
         assert "counter += me()" in lines[place["line"] - 1]
