@@ -166,6 +166,31 @@ inline PeRun::After PeRun::carry_out(uint32_t number) {
   }
 }
 
+PeRun::After PeRun::carry_out_checked(uint32_t number) {
+  const uint32_t *const arguments = tasklets_[number].at_call.arguments;
+  const uint32_t mutex = arguments[0] % PE_ATOMIC_BYTES;
+  switch (tasklets_[number].call) {
+    case k_mram_read:
+      return transfer_checked(number, arguments[0], arguments[1], arguments[2], true);
+    case k_mram_write:
+      return transfer_checked(number, arguments[1], arguments[0], arguments[2], false);
+    case k_mutex_lock: {
+      const After after = call_mutex_lock(number, arguments);
+      if (after == After::kGoOn) check_mutex(number);
+      return after;
+    }
+    case k_mutex_unlock: {
+      const uint32_t waiter = first_waiter(WaitKind::kMutex, mutex);
+      check_->unlock_mutex(number, mutex);
+      const After after = call_mutex_unlock(number, arguments);
+      if (after == After::kGoOn && waiter != PE_MAX_TASKLETS) check_mutex(waiter);
+      return after;
+    }
+    default:
+      return carry_out(number);
+  }
+}
+
 PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
   return check_ == nullptr ? step_as<false>(door, turns) : step_as<true>(door, turns);
 }
@@ -204,7 +229,8 @@ PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
       return Step::kEnded;
     }
     tasklet.state = State::kWaiting;
-    if (carry_out(number) == After::kGoOn) woken_ |= 1u << number;
+    const After after = kIsChecked ? carry_out_checked(number) : carry_out(number);
+    if (after == After::kGoOn) woken_ |= 1u << number;
     if (is_explored && tasklet.state == State::kTransferring)
       woken_ |= 1u << number;  // the transfer is a single step
     if (has_ended_) return Step::kEnded;

@@ -104,6 +104,8 @@ class PeRun {
   uint32_t choose_step();
   /// Carries out the call of a tasklet.
   After carry_out(uint32_t tasklet);
+  /// The same with checks. The frequent calls have no checks themselves.
+  After carry_out_checked(uint32_t tasklet);
   void finish();
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
   /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no

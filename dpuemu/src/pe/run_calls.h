@@ -36,8 +36,6 @@ inline PeRun::After PeRun::transfer(uint32_t tasklet, uint32_t mram_address, uin
                         bytes - 1 < kMostDmaBytes && offset < PE_MRAM_BYTES &&
                         bytes <= PE_MRAM_BYTES - offset && wram < wram_bytes_ &&
                         bytes <= wram_bytes_ - wram;
-  if (check_ != nullptr) [[unlikely]]
-    return transfer_checked(tasklet, mram_address, wram_address, bytes, is_read);
   return is_plain ? move(tasklet, offset, place_.wram + wram, bytes, is_read)
                   : transfer_checked(tasklet, mram_address, wram_address, bytes, is_read);
 }
@@ -99,8 +97,6 @@ inline PeRun::After PeRun::call_mutex_lock(uint32_t tasklet, const uint32_t *arg
   if (*mutex != 0) return wait(tasklet, WaitKind::kMutex, arguments[0] % PE_ATOMIC_BYTES);
   *mutex = 1;
   mutex_holders_[arguments[0] % PE_ATOMIC_BYTES] = static_cast<uint8_t>(tasklet);
-  if (check_ != nullptr) [[unlikely]]
-    check_mutex(tasklet);
   return After::kGoOn;
 }
 
@@ -109,13 +105,9 @@ inline PeRun::After PeRun::call_mutex_unlock(uint32_t tasklet, const uint32_t *a
   if (mutex == nullptr) return After::kStay;
   // The first waiting tasklet takes the mutex, so the mutex stays locked.
   const uint32_t number = arguments[0] % PE_ATOMIC_BYTES;
-  if (check_ != nullptr) [[unlikely]]
-    check_->unlock_mutex(tasklet, number);
   if (const uint32_t waiter = first_waiter(WaitKind::kMutex, number); waiter != PE_MAX_TASKLETS) {
     mutex_holders_[number] = static_cast<uint8_t>(waiter);
     wake(waiter);
-    if (check_ != nullptr) [[unlikely]]
-      check_mutex(waiter);
   } else {
     *mutex = 0;
   }
