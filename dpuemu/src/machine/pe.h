@@ -80,7 +80,7 @@ struct Pe {
   bool log_is_cut = false;        // whether the program printed more bytes than the log holds
   PeReport report;
   PeFault fault;
-  bool was_accessed = false;      // whether the host had access to the rank's region
+  bool was_accessed = false;               // whether the host had access to the rank's region
   std::shared_ptr<CheckedMemory> checked;  // null without `dpuemu check` (checked_memory.h)
 };
 
