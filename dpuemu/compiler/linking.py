@@ -42,19 +42,29 @@ class Program:
             *struct.unpack_from("<I", content, 32),
             *struct.unpack_from("<HH", content, 48),
         )
+        self.content = content
         headers = [
             struct.unpack_from("<10I", content, table + 40 * index) for index in range(count)
         ]
         self.sections: dict[str, tuple[int, int]] = {}  # name -> address, bytes
+        self.offsets: dict[str, int] = {}  # of the contents of sections in the file
         self.symbols: list[Symbol] = []
         for name, kind, _, address, offset, size, link, _, _, _ in headers:
-            self.sections[_text(content, headers[names][4] + name)] = (address, size)
+            section = _text(content, headers[names][4] + name)
+            self.sections[section] = (address, size)
+            self.offsets[section] = offset
             if kind == 2:  # SHT_SYMTAB
                 strings = headers[link][4]
                 for index in range(size // 16):
                     place = offset + 16 * index
                     text, value = struct.unpack_from("<II", content, place)
                     self.symbols.append(Symbol(_text(content, strings + text), value, place + 4))
+
+    def contents(self, name: str) -> bytes:
+        """Return the contents of a section, or nothing if the program does not have the section."""
+        _, size = self.sections.get(name, (0, 0))
+        offset = self.offsets.get(name, 0)
+        return self.content[offset : offset + size]
 
     def end(self, name: str) -> int:
         """Return the end address of a section, or 0 if the program does not have the section."""

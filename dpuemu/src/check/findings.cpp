@@ -160,16 +160,6 @@ class Findings {
 
 }  // namespace
 
-void note_unchecked_program() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    std::fputs(
-        "dpuemu check: a PE program was compiled without checks, so only its DMA and waiting are "
-        "checked; compile it in `dpuemu check`, for example by `dpuemu check -- make -B`\n",
-        stderr);
-  });
-}
-
 void note_schedules(uint64_t tried, uint64_t remaining) {
   const std::string rest =
       remaining == 0 ? "all schedules" : "at least " + std::to_string(remaining) + " remain";

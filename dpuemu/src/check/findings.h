@@ -60,9 +60,6 @@ struct Finding {
 /// Prints a new finding to standard error, and appends it to the file of the settings.
 void note_finding(const Finding &finding, uint64_t count = 1);
 
-/// Prints, once, that a program is not compiled for checks.
-void note_unchecked_program();
-
 /// Prints how many orders of the tasklets of a launch were tried, and how many are known that were
 /// not.
 void note_schedules(uint64_t tried, uint64_t remaining);

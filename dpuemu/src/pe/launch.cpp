@@ -13,7 +13,6 @@
 #include "base/report_file.h"
 #include "base/worker_pool.h"
 #include "check/callbacks.h"
-#include "check/findings.h"
 #include "check/settings.h"
 #include "machine/checked_memory.h"
 #include "machine/debugger.h"
@@ -167,7 +166,6 @@ dpu_error_t begin_and_start(const std::vector<Members> &all, bool caller_waits,
 }  // namespace
 
 dpu_error_t load_program(const PinnedSet &set, const Program &program) {
-  if (check_settings().is_on && !program.is_checked()) note_unchecked_program();
   const std::vector<Members> all = members_of(set);
   HostOwnership ownership;
   for (const Members &members : all)

@@ -145,12 +145,32 @@ def test_the_command_returns_the_code_of_a_program_that_fails(runner: Runner) ->
     runner.run(*command, "--suppressions", "missing", "--", "true", code=2)
 
 
-def test_a_program_compiled_without_checks_is_named(runner: Runner) -> None:
-    source = runner.folder / "plain.c"
-    variables = "#include <attributes.h>\n#include <stdint.h>\n__host uint32_t chosen, argument;\n"
-    source.write_text(f"{variables}int main(void) {{ return 0; }}\n")
-    runner.run(tools.COMPILER, "-o", "plain", str(source), DPUEMU_CHECK="")
-    assert "compiled without checks" in runner.run("./host", "plain", "0").stderr
+UNCHECKED = {
+    "main.c": "#include <attributes.h>\n#include <stdint.h>\n#include <defs.h>\n"
+    "__host uint32_t chosen, argument;\nvoid add(uint32_t);\n"
+    "int main(void) { add(me()); return 0; }\n",
+    "add.c": "#include <stdint.h>\nuint32_t total;\nvoid add(uint32_t n) { total += n; }\n",
+}
+
+
+def test_a_program_compiled_without_checks_is_compiled_again(runner: Runner) -> None:
+    for name, text in UNCHECKED.items():
+        (runner.folder / name).write_text(text)
+    compiler = (tools.COMPILER, "-O2", "-DNR_TASKLETS=4")
+    runner.run(*compiler, "-o", "plain", *UNCHECKED, DPUEMU_CHECK="")
+    errors = runner.run("./host", "plain", "0").stderr
+    assert "a data race between two tasklets" in errors
+    assert "add (add.c:3)" in errors
+    runner.run(*compiler, "-c", *UNCHECKED, DPUEMU_CHECK="")
+    (runner.folder / "add.c").unlink()
+    runner.run(*compiler, "-o", "of_objects", "main.o", "add.o", DPUEMU_CHECK="")
+    for program, reason in (
+        ("plain", "add.c does not exist"),
+        ("of_objects", "main.o is no source"),
+    ):
+        errors = runner.run("./host", program, "0").stderr
+        assert reason in errors
+        assert f"{program} was compiled without checks" in errors
 
 
 def test_programs_for_checks_run_without_checks(runner: Runner) -> None:

@@ -1,0 +1,17 @@
+// Compiles PE programs again, with the calls of `dpuemu check`.
+#pragma once
+
+#include <span>
+
+#include "machine/program.h"
+
+namespace dpuemu {
+
+/// Returns the program to load instead of `program`, whose file has these bytes: if checks are on
+/// and the program is compiled without checks, a program of the same sources with checks. If its
+/// file does not record its commands, or its sources no longer compile, prints so and returns the
+/// same program. name: of the file.
+const Program *program_for_checks(const Program &program, std::span<const char> file,
+                                  const char *name);
+
+}  // namespace dpuemu
