@@ -73,8 +73,11 @@ def _preprocess(compiler: Compiler, options: Options) -> int:
 
 def _record(words: list[str]) -> str:
     """Return assembly that records the command."""
-    text = json.dumps([os.getcwd(), words])
-    return f'\t.section {COMMAND},"",@progbits\n\t.byte {",".join(map(str, text.encode()))}\n'
+    numbers = ",".join(map(str, json.dumps([os.getcwd(), words]).encode()))
+    return (
+        f'\t.section {COMMAND},"",@progbits\n\t.byte {numbers}\n'
+        '\t.section .note.GNU-stack,"",@progbits\n'
+    )
 
 
 def _compile_for_checks(compiler: Compiler, program: str, output: str) -> None:

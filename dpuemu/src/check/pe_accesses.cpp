@@ -106,7 +106,7 @@ void PeCheck::copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t place) {
   note_access({to, bytes, {true, false}, place, true});
   for (uint32_t i = 0; i < bytes; ++i)
     if (states[i] == CheckedMemory::kNever || states[i] == CheckedMemory::kEarlier ||
-        states[i] == CheckedMemory::kCopied)
+        states[i] == CheckedMemory::kCopied || states[i] == CheckedMemory::kMoved)
       memory_->wram[target + i] = states[i];
 }
 
@@ -136,14 +136,18 @@ void PeCheck::check_states(uint32_t at, uint32_t bytes, AccessKind kind, uint32_
           (state & CheckedMemory::kEarlier) != 0 && (writes_[cell] & kTimeMask) <= time_;
       const FindingKind found = (state & CheckedMemory::kFreed) != 0         ? FindingKind::kFreed
                                 : (state & CheckedMemory::kUnallocated) != 0 ? FindingKind::kObject
+                                : (state & CheckedMemory::kMoved) != 0       ? FindingKind::kMoved
                                 : is_earlier_launch ? FindingKind::kLeftover
                                                     : FindingKind::kUninitialised;
       report(found, place, write_places_[cell], [&] {
         Side before;
         if (found == FindingKind::kFreed && writes_[cell] != 0)
           before = side(thread_of(writes_[cell]), "freed it", write_places_[cell]);
-        if ((state & CheckedMemory::kCopied) != 0)
-          before = side(thread_of(writes_[cell]), "copied it from MRAM that nothing has written",
+        if ((state & (CheckedMemory::kCopied | CheckedMemory::kMoved)) != 0)
+          before = side(thread_of(writes_[cell]),
+                        (state & CheckedMemory::kMoved) != 0
+                            ? "copied it from MRAM"
+                            : "copied it from MRAM that nothing has written",
                         write_places_[cell]);
         return Finding{
             .object = wram_name(cell),

@@ -29,7 +29,12 @@ const CheckedMemory::Object *CheckedMemory::object_at(uint32_t address) const {
 }
 
 void CheckedMemory::load(const Program &program) {
-  const dpu_symbol_t *const heap = program.find("__sys_heap_pointer_reset");
+  const dpu_symbol_t *const heap = program.find("__sys_heap_pointer_reset"),
+                            *const mram_heap = program.find(DPU_MRAM_HEAP_POINTER_NAME);
+  const uint32_t last_mram_heap =
+      std::exchange(mram_heap_, mram_heap != nullptr ? mram_heap->address : 0);
+  if (last_mram_heap != 0 && last_mram_heap != mram_heap_)
+    move_heap(last_mram_heap - PE_MRAM_ORIGIN);
   const uint32_t heap_begin = heap != nullptr ? std::min(heap->address, PE_WRAM_BYTES + 0u) : 0;
   std::fill_n(wram, heap_begin, uint8_t{kDefined});
   reset_heap(heap_begin);
@@ -121,6 +126,18 @@ void CheckedMemory::set_mram(uint64_t offset, bool is_defined) {
   word = is_defined ? word | bit : word & ~bit;
 }
 
+void CheckedMemory::move_heap(uint32_t from) {
+  for (auto &[number, page] : mram_) {
+    const uint64_t begin = uint64_t{number} * kPageBytes;
+    if (begin + kPageBytes <= from) continue;
+    if (std::exchange(page.is_full, false))
+      std::fill_n(page.bits, std::size(page.bits), ~UINT64_C(0));
+    for (uint64_t at = std::max<uint64_t>(begin, from); at < begin + kPageBytes; ++at)
+      page.bits[at % kPageBytes / 64] &= ~(UINT64_C(1) << (at % 64));
+    page.has_moved = true;
+  }
+}
+
 void CheckedMemory::copy_to_wram(uint64_t offset, uint32_t wram_offset, uint32_t bytes) {
   uint8_t *const states = wram + wram_offset;
   if (!is_mram_known_) return void(std::fill_n(states, bytes, uint8_t{kDefined}));
@@ -135,7 +152,8 @@ void CheckedMemory::copy_to_wram(uint64_t offset, uint32_t wram_offset, uint32_t
       for (uint32_t j = 0; j < part; ++j)
         states[i + j] = page->second.bits[(at + j) % kPageBytes / 64] >> ((at + j) % 64) & 1
                             ? kDefined
-                            : kCopied;
+                        : page->second.has_moved ? kMoved
+                                                 : kCopied;
     }
     i += part;
   }

@@ -22,7 +22,7 @@ class CheckedMemory {
  public:
   /// The state of a byte of WRAM: kDefined alone, or why the byte has no value. kEarlier: an
   /// earlier owner of the memory has written the byte. kCopied: a DMA copied it from MRAM that
-  /// nothing has written.
+  /// nothing has written; kMoved: from MRAM that was written before a load that moved the heap.
   enum State : uint8_t {
     kNever = 0,
     kDefined = 1,
@@ -30,7 +30,8 @@ class CheckedMemory {
     kFreed = 4,
     kCopied = 8,
     kEarlier = 16,
-    kFresh = 32
+    kFresh = 32,
+    kMoved = 64
   };
   uint8_t wram[PE_WRAM_BYTES] = {};
 
@@ -43,7 +44,8 @@ class CheckedMemory {
   /// Returns the object that contains the address, or nullptr.
   const Object *object_at(uint32_t address) const;
 
-  /// Loading a program defines its variables, and frees the heap.
+  /// Loading a program defines its variables, and frees the heap. If the heap of MRAM then begins
+  /// elsewhere than with the last program, its old contents have no values.
   void load(const Program &program);
   /// mem_alloc, and mem_reset (from the start of the heap to the end of WRAM).
   void allocate(uint32_t begin, uint32_t bytes, uint32_t place);
@@ -75,13 +77,16 @@ class CheckedMemory {
   struct Page {
     uint64_t bits[kPageBytes / 64] = {};
     bool is_full = false;
+    bool has_moved = false;  // since then, nothing has written the bytes that are not in `bits`
   };
   void set_mram(uint64_t offset, bool is_defined);
+  void move_heap(uint32_t from);
 
   std::vector<Object> variables_, blocks_;  // sorted by begin
   std::unordered_map<uint32_t, Page> mram_;
   bool is_mram_known_ = true;
-  std::mutex mutex_;  // guards the members below
+  uint32_t mram_heap_ = 0;  // its address in the program, or 0
+  std::mutex mutex_;        // guards the members below
   bool is_running_ = false;
   std::vector<HostAccess> host_;
   std::atomic<bool> has_host_{false};

@@ -1,5 +1,6 @@
-// Runs one CASE of a program: host PROGRAM NUMBER [again|beside]. again: launches twice, with
-// argument 0 and 1. beside: writes WRAM while the launch runs.
+// Runs one CASE of a program: host PROGRAM NUMBER [again|beside|early]. again: launches twice, with
+// argument 0 and 1. beside: writes WRAM while the launch runs. early: writes the input before it
+// loads the program, while another program is loaded.
 #include <dpu.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +15,12 @@ int main(int count, char **words) {
   uint64_t input[INPUT_BYTES / 8];
   for (uint32_t i = 0; i < INPUT_BYTES / 8; ++i) input[i] = i;
   DPU_ASSERT(dpu_alloc(1, NULL, &set));
-  DPU_ASSERT(dpu_load(set, words[1], NULL));
-  DPU_ASSERT(dpu_broadcast_to(set, "chosen", 0, &number, sizeof number, DPU_XFER_DEFAULT));
+  bool is_early = strcmp(mode, "early") == 0;
+  DPU_ASSERT(dpu_load(set, is_early ? "races" : words[1], NULL));
   DPU_ASSERT(
       dpu_broadcast_to(set, DPU_MRAM_HEAP_POINTER_NAME, 0, input, sizeof input, DPU_XFER_DEFAULT));
+  if (is_early) DPU_ASSERT(dpu_load(set, words[1], NULL));
+  DPU_ASSERT(dpu_broadcast_to(set, "chosen", 0, &number, sizeof number, DPU_XFER_DEFAULT));
   if (strcmp(mode, "beside") == 0) {
     DPU_ASSERT(dpu_launch(set, DPU_ASYNCHRONOUS));
     bool has_ended = false, has_fault = false;

@@ -67,3 +67,11 @@ CASE(fine, each_its_own) {
   barrier_wait(&all);
   if (me() == 0) order_result = own[1] + own[2];
 }
+
+// Both programs have the same heap.
+CASE(fine, input_kept_over_a_load, early) {
+  __dma_aligned static uint32_t own[16];
+  if (me() != 0) return;
+  mram_read((__mram_ptr void *)INPUT, own, 64);
+  order_result = own[3];
+}

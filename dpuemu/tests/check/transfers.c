@@ -106,3 +106,10 @@ CASE(race, uses_the_word_of_its_neighbour) {
     mram_write(row, (__mram_ptr void *)own, 16);
   }
 }
+
+// This program has variables in MRAM, and the program at the time of the write had none.
+CASE(moved, input_from_before_the_load, early) {
+  if (me() != 0) return;
+  mram_read((__mram_ptr void *)INPUT, received, 64);
+  sink = received[3];
+}
