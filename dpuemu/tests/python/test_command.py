@@ -504,12 +504,14 @@ def test_the_tools_work_in_a_folder_with_spaces(
     assert json.loads(result.stdout)["dma_reads"] == 64
 
 
-def test_the_example_of_the_sdk_has_no_fault_on_a_strict_machine(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("run", "--strict"), ("check",)])
+def test_the_example_has_no_fault_and_no_findings(words: tuple[str, ...], tmp_path: Path) -> None:
     shutil.copytree(
         EXAMPLES / "vector_add",
         tmp_path / "vector_add",
         ignore=shutil.ignore_patterns("host", "kernel"),
     )
-    result = run("run", "--strict", "--", "make", "-s", "-C", str(tmp_path / "vector_add"))
-    assert (result.returncode, result.stderr) == (0, "")
+    result = run(*words, "--", "make", "-s", "-C", str(tmp_path / "vector_add"))
+    findings = "dpuemu check: 0 findings\n" if words == ("check",) else ""
+    assert (result.returncode, result.stderr) == (0, findings)
     assert result.stdout == "524288 sums on 128 PEs, 0 wrong\n"
