@@ -18,17 +18,20 @@ def variables(
     suppressions: str | None = None,
     schedules: str | None = None,
     seed: int | None = None,
+    pe: str | None = None,
 ) -> dict[str, str]:
     """Return the environment variables of the checks (src/check/settings.h).
 
     file: to which the program appends its findings. suppressions: a file with patterns of findings
-    to hide. schedules: the number of schedules of each launch to try, or ALL.
+    to hide. schedules: the number of schedules to try of one PE of each launch, or ALL. pe: this
+    PE, as RANK.CHIP.BANK, or ALL; by default the first.
     """
     wanted = {
         "DPUEMU_CHECK": "1",
         "DPUEMU_CHECK_FILE": str(file),
         "DPUEMU_CHECK_SUPPRESSIONS": suppressions,
         "DPUEMU_CHECK_SCHEDULES": schedules,
+        "DPUEMU_CHECK_PE": pe,
         "DPUEMU_CHECK_SEED": None if seed is None else str(seed),
     }
     return {name: value for name, value in wanted.items() if value is not None}

@@ -177,11 +177,13 @@ def parser() -> argparse.ArgumentParser:
     subparser = command(
         "check",
         check_host_program,
-        "Run a host program, and find errors of its PE programs.\n\nThe PE programs must be"
-        " compiled in `dpuemu check` too: `dpuemu check -- make`. Each finding has both places, the"
-        " object, and how to mend it. The exit code is the one of the program; if it is 0 and there"
-        " are findings, 1.\n\nIt finds: data races in WRAM and MRAM, overlapping DMA, reads of"
-        " memory that nothing has written or that an earlier owner has left, DMA outside objects,"
+        "Run a host program, and find errors of its PE programs.\n\nPE programs that were compiled"
+        " without checks are compiled again if their sources exist; otherwise compile them in"
+        " `dpuemu check` too: `dpuemu check -- make -B`. Each finding has both places, the object,"
+        " and how to mend it. The exit code is the one of the program; if it is 0 and there are"
+        " findings, 1.\n\nIt finds: data races in WRAM and MRAM, overlapping DMA, reads of memory"
+        " that nothing has written, that an earlier owner has left or that was written before a"
+        " load that moved the heap, DMA outside objects,"
         " rounded DMA, stacks that are too small, mutexes held at the end, barriers with a wrong"
         " count, host transfers to WRAM in use, freed memory, and addresses that are no mutexes.",
         "dpuemu check --json findings.jsonl -- make test",
@@ -191,10 +193,16 @@ def parser() -> argparse.ArgumentParser:
         "--schedules",
         type=_schedules,
         metavar="N|all",
-        help="try N other orders of the tasklets of one PE in each launch, or all orders",
+        help="try N other orders of the tasklets of a PE in each launch, or all orders",
     )
     subparser.add_argument(
         "--seed", type=_number(0), metavar="S", help="choose the orders by this number (default: 1)"
+    )
+    subparser.add_argument(
+        "--pe",
+        type=_pe,
+        metavar="R.C.B|all",
+        help="try them on this rank, chip and bank, or on all PEs (default: on the first PE)",
     )
     subparser.add_argument(
         "--suppressions",
@@ -255,6 +263,12 @@ def _schedules(text: str) -> str:
     return text if text == check.ALL else str(_number(1)(text))
 
 
+def _pe(text: str) -> str:
+    if text == check.ALL or re.fullmatch(r"\d+\.[0-7]\.[0-7]", text):
+        return text
+    raise argparse.ArgumentTypeError(f"{text} is not RANK.CHIP.BANK or {check.ALL}")
+
+
 def _words(options: argparse.Namespace) -> list[str]:
     """Return the program and its arguments."""
     words: list[str] = options.words[1:] if options.words[:1] == ["--"] else options.words
@@ -276,6 +290,7 @@ def check_host_program(options: argparse.Namespace) -> int:
             suppressions=options.suppressions,
             schedules=options.schedules,
             seed=options.seed,
+            pe=options.pe,
         )
         try:
             code, launches, _ = run.run_program(

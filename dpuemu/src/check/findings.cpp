@@ -160,10 +160,10 @@ class Findings {
 
 }  // namespace
 
-void note_schedules(uint64_t tried, uint64_t remaining) {
+void note_schedules(const std::string &pe, uint64_t tried, uint64_t remaining) {
   const std::string rest =
       remaining == 0 ? "all schedules" : "at least " + std::to_string(remaining) + " remain";
-  std::fprintf(stderr, "dpuemu check: tried %llu schedules: %s\n",
+  std::fprintf(stderr, "dpuemu check: %s: tried %llu schedules: %s\n", pe.c_str(),
                static_cast<unsigned long long>(tried), rest.c_str());
 }
 

@@ -62,8 +62,7 @@ struct Finding {
 /// Prints a new finding to standard error, and appends it to the file of the settings.
 void note_finding(const Finding &finding, uint64_t count = 1);
 
-/// Prints how many orders of the tasklets of a launch were tried, and how many are known that were
-/// not.
-void note_schedules(uint64_t tried, uint64_t remaining);
+/// Prints how many orders of the tasklets of a PE were tried, and how many are known that were not.
+void note_schedules(const std::string &pe, uint64_t tried, uint64_t remaining);
 
 }  // namespace dpuemu

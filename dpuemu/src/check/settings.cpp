@@ -23,6 +23,7 @@ CheckSettings read_settings() {
     if (!line.empty() && line[0] != '#') settings.hidden.push_back(line);
   const std::string schedules = variable_text("DPUEMU_CHECK_SCHEDULES"),
                     seed = variable_text("DPUEMU_CHECK_SEED");
+  settings.pe = variable_text("DPUEMU_CHECK_PE");
   settings.is_exhaustive = schedules == "all";
   settings.schedules = static_cast<uint32_t>(std::strtoul(schedules.c_str(), nullptr, 10));
   if (!seed.empty()) settings.seed = std::strtoull(seed.c_str(), nullptr, 10);

@@ -13,6 +13,8 @@ struct CheckSettings {
   std::vector<std::string> hidden;  // DPUEMU_CHECK_SUPPRESSIONS: lines of this file
   uint32_t schedules = 0;           // DPUEMU_CHECK_SCHEDULES: more schedules of each launch
   uint64_t seed = 1;                // DPUEMU_CHECK_SEED
+  std::string pe;                   // DPUEMU_CHECK_PE: the PE with other schedules: `all`, a name
+                                    // "rank.chip.bank", or empty: the first of each launch
   bool is_exhaustive = false;       // DPUEMU_CHECK_SCHEDULES is `all`
 };
 

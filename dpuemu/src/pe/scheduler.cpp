@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -117,14 +118,22 @@ class Runner {
  private:
   void run_alone(const PeTask &task, Batch &of) {
     const bool is_accessible = !of.work.is_strict || task.places->enter(task.dpu_index);
-    const bool explores = of.work.is_checked && is_accessible && task.pe->program->is_checked() &&
-                          (check_settings().is_exhaustive || check_settings().schedules != 0) &&
-                          &task == &of.work.groups[0][0];
-    if (explores)
+    if (of.work.is_checked && is_accessible && explores(task, of))
       run_in_many_orders(task, of);
     else
       run_once(task, of, begin_check(task, of, 0), nullptr, is_accessible);
     if (of.work.is_strict && is_accessible) task.places->leave(task.dpu_index);
+  }
+
+  /// Returns whether the settings choose the PE for runs in other orders.
+  static bool explores(const PeTask &task, const Batch &of) {
+    const CheckSettings &settings = check_settings();
+    if (!task.pe->program->is_checked() || (!settings.is_exhaustive && settings.schedules == 0))
+      return false;
+    if (settings.pe.empty()) return &task == &of.work.groups[0][0];
+    const auto name = std::to_string(task.rank) + "." + std::to_string(task.dpu_index / kBanks) +
+                      "." + std::to_string(task.dpu_index % kBanks);
+    return settings.pe == "all" || settings.pe == name;
   }
 
   void run_once(const PeTask &task, Batch &of, PeCheck *check, PeSnapshot *snapshot,
@@ -178,7 +187,7 @@ class Runner {
                                      std::to_string(settings.seed));
       }
     }
-    note_schedules(explorer.tried(), explorer.remaining());
+    note_schedules(pe_name(task.rank, task.dpu_index), explorer.tried(), explorer.remaining());
     check->stop_exploring();
     snapshot.restore_result();
   }

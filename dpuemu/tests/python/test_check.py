@@ -204,6 +204,16 @@ def test_schedules_find_a_result_that_depends_on_the_order(name: str, runner: Ru
     assert not runner.findings(case, **fewer)
 
 
+def test_schedules_of_any_pe(runner: Runner) -> None:
+    case = next(case for case in CASES if case.name == "each_its_own")
+    words = ("./host", case.file, str(case.number))
+    command = (sys.executable, "-m", "dpuemu", "check", "--schedules", "2", "--pe")
+    for pe, lines in (("all", 1), ("0.0.0", 1), ("0.7.7", 0)):
+        errors = runner.run(*command, pe, "--", *words).stderr
+        assert errors.count("rank 0, chip 0, bank 0: tried 1 schedules") == lines
+    assert "is not RANK.CHIP.BANK" in runner.run(*command, "1.8.0", "--", *words, code=2).stderr
+
+
 # Three tasklets lock one mutex, in 3! orders; tasklets that share nothing have one order.
 @pytest.mark.parametrize(("name", "orders"), [("sum_under_a_mutex", 6), ("each_its_own", 1)])
 def test_all_schedules_of_small_programs_are_tried_once(
