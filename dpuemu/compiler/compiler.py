@@ -131,7 +131,8 @@ _MACHINE = [
 # memory remain calls.
 CHECKS = [
     *("-fsanitize=thread", "--param", "tsan-distinguish-volatile=1"),
-    *("-fno-tree-loop-im", "-fno-tree-pre", "-fno-code-hoisting", "-fno-optimize-sibling-calls"),
+    *("-fno-tree-loop-im", "-fno-tree-pre", "-fno-code-hoisting", "-fno-hoist-adjacent-loads"),
+    "-fno-optimize-sibling-calls",
     *(f"-fno-builtin-{name}" for name in ("memcpy", "memmove", "memset")),
 ]
 # The runtime itself only reports which function of it the program has called.

@@ -35,16 +35,6 @@ static struct {
   free_block_t *free[kOrders];
 } heap;
 
-static void lock(void) {
-  __pe_lock_heap();
-  __pe_check_lock(1);
-}
-
-static void unlock(void) {
-  __pe_check_lock(0);
-  unlock_heap();
-}
-
 static free_block_t *block_at(uint32_t unit) {
   return (free_block_t *)(heap.bytes + unit * kUnitBytes);
 }
@@ -117,6 +107,7 @@ static uint32_t find_taken(const void *pointer) {
 static void reset(void) {
   memset(heap.free, 0, sizeof heap.free);
   if (heap.bytes == NULL) return;
+  __pe_check_memory(heap.bytes, heap.units * kUnitBytes, PE_CHECK_FREED);
   memset(heap.starts, kNothing, heap.units);
   // Larger blocks have lower addresses than smaller blocks. Therefore the address of each block is
   // a multiple of its size.
@@ -129,16 +120,15 @@ static void reset(void) {
 }
 
 void buddy_reset(void) {
-  lock();
+  __pe_lock_heap();
   reset();
-  unlock();
+  unlock_heap();
 }
 
 void buddy_init(size_t size_of_heap) {
   heap.units = size_of_heap / kUnitBytes;
   heap.bytes = mem_alloc(heap.units * kUnitBytes);
   heap.starts = mem_alloc(heap.units);
-  __pe_check_memory(heap.bytes, heap.units * kUnitBytes, PE_CHECK_FREED);
   buddy_reset();
 }
 
@@ -162,21 +152,21 @@ static void *take(size_t size) {
 }
 
 void *buddy_alloc(size_t size) {
-  lock();
+  __pe_lock_heap();
   void *block = take(size);
-  unlock();
+  unlock_heap();
   return block;
 }
 
 void buddy_free(void *pointer) {
   if (pointer == NULL) return;
-  lock();
+  __pe_lock_heap();
   uint32_t unit = find_taken(pointer);
   if (unit == heap.units)
     errno = EINVAL;
   else
     free_taken(unit);
-  unlock();
+  unlock_heap();
 }
 
 static void *resize(const void *ptr, size_t size) {
@@ -189,6 +179,8 @@ static void *resize(const void *ptr, size_t size) {
   uint32_t wanted = order_for(size);
   if (wanted <= order) {
     split_taken(unit, order, wanted);
+    uint8_t *end = (uint8_t *)block_at(unit) + (kUnitBytes << wanted);
+    __pe_check_memory(end, (kUnitBytes << order) - (kUnitBytes << wanted), PE_CHECK_FREED);
     return block_at(unit);
   }
   void *moved = take(size);
@@ -204,8 +196,8 @@ void *buddy_realloc(void *ptr, size_t size) {
     buddy_free(ptr);
     return ptr;
   }
-  lock();
+  __pe_lock_heap();
   void *moved = resize(ptr, size);
-  unlock();
+  unlock_heap();
   return moved;
 }

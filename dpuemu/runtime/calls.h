@@ -78,8 +78,7 @@
 /// The calls of a program that is compiled for `dpuemu check`: X(number, name). gcc adds the first
 /// ones: an access of so many bytes at the address in edi, before the access; a range of esi bytes;
 /// the begin and the end of a function. __cyg_profile_func_... is the same for functions of the
-/// runtime. __pe_check_memory(address, bytes, state) reports what an allocator has done,
-/// __pe_check_lock(is_taken) that a tasklet has taken or frees the lock of the allocators, and
+/// runtime. __pe_check_memory(address, bytes, state) reports what an allocator has done, and
 /// __pe_check_copy(to, from, bytes) that memcpy copies bytes.
 #define PE_CHECK_TABLE(X)         \
   X(0, __tsan_read1)              \
@@ -109,8 +108,7 @@
   X(24, __cyg_profile_func_enter) \
   X(25, __cyg_profile_func_exit)  \
   X(26, __pe_check_memory)        \
-  X(27, __pe_check_lock)          \
-  X(28, __pe_check_copy)
+  X(27, __pe_check_copy)
 
 /// Other names of these calls: X(number, name, other name).
 #define PE_CHECK_ALIASES(X)                                         \
@@ -134,7 +132,7 @@
   X(7, __tsan_write4, __tsan_vptr_update)
 
 /// The states of __pe_check_memory: allocated by mem_alloc; the complete heap is free; allocated or
-/// freed by buddy_alloc; memory of an allocator itself.
+/// freed by buddy_alloc or fsb_get; memory of an allocator itself.
 #define PE_CHECK_ALLOCATED 0
 #define PE_CHECK_RESET 1
 #define PE_CHECK_TAKEN 2

@@ -8,7 +8,6 @@
 
 #ifdef PE_CHECK
 void __pe_check_memory(const void *address, uint32_t bytes, uint32_t state);
-void __pe_check_lock(uint32_t is_taken);
 void __pe_check_copy(const void *to, const void *from, uint32_t bytes);
 // The function reports its accesses by __pe_check_copy.
 #define __PE_REPORTS_COPIES __attribute__((no_sanitize("thread")))
@@ -17,7 +16,6 @@ void __pe_check_copy(const void *to, const void *from, uint32_t bytes);
 static inline void __pe_check_memory(const void *address, uint32_t bytes, uint32_t state) {
   (void)address, (void)bytes, (void)state;
 }
-static inline void __pe_check_lock(uint32_t is_taken) { (void)is_taken; }
 static inline void __pe_check_copy(const void *to, const void *from, uint32_t bytes) {
   (void)to, (void)from, (void)bytes;
 }

@@ -46,7 +46,7 @@ def read(lines: Iterable[str]) -> list[dict[str, Any]]:
     for line in lines:
         fields = json.loads(line)
         findings.setdefault(fields.pop("id"), {}).update(fields)
-    return list(findings.values())
+    return [finding for finding in findings.values() if "kind" in finding]
 
 
 def summary(findings: list[dict[str, Any]]) -> Iterator[str]:

@@ -304,11 +304,12 @@ def check_host_program(options: argparse.Namespace) -> int:
         findings = check.read(file.read_text().splitlines()) if file.exists() else []
         for finding in findings:
             write_json(json.dumps(finding))
-    for problem in run.faults(launches):
+    faults = list(run.faults(launches))
+    for problem in faults:
         fail(problem)
     for line in check.summary(findings):
         print(f"dpuemu check: {line}", file=sys.stderr)
-    return run.exit_code(code) or (check.FINDINGS if findings else 0)
+    return run.exit_code(code) or (check.FINDINGS if findings or faults else 0)
 
 
 def _fail_to_run(program: str, error: OSError) -> int:

@@ -94,12 +94,8 @@ void callback<26>(uint32_t address, uint32_t bytes, uint32_t state, uint32_t pla
   PeCheck::current()->note_memory(address, bytes, state, place);
 }
 template <>
-void callback<27>(uint32_t is_taken, uint32_t, uint32_t, uint32_t) {
-  PeCheck::current()->lock_heap(is_taken != 0);
-}
-template <>
-void callback<28>(uint32_t to, uint32_t from, uint32_t bytes, uint32_t place) {
-  PeCheck::current()->copy(to, from, bytes, place);
+void callback<27>(uint32_t to, uint32_t from, uint32_t bytes, uint32_t place) {
+  leave(PeCheck::current()->copy(to, from, bytes, place));
 }
 
 void do_nothing(uint32_t, uint32_t, uint32_t, uint32_t) {}

@@ -53,12 +53,20 @@ const Program *compiled_again(std::span<const char> file, const char *name) {
 
 const Program *program_for_checks(const Program &program, std::span<const char> file,
                                   const char *name) {
-  if (!check_settings().is_on || program.is_checked()) return &program;
+  if (check_settings().is_on == program.is_checked()) return &program;
   static std::mutex mutex;
   static auto *const programs = new std::unordered_map<const Program *, const Program *>;
   std::lock_guard<std::mutex> lock(mutex);
   const auto [entry, is_new] = programs->try_emplace(&program, &program);
   if (!is_new) return entry->second;
+  if (program.is_checked()) {
+    std::fprintf(
+        stderr,
+        "dpuemu: %s was compiled in `dpuemu check`, so its modelled times are wrong; compile "
+        "it again\n",
+        name);
+    return &program;
+  }
   if (const Program *const again = compiled_again(file, name); again != nullptr)
     return entry->second = again;
   std::fprintf(stderr,

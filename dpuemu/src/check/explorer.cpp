@@ -53,14 +53,16 @@ bool Explorer::begin() {
 uint32_t Explorer::choose(uint32_t ready) {
   const auto place = static_cast<uint32_t>(steps_.size());
   const uint32_t awake = (ready & ~waiting_) != 0 ? ready & ~waiting_ : ready;
-  uint32_t chosen = static_cast<uint32_t>(std::countr_zero(awake));
+  // The next tasklet after the last one, so that all make progress while others wait in loops.
+  const uint32_t last = steps_.empty() ? 0 : steps_.back().tasklet;
+  const uint32_t later = awake >> last << last;
+  const auto next = static_cast<uint32_t>(std::countr_zero(later != 0 ? later : awake));
+  uint32_t chosen = next;
   if (place < order_.length)
     chosen = (*order_.choices)[place];
   else if (place == order_.length && order_.choices != nullptr)
     chosen = order_.tasklet;
-  else if (!steps_.empty() && (awake >> steps_.back().tasklet & 1) != 0)
-    chosen = steps_.back().tasklet;  // a tasklet continues as long as it can
-  if ((ready >> chosen & 1) == 0) chosen = static_cast<uint32_t>(std::countr_zero(awake));
+  if ((ready >> chosen & 1) == 0) chosen = next;
   waiting_ = 0;
   steps_.push_back({static_cast<uint8_t>(chosen), awake, static_cast<uint32_t>(objects_.size())});
   return chosen;

@@ -42,7 +42,6 @@ class Explorer {
 
   uint64_t tried() const { return tried_; }
   uint64_t remaining() const { return waiting_orders_.size(); }
-  size_t steps() const { return steps_.size(); }
 
  private:
   static constexpr uint64_t kWake = UINT64_C(1) << 63;

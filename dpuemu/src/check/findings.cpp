@@ -63,6 +63,7 @@ class Findings {
     const auto [entry, is_new] =
         counts_.try_emplace(std::string(row_of(finding).word) + '\n' + first + '\n' + second);
     entry->second.count += count;
+    if (is_new) entry->second.process = getpid();
     if (!is_new) return;
     if (counts_.size() == 1) std::atexit([] { instance().write_counts(); });
     entry->second.number = is_hidden(finding) ? 0 : ++last_;
@@ -78,6 +79,7 @@ class Findings {
 
  private:
   struct Entry {
+    pid_t process = 0;    // that noted it, perhaps the parent of this one
     uint64_t number = 0;  // 0: hidden
     uint64_t count = 0;
   };
@@ -117,7 +119,7 @@ class Findings {
     const std::string &path = check_settings().file;
     if (path.empty()) return;
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (file < 0) return;
+    if (file < 0) return std::perror(("dpuemu check: cannot write " + path).c_str());
     // A single write keeps the lines of several processes apart.
     if (write(file, line.data(), line.size()) < 0) std::perror("dpuemu check");
     close(file);
@@ -144,7 +146,7 @@ class Findings {
     std::lock_guard<std::mutex> lock(mutex_);
     std::string lines;
     for (const auto &[places, entry] : counts_)
-      if (entry.number != 0 && entry.count > 1)
+      if (entry.number != 0 && entry.count > 1 && entry.process == getpid())
         lines.append("{")
             .append(key(entry.number))
             .append(", \"count\": ")
@@ -160,9 +162,10 @@ class Findings {
 
 }  // namespace
 
-void note_schedules(const std::string &pe, uint64_t tried, uint64_t remaining) {
-  const std::string rest =
-      remaining == 0 ? "all schedules" : "at least " + std::to_string(remaining) + " remain";
+void note_schedules(const std::string &pe, uint64_t tried, bool differs, uint64_t remaining) {
+  const std::string rest = differs          ? "stopped at the first other result"
+                           : remaining == 0 ? "all schedules"
+                                            : "at least " + std::to_string(remaining) + " remain";
   std::fprintf(stderr, "dpuemu check: %s: tried %llu schedules: %s\n", pe.c_str(),
                static_cast<unsigned long long>(tried), rest.c_str());
 }

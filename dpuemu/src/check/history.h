@@ -32,9 +32,9 @@ class SharedReads {
   static constexpr Epoch kShared = 31u << kTimeBits;
 
   static bool is_shared(Epoch epoch) { return epoch >= kShared; }
-  /// Forgets all entries, for a new run.
-  void clear() {
-    first_ += static_cast<uint32_t>(entries_.size());
+  /// Forgets all entries, for a new run. Cells may still refer to them, unless is_first.
+  void clear(bool is_first) {
+    first_ = is_first ? 0 : first_ + static_cast<uint32_t>(entries_.size());
     entries_.clear();
     free_.clear();
   }
@@ -53,6 +53,7 @@ class SharedReads {
     entries_.push_back(entry);
     return kShared | (first_ + static_cast<uint32_t>(entries_.size()) - 1);
   }
+  bool is_half_full() const { return first_ > kTimeMask / 2; }
   void free(Epoch shared) { free_.push_back((shared & kTimeMask) - first_); }
 
  private:

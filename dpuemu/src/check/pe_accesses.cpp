@@ -4,13 +4,26 @@
 #include "check/pe_check.h"
 
 namespace dpuemu {
+namespace {
+
+/// A statement that reads and writes a volatile variable accesses at most so many other ones
+/// between.
+constexpr uint32_t kMostBetween = 1;
+
+}  // namespace
 
 bool PeCheck::wait_before(const Access &access, bool waits) {
   if (is_exploring_) {
     accesses_left_ = 1;
+    ++explored_accesses_[tasklet_];
     const Cell cell = cell_of(access.address);
+    const Cell source = cell_of(access.copied_from);
     note_users(cell, access.bytes, access.kind.is_write);
-    if (!waits && (explorer_ == nullptr || !is_shared(cell, access.bytes))) {
+    if (access.copied_from != 0) note_users(source, access.bytes, false);
+    const bool is_visible =
+        explorer_ != nullptr && (is_shared(cell, access.bytes) ||
+                                 (access.copied_from != 0 && is_shared(source, access.bytes)));
+    if (!waits && !is_visible) {
       if (explorer_ == nullptr) note_step(access);
       note_access(access);
       return false;
@@ -39,8 +52,9 @@ bool PeCheck::access_range(uint32_t address, uint32_t bytes, bool is_write, uint
 }
 
 void PeCheck::note_access(const Access &now) {
-  const auto [address, bytes, kind, place, is_range] = now;
-  const uint32_t at = address - wram_, from = outer(place);
+  if (now.copied_from != 0) return note_copy(now);
+  const auto [address, bytes, kind, place, is_range, copied_from] = now;
+  const uint32_t at = address - wram_, from = outer(tasklet_, place);
   if (at >= wram_bytes_ || bytes > wram_bytes_ - at) {
     if (address < PE_MRAM_ORIGIN + PE_MRAM_BYTES)  // no WRAM is there (low_memory.h)
       access_mram(address & (PE_MRAM_BYTES - 1), bytes, kind, from, false);
@@ -48,7 +62,7 @@ void PeCheck::note_access(const Access &now) {
       note_depth(reinterpret_cast<uint64_t>(__builtin_frame_address(0)), from);
     return;
   }
-  if (!followed_.empty()) end_following(at, bytes, !kind.is_write || bytes < 8);
+  if (!followed_.empty()) end_following(at, bytes, !kind.is_write);
   if (is_range) return note_range(at, bytes, kind.is_write, from);
   check_states(at, bytes, kind, from, false);
   PlaceWord word = from;
@@ -57,10 +71,12 @@ void PeCheck::note_access(const Access &now) {
   if (kind.is_volatile) {
     word |= kVolatilePlace;
     if (!kind.is_write) {
-      last = {address, place, clock.has(writes_[at]), writes_[at], write_places_[at]};
+      last = {address,           place,          clock.has(writes_[at]), writes_[at],
+              write_places_[at], access_number()};
       acquire(tasklet_, Lock::kVolatile, at);
     } else if (last.address == address && !last.was_ordered &&
-               function_at(from) == function_at(outer(last.place))) {
+               access_number() - last.number <= kMostBetween + 1 &&
+               function_at(from) == function_at(outer(tasklet_, last.place))) {
       // The statement reads the variable and writes it: another tasklet may write in between.
       const CellAccess access = {at, at + bytes, clock, epoch_, from};
       race(FindingKind::kRace, {false, at}, access, true, last.write,
@@ -91,19 +107,31 @@ void PeCheck::note_range(uint32_t at, uint32_t bytes, bool is_write, uint32_t pl
            : note_read(wram_cells(), shared_, access, conflict);
 }
 
-void PeCheck::copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t place) {
-  if (bytes == 0) return;
+bool PeCheck::copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t place) {
+  if (bytes == 0) return false;
+  const Access access = {to, bytes, {true, false}, place, true, from};
+  if (--accesses_left_ == 0) return wait_before(access, false);
+  note_copy(access);
+  return false;
+}
+
+void PeCheck::note_copy(const Access &access) {
+  const uint32_t to = access.address, from = access.copied_from, bytes = access.bytes;
   const uint32_t source = from - wram_, target = to - wram_;
   const auto is_wram = [&](uint32_t at) { return at < wram_bytes_ && bytes <= wram_bytes_ - at; };
   std::vector<uint8_t> states(bytes, CheckedMemory::kDefined);
   if (is_wram(source)) {
     if (!followed_.empty()) end_following(source, bytes, true);
     std::copy_n(memory_->wram + source, bytes, states.begin());
-    note_access({from, bytes, {false, false}, place, true});
+    // An allocator that moves a block copies also bytes that have no value.
+    if (runtime_depth_[tasklet_] > 1)
+      std::fill_n(memory_->wram + source, bytes, uint8_t{CheckedMemory::kDefined});
+    note_access({from, bytes, {false, false}, access.place, true});
     std::copy_n(states.begin(), bytes, memory_->wram + source);
   }
   if (!is_wram(target)) return;
-  note_access({to, bytes, {true, false}, place, true});
+  note_access({to, bytes, {true, false}, access.place, true});
+  if (are_states_frozen_) return;
   for (uint32_t i = 0; i < bytes; ++i)
     if (states[i] == CheckedMemory::kNever || states[i] == CheckedMemory::kEarlier ||
         states[i] == CheckedMemory::kCopied || states[i] == CheckedMemory::kMoved)
@@ -121,7 +149,7 @@ PeCheck::Cell PeCheck::cell_of(uint32_t address) const {
 /// bytes lack a value, because structures have padding.
 void PeCheck::check_states(uint32_t at, uint32_t bytes, AccessKind kind, uint32_t place,
                            bool is_copy) {
-  if (is_exploring_ && explorer_ != nullptr) return;
+  if (are_states_frozen_) return;
   if (program_->is_checked()) {
     uint8_t *const states = memory_->wram + at;
     const auto is_bad = [&](uint8_t state) {

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
-
-#include "check/settings.h"
 
 namespace dpuemu {
 namespace {
@@ -46,7 +43,8 @@ void PeCheck::begin(Pe &pe, const PePlace &place, uint32_t wram_bytes, uint32_t 
   dpu_index_ = dpu_index;
   for (const VectorClock &clock : clocks_)
     for (const Epoch epoch : clock.times) time_ = std::max(time_, epoch & kTimeMask);
-  if (time_ > kTimeMask / 2) {
+  const bool is_first = time_ > kTimeMask / 2 || shared_.is_half_full();
+  if (is_first) {
     std::fill(epochs_.begin(), epochs_.end(), 0u);
     mram_.clear();
     time_ = 0;
@@ -56,7 +54,7 @@ void PeCheck::begin(Pe &pe, const PePlace &place, uint32_t wram_bytes, uint32_t 
     for (uint32_t j = 0; j < kClockThreads; ++j) clocks_[i].times[j] = epoch_of(j, time_);
     clocks_[i].times[i] = epoch_of(i, time_ + 1);
   }
-  shared_.clear();
+  shared_.clear(is_first);
   locks_.clear();
   barriers_.clear();
   held_.clear();
@@ -69,8 +67,11 @@ void PeCheck::begin(Pe &pe, const PePlace &place, uint32_t wram_bytes, uint32_t 
     in_flight_[i] = {};
     volatile_reads_[i] = {};
     delayed_[i] = {};
+    explored_accesses_[i] = 0;
+    last_reads_[i].clear();
   }
-  memory_->set_running(true);
+  const dpu_symbol_t *const buffer = program_->find("__mram_unaligned_access_buffer");
+  word_buffer_ = buffer != nullptr ? buffer->address : 0;
 }
 
 void PeCheck::begin_stack(uint32_t tasklet, uint64_t top) { stacks_[tasklet].top = top; }
@@ -94,9 +95,15 @@ void PeCheck::tick(uint32_t tasklet) {
   two_epochs_ = uint64_t{epoch_} << 32 | epoch_;
 }
 
+void PeCheck::advance(uint32_t tasklet) {
+  Epoch &time = clocks_[tasklet].times[tasklet];
+  if ((time & kTimeMask) != kTimeMask) ++time;
+  tick(tasklet);
+}
+
 /// Returns the place in the program that called the runtime, if the tasklet is in the runtime.
-uint32_t PeCheck::outer(uint32_t place) const {
-  const uint32_t own = runtime_depth_[tasklet_] != 0 ? runtime_place_[tasklet_] : place;
+uint32_t PeCheck::outer(uint32_t tasklet, uint32_t place) const {
+  const uint32_t own = runtime_depth_[tasklet] != 0 ? runtime_place_[tasklet] : place;
   return (own - text_) & kTextMask;
 }
 
@@ -122,7 +129,7 @@ void PeCheck::enter_function(uint64_t stack_pointer, uint32_t place) {
   stack.needed += std::max(kLeastFrameBytes, frame > kFrameSurplus ? frame - kFrameSurplus : 0);
   if (stack.needed <= stack.most) return;
   stack.most = stack.needed;
-  stack.place_of_most = outer(place);
+  stack.place_of_most = outer(tasklet_, place);
 }
 
 void PeCheck::leave_function() {
@@ -135,7 +142,7 @@ void PeCheck::leave_function() {
 
 void PeCheck::enter_runtime(uint64_t stack_pointer, uint32_t place) {
   if (runtime_depth_[tasklet_]++ == 0) runtime_place_[tasklet_] = place;
-  note_depth(stack_pointer, outer(place));
+  note_depth(stack_pointer, outer(tasklet_, place));
 }
 
 void PeCheck::leave_runtime() {
@@ -147,25 +154,20 @@ void PeCheck::leave_runtime() {
 void PeCheck::note_memory(uint32_t address, uint32_t bytes, uint32_t state, uint32_t place) {
   const uint32_t at = address - wram_;
   if (at > wram_bytes_ || bytes > wram_bytes_ - at) return;
-  const uint32_t from = outer(place);
+  const uint32_t from = outer(tasklet_, place);
   switch (state) {
     case PE_CHECK_ALLOCATED:
-      return memory_->allocate(at, bytes, from);
+      return are_states_frozen_ ? void() : memory_->allocate(at, bytes, from);
     case PE_CHECK_RESET:
-      return memory_->reset_heap(at);
+      return are_states_frozen_ ? void() : memory_->reset_heap(at);
     case PE_CHECK_INTERNAL:
       return void(std::fill_n(memory_->wram + at, bytes, uint8_t{CheckedMemory::kDefined}));
     default:
-      for (uint32_t i = at; i < at + bytes; ++i)
-        memory_->wram[i] = state == PE_CHECK_TAKEN ? CheckedMemory::kNever : CheckedMemory::kFreed;
+      if (!are_states_frozen_) memory_->set_part(at, bytes, from, state == PE_CHECK_TAKEN);
       std::fill_n(writes_ + at, bytes, epoch_);
       std::fill_n(write_places_.begin() + at, bytes, from);
       std::fill_n(reads_ + at, bytes, 0u);
   }
-}
-
-void PeCheck::lock_heap(bool is_taken) {
-  is_taken ? acquire(tasklet_, Lock::kHeap, 0) : release(tasklet_, Lock::kHeap, 0);
 }
 
 // --- Order of tasklets
@@ -177,25 +179,23 @@ void PeCheck::acquire(uint32_t tasklet, Lock kind, uint32_t key) {
 
 void PeCheck::release(uint32_t tasklet, Lock kind, uint32_t key) {
   locks_[lock_key(kind, key)].join(clocks_[tasklet]);
-  ++clocks_[tasklet].times[tasklet];
-  tick(tasklet);
+  advance(tasklet);
 }
 
 void PeCheck::meet(uint32_t tasklet, uint32_t other) {
   clocks_[tasklet].join(clocks_[other]);
   clocks_[other].join(clocks_[tasklet]);
-  for (const uint32_t one : {tasklet, other}) {
-    ++clocks_[one].times[one];
-    tick(one);
-  }
+  advance(tasklet);
+  advance(other);
 }
 
 void PeCheck::lock_mutex(uint32_t tasklet, uint32_t number, uint32_t place, bool is_mutex) {
+  const uint32_t from = outer(tasklet, place);
   acquire(tasklet, Lock::kMutex, number);
-  held_[number] = {tasklet, outer(place)};
+  held_[number] = {tasklet, from};
   if (!is_mutex)
-    report(FindingKind::kMutex, outer(place), 0, [&] {
-      return Finding{.object = mutex_name(number), .now = side(tasklet, "locks it", outer(place))};
+    report(FindingKind::kMutex, from, 0, [&] {
+      return Finding{.object = mutex_name(number), .now = side(tasklet, "locks it", from)};
     });
 }
 
@@ -206,13 +206,19 @@ void PeCheck::unlock_mutex(uint32_t tasklet, uint32_t number) {
 
 void PeCheck::arrive_at_barrier(uint32_t tasklet, uint32_t address, uint32_t count,
                                 uint32_t place) {
-  release(tasklet, Lock::kBarrier, address);
   Barrier &barrier = barriers_[address];
   barrier.count = count;
-  barrier.users |= 1u << tasklet;
   barrier.waiting |= 1u << tasklet;
-  barrier.place = outer(place);
-  if (static_cast<uint32_t>(std::popcount(barrier.users)) <= count || barrier.is_reported) return;
+  barrier.place = outer(tasklet, place);
+  // Other tasklets may use the barrier afterwards, but only if something orders them.
+  bool is_ordered = (barrier.last >> tasklet & 1) != 0;
+  if (!is_ordered) {
+    is_ordered = true;
+    for (uint32_t left = barrier.last; left != 0; left &= left - 1)
+      is_ordered = is_ordered && clocks_[tasklet].has(barrier.passed.times[std::countr_zero(left)]);
+  }
+  release(tasklet, Lock::kBarrier, address);
+  if (is_ordered || barrier.is_reported) return;
   barrier.is_reported = true;
   report(FindingKind::kBarrier, barrier.place, 0, [&] {
     return Finding{
@@ -223,10 +229,14 @@ void PeCheck::arrive_at_barrier(uint32_t tasklet, uint32_t address, uint32_t cou
 }
 
 void PeCheck::pass_barrier(uint32_t tasklets, uint32_t address) {
+  const uint64_t key = lock_key(Lock::kBarrier, address);
+  Barrier &barrier = barriers_[address];
+  barrier.passed = locks_[key];
+  barrier.last = tasklets;
+  barrier.waiting = 0;
   for (; tasklets != 0; tasklets &= tasklets - 1)
     acquire(static_cast<uint32_t>(std::countr_zero(tasklets)), Lock::kBarrier, address);
-  locks_.erase(lock_key(Lock::kBarrier, address));
-  barriers_[address].waiting = 0;
+  locks_.erase(key);
 }
 
 // --- The host
@@ -251,17 +261,17 @@ void PeCheck::drain_host() {
 
 // --- The end of a run
 
-void PeCheck::end(uint32_t waiting, bool has_fault) {
+void PeCheck::end(bool has_fault, uint32_t at_barriers, const std::vector<uint32_t> &mutexes) {
   if (memory_->has_host()) drain_host();
-  memory_->set_running(false);
   if (!followed_.empty()) end_following(0, PE_WRAM_BYTES, false);
   // Bytes that were not used later were probably not used in the first conflict either.
   for (const Doubt &doubt : doubts_)
     if (!unused_places_.contains(doubt.is_write ? doubt.other_place : doubt.own_place))
       race(doubt.kind, doubt.cell, {0, 0, clocks_[0], doubt.own, doubt.own_place}, doubt.is_write,
-           doubt.other, doubt.other_place, doubt.was_write);
+           doubt.other, doubt.other_place, doubt.was_write,
+           "It is harmless if the program does not use these 8 bytes of the DMA.");
   for (const auto &[address, barrier] : barriers_) {
-    const uint32_t left = barrier.waiting & waiting;
+    const uint32_t left = barrier.waiting & at_barriers;
     if (left == 0 || barrier.is_reported) continue;
     report(FindingKind::kBarrier, barrier.place, 0, [&, at = address - wram_, &of = barrier] {
       return Finding{.object = wram_name(at),
@@ -272,11 +282,15 @@ void PeCheck::end(uint32_t waiting, bool has_fault) {
                                " tasklets wait when the others have ended."};
     });
   }
-  if (has_fault) held_.clear();
-  for (const auto &[number, held] : held_)
+  for (const auto &[number, held] : held_) {
+    const bool is_awaited = std::find(mutexes.begin(), mutexes.end(), number) != mutexes.end();
+    if ((has_fault && !is_awaited) || explorer_ != nullptr) continue;
     report(FindingKind::kHeld, held.place, 0, [&, mutex = number, &by = held] {
-      return Finding{.object = mutex_name(mutex), .now = side(by.tasklet, "locked it", by.place)};
+      return Finding{.object = mutex_name(mutex),
+                     .now = side(by.tasklet, "locked it", by.place),
+                     .detail = is_awaited ? "Other tasklets wait for it for ever." : ""};
     });
+  }
   for (uint32_t i = 0; i < program_->tasklets(); ++i) {
     const Stack &stack = stacks_[i];
     if (stack.most <= program_->stack_bytes(i)) continue;

@@ -38,7 +38,7 @@ class PeCheck {
     uint32_t address;
   };
 
-  /// Begins a run of the PE. stack_tops: where the frames of each tasklet start.
+  /// Begins a run of the PE.
   void begin(Pe &pe, const PePlace &place, uint32_t wram_bytes, uint32_t rank, uint32_t dpu_index);
   void begin_stack(uint32_t tasklet, uint64_t top);
   /// The calling thread will run the tasklet until the next call.
@@ -64,19 +64,18 @@ class PeCheck {
   /// An access to more than 16 bytes: a copy, which may contain bytes without a value.
   bool access_range(uint32_t address, uint32_t bytes, bool is_write, uint32_t place);
   /// memcpy and memmove copy also whether the bytes have a value.
-  void copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t place);
+  bool copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t place);
   void enter_function(uint64_t stack_pointer, uint32_t place);
   void leave_function();
   /// A function of the runtime, which the program calls at `place`.
   void enter_runtime(uint64_t stack_pointer, uint32_t place);
   void leave_runtime();
   void note_memory(uint32_t address, uint32_t bytes, uint32_t state, uint32_t place);
-  void lock_heap(bool is_taken);
 
   // --- Calls that take effect at their time.
 
   /// The objects at which tasklets wait for each other: a kind and a number or an address.
-  enum class Lock : uint8_t { kMutex, kBarrier, kSemaphore, kVirtualMutex, kHeap, kVolatile };
+  enum class Lock : uint8_t { kMutex, kBarrier, kSemaphore, kVirtualMutex, kVolatile };
   void acquire(uint32_t tasklet, Lock kind, uint32_t key);
   void release(uint32_t tasklet, Lock kind, uint32_t key);
   void meet(uint32_t tasklet, uint32_t other);  // a handshake
@@ -90,6 +89,8 @@ class PeCheck {
   void transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_t bytes, bool is_read,
                 bool is_direct, bool is_rounded, uint32_t place);
   void end_transfer(uint32_t tasklet) { in_flight_[tasklet].bytes = 0; }
+  /// The program has accessed this page of MRAM directly, perhaps without a call (gcc 14).
+  void note_direct_page(uint32_t offset);
 
   /// The host has accessed WRAM while the PE runs.
   void note_host(uint32_t offset, uint32_t bytes, bool is_write);
@@ -97,8 +98,11 @@ class PeCheck {
   // --- Other orders of the tasklets (explorer.h).
 
   /// The next runs note which cells several tasklets use, and if `explorer` is not null, let
-  /// others run before each access to such a cell. They note no values of memory.
+  /// others run before each access to such a cell.
   void explore(Explorer *explorer);
+  /// The next runs do not note which memory has a value, and report nothing about values and
+  /// objects.
+  void freeze_states() { are_states_frozen_ = true; }
   void stop_exploring();
   Explorer *explorer() const { return explorer_; }
   /// Returns whether the tasklet waits before an access.
@@ -116,9 +120,10 @@ class PeCheck {
   void report_difference(const std::vector<Observation> &earlier,
                          const std::vector<Observation> &last, const std::string &how);
 
-  /// Ends the run. waiting: bit set of the tasklets that wait at a barrier for ever. has_fault: the
-  /// run has not come to its end.
-  void end(uint32_t waiting, bool has_fault);
+  /// Ends the run. has_fault: the run has not come to its end. at_barriers: bit set of the tasklets
+  /// that wait at a barrier for ever, if the others have ended. mutexes: those for which tasklets
+  /// wait for ever.
+  void end(bool has_fault, uint32_t at_barriers, const std::vector<uint32_t> &mutexes);
 
   /// Returns the run of the calling thread.
   static PeCheck *current() { return current_; }
@@ -149,9 +154,15 @@ class PeCheck {
     AccessKind kind;
     uint32_t place;
     bool is_range;
+    uint32_t copied_from = 0;  // of a copy to `address`; 0: not a copy
   };
+  /// Counts the accesses of the tasklet that runs, until others run.
+  uint32_t access_number() const {
+    return is_exploring_ ? explored_accesses_[tasklet_] : 0u - accesses_left_;
+  }
   bool wait_before(const Access &access, bool waits);
   void note_access(const Access &access);
+  void note_copy(const Access &access);
   void note_range(uint32_t at, uint32_t bytes, bool is_write, uint32_t place);
 
   struct Stack {
@@ -172,8 +183,9 @@ class PeCheck {
     PlaceWord write_places[kPageBytes / 8] = {}, read_places[kPageBytes / 8] = {};
   };
   struct Barrier {
-    uint32_t count = 0, users = 0;  // bit set of tasklets
-    uint32_t place = 0, waiting = 0;
+    uint32_t count = 0, place = 0;
+    uint32_t waiting = 0, last = 0;  // bit sets of tasklets; last: those that passed it last
+    VectorClock passed;              // when they arrived
     bool is_reported = false;
   };
   struct VolatileRead {
@@ -181,19 +193,23 @@ class PeCheck {
     bool was_ordered = true;
     Epoch write = 0;
     PlaceWord write_place = 0;
+    uint32_t number = 0;  // of the access
   };
 
   Cells wram_cells() { return {writes_, reads_, write_places_.data(), read_places_.data()}; }
   void tick(uint32_t tasklet);
-  uint32_t outer(uint32_t place) const;
+  /// Ends the current time of the tasklet. After 2^27 times, all later ones are the same.
+  void advance(uint32_t tasklet);
+  uint32_t outer(uint32_t tasklet, uint32_t place) const;
   void check_states(uint32_t at, uint32_t bytes, AccessKind kind, uint32_t place, bool is_copy);
+  void check_freed(uint32_t at, uint32_t bytes, const char *name, uint32_t place);
   void access_mram(uint32_t offset, uint32_t bytes, AccessKind kind, uint32_t place, bool is_dma);
   void check_object(uint32_t at, uint32_t bytes, const char *name, uint32_t place);
   void check_variable(uint32_t offset, uint32_t bytes, const char *name, uint32_t place);
   Side call_side(const char *name, uint32_t bytes, uint32_t place) const;
   void note_depth(uint64_t stack_pointer, uint32_t place);
   void race(FindingKind kind, const Cell &cell, const CellAccess &access, bool is_write,
-            Epoch epoch, PlaceWord place, bool was_write);
+            Epoch epoch, PlaceWord place, bool was_write, const char *detail = "");
   /// Reports the finding that make() returns, unless this run has reported the same kind with the
   /// same places.
   template <class Make>
@@ -229,6 +245,7 @@ class PeCheck {
   Stack stacks_[PE_MAX_TASKLETS];
   uint32_t runtime_depth_[PE_MAX_TASKLETS] = {}, runtime_place_[PE_MAX_TASKLETS] = {};
   Flight in_flight_[PE_MAX_TASKLETS];
+  uint32_t explored_accesses_[PE_MAX_TASKLETS] = {};
   Access delayed_[PE_MAX_TASKLETS] = {};  // bytes == 0: none
   VolatileRead volatile_reads_[PE_MAX_TASKLETS];
   struct Held {
@@ -285,7 +302,9 @@ class PeCheck {
   void note_step(const Access &access);
   template <class Act>
   static void for_each_cell(const Cell &first, uint32_t bytes, Act act);
-  bool is_exploring_ = false, has_found_cells_ = false;
+  bool is_exploring_ = false, has_found_cells_ = false, are_states_frozen_ = false;
+  // For each place where a tasklet has read such a cell since its last write to one: the value.
+  std::unordered_map<uint64_t, uint64_t> last_reads_[PE_MAX_TASKLETS];
   Explorer *explorer_ = nullptr;
   std::unordered_map<uint64_t, Users> users_;  // by cell
   std::unordered_set<uint64_t> shared_cells_;
@@ -294,6 +313,7 @@ class PeCheck {
   Pe *pe_ = nullptr;
   const Program *program_ = nullptr;
   uint32_t text_ = 0;
+  uint32_t word_buffer_ = 0;  // of mram_unaligned.h, in WRAM, or 0
   uint32_t rank_ = 0, dpu_index_ = 0;
 };
 
@@ -303,7 +323,10 @@ void PeCheck::report(FindingKind kind, PlaceWord now, PlaceWord before, Make mak
   const uint64_t key =
       uint64_t{static_cast<uint8_t>(kind)} << 56 | (now & kPlaceMask) << 28 | (before & kPlaceMask);
   const auto [entry, is_new] = reported_.try_emplace(key);
-  if (!is_new) return void(++entry->second.repetitions);
+  if (!is_new) {
+    if (!are_states_frozen_) ++entry->second.repetitions;
+    return;
+  }
   Finding finding = make();
   finding.kind = kind;
   finding.pe = pe_name(rank_, dpu_index_);

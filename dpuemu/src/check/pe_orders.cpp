@@ -11,7 +11,7 @@ void PeCheck::explore(Explorer *explorer) {
 }
 
 void PeCheck::stop_exploring() {
-  is_exploring_ = false;
+  is_exploring_ = are_states_frozen_ = false;
   explorer_ = nullptr;
   users_.clear();
   shared_cells_.clear();
@@ -49,7 +49,11 @@ bool PeCheck::is_shared(const Cell &first, uint32_t bytes) const {
 }
 
 void PeCheck::note_step(const Access &access) {
-  note_step(cell_of(access.address), access.bytes, access.kind.is_write, outer(access.place),
+  const uint32_t place = outer(tasklet_, access.place);
+  if (access.copied_from != 0)
+    note_step(cell_of(access.copied_from), access.bytes, false, place,
+              reinterpret_cast<const uint8_t *>(uintptr_t{access.copied_from}));
+  note_step(cell_of(access.address), access.bytes, access.kind.is_write, place,
             reinterpret_cast<const uint8_t *>(uintptr_t{access.address}));
 }
 
@@ -61,12 +65,18 @@ void PeCheck::note_step(const Cell &first, uint32_t bytes, bool is_write, uint32
     is_any = true;
     if (explorer_ != nullptr) explorer_->note({cell, is_write, true});
   });
-  if (!is_any || is_write) return;
+  if (!is_any) return;
+  if (is_write) return last_reads_[tasklet_].clear();
   uint64_t value = 0;
   for (uint32_t i = 0; i < bytes; ++i)
     value = bytes <= 8 ? value | uint64_t{contents[i]} << (8 * i)
                        : (value ^ contents[i]) * UINT64_C(0x100000001B3);
   observations_.push_back({tasklet_, place, first, value});
+  // The tasklet reads the same value again: it waits for a store, so others shall run.
+  const uint64_t key = uint64_t{place} << 32 | first.address << 1 | first.is_mram;
+  const auto [last, is_new] = last_reads_[tasklet_].try_emplace(key, value);
+  const bool waits = !is_new && std::exchange(last->second, value) == value;
+  if (waits && explorer_ != nullptr) explorer_->note_waiting(tasklet_);
 }
 
 void PeCheck::report_difference(const std::vector<Observation> &earlier,

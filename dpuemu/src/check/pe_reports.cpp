@@ -17,7 +17,7 @@ std::string bracketed(const std::string &text) { return text.empty() ? "" : " ("
 }  // namespace
 
 void PeCheck::race(FindingKind kind, const Cell &cell, const CellAccess &access, bool is_write,
-                   Epoch epoch, PlaceWord place, bool was_write) {
+                   Epoch epoch, PlaceWord place, bool was_write, const char *detail) {
   const uint32_t other = thread_of(epoch), own = thread_of(access.epoch);
   if (other == kHostThread || own == kHostThread) kind = FindingKind::kHost;
   if (kind == FindingKind::kHost && ((place | access.place) & kVolatilePlace) != 0) return;
@@ -28,7 +28,8 @@ void PeCheck::race(FindingKind kind, const Cell &cell, const CellAccess &access,
   report(kind, access.place, place, [&] {
     return Finding{.object = name_of(cell),
                    .now = side(own, act(is_write, access.place), access.place),
-                   .before = side(other, act(was_write, place), place)};
+                   .before = side(other, act(was_write, place), place),
+                   .detail = detail};
   });
 }
 

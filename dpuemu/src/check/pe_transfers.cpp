@@ -7,7 +7,7 @@ namespace dpuemu {
 
 void PeCheck::access_mram(uint32_t offset, uint32_t bytes, AccessKind kind, uint32_t place,
                           bool is_dma) {
-  if (kind.is_write && !is_dma && explorer_ == nullptr) memory_->define_mram(offset, bytes);
+  if (kind.is_write && !is_dma && !are_states_frozen_) memory_->define_mram(offset, bytes);
   const PlaceWord word = place | (is_dma ? kDmaPlace : 0);
   for (uint32_t end = std::min(offset + bytes, uint32_t{PE_MRAM_BYTES}); offset < end;) {
     const uint32_t page = offset / kPageBytes,
@@ -83,6 +83,17 @@ void PeCheck::end_following(uint32_t at, uint32_t bytes, bool is_used) {
   for (uint32_t granule = at / 8; 8 * granule < at + bytes; ++granule) {
     Fresh &fresh = fresh_[granule];
     if (fresh.word == 0) continue;
+    uint32_t left = 0;  // bytes that remain followed
+    bool is_any = false;
+    for (uint32_t i = 8 * granule; i < 8 * granule + 8; ++i) {
+      if ((memory_->wram[i] & CheckedMemory::kFresh) == 0) continue;
+      i >= at &&i < at + bytes ? void(is_any = true) : void(++left);
+    }
+    if (is_used ? !is_any : left != 0) {
+      for (uint32_t i = std::max(at, 8 * granule); i < std::min(at + bytes, 8 * granule + 8); ++i)
+        memory_->wram[i] &= static_cast<uint8_t>(~CheckedMemory::kFresh);
+      continue;
+    }
     const uint32_t word = fresh.word - 1;
     const auto [first, last] = followed_.equal_range(word);
     followed_.erase(
@@ -110,7 +121,7 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
                        bool is_read, bool is_direct, bool is_rounded, uint32_t place) {
   tasklet_ = tasklet;
   tick(tasklet);
-  const uint32_t from = outer(place);
+  const uint32_t from = outer(tasklet, place);
   const char *const name = is_read ? "mram_read" : "mram_write";
   if (is_rounded)
     report(FindingKind::kRounded, from, 0, [&] {
@@ -122,7 +133,9 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
   const bool is_in_wram = at < wram_bytes_ && bytes <= wram_bytes_ - at;
   if (is_in_wram && !followed_.empty()) end_following(at, bytes, !is_read);
   const bool is_followed = is_read && is_in_wram && followed_places_.contains(from | kDmaPlace);
-  if (!is_followed)
+  // mram_unaligned.h changes a part of a word, under a lock of the word.
+  const bool is_part_of_word = word_buffer_ != 0 && at - word_buffer_ < 8 * PE_MAX_TASKLETS;
+  if (!is_followed && !is_part_of_word)
     access_mram(offset, bytes, {!is_read, false}, is_in_wram ? from : from | kUsedPlace, true);
   in_flight_[tasklet] = {offset, bytes, is_read, from};
   if (is_exploring_) {
@@ -132,13 +145,18 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
     note_step({true, offset}, bytes, !is_read, from, contents);
     note_step(cell_of(wram), bytes, is_read, from, contents);
   }
-  check_variable(offset, bytes, name, from);
+  // Functions of the runtime (seqread, mram_unaligned) read the words around.
+  if (!are_states_frozen_ && runtime_depth_[tasklet] == 0)
+    check_variable(offset, bytes, name, from);
   if (!is_in_wram) {  // on a stack
-    if (!is_read && explorer_ == nullptr) memory_->define_mram(offset, bytes);
+    if (!is_read && !are_states_frozen_) memory_->define_mram(offset, bytes);
     return;
   }
-  check_object(at, bytes, name, from);
-  if (explorer_ != nullptr) {
+  if (!are_states_frozen_) {
+    check_object(at, bytes, name, from);
+    check_freed(at, bytes, name, from);
+  }
+  if (are_states_frozen_) {
     // The states stay as they were after the first run.
   } else if (is_read) {
     memory_->copy_to_wram(offset, at, bytes);
@@ -159,8 +177,9 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
 void PeCheck::check_object(uint32_t at, uint32_t bytes, const char *name, uint32_t place) {
   const CheckedMemory::Object *const object = memory_->object_at(at);
   const uint32_t end = at + bytes;
+  const auto is_outside = [](uint8_t state) { return (state & CheckedMemory::kUnallocated) != 0; };
   const bool leaves_heap =
-      program_->is_checked() && (memory_->wram[end - 1] & CheckedMemory::kUnallocated) != 0;
+      program_->is_checked() && std::any_of(memory_->wram + at, memory_->wram + end, is_outside);
   const bool leaves_object = object != nullptr && end > object->end &&
                              (memory_->object_at(object->end) != nullptr || object->place != 0);
   if (!leaves_heap && !leaves_object) return;
@@ -180,23 +199,34 @@ void PeCheck::check_object(uint32_t at, uint32_t bytes, const char *name, uint32
 
 /// Reports a DMA that leaves a variable of MRAM.
 void PeCheck::check_variable(uint32_t offset, uint32_t bytes, const char *name, uint32_t place) {
-  const dpu_symbol_t *const heap = program_->find(DPU_MRAM_HEAP_POINTER_NAME);
-  const uint32_t address = PE_MRAM_ORIGIN + offset;
-  if (heap == nullptr || address >= heap->address) return;
-  for (const auto &[variable, symbol] : program_->symbols()) {
-    if (address < symbol.address || address - symbol.address >= symbol.size ||
-        variable == DPU_MRAM_HEAP_POINTER_NAME)
-      continue;
-    const uint32_t end = (symbol.address + symbol.size + 7) & ~7u;
-    if (address + bytes > end)
-      report(FindingKind::kObject, place, 0, [&] {
-        return Finding{.object = mram_name(offset),
-                       .now = call_side(name, bytes, place),
-                       .detail = "The DMA ends " + std::to_string(address + bytes - end) +
-                                 " bytes after the variable."};
-      });
-    return;
-  }
+  const CheckedMemory::Object *const variable = memory_->mram_variable_at(offset);
+  if (variable == nullptr || offset + bytes <= variable->end) return;
+  report(FindingKind::kObject, place, 0, [&] {
+    return Finding{.object = mram_name(offset),
+                   .now = call_side(name, bytes, place),
+                   .detail = "The DMA ends " + std::to_string(offset + bytes - variable->end) +
+                             " bytes after the variable."};
+  });
+}
+
+/// Reports a DMA from or to bytes that buddy_free or fsb_free has freed.
+void PeCheck::check_freed(uint32_t at, uint32_t bytes, const char *name, uint32_t place) {
+  const auto *const states = memory_->wram + at;
+  const auto *const freed = std::find_if(
+      states, states + bytes, [](uint8_t state) { return (state & CheckedMemory::kFreed) != 0; });
+  if (freed == states + bytes) return;
+  const auto cell = static_cast<uint32_t>(freed - memory_->wram);
+  report(FindingKind::kFreed, place, write_places_[cell], [&] {
+    Side before;
+    if (writes_[cell] != 0)
+      before = side(thread_of(writes_[cell]), "freed it", write_places_[cell]);
+    return Finding{
+        .object = wram_name(cell), .now = call_side(name, bytes, place), .before = before};
+  });
+}
+
+void PeCheck::note_direct_page(uint32_t offset) {
+  if (!are_states_frozen_) memory_->define_mram(offset, kPageBytes);
 }
 
 Side PeCheck::call_side(const char *name, uint32_t bytes, uint32_t place) const {

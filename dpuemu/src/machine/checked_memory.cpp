@@ -21,10 +21,38 @@ const CheckedMemory::Object *find_in(const std::vector<CheckedMemory::Object> &o
   return address < after->end ? &*after : nullptr;
 }
 
+/// Sorts variables, and rounds their ends up to 8. end: of their memory.
+std::vector<CheckedMemory::Object> as_objects(std::vector<CheckedMemory::Object> variables,
+                                              uint32_t end) {
+  using Object = CheckedMemory::Object;
+  std::sort(variables.begin(), variables.end(), [](const Object &a, const Object &b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+  });
+  // Of several names of one place, the largest object remains.
+  const auto is_same = [](const Object &a, const Object &b) { return a.begin == b.begin; };
+  variables.erase(std::unique(variables.begin(), variables.end(), is_same), variables.end());
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const uint32_t next = i + 1 < variables.size() ? variables[i + 1].begin : end;
+    variables[i].end = std::max(variables[i].end, std::min(to_granule(variables[i].end), next));
+  }
+  return variables;
+}
+
+/// Replaces the objects that overlap the new one.
+void put(std::vector<CheckedMemory::Object> &objects, const CheckedMemory::Object &added) {
+  std::erase_if(objects, [&](const CheckedMemory::Object &object) {
+    return object.begin < added.end && added.begin < object.end;
+  });
+  objects.insert(std::upper_bound(objects.begin(), objects.end(), added,
+                                  [](auto &a, auto &b) { return a.begin < b.begin; }),
+                 added);
+}
+
 }  // namespace
 
 const CheckedMemory::Object *CheckedMemory::object_at(uint32_t address) const {
-  const Object *const block = find_in(blocks_, address);
+  const Object *const part = find_in(parts_, address);
+  const Object *const block = part != nullptr ? part : find_in(blocks_, address);
   return block != nullptr ? block : find_in(variables_, address);
 }
 
@@ -38,20 +66,21 @@ void CheckedMemory::load(const Program &program) {
   const uint32_t heap_begin = heap != nullptr ? std::min(heap->address, PE_WRAM_BYTES + 0u) : 0;
   std::fill_n(wram, heap_begin, uint8_t{kDefined});
   reset_heap(heap_begin);
-  variables_.clear();
-  for (const auto &[name, symbol] : program.symbols())
-    if (symbol.address < heap_begin && symbol.size != 0)
-      variables_.push_back({symbol.address, symbol.address + symbol.size, 0});
-  std::sort(variables_.begin(), variables_.end(), [](const Object &a, const Object &b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-  });
-  // Of several names of one place, the largest object remains.
-  const auto is_same = [](const Object &a, const Object &b) { return a.begin == b.begin; };
-  variables_.erase(std::unique(variables_.begin(), variables_.end(), is_same), variables_.end());
-  for (size_t i = 0; i < variables_.size(); ++i) {
-    const uint32_t next = i + 1 < variables_.size() ? variables_[i + 1].begin : heap_begin;
-    variables_[i].end = std::max(variables_[i].end, std::min(to_granule(variables_[i].end), next));
+  const uint32_t mram_end = mram_heap_ != 0 ? mram_heap_ - PE_MRAM_ORIGIN : 0;
+  std::vector<Object> in_wram, in_mram;
+  for (const auto &[name, symbol] : program.symbols()) {
+    if (symbol.size == 0) continue;
+    if (symbol.address < heap_begin)
+      in_wram.push_back({symbol.address, symbol.address + symbol.size, 0});
+    const uint32_t offset = symbol.address - PE_MRAM_ORIGIN;
+    if (offset < mram_end) in_mram.push_back({offset, offset + symbol.size, 0});
   }
+  variables_ = as_objects(std::move(in_wram), heap_begin);
+  mram_variables_ = as_objects(std::move(in_mram), mram_end);
+}
+
+const CheckedMemory::Object *CheckedMemory::mram_variable_at(uint32_t offset) const {
+  return find_in(mram_variables_, offset);
 }
 
 void CheckedMemory::allocate(uint32_t begin, uint32_t bytes, uint32_t place) {
@@ -59,12 +88,17 @@ void CheckedMemory::allocate(uint32_t begin, uint32_t bytes, uint32_t place) {
       static_cast<uint32_t>(std::min<uint64_t>(uint64_t{begin} + bytes, PE_WRAM_BYTES));
   for (uint32_t i = begin; i < end; ++i)
     wram[i] = (wram[i] & (kDefined | kEarlier)) != 0 ? kEarlier : kNever;
-  std::erase_if(blocks_,
-                [&](const Object &block) { return block.begin < end && begin < block.end; });
-  const Object block = {begin, std::min(to_granule(end), PE_WRAM_BYTES + 0u), place};
-  blocks_.insert(std::upper_bound(blocks_.begin(), blocks_.end(), block,
-                                  [](auto &a, auto &b) { return a.begin < b.begin; }),
-                 block);
+  put(blocks_, {begin, std::min(to_granule(end), PE_WRAM_BYTES + 0u), place});
+}
+
+void CheckedMemory::set_part(uint32_t begin, uint32_t bytes, uint32_t place, bool is_taken) {
+  std::fill_n(wram + begin, bytes, static_cast<uint8_t>(is_taken ? kNever : kFreed));
+  if (is_taken) return put(parts_, {begin, begin + bytes, place});
+  std::erase_if(parts_, [&](Object &part) {
+    if (part.begin >= begin) return part.begin < begin + bytes;
+    part.end = std::min(part.end, begin);  // the block has become smaller
+    return false;
+  });
 }
 
 void CheckedMemory::reset_heap(uint32_t begin) {
@@ -72,6 +106,7 @@ void CheckedMemory::reset_heap(uint32_t begin) {
     wram[i] = static_cast<uint8_t>(kUnallocated |
                                    ((wram[i] & (kDefined | kEarlier)) != 0 ? kEarlier : kNever));
   blocks_.clear();
+  parts_.clear();
 }
 
 void CheckedMemory::note_host(const HostAccess &access) {
@@ -84,9 +119,17 @@ void CheckedMemory::note_host(const HostAccess &access) {
   }
 }
 
-void CheckedMemory::set_running(bool is_running) {
+void CheckedMemory::begin_launch() {
   std::lock_guard<std::mutex> lock(mutex_);
-  is_running_ = is_running;
+  is_running_ = true;
+}
+
+void CheckedMemory::end_launch() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    is_running_ = false;
+  }
+  for (const HostAccess &access : take_host()) note_host(access);
 }
 
 std::vector<CheckedMemory::HostAccess> CheckedMemory::take_host() {
@@ -105,14 +148,6 @@ void CheckedMemory::define_mram(uint64_t offset, uint64_t bytes) {
       page.bits[offset % kPageBytes / 64] |= UINT64_C(1) << (offset % 64);
     offset = page_end;
   }
-}
-
-bool CheckedMemory::is_mram_defined(uint64_t offset) const {
-  if (!is_mram_known_) return true;
-  const auto page = mram_.find(static_cast<uint32_t>(offset / kPageBytes));
-  return page != mram_.end() &&
-         (page->second.is_full ||
-          (page->second.bits[offset % kPageBytes / 64] >> (offset % 64) & 1) != 0);
 }
 
 void CheckedMemory::set_mram(uint64_t offset, bool is_defined) {

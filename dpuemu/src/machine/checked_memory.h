@@ -43,6 +43,8 @@ class CheckedMemory {
   };
   /// Returns the object that contains the address, or nullptr.
   const Object *object_at(uint32_t address) const;
+  /// Returns the variable of MRAM that contains the offset, or nullptr.
+  const Object *mram_variable_at(uint32_t offset) const;
 
   /// Loading a program defines its variables, and frees the heap. If the heap of MRAM then begins
   /// elsewhere than with the last program, its old contents have no values.
@@ -50,16 +52,19 @@ class CheckedMemory {
   /// mem_alloc, and mem_reset (from the start of the heap to the end of WRAM).
   void allocate(uint32_t begin, uint32_t bytes, uint32_t place);
   void reset_heap(uint32_t begin);
+  /// A block of buddy_alloc or fsb_get within the heap is taken or freed.
+  void set_part(uint32_t begin, uint32_t bytes, uint32_t place, bool is_taken);
 
-  // --- Accesses of the host to WRAM. They take effect at once, or in the next call of take_host()
-  // while the PE runs.
+  // --- Accesses of the host to WRAM. During a launch, they take effect in the next call of
+  // take_host(), or at the end of the launch.
 
   struct HostAccess {
     uint32_t offset, bytes;
     bool is_write;
   };
   void note_host(const HostAccess &access);
-  void set_running(bool is_running);
+  void begin_launch();
+  void end_launch();
   bool has_host() const { return has_host_.load(std::memory_order_acquire); }
   std::vector<HostAccess> take_host();
 
@@ -71,7 +76,6 @@ class CheckedMemory {
   /// A DMA copies the states of its bytes.
   void copy_to_wram(uint64_t offset, uint32_t wram_offset, uint32_t bytes);
   void copy_to_mram(uint64_t offset, uint32_t wram_offset, uint32_t bytes);
-  bool is_mram_defined(uint64_t offset) const;
 
  private:
   struct Page {
@@ -82,7 +86,8 @@ class CheckedMemory {
   void set_mram(uint64_t offset, bool is_defined);
   void move_heap(uint32_t from);
 
-  std::vector<Object> variables_, blocks_;  // sorted by begin
+  // Sorted by begin. parts_: of blocks_.
+  std::vector<Object> variables_, mram_variables_, blocks_, parts_;
   std::unordered_map<uint32_t, Page> mram_;
   bool is_mram_known_ = true;
   uint32_t mram_heap_ = 0;  // its address in the program, or 0

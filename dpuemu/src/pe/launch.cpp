@@ -104,13 +104,20 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
   for (const Members &members : all) append_groups(members, batch.groups);
   uint64_t pes = 0;
   for (const PeGroup &group : batch.groups) pes += group.size();
+  const auto for_each_checked_pe = [is_checked = batch.is_checked](const auto &of, auto act) {
+    for (const Members &members : of)
+      for_each_dpu(is_checked ? members.dpus : 0,
+                   [&](uint32_t i) { act(checked_memory(members.rank->pes[i])); });
+  };
+  for_each_checked_pe(all, [](CheckedMemory &memory) { memory.begin_launch(); });
   const uint64_t key = note_start(pes);
   const auto begin = std::chrono::steady_clock::now();
-  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, key,
+  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, key, for_each_checked_pe,
                   is_strict = batch.is_strict] {
     note_end(key);
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    for_each_checked_pe(all, [](CheckedMemory &memory) { memory.end_launch(); });
     bool any_fault = false;
     for (const Members &members : all) members.rank->run_seconds = seconds;
     dpuemu_report_t report = {};

@@ -231,8 +231,10 @@ PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
     tasklet.state = State::kWaiting;
     const After after = kIsChecked ? carry_out_checked(number) : carry_out(number);
     if (after == After::kGoOn) woken_ |= 1u << number;
-    if (is_explored && tasklet.state == State::kTransferring)
+    if (is_explored && tasklet.state == State::kTransferring) {
       woken_ |= 1u << number;  // the transfer is a single step
+      check_->end_transfer(number);
+    }
     if (has_ended_) return Step::kEnded;
     if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
     if (tasklet.call == k___pe_await_host) return Step::kAwaitsHost;
@@ -265,13 +267,22 @@ PeRun::Step PeRun::fail_without_memory() {
 void PeRun::finish() {
   has_ended_ = true;
   if (check_ != nullptr) {
-    uint32_t waiting = 0;
-    for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i)
-      if (tasklets_[i].state == State::kWaiting && tasklets_[i].wait_kind == WaitKind::kBarrier)
-        waiting |= 1u << i;
     const FaultKind fault = pe_->fault.kind;
-    check_->end(fault == FaultKind::kNone || fault == FaultKind::kDeadlock ? waiting : 0,
-                fault != FaultKind::kNone);
+    uint32_t at_barriers = 0;
+    bool waits_elsewhere = fault != FaultKind::kNone && fault != FaultKind::kDeadlock;
+    std::vector<uint32_t> mutexes;
+    for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+      const Tasklet &tasklet = tasklets_[i];
+      if (tasklet.state != State::kWaiting) continue;
+      if (tasklet.wait_kind == WaitKind::kMutex) mutexes.push_back(tasklet.wait_key);
+      if (tasklet.wait_kind == WaitKind::kBarrier)
+        at_barriers |= 1u << i;
+      else
+        waits_elsewhere = true;
+    }
+    direct_mram_.for_each_used_page(
+        [this](uint64_t offset) { check_->note_direct_page(static_cast<uint32_t>(offset)); });
+    check_->end(fault != FaultKind::kNone, waits_elsewhere ? 0 : at_barriers, mutexes);
   }
   pe_->report.instructions = clock_.instructions();
   pe_->report.cycles = clock_.cycles();

@@ -154,6 +154,7 @@ class Runner {
     run_once(task, of, check, &snapshot, true);
     snapshot.save_result();
     const uint64_t result = snapshot.result();
+    check->freeze_states();
     // The same run again, with the values of the cells that the first one has found.
     snapshot.restore();
     begin_check(task, of, 0);
@@ -176,6 +177,8 @@ class Runner {
         explorer.restart();
         continue;
       }
+      const FaultKind fault = task.pe->fault.kind;
+      if (fault == FaultKind::kEndless || fault == FaultKind::kStopped) break;  // no result
       if (snapshot.result() != result) {
         differs = true;
         check->report_difference(first, observed,
@@ -187,7 +190,8 @@ class Runner {
                                      std::to_string(settings.seed));
       }
     }
-    note_schedules(pe_name(task.rank, task.dpu_index), explorer.tried(), explorer.remaining());
+    note_schedules(pe_name(task.rank, task.dpu_index), explorer.tried(), differs,
+                   explorer.remaining());
     check->stop_exploring();
     snapshot.restore_result();
   }

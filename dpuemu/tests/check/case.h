@@ -1,6 +1,7 @@
 // Shared by the programs of test_check.py. Each CASE is one small program: all tasklets call its
 // function. The first word is the kind of the only finding that `dpuemu check` may report, or
-// `fine`. `again`, `beside` and `early` change what the host does (host.c).
+// `fine`. `again`, `beside` and `early` change what the host does (host.c). Comments `now` and
+// `before` mark the lines that the finding names.
 #include <alloc.h>
 #include <atomic_bit.h>
 #include <barrier.h>

@@ -295,3 +295,109 @@ CASE(fine, reads_more_than_it_uses) {
     barrier_wait(&all);
   }
 }
+
+BARRIER_INIT(pair, 2)
+CASE(fine, barrier_of_one_pair_after_another) {
+  if (me() < 2) barrier_wait(&pair);
+  barrier_wait(&all);
+  if (me() >= 2) barrier_wait(&pair);
+}
+
+#define MY_TURN(work)                  \
+  do {                                 \
+    while (ball % 2 != me()) continue; \
+    work;                              \
+    ball = 1 - me();                   \
+  } while (0)
+CASE(fine, turns_on_one_line) {
+  if (me() > 1) return;
+  for (uint32_t i = 0; i < 5; ++i) MY_TURN(hits += 1);
+}
+
+CASE(fine, realloc_of_a_block_without_values) {
+  if (me() != 0) return;
+  mem_reset();
+  buddy_init(2048);
+  uint32_t *block = buddy_alloc(32), *other = buddy_alloc(32);
+  other[0] = 1;
+  block = buddy_realloc(block, 512);
+  block[0] = 1;
+  sink = block[0];
+}
+
+// gcc may load both fields for the conditional expression.
+struct fields {
+  uint32_t left, right;
+} own_fields = {1, 2};
+CASE(fine, each_its_field) {
+  struct fields *both = &own_fields;
+  if (me() > 1) return;
+  for (uint32_t i = 0; i < 4; ++i) {
+    uint32_t value = 3 + (me() == 0 ? both->left : both->right);
+    if (me() == 0)
+      both->left = value;
+    else
+      both->right = value;
+  }
+}
+
+__mram uint32_t two_ints[2] = {5, 6};
+CASE(fine, int_beside_an_int_in_mram) {
+  __dma_aligned static uint32_t read[2];
+  for (int i = 0; i < 3 && me() < 2; ++i) {
+    if (me() == 1) {
+      mram_write_int_atomic(&two_ints[1], i);
+    } else {
+      mram_read(two_ints, read, 8);
+      sink = read[0];
+    }
+  }
+}
+
+CASE(fine, unaligned_rows) {
+  __dma_aligned static uint8_t buffers_of[NR_TASKLETS][40];
+  uint32_t own = INPUT + 12 * me();
+  for (int i = 0; i < 3; ++i) {
+    uint8_t *row = mram_read_unaligned((__mram_ptr void *)own, buffers_of[me()], 12);
+    for (int j = 0; j < 12; ++j) row[j] += 1;
+    mram_write_unaligned(row, (__mram_ptr void *)own, 12);
+  }
+}
+
+CASE(fine, overwrites_more_than_it_uses) {
+  __dma_aligned static uint32_t rows_of[NR_TASKLETS][6];
+  uint32_t *row = rows_of[me()], own = INPUT + 16 * me();
+  for (int turn = 0; turn < 3; ++turn) {
+    mram_read((__mram_ptr void *)own, row, 24);
+    row[0] += row[1];
+    mram_write(row, (__mram_ptr void *)own, 16);
+    barrier_wait(&all);
+    for (int i = 0; i < 6; ++i) {
+      row[i] = i;
+      __asm__ volatile("" ::: "memory");
+    }
+  }
+}
+
+volatile uint32_t head, tail;
+uint32_t slot;
+CASE(fine, two_volatile_variables) {
+  if (me() == 0) {
+    slot = 4;
+    head = 1;
+  } else if (me() == 1) {
+    while (head == tail) continue;
+    sink = slot;
+    tail = 1;
+  }
+}
+
+uint32_t produced;
+CASE(fine, polls_under_a_mutex) {
+  for (uint32_t is_there = 0; me() < 2 && !is_there;) {
+    mutex_lock(mutex);
+    if (me() == 0) produced = 1;
+    is_there = produced;
+    mutex_unlock(mutex);
+  }
+}

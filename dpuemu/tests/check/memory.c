@@ -112,3 +112,69 @@ CASE(host, parameter_changes_during_the_launch, beside) {
   }
   sink = seen;
 }
+
+CASE(freed, dma_to_a_freed_block) {
+  if (me() != 0) return;
+  mem_reset();
+  buddy_init(1024);
+  uint32_t *block = buddy_alloc(64);
+  buddy_free(block);                               // before
+  mram_read((__mram_ptr void *)INPUT, block, 64);  // now
+  sink = block[3];
+}
+
+CASE(freed, dma_from_a_freed_block) {
+  if (me() != 0) return;
+  mem_reset();
+  buddy_init(1024);
+  uint32_t *block = buddy_alloc(64);
+  for (int i = 0; i < 16; ++i) block[i] = i;
+  buddy_free(block);                                    // before
+  mram_write(block, (__mram_ptr void *)UNWRITTEN, 64);  // now
+}
+
+CASE(freed, end_of_a_block_after_realloc) {
+  if (me() != 0) return;
+  mem_reset();
+  buddy_init(1024);
+  uint32_t *block = buddy_alloc(256);
+  for (int i = 0; i < 64; ++i) block[i] = 1;
+  block = buddy_realloc(block, 32);  // before
+  sink = block[40];                  // now
+}
+
+CASE(freed, block_of_a_pool) {
+  if (me() != 0) return;
+  mem_reset();
+  fsb_allocator_t blocks = fsb_alloc(32, 4);
+  uint32_t *block = fsb_get(blocks);
+  block[2] = 1;
+  fsb_free(blocks, block);  // before
+  sink = block[2];          // now
+}
+
+CASE(object, dma_past_a_block_of_buddy) {
+  if (me() != 0) return;
+  mem_reset();
+  buddy_init(1024);
+  uint32_t *block = buddy_alloc(64), *next = buddy_alloc(64);  // before
+  next[0] = 1;
+  mram_read((__mram_ptr void *)INPUT, block, 128);  // now
+}
+
+uint32_t guarded;
+CASE(held, mutex_before_a_barrier) {
+  mutex_lock(mutex);  // now
+  guarded += 1;
+  if (me() != 0) mutex_unlock(mutex);
+  barrier_wait(&all);
+}
+
+CASE(held, mutex_while_others_allocate) {
+  if (me() == 0) {
+    mutex_lock(mutex);  // now
+  } else {
+    uint32_t *own = mem_alloc(8);
+    own[0] = 1;
+  }
+}

@@ -53,6 +53,15 @@ CASE(fine, one_switch_of_ten_thousand) {
   }
 }
 
+CASE(fine, copy_under_a_mutex) {
+  uint32_t own = 7;
+  if (me() > 1) return;
+  mutex_lock(a);
+  if (me() == 0) memcpy(&value, &own, sizeof own);
+  if (me() == 1) order_result = value;
+  mutex_unlock(a);
+}
+
 CASE(fine, sum_under_a_mutex) {
   if (me() > 2) return;
   mutex_lock(a);

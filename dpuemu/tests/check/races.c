@@ -202,3 +202,17 @@ CASE(race, two_atomic_bits) {
     ATOMIC_BIT_RELEASE(bit_b);
   }
 }
+
+uint32_t before_the_pool;
+fsb_allocator_t pool_of_blocks;
+CASE(race, order_of_an_allocator) {
+  if (me() == 0) {
+    mem_reset();
+    pool_of_blocks = fsb_alloc(16, 8);
+  }
+  barrier_wait(&all);
+  delay(1);
+  if (me() == 0) before_the_pool = 1;  // before
+  if (me() < 2) fsb_get(pool_of_blocks);
+  if (me() == 1) sink = before_the_pool;  // now
+}
