@@ -207,7 +207,10 @@ class ElfReader {
     if (name == kHeapName)
       found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
     if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
-    if (name == "__pe_check_gate") program_.check_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
+    if (name == "__pe_check_gate") {
+      program_.check_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
+      check_bytes_ = symbol.st_size;
+    }
     if (name == "__stdout_buffer") program_.stdout_bytes_ = symbol.st_size;
     // The heap is not a variable, so loading does not change its contents.
     if (name == "__sys_heap_pointer_reset" && symbol.st_value < program_.wram_.size())
@@ -263,6 +266,8 @@ class ElfReader {
         (program_.gate_offset_ + kGateBytes > text_bytes ||
          program_.check_offset_ + kCheckBytes * program_.is_checked() > text_bytes))
       return false;
+    if (program_.is_checked() && check_bytes_ != kCheckBytes)
+      return refuse("another version of `dpuemu check` compiled it; compile it again");
     program_.entry_offset_ = header_->e_entry - PE_TEXT_ORIGIN;
     return status_ != DPU_OK || program_.entry_offset_ < text_bytes;
   }
@@ -333,6 +338,7 @@ class ElfReader {
   const Elf32_Shdr *names_ = nullptr;
   uint32_t symbol_count_ = 0;
   std::vector<Area> areas_;  // the area of each section
+  uint32_t check_bytes_ = 0;
   std::map<std::string, uint32_t, std::less<>> constants_;
 };
 
