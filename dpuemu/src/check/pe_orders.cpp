@@ -49,12 +49,14 @@ bool PeCheck::is_shared(const Cell &first, uint32_t bytes) const {
 }
 
 void PeCheck::note_step(const Access &access) {
-  const uint32_t place = outer(tasklet_, access.place);
-  if (access.copied_from != 0)
-    note_step(cell_of(access.copied_from), access.bytes, false, place,
-              reinterpret_cast<const uint8_t *>(uintptr_t{access.copied_from}));
-  note_step(cell_of(access.address), access.bytes, access.kind.is_write, place,
-            reinterpret_cast<const uint8_t *>(uintptr_t{access.address}));
+  const auto note = [&](uint32_t address, bool is_write) {
+    const Cell first = cell_of(address);
+    // Direct accesses to MRAM have no contents here: their page may not be loaded yet.
+    note_step(first, access.bytes, is_write, outer(tasklet_, access.place),
+              first.is_mram ? nullptr : reinterpret_cast<const uint8_t *>(uintptr_t{address}));
+  };
+  if (access.copied_from != 0) note(access.copied_from, false);
+  note(access.address, access.kind.is_write);
 }
 
 void PeCheck::note_step(const Cell &first, uint32_t bytes, bool is_write, uint32_t place,
@@ -68,7 +70,7 @@ void PeCheck::note_step(const Cell &first, uint32_t bytes, bool is_write, uint32
   if (!is_any) return;
   if (is_write) return last_reads_[tasklet_].clear();
   uint64_t value = 0;
-  for (uint32_t i = 0; i < bytes; ++i)
+  for (uint32_t i = 0; contents != nullptr && i < bytes; ++i)
     value = bytes <= 8 ? value | uint64_t{contents[i]} << (8 * i)
                        : (value ^ contents[i]) * UINT64_C(0x100000001B3);
   observations_.push_back({tasklet_, place, first, value});
