@@ -178,3 +178,11 @@ CASE(held, mutex_while_others_allocate) {
     own[0] = 1;
   }
 }
+
+CASE(uninitialised, copy_of_a_new_block) {
+  static uint8_t copied[64];
+  if (me() != 0) return;
+  mem_reset();
+  uint8_t *block = mem_alloc(64);
+  memcpy(copied, block, 64);  // now
+}
