@@ -23,6 +23,7 @@ LAYERS = {
         ["dpuemu/include", "dpuemu/runtime"],
         ["dpuemu/src/base", "dpuemu/compiler"],
         ["dpuemu/src/machine"],
+        ["dpuemu/src/check"],
         ["dpuemu/src/transfer"],
         ["dpuemu/src/pe"],
         ["dpuemu/src/api"],

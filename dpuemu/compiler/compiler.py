@@ -126,6 +126,20 @@ _MACHINE = [
     ),
 ]
 
+# With DPUEMU_CHECK set, programs call the emulator before each access to memory. These are calls of
+# the thread sanitizer, which runtime/check.S defines. gcc may not add or move loads, and copies of
+# memory remain calls.
+CHECKS = [
+    *("-fsanitize=thread", "--param", "tsan-distinguish-volatile=1"),
+    *("-fno-tree-loop-im", "-fno-tree-pre", "-fno-code-hoisting", "-fno-hoist-adjacent-loads"),
+    "-fno-optimize-sibling-calls",
+    *(f"-fno-builtin-{name}" for name in ("memcpy", "memmove", "memset")),
+]
+# The runtime itself only reports which function of it the program has called.
+_CHECKED_RUNTIME = ["-finstrument-functions", "-DPE_CHECK"]
+# Its functions that access only memory of the program.
+_CHECKED_FILES = ("string", "mram_bytes")
+
 # Source lines and stack frames for messages about faults, in the version of DWARF that the emulator
 # reads. A program may ask for more information with -g.
 _DEBUG = ["-g1"]
@@ -181,6 +195,10 @@ _UNRECOGNIZED = re.compile(
     r"unrecognized (?:command-line|command line|debug output level)?\s*option"
     r" [‘'`\"]([^’'`\"]+)[’'\"]"
 )
+# With CHECKS, gcc lets each file call __tsan_init before main.
+_SANITIZER_START = re.compile(
+    r"\t\.section\t\.init_array\.00099.*\n(?:\t\.align.*\n)?.*\b_sub_I_\w+\n"
+)
 _STRICT_GNU = re.compile(r"-std=gnu")
 
 
@@ -223,6 +241,7 @@ class Compiler:
         self._include: str | None = None
         self._count = 0
         self._unknown: set[str] = set()  # options that this gcc does not know
+        self.checks = os.environ.get("DPUEMU_CHECK", "") not in ("", "0")
 
     def temporary(self, suffix: str) -> Path:
         """Return a new path in the temporary folder."""
@@ -365,6 +384,7 @@ class Compiler:
             *flags,
             *_DEBUG_FORMAT,
             *_MACHINE,
+            *(CHECKS if self.checks and not source.startswith(f"{RUNTIME}{os.sep}") else []),
             "-S",
             "-o",
             str(plain),
@@ -399,6 +419,8 @@ class Compiler:
         if process.returncode:
             raise CompileError(self._what_is_missing(), process.returncode)
         code = plain.read_text(errors="surrogateescape")
+        if self.checks:
+            code = _SANITIZER_START.sub("", code)
         if "@tpoff" in code:
             raise CompileError(
                 f"{source} has thread-local variables, but a DPU has none; use an array with one"
@@ -503,6 +525,7 @@ class Compiler:
                     status.st_size,
                     status.st_mtime_ns,
                     self.include_flags()[-1],
+                    self.checks,
                 )
             ).encode()
         )
@@ -517,10 +540,14 @@ class Compiler:
     def _build_runtime(self, archive: Path) -> None:
         objects = []
         for source in sorted(RUNTIME.iterdir()):
-            if source.suffix not in (".c", ".S"):
+            if source.suffix not in (".c", ".S") or (source.name == "check.S" and not self.checks):
                 continue
             target = self.folder / f"runtime_{source.stem}.o"
             flags = ["-O2", f"-I{RUNTIME}"] if source.suffix == ".c" else []
+            if self.checks and source.suffix == ".c":
+                flags += _CHECKED_RUNTIME
+                if source.stem in _CHECKED_FILES:
+                    flags += [*CHECKS, "--param", "tsan-instrument-func-entry-exit=0"]
             self.object(str(source), target, flags, "-std=gnu11")
             objects.append(str(target))
         if not objects:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,12 +10,15 @@ import sys
 from pathlib import Path
 
 from compiler import CompileError, Compiler
-from linking import link
+from linking import Program, link
 from options import Options, UsageError, is_assembly, is_source, parse
 from temporary import temporary_folder
 
 NAME = "dpu-upmem-dpurte-clang"
 DPU_MACHINE = 0xF5  # e_machine in ELF files for DPUs
+# The section of a program that records its command: the folder and the words, in JSON.
+COMMAND = ".pe_command"
+COMPILE_FOR_CHECKS = "--compile-for-checks"
 
 
 def _stem(path: str) -> str:
@@ -67,7 +71,38 @@ def _preprocess(compiler: Compiler, options: Options) -> int:
     return compiler.run(["-E", *flags, *file, *output, *options.inputs]).returncode
 
 
-def _compile(compiler: Compiler, options: Options) -> int:
+def _record(words: list[str]) -> str:
+    """Return assembly that records the command."""
+    numbers = ",".join(map(str, json.dumps([os.getcwd(), words]).encode()))
+    return (
+        f'\t.section {COMMAND},"",@progbits\n\t.byte {numbers}\n'
+        '\t.section .note.GNU-stack,"",@progbits\n'
+    )
+
+
+def _compile_for_checks(compiler: Compiler, program: str, output: str) -> None:
+    """Compile a program again, by the command that it records."""
+    record = Program(Path(program).read_bytes()).contents(COMMAND)
+    if not record:
+        raise UsageError("the program does not record its command")
+    folder, words = json.loads(record)
+    os.chdir(folder)
+    options = _options(words)
+    for name in options.inputs:
+        if not (is_source(name) or is_assembly(name)):
+            raise UsageError(f"{name} is no source, and has no checks")
+    options.dependencies, options.output = [], output
+    _compile(compiler, options, words)
+
+
+def _options(words: list[str]) -> Options:
+    """Parse the name of the compiler and its options."""
+    options = parse(words[1:])
+    options.is_cxx = options.is_cxx or words[0].endswith("++")
+    return options
+
+
+def _compile(compiler: Compiler, options: Options, words: list[str]) -> int:
     if not options.inputs:
         raise UsageError("no input file is given")
     separate = options.mode != "link"
@@ -109,6 +144,9 @@ def _compile(compiler: Compiler, options: Options) -> int:
         else:
             objects.append(source)
     if not separate:
+        record = compiler.temporary(".s")
+        record.write_text(_record(words))
+        objects.append(str(record))
         link(compiler, options, objects, options.output or "a.out")
     return 0
 
@@ -116,15 +154,18 @@ def _compile(compiler: Compiler, options: Options) -> int:
 def main() -> int:
     """Run the command line; return 0, the exit code of the failed step, or 1 for our own errors."""
     try:
-        options = parse(sys.argv[1:])
-        options.is_cxx = options.is_cxx or sys.argv[0].endswith("++")
+        if sys.argv[1:2] == [COMPILE_FOR_CHECKS]:
+            with temporary_folder("dpuemu") as folder:
+                _compile_for_checks(Compiler(folder), *sys.argv[2:])
+            return 0
+        options = _options(sys.argv)
         with temporary_folder("dpuemu") as folder:
             compiler = Compiler(folder, options.verbose)
             if options.mode == "ask":
                 return _answer(compiler, options)
             if options.mode == "preprocess":
                 return _preprocess(compiler, options)
-            return _compile(compiler, options)
+            return _compile(compiler, options, sys.argv)
     except (UsageError, CompileError, OSError) as error:
         if str(error):
             print(f"{NAME}: error: {error}", file=sys.stderr)

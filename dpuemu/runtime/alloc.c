@@ -2,6 +2,7 @@
 #include <mutex.h>
 #include <stdint.h>
 
+#include "check.h"
 #include "fault.h"
 #include "heap.h"
 #include "turn.h"
@@ -36,6 +37,7 @@ static void *allocate(size_t size, uintptr_t alignment) {
   uintptr_t end = (uintptr_t)__sys_wram_end;
   if (buffer > end || size > end - buffer) __pe_fault(PE_FAULT_HEAP_FULL, 0);
   if (size != 0) __sys_heap_pointer = buffer + size;
+  __pe_check_memory((void *)buffer, size, PE_CHECK_ALLOCATED);
   return (void *)buffer;
 }
 
@@ -54,6 +56,7 @@ void *mem_reset(void) {
   lock();
   void *start = (void *)align_up((uintptr_t)__sys_heap_pointer_reset, 8);
   __sys_heap_pointer = (uintptr_t)start;
+  __pe_check_memory(start, 0, PE_CHECK_RESET);
   unlock();
   return start;
 }

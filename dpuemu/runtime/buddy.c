@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "check.h"
 #include "fault.h"
 #include "turn.h"
 
@@ -78,6 +79,7 @@ static void split_taken(uint32_t unit, uint32_t from, uint32_t to) {
 
 static void free_taken(uint32_t unit) {
   uint32_t order = heap.starts[unit] & kOrderMask;
+  __pe_check_memory(block_at(unit), kUnitBytes << order, PE_CHECK_FREED);
   heap.starts[unit] = kNothing;
   for (; order + 1 < kOrders; ++order) {
     uint32_t buddy = unit ^ (1u << order);
@@ -105,6 +107,7 @@ static uint32_t find_taken(const void *pointer) {
 static void reset(void) {
   memset(heap.free, 0, sizeof heap.free);
   if (heap.bytes == NULL) return;
+  __pe_check_memory(heap.bytes, heap.units * kUnitBytes, PE_CHECK_FREED);
   memset(heap.starts, kNothing, heap.units);
   // Larger blocks have lower addresses than smaller blocks. Therefore the address of each block is
   // a multiple of its size.
@@ -141,6 +144,7 @@ static void *take(size_t size) {
     uint32_t unit = unit_of(heap.free[order]);
     remove_free(unit, order);
     split_taken(unit, order, wanted);
+    __pe_check_memory(block_at(unit), kUnitBytes << wanted, PE_CHECK_TAKEN);
     return block_at(unit);
   }
   errno = ENOMEM;
@@ -175,6 +179,8 @@ static void *resize(const void *ptr, size_t size) {
   uint32_t wanted = order_for(size);
   if (wanted <= order) {
     split_taken(unit, order, wanted);
+    uint8_t *end = (uint8_t *)block_at(unit) + (kUnitBytes << wanted);
+    __pe_check_memory(end, (kUnitBytes << order) - (kUnitBytes << wanted), PE_CHECK_FREED);
     return block_at(unit);
   }
   void *moved = take(size);

@@ -75,6 +75,70 @@
   X(v1A, 4, 350, 24, 65536, 4096, 56)      \
   X(v1B, 68, 400, 16, 63488, 3968, 64)
 
+/// The calls of a program that is compiled for `dpuemu check`: X(number, name). gcc adds the first
+/// ones: an access of so many bytes at the address in edi, before the access; a range of esi bytes;
+/// the begin and the end of a function. __cyg_profile_func_... is the same for functions of the
+/// runtime. __pe_check_memory(address, bytes, state) reports what an allocator has done, and
+/// __pe_check_copy(to, from, bytes) that memcpy copies bytes.
+#define PE_CHECK_TABLE(X)         \
+  X(0, __tsan_read1)              \
+  X(1, __tsan_read2)              \
+  X(2, __tsan_read4)              \
+  X(3, __tsan_read8)              \
+  X(4, __tsan_read16)             \
+  X(5, __tsan_write1)             \
+  X(6, __tsan_write2)             \
+  X(7, __tsan_write4)             \
+  X(8, __tsan_write8)             \
+  X(9, __tsan_write16)            \
+  X(10, __tsan_volatile_read1)    \
+  X(11, __tsan_volatile_read2)    \
+  X(12, __tsan_volatile_read4)    \
+  X(13, __tsan_volatile_read8)    \
+  X(14, __tsan_volatile_read16)   \
+  X(15, __tsan_volatile_write1)   \
+  X(16, __tsan_volatile_write2)   \
+  X(17, __tsan_volatile_write4)   \
+  X(18, __tsan_volatile_write8)   \
+  X(19, __tsan_volatile_write16)  \
+  X(20, __tsan_read_range)        \
+  X(21, __tsan_write_range)       \
+  X(22, __tsan_func_entry)        \
+  X(23, __tsan_func_exit)         \
+  X(24, __cyg_profile_func_enter) \
+  X(25, __cyg_profile_func_exit)  \
+  X(26, __pe_check_memory)        \
+  X(27, __pe_check_copy)
+
+/// Other names of these calls: X(number, name, other name).
+#define PE_CHECK_ALIASES(X)                                         \
+  X(1, __tsan_read2, __tsan_unaligned_read2)                        \
+  X(2, __tsan_read4, __tsan_unaligned_read4)                        \
+  X(3, __tsan_read8, __tsan_unaligned_read8)                        \
+  X(4, __tsan_read16, __tsan_unaligned_read16)                      \
+  X(6, __tsan_write2, __tsan_unaligned_write2)                      \
+  X(7, __tsan_write4, __tsan_unaligned_write4)                      \
+  X(8, __tsan_write8, __tsan_unaligned_write8)                      \
+  X(9, __tsan_write16, __tsan_unaligned_write16)                    \
+  X(11, __tsan_volatile_read2, __tsan_unaligned_volatile_read2)     \
+  X(12, __tsan_volatile_read4, __tsan_unaligned_volatile_read4)     \
+  X(13, __tsan_volatile_read8, __tsan_unaligned_volatile_read8)     \
+  X(14, __tsan_volatile_read16, __tsan_unaligned_volatile_read16)   \
+  X(16, __tsan_volatile_write2, __tsan_unaligned_volatile_write2)   \
+  X(17, __tsan_volatile_write4, __tsan_unaligned_volatile_write4)   \
+  X(18, __tsan_volatile_write8, __tsan_unaligned_volatile_write8)   \
+  X(19, __tsan_volatile_write16, __tsan_unaligned_volatile_write16) \
+  X(2, __tsan_read4, __tsan_vptr_read)                              \
+  X(7, __tsan_write4, __tsan_vptr_update)
+
+/// The states of __pe_check_memory: allocated by mem_alloc; the complete heap is free; allocated or
+/// freed by buddy_alloc or fsb_get; memory of an allocator itself.
+#define PE_CHECK_ALLOCATED 0
+#define PE_CHECK_RESET 1
+#define PE_CHECK_TAKEN 2
+#define PE_CHECK_FREED 3
+#define PE_CHECK_INTERNAL 4
+
 /// The emulator estimates the number of instructions of a program to within a factor of about 1.5,
 /// so it accepts programs whose estimate is at most this percentage of the instructions that fit
 /// into IRAM.

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "check.h"
+
 // The DPU also copies and compares such words if the addresses are aligned.
 typedef uint64_t __attribute__((may_alias)) word_t;
 
@@ -63,7 +65,7 @@ void *memset(void *area, int value, size_t size) {
 
 // Copies in ascending order, so the destination may overlap the start of the source: aligned
 // addresses differ by at least one word.
-static void copy_up(uint8_t *to, const uint8_t *from, size_t size) {
+__PE_REPORTS_COPIES static void copy_up(uint8_t *to, const uint8_t *from, size_t size) {
   uint8_t *end = to + size;
   if (is_aligned(to, from)) {
     for (; size >= sizeof(word_t);
@@ -74,12 +76,14 @@ static void copy_up(uint8_t *to, const uint8_t *from, size_t size) {
   while (to != end) *to++ = *from++;
 }
 
-void *memcpy(void *destination, const void *source, size_t size) {
+__PE_REPORTS_COPIES void *memcpy(void *destination, const void *source, size_t size) {
+  __pe_check_copy(destination, source, size);
   copy_up(destination, source, size);
   return destination;
 }
 
-void *memmove(void *destination, const void *source, size_t size) {
+__PE_REPORTS_COPIES void *memmove(void *destination, const void *source, size_t size) {
+  __pe_check_copy(destination, source, size);
   uint8_t *to = destination;
   const uint8_t *from = source;
   if ((uintptr_t)to - (uintptr_t)from >= size) {

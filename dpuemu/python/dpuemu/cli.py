@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import dpuemu
-from dpuemu import _dpuemu, run, tools
+from dpuemu import _dpuemu, check, run, tools
 
 STDOUT = "-"
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes of failures; 0 means success
@@ -99,8 +99,8 @@ def parser() -> argparse.ArgumentParser:
         "dpuemu",
         description="Build and run programs for the UPMEM SDK on machines without DIMMs.",
         epilog=(
-            "Exit codes: 0 for success, 2 for wrong usage or an error. `run` returns the code of"
-            " the program."
+            "Exit codes: 0 for success, 2 for wrong usage or an error. `run` and `check` return the"
+            " code of the program; if it is 0 and there are findings, `check` returns 1."
         ),
     )
     top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
@@ -175,6 +175,46 @@ def parser() -> argparse.ArgumentParser:
     )
 
     subparser = command(
+        "check",
+        check_host_program,
+        "Run a host program, and find errors of its PE programs.\n\nPE programs that were compiled"
+        " without checks are compiled again if their sources exist; otherwise compile them in"
+        " `dpuemu check` too: `dpuemu check -- make -B`. Each finding has both places, the object,"
+        " and how to mend it. The exit code is the one of the program; if it is 0 and there are"
+        " findings, 1.\n\nIt finds: data races in WRAM and MRAM, overlapping DMA, reads of memory"
+        " that nothing has written, that an earlier owner has left or that was written before a"
+        " load that moved the heap, DMA outside objects,"
+        " rounded DMA, stacks that are too small, mutexes held at the end, barriers with a wrong"
+        " count, host transfers to WRAM in use, freed memory, and addresses that are no mutexes.",
+        "dpuemu check --json findings.jsonl -- make test",
+    )
+    subparser.usage = "dpuemu check [OPTIONS] [--] PROGRAM [ARGS]"
+    subparser.add_argument(
+        "--schedules",
+        type=_schedules,
+        metavar="N|all",
+        help="try N other orders of the tasklets of a PE in each launch, or all orders",
+    )
+    subparser.add_argument(
+        "--seed", type=_number(0), metavar="S", help="choose the orders by this number (default: 1)"
+    )
+    subparser.add_argument(
+        "--pe",
+        type=_pe,
+        metavar="R.C.B|all",
+        help="try them on this rank, chip and bank, or on all PEs (default: on the first PE)",
+    )
+    subparser.add_argument(
+        "--suppressions",
+        metavar="FILE",
+        help="hide findings: a line `KIND:PATTERN` or `PATTERN` each; * matches any text",
+    )
+    _add_json(subparser, "one line of JSON per finding")
+    subparser.add_argument(
+        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
+    )
+
+    subparser = command(
         "env",
         print_environment,
         "Print shell commands that put the stand-in UPMEM tools in PATH.\n\nBuilds then find"
@@ -219,11 +259,67 @@ def _number(low: int, high: int | None = None) -> Callable[[str], int]:
     return parse
 
 
-def run_host_program(options: argparse.Namespace) -> int:
-    """Run a host program; return its code."""
-    words = options.words[1:] if options.words[:1] == ["--"] else options.words
+def _schedules(text: str) -> str:
+    return text if text == check.ALL else str(_number(1)(text))
+
+
+def _pe(text: str) -> str:
+    if text == check.ALL or re.fullmatch(r"\d+\.[0-7]\.[0-7]", text):
+        return text
+    raise argparse.ArgumentTypeError(f"{text} is not RANK.CHIP.BANK or {check.ALL}")
+
+
+def _words(options: argparse.Namespace) -> list[str]:
+    """Return the program and its arguments."""
+    words: list[str] = options.words[1:] if options.words[:1] == ["--"] else options.words
     if not words:
         options.usage_error("argument PROGRAM is missing")
+    return words
+
+
+def check_host_program(options: argparse.Namespace) -> int:
+    """Run a host program with checks; return its code, or FINDINGS."""
+    words = _words(options)
+    if options.suppressions is not None:
+        with open(options.suppressions):
+            pass
+    with _json_target(options.json) as write_json, tools.temporary_folder() as folder:
+        file = folder / "findings.jsonl"
+        variables = check.variables(
+            file,
+            suppressions=options.suppressions,
+            schedules=options.schedules,
+            seed=options.seed,
+            pe=options.pe,
+        )
+        try:
+            code, launches, _ = run.run_program(
+                words,
+                patience=None if os.environ.get("DPUEMU_PATIENCE") else check.PATIENCE,
+                variables=variables,
+                stdout=sys.stderr if options.json == STDOUT else None,
+            )
+        except OSError as error:
+            return _fail_to_run(words[0], error)
+        findings = check.read(file.read_text().splitlines()) if file.exists() else []
+        for finding in findings:
+            write_json(json.dumps(finding))
+    faults = list(run.faults(launches))
+    for problem in faults:
+        fail(problem)
+    for line in check.summary(findings):
+        print(f"dpuemu check: {line}", file=sys.stderr)
+    return run.exit_code(code) or (check.FINDINGS if findings or faults else 0)
+
+
+def _fail_to_run(program: str, error: OSError) -> int:
+    fail(f"cannot run {program}: {os.strerror(error.errno or 0)}")
+    return run.NOT_FOUND if isinstance(error, FileNotFoundError) else run.NOT_EXECUTABLE
+
+
+def run_host_program(options: argparse.Namespace) -> int:
+    """Run a host program; return its code."""
+    words = _words(options)
     if options.gdb:
         words = [*run.GDB, *words]
     with _json_target(options.json) as write_json:
@@ -239,8 +335,7 @@ def run_host_program(options: argparse.Namespace) -> int:
                 on_long_launch=print_long_launch if sys.stderr.isatty() else None,
             )
         except OSError as error:
-            fail(f"cannot run {words[0]}: {os.strerror(error.errno or 0)}")
-            return run.NOT_FOUND if isinstance(error, FileNotFoundError) else run.NOT_EXECUTABLE
+            return _fail_to_run(words[0], error)
         for launch in launches:
             write_json(json.dumps(run.launch_fields(launch)))
     for problem in run.problems(launches):

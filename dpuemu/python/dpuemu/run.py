@@ -75,12 +75,14 @@ def run_program(
     strict: bool = False,
     patience: int | None = None,
     chip: str | None = None,
+    variables: Mapping[str, str] | None = None,
     stdout: TextIO | None = None,
     on_long_launch: Callable[[str], None] | None = None,
 ) -> tuple[int, list[LaunchReport], str]:
     """Run a host program; return its exit code (-n if signal n ended it), its launches, and those
     that did not end. All processes that the program started end with it (`supervised`).
 
+    variables: more environment variables of the program.
     stdout: where the program's output goes (None: to the output of this process). The launches are
     those of the program and of all processes that it started, in the order in which they ended. The
     text of `RunningLaunches` describes those that did not end. on_long_launch gets such a text when
@@ -91,8 +93,8 @@ def run_program(
     """
     with tools.temporary_folder() as folder, _user_report() as user_report:
         report, running = folder / "launches.jsonl", RunningLaunches(folder / "running")
-        variables = program_environment(
-            os.environ,
+        environment = program_environment(
+            {**os.environ, **(variables or {})},
             ranks=ranks,
             threads=threads,
             strict=strict,
@@ -102,7 +104,7 @@ def run_program(
             running=running.path,
         )
         with (
-            supervised(command, env=variables, stdout=stdout) as process,
+            supervised(command, env=environment, stdout=stdout) as process,
             _watched(running, on_long_launch),
         ):
             code = wait(process)
@@ -267,10 +269,8 @@ def launch_table(launches: Sequence[LaunchReport]) -> Iterator[str]:
         yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
 
 
-def problems(launches: Sequence[LaunchReport]) -> Iterator[str]:
-    """Yield sentences about launches in fault (at most MOST_FAULTS), and about DMA that hardware
-    changes.
-    """
+def faults(launches: Sequence[LaunchReport]) -> Iterator[str]:
+    """Yield sentences about launches in fault (at most MOST_FAULTS)."""
     faulted = [(number, launch) for number, launch in enumerate(launches, 1) if launch.faulted_pes]
     for number, launch in faulted[:MOST_FAULTS]:
         yield (
@@ -279,6 +279,11 @@ def problems(launches: Sequence[LaunchReport]) -> Iterator[str]:
         )
     if len(faulted) > MOST_FAULTS:
         yield f"{len(faulted) - MOST_FAULTS} more launches ended in a fault"
+
+
+def problems(launches: Sequence[LaunchReport]) -> Iterator[str]:
+    """Yield sentences about launches in fault, and about DMA that hardware changes."""
+    yield from faults(launches)
     waiting = sum(launch.waiting_tasklets for launch in launches if not launch.faulted_pes)
     if waiting:
         yield (

@@ -27,7 +27,7 @@ dpu_error_t move_wram(Rank &rank, Move move, uint32_t offset, uint64_t bytes,
                       const PreparedBuffers &buffers) {
   for (uint32_t i = 0; i < kDpusPerRank; ++i)
     if (buffers.of_dpu[i] != nullptr && !rank.open_wram(i)) return DPU_ERR_SYSTEM;
-  move_bytes({move, Memory::kWram, offset, bytes, {{&rank, buffers}}});
+  move_bytes({move, Memory::kWram, offset, bytes, {{&rank, buffers}}, true});
   return DPU_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "base/address_map.h"
@@ -68,6 +69,8 @@ class LoadedProgram {
   std::atomic<const Program *> program_{nullptr};
 };
 
+class CheckedMemory;
+
 struct Pe {
   LoadedProgram program;
   const Program *text = nullptr;  // the program whose text is in the PE's text area
@@ -77,6 +80,8 @@ struct Pe {
   bool log_is_cut = false;        // whether the program printed more bytes than the log holds
   PeReport report;
   PeFault fault;
+  bool was_accessed = false;               // whether the host had access to the rank's region
+  std::shared_ptr<CheckedMemory> checked;  // null without `dpuemu check` (checked_memory.h)
 };
 
 /// Writes the sentence about a fault; cuts it to `size` bytes with the terminating zero.

@@ -137,18 +137,24 @@ class ElfReader {
           program_.wram_end_ =
               std::max(program_.wram_end_, section.sh_addr - PE_WRAM_ORIGIN + section.sh_size);
           put(program_.wram_, section.sh_addr - PE_WRAM_ORIGIN, contents, section.sh_size);
+          if (section_name(i) == ".dpu_host")
+            program_.host_variables_ = {section.sh_addr - PE_WRAM_ORIGIN,
+                                        section.sh_addr - PE_WRAM_ORIGIN + section.sh_size};
         }
       }
     }
     return !program_.text_.empty() || status_ != DPU_OK;
   }
 
+  std::string_view section_name(uint16_t index) const {
+    return header_->e_shstrndx < header_->e_shnum
+               ? text_of(sections_[header_->e_shstrndx], sections_[index].sh_name)
+               : "";
+  }
+
   /// Keeps the contents of the sections that explain faults.
   void keep_section(uint16_t index, std::span<const uint8_t> contents) {
-    const std::string_view name =
-        header_->e_shstrndx < header_->e_shnum
-            ? text_of(sections_[header_->e_shstrndx], sections_[index].sh_name)
-            : "";
+    const std::string_view name = section_name(index);
     for (const auto &[wanted, kept] : {std::pair{".debug_line", &program_.debug_line_},
                                        {".debug_frame", &program_.debug_frame_},
                                        {".pe_strings", &program_.texts_}})
@@ -201,6 +207,10 @@ class ElfReader {
     if (name == kHeapName)
       found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
     if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
+    if (name == "__pe_check_gate") {
+      program_.check_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
+      check_bytes_ = symbol.st_size;
+    }
     if (name == "__stdout_buffer") program_.stdout_bytes_ = symbol.st_size;
     // The heap is not a variable, so loading does not change its contents.
     if (name == "__sys_heap_pointer_reset" && symbol.st_value < program_.wram_.size())
@@ -248,8 +258,16 @@ class ElfReader {
       constant("__pe_stack_bytes_" + std::to_string(i), program_.stack_bytes_[i]);
     }
     const uint64_t text_bytes = program_.text_.size();
-    if (status_ == DPU_OK && program_.gate_offset_ + 2 * sizeof(uint64_t) > text_bytes)
+#define DPUEMU_COUNT(...) +1
+    constexpr uint64_t kGateBytes = 2 * sizeof(uint64_t),
+                       kCheckBytes = (0 PE_CHECK_TABLE(DPUEMU_COUNT)) * sizeof(uint64_t);
+#undef DPUEMU_COUNT
+    if (status_ == DPU_OK &&
+        (program_.gate_offset_ + kGateBytes > text_bytes ||
+         program_.check_offset_ + kCheckBytes * program_.is_checked() > text_bytes))
       return false;
+    if (program_.is_checked() && check_bytes_ != kCheckBytes)
+      return refuse("another version of `dpuemu check` compiled it; compile it again");
     program_.entry_offset_ = header_->e_entry - PE_TEXT_ORIGIN;
     return status_ != DPU_OK || program_.entry_offset_ < text_bytes;
   }
@@ -320,6 +338,7 @@ class ElfReader {
   const Elf32_Shdr *names_ = nullptr;
   uint32_t symbol_count_ = 0;
   std::vector<Area> areas_;  // the area of each section
+  uint32_t check_bytes_ = 0;
   std::map<std::string, uint32_t, std::less<>> constants_;
 };
 
@@ -412,11 +431,13 @@ void Program::relocate(uint8_t *image, const std::vector<Relocation> &relocation
   }
 }
 
-void Program::write_text(const PePlace &place, void (*gate)(), void (*yield)()) const {
+void Program::write_text(const PePlace &place, const Gates &gates) const {
   std::copy(text_.begin(), text_.end(), place.text);
   relocate(place.text, text_relocations_, Area::kText, place);
-  std::memcpy(place.text + gate_offset_, &gate, sizeof gate);
-  std::memcpy(place.text + gate_offset_ + sizeof gate, &yield, sizeof yield);
+  std::memcpy(place.text + gate_offset_, &gates.call, sizeof gates.call);
+  std::memcpy(place.text + gate_offset_ + sizeof gates.call, &gates.yield, sizeof gates.yield);
+  if (is_checked())
+    std::memcpy(place.text + check_offset_, gates.checks.data(), gates.checks.size_bytes());
 }
 
 void Program::write_wram(const PePlace &place, const Chip &chip) const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/chip.h"
@@ -27,6 +28,10 @@ struct PePlace {
 inline uint32_t address_of(const uint8_t *pointer) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(pointer));
 }
+
+/// A function of the emulator for a row of PE_CHECK_TABLE: the arguments, and the place of the
+/// call.
+using CheckCallback = void (*)(uint32_t, uint32_t, uint32_t, uint32_t);
 
 class Program {
  public:
@@ -52,6 +57,7 @@ class Program {
 
   /// Returns the symbol with this name, or nullptr if the program has no such symbol.
   const dpu_symbol_t *find(std::string_view name) const;
+  const std::unordered_map<std::string, dpu_symbol_t> &symbols() const { return symbols_; }
 
   /// Returns the variable at an address of the program file (of WRAM, MRAM or a mutex), such as
   /// "buffer" or "buffer + 0x10", or "".
@@ -68,9 +74,18 @@ class Program {
   /// nothing.
   std::span<const uint8_t> file() const { return file_; }
 
-  /// Writes the program's text, whose runtime calls jump to `gate`, and whose waiting loops jump to
-  /// `yield`.
-  void write_text(const PePlace &place, void (*gate)(), void (*yield)()) const;
+  /// The functions of the emulator to which the program jumps: for runtime calls, in waiting loops,
+  /// and for the calls of PE_CHECK_TABLE (empty without checks).
+  struct Gates {
+    void (*call)();
+    void (*yield)();
+    std::span<const CheckCallback> checks;
+  };
+  void write_text(const PePlace &place, const Gates &gates) const;
+  /// Returns the begin and the end of the section with the variables __host.
+  std::pair<uint32_t, uint32_t> host_variables() const { return host_variables_; }
+  /// Returns whether the program is compiled for `dpuemu check`.
+  bool is_checked() const { return check_offset_ != 0; }
   /// Writes the initial values of all variables in WRAM, and the clock of the chip. The WRAM heap
   /// keeps its contents.
   void write_wram(const PePlace &place, const Chip &chip) const;
@@ -107,12 +122,13 @@ class Program {
   std::vector<Function> functions_;
   std::vector<uint8_t> debug_line_, debug_frame_, texts_;  // contents of sections
   std::vector<uint8_t> file_;
+  std::pair<uint32_t, uint32_t> host_variables_ = {0, 0};
   uint32_t tasklets_ = 0;
   uint32_t wram_end_ = 0, mutexes_ = 0,
            instructions_ = 0;  // the memories that the program needs; instructions: estimated
   uint32_t stack_bytes_[PE_MAX_TASKLETS] = {};
   uint32_t entry_offset_ = 0;
-  uint32_t gate_offset_ = 0;
+  uint32_t gate_offset_ = 0, check_offset_ = 0;  // check_offset_: 0 without checks
   uint32_t stdout_bytes_ = 0;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/guard.h"
 #include "base/job_threads.h"
+#include "machine/checked_memory.h"
 #include "machine/debugger.h"
 
 namespace dpuemu {
@@ -50,7 +51,12 @@ dpu_error_t Rank::open_access() {
   if (!CallbackScope::contains(this))
     changed_.wait(lock, [this] { return !is_running_ && has_no_jobs_locked(); });
   const dpu_error_t status = open_locked(true);
-  if (status == DPU_OK) ++accesses_;
+  if (status != DPU_OK) return status;
+  ++accesses_;
+  for (Pe &pe : pes) {
+    pe.was_accessed = true;
+    if (pe.checked != nullptr) pe.checked->define_all_mram();
+  }
   return status;
 }
 

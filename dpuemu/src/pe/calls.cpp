@@ -108,7 +108,14 @@ PeRun::After PeRun::transfer_checked(uint32_t tasklet, uint32_t mram_address, ui
         FaultKind::kDma, tasklet,
         call + ", reaches " + wram_place(own_bytes(wram, 1) == nullptr ? wram : wram + moved - 1));
   }
-  return move(tasklet, offset, own, moved, is_read);
+  if (snapshot_ != nullptr && !is_read) snapshot_->before_write(offset, moved);
+  const After after = move(tasklet, offset, own, moved, is_read);
+  if (check_ != nullptr) {
+    const bool is_rounded = ((mram_address | wram_address) & kWordMask) != 0 || moved != bytes;
+    check_->transfer(tasklet, offset, address_of(own), moved, is_read,
+                     is_read && direct_mram_.has_page(offset), is_rounded, place_of_call(tasklet));
+  }
+  return after;
 }
 
 // --- Barriers, semaphores, handshakes
@@ -118,13 +125,20 @@ PeRun::After PeRun::call_barrier_wait(uint32_t tasklet, const uint32_t *argument
   if (barrier == nullptr)
     return fault(FaultKind::kMemory, tasklet,
                  std::string("barrier_wait") + " got " + wram_place(arguments[0]));
+  if (check_ != nullptr)
+    check_->arrive_at_barrier(tasklet, arguments[0], barrier->initial_count,
+                              place_of_call(tasklet));
   if (barrier->count > 1) {
     --barrier->count;
     return wait(tasklet, WaitKind::kBarrier, arguments[0]);
   }
+  uint32_t passing = 1u << tasklet;
   for (uint32_t waiter;
-       (waiter = first_waiter(WaitKind::kBarrier, arguments[0])) != PE_MAX_TASKLETS;)
+       (waiter = first_waiter(WaitKind::kBarrier, arguments[0])) != PE_MAX_TASKLETS;) {
     wake(waiter);
+    passing |= 1u << waiter;
+  }
+  if (check_ != nullptr) check_->pass_barrier(passing, arguments[0]);
   barrier->count = barrier->initial_count;
   return After::kGoOn;
 }
@@ -135,6 +149,8 @@ PeRun::After PeRun::call_sem_take(uint32_t tasklet, const uint32_t *arguments) {
     return fault(FaultKind::kMemory, tasklet,
                  std::string("sem_take") + " got " + wram_place(arguments[0]));
   --semaphore->count;
+  if (semaphore->count >= 0 && check_ != nullptr)
+    check_->acquire(tasklet, PeCheck::Lock::kSemaphore, arguments[0]);
   return semaphore->count < 0 ? wait(tasklet, WaitKind::kSemaphore, arguments[0]) : After::kGoOn;
 }
 
@@ -144,9 +160,12 @@ PeRun::After PeRun::call_sem_give(uint32_t tasklet, const uint32_t *arguments) {
     return fault(FaultKind::kMemory, tasklet,
                  std::string("sem_give") + " got " + wram_place(arguments[0]));
   ++semaphore->count;
+  if (check_ != nullptr) check_->release(tasklet, PeCheck::Lock::kSemaphore, arguments[0]);
   if (const uint32_t waiter = first_waiter(WaitKind::kSemaphore, arguments[0]);
-      waiter != PE_MAX_TASKLETS)
+      waiter != PE_MAX_TASKLETS) {
     wake(waiter);
+    if (check_ != nullptr) check_->acquire(waiter, PeCheck::Lock::kSemaphore, arguments[0]);
+  }
   return After::kGoOn;
 }
 
@@ -154,6 +173,7 @@ PeRun::After PeRun::call_handshake_notify(uint32_t tasklet, const uint32_t *) {
   const uint32_t waiter = first_waiter(WaitKind::kNotified, tasklet);
   if (waiter == PE_MAX_TASKLETS) return wait(tasklet, WaitKind::kNotifier, tasklet);
   wake(waiter);
+  if (check_ != nullptr) check_->meet(tasklet, waiter);
   return After::kGoOn;
 }
 
@@ -168,6 +188,7 @@ PeRun::After PeRun::call_handshake_wait_for(uint32_t tasklet, const uint32_t *ar
   if (first_waiter(WaitKind::kNotifier, notifier) == PE_MAX_TASKLETS)
     return wait(tasklet, WaitKind::kNotified, notifier);
   wake(notifier);
+  if (check_ != nullptr) check_->meet(tasklet, notifier);
   return After::kGoOn;
 }
 
@@ -179,6 +200,12 @@ void PeRun::refuse_mutex(uint32_t tasklet) {
         "ATOMIC_BIT_INIT");
 }
 
+void PeRun::check_mutex(uint32_t tasklet) {
+  const uint32_t address = tasklets_[tasklet].at_call.arguments[0];
+  const bool is_mutex = address - address_of(place_.wram + PE_ATOMIC_ORIGIN) < PE_ATOMIC_BYTES;
+  check_->lock_mutex(tasklet, address % PE_ATOMIC_BYTES, place_of_call(tasklet), is_mutex);
+}
+
 PeRun::After PeRun::call_mutex_trylock(uint32_t tasklet, const uint32_t *arguments) {
   uint8_t *const mutex = mutex_at(tasklet, arguments[0]);
   if (mutex == nullptr) return After::kStay;
@@ -186,6 +213,9 @@ PeRun::After PeRun::call_mutex_trylock(uint32_t tasklet, const uint32_t *argumen
   tasklets_[tasklet].result = is_free;
   if (is_free) mutex_holders_[arguments[0] % PE_ATOMIC_BYTES] = static_cast<uint8_t>(tasklet);
   *mutex = 1;
+  if (is_free && check_ != nullptr) check_mutex(tasklet);
+  if (!is_free && check_ != nullptr && check_->explorer() != nullptr)
+    check_->explorer()->note_waiting(tasklet);
   return After::kGoOn;
 }
 
@@ -205,17 +235,21 @@ PeRun::After PeRun::call_vmutex_lock(uint32_t tasklet, const uint32_t *arguments
   if (mutex.byte == nullptr) return After::kStay;
   if (*mutex.byte & mutex.bit) return wait(tasklet, WaitKind::kVirtualMutex, mutex.number);
   *mutex.byte |= mutex.bit;
+  if (check_ != nullptr) check_->acquire(tasklet, PeCheck::Lock::kVirtualMutex, mutex.number);
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *arguments) {
   const VirtualMutex mutex = virtual_mutex_at(tasklet, arguments);
   if (mutex.byte == nullptr) return After::kStay;
+  if (check_ != nullptr) check_->release(tasklet, PeCheck::Lock::kVirtualMutex, mutex.number);
   if (const uint32_t waiter = first_waiter(WaitKind::kVirtualMutex, mutex.number);
-      waiter != PE_MAX_TASKLETS)
+      waiter != PE_MAX_TASKLETS) {
     wake(waiter);
-  else
+    if (check_ != nullptr) check_->acquire(waiter, PeCheck::Lock::kVirtualMutex, mutex.number);
+  } else {
     *mutex.byte &= static_cast<uint8_t>(~mutex.bit);
+  }
   return After::kGoOn;
 }
 

@@ -11,6 +11,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/address_map.h"
+#include "base/low_memory.h"
 #include "pe/mram_port.h"
 #include "runtime/calls.h"
 
@@ -45,6 +47,14 @@ class DirectMram {
   /// Returns the value of gs while the PE's tasklets run.
   uint64_t gs_base() const { return is_used_ ? copy_base_ : nowhere_base_; }
 
+  /// Returns whether the program has directly accessed the page that contains the offset.
+  bool has_page(uint64_t offset) const { return is_used_ && is_loaded(offset / kPageBytes); }
+  /// Calls act(offset) for each page that the program has directly accessed.
+  template <class Act>
+  void for_each_used_page(Act act) const {
+    for (uint64_t page = 0; is_used_ && page < 64 * pages_.size(); ++page)
+      if (is_loaded(page)) act(page * kPageBytes);
+  }
   /// Do the same as the functions read and write of MramPort.
   void read(uint64_t offset, uint64_t bytes, uint8_t *to) const {
     is_used_ ? read_used(offset, bytes, to) : port_.read(offset, bytes, to);

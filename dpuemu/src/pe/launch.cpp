@@ -12,6 +12,9 @@
 #include "base/door.h"
 #include "base/report_file.h"
 #include "base/worker_pool.h"
+#include "check/callbacks.h"
+#include "check/settings.h"
+#include "machine/checked_memory.h"
 #include "machine/debugger.h"
 #include "machine/host_ownership.h"
 #include "machine/job_queue.h"
@@ -81,7 +84,7 @@ void append_groups(const Members &members, std::vector<PeGroup> &groups) {
     for (uint32_t chip = 0; chip < kChips; ++chip) {
       const uint32_t i = dpu_index(chip, bank);
       if (members.dpus >> i & 1)
-        group.push_back({&members.rank->pes[i], &members.rank->places, i,
+        group.push_back({&members.rank->pes[i], &members.rank->places, members.rank->id(), i,
                          MramPort(members.rank->region().base(), chip, bank)});
     }
     if (!group.empty()) groups.push_back(std::move(group));
@@ -94,19 +97,27 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
   Machine &machine = Machine::instance();
   PeBatch batch;
   batch.is_strict = machine.is_strict();
+  batch.is_checked = check_settings().is_on;
   batch.awaits_host = await_host(all);
   batch.patience = std::chrono::seconds(machine.patience_seconds());
   batch.is_stopped = std::move(stop);
   for (const Members &members : all) append_groups(members, batch.groups);
   uint64_t pes = 0;
   for (const PeGroup &group : batch.groups) pes += group.size();
+  const auto for_each_checked_pe = [is_checked = batch.is_checked](const auto &of, auto act) {
+    for (const Members &members : of)
+      for_each_dpu(is_checked ? members.dpus : 0,
+                   [&](uint32_t i) { act(checked_memory(members.rank->pes[i])); });
+  };
+  for_each_checked_pe(all, [](CheckedMemory &memory) { memory.begin_launch(); });
   const uint64_t key = note_start(pes);
   const auto begin = std::chrono::steady_clock::now();
-  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, key,
+  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, key, for_each_checked_pe,
                   is_strict = batch.is_strict] {
     note_end(key);
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    for_each_checked_pe(all, [](CheckedMemory &memory) { memory.end_launch(); });
     bool any_fault = false;
     for (const Members &members : all) members.rank->run_seconds = seconds;
     dpuemu_report_t report = {};
@@ -222,7 +233,7 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     Pe &pe = rank.pes[i];
     const PePlace place = rank.places.of(i);
     if (pe.text != &program) {
-      program.write_text(place, dpuemu_gate, dpuemu_yield);
+      program.write_text(place, {dpuemu_gate, dpuemu_yield, check_callbacks()});
       const bool is_executable = rank.places.set_text(i, program.text_bytes(), true);
       pe.text = pe.program = is_executable ? &program : nullptr;
       if (!is_executable) {
@@ -232,6 +243,7 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     }
     program.write_wram(place, Machine::instance().chip());
     pe.program = &program;
+    if (check_settings().is_on) checked_memory(pe).load(program);
     pe.fault = {};
     pe.log.clear();
     pe.log_is_cut = false;

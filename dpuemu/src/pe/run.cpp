@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -74,9 +75,11 @@ constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
 #undef DPUEMU_CALL_ROW
 
 bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
-                  bool is_accessible) {
+                  bool is_accessible, PeCheck *check, PeSnapshot *snapshot) {
   const Program &program = *pe.program;
   pe_ = &pe;
+  check_ = check;
+  snapshot_ = snapshot;
   place_ = place;
   const Chip &chip = Machine::instance().chip();
   wram_bytes_ = chip.wram_bytes;
@@ -95,9 +98,11 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   bool has_memory = is_accessible;
   uint64_t stack_tops[PE_MAX_TASKLETS];
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
-    const uint32_t bytes = stack_bytes(program, i, is_strict),
-                   usable = is_strict ? round_up(bytes + kStackEndBytes, kPageBytes)
-                                      : Stacks::kMostBytes;
+    // Frames of checked programs are larger.
+    const bool is_exact = is_strict && check == nullptr;
+    const uint32_t bytes = stack_bytes(program, i, is_exact),
+                   usable =
+                       is_exact ? round_up(bytes + kStackEndBytes, kPageBytes) : Stacks::kMostBytes;
     stack_tops[i] = stacks_.end(i) - usable + bytes;
     has_memory = has_memory && stacks_.set_usable(i, usable);
   }
@@ -113,13 +118,16 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
         prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
     tasklets_[i].state = State::kWaiting;
     woken_ |= 1u << i;
+    if (check != nullptr) check->begin_stack(i, stack_tops[i]);
   }
   return true;
 }
 
+template <bool kIsChecked>
 inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if constexpr (kIsChecked) check_->enter(number);
   const uint64_t instructions_before = tasklet.at_call.instructions;
   uint32_t call;
   if (tasklet.interrupted == nullptr) [[likely]] {
@@ -158,19 +166,52 @@ inline PeRun::After PeRun::carry_out(uint32_t number) {
   }
 }
 
+PeRun::After PeRun::carry_out_checked(uint32_t number) {
+  const uint32_t *const arguments = tasklets_[number].at_call.arguments;
+  const uint32_t mutex = arguments[0] % PE_ATOMIC_BYTES;
+  switch (tasklets_[number].call) {
+    case k_mram_read:
+      return transfer_checked(number, arguments[0], arguments[1], arguments[2], true);
+    case k_mram_write:
+      return transfer_checked(number, arguments[1], arguments[0], arguments[2], false);
+    case k_mutex_lock: {
+      const After after = call_mutex_lock(number, arguments);
+      if (after == After::kGoOn) check_mutex(number);
+      return after;
+    }
+    case k_mutex_unlock: {
+      const uint32_t waiter = first_waiter(WaitKind::kMutex, mutex);
+      check_->unlock_mutex(number, mutex);
+      const After after = call_mutex_unlock(number, arguments);
+      if (after == After::kGoOn && waiter != PE_MAX_TASKLETS) check_mutex(waiter);
+      return after;
+    }
+    default:
+      return carry_out(number);
+  }
+}
+
 PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
+  return check_ == nullptr ? step_as<false>(door, turns) : step_as<true>(door, turns);
+}
+
+template <bool kIsChecked>
+PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
+  const bool is_explored = kIsChecked && check_->explorer() != nullptr;
   moved_bytes_ = 0;
   for (uint32_t calls = 0; calls < kStepCalls; ++calls) {
     while (woken_ != 0 && !has_ended_) {
       const auto number = static_cast<uint32_t>(std::countr_zero(woken_));
       woken_ &= woken_ - 1;
-      resume(door, turns, number);
+      resume<kIsChecked>(door, turns, number);
     }
     if (has_ended_) return Step::kEnded;
 
-    const auto [number, is_transfer] = clock_.next();
+    const auto [number, is_transfer] =
+        is_explored ? PeClock::Completion{choose_step(), false} : clock_.next();
     if (is_transfer) {
       woken_ |= 1u << number;
+      if constexpr (kIsChecked) check_->end_transfer(number);
       continue;
     }
     if (number == PeClock::kNobody) {
@@ -188,7 +229,12 @@ PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
       return Step::kEnded;
     }
     tasklet.state = State::kWaiting;
-    if (carry_out(number) == After::kGoOn) woken_ |= 1u << number;
+    const After after = kIsChecked ? carry_out_checked(number) : carry_out(number);
+    if (after == After::kGoOn) woken_ |= 1u << number;
+    if (is_explored && tasklet.state == State::kTransferring) {
+      woken_ |= 1u << number;  // the transfer is a single step
+      check_->end_transfer(number);
+    }
     if (has_ended_) return Step::kEnded;
     if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
     if (tasklet.call == k___pe_await_host) return Step::kAwaitsHost;
@@ -220,9 +266,90 @@ PeRun::Step PeRun::fail_without_memory() {
 
 void PeRun::finish() {
   has_ended_ = true;
+  if (check_ != nullptr) {
+    const FaultKind fault = pe_->fault.kind;
+    uint32_t at_barriers = 0;
+    bool waits_elsewhere = fault != FaultKind::kNone && fault != FaultKind::kDeadlock;
+    std::vector<uint32_t> mutexes;
+    for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+      const Tasklet &tasklet = tasklets_[i];
+      if (tasklet.state != State::kWaiting) continue;
+      if (tasklet.wait_kind == WaitKind::kMutex) mutexes.push_back(tasklet.wait_key);
+      if (tasklet.wait_kind == WaitKind::kBarrier)
+        at_barriers |= 1u << i;
+      else
+        waits_elsewhere = true;
+    }
+    direct_mram_.for_each_used_page(
+        [this](uint64_t offset) { check_->note_direct_page(static_cast<uint32_t>(offset)); });
+    check_->end(fault != FaultKind::kNone, waits_elsewhere ? 0 : at_barriers, mutexes);
+  }
   pe_->report.instructions = clock_.instructions();
   pe_->report.cycles = clock_.cycles();
+  if (snapshot_ != nullptr)
+    direct_mram_.for_each_used_page(
+        [this](uint64_t offset) { snapshot_->before_write(offset, kPageBytes); });
   pe_->report.direct_pages = direct_mram_.end();
+}
+
+uint32_t PeRun::choose_step() {
+  constexpr uint64_t kMutexes = UINT64_C(1) << 40, kObjects = UINT64_C(2) << 40,
+                     kHandshakes = UINT64_C(3) << 40, kHeap = UINT64_C(4) << 40,
+                     kVirtualMutexes = UINT64_C(5) << 40;
+  Explorer &explorer = *check_->explorer();
+  clock_.start();  // the explorer replaces the clock
+  uint32_t ready = 0;
+  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i)
+    if (tasklets_[i].state == State::kCalling || tasklets_[i].state == State::kPaused)
+      ready |= 1u << i;
+  if (ready == 0) return PeClock::kNobody;
+  const uint32_t number = explorer.choose(ready);
+  const Tasklet &tasklet = tasklets_[number];
+  const uint64_t argument = tasklet.at_call.arguments[0];
+  if (tasklet.state == State::kPaused) return number;
+  switch (tasklet.call) {
+    case k_mutex_lock:
+    case k_mutex_trylock:
+      explorer.note({kMutexes | argument % PE_ATOMIC_BYTES, true, true});
+      break;
+    case k_mutex_unlock:
+      explorer.note({kMutexes | argument % PE_ATOMIC_BYTES, true, false});
+      break;
+    case k_sem_take:
+    case k_sem_give:
+      explorer.note({kObjects | argument, true, true});
+      break;
+    case k_barrier_wait:
+      explorer.note({kObjects | argument, true, false});
+      break;
+    case k_handshake_notify:
+      explorer.note({kHandshakes | number, true, false});
+      break;
+    case k_handshake_wait_for:
+      explorer.note({kHandshakes | argument, true, true});
+      break;
+    case k_vmutex_lock:
+    case k_vmutex_unlock:
+      explorer.note({kVirtualMutexes | (tasklet.at_call.arguments[1] & 0xFFFF), true,
+                     tasklet.call == k_vmutex_lock});
+      break;
+    case k___pe_turn:
+      if (!check_->is_delayed(number)) explorer.note({kHeap, true, true});
+      break;
+    default:
+      break;
+  }
+  return number;
+}
+
+uint32_t PeRun::place_of_call(uint32_t tasklet) const {
+  constexpr uint32_t kSavedRegisters = 6;  // door.cpp
+  uint64_t place;
+  std::memcpy(&place,
+              reinterpret_cast<const void *>(tasklets_[tasklet].at_call.stack +
+                                             kSavedRegisters * sizeof place),
+              sizeof place);
+  return static_cast<uint32_t>(place);
 }
 
 uint8_t *PeRun::own_bytes(uint32_t address, uint64_t bytes) const {

@@ -17,10 +17,12 @@
 #include <string>
 
 #include "base/door.h"
+#include "check/pe_check.h"
 #include "machine/pe.h"
 #include "machine/pe_memory.h"
 #include "pe/clock.h"
 #include "pe/direct_mram.h"
+#include "pe/snapshot.h"
 
 namespace dpuemu {
 
@@ -33,9 +35,10 @@ class PeRun {
 
   /// Starts every tasklet at the program's entry. If the host has no memory, sets a fault and
   /// returns false. is_accessible: whether the PE's WRAM is accessible, else the host has no
-  /// memory. Requires reserve().
-  bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
-             bool is_accessible);
+  /// memory. check: the checks of the run, which have begun, or nullptr. snapshot: gets the old
+  /// contents of MRAM, or nullptr. Requires reserve().
+  bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible,
+             PeCheck *check = nullptr, PeSnapshot *snapshot = nullptr);
 
   enum class Step { kTransferred, kAwaitsHost, kOther, kEnded };
   /// Runs the PE for a limited number of calls. Returns kTransferred if its DMA moved kStepBytes,
@@ -56,6 +59,13 @@ class PeRun {
   /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the
   /// tasklet can continue.
   bool handle_memory_fault(uint64_t address) { return direct_mram_.handle_fault(address); }
+  /// Returns the checks of the run, or nullptr.
+  PeCheck *check() const { return check_; }
+  /// Returns whether a signal of the watch may interrupt the tasklet at this address. The code that
+  /// checks accesses is not interrupted.
+  bool is_interruptible(uint64_t address) const {
+    return check_ == nullptr || address - reinterpret_cast<uintptr_t>(place_.text) < PE_TEXT_BYTES;
+  }
   /// Returns the value of gs while the tasklets run.
   uint64_t gs_base() const { return direct_mram_.gs_base(); }
 
@@ -85,9 +95,17 @@ class PeRun {
 
   static const CallRow kCalls[];
 
+  template <bool kIsChecked>
+  Step step_as(Door &door, std::atomic<uint64_t> &turns);
+  template <bool kIsChecked>
   [[gnu::always_inline]] void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
+  /// With an explorer (check/explorer.h): returns the tasklet that makes the next step, and notes
+  /// which locks it uses, or kNobody if no tasklet is ready.
+  uint32_t choose_step();
   /// Carries out the call of a tasklet.
   After carry_out(uint32_t tasklet);
+  /// The same with checks. The frequent calls have no checks themselves.
+  After carry_out_checked(uint32_t tasklet);
   void finish();
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
   /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no
@@ -101,6 +119,8 @@ class PeRun {
   /// Handles tasklets that wait although no other tasklet runs.
   void end_waiting();
 
+  /// Returns the address after the call that the tasklet makes.
+  uint32_t place_of_call(uint32_t tasklet) const;
   /// Return parts of sentences: places in the PE's memory, what a tasklet waits for, the functions
   /// that a tasklet runs.
   std::string wram_place(uint32_t address) const;
@@ -115,6 +135,8 @@ class PeRun {
   /// nullptr.
   uint8_t *mutex_at(uint32_t tasklet, uint32_t address);
   void refuse_mutex(uint32_t tasklet);
+  /// Notes that the tasklet has locked the mutex that its call names.
+  void check_mutex(uint32_t tasklet);
   /// One bit of a vmutex, and a number that is unique for each bit in WRAM. If the address is
   /// invalid, `byte` is nullptr, and the PE is in fault.
   struct VirtualMutex {
@@ -144,6 +166,8 @@ class PeRun {
 #undef DPUEMU_DECLARE_CALL
 
   Pe *pe_ = nullptr;
+  PeCheck *check_ = nullptr;  // nullptr unless the run is checked
+  PeSnapshot *snapshot_ = nullptr;
   PePlace place_ = {};
   uint32_t wram_bytes_ = 0;  // of the machine's chip
   bool has_both_counters_ = false;

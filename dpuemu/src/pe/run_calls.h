@@ -76,6 +76,8 @@ inline void PeRun::wake(uint32_t number, uint64_t result) {
   if (last_waiter_ == number) last_waiter_ = previous;
   tasklets_[number].result = result;
   woken_ |= 1u << number;
+  if (check_ != nullptr && check_->explorer() != nullptr) [[unlikely]]
+    check_->explorer()->note_wake(number);
 }
 
 // The hardware has 256 mutexes and uses the low 8 bits of any address as a mutex number. The

@@ -9,13 +9,18 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/worker_pool.h"
+#include "check/findings.h"
+#include "check/settings.h"
+#include "machine/machine.h"
 #include "pe/run.h"
 #include "pe/signals.h"
+#include "pe/snapshot.h"
 
 namespace dpuemu {
 namespace {
@@ -64,7 +69,7 @@ class Runner {
 
   void run(const PeGroup &group, Batch &of) {
     ++progress_;
-    if (of.work.is_strict && !of.work.awaits_host) {
+    if ((of.work.is_strict || of.work.is_checked) && !of.work.awaits_host) {
       for (const PeTask &task : group) run_alone(task, of);
       return;
     }
@@ -77,7 +82,7 @@ class Runner {
       if (of.work.is_strict && task.places->enter(task.dpu_index)) entered |= 1u << i;
       const bool is_accessible = !of.work.is_strict || (entered >> i & 1) != 0;
       if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, of.work.is_strict,
-                    is_accessible))
+                    is_accessible, begin_check(task, of, count)))
         active[count++] = &run;
     }
     while (count != 0) {
@@ -112,17 +117,99 @@ class Runner {
 
  private:
   void run_alone(const PeTask &task, Batch &of) {
+    const bool is_accessible = !of.work.is_strict || task.places->enter(task.dpu_index);
+    if (of.work.is_checked && is_accessible && explores(task, of))
+      run_in_many_orders(task, of);
+    else
+      run_once(task, of, begin_check(task, of, 0), nullptr, is_accessible);
+    if (of.work.is_strict && is_accessible) task.places->leave(task.dpu_index);
+  }
+
+  /// Returns whether the settings choose the PE for runs in other orders.
+  static bool explores(const PeTask &task, const Batch &of) {
+    const CheckSettings &settings = check_settings();
+    if (!task.pe->program->is_checked() || (!settings.is_exhaustive && settings.schedules == 0))
+      return false;
+    if (settings.pe.empty()) return &task == &of.work.groups[0][0];
+    const auto name = std::to_string(task.rank) + "." + std::to_string(task.dpu_index / kBanks) +
+                      "." + std::to_string(task.dpu_index % kBanks);
+    return settings.pe == "all" || settings.pe == name;
+  }
+
+  void run_once(const PeTask &task, Batch &of, PeCheck *check, PeSnapshot *snapshot,
+                bool is_accessible) {
     PeRun &run = runs_[0];
-    const bool is_accessible = task.places->enter(task.dpu_index);
-    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, true, is_accessible))
+    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, of.work.is_strict,
+                  is_accessible, check, snapshot))
       while (advance(run, of)) continue;
-    if (is_accessible) task.places->leave(task.dpu_index);
+  }
+
+  /// Runs the PE, then repeats the run in other orders of its tasklets, and compares the results.
+  /// The PE keeps the result of the first run.
+  void run_in_many_orders(const PeTask &task, Batch &of) {
+    const CheckSettings &settings = check_settings();
+    PeSnapshot snapshot(*task.pe, task.places->of(task.dpu_index), task.port);
+    PeCheck *check = begin_check(task, of, 0);
+    check->explore(nullptr);
+    run_once(task, of, check, &snapshot, true);
+    snapshot.save_result();
+    const uint64_t result = snapshot.result();
+    check->freeze_states();
+    // The same run again, with the values of the cells that the first one has found.
+    snapshot.restore();
+    begin_check(task, of, 0);
+    run_once(task, of, check, &snapshot, true);
+    const std::vector<PeCheck::Observation> first = check->take_observations();
+    check->has_found_cells();
+    Explorer explorer(settings.seed);
+    check->explore(&explorer);
+    bool differs = false;
+    while (!differs && of.stop_reason() == nullptr &&
+           (settings.is_exhaustive || explorer.tried() < settings.schedules)) {
+      if (!explorer.begin()) break;
+      snapshot.restore();
+      begin_check(task, of, 0);
+      ++progress_;
+      run_once(task, of, check, &snapshot, true);
+      explorer.end();
+      const auto observed = check->take_observations();
+      if (check->has_found_cells()) {
+        explorer.restart();
+        continue;
+      }
+      const FaultKind fault = task.pe->fault.kind;
+      if (fault == FaultKind::kEndless || fault == FaultKind::kStopped) break;  // no result
+      if (snapshot.result() != result) {
+        differs = true;
+        check->report_difference(first, observed,
+                                 (task.pe->fault.kind != FaultKind::kNone
+                                      ? "The PE is in fault: " + task.pe->fault.reason
+                                      : "The result differs from the first run") +
+                                     ". To repeat it: --schedules " +
+                                     std::to_string(explorer.tried()) + " --seed " +
+                                     std::to_string(settings.seed));
+      }
+    }
+    note_schedules(pe_name(task.rank, task.dpu_index), explorer.tried(), differs,
+                   explorer.remaining());
+    check->stop_exploring();
+    snapshot.restore_result();
+  }
+
+  /// Begins the checks of a run if the batch is checked, else returns nullptr. slot: of runs_.
+  PeCheck *begin_check(const PeTask &task, const Batch &of, size_t slot) {
+    if (!of.work.is_checked) return nullptr;
+    if (checks_[slot] == nullptr) checks_[slot] = std::make_unique<PeCheck>();
+    checks_[slot]->begin(*task.pe, task.places->of(task.dpu_index),
+                         Machine::instance().chip().wram_bytes, task.rank, task.dpu_index);
+    return checks_[slot].get();
   }
 
   /// Runs the PE until its DMA has moved some lines, or until it waits for the host. Returns
   /// whether the PE continues.
   bool advance(PeRun &run, Batch &of) {
     signals_.target.run.store(&run, std::memory_order_relaxed);
+    if (run.check() != nullptr) PeCheck::set_current(run.check());
     if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
     PeRun::Step step;
     do {
@@ -157,7 +244,8 @@ class Runner {
 
   PeSignals signals_;
   PeRun runs_[kChips];
-  uint64_t gs_base_ = kUnknownGs;  // gs of the thread
+  std::unique_ptr<PeCheck> checks_[kChips];  // of these runs, from the first checked run on
+  uint64_t gs_base_ = kUnknownGs;            // gs of the thread
   pthread_t thread_ = {};
   std::atomic<uint64_t> progress_{1};  // incremented when PEs start, and when a PE ends
   std::atomic<uint64_t> endless_progress_{

@@ -19,7 +19,7 @@ namespace dpuemu {
 struct PeTask {
   Pe *pe;
   RankPlaces *places;
-  uint32_t dpu_index;
+  uint32_t rank, dpu_index;
   MramPort port;
 };
 
@@ -31,7 +31,7 @@ using PeGroup = std::vector<PeTask>;
 
 struct PeBatch {
   std::vector<PeGroup> groups;
-  bool is_strict;
+  bool is_strict, is_checked;  // is_checked: the PEs of a group run one after another
   bool awaits_host;  // whether PEs wait for the host, so that all groups must run at the same time
   std::chrono::seconds
       patience;  // if no PE of a thread ends for this time, all PEs that have not ended get a fault

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -68,6 +69,9 @@ void on_signal(int signal, siginfo_t *info, void *context) {
     if (target->door.is_inside == 0 ||
         target->long_turn.load() != target->turns.load(std::memory_order_relaxed))
       return;
+    const auto place =
+        static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]);
+    if (!target->run.load(std::memory_order_relaxed)->is_interruptible(place)) return;
     return interrupt_tasklet(target->door, context);
   }
   if (target == nullptr || target->door.is_inside == 0 || !is_synchronous(info))

@@ -12,6 +12,8 @@
 #include "base/explanation.h"
 #include "base/line_kernels.h"
 #include "base/worker_pool.h"
+#include "check/settings.h"
+#include "machine/checked_memory.h"
 #include "machine/machine.h"
 #include "machine/machine_settings.h"
 
@@ -170,9 +172,26 @@ void move_wram_bytes(const Transfer &transfer) {
     }
 }
 
+/// Tells the checks of the PEs which memory the host accesses.
+void note_transfer(const Transfer &transfer) {
+  for (const RankBuffers &rank : transfer.ranks)
+    for (uint32_t i = 0; i < kDpusPerRank; ++i) {
+      if (rank.buffers.of_dpu[i] == nullptr) continue;
+      CheckedMemory &memory = checked_memory(rank.rank->pes[i]);
+      const bool writes = transfer.move != Move::kRead;
+      if (transfer.memory == Memory::kMram) {
+        if (writes) memory.define_mram(transfer.offset, transfer.length);
+      } else if (!transfer.is_of_fifo) {
+        memory.note_host({static_cast<uint32_t>(transfer.offset),
+                          static_cast<uint32_t>(transfer.length), writes});
+      }
+    }
+}
+
 }  // namespace
 
 void move_bytes(const Transfer &transfer) {
+  if (check_settings().is_on) note_transfer(transfer);
   if (transfer.memory == Memory::kWram) return move_wram_bytes(transfer);
   if (transfer.length > 0) WordMover(transfer).run();
 }

@@ -175,7 +175,10 @@ def test_run_of_a_missing_program_prints_one_line(tmp_path: Path) -> None:
         ("run --chip v9 true", "chip 'v9' is unknown; use generic, v1A, v1B (see dpuemu run"),
         ("info 3", "the command has no argument for '3' (see dpuemu info --help)"),
         ("env --js -", "option --js is unknown; did you mean '--json'? (see dpuemu env --help)"),
-        ("inf", "command 'inf' is unknown; use run, env, info; did you mean 'info'? (see dpuemu"),
+        (
+            "inf",
+            "command 'inf' is unknown; use run, check, env, info; did you mean 'info'? (see dpuemu",
+        ),
         ("--vers", "option --vers is unknown; did you mean '--version'? (see dpuemu --help)"),
         ("--strict", "option --strict is unknown (see dpuemu --help)"),
     ],
@@ -501,12 +504,14 @@ def test_the_tools_work_in_a_folder_with_spaces(
     assert json.loads(result.stdout)["dma_reads"] == 64
 
 
-def test_the_example_of_the_sdk_has_no_fault_on_a_strict_machine(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("run", "--strict"), ("check",)])
+def test_the_example_has_no_fault_and_no_findings(words: tuple[str, ...], tmp_path: Path) -> None:
     shutil.copytree(
         EXAMPLES / "vector_add",
         tmp_path / "vector_add",
         ignore=shutil.ignore_patterns("host", "kernel"),
     )
-    result = run("run", "--strict", "--", "make", "-s", "-C", str(tmp_path / "vector_add"))
-    assert (result.returncode, result.stderr) == (0, "")
+    result = run(*words, "--", "make", "-s", "-C", str(tmp_path / "vector_add"))
+    findings = "dpuemu check: 0 findings\n" if words == ("check",) else ""
+    assert (result.returncode, result.stderr) == (0, findings)
     assert result.stdout == "524288 sums on 128 PEs, 0 wrong\n"
