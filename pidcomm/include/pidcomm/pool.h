@@ -92,6 +92,16 @@ PIDCOMM_API int pidcomm_pool_write_and_copy(pidcomm_pool *pool, size_t offset, s
  * the switch has ended, or did not come in time). */
 PIDCOMM_API int pidcomm_pool_sync(pidcomm_pool *pool);
 
+/* Copies the `bytes` bytes of each host to `all` of all hosts, in host order. All hosts call it with
+ * the same numbers. The bytes go through `area_bytes` bytes of allocated memory at `offset`, a
+ * multiple of 64, in chunks of area_bytes / (2 * hosts) bytes, rounded down to a multiple of 64, at
+ * least 64. Chunks of 512 KiB are fast: they stay in the caches until all hosts have read them.
+ * Sync before other uses of the area. Errors: ERR_ARGUMENT (the area is too small or not in
+ * allocated memory, the hosts make different calls, or `all` overlaps `host`), ERR_DEVICE as
+ * pidcomm_pool_sync. */
+PIDCOMM_API int pidcomm_pool_allgather(pidcomm_pool *pool, size_t offset, size_t area_bytes,
+                                       size_t bytes, const void *host, void *all);
+
 /* The switch carries out a reduction of rows in allocated memory; returns when it is done. Only
  * host 0 calls it, after a sync, and the other hosts meanwhile wait in the next sync. Errors:
  * ERR_ARGUMENT (the pool has no switch, this is not host 0, or the rows are not in allocated

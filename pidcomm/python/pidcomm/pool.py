@@ -176,6 +176,29 @@ class Pool:
         """
         self._core.sync()
 
+    def allgather(
+        self, offset: int, bytes: int, x: ArrayInput, *, out: ArrayOutput | None = None
+    ) -> Array:
+        """Return the elements of x of all hosts in host order. All hosts call it with the same
+        offset, bytes and size of x.
+
+        The elements go through allocated memory, ``bytes`` bytes at ``offset``, in chunks of
+        bytes / (2 * hosts) bytes. Chunks of 512 KiB are fast: they stay in the caches. Sync before
+        other uses of the memory.
+        out: a contiguous array of hosts * x.size elements to fill. Raises ArgumentError if a chunk
+        has less than 64 bytes, if the hosts make different calls, or if out does not fit or
+        overlaps x; Error as `sync`.
+        """
+        array = input_array("x", x)
+        values = output_elements(out, self.hosts * array.size, as_dtype(array.dtype))
+        self._core.allgather(
+            as_integer("offset", offset),
+            as_integer("bytes", bytes),
+            as_bytes(np.ascontiguousarray(array)),
+            as_bytes(values),
+        )
+        return values
+
     def reduce(
         self, offset: int, rows: int, count: int, dtype: DTypeLike, op: OpName = "sum"
     ) -> None:

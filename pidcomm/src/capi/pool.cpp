@@ -1,6 +1,7 @@
 // The C API of pools.
 #include "pidcomm/pool.h"
 
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -34,6 +35,14 @@ const char *sentence_of(void *context, const Body &body) {
     sentence = error.what();
   }
   return sentence.c_str();
+}
+
+void require_apart(const void *to, size_t to_bytes, const char *name, const void *host,
+                   size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(to), from = reinterpret_cast<uintptr_t>(host);
+  if (from < begin + to_bytes && begin < from + bytes)
+    fail(PIDCOMM_ERR_ARGUMENT, name, " (", to, ") and host (", host, ") of ", bytes,
+         " bytes overlap");
 }
 
 }  // namespace
@@ -70,16 +79,27 @@ int pidcomm_pool_write(pidcomm_pool *pool, size_t offset, size_t bytes, const vo
   });
 }
 
+int pidcomm_pool_allgather(pidcomm_pool *pool, size_t offset, size_t area_bytes, size_t bytes,
+                           const void *host, void *all) {
+  return guarded([&] {
+    require(pool, "pool");
+    if (bytes != 0) require(host, "host");
+    if (bytes != 0) require(all, "all");
+    const uint32_t hosts = pool->pool.hosts();
+    if (bytes > SIZE_MAX / hosts)
+      fail(PIDCOMM_ERR_ARGUMENT, bytes, " bytes of ", hosts, " hosts are too many");
+    require_apart(all, bytes * hosts, "all", host, bytes);
+    pool->pool.allgather(offset, area_bytes, bytes, host, all);
+  });
+}
+
 int pidcomm_pool_write_and_copy(pidcomm_pool *pool, size_t offset, size_t bytes, const void *host,
                                 void *copy) {
   return guarded([&] {
     require(pool, "pool");
     if (bytes != 0) require(host, "host");
     if (bytes != 0) require(copy, "copy");
-    const auto from = reinterpret_cast<uintptr_t>(host), to = reinterpret_cast<uintptr_t>(copy);
-    if (from < to + bytes && to < from + bytes)
-      fail(PIDCOMM_ERR_ARGUMENT, "copy (", copy, ") and host (", host, ") of ", bytes,
-           " bytes overlap");
+    require_apart(copy, bytes, "copy", host, bytes);
     pool->pool.write(offset, bytes, host, copy);
   });
 }

@@ -272,6 +272,10 @@ struct Kernels {
   void (*prefetch)(const std::byte *line, uint32_t words);
   /// Completes earlier loads, flushes and non-temporal stores.
   void (*fence)();
+  /// Copies lines by non-temporal stores to `to`, which is aligned, and, unless it is null, to
+  /// `cached`.
+  void (*copy_non_temporal)(std::byte *to, std::byte *cached, const std::byte *from,
+                            std::size_t lines);
   /// Runs the copy of the streaming limit.
   void (*copy)(const CopyCall &call);
 };

@@ -54,7 +54,8 @@
                                   Isa::is_supported,   {PIDCOMM_PASSES(PIDCOMM_PASS_ENTRY)}, \
                                   kAccumulators##ENUM, kReducers##REDUCERS,                  \
                                   flush_lines,         prefetch_lines,                       \
-                                  Isa::fence,          copy_lines};
+                                  Isa::fence,          copy_non_temporal,                    \
+                                  copy_lines};
 #define PIDCOMM_PASS_ENTRY(name, ...) pass_##name,
 
 /// Defines the reducers of an instruction set.

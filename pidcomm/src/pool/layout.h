@@ -49,15 +49,23 @@ struct Pool::Head {
 /// Whether a process has closed the pool.
 enum Pool::Left : uint32_t { kNot, kClosed, kAfterError };
 
+/// An allgather as all hosts must call it, and its number among the syncs.
+struct Pool::Gather {
+  uint64_t offset, area_bytes, bytes;
+  uint32_t sync;
+  bool operator==(const Gather &) const = default;
+};
+
 /// The process with this seat is the writer, except of `welcome`.
 struct Pool::Seat {
   alignas(kLineBytes) std::atomic<uint64_t> generation;  // of the pool that the process has joined
   uint64_t nonce;                                        // a random number for each process
   Facts facts;
   int32_t process;
-  alignas(kLineBytes) Counter arrived;  // syncs
-  uint64_t allocated;
-  std::atomic<uint32_t> left;  // a Left
+  alignas(kLineBytes) Counter arrived;   // syncs
+  uint64_t allocated;                    // 0 in an allgather
+  std::atomic<uint32_t> left;            // a Left
+  alignas(kLineBytes) Gather gather[2];  // of even and of odd syncs
   alignas(kLineBytes)
       std::atomic<uint64_t> welcome;  // by host 0: the nonce of the process that takes part
 };

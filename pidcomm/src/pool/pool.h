@@ -47,6 +47,8 @@ class Pool {
   void read(uint64_t offset, uint64_t bytes, void *host) const;
   void sync(double timeout_s);
   void sync() { sync(settings_.timeout_s); }
+  /// See pidcomm_pool_allgather.
+  void allgather(uint64_t offset, uint64_t area_bytes, uint64_t bytes, const void *host, void *all);
 
   /// Asks the switch to reduce, and waits. Only host 0 calls it, between two syncs of all hosts.
   void reduce(const pidcomm_reduction &reduction, double timeout_s);
@@ -58,6 +60,7 @@ class Pool {
  private:
   struct Counter;
   struct Facts;
+  struct Gather;
   struct Head;
   struct Seat;
   enum Left : uint32_t;
@@ -99,6 +102,9 @@ class Pool {
   template <class T>
   void store(std::atomic<T> &word, T value) const;
   void flush(const void *begin, uint64_t bytes) const;
+  void exchange(const Gather &gather);
+  void copy_to_host(std::byte *host, std::byte *pool, const std::byte *from, std::size_t bytes,
+                    std::size_t all_bytes) const;
   void check_range(const char *what, uint64_t offset, uint64_t bytes) const;
   void carry_out(const pidcomm_reduction &reduction) const;
 
@@ -108,8 +114,9 @@ class Pool {
   const int spins_;
   std::unique_ptr<PoolMemory> memory_;
   uint64_t generation_ = 0;
-  uint64_t allocated_ = 0;  // the first free byte
-  uint32_t syncs_ = 0, reductions_ = 0;
+  uint64_t allocated_ = 0;                              // the first free byte
+  uint64_t gather_offset_ = 0, gather_area_bytes_ = 0;  // of the last allgather
+  uint32_t syncs_ = 0, chunks_ = 0, reductions_ = 0;
   double checked_s_ = 0;  // when `sync` last checked whether the switch is alive
   std::string broken_;    // the sentence of the error, or empty
 };

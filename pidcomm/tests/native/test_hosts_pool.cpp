@@ -218,6 +218,42 @@ TEST(Hosts_ReadWhatAllHostsWroteBeforeTheSync) {
   expect(objects().empty(), "an object is left");
 }
 
+TEST(AnAllgather_CopiesTheBytesOfAllHostsToAll_ForAllAreas) {
+  for (const std::uint32_t hosts : {1u, 2u, 3u})
+    for (const std::size_t coherence : {PIDCOMM_COHERENCE_NONE, PIDCOMM_COHERENCE_HARDWARE}) {
+      const std::string name = unique_name();
+      Settings settings = named(name, hosts);
+      settings.coherence = coherence;
+      expect_all(each(settings,
+                      [](const Settings &own) {
+                        constexpr std::size_t kArea = 100'000;
+                        pidcomm_pool *pool = nullptr;
+                        std::size_t offset = 0;
+                        if (const int status = pidcomm_pool_open(&own, &pool)) return status;
+                        int status = pidcomm_pool_allocate(pool, kArea, &offset);
+                        for (const std::size_t bytes : {0u, 1u, 64u, 4099u, 70'001u, 600'000u})
+                          for (const std::size_t area : {std::size_t{128} * own.hosts, kArea}) {
+                            if (bytes > 5000 && area != kArea) continue;  // thousands of chunks
+                            std::vector<std::uint8_t> block(bytes), all(own.hosts * bytes + 1, 99);
+                            const auto value = [&](std::uint32_t host, std::size_t i) {
+                              return static_cast<std::uint8_t>(i * 7 + i / 256 + host * 31 + bytes);
+                            };
+                            for (std::size_t i = 0; i < bytes; ++i) block[i] = value(own.host, i);
+                            if (status == PIDCOMM_OK)
+                              status = pidcomm_pool_allgather(pool, offset, area, bytes,
+                                                              block.data(), all.data());
+                            for (std::size_t i = 0; i + 1 < all.size() && status == PIDCOMM_OK; ++i)
+                              if (all[i] != value(static_cast<std::uint32_t>(i / bytes), i % bytes))
+                                status = PIDCOMM_ERR_INTERNAL;
+                            if (all.back() != 99) status = PIDCOMM_ERR_INTERNAL;
+                          }
+                        pidcomm_pool_close(pool);
+                        return status;
+                      }),
+                 PIDCOMM_OK);
+    }
+}
+
 TEST(OnlyTheUserHasAccess_AndTheNameGoesWhenAllHostsAreThere) {
   const std::string name = unique_name();
   const Settings settings = named(name, 2);
@@ -346,7 +382,7 @@ TEST(DifferentSettings_AreTheSameErrorOnAllHosts) {
                PIDCOMM_ERR_ARGUMENT, part);
   };
   differ([](Settings &own) { own.bytes *= 2; },
-         "differs between host 0 (1048576 bytes, 3 hosts, no switch, coherence none, layout 1) and "
+         "differs between host 0 (1048576 bytes, 3 hosts, no switch, coherence none, layout 2) and "
          "host 1");
   differ([](Settings &own) { own.coherence = PIDCOMM_COHERENCE_HARDWARE; }, "coherence hardware");
   differ([](Settings &own) { own.hosts = 2; }, "2 hosts");

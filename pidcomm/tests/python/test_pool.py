@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -216,6 +218,138 @@ def test_rows_of_any_size_and_alignment_are_copied_exactly(count: int) -> None:
         assert (edges == 7).all()
         with pytest.raises(pidcomm.ArgumentError, match="out has"):
             pool.write(offset, x, out=np.empty(count + 2, np.uint8))
+
+
+def on_hosts(hosts: int, body: Callable[[Pool], object], **settings: object) -> list[object]:
+    """Run the body in a thread per host. Return its results, or its exceptions."""
+    name = f"threads{os.getpid()}"
+
+    def run(host: int) -> object:
+        with Pool(name, host=host, hosts=hosts, timeout=60, **settings) as pool:  # type: ignore[arg-type]
+            try:
+                return body(pool)
+            except Exception as error:
+                return error
+
+    with ThreadPoolExecutor(hosts) as threads:
+        return list(threads.map(run, range(hosts)))
+
+
+ALLGATHERS = [
+    (np.uint8, 0, 64),
+    (np.uint8, 1, 64),
+    (np.int16, 33, 64),
+    (np.float32, 1000, 192),
+    (np.complex128, 4097, 16 << 10),
+    (np.uint8, 600_001, 128 << 10),
+    (np.int64, 70_001, 1 << 20),
+    (np.float64, 100, 127),
+]
+"""dtype, elements per host, bytes of a slot."""
+
+
+@pytest.mark.parametrize("coherence", ["none", "hardware"])
+@pytest.mark.parametrize("hosts", [1, 2, 3, 4])
+def test_allgather_returns_the_elements_of_all_hosts(hosts: int, coherence: str) -> None:
+    def body(pool: Pool) -> bool:
+        generator = np.random.default_rng(5)  # the same on all hosts
+        offset = pool.allocate(2 * hosts << 20)
+        for dtype, count, slot in ALLGATHERS:
+            rows = generator.integers(0, 256, (hosts, count)).astype(dtype)
+            for shift in (0, 1):
+                memory = np.full((hosts * count + 2) * np.dtype(dtype).itemsize + 1, 9, np.uint8)
+                size = hosts * rows[0].nbytes
+                out = memory[shift : shift + size].view(dtype)
+                y = pool.allgather(offset, 2 * hosts * slot, rows[pool.host], out=out)
+                assert y is out
+                np.testing.assert_array_equal(y, rows.ravel())
+                assert (memory[:shift] == 9).all()
+                assert (memory[shift + size :] == 9).all()
+            y = pool.allgather(offset + 64, 2 * hosts * 64, rows[pool.host][:50])
+            np.testing.assert_array_equal(y, rows[:, :50].ravel())
+        pool.sync()
+        return True
+
+    assert on_hosts(hosts, body, coherence=coherence) == [True] * hosts
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (lambda pool, at, x: pool.allgather(at, 4096, x[:-1]), "all hosts must make the same"),
+        (lambda pool, at, x: pool.sync(), "all hosts must make the same calls|has closed the pool"),
+        (lambda pool, at, x: 1 / 0, "has closed the pool"),
+    ],
+)
+@pytest.mark.parametrize("odd", [0, 1])
+def test_hosts_that_make_other_calls_are_errors(
+    other: Callable[..., object], message: str, odd: int
+) -> None:
+    def body(pool: Pool) -> object:
+        offset, x = pool.allocate(1 << 16), np.arange(5000, dtype=np.uint8)
+        pool.allgather(offset, 4096, x)
+        return other(pool, offset, x) if pool.host == odd else pool.allgather(offset, 4096, x)
+
+    begin = time.monotonic()
+    results = on_hosts(3, body, bytes=1 << 20)
+    assert time.monotonic() - begin < 30
+    for host, result in enumerate(results):
+        if host != odd:
+            assert isinstance(result, pidcomm.Error), results
+            assert re.search(message, str(result)), results
+
+
+def test_allgather_checks_its_arguments() -> None:
+    with Pool(f"checks{os.getpid()}", host=0, hosts=1, bytes=1 << 20) as pool:
+        offset, x = pool.allocate(1024), np.arange(8, dtype=np.int32)
+        for arguments, message in (
+            (
+                (offset, 64, x),
+                "for an allgather must begin at a multiple of 64 and be at least 128",
+            ),
+            ((offset + 8, 128, x), "must begin at a multiple of 64"),
+            ((offset, 2048, x), "must be in allocated memory"),
+            ((0, 128, x), "must be in allocated memory"),
+        ):
+            with pytest.raises(pidcomm.ArgumentError, match=message):
+                pool.allgather(*arguments)
+        with pytest.raises(pidcomm.ArgumentError, match="bytes overlap"):
+            pool.allgather(offset, 128, x, out=x)
+        with pytest.raises(pidcomm.ArgumentError, match="out has 7 elements"):
+            pool.allgather(offset, 128, x, out=x[:7])
+        np.testing.assert_array_equal(pool.allgather(offset, 128, x), x)
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_host_killed_in_an_allgather_ends_the_others(victim: int) -> None:
+    program = (
+        "import sys, numpy as np, pidcomm\n"
+        "x = np.zeros(1 << 20, np.uint8)\n"
+        "with pidcomm.pool.Pool(sys.argv[1], host=int(sys.argv[2]), hosts=3) as pool:\n"
+        "    offset = pool.allocate(6 << 16)\n"
+        "    while True:\n"
+        "        pool.allgather(offset, 6 << 16, x)\n"
+        "        print('more', flush=True)\n"
+    )
+    name = f"gather{os.getpid()}{victim}"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, name, str(host)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for host in range(3)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "more\n"
+    processes[victim].kill()
+    for process in processes:
+        _, err = process.communicate(timeout=60)
+        if process is not processes[victim]:
+            assert f"host {victim} (process {processes[victim].pid}) has ended" in err
+    wait_until_gone(name)
 
 
 def test_wrong_settings_are_errors(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@ a pool and a switch.
 
 A case has hosts x ppn processes. On host buffers, the processes run the experiment of ETRI's iMEX:
 with `mpi` the collective of the MPI library, or, over an emulated link, a message to every other
-process; with `pool` each process writes its data once, all sync, and each process reads. On PE
-buffers they run the collectives of `pidcomm.hosts`.
+process; with `pool` each process writes its data once, all sync, and each process reads; an
+allgather without a link does so in chunks. On PE buffers they run the collectives of
+`pidcomm.hosts`.
 
 The rules are those of the OSU micro-benchmarks: per size 1000 iterations after 100 to warm up,
 above 8 KiB 100 after 10; a barrier before each iteration; a latency per process, averaged over the
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import pidcomm
+from pidcomm._core import LINE_BYTES
 from pidcomm.bench import launcher
 from pidcomm.bench.osu_cases import LARGE, SMALL, SMALL_BYTES, HostBuffers, OsuCase, PeBuffers
 from pidcomm.errors import ArgumentError, shown
@@ -95,7 +97,7 @@ def _work(fields: dict[str, Any]) -> None:
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    largest = max(*case.sizes, 8 * comm.size)
+    largest = -(-max(*case.sizes, 8 * comm.size) // LINE_BYTES) * LINE_BYTES
     shared = 2 * comm.size * largest
     pool: Pool | None = None
     if case.transport != "mpi":

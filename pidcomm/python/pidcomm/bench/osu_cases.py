@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pidcomm
+from pidcomm._core import LINE_BYTES
 from pidcomm.arguments import MAX_COUNT, as_integer, as_number, as_sizes, row_of
-from pidcomm.bench import info
 from pidcomm.errors import ArgumentError
 from pidcomm.hosts import Link
 from pidcomm.model import load_machine
@@ -22,7 +22,7 @@ from pidcomm.tables import TRANSPORTS, WORD_BYTES
 
 SLEEP_ERROR_S = 1e-4
 PAGE_BYTES = 4096
-CHUNK_BYTES = 4 << 20
+CHUNK_LINES = (512 << 10) // LINE_BYTES
 DTYPE = np.dtype(np.int32)
 MACHINE = "emulated-host"  # its switch.gb_s
 COLLECTIVES = ("allgather", "reduce_scatter", "allreduce", "alltoall")
@@ -138,11 +138,8 @@ class HostBuffers:
         )
         self.switch_s = comm.size * self.bytes / (1e9 * load_machine(MACHINE)["switch.gb_s"])
         self.turn = 0
-        # The elements of an allgather that a process writes before a sync. A chunk stays in the
-        # caches until the others read it; if processes wait for a CPU or a link, one chunk is
-        # faster.
-        is_crowded = comm.bcast(comm.size > info.cpus())  # the same everywhere
-        self.chunk = self.count if case.link or is_crowded else CHUNK_BYTES // DTYPE.itemsize
+        lines = min(-(-self.bytes // LINE_BYTES), CHUNK_LINES)
+        self.area_bytes = 2 * comm.size * lines * LINE_BYTES  # of an allgather
         self.run: Callable[[], None] = getattr(
             self, f"{'mpi' if pool is None else 'pool'}_{case.collective}"
         )
@@ -260,14 +257,18 @@ class HostBuffers:
 
     def pool_allgather(self) -> None:
         rank, size = self.comm.rank, self.comm.size
-        blocks = self.out.reshape(size, -1)
-        for begin in range(0, self.count, self.chunk):
-            slot, part = self._slot(), slice(begin, begin + self.chunk)
-            self._write(slot + rank * self.x.nbytes, self.x[part], blocks[rank, part])
-            self._sync()
-            for other in range(rank + 1 - size, rank):
-                self._read(slot + other % size * self.x.nbytes, blocks[other, part])
         self.copied = size
+        if self.case.link is None:
+            self.pool.allgather(  # type: ignore[union-attr]
+                self.offset, self.area_bytes, self.x, out=self.out
+            )
+            return
+        blocks = self.out.reshape(size, -1)
+        slot = self._slot()
+        self._write(slot + rank * self.x.nbytes, self.x, blocks[rank])
+        self._sync()
+        for other in range(rank + 1 - size, rank):
+            self._read(slot + other % size * self.x.nbytes, blocks[other])
 
     def pool_alltoall(self) -> None:
         slot = self._slot()

@@ -31,7 +31,8 @@ pidcomm_pool_settings values_of(const PoolSettings &settings) {
 
 }  // namespace
 
-Pool::Pool(const PoolSettings &settings, size_t switch_process) {
+Pool::Pool(const PoolSettings &settings, size_t switch_process)
+    : hosts_(values_of(settings).hosts) {
   const gil::Released released;
   pidcomm_pool_settings values = values_of(settings);
   values.switch_process = switch_process;
@@ -84,6 +85,18 @@ void bind_pool(nb::module_ &m) {
             check(pidcomm_pool_read(pool, offset, host.size(), host.data()));
           },
           "offset"_a, "host"_a.noconvert())
+      .def(
+          "allgather",
+          [](const Pool &self, uint64_t offset, uint64_t area_bytes, const Bytes &host,
+             const MutableBytes &all) {
+            pidcomm_pool *const pool = self.opened();
+            if (all.size() != self.hosts() * host.size())
+              throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the result has another size");
+            const gil::Released released;
+            check(pidcomm_pool_allgather(pool, offset, area_bytes, host.size(), host.data(),
+                                         all.data()));
+          },
+          "offset"_a, "area_bytes"_a, "host"_a.noconvert(), "all"_a.noconvert())
       .def(
           "reduce",
           [](const Pool &self, int type, int op, uint32_t rows, uint64_t offset, uint64_t bytes,

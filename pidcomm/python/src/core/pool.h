@@ -27,8 +27,10 @@ class Pool {
   void close();
   /// Throws StatusError if the pool has been closed.
   pidcomm_pool *opened() const;
+  uint32_t hosts() const { return hosts_; }
 
  private:
+  uint32_t hosts_;
   pidcomm_pool *pool_ = nullptr;
 };
 

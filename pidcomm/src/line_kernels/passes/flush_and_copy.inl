@@ -11,6 +11,15 @@ void prefetch_lines(const std::byte *line, uint32_t words) {
   for (uint32_t w = 0; w < words; ++w) Isa::prefetch_far(line + kLineStride * w);
 }
 
+/// See Kernels::copy_non_temporal.
+void copy_non_temporal(std::byte *to, std::byte *cached, const std::byte *from, std::size_t lines) {
+  for (std::size_t at = 0; at < lines * sizeof(Line); at += sizeof(Line)) {
+    const Line line = load_words(from + at);
+    if (cached != nullptr) store_words(cached + at, line);
+    Isa::store_words_non_temporal(to + at, line);
+  }
+}
+
 /// Lets the compiler assume that a line is used, so that it keeps the load of the line.
 void keep_load(const Line &line) {
   for (int i = 0; i < Line::kParts; ++i) __asm__ volatile("" : : "x"(line.part[i]));

@@ -243,9 +243,10 @@ def test_movements_refuse_wrong_arguments(name: str) -> None:
 
 SETTINGS: dict[str, Any] = {"hosts": 1, "bytes": 1 << 20, "coherence": "none", "timeout": 0.01}
 POOL: dict[str, Mapping[str, Any]] = {
-    "allocate": {"bytes": 64},
+    "allocate": {"bytes": 128},
     "write": {"offset": 4096, "x": ARRAY[:1]},
     "read": {"offset": 4096, "count": 8, "dtype": "int32", "out": None},
+    "allgather": {"offset": 4096, "bytes": 128, "x": ARRAY[:1], "out": None},
     "reduce": {"offset": 4096, "rows": 1, "count": 8, "dtype": "int32", "op": "sum"},
 }
 OVER_HOSTS = ("hosts.connect", "pool.open_over", "pool.run_switch")
