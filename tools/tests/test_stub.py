@@ -90,7 +90,9 @@ def in_the_module(module: ModuleType) -> dict[str, str]:
             getter: Any = value.fget if isinstance(value, property) else value
             if hasattr(getter, "__nb_signature__"):
                 ((signature, *_),) = getter.__nb_signature__
-                signature = re.sub(r"ndarray\[[^\]]*\]", "array", signature[signature.index("(") :])
+                signature = re.sub(
+                    r"(numpy\.)?ndarray\[[^\]]*\]", "array", signature[signature.index("(") :]
+                )
                 signatures[prefix + name] = re.sub(
                     rf"{re.escape(module.__name__)}\.", "", signature
                 )

@@ -87,13 +87,19 @@ PIDCOMM_API int pidcomm_pool_read(pidcomm_pool *pool, size_t offset, size_t byte
 PIDCOMM_API int pidcomm_pool_write_and_copy(pidcomm_pool *pool, size_t offset, size_t bytes,
                                             const void *host, void *copy);
 
+/* Stores in *view the address of the `bytes` bytes in the pool, to read them in place. The bytes
+ * change when a host writes them. *view is valid until the pool is closed; with coherence
+ * `hardware`, only until the next sync. Errors: as pidcomm_pool_read. */
+PIDCOMM_API int pidcomm_pool_view(pidcomm_pool *pool, size_t offset, size_t bytes,
+                                  const void **view);
+
 /* Waits until all hosts have called it as often. Afterwards a host reads what the hosts wrote
- * before. Errors: ERR_ARGUMENT (the hosts have allocated different memory), ERR_DEVICE (a host or
- * the switch has ended, or did not come in time). */
+ * before. Errors: ERR_ARGUMENT (the hosts have allocated different memory, or another host
+ * is in an allgather), ERR_DEVICE (a host or the switch has ended, or did not come in time). */
 PIDCOMM_API int pidcomm_pool_sync(pidcomm_pool *pool);
 
-/* Copies the `bytes` bytes of each host to `all` of all hosts, in host order. All hosts call it with
- * the same numbers. The bytes go through `area_bytes` bytes of allocated memory at `offset`, a
+/* Copies the `bytes` bytes of each host to `all` of all hosts, in host order. All hosts call it
+ * with the same numbers. The bytes go through `area_bytes` bytes of allocated memory at `offset`, a
  * multiple of 64, in chunks of area_bytes / (2 * hosts) bytes, rounded down to a multiple of 64, at
  * least 64. Chunks of 512 KiB are fast: they stay in the caches until all hosts have read them.
  * Sync before other uses of the area. Errors: ERR_ARGUMENT (the area is too small or not in

@@ -167,33 +167,46 @@ class Pool:
         self._core.read(as_integer("offset", offset), as_bytes(values))
         return values
 
+    def view(self, offset: int, count: int, dtype: DTypeLike) -> Array:
+        """Return `count` elements of the pool as an array that is not writable and not copied.
+
+        The elements change when a host writes them. With coherence "hardware", the array is valid
+        only until the next sync. After `close`, the pool stays open until its last view is deleted.
+        Raises ArgumentError if the bytes are not in allocated memory.
+        """
+        element = as_dtype(dtype)
+        count = as_integer("count", count)
+        bytes = as_integer("bytes", count * element.itemsize, high=self.bytes)
+        return self._core.view(as_integer("offset", offset), bytes).view(element)
+
     def sync(self) -> None:
         """Wait until all hosts have called it as often; then each host reads what the hosts wrote
         before.
 
-        Raises ArgumentError if the hosts have allocated different memory; Error if a host or the
+        Raises ArgumentError if the hosts have allocated different memory, or if another host is in
+        an allgather; Error if a host or the
         switch has ended, or does not come in time.
         """
         self._core.sync()
 
     def allgather(
-        self, offset: int, bytes: int, x: ArrayInput, *, out: ArrayOutput | None = None
+        self, offset: int, area_bytes: int, x: ArrayInput, *, out: ArrayOutput | None = None
     ) -> Array:
         """Return the elements of x of all hosts in host order. All hosts call it with the same
-        offset, bytes and size of x.
+        offset, area_bytes and size of x.
 
-        The elements go through allocated memory, ``bytes`` bytes at ``offset``, in chunks of
-        bytes / (2 * hosts) bytes. Chunks of 512 KiB are fast: they stay in the caches. Sync before
-        other uses of the memory.
-        out: a contiguous array of hosts * x.size elements to fill. Raises ArgumentError if a chunk
-        has less than 64 bytes, if the hosts make different calls, or if out does not fit or
-        overlaps x; Error as `sync`.
+        The elements go through allocated memory, ``area_bytes`` bytes at ``offset``, a multiple of
+        64, in chunks of area_bytes / (2 * hosts) bytes, rounded down to a multiple of 64, at least
+        64. Chunks of 512 KiB are fast: they stay in the caches. Sync before other uses of the area.
+        out: a contiguous array of hosts * x.size elements to fill. Raises ArgumentError if the
+        area does not fit or is not in allocated memory, if the hosts make different calls, or if
+        out does not fit or overlaps x; Error as `sync`.
         """
         array = input_array("x", x)
         values = output_elements(out, self.hosts * array.size, as_dtype(array.dtype))
         self._core.allgather(
             as_integer("offset", offset),
-            as_integer("bytes", bytes),
+            as_integer("area_bytes", area_bytes),
             as_bytes(np.ascontiguousarray(array)),
             as_bytes(values),
         )

@@ -41,8 +41,8 @@ void require_apart(const void *to, size_t to_bytes, const char *name, const void
                    size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(to), from = reinterpret_cast<uintptr_t>(host);
   if (from < begin + to_bytes && begin < from + bytes)
-    fail(PIDCOMM_ERR_ARGUMENT, name, " (", to, ") and host (", host, ") of ", bytes,
-         " bytes overlap");
+    fail(PIDCOMM_ERR_ARGUMENT, name, " (", to_bytes, " bytes at ", to, ") and host (", bytes,
+         " bytes at ", host, ") overlap");
 }
 
 }  // namespace
@@ -109,6 +109,14 @@ int pidcomm_pool_read(pidcomm_pool *pool, size_t offset, size_t bytes, void *hos
     require(pool, "pool");
     if (bytes != 0) require(host, "host");
     pool->pool.read(offset, bytes, host);
+  });
+}
+
+int pidcomm_pool_view(pidcomm_pool *pool, size_t offset, size_t bytes, const void **view) {
+  return guarded([&] {
+    require(pool, "pool");
+    require(view, "view");
+    *view = pool->pool.view(offset, bytes);
   });
 }
 

@@ -94,7 +94,8 @@ uint32_t PreparedSweep::rank_members() const {
 
 /// Puts items in one batch if they load and store the entangled groups of the same bank pairs. If
 /// lockstep loops visit the bank pairs, or if the output is much larger than the input and visits
-/// both banks of each pair, every item is a batch.
+/// both banks of each pair, every item is a batch. Cuts longer runs of such items into equal
+/// batches, because a thread uses less of the bandwidth in a short batch.
 void PreparedSweep::make_batches() {
   constexpr uint64_t kMaxSortedItems = 32768;  // because sorting takes time
   const uint64_t items = iterations_of(sweep_.outer);
@@ -133,10 +134,10 @@ void PreparedSweep::make_batches() {
     }
   }
   std::sort(entries.begin(), entries.end());
-  const uint32_t most = tuning_of(sweep_.pass).items;
+  const uint32_t most_items = tuning_of(sweep_.pass).items;
   for (uint32_t first = 0, end = 0; first < entries.size(); first = end) {
     while (end < entries.size() && entries[end].is_with(entries[first])) ++end;
-    const uint32_t count = end - first, batches = (count + most - 1) / most;
+    const uint32_t count = end - first, batches = (count + most_items - 1) / most_items;
     for (uint32_t batch = 0; batch < batches; ++batch)
       begins_.push_back(first + count * batch / batches);
     largest_batch_ = std::max(largest_batch_, (count + batches - 1) / batches);

@@ -143,21 +143,24 @@ struct Visit {
   const VisitLines *now, *later[2];
   const VisitStores *stores;
   uint32_t words, ahead, items, members;
-  bool is_near;  // prefetch into the first-level cache
+  bool is_near;  // prefetch into the first-level cache, not only the second-level cache
   bool adds;     // false: the visit has the first members of the sums
 };
 
 /// The functions that load and accumulate, for an element type and operator.
 struct Accumulator {
-  static constexpr uint32_t kAnyMembers = 4;
+  /// The numbers of members that have a function of their own; the last function is for any number.
+  static constexpr uint32_t kMembers[] = {1, 2, 4, 8}, kFunctions = 5;
   /// Returns the index of the function for visits with `members` members.
   static constexpr uint32_t index_of(uint32_t members) {
-    return members == 1 ? 0 : members == 2 ? 1 : members == 4 ? 2 : members == 8 ? 3 : kAnyMembers;
+    uint32_t index = 0;
+    while (index + 1 < kFunctions && kMembers[index] != members) ++index;
+    return index;
   }
   /// Combine the lines of a visit with sums, member after member. The sums of item i begin at sums
   /// + i * kItemBufferBytes. The functions accumulate[1] transpose lines after loading;
-  /// accumulate[0] do so only for operators that are not byte-wise.
-  void (*accumulate[2][kAnyMembers + 1])(std::byte *sums, const Visit &visit);
+  /// accumulate[0] do not, and are null for operators that are not byte-wise.
+  void (*accumulate[2][kFunctions])(std::byte *sums, const Visit &visit);
 };
 
 /// The functions that combine lines, for an element type and operator.
@@ -220,7 +223,7 @@ struct SweepCall {
   uint32_t in_count, out_count;  // numbers of input streams and output streams of an item
   uint32_t out_pair_banks = 1;   // 2 if output streams 2n and 2n + 1 are a bank pair, else 1
   uint32_t rank_members = 1;  // number of group members with input streams in one rank; a reduction
-                              // loads these side by side
+                              // loads at most tuning.members of them side by side
   uint32_t words;
   uint32_t first_words = kStepWords;  // words of the first step, chosen so that all later steps
                                       // start at a line boundary of host rows
@@ -272,8 +275,8 @@ struct Kernels {
   void (*prefetch)(const std::byte *line, uint32_t words);
   /// Completes earlier loads, flushes and non-temporal stores.
   void (*fence)();
-  /// Copies lines by non-temporal stores to `to`, which is aligned, and, unless it is null, to
-  /// `cached`.
+  /// Copies `lines` * 64 contiguous bytes to `to` with non-temporal stores, and, unless it is null,
+  /// to `cached` with other stores. Only `to` must be aligned to 64 bytes.
   void (*copy_non_temporal)(std::byte *to, std::byte *cached, const std::byte *from,
                             std::size_t lines);
   /// Runs the copy of the streaming limit.

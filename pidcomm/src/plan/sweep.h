@@ -82,8 +82,8 @@ uint64_t items_of(const Sweep &sweep);
 uint64_t streams_of(const Side &side);
 
 /// Returns the number of pieces into which to cut the words of each of `units` units of work, so
-/// that threads have equal shares. Returns 1 if the units already give equal shares. A piece has at
-/// least kShareWords words.
+/// that threads have equal shares. Returns 1 if there is one thread, or if the units already give
+/// equal shares. A piece has at least kShareWords words.
 inline constexpr uint64_t kShareWords = 64;
 uint64_t pieces_of(uint64_t units, uint64_t words, int threads);
 

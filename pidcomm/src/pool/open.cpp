@@ -160,6 +160,7 @@ void Pool::join() {
       own.facts = facts();
       own.process = getpid();
       own.allocated = allocated_;
+      own.gather[0] = own.gather[1] = {};  // a file may have those of an earlier pool
       own.arrived.value.store(0);
       own.arrived.sleepers.store(0);
       own.left.store(kNot);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "base/error.h"
 #include "base/geometry.h"
@@ -51,17 +52,17 @@ void Pool::check_range(const char *what, uint64_t offset, uint64_t bytes) const 
          " of a ", what, " must be in allocated memory, ", own_bytes(hosts()), " to ", allocated_);
 }
 
-/// Copies bytes to host memory, and to the pool unless `pool` is null. If they are a part of
-/// `all_bytes` that fill a large part of a second-level cache, the stores to host memory are
-/// non-temporal: they do not first load the lines that they replace.
+/// Copies bytes to host memory, and to the pool unless `pool` is null. If the call stores so many
+/// bytes to host memory (call_bytes) that they fill a large part of a second-level cache, the
+/// stores are non-temporal: they do not first load the lines that they replace.
 void Pool::copy_to_host(std::byte *host, std::byte *pool, const std::byte *from, std::size_t bytes,
-                        std::size_t all_bytes) const {
+                        std::size_t call_bytes) const {
   constexpr std::size_t kCachedBytes = std::size_t{512} << 10;
   const auto copy = [&](std::size_t begin, std::size_t end) {
     std::memcpy(host + begin, from + begin, end - begin);
     if (pool != nullptr) std::memcpy(pool + begin, from + begin, end - begin);
   };
-  if (all_bytes < kCachedBytes) return copy(0, bytes);
+  if (call_bytes < kCachedBytes) return copy(0, bytes);
   const std::size_t head = std::min(-reinterpret_cast<uintptr_t>(host) % kLineBytes, bytes),
                     lines = (bytes - head) / kLineBytes;
   copy(0, head);
@@ -81,11 +82,24 @@ void Pool::write(uint64_t offset, uint64_t bytes, const void *host, void *copy) 
   flush(data() + offset, bytes);
 }
 
-void Pool::read(uint64_t offset, uint64_t bytes, void *host) const {
+const std::byte *Pool::view(uint64_t offset, uint64_t bytes) const {
   check_range("read", offset, bytes);
   flush(data() + offset, bytes);
-  if (bytes != 0)
-    copy_to_host(static_cast<std::byte *>(host), nullptr, data() + offset, bytes, bytes);
+  return data() + offset;
+}
+
+void Pool::read(uint64_t offset, uint64_t bytes, void *host) const {
+  const std::byte *const from = view(offset, bytes);
+  if (bytes != 0) copy_to_host(static_cast<std::byte *>(host), nullptr, from, bytes, bytes);
+}
+
+/// Checks whether the switch is alive, if that is due: hosts that never wait long would not notice
+/// its end.
+void Pool::check_switch() {
+  const double time = clock_s();
+  if (!has_switch() || time - checked_s_ <= kCheckSeconds) return;
+  checked_s_ = time;
+  check_alive();
 }
 
 void Pool::sync(double timeout_s) {
@@ -93,12 +107,9 @@ void Pool::sync(double timeout_s) {
     Seat &own = seat(number_);
     const uint32_t count = ++syncs_;
     const auto check = [this] { check_alive(); };
-    // Hosts that never wait long would not notice the end of the switch.
-    if (const double time = clock_s(); has_switch() && time - checked_s_ > kCheckSeconds) {
-      checked_s_ = time;
-      check();
-    }
+    check_switch();
     own.allocated = allocated_;
+    gather_area_bytes_ = 0;  // after a sync, hosts may use the area of an allgather otherwise
     kernels_.fence();
     set(own.arrived, count);
     if (number_ != seat_of(0)) {
@@ -126,9 +137,10 @@ void Pool::sync(double timeout_s) {
   });
 }
 
-/// Waits until all hosts have written a chunk. Each host compares the calls, so that none waits for
-/// another one, as in a sync.
+/// Waits until all hosts have arrived, and compares their calls. In a sync only host 0 does so, and
+/// the others wait until it has released them, which takes longer.
 void Pool::exchange(const Gather &gather) {
+  check_switch();
   Seat &own = seat(number_);
   own.allocated = 0;
   own.gather[gather.sync % 2] = gather;
@@ -145,11 +157,15 @@ void Pool::exchange(const Gather &gather) {
         [this] { check_alive(); }, [&] { return name_of(seat_of(host)); });
     if (!has_arrived()) check_refused();
     flush(other.gather, sizeof other.gather);
-    if (other.gather[gather.sync % 2] != gather)
-      fail(PIDCOMM_ERR_ARGUMENT, memory_->title(), ": host ", this->host(), " gathers ",
-           gather.bytes, " bytes of each host through bytes ", gather.offset, " to ",
-           gather.offset + gather.area_bytes, ", host ", host,
-           " does not; all hosts must make the same calls");
+    const Gather &others = other.gather[gather.sync % 2];
+    const auto text = [](const Gather &call) {
+      return "gathers " + std::to_string(call.bytes) + " bytes of each host through bytes " +
+             std::to_string(call.offset) + " to " + std::to_string(call.offset + call.area_bytes);
+    };
+    if (others != gather)
+      fail(PIDCOMM_ERR_ARGUMENT, memory_->title(), ": host ", this->host(), " ", text(gather),
+           ", host ", host, " ", others.sync == gather.sync ? text(others) : "is in a sync",
+           "; all hosts must make the same calls");
   }
 }
 
@@ -158,33 +174,32 @@ void Pool::exchange(const Gather &gather) {
 void Pool::allgather(uint64_t offset, uint64_t area_bytes, uint64_t bytes, const void *host,
                      void *all) {
   check_range("gather", offset, area_bytes);
-  const uint64_t most = area_bytes / 2 / hosts() / kLineBytes * kLineBytes;
-  if (most == 0 || offset % kLineBytes != 0)
+  const uint64_t slot_bytes = area_bytes / 2 / hosts() / kLineBytes * kLineBytes;
+  if (slot_bytes == 0 || offset % kLineBytes != 0)
     fail(PIDCOMM_ERR_ARGUMENT, memory_->title(), ": the ", area_bytes, " bytes at ", offset,
          " for an allgather must begin at a multiple of ", kLineBytes, " and be at least ",
          2 * kLineBytes * hosts());
   const auto *const from = static_cast<const std::byte *>(host);
   auto *const to = static_cast<std::byte *>(all);
   guarded([&] {
-    // Slots of another area may overlap those of this one.
-    if (offset != gather_offset_ || area_bytes != gather_area_bytes_)
+    // Other hosts may still read the area, or slots of another area that overlap those of this one.
+    if (bytes == 0 || offset != gather_offset_ || area_bytes != gather_area_bytes_)
       exchange({offset, area_bytes, bytes, ++syncs_});
     gather_offset_ = offset;
     gather_area_bytes_ = area_bytes;
-    for (uint64_t at = 0; at < bytes; at += most) {
-      const uint64_t size = std::min(most, bytes - at);
-      std::byte *const slots = data() + offset + ++chunks_ % 2 * hosts() * most;
-      const auto copy = [&](uint32_t of, std::byte *written, const std::byte *read) {
-        copy_to_host(to + of * bytes + at, written, read, size, bytes);
-      };
-      std::byte *const slot = slots + this->host() * most;
-      copy(this->host(), slot, from + at);
-      flush(slot, size);
+    for (uint64_t at = 0; at < bytes; at += slot_bytes) {
+      const uint64_t size = std::min(slot_bytes, bytes - at);
+      ++chunks_;
+      std::byte *const slots = data() + offset + chunks_ % 2 * hosts() * slot_bytes;
+      std::byte *const own_slot = slots + this->host() * slot_bytes;
+      copy_to_host(to + this->host() * bytes + at, own_slot, from + at, size, bytes * hosts());
+      flush(own_slot, size);
       exchange({offset, area_bytes, bytes, ++syncs_});
       for (uint32_t n = 1; n < hosts(); ++n) {
         const uint32_t other = (this->host() + n) % hosts();
-        flush(slots + other * most, size);
-        copy(other, nullptr, slots + other * most);
+        std::byte *const slot = slots + other * slot_bytes;
+        flush(slot, size);
+        copy_to_host(to + other * bytes + at, nullptr, slot, size, bytes * hosts());
       }
     }
   });

@@ -39,12 +39,13 @@ class Pool {
   std::byte *data() const { return memory_->data(); }
   uint64_t free_bytes() const { return settings_.bytes - allocated_; }
 
-  /// Four of the five calls. Errors: those of the C functions.
+  /// Errors: those of the C functions.
   uint64_t allocate(uint64_t bytes);
   /// Frees an allocation if it is the last one.
   void free_last(uint64_t offset, uint64_t bytes);
   void write(uint64_t offset, uint64_t bytes, const void *host, void *copy) const;
   void read(uint64_t offset, uint64_t bytes, void *host) const;
+  const std::byte *view(uint64_t offset, uint64_t bytes) const;
   void sync(double timeout_s);
   void sync() { sync(settings_.timeout_s); }
   /// See pidcomm_pool_allgather.
@@ -102,9 +103,10 @@ class Pool {
   template <class T>
   void store(std::atomic<T> &word, T value) const;
   void flush(const void *begin, uint64_t bytes) const;
+  void check_switch();
   void exchange(const Gather &gather);
   void copy_to_host(std::byte *host, std::byte *pool, const std::byte *from, std::size_t bytes,
-                    std::size_t all_bytes) const;
+                    std::size_t call_bytes) const;
   void check_range(const char *what, uint64_t offset, uint64_t bytes) const;
   void carry_out(const pidcomm_reduction &reduction) const;
 
@@ -115,7 +117,7 @@ class Pool {
   std::unique_ptr<PoolMemory> memory_;
   uint64_t generation_ = 0;
   uint64_t allocated_ = 0;                              // the first free byte
-  uint64_t gather_offset_ = 0, gather_area_bytes_ = 0;  // of the last allgather
+  uint64_t gather_offset_ = 0, gather_area_bytes_ = 0;  // of the allgather after the last sync
   uint32_t syncs_ = 0, chunks_ = 0, reductions_ = 0;
   double checked_s_ = 0;  // when `sync` last checked whether the switch is alive
   std::string broken_;    // the sentence of the error, or empty

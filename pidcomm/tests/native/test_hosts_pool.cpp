@@ -1,4 +1,4 @@
-// Pools: five calls on all kinds of memory, errors, names and access rights, killed processes, and
+// Pools: their calls on all kinds of memory, errors, names and access rights, killed processes, and
 // the switch. One file, because all tests start the hosts of a pool with the same functions.
 #include <fcntl.h>
 #include <pidcomm/pool.h>
@@ -490,7 +490,7 @@ TEST(BytesOutsideAllocatedMemory_AreErrors) {
            +PIDCOMM_ERR_ARGUMENT);
   CHECK_EQ(pidcomm_pool_write_and_copy(pool, offset, 16, host.data(), host.data() + 8),
            +PIDCOMM_ERR_ARGUMENT);
-  expect(std::string(pidcomm_last_error()).find("of 16 bytes overlap") != std::string::npos,
+  expect(std::string(pidcomm_last_error()).find("16 bytes at ") != std::string::npos,
          pidcomm_last_error());
   CHECK_EQ(pidcomm_pool_close(pool), +PIDCOMM_OK);
 }

@@ -48,7 +48,8 @@ TEST(Results_DoNotDependOnTheTuning) {
   PIDCOMM_ISAS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   Grid grid("tuning");
-  for (const Axes &axis_len : {Axes{8, 16}, Axes{4, 4, 8}, Axes{12, 10}, Axes{5, 7, 3}}) {
+  for (const Axes &axis_len :
+       {Axes{8, 16}, Axes{4, 4, 8}, Axes{12, 10}, Axes{5, 7, 3}, Axes{8, 12}, Axes{8, 21}}) {
     machine::power_up(ranks_for(axis_len));
     const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
@@ -68,7 +69,9 @@ TEST(Results_DoNotDependOnTheTuning) {
           const bool is_in_place = from(0, 1) != 0 && can_be_in_place(collective);
           Case c = make_case(collective, axis_len, mask,
                              bytes_for_blocks(collective, group_pes, block_bytes),
-                             {PIDCOMM_FLOAT32, PIDCOMM_SUM}, seed);
+                             seed % 2 == 0 ? Element{PIDCOMM_FLOAT32, PIDCOMM_SUM}
+                                           : Element{PIDCOMM_INT8, PIDCOMM_XOR},
+                             seed);
           place(c, src, is_in_place);
           c.options.isa = isas[seed % isas.size()];
           grid.run([&] { machine::run_case(cube, c); });

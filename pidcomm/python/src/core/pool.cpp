@@ -31,26 +31,35 @@ pidcomm_pool_settings values_of(const PoolSettings &settings) {
 
 }  // namespace
 
-Pool::Pool(const PoolSettings &settings, size_t switch_process)
-    : hosts_(values_of(settings).hosts) {
+Pool::Pool(const PoolSettings &settings, size_t switch_process) {
   const gil::Released released;
   pidcomm_pool_settings values = values_of(settings);
+  hosts_ = values.hosts;
   values.switch_process = switch_process;
-  check(pidcomm_pool_open(&values, &pool_));
+  pidcomm_pool *pool = nullptr;
+  check(pidcomm_pool_open(&values, &pool));
+  pool_.reset(pool, pidcomm_pool_close);
 }
 
 Pool::~Pool() { close(); }
 
 void Pool::close() {
   const gil::Released released;
-  pidcomm_pool_close(pool_);
-  pool_ = nullptr;
+  pool_.reset();
 }
 
 pidcomm_pool *Pool::opened() const {
-  if (pool_ == nullptr)
-    throw StatusError(PIDCOMM_ERR_SET, "the pool has been closed; open it again");
-  return pool_;
+  if (!pool_) throw StatusError(PIDCOMM_ERR_SET, "the pool has been closed; open it again");
+  return pool_.get();
+}
+
+Pool::View Pool::view(uint64_t offset, uint64_t bytes) const {
+  const void *data = nullptr;
+  check(pidcomm_pool_view(opened(), offset, bytes, &data));
+  const nb::capsule owner(new std::shared_ptr<pidcomm_pool>(pool_), [](void *pool) noexcept {
+    delete static_cast<std::shared_ptr<pidcomm_pool> *>(pool);
+  });
+  return View(data, {bytes}, owner);
 }
 
 void bind_pool(nb::module_ &m) {
@@ -70,7 +79,9 @@ void bind_pool(nb::module_ &m) {
              const std::optional<MutableBytes> &copy) {
             pidcomm_pool *const pool = self.opened();
             if (copy && copy->size() != host.size())
-              throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the copy has another size");
+              throw StatusError(PIDCOMM_ERR_HOST_BUFFER,
+                                "the copy has " + std::to_string(copy->size()) + " bytes, not " +
+                                    std::to_string(host.size()));
             const gil::Released released;
             check(copy ? pidcomm_pool_write_and_copy(pool, offset, host.size(), host.data(),
                                                      copy->data())
@@ -85,13 +96,16 @@ void bind_pool(nb::module_ &m) {
             check(pidcomm_pool_read(pool, offset, host.size(), host.data()));
           },
           "offset"_a, "host"_a.noconvert())
+      .def("view", &Pool::view, "offset"_a, "bytes"_a)
       .def(
           "allgather",
           [](const Pool &self, uint64_t offset, uint64_t area_bytes, const Bytes &host,
              const MutableBytes &all) {
             pidcomm_pool *const pool = self.opened();
             if (all.size() != self.hosts() * host.size())
-              throw StatusError(PIDCOMM_ERR_HOST_BUFFER, "the result has another size");
+              throw StatusError(PIDCOMM_ERR_HOST_BUFFER,
+                                "the result has " + std::to_string(all.size()) + " bytes, not " +
+                                    std::to_string(self.hosts() * host.size()));
             const gil::Released released;
             check(pidcomm_pool_allgather(pool, offset, area_bytes, host.size(), host.data(),
                                          all.data()));

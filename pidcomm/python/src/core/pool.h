@@ -3,6 +3,7 @@
 
 #include <pidcomm/pool.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -19,19 +20,23 @@ using PoolSettings =
 
 class Pool {
  public:
+  using View = nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>>;
+
   Pool(const PoolSettings &settings, size_t switch_process);
   ~Pool();
   Pool(const Pool &) = delete;
   Pool &operator=(const Pool &) = delete;
 
+  /// Closes the pool, or lets the last view close it.
   void close();
   /// Throws StatusError if the pool has been closed.
   pidcomm_pool *opened() const;
+  View view(uint64_t offset, uint64_t bytes) const;
   uint32_t hosts() const { return hosts_; }
 
  private:
-  uint32_t hosts_;
-  pidcomm_pool *pool_ = nullptr;
+  uint32_t hosts_ = 0;
+  std::shared_ptr<pidcomm_pool> pool_;  // views are owners, too
 };
 
 }  // namespace core

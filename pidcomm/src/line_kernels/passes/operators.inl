@@ -1,4 +1,5 @@
-// Reductions: element types and operators. A part of passes.inl.
+// Element types and operators, and what a reduction does with each of them: accumulate lines of
+// group members, and combine lanes. A part of passes.inl.
 
 /// Applies an operator to two vectors of elements.
 template <int Op>
@@ -155,7 +156,7 @@ Line combine_lines(Line a, Line b) {
   return result;
 }
 
-/// Stores the lines of word w.
+/// Stores the lines of word w. Not inlined, because every type and operator would compile it again.
 [[gnu::noinline]] void put_word(const VisitStores &stores, uint32_t w) {
   for (uint32_t k = 0; k < stores.count; ++k)
     Isa::store_line(line_at(stores.to[k], w),
@@ -170,7 +171,8 @@ void accumulate(std::byte *sums, const Visit &visit) {
     const bool wraps = w + visit.ahead >= visit.words;
     const VisitLines *later = visit.later[wraps];
     std::size_t later_word = w + visit.ahead - (wraps ? visit.words : 0);
-    if (later_word >= later->words) {  // there is nothing to prefetch
+    if (later_word >=
+        later->words) {  // nothing is left: prefetch the line itself, without branches
       later = visit.now;
       later_word = w;
     }
@@ -190,7 +192,7 @@ void accumulate(std::byte *sums, const Visit &visit) {
       from += members;
       ahead += members;
     }
-    if (w < visit.stores->words) put_word(*visit.stores, w);
+    if (w < visit.stores->words && visit.stores->count != 0) put_word(*visit.stores, w);
   }
 }
 
@@ -290,14 +292,15 @@ constexpr int mask_instance(int mask) {
 /// Make the entries of the tables for an element type and operator.
 template <class T, int Op, bool Bytewise>
 constexpr Accumulator entry_of(const Accumulator *) {
-#define PIDCOMM_EACH_MEMBERS(transposes)                                                    \
-  {                                                                                         \
-    accumulate<T, Op, transposes, instance_for(1)>,                                         \
-        accumulate<T, Op, transposes, instance_for(2)>,                                     \
-        accumulate<T, Op, transposes, instance_for(4)>,                                     \
-        accumulate<T, Op, transposes, instance_for(8)>, accumulate<T, Op, transposes, kAny> \
-  }
-  return {{PIDCOMM_EACH_MEMBERS(!Bytewise), PIDCOMM_EACH_MEMBERS(true)}};
+  constexpr auto kMembers = Accumulator::kMembers;
+#define PIDCOMM_EACH_MEMBERS(transposes)                        \
+  accumulate<T, Op, transposes, instance_for(kMembers[0])>,     \
+      accumulate<T, Op, transposes, instance_for(kMembers[1])>, \
+      accumulate<T, Op, transposes, instance_for(kMembers[2])>, \
+      accumulate<T, Op, transposes, instance_for(kMembers[3])>, \
+      accumulate<T, Op, transposes, kAny>
+  if constexpr (Bytewise) return {{{PIDCOMM_EACH_MEMBERS(false)}, {PIDCOMM_EACH_MEMBERS(true)}}};
+  return {{{}, {PIDCOMM_EACH_MEMBERS(true)}}};
 #undef PIDCOMM_EACH_MEMBERS
 }
 template <class T, int Op, bool Bytewise>

@@ -1,5 +1,5 @@
 // Reductions: the passes reduce_blocks (reduce_scatter), reduce_lanes (allreduce), reduce_to_host
-// (reduce). A part of passes.inl.
+// (reduce), and the order in which they visit lines. A part of passes.inl.
 
 /// Transposes a line if one of its source and destination is in PIM order and the other is in host
 /// order.
@@ -159,7 +159,7 @@ void pass_reduce_blocks(const SweepCall &call) {
 
 /// Reduces the sums of an item over the lanes of their groups; see Reducer::reduce_words.
 void reduce_sums(const SweepCall &call, Line *sums, uint32_t words) {
-  for (uint32_t w = 1; w < kStepWords; ++w)
+  for (uint32_t w = 0; w < kStepWords; ++w)  // from 0: else the compiler calls a slow memset
     if (w >= words) sums[w] = kZeroLine;
   call.reducer->reduce_words[call.lane_mask](bytes_of(sums), call.lane_mask);
 }
