@@ -302,8 +302,9 @@ def test_an_allgather_does_not_match_a_call_of_an_earlier_pool_in_the_file(tmp_p
 
         def body(pool: Pool, has_other_call: bool = has_other_call) -> object:
             offset, x = pool.allocate(1 << 16), np.arange(5000, dtype=np.uint8)
-            is_odd = has_other_call and pool.host == 1
-            return pool.sync() if is_odd else pool.allgather(offset, 1 << 16, x).size
+            if has_other_call and pool.host == 1:
+                pool.sync()
+            return pool.allgather(offset, 1 << 16, x).size
 
         results = on_hosts(2, body, name=None, path=str(tmp_path / "pool"))
         if has_other_call:
