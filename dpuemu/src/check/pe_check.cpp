@@ -54,6 +54,7 @@ void PeCheck::begin(Pe &pe, const PePlace &place, uint32_t wram_bytes, uint32_t 
     for (uint32_t j = 0; j < kClockThreads; ++j) clocks_[i].times[j] = epoch_of(j, time_);
     clocks_[i].times[i] = epoch_of(i, time_ + 1);
   }
+  has_host_write_ = false;
   shared_.clear(is_first);
   locks_.clear();
   barriers_.clear();
@@ -243,6 +244,7 @@ void PeCheck::pass_barrier(uint32_t tasklets, uint32_t address) {
 
 void PeCheck::drain_host() {
   for (const CheckedMemory::HostAccess &host : memory_->take_host()) {
+    has_host_write_ = has_host_write_ || host.is_write;
     const uint32_t end = std::min(host.offset + host.bytes, wram_bytes_);
     Epoch &time = clocks_[kHostThread].times[kHostThread];
     const CellAccess access = {host.offset, end, clocks_[kHostThread], time, kHostPlace};

@@ -92,21 +92,20 @@ class PeCheck {
   /// The program has accessed this page of MRAM directly, perhaps without a call (gcc 14).
   void note_direct_page(uint32_t offset);
 
-  /// The host has accessed WRAM while the PE runs.
-  void note_host(uint32_t offset, uint32_t bytes, bool is_write);
-
   // --- Other orders of the tasklets (explorer.h).
 
   /// The next runs note which cells several tasklets use, and if `explorer` is not null, let
   /// others run before each access to such a cell.
   void explore(Explorer *explorer);
   /// The next runs do not note which memory has a value, and report nothing about values and
-  /// objects.
+  /// objects. They observe which values tasklets read.
   void freeze_states() { are_states_frozen_ = true; }
   void stop_exploring();
   Explorer *explorer() const { return explorer_; }
   /// Returns whether the tasklet waits before an access.
   bool is_delayed(uint32_t tasklet) const { return delayed_[tasklet].bytes != 0; }
+  /// Returns whether the host has written WRAM since the launch.
+  bool has_host_write() const { return has_host_write_; }
   /// Returns whether the last run has found more such cells, and forgets it.
   bool has_found_cells() { return std::exchange(has_found_cells_, false); }
   /// A value that a tasklet has read from such a cell.
@@ -303,6 +302,7 @@ class PeCheck {
   template <class Act>
   static void for_each_cell(const Cell &first, uint32_t bytes, Act act);
   bool is_exploring_ = false, has_found_cells_ = false, are_states_frozen_ = false;
+  bool has_host_write_ = false;
   // For each place where a tasklet has read such a cell since its last write to one: the value.
   std::unordered_map<uint64_t, uint64_t> last_reads_[PE_MAX_TASKLETS];
   Explorer *explorer_ = nullptr;

@@ -141,9 +141,11 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
   if (is_exploring_) {
     note_users({true, offset}, bytes, !is_read);
     note_users(cell_of(wram), bytes, is_read);
-    const auto *const contents = reinterpret_cast<const uint8_t *>(uintptr_t{wram});
-    note_step({true, offset}, bytes, !is_read, from, contents);
-    note_step(cell_of(wram), bytes, is_read, from, contents);
+    if (are_states_frozen_) {
+      const auto *const contents = reinterpret_cast<const uint8_t *>(uintptr_t{wram});
+      note_step({true, offset}, bytes, !is_read, from, contents);
+      note_step(cell_of(wram), bytes, is_read, from, contents);
+    }
   }
   // Functions of the runtime (seqread, mram_unaligned) read the words around.
   if (!are_states_frozen_ && runtime_depth_[tasklet] == 0)

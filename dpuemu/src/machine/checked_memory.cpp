@@ -109,14 +109,20 @@ void CheckedMemory::reset_heap(uint32_t begin) {
   parts_.clear();
 }
 
-void CheckedMemory::note_host(const HostAccess &access) {
+void CheckedMemory::define_host_locked(const HostAccess &access) {
+  if (access.is_write) std::fill_n(wram + access.offset, access.bytes, uint8_t{kDefined});
+}
+
+void CheckedMemory::note_host(const HostAccess &access, bool is_queued) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (is_running_) {
-    host_.push_back(access);
-    has_host_.store(true, std::memory_order_release);
-  } else if (access.is_write) {
-    std::fill_n(wram + access.offset, access.bytes, uint8_t{kDefined});
-  }
+  if (!is_running_ && (is_queued || launches_ == 0)) return define_host_locked(access);
+  host_.push_back(access);
+  has_host_.store(true, std::memory_order_release);
+}
+
+void CheckedMemory::queue_launch() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++launches_;
 }
 
 void CheckedMemory::begin_launch() {
@@ -124,12 +130,12 @@ void CheckedMemory::begin_launch() {
   is_running_ = true;
 }
 
-void CheckedMemory::end_launch() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    is_running_ = false;
-  }
-  for (const HostAccess &access : take_host()) note_host(access);
+void CheckedMemory::end_launch(bool has_begun) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (has_begun) is_running_ = false;
+  if (--launches_ != 0) return;  // the rest is beside the next launch
+  has_host_.store(false, std::memory_order_release);
+  for (const HostAccess &access : std::exchange(host_, {})) define_host_locked(access);
 }
 
 std::vector<CheckedMemory::HostAccess> CheckedMemory::take_host() {

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 
 #include "base/explanation.h"
@@ -166,6 +167,9 @@ void move_wram_bytes(const Transfer &transfer) {
       uint8_t *const buffer = rank.buffers.of_dpu[i];
       if (buffer == nullptr) continue;
       const WramUse use(rank.rank->places, i, Machine::instance().is_strict());
+      std::unique_lock<std::mutex> lock;
+      if (check_settings().is_on)
+        lock = std::unique_lock(checked_memory(rank.rank->pes[i]).host_mutex);
       uint8_t *const wram = rank.rank->places.of(i).wram + transfer.offset;
       transfer.move == Move::kRead ? std::copy_n(wram, transfer.length, buffer)
                                    : std::copy_n(buffer, transfer.length, wram);
@@ -183,7 +187,8 @@ void note_transfer(const Transfer &transfer) {
         if (writes) memory.define_mram(transfer.offset, transfer.length);
       } else if (!transfer.is_of_fifo) {
         memory.note_host({static_cast<uint32_t>(transfer.offset),
-                          static_cast<uint32_t>(transfer.length), writes});
+                          static_cast<uint32_t>(transfer.length), writes},
+                         !transfer.is_beside_queues || CallbackScope::contains(rank.rank));
       }
     }
 }

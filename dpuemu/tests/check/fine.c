@@ -401,3 +401,8 @@ CASE(fine, polls_under_a_mutex) {
     mutex_unlock(mutex);
   }
 }
+
+uint32_t sums_of_arguments[NR_TASKLETS];
+CASE(fine, argument_changes_between_launches, queued) {
+  for (uint32_t i = 0; i < 2000; ++i) sums_of_arguments[me()] += argument;
+}

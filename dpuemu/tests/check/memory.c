@@ -113,6 +113,14 @@ CASE(host, parameter_changes_during_the_launch, beside) {
   sink = seen;
 }
 
+uint32_t sums_of_arguments[NR_TASKLETS];
+CASE(host, argument_changes_before_the_launch_begins, once) {
+  for (uint32_t i = 0; i < 2000; ++i) {
+    __asm__ volatile("" ::: "memory");
+    sums_of_arguments[me()] += argument;
+  }
+}
+
 CASE(freed, dma_to_a_freed_block) {
   if (me() != 0) return;
   mem_reset();
