@@ -79,8 +79,10 @@ class PeCheck {
   void acquire(uint32_t tasklet, Lock kind, uint32_t key);
   void release(uint32_t tasklet, Lock kind, uint32_t key);
   void meet(uint32_t tasklet, uint32_t other);  // a handshake
-  void lock_mutex(uint32_t tasklet, uint32_t number, uint32_t place, bool is_mutex);
-  void unlock_mutex(uint32_t tasklet, uint32_t number);
+  /// The tasklet gets or leaves a mutex or a virtual mutex.
+  void lock(uint32_t tasklet, Lock kind, uint32_t number, uint32_t place);
+  void unlock(uint32_t tasklet, Lock kind, uint32_t number);
+  void report_no_mutex(uint32_t tasklet, uint32_t number, uint32_t place);
   void arrive_at_barrier(uint32_t tasklet, uint32_t address, uint32_t count, uint32_t place);
   /// All tasklets of the bit set continue after the barrier.
   void pass_barrier(uint32_t tasklets, uint32_t address);
@@ -120,9 +122,18 @@ class PeCheck {
                          const std::vector<Observation> &last, const std::string &how);
 
   /// Ends the run. has_fault: the run has not come to its end. at_barriers: bit set of the tasklets
-  /// that wait at a barrier for ever, if the others have ended. mutexes: those for which tasklets
-  /// wait for ever.
-  void end(bool has_fault, uint32_t at_barriers, const std::vector<uint32_t> &mutexes);
+  /// that wait at a barrier for ever, if the others have ended. awaited: the mutexes for which
+  /// tasklets wait for ever.
+  struct Mutex {
+    Lock kind;
+    uint32_t number;
+    bool operator==(const Mutex &) const = default;
+  };
+  void end(bool has_fault, uint32_t at_barriers, const std::vector<Mutex> &awaited);
+
+  /// The host reads MRAM. Reports bytes that the PE sent from memory that nothing has written.
+  static void note_host_read(const Pe &pe, uint32_t rank, uint32_t dpu_index, uint64_t offset,
+                             uint64_t bytes);
 
   /// Returns the run of the calling thread.
   static PeCheck *current() { return current_; }
@@ -180,6 +191,8 @@ class PeCheck {
   struct MramCells {
     Epoch writes[kPageBytes / 8] = {}, reads[kPageBytes / 8] = {};
     PlaceWord write_places[kPageBytes / 8] = {}, read_places[kPageBytes / 8] = {};
+    // Bit sets of the bytes of each cell that direct accesses use; all bits after DMA.
+    uint8_t written_bytes[kPageBytes / 8] = {}, read_bytes[kPageBytes / 8] = {};
   };
   struct Barrier {
     uint32_t count = 0, place = 0;
@@ -219,7 +232,7 @@ class PeCheck {
   Side side(uint32_t tasklet, const std::string &act, PlaceWord place) const;
   std::string wram_name(uint32_t at) const;
   std::string mram_name(uint32_t offset) const;
-  std::string mutex_name(uint32_t number) const;
+  std::string mutex_name(const Mutex &mutex) const;
 
   __attribute__((
       tls_model("initial-exec"))) static inline constinit thread_local PeCheck *current_ = nullptr;
@@ -248,9 +261,10 @@ class PeCheck {
   Access delayed_[PE_MAX_TASKLETS] = {};  // bytes == 0: none
   VolatileRead volatile_reads_[PE_MAX_TASKLETS];
   struct Held {
+    Mutex mutex;
     uint32_t tasklet, place;
   };
-  std::unordered_map<uint32_t, Held> held_;
+  std::unordered_map<uint64_t, Held> held_;
   struct Reported {
     Finding finding;
     uint64_t repetitions = 0;
@@ -258,8 +272,9 @@ class PeCheck {
   std::unordered_map<uint64_t, Reported> reported_;  // by kind and places
 
   // DMA moves whole words, so programs often read more than they use. A DMA that reads what another
-  // tasklet writes is an error only if the program uses the bytes. After the first such conflict of
-  // a place in the program, these fields follow the bytes that its DMA reads.
+  // tasklet writes is an error only if the program uses the bytes. These fields follow the bytes of
+  // the first DMA of each tasklet at a place in the program, and after the first such conflict of
+  // the place, of all its DMA.
   struct Fresh {
     uint32_t word = 0;  // of MRAM, + 1; 0: the granule of WRAM is not followed
     Epoch epoch = 0;    // of the DMA
@@ -287,6 +302,7 @@ class PeCheck {
   std::vector<Fresh> fresh_;                              // by granule of 8 bytes of WRAM
   std::unordered_multimap<uint32_t, uint32_t> followed_;  // words of MRAM -> granules
   std::unordered_set<PlaceWord> followed_places_, unused_places_;
+  std::unordered_map<uint32_t, uint32_t> readers_;  // by place of a DMA: bit set of tasklets
   std::vector<Doubt> doubts_;
 
   // Of other orders.

@@ -208,6 +208,29 @@ void CheckedMemory::copy_to_mram(uint64_t offset, uint32_t wram_offset, uint32_t
   for (uint32_t i = 0; i < bytes; ++i) set_mram(offset + i, states[i] == kDefined);
 }
 
+bool CheckedMemory::has_value(uint64_t offset) const {
+  const auto page = mram_.find(static_cast<uint32_t>(offset / kPageBytes));
+  return page != mram_.end() &&
+         (page->second.is_full ||
+          (page->second.bits[offset % kPageBytes / 64] >> (offset % 64) & 1) != 0);
+}
+
+std::vector<CheckedMemory::Sent> CheckedMemory::take_sent(uint64_t offset, uint64_t bytes) {
+  std::vector<Sent> taken;
+  if (!is_mram_known_) return taken;
+  std::erase_if(sent_, [&](const auto &entry) {
+    const Sent &sent = entry.second;
+    const uint64_t begin = std::max<uint64_t>(offset, sent.offset),
+                   end = std::min<uint64_t>(offset + bytes, sent.offset + sent.bytes);
+    if (begin >= end) return false;
+    bool is_any = false;
+    for (uint64_t i = begin; i < end; ++i) is_any = is_any || has_value(i);
+    if (!is_any) taken.push_back(sent);
+    return true;
+  });
+  return taken;
+}
+
 CheckedMemory &checked_memory(Pe &pe) {
   static std::mutex mutex;
   std::lock_guard<std::mutex> lock(mutex);

@@ -82,6 +82,14 @@ class CheckedMemory {
   /// A DMA copies the states of its bytes.
   void copy_to_wram(uint64_t offset, uint32_t wram_offset, uint32_t bytes);
   void copy_to_mram(uint64_t offset, uint32_t wram_offset, uint32_t bytes);
+  /// A DMA to MRAM of which no byte has a value.
+  struct Sent {
+    const Program *program;
+    uint32_t offset, bytes, tasklet, place;
+  };
+  void note_sent(const Sent &sent) { sent_[sent.offset] = sent; }
+  /// Returns the DMA of which nothing has written the bytes in a part of MRAM, and forgets them.
+  std::vector<Sent> take_sent(uint64_t offset, uint64_t bytes);
 
  private:
   struct Page {
@@ -90,12 +98,14 @@ class CheckedMemory {
     bool has_moved = false;  // since then, nothing has written the bytes that are not in `bits`
   };
   void set_mram(uint64_t offset, bool is_defined);
+  bool has_value(uint64_t offset) const;
   void move_heap(uint32_t from);
   void define_host_locked(const HostAccess &access);
 
   // Sorted by begin. parts_: of blocks_.
   std::vector<Object> variables_, mram_variables_, blocks_, parts_;
   std::unordered_map<uint32_t, Page> mram_;
+  std::unordered_map<uint32_t, Sent> sent_;  // by offset
   bool is_mram_known_ = true;
   uint32_t mram_heap_ = 0;  // its address in the program, or 0
   std::mutex mutex_;        // guards the members below

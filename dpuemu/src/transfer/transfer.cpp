@@ -13,6 +13,7 @@
 #include "base/explanation.h"
 #include "base/line_kernels.h"
 #include "base/worker_pool.h"
+#include "check/pe_check.h"
 #include "check/settings.h"
 #include "machine/checked_memory.h"
 #include "machine/machine.h"
@@ -184,7 +185,11 @@ void note_transfer(const Transfer &transfer) {
       CheckedMemory &memory = checked_memory(rank.rank->pes[i]);
       const bool writes = transfer.move != Move::kRead;
       if (transfer.memory == Memory::kMram) {
-        if (writes) memory.define_mram(transfer.offset, transfer.length);
+        if (writes)
+          memory.define_mram(transfer.offset, transfer.length);
+        else
+          PeCheck::note_host_read(rank.rank->pes[i], rank.rank->id(), i, transfer.offset,
+                                  transfer.length);
       } else if (!transfer.is_of_fifo) {
         memory.note_host({static_cast<uint32_t>(transfer.offset),
                           static_cast<uint32_t>(transfer.length), writes},

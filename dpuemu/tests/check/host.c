@@ -10,7 +10,8 @@
 #define INPUT_BYTES 1024
 
 int main(int count, char **words) {
-  struct dpu_set_t set;
+  struct dpu_set_t set, dpu;
+  uint8_t results[64];
   const char *mode = count > 3 ? words[3] : "";
   uint32_t number = (uint32_t)atoi(words[2]);
   uint64_t input[INPUT_BYTES / 8];
@@ -43,9 +44,11 @@ int main(int count, char **words) {
     DPU_ASSERT(dpu_sync(set));
     return 0;
   }
+  DPU_FOREACH(set, dpu) break;
   for (uint32_t launch = 0; launch < (strcmp(mode, "again") == 0 ? 2u : 1u); ++launch) {
     DPU_ASSERT(dpu_broadcast_to(set, "argument", 0, &launch, sizeof launch, DPU_XFER_DEFAULT));
     if (dpu_launch(set, DPU_SYNCHRONOUS) != DPU_OK) return 3;
   }
+  DPU_ASSERT(dpu_copy_from(dpu, DPU_MRAM_HEAP_POINTER_NAME, 0x100000, results, sizeof results));
   return 0;
 }

@@ -194,3 +194,8 @@ CASE(uninitialised, copy_of_a_new_block) {
   uint8_t *block = mem_alloc(64);
   memcpy(copied, block, 64);  // now
 }
+
+VMUTEX_INIT(of_rows, 16, 8)
+CASE(held, virtual_mutex) {
+  if (me() == 0) vmutex_lock(&of_rows, 3);  // now
+}
