@@ -88,6 +88,7 @@ dpu_error_t start(Transfer &&transfer, dpu_xfer_flags_t flags) {
     return DPU_OK;
   }
   if (!is_parallel) return run_transfer(transfer);
+  transfer.is_beside_queues = true;
   move_bytes(transfer);
   return DPU_OK;
 }

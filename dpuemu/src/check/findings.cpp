@@ -162,8 +162,8 @@ class Findings {
 
 }  // namespace
 
-void note_schedules(const std::string &pe, uint64_t tried, bool differs, uint64_t remaining) {
-  const std::string rest = differs          ? "stopped at the first other result"
+void note_schedules(const std::string &pe, uint64_t tried, uint64_t remaining, const char *stop) {
+  const std::string rest = stop != nullptr  ? stop
                            : remaining == 0 ? "all schedules"
                                             : "at least " + std::to_string(remaining) + " remain";
   std::fprintf(stderr, "dpuemu check: %s: tried %llu schedules: %s\n", pe.c_str(),

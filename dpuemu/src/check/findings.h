@@ -63,7 +63,7 @@ struct Finding {
 void note_finding(const Finding &finding, uint64_t count = 1);
 
 /// Prints how many orders of the tasklets of a PE were tried, and how many are known that were not.
-/// differs: the last one had another result, so no more were tried.
-void note_schedules(const std::string &pe, uint64_t tried, bool differs, uint64_t remaining);
+/// stop: why no more were tried, or nullptr.
+void note_schedules(const std::string &pe, uint64_t tried, uint64_t remaining, const char *stop);
 
 }  // namespace dpuemu

@@ -24,7 +24,7 @@ bool PeCheck::wait_before(const Access &access, bool waits) {
         explorer_ != nullptr && (is_shared(cell, access.bytes) ||
                                  (access.copied_from != 0 && is_shared(source, access.bytes)));
     if (!waits && !is_visible) {
-      if (explorer_ == nullptr) note_step(access);
+      if (explorer_ == nullptr && are_states_frozen_) note_step(access);
       note_access(access);
       return false;
     }

@@ -33,6 +33,7 @@ void PeCheck::begin(Pe &pe, const PePlace &place, uint32_t wram_bytes, uint32_t 
   if (program_ != pe.program) followed_places_.clear();
   unused_places_.clear();
   doubts_.clear();
+  readers_.clear();
   pe_ = &pe;
   program_ = pe.program;
   memory_ = &checked_memory(pe);
@@ -54,6 +55,7 @@ void PeCheck::begin(Pe &pe, const PePlace &place, uint32_t wram_bytes, uint32_t 
     for (uint32_t j = 0; j < kClockThreads; ++j) clocks_[i].times[j] = epoch_of(j, time_);
     clocks_[i].times[i] = epoch_of(i, time_ + 1);
   }
+  has_host_write_ = false;
   shared_.clear(is_first);
   locks_.clear();
   barriers_.clear();
@@ -189,19 +191,22 @@ void PeCheck::meet(uint32_t tasklet, uint32_t other) {
   advance(other);
 }
 
-void PeCheck::lock_mutex(uint32_t tasklet, uint32_t number, uint32_t place, bool is_mutex) {
-  const uint32_t from = outer(tasklet, place);
-  acquire(tasklet, Lock::kMutex, number);
-  held_[number] = {tasklet, from};
-  if (!is_mutex)
-    report(FindingKind::kMutex, from, 0, [&] {
-      return Finding{.object = mutex_name(number), .now = side(tasklet, "locks it", from)};
-    });
+void PeCheck::lock(uint32_t tasklet, Lock kind, uint32_t number, uint32_t place) {
+  acquire(tasklet, kind, number);
+  held_[lock_key(kind, number)] = {{kind, number}, tasklet, outer(tasklet, place)};
 }
 
-void PeCheck::unlock_mutex(uint32_t tasklet, uint32_t number) {
-  release(tasklet, Lock::kMutex, number);
-  held_.erase(number);
+void PeCheck::unlock(uint32_t tasklet, Lock kind, uint32_t number) {
+  release(tasklet, kind, number);
+  held_.erase(lock_key(kind, number));
+}
+
+void PeCheck::report_no_mutex(uint32_t tasklet, uint32_t number, uint32_t place) {
+  const uint32_t from = outer(tasklet, place);
+  report(FindingKind::kMutex, from, 0, [&] {
+    return Finding{.object = mutex_name({Lock::kMutex, number}),
+                   .now = side(tasklet, "locks it", from)};
+  });
 }
 
 void PeCheck::arrive_at_barrier(uint32_t tasklet, uint32_t address, uint32_t count,
@@ -243,6 +248,7 @@ void PeCheck::pass_barrier(uint32_t tasklets, uint32_t address) {
 
 void PeCheck::drain_host() {
   for (const CheckedMemory::HostAccess &host : memory_->take_host()) {
+    has_host_write_ = has_host_write_ || host.is_write;
     const uint32_t end = std::min(host.offset + host.bytes, wram_bytes_);
     Epoch &time = clocks_[kHostThread].times[kHostThread];
     const CellAccess access = {host.offset, end, clocks_[kHostThread], time, kHostPlace};
@@ -261,7 +267,7 @@ void PeCheck::drain_host() {
 
 // --- The end of a run
 
-void PeCheck::end(bool has_fault, uint32_t at_barriers, const std::vector<uint32_t> &mutexes) {
+void PeCheck::end(bool has_fault, uint32_t at_barriers, const std::vector<Mutex> &awaited) {
   if (memory_->has_host()) drain_host();
   if (!followed_.empty()) end_following(0, PE_WRAM_BYTES, false);
   // Bytes that were not used later were probably not used in the first conflict either.
@@ -282,11 +288,11 @@ void PeCheck::end(bool has_fault, uint32_t at_barriers, const std::vector<uint32
                                " tasklets wait when the others have ended."};
     });
   }
-  for (const auto &[number, held] : held_) {
-    const bool is_awaited = std::find(mutexes.begin(), mutexes.end(), number) != mutexes.end();
+  for (const auto &[key, held] : held_) {
+    const bool is_awaited = std::find(awaited.begin(), awaited.end(), held.mutex) != awaited.end();
     if ((has_fault && !is_awaited) || explorer_ != nullptr) continue;
-    report(FindingKind::kHeld, held.place, 0, [&, mutex = number, &by = held] {
-      return Finding{.object = mutex_name(mutex),
+    report(FindingKind::kHeld, held.place, 0, [&, &by = held] {
+      return Finding{.object = mutex_name(by.mutex),
                      .now = side(by.tasklet, "locked it", by.place),
                      .detail = is_awaited ? "Other tasklets wait for it for ever." : ""};
     });

@@ -79,8 +79,10 @@ class PeCheck {
   void acquire(uint32_t tasklet, Lock kind, uint32_t key);
   void release(uint32_t tasklet, Lock kind, uint32_t key);
   void meet(uint32_t tasklet, uint32_t other);  // a handshake
-  void lock_mutex(uint32_t tasklet, uint32_t number, uint32_t place, bool is_mutex);
-  void unlock_mutex(uint32_t tasklet, uint32_t number);
+  /// The tasklet gets or leaves a mutex or a virtual mutex.
+  void lock(uint32_t tasklet, Lock kind, uint32_t number, uint32_t place);
+  void unlock(uint32_t tasklet, Lock kind, uint32_t number);
+  void report_no_mutex(uint32_t tasklet, uint32_t number, uint32_t place);
   void arrive_at_barrier(uint32_t tasklet, uint32_t address, uint32_t count, uint32_t place);
   /// All tasklets of the bit set continue after the barrier.
   void pass_barrier(uint32_t tasklets, uint32_t address);
@@ -92,21 +94,20 @@ class PeCheck {
   /// The program has accessed this page of MRAM directly, perhaps without a call (gcc 14).
   void note_direct_page(uint32_t offset);
 
-  /// The host has accessed WRAM while the PE runs.
-  void note_host(uint32_t offset, uint32_t bytes, bool is_write);
-
   // --- Other orders of the tasklets (explorer.h).
 
   /// The next runs note which cells several tasklets use, and if `explorer` is not null, let
   /// others run before each access to such a cell.
   void explore(Explorer *explorer);
   /// The next runs do not note which memory has a value, and report nothing about values and
-  /// objects.
+  /// objects. They observe which values tasklets read.
   void freeze_states() { are_states_frozen_ = true; }
   void stop_exploring();
   Explorer *explorer() const { return explorer_; }
   /// Returns whether the tasklet waits before an access.
   bool is_delayed(uint32_t tasklet) const { return delayed_[tasklet].bytes != 0; }
+  /// Returns whether the host has written WRAM since the launch.
+  bool has_host_write() const { return has_host_write_; }
   /// Returns whether the last run has found more such cells, and forgets it.
   bool has_found_cells() { return std::exchange(has_found_cells_, false); }
   /// A value that a tasklet has read from such a cell.
@@ -121,9 +122,18 @@ class PeCheck {
                          const std::vector<Observation> &last, const std::string &how);
 
   /// Ends the run. has_fault: the run has not come to its end. at_barriers: bit set of the tasklets
-  /// that wait at a barrier for ever, if the others have ended. mutexes: those for which tasklets
-  /// wait for ever.
-  void end(bool has_fault, uint32_t at_barriers, const std::vector<uint32_t> &mutexes);
+  /// that wait at a barrier for ever, if the others have ended. awaited: the mutexes for which
+  /// tasklets wait for ever.
+  struct Mutex {
+    Lock kind;
+    uint32_t number;
+    bool operator==(const Mutex &) const = default;
+  };
+  void end(bool has_fault, uint32_t at_barriers, const std::vector<Mutex> &awaited);
+
+  /// The host reads MRAM. Reports bytes that the PE sent from memory that nothing has written.
+  static void note_host_read(const Pe &pe, uint32_t rank, uint32_t dpu_index, uint64_t offset,
+                             uint64_t bytes);
 
   /// Returns the run of the calling thread.
   static PeCheck *current() { return current_; }
@@ -181,6 +191,8 @@ class PeCheck {
   struct MramCells {
     Epoch writes[kPageBytes / 8] = {}, reads[kPageBytes / 8] = {};
     PlaceWord write_places[kPageBytes / 8] = {}, read_places[kPageBytes / 8] = {};
+    // Bit sets of the bytes of each cell that direct accesses use; all bits after DMA.
+    uint8_t written_bytes[kPageBytes / 8] = {}, read_bytes[kPageBytes / 8] = {};
   };
   struct Barrier {
     uint32_t count = 0, place = 0;
@@ -220,7 +232,7 @@ class PeCheck {
   Side side(uint32_t tasklet, const std::string &act, PlaceWord place) const;
   std::string wram_name(uint32_t at) const;
   std::string mram_name(uint32_t offset) const;
-  std::string mutex_name(uint32_t number) const;
+  std::string mutex_name(const Mutex &mutex) const;
 
   __attribute__((
       tls_model("initial-exec"))) static inline constinit thread_local PeCheck *current_ = nullptr;
@@ -249,9 +261,10 @@ class PeCheck {
   Access delayed_[PE_MAX_TASKLETS] = {};  // bytes == 0: none
   VolatileRead volatile_reads_[PE_MAX_TASKLETS];
   struct Held {
+    Mutex mutex;
     uint32_t tasklet, place;
   };
-  std::unordered_map<uint32_t, Held> held_;
+  std::unordered_map<uint64_t, Held> held_;
   struct Reported {
     Finding finding;
     uint64_t repetitions = 0;
@@ -259,8 +272,9 @@ class PeCheck {
   std::unordered_map<uint64_t, Reported> reported_;  // by kind and places
 
   // DMA moves whole words, so programs often read more than they use. A DMA that reads what another
-  // tasklet writes is an error only if the program uses the bytes. After the first such conflict of
-  // a place in the program, these fields follow the bytes that its DMA reads.
+  // tasklet writes is an error only if the program uses the bytes. These fields follow the bytes of
+  // the first DMA of each tasklet at a place in the program, and after the first such conflict of
+  // the place, of all its DMA.
   struct Fresh {
     uint32_t word = 0;  // of MRAM, + 1; 0: the granule of WRAM is not followed
     Epoch epoch = 0;    // of the DMA
@@ -288,6 +302,7 @@ class PeCheck {
   std::vector<Fresh> fresh_;                              // by granule of 8 bytes of WRAM
   std::unordered_multimap<uint32_t, uint32_t> followed_;  // words of MRAM -> granules
   std::unordered_set<PlaceWord> followed_places_, unused_places_;
+  std::unordered_map<uint32_t, uint32_t> readers_;  // by place of a DMA: bit set of tasklets
   std::vector<Doubt> doubts_;
 
   // Of other orders.
@@ -303,6 +318,7 @@ class PeCheck {
   template <class Act>
   static void for_each_cell(const Cell &first, uint32_t bytes, Act act);
   bool is_exploring_ = false, has_found_cells_ = false, are_states_frozen_ = false;
+  bool has_host_write_ = false;
   // For each place where a tasklet has read such a cell since its last write to one: the value.
   std::unordered_map<uint64_t, uint64_t> last_reads_[PE_MAX_TASKLETS];
   Explorer *explorer_ = nullptr;

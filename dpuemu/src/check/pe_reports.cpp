@@ -1,21 +1,7 @@
 // The sentences of findings.
-#include <cstdio>
-
 #include "check/pe_check.h"
 
 namespace dpuemu {
-namespace {
-
-std::string hexadecimal_of(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
-std::string bracketed(const std::string &text) { return text.empty() ? "" : " (" + text + ")"; }
-
-}  // namespace
-
 void PeCheck::race(FindingKind kind, const Cell &cell, const CellAccess &access, bool is_write,
                    Epoch epoch, PlaceWord place, bool was_write, const char *detail) {
   const uint32_t other = thread_of(epoch), own = thread_of(access.epoch);
@@ -50,21 +36,36 @@ std::string PeCheck::name_of(const Cell &cell) const {
 
 std::string PeCheck::wram_name(uint32_t at) const {
   const CheckedMemory::Object *const object = memory_->object_at(at);
-  const std::string name =
-      object != nullptr && object->place != 0
-          ? "byte " + std::to_string(at - object->begin) + " of a block of the heap"
-          : program_->variable_at(at);
-  return "WRAM address " + hexadecimal_of(at) + bracketed(name);
+  if (object == nullptr || object->place == 0)
+    return "WRAM address " + program_->address_and_variable(at, at);
+  return "WRAM address " + hexadecimal(at) + " (byte " + std::to_string(at - object->begin) +
+         " of a block of the heap)";
 }
 
 std::string PeCheck::mram_name(uint32_t offset) const {
-  return "MRAM address " + hexadecimal_of(offset) +
-         bracketed(program_->variable_at(PE_MRAM_ORIGIN + offset));
+  return "MRAM address " + program_->address_and_variable(offset, PE_MRAM_ORIGIN + offset);
 }
 
-std::string PeCheck::mutex_name(uint32_t number) const {
-  return "mutex " + std::to_string(number) +
-         bracketed(program_->variable_at(PE_ATOMIC_ORIGIN + number));
+std::string PeCheck::mutex_name(const Mutex &mutex) const {
+  if (mutex.kind == Lock::kVirtualMutex)
+    return "a virtual mutex: bit " + std::to_string(mutex.number % 8) + " of " +
+           wram_name(mutex.number / 8);
+  const std::string name = program_->variable_at(PE_ATOMIC_ORIGIN + mutex.number);
+  return "mutex " + std::to_string(mutex.number) + (name.empty() ? "" : " (" + name + ")");
+}
+
+void PeCheck::note_host_read(const Pe &pe, uint32_t rank, uint32_t dpu_index, uint64_t offset,
+                             uint64_t bytes) {
+  for (const CheckedMemory::Sent &sent : pe.checked->take_sent(offset, bytes))
+    note_finding({.kind = FindingKind::kUninitialised,
+                  .pe = pe_name(rank, dpu_index),
+                  .object = "MRAM address " + sent.program->address_and_variable(
+                                                  sent.offset, PE_MRAM_ORIGIN + sent.offset),
+                  .now = {"the host reads it"},
+                  .before = {"tasklet " + std::to_string(sent.tasklet) +
+                                 " sent it from WRAM that nothing has written",
+                             sent.program->function_at(PE_TEXT_ORIGIN + sent.place - 1),
+                             static_cast<int>(sent.tasklet)}});
 }
 
 }  // namespace dpuemu

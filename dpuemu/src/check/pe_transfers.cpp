@@ -14,17 +14,25 @@ void PeCheck::access_mram(uint32_t offset, uint32_t bytes, AccessKind kind, uint
                    page_end = std::min<uint32_t>(end, (page + 1) * kPageBytes);
     MramCells &cells = mram_cells(page);
     const uint32_t first = offset % kPageBytes / 8, last = (page_end - 1) % kPageBytes / 8 + 1;
-    const CellAccess access = {first, last, clocks_[tasklet_], epoch_, word};
+    const auto bytes_of = [&](uint32_t cell) {
+      const uint32_t begin = page * kPageBytes + 8 * cell;
+      const uint32_t from = std::max(offset, begin) - begin,
+                     to = std::min(page_end, begin + 8) - begin;
+      return static_cast<uint8_t>(is_dma ? 0xFF : (0xFF << from) & (0xFF >> (8 - to)));
+    };
+    const CellAccess all = {first, last, clocks_[tasklet_], epoch_, word};
     const auto conflict = [&](uint32_t cell, Epoch epoch, PlaceWord earlier, bool was_write) {
       const uint32_t at = page * kPageBytes + 8 * cell;
       const uint32_t other = thread_of(epoch);
+      if ((bytes_of(cell) & (was_write ? cells.written_bytes : cells.read_bytes)[cell]) == 0)
+        return;
       const bool is_dma_in_flight = is_dma && other < PE_MAX_TASKLETS &&
                                     in_flight_[other].bytes != 0 &&
                                     at - in_flight_[other].offset < in_flight_[other].bytes;
       const FindingKind found = is_dma_in_flight ? FindingKind::kOverlap : FindingKind::kRace;
       const PlaceWord read = !kind.is_write ? word : !was_write ? earlier : 0;
       if ((read & kDmaPlace) == 0 || (read & kUsedPlace) != 0)
-        return race(found, {true, at}, access, kind.is_write, epoch, earlier, was_write);
+        return race(found, {true, at}, all, kind.is_write, epoch, earlier, was_write);
       if (followed_places_.insert(read).second)
         doubts_.push_back(
             {found, {true, at}, epoch_, word, kind.is_write, epoch, earlier, was_write});
@@ -33,8 +41,27 @@ void PeCheck::access_mram(uint32_t offset, uint32_t bytes, AccessKind kind, uint
       for (uint32_t cell = first; cell < last; ++cell)
         note_write_of_followed(page * (kPageBytes / 8) + cell, word);
     const Cells view = {cells.writes, cells.reads, cells.write_places, cells.read_places};
-    kind.is_write ? note_write(view, shared_, access, conflict)
-                  : note_read(view, shared_, access, conflict);
+    // The cells of a direct access may differ in the bytes that were used.
+    for (uint32_t cell = first, next; cell < last; cell = next) {
+      next = is_dma ? last : cell + 1;
+      const CellAccess access = {cell, next, all.clock, epoch_, word};
+      const Epoch write = cells.writes[cell], read = cells.reads[cell];
+      kind.is_write ? note_write(view, shared_, access, conflict)
+                    : note_read(view, shared_, access, conflict);
+      if (is_dma) {
+        std::fill(cells.read_bytes + cell, cells.read_bytes + next, uint8_t{0xFF});
+        if (kind.is_write)
+          std::fill(cells.written_bytes + cell, cells.written_bytes + next, uint8_t{0xFF});
+      } else if (kind.is_write) {
+        if (write != epoch_) cells.written_bytes[cell] = 0;
+        cells.written_bytes[cell] |= bytes_of(cell);
+        cells.read_bytes[cell] = 0;
+      } else {
+        const bool is_ordered = !SharedReads::is_shared(read) && all.clock.has(read);
+        if (is_ordered && read != epoch_) cells.read_bytes[cell] = 0;
+        cells.read_bytes[cell] |= bytes_of(cell);
+      }
+    }
     offset = page_end;
   }
 }
@@ -53,7 +80,10 @@ void PeCheck::follow(uint32_t offset, uint32_t at, uint32_t bytes, PlaceWord pla
     const Epoch write = cells.writes[cell];
     fresh_[granule] = {word + 1, epoch_, place, false, FindingKind::kRace, 0, 0};
     if (!clocks_[tasklet_].has(write)) {
+      const Flight &flight = in_flight_[thread_of(write) % PE_MAX_TASKLETS];
       fresh_[granule].is_raced = true;
+      if (flight.bytes != 0 && 8 * word - flight.offset < flight.bytes)
+        fresh_[granule].kind = FindingKind::kOverlap;
       fresh_[granule].other = write;
       fresh_[granule].other_place = cells.write_places[cell];
     }
@@ -106,6 +136,7 @@ void PeCheck::end_following(uint32_t at, uint32_t bytes, bool is_used) {
       MramCells &cells = mram_cells(word / (kPageBytes / 8));
       note_read({cells.writes, cells.reads, cells.write_places, cells.read_places}, shared_, access,
                 [](uint32_t, Epoch, PlaceWord, bool) {});
+      cells.read_bytes[word % (kPageBytes / 8)] = 0xFF;
       if (fresh.is_raced)
         race(fresh.kind, {true, 8 * word}, access, false, fresh.other, fresh.other_place, true);
     } else if (fresh.is_raced) {
@@ -132,7 +163,12 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
   const uint32_t at = wram - wram_;
   const bool is_in_wram = at < wram_bytes_ && bytes <= wram_bytes_ - at;
   if (is_in_wram && !followed_.empty()) end_following(at, bytes, !is_read);
-  const bool is_followed = is_read && is_in_wram && followed_places_.contains(from | kDmaPlace);
+  bool is_followed = false;
+  if (is_read && is_in_wram) {
+    uint32_t &readers = readers_[from];
+    is_followed = (readers >> tasklet & 1) == 0 || followed_places_.contains(from | kDmaPlace);
+    readers |= 1u << tasklet;
+  }
   // mram_unaligned.h changes a part of a word, under a lock of the word.
   const bool is_part_of_word = word_buffer_ != 0 && at - word_buffer_ < 8 * PE_MAX_TASKLETS;
   if (!is_followed && !is_part_of_word)
@@ -141,9 +177,11 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
   if (is_exploring_) {
     note_users({true, offset}, bytes, !is_read);
     note_users(cell_of(wram), bytes, is_read);
-    const auto *const contents = reinterpret_cast<const uint8_t *>(uintptr_t{wram});
-    note_step({true, offset}, bytes, !is_read, from, contents);
-    note_step(cell_of(wram), bytes, is_read, from, contents);
+    if (are_states_frozen_) {
+      const auto *const contents = reinterpret_cast<const uint8_t *>(uintptr_t{wram});
+      note_step({true, offset}, bytes, !is_read, from, contents);
+      note_step(cell_of(wram), bytes, is_read, from, contents);
+    }
   }
   // Functions of the runtime (seqread, mram_unaligned) read the words around.
   if (!are_states_frozen_ && runtime_depth_[tasklet] == 0)
@@ -162,6 +200,11 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
     memory_->copy_to_wram(offset, at, bytes);
     if (is_direct) std::fill_n(memory_->wram + at, bytes, uint8_t{CheckedMemory::kDefined});
   } else {
+    const auto *const states = memory_->wram + at;
+    if (program_->is_checked() && std::all_of(states, states + bytes, [](uint8_t state) {
+          return state == CheckedMemory::kNever || state == CheckedMemory::kEarlier;
+        }))
+      memory_->note_sent({program_, offset, bytes, tasklet, from});
     memory_->copy_to_mram(offset, at, bytes);
   }
   const CellAccess access = {at, at + bytes, clocks_[tasklet], epoch_, from | kDmaPlace};

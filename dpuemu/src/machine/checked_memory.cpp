@@ -109,14 +109,20 @@ void CheckedMemory::reset_heap(uint32_t begin) {
   parts_.clear();
 }
 
-void CheckedMemory::note_host(const HostAccess &access) {
+void CheckedMemory::define_host_locked(const HostAccess &access) {
+  if (access.is_write) std::fill_n(wram + access.offset, access.bytes, uint8_t{kDefined});
+}
+
+void CheckedMemory::note_host(const HostAccess &access, bool is_queued) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (is_running_) {
-    host_.push_back(access);
-    has_host_.store(true, std::memory_order_release);
-  } else if (access.is_write) {
-    std::fill_n(wram + access.offset, access.bytes, uint8_t{kDefined});
-  }
+  if (!is_running_ && (is_queued || launches_ == 0)) return define_host_locked(access);
+  host_.push_back(access);
+  has_host_.store(true, std::memory_order_release);
+}
+
+void CheckedMemory::queue_launch() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ++launches_;
 }
 
 void CheckedMemory::begin_launch() {
@@ -124,12 +130,12 @@ void CheckedMemory::begin_launch() {
   is_running_ = true;
 }
 
-void CheckedMemory::end_launch() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    is_running_ = false;
-  }
-  for (const HostAccess &access : take_host()) note_host(access);
+void CheckedMemory::end_launch(bool has_begun) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (has_begun) is_running_ = false;
+  if (--launches_ != 0) return;  // the rest is beside the next launch
+  has_host_.store(false, std::memory_order_release);
+  for (const HostAccess &access : std::exchange(host_, {})) define_host_locked(access);
 }
 
 std::vector<CheckedMemory::HostAccess> CheckedMemory::take_host() {
@@ -200,6 +206,29 @@ void CheckedMemory::copy_to_mram(uint64_t offset, uint32_t wram_offset, uint32_t
   if (std::all_of(states, states + bytes, [](uint8_t state) { return state == kDefined; }))
     return define_mram(offset, bytes);
   for (uint32_t i = 0; i < bytes; ++i) set_mram(offset + i, states[i] == kDefined);
+}
+
+bool CheckedMemory::has_value(uint64_t offset) const {
+  const auto page = mram_.find(static_cast<uint32_t>(offset / kPageBytes));
+  return page != mram_.end() &&
+         (page->second.is_full ||
+          (page->second.bits[offset % kPageBytes / 64] >> (offset % 64) & 1) != 0);
+}
+
+std::vector<CheckedMemory::Sent> CheckedMemory::take_sent(uint64_t offset, uint64_t bytes) {
+  std::vector<Sent> taken;
+  if (!is_mram_known_) return taken;
+  std::erase_if(sent_, [&](const auto &entry) {
+    const Sent &sent = entry.second;
+    const uint64_t begin = std::max<uint64_t>(offset, sent.offset),
+                   end = std::min<uint64_t>(offset + bytes, sent.offset + sent.bytes);
+    if (begin >= end) return false;
+    bool is_any = false;
+    for (uint64_t i = begin; i < end; ++i) is_any = is_any || has_value(i);
+    if (!is_any) taken.push_back(sent);
+    return true;
+  });
+  return taken;
 }
 
 CheckedMemory &checked_memory(Pe &pe) {

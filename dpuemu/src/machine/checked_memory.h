@@ -55,18 +55,24 @@ class CheckedMemory {
   /// A block of buddy_alloc or fsb_get within the heap is taken or freed.
   void set_part(uint32_t begin, uint32_t bytes, uint32_t place, bool is_taken);
 
-  // --- Accesses of the host to WRAM. During a launch, they take effect in the next call of
-  // take_host(), or at the end of the launch.
+  // --- Accesses of the host to WRAM. While a launch is queued or runs, they take effect in the
+  // next call of take_host(), or at the end of the last launch.
 
   struct HostAccess {
     uint32_t offset, bytes;
     bool is_write;
   };
-  void note_host(const HostAccess &access);
+  /// is_queued: the rank's queue orders the access before the launches that have not begun.
+  void note_host(const HostAccess &access, bool is_queued);
+  /// Each queued launch ends once. Only one at a time begins.
+  void queue_launch();
   void begin_launch();
-  void end_launch();
+  void end_launch(bool has_begun);
   bool has_host() const { return has_host_.load(std::memory_order_acquire); }
   std::vector<HostAccess> take_host();
+  /// Lock this mutex while the host accesses WRAM. If the PE runs in other orders of its tasklets,
+  /// the host waits.
+  std::mutex host_mutex;
 
   // --- MRAM. Offsets and sizes are in bytes.
 
@@ -76,6 +82,14 @@ class CheckedMemory {
   /// A DMA copies the states of its bytes.
   void copy_to_wram(uint64_t offset, uint32_t wram_offset, uint32_t bytes);
   void copy_to_mram(uint64_t offset, uint32_t wram_offset, uint32_t bytes);
+  /// A DMA to MRAM of which no byte has a value.
+  struct Sent {
+    const Program *program;
+    uint32_t offset, bytes, tasklet, place;
+  };
+  void note_sent(const Sent &sent) { sent_[sent.offset] = sent; }
+  /// Returns the DMA of which nothing has written the bytes in a part of MRAM, and forgets them.
+  std::vector<Sent> take_sent(uint64_t offset, uint64_t bytes);
 
  private:
   struct Page {
@@ -84,15 +98,19 @@ class CheckedMemory {
     bool has_moved = false;  // since then, nothing has written the bytes that are not in `bits`
   };
   void set_mram(uint64_t offset, bool is_defined);
+  bool has_value(uint64_t offset) const;
   void move_heap(uint32_t from);
+  void define_host_locked(const HostAccess &access);
 
   // Sorted by begin. parts_: of blocks_.
   std::vector<Object> variables_, mram_variables_, blocks_, parts_;
   std::unordered_map<uint32_t, Page> mram_;
+  std::unordered_map<uint32_t, Sent> sent_;  // by offset
   bool is_mram_known_ = true;
   uint32_t mram_heap_ = 0;  // its address in the program, or 0
   std::mutex mutex_;        // guards the members below
   bool is_running_ = false;
+  uint32_t launches_ = 0;  // that are queued or run
   std::vector<HostAccess> host_;
   std::atomic<bool> has_host_{false};
 };

@@ -384,6 +384,17 @@ const dpu_symbol_t *Program::find(std::string_view name) const {
   return found != symbols_.end() ? &found->second : nullptr;
 }
 
+std::string hexadecimal(uint64_t value) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+std::string Program::address_and_variable(uint32_t shown, uint32_t address) const {
+  const std::string name = variable_at(address);
+  return hexadecimal(shown) + (name.empty() ? "" : " (" + name + ")");
+}
+
 std::string Program::variable_at(uint32_t address) const {
   std::string name;  // of several names, the first in alphabetical order
   uint32_t offset = 0;

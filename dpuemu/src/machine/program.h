@@ -33,6 +33,8 @@ inline uint32_t address_of(const uint8_t *pointer) {
 /// call.
 using CheckCallback = void (*)(uint32_t, uint32_t, uint32_t, uint32_t);
 
+std::string hexadecimal(uint64_t value);
+
 class Program {
  public:
   /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not from dpuemu's compiler,
@@ -62,6 +64,8 @@ class Program {
   /// Returns the variable at an address of the program file (of WRAM, MRAM or a mutex), such as
   /// "buffer" or "buffer + 0x10", or "".
   std::string variable_at(uint32_t address) const;
+  /// Returns the number in hexadecimal, and the variable at the address in brackets.
+  std::string address_and_variable(uint32_t shown, uint32_t address) const;
   /// Returns the function and the source line of the instruction at an address of the program file,
   /// such as "main (task.c:12)", or "".
   std::string function_at(uint32_t address) const;

@@ -203,7 +203,9 @@ void PeRun::refuse_mutex(uint32_t tasklet) {
 void PeRun::check_mutex(uint32_t tasklet) {
   const uint32_t address = tasklets_[tasklet].at_call.arguments[0];
   const bool is_mutex = address - address_of(place_.wram + PE_ATOMIC_ORIGIN) < PE_ATOMIC_BYTES;
-  check_->lock_mutex(tasklet, address % PE_ATOMIC_BYTES, place_of_call(tasklet), is_mutex);
+  const uint32_t number = address % PE_ATOMIC_BYTES;
+  check_->lock(tasklet, PeCheck::Lock::kMutex, number, place_of_call(tasklet));
+  if (!is_mutex) check_->report_no_mutex(tasklet, number, place_of_call(tasklet));
 }
 
 PeRun::After PeRun::call_mutex_trylock(uint32_t tasklet, const uint32_t *arguments) {
@@ -235,18 +237,20 @@ PeRun::After PeRun::call_vmutex_lock(uint32_t tasklet, const uint32_t *arguments
   if (mutex.byte == nullptr) return After::kStay;
   if (*mutex.byte & mutex.bit) return wait(tasklet, WaitKind::kVirtualMutex, mutex.number);
   *mutex.byte |= mutex.bit;
-  if (check_ != nullptr) check_->acquire(tasklet, PeCheck::Lock::kVirtualMutex, mutex.number);
+  if (check_ != nullptr)
+    check_->lock(tasklet, PeCheck::Lock::kVirtualMutex, mutex.number, place_of_call(tasklet));
   return After::kGoOn;
 }
 
 PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *arguments) {
   const VirtualMutex mutex = virtual_mutex_at(tasklet, arguments);
   if (mutex.byte == nullptr) return After::kStay;
-  if (check_ != nullptr) check_->release(tasklet, PeCheck::Lock::kVirtualMutex, mutex.number);
+  if (check_ != nullptr) check_->unlock(tasklet, PeCheck::Lock::kVirtualMutex, mutex.number);
   if (const uint32_t waiter = first_waiter(WaitKind::kVirtualMutex, mutex.number);
       waiter != PE_MAX_TASKLETS) {
     wake(waiter);
-    if (check_ != nullptr) check_->acquire(waiter, PeCheck::Lock::kVirtualMutex, mutex.number);
+    if (check_ != nullptr)
+      check_->lock(waiter, PeCheck::Lock::kVirtualMutex, mutex.number, place_of_call(waiter));
   } else {
     *mutex.byte &= static_cast<uint8_t>(~mutex.bit);
   }

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/door.h"
@@ -91,9 +92,36 @@ void append_groups(const Members &members, std::vector<PeGroup> &groups) {
   }
 }
 
+/// A launch for the checks of its PEs, from the call of the host to the end.
+class CheckedLaunch {
+ public:
+  explicit CheckedLaunch(const std::vector<Members> &all) {
+    if (!check_settings().is_on) return;
+    for (const Members &members : all)
+      for_each_dpu(members.dpus,
+                   [&](uint32_t i) { memories_.push_back(&checked_memory(members.rank->pes[i])); });
+    for (CheckedMemory *memory : memories_) memory->queue_launch();
+  }
+  CheckedLaunch(const CheckedLaunch &) = delete;
+  CheckedLaunch &operator=(const CheckedLaunch &) = delete;
+  ~CheckedLaunch() { end(); }
+  void begin() {
+    has_begun_ = true;
+    for (CheckedMemory *memory : memories_) memory->begin_launch();
+  }
+  void end() {
+    for (CheckedMemory *memory : std::exchange(memories_, {})) memory->end_launch(has_begun_);
+  }
+
+ private:
+  std::vector<CheckedMemory *> memories_;
+  bool has_begun_ = false;
+};
+
 /// Starts the PEs of the members. Rank::begin_run must have succeeded for all their ranks. When all
 /// PEs have ended, ends the runs and calls on_end(whether a PE is in fault).
-void start_members(std::vector<Members> all, StopFlag stop, std::function<void(bool)> on_end) {
+void start_members(std::vector<Members> all, StopFlag stop, std::shared_ptr<CheckedLaunch> launch,
+                   std::function<void(bool)> on_end) {
   Machine &machine = Machine::instance();
   PeBatch batch;
   batch.is_strict = machine.is_strict();
@@ -104,20 +132,15 @@ void start_members(std::vector<Members> all, StopFlag stop, std::function<void(b
   for (const Members &members : all) append_groups(members, batch.groups);
   uint64_t pes = 0;
   for (const PeGroup &group : batch.groups) pes += group.size();
-  const auto for_each_checked_pe = [is_checked = batch.is_checked](const auto &of, auto act) {
-    for (const Members &members : of)
-      for_each_dpu(is_checked ? members.dpus : 0,
-                   [&](uint32_t i) { act(checked_memory(members.rank->pes[i])); });
-  };
-  for_each_checked_pe(all, [](CheckedMemory &memory) { memory.begin_launch(); });
+  launch->begin();
   const uint64_t key = note_start(pes);
   const auto begin = std::chrono::steady_clock::now();
-  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, key, for_each_checked_pe,
-                  is_strict = batch.is_strict] {
+  batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, key,
+                  launch = std::move(launch), is_strict = batch.is_strict] {
     note_end(key);
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    for_each_checked_pe(all, [](CheckedMemory &memory) { memory.end_launch(); });
+    launch->end();
     bool any_fault = false;
     for (const Members &members : all) members.rank->run_seconds = seconds;
     dpuemu_report_t report = {};
@@ -156,13 +179,14 @@ dpu_error_t begin_runs(const std::vector<Members> &all, const StopFlag &stop, bo
 
 /// Calls begin_runs and start_members. If an error occurs before PEs run, cancels the runs.
 dpu_error_t begin_and_start(const std::vector<Members> &all, bool caller_waits,
+                            std::shared_ptr<CheckedLaunch> launch,
                             std::function<void(bool)> on_end) {
   if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
   const auto stop = std::make_shared<std::atomic<bool>>(false);
   const dpu_error_t status = begin_runs(all, stop, caller_waits);
   if (status != DPU_OK) return status;
   try {
-    start_members(all, stop, std::move(on_end));
+    start_members(all, stop, std::move(launch), std::move(on_end));
   } catch (...) {
     for (const Members &members : all) members.rank->cancel_run();
     throw;
@@ -263,7 +287,9 @@ dpu_error_t run_programs(const PinnedSet &set) {
     bool is_reached = false, any_fault = false;
   };
   const auto end = std::make_shared<End>();
-  const dpu_error_t status = begin_and_start(members_of(set), true, [end](bool any_fault) {
+  const std::vector<Members> all = members_of(set);
+  const auto launch = std::make_shared<CheckedLaunch>(all);
+  const dpu_error_t status = begin_and_start(all, true, launch, [end](bool any_fault) {
     std::lock_guard<std::mutex> lock(end->mutex);
     end->is_reached = true;
     end->any_fault = any_fault;
@@ -280,8 +306,10 @@ dpu_error_t queue_programs(const PinnedSet &set) {
   if (!have_programs(all)) return DPU_ERR_NO_PROGRAM_LOADED;
   std::vector<QueuedWork> work;
   for (const Members &members : all)
-    work.push_back(
-        {members.rank, [members] { return begin_and_start({members}, false, [](bool) {}); }});
+    work.push_back({members.rank, [members, launch = std::make_shared<CheckedLaunch>(
+                                                std::vector<Members>{members})]() mutable {
+                      return begin_and_start({members}, false, std::move(launch), [](bool) {});
+                    }});
   enqueue_all(std::move(work), false);
   return DPU_OK;
 }

@@ -15,12 +15,6 @@
 
 namespace dpuemu {
 
-std::string hexadecimal(uint64_t value) {
-  char text[24];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-  return text;
-}
-
 namespace {
 
 constexpr uint32_t round_up(uint32_t value, uint32_t multiple) {
@@ -181,7 +175,7 @@ PeRun::After PeRun::carry_out_checked(uint32_t number) {
     }
     case k_mutex_unlock: {
       const uint32_t waiter = first_waiter(WaitKind::kMutex, mutex);
-      check_->unlock_mutex(number, mutex);
+      check_->unlock(number, PeCheck::Lock::kMutex, mutex);
       const After after = call_mutex_unlock(number, arguments);
       if (after == After::kGoOn && waiter != PE_MAX_TASKLETS) check_mutex(waiter);
       return after;
@@ -270,11 +264,14 @@ void PeRun::finish() {
     const FaultKind fault = pe_->fault.kind;
     uint32_t at_barriers = 0;
     bool waits_elsewhere = fault != FaultKind::kNone && fault != FaultKind::kDeadlock;
-    std::vector<uint32_t> mutexes;
+    std::vector<PeCheck::Mutex> mutexes;
     for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
       const Tasklet &tasklet = tasklets_[i];
       if (tasklet.state != State::kWaiting) continue;
-      if (tasklet.wait_kind == WaitKind::kMutex) mutexes.push_back(tasklet.wait_key);
+      if (tasklet.wait_kind == WaitKind::kMutex)
+        mutexes.push_back({PeCheck::Lock::kMutex, tasklet.wait_key});
+      if (tasklet.wait_kind == WaitKind::kVirtualMutex)
+        mutexes.push_back({PeCheck::Lock::kVirtualMutex, tasklet.wait_key});
       if (tasklet.wait_kind == WaitKind::kBarrier)
         at_barriers |= 1u << i;
       else

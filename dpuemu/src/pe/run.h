@@ -26,8 +26,6 @@
 
 namespace dpuemu {
 
-std::string hexadecimal(uint64_t value);
-
 class PeRun {
  public:
   /// Reserves the addresses that runs need. Returns whether the reservation succeeded.

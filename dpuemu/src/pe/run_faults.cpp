@@ -15,8 +15,6 @@ namespace {
 
 constexpr uint32_t kMostFrames = 1000, kMostNamedFrames = 16;
 
-std::string in_brackets(const std::string &text) { return text.empty() ? "" : " (" + text + ")"; }
-
 FrameRegisters registers_of(const Interrupted &at) {
   return {{at.rax, at.rdx, at.rcx, at.rbx, at.rsi, at.rdi, at.rbp, at.rsp, at.r8, at.r9, at.r10,
            at.r11, at.r12, at.r13, at.r14, at.r15, at.rip}};
@@ -27,7 +25,7 @@ FrameRegisters registers_of(const Interrupted &at) {
 std::string PeRun::wram_place(uint32_t address) const {
   const uint32_t offset = address - address_of(place_.wram);
   if (offset < wram_bytes_)
-    return "WRAM address " + hexadecimal(offset) + in_brackets(pe_->program->variable_at(offset));
+    return "WRAM address " + pe_->program->address_and_variable(offset, offset);
   if (offset < (1u << 20))
     return "WRAM address " + hexadecimal(offset) + ", beyond the end of WRAM";
   if (const uint32_t owner = stacks_.owner(address); owner < PE_MAX_TASKLETS)
@@ -37,8 +35,7 @@ std::string PeRun::wram_place(uint32_t address) const {
 
 std::string PeRun::mram_place(uint32_t address) const {
   const uint32_t offset = address < PE_MRAM_BYTES ? address : address - PE_MRAM_ORIGIN;
-  return "MRAM address " + hexadecimal(address) +
-         in_brackets(pe_->program->variable_at(PE_MRAM_ORIGIN + offset));
+  return "MRAM address " + pe_->program->address_and_variable(address, PE_MRAM_ORIGIN + offset);
 }
 
 std::string PeRun::frames_of(uint32_t number, const Interrupted *at) const {

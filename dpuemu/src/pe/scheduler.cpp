@@ -17,6 +17,7 @@
 #include "base/worker_pool.h"
 #include "check/findings.h"
 #include "check/settings.h"
+#include "machine/checked_memory.h"
 #include "machine/machine.h"
 #include "pe/run.h"
 #include "pe/signals.h"
@@ -148,10 +149,18 @@ class Runner {
   /// The PE keeps the result of the first run.
   void run_in_many_orders(const PeTask &task, Batch &of) {
     const CheckSettings &settings = check_settings();
+    std::unique_lock host(checked_memory(*task.pe).host_mutex);
     PeSnapshot snapshot(*task.pe, task.places->of(task.dpu_index), task.port);
+    host.unlock();
     PeCheck *check = begin_check(task, of, 0);
     check->explore(nullptr);
     run_once(task, of, check, &snapshot, true);
+    if (check->has_host_write()) {
+      check->stop_exploring();
+      return note_schedules(pe_name(task.rank, task.dpu_index), 0, 0,
+                            "the host writes WRAM during the launch");
+    }
+    host.lock();
     snapshot.save_result();
     const uint64_t result = snapshot.result();
     check->freeze_states();
@@ -190,8 +199,8 @@ class Runner {
                                      std::to_string(settings.seed));
       }
     }
-    note_schedules(pe_name(task.rank, task.dpu_index), explorer.tried(), differs,
-                   explorer.remaining());
+    note_schedules(pe_name(task.rank, task.dpu_index), explorer.tried(), explorer.remaining(),
+                   differs ? "stopped at the first other result" : nullptr);
     check->stop_exploring();
     snapshot.restore_result();
   }

@@ -7,11 +7,13 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 
 #include "base/explanation.h"
 #include "base/line_kernels.h"
 #include "base/worker_pool.h"
+#include "check/pe_check.h"
 #include "check/settings.h"
 #include "machine/checked_memory.h"
 #include "machine/machine.h"
@@ -166,6 +168,9 @@ void move_wram_bytes(const Transfer &transfer) {
       uint8_t *const buffer = rank.buffers.of_dpu[i];
       if (buffer == nullptr) continue;
       const WramUse use(rank.rank->places, i, Machine::instance().is_strict());
+      std::unique_lock<std::mutex> lock;
+      if (check_settings().is_on)
+        lock = std::unique_lock(checked_memory(rank.rank->pes[i]).host_mutex);
       uint8_t *const wram = rank.rank->places.of(i).wram + transfer.offset;
       transfer.move == Move::kRead ? std::copy_n(wram, transfer.length, buffer)
                                    : std::copy_n(buffer, transfer.length, wram);
@@ -180,10 +185,15 @@ void note_transfer(const Transfer &transfer) {
       CheckedMemory &memory = checked_memory(rank.rank->pes[i]);
       const bool writes = transfer.move != Move::kRead;
       if (transfer.memory == Memory::kMram) {
-        if (writes) memory.define_mram(transfer.offset, transfer.length);
+        if (writes)
+          memory.define_mram(transfer.offset, transfer.length);
+        else
+          PeCheck::note_host_read(rank.rank->pes[i], rank.rank->id(), i, transfer.offset,
+                                  transfer.length);
       } else if (!transfer.is_of_fifo) {
         memory.note_host({static_cast<uint32_t>(transfer.offset),
-                          static_cast<uint32_t>(transfer.length), writes});
+                          static_cast<uint32_t>(transfer.length), writes},
+                         !transfer.is_beside_queues || CallbackScope::contains(rank.rank));
       }
     }
 }

@@ -21,7 +21,8 @@ struct Transfer {
   Memory memory;
   uint64_t offset, length;  // in MRAM multiples of 8; offset + length is at most the memory's size
   std::vector<RankBuffers> ranks;
-  bool is_of_fifo = false;  // a FIFO orders the accesses of host and PE
+  bool is_of_fifo = false;        // a FIFO orders the accesses of host and PE
+  bool is_beside_queues = false;  // it waits neither for queued work nor for running PEs
 };
 
 /// Moves the bytes. Requires that every region is mapped and owned by the host, and that every WRAM

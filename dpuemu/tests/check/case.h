@@ -22,7 +22,7 @@
 
 #define INPUT_BYTES 1024  // of the MRAM heap, written by the host
 #define INPUT ((uint32_t)DPU_MRAM_HEAP_POINTER)
-#define UNWRITTEN (INPUT + 0x100000)
+#define UNWRITTEN (INPUT + 0x100000)  // the host reads 64 bytes after the launches
 
 extern volatile uint32_t sink;
 extern __host uint32_t argument;

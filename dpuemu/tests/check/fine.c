@@ -401,3 +401,25 @@ CASE(fine, polls_under_a_mutex) {
     mutex_unlock(mutex);
   }
 }
+
+uint32_t sums_of_arguments[NR_TASKLETS];
+CASE(fine, argument_changes_between_launches, queued) {
+  for (uint32_t i = 0; i < 2000; ++i) sums_of_arguments[me()] += argument;
+}
+
+__mram uint32_t halves_in_mram[2] = {5, 6};
+CASE(fine, halves_of_a_word_in_mram) {
+  for (int i = 0; i < 3; ++i) {
+    if (me() == 0) sink = halves_in_mram[0];
+    if (me() == 1) halves_in_mram[1] = i;
+  }
+}
+
+CASE(fine, reads_once_more_than_it_uses) {
+  __dma_aligned static uint64_t rows_of[NR_TASKLETS][3];
+  uint64_t *row = rows_of[me()];
+  uint32_t own = INPUT + 16 * me();
+  mram_read((__mram_ptr void *)own, row, 24);
+  row[0] += row[1];
+  mram_write(row, (__mram_ptr void *)own, 16);
+}

@@ -113,6 +113,14 @@ CASE(host, parameter_changes_during_the_launch, beside) {
   sink = seen;
 }
 
+uint32_t sums_of_arguments[NR_TASKLETS];
+CASE(host, argument_changes_before_the_launch_begins, once) {
+  for (uint32_t i = 0; i < 2000; ++i) {
+    __asm__ volatile("" ::: "memory");
+    sums_of_arguments[me()] += argument;
+  }
+}
+
 CASE(freed, dma_to_a_freed_block) {
   if (me() != 0) return;
   mem_reset();
@@ -185,4 +193,9 @@ CASE(uninitialised, copy_of_a_new_block) {
   mem_reset();
   uint8_t *block = mem_alloc(64);
   memcpy(copied, block, 64);  // now
+}
+
+VMUTEX_INIT(of_rows, 16, 8)
+CASE(held, virtual_mutex) {
+  if (me() == 0) vmutex_lock(&of_rows, 3);  // now
 }

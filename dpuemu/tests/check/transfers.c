@@ -22,7 +22,10 @@ CASE(race, reads_before_the_writer_is_done) {
     mram_write(block[0], (__mram_ptr void *)INPUT, 64);
   }
   delay(1);
-  if (me() == 1) mram_read((__mram_ptr void *)INPUT, block[1], 64);
+  if (me() == 1) {
+    mram_read((__mram_ptr void *)INPUT, block[1], 64);
+    sink = block[1][0];
+  }
 }
 
 __mram uint32_t in_mram;
@@ -112,4 +115,11 @@ CASE(moved, input_from_before_the_load, early) {
   if (me() != 0) return;
   mram_read((__mram_ptr void *)INPUT, received, 64);
   sink = received[3];
+}
+
+CASE(uninitialised, results_that_nothing_wrote) {
+  if (me() != 0) return;
+  mem_reset();
+  uint64_t *results = mem_alloc(64);
+  mram_write(results, (__mram_ptr void *)UNWRITTEN, 64);  // before
 }
