@@ -88,7 +88,8 @@ void SectionTables::make_merge(const Plan &plan, const Sweep &sweep) {
   const uint32_t strip =
       is_buffered       ? std::clamp(kCachedLines / 2 / (in_streams * directions), 1u, kStepWords)
       : has_few_streams ? kShortStripWords
-                        : kStepWords;
+      : reused == 0     ? kStepWords
+                        : std::clamp(kCachedLines / reused, 1u, kStepWords);
   const uint32_t step =
       reused == 0 ? kRunWords : std::max(kCachedLines / reused / strip, 1u) * strip;
   merge_ = {units_.data(),

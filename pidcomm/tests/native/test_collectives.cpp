@@ -220,19 +220,23 @@ TEST(Tile_OnGeneralShapesStaysInsideTheWindows) { run_grid(kTileGeneralAudited);
 TEST(Tile_IsRightIfASectionHasSeveralParts) { run_grid(kTileParts); }
 #ifndef __SANITIZE_THREAD__  // one thread counts two million accesses
 TEST(Tile_ReloadsLinesFromTheSecondLevelCache) {
-  constexpr std::size_t kBlockBytes = 8192;  // more words than a step of the section of 40 PEs
-  const Axes axis_len = {10, 10, 8};
-  Case c;
-  c.problem = {PIDCOMM_ALLTOALL, axis_len, "010", 10 * kBlockBytes, PIDCOMM_INT32, 0};
-  c.dst = c.problem.bytes;
-  c.options = {sizeof(pidcomm_options),    PIDCOMM_TECHNIQUE_TILE,
-               PIDCOMM_ISA_AUDIT,          1,
-               machine::kDefaultCoherence, 0};
-  machine::power_up(ranks_for(axis_len));
-  const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
-  const Hypercube cube(set, axis_len);
-  const pidcomm_trace trace = machine::run_case(cube, c);
-  check_claims(c, trace, machine::audit_of(cube));
+  // Blocks with more words than a step of the section of 40 PEs; a section of 264 PEs.
+  for (const verify::Problem &problem :
+       {verify::Problem{PIDCOMM_ALLTOALL, {10, 10, 8}, "010", 10 * 8192, PIDCOMM_INT32, 0},
+        verify::Problem{PIDCOMM_ALLTOALL, {11, 12, 2}, "110", 132 * 152, PIDCOMM_INT32, 0}}) {
+    const Axes &axis_len = problem.axis_len;
+    Case c;
+    c.problem = problem;
+    c.dst = c.problem.bytes;
+    c.options = {sizeof(pidcomm_options),    PIDCOMM_TECHNIQUE_TILE,
+                 PIDCOMM_ISA_AUDIT,          1,
+                 machine::kDefaultCoherence, 0};
+    machine::power_up(ranks_for(axis_len));
+    const DpuSet set = DpuSet::of_ranks(ranks_for(axis_len));
+    const Hypercube cube(set, axis_len);
+    const pidcomm_trace trace = machine::run_case(cube, c);
+    check_claims(c, trace, machine::audit_of(cube));
+  }
 }
 #endif
 TEST(Tile_IsRightIfThreadsShareTheWordsOfASection) { run_grid(kTileThreads); }
