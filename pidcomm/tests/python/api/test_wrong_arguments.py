@@ -246,7 +246,8 @@ POOL: dict[str, Mapping[str, Any]] = {
     "allocate": {"bytes": 128},
     "write": {"offset": 4096, "x": ARRAY[:1]},
     "read": {"offset": 4096, "count": 8, "dtype": "int32", "out": None},
-    "allgather": {"offset": 4096, "bytes": 128, "x": ARRAY[:1], "out": None},
+    "view": {"offset": 4096, "count": 8, "dtype": "int32"},
+    "allgather": {"offset": 4096, "area_bytes": 128, "x": ARRAY[:1], "out": None},
     "reduce": {"offset": 4096, "rows": 1, "count": 8, "dtype": "int32", "op": "sum"},
 }
 OVER_HOSTS = ("hosts.connect", "pool.open_over", "pool.run_switch")
