@@ -76,8 +76,8 @@
   X(v1B, 68, 400, 16, 63488, 3968, 64)
 
 /// The calls of a program that is compiled for `dpuemu check`: X(number, name). gcc adds the first
-/// ones: an access of so many bytes at the address in edi, before the access; a range of esi bytes;
-/// the begin and the end of a function. __cyg_profile_func_... is the same for functions of the
+/// ones: before each access of 1, 2, 4, 8 or 16 bytes, with its address in edi; before an access of
+/// esi bytes; at the begin and the end of a function. __cyg_profile_func_... is the same for functions of the
 /// runtime. __pe_check_memory(address, bytes, state) reports what an allocator has done, and
 /// __pe_check_copy(to, from, bytes) that memcpy copies bytes.
 #define PE_CHECK_TABLE(X)         \

@@ -9,7 +9,7 @@ from typing import Any
 
 FINDINGS = 1  # exit code of a program that ends with success, but has findings
 ALL = "all"
-PATIENCE = 600  # seconds: checked launches take up to 13 times as long as others
+PATIENCE = 600  # seconds; checked launches take longer than others
 
 
 def variables(

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,17 +13,22 @@ namespace dpuemu {
 namespace {
 
 /// Appends a line to the file that an environment variable names, if any. Errors have no effect.
-void append_line(const char *variable, const char *line, int bytes) {
+void append_to_named(const char *variable, const char *line, int bytes) {
   const char *path = std::getenv(variable);
-  if (path == nullptr || *path == '\0') return;
-  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (file < 0) return;
-  // A single write keeps the lines of several processes apart.
-  if (write(file, line, static_cast<size_t>(bytes)) < 0) bytes = 0;
-  close(file);
+  if (path != nullptr && *path != '\0') append_line(path, line, static_cast<size_t>(bytes));
 }
 
 }  // namespace
+
+bool append_line(const char *path, const char *line, size_t bytes) {
+  const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) return false;
+  const bool is_written = write(file, line, bytes) >= 0;
+  const int error = errno;
+  close(file);
+  errno = error;
+  return is_written;
+}
 
 uint64_t note_start(uint64_t pes) {
   static std::atomic<uint32_t> launches{0};
@@ -31,14 +37,14 @@ uint64_t note_start(uint64_t pes) {
   const int bytes =
       std::snprintf(line, sizeof line, "%llu %llu\n", static_cast<unsigned long long>(key),
                     static_cast<unsigned long long>(pes));
-  append_line("DPUEMU_RUNNING", line, bytes);
+  append_to_named("DPUEMU_RUNNING", line, bytes);
   return key;
 }
 
 void note_end(uint64_t key) {
   char line[32];
-  append_line("DPUEMU_RUNNING", line,
-              std::snprintf(line, sizeof line, "%llu\n", static_cast<unsigned long long>(key)));
+  append_to_named("DPUEMU_RUNNING", line,
+                  std::snprintf(line, sizeof line, "%llu\n", static_cast<unsigned long long>(key)));
 }
 
 void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
@@ -73,7 +79,7 @@ void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
     size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), format, byte);
   }
   size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "\"}\n");
-  append_line("DPUEMU_REPORT", line, size);
+  append_to_named("DPUEMU_REPORT", line, size);
 }
 
 }  // namespace dpuemu

@@ -3,7 +3,14 @@
 
 #include <dpuemu.h>
 
+#include <cstddef>
+#include <cstdint>
+
 namespace dpuemu {
+
+/// Appends `bytes` bytes to a file. A single write keeps the lines of several processes apart.
+/// Returns false after an error, which is in errno.
+bool append_line(const char *path, const char *line, size_t bytes);
 
 /// Appends the report as a line of JSON, with the names of dpuemu_report_t, to the file in
 /// DPUEMU_REPORT. The member `fault` of the line is the sentence about the first fault, or "". If

@@ -1,6 +1,5 @@
 #include "check/findings.h"
 
-#include <fcntl.h>
 #include <fnmatch.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/report_file.h"
 #include "check/settings.h"
 
 namespace dpuemu {
@@ -115,14 +115,10 @@ class Findings {
     std::fputs(text.c_str(), stderr);
   }
 
-  static void append_line(const std::string &line) {
+  static void append_to_file(const std::string &lines) {
     const std::string &path = check_settings().file;
-    if (path.empty()) return;
-    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (file < 0) return std::perror(("dpuemu check: cannot write " + path).c_str());
-    // A single write keeps the lines of several processes apart.
-    if (write(file, line.data(), line.size()) < 0) std::perror("dpuemu check");
-    close(file);
+    if (!path.empty() && !append_line(path.c_str(), lines.data(), lines.size()))
+      std::perror(("dpuemu check: cannot write " + path).c_str());
   }
 
   static std::string key(uint64_t number) {
@@ -138,7 +134,7 @@ class Findings {
     if (!finding.before.act.empty()) json += ", " + side_as_json(finding.before);
     json += "], \"detail\": " + quoted(finding.detail) + ", \"remedy\": " + quoted(row.remedy) +
             ", \"count\": 1}\n";
-    append_line(json);
+    append_to_file(json);
   }
 
   /// Appends the number of occurrences of each finding.
@@ -152,7 +148,7 @@ class Findings {
             .append(", \"count\": ")
             .append(std::to_string(entry.count))
             .append("}\n");
-    if (!lines.empty()) append_line(lines);
+    if (!lines.empty()) append_to_file(lines);
   }
 
   std::mutex mutex_;

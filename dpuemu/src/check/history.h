@@ -70,6 +70,15 @@ struct CellAccess {
   PlaceWord place;
 };
 
+/// Returns the end of the cells from `cell` on, before `end`, that have equal last accesses.
+inline uint32_t end_of_equal_cells(const Cells &cells, uint32_t cell, uint32_t end) {
+  uint32_t next = cell + 1;
+  while (next < end && cells.writes[next] == cells.writes[cell] &&
+         cells.reads[next] == cells.reads[cell])
+    ++next;
+  return next;
+}
+
 /// Calls conflict(cell, epoch, place, whether it wrote) for each earlier access that races with a
 /// read, and notes the read.
 template <class Conflict>
@@ -77,9 +86,7 @@ void note_read(const Cells &cells, SharedReads &shared, const CellAccess &access
                Conflict conflict) {
   for (uint32_t i = access.first, next; i < access.end; i = next) {
     const Epoch write = cells.writes[i], read = cells.reads[i];
-    for (next = i + 1;
-         next < access.end && cells.writes[next] == write && cells.reads[next] == read;)
-      ++next;
+    next = end_of_equal_cells(cells, i, access.end);
     if (!access.clock.has(write)) conflict(i, write, cells.write_places[i], true);
     Epoch now = access.epoch;
     if (read == access.epoch) continue;
@@ -116,9 +123,7 @@ void note_write(const Cells &cells, SharedReads &shared, const CellAccess &acces
                 Conflict conflict) {
   for (uint32_t i = access.first, next; i < access.end; i = next) {
     const Epoch write = cells.writes[i], read = cells.reads[i];
-    for (next = i + 1;
-         next < access.end && cells.writes[next] == write && cells.reads[next] == read;)
-      ++next;
+    next = end_of_equal_cells(cells, i, access.end);
     if (!access.clock.has(write)) conflict(i, write, cells.write_places[i], true);
     if (SharedReads::is_shared(read)) {
       if (const SharedReads::Entry *entry = shared.find(read); entry != nullptr) {

@@ -6,8 +6,8 @@
 namespace dpuemu {
 namespace {
 
-/// A statement that reads and writes a volatile variable accesses at most so many other ones
-/// between.
+/// The most accesses to other volatile variables between the read and the write of one statement,
+/// such as ++counter.
 constexpr uint32_t kMostBetween = 1;
 
 }  // namespace

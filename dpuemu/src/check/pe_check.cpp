@@ -6,7 +6,7 @@
 namespace dpuemu {
 namespace {
 
-/// A tasklet that makes so many accesses without a call lets other tasklets run, because it may
+/// After this number of accesses without a call, a tasklet lets other tasklets run, because it may
 /// wait for a store.
 constexpr uint32_t kMostAccesses = 20000;
 /// gcc's frames on x86-64 have up to this many bytes more than frames of a DPU, and a frame of a

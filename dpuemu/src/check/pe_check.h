@@ -185,8 +185,6 @@ class PeCheck {
   };
   struct Flight {
     uint32_t offset = 0, bytes = 0;
-    bool is_read = false;
-    uint32_t place = 0;
   };
   struct MramCells {
     Epoch writes[kPageBytes / 8] = {}, reads[kPageBytes / 8] = {};
@@ -297,6 +295,7 @@ class PeCheck {
   void follow(uint32_t offset, uint32_t at, uint32_t bytes, PlaceWord place);
   /// The program uses (else overwrites) followed bytes of WRAM.
   void end_following(uint32_t at, uint32_t bytes, bool is_used);
+  FindingKind kind_of_conflict(uint32_t other, uint32_t offset) const;
   void note_write_of_followed(uint32_t word, PlaceWord place);
   MramCells &mram_cells(uint32_t page);
   std::vector<Fresh> fresh_;                              // by granule of 8 bytes of WRAM

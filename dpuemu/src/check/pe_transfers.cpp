@@ -23,13 +23,10 @@ void PeCheck::access_mram(uint32_t offset, uint32_t bytes, AccessKind kind, uint
     const CellAccess all = {first, last, clocks_[tasklet_], epoch_, word};
     const auto conflict = [&](uint32_t cell, Epoch epoch, PlaceWord earlier, bool was_write) {
       const uint32_t at = page * kPageBytes + 8 * cell;
-      const uint32_t other = thread_of(epoch);
       if ((bytes_of(cell) & (was_write ? cells.written_bytes : cells.read_bytes)[cell]) == 0)
         return;
-      const bool is_dma_in_flight = is_dma && other < PE_MAX_TASKLETS &&
-                                    in_flight_[other].bytes != 0 &&
-                                    at - in_flight_[other].offset < in_flight_[other].bytes;
-      const FindingKind found = is_dma_in_flight ? FindingKind::kOverlap : FindingKind::kRace;
+      const FindingKind found =
+          is_dma ? kind_of_conflict(thread_of(epoch), at) : FindingKind::kRace;
       const PlaceWord read = !kind.is_write ? word : !was_write ? earlier : 0;
       if ((read & kDmaPlace) == 0 || (read & kUsedPlace) != 0)
         return race(found, {true, at}, all, kind.is_write, epoch, earlier, was_write);
@@ -72,6 +69,14 @@ PeCheck::MramCells &PeCheck::mram_cells(uint32_t page) {
   return *cells;
 }
 
+/// Returns the kind of a conflict of DMA with an access of `other` to a word of MRAM: the other one
+/// may be a DMA that has not ended.
+FindingKind PeCheck::kind_of_conflict(uint32_t other, uint32_t offset) const {
+  const bool is_in_flight = other < PE_MAX_TASKLETS && in_flight_[other].bytes != 0 &&
+                            offset - in_flight_[other].offset < in_flight_[other].bytes;
+  return is_in_flight ? FindingKind::kOverlap : FindingKind::kRace;
+}
+
 void PeCheck::follow(uint32_t offset, uint32_t at, uint32_t bytes, PlaceWord place) {
   for (uint32_t i = 0; i < bytes; i += 8) {
     const uint32_t word = (offset + i) / 8, granule = (at + i) / 8;
@@ -80,10 +85,8 @@ void PeCheck::follow(uint32_t offset, uint32_t at, uint32_t bytes, PlaceWord pla
     const Epoch write = cells.writes[cell];
     fresh_[granule] = {word + 1, epoch_, place, false, FindingKind::kRace, 0, 0};
     if (!clocks_[tasklet_].has(write)) {
-      const Flight &flight = in_flight_[thread_of(write) % PE_MAX_TASKLETS];
       fresh_[granule].is_raced = true;
-      if (flight.bytes != 0 && 8 * word - flight.offset < flight.bytes)
-        fresh_[granule].kind = FindingKind::kOverlap;
+      fresh_[granule].kind = kind_of_conflict(thread_of(write), 8 * word);
       fresh_[granule].other = write;
       fresh_[granule].other_place = cells.write_places[cell];
     }
@@ -97,13 +100,9 @@ void PeCheck::note_write_of_followed(uint32_t word, PlaceWord place) {
   const auto [first, last] = followed_.equal_range(word);
   for (auto entry = first; entry != last; ++entry) {
     Fresh &fresh = fresh_[entry->second];
-    const uint32_t reader = thread_of(fresh.epoch);
     if (fresh.is_raced || clocks_[tasklet_].has(fresh.epoch)) continue;
-    const Flight &flight = in_flight_[reader];
     fresh.is_raced = true;
-    fresh.kind = flight.bytes != 0 && 8 * word - flight.offset < flight.bytes
-                     ? FindingKind::kOverlap
-                     : FindingKind::kRace;
+    fresh.kind = kind_of_conflict(thread_of(fresh.epoch), 8 * word);
     fresh.other = epoch_;
     fresh.other_place = place;
   }
@@ -173,7 +172,7 @@ void PeCheck::transfer(uint32_t tasklet, uint32_t offset, uint32_t wram, uint32_
   const bool is_part_of_word = word_buffer_ != 0 && at - word_buffer_ < 8 * PE_MAX_TASKLETS;
   if (!is_followed && !is_part_of_word)
     access_mram(offset, bytes, {!is_read, false}, is_in_wram ? from : from | kUsedPlace, true);
-  in_flight_[tasklet] = {offset, bytes, is_read, from};
+  in_flight_[tasklet] = {offset, bytes};
   if (is_exploring_) {
     note_users({true, offset}, bytes, !is_read);
     note_users(cell_of(wram), bytes, is_read);

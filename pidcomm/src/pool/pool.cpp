@@ -52,8 +52,8 @@ void Pool::check_range(const char *what, uint64_t offset, uint64_t bytes) const 
          " of a ", what, " must be in allocated memory, ", own_bytes(hosts()), " to ", allocated_);
 }
 
-/// Copies bytes to host memory, and to the pool unless `pool` is null. If the call stores so many
-/// bytes to host memory (call_bytes) that they fill a large part of a second-level cache, the
+/// Copies bytes to host memory, and to the pool unless `pool` is null. call_bytes: the bytes that
+/// the whole call stores to host memory. If they fill a large part of a second-level cache, the
 /// stores are non-temporal: they do not first load the lines that they replace.
 void Pool::copy_to_host(std::byte *host, std::byte *pool, const std::byte *from, std::size_t bytes,
                         std::size_t call_bytes) const {
