@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS = {
     "dpuemu": [
         ["dpuemu/include", "dpuemu/runtime"],
-        ["dpuemu/src/base", "dpuemu/compiler"],
+        ["dpuemu/src/base", "dpuemu/src/isa", "dpuemu/compiler"],
         ["dpuemu/src/machine"],
         ["dpuemu/src/check"],
         ["dpuemu/src/transfer"],
