@@ -101,6 +101,9 @@ class Program {
   };
   const std::vector<MramPart> &mram() const { return mram_; }
 
+  /// The name of the symbol at which free MRAM begins.
+  static constexpr std::string_view kHeapName = DPU_MRAM_HEAP_POINTER_NAME;
+
  private:
   enum class Area : uint8_t { kWram, kText, kMram, kFixed };
   /// A word of an image that holds an address or a distance to an address.
@@ -114,7 +117,7 @@ class Program {
     uint32_t address, bytes;
     std::string name;
   };
-  friend class ElfReader;
+  friend class ProgramReader;
 
   static void relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own,
                        const PePlace &place);
