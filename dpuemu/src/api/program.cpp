@@ -133,10 +133,10 @@ dpu_error_t take_log(const dpu_set_t &dpu_set, Write write) {
     Pe &pe = set.ranks()[0]->pes[std::countr_zero(set.members(0))];
     if (pe.program == nullptr || !pe.program->prints()) return DPU_ERR_LOG_CONTEXT_MISSING;
     if (const dpu_error_t status = write(pe.log); status != DPU_OK) return status;
-    const bool is_cut = pe.log_is_cut;
+    const dpu_error_t log_status = pe.log_status;
     pe.log.clear();
-    pe.log_is_cut = false;
-    return is_cut ? DPU_ERR_LOG_BUFFER_TOO_SMALL : DPU_OK;
+    pe.log_status = DPU_OK;
+    return log_status;
   });
 }
 

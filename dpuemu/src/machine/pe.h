@@ -2,6 +2,8 @@
 // and fault of its last run.
 #pragma once
 
+#include <dpu_error.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -73,11 +75,11 @@ class CheckedMemory;
 
 struct Pe {
   LoadedProgram program;
-  const Program *text = nullptr;  // the program whose text is in the PE's text area
-  bool has_wram = false;          // whether the WRAM is accessible
-  bool has_run = false;           // whether the PE has run since dpu_alloc
-  std::string log;                // output that the host has not read yet
-  bool log_is_cut = false;        // whether the program printed more bytes than the log holds
+  const Program *text = nullptr;    // the program whose text is in the PE's text area
+  bool has_wram = false;            // whether the WRAM is accessible
+  bool has_run = false;             // whether the PE has run since dpu_alloc
+  std::string log;                  // output that the host has not read yet
+  dpu_error_t log_status = DPU_OK;  // why the host cannot read all output
   PeReport report;
   PeFault fault;
   bool was_accessed = false;               // whether the host had access to the rank's region

@@ -38,8 +38,9 @@ dpu_error_t Program::check_fit(const Chip &chip) const {
       {DPU_ERR_TOO_MANY_TASKLETS, " tasklets", tasklets_, chip.tasklets},
       {DPU_ERR_INVALID_WRAM_ACCESS, " bytes of WRAM with the heap", wram_end_, chip.wram_bytes},
       {DPU_ERR_INVALID_WRAM_ACCESS, " mutexes", mutexes_, chip.mutexes},
-      {DPU_ERR_INVALID_IRAM_ACCESS, " instructions (estimated)", instructions_,
-       uint64_t{chip.instructions} * PE_ESTIMATE_PERCENT / 100},
+      {DPU_ERR_INVALID_IRAM_ACCESS,
+       code_ != nullptr ? " instructions" : " instructions (estimated)", instructions_,
+       uint64_t{chip.instructions} * (code_ != nullptr ? 100 : PE_ESTIMATE_PERCENT) / 100},
   };
   for (const auto &limit : limits)
     if (limit.needed > limit.available)

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/chip.h"
+#include "isa/core.h"
 #include "runtime/calls.h"
 
 namespace dpuemu {
@@ -56,6 +57,9 @@ class Program {
   /// Returns the capacity of the log in bytes.
   uint32_t stdout_bytes() const { return stdout_bytes_; }
   uint32_t text_bytes() const { return static_cast<uint32_t>(text_.size()); }
+  /// Returns the instructions of a program of the SDK's compiler, or nullptr for a program that
+  /// runs on the host's processor. Such a program has no text.
+  const isa::Code *code() const { return code_.get(); }
 
   /// Returns the symbol with this name, or nullptr if the program has no such symbol.
   const dpu_symbol_t *find(std::string_view name) const;
@@ -123,6 +127,7 @@ class Program {
                        const PePlace &place);
 
   std::vector<uint8_t> text_, wram_;  // the images as linked
+  std::unique_ptr<const isa::Code> code_;
   std::vector<Relocation> text_relocations_, wram_relocations_;
   std::vector<MramPart> mram_;
   std::unordered_map<std::string, dpu_symbol_t> symbols_;

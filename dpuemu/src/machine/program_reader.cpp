@@ -4,15 +4,38 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
+
+#include "machine/symbols.h"
 
 namespace dpuemu {
 namespace {
 
 constexpr uint32_t kFormat = 2;
 constexpr uint16_t kNoSection = 0;
+constexpr uint32_t kIramBytes = 4096 * sizeof(uint64_t);
+constexpr uint32_t kFirstDpuMutex = 200;
 constexpr uint16_t kDpuMachine = 0xF5;  // e_machine of the programs of the SDK's compiler
-constexpr uint32_t kSymbolIramAddress = 0x80000000;
+
+enum class Memory : uint8_t { kWram, kMutexes, kMram, kText };
+/// The addresses of a memory in a program file.
+struct AddressRange {
+  Memory memory;
+  uint32_t origin, bytes;
+  dpu_error_t too_large;  // the error of a section that leaves the memory
+};
+// In order of the origins.
+constexpr AddressRange
+    kRanges[] = {{Memory::kWram, PE_WRAM_ORIGIN, PE_WRAM_BYTES, DPU_ERR_INVALID_WRAM_ACCESS},
+                 {Memory::kMutexes, PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES, DPU_ERR_INVALID_WRAM_ACCESS},
+                 {Memory::kMram, PE_MRAM_ORIGIN, PE_MRAM_BYTES, DPU_ERR_INVALID_MRAM_ACCESS},
+                 {Memory::kText, PE_TEXT_ORIGIN, PE_TEXT_BYTES, DPU_ERR_INVALID_IRAM_ACCESS}},
+    kMachineCodeRanges[] = {
+        {Memory::kWram, PE_WRAM_ORIGIN, PE_WRAM_BYTES, DPU_ERR_INVALID_WRAM_ACCESS},
+        {Memory::kMram, PE_MRAM_ORIGIN, PE_MRAM_BYTES, DPU_ERR_INVALID_MRAM_ACCESS},
+        {Memory::kText, kIramAddress, kIramBytes, DPU_ERR_INVALID_IRAM_ACCESS},
+        {Memory::kMutexes, 0xF0000000, PE_ATOMIC_BYTES, DPU_ERR_INVALID_WRAM_ACCESS}};
 
 }  // namespace
 
@@ -24,8 +47,9 @@ class ProgramReader {
 
   dpu_error_t read() {
     if (!read_header() || !read_sections()) return DPU_ERR_ELF_INVALID_FILE;
-    if (!read_symbols() || !read_constants()) return DPU_ERR_ELF_INVALID_FILE;
-    if (status_ != DPU_OK) return status_;
+    if (!read_symbols() || !(is_machine_code_ ? read_machine_code() : read_constants()))
+      return DPU_ERR_ELF_INVALID_FILE;
+    if (status_ != DPU_OK || is_machine_code_) return status_;
     return read_relocations() ? DPU_OK : DPU_ERR_ELF_INVALID_FILE;
   }
 
@@ -48,16 +72,13 @@ class ProgramReader {
     header_ = at<Elf32_Ehdr>(0);
     const bool is_elf = header_ != nullptr && std::memcmp(header_->e_ident, ELFMAG, SELFMAG) == 0;
     if (!is_elf) return refuse("not a program of dpuemu's dpu-upmem-dpurte-clang");
-    if (header_->e_machine == kDpuMachine)
-      return refuse(
-          "the SDK's compiler made it for real DPUs; compile its source with dpuemu's "
-          "dpu-upmem-dpurte-clang");
+    is_machine_code_ = header_->e_machine == kDpuMachine;
     if (header_->e_type == ET_REL)
-      return refuse("an object file; link a program with dpuemu's dpu-upmem-dpurte-clang");
-    const bool is_program = header_->e_ident[EI_CLASS] == ELFCLASS32 &&
-                            header_->e_ident[EI_DATA] == ELFDATA2LSB &&
-                            header_->e_machine == EM_X86_64 && header_->e_type == ET_EXEC &&
-                            header_->e_shentsize == sizeof(Elf32_Shdr);
+      return refuse("an object file; link a program with dpu-upmem-dpurte-clang");
+    const bool is_program =
+        header_->e_ident[EI_CLASS] == ELFCLASS32 && header_->e_ident[EI_DATA] == ELFDATA2LSB &&
+        (is_machine_code_ || header_->e_machine == EM_X86_64) && header_->e_type == ET_EXEC &&
+        header_->e_shentsize == sizeof(Elf32_Shdr);
     if (!is_program) return refuse("not a program of dpuemu's dpu-upmem-dpurte-clang");
     sections_ = at<Elf32_Shdr>(header_->e_shoff, header_->e_shnum);
     return sections_ != nullptr;
@@ -94,41 +115,55 @@ class ProgramReader {
         if (contents != nullptr) keep_section(i, {contents, section.sh_size});
         continue;
       }
-      if (section.sh_addr >= PE_TEXT_ORIGIN) {
-        areas_[i] = Area::kText;
-        if (!lies_in(section.sh_addr, section.sh_size, PE_TEXT_ORIGIN, PE_TEXT_BYTES))
-          status_ = DPU_ERR_INVALID_IRAM_ACCESS;
-        else
-          put(program_.text_, section.sh_addr - PE_TEXT_ORIGIN, contents, section.sh_size);
-      } else if (section.sh_addr >= PE_MRAM_ORIGIN) {
-        if (!lies_in(section.sh_addr, section.sh_size, PE_MRAM_ORIGIN, PE_MRAM_BYTES))
-          status_ = DPU_ERR_INVALID_MRAM_ACCESS;
-        else if ((section.sh_addr | section.sh_size) % sizeof(uint64_t) != 0)
-          return refuse("a section in MRAM has an address or a size that is not a multiple of 8");
-        else if (contents != nullptr)
-          program_.mram_.push_back(
-              {section.sh_addr - PE_MRAM_ORIGIN, {contents, contents + section.sh_size}});
-      } else if (section.sh_addr >= PE_ATOMIC_ORIGIN) {
-        areas_[i] = Area::kWram;
-        if (!lies_in(section.sh_addr, section.sh_size, PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES))
-          status_ = DPU_ERR_INVALID_WRAM_ACCESS;
-        program_.mutexes_ =
-            std::max(program_.mutexes_, section.sh_addr - PE_ATOMIC_ORIGIN + section.sh_size);
-      } else {
-        areas_[i] = Area::kWram;
-        if (!lies_in(section.sh_addr, section.sh_size, PE_WRAM_ORIGIN, PE_WRAM_BYTES))
-          status_ = DPU_ERR_INVALID_WRAM_ACCESS;
-        else {
-          program_.wram_end_ =
-              std::max(program_.wram_end_, section.sh_addr - PE_WRAM_ORIGIN + section.sh_size);
-          put(program_.wram_, section.sh_addr - PE_WRAM_ORIGIN, contents, section.sh_size);
-          if (section_name(i) == ".dpu_host")
-            program_.host_variables_ = {section.sh_addr - PE_WRAM_ORIGIN,
-                                        section.sh_addr - PE_WRAM_ORIGIN + section.sh_size};
-        }
-      }
+      if (!read_section(i, contents)) return false;
     }
     return !program_.text_.empty() || status_ != DPU_OK;
+  }
+
+  const AddressRange &range_of(uint32_t address) const {
+    const AddressRange *found = kRanges;
+    for (const AddressRange &range : is_machine_code_ ? kMachineCodeRanges : kRanges)
+      if (range.origin <= address) found = &range;
+    return *found;
+  }
+
+  /// contents: nullptr for zeros.
+  bool read_section(uint16_t index, const uint8_t *contents) {
+    const Elf32_Shdr &section = sections_[index];
+    const AddressRange &range = range_of(section.sh_addr);
+    const uint32_t offset = section.sh_addr - range.origin, end = offset + section.sh_size;
+    const bool fits = lies_in(section.sh_addr, section.sh_size, range.origin, range.bytes);
+    if (!fits) status_ = range.too_large;
+    switch (range.memory) {
+      case Memory::kText:
+        areas_[index] = Area::kText;
+        if (fits) put(program_.text_, offset, contents, section.sh_size);
+        break;
+      case Memory::kMram:
+        if (!fits || contents == nullptr) break;
+        if (offset % sizeof(uint64_t) != 0 ||
+            (section.sh_size % sizeof(uint64_t) != 0 && !is_machine_code_))
+          return refuse("a section in MRAM has an address or a size that is not a multiple of 8");
+        program_.mram_.push_back({offset, {contents, contents + section.sh_size}});
+        program_.mram_.back().bytes.resize((section.sh_size + 7) / 8 * 8);
+        break;
+      case Memory::kMutexes:
+        areas_[index] = Area::kWram;
+        // The SDK's linker puts the mutexes behind addresses that it does not use.
+        program_.mutexes_ = std::max(program_.mutexes_,
+                                     is_machine_code_ ? end - std::min(end, kFirstDpuMutex) : end);
+        break;
+      case Memory::kWram:
+        areas_[index] = Area::kWram;
+        if (!fits) break;
+        program_.wram_end_ = std::max(program_.wram_end_, end);
+        if (contents != nullptr || !is_machine_code_)
+          put(program_.wram_, offset, contents, section.sh_size);
+        if (section_name(index) == ".dpu_host" || section_name(index) == ".data.__sys_host")
+          program_.host_variables_ = {offset, end};
+        break;
+    }
+    return true;
   }
 
   std::string_view section_name(uint16_t index) const {
@@ -177,7 +212,7 @@ class ProgramReader {
         add_symbol(name, symbol);
       }
     }
-    return symbols_ != nullptr;
+    return symbols_ != nullptr || is_machine_code_;
   }
 
   void add_symbol(std::string_view name, const Elf32_Sym &symbol) {
@@ -187,8 +222,8 @@ class ProgramReader {
     if (type == STT_FUNC)
       program_.functions_.push_back(
           {symbol.st_value, symbol.st_size, std::string(name.substr(0, name.find('.')))});
-    if (areas_[symbol.st_shndx] == Area::kText)
-      found.address = symbol.st_value - PE_TEXT_ORIGIN + kSymbolIramAddress;
+    if (areas_[symbol.st_shndx] == Area::kText && !is_machine_code_)
+      found.address = symbol.st_value - PE_TEXT_ORIGIN + kIramAddress;
     if (name == Program::kHeapName)
       found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
     if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
@@ -257,6 +292,24 @@ class ProgramReader {
     return status_ != DPU_OK || program_.entry_offset_ < text_bytes;
   }
 
+  /// Takes the instructions out of the text.
+  bool read_machine_code() {
+    const auto &text = program_.text_;
+    if (text.size() % sizeof(uint64_t) != 0 || header_->e_entry != kIramAddress)
+      return refuse("its instructions do not begin at the start of IRAM, or are incomplete");
+    std::vector<uint64_t> words(text.size() / sizeof(uint64_t));
+    if (!words.empty()) std::memcpy(words.data(), text.data(), text.size());
+    program_.code_ = std::make_unique<isa::Code>(words);
+    program_.instructions_ = static_cast<uint32_t>(words.size());
+    program_.text_.clear();
+    program_.tasklets_ = PE_MAX_TASKLETS;
+    constant("NR_TASKLETS", program_.tasklets_);
+    if (program_.tasklets_ > PE_MAX_TASKLETS) status_ = DPU_ERR_TOO_MANY_TASKLETS;
+    for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i)
+      constant("STACK_SIZE_TASKLET_" + std::to_string(i), program_.stack_bytes_[i]);
+    return true;
+  }
+
   bool read_relocations() {
     for (uint16_t i = 0; i < header_->e_shnum; ++i) {
       const Elf32_Shdr &section = sections_[i];
@@ -317,6 +370,7 @@ class ProgramReader {
   Program &program_;
   std::string problem_ = "damaged, or another version of dpuemu made it";
   dpu_error_t status_ = DPU_OK;  // the error of a well-formed program that does not fit in a memory
+  bool is_machine_code_ = false;
   const Elf32_Ehdr *header_ = nullptr;
   const Elf32_Shdr *sections_ = nullptr;
   const Elf32_Sym *symbols_ = nullptr;

@@ -12,14 +12,7 @@ namespace {
 
 constexpr uint32_t kEalready = 7;  // the value of EALREADY in the PE's errno.h
 
-enum CounterMode : uint32_t {
-  kSame = 0,
-  kCycles = 1,
-  kInstructions = 2,
-  kNothing = 3,
-  kDisableBoth = 6,
-  kEnableBoth = 7
-};
+enum CounterMode : uint32_t { kDisableBoth = 6, kEnableBoth = 7 };
 
 // The layouts of these structs match barrier.h, sem.h and vmutex.h of PE programs.
 struct PeBarrier {
@@ -267,19 +260,7 @@ PeRun::After PeRun::call___pe_await_host(uint32_t, const uint32_t *) { return Af
 /// of modelled time.
 PeRun::After PeRun::call___pe_turn(uint32_t, const uint32_t *) { return After::kGoOn; }
 
-// --- The performance counters: one of cycles and one of instructions. As on hardware, values lack
-// the low four bits.
-
-double PeRun::Counter::counted(double now) const { return count + (runs ? now - start : 0); }
-uint64_t PeRun::Counter::value(double now) const {
-  return static_cast<uint64_t>(counted(now)) & ~UINT64_C(15);
-}
-
-void PeRun::Counter::set(double now, bool will_run, bool resets) {
-  count = resets ? 0 : counted(now);
-  start = now;
-  runs = will_run;
-}
+// --- The performance counters: one of cycles and one of instructions.
 
 PeRun::After PeRun::call_perfcounter_get(uint32_t tasklet, const uint32_t *) {
   const auto instructions = static_cast<double>(clock_.instructions());
@@ -295,14 +276,15 @@ PeRun::After PeRun::call_perfcounter_config(uint32_t tasklet, const uint32_t *ar
                  "perfcounter_config got mode " + std::to_string(mode) + ", which needs chip v1B");
   call_perfcounter_get(tasklet, nullptr);
   const bool resets = (arguments[1] & 0xFF) != 0;
-  const auto counts = [&](const Counter &counter, CounterMode own) {
-    return mode == kSame ? counter.runs : mode == own || mode == kEnableBoth;
+  using Counter = PerformanceCounter;
+  const auto counts = [&](const Counter &counter, Counter::Mode own) {
+    return mode == Counter::kSame ? counter.runs() : mode == own || mode == kEnableBoth;
   };
-  cycle_counter_.set(clock_.cycles(), counts(cycle_counter_, kCycles), resets);
+  cycle_counter_.set(clock_.cycles(), counts(cycle_counter_, Counter::kCycles), resets);
   instruction_counter_.set(static_cast<double>(clock_.instructions()),
-                           counts(instruction_counter_, kInstructions), resets);
-  if (mode == kInstructions) shows_instructions_ = true;
-  if (mode == kCycles || mode == kEnableBoth) shows_instructions_ = false;
+                           counts(instruction_counter_, Counter::kInstructions), resets);
+  if (mode == Counter::kInstructions) shows_instructions_ = true;
+  if (mode == Counter::kCycles || mode == kEnableBoth) shows_instructions_ = false;
   return After::kGoOn;
 }
 
@@ -326,7 +308,7 @@ PeRun::After PeRun::call___pe_read_counters(uint32_t tasklet, const uint32_t *ar
 void PeRun::print(const char *bytes, size_t count) {
   const size_t room = pe_->program->stdout_bytes() -
                       std::min<size_t>(pe_->log.size(), pe_->program->stdout_bytes());
-  pe_->log_is_cut = pe_->log_is_cut || count > room;
+  if (count > room) pe_->log_status = DPU_ERR_LOG_BUFFER_TOO_SMALL;
   pe_->log.append(bytes, std::min(count, room));
 }
 

@@ -1,6 +1,7 @@
 #include "pe/format.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -16,17 +17,108 @@ struct VaList {
 };
 constexpr uint32_t kIntegerAreaEnd = 48, kFloatAreaEnd = 176;
 
+/// The arguments of printf, in their order. A function without a result has reached the end of the
+/// memory.
+class Arguments {
+ public:
+  static constexpr uint64_t kNoLimit = UINT64_MAX;
+
+  virtual ~Arguments() = default;
+  /// bytes: the size of the argument on a DPU, 1 (a character), 4 or 8.
+  virtual std::optional<uint64_t> integer(uint32_t bytes) = 0;
+  virtual std::optional<double> real() = 0;
+  /// Returns at most `limit` characters.
+  virtual std::optional<std::string> string(uint64_t limit) = 0;
+};
+
+/// The arguments in a va_list of a program of the host's processor.
+class ListArguments : public Arguments {
+ public:
+  ListArguments(const BytesAt &bytes_at, const VaList &list) : bytes_at_(bytes_at), list_(list) {}
+
+  std::optional<uint64_t> integer(uint32_t) override {
+    return take(list_.integer_offset, kIntegerAreaEnd, 8);
+  }
+  std::optional<double> real() override {
+    const std::optional<uint64_t> word = take(list_.float_offset, kFloatAreaEnd, 16);
+    if (!word) return {};
+    return std::bit_cast<double>(*word);
+  }
+  std::optional<std::string> string(uint64_t limit) override {
+    const std::optional<uint64_t> address = integer(4);
+    if (!address) return {};
+    return string_at(bytes_at_, static_cast<uint32_t>(*address), limit);
+  }
+
+  static std::optional<std::string> string_at(const BytesAt &bytes_at, uint32_t address,
+                                              uint64_t limit) {
+    std::string out;
+    for (; out.size() < limit; ++address) {
+      const uint8_t *byte = bytes_at(address, 1);
+      if (byte == nullptr) return std::nullopt;
+      if (*byte == 0) break;
+      out += static_cast<char>(*byte);
+    }
+    return out;
+  }
+
+ private:
+  std::optional<uint64_t> take(uint32_t &offset, uint32_t area_end, uint32_t bytes) {
+    uint32_t address;
+    if (offset < area_end) {
+      address = list_.register_area + offset;
+      offset += bytes;
+    } else {
+      address = list_.overflow_area;
+      list_.overflow_area += 8;
+    }
+    const uint8_t *const at = bytes_at_(address, sizeof(uint64_t));
+    if (at == nullptr) return {};
+    uint64_t word;
+    std::memcpy(&word, at, sizeof word);
+    return word;
+  }
+
+  const BytesAt &bytes_at_;
+  VaList list_;
+};
+
+/// The arguments in the log of a program of the SDK's compiler.
+class LogArguments : public Arguments {
+ public:
+  explicit LogArguments(std::span<const uint8_t> &log) : log_(log) {}
+
+  std::optional<uint64_t> integer(uint32_t bytes) override {
+    if (log_.size() < bytes) return {};
+    uint64_t word = 0;
+    std::memcpy(&word, log_.data(), bytes);
+    log_ = log_.subspan(bytes);
+    return word;
+  }
+  std::optional<double> real() override {
+    const std::optional<uint64_t> word = integer(8);
+    if (!word) return {};
+    return std::bit_cast<double>(*word);
+  }
+  std::optional<std::string> string(uint64_t limit) override {
+    const auto end = std::find(log_.begin(), log_.end(), 0);
+    if (end == log_.end()) return {};
+    const std::string all(log_.begin(), end);
+    log_ = log_.subspan(all.size() + 1);
+    return all.substr(0, limit);
+  }
+
+ private:
+  std::span<const uint8_t> &log_;
+};
+
 class Formatter {
  public:
-  Formatter(const BytesAt &bytes_at, std::string &text) : bytes_at_(bytes_at), text_(text) {}
+  Formatter(Arguments &arguments, std::string &text) : arguments_(arguments), text_(text) {}
 
-  /// Returns the error, or "" on success.
-  std::string run(uint32_t format, uint32_t arguments) {
-    const uint8_t *list = bytes_at_(arguments, sizeof list_);
-    const std::optional<std::string> pattern = string_at(format, kNoLimit);
-    if (list == nullptr || !pattern) return "the format of printf is outside the PE's memory";
-    std::memcpy(&list_, list, sizeof list_);
-    for (const char *next = pattern->c_str(); *next != '\0';) {
+  /// Prints a text with conversions. Returns the error, or "" on success.
+  std::string run(const std::string &format) {
+    for (const char *next = format.c_str(); *next != '\0';) {
       if (*next != '%') {
         text_ += *next++;
       } else if (std::string problem = convert(next); !problem.empty()) {
@@ -37,8 +129,6 @@ class Formatter {
   }
 
  private:
-  static constexpr uint64_t kNoLimit = UINT64_MAX;
-
   /// Prints the conversion at `next` and advances past it. Returns the error, or "" on success.
   std::string convert(const char *&next) {
     std::string spec = "%";
@@ -65,35 +155,26 @@ class Formatter {
       return {};
     }
     const bool is_wide = length == "l" || length == "ll" || length == "j";
-    if (std::strchr("di", conversion) != nullptr) {
-      uint64_t word;
-      if (!take(false, word)) return kNoMemory;
-      return append(spec + "ll" + conversion, signed_value(word, length, is_wide));
-    }
-    if (std::strchr("uoxXp", conversion) != nullptr) {
-      uint64_t word;
-      if (!take(false, word)) return kNoMemory;
+    if (std::strchr("diuoxXp", conversion) != nullptr) {
+      const std::optional<uint64_t> word = arguments_.integer(is_wide ? 8 : 4);
+      if (!word) return kNoMemory;
       if (conversion == 'p')
-        return append("0x%llx", static_cast<unsigned long long>(word & UINT32_MAX));
-      return append(spec + "ll" + conversion, unsigned_value(word, length, is_wide));
+        return append("0x%llx", static_cast<unsigned long long>(*word & UINT32_MAX));
+      if (conversion == 'd' || conversion == 'i')
+        return append(spec + "ll" + conversion, signed_value(*word, length, is_wide));
+      return append(spec + "ll" + conversion, unsigned_value(*word, length, is_wide));
     }
     if (conversion == 'c') {
-      uint64_t word;
-      if (!take(false, word)) return kNoMemory;
-      return append(spec + conversion, static_cast<int>(word));
+      const std::optional<uint64_t> word = arguments_.integer(1);
+      return word ? append(spec + conversion, static_cast<int>(*word)) : kNoMemory;
     }
     if (std::strchr("eEfFgG", conversion) != nullptr) {
-      uint64_t word;
-      if (!take(true, word)) return kNoMemory;
-      double value;
-      std::memcpy(&value, &word, sizeof value);
-      return append(spec + conversion, value);
+      const std::optional<double> value = arguments_.real();
+      return value ? append(spec + conversion, *value) : kNoMemory;
     }
     if (conversion == 's') {
-      uint64_t word;
-      if (!take(false, word)) return kNoMemory;
-      const uint64_t limit = precision ? static_cast<uint64_t>(*precision) : kNoLimit;
-      const std::optional<std::string> string = string_at(static_cast<uint32_t>(word), limit);
+      const uint64_t limit = precision ? static_cast<uint64_t>(*precision) : Arguments::kNoLimit;
+      const std::optional<std::string> string = arguments_.string(limit);
       if (!string) return "printf got a string outside the PE's memory";
       return append(spec + conversion, string->c_str());
     }
@@ -118,10 +199,10 @@ class Formatter {
   /// Returns the error, or "" on success.
   std::string take_number(const char *&next, std::optional<int64_t> &value) {
     if (*next == '*') {
-      uint64_t word;
-      if (!take(false, word)) return kNoMemory;
+      const std::optional<uint64_t> word = arguments_.integer(4);
+      if (!word) return kNoMemory;
       ++next;
-      value = static_cast<int32_t>(word);
+      value = static_cast<int32_t>(*word);
     } else if (*next >= '0' && *next <= '9') {
       for (value = 0; *next >= '0' && *next <= '9'; ++next)
         value = std::min<int64_t>(10 * *value + (*next - '0'), INT32_MAX);
@@ -129,32 +210,6 @@ class Formatter {
     if (!value || (*value >= -kMostBytes && *value <= kMostBytes)) return {};
     return "printf has a width or precision of " + std::to_string(*value) + "; at most " +
            std::to_string(kMostBytes) + " are possible";
-  }
-
-  bool take(bool is_float, uint64_t &word) {
-    uint32_t &offset = is_float ? list_.float_offset : list_.integer_offset;
-    uint32_t address;
-    if (offset < (is_float ? kFloatAreaEnd : kIntegerAreaEnd)) {
-      address = list_.register_area + offset;
-      offset += is_float ? 16 : 8;
-    } else {
-      address = list_.overflow_area;
-      list_.overflow_area += 8;
-    }
-    const uint8_t *bytes = bytes_at_(address, sizeof word);
-    if (bytes != nullptr) std::memcpy(&word, bytes, sizeof word);
-    return bytes != nullptr;
-  }
-
-  std::optional<std::string> string_at(uint32_t address, uint64_t limit) const {
-    std::string out;
-    for (; out.size() < limit; ++address) {
-      const uint8_t *byte = bytes_at_(address, 1);
-      if (byte == nullptr) return std::nullopt;
-      if (*byte == 0) break;
-      out += static_cast<char>(*byte);
-    }
-    return out;
   }
 
   template <class Value>
@@ -170,21 +225,40 @@ class Formatter {
     return {};
   }
 
-  static constexpr const char *kNoMemory = "the arguments of printf are outside the PE's memory";
+  inline static const std::string kNoMemory = "the arguments of printf are outside the PE's memory";
   static constexpr int64_t kMostBytes =
       1 << 20;  // a limit, because the time of a runtime call does not count as computing
 
-  const BytesAt &bytes_at_;
+  Arguments &arguments_;
   std::string &text_;
-  VaList list_ = {};
 };
 
 }  // namespace
 
 bool format_for_pe(uint32_t format, uint32_t arguments, const BytesAt &bytes_at, std::string &text,
                    std::string &problem) {
-  problem = Formatter(bytes_at, text).run(format, arguments);
+  VaList list;
+  const uint8_t *const at = bytes_at(arguments, sizeof list);
+  const auto pattern = ListArguments::string_at(bytes_at, format, Arguments::kNoLimit);
+  if (at == nullptr || !pattern) {
+    problem = "the format of printf is outside the PE's memory";
+    return false;
+  }
+  std::memcpy(&list, at, sizeof list);
+  ListArguments values(bytes_at, list);
+  problem = Formatter(values, text).run(*pattern);
   return problem.empty();
+}
+
+bool format_log(std::span<const uint8_t> log, std::string &text) {
+  for (;;) {
+    const auto begin = std::find(log.begin(), log.end(), '%'), end = std::find(begin, log.end(), 0);
+    if (end == log.end()) return true;
+    const std::string format(begin, end);
+    log = log.subspan(static_cast<size_t>(end - log.begin()) + 1);
+    LogArguments arguments(log);
+    if (!Formatter(arguments, text).run(format).empty()) return false;
+  }
 }
 
 }  // namespace dpuemu

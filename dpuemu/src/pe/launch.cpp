@@ -232,7 +232,8 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     transfers.push_back(std::move(transfer));
   }
   for (const Target &target : targets) {
-    const bool has_text = target.rank->pes[target.index].text == &program;
+    const bool has_text =
+        program.code() != nullptr || target.rank->pes[target.index].text == &program;
     has_room = has_room && (has_text || target.rank->places.set_text(target.index,
                                                                      program.text_bytes(), false));
   }
@@ -245,7 +246,7 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
 
   std::vector<Target> changed;
   for (const Target &target : targets) {
-    if (target.rank->pes[target.index].text == &program) continue;
+    if (program.code() != nullptr || target.rank->pes[target.index].text == &program) continue;
     changed.push_back(target);
     withdraw_code(target.rank->places.of(target.index));
   }
@@ -256,7 +257,7 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     const uint32_t i = targets[t].index;
     Pe &pe = rank.pes[i];
     const PePlace place = rank.places.of(i);
-    if (pe.text != &program) {
+    if (program.code() == nullptr && pe.text != &program) {
       program.write_text(place, {dpuemu_gate, dpuemu_yield, check_callbacks()});
       const bool is_executable = rank.places.set_text(i, program.text_bytes(), true);
       pe.text = pe.program = is_executable ? &program : nullptr;
@@ -270,7 +271,7 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     if (check_settings().is_on) checked_memory(pe).load(program);
     pe.fault = {};
     pe.log.clear();
-    pe.log_is_cut = false;
+    pe.log_status = DPU_OK;
   });
   if (!program.file().empty() && all_executable)
     for (const Target &target : changed)

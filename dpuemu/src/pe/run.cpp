@@ -50,10 +50,6 @@ constexpr uint32_t __pe_await_host = 4;
 constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of an allocator
 }  // namespace instructions_of
 
-/// The limits of a step. The caches hold the lines of kStepBytes until the other PEs of the bank
-/// have accessed them.
-constexpr uint32_t kStepBytes = 2048, kStepCalls = 1024;
-
 struct PeRun::CallRow {
   uint32_t number;
   Call function;
@@ -245,10 +241,7 @@ void PeRun::end_as_endless() {
   uint32_t running = woken_ != 0 ? static_cast<uint32_t>(std::countr_zero(woken_))
                                  : clock_.next().tasklet;  // does not wait
   if (running == PeClock::kNobody) running = 0;
-  const std::string patience = std::to_string(Machine::instance().patience_seconds());
-  fault(FaultKind::kEndless, running,
-        "the PE ran for longer than DPUEMU_PATIENCE (" + patience +
-            " s of this computer): an endless loop, or a long program");
+  fault(FaultKind::kEndless, running, endless_reason());
 }
 
 PeRun::Step PeRun::fail_without_memory() {

@@ -20,13 +20,15 @@
 #include "check/pe_check.h"
 #include "machine/pe.h"
 #include "machine/pe_memory.h"
+#include "pe/any_run.h"
 #include "pe/clock.h"
 #include "pe/direct_mram.h"
+#include "pe/performance_counter.h"
 #include "pe/snapshot.h"
 
 namespace dpuemu {
 
-class PeRun {
+class PeRun : public AnyRun {
  public:
   /// Reserves the addresses that runs need. Returns whether the reservation succeeded.
   bool reserve() { return stacks_.reserve() && direct_mram_.reserve(); }
@@ -38,34 +40,23 @@ class PeRun {
   bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible,
              PeCheck *check = nullptr, PeSnapshot *snapshot = nullptr);
 
-  enum class Step { kTransferred, kAwaitsHost, kOther, kEnded };
-  /// Runs the PE for a limited number of calls. Returns kTransferred if its DMA moved kStepBytes,
-  /// kAwaitsHost if a tasklet waits for the host, kOther after kStepCalls calls or an interruption,
-  /// and kEnded if the run is over; pe.report and pe.fault then have the results. turns: the number
-  /// of times that a thread has entered a tasklet, which step() increments.
-  Step step(Door &door, std::atomic<uint64_t> &turns);
-
-  /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a
-  /// sentence.
-  void stop(const char *reason);
-  /// Ends the run with a fault because the host has no memory. Allocates nothing.
-  Step fail_without_memory();
-
-  /// Ends the run with a fault because it takes too long.
-  void end_as_endless();
+  Step step(Door &door, std::atomic<uint64_t> &turns) override;
+  void stop(const char *reason) override;
+  Step fail_without_memory() override;
+  void end_as_endless() override;
 
   /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the
   /// tasklet can continue.
-  bool handle_memory_fault(uint64_t address) { return direct_mram_.handle_fault(address); }
+  bool handle_memory_fault(uint64_t address) override { return direct_mram_.handle_fault(address); }
   /// Returns the checks of the run, or nullptr.
-  PeCheck *check() const { return check_; }
+  PeCheck *check() const override { return check_; }
   /// Returns whether a signal of the watch may interrupt the tasklet at this address. The code that
   /// checks accesses is not interrupted.
-  bool is_interruptible(uint64_t address) const {
+  bool is_interruptible(uint64_t address) const override {
     return check_ == nullptr || address - reinterpret_cast<uintptr_t>(place_.text) < PE_TEXT_BYTES;
   }
   /// Returns the value of gs while the tasklets run.
-  uint64_t gs_base() const { return direct_mram_.gs_base(); }
+  uint64_t gs_base() const override { return direct_mram_.gs_base(); }
 
  private:
   enum class State : uint8_t { kCalling, kPaused, kTransferring, kWaiting, kEnded };
@@ -142,14 +133,6 @@ class PeRun {
     uint8_t bit = 0;
     uint32_t number = 0;
   };
-  struct Counter {
-    double count = 0, start = 0;  // the events before the counter started, and the clock or the
-                                  // instructions at this moment
-    bool runs = false;
-    double counted(double now) const;
-    uint64_t value(double now) const;
-    void set(double now, bool will_run, bool resets);
-  };
   VirtualMutex virtual_mutex_at(uint32_t tasklet, const uint32_t *arguments);
   After transfer(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address, uint32_t bytes,
                  bool is_read);
@@ -181,7 +164,7 @@ class PeRun {
   uint32_t first_waiter_ = PE_MAX_TASKLETS, last_waiter_ = PE_MAX_TASKLETS;
   uint32_t next_waiter_[PE_MAX_TASKLETS] = {};
   uint32_t moved_bytes_ = 0;  // by DMA in this step
-  Counter cycle_counter_, instruction_counter_;
+  PerformanceCounter cycle_counter_, instruction_counter_;
   bool shows_instructions_ = false;  // perfcounter_get returns the instructions
 };
 

@@ -19,6 +19,7 @@
 #include "check/settings.h"
 #include "machine/checked_memory.h"
 #include "machine/machine.h"
+#include "pe/code_run.h"
 #include "pe/run.h"
 #include "pe/signals.h"
 #include "pe/snapshot.h"
@@ -74,17 +75,16 @@ class Runner {
       for (const PeTask &task : group) run_alone(task, of);
       return;
     }
-    PeRun *active[kChips];
+    AnyRun *active[kChips];
     size_t count = 0;
     uint32_t entered = 0;  // bit set of the tasks whose WRAM this function has made accessible
     for (size_t i = 0; i < group.size(); ++i) {
       const PeTask &task = group[i];
-      PeRun &run = runs_[count];
       if (of.work.is_strict && task.places->enter(task.dpu_index)) entered |= 1u << i;
       const bool is_accessible = !of.work.is_strict || (entered >> i & 1) != 0;
-      if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, of.work.is_strict,
-                    is_accessible, begin_check(task, of, count)))
-        active[count++] = &run;
+      if (AnyRun *const run =
+              begin_run(task, of, count, begin_check(task, of, count), nullptr, is_accessible))
+        active[count++] = run;
     }
     while (count != 0) {
       size_t left = 0;
@@ -139,10 +139,22 @@ class Runner {
 
   void run_once(const PeTask &task, Batch &of, PeCheck *check, PeSnapshot *snapshot,
                 bool is_accessible) {
-    PeRun &run = runs_[0];
-    if (run.begin(*task.pe, task.places->of(task.dpu_index), task.port, of.work.is_strict,
-                  is_accessible, check, snapshot))
-      while (advance(run, of)) continue;
+    if (AnyRun *const run = begin_run(task, of, 0, check, snapshot, is_accessible))
+      while (advance(*run, of)) continue;
+  }
+
+  /// Begins a run, or returns nullptr if the host has no memory. slot: of the runs of this object.
+  AnyRun *begin_run(const PeTask &task, const Batch &of, size_t slot, PeCheck *check,
+                    PeSnapshot *snapshot, bool is_accessible) {
+    const PePlace place = task.places->of(task.dpu_index);
+    if (task.pe->program->code() != nullptr)
+      return code_runs_[slot].begin(*task.pe, place, task.port, of.work.is_strict, is_accessible)
+                 ? &code_runs_[slot]
+                 : nullptr;
+    return runs_[slot].begin(*task.pe, place, task.port, of.work.is_strict, is_accessible, check,
+                             snapshot)
+               ? &runs_[slot]
+               : nullptr;
   }
 
   /// Runs the PE, then repeats the run in other orders of its tasklets, and compares the results.
@@ -207,7 +219,7 @@ class Runner {
 
   /// Begins the checks of a run if the batch is checked, else returns nullptr. slot: of runs_.
   PeCheck *begin_check(const PeTask &task, const Batch &of, size_t slot) {
-    if (!of.work.is_checked) return nullptr;
+    if (!of.work.is_checked || task.pe->program->code() != nullptr) return nullptr;
     if (checks_[slot] == nullptr) checks_[slot] = std::make_unique<PeCheck>();
     checks_[slot]->begin(*task.pe, task.places->of(task.dpu_index),
                          Machine::instance().chip().wram_bytes, task.rank, task.dpu_index);
@@ -216,11 +228,11 @@ class Runner {
 
   /// Runs the PE until its DMA has moved some lines, or until it waits for the host. Returns
   /// whether the PE continues.
-  bool advance(PeRun &run, Batch &of) {
+  bool advance(AnyRun &run, Batch &of) {
     signals_.target.run.store(&run, std::memory_order_relaxed);
     if (run.check() != nullptr) PeCheck::set_current(run.check());
     if (const uint64_t base = run.gs_base(); base != gs_base_) set_gs_base(gs_base_ = base);
-    PeRun::Step step;
+    AnyRun::Step step;
     do {
       try {
         if (const char *const reason = of.stop_reason()) run.stop(reason);
@@ -233,12 +245,12 @@ class Runner {
       } catch (const std::bad_alloc &) {
         step = run.fail_without_memory();
       }
-    } while (step == PeRun::Step::kOther);
-    if (step == PeRun::Step::kAwaitsHost) std::this_thread::yield();
-    if (step == PeRun::Step::kEnded || step == PeRun::Step::kAwaitsHost) ++progress_;
+    } while (step == AnyRun::Step::kOther);
+    if (step == AnyRun::Step::kAwaitsHost) std::this_thread::yield();
+    if (step == AnyRun::Step::kEnded || step == AnyRun::Step::kAwaitsHost) ++progress_;
     // The program's first direct access changed gs, perhaps just before the end of the run.
-    gs_base_ = step == PeRun::Step::kEnded ? kUnknownGs : run.gs_base();
-    return step != PeRun::Step::kEnded;
+    gs_base_ = step == AnyRun::Step::kEnded ? kUnknownGs : run.gs_base();
+    return step != AnyRun::Step::kEnded;
   }
 
   /// Returns the CPU time of the thread. Requires batch != nullptr, so that the thread exists.
@@ -253,6 +265,7 @@ class Runner {
 
   PeSignals signals_;
   PeRun runs_[kChips];
+  CodeRun code_runs_[kChips];
   std::unique_ptr<PeCheck> checks_[kChips];  // of these runs, from the first checked run on
   uint64_t gs_base_ = kUnknownGs;            // gs of the thread
   pthread_t thread_ = {};

@@ -14,7 +14,7 @@ namespace dpuemu {
 /// The data that a thread provides for its signal handlers.
 struct SignalTarget {
   Door door;
-  std::atomic<PeRun *> run{nullptr};   // the run whose tasklets the thread enters
+  std::atomic<AnyRun *> run{nullptr};  // the run whose tasklets the thread enters
   std::atomic<uint64_t> turns{0};      // incremented whenever the thread enters a tasklet
   std::atomic<uint64_t> long_turn{0};  // the number of the turn to interrupt
 };

@@ -1,0 +1,56 @@
+// A run of the program of one PE, step by step. There are two kinds of programs, and of runs: PeRun
+// and CodeRun.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "base/door.h"
+
+namespace dpuemu {
+
+class PeCheck;
+
+class AnyRun {
+ public:
+  AnyRun() = default;
+  AnyRun(const AnyRun &) = delete;
+  AnyRun &operator=(const AnyRun &) = delete;
+  virtual ~AnyRun() = default;
+
+  enum class Step { kTransferred, kAwaitsHost, kOther, kEnded };
+  /// Runs the PE for a limited number of calls. Returns kTransferred if its DMA moved kStepBytes,
+  /// kAwaitsHost if a tasklet waits for the host, kOther after kStepCalls calls or an interruption,
+  /// and kEnded if the run is over; pe.report and pe.fault then have the results. turns: the number
+  /// of times that a thread has entered a tasklet, which step() increments.
+  virtual Step step(Door &door, std::atomic<uint64_t> &turns) = 0;
+
+  /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a
+  /// sentence.
+  virtual void stop(const char *reason) = 0;
+  /// Ends the run with a fault because the host has no memory. Allocates nothing.
+  virtual Step fail_without_memory() = 0;
+  /// Ends the run with a fault because it takes too long.
+  virtual void end_as_endless() = 0;
+
+  /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the
+  /// tasklet can continue.
+  virtual bool handle_memory_fault(uint64_t) { return false; }
+  /// Returns whether a signal of the watch may interrupt the tasklet at this address.
+  virtual bool is_interruptible(uint64_t) const { return false; }
+  /// Returns the checks of the run, or nullptr.
+  virtual PeCheck *check() const { return nullptr; }
+  /// Returns the value of gs while the tasklets run.
+  virtual uint64_t gs_base() const { return 0; }
+
+ protected:
+  /// The limits of a step. The caches hold the lines of kStepBytes until the other PEs of the bank
+  /// have accessed them.
+  static constexpr uint32_t kStepBytes = 2048, kStepCalls = 1024;
+
+  /// Returns the reason of the fault of a run that takes too long.
+  static std::string endless_reason();
+};
+
+}  // namespace dpuemu

@@ -1,0 +1,408 @@
+#include "pe/code_run.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "machine/machine.h"
+#include "machine/symbols.h"
+#include "pe/format.h"
+
+namespace dpuemu {
+namespace {
+
+constexpr uint32_t kWordMask = 7;
+constexpr uint32_t kDmaUnits = 256, kDmaUnitBytes = 8;
+
+/// The faults of the SDK's runtime: the operand of `fault`.
+constexpr struct {
+  uint32_t code;
+  FaultKind kind;
+  const char *reason;
+} kProgramFaults[] = {
+    {1, FaultKind::kProgram, "the WRAM heap is full"},
+    {2, FaultKind::kDivision, "division by zero"},
+    {3, FaultKind::kProgram, "an assertion failed"},
+    {4, FaultKind::kProgram, "the program halted"},
+    {5, FaultKind::kProgram, "one printf printed more than the log holds"},
+    {6, FaultKind::kProgram, "profiling_start was called twice"},
+    {7, FaultKind::kProgram, "profiling_stop was called without profiling_start"},
+    {8, FaultKind::kProgram,
+     "the two addresses of mram_write_unaligned differ in their lowest three bits"},
+};
+
+/// Returns the number of the mutex at an address.
+uint32_t mutex_number(uint32_t address) { return (address ^ address >> 8) & 0xFF; }
+
+}  // namespace
+
+bool CodeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
+                    bool is_accessible) {
+  const Chip &chip = Machine::instance().chip();
+  pe_ = &pe;
+  code_ = pe.program->code();
+  wram_ = {place.wram, chip.wram_bytes};
+  mutexes_ = place.wram + PE_ATOMIC_ORIGIN;
+  port_ = port;
+  is_strict_ = is_strict;
+  has_ended_ = false;
+  tasklet_count_ = chip.tasklets;
+  other_run_bits_ = 0;
+  cycle_counter_ = instruction_counter_ = {};
+  shows_instructions_ = false;
+  pe.has_run = true;
+  pe.report = {};
+  pe.fault = {};
+  clock_.start();
+  if (!is_accessible) {
+    fail_without_memory();
+    return false;
+  }
+  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+    tasklets_[i] = Tasklet();
+    tasklets_[i].core = isa::Tasklet(i);
+  }
+  tasklets_[0].state = State::kExecuting;
+  woken_ = 1;
+  return true;
+}
+
+void CodeRun::resume(uint32_t number) {
+  Tasklet &tasklet = tasklets_[number];
+  tasklet.state = State::kExecuting;
+  tasklet.outcome = isa::interpret(*code_, tasklet.core, wram_, kQuantum);
+  const bool ends_with_call = tasklet.outcome.stop != isa::Stop::kBudget;
+  clock_.compute(number, tasklet.outcome.instructions + ends_with_call);
+}
+
+CodeRun::Step CodeRun::step(Door &, std::atomic<uint64_t> &) {
+  moved_bytes_ = 0;
+  for (uint32_t calls = 0; calls < kStepCalls; ++calls) {
+    for (; woken_ != 0; woken_ &= woken_ - 1)
+      resume(static_cast<uint32_t>(std::countr_zero(woken_)));
+    const auto [number, is_transfer] = clock_.next();
+    if (number == PeClock::kNobody) {
+      end_waiting();
+      if (!has_ended_) finish();
+      return Step::kEnded;
+    }
+    if (is_transfer || carry_out(number)) woken_ |= 1u << number;
+    if (has_ended_) return Step::kEnded;
+    if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
+  }
+  return Step::kOther;
+}
+
+bool CodeRun::carry_out(uint32_t number) {
+  Tasklet &tasklet = tasklets_[number];
+  switch (tasklet.outcome.stop) {
+    case isa::Stop::kBudget:
+      return true;
+    case isa::Stop::kIllegal: {
+      const uint32_t pc = tasklet.core.pc;
+      return fault(FaultKind::kInstruction, number,
+                   pc < code_->size()
+                       ? "the word " + hexadecimal(code_->word(pc)) + " is not an instruction"
+                       : "a jump to instruction " + std::to_string(pc) + "; the program has " +
+                             std::to_string(code_->size()));
+    }
+    case isa::Stop::kAddress:
+      return fault_by_address(number);
+    case isa::Stop::kCall:
+      break;
+  }
+  const isa::Instruction &instruction = instruction_of(tasklet);
+  switch (instruction.operation) {
+    case isa::Operation::ldma:
+    case isa::Operation::sdma:
+      return transfer(number, instruction);
+    case isa::Operation::acquire:
+      return acquire(number, instruction);
+    case isa::Operation::release:
+      return release(number, instruction);
+    case isa::Operation::boot:
+    case isa::Operation::resume:
+      return start(number, instruction);
+    case isa::Operation::read_run:
+    case isa::Operation::clr_run:
+      return read_run(number, instruction);
+    case isa::Operation::stop:
+      return stop_tasklet(number, instruction);
+    case isa::Operation::time:
+    case isa::Operation::time_cfg:
+      return read_time(number, instruction);
+    case isa::Operation::tell:
+      ++tasklet.core.pc;
+      return true;
+    default:
+      return fault_by_instruction(number, instruction);
+  }
+}
+
+void CodeRun::end_instruction(Tasklet &tasklet, const isa::Instruction &instruction,
+                              uint32_t value) {
+  const bool holds = isa::test(tasklet.core, instruction, value);
+  tasklet.core.pc = holds && instruction.jumps() ? instruction.target : tasklet.core.pc + 1;
+}
+
+bool CodeRun::repeat(uint32_t number, uint32_t awaited) {
+  tasklets_[number].state = State::kRepeating;
+  tasklets_[number].awaited = awaited;
+  clock_.spin(number);
+  return false;
+}
+
+uint32_t CodeRun::take_waiter(uint32_t awaited) {
+  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+    if (tasklets_[i].state != State::kRepeating || tasklets_[i].awaited != awaited) continue;
+    clock_.stop_spinning(i);
+    tasklets_[i].state = State::kExecuting;
+    woken_ |= 1u << i;
+    return i;
+  }
+  return PE_MAX_TASKLETS;
+}
+
+// --- DMA
+
+bool CodeRun::transfer(uint32_t number, const isa::Instruction &instruction) {
+  Tasklet &tasklet = tasklets_[number];
+  PeReport &report = pe_->report;
+  const bool is_read = instruction.operation == isa::Operation::ldma;
+  // The highest byte of the WRAM address is added to the length.
+  const uint32_t a = tasklet.core.registers[instruction.a], address = a & 0xFFFFFF,
+                 mram = tasklet.core.registers[instruction.b],
+                 bytes = (((a >> 24) + instruction.immediate) % kDmaUnits + 1) * kDmaUnitBytes,
+                 wram = address & ~kWordMask, offset = mram & (PE_MRAM_BYTES - 1) & ~kWordMask;
+  const auto refuse = [&](const std::string &rule) {
+    return fault(FaultKind::kDma, number,
+                 std::string(is_read ? "ldma" : "sdma") + " of " + std::to_string(bytes) +
+                     " bytes between WRAM address " +
+                     pe_->program->address_and_variable(address, address) + " and MRAM address " +
+                     pe_->program->address_and_variable(mram, kMramAddress + offset) + rule);
+  };
+  if (offset + bytes > PE_MRAM_BYTES) return refuse(": beyond the end of MRAM");
+  if (wram > wram_.size - bytes) return refuse(": beyond the end of WRAM");
+  if (is_strict_ && ((address | mram) & kWordMask) != 0)
+    return refuse(": the addresses must be multiples of 8");
+  report.masked_addresses += ((address & kWordMask) != 0) + ((mram & kWordMask) != 0);
+  if (is_read) {
+    port_.read(offset, bytes, wram_.bytes + wram);
+    ++report.dma_reads;
+    report.dma_read_bytes += bytes;
+  } else {
+    port_.write(offset, bytes, wram_.bytes + wram);
+    ++report.dma_writes;
+    report.dma_write_bytes += bytes;
+  }
+  moved_bytes_ += bytes;
+  ++tasklet.core.pc;
+  tasklet.state = State::kTransferring;
+  clock_.transfer(number, bytes);
+  return false;
+}
+
+// --- Mutexes. A tasklet that waits for one repeats its instruction: `acquire r, 0, nz, .`.
+
+bool CodeRun::acquire(uint32_t number, const isa::Instruction &instruction) {
+  Tasklet &tasklet = tasklets_[number];
+  const uint32_t mutex =
+      mutex_number(tasklet.core.registers[instruction.a] + instruction.immediate);
+  const uint32_t pc = tasklet.core.pc;
+  end_instruction(tasklet, instruction, std::exchange(mutexes_[mutex], uint8_t{1}));
+  return tasklet.core.pc != pc || repeat(number, mutex);
+}
+
+bool CodeRun::release(uint32_t number, const isa::Instruction &instruction) {
+  Tasklet &tasklet = tasklets_[number];
+  const uint32_t mutex =
+      mutex_number(tasklet.core.registers[instruction.a] + instruction.immediate);
+  end_instruction(tasklet, instruction, std::exchange(mutexes_[mutex], uint8_t{0}));
+  if (const uint32_t waiter = take_waiter(mutex); waiter != PE_MAX_TASKLETS) {
+    Tasklet &next = tasklets_[waiter];
+    end_instruction(next, instruction_of(next), std::exchange(mutexes_[mutex], uint8_t{1}));
+  }
+  return true;
+}
+
+// --- The RUN register: a bit for each tasklet, and 40 others.
+
+bool CodeRun::start(uint32_t number, const isa::Instruction &instruction) {
+  Tasklet &tasklet = tasklets_[number];
+  const uint32_t other = tasklet.core.registers[instruction.a] + instruction.immediate;
+  if (other >= tasklet_count_)
+    return fault(FaultKind::kInstruction, number,
+                 std::string(isa::name_of(instruction.operation)) + " of tasklet " +
+                     std::to_string(other) + "; a DPU has " + std::to_string(tasklet_count_));
+  Tasklet &started = tasklets_[other];
+  const bool was_running = started.state != State::kStopped;
+  const uint32_t pc = tasklet.core.pc;
+  end_instruction(tasklet, instruction, was_running);
+  if (was_running) return tasklet.core.pc != pc || repeat(number, kMutexes + other);
+  if (instruction.operation == isa::Operation::boot) started.core.pc = 0;
+  started.state = State::kExecuting;
+  woken_ |= 1u << other;
+  while (take_waiter(kMutexes + other) != PE_MAX_TASKLETS) continue;
+  return true;
+}
+
+bool CodeRun::read_run(uint32_t number, const isa::Instruction &instruction) {
+  Tasklet &tasklet = tasklets_[number];
+  const uint32_t bit = (tasklet.core.registers[instruction.a] + instruction.immediate) % 64;
+  const bool clears = instruction.operation == isa::Operation::clr_run;
+  if (bit < PE_MAX_TASKLETS && clears)
+    return fault(FaultKind::kInstruction, number,
+                 "clr_run of tasklet " + std::to_string(bit) + " is not supported; use stop");
+  const bool value = bit < PE_MAX_TASKLETS ? tasklets_[bit].state != State::kStopped
+                                           : (other_run_bits_ >> bit & 1) != 0;
+  if (clears) other_run_bits_ &= ~(UINT64_C(1) << bit);
+  const uint32_t pc = tasklet.core.pc;
+  end_instruction(tasklet, instruction, value);
+  return tasklet.core.pc != pc || repeat(number, kMutexes + bit);
+}
+
+bool CodeRun::stop_tasklet(uint32_t number, const isa::Instruction &instruction) {
+  Tasklet &tasklet = tasklets_[number];
+  end_instruction(tasklet, instruction, 0);
+  tasklet.state = State::kStopped;
+  while (take_waiter(kMutexes + number) != PE_MAX_TASKLETS) continue;
+  return false;
+}
+
+// --- Time. As on hardware, the register lacks the low four bits of the counter.
+
+bool CodeRun::read_time(uint32_t number, const isa::Instruction &instruction) {
+  constexpr uint32_t kMissingBits = 4;
+  Tasklet &tasklet = tasklets_[number];
+  const double cycles = clock_.cycles(), instructions = static_cast<double>(clock_.instructions());
+  const uint64_t counted =
+      shows_instructions_ ? instruction_counter_.value(instructions) : cycle_counter_.value(cycles);
+  const auto value = static_cast<uint32_t>(counted >> kMissingBits);
+  if (instruction.operation == isa::Operation::time_cfg) {
+    using Counter = PerformanceCounter;
+    const uint32_t configuration = tasklet.core.registers[instruction.b];
+    const bool resets = (configuration & 1) != 0;
+    const uint32_t mode = configuration >> 1;
+    const auto counts = [&](const Counter &counter, Counter::Mode own) {
+      return mode == Counter::kSame ? counter.runs() : mode == own;
+    };
+    cycle_counter_.set(cycles, counts(cycle_counter_, Counter::kCycles), resets);
+    instruction_counter_.set(instructions, counts(instruction_counter_, Counter::kInstructions),
+                             resets);
+    if (mode == Counter::kCycles || mode == Counter::kInstructions)
+      shows_instructions_ = mode == Counter::kInstructions;
+  }
+  isa::finish(
+      tasklet.core, instruction,
+      isa::compute(isa::Operation::or_, instruction.condition, {value, 0, 0}, tasklet.core.flags));
+  return true;
+}
+
+// --- The end of a run
+
+std::string CodeRun::function_of(const Tasklet &tasklet) const {
+  const std::string function = pe_->program->function_at(
+      kIramAddress + tasklet.core.pc * static_cast<uint32_t>(sizeof(uint64_t)));
+  return ", at instruction " + std::to_string(tasklet.core.pc) +
+         (function.empty() ? "" : " in " + function);
+}
+
+bool CodeRun::fault(FaultKind kind, uint32_t number, std::string reason) {
+  if (kind != FaultKind::kStopped && kind != FaultKind::kDeadlock)
+    reason += function_of(tasklets_[number]);
+  pe_->fault = {kind, number, std::move(reason)};
+  finish();
+  return false;
+}
+
+bool CodeRun::fault_by_instruction(uint32_t number, const isa::Instruction &instruction) {
+  if (instruction.operation != isa::Operation::fault)
+    return fault(FaultKind::kInstruction, number,
+                 "the instruction " + std::string(isa::name_of(instruction.operation)) +
+                     " is not supported");
+  for (const auto &row : kProgramFaults)
+    if (row.code == instruction.immediate) return fault(row.kind, number, row.reason);
+  return fault(
+      FaultKind::kProgram, number,
+      "the program executed the instruction fault " + std::to_string(instruction.immediate));
+}
+
+bool CodeRun::fault_by_address(uint32_t number) {
+  const isa::Outcome &outcome = tasklets_[number].outcome;
+  const bool is_misaligned = outcome.address % outcome.bytes != 0;
+  return fault(FaultKind::kMemory, number,
+               "an access of " + std::to_string(outcome.bytes) + " bytes to WRAM address " +
+                   pe_->program->address_and_variable(outcome.address, outcome.address) +
+                   (is_misaligned ? ", which is not a multiple of " + std::to_string(outcome.bytes)
+                                  : ", beyond the end of WRAM"));
+}
+
+// A DPU with only stopped tasklets is done. A tasklet that repeats an instruction never ends.
+void CodeRun::end_waiting() {
+  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+    const Tasklet &tasklet = tasklets_[i];
+    if (tasklet.state != State::kRepeating) continue;
+    const std::string name = tasklet.awaited < kMutexes
+                                 ? pe_->program->variable_at(kMutexAddress + tasklet.awaited)
+                                 : "";
+    const std::string what =
+        tasklet.awaited < kMutexes
+            ? "mutex " + std::to_string(tasklet.awaited) + (name.empty() ? "" : " (" + name + ")")
+            : "tasklet " + std::to_string(tasklet.awaited - kMutexes) + " to stop";
+    fault(FaultKind::kDeadlock, i,
+          "deadlock: tasklet " + std::to_string(i) + " waits for " + what + function_of(tasklet));
+    return;
+  }
+}
+
+void CodeRun::stop(const char *reason) {
+  if (!has_ended_) fault(FaultKind::kStopped, 0, reason);
+}
+
+void CodeRun::end_as_endless() {
+  if (has_ended_) return;
+  uint32_t running = woken_ != 0 ? static_cast<uint32_t>(std::countr_zero(woken_))
+                                 : clock_.next().tasklet;  // does not wait
+  if (running == PeClock::kNobody) running = 0;
+  fault(FaultKind::kEndless, running, endless_reason());
+}
+
+CodeRun::Step CodeRun::fail_without_memory() {
+  pe_->fault.kind = FaultKind::kNoMemory;
+  pe_->fault.reason.clear();
+  if (!has_ended_) finish();
+  return Step::kEnded;
+}
+
+void CodeRun::finish() {
+  has_ended_ = true;
+  woken_ = 0;
+  pe_->report.instructions = clock_.instructions();
+  pe_->report.cycles = clock_.cycles();
+  if (pe_->fault.kind != FaultKind::kNoMemory) read_log();
+}
+
+void CodeRun::read_log() {
+  struct LogState {
+    uint32_t end, has_wrapped;
+  };
+  const Program &program = *pe_->program;
+  const dpu_symbol_t *const buffer = program.find("__stdout_buffer"), *const at = program.find(
+                                                                          "__stdout_buffer_state");
+  if (buffer == nullptr || at == nullptr || at->address > wram_.size - sizeof(LogState)) return;
+  LogState state;
+  std::memcpy(&state, wram_.bytes + at->address, sizeof state);
+  pe_->log.clear();
+  const uint32_t offset = buffer->address - kMramAddress;
+  if (state.has_wrapped != 0 || offset >= PE_MRAM_BYTES || state.end > PE_MRAM_BYTES - offset) {
+    pe_->log_status = DPU_ERR_LOG_BUFFER_TOO_SMALL;
+    return;
+  }
+  std::vector<uint8_t> log(state.end & ~kWordMask);
+  port_.read(offset, log.size(), log.data());
+  pe_->log_status = format_log(log, pe_->log) ? DPU_OK : DPU_ERR_LOG_FORMAT;
+}
+
+}  // namespace dpuemu

@@ -1,0 +1,97 @@
+// Runs the machine code of one PE once: a program of the SDK's compiler.
+//
+// A tasklet executes instructions until it reaches one that concerns other tasklets, MRAM or time,
+// or has executed kQuantum instructions. This instruction takes effect at its modelled time
+// (clock.h), after those of other tasklets before this time. So runs are deterministic, also of
+// programs whose tasklets wait for each other's stores.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "isa/core.h"
+#include "machine/pe.h"
+#include "machine/pe_memory.h"
+#include "pe/any_run.h"
+#include "pe/clock.h"
+#include "pe/mram_port.h"
+#include "pe/performance_counter.h"
+
+namespace dpuemu {
+
+class CodeRun : public AnyRun {
+ public:
+  /// Boots tasklet 0. If the PE's WRAM is not accessible, because the host has no memory, sets a
+  /// fault and returns false.
+  bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
+             bool is_accessible);
+
+  Step step(Door &door, std::atomic<uint64_t> &turns) override;
+  void stop(const char *reason) override;
+  Step fail_without_memory() override;
+  void end_as_endless() override;
+
+ private:
+  /// kRepeating: the tasklet repeats an instruction that jumps to itself until its condition
+  /// changes.
+  enum class State : uint8_t { kStopped, kExecuting, kTransferring, kRepeating };
+  struct Tasklet {
+    isa::Tasklet core;
+    isa::Outcome outcome = {};  // of the instructions until now
+    State state = State::kStopped;
+    uint32_t awaited = 0;  // kRepeating: the mutex, or kMutexes + the tasklet, that it waits for
+  };
+  static constexpr uint64_t kQuantum = 2000;
+  static constexpr uint32_t kMutexes = PE_ATOMIC_BYTES;
+
+  const isa::Instruction &instruction_of(const Tasklet &tasklet) const {
+    return *code_->at(tasklet.core.pc);
+  }
+  /// Executes instructions up to the next one that has to wait for its modelled time.
+  void resume(uint32_t number);
+  /// Carries out this instruction. Returns whether the tasklet goes on executing.
+  bool carry_out(uint32_t number);
+  bool transfer(uint32_t number, const isa::Instruction &instruction);
+  bool acquire(uint32_t number, const isa::Instruction &instruction);
+  bool release(uint32_t number, const isa::Instruction &instruction);
+  /// boot and resume.
+  bool start(uint32_t number, const isa::Instruction &instruction);
+  bool read_run(uint32_t number, const isa::Instruction &instruction);
+  bool stop_tasklet(uint32_t number, const isa::Instruction &instruction);
+  bool read_time(uint32_t number, const isa::Instruction &instruction);
+  /// Tests `value` for the condition of the instruction, and jumps or goes on.
+  void end_instruction(Tasklet &tasklet, const isa::Instruction &instruction, uint32_t value);
+  /// The tasklet repeats its instruction until `awaited` changes. Returns false.
+  bool repeat(uint32_t number, uint32_t awaited);
+  /// Returns the tasklet with the lowest number that repeats an instruction until `awaited`
+  /// changes, or PE_MAX_TASKLETS; it then no longer repeats it.
+  uint32_t take_waiter(uint32_t awaited);
+
+  bool fault(FaultKind kind, uint32_t number, std::string reason);
+  bool fault_by_instruction(uint32_t number, const isa::Instruction &instruction);
+  bool fault_by_address(uint32_t number);
+  void end_waiting();
+  void finish();
+  /// Replaces the log of the PE by the output that its program has left in MRAM.
+  void read_log();
+  /// Returns the part of a sentence that names the tasklet's function, or "".
+  std::string function_of(const Tasklet &tasklet) const;
+
+  Pe *pe_ = nullptr;
+  const isa::Code *code_ = nullptr;
+  isa::Wram wram_ = {};
+  uint8_t *mutexes_ = nullptr;  // 256 bytes: 1 if locked
+  MramPort port_;
+  bool is_strict_ = false, has_ended_ = false;
+  uint32_t tasklet_count_ = 0;  // of the machine's chip
+  PeClock clock_;
+  Tasklet tasklets_[PE_MAX_TASKLETS];
+  uint64_t other_run_bits_ = 0;  // of the RUN register, above those of the tasklets
+  uint32_t woken_ = 0;           // bit set of the tasklets to resume now
+  uint32_t moved_bytes_ = 0;     // by DMA in this step
+  PerformanceCounter cycle_counter_, instruction_counter_;
+  bool shows_instructions_ = false;
+};
+
+}  // namespace dpuemu
