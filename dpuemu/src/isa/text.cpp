@@ -78,18 +78,18 @@ std::string register_name(uint32_t number) {
 
 std::string pair_name(uint32_t number) { return "d" + std::to_string(number); }
 
-std::optional<uint8_t> register_of(std::string_view word) {
+std::optional<uint8_t> register_number(std::string_view word) {
   for (uint32_t number = 0; number < kRegisters; ++number)
     if (word == register_name(number)) return static_cast<uint8_t>(number);
   return {};
 }
 
-std::optional<uint8_t> general_register_of(std::string_view word) {
-  const auto number = register_of(word);
+std::optional<uint8_t> general_register_number(std::string_view word) {
+  const auto number = register_number(word);
   return number < kGeneralRegisters ? number : std::nullopt;
 }
 
-std::optional<uint8_t> pair_of(std::string_view word) {
+std::optional<uint8_t> pair_number(std::string_view word) {
   for (uint32_t number = 0; number < kGeneralRegisters; number += 2)
     if (word == pair_name(number)) return static_cast<uint8_t>(number);
   return {};
@@ -117,14 +117,15 @@ std::string joined(const Words &words) {
 }
 
 bool fits(char letter, std::string_view word) {
-  const bool is_register = register_of(word).has_value(), is_pair = pair_of(word).has_value();
+  const bool is_register = register_number(word).has_value(),
+             is_pair = pair_number(word).has_value();
   switch (letter) {
     case 'G':
-      return general_register_of(word).has_value();
+      return general_register_number(word).has_value();
     case 'P':
       return is_pair;
     case 'D':
-      return is_pair || general_register_of(word).has_value();
+      return is_pair || general_register_number(word).has_value();
     case 'R':
       return is_register;
     case 'I':
@@ -183,7 +184,7 @@ bool has_suffix(const Encoding &row) {
 }
 
 /// Returns a row with the syntax of the instruction.
-const Encoding &row_of(const Instruction &instruction) {
+const Encoding &row_with_syntax(const Instruction &instruction) {
   const auto fits_row = [&](const Encoding &row) {
     const bool is_register = instruction.destination == Destination::kRegister,
                is_nowhere = instruction.destination == Destination::kNowhere;
@@ -216,7 +217,7 @@ std::string text_of(const Instruction &instruction,
     const std::string name = symbol ? symbol(target) : "";
     return name.empty() ? hexadecimal(target) : name;
   };
-  const Encoding &row = row_of(instruction);
+  const Encoding &row = row_with_syntax(instruction);
   Words words;
   for (const char letter : row.syntax) {
     switch (letter) {
@@ -279,9 +280,9 @@ namespace {
 using Value = std::function<std::optional<int64_t>(std::string_view)>;
 
 /// Reads the operands of one instruction in the syntax of a row.
-class Reader {
+class OperandReader {
  public:
-  Reader(const Words &operands, const Value &value) : operands_(operands), value_(value) {}
+  OperandReader(const Words &operands, const Value &value) : operands_(operands), value_(value) {}
 
   /// Returns whether the operands have this syntax. With a condition, `condition` is its name.
   bool read(const Encoding &row, Instruction &result, std::string_view &condition) {
@@ -353,15 +354,15 @@ class Reader {
         return operands_[at_++] == kFixedRegisters[0];
       case 'c':
         result.destination = Destination::kRegister;
-        return store(general_register_of(operands_[at_++]), result.c);
+        return store(general_register_number(operands_[at_++]), result.c);
       case 'd':
-        return store(pair_of(operands_[at_++]), result.c);
+        return store(pair_number(operands_[at_++]), result.c);
       case 'a':
-        return store(register_of(operands_[at_++]), result.a);
+        return store(register_number(operands_[at_++]), result.a);
       case 'b':
-        return store(general_register_of(operands_[at_++]), result.b);
+        return store(general_register_number(operands_[at_++]), result.b);
       case 'e':
-        return store(pair_of(operands_[at_++]), result.b);
+        return store(pair_number(operands_[at_++]), result.b);
       case 's':
         return read_number(0, 31, result.shift);
       case 'o':
@@ -420,7 +421,7 @@ std::optional<Instruction> parse(std::string_view text, const Value &value, std:
       break;
     }
   }
-  Reader reader(operands, value);
+  OperandReader reader(operands, value);
   bool has_syntax = false;
   for (const Encoding &row : encodings()) {
     for (const Operation operation : row.operations) {
