@@ -215,6 +215,20 @@ def parser() -> argparse.ArgumentParser:
     )
 
     subparser = command(
+        "objdump",
+        print_disassembly,
+        "Print the instructions of a program for real DPUs.\n\nThe UPMEM SDK's compiler makes such"
+        " programs. Each line has the address and the word of an instruction. If the program has"
+        " debug information, lines that begin with `;` name source lines. `main+3` is the third"
+        " instruction after `main`.",
+        "dpuemu objdump --symbol main kernel",
+    )
+    subparser.add_argument(
+        "--symbol", metavar="NAME", default="", help="print only this function or label"
+    )
+    subparser.add_argument("file", metavar="FILE", help="program file")
+
+    subparser = command(
         "env",
         print_environment,
         "Print shell commands that put the stand-in UPMEM tools in PATH.\n\nBuilds then find"
@@ -355,6 +369,13 @@ def run_host_program(options: argparse.Namespace) -> int:
 def print_long_launch(launch: str) -> None:
     """Tell the user of a launch that takes long."""
     print(f"dpuemu: still running: {launch}", file=sys.stderr)
+
+
+def print_disassembly(options: argparse.Namespace) -> int:
+    """Print the machine code of a program."""
+    file, symbol = os.fsencode(options.file), os.fsencode(options.symbol)
+    print(_dpuemu.disassemble(file, symbol), end="")
+    return 0
 
 
 def print_environment(options: argparse.Namespace) -> int:

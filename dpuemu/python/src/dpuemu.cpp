@@ -33,13 +33,19 @@ struct DeviceError : std::runtime_error {
 
 constexpr const char *kError = "Error", *kArgumentError = "ArgumentError";
 
+/// Names of files and symbols may have any bytes.
+nb::str decoded(const std::string &text) {
+  return nb::steal<nb::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
 void translate(const std::exception_ptr &pointer, void *) {
   try {
     std::rethrow_exception(pointer);
   } catch (const DeviceError &error) {
     try {
       const nb::object type = nb::module_::import_("dpuemu.errors").attr(error.name);
-      PyErr_SetString(type.ptr(), error.what());
+      PyErr_SetObject(type.ptr(), decoded(error.what()).ptr());
     } catch (nb::python_error &raised) {  // Ctrl-C while Python imports the module
       raised.restore();
     }
@@ -146,12 +152,22 @@ nb::dict report(const nb::bytes &set) {
 
 void stop(const nb::bytes &set) { check(dpuemu_stop(set_of(set)), "stopping PEs"); }
 
+/// function: the only one, or empty.
+nb::str disassemble(const nb::bytes &path, const nb::bytes &function) {
+  std::string text;
+  const auto append = [](const char *line, void *to) {
+    *static_cast<std::string *>(to) += std::string(line) + '\n';
+  };
+  check(dpuemu_disassemble(path.c_str(), function.size() == 0 ? nullptr : function.c_str(), append,
+                           &text),
+        "disassembling a program");
+  return decoded(text);
+}
+
 nb::str explain_fault(const nb::bytes &set) {
   char sentence[DPUEMU_FAULT_BYTES];
   check(dpuemu_get_fault(set_of(set), sentence, sizeof sentence), "reading a fault");
-  // Names of files may have any bytes.
-  return nb::steal<nb::str>(
-      PyUnicode_DecodeUTF8(sentence, static_cast<Py_ssize_t>(std::strlen(sentence)), "replace"));
+  return decoded(sentence);
 }
 
 }  // namespace
@@ -179,4 +195,5 @@ NB_MODULE(_dpuemu, m) {
   m.def("report", report, "dpu_set"_a);
   m.def("stop", stop, "dpu_set"_a);
   m.def("explain_fault", explain_fault, "dpu_set"_a);
+  m.def("disassemble", disassemble, "path"_a, "function"_a);
 }

@@ -4,6 +4,7 @@
 
 #include "base/address_map.h"
 #include "base/guard.h"
+#include "machine/disassembly.h"
 #include "machine/machine.h"
 
 using namespace dpuemu;
@@ -94,5 +95,14 @@ dpu_error_t dpuemu_resident_bytes(uint64_t *bytes) {
     if (bytes == nullptr) return DPU_ERR_INTERNAL;
     *bytes = Machine::instance().resident_bytes();
     return DPU_OK;
+  });
+}
+
+dpu_error_t dpuemu_disassemble(const char *path, const char *function,
+                               void (*print)(const char *line, void *context), void *context) {
+  return guarded([&] {
+    if (path == nullptr || print == nullptr) return DPU_ERR_INTERNAL;
+    return disassemble(path, function != nullptr ? function : "",
+                       [&](const std::string &line) { print(line.c_str(), context); });
   });
 }
