@@ -126,6 +126,7 @@ void Program::write_text(const PePlace &place, const Gates &gates) const {
 
 void Program::write_wram(const PePlace &place, const Chip &chip) const {
   std::copy(wram_.begin(), wram_.end(), place.wram);
+  if (code_ != nullptr) std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES, uint8_t{0});
   relocate(place.wram, wram_relocations_, Area::kWram, place);
   const uint32_t clock = chip.clock_mhz * 1000000;
   if (const dpu_symbol_t *variable = find("CLOCKS_PER_SEC");

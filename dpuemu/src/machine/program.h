@@ -95,7 +95,7 @@ class Program {
   /// Returns whether the program is compiled for `dpuemu check`.
   bool is_checked() const { return check_offset_ != 0; }
   /// Writes the initial values of all variables in WRAM, and the clock of the chip. The WRAM heap
-  /// keeps its contents.
+  /// keeps its contents. Frees the mutexes of machine code: such a program does not at its start.
   void write_wram(const PePlace &place, const Chip &chip) const;
 
   /// A part of MRAM with initialised variables.

@@ -82,6 +82,7 @@ CodeRun::Step CodeRun::step(Door &, std::atomic<uint64_t> &) {
   for (uint32_t calls = 0; calls < kStepCalls; ++calls) {
     for (; woken_ != 0; woken_ &= woken_ - 1)
       resume(static_cast<uint32_t>(std::countr_zero(woken_)));
+    if (has_ended_) return Step::kEnded;
     const auto [number, is_transfer] = clock_.next();
     if (number == PeClock::kNobody) {
       end_waiting();
@@ -89,7 +90,6 @@ CodeRun::Step CodeRun::step(Door &, std::atomic<uint64_t> &) {
       return Step::kEnded;
     }
     if (is_transfer || carry_out(number)) woken_ |= 1u << number;
-    if (has_ended_) return Step::kEnded;
     if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
   }
   return Step::kOther;
