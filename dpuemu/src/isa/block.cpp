@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <string_view>
 
 #include "isa/x86_code.h"
+#include "isa/x86_rows.h"
 
 namespace dpuemu::isa {
 namespace {
@@ -13,191 +13,6 @@ namespace {
 constexpr uint32_t kMostInstructions = 96;  // of a block; a signed byte has room for it
 constexpr size_t kPcOffset = offsetof(Tasklet, pc), kZeroOffset = offsetof(Tasklet, flags.zero),
                  kCarryOffset = offsetof(Tasklet, flags.carry);
-
-// How the carry flag of the tasklet follows from the one of the processor.
-enum class CarryRule : uint8_t { kUnchanged, kEqual, kInverted };
-
-/// The machine code of an operation with a value, in hexadecimal. It computes eax from eax (operand
-/// a) and ecx (operand b or, of a shift, the shift).
-struct ValueRow {
-  Operation operation;
-  std::string_view code;
-  bool sets_flags = false;  // the processor's sign and zero flag are those of the value
-  CarryRule carry = CarryRule::kUnchanged;
-  std::string_view addition = {};  // of operand b in ecx; the code before it has the tested value
-};
-
-#define NOT "F7 D0 "                                        // not eax
-#define AND_5_BITS "83 E1 1F "                              // and ecx, 31
-#define SHIFT_OUT_LEFT AND_5_BITS "48 D3 E0 48 C1 E8 20 "   // shl rax, cl; shr rax, 32
-#define SHIFT_OUT_RIGHT AND_5_BITS "48 C1 E0 20 48 D3 E8 "  // shl rax, 32; shr rax, cl
-// mov ecx, 63; bsr eax, eax; cmovz eax, ecx; xor eax, 31
-#define LEADING_ZEROS "B9 3F 00 00 00 0F BD C0 0F 44 C1 83 F0 1F "
-#define ADD "01 C8"                  // add eax, ecx
-#define PRODUCT "0F AF C1"           // imul eax, ecx
-#define A_LOW_UNSIGNED "0F B6 C0 "   // movzx eax, al
-#define A_HIGH_UNSIGNED "0F B6 C4 "  // movzx eax, ah
-#define A_LOW_SIGNED "0F BE C0 "     // movsx eax, al
-#define A_HIGH_SIGNED "0F BE C4 "    // movsx eax, ah
-#define B_LOW_UNSIGNED "0F B6 C9 "   // movzx ecx, cl
-#define B_HIGH_UNSIGNED "0F B6 CD "  // movzx ecx, ch
-#define B_LOW_SIGNED "0F BE C9 "     // movsx ecx, cl
-#define B_HIGH_SIGNED "0F BE CD "    // movsx ecx, ch
-
-constexpr ValueRow kValueRows[] = {
-    {Operation::add, ADD, true, CarryRule::kEqual},
-    {Operation::addc, "11 C8", true, CarryRule::kEqual},            // adc eax, ecx
-    {Operation::sub, "29 C8", true, CarryRule::kInverted},          // sub eax, ecx
-    {Operation::subc, "19 C8", true, CarryRule::kInverted},         // sbb eax, ecx
-    {Operation::rsub, "29 C1 89 C8", true, CarryRule::kInverted},   // sub ecx, eax; mov eax, ecx
-    {Operation::rsubc, "19 C1 89 C8", true, CarryRule::kInverted},  // sbb ecx, eax; mov eax, ecx
-    {Operation::and_, "21 C8", true},                               // and eax, ecx
-    {Operation::or_, "09 C8", true},                                // or eax, ecx
-    {Operation::xor_, "31 C8", true},                               // xor eax, ecx
-    {Operation::nand, "21 C8 " NOT},
-    {Operation::nor, "09 C8 " NOT},
-    {Operation::nxor, "31 C8 " NOT},
-    {Operation::andn, NOT "21 C8", true},
-    {Operation::orn, NOT "09 C8", true},
-    {Operation::lsl, "D3 E0"},  // shl eax, cl
-    {Operation::lsl1, NOT "D3 E0 " NOT},
-    {Operation::lslx, SHIFT_OUT_LEFT},
-    {Operation::lsl1x, NOT SHIFT_OUT_LEFT NOT},
-    {Operation::lsr, "D3 E8"},  // shr eax, cl
-    {Operation::lsr1, NOT "D3 E8 " NOT},
-    {Operation::lsrx, SHIFT_OUT_RIGHT},
-    {Operation::lsr1x, NOT SHIFT_OUT_RIGHT NOT},
-    {Operation::asr, "D3 F8"},  // sar eax, cl
-    {Operation::rol, "D3 C0"},
-    {Operation::ror, "D3 C8"},
-    {Operation::lsl_add, "D3 E0", false, CarryRule::kUnchanged, ADD},
-    {Operation::lsl_sub, "D3 E0", false, CarryRule::kUnchanged, "F7 D8 " ADD},  // neg eax
-    {Operation::lsr_add, "D3 E8", false, CarryRule::kUnchanged, ADD},
-    {Operation::rol_add, "D3 C0", false, CarryRule::kUnchanged, ADD},
-    {Operation::cao, "F3 0F B8 C0"},  // popcnt eax, eax
-    {Operation::clo, NOT LEADING_ZEROS, true},
-    // mov ecx, eax; sar ecx, 31; xor eax, ecx ... dec eax
-    {Operation::cls, "89 C1 C1 F9 1F 31 C8 " LEADING_ZEROS "FF C8", true},
-    {Operation::clz, LEADING_ZEROS, true},
-    {Operation::extub, "0F B6 C0"},                      // movzx eax, al
-    {Operation::extuh, "0F B7 C0"},                      // movzx eax, ax
-    {Operation::extsb, "0F BE C0"},                      // movsx eax, al
-    {Operation::extsh, "0F BF C0"},                      // movsx eax, ax
-    {Operation::sats, "C1 F8 1F 35 00 00 00 80", true},  // sar eax, 31; xor eax, 0x80000000
-    // movd xmm0, eax; movd xmm1, ecx; pcmpeqb xmm0, xmm1; movd eax, xmm0; and eax, 0x01010101
-    {Operation::cmpb4, "66 0F 6E C0 66 0F 6E C9 66 0F 74 C1 66 0F 7E C0 25 01 01 01 01", true},
-    {Operation::mul_ul_ul, A_LOW_UNSIGNED B_LOW_UNSIGNED PRODUCT},
-    {Operation::mul_ul_uh, A_LOW_UNSIGNED B_HIGH_UNSIGNED PRODUCT},
-    {Operation::mul_uh_ul, A_HIGH_UNSIGNED B_LOW_UNSIGNED PRODUCT},
-    {Operation::mul_uh_uh, A_HIGH_UNSIGNED B_HIGH_UNSIGNED PRODUCT},
-    {Operation::mul_sl_sl, A_LOW_SIGNED B_LOW_SIGNED PRODUCT},
-    {Operation::mul_sl_sh, A_LOW_SIGNED B_HIGH_SIGNED PRODUCT},
-    {Operation::mul_sh_sl, A_HIGH_SIGNED B_LOW_SIGNED PRODUCT},
-    {Operation::mul_sh_sh, A_HIGH_SIGNED B_HIGH_SIGNED PRODUCT},
-    {Operation::mul_sl_ul, A_LOW_SIGNED B_LOW_UNSIGNED PRODUCT},
-    {Operation::mul_sl_uh, A_LOW_SIGNED B_HIGH_UNSIGNED PRODUCT},
-    {Operation::mul_sh_ul, A_HIGH_SIGNED B_LOW_UNSIGNED PRODUCT},
-    {Operation::mul_sh_uh, A_HIGH_SIGNED B_HIGH_UNSIGNED PRODUCT},
-};
-
-#undef NOT
-#undef AND_5_BITS
-#undef SHIFT_OUT_LEFT
-#undef SHIFT_OUT_RIGHT
-#undef LEADING_ZEROS
-#undef ADD
-#undef PRODUCT
-#undef A_LOW_UNSIGNED
-#undef A_HIGH_UNSIGNED
-#undef A_LOW_SIGNED
-#undef A_HIGH_SIGNED
-#undef B_LOW_UNSIGNED
-#undef B_HIGH_UNSIGNED
-#undef B_LOW_SIGNED
-#undef B_HIGH_SIGNED
-
-/// How a condition is evaluated.
-enum class Check : uint8_t {
-  kFlags,    // the flags of the processor
-  kBitsOfA,  // whether bits of operand a are 0, and so on
-  kBitsOfB,
-  kBitsOfBoth,  // of a | b
-  kBitsOfValue,
-  kCarriesInto,  // of a ^ b ^ value
-  kValue,        // whether the value is a number
-  kTwoWords,     // whether the zero flag is 1, before and after
-};
-
-struct ConditionRow {
-  Condition condition;
-  Check check;
-  uint8_t holds;  // HostCondition
-  uint32_t bits =
-      0;  // or the number; kTwoWords: a HostCondition with which the condition holds too
-};
-
-constexpr uint32_t kNoOther = ~0u, kSignBit = 0x80000000;
-constexpr ConditionRow kConditionRows[] = {
-    {Condition::kNone, Check::kFlags, kEqual},
-    {Condition::true_, Check::kFlags, kEqual},
-    {Condition::z, Check::kFlags, kEqual},
-    {Condition::nz, Check::kFlags, kNotEqual},
-    {Condition::xz, Check::kTwoWords, kNotEqual, kNoOther},
-    {Condition::xnz, Check::kTwoWords, kEqual, kNoOther},
-    {Condition::pl, Check::kFlags, kPositive},
-    {Condition::mi, Check::kFlags, kNegative},
-    {Condition::sz, Check::kBitsOfA, kEqual, ~0u},
-    {Condition::snz, Check::kBitsOfA, kNotEqual, ~0u},
-    {Condition::spl, Check::kBitsOfA, kEqual, kSignBit},
-    {Condition::smi, Check::kBitsOfA, kNotEqual, kSignBit},
-    {Condition::v, Check::kFlags, kOverflow},
-    {Condition::nv, Check::kFlags, kNoOverflow},
-    {Condition::c, Check::kFlags, kBelow},  // of a sum
-    {Condition::nc, Check::kFlags, kAboveEqual},
-    {Condition::ltu, Check::kFlags, kBelow},  // of a difference, as the conditions down to gtu
-    {Condition::geu, Check::kFlags, kAboveEqual},
-    {Condition::lts, Check::kFlags, kLess},
-    {Condition::ges, Check::kFlags, kGreaterEqual},
-    {Condition::les, Check::kFlags, kLessEqual},
-    {Condition::gts, Check::kFlags, kGreater},
-    {Condition::leu, Check::kFlags, kBelowEqual},
-    {Condition::gtu, Check::kFlags, kAbove},
-    {Condition::xles, Check::kTwoWords, kNotEqual, kLess},
-    {Condition::xgts, Check::kTwoWords, kEqual, kLess},
-    {Condition::xleu, Check::kTwoWords, kNotEqual, kBelow},
-    {Condition::xgtu, Check::kTwoWords, kEqual, kBelow},
-    {Condition::e, Check::kBitsOfValue, kEqual, 1},
-    {Condition::o, Check::kBitsOfValue, kNotEqual, 1},
-    {Condition::se, Check::kBitsOfA, kEqual, 1},
-    {Condition::so, Check::kBitsOfA, kNotEqual, 1},
-    {Condition::sh32, Check::kBitsOfB, kNotEqual, 32},
-    {Condition::nsh32, Check::kBitsOfB, kEqual, 32},
-    {Condition::max32, Check::kValue, kEqual, 32},
-    {Condition::nmax32, Check::kValue, kNotEqual, 32},
-    {Condition::max31, Check::kValue, kEqual, 31},
-    {Condition::nmax31, Check::kValue, kNotEqual, 31},
-    {Condition::small, Check::kBitsOfBoth, kEqual, 0xFF00},
-    {Condition::large, Check::kBitsOfBoth, kNotEqual, 0xFF00},
-    {Condition::nc5, Check::kCarriesInto, kEqual, 1 << 5},
-    {Condition::nc6, Check::kCarriesInto, kEqual, 1 << 6},
-    {Condition::nc7, Check::kCarriesInto, kEqual, 1 << 7},
-    {Condition::nc8, Check::kCarriesInto, kEqual, 1 << 8},
-    {Condition::nc9, Check::kCarriesInto, kEqual, 1 << 9},
-    {Condition::nc10, Check::kCarriesInto, kEqual, 1 << 10},
-    {Condition::nc11, Check::kCarriesInto, kEqual, 1 << 11},
-    {Condition::nc12, Check::kCarriesInto, kEqual, 1 << 12},
-    {Condition::nc13, Check::kCarriesInto, kEqual, 1 << 13},
-    {Condition::nc14, Check::kCarriesInto, kEqual, 1 << 14},
-};
-
-constexpr bool are_in_order() {
-  for (size_t i = 0; i < std::size(kValueRows); ++i)
-    if (kValueRows[i].operation != static_cast<Operation>(i)) return false;
-  for (size_t i = 0; i < std::size(kConditionRows); ++i)
-    if (kConditionRows[i].condition != static_cast<Condition>(i)) return false;
-  return true;
-}
-static_assert(are_in_order());
 
 const ConditionRow &condition_row_of(const Instruction &instruction) {
   return kConditionRows[static_cast<size_t>(instruction.condition)];
@@ -431,7 +246,7 @@ class BlockWriter {
 
   void write_value(const Instruction &instruction, Flags live) {
     const ValueRow &row = kValueRows[static_cast<size_t>(instruction.operation)];
-    const bool adds = !row.addition.empty(), has_shift = adds || is_immediate_shift(instruction);
+    const bool adds = !row.addition[0].empty(), has_shift = adds || is_immediate_shift(instruction);
     get(kAx, instruction.a);
     if (has_shift || instruction.is_immediate)
       code_.move_number(kCx, has_shift ? instruction.shift : instruction.immediate);
@@ -443,13 +258,13 @@ class BlockWriter {
       code_.hex("01");
       if (row.carry == CarryRule::kEqual) code_.hex("F5");  // cmc
     }
-    code_.hex(row.code);
+    for (const Hex part : row.code) code_.hex(part);
     if ((live.zero || reads_flags(instruction)) && !row.sets_flags)
       code_.hex("85 C0");  // test eax, eax
     if (adds) {
       if (live.zero) code_.set(kEqual, kZeroOffset);
       get(kCx, instruction.b);
-      code_.hex(row.addition);
+      for (const Hex part : row.addition) code_.hex(part);
     }
     if (!instruction.sets) put_result(instruction);
     if (live.carry && row.carry != CarryRule::kUnchanged)
