@@ -97,9 +97,9 @@ bool are_equal(const Tasklet &a, const Tasklet &b) {
 }
 
 /// Executes a program with the interpreter and with its translation, and compares them.
-class Both {
+class Comparison {
  public:
-  Both(const Code &code, const Translation &translation, uint64_t seed)
+  Comparison(const Code &code, const Translation &translation, uint64_t seed)
       : code_(code), translation_(translation), seed_(seed), want_wram_(kWramBytes) {
     Random random(seed);
     for (size_t i = 0; i < kWramBytes; i += 512) {  // differs near each place
@@ -160,7 +160,7 @@ std::vector<uint64_t> random_program(Random &random, Reached &reached) {
 }
 
 /// Runs tasklets of a program in turn, for a random number of instructions each.
-void run_tasklets(Both &both, Random &random, uint32_t size, Reached &reached) {
+void run_tasklets(Comparison &comparison, Random &random, uint32_t size, Reached &reached) {
   constexpr uint32_t wram_sizes[] = {kWramBytes, kWramBytes, 63488, 4096, 8};
   const uint32_t wram_bytes = wram_sizes[random.below(std::size(wram_sizes))];
   std::vector<Tasklet> tasklets;
@@ -171,7 +171,7 @@ void run_tasklets(Both &both, Random &random, uint32_t size, Reached &reached) {
     for (uint32_t reg = 0; reg < kGeneralRegisters; ++reg)
       if (turn < 3 || random.is_one_of(4)) tasklet.registers[reg] = random.operand();
     if (random.is_one_of(2)) tasklet.flags = {random.is_one_of(2), random.is_one_of(2)};
-    const Outcome outcome = both.run(tasklet, wram_bytes, random.below(200));
+    const Outcome outcome = comparison.run(tasklet, wram_bytes, random.below(200));
     ++reached.stops[static_cast<size_t>(outcome.stop)];
     if (outcome.stop != Stop::kBudget) tasklet.pc = random.below(size + random.is_one_of(8));
   }
@@ -250,8 +250,8 @@ TEST(Translation_DoesTheSameAsTheInterpreterForRandomPrograms) {
     const Code code(random_program(random, reached));
     // A small memory for code gets full.
     const Translation translation(code, random.is_one_of(8) ? random.below(4096) : 1 << 20);
-    Both both(code, translation, seed);
-    run_tasklets(both, random, code.size(), reached);
+    Comparison comparison(code, translation, seed);
+    run_tasklets(comparison, random, code.size(), reached);
   }
   for (const uint64_t count : reached.stops) CHECK(count > programs);
   CHECK_EQ(reached.operations.size(), static_cast<size_t>(Operation::kCount));
@@ -271,8 +271,9 @@ TEST(Translation_ServesSeveralThreads) {
         try {
           Reached of_thread;
           Random own(4 * seed + i);
-          Both both(code, translation, seed);
-          for (uint32_t turn = 0; turn < 5; ++turn) run_tasklets(both, own, code.size(), of_thread);
+          Comparison comparison(code, translation, seed);
+          for (uint32_t turn = 0; turn < 5; ++turn)
+            run_tasklets(comparison, own, code.size(), of_thread);
         } catch (const harness::Failure &failure) {
           errors[i] = failure.what();
         }
@@ -289,9 +290,9 @@ TEST(Translation_WorksInAChildProcessToo) {
     const Code code(random_program(random, reached));
     const Translation translation(code);
     const auto runs = [&](uint64_t of_run) {
-      Both both(code, translation, seed);
+      Comparison comparison(code, translation, seed);
       Random own(of_run);
-      run_tasklets(both, own, code.size(), reached);
+      run_tasklets(comparison, own, code.size(), reached);
     };
     runs(1);
     const pid_t child = fork();
@@ -322,14 +323,14 @@ TEST(LoadsAndStores_FaultOutsideWramAndOffTheirAlignment) {
     CHECK(word.has_value());
     const Code code(std::array{*word, kIllegalWord});
     const Translation translation(code);
-    Both both(code, translation, 0);
+    Comparison comparison(code, translation, 0);
     for (const uint32_t wram_bytes : {kWramBytes, 63488u, 8u}) {
       for (const uint32_t near : {0u, wram_bytes, kWramBytes, 0x80000000u}) {
         for (uint32_t address = near - 9; address != near + 9; ++address) {
           Tasklet tasklet;
           tasklet.registers[1] = address;
           tasklet.registers[4] = 0x01020304;
-          const Outcome outcome = both.run(tasklet, wram_bytes, 100);
+          const Outcome outcome = comparison.run(tasklet, wram_bytes, 100);
           const bool is_valid = address % bytes == 0 && uint64_t{address} + bytes <= wram_bytes;
           CHECK(outcome.stop == (is_valid ? Stop::kIllegal : Stop::kAddress));
           CHECK_EQ(outcome.instructions, uint64_t{is_valid});
@@ -353,11 +354,11 @@ TEST(Runs_EndAtIllegalWordsAndOutsideTheProgram) {
       CHECK(word.has_value());
       const Code code(std::array{*word, kIllegalWord});
       const Translation translation(code);
-      Both both(code, translation, 0);
+      Comparison comparison(code, translation, 0);
       for (const uint64_t budget : {UINT64_C(0), UINT64_C(1), UINT64_C(2), UINT64_MAX}) {
         if (target == 0 && budget == UINT64_MAX) continue;  // never ends
         Tasklet tasklet;
-        const Outcome outcome = both.run(tasklet, kWramBytes, budget);
+        const Outcome outcome = comparison.run(tasklet, kWramBytes, budget);
         CHECK_EQ(tasklet.pc, target);
         // A jump to the next instruction does not end a run; a call always may.
         const bool is_taken = target != 1 || instruction.operation == Operation::call;

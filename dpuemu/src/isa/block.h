@@ -1,8 +1,8 @@
 // Blocks of x86-64 machine code that execute instructions of a DPU.
 //
 // A block begins at one instruction of the DPU. It ends after an instruction that always jumps or
-// after a fixed number of instructions, and before an instruction that is for the caller or does not
-// exist. The other jumps inside it leave the block.
+// after a fixed number of instructions, and before an instruction that is for the caller or does
+// not exist. The other jumps inside it leave the block.
 //
 // Registers of the processor while a block runs:
 //   rbx  the Tasklet         r12  the bytes of WRAM     r13  the rest of the budget, signed
