@@ -65,7 +65,8 @@ bool is_shift(Operation operation) {
   return operation >= Operation::lsl && operation <= Operation::ror;
 }
 
-/// The size of a load or store in bytes.
+}  // namespace
+
 uint32_t bytes_of(Operation operation) {
   switch (operation) {
     case Operation::lbu:
@@ -90,6 +91,8 @@ uint32_t bytes_of(Operation operation) {
       return 0;
   }
 }
+
+namespace {
 
 uint64_t swap_bytes(uint64_t value, uint32_t bytes) {
   return __builtin_bswap64(value) >> (64 - 8 * bytes);

@@ -14,6 +14,7 @@
 
 #include "base/chip.h"
 #include "isa/core.h"
+#include "isa/translation.h"
 #include "runtime/calls.h"
 
 namespace dpuemu {
@@ -60,6 +61,8 @@ class Program {
   /// Returns the instructions of a program of the SDK's compiler, or nullptr for a program that
   /// runs on the host's processor. Such a program has no text.
   const isa::Code *code() const { return code_.get(); }
+  /// Returns the same instructions, to execute. Requires code() != nullptr.
+  const isa::Translation &translation() const { return *translation_; }
 
   /// Returns the symbol with this name, or nullptr if the program has no such symbol.
   const dpu_symbol_t *find(std::string_view name) const;
@@ -128,6 +131,7 @@ class Program {
 
   std::vector<uint8_t> text_, wram_;  // the images as linked
   std::unique_ptr<const isa::Code> code_;
+  std::unique_ptr<const isa::Translation> translation_;
   std::vector<Relocation> text_relocations_, wram_relocations_;
   std::vector<MramPart> mram_;
   std::unordered_map<std::string, dpu_symbol_t> symbols_;

@@ -300,6 +300,7 @@ class ProgramReader {
     std::vector<uint64_t> words(text.size() / sizeof(uint64_t));
     if (!words.empty()) std::memcpy(words.data(), text.data(), text.size());
     program_.code_ = std::make_unique<isa::Code>(words);
+    program_.translation_ = std::make_unique<isa::Translation>(*program_.code_);
     program_.instructions_ = static_cast<uint32_t>(words.size());
     program_.text_.clear();
     program_.tasklets_ = PE_MAX_TASKLETS;

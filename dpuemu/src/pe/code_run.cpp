@@ -72,7 +72,7 @@ bool CodeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_
 void CodeRun::resume(uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   tasklet.state = State::kExecuting;
-  tasklet.outcome = isa::interpret(*code_, tasklet.core, wram_, kQuantum);
+  tasklet.outcome = pe_->program->translation().run(tasklet.core, wram_, kQuantum);
   const bool ends_with_call = tasklet.outcome.stop != isa::Stop::kBudget;
   clock_.compute(number, tasklet.outcome.instructions + ends_with_call);
 }
