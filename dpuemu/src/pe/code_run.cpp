@@ -150,19 +150,24 @@ void CodeRun::end_instruction(Tasklet &tasklet, const isa::Instruction &instruct
 bool CodeRun::repeat(uint32_t number, uint32_t awaited) {
   tasklets_[number].state = State::kRepeating;
   tasklets_[number].awaited = awaited;
+  tasklets_[number].order = repeats_++;
   clock_.spin(number);
   return false;
 }
 
 uint32_t CodeRun::take_waiter(uint32_t awaited) {
+  uint32_t first = PE_MAX_TASKLETS;
   for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
-    if (tasklets_[i].state != State::kRepeating || tasklets_[i].awaited != awaited) continue;
-    clock_.stop_spinning(i);
-    tasklets_[i].state = State::kExecuting;
-    woken_ |= 1u << i;
-    return i;
+    const Tasklet &tasklet = tasklets_[i];
+    if (tasklet.state == State::kRepeating && tasklet.awaited == awaited &&
+        (first == PE_MAX_TASKLETS || tasklet.order < tasklets_[first].order))
+      first = i;
   }
-  return PE_MAX_TASKLETS;
+  if (first == PE_MAX_TASKLETS) return first;
+  clock_.stop_spinning(first);
+  tasklets_[first].state = State::kExecuting;
+  woken_ |= 1u << first;
+  return first;
 }
 
 // --- DMA

@@ -41,6 +41,7 @@ class CodeRun : public AnyRun {
     isa::Outcome outcome = {};  // of the instructions until now
     State state = State::kStopped;
     uint32_t awaited = 0;  // kRepeating: the mutex, or kMutexes + the tasklet, that it waits for
+    uint64_t order = 0;    // kRepeating: of the waiting tasklets
   };
   static constexpr uint64_t kQuantum = 2000;
   static constexpr uint32_t kMutexes = PE_ATOMIC_BYTES;
@@ -64,8 +65,8 @@ class CodeRun : public AnyRun {
   void end_instruction(Tasklet &tasklet, const isa::Instruction &instruction, uint32_t value);
   /// The tasklet repeats its instruction until `awaited` changes. Returns false.
   bool repeat(uint32_t number, uint32_t awaited);
-  /// Returns the tasklet with the lowest number that repeats an instruction until `awaited`
-  /// changes, or PE_MAX_TASKLETS; it then no longer repeats it.
+  /// Returns the tasklet that has repeated an instruction longest until `awaited` changes, or
+  /// PE_MAX_TASKLETS; it then no longer repeats it.
   uint32_t take_waiter(uint32_t awaited);
 
   bool fault(FaultKind kind, uint32_t number, std::string reason);
@@ -90,6 +91,7 @@ class CodeRun : public AnyRun {
   uint64_t other_run_bits_ = 0;  // of the RUN register, above those of the tasklets
   uint32_t woken_ = 0;           // bit set of the tasklets to resume now
   uint32_t moved_bytes_ = 0;     // by DMA in this step
+  uint64_t repeats_ = 0;
   PerformanceCounter cycle_counter_, instruction_counter_;
   bool shows_instructions_ = false;
 };
