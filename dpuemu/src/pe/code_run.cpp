@@ -13,7 +13,7 @@
 namespace dpuemu {
 namespace {
 
-constexpr uint32_t kWordMask = 7;
+constexpr uint32_t kLowBits = kWordBytes - 1;  // of addresses, which DMA ignores
 constexpr uint32_t kDmaUnits = 256, kDmaUnitBytes = 8;
 
 /// The faults of the SDK's runtime: the operand of `fault`.
@@ -21,7 +21,7 @@ constexpr struct {
   uint32_t code;
   FaultKind kind;
   const char *reason;
-} kProgramFaults[] = {
+} kRuntimeFaults[] = {
     {1, FaultKind::kProgram, "the WRAM heap is full"},
     {2, FaultKind::kDivision, "division by zero"},
     {3, FaultKind::kProgram, "an assertion failed"},
@@ -180,7 +180,7 @@ bool CodeRun::transfer(uint32_t number, const isa::Instruction &instruction) {
   const uint32_t a = tasklet.core.registers[instruction.a], address = a & 0xFFFFFF,
                  mram = tasklet.core.registers[instruction.b],
                  bytes = (((a >> 24) + instruction.immediate) % kDmaUnits + 1) * kDmaUnitBytes,
-                 wram = address & ~kWordMask, offset = mram & (PE_MRAM_BYTES - 1) & ~kWordMask;
+                 wram = address & ~kLowBits, offset = mram & (PE_MRAM_BYTES - 1) & ~kLowBits;
   const auto refuse = [&](const std::string &rule) {
     return fault(FaultKind::kDma, number,
                  std::string(is_read ? "ldma" : "sdma") + " of " + std::to_string(bytes) +
@@ -190,9 +190,9 @@ bool CodeRun::transfer(uint32_t number, const isa::Instruction &instruction) {
   };
   if (offset + bytes > PE_MRAM_BYTES) return refuse(": beyond the end of MRAM");
   if (wram > wram_.size - bytes) return refuse(": beyond the end of WRAM");
-  if (is_strict_ && ((address | mram) & kWordMask) != 0)
+  if (is_strict_ && ((address | mram) & kLowBits) != 0)
     return refuse(": the addresses must be multiples of 8");
-  report.masked_addresses += ((address & kWordMask) != 0) + ((mram & kWordMask) != 0);
+  report.masked_addresses += ((address & kLowBits) != 0) + ((mram & kLowBits) != 0);
   if (is_read) {
     port_.read(offset, bytes, wram_.bytes + wram);
     ++report.dma_reads;
@@ -327,7 +327,7 @@ bool CodeRun::fault_by_instruction(uint32_t number, const isa::Instruction &inst
     return fault(FaultKind::kInstruction, number,
                  "the instruction " + std::string(isa::name_of(instruction.operation)) +
                      " is not supported");
-  for (const auto &row : kProgramFaults)
+  for (const auto &row : kRuntimeFaults)
     if (row.code == instruction.immediate) return fault(row.kind, number, row.reason);
   return fault(
       FaultKind::kProgram, number,
@@ -405,7 +405,7 @@ void CodeRun::read_log() {
     pe_->log_status = DPU_ERR_LOG_BUFFER_TOO_SMALL;
     return;
   }
-  std::vector<uint8_t> log(state.end & ~kWordMask);
+  std::vector<uint8_t> log(state.end & ~kLowBits);
   port_.read(offset, log.size(), log.data());
   pe_->log_status = format_log(log, pe_->log) ? DPU_OK : DPU_ERR_LOG_FORMAT;
 }
