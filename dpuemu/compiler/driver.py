@@ -12,6 +12,7 @@ from pathlib import Path
 from compiler import CompileError, Compiler
 from linking import Program, link
 from options import Options, UsageError, is_assembly, is_source, parse
+from real_compiler import real_compiler
 from temporary import temporary_folder
 
 NAME = "dpu-upmem-dpurte-clang"
@@ -140,7 +141,10 @@ def _compile(compiler: Compiler, options: Options, words: list[str]) -> int:
             )
             objects.append(str(target))
         elif _is_for_real_dpus(source):
-            raise UsageError(f"{source} is for real DPUs; compile its source with this compiler")
+            raise UsageError(
+                f"{source} is for real DPUs; compile its source with this compiler, or name the"
+                " SDK's compiler in DPUEMU_CC"
+            )
         else:
             objects.append(source)
     if not separate:
@@ -158,6 +162,8 @@ def main() -> int:
             with temporary_folder("dpuemu") as folder:
                 _compile_for_checks(Compiler(folder), *sys.argv[2:])
             return 0
+        if command := real_compiler(sys.argv[1:]):
+            os.execvp(command[0], command)
         options = _options(sys.argv)
         with temporary_folder("dpuemu") as folder:
             compiler = Compiler(folder, options.verbose)

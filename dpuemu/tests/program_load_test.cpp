@@ -119,8 +119,7 @@ TEST(Load_NamesTheFileAndWhatToDo) {
   File real("other"), object("other"), heap("other"), far_heap("other");
   real.header().e_machine = 245;
   const TemporaryFile real_file("real", real.bytes);
-  check(real_file.path,
-        real_file.path + ": the SDK's compiler made it for real DPUs; compile its source with");
+  check(real_file.path, real_file.path + ": its instructions do not begin at the start of IRAM");
   object.header().e_type = ET_REL;
   const TemporaryFile object_file("object.o", object.bytes);
   check(object_file.path, object_file.path + ": an object file; link a program with");

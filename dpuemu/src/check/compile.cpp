@@ -59,6 +59,13 @@ const Program *program_for_checks(const Program &program, std::span<const char> 
   std::lock_guard<std::mutex> lock(mutex);
   const auto [entry, is_new] = programs->try_emplace(&program, &program);
   if (!is_new) return entry->second;
+  if (program.code() != nullptr) {
+    std::fprintf(stderr,
+                 "dpuemu check: %s is machine code for DPUs, which is not checked; compile its "
+                 "source with dpuemu's dpu-upmem-dpurte-clang\n",
+                 name);
+    return &program;
+  }
   if (program.is_checked()) {
     std::fprintf(
         stderr,

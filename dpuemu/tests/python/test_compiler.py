@@ -206,6 +206,23 @@ def test_vectors_of_clang_are_refused(tmp_path: Path) -> None:
     assert "f.c has vectors (ext_vector_type); use arrays" in compile_files(tmp_path, "f.c").stderr
 
 
+@pytest.mark.parametrize("name", ["dpu-upmem-dpurte-clang", "clang-12"])
+def test_a_compiler_for_real_dpus_gets_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    compiler = tmp_path / name
+    compiler.write_text(
+        '#!/bin/sh\nif [ "$1" = -print-targets ]; then echo "  dpu  - DPU"; exit; fi\n'
+        'for word in "$@"; do echo "$word"; done > words\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("DPUEMU_CC", str(compiler))
+    assert compile_files(tmp_path, "-DA=a b", "f.c").returncode == 0
+    target = [] if name.startswith("dpu-") else ["--target=dpu-upmem-dpurte"]
+    words = (tmp_path / "words").read_text().splitlines()
+    assert words == [*target, "-O2", "-o", "program", "-DA=a b", "f.c"]
+
+
 def test_an_object_for_real_dpus_is_refused_with_advice(tmp_path: Path) -> None:
     header = (
         b"\x7fELF\x01\x01\x01" + bytes(9) + (1).to_bytes(2, "little") + (0xF5).to_bytes(2, "little")
