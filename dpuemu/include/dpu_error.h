@@ -39,13 +39,13 @@ typedef enum dpu_error_t {
   DPU_ERR_INVALID_LAUNCH_POLICY,    ///< the launch policy is neither DPU_SYNCHRONOUS nor
                                     ///< DPU_ASYNCHRONOUS
   DPU_ERR_DPU_FAULT,                ///< a DPU of the set is in fault
-  DPU_ERR_ELF_INVALID_FILE,         ///< the file is not a program of dpuemu's compiler
+  DPU_ERR_ELF_INVALID_FILE,         ///< the file is not a PE program, or not one for this call
   DPU_ERR_ELF_NO_SUCH_FILE,         ///< the program file does not exist
   DPU_ERR_ELF_NO_SUCH_SECTION,      ///< not used by dpuemu
   DPU_ERR_TIMEOUT,                  ///< not used by dpuemu
   DPU_ERR_INVALID_PROFILE,  ///< the profile is not a list of key=value, or the machine is invalid
   DPU_ERR_UNKNOWN_SYMBOL,   ///< the program has no symbol with this name
-  DPU_ERR_LOG_FORMAT,       ///< not used by dpuemu
+  DPU_ERR_LOG_FORMAT,       ///< the log of machine code has an unknown format
   DPU_ERR_LOG_CONTEXT_MISSING,        ///< the loaded program does not print
   DPU_ERR_LOG_BUFFER_TOO_SMALL,       ///< the program printed more bytes than the log holds
   DPU_ERR_VPD_INVALID_FILE,           ///< not used by dpuemu

@@ -178,7 +178,7 @@ TEST(MachineCode_FaultsNameTheInstruction) {
   const auto fault = [](const std::string &text) {
     return fault_of(MachineCode("start: " + text));
   };
-  const std::string where = ", at instruction 0 in start";
+  const std::string where = ", at 0x80000000 in start";
   CHECK_EQ(
       fault("lw r0, zero, 2\n"),
       "tasklet 0: an access of 4 bytes to WRAM address 0x2, which is not a multiple of 4" + where);
@@ -188,14 +188,14 @@ TEST(MachineCode_FaultsNameTheInstruction) {
   CHECK_EQ(fault("fault 2\n"), "tasklet 0: division by zero" + where);
   CHECK_EQ(fault("fault 77\n"), "tasklet 0: the program executed the instruction fault 77" + where);
   CHECK_EQ(fault("jump 4000\n"),
-           "tasklet 0: a jump to instruction 4000; the program has 1, at instruction 4000");
+           "tasklet 0: the program has no instruction there, at 0x80007d00");
   CHECK_EQ(fault("boot zero, 30\n"), "tasklet 0: boot of tasklet 30; a DPU has 24" + where);
   CHECK_EQ(fault("acquire zero, 200, true, .+1\n acquire zero, 200, nz, .\n"),
-           "tasklet 0: deadlock: tasklet 0 waits for mutex 200, at instruction 1");
+           "tasklet 0: deadlock: tasklet 0 waits for mutex 200, at 0x80000008");
   CHECK(fault("jump start\n").find("an endless loop, or a long program") != std::string::npos);
   CHECK_EQ(fault("move r0, 0xFFF8\n move r1, 0x03FFFFF0\n sdma r0, r1, 1\n"),
            "tasklet 0: sdma of 16 bytes between WRAM address 0xfff8 and MRAM address 0x3fffff0: "
-           "beyond the end of WRAM, at instruction 2");
+           "beyond the end of WRAM, at 0x80000010");
   MachineCode illegal("start: nop\n");
   illegal.set_word(0, 0xFFFFFFFFFFFF);
   CHECK_EQ(fault_of(illegal), "tasklet 0: the word 0xffffffffffff is not an instruction" + where);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/explanation.h"
 #include "base/guard.h"
 #include "machine/job_queue.h"
 #include "machine/machine.h"
@@ -125,6 +126,11 @@ dpu_error_t link(const dpu_set_t &dpu_set, dpu_fifo_link_t *link, dpu_fifo_direc
     if (fifo.size < kFifoBytes || uint64_t{fifo.address} + fifo.size > PE_WRAM_BYTES ||
         uint64_t{data.address} + data.size > PE_WRAM_BYTES)
       return DPU_ERR_INVALID_WRAM_ACCESS;
+    for (size_t i = 0; i < set.ranks().size(); ++i)
+      if (set.members(i) != 0 &&
+          set.ranks()[i]->pes[std::countr_zero(set.members(i))].program->code() != nullptr)
+        return explained(DPU_ERR_ELF_INVALID_FILE,
+                         "FIFOs of the host need a program of dpuemu's compiler");
     uint32_t sizes[2] = {};  // pointer bits, bytes of an element
     for (size_t i = set.ranks().size(); i-- > 0;)
       if (set.members(i) != 0)

@@ -105,8 +105,7 @@ bool CodeRun::carry_out(uint32_t number) {
       return fault(FaultKind::kInstruction, number,
                    pc < code_->size()
                        ? "the word " + hexadecimal(code_->word(pc)) + " is not an instruction"
-                       : "a jump to instruction " + std::to_string(pc) + "; the program has " +
-                             std::to_string(code_->size()));
+                       : "the program has no instruction there");
     }
     case isa::Stop::kAddress:
       return fault_by_address(number);
@@ -307,16 +306,15 @@ bool CodeRun::read_time(uint32_t number, const isa::Instruction &instruction) {
 
 // --- The end of a run
 
-std::string CodeRun::function_of(const Tasklet &tasklet) const {
-  const std::string function = pe_->program->function_at(
-      kIramAddress + tasklet.core.pc * static_cast<uint32_t>(sizeof(uint64_t)));
-  return ", at instruction " + std::to_string(tasklet.core.pc) +
-         (function.empty() ? "" : " in " + function);
+std::string CodeRun::place_of(const Tasklet &tasklet) const {
+  const uint32_t address = kIramAddress + tasklet.core.pc * static_cast<uint32_t>(sizeof(uint64_t));
+  const std::string function = pe_->program->function_at(address);
+  return ", at " + hexadecimal(address) + (function.empty() ? "" : " in " + function);
 }
 
 bool CodeRun::fault(FaultKind kind, uint32_t number, std::string reason) {
   if (kind != FaultKind::kStopped && kind != FaultKind::kDeadlock)
-    reason += function_of(tasklets_[number]);
+    reason += place_of(tasklets_[number]);
   pe_->fault = {kind, number, std::move(reason)};
   finish();
   return false;
@@ -357,7 +355,7 @@ void CodeRun::end_waiting() {
             ? "mutex " + std::to_string(tasklet.awaited) + (name.empty() ? "" : " (" + name + ")")
             : "tasklet " + std::to_string(tasklet.awaited - kMutexes) + " to stop";
     fault(FaultKind::kDeadlock, i,
-          "deadlock: tasklet " + std::to_string(i) + " waits for " + what + function_of(tasklet));
+          "deadlock: tasklet " + std::to_string(i) + " waits for " + what + place_of(tasklet));
     return;
   }
 }

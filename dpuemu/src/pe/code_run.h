@@ -76,8 +76,8 @@ class CodeRun : public AnyRun {
   void finish();
   /// Replaces the log of the PE by the output that its program has left in MRAM.
   void read_log();
-  /// Returns the part of a sentence that names the tasklet's function, or "".
-  std::string function_of(const Tasklet &tasklet) const;
+  /// Returns the part of a sentence that names the tasklet's instruction and function.
+  std::string place_of(const Tasklet &tasklet) const;
 
   Pe *pe_ = nullptr;
   const isa::Code *code_ = nullptr;
