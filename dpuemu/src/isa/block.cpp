@@ -321,6 +321,8 @@ class BlockWriter {
     } else {
       code_.with_registers(0x03, kSi, held(instruction.b));
     }
+    code_.with_registers(0x81, 4, kSi);  // and esi, the bits of a number of an instruction
+    code_.number(kReachableInstructions - 1);
     code_.move_number(kAx, pc_ + 1);
     put_result(instruction);
     code_.move(kAx, kSi);

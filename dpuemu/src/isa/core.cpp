@@ -207,7 +207,7 @@ Outcome interpret(const Code &code, Tasklet &tasklet, Wram wram, uint64_t budget
             registers[instruction.a] +
             (instruction.is_immediate ? instruction.immediate : registers[instruction.b]);
         write(tasklet, instruction, pc + 1);
-        tasklet.pc = target;
+        tasklet.pc = target % kReachableInstructions;
         is_taken = true;
         break;
       }

@@ -239,7 +239,7 @@ std::optional<Instruction> decode_as(const Encoding &row, uint64_t word) {
     const Condition of_jump = codes.of_jump[value('k')], of_set = codes.of_set[value('k')];
     if (may_jump && of_jump != Condition::kNone) {
       result.condition = of_jump;
-      result.target = static_cast<uint16_t>(value('p'));
+      result.target = static_cast<uint16_t>(value('p') % kReachableInstructions);
     } else if (may_set && of_set != Condition::kNone) {
       result.condition = of_set;
       result.sets = true;

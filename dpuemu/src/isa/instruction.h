@@ -26,6 +26,9 @@ enum class Condition : uint8_t {
 enum FixedRegister : uint8_t { kZero = 24, kOne, kLneg, kMneg, kId, kId2, kId4, kId8 };
 constexpr uint32_t kGeneralRegisters = 24, kRegisters = 32;
 
+/// The number of instructions that a jump can reach. The upper bits of its target have no meaning.
+constexpr uint32_t kReachableInstructions = 4096;
+
 /// Where a result goes. The upper half of a pair, its even register, gets zeros or copies of the
 /// sign.
 enum class Destination : uint8_t { kNowhere, kRegister, kUnsignedPair, kSignedPair };

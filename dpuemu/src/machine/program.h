@@ -1,4 +1,5 @@
-// A PE program, as dpu_load reads it from a file. runtime/calls.h describes the file.
+// A PE program, as dpu_load reads it from a file. runtime/calls.h describes the files of dpuemu's
+// compiler; those of the vendor's compiler are machine code (isa/).
 #pragma once
 
 #include <dpu.h>
@@ -39,7 +40,7 @@ std::string hexadecimal(uint64_t value);
 
 class Program {
  public:
-  /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not from dpuemu's compiler,
+  /// Errors: DPU_ERR_ELF_INVALID_FILE if the file is not a program of these compilers,
   /// DPU_ERR_INVALID_{WRAM,IRAM,MRAM}_ACCESS if a section does not fit in its memory,
   /// DPU_ERR_TOO_MANY_TASKLETS. name: of the file, for explanation.h.
   static dpu_error_t parse(std::span<const uint8_t> file, const std::string &name,
@@ -58,7 +59,7 @@ class Program {
   /// Returns the capacity of the log in bytes.
   uint32_t stdout_bytes() const { return stdout_bytes_; }
   uint32_t text_bytes() const { return static_cast<uint32_t>(text_.size()); }
-  /// Returns the instructions of a program of the SDK's compiler, or nullptr for a program that
+  /// Returns the instructions of a program of the vendor's compiler, or nullptr for a program that
   /// runs on the host's processor. Such a program has no text.
   const isa::Code *code() const { return code_.get(); }
   /// Returns the same instructions, to execute. Requires code() != nullptr.

@@ -157,6 +157,7 @@ class ProgramReader {
         areas_[index] = Area::kWram;
         if (!fits) break;
         program_.wram_end_ = std::max(program_.wram_end_, end);
+        // At a load, a DPU's stacks and heap keep their contents.
         if (contents != nullptr || !is_machine_code_)
           put(program_.wram_, offset, contents, section.sh_size);
         if (section_name(index) == ".dpu_host" || section_name(index) == ".data.__sys_host")
@@ -227,7 +228,7 @@ class ProgramReader {
     if (name == Program::kHeapName)
       found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
     if (name == "__pe_gate") program_.gate_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
-    if (name == "__pe_check_gate") {
+    if (name == "__pe_check_gate" && !is_machine_code_) {
       program_.check_offset_ = symbol.st_value - PE_TEXT_ORIGIN;
       check_bytes_ = symbol.st_size;
     }
@@ -306,9 +307,7 @@ class ProgramReader {
     program_.tasklets_ = PE_MAX_TASKLETS;
     constant("NR_TASKLETS", program_.tasklets_);
     if (program_.tasklets_ > PE_MAX_TASKLETS) status_ = DPU_ERR_TOO_MANY_TASKLETS;
-    for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i)
-      constant("STACK_SIZE_TASKLET_" + std::to_string(i), program_.stack_bytes_[i]);
-    return true;
+    return program_.tasklets_ != 0 || refuse("it has no tasklets (NR_TASKLETS)");
   }
 
   bool read_relocations() {
@@ -369,7 +368,7 @@ class ProgramReader {
 
   std::span<const uint8_t> file_;
   Program &program_;
-  std::string problem_ = "damaged, or another version of dpuemu made it";
+  std::string problem_ = "damaged, or made by another version of its compiler";
   dpu_error_t status_ = DPU_OK;  // the error of a well-formed program that does not fit in a memory
   bool is_machine_code_ = false;
   const Elf32_Ehdr *header_ = nullptr;

@@ -69,7 +69,7 @@ bool CodeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_
   return true;
 }
 
-void CodeRun::resume(uint32_t number) {
+void CodeRun::execute(uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   tasklet.state = State::kExecuting;
   tasklet.outcome = pe_->program->translation().run(tasklet.core, wram_, kQuantum);
@@ -77,11 +77,12 @@ void CodeRun::resume(uint32_t number) {
   clock_.compute(number, tasklet.outcome.instructions + ends_with_call);
 }
 
-CodeRun::Step CodeRun::step(Door &, std::atomic<uint64_t> &) {
+CodeRun::Step CodeRun::step(Door &, std::atomic<uint64_t> &turns) {
   moved_bytes_ = 0;
   for (uint32_t calls = 0; calls < kStepCalls; ++calls) {
+    turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     for (; woken_ != 0; woken_ &= woken_ - 1)
-      resume(static_cast<uint32_t>(std::countr_zero(woken_)));
+      execute(static_cast<uint32_t>(std::countr_zero(woken_)));
     if (has_ended_) return Step::kEnded;
     const auto [number, is_transfer] = clock_.next();
     if (number == PeClock::kNobody) {
@@ -123,10 +124,9 @@ bool CodeRun::carry_out(uint32_t number) {
       return release(number, instruction);
     case isa::Operation::boot:
     case isa::Operation::resume:
-      return start(number, instruction);
     case isa::Operation::read_run:
     case isa::Operation::clr_run:
-      return read_run(number, instruction);
+      return use_run_bit(number, instruction);
     case isa::Operation::stop:
       return stop_tasklet(number, instruction);
     case isa::Operation::time:
@@ -169,6 +169,10 @@ uint32_t CodeRun::take_waiter(uint32_t awaited) {
   return first;
 }
 
+void CodeRun::wake_all(uint32_t awaited) {
+  while (take_waiter(awaited) != PE_MAX_TASKLETS) continue;
+}
+
 // --- DMA
 
 bool CodeRun::transfer(uint32_t number, const isa::Instruction &instruction) {
@@ -187,6 +191,8 @@ bool CodeRun::transfer(uint32_t number, const isa::Instruction &instruction) {
                      pe_->program->address_and_variable(address, address) + " and MRAM address " +
                      pe_->program->address_and_variable(mram, kMramAddress + offset) + rule);
   };
+  if (mram >= PE_MRAM_BYTES && mram - kMramAddress >= PE_MRAM_BYTES)
+    return refuse(": outside MRAM");
   if (offset + bytes > PE_MRAM_BYTES) return refuse(": beyond the end of MRAM");
   if (wram > wram_.size - bytes) return refuse(": beyond the end of WRAM");
   if (is_strict_ && ((address | mram) & kLowBits) != 0)
@@ -231,39 +237,34 @@ bool CodeRun::release(uint32_t number, const isa::Instruction &instruction) {
   return true;
 }
 
-// --- The RUN register: a bit for each tasklet, and 40 others.
+// --- The RUN register: 64 bits. The lowest ones say which tasklets run, the others mean nothing.
 
-bool CodeRun::start(uint32_t number, const isa::Instruction &instruction) {
-  Tasklet &tasklet = tasklets_[number];
-  const uint32_t other = tasklet.core.registers[instruction.a] + instruction.immediate;
-  if (other >= tasklet_count_)
-    return fault(FaultKind::kInstruction, number,
-                 std::string(isa::name_of(instruction.operation)) + " of tasklet " +
-                     std::to_string(other) + "; a DPU has " + std::to_string(tasklet_count_));
-  Tasklet &started = tasklets_[other];
-  const bool was_running = started.state != State::kStopped;
-  const uint32_t pc = tasklet.core.pc;
-  end_instruction(tasklet, instruction, was_running);
-  if (was_running) return tasklet.core.pc != pc || repeat(number, kMutexes + other);
-  if (instruction.operation == isa::Operation::boot) started.core.pc = 0;
-  started.state = State::kExecuting;
-  woken_ |= 1u << other;
-  while (take_waiter(kMutexes + other) != PE_MAX_TASKLETS) continue;
-  return true;
+bool CodeRun::run_bit(uint32_t bit) const {
+  return bit < tasklet_count_ ? tasklets_[bit].state != State::kStopped
+                              : (other_run_bits_ >> bit & 1) != 0;
 }
 
-bool CodeRun::read_run(uint32_t number, const isa::Instruction &instruction) {
+bool CodeRun::use_run_bit(uint32_t number, const isa::Instruction &instruction) {
   Tasklet &tasklet = tasklets_[number];
-  const uint32_t bit = (tasklet.core.registers[instruction.a] + instruction.immediate) % 64;
-  const bool clears = instruction.operation == isa::Operation::clr_run;
-  if (bit < PE_MAX_TASKLETS && clears)
+  const uint32_t bit = (tasklet.core.registers[instruction.a] + instruction.immediate) % kRunBits;
+  const isa::Operation operation = instruction.operation;
+  const bool was_set = run_bit(bit), is_boot = operation == isa::Operation::boot,
+             sets = is_boot || operation == isa::Operation::resume,
+             clears = operation == isa::Operation::clr_run;
+  if (clears && bit < tasklet_count_)
     return fault(FaultKind::kInstruction, number,
                  "clr_run of tasklet " + std::to_string(bit) + " is not supported; use stop");
-  const bool value = bit < PE_MAX_TASKLETS ? tasklets_[bit].state != State::kStopped
-                                           : (other_run_bits_ >> bit & 1) != 0;
-  if (clears) other_run_bits_ &= ~(UINT64_C(1) << bit);
   const uint32_t pc = tasklet.core.pc;
-  end_instruction(tasklet, instruction, value);
+  end_instruction(tasklet, instruction, was_set);
+  if (bit >= tasklet_count_) {
+    other_run_bits_ &= ~(UINT64_C(1) << bit);
+    other_run_bits_ |= uint64_t{clears ? false : sets || was_set} << bit;
+  } else if (sets && !was_set) {
+    if (is_boot) tasklets_[bit].core.pc = 0;
+    tasklets_[bit].state = State::kExecuting;
+    woken_ |= 1u << bit;
+  }
+  if (run_bit(bit) != was_set) wake_all(kMutexes + bit);
   return tasklet.core.pc != pc || repeat(number, kMutexes + bit);
 }
 
@@ -271,7 +272,7 @@ bool CodeRun::stop_tasklet(uint32_t number, const isa::Instruction &instruction)
   Tasklet &tasklet = tasklets_[number];
   end_instruction(tasklet, instruction, 0);
   tasklet.state = State::kStopped;
-  while (take_waiter(kMutexes + number) != PE_MAX_TASKLETS) continue;
+  wake_all(kMutexes + number);
   return false;
 }
 
@@ -289,6 +290,10 @@ bool CodeRun::read_time(uint32_t number, const isa::Instruction &instruction) {
     const uint32_t configuration = tasklet.core.registers[instruction.b];
     const bool resets = (configuration & 1) != 0;
     const uint32_t mode = configuration >> 1;
+    if (mode > Counter::kNothing)
+      return fault(FaultKind::kInstruction, number,
+                   "time_cfg with mode " + std::to_string(mode) +
+                       " is not supported; 1 counts cycles, 2 instructions, 3 nothing");
     const auto counts = [&](const Counter &counter, Counter::Mode own) {
       return mode == Counter::kSame ? counter.runs() : mode == own;
     };
@@ -353,7 +358,7 @@ void CodeRun::end_waiting() {
     const std::string what =
         tasklet.awaited < kMutexes
             ? "mutex " + std::to_string(tasklet.awaited) + (name.empty() ? "" : " (" + name + ")")
-            : "tasklet " + std::to_string(tasklet.awaited - kMutexes) + " to stop";
+            : "bit " + std::to_string(tasklet.awaited - kMutexes) + " of RUN to change";
     fault(FaultKind::kDeadlock, i,
           "deadlock: tasklet " + std::to_string(i) + " waits for " + what + place_of(tasklet));
     return;
@@ -399,7 +404,8 @@ void CodeRun::read_log() {
   std::memcpy(&state, wram_.bytes + at->address, sizeof state);
   pe_->log.clear();
   const uint32_t offset = buffer->address - kMramAddress;
-  if (state.has_wrapped != 0 || offset >= PE_MRAM_BYTES || state.end > PE_MRAM_BYTES - offset) {
+  if (state.has_wrapped != 0 || offset > PE_MRAM_BYTES || state.end > buffer->size ||
+      state.end > PE_MRAM_BYTES - offset) {
     pe_->log_status = DPU_ERR_LOG_BUFFER_TOO_SMALL;
     return;
   }

@@ -40,25 +40,24 @@ class CodeRun : public AnyRun {
     isa::Tasklet core;
     isa::Outcome outcome = {};  // of the instructions until now
     State state = State::kStopped;
-    uint32_t awaited = 0;  // kRepeating: the mutex, or kMutexes + the tasklet, that it waits for
+    uint32_t awaited = 0;  // kRepeating: the mutex, or kMutexes + the bit of RUN, that it waits for
     uint64_t order = 0;    // kRepeating: of the waiting tasklets
   };
   static constexpr uint64_t kQuantum = 2000;
-  static constexpr uint32_t kMutexes = PE_ATOMIC_BYTES;
+  static constexpr uint32_t kMutexes = PE_ATOMIC_BYTES, kRunBits = 64;
 
   const isa::Instruction &instruction_of(const Tasklet &tasklet) const {
     return *code_->at(tasklet.core.pc);
   }
   /// Executes instructions up to the next one that has to wait for its modelled time.
-  void resume(uint32_t number);
+  void execute(uint32_t number);
   /// Carries out this instruction. Returns whether the tasklet goes on executing.
   bool carry_out(uint32_t number);
   bool transfer(uint32_t number, const isa::Instruction &instruction);
   bool acquire(uint32_t number, const isa::Instruction &instruction);
   bool release(uint32_t number, const isa::Instruction &instruction);
-  /// boot and resume.
-  bool start(uint32_t number, const isa::Instruction &instruction);
-  bool read_run(uint32_t number, const isa::Instruction &instruction);
+  /// boot, resume, read_run and clr_run.
+  bool use_run_bit(uint32_t number, const isa::Instruction &instruction);
   bool stop_tasklet(uint32_t number, const isa::Instruction &instruction);
   bool read_time(uint32_t number, const isa::Instruction &instruction);
   /// Tests `value` for the condition of the instruction, and jumps or goes on.
@@ -68,6 +67,9 @@ class CodeRun : public AnyRun {
   /// Returns the tasklet that has repeated an instruction longest until `awaited` changes, or
   /// PE_MAX_TASKLETS; it then no longer repeats it.
   uint32_t take_waiter(uint32_t awaited);
+  /// Takes all of them.
+  void wake_all(uint32_t awaited);
+  bool run_bit(uint32_t bit) const;
 
   bool fault(FaultKind kind, uint32_t number, std::string reason);
   bool fault_by_instruction(uint32_t number, const isa::Instruction &instruction);

@@ -114,7 +114,8 @@ class LogArguments : public Arguments {
 
 class Formatter {
  public:
-  Formatter(Arguments &arguments, std::string &text) : arguments_(arguments), text_(text) {}
+  Formatter(Arguments &arguments, std::string &text)
+      : arguments_(arguments), text_(text), begin_(text.size()) {}
 
   /// Prints a text with conversions. Returns the error, or "" on success.
   std::string run(const std::string &format) {
@@ -216,9 +217,10 @@ class Formatter {
   std::string append(const std::string &spec, Value value) {
     const int length = std::snprintf(nullptr, 0, spec.c_str(), value);
     const size_t begin = text_.size();
-    if (length < 0 || begin + static_cast<size_t>(length) > kMostBytes)
-      return "printf prints " + std::to_string(begin + static_cast<size_t>(length)) +
-             " characters or more; at most " + std::to_string(kMostBytes) + " are possible";
+    const size_t printed = begin - begin_ + static_cast<size_t>(length);
+    if (length < 0 || printed > kMostBytes)
+      return "printf prints " + std::to_string(printed) + " characters or more; at most " +
+             std::to_string(kMostBytes) + " are possible";
     text_.resize(begin + static_cast<size_t>(length) + 1);
     std::snprintf(text_.data() + begin, static_cast<size_t>(length) + 1, spec.c_str(), value);
     text_.pop_back();
@@ -231,6 +233,7 @@ class Formatter {
 
   Arguments &arguments_;
   std::string &text_;
+  const size_t begin_;  // of the output
 };
 
 }  // namespace
