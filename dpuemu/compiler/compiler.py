@@ -23,6 +23,7 @@ import dialect
 import mram_order
 import source_model
 from options import is_source
+from real_compiler import gcc_command
 
 COMPILER = Path(__file__).resolve().parent
 RUNTIME = COMPILER.parent / "runtime"
@@ -220,7 +221,7 @@ class Compiler:
 
     def __init__(self, folder: Path, verbose: bool = False) -> None:
         """Find gcc: DPUEMU_CC, else gcc, else cc."""
-        chosen = shlex.split(os.environ.get("DPUEMU_CC", ""))
+        chosen = gcc_command()
         candidates = [chosen] if chosen else [["gcc"], ["cc"]]
         words, program = next(
             ((words, path) for words in candidates if (path := shutil.which(words[0]))),

@@ -163,7 +163,7 @@ def main() -> int:
                 _compile_for_checks(Compiler(folder), *sys.argv[2:])
             return 0
         if command := real_compiler(sys.argv[1:]):
-            os.execvp(command[0], command)
+            os.execv(command[0], command)
         options = _options(sys.argv)
         with temporary_folder("dpuemu") as folder:
             compiler = Compiler(folder, options.verbose)

@@ -102,6 +102,23 @@ TEST(MachineCode_TaskletsStopAndResume) {
   CHECK_EQ(number(set.dpus()[0], "order"), 16u);
 }
 
+TEST(MachineCode_CountsTaskletsThatNobodyResumes) {
+  const std::string text =
+      kBootTasklets + "jeq id, 0, end\n stop true, resumed\nresumed: nop\n" + kEnd;
+  MachineCode program(text);
+  program.variable("tasklets", {4});
+  pe_machine(1);
+  {
+    Set set(2);
+    program.load(set.set);
+    launch(set.set);
+    CHECK_EQ(report_of(set.set).waiting_tasklets, 6u);
+  }
+  CHECK_EQ(fault_of(program, kStrict),
+           "tasklet 1: deadlock: tasklet 1 waits for another tasklet to resume it, at 0x80000030 "
+           "in resumed");
+}
+
 TEST(MachineCode_MutexesGoToTheTaskletThatWaitsLongest) {
   pe_machine(1);
   Set set(1);

@@ -349,19 +349,28 @@ bool CodeRun::fault_by_address(uint32_t number) {
 
 // A DPU with only stopped tasklets is done. A tasklet that repeats an instruction never ends.
 void CodeRun::end_waiting() {
+  // A tasklet at address 0 has not begun. A tasklet that has ended would stop again.
+  const auto waits = [&](const Tasklet &tasklet) {
+    const isa::Instruction *const next = code_->at(tasklet.core.pc);
+    return tasklet.state == State::kRepeating ||
+           (tasklet.core.pc != 0 && (next == nullptr || next->operation != isa::Operation::stop));
+  };
   for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
     const Tasklet &tasklet = tasklets_[i];
-    if (tasklet.state != State::kRepeating) continue;
+    if (!waits(tasklet)) continue;
+    pe_->report.waiting_tasklets += 1;
+    const bool is_stopped = tasklet.state == State::kStopped;
+    if (has_ended_ || (is_stopped && !is_strict_)) continue;
     const std::string name = tasklet.awaited < kMutexes
                                  ? pe_->program->variable_at(kMutexAddress + tasklet.awaited)
                                  : "";
     const std::string what =
-        tasklet.awaited < kMutexes
+        is_stopped ? "another tasklet to resume it"
+        : tasklet.awaited < kMutexes
             ? "mutex " + std::to_string(tasklet.awaited) + (name.empty() ? "" : " (" + name + ")")
             : "bit " + std::to_string(tasklet.awaited - kMutexes) + " of RUN to change";
     fault(FaultKind::kDeadlock, i,
           "deadlock: tasklet " + std::to_string(i) + " waits for " + what + place_of(tasklet));
-    return;
   }
 }
 

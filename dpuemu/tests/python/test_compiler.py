@@ -221,6 +221,16 @@ def test_a_compiler_for_real_dpus_gets_the_command(
     target = [] if name.startswith("dpu-") else ["--target=dpu-upmem-dpurte"]
     words = (tmp_path / "words").read_text().splitlines()
     assert words == [*target, "-O2", "-o", "program", "-DA=a b", "f.c"]
+    assert compile_files(tmp_path, "--target=dpu-other", "target.c").returncode == 0
+    words = (tmp_path / "words").read_text().splitlines()
+    assert words == ["-O2", "-o", "program", "--target=dpu-other", "target.c"]
+
+
+def test_the_compiler_of_dpuemu_is_not_a_compiler_for_real_dpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DPUEMU_CC", str(tools.sdk_root() / "bin" / tools.COMPILER))
+    assert "is dpuemu's compiler; name the vendor's one" in compile_files(tmp_path, "f.c").stderr
 
 
 def test_an_object_for_real_dpus_is_refused_with_advice(tmp_path: Path) -> None:
