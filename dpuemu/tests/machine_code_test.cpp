@@ -187,8 +187,7 @@ TEST(MachineCode_FaultsNameTheInstruction) {
       "tasklet 0: an access of 8 bytes to WRAM address 0xfffffff8, beyond the end of WRAM" + where);
   CHECK_EQ(fault("fault 2\n"), "tasklet 0: division by zero" + where);
   CHECK_EQ(fault("fault 77\n"), "tasklet 0: the program executed the instruction fault 77" + where);
-  CHECK_EQ(fault("jump 4000\n"),
-           "tasklet 0: the program has no instruction there, at 0x80007d00");
+  CHECK_EQ(fault("jump 4000\n"), "tasklet 0: the program has no instruction there, at 0x80007d00");
   CHECK_EQ(fault("boot zero, 30\n"), "tasklet 0: boot of tasklet 30; a DPU has 24" + where);
   CHECK_EQ(fault("acquire zero, 200, true, .+1\n acquire zero, 200, nz, .\n"),
            "tasklet 0: deadlock: tasklet 0 waits for mutex 200, at 0x80000008");
@@ -269,6 +268,22 @@ TEST(MachineCode_BrokenFilesAreRefused) {
   }
   CHECK(refused > 500);
   CHECK(refused < 3000);
+}
+
+TEST(MachineCode_ListingNeedsInstructionsOfADpu) {
+  std::string listing;
+  const auto append = [](const char *line, void *to) {
+    *static_cast<std::string *>(to) += std::string(line) + '\n';
+  };
+  const TemporaryFile file("machine_code", MachineCode("main: nop\n" + kEnd).file());
+  CHECK_OK(dpuemu_disassemble(file.path.c_str(), "end", append, &listing));
+  CHECK_EQ(listing, "80000008 <end>:\n  80000008:  7ef321000001  stop true, end\n");
+  listing.clear();
+  CHECK_STATUS(dpuemu_disassemble(program_path("other").c_str(), nullptr, append, &listing),
+               DPU_ERR_ELF_INVALID_FILE);
+  CHECK(text(DPU_ERR_ELF_INVALID_FILE).find("other: code for the host's processor") !=
+        std::string::npos);
+  CHECK_EQ(listing, "");
 }
 
 TEST(MachineCode_MustFitIntoTheChip) {
