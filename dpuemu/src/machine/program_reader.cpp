@@ -199,9 +199,12 @@ class ProgramReader {
       if (names_->sh_offset > file_.size() || names_->sh_size > file_.size() - names_->sh_offset)
         return false;
     }
+    uint64_t names_bytes = 0;
     for (uint32_t i = 0; i < symbol_count_; ++i) {
       const Elf32_Sym &symbol = symbols_[i];
       const std::string_view name = name_of(symbol);
+      // Names may overlap in the file. So a small file cannot become a large program.
+      if ((names_bytes += name.size()) > file_.size()) return false;
       if (name.empty()) continue;
       if (symbol.st_shndx == SHN_ABS) {
         constants_.emplace(name, symbol.st_value);
