@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <functional>
 #include <random>
 #include <set>
 #include <string>
@@ -199,7 +202,35 @@ Instruction load_or_store(Operation operation) {
   return instruction;
 }
 
-/// Returns a jump from a program of one instruction.
+/// Starts a child process that calls `act`. The child exits with 0 if no check fails.
+pid_t start_child(const std::function<void()> &act) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  try {
+    act();
+  } catch (const harness::Failure &failure) {
+    std::fprintf(stderr, "%s\n", failure.what());
+    _exit(1);
+  }
+  _exit(0);
+}
+
+void check_child(pid_t child) {
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+}
+
+/// Returns the number of mappings of memory for host code that this process has.
+uint32_t count_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  uint32_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find("memfd:dpuemu-code") != std::string::npos;
+  return count;
+}
+
+/// Returns an instruction that jumps.
 Instruction jump_to(uint16_t target) {
   Instruction instruction;
   instruction.operation = Operation::or_;
@@ -295,22 +326,62 @@ TEST(Translation_WorksInAChildProcessToo) {
       run_tasklets(comparison, own, code.size(), reached);
     };
     runs(1);
-    const pid_t child = fork();
-    if (child == 0) {
-      try {
-        runs(2);
-      } catch (const harness::Failure &) {
-        _exit(1);
-      }
-      _exit(0);
-    }
+    const pid_t child = start_child([&] { runs(2); });
     runs(3);
-    int status = -1;
-    CHECK(waitpid(child, &status, 0) == child);
-    CHECK_EQ(status, 0);
+    check_child(child);
     runs(2);
   }
 }
+
+#ifdef __x86_64__
+
+TEST(Translation_OfAChildProcessAddsToItsParents) {
+  const std::optional<uint64_t> to_first = encode(jump_to(0)), to_third = encode(jump_to(2));
+  CHECK(to_first.has_value() && to_third.has_value());
+  const Code code(std::array{*to_third, kIllegalWord, *to_first});
+  const uint32_t others = count_mappings();
+  const Translation translation(code);
+  CHECK_EQ(count_mappings(), others);  // nothing before the first run
+  Comparison comparison(code, translation, 0);
+  const auto run = [&](uint32_t pc, uint64_t budget) {
+    Tasklet tasklet;
+    tasklet.pc = pc;
+    CHECK(comparison.run(tasklet, kWramBytes, budget).stop == Stop::kBudget);
+  };
+  run(0, 1);
+  CHECK_EQ(count_mappings(), others + 2);
+  CHECK(translation.is_translated(0) && !translation.is_translated(2));
+  const pid_t child = start_child([&] {
+    run(0, 1);  // the block of the parent
+    CHECK_EQ(count_mappings(), others + 2);
+    run(0, 1000);  // jumps between both memories
+    CHECK_EQ(count_mappings(), others + 4);
+    CHECK(translation.is_translated(2));
+    check_child(start_child([&] { run(2, 1000); }));
+  });
+  check_child(child);
+  CHECK(!translation.is_translated(2));
+  run(0, 1000);
+  CHECK(translation.is_translated(2));
+  CHECK_EQ(count_mappings(), others + 2);
+}
+
+TEST(HostCode_StaysFullAfterABlockThatDoesNotFit) {
+  const std::optional<uint64_t> to_first = encode(jump_to(0));
+  CHECK(to_first.has_value());
+  const Code code(std::array{*to_first, kIllegalWord});
+  const Frame frame = make_frame();
+  const size_t block = 64 * (frame.bytes.size() / 64 + 1);  // the place of the first block
+  HostCode roomy(code, frame, block + 64, nullptr), small(code, frame, block + 1, nullptr);
+  for (HostCode *const each : {&roomy, &small}) {
+    CHECK(!each->is_full());
+    each->add(0);
+    CHECK_EQ(each->has(0), each == &roomy);
+    CHECK_EQ(each->is_full(), each == &small);
+  }
+}
+
+#endif
 
 TEST(LoadsAndStores_FaultOutsideWramAndOffTheirAlignment) {
   constexpr Operation operations[] = {
