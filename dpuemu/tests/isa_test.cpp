@@ -272,7 +272,7 @@ TEST(Decode_AcceptsEachWord) {
 
 TEST(Translation_DoesTheSameAsTheInterpreterForRandomPrograms) {
 #ifdef __x86_64__
-  CHECK(CodeMemory(4096).bytes() == 4096);  // else the interpreter runs twice
+  CHECK(HostCodeMemory(4096).bytes() == 4096);  // else the interpreter runs twice
 #endif
   Reached reached;
   const uint64_t programs = programs_count();

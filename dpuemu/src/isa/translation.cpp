@@ -12,8 +12,8 @@ namespace dpuemu::isa {
 
 #ifdef __x86_64__
 
-CodeMemory::CodeMemory(size_t bytes) {
-  // The code has the instruction popcnt, which the first x86-64 processors do not have.
+HostCodeMemory::HostCodeMemory(size_t bytes) {
+  // Host code has the instruction popcnt, which the first x86-64 processors do not have.
   if (bytes == 0 || !__builtin_cpu_supports("popcnt")) return;
   const int file = memfd_create("dpuemu-code", MFD_CLOEXEC);
   if (file < 0) return;
@@ -35,18 +35,18 @@ CodeMemory::CodeMemory(size_t bytes) {
 
 #else
 
-CodeMemory::CodeMemory(size_t) {}
+HostCodeMemory::HostCodeMemory(size_t) {}
 
 #endif
 
-CodeMemory::~CodeMemory() {
+HostCodeMemory::~HostCodeMemory() {
   if (bytes_ == 0) return;
   munmap(writable_, bytes_);
   munmap(executable_, bytes_);
 }
 
-void CodeMemory::write(size_t place, const std::vector<uint8_t> &code) {
-  std::memcpy(writable_ + place, code.data(), code.size());
+void HostCodeMemory::write(size_t place, const std::vector<uint8_t> &host_code) {
+  std::memcpy(writable_ + place, host_code.data(), host_code.size());
 }
 
 HostCode::HostCode(const Code &code, const Frame &frame, size_t most_bytes, const HostCode *parent)

@@ -1,4 +1,5 @@
-// Executes the instructions of tasklets as machine code of the host processor.
+// Translates the instructions of DPUs to host code, which is code for the host's processor, and
+// runs it.
 #pragma once
 
 #include <atomic>
@@ -11,19 +12,20 @@
 
 namespace dpuemu::isa {
 
-/// Memory that one mapping can write and another one can execute. No page can do both.
-class CodeMemory {
+/// Memory for host code that one mapping can write and another one can execute. No page can do
+/// both.
+class HostCodeMemory {
  public:
-  CodeMemory() = default;
+  HostCodeMemory() = default;
   /// If the system or the processor is not an x86-64 Linux, or refuses, the memory has no bytes.
-  explicit CodeMemory(size_t bytes);
-  CodeMemory(const CodeMemory &) = delete;
-  CodeMemory &operator=(const CodeMemory &) = delete;
-  ~CodeMemory();
+  explicit HostCodeMemory(size_t bytes);
+  HostCodeMemory(const HostCodeMemory &) = delete;
+  HostCodeMemory &operator=(const HostCodeMemory &) = delete;
+  ~HostCodeMemory();
 
   size_t bytes() const { return bytes_; }
   const uint8_t *at(size_t place) const { return executable_ + place; }
-  void write(size_t place, const std::vector<uint8_t> &code);
+  void write(size_t place, const std::vector<uint8_t> &host_code);
 
  private:
   size_t bytes_ = 0;
@@ -55,7 +57,7 @@ class HostCode {
   const Code &code_;
   const Frame &frame_;
   const int process_;
-  CodeMemory memory_;
+  HostCodeMemory memory_;
   const uint8_t *const untranslated_;  // the entry of an instruction without a block
   std::mutex mutex_;
   size_t used_;  // bytes of the memory
