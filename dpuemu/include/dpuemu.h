@@ -173,8 +173,8 @@ dpu_error_t dpuemu_resident_bytes(uint64_t *bytes);
 
 /// Calls `print` for each line of the disassembly of a program for real DPUs (`dpuemu objdump`).
 /// function: the only one to print, or NULL; context: the argument of `print`. Errors:
-/// DPU_ERR_ELF_NO_SUCH_FILE, DPU_ERR_ELF_INVALID_FILE if the file has no instructions of a DPU,
-/// DPU_ERR_UNKNOWN_SYMBOL.
+/// those of dpu_load for the file, DPU_ERR_ELF_INVALID_FILE if the file has no instructions of a
+/// DPU, DPU_ERR_UNKNOWN_SYMBOL.
 dpu_error_t dpuemu_disassemble(const char *path, const char *function,
                                void (*print)(const char *line, void *context), void *context);
 

@@ -350,6 +350,48 @@ TEST(MachineCode_BrokenFilesAreRefused) {
   CHECK(refused < 3000);
 }
 
+TEST(MachineCode_NamesOfSymbolsHaveAtMostTheBytesOfTheFile) {
+  pe_machine(1);
+  Set set(1);
+  const std::string name(2000, 'n');
+  const auto file_of = [&](bool overlaps) {
+    MachineCode program(kEnd);
+    for (uint32_t i = 0; i < 20; ++i) program.symbol(name + std::to_string(i), 64, 8);
+    std::vector<uint8_t> bytes = program.file();
+    Elf32_Ehdr header;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    Elf32_Shdr names;
+    std::memcpy(&names, &bytes[header.e_shoff + 5 * sizeof names], sizeof names);
+    // The names of the symbols 1 to 20 become suffixes of one name.
+    const auto first = bytes.begin() + names.sh_offset;
+    if (overlaps) std::replace(first + 1, first + 20 * 2000, uint8_t{0}, uint8_t{'n'});
+    return bytes;
+  };
+  for (const bool overlaps : {false, true}) {
+    const TemporaryFile file("names", file_of(overlaps));
+    CHECK_STATUS(dpu_load(set.set, file.path.c_str(), nullptr),
+                 overlaps ? DPU_ERR_ELF_INVALID_FILE : DPU_OK);
+    if (overlaps)
+      CHECK(text(DPU_ERR_ELF_INVALID_FILE).find(file.path + ": damaged") != std::string::npos);
+  }
+}
+
+TEST(MachineCode_ListingNeedsInstructionsOfADpu) {
+  std::string listing;
+  const auto append = [](const char *line, void *to) {
+    *static_cast<std::string *>(to) += std::string(line) + '\n';
+  };
+  const TemporaryFile file("machine_code", MachineCode("main: nop\n" + kEnd).file());
+  CHECK_OK(dpuemu_disassemble(file.path.c_str(), "end", append, &listing));
+  CHECK_EQ(listing, "80000008 <end>:\n  80000008:  7ef321000001  stop true, end\n");
+  listing.clear();
+  CHECK_STATUS(dpuemu_disassemble(program_path("other").c_str(), nullptr, append, &listing),
+               DPU_ERR_ELF_INVALID_FILE);
+  CHECK(text(DPU_ERR_ELF_INVALID_FILE).find("other: code for the host's processor") !=
+        std::string::npos);
+  CHECK_EQ(listing, "");
+}
+
 TEST(MachineCode_MustFitIntoTheChip) {
   constexpr struct {
     int chip;

@@ -131,7 +131,7 @@ TEST(Load_NamesTheFileAndWhatToDo) {
   const TemporaryFile far_heap_file("far_heap", far_heap.bytes);
   check(far_heap_file.path,
         "the heap base __sys_used_mram_end (201326600) is not a multiple of 8 in MRAM");
-  check("/proc/self/exe", "/proc/self/exe: not a program of dpuemu's dpu-upmem-dpurte-clang");
+  check("/proc/self/exe", "/proc/self/exe: not a program of dpu-upmem-dpurte-clang");
 }
 
 TEST(Load_RefusesFilesWithoutEnd) {

@@ -1,4 +1,4 @@
-// Blocks of x86-64 machine code that execute instructions of a DPU.
+// Blocks of host code, for x86-64, that execute instructions of a DPU.
 //
 // A block begins at one instruction of the DPU. It ends after an instruction that always jumps or
 // after a fixed number of instructions, and before an instruction that is for the caller or does
@@ -20,11 +20,12 @@
 
 namespace dpuemu::isa {
 
-/// Why blocks return to C++. kBudget: see Stop. kInterpret: the instruction at pc ends the run.
-/// kTranslate: the instruction at pc has no block yet.
+/// Why blocks return to C++. kBudget: see Stop. kInterpret: interpret() has to continue, because
+/// the instruction at pc is for the caller, faults or does not exist. kTranslate: the instruction
+/// at pc has no block yet.
 enum class Leave : uint64_t { kBudget, kInterpret, kTranslate };
 
-/// The part of the code that all blocks share.
+/// The part of the host code that all blocks share.
 struct Frame {
   std::vector<uint8_t> bytes;  // they begin with the function Enter
   uint32_t leave[3];           // places by Leave

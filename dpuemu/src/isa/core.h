@@ -44,7 +44,7 @@ class Code {
   std::vector<std::optional<Instruction>> instructions_;
 };
 
-/// Why run() returned. kCall: the instruction at pc is one for the caller, and has not begun.
+/// Why interpret() returned. kCall: the instruction at pc is for the caller, and has not begun.
 enum class Stop : uint8_t { kCall, kBudget, kIllegal, kAddress };
 
 struct Outcome {
@@ -59,7 +59,7 @@ struct Outcome {
 /// the run (kBudget).
 Outcome interpret(const Code &code, Tasklet &tasklet, Wram wram, uint64_t budget);
 
-/// Returns whether run() leaves the operation to its caller.
+/// Returns whether interpret() leaves the operation to its caller.
 bool calls_scheduler(Operation operation);
 /// Returns the size of a load or store of WRAM in bytes; 0 for other operations.
 uint32_t bytes_of(Operation operation);

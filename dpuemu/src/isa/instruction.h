@@ -44,8 +44,8 @@ struct Instruction {
   uint8_t a = kZero, b = kZero;  // operands; b also: the even register of a pair
   uint8_t shift = 0;
   uint16_t target = 0;     // of a jump, as the number of an instruction
-  uint32_t immediate = 0;  // with copies of its sign above it
-  uint32_t offset = 0;     // of a load or store; the same
+  uint32_t immediate = 0;  // the sign of a shorter number fills the upper bits
+  uint32_t offset = 0;     // of a load or store; the sign of a shorter number fills the upper bits
 
   bool jumps() const { return condition != Condition::kNone && !sets; }
   bool operator==(const Instruction &) const = default;

@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace dpuemu::isa {
 
 #ifdef __x86_64__
 
-CodeMemory::CodeMemory(size_t bytes) {
-  // The code has the instruction popcnt, which the first x86-64 processors do not have.
+HostCodeMemory::HostCodeMemory(size_t bytes) {
+  // Host code has the instruction popcnt, which the first x86-64 processors do not have.
   if (bytes == 0 || !__builtin_cpu_supports("popcnt")) return;
   const int file = memfd_create("dpuemu-code", MFD_CLOEXEC);
   if (file < 0) return;
@@ -34,58 +35,93 @@ CodeMemory::CodeMemory(size_t bytes) {
 
 #else
 
-CodeMemory::CodeMemory(size_t) {}
+HostCodeMemory::HostCodeMemory(size_t) {}
 
 #endif
 
-CodeMemory::~CodeMemory() {
+HostCodeMemory::~HostCodeMemory() {
   if (bytes_ == 0) return;
   munmap(writable_, bytes_);
   munmap(executable_, bytes_);
 }
 
-void CodeMemory::write(size_t place, const std::vector<uint8_t> &code) {
-  std::memcpy(writable_ + place, code.data(), code.size());
+void HostCodeMemory::write(size_t place, const std::vector<uint8_t> &host_code) {
+  std::memcpy(writable_ + place, host_code.data(), host_code.size());
 }
 
-Translation::Translation(const Code &code, size_t most_bytes)
-    : code_(code),
-      frame_(make_frame()),
+HostCode::HostCode(const Code &code, const Frame &frame, size_t most_bytes, const HostCode *parent)
+    : before(parent),
+      code_(code),
+      frame_(frame),
       process_(getpid()),
-      memory_(most_bytes < frame_.bytes.size() ? 0 : most_bytes),
+      memory_(most_bytes < frame.bytes.size() ? 0 : most_bytes),
+      untranslated_(memory_.bytes() == 0
+                        ? nullptr
+                        : memory_.at(frame.leave[static_cast<size_t>(Leave::kTranslate)])),
+      used_(frame.bytes.size()),
+      is_full_(memory_.bytes() == 0),
       entries_(code.size()) {
   static_assert(sizeof entries_[0] == 8 && std::atomic<const uint8_t *>::is_always_lock_free);
-  if (memory_.bytes() == 0) return;
-  memory_.write(0, frame_.bytes);
-  used_ = frame_.bytes.size();
-  for (auto &entry : entries_) entry.store(untranslated(), std::memory_order_relaxed);
+  if (is_full_) return;
+  memory_.write(0, frame.bytes);
+  for (uint32_t pc = 0; pc < entries_.size(); ++pc) {
+    const bool is_known = before != nullptr && before->has(pc);
+    entries_[pc].store(is_known ? before->entries_[pc].load() : untranslated_,
+                       std::memory_order_relaxed);
+  }
 }
 
-const uint8_t *Translation::untranslated() const {
-  return memory_.at(frame_.leave[static_cast<size_t>(Leave::kTranslate)]);
-}
+bool HostCode::is_of_this_process() const { return process_ == getpid(); }
 
-bool Translation::translate(uint32_t pc) const {
-  if (memory_.bytes() == 0 || pc >= entries_.size()) return false;
-  if (entries_[pc].load(std::memory_order_acquire) != untranslated()) return true;
-  // A process and its child share the memory after a fork, but not the table.
-  if (getpid() != process_) return false;
+void HostCode::add(uint32_t pc) {
   const std::lock_guard lock(mutex_);
-  if (entries_[pc].load(std::memory_order_relaxed) != untranslated()) return true;
+  if (has(pc) || is_full()) return;
   // The processor may have read a line of 64 bytes, so no line gets code at two times.
   const size_t place = (used_ + 63) / 64 * 64;
   const auto place_of = [&](uint32_t at) -> std::optional<uint32_t> {
     const uint8_t *const entry = entries_[at].load(std::memory_order_relaxed);
-    if (entry == untranslated()) return {};
+    const bool is_here = entry >= memory_.at(0) && entry < memory_.at(0) + memory_.bytes();
+    if (entry == untranslated_ || !is_here) return {};
     return static_cast<uint32_t>(entry - memory_.at(0));
   };
-  const std::vector<uint8_t> code =
+  const std::vector<uint8_t> block =
       make_block(code_, pc, frame_, static_cast<uint32_t>(place), place_of);
-  if (place > memory_.bytes() || code.size() > memory_.bytes() - place) return false;
-  memory_.write(place, code);
-  used_ = place + code.size();
+  if (place > memory_.bytes() || block.size() > memory_.bytes() - place) {
+    is_full_ = true;
+    return;
+  }
+  memory_.write(place, block);
+  used_ = place + block.size();
   entries_[pc].store(memory_.at(place), std::memory_order_release);
-  return true;
+}
+
+Left HostCode::run(Tasklet &tasklet, Wram wram, int64_t budget) const {
+  const auto enter = reinterpret_cast<Enter>(reinterpret_cast<uintptr_t>(memory_.at(0)));
+  return enter(&tasklet, wram.bytes, wram.size, budget, entries_.data(),
+               entries_[tasklet.pc].load(std::memory_order_acquire));
+}
+
+Translation::~Translation() {
+  for (const HostCode *last = host_code_; last != nullptr;)
+    delete std::exchange(last, last->before);
+}
+
+bool Translation::is_translated(uint32_t pc) const {
+  const HostCode *const host_code = host_code_.load(std::memory_order_acquire);
+  return host_code != nullptr && host_code->has(pc);
+}
+
+const HostCode *Translation::translate(uint32_t pc) const {
+  HostCode *host_code = host_code_.load(std::memory_order_acquire);
+  if (host_code != nullptr && host_code->has(pc)) return host_code;
+  if (pc >= code_.size() || (host_code != nullptr && host_code->is_full())) return nullptr;
+  // A process and its child share the memory after a fork, but not the table of entries.
+  while (host_code == nullptr || !host_code->is_of_this_process()) {
+    auto made = std::make_unique<HostCode>(code_, frame_, most_bytes_, host_code);
+    if (host_code_.compare_exchange_strong(host_code, made.get())) host_code = made.release();
+  }
+  host_code->add(pc);
+  return host_code->has(pc) ? host_code : nullptr;
 }
 
 Outcome Translation::run(Tasklet &tasklet, Wram wram, uint64_t budget) const {
@@ -93,10 +129,8 @@ Outcome Translation::run(Tasklet &tasklet, Wram wram, uint64_t budget) const {
       static_cast<int64_t>(std::min<uint64_t>(budget, std::numeric_limits<int64_t>::max()));
   int64_t rest = all;
   const auto done = [&] { return static_cast<uint64_t>(all - rest); };
-  while (translate(tasklet.pc)) {
-    const auto enter = reinterpret_cast<Enter>(reinterpret_cast<uintptr_t>(memory_.at(0)));
-    const Left left = enter(&tasklet, wram.bytes, wram.size, rest, entries_.data(),
-                            entries_[tasklet.pc].load(std::memory_order_acquire));
+  while (const HostCode *const host_code = translate(tasklet.pc)) {
+    const Left left = host_code->run(tasklet, wram, rest);
     rest = left.budget;
     if (left.why == Leave::kBudget) return {Stop::kBudget, done()};
     if (left.why == Leave::kInterpret) break;

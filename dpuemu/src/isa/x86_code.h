@@ -1,4 +1,4 @@
-// A buffer of x86-64 machine code, with functions that append instructions.
+// A buffer of host code for x86-64, with functions that append instructions.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace dpuemu::isa {
 
-/// The registers of the processor, by their numbers in machine code.
+/// The registers of the processor, by their numbers in host code.
 enum HostRegister : uint8_t { kAx, kCx, kDx, kBx, kSp, kBp, kSi, kDi, kR8, kR9, kR10, kR11, kR12 };
 
-/// The numbers of conditions in machine code. A number with its lowest bit inverted is the opposite
+/// The numbers of conditions in host code. A number with its lowest bit inverted is the opposite
 /// condition.
 enum HostCondition : uint8_t {
   kOverflow,

@@ -1,4 +1,4 @@
-// The machine code for the operations and the conditions of a DPU.
+// The host code for the operations and the conditions of a DPU.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace dpuemu::isa {
 /// How the carry flag of the tasklet follows from the one of the processor.
 enum class CarryRule : uint8_t { kUnchanged, kEqual, kInverted };
 
-/// The machine code of an operation with a value, in hexadecimal. It computes eax from eax (operand
+/// The host code of an operation with a value, in hexadecimal. It computes eax from eax (operand
 /// a) and ecx (operand b or, of a shift, the shift).
 struct ValueRow {
   Operation operation;
@@ -24,7 +24,7 @@ struct ValueRow {
   std::string_view addition[2] = {};
 };
 
-// Parts of the machine code.
+// Parts of the host code.
 using Hex = std::string_view;
 constexpr Hex kNot = "F7 D0";               // not eax
 constexpr Hex kAdd = "01 C8";               // add eax, ecx

@@ -86,7 +86,7 @@ class LineProgram {
     folders_.emplace_back();  // number 0: the folder of the compiler
     for (std::string name = header.text(); !name.empty(); name = header.text())
       folders_.push_back(name);
-    files_.emplace_back();  // the numbers begin at 1
+    files_.emplace_back();  // number 0: an unknown file
     for (std::string name = header.text(); !name.empty(); name = header.text()) {
       const uint64_t folder = header.uleb();
       header.uleb(), header.uleb();  // time and size
@@ -95,9 +95,11 @@ class LineProgram {
     }
   }
 
-  SourceLine find(uint32_t address) {
-    if (line_range_ == 0) return {};
-    Row row;
+  /// Returns whether `use` returned true.
+  bool for_each_line(const UseLine &use) {
+    if (line_range_ == 0) return false;
+    Row row, last;
+    bool has_last = false;
     while (!code_.at_end()) {
       const uint8_t opcode = code_.byte();
       bool is_row = false, ends = false;
@@ -116,12 +118,14 @@ class LineProgram {
       }
       if (!is_row && !ends) continue;
       // The last row covers the addresses up to this row.
-      if (has_row_ && address >= last_.address && address < row.address) return at(last_);
-      last_ = row;
-      has_row_ = is_row;
+      const std::string &file = files_[last.file < files_.size() ? last.file : 0];
+      if (has_last && last.address < row.address && use(last.address, row.address, file, last.line))
+        return true;
+      last = row;
+      has_last = is_row;
       if (ends) row = Row();
     }
-    return {};
+    return false;
   }
 
  private:
@@ -155,18 +159,12 @@ class LineProgram {
     }
   }
 
-  SourceLine at(const Row &row) const {
-    return {row.file < files_.size() ? files_[row.file] : "", row.line};
-  }
-
   Reader code_;
   uint16_t version_ = 0;
   int8_t line_base_ = 0;
   uint8_t line_range_ = 0, opcode_base_ = 0;
   std::vector<uint8_t> operands_;
   std::vector<std::string> folders_, files_;
-  Row last_;
-  bool has_row_ = false;
 };
 
 // --- Stack frames
@@ -303,13 +301,21 @@ FrameRules rules_at(std::span<const uint8_t> debug_frame, uint32_t address) {
 
 }  // namespace
 
-SourceLine find_line(std::span<const uint8_t> debug_line, uint32_t address) {
+void for_each_line(std::span<const uint8_t> debug_line, const UseLine &use) {
   Reader all(debug_line);
-  while (!all.at_end()) {
-    const SourceLine found = LineProgram(all.part(all.number<uint32_t>())).find(address);
-    if (found.line != 0) return found;
-  }
-  return {};
+  while (!all.at_end())
+    if (LineProgram(all.part(all.number<uint32_t>())).for_each_line(use)) return;
+}
+
+SourceLine find_line(std::span<const uint8_t> debug_line, uint32_t address) {
+  SourceLine found;
+  for_each_line(debug_line,
+                [&](uint32_t begin, uint32_t end, const std::string &file, uint32_t line) {
+                  if (line == 0 || address < begin || address >= end) return false;
+                  found = {file, line};
+                  return true;
+                });
+  return found;
 }
 
 bool leave_frame(std::span<const uint8_t> debug_frame, uint32_t address, FrameRegisters &registers,

@@ -14,8 +14,13 @@ struct SourceLine {
   uint32_t line = 0;  // 0 if the line is unknown
 };
 
-/// Returns the source line of the instruction at `address`. debug_line: the contents of section
-/// .debug_line.
+/// Calls `use` for each range of addresses that has one source line, in the order of the section,
+/// until `use` returns true. debug_line: the contents of section .debug_line; end: after the range.
+using UseLine =
+    std::function<bool(uint32_t begin, uint32_t end, const std::string &file, uint32_t line)>;
+void for_each_line(std::span<const uint8_t> debug_line, const UseLine &use);
+
+/// Returns the source line of the instruction at `address`.
 SourceLine find_line(std::span<const uint8_t> debug_line, uint32_t address);
 
 /// Registers of x86-64 with DWARF's numbers.

@@ -1,158 +1,24 @@
 #include "machine/disassembly.h"
 
-#include <elf.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <memory>
 #include <optional>
-#include <span>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/explanation.h"
 #include "isa/instruction.h"
 #include "machine/debug_info.h"
+#include "machine/program.h"
 #include "machine/program_file.h"
 #include "machine/symbols.h"
 
 namespace dpuemu {
 namespace {
 
-constexpr uint16_t kCodeMachine = 0xF5;
-constexpr uint32_t kInstructionBytes = 8;
-
-struct CodeSection {
-  uint32_t address;
-  std::span<const char> bytes;
-  uint32_t end() const { return address + static_cast<uint32_t>(bytes.size()); }
-};
-
-struct CodeSymbol {
-  uint32_t address, bytes;
-  bool is_label;  // not a function
-  std::string name;
-};
-
-/// The parts of a program file that the text needs.
-class ProgramCode {
- public:
-  explicit ProgramCode(std::span<const char> file) : file_(file) {}
-
-  /// Returns the problem of the file, or "".
-  std::string read() {
-    const auto header = objects<Elf32_Ehdr>(0, 1);
-    const bool is_program = header && std::memcmp(header->front().e_ident, ELFMAG, SELFMAG) == 0 &&
-                            header->front().e_ident[EI_CLASS] == ELFCLASS32 &&
-                            header->front().e_ident[EI_DATA] == ELFDATA2LSB &&
-                            header->front().e_machine == kCodeMachine &&
-                            header->front().e_type == ET_EXEC &&
-                            header->front().e_shentsize == sizeof(Elf32_Shdr);
-    if (!is_program)
-      return "not a program of the SDK's compiler (ELF32, machine " + std::to_string(kCodeMachine) +
-             ")";
-    const auto sections = objects<Elf32_Shdr>(header->front().e_shoff, header->front().e_shnum);
-    const bool is_complete =
-        sections && read_sections(*sections, header->front().e_shstrndx) && read_symbols(*sections);
-    return is_complete ? "" : "a section lies outside the file, or sections overlap";
-  }
-
-  const std::vector<CodeSection> &sections() const { return sections_; }
-  /// Sorted by address; functions come before labels.
-  const std::vector<CodeSymbol> &symbols() const { return symbols_; }
-
-  std::string source_line(uint32_t address) const {
-    const SourceLine source = find_line(debug_line_, address);
-    return source.line == 0 ? "" : source.file + ":" + std::to_string(source.line);
-  }
-
-  /// Returns the name of an instruction, as name or name+n, or "". number: of the instruction.
-  std::string name_of(uint32_t number) const {
-    const uint64_t address = kIramAddress + uint64_t{number} * kInstructionBytes;
-    const bool is_code =
-        std::any_of(sections_.begin(), sections_.end(), [&](const CodeSection &section) {
-          return address >= section.address && address < section.end();
-        });
-    const auto after = std::upper_bound(
-        symbols_.begin(), symbols_.end(), address,
-        [](uint64_t place, const CodeSymbol &symbol) { return place < symbol.address; });
-    if (!is_code || after == symbols_.begin()) return "";
-    const uint32_t begin = std::prev(after)->address;
-    const auto symbol = std::find_if(symbols_.begin(), after,
-                                     [&](const CodeSymbol &each) { return each.address == begin; });
-    const uint64_t offset = (address - begin) / kInstructionBytes;
-    return offset == 0 ? symbol->name : symbol->name + "+" + std::to_string(offset);
-  }
-
- private:
-  /// Returns the objects at the offset, or nothing unless all are in the file.
-  template <class T>
-  std::optional<std::vector<T>> objects(uint64_t offset, uint64_t count) const {
-    if (offset > file_.size() || count > (file_.size() - offset) / sizeof(T)) return {};
-    std::vector<T> result(count);
-    if (count != 0) std::memcpy(result.data(), file_.data() + offset, count * sizeof(T));
-    return result;
-  }
-
-  std::string text(const Elf32_Shdr &strings, uint32_t offset) const {
-    const uint64_t begin = uint64_t{strings.sh_offset} + offset;
-    if (begin >= file_.size()) return "";
-    const auto first = file_.begin() + static_cast<ptrdiff_t>(begin);
-    return std::string(first, std::find(first, file_.end(), '\0'));
-  }
-
-  bool read_sections(const std::vector<Elf32_Shdr> &headers, uint16_t names) {
-    uint64_t total = 0;
-    for (const Elf32_Shdr &header : headers) {
-      if (header.sh_type == SHT_NOBITS || header.sh_size == 0) continue;
-      total += header.sh_size;
-      if (total > file_.size() || header.sh_offset > file_.size() - header.sh_size) return false;
-      const std::span<const char> bytes = file_.subspan(header.sh_offset, header.sh_size);
-      if ((header.sh_flags & SHF_EXECINSTR) != 0) sections_.push_back({header.sh_addr, bytes});
-      if (names < headers.size() && text(headers[names], header.sh_name) == ".debug_line")
-        debug_line_ = {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()};
-    }
-    return true;
-  }
-
-  bool read_symbols(const std::vector<Elf32_Shdr> &headers) {
-    for (const Elf32_Shdr &header : headers) {
-      if (header.sh_type != SHT_SYMTAB) continue;
-      const auto symbols = objects<Elf32_Sym>(header.sh_offset, header.sh_size / sizeof(Elf32_Sym));
-      if (!symbols || header.sh_link >= headers.size()) return false;
-      for (const Elf32_Sym &symbol : *symbols) {
-        const auto type = ELF32_ST_TYPE(symbol.st_info);
-        const bool is_code = symbol.st_shndx < headers.size() &&
-                             (headers[symbol.st_shndx].sh_flags & SHF_EXECINSTR) != 0 &&
-                             (type == STT_FUNC || type == STT_NOTYPE);
-        if (is_code)
-          symbols_.push_back({symbol.st_value, symbol.st_size, type != STT_FUNC,
-                              text(headers[header.sh_link], symbol.st_name)});
-      }
-    }
-    std::sort(symbols_.begin(), symbols_.end(), [](const CodeSymbol &a, const CodeSymbol &b) {
-      return std::tie(a.address, a.is_label, a.name) < std::tie(b.address, b.is_label, b.name);
-    });
-    return true;
-  }
-
-  std::span<const char> file_;
-  std::vector<CodeSection> sections_;
-  std::vector<CodeSymbol> symbols_;
-  std::span<const uint8_t> debug_line_;
-};
-
-std::string formatted(const char *format, auto... values) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, values...);
-  return text;
-}
-
-std::string instruction_text(const ProgramCode &code, uint64_t word) {
-  const std::optional<isa::Instruction> instruction = isa::decode(word);
-  return instruction
-             ? isa::text_of(*instruction, [&](uint32_t number) { return code.name_of(number); })
-             : formatted(".quad 0x%llx", static_cast<unsigned long long>(word));
+constexpr uint64_t address_of_instruction(uint32_t number) {
+  return kIramAddress + uint64_t{number} * kInstructionBytes;
 }
 
 /// The addresses of a function, up to its size, or else up to the next symbol.
@@ -160,42 +26,97 @@ struct Range {
   uint64_t begin = 0, end = UINT64_MAX;
 };
 
-std::optional<Range> range_of(const ProgramCode &code, std::string_view function) {
-  const auto &symbols = code.symbols();
-  const auto symbol = std::find_if(symbols.begin(), symbols.end(),
-                                   [&](const CodeSymbol &each) { return each.name == function; });
-  if (symbol == symbols.end()) return {};
-  if (symbol->bytes != 0) return Range{symbol->address, uint64_t{symbol->address} + symbol->bytes};
-  const auto next = std::find_if(symbol, symbols.end(), [&](const CodeSymbol &each) {
-    return each.address > symbol->address;
-  });
-  return Range{symbol->address, next == symbols.end() ? UINT64_MAX : next->address};
-}
-
-void print_section(const ProgramCode &code, const CodeSection &section, const Range &range,
-                   const std::function<void(const std::string &)> &print) {
-  std::string source;  // of the instruction before
-  bool is_first = true;
-  auto symbol = code.symbols().begin();
-  for (uint32_t at = 0; at + kInstructionBytes <= section.bytes.size(); at += kInstructionBytes) {
-    const uint32_t address = section.address + at;
-    if (address < range.begin || address >= range.end) continue;
-    for (; symbol != code.symbols().end() && symbol->address <= address; ++symbol)
-      if (symbol->address == address) {
-        if (!symbol->is_label && !is_first) print("");
-        print(formatted("%08x ", address) + "<" + symbol->name + ">:");
-      }
-    if (std::string line = code.source_line(address); !line.empty() && line != source) {
-      source = std::move(line);
-      print("; " + source);
-    }
-    uint64_t word;
-    std::memcpy(&word, section.bytes.data() + at, sizeof word);
-    print(formatted("  %08x:  %012llx  ", address, static_cast<unsigned long long>(word)) +
-          instruction_text(code, word));
-    is_first = false;
+class Listing {
+ public:
+  explicit Listing(const Program &program)
+      : code_(*program.code()), symbols_(program.text_symbols()), lines_(code_.size()) {
+    for_each_line(program.debug_line(),
+                  [&](uint32_t begin, uint32_t end, const std::string &file, uint32_t line) {
+                    if (line != 0) add_line(begin, end, file + ":" + std::to_string(line));
+                    return false;
+                  });
   }
-}
+
+  std::optional<Range> range_of(std::string_view function) const {
+    const auto symbol = std::find_if(symbols_.begin(), symbols_.end(),
+                                     [&](const auto &each) { return each.name == function; });
+    if (symbol == symbols_.end()) return {};
+    const uint64_t begin = symbol->address;
+    if (symbol->bytes != 0) return Range{begin, begin + symbol->bytes};
+    const auto next = first_after(begin);
+    return Range{begin, next == symbols_.end() ? UINT64_MAX : next->address};
+  }
+
+  void print(const Range &range, const std::function<void(const std::string &)> &print_line) const {
+    const std::string *source = nullptr;  // of the instruction before
+    bool is_first = true;
+    auto symbol = symbols_.begin();
+    for (uint32_t number = 0; number < code_.size(); ++number) {
+      const uint64_t address = address_of_instruction(number);
+      if (address < range.begin || address >= range.end) continue;
+      for (; symbol != symbols_.end() && symbol->address <= address; ++symbol)
+        if (symbol->address == address) {
+          if (!symbol->is_label && !is_first) print_line("");
+          print_line(padded(address, 8) + " <" + symbol->name + ">:");
+        }
+      const std::string &line = lines_[number];
+      if (!line.empty() && (source == nullptr || line != *source)) {
+        source = &line;
+        print_line("; " + line);
+      }
+      print_line("  " + padded(address, 8) + ":  " + padded(code_.word(number), 12) + "  " +
+                 instruction_text(number));
+      is_first = false;
+    }
+  }
+
+ private:
+  using Symbols = std::vector<Program::TextSymbol>;
+
+  static std::string padded(uint64_t value, int digits) {
+    char text[24];
+    std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(value));
+    return text;
+  }
+
+  /// Sets the source line of the instructions at these addresses, up to the first that has one.
+  void add_line(uint32_t begin, uint32_t end, const std::string &line) {
+    const uint32_t offset = std::max(begin, kIramAddress) - kIramAddress;
+    uint32_t number = offset / kInstructionBytes + (offset % kInstructionBytes != 0);
+    for (; number < lines_.size() && address_of_instruction(number) < end; ++number) {
+      if (!lines_[number].empty()) return;
+      lines_[number] = line;
+    }
+  }
+
+  Symbols::const_iterator first_after(uint64_t address) const {
+    return std::upper_bound(symbols_.begin(), symbols_.end(), address,
+                            [](uint64_t place, const auto &each) { return place < each.address; });
+  }
+
+  /// Returns the name of an instruction, as name or name+n, or "".
+  std::string name_of(uint32_t number) const {
+    const uint64_t address = address_of_instruction(number);
+    const auto after = first_after(address);
+    if (number >= code_.size() || after == symbols_.begin()) return "";
+    const uint32_t begin = std::prev(after)->address;
+    const auto symbol =
+        std::lower_bound(symbols_.begin(), after, begin,
+                         [](const auto &each, uint32_t place) { return each.address < place; });
+    const uint64_t offset = (address - begin) / kInstructionBytes;
+    return offset == 0 ? symbol->name : symbol->name + "+" + std::to_string(offset);
+  }
+
+  std::string instruction_text(uint32_t number) const {
+    const isa::Instruction *const instruction = code_.at(number);
+    if (instruction == nullptr) return ".quad " + hexadecimal(code_.word(number));
+    return isa::text_of(*instruction, [&](uint32_t target) { return name_of(target); });
+  }
+
+  const isa::Code &code_;
+  const Symbols &symbols_;
+  std::vector<std::string> lines_;  // file:line or "", by the number of the instruction
+};
 
 }  // namespace
 
@@ -203,13 +124,19 @@ dpu_error_t disassemble(const std::string &path, std::string_view function,
                         const std::function<void(const std::string &)> &print) {
   std::vector<char> bytes;
   if (const dpu_error_t status = read_program_file(path, bytes); status != DPU_OK) return status;
-  ProgramCode code(bytes);
-  if (const std::string problem = code.read(); !problem.empty())
-    return explained(DPU_ERR_ELF_INVALID_FILE, path + ": " + problem);
-  const std::optional<Range> range = function.empty() ? Range() : range_of(code, function);
+  std::shared_ptr<const Program> program;
+  const dpu_error_t status = Program::parse(
+      {reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, path, program);
+  if (status != DPU_OK) return status;
+  if (program->code() == nullptr)
+    return explained(DPU_ERR_ELF_INVALID_FILE, path +
+                                                   ": code for the host's processor; only the "
+                                                   "UPMEM SDK's compiler makes code for DPUs");
+  const Listing listing(*program);
+  const std::optional<Range> range = function.empty() ? Range() : listing.range_of(function);
   if (!range)
     return explained(DPU_ERR_UNKNOWN_SYMBOL, path + " has no function " + std::string(function));
-  for (const CodeSection &section : code.sections()) print_section(code, section, *range, print);
+  listing.print(*range, print);
   return DPU_OK;
 }
 

@@ -80,18 +80,16 @@ std::string Program::variable_at(uint32_t address) const {
   for (const std::string_view prefix :
        {"__atomic_bit_mutex_", "__atomic_bit_"})  // of MUTEX_INIT and ATOMIC_BIT_INIT
     if (name.starts_with(prefix)) return name.substr(prefix.size());
-  char text[16];
-  std::snprintf(text, sizeof text, " + 0x%x", offset);
-  return offset != 0 ? name + text : name;
+  return offset != 0 ? name + " + " + hexadecimal(offset) : name;
 }
 
 std::string Program::function_at(uint32_t address) const {
-  for (const Function &function : functions_) {
-    if (address < function.address || address - function.address >= function.bytes) continue;
+  for (const TextSymbol &symbol : text_symbols_) {
+    if (address < symbol.address || address - symbol.address >= symbol.bytes) continue;
+    const std::string name = symbol.name.substr(0, symbol.name.find('.'));
     const SourceLine source = find_line(debug_line_, address);
-    return source.line == 0
-               ? function.name
-               : function.name + " (" + source.file + ":" + std::to_string(source.line) + ")";
+    return source.line == 0 ? name
+                            : name + " (" + source.file + ":" + std::to_string(source.line) + ")";
   }
   return "";
 }

@@ -77,6 +77,16 @@ class Program {
   /// Returns the function and the source line of the instruction at an address of the program file,
   /// such as "main (task.c:12)", or "".
   std::string function_at(uint32_t address) const;
+  /// A function or a label of the text.
+  struct TextSymbol {
+    uint32_t address, bytes;  // address: in the program file
+    bool is_label;
+    std::string name;
+  };
+  /// Returns the functions and labels by address; functions come before labels.
+  const std::vector<TextSymbol> &text_symbols() const { return text_symbols_; }
+  /// Returns the contents of section .debug_line.
+  std::span<const uint8_t> debug_line() const { return debug_line_; }
   /// Returns the text at an offset of section .pe_strings.
   std::string text_at(uint32_t offset) const;
   /// Returns the contents of section .debug_frame.
@@ -121,10 +131,6 @@ class Program {
     bool is_wide;      // the word has 64 bits
     Area target;
   };
-  struct Function {
-    uint32_t address, bytes;
-    std::string name;
-  };
   friend class ProgramReader;
 
   static void relocate(uint8_t *image, const std::vector<Relocation> &relocations, Area own,
@@ -136,7 +142,7 @@ class Program {
   std::vector<Relocation> text_relocations_, wram_relocations_;
   std::vector<MramPart> mram_;
   std::unordered_map<std::string, dpu_symbol_t> symbols_;
-  std::vector<Function> functions_;
+  std::vector<TextSymbol> text_symbols_;
   std::vector<uint8_t> debug_line_, debug_frame_, texts_;  // contents of sections
   std::vector<uint8_t> file_;
   std::pair<uint32_t, uint32_t> host_variables_ = {0, 0};

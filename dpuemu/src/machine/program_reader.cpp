@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "machine/symbols.h"
@@ -14,9 +15,10 @@ namespace {
 
 constexpr uint32_t kFormat = 2;
 constexpr uint16_t kNoSection = 0;
-constexpr uint32_t kIramBytes = 4096 * sizeof(uint64_t);
+constexpr uint32_t kIramBytes = 4096 * kInstructionBytes;
 constexpr uint32_t kFirstDpuMutex = 200;
 constexpr uint16_t kDpuMachine = 0xF5;  // e_machine of the programs of the SDK's compiler
+constexpr const char *kNoProgram = "not a program of dpu-upmem-dpurte-clang";
 
 enum class Memory : uint8_t { kWram, kMutexes, kMram, kText };
 /// The addresses of a memory in a program file.
@@ -35,7 +37,7 @@ constexpr AddressRange
         {Memory::kWram, PE_WRAM_ORIGIN, PE_WRAM_BYTES, DPU_ERR_INVALID_WRAM_ACCESS},
         {Memory::kMram, PE_MRAM_ORIGIN, PE_MRAM_BYTES, DPU_ERR_INVALID_MRAM_ACCESS},
         {Memory::kText, kIramAddress, kIramBytes, DPU_ERR_INVALID_IRAM_ACCESS},
-        {Memory::kMutexes, 0xF0000000, PE_ATOMIC_BYTES, DPU_ERR_INVALID_WRAM_ACCESS}};
+        {Memory::kMutexes, kMutexAddress, PE_ATOMIC_BYTES, DPU_ERR_INVALID_WRAM_ACCESS}};
 
 }  // namespace
 
@@ -71,7 +73,7 @@ class ProgramReader {
   bool read_header() {
     header_ = at<Elf32_Ehdr>(0);
     const bool is_elf = header_ != nullptr && std::memcmp(header_->e_ident, ELFMAG, SELFMAG) == 0;
-    if (!is_elf) return refuse("not a program of dpuemu's dpu-upmem-dpurte-clang");
+    if (!is_elf) return refuse(kNoProgram);
     is_machine_code_ = header_->e_machine == kDpuMachine;
     if (header_->e_type == ET_REL)
       return refuse("an object file; link a program with dpu-upmem-dpurte-clang");
@@ -79,7 +81,7 @@ class ProgramReader {
         header_->e_ident[EI_CLASS] == ELFCLASS32 && header_->e_ident[EI_DATA] == ELFDATA2LSB &&
         (is_machine_code_ || header_->e_machine == EM_X86_64) && header_->e_type == ET_EXEC &&
         header_->e_shentsize == sizeof(Elf32_Shdr);
-    if (!is_program) return refuse("not a program of dpuemu's dpu-upmem-dpurte-clang");
+    if (!is_program) return refuse(kNoProgram);
     sections_ = at<Elf32_Shdr>(header_->e_shoff, header_->e_shnum);
     return sections_ != nullptr;
   }
@@ -198,9 +200,12 @@ class ProgramReader {
       if (names_->sh_offset > file_.size() || names_->sh_size > file_.size() - names_->sh_offset)
         return false;
     }
+    uint64_t names_bytes = 0;
     for (uint32_t i = 0; i < symbol_count_; ++i) {
       const Elf32_Sym &symbol = symbols_[i];
       const std::string_view name = name_of(symbol);
+      // Names may overlap in the file. So a small file cannot become a large program.
+      if ((names_bytes += name.size()) > file_.size()) return false;
       if (name.empty()) continue;
       if (symbol.st_shndx == SHN_ABS) {
         constants_.emplace(name, symbol.st_value);
@@ -213,6 +218,10 @@ class ProgramReader {
         add_symbol(name, symbol);
       }
     }
+    std::stable_sort(program_.text_symbols_.begin(), program_.text_symbols_.end(),
+                     [](const Program::TextSymbol &a, const Program::TextSymbol &b) {
+                       return std::tie(a.address, a.is_label) < std::tie(b.address, b.is_label);
+                     });
     return symbols_ != nullptr || is_machine_code_;
   }
 
@@ -220,10 +229,11 @@ class ProgramReader {
     const auto type = ELF32_ST_TYPE(symbol.st_info);
     if (type == STT_SECTION || type == STT_FILE) return;
     dpu_symbol_t found = {symbol.st_value, symbol.st_size};
-    if (type == STT_FUNC)
-      program_.functions_.push_back(
-          {symbol.st_value, symbol.st_size, std::string(name.substr(0, name.find('.')))});
-    if (areas_[symbol.st_shndx] == Area::kText && !is_machine_code_)
+    const bool is_text = areas_[symbol.st_shndx] == Area::kText;
+    if (is_text && (type == STT_FUNC || type == STT_NOTYPE))
+      program_.text_symbols_.push_back(
+          {symbol.st_value, symbol.st_size, type != STT_FUNC, std::string(name)});
+    if (is_text && !is_machine_code_)
       found.address = symbol.st_value - PE_TEXT_ORIGIN + kIramAddress;
     if (name == Program::kHeapName)
       found.size = static_cast<uint32_t>(PE_MRAM_ORIGIN + PE_MRAM_BYTES - symbol.st_value);
@@ -296,9 +306,9 @@ class ProgramReader {
   /// Takes the instructions out of the text.
   bool read_machine_code() {
     const auto &text = program_.text_;
-    if (text.size() % sizeof(uint64_t) != 0 || header_->e_entry != kIramAddress)
+    if (text.size() % kInstructionBytes != 0 || header_->e_entry != kIramAddress)
       return refuse("its instructions do not begin at the start of IRAM, or are incomplete");
-    std::vector<uint64_t> words(text.size() / sizeof(uint64_t));
+    std::vector<uint64_t> words(text.size() / kInstructionBytes);
     if (!words.empty()) std::memcpy(words.data(), text.data(), text.size());
     program_.code_ = std::make_unique<isa::Code>(words);
     program_.translation_ = std::make_unique<isa::Translation>(*program_.code_);

@@ -13,6 +13,7 @@ namespace dpuemu {
 constexpr uint32_t kMramAddress = 0x08000000;   // MRAM starts here
 constexpr uint32_t kIramAddress = 0x80000000;   // IRAM starts here; WRAM starts at 0
 constexpr uint32_t kMutexAddress = 0xF0000000;  // of the mutexes, in programs of machine code
+constexpr uint32_t kInstructionBytes = 8;       // in IRAM
 
 /// Finds a symbol of a program. If program is nullptr, only the symbol of the heap pointer exists,
 /// and it covers all of MRAM. Errors: DPU_ERR_UNKNOWN_SYMBOL, DPU_ERR_NO_PROGRAM_LOADED.

@@ -101,7 +101,7 @@ def program_file(machine: int = DPU) -> bytes:
         size = len(contents)
         fields = (place, kind, flags, address, offset + len(body), size, link, 0, 1, 0)
         headers += struct.pack("<10I", *fields)
-        body += contents
+        body += contents + bytes(-size % 4)  # the reader refuses unaligned tables
     ident = b"\x7fELF\x01\x01\x01" + bytes(9)
     sizes = (52, 0, 0, 40, len(sections) + 1, len(sections))
     fields = (2, machine, 1, IRAM, 0, offset + len(body), 0, *sizes)
@@ -139,10 +139,13 @@ def test_a_symbol_selects_its_instructions(program: Path, symbol: str, instructi
 
 def test_objdump_names_the_problem_of_a_file(program: Path, tmp_path: Path) -> None:
     contents = program_file()
-    other = "not a program of the SDK's compiler (ELF32, machine 245)"
-    damaged = "a section lies outside the file, or sections overlap"
+    other = "not a program of dpu-upmem-dpurte-clang"
+    damaged = "damaged, or another version of dpuemu made it"
+    relocatable = contents[:16] + b"\1" + contents[17:]  # e_type
     for file, problem in (
-        (program_file(machine=62), other),
+        (program_file(machine=62), damaged),
+        (program_file(machine=40), other),
+        (relocatable, "an object file; link a program with dpu-upmem-dpurte-clang"),
         (b"text", other),
         (b"", other),
         (contents[:60], damaged),
@@ -169,7 +172,7 @@ def test_objdump_accepts_any_bytes_in_names(program: Path, tmp_path: Path) -> No
     copy.write_bytes(b"")
     result = subprocess.run(words, capture_output=True, check=False)
     assert (result.returncode, result.stdout) == (2, b"")
-    assert b"not a program of the SDK's compiler" in result.stderr
+    assert b"not a program of dpu-upmem-dpurte-clang" in result.stderr
 
 
 def test_damaged_files_never_end_the_process(program: Path) -> None:
