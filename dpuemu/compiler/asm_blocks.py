@@ -427,7 +427,7 @@ class _Block:
                 load = f"{wide} = __pe_load_{bits}({address}, {instruction.is_big}); "
                 if access[2] == "d":
                     return load + _set_pair(pairs["d"])
-                sign = f"(__INT{bits}_TYPE__)" if access[3] == "s" else ""
+                sign = {8: "(signed char)", 16: "(short)"}[bits] if access[3] == "s" else ""
                 return load + self._write(instruction, f"(__pe_word){sign}{wide}")
             stored = _pair_value(pairs["e"]) if "e" in pairs else b
             if "i" in values:
