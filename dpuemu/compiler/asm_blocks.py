@@ -7,15 +7,12 @@ block must write a register before it reads it, unless the register is an operan
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-_TABLES = Path(__file__).resolve().parent.parent / "runtime" / "instructions.inc"
-_ROW = re.compile(r"^(OPERATION|CONDITION|CONDITION_CLASS|ENCODING|FORM)\((.*?)\)$", re.M | re.S)
-_STRING = re.compile(r'"([^"]*)"')
+from instruction_set import Row, instruction_set
+
 _FIXED = {
     "zero": "0u",
     "one": "1u",
@@ -36,10 +33,6 @@ _SYMBOL = re.compile(r"[A-Za-z_]\w*$")
 _PLAIN = re.compile(r"(?:\w|\.|->|[\[\]*\s])+$")
 # Instructions that the emulator counts.
 _CALLS = {"stop": "__pe_stop(0);", "fault": "__pe_fault_now({0});"}
-_UNSUPPORTED = (
-    *("ldma", "ldmai", "sdma", "boot", "resume", "clr_run", "read_run"),
-    *("tell", "time", "time_cfg"),
-)
 _BITS = {"b": 8, "h": 16, "w": 32, "d": 64}
 
 
@@ -48,64 +41,12 @@ class UnsupportedError(Exception):
 
 
 @dataclass
-class _Tables:
-    """The rows of instructions.inc.
-
-    rows: by the name of the operation, its identifier, the syntax, whether the name has a suffix,
-    and its conditions (of jumps, of set instructions) as identifiers by name.
-    """
-
-    rows: dict[str, list[tuple[str, str, bool, tuple[dict[str, str], dict[str, str]]]]]
-    forms: dict[str, list[tuple[list[str], str, list[str]]]]
-    conditions: set[str]
-
-
-@functools.cache
-def _tables() -> _Tables:
-    text = _TABLES.read_text()
-    parts = {name: value for name, value in re.findall(r'#define (\w+)\s[\s\\]*"(.*)"', text)}
-    operations, names, encodings = {}, {}, []
-    classes: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
-    forms: dict[str, list[tuple[list[str], str, list[str]]]] = {}
-    for kind, arguments in _ROW.findall(text):
-        strings = _STRING.findall(arguments)
-        words = [word.strip() for word in arguments.split(",")]
-        if kind == "OPERATION":
-            operations[words[0]] = (strings[0], words[3])
-        elif kind == "CONDITION":
-            names[words[0]] = strings[0]
-        elif kind == "CONDITION_CLASS":
-            codes = "".join(
-                string or parts.get(word, "")
-                for string, word in re.findall(r'"([^"]*)"|(\w+)', arguments.partition(",")[2])
-            )
-            classes[words[0]] = tuple(
-                {names[each]: each for each in re.findall(r"=(\w+)", half)}
-                for half in (*codes.split("set:"), "")[:2]
-            )
-        elif kind == "ENCODING":
-            encodings.append((strings[0], strings[1], "".join(strings[2:]).split()))
-        else:
-            forms.setdefault(strings[0], []).append(
-                (strings[1].split(), strings[2], strings[3].split())
-            )
-    rows: dict[str, list] = {}
-    for bits, syntax, identifiers in encodings:
-        has_family = bits[0] in "AL"
-        for letter in ("z", "c", "d") if has_family else (syntax[:1],):
-            has_suffix = letter == "d" if has_family else re.search(r"\bg\d", bits) is not None
-            for identifier in identifiers:
-                if identifier != ".":
-                    name, conditions = operations[identifier]
-                    rows.setdefault(name, []).append(
-                        (identifier, letter + syntax[1:], has_suffix, classes[conditions])
-                    )
-    return _Tables(rows, forms, set(names.values()))
-
-
-@dataclass
 class _Operand:
-    """An operand of the asm statement. tied: the output whose register it has."""
+    """An operand of the asm statement.
+
+    variable: in C; value: the expression; tied: the number of the output whose register it has;
+    is_pair: None until an instruction uses it.
+    """
 
     variable: str
     value: str
@@ -118,16 +59,19 @@ class _Operand:
 
 @dataclass
 class _Instruction:
-    """The operands of an instruction as C. target: the number of an instruction, or a C label."""
+    """The operands of an instruction as C.
 
-    identifier: str
-    name: str
-    suffix: str = ""
+    values, pairs: by the letters of the row's syntax. target: the number of an instruction in the
+    block, or a C label.
+    """
+
+    row: Row
+    suffix: str
     values: dict[str, str] = field(default_factory=dict)
     pairs: dict[str, tuple[str, str]] = field(default_factory=dict)
     condition: str = ""
-    target: int | str | None = None  # of a jump
-    is_big: int = 0
+    target: int | str | None = None
+    is_big: int = 0  # 1: bytes in memory are in big-endian order
 
 
 class _Block:
@@ -137,10 +81,15 @@ class _Block:
         self.written: set[str] = set()
         self.registers: set[str] = set()
         self.targets: set[int] = set()
-        self.c_labels = [label.strip() for label in split(lists[3], ",")] if lists[3:] else []
         for is_output, text in zip((True, False), lists, strict=False):
             for operand in filter(None, map(str.strip, split(text, ","))):
                 self._add_operand(operand, is_output)
+        self.c_labels = {}
+        for label in map(str.strip, split(lists[3], ",") if lists[3:] else []):
+            self.c_labels |= {
+                label: label,
+                str(len(self.operands) + len(self.c_labels) // 2): label,
+            }
         clobbers = [each.strip() for each in split(lists[2] if lists[2:] else "", ",")]
         self.orders_memory = '"memory"' in clobbers
         for clobber in clobbers:
@@ -211,17 +160,17 @@ class _Block:
             "R": is_operand or is_register,
             "I": not (is_operand or is_register or is_pair),
             "T": not (is_operand or is_register or is_pair),
-            "C": word in _tables().conditions,
+            "C": word in instruction_set().conditions,
         }.get(letter, True)
 
-    def _rewritten(self, words: list[str], form: list[str], full: list[str], suffix: str):
+    def _rewritten(
+        self, words: list[str], form: list[str], full: list[str], suffix: str
+    ) -> list[str] | None:
+        """Return the words of the full form if they fit the other form."""
         found: dict[str, list[str]] = {}
-        for place, letter in enumerate(form):
-            if letter == "*":
-                found["*"] = words[place:]
-                words = words[:place]
-                form = form[:place]
-                break
+        if form[-1:] == ["*"]:
+            form = form[:-1]
+            found["*"], words = words[len(form) :], words[: len(form)]
         if len(words) != len(form):
             return None
         for letter, word in zip(form, words, strict=True):
@@ -282,25 +231,20 @@ class _Block:
         return f"(__pe_word)({text})" if _NUMBERS.match(text) else None
 
     def _target(self, word: str, place: int) -> int | str:
-        if match := re.fullmatch(r"%l(?:\[(\w+)\]|(\d+))", word):
-            label = match[1] or dict(
-                zip(
-                    map(str, range(len(self.operands), len(self.operands) + len(self.c_labels))),
-                    self.c_labels,
-                    strict=True,
-                )
-            ).get(match[2], "")
-            if label not in self.c_labels:
+        """Return the target of a jump at a place."""
+        if label := re.fullmatch(r"%l(?:\[(\w+)\]|(\d+))", word):
+            target = self.c_labels.get(label[1] or label[2])
+            if target is None:
                 raise UnsupportedError
-            return label
+            return target
         if near := _NEAR.match(word):
             target = place + int((near[1] or "") + (near[2] or "0"))
         elif match := re.fullmatch(r"(\d+)([bf])", word):
-            places = self.labels.get(match[1], [])
-            chosen = [at for at in places if (at <= place) == (match[2] == "b")]
+            is_before = match[2] == "b"
+            chosen = [at for at in self.labels.get(match[1], []) if (at <= place) == is_before]
             if not chosen:
                 raise UnsupportedError
-            target = chosen[-1] if match[2] == "b" else chosen[0]
+            target = chosen[-1 if is_before else 0]
         elif len(self.labels.get(word, [])) == 1:
             target = self.labels[word][0]
         else:
@@ -309,74 +253,80 @@ class _Block:
             raise UnsupportedError
         return target
 
-    def _read_row(self, words, syntax, conditions, place, result) -> bool:
+    def _read_condition(self, words: list[str], letter: str, place: int, to: _Instruction) -> bool:
+        """Read the operands at ?, ! or @ of a row, and return whether they are valid."""
+        if not words:
+            return letter != "@"
+        name, has_target = words.pop(0), bool(words) and letter != "!"
+        target = self._target(words.pop(0), place) if has_target else None
+        if name == "false":
+            return letter != "@"
+        condition = (to.row.jumps if has_target else to.row.sets).get(name)
+        if condition is None:
+            return False
+        to.condition, to.target = condition, target
+        return True
+
+    def _value(self, letter: str, word: str, place: int, to: _Instruction) -> str | None:
+        """Return the C value of an operand of 32 bits."""
+        if letter == "z":
+            return "0u" if word == "zero" else None
+        if letter in "abc":
+            is_fixed = letter == "b" and word in _FIXED  # only the first operand may be fixed
+            return None if is_fixed else self._register(word, letter == "c")
+        if letter == "i" and to.row.name == "call":
+            to.target = self._target(word, place)
+            return "0u"
+        number = self._number(word)
+        return f"{number} & 31" if number and letter == "s" else number
+
+    def _read_row(self, words: list[str], place: int, to: _Instruction) -> bool:
+        """Read the operands in the syntax of a row, and return whether they have this syntax."""
         words = list(words)
-        for letter in syntax.replace(" ", ""):
+        for letter in to.row.syntax.replace(" ", ""):
             if letter in "?!@":
-                if not words:
-                    if letter == "@":
-                        return False
-                    continue
-                name, has_target = words.pop(0), bool(words) and letter != "!"
-                if has_target:
-                    result.target = self._target(words.pop(0), place)
-                if name == "false":
-                    result.target = None
-                    continue
-                condition = conditions[not has_target].get(name)
-                if condition is None:
+                if not self._read_condition(words, letter, place, to):
                     return False
-                result.condition = condition
                 continue
             if letter == "n":
                 if words and words[0] in ("!big", "!little"):
-                    result.is_big = int(words.pop(0) == "!big")
+                    to.is_big = int(words.pop(0) == "!big")
                 continue
             if not words:
                 return False
             word = words.pop(0)
-            if letter == "z":
-                value = word if word == "zero" else None
-            elif letter in "de":
-                value = result.pairs[letter] = self._pair(word, letter == "d")
-            elif letter in "abc":
-                value = (
-                    None
-                    if letter == "b" and word in _FIXED
-                    else self._register(word, letter == "c")
-                )
-            elif result.name == "call" and letter == "i":
-                value = result.target = self._target(word, place)
+            if letter in "de":
+                pair = self._pair(word, letter == "d")
+                if pair is None:
+                    return False
+                to.pairs[letter] = pair
             else:
-                value = self._number(word)
-            if value is None:
-                return False
-            if letter not in "de":
-                result.values[letter] = value
+                value = self._value(letter, word, place, to)
+                if value is None:
+                    return False
+                to.values[letter] = value
         return not words
 
     def _instruction(self, place: int) -> _Instruction:
-        name, _, rest = self.lines[place].partition(" ")
-        name, _, more = name.partition("\t")
-        words = [word.strip() for word in f"{more} {rest}".split(",")] if more or rest else []
+        name, _, rest = self.lines[place].replace("\t", " ").partition(" ")
+        words = [word.strip() for word in rest.split(",")] if rest.strip() else []
         name, _, suffix = name.partition(".")
-        tables = _tables()
-        for form, full_name, full in tables.forms.get(name, []):
+        for form, full_name, full in instruction_set().forms.get(name, []):
             if (rewritten := self._rewritten(words, form, full, suffix)) is not None:
                 name, words = full_name, rewritten
                 break
-        for identifier, syntax, has_suffix, conditions in tables.rows.get(name, []):
-            if has_suffix != (suffix != "") or suffix not in ("", "s", "u"):
+        for row in instruction_set().rows.get(name, []):
+            if row.has_suffix != (suffix != "") or suffix not in ("", "s", "u"):
                 continue
-            result = _Instruction(identifier, name, suffix)
+            result = _Instruction(row, suffix)
             self._writes: set[str] = set()
             pairs = [operand.is_pair for operand in self.operands]
             try:
-                if self._read_row(words, syntax, conditions, place, result):
+                if self._read_row(words, place, result):
                     self.written |= self._writes
                     return result
             except UnsupportedError:
-                pass
+                pass  # another row may have these operands
             for operand, is_pair in zip(self.operands, pairs, strict=True):
                 operand.is_pair = is_pair
         raise UnsupportedError
@@ -410,7 +360,8 @@ class _Block:
         return f"__pe_holds = {test}; {flags}{write}{self._goto(instruction, '__pe_holds')}"
 
     def _statement(self, instruction: _Instruction, place: int) -> str:
-        name, values, pairs = instruction.name, instruction.values, instruction.pairs
+        row, name = instruction.row, instruction.row.name
+        values, pairs = instruction.values, instruction.pairs
         a, b = values.get("a", "0u"), values.get("b", "0u")
         if name in _CALLS:
             return _CALLS[name].format(values.get("i", ""))
@@ -447,11 +398,11 @@ class _Block:
             )
             flags = "__pe_zero = __pe_r.is_zero; " if name == "mul_step" else ""
             return step + self._finish(instruction, flags, _set_pair(pairs["d"]))
-        if name in _UNSUPPORTED or name == "call":
+        if not row.has_result:
             raise UnsupportedError
         compute = (
             f"__pe_a = {a}; __pe_b = {values.get('b', values.get('i', '0u'))}; __pe_r ="
-            f" __pe_do_{instruction.identifier}(__pe_a, __pe_b, {values.get('s', '__pe_b & 31')},"
+            f" __pe_do_{row.identifier}(__pe_a, __pe_b, {values.get('s', '__pe_b & 31')},"
             " __pe_carry); "
         )
         flags = "__pe_zero = __pe_r.is_zero; __pe_carry = __pe_r.carry; "
@@ -460,7 +411,7 @@ class _Block:
     def _lock(self, instruction: _Instruction, place: int) -> str:
         lock = f"{instruction.values['a']} + {instruction.values['i']}"
         target, condition = instruction.target, instruction.condition
-        if instruction.name == "release":
+        if instruction.row.name == "release":
             jump = "" if condition == "z" or target == place + 1 else self._goto(instruction)
             return f"__pe_release({lock}); __pe_zero = 0; {jump}"
         if condition == "nz" and target == place:
@@ -490,7 +441,7 @@ class _Block:
                 end_run()
                 body.append(f"__pe_at{place}:;")
             run.append(statement)
-            is_call = instruction.name in (*_CALLS, "acquire", "release")
+            is_call = instruction.row.name in (*_CALLS, "acquire", "release")
             counted += not is_call
             if is_call or instruction.target is not None:
                 end_run()

@@ -30,7 +30,6 @@ _STRING = re.compile(r'\s*"((?:\\.|[^"\\\n])*)"|^[ \t]*#.*$', re.MULTILINE)
 _SYMBOL = re.compile(r"[A-Za-z_.$][\w.$]*")
 _LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
 _AT_STATEMENT = re.compile(r"(?:[;{}:)]|\b(?:else|do))\s*\Z")
-_LAST_CHARACTER = re.compile(r"(\S)\s*\Z")
 _MARKER = re.compile(r'^\#[ \t]*(?:line[ \t]+)?(\d+)[ \t]+"((?:\\.|[^"\\])*)".*\n', re.MULTILINE)
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
@@ -186,11 +185,10 @@ def replace(preprocessed: str, own_headers: str, warn: Callable[[str], None]) ->
         before = re.sub(
             r"^[ \t]*#.*$", "", preprocessed[position : match.start()], flags=re.MULTILINE
         )
-        last = _LAST_CHARACTER.search(before)
+        last = before.rstrip()[-1:]
         is_name = (
             not (match["words"] or lists)
-            and last is not None
-            and last[1] not in ";{}:"
+            and last not in ("", *";{}:")
             and _SYMBOL.fullmatch(text or "") is not None
             and _is_declarator(before)
         )
