@@ -33,7 +33,9 @@ _SYMBOL = re.compile(r"[A-Za-z_]\w*$")
 _PLAIN = re.compile(r"(?:\w|\.|->|[\[\]*\s])+$")
 # Instructions that the emulator counts.
 _CALLS = {"stop": "__pe_stop(0);", "fault": "__pe_fault_now({0});"}
+_ACCESS = re.compile(r"(l|s)([bhwd])([us]?)(_id)?")
 _BITS = {"b": 8, "h": 16, "w": 32, "d": 64}
+_TYPES = {"b": "unsigned char", "h": "unsigned short", "w": "__pe_word", "d": "__pe_pair"}
 
 
 class UnsupportedError(Exception):
@@ -362,7 +364,7 @@ class _Block:
     def _statement(self, instruction: _Instruction, place: int) -> str:
         row, name = instruction.row, instruction.row.name
         values, pairs = instruction.values, instruction.pairs
-        a, b = values.get("a", "0u"), values.get("b", "0u")
+        a = values.get("a", "0u")
         if name in _CALLS:
             return _CALLS[name].format(values.get("i", ""))
         if name in ("acquire", "release"):
@@ -371,21 +373,8 @@ class _Block:
             return ""
         if name == "call" and "c" not in values and a == "0u" and instruction.target is not None:
             return self._goto(instruction)
-        if access := re.fullmatch(r"(l|s)([bhwd])([us]?)(_id)?", name):
-            bits, wide = _BITS[access[2]], "__pe_wide"
-            address = f"{a} + {values['o']}"
-            if access[1] == "l":
-                load = f"{wide} = __pe_load_{bits}({address}, {instruction.is_big}); "
-                if access[2] == "d":
-                    return load + _set_pair(pairs["d"])
-                sign = {8: "(signed char)", 16: "(short)"}[bits] if access[3] == "s" else ""
-                return load + self._write(instruction, f"(__pe_word){sign}{wide}")
-            stored = _pair_value(pairs["e"]) if "e" in pairs else b
-            if "i" in values:
-                stored = f"(__pe_pair)(int)({values['i']})"
-            if access[4]:
-                stored += f" | {_FIXED['id']}"
-            return f"__pe_store_{bits}({address}, {stored}, {instruction.is_big});"
+        if access := _ACCESS.fullmatch(name):
+            return self._access(instruction, *access.groups())
         if name in ("movd", "swapd"):
             high, low = pairs["e"][:: 1 if name == "movd" else -1]
             move = f"__pe_wide = {_pair_value((high, low))}; {_set_pair(pairs['d'])} "
@@ -407,6 +396,23 @@ class _Block:
         )
         flags = "__pe_zero = __pe_r.is_zero; __pe_carry = __pe_r.carry; "
         return compute + self._finish(instruction, flags, self._write(instruction, "__pe_r.value"))
+
+    def _access(self, it: _Instruction, kind: str, size: str, sign: str, adds_id: str) -> str:
+        ctype = _TYPES[size]
+        memory = f"*(volatile {ctype} *)({it.values['a']} + {it.values['o']})"
+        swap = f"__builtin_bswap{_BITS[size]}" if it.is_big and size != "b" else ""
+        if kind == "l":
+            load = f"__pe_wide = {swap}({memory}); "
+            if size == "d":
+                return load + _set_pair(it.pairs["d"])
+            extended = f"({ctype.removeprefix('un')})" if sign == "s" else ""
+            return load + self._write(it, f"(__pe_word){extended}__pe_wide")
+        value = _pair_value(it.pairs["e"]) if "e" in it.pairs else it.values.get("b", "")
+        if "i" in it.values:
+            value = f"(__pe_pair)(int)({it.values['i']})"
+        if adds_id:
+            value += f" | {_FIXED['id']}"
+        return f"{memory} = {swap}(({ctype})({value}));"
 
     def _lock(self, instruction: _Instruction, place: int) -> str:
         lock = f"{instruction.values['a']} + {instruction.values['i']}"

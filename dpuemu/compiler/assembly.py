@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 import asm_blocks
 
-# The C code of instructions is in a file with this part in its path, so that counting.py does not
-# count gcc's instructions there.
-MARK = "/././"
+# The C code of instructions is in a file with this part before its name, so that counting.py does
+# not count gcc's instructions there. counting.py removes the part.
+MARK = "./././"
 
 _ASM = re.compile(
     r"""(?P<skip>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
@@ -120,9 +120,9 @@ def _in_c(
         before, body, results = asm_blocks.translate(template, lists, split)
     except asm_blocks.UnsupportedError:
         return None
-    folder, _, name = place[0].rpartition("/")
+    folder, slash, name = place[0].rpartition("/")
     return (
-        f'({{ {before}\n# {place[1]} "{folder or "."}{MARK}{name}" 3\n{body}\n'
+        f'({{ {before}\n# {place[1]} "{folder}{slash}{MARK}{name}" 3\n{body}\n'
         f'# {after[1]} "{after[0]}"\n{results} (void)0; }})'
     )
 
@@ -133,7 +133,7 @@ def with_functions(preprocessed: str, functions: str, folder: str) -> str:
     folder: of the file of the functions.
     """
     first, rest = preprocessed.split("\n", 1)
-    return f'{first}\n# 1 "{folder}{MARK}asm_block.h" 3\n{functions}\n{first}\n{rest}'
+    return f'{first}\n# 1 "{folder}/{MARK}asm_block.h" 3\n{functions}\n{first}\n{rest}'
 
 
 def _is_declarator(before: str) -> bool:

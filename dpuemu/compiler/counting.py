@@ -143,6 +143,8 @@ def count(assembly: str) -> str:
     for kind, line, value in lines:
         if marked and (place := _IN_FILE.match(line)):
             is_marked = place[1] in marked
+        elif marked and MARK in line:
+            line = line.replace(MARK, "")
         if kind == "section":
             close()
             loops.forget()

@@ -22,18 +22,3 @@ PE_INSTRUCTION __pe_word __pe_tasklet(void) {
   __asm__("movl %%esp, %k0\n\torl $0xFFFF, %k0\n\tmovl -3(%q0), %k0" : "=r"(tasklet));
   return tasklet;
 }
-
-#define ACCESS(bits, swapped)                                                            \
-  PE_INSTRUCTION __pe_pair __pe_load_##bits(__pe_word address, int is_big) {             \
-    const __UINT##bits##_TYPE__ value = *(volatile __UINT##bits##_TYPE__ *)address;      \
-    return is_big ? (__UINT##bits##_TYPE__)(swapped) : value;                            \
-  }                                                                                      \
-  PE_INSTRUCTION void __pe_store_##bits(__pe_word address, __pe_pair wide, int is_big) { \
-    const __UINT##bits##_TYPE__ value = (__UINT##bits##_TYPE__)wide;                     \
-    *(volatile __UINT##bits##_TYPE__ *)address =                                         \
-        is_big ? (__UINT##bits##_TYPE__)(swapped) : value;                               \
-  }
-ACCESS(8, value)
-ACCESS(16, __builtin_bswap16(value))
-ACCESS(32, __builtin_bswap32(value))
-ACCESS(64, __builtin_bswap64(value))
