@@ -1,72 +1,22 @@
-"""Replace asm blocks of one DPU instruction, in preprocessed C, by C with the same effect.
+"""Replace asm blocks of DPU instructions, in preprocessed C, by C with the same effect.
 
-The instructions of TABLE are known. Empty blocks stay: they only order memory accesses. Any other
-statement becomes a fault, with a warning at compile time. All other assembly raises AssemblyError
-with the file and line. The headers of the emulator may contain x86-64 assembly, so they stay
-unchanged.
+asm_blocks.py translates statements. Empty blocks stay: they only order memory accesses. A statement
+that it cannot translate becomes a fault, with a warning at compile time. All other assembly raises
+AssemblyError with the file and line. The headers of the emulator may contain x86-64 assembly, so
+they stay unchanged.
 """
 
 from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-# Instruction -> C. {0}, {1}, ... are its operands in the order of the assembly, as 32-bit values;
-# an operand that the instruction writes is an lvalue. A lock is the low 8 bits of a sum, as in the
-# instruction; `.` is the instruction itself and `.+1` the next one.
-_BINARY = {
-    **{
-        "add": "{1} + {2}",
-        "sub": "{1} - {2}",
-        "and": "{1} & {2}",
-        "or": "{1} | {2}",
-        "xor": "{1} ^ {2}",
-    },
-    **{
-        "nand": "~({1} & {2})",
-        "nor": "~({1} | {2})",
-        "nxor": "~({1} ^ {2})",
-        "andn": "~{1} & {2}",
-        "orn": "~{1} | {2}",
-    },
-    **{"rsub": "{2} - {1}", "lsl": "{1} << ({2} & 31)", "lsr": "{1} >> ({2} & 31)"},
-    "asr": "(__pe_word)((int){1} >> ({2} & 31))",
-    "rol": "{1} << ({2} & 31) | {1} >> (-{2} & 31)",
-    "ror": "{1} >> ({2} & 31) | {1} << (-{2} & 31)",
-}
-_UNARY = {
-    "move": "{1}",
-    "cao": "(__pe_word)__builtin_popcount({1})",
-    "clz": "{1} == 0 ? 32u : (__pe_word)__builtin_clz({1})",
-    **{"extsb": "(__pe_word)(signed char){1}", "extsh": "(__pe_word)(short){1}"},
-    **{"extub": "(unsigned char){1}", "extuh": "(unsigned short){1}"},
-}
-_LOCK = 'extern void {name}(__pe_word) __asm__("{name_of_call}"); {name}({{0}} + {{1}});'
-_OPERAND = r"\s*([^\s,;]+)\s*"
-TABLE = [
-    # One instruction that does nothing. r15 counts the DPU instructions (counting.py).
-    (r"nop", '__asm__ volatile("leaq 1(%%r15), %%r15" : : : "memory");'),
-    (r"stop", "extern void __pe_exit(int); __pe_exit(0);"),
-    (
-        rf"fault{_OPERAND}",
-        "extern void __pe_fault_instruction(__pe_word); __pe_fault_instruction({0});",
-    ),
-    (
-        rf"acquire{_OPERAND},{_OPERAND},\s*nz\s*,\s*\.",
-        _LOCK.format(name="__pe_acquire", name_of_call="mutex_lock"),
-    ),
-    (
-        rf"release{_OPERAND},{_OPERAND},\s*nz\s*,\s*\.\s*\+\s*1",
-        _LOCK.format(name="__pe_release", name_of_call="mutex_unlock"),
-    ),
-    *(
-        (rf"{name}\s{_OPERAND},{_OPERAND},{_OPERAND}", f"{{0}} = {text};")
-        for name, text in _BINARY.items()
-    ),
-    *((rf"{name}\s{_OPERAND},{_OPERAND}", f"{{0}} = {text};") for name, text in _UNARY.items()),
-]
-_TABLE = [(re.compile(pattern + r"\s*;?"), text) for pattern, text in TABLE]
+import asm_blocks
+
+# The C code of instructions is in a file with this part before its name, so that counting.py does
+# not count gcc's instructions there. counting.py removes the part.
+MARK = "./././"
 
 _ASM = re.compile(
     r"""(?P<skip>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
@@ -80,9 +30,7 @@ _STRING = re.compile(r'\s*"((?:\\.|[^"\\\n])*)"|^[ \t]*#.*$', re.MULTILINE)
 _SYMBOL = re.compile(r"[A-Za-z_.$][\w.$]*")
 _LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'')
 _AT_STATEMENT = re.compile(r"(?:[;{}:)]|\b(?:else|do))\s*\Z")
-_LAST_CHARACTER = re.compile(r"(\S)\s*\Z")
-_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|\d+)$")
-_CONSTRAINT = re.compile(r'(?:\[(\w+)\])?\s*"([=+&%]*)([rgiIn]+)"\s*\((.*)\)$', re.DOTALL)
+_MARKER = re.compile(r'^\#[ \t]*(?:line[ \t]+)?(\d+)[ \t]+"((?:\\.|[^"\\])*)".*\n', re.MULTILINE)
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
 
@@ -153,68 +101,39 @@ def _template(text: str) -> str | None:
     return None if text[place:].strip() else value
 
 
-def _operands(lists: list[str]) -> Iterator[tuple[str, bool, str]]:
-    """Yield name, whether it is written, and expression of each operand. Raises ValueError."""
-    for is_written, text in zip((True, False), lists, strict=False):
-        for operand in filter(None, map(str.strip, split(text, ","))):
-            constraint = _CONSTRAINT.match(operand)
-            if constraint is None:
-                raise ValueError
-            yield constraint[1] or "", is_written, constraint[4]
+def _place_after(text: str, place: tuple[str, int]) -> tuple[str, int]:
+    """Return the file and line of the end of a text that begins at a place."""
+    start = 0
+    for marker in _MARKER.finditer(text):
+        place, start = (marker[2], int(marker[1])), marker.end()
+    return place[0], place[1] + text.count("\n", start)
 
 
-def _in_c(template: str, lists: list[str]) -> str | None:
-    """Return a C statement for the instruction, or None if it is not in the table or its
-    operands are not.
+def _in_c(
+    template: str, lists: list[str], place: tuple[str, int], after: tuple[str, int]
+) -> str | None:
+    """Return a C statement for the instructions, or None if they cannot be translated.
+
+    place, after: the file and line of the asm statement, and of its end.
     """
-    instruction = template.strip()
     try:
-        operands = list(_operands(lists))
-    except ValueError:
+        before, body, results = asm_blocks.translate(template, lists, split)
+    except asm_blocks.UnsupportedError:
         return None
-    if any(
-        clobber.strip() not in ("", '"memory"', '"cc"')
-        for clobber in split(lists[2] if len(lists) > 2 else "", ",")
-    ):
-        return None
-    named = {f"%[{name}]": number for number, (name, _, _) in enumerate(operands) if name}
-    numbered = {f"%{number}": number for number in range(len(operands))}
-    # Each expression is evaluated once. An output is a pointer, because an instruction may not read
-    # it. But a variable is used directly: it may be in a register, and then has no address.
-    targets = [
-        value if value.strip().isidentifier() else f"*__pe_{n}"
-        for n, (_, _, value) in enumerate(operands)
-    ]
-    before = "".join(
-        (
-            ("" if targets[n] == value else f"__typeof__({value}) *__pe_{n} = &({value}); ")
-            if is_written
-            else f"__pe_word __pe_{n} = (__pe_word)({value}); "
-        )
-        for n, (_, is_written, value) in enumerate(operands)
+    folder, slash, name = place[0].rpartition("/")
+    return (
+        f'({{ {before}\n# {place[1]} "{folder}{slash}{MARK}{name}" 3\n{body}\n'
+        f'# {after[1]} "{after[0]}"\n{results} (void)0; }})'
     )
-    names = [
-        f"((__pe_word){targets[n]})" if is_written else f"__pe_{n}"
-        for n, (_, is_written, _) in enumerate(operands)
-    ]
-    for pattern, text in _TABLE:
-        match = pattern.fullmatch(instruction)
-        if match is None:
-            continue
-        values = []
-        for place, word in enumerate(match.groups()):
-            number = {**named, **numbered}.get(word)
-            is_target = place == 0 and "{0} =" in text
-            if number is None:
-                if not _NUMBER.match(word) or is_target:
-                    return None
-                values.append(f"(__pe_word)({word})")
-            elif is_target and not operands[number][1]:
-                return None
-            else:
-                values.append(f"({targets[number]})" if is_target else names[number])
-        return f"({{ typedef unsigned __pe_word; {before}{text.format(*values)} (void)0; }})"
-    return None
+
+
+def with_functions(preprocessed: str, functions: str, folder: str) -> str:
+    """Return the C source with the functions that the C code of asm blocks calls.
+
+    folder: of the file of the functions.
+    """
+    first, rest = preprocessed.split("\n", 1)
+    return f'{first}\n# 1 "{folder}/{MARK}asm_block.h" 3\n{functions}\n{first}\n{rest}'
 
 
 def _is_declarator(before: str) -> bool:
@@ -266,19 +185,23 @@ def replace(preprocessed: str, own_headers: str, warn: Callable[[str], None]) ->
         before = re.sub(
             r"^[ \t]*#.*$", "", preprocessed[position : match.start()], flags=re.MULTILINE
         )
-        last = _LAST_CHARACTER.search(before)
+        last = before.rstrip()[-1:]
         is_name = (
             not (match["words"] or lists)
-            and last is not None
-            and last[1] not in ";{}:"
+            and last not in ("", *";{}:")
             and _SYMBOL.fullmatch(text or "") is not None
             and _is_declarator(before)
         )
         if is_name or (text is not None and not text.strip()):
             continue
-        statement = _in_c(text or "", lists) if text is not None else None
+        here = line + preprocessed.count("\n", position, match.start())
+        statement = None
+        if text is not None and depth:
+            after = _place_after(preprocessed[match.start() : end], (file, here))
+            statement = _in_c(text, lists, (file, here), after)
+        newlines = ""
         if statement is None:
-            place = f"{file}:{line + preprocessed.count(chr(10), position, match.start())}"
+            place = f"{file}:{here}"
             if depth == 0 or not _AT_STATEMENT.search(before):
                 raise refused(place, text or template)
             warn(
@@ -286,7 +209,7 @@ def replace(preprocessed: str, own_headers: str, warn: Callable[[str], None]) ->
                 " reaches it is in fault"
             )
             statement = _fault(place, text or template)
-        newlines = "\n" * preprocessed.count("\n", match.start(), end)
+            newlines = "\n" * preprocessed.count("\n", match.start(), end)
         parts += [preprocessed[rest_start : match.start()], statement, newlines]
         rest_start = end + 1
     return "".join([*parts, preprocessed[rest_start:]])

@@ -374,6 +374,11 @@ class Compiler:
             )
         except assembly.AssemblyError as error:
             raise CompileError(str(error)) from error
+        if assembly.MARK in in_c:
+            functions = self.temporary(".h")
+            words = ["-E", "-P", "-x", "c", "-o", str(functions), str(RUNTIME / "asm_block.h")]
+            self.checked([*words, f"-I{RUNTIME}"])
+            in_c = assembly.with_functions(in_c, functions.read_text(), str(RUNTIME))
         is_cxx = "++" in standard
         adapted = source_model.adapt(in_c, is_cxx) or (in_c if in_c != text or is_cxx else None)
         plain = self.temporary(".s")
@@ -532,7 +537,9 @@ class Compiler:
         )
         for folder in (RUNTIME, COMPILER):
             for file in sorted(
-                file for file in folder.rglob("*") if file.suffix in (".h", ".c", ".S", ".py")
+                file
+                for file in folder.rglob("*")
+                if file.suffix in (".h", ".inc", ".c", ".S", ".py")
             ):
                 content = file.read_bytes()
                 digest.update(f"{file.relative_to(folder)} {len(content)}\n".encode() + content)

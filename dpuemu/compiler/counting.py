@@ -3,7 +3,8 @@
 count(assembly) takes gcc's x86-64 assembly (AT&T syntax, x32) and adds `leaq N(%r15), %r15` at the
 start of each basic block, where N is the block's modelled number of DPU instructions (costs.py). An
 lea changes no flags, so it may stand anywhere. A block ends after every jump, call and return, so
-the instructions before a call are counted before the call.
+the instructions before a call are counted before the call. The C code in place of asm blocks
+(asm_blocks.py) has such lea instructions already; the lines of debug information identify it.
 
 Two kinds of local labels give linking.py a section's size in IRAM. If the linker drops a section,
 it drops them too:
@@ -18,6 +19,7 @@ import re
 from copy import copy
 
 import costs
+from assembly import MARK
 from division import Constants, constants_at_labels, divides
 from gcc_assembly import read, register_of
 from instructions import Cost, Registers, instruction_cost, is_memory
@@ -28,6 +30,9 @@ from waiting import WaitingLoops, yielding
 SIZE_LABEL = "__pe_size_"
 USES_LABEL = "__pe_uses_"
 
+_MARKED_FILE = re.compile(rf"^\s*\.file\s+(\d+)\s.*{re.escape(MARK)}", re.MULTILINE)
+_IN_FILE = re.compile(r"\s*\.loc\s+(\d+)")
+_COUNTED = re.compile(rf"\s*leaq\s+(-?\d+)\({COUNTER}\), {COUNTER}$")
 _TABLE_ENTRY = re.compile(r"^\s*\.(?:long|quad)\s+(\.L\d+)", re.MULTILINE)
 
 
@@ -132,7 +137,14 @@ def count(assembly: str) -> str:
     lengths = UnknownLengths()
     registers = Registers()
 
+    marked = set(_MARKED_FILE.findall(assembly)) if MARK in assembly else set()
+    is_marked = False  # the line is of C code that counts itself
+
     for kind, line, value in lines:
+        if marked and (place := _IN_FILE.match(line)):
+            is_marked = place[1] in marked
+        elif marked and MARK in line:
+            line = line.replace(MARK, "")
         if kind == "section":
             close()
             loops.forget()
@@ -143,6 +155,8 @@ def count(assembly: str) -> str:
                 # Then the file does not contain the zeroes of the section.
                 line = re.sub(r'("[^"]*").*', r"\1,@nobits", line, count=1)
             directives.setdefault(value, line)
+        elif kind == "inline" and is_marked and (counted := _COUNTED.match(line)):
+            sizes[section] = sizes.get(section, 0.0) + int(counted[1])
         elif kind == "inline":
             loops.forget()
             if value:
@@ -158,6 +172,10 @@ def count(assembly: str) -> str:
             continue
         cost = registers.product(instruction_cost(value))
         registers.execute(cost)
+        if is_marked:
+            free = Cost(cost.mnemonic, cost.operands)
+            free.ends = cost.ends
+            cost = free
         if lengths.ends(cost):
             cost = copy(cost)
             cost.run += costs.UNKNOWN_LENGTH

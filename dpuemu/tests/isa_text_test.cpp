@@ -77,7 +77,7 @@ TEST(IsaText_ReadsWhatItPrintsInEveryEncoding) {
   }
   CHECK_EQ(operations.size(), static_cast<size_t>(Operation::kCount));
 #define CONDITION(identifier, ...) CHECK(conditions.contains(Condition::identifier));
-#include "isa/instructions.inc"
+#include "runtime/instructions.inc"
 }
 
 TEST(IsaText_PrintsTheFormsOfTheVendor) {

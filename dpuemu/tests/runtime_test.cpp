@@ -72,10 +72,20 @@ TEST(Dialect_OfTheSdksCompilerCompilesAndRuns) {
   run_topic("dialect", 0);
   run_topic("dialect_O0", 0);
 }
+constexpr const char *kAsmBlocks[] = {"asm_blocks", "asm_blocks_O0", "asm_blocks_Os"};
 TEST(Instruction_InAnAsmBlockComputesItsResult) { run_topic("instructions", 0); }
 TEST(Instruction_AcquireAndReleaseExcludeOtherTasklets) { run_topic("instructions", 1); }
 TEST(Instruction_StopEndsItsTasklet) { run_topic("instructions", 2); }
 TEST(Instruction_NopTakesTheTimeOfOneInstruction) { run_topic("instructions", 3); }
+TEST(AsmBlock_OfSeveralInstructionsComputesItsResults) {
+  for (const char *program : kAsmBlocks) run_topic(program, 0);
+}
+TEST(AsmBlock_WithALockExcludesOtherTasklets) {
+  for (const char *program : kAsmBlocks) run_topic(program, 1);
+}
+TEST(AsmBlock_CountsEachInstructionAsOne) {
+  for (const char *program : kAsmBlocks) run_topic(program, 2);
+}
 TEST(Functions_OfTheProgramReplaceMathFunctionsOfC) { run_topic("hardware", 2); }
 
 TEST(Loops_ThatWaitForAnotherTaskletsStoreEndAtTheSameModelledTime) {

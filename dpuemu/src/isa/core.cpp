@@ -94,6 +94,15 @@ uint32_t bytes_of(Operation operation) {
 
 namespace {
 
+uint64_t read_pair(const Tasklet &tasklet, uint32_t number) {
+  return uint64_t{tasklet.registers[number]} << 32 | tasklet.registers[number + 1];
+}
+
+void write_pair(Tasklet &tasklet, uint32_t number, uint64_t value) {
+  tasklet.registers[number] = static_cast<uint32_t>(value >> 32);
+  tasklet.registers[number + 1] = static_cast<uint32_t>(value);
+}
+
 uint64_t swap_bytes(uint64_t value, uint32_t bytes) {
   return __builtin_bswap64(value) >> (64 - 8 * bytes);
 }
@@ -103,12 +112,11 @@ void load(Tasklet &tasklet, const Instruction &instruction, const uint8_t *from,
   std::memcpy(&value, from, bytes);
   if (instruction.is_big_endian) value = swap_bytes(value, bytes);
   if (instruction.operation == Operation::lbs)
-    value = detail::signed_byte(static_cast<uint32_t>(value));
+    value = static_cast<uint32_t>(static_cast<int8_t>(value));
   if (instruction.operation == Operation::lhs)
-    value = detail::as_unsigned(static_cast<int16_t>(value));
+    value = static_cast<uint32_t>(static_cast<int16_t>(value));
   if (instruction.operation == Operation::ld) {
-    tasklet.registers[instruction.c] = detail::high_half(value);
-    tasklet.registers[instruction.c + 1] = detail::low_half(value);
+    write_pair(tasklet, instruction.c, value);
   } else {
     write(tasklet, instruction, static_cast<uint32_t>(value));
   }
@@ -117,11 +125,11 @@ void load(Tasklet &tasklet, const Instruction &instruction, const uint8_t *from,
 void store(const Tasklet &tasklet, const Instruction &instruction, uint8_t *to, uint32_t bytes) {
   uint64_t value;
   if (instruction.is_immediate) {
-    value = static_cast<uint64_t>(int64_t{detail::as_signed(instruction.immediate)});
+    value = static_cast<uint64_t>(int64_t{static_cast<int32_t>(instruction.immediate)});
     if (instruction.operation >= Operation::sb_id && instruction.operation <= Operation::sd_id)
       value |= tasklet.registers[kId];
   } else if (bytes == 8) {
-    value = uint64_t{tasklet.registers[instruction.b]} << 32 | tasklet.registers[instruction.b + 1];
+    value = read_pair(tasklet, instruction.b);
   } else {
     value = tasklet.registers[instruction.b];
   }
@@ -129,17 +137,15 @@ void store(const Tasklet &tasklet, const Instruction &instruction, uint8_t *to, 
   std::memcpy(to, &value, bytes);
 }
 
-/// mul_step and div_step: one bit of a product or of a quotient. The pair b has the remaining
-/// factor or the quotient above the sum or the remainder.
+/// mul_step and div_step.
 void step(Tasklet &tasklet, const Instruction &instruction) {
-  uint32_t *const registers = tasklet.registers;
-  const uint32_t a = registers[instruction.a], shifted = a << instruction.shift,
-                 high = registers[instruction.b], low = registers[instruction.b + 1];
+  const uint32_t a = tasklet.registers[instruction.a];
   const bool is_product = instruction.operation == Operation::mul_step;
-  const bool changes = is_product ? (high & 1) != 0 : low >= shifted;
-  const uint32_t next = is_product ? high >> 1 : high << 1 | changes;
-  if (changes) registers[instruction.c + 1] = is_product ? low + shifted : low - shifted;
-  registers[instruction.c] = next;
+  const auto function = is_product ? __pe_do_step_mul : __pe_do_step_div;
+  const uint64_t after = function(a, instruction.shift, read_pair(tasklet, instruction.b),
+                                  read_pair(tasklet, instruction.c));
+  write_pair(tasklet, instruction.c, after);
+  const auto next = static_cast<uint32_t>(after >> 32);
   const Flags before = tasklet.flags;
   Result result = compute(Operation::or_, instruction.condition, {a, 0, 0}, before);
   if (is_product) {

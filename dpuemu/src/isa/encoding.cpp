@@ -25,18 +25,18 @@ constexpr std::pair<bool, bool> NONE{false, false}, UNSIGNED{true, false}, SIGNE
 
 enum ConditionClass : size_t {
 #define CONDITION_CLASS(name, ...) name,
-#include "isa/instructions.inc"
+#include "runtime/instructions.inc"
 };
 
 constexpr const char *kConditionClasses[] = {
 #define CONDITION_CLASS(name, ...) __VA_ARGS__,
-#include "isa/instructions.inc"
+#include "runtime/instructions.inc"
 };
 
 constexpr OperationRow kOperations[] = {
 #define OPERATION(identifier, name, pair, conditions, ...) \
   {name, pair_of::pair.first, pair_of::pair.second, ConditionClass::conditions},
-#include "isa/instructions.inc"
+#include "runtime/instructions.inc"
 };
 
 struct Identifier {
@@ -44,12 +44,12 @@ struct Identifier {
 };
 constexpr Identifier kOperationIdentifiers[] = {
 #define OPERATION(identifier, name, ...) {#identifier, name},
-#include "isa/instructions.inc"
+#include "runtime/instructions.inc"
 };
 constexpr Identifier kConditionIdentifiers[] = {
     {"", ""},
 #define CONDITION(identifier, name, ...) {#identifier, name},
-#include "isa/instructions.inc"
+#include "runtime/instructions.inc"
 };
 
 std::vector<std::string> words_of(std::string_view text) {
@@ -166,7 +166,7 @@ const std::vector<Encoding> &encodings() {
   static const std::vector<Encoding> rows = [] {
     std::vector<Encoding> all;
 #define ENCODING(bits, syntax, operations) add_rows(all, bits, syntax, operations);
-#include "isa/instructions.inc"
+#include "runtime/instructions.inc"
     return all;
   }();
   return rows;

@@ -11,14 +11,14 @@ namespace dpuemu::isa {
 
 enum class Operation : uint8_t {
 #define OPERATION(identifier, ...) identifier,
-#include "isa/instructions.inc"
+#include "runtime/instructions.inc"
   kCount
 };
 
 enum class Condition : uint8_t {
   kNone,
 #define CONDITION(identifier, ...) identifier,
-#include "isa/instructions.inc"
+#include "runtime/instructions.inc"
 };
 
 /// The fixed registers that an operand can name. Their values: 0, 1, all bits, the highest bit, and

@@ -14,51 +14,15 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// An instruction that has another form in assembly. The operands of both forms are words, in
-/// which a capital letter stands for an operand: G a general register; P a pair; D either; R a
-/// register; I a number; X any operand; C a condition; T a target; * all operands that follow.
+/// A row of FORM.
 struct Form {
-  const char *name, *operands;            // as written
-  const char *full_name, *full_operands;  // as in the rows of ENCODING
+  const char *name, *operands, *full_name, *full_operands;
 };
 
 // text_of uses the first row whose full form fits, parse the first whose written form fits.
 constexpr Form kForms[] = {
-    {"move", "P I", "and", "P lneg I"},
-    {"move", "G I", "or", "G zero I"},
-    {"move", "D I C T", "or", "D zero I C T"},
-    {"move", "D R", "or", "D R 0"},
-    {"move", "D R C T", "or", "D R 0 C T"},
-    {"neg", "G R", "rsub", "G R 0"},
-    {"neg", "G R C T", "rsub", "G R 0 C T"},
-    {"not", "G R", "xor", "G R -1"},
-    {"not", "G R C T", "xor", "G R -1 C T"},
-    {"not", "R C T", "xor", "zero R -1 C T"},
-    {"sub", "X I R *", "rsub", "X R I *"},
-    {"subc", "X I R *", "rsubc", "X R I *"},
-    {"jump", "I", "call", "zero zero I"},
-    {"jump", "R", "call", "zero R 0"},
-    {"jump", "R I", "call", "zero R I"},
-    {"call", "G I", "call", "G zero I"},
-    {"call", "G R", "call", "G R 0"},
-    {"jz", "R T", "sub", "zero R 0 z T"},
-    {"jnz", "R T", "sub", "zero R 0 nz T"},
-    {"jeq", "R X T", "sub", "zero R X z T"},
-    {"jneq", "R X T", "sub", "zero R X nz T"},
-    {"jltu", "R X T", "sub", "zero R X ltu T"},
-    {"jgtu", "R X T", "sub", "zero R X gtu T"},
-    {"jleu", "R X T", "sub", "zero R X leu T"},
-    {"jgeu", "R X T", "sub", "zero R X geu T"},
-    {"jlts", "R X T", "sub", "zero R X lts T"},
-    {"jgts", "R X T", "sub", "zero R X gts T"},
-    {"jles", "R X T", "sub", "zero R X les T"},
-    {"jges", "R X T", "sub", "zero R X ges T"},
-    {"time_cfg", "G", "time_cfg", "zero G"},
-    {"bkp", "", "fault", "0"},
-    {"sb_id", "R I", "sb_id", "R I 0"},
-    {"sh_id", "R I", "sh_id", "R I 0"},
-    {"sw_id", "R I", "sw_id", "R I 0"},
-    {"sd_id", "R I", "sd_id", "R I 0"},
+#define FORM(...) {__VA_ARGS__},
+#include "runtime/instructions.inc"
 };
 
 constexpr const char *kFixedRegisters[] = {"zero", "one", "lneg", "mneg",
@@ -68,7 +32,7 @@ constexpr std::string_view kBigEndian = "!big", kLittleEndian = "!little", kNeve
 constexpr std::string_view kConditions[] = {
     "",
 #define CONDITION(identifier, name, ...) name,
-#include "isa/instructions.inc"
+#include "runtime/instructions.inc"
 };
 
 std::string register_name(uint32_t number) {

@@ -50,7 +50,15 @@ Step = Callable[[list[tuple[Instruction, State]]], list[State | Fault]]
 def step(tmp_path_factory: pytest.TempPathFactory) -> Step:
     """A function that executes instructions by the interpreter."""
     program = tmp_path_factory.mktemp("isa") / "step"
-    command = ["c++", "-std=c++20", "-O1", f"-I{PRODUCT / 'src'}", "-o", str(program)]
+    command = [
+        "c++",
+        "-std=c++20",
+        "-O1",
+        f"-I{PRODUCT / 'src'}",
+        f"-I{PRODUCT}",
+        "-o",
+        str(program),
+    ]
     subprocess.run([*command, *map(str, SOURCES)], check=True)
 
     def run(tests: list[tuple[Instruction, State]]) -> list[State | Fault]:
@@ -154,7 +162,9 @@ def with_operands(form: Instruction, rng: random.Random) -> Instruction:
 
 
 def test_each_operation_has_a_definition() -> None:
-    rows = re.findall(r'^OPERATION\(\w+, "(\w+)"', (ISA / "instructions.inc").read_text(), re.M)
+    rows = re.findall(
+        r'^OPERATION\(\w+, "(\w+)"', (PRODUCT / "runtime" / "instructions.inc").read_text(), re.M
+    )
     defined = [*COMPUTATIONS, *PAIRS, *ACCESSES, "call", "nop"]
     assert sorted(rows) == sorted([*defined, *OF_CALLER])
 
