@@ -429,12 +429,13 @@ TEST(Runs_EndAtIllegalWordsAndOutsideTheProgram) {
   Instruction call;
   call.operation = Operation::call;
   call.is_immediate = true;
-  for (const uint32_t target : {0u, 1u, 2u, 3u, 0xFFFFu}) {
-    call.immediate = target;
+  for (const uint32_t target : {0u, 1u, 2u, 3u, kReachableInstructions - 1}) {
+    call.immediate = target + 5 * kReachableInstructions;  // the upper bits have no meaning
     for (const Instruction &instruction : {jump_to(static_cast<uint16_t>(target)), call}) {
       const std::optional<uint64_t> word = encode(instruction);
       CHECK(word.has_value());
-      const Code code(std::array{*word, kIllegalWord});
+      const uint64_t upper_bits = instruction.jumps() ? UINT64_C(0xF000) : 0;
+      const Code code(std::array{*word | upper_bits, kIllegalWord});
       const Translation translation(code);
       Comparison comparison(code, translation, 0);
       for (const uint64_t budget : {UINT64_C(0), UINT64_C(1), UINT64_C(2), UINT64_MAX}) {
