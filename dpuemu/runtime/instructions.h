@@ -1,7 +1,7 @@
 /// instructions.h: the results and conditions of instructions.inc as functions, in C and C++.
 ///
 /// The interpreter of machine code uses them (src/isa/semantics.h), and the C code that the
-/// compiler writes in place of asm blocks (compiler/assembly.py).
+/// compiler writes in place of asm blocks (compiler/asm_blocks.py).
 #define PE_INSTRUCTION static __inline__ __attribute__((always_inline, unused))
 
 /// The value of an instruction, and its flags. carry, overflow, is_zero: 1 or 0.
