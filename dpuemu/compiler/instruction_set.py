@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 _FILE = Path(__file__).resolve().parent.parent / "runtime" / "instructions.inc"
 _ROW = re.compile(r"^(OPERATION|CONDITION|CONDITION_CLASS|ENCODING|FORM)\((.*?)\)$", re.M | re.S)
-_PART = re.compile(r'#define (\w+)\s[\s\\]*"(.*)"')  # of the strings of condition classes
+_PART = re.compile(r'^#define (\w+)((?: +"[^"]*")+)', re.M)  # of the strings of condition classes
 _STRING = re.compile(r'"([^"]*)"')
 
 
@@ -49,8 +49,8 @@ def _syntaxes(bits: str, syntax: str) -> list[tuple[str, bool]]:
 @functools.cache
 def instruction_set() -> InstructionSet:
     """Return the tables."""
-    text = _FILE.read_text()
-    parts = dict(_PART.findall(text))
+    text = _FILE.read_text().replace("\\\n", " ")
+    parts = {name: "".join(_STRING.findall(strings)) for name, strings in _PART.findall(text)}
     result = InstructionSet({}, {}, set())
     operations: dict[str, tuple[str, str, bool]] = {}
     names: dict[str, str] = {}  # of conditions
@@ -58,9 +58,10 @@ def instruction_set() -> InstructionSet:
     for kind, arguments in _ROW.findall(text):
         strings = _STRING.findall(arguments)
         identifier, _, rest = arguments.partition(", ")
+        columns = re.split(r",\s+", rest)
         if kind == "OPERATION":
             has_result = not arguments.endswith("value = 0")
-            operations[identifier] = strings[0], rest.split(", ")[2], has_result
+            operations[identifier] = strings[0], columns[2], has_result
         elif kind == "CONDITION":
             names[identifier] = strings[0]
         elif kind == "CONDITION_CLASS":
