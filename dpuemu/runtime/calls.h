@@ -77,8 +77,9 @@
 
 /// The calls of a program that is compiled for `dpuemu check`: X(number, name). gcc adds the first
 /// ones: before each access of 1, 2, 4, 8 or 16 bytes, with its address in edi; before an access of
-/// esi bytes; at the begin and the end of a function. __cyg_profile_func_... is the same for functions of the
-/// runtime. __pe_check_memory(address, bytes, state) reports what an allocator has done, and
+/// esi bytes; at the begin and the end of a function. __cyg_profile_func_... is the same for
+/// functions of the runtime. __pe_check_memory(address, bytes, state) reports what an allocator has
+/// done, and
 /// __pe_check_copy(to, from, bytes) that memcpy copies bytes.
 #define PE_CHECK_TABLE(X)         \
   X(0, __tsan_read1)              \

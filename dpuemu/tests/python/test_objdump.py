@@ -140,7 +140,7 @@ def test_a_symbol_selects_its_instructions(program: Path, symbol: str, instructi
 def test_objdump_names_the_problem_of_a_file(program: Path, tmp_path: Path) -> None:
     contents = program_file()
     other = "not a program of dpu-upmem-dpurte-clang"
-    damaged = "damaged, or another version of dpuemu made it"
+    damaged = "damaged, or made by another version of its compiler"
     relocatable = contents[:16] + b"\1" + contents[17:]  # e_type
     for file, problem in (
         (program_file(machine=62), damaged),
