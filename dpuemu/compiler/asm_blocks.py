@@ -169,17 +169,17 @@ class _Block:
         self, words: list[str], form: list[str], full: list[str], suffix: str
     ) -> list[str] | None:
         """Return the words of the full form if they fit the other form."""
-        found: dict[str, list[str]] = {}
+        words_of: dict[str, list[str]] = {}
         if form[-1:] == ["*"]:
             form = form[:-1]
-            found["*"], words = words[len(form) :], words[: len(form)]
+            words_of["*"], words = words[len(form) :], words[: len(form)]
         if len(words) != len(form):
             return None
         for letter, word in zip(form, words, strict=True):
             if not self._fits(letter, word, suffix):
                 return None
-            found[letter] = [word]
-        return [word for part in full for word in found.get(part, [part])]
+            words_of[letter] = [word]
+        return [word for part in full for word in words_of.get(part, [part])]
 
     def _register(self, word: str, writes: bool) -> str | None:
         """Return the C variable or value of a register of 32 bits."""
@@ -397,19 +397,25 @@ class _Block:
         flags = "__pe_zero = __pe_r.is_zero; __pe_carry = __pe_r.carry; "
         return compute + self._finish(instruction, flags, self._write(instruction, "__pe_r.value"))
 
-    def _access(self, it: _Instruction, kind: str, size: str, sign: str, adds_id: str) -> str:
+    def _access(
+        self, instruction: _Instruction, kind: str, size: str, sign: str, adds_id: str
+    ) -> str:
         ctype = _TYPES[size]
-        memory = f"*(volatile {ctype} *)({it.values['a']} + {it.values['o']})"
-        swap = f"__builtin_bswap{_BITS[size]}" if it.is_big and size != "b" else ""
+        memory = f"*(volatile {ctype} *)({instruction.values['a']} + {instruction.values['o']})"
+        swap = f"__builtin_bswap{_BITS[size]}" if instruction.is_big and size != "b" else ""
         if kind == "l":
             load = f"__pe_wide = {swap}({memory}); "
             if size == "d":
-                return load + _set_pair(it.pairs["d"])
+                return load + _set_pair(instruction.pairs["d"])
             extended = f"({ctype.removeprefix('un')})" if sign == "s" else ""
-            return load + self._write(it, f"(__pe_word){extended}__pe_wide")
-        value = _pair_value(it.pairs["e"]) if "e" in it.pairs else it.values.get("b", "")
-        if "i" in it.values:
-            value = f"(__pe_pair)(int)({it.values['i']})"
+            return load + self._write(instruction, f"(__pe_word){extended}__pe_wide")
+        value = (
+            _pair_value(instruction.pairs["e"])
+            if "e" in instruction.pairs
+            else instruction.values.get("b", "")
+        )
+        if "i" in instruction.values:
+            value = f"(__pe_pair)(int)({instruction.values['i']})"
         if adds_id:
             value += f" | {_FIXED['id']}"
         return f"{memory} = {swap}(({ctype})({value}));"
