@@ -7,6 +7,7 @@ block must write a register before it reads it, unless the register is an operan
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,10 +28,15 @@ _LABEL = re.compile(r"([\w.$]+)\s*:\s*")
 _NEAR = re.compile(r"\.\s*(?:([+-])\s*(\d+))?$")
 _OPERAND = re.compile(r"%(?:\[(\w+)\]|(\d+))")
 _CONSTRAINT = re.compile(r'(?:\[(\w+)\])?\s*"([=+&%]*)([rgiInK]+|\d+)"\s*\((.*)\)$', re.S)
-_NUMBERS = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+|__pe_\d+|[-+*/%()<>&|^~\s])+$")
-_SYMBOL = re.compile(r"[A-Za-z_]\w*$")
-# A C expression that is evaluated twice with the same effect as once.
-_PLAIN = re.compile(r"(?:\w|\.|->|[\[\]*\s])+$")
+_NUMBERS = re.compile(
+    r"(?:0[xX][0-9a-fA-F]+|\d+|\(\(long long\)\(int\)__pe_\d+\)|[-+*/%()<>&|^~\s])+$"
+)
+_SYMBOL = re.compile(r"(?![rsd]\d+$)[A-Za-z_]\w*$")
+# Operators whose order differs between C and the assembler of the vendor's compiler.
+_MIXED = re.compile(r"[^(]*(?:[-+][^(]*(?:<<|>>|[&|^])|(?:<<|>>|[&|^])[^(]*[-+])[^(]*$")
+# An lvalue whose place does not depend on other operands; it may be in a register, and then has no
+# address.
+_PLAIN = re.compile(r"\s*\w+(?:\s*\.\s*\w+)*\s*$")
 # Instructions that the emulator counts.
 _CALLS = {"stop": "__pe_stop(0);", "fault": "__pe_fault_now({0});"}
 _ACCESS = re.compile(r"(l|s)([bhwd])([us]?)(_id)?")
@@ -47,7 +53,7 @@ class _Operand:
     """An operand of the asm statement.
 
     variable: in C; value: the expression; tied: the number of the output whose register it has;
-    is_pair: None until an instruction uses it.
+    is_pair: None until an instruction uses it; is_whole: the variable has 64 bits.
     """
 
     variable: str
@@ -57,6 +63,7 @@ class _Operand:
     is_register: bool
     tied: int | None
     is_pair: bool | None = None
+    is_whole: bool = False
 
 
 @dataclass
@@ -92,6 +99,8 @@ class _Block:
                 label: label,
                 str(len(self.operands) + len(self.c_labels) // 2): label,
             }
+        if self.c_labels and any(operand.is_written for operand in self.operands):
+            raise UnsupportedError  # a jump out of the block would leave out the results
         clobbers = [each.strip() for each in split(lists[2] if lists[2:] else "", ",")]
         self.orders_memory = '"memory"' in clobbers
         for clobber in clobbers:
@@ -222,7 +231,7 @@ class _Block:
             if number is None or self.operands[number].is_register:
                 raise UnsupportedError
             self.operands[number].is_pair = False
-            return self.operands[number].variable
+            return f"((long long)(int){self.operands[number].variable})"
 
         if not self._fits("I", word, "") or self._fits("C", word, ""):
             return None
@@ -230,7 +239,9 @@ class _Block:
             address = f'__pe_word symbol; __asm__("movl ${word}, %0" : "=r"(symbol)); symbol;'
             return f"({{ {address} }})"
         text = _OPERAND.sub(variable, word)
-        return f"(__pe_word)({text})" if _NUMBERS.match(text) else None
+        if not _NUMBERS.match(text) or _MIXED.match(word) or not _is_expression(text):
+            return None
+        return f"(__pe_word)({text})"
 
     def _target(self, word: str, place: int) -> int | str:
         """Return the target of a jump at a place."""
@@ -341,8 +352,14 @@ class _Block:
             return ""
         if isinstance(target, int):
             self.targets.add(target)
-        label = f"__pe_at{target}" if isinstance(target, int) else target
-        return f"{test and f'if ({test}) '}goto {label};"
+            jump = f"goto __pe_at{target};"
+        else:
+            jump = f"{{ {self._barrier()} goto {target}; }}"
+        return f"{test and f'if ({test}) '}{jump}"
+
+    def _barrier(self) -> str:
+        """Return C that keeps accesses to memory on their side of the block."""
+        return '__asm__ volatile("" : : : "memory");' if self.orders_memory else ""
 
     def _write(self, instruction: _Instruction, value: str) -> str:
         if "c" in instruction.values:
@@ -424,7 +441,7 @@ class _Block:
         lock = f"{instruction.values['a']} + {instruction.values['i']}"
         target, condition = instruction.target, instruction.condition
         if instruction.row.name == "release":
-            jump = "" if condition == "z" or target == place + 1 else self._goto(instruction)
+            jump = "" if target == place + 1 else self._goto(instruction)
             return f"__pe_release({lock}); __pe_zero = 0; {jump}"
         if condition == "nz" and target == place:
             return f"__pe_acquire({lock}); __pe_zero = 1;"
@@ -460,7 +477,7 @@ class _Block:
         end_run()
         if len(self.lines) in self.targets:
             body.append(f"__pe_at{len(self.lines)}:;")
-        barrier = '__asm__ volatile("" : : : "memory");' if self.orders_memory else ""
+        barrier = self._barrier()
         labels = ", ".join(f"__pe_at{target}" for target in sorted(self.targets))
         unused = "__attribute__((unused))"
         before = [
@@ -471,11 +488,23 @@ class _Block:
             *(f"__pe_word __pe_{each} {unused} = 0;" for each in sorted(self.registers)),
         ]
         after = []
+        tied = {operand.tied for operand in self.operands}
         for number, operand in enumerate(self.operands):
+            # No instruction uses the operand; the input that is tied to it is its result.
+            operand.is_whole = operand.is_pair is None and number in tied
             before.append(_initial(operand, number, self.operands))
-            if operand.is_written:
+            if operand.is_written and (operand.is_pair is not None or operand.is_whole):
                 after.append(_write_back(operand, number))
         return " ".join(before), " ".join([barrier, *body, barrier]), " ".join(after)
+
+
+def _is_expression(text: str) -> bool:
+    """Return whether C and Python can read the numbers and operators."""
+    try:
+        ast.parse(text.replace("(long long)(int)", "").strip(), mode="eval")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _count(instructions: int) -> str:
@@ -509,6 +538,8 @@ def _initial(operand: _Operand, number: int, operands: list[_Operand]) -> str:
         text += f"__typeof__({value}) *__pe_p{number} = &({value}); "
     name = operand.variable
     if operand.tied is not None:
+        if operands[operand.tied].is_whole:
+            return f"{text}{name} = (__pe_pair)({value});"
         if not operands[operand.tied].is_pair:
             return f"{text}{name} = (__pe_word)({value});"
         return f"{text}__pe_wide = (__pe_pair)({value}); {_set_pair((f'{name}h', f'{name}l'))}"
@@ -516,7 +547,8 @@ def _initial(operand: _Operand, number: int, operands: list[_Operand]) -> str:
         f"({_place(operand, number) if operand.is_written else value})" if operand.is_read else "0"
     )
     if not operand.is_pair:
-        return f"{text}__pe_word {name} __attribute__((unused)) = (__pe_word){value};"
+        ctype = "__pe_pair" if operand.is_whole else "__pe_word"
+        return f"{text}{ctype} {name} __attribute__((unused)) = ({ctype}){value};"
     return (
         f"{text}__pe_word {name}h, {name}l; __pe_wide = (__pe_pair){value};"
         f" {_set_pair((f'{name}h', f'{name}l'))}"

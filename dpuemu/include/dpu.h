@@ -3,8 +3,8 @@
 ///
 /// dpuemu has DPU sets and loops over them, transfers to MRAM and WRAM (synchronous, asynchronous,
 /// broadcast), PE programs, FIFOs, callbacks and status queries. dpuemu lacks checkpoints and
-/// transfers to IRAM. dpuemu's own compiler, also called dpu-upmem-dpurte-clang, makes the PE
-/// programs. For a program file from the SDK's compiler, dpu_load returns DPU_ERR_ELF_INVALID_FILE.
+/// transfers to IRAM. dpu_load takes programs of dpuemu's compiler, also called
+/// dpu-upmem-dpurte-clang, and machine code of the vendor's compiler (docs/machine-code.md).
 ///
 /// Errors of every function that takes a set: DPU_ERR_INVALID_DPU_SET if the set is invalid or its
 /// allocation has been freed (even if the ranks are allocated again); DPU_ERR_SYSTEM if the host

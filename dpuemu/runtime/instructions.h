@@ -40,7 +40,7 @@ PE_INSTRUCTION uint32_t __pe_equal_bytes(uint32_t a, uint32_t b) {
                                                          uint32_t carry) {                       \
     struct __pe_result result;                                                                   \
     uint32_t value, overflow = 0;                                                                \
-    uint64_t total = 0, test = ~total;                                                           \
+    uint64_t total = 0, test = ~total; /* all ones: no tested(x) */                              \
     (void)a, (void)b, (void)shift;                                                               \
     __VA_ARGS__;                                                                                 \
     result.value = value;                                                                        \

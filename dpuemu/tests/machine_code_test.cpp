@@ -249,7 +249,7 @@ TEST(MachineCode_FaultsNameTheInstruction) {
       "tasklet 0: an access of 8 bytes to WRAM address 0xfffffff8, beyond the end of WRAM" + where);
   CHECK_EQ(fault("fault 2\n"), "tasklet 0: division by zero" + where);
   CHECK_EQ(fault("fault 77\n"), "tasklet 0: the program executed the instruction fault 77" + where);
-  CHECK_EQ(fault("jump 4000\n"), "tasklet 0: the program has no instruction there, at 0x80007d00");
+  CHECK_EQ(fault("jump 4000\n"), "tasklet 0: the program has no instruction, at 0x80007d00");
   CHECK_EQ(fault("clr_run zero, 3\n"),
            "tasklet 0: clr_run of tasklet 3 is not supported; use stop" + where);
   CHECK(fault("move r0, 12\n time_cfg zero, r0\n").find("mode 6 is not supported") !=

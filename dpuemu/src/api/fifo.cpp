@@ -127,10 +127,10 @@ dpu_error_t link(const dpu_set_t &dpu_set, dpu_fifo_link_t *link, dpu_fifo_direc
         uint64_t{data.address} + data.size > PE_WRAM_BYTES)
       return DPU_ERR_INVALID_WRAM_ACCESS;
     for (size_t i = 0; i < set.ranks().size(); ++i)
-      if (set.members(i) != 0 &&
-          set.ranks()[i]->pes[std::countr_zero(set.members(i))].program->code() != nullptr)
-        return explained(DPU_ERR_ELF_INVALID_FILE,
-                         "FIFOs of the host need a program of dpuemu's compiler");
+      for (uint64_t rest = set.members(i); rest != 0; rest &= rest - 1)
+        if (set.ranks()[i]->pes[std::countr_zero(rest)].program->code() != nullptr)
+          return explained(DPU_ERR_ELF_INVALID_FILE,
+                           "FIFOs of the host need a program of dpuemu's compiler");
     uint32_t sizes[2] = {};  // pointer bits, bytes of an element
     for (size_t i = set.ranks().size(); i-- > 0;)
       if (set.members(i) != 0)

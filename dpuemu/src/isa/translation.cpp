@@ -114,13 +114,13 @@ bool Translation::is_translated(uint32_t pc) const {
 const HostCode *Translation::translate(uint32_t pc) const {
   HostCode *host_code = host_code_.load(std::memory_order_acquire);
   if (host_code != nullptr && host_code->has(pc)) return host_code;
-  if (pc >= code_.size() || (host_code != nullptr && host_code->is_full())) return nullptr;
+  if (pc >= code_.size()) return nullptr;
   // A process and its child share the memory after a fork, but not the table of entries.
   while (host_code == nullptr || !host_code->is_of_this_process()) {
     auto made = std::make_unique<HostCode>(code_, frame_, most_bytes_, host_code);
     if (host_code_.compare_exchange_strong(host_code, made.get())) host_code = made.release();
   }
-  host_code->add(pc);
+  if (!host_code->is_full()) host_code->add(pc);
   return host_code->has(pc) ? host_code : nullptr;
 }
 

@@ -131,7 +131,7 @@ dpu_error_t disassemble(const std::string &path, std::string_view function,
   if (program->code() == nullptr)
     return explained(DPU_ERR_ELF_INVALID_FILE, path +
                                                    ": code for the host's processor; only the "
-                                                   "UPMEM SDK's compiler makes code for DPUs");
+                                                   "UPMEM vendor's compiler makes code for DPUs");
   const Listing listing(*program);
   const std::optional<Range> range = function.empty() ? Range() : listing.range_of(function);
   if (!range)

@@ -17,7 +17,7 @@ constexpr uint32_t kFormat = 2;
 constexpr uint16_t kNoSection = 0;
 constexpr uint32_t kIramBytes = 4096 * kInstructionBytes;
 constexpr uint32_t kFirstDpuMutex = 200;
-constexpr uint16_t kDpuMachine = 0xF5;  // e_machine of the programs of the SDK's compiler
+constexpr uint16_t kDpuMachine = 0xF5;  // e_machine of the programs of the vendor's compiler
 constexpr const char *kNoProgram = "not a program of dpu-upmem-dpurte-clang";
 
 enum class Memory : uint8_t { kWram, kMutexes, kMram, kText };
@@ -218,10 +218,11 @@ class ProgramReader {
         add_symbol(name, symbol);
       }
     }
-    std::stable_sort(program_.text_symbols_.begin(), program_.text_symbols_.end(),
-                     [](const Program::TextSymbol &a, const Program::TextSymbol &b) {
-                       return std::tie(a.address, a.is_label) < std::tie(b.address, b.is_label);
-                     });
+    std::sort(program_.text_symbols_.begin(), program_.text_symbols_.end(),
+              [](const Program::TextSymbol &a, const Program::TextSymbol &b) {
+                return std::tie(a.address, a.is_label, a.name) <
+                       std::tie(b.address, b.is_label, b.name);
+              });
     return symbols_ != nullptr || is_machine_code_;
   }
 

@@ -106,7 +106,7 @@ bool CodeRun::carry_out(uint32_t number) {
       return fault(FaultKind::kInstruction, number,
                    pc < code_->size()
                        ? "the word " + hexadecimal(code_->word(pc)) + " is not an instruction"
-                       : "the program has no instruction there");
+                       : "the program has no instruction");
     }
     case isa::Stop::kAddress:
       return fault_by_address(number);
@@ -312,7 +312,7 @@ bool CodeRun::read_time(uint32_t number, const isa::Instruction &instruction) {
 // --- The end of a run
 
 std::string CodeRun::place_of(const Tasklet &tasklet) const {
-  const uint32_t address = kIramAddress + tasklet.core.pc * static_cast<uint32_t>(sizeof(uint64_t));
+  const uint32_t address = kIramAddress + tasklet.core.pc * kInstructionBytes;
   const std::string function = pe_->program->function_at(address);
   return ", at " + hexadecimal(address) + (function.empty() ? "" : " in " + function);
 }

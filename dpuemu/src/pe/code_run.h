@@ -1,4 +1,4 @@
-// Runs the machine code of one PE once: a program of the SDK's compiler.
+// Runs the machine code of one PE once: a program of the vendor's compiler.
 //
 // A tasklet executes instructions until it reaches one that concerns other tasklets, MRAM or time,
 // or has executed kQuantum instructions. This instruction takes effect at its modelled time
@@ -91,7 +91,7 @@ class CodeRun : public AnyRun {
   PeClock clock_;
   Tasklet tasklets_[PE_MAX_TASKLETS];
   uint64_t other_run_bits_ = 0;  // of the RUN register, above those of the tasklets
-  uint32_t woken_ = 0;           // bit set of the tasklets to resume now
+  uint32_t woken_ = 0;           // bit set of the tasklets to execute now
   uint32_t moved_bytes_ = 0;     // by DMA in this step
   uint64_t repeats_ = 0;
   PerformanceCounter cycle_counter_, instruction_counter_;

@@ -83,7 +83,7 @@ class ListArguments : public Arguments {
   VaList list_;
 };
 
-/// The arguments in the log of a program of the SDK's compiler.
+/// The arguments in the log of a program of the vendor's compiler.
 class LogArguments : public Arguments {
  public:
   explicit LogArguments(std::span<const uint8_t> &log) : log_(log) {}

@@ -21,7 +21,7 @@ using BytesAt = std::function<const uint8_t *(uint32_t address, uint64_t bytes)>
 bool format_for_pe(uint32_t format, uint32_t arguments, const BytesAt &bytes_at, std::string &text,
                    std::string &problem);
 
-/// Appends the output of a program of the SDK's compiler: it writes its conversions and their
+/// Appends the output of a program of the vendor's compiler: it writes its conversions and their
 /// arguments to a log in MRAM. Returns false if the log has a conversion that a DPU lacks, or ends
 /// inside the arguments.
 bool format_log(std::span<const uint8_t> log, std::string &text);

@@ -197,6 +197,28 @@ other:
   EXPECT(same == 4 + sizeof(struct record));
 }
 
+/// The operands of a block are evaluated once, before it.
+static void operands(void) {
+  uint32_t index = 0, words[2] = {7, 7}, other;
+  uint32_t *next = words;
+  __asm__("move %0, 1; move %1, 5" : "=&r"(index), "=&r"(words[index]));
+  EXPECT(index == 1 && words[0] == 5 && words[1] == 7);
+  __asm__("add %0, %0, 4; move %1, 6" : "+&r"(next), "=&r"(*next));
+  EXPECT(next == words + 1 && words[0] == 6 && words[1] == 7);
+  uint64_t kept = 0x1122334455667788, copied = 0;
+  __asm__ volatile("nop; nop" : "+r"(kept));
+  __asm__ volatile("nop; nop" : "=r"(copied) : "0"(kept + 1));
+  EXPECT(kept == 0x1122334455667788 && copied == kept + 1);
+  __asm__("add %0, zero, %[less] / 2; add %0, %0, (1 << 2) + 1" : "=r"(other) : [less] "i"(-8));
+  EXPECT(other == 1);
+  __asm__ goto("jeq %0, 7, %l[seven]; sw %1, 0, %0" : : "r"(other), "r"(words) : "memory" : seven);
+  EXPECT(words[0] == 1);
+  __asm__ goto("sw %1, 0, %0; jeq %0, 9, %l[seven]" : : "r"(9), "r"(words) : "memory" : seven);
+  EXPECT(false);
+seven:
+  EXPECT(words[0] == 9);
+}
+
 static void memory(void) {
   struct record record = {0x80, -2, 0x12345678, 0x1122334455667788};
   uint32_t byte, half, word, swapped;
@@ -297,6 +319,7 @@ int main(void) {
         pairs(kWords[i], kWords[j]);
       }
     loops();
+    operands();
     memory();
   }
   if (topic == kMutexes) mutexes();

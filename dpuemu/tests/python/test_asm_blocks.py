@@ -44,28 +44,29 @@ void f{number}(const unsigned *in, unsigned *out) {{
 """
 
 
-def text_of(it: Instruction) -> str:
+def text_of(instruction: Instruction) -> str:
     """Return the instruction in assembly; its operands are those of FUNCTION."""
-    to = {"r": "%[word]", "z": "zero"}.get(it.to, "%[pair]")
+    to = {"r": "%[word]", "z": "zero"}.get(instruction.to, "%[pair]")
     words = [to, "%[a]"]
-    if it.name in isa.SHIFT_ADDS:
-        words = [to, "%[b]", "%[a]", str(it.shift)]
-    elif it.name in isa.STEPS:
-        words = [to, "%[a]", "%[e]", str(it.shift)]
-    elif it.name in isa.PAIR_MOVES:
+    if instruction.name in isa.SHIFT_ADDS:
+        words = [to, "%[b]", "%[a]", str(instruction.shift)]
+    elif instruction.name in isa.STEPS:
+        words = [to, "%[a]", "%[e]", str(instruction.shift)]
+    elif instruction.name in isa.PAIR_MOVES:
         words = [to, "%[e]"]
-    elif it.b is not None:
+    elif instruction.b is not None:
         words.append("%[b]")
-    elif it.name in isa.SHIFTS:
-        words.append(str(it.shift))
-    elif it.name not in isa.UNARY and it.name != "sats":
-        words.append(str(isa.signed(it.immediate)))
-    jumps, sets = isa.conditions_of(it)
-    if it.code in jumps:
-        words += [jumps[it.code], ".+2"]
-    elif it.code:
-        words.append(sets[it.code])
-    return f"{it.name}{'.' + it.to if it.to in 'su' else ''} {', '.join(words)}"
+    elif instruction.name in isa.SHIFTS:
+        words.append(str(instruction.shift))
+    elif instruction.name not in isa.UNARY and instruction.name != "sats":
+        words.append(str(isa.signed(instruction.immediate)))
+    jumps, sets = isa.conditions_of(instruction)
+    if instruction.code in jumps:
+        words += [jumps[instruction.code], ".+2"]
+    elif instruction.code:
+        words.append(sets[instruction.code])
+    suffix = f".{instruction.to}" if instruction.to in "su" else ""
+    return f"{instruction.name}{suffix} {', '.join(words)}"
 
 
 def instructions() -> Iterator[Instruction]:
@@ -98,8 +99,10 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The functions of all instructions, as native code."""
     folder = tmp_path_factory.mktemp("blocks")
     source = "".join(
-        FUNCTION.format(number=number, instruction=text_of(it), has_pair=int(it.to in "sup"))
-        for number, it in enumerate(instructions())
+        FUNCTION.format(
+            number=place, instruction=text_of(instruction), has_pair=int(instruction.to in "sup")
+        )
+        for place, instruction in enumerate(instructions())
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(tools.sdk_root() / "compiler"))
@@ -114,17 +117,17 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 def test_each_operation_and_condition_is_as_defined(library: ctypes.CDLL) -> None:
     rng = random.Random(2)
     words_in, words_out = (ctypes.c_uint32 * 8), (ctypes.c_uint32 * 5)
-    for place, it in enumerate(instructions()):
+    for place, instruction in enumerate(instructions()):
         for _ in range(ROUNDS):
             a, b, high, low, e_high, e_low = (number(rng) for _ in range(6))
             zero, carry = rng.getrandbits(1), rng.getrandbits(1)
             registers = (a, b, high, low, e_high, e_low, *[0] * 18)
-            after = isa.execute(it, State(registers, zero, carry, 0, b""))
+            after = isa.execute(instruction, State(registers, zero, carry, 0, b""))
             assert isinstance(after, State)
             out = words_out()
             values = words_in(a, b, high, low, e_high, e_low, zero, carry)
             getattr(library, f"f{place}")(values, out)
-            want = [int(after.pc == TARGET), after.zero, after.carry, after.registers[C]]
-            if it.to in "sup":
-                want.append(after.registers[C + 1])
-            assert list(out)[: len(want)] == want, (text_of(it), list(values))
+            expected = [int(after.pc == TARGET), after.zero, after.carry, after.registers[C]]
+            if instruction.to in "sup":
+                expected.append(after.registers[C + 1])
+            assert list(out)[: len(expected)] == expected, (text_of(instruction), list(values))
