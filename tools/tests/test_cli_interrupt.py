@@ -8,6 +8,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +38,24 @@ def interrupt(
     ) as process:
         try:
             is_ready(process)
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=600)
+            with ThreadPoolExecutor() as readers:
+                outputs = [
+                    readers.submit(pipe.read)
+                    for pipe in (process.stdout, process.stderr)
+                    if pipe is not None
+                ]
+                # Python drops an interrupt that arrives in a callback of its import system, so
+                # the test, like a user, presses again.
+                for _ in range(10):
+                    process.send_signal(signal.SIGINT)
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(60)
+                        break
+                else:
+                    process.kill()
         finally:
             process.kill()
+    out, err = (output.result() for output in outputs)
     return process.returncode, out, err
 
 
