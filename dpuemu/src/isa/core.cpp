@@ -167,11 +167,11 @@ void finish(Tasklet &tasklet, const Instruction &instruction, const Result &resu
   go_on(tasklet, instruction, result.holds);
 }
 
-bool test(Tasklet &tasklet, const Instruction &instruction, uint32_t value) {
+void finish(Tasklet &tasklet, const Instruction &instruction, uint32_t value) {
   const Result result =
       compute(Operation::or_, instruction.condition, {value, 0, 0}, tasklet.flags);
   tasklet.flags = result.flags;
-  return result.holds;
+  go_on(tasklet, instruction, result.holds);
 }
 
 Outcome interpret(const Code &code, Tasklet &tasklet, Wram wram, uint64_t budget) {

@@ -66,8 +66,8 @@ uint32_t bytes_of(Operation operation);
 
 /// Writes the result of an instruction, and jumps or goes on to the next instruction.
 void finish(Tasklet &tasklet, const Instruction &instruction, const Result &result);
-/// Evaluates a condition for an instruction whose `value` is tested: a value of 0 sets the zero
-/// flag, which this function updates.
-bool test(Tasklet &tasklet, const Instruction &instruction, uint32_t value);
+/// Tests `value`, which updates the zero flag, for the condition of an instruction that writes no
+/// register, and jumps or goes on to the next instruction.
+void finish(Tasklet &tasklet, const Instruction &instruction, uint32_t value);
 
 }  // namespace dpuemu::isa

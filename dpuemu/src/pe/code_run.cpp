@@ -140,12 +140,6 @@ bool CodeRun::carry_out(uint32_t number) {
   }
 }
 
-void CodeRun::end_instruction(Tasklet &tasklet, const isa::Instruction &instruction,
-                              uint32_t value) {
-  const bool holds = isa::test(tasklet.core, instruction, value);
-  tasklet.core.pc = holds && instruction.jumps() ? instruction.target : tasklet.core.pc + 1;
-}
-
 bool CodeRun::repeat(uint32_t number, uint32_t awaited) {
   tasklets_[number].state = State::kRepeating;
   tasklets_[number].awaited = awaited;
@@ -221,7 +215,7 @@ bool CodeRun::acquire(uint32_t number, const isa::Instruction &instruction) {
   const uint32_t mutex =
       mutex_number(tasklet.core.registers[instruction.a] + instruction.immediate);
   const uint32_t pc = tasklet.core.pc;
-  end_instruction(tasklet, instruction, std::exchange(mutexes_[mutex], uint8_t{1}));
+  isa::finish(tasklet.core, instruction, std::exchange(mutexes_[mutex], uint8_t{1}));
   return tasklet.core.pc != pc || repeat(number, mutex);
 }
 
@@ -229,10 +223,10 @@ bool CodeRun::release(uint32_t number, const isa::Instruction &instruction) {
   Tasklet &tasklet = tasklets_[number];
   const uint32_t mutex =
       mutex_number(tasklet.core.registers[instruction.a] + instruction.immediate);
-  end_instruction(tasklet, instruction, std::exchange(mutexes_[mutex], uint8_t{0}));
+  isa::finish(tasklet.core, instruction, std::exchange(mutexes_[mutex], uint8_t{0}));
   if (const uint32_t waiter = take_waiter(mutex); waiter != PE_MAX_TASKLETS) {
     Tasklet &next = tasklets_[waiter];
-    end_instruction(next, instruction_of(next), std::exchange(mutexes_[mutex], uint8_t{1}));
+    isa::finish(next.core, instruction_of(next), std::exchange(mutexes_[mutex], uint8_t{1}));
   }
   return true;
 }
@@ -255,7 +249,7 @@ bool CodeRun::use_run_bit(uint32_t number, const isa::Instruction &instruction) 
     return fault(FaultKind::kInstruction, number,
                  "clr_run of tasklet " + std::to_string(bit) + " is not supported; use stop");
   const uint32_t pc = tasklet.core.pc;
-  end_instruction(tasklet, instruction, was_set);
+  isa::finish(tasklet.core, instruction, was_set);
   if (bit >= tasklet_count_) {
     other_run_bits_ &= ~(UINT64_C(1) << bit);
     other_run_bits_ |= uint64_t{clears ? false : sets || was_set} << bit;
@@ -270,7 +264,7 @@ bool CodeRun::use_run_bit(uint32_t number, const isa::Instruction &instruction) 
 
 bool CodeRun::stop_tasklet(uint32_t number, const isa::Instruction &instruction) {
   Tasklet &tasklet = tasklets_[number];
-  end_instruction(tasklet, instruction, 0);
+  isa::finish(tasklet.core, instruction, 0);
   tasklet.state = State::kStopped;
   wake_all(kMutexes + number);
   return false;

@@ -60,8 +60,6 @@ class CodeRun : public AnyRun {
   bool use_run_bit(uint32_t number, const isa::Instruction &instruction);
   bool stop_tasklet(uint32_t number, const isa::Instruction &instruction);
   bool read_time(uint32_t number, const isa::Instruction &instruction);
-  /// Tests `value` for the condition of the instruction, and jumps or goes on.
-  void end_instruction(Tasklet &tasklet, const isa::Instruction &instruction, uint32_t value);
   /// The tasklet repeats its instruction until `awaited` changes. Returns false.
   bool repeat(uint32_t number, uint32_t awaited);
   /// Returns the tasklet that has repeated an instruction longest until `awaited` changes, or
