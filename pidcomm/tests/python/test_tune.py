@@ -12,7 +12,7 @@ import pytest
 from command_line import run
 
 from pidcomm import _core
-from pidcomm.bench.tune import CASES, write_file
+from pidcomm.bench.tune import CASES, gain, write_file
 
 MERGE = "merge step_words=8 ahead=64 ahead_level=1 members=1 items=8"
 
@@ -28,6 +28,11 @@ def _source(path: Path | str) -> str:
 
 def test_each_tuned_pass_has_a_case() -> None:
     assert list(CASES) == list(_core.tuning())
+
+
+def test_a_value_that_slows_one_case_down_has_no_gain() -> None:
+    assert gain([8.0, 2.0], [4.0, 4.0]) == 0
+    assert gain([8.0, 2.0], [4.0, 2.0]) == pytest.approx(2**0.5)
 
 
 def test_library_reads_the_file_that_tune_writes(tmp_path: Path) -> None:

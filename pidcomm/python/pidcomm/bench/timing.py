@@ -18,7 +18,7 @@ from pidcomm.bench.oracle import Problem
 from pidcomm.notebook import Shown
 from pidcomm.pe_set import PeSet
 from pidcomm.sizes import format_duration, format_shape, format_size
-from pidcomm.tables import DEFAULT_ISA
+from pidcomm.tables import COPY_ORDERS, DEFAULT_ISA
 from pidcomm.trace import Trace
 
 __all__ = ["BASE", "COMPARED", "Measured", "Row", "Schedule", "in_turn", "measure_rows"]
@@ -66,11 +66,13 @@ class Row(Measured):
     host_bytes, divided by t_p50_us. limit: the rate of a streaming pass that reads the input bytes
     and writes the output bytes of the collective, with the coherence policy and the threads of the
     collective. Passes and collectives alternate. The limit uses the copy order with the best median
-    (limit_copy_order). limit is None if it was not measured. limit_pct: bus in percent of the
-    limit. speed_up: t_p50_us + pe_us of `conventional`, divided by t_p50_us + pe_us of this row;
-    None if `conventional` was not measured or the comparison is not fair. source: `measured`, or
-    `mixed` if pe_us is not 0. isa: of the call's options. carried_out: the technique that ran. If
-    `technique` is auto, carried_out is the technique that auto chose.
+    (limit_copy_order). limit is None if it was not measured. limit_pct and speed_up compare times
+    of the same round, because the memory of a shared machine is not always equally fast. limit_pct:
+    the median over the rounds of bus in percent of the limit; limit_gb_s is bus by this share.
+    speed_up: the median over the rounds of the time of `conventional`, divided by the time of this
+    row, with pe_us; None if `conventional` was not measured or the comparison is not fair. source:
+    `measured`, or `mixed` if pe_us is not 0. isa: of the call's options. carried_out: the technique
+    that ran. If `technique` is auto, carried_out is the technique that auto chose.
     """
 
     t_min_us: float
@@ -163,19 +165,26 @@ def measure_rows(
     def median_us(variant: int, field: str) -> float:
         return float(1e6 * np.median([getattr(traces[variant], field) for traces in timed]))
 
-    medians_us = dict(zip(techniques, np.median(times_us, axis=0), strict=True))
-    base_us = medians_us.get(BASE) if condition.holds else None
-    limit = None
+    base_us = (
+        times_us[:, techniques.index(BASE)] if BASE in techniques and condition.holds else None
+    )
+    limit_order, limit_us = None, None
     if schedule.with_limit:
-        limit = best_limit(
-            limit_rates(np.array(limit_seconds[schedule.warmup :]), trial.limit_bytes)
-        )
+        rounds_seconds = np.array(limit_seconds[schedule.warmup :])
+        limit_order = best_limit(limit_rates(rounds_seconds, trial.limit_bytes)).copy_order
+        limit_us = 1e6 * rounds_seconds[:, list(COPY_ORDERS).index(limit_order)]
     rows = []
     for index, (trace, variant) in enumerate(zip(timed[-1], variants, strict=True)):
         verdict = trial.check(variant)
-        p50_us = float(medians_us[techniques[index]])
+        round_us = times_us[:, index]
+        p50_us = float(np.median(round_us))
         pe_us = 1e6 * trace.pe_seconds
         bus_gb_s = trace.bus_bytes / p50_us / 1e3
+        limit_share = None
+        if limit_us is not None:
+            limit_share = (
+                trace.bus_bytes / trial.limit_bytes * float(np.median(limit_us / round_us))
+            )
         rows.append(
             Row(
                 collective=problem.collective,
@@ -185,11 +194,11 @@ def measure_rows(
                 shape=format_shape(problem.shape),
                 mask=problem.mask,
                 bytes_per_pe=problem.bytes,
-                t_min_us=float(times_us[:, index].min()),
-                t_p25_us=float(np.percentile(times_us[:, index], 25)),
+                t_min_us=float(round_us.min()),
+                t_p25_us=float(np.percentile(round_us, 25)),
                 t_p50_us=p50_us,
-                t_p75_us=float(np.percentile(times_us[:, index], 75)),
-                t_p99_us=float(np.percentile(times_us[:, index], 99, method="higher")),
+                t_p75_us=float(np.percentile(round_us, 75)),
+                t_p99_us=float(np.percentile(round_us, 99, method="higher")),
                 outside_us=float(np.median(outside_us[:, index])),
                 from_us=median_us(index, "seconds_from_pes"),
                 work_us=median_us(index, "seconds_host"),
@@ -202,10 +211,12 @@ def measure_rows(
                 pe_bytes=trace.pe_bytes,
                 algbw_gb_s=problem.larger_side_bytes / (p50_us + pe_us) / 1e3,
                 bus_gb_s=bus_gb_s,
-                limit_gb_s=limit and limit.gb_s,
-                limit_pct=limit and 100 * bus_gb_s / limit.gb_s,
-                limit_copy_order=limit and limit.copy_order,
-                speed_up=None if base_us is None else float(base_us / (p50_us + pe_us)),
+                limit_gb_s=limit_share and bus_gb_s / limit_share,
+                limit_pct=limit_share and 100 * limit_share,
+                limit_copy_order=limit_order,
+                speed_up=None
+                if base_us is None
+                else float(np.median(base_us / (round_us + pe_us))),
                 wrong=verdict.wrong,
                 source="mixed" if pe_us else "measured",
                 coherence=trace.coherence,

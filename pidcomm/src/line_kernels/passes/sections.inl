@@ -186,15 +186,17 @@ class RowPass {
   /// Calls visit(item, step) for every step and item, when the rows are complete.
   template <class VisitRows>
   void each(const VisitRows &visit) {
-    for (Step step = {0, kStripWords}; step.word < call_.words; step.word += step.count) {
-      if (step.count > call_.words - step.word) step.count = call_.words - step.word;
-      for (uint32_t i = 0; i < call_.item_count; ++i) {
-        accumulate(call_.items[i], step);
-        for (uint32_t r = 0; call_.finish != nullptr && r < table_.rows; ++r)
-          finish_lines(call_, row(r), (step.count + kStepWords - 1) / kStepWords);
-        visit(call_.items[i], step);
-      }
-    }
+    each_step(
+        call_,
+        [&](Step step) {
+          for (uint32_t i = 0; i < call_.item_count; ++i) {
+            accumulate(call_.items[i], step);
+            for (uint32_t r = 0; call_.finish != nullptr && r < table_.rows; ++r)
+              finish_lines(call_, row(r), (step.count + kStepWords - 1) / kStepWords);
+            visit(call_.items[i], step);
+          }
+        },
+        kStripWords);
   }
 
   /// Makes the lines of a step from the rows, and stores them to the output streams of an item.
