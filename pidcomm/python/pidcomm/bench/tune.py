@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from statistics import geometric_mean, median
 from time import monotonic
@@ -16,11 +17,12 @@ from pidcomm.bench.measure import Scratch, Trial
 from pidcomm.bench.oracle import Problem
 from pidcomm.errors import Error
 from pidcomm.pe_set import PeSet
+from pidcomm.tables import WORD_BYTES
 
 __all__ = ["CASES", "Choice", "gain", "tune", "write_file"]
 
 LEAST_GAIN = 1.03  # a change of one value must be this much faster, because times vary
-ROUNDS = 5
+ROUNDS = 4
 TILE: Options = {"technique": "tile"}
 
 
@@ -95,10 +97,11 @@ class _Search:
         case = CASES[pass_]
         other_size = max(size // 2 // SECTION_BYTES, 1) * SECTION_BYTES
         self._set, self._pass = pe_set, pass_
-        self._problems = [
-            Problem(case.collective, *group, size if group == REGULAR[0] else other_size, "int32")
-            for group in case.groups
-        ]
+        self._problems = []
+        for number, (shape, mask) in enumerate(case.groups):
+            is_power = number % 2 == 0 and size % (WORD_BYTES * prod(shape)) == 0
+            per_pe = size if is_power else other_size
+            self._problems.append(Problem(case.collective, shape, mask, per_pe, "int32"))
         self._scratch = Scratch(self._problems)
 
     def us(self, variants: list[dict[str, int]]) -> list[Times]:
