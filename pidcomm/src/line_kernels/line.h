@@ -1,6 +1,6 @@
 // The type of a line, and small tables for lane operations. This header must contain only types,
-// constants and constexpr data. Otherwise, the linker could share a function between files compiled
-// for different instruction sets.
+// constants, constexpr data and functions that are always inline. Otherwise, the linker could share
+// a function between files compiled for different instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,9 @@ struct LineOf {
   typedef float Floats __attribute__((vector_size(PartBytes)));
   Part part[kParts];
 };
+
+/// Makes a function that only prefetches have an effect. Else gcc may remove its calls.
+[[gnu::always_inline]] inline void keep_calls() { asm volatile(""); }
 
 template <class T, int N>
 struct Table {

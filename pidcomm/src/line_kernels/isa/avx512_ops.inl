@@ -20,9 +20,11 @@ struct Avx512Ops {
   static void flush_line(const std::byte *line) { _mm_clflushopt(const_cast<std::byte *>(line)); }
   static void prefetch_line(const std::byte *line) {
     _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T0);
+    keep_calls();
   }
   static void prefetch_far(const std::byte *line) {
     _mm_prefetch(reinterpret_cast<const char *>(line), _MM_HINT_T1);
+    keep_calls();
   }
   static void fence() { _mm_mfence(); }
 

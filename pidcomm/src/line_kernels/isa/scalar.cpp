@@ -19,7 +19,10 @@ struct Isa : ScalarOps {
   }
   static void store_words_non_temporal(std::byte *to, Line words) { store_line(to, words); }
   static void flush_line(const std::byte *line) { _mm_clflush(line); }
-  static void prefetch_line(const std::byte *line) { __builtin_prefetch(line); }
+  static void prefetch_line(const std::byte *line) {
+    __builtin_prefetch(line);
+    keep_calls();
+  }
   static void prefetch_far(const std::byte *line) { prefetch_line(line); }
 };
 
