@@ -7,6 +7,8 @@
 #include <string>
 
 #include "base/door.h"
+#include "machine/pe.h"
+#include "pe/clock.h"
 
 namespace dpuemu {
 
@@ -28,11 +30,11 @@ class AnyRun {
 
   /// Ends the run with a fault: the host, or the end of another PE, stops it. reason: a part of a
   /// sentence.
-  virtual void stop(const char *reason) = 0;
+  void stop(const char *reason);
   /// Ends the run with a fault because the host has no memory. Allocates nothing.
-  virtual Step fail_without_memory() = 0;
+  Step fail_without_memory();
   /// Ends the run with a fault because it takes too long.
-  virtual void end_as_endless() = 0;
+  void end_as_endless();
 
   /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the
   /// tasklet can continue.
@@ -45,12 +47,30 @@ class AnyRun {
   virtual uint64_t gs_base() const { return 0; }
 
  protected:
+  /// What the tasklet does after an instruction or a call that concerns others.
+  enum class After { kGoOn, kStay };
+
   /// The limits of a step. The caches hold the lines of kStepBytes until the other PEs of the bank
   /// have accessed them.
   static constexpr uint32_t kStepBytes = 2048, kStepCalls = 1024;
 
-  /// Returns the reason of the fault of a run that takes too long.
-  static std::string endless_reason();
+  /// Begins a run at modelled time 0.
+  void begin(Pe &pe);
+  /// Ends the run with a fault, to whose reason it adds the tasklet's place.
+  After fault(FaultKind kind, uint32_t tasklet, std::string reason);
+  /// Ends the run.
+  void end();
+
+  Pe *pe_ = nullptr;
+  bool has_ended_ = false;
+  PeClock clock_;
+  uint32_t woken_ = 0;  // bit set of the tasklets to run now
+
+ private:
+  /// Releases what the run uses. pe_->fault has its fault.
+  virtual void finish() = 0;
+  /// Returns the part of a sentence that names the functions that a tasklet runs.
+  virtual std::string place_of(uint32_t tasklet) const = 0;
 };
 
 }  // namespace dpuemu

@@ -41,21 +41,16 @@ uint32_t mutex_number(uint32_t address) { return (address ^ address >> 8) & 0xFF
 bool CodeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
                     bool is_accessible) {
   const Chip &chip = Machine::instance().chip();
-  pe_ = &pe;
+  AnyRun::begin(pe);
   code_ = pe.program->code();
   wram_ = {place.wram, chip.wram_bytes};
   mutexes_ = place.wram + PE_ATOMIC_ORIGIN;
   port_ = port;
   is_strict_ = is_strict;
-  has_ended_ = false;
   tasklet_count_ = chip.tasklets;
   other_run_bits_ = 0;
   cycle_counter_ = instruction_counter_ = {};
   shows_instructions_ = false;
-  pe.has_run = true;
-  pe.report = {};
-  pe.fault = {};
-  clock_.start();
   if (!is_accessible) {
     fail_without_memory();
     return false;
@@ -87,20 +82,20 @@ CodeRun::Step CodeRun::step(Door &, std::atomic<uint64_t> &turns) {
     const auto [number, is_transfer] = clock_.next();
     if (number == PeClock::kNobody) {
       end_waiting();
-      if (!has_ended_) finish();
+      if (!has_ended_) end();
       return Step::kEnded;
     }
-    if (is_transfer || carry_out(number)) woken_ |= 1u << number;
+    if (is_transfer || carry_out(number) == After::kGoOn) woken_ |= 1u << number;
     if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
   }
   return Step::kOther;
 }
 
-bool CodeRun::carry_out(uint32_t number) {
+CodeRun::After CodeRun::carry_out(uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   switch (tasklet.outcome.stop) {
     case isa::Stop::kBudget:
-      return true;
+      return After::kGoOn;
     case isa::Stop::kIllegal: {
       const uint32_t pc = tasklet.core.pc;
       return fault(FaultKind::kInstruction, number,
@@ -134,18 +129,18 @@ bool CodeRun::carry_out(uint32_t number) {
       return read_time(number, instruction);
     case isa::Operation::tell:
       ++tasklet.core.pc;
-      return true;
+      return After::kGoOn;
     default:
       return fault_by_instruction(number, instruction);
   }
 }
 
-bool CodeRun::repeat(uint32_t number, uint32_t awaited) {
+CodeRun::After CodeRun::repeat(uint32_t number, uint32_t awaited) {
   tasklets_[number].state = State::kRepeating;
   tasklets_[number].awaited = awaited;
   tasklets_[number].order = repeats_++;
   clock_.spin(number);
-  return false;
+  return After::kStay;
 }
 
 uint32_t CodeRun::take_waiter(uint32_t awaited) {
@@ -169,7 +164,7 @@ void CodeRun::wake_all(uint32_t awaited) {
 
 // --- DMA
 
-bool CodeRun::transfer(uint32_t number, const isa::Instruction &instruction) {
+CodeRun::After CodeRun::transfer(uint32_t number, const isa::Instruction &instruction) {
   Tasklet &tasklet = tasklets_[number];
   PeReport &report = pe_->report;
   const bool is_read = instruction.operation == isa::Operation::ldma;
@@ -205,21 +200,21 @@ bool CodeRun::transfer(uint32_t number, const isa::Instruction &instruction) {
   ++tasklet.core.pc;
   tasklet.state = State::kTransferring;
   clock_.transfer(number, bytes);
-  return false;
+  return After::kStay;
 }
 
 // --- Mutexes. A tasklet that waits for one repeats its instruction: `acquire r, 0, nz, .`.
 
-bool CodeRun::acquire(uint32_t number, const isa::Instruction &instruction) {
+CodeRun::After CodeRun::acquire(uint32_t number, const isa::Instruction &instruction) {
   Tasklet &tasklet = tasklets_[number];
   const uint32_t mutex =
       mutex_number(tasklet.core.registers[instruction.a] + instruction.immediate);
   const uint32_t pc = tasklet.core.pc;
   isa::finish(tasklet.core, instruction, std::exchange(mutexes_[mutex], uint8_t{1}));
-  return tasklet.core.pc != pc || repeat(number, mutex);
+  return tasklet.core.pc != pc ? After::kGoOn : repeat(number, mutex);
 }
 
-bool CodeRun::release(uint32_t number, const isa::Instruction &instruction) {
+CodeRun::After CodeRun::release(uint32_t number, const isa::Instruction &instruction) {
   Tasklet &tasklet = tasklets_[number];
   const uint32_t mutex =
       mutex_number(tasklet.core.registers[instruction.a] + instruction.immediate);
@@ -228,7 +223,7 @@ bool CodeRun::release(uint32_t number, const isa::Instruction &instruction) {
     Tasklet &next = tasklets_[waiter];
     isa::finish(next.core, instruction_of(next), std::exchange(mutexes_[mutex], uint8_t{1}));
   }
-  return true;
+  return After::kGoOn;
 }
 
 // --- The RUN register: 64 bits. The lowest ones say which tasklets run, the others mean nothing.
@@ -238,7 +233,7 @@ bool CodeRun::run_bit(uint32_t bit) const {
                               : (other_run_bits_ >> bit & 1) != 0;
 }
 
-bool CodeRun::use_run_bit(uint32_t number, const isa::Instruction &instruction) {
+CodeRun::After CodeRun::use_run_bit(uint32_t number, const isa::Instruction &instruction) {
   Tasklet &tasklet = tasklets_[number];
   const uint32_t bit = (tasklet.core.registers[instruction.a] + instruction.immediate) % kRunBits;
   const isa::Operation operation = instruction.operation;
@@ -259,20 +254,20 @@ bool CodeRun::use_run_bit(uint32_t number, const isa::Instruction &instruction) 
     woken_ |= 1u << bit;
   }
   if (run_bit(bit) != was_set) wake_all(kMutexes + bit);
-  return tasklet.core.pc != pc || repeat(number, kMutexes + bit);
+  return tasklet.core.pc != pc ? After::kGoOn : repeat(number, kMutexes + bit);
 }
 
-bool CodeRun::stop_tasklet(uint32_t number, const isa::Instruction &instruction) {
+CodeRun::After CodeRun::stop_tasklet(uint32_t number, const isa::Instruction &instruction) {
   Tasklet &tasklet = tasklets_[number];
   isa::finish(tasklet.core, instruction, 0);
   tasklet.state = State::kStopped;
   wake_all(kMutexes + number);
-  return false;
+  return After::kStay;
 }
 
 // --- Time. As on hardware, the register lacks the low four bits of the counter.
 
-bool CodeRun::read_time(uint32_t number, const isa::Instruction &instruction) {
+CodeRun::After CodeRun::read_time(uint32_t number, const isa::Instruction &instruction) {
   constexpr uint32_t kMissingBits = 4;
   Tasklet &tasklet = tasklets_[number];
   const double cycles = clock_.cycles(), instructions = static_cast<double>(clock_.instructions());
@@ -300,26 +295,18 @@ bool CodeRun::read_time(uint32_t number, const isa::Instruction &instruction) {
   isa::finish(
       tasklet.core, instruction,
       isa::compute(isa::Operation::or_, instruction.condition, {value, 0, 0}, tasklet.core.flags));
-  return true;
+  return After::kGoOn;
 }
 
 // --- The end of a run
 
-std::string CodeRun::place_of(const Tasklet &tasklet) const {
-  const uint32_t address = kIramAddress + tasklet.core.pc * kInstructionBytes;
+std::string CodeRun::place_of(uint32_t number) const {
+  const uint32_t address = kIramAddress + tasklets_[number].core.pc * kInstructionBytes;
   const std::string function = pe_->program->function_at(address);
   return ", at " + hexadecimal(address) + (function.empty() ? "" : " in " + function);
 }
 
-bool CodeRun::fault(FaultKind kind, uint32_t number, std::string reason) {
-  if (kind != FaultKind::kStopped && kind != FaultKind::kDeadlock)
-    reason += place_of(tasklets_[number]);
-  pe_->fault = {kind, number, std::move(reason)};
-  finish();
-  return false;
-}
-
-bool CodeRun::fault_by_instruction(uint32_t number, const isa::Instruction &instruction) {
+CodeRun::After CodeRun::fault_by_instruction(uint32_t number, const isa::Instruction &instruction) {
   if (instruction.operation != isa::Operation::fault)
     return fault(FaultKind::kInstruction, number,
                  "the instruction " + std::string(isa::name_of(instruction.operation)) +
@@ -331,7 +318,7 @@ bool CodeRun::fault_by_instruction(uint32_t number, const isa::Instruction &inst
       "the program executed the instruction fault " + std::to_string(instruction.immediate));
 }
 
-bool CodeRun::fault_by_address(uint32_t number) {
+CodeRun::After CodeRun::fault_by_address(uint32_t number) {
   const isa::Outcome &outcome = tasklets_[number].outcome;
   const bool is_misaligned = outcome.address % outcome.bytes != 0;
   return fault(FaultKind::kMemory, number,
@@ -364,34 +351,11 @@ void CodeRun::end_waiting() {
             ? "mutex " + std::to_string(tasklet.awaited) + (name.empty() ? "" : " (" + name + ")")
             : "bit " + std::to_string(tasklet.awaited - kMutexes) + " of RUN to change";
     fault(FaultKind::kDeadlock, i,
-          "deadlock: tasklet " + std::to_string(i) + " waits for " + what + place_of(tasklet));
+          "deadlock: tasklet " + std::to_string(i) + " waits for " + what + place_of(i));
   }
 }
 
-void CodeRun::stop(const char *reason) {
-  if (!has_ended_) fault(FaultKind::kStopped, 0, reason);
-}
-
-void CodeRun::end_as_endless() {
-  if (has_ended_) return;
-  uint32_t running = woken_ != 0 ? static_cast<uint32_t>(std::countr_zero(woken_))
-                                 : clock_.next().tasklet;  // does not wait
-  if (running == PeClock::kNobody) running = 0;
-  fault(FaultKind::kEndless, running, endless_reason());
-}
-
-CodeRun::Step CodeRun::fail_without_memory() {
-  pe_->fault.kind = FaultKind::kNoMemory;
-  pe_->fault.reason.clear();
-  if (!has_ended_) finish();
-  return Step::kEnded;
-}
-
 void CodeRun::finish() {
-  has_ended_ = true;
-  woken_ = 0;
-  pe_->report.instructions = clock_.instructions();
-  pe_->report.cycles = clock_.cycles();
   if (pe_->fault.kind != FaultKind::kNoMemory) read_log();
 }
 

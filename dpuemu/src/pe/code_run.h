@@ -11,10 +11,8 @@
 #include <string>
 
 #include "isa/core.h"
-#include "machine/pe.h"
 #include "machine/pe_memory.h"
 #include "pe/any_run.h"
-#include "pe/clock.h"
 #include "pe/mram_port.h"
 #include "pe/performance_counter.h"
 
@@ -28,9 +26,6 @@ class CodeRun : public AnyRun {
              bool is_accessible);
 
   Step step(Door &door, std::atomic<uint64_t> &turns) override;
-  void stop(const char *reason) override;
-  Step fail_without_memory() override;
-  void end_as_endless() override;
 
  private:
   /// kRepeating: the tasklet repeats an instruction that jumps to itself until its condition
@@ -51,17 +46,17 @@ class CodeRun : public AnyRun {
   }
   /// Executes instructions up to the next one that has to wait for its modelled time.
   void execute(uint32_t number);
-  /// Carries out this instruction. Returns whether the tasklet goes on executing.
-  bool carry_out(uint32_t number);
-  bool transfer(uint32_t number, const isa::Instruction &instruction);
-  bool acquire(uint32_t number, const isa::Instruction &instruction);
-  bool release(uint32_t number, const isa::Instruction &instruction);
+  /// Carries out this instruction.
+  After carry_out(uint32_t number);
+  After transfer(uint32_t number, const isa::Instruction &instruction);
+  After acquire(uint32_t number, const isa::Instruction &instruction);
+  After release(uint32_t number, const isa::Instruction &instruction);
   /// boot, resume, read_run and clr_run.
-  bool use_run_bit(uint32_t number, const isa::Instruction &instruction);
-  bool stop_tasklet(uint32_t number, const isa::Instruction &instruction);
-  bool read_time(uint32_t number, const isa::Instruction &instruction);
-  /// The tasklet repeats its instruction until `awaited` changes. Returns false.
-  bool repeat(uint32_t number, uint32_t awaited);
+  After use_run_bit(uint32_t number, const isa::Instruction &instruction);
+  After stop_tasklet(uint32_t number, const isa::Instruction &instruction);
+  After read_time(uint32_t number, const isa::Instruction &instruction);
+  /// The tasklet repeats its instruction until `awaited` changes.
+  After repeat(uint32_t number, uint32_t awaited);
   /// Returns the tasklet that has repeated an instruction longest until `awaited` changes, or
   /// PE_MAX_TASKLETS; it then no longer repeats it.
   uint32_t take_waiter(uint32_t awaited);
@@ -69,27 +64,22 @@ class CodeRun : public AnyRun {
   void wake_all(uint32_t awaited);
   bool run_bit(uint32_t bit) const;
 
-  bool fault(FaultKind kind, uint32_t number, std::string reason);
-  bool fault_by_instruction(uint32_t number, const isa::Instruction &instruction);
-  bool fault_by_address(uint32_t number);
+  After fault_by_instruction(uint32_t number, const isa::Instruction &instruction);
+  After fault_by_address(uint32_t number);
   void end_waiting();
-  void finish();
+  void finish() override;
   /// Replaces the log of the PE by the output that its program has left in MRAM.
   void read_log();
-  /// Returns the part of a sentence that names the tasklet's instruction and function.
-  std::string place_of(const Tasklet &tasklet) const;
+  std::string place_of(uint32_t number) const override;
 
-  Pe *pe_ = nullptr;
   const isa::Code *code_ = nullptr;
   isa::Wram wram_ = {};
   uint8_t *mutexes_ = nullptr;  // 256 bytes: 1 if locked
   MramPort port_;
-  bool is_strict_ = false, has_ended_ = false;
+  bool is_strict_ = false;
   uint32_t tasklet_count_ = 0;  // of the machine's chip
-  PeClock clock_;
   Tasklet tasklets_[PE_MAX_TASKLETS];
   uint64_t other_run_bits_ = 0;  // of the RUN register, above those of the tasklets
-  uint32_t woken_ = 0;           // bit set of the tasklets to execute now
   uint32_t moved_bytes_ = 0;     // by DMA in this step
   uint64_t repeats_ = 0;
   PerformanceCounter cycle_counter_, instruction_counter_;

@@ -67,7 +67,7 @@ constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
 bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
                   bool is_accessible, PeCheck *check, PeSnapshot *snapshot) {
   const Program &program = *pe.program;
-  pe_ = &pe;
+  AnyRun::begin(pe);
   check_ = check;
   snapshot_ = snapshot;
   place_ = place;
@@ -75,16 +75,10 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   wram_bytes_ = chip.wram_bytes;
   has_both_counters_ = chip.name != std::string_view("v1A");
   is_strict_ = is_strict;
-  has_ended_ = false;
-  woken_ = 0;
   first_waiter_ = last_waiter_ = PE_MAX_TASKLETS;
   cycle_counter_ = instruction_counter_ = {};
   shows_instructions_ = false;
-  pe.has_run = true;
-  pe.report = {};
-  pe.fault = {};
   direct_mram_.begin(port);
-  clock_.start();
   bool has_memory = is_accessible;
   uint64_t stack_tops[PE_MAX_TASKLETS];
   for (uint32_t i = 0; i < program.tasklets(); ++i) {
@@ -206,7 +200,7 @@ PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
     }
     if (number == PeClock::kNobody) {
       end_waiting();
-      if (!has_ended_) finish();
+      if (!has_ended_) end();
       return Step::kEnded;
     }
     Tasklet &tasklet = tasklets_[number];
@@ -232,27 +226,7 @@ PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
   return Step::kOther;
 }
 
-void PeRun::stop(const char *reason) {
-  if (!has_ended_) fault(FaultKind::kStopped, 0, reason);
-}
-
-void PeRun::end_as_endless() {
-  if (has_ended_) return;
-  uint32_t running = woken_ != 0 ? static_cast<uint32_t>(std::countr_zero(woken_))
-                                 : clock_.next().tasklet;  // does not wait
-  if (running == PeClock::kNobody) running = 0;
-  fault(FaultKind::kEndless, running, endless_reason());
-}
-
-PeRun::Step PeRun::fail_without_memory() {
-  pe_->fault.kind = FaultKind::kNoMemory;
-  pe_->fault.reason.clear();
-  if (!has_ended_) finish();
-  return Step::kEnded;
-}
-
 void PeRun::finish() {
-  has_ended_ = true;
   if (check_ != nullptr) {
     const FaultKind fault = pe_->fault.kind;
     uint32_t at_barriers = 0;
@@ -274,8 +248,6 @@ void PeRun::finish() {
         [this](uint64_t offset) { check_->note_direct_page(static_cast<uint32_t>(offset)); });
     check_->end(fault != FaultKind::kNone, waits_elsewhere ? 0 : at_barriers, mutexes);
   }
-  pe_->report.instructions = clock_.instructions();
-  pe_->report.cycles = clock_.cycles();
   if (snapshot_ != nullptr)
     direct_mram_.for_each_used_page(
         [this](uint64_t offset) { snapshot_->before_write(offset, kPageBytes); });

@@ -18,10 +18,8 @@
 
 #include "base/door.h"
 #include "check/pe_check.h"
-#include "machine/pe.h"
 #include "machine/pe_memory.h"
 #include "pe/any_run.h"
-#include "pe/clock.h"
 #include "pe/direct_mram.h"
 #include "pe/performance_counter.h"
 #include "pe/snapshot.h"
@@ -41,9 +39,6 @@ class PeRun : public AnyRun {
              PeCheck *check = nullptr, PeSnapshot *snapshot = nullptr);
 
   Step step(Door &door, std::atomic<uint64_t> &turns) override;
-  void stop(const char *reason) override;
-  Step fail_without_memory() override;
-  void end_as_endless() override;
 
   /// Call this function in the handler of a SIGSEGV that a tasklet caused. Returns whether the
   /// tasklet can continue.
@@ -75,10 +70,8 @@ class PeRun : public AnyRun {
     State state = State::kEnded;
     WaitKind wait_kind = WaitKind::kBarrier;
     uint32_t wait_key = 0;  // address of a barrier or semaphore, number of a mutex, bit or tasklet
-    std::unique_ptr<Interrupted>
-        interrupted;  // if the tasklet has to continue after an interruption
+    std::unique_ptr<Interrupted> interrupted;  // if a signal interrupted the tasklet
   };
-  enum class After { kGoOn, kStay };  // what the calling tasklet does after the call
   using Call = After (PeRun::*)(uint32_t tasklet, const uint32_t *arguments);
   struct CallRow;
 
@@ -95,27 +88,23 @@ class PeRun : public AnyRun {
   After carry_out(uint32_t tasklet);
   /// The same with checks. The frequent calls have no checks themselves.
   After carry_out_checked(uint32_t tasklet);
-  void finish();
+  void finish() override;
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
   /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no
   /// tasklet waits for them.
   uint32_t first_waiter(WaitKind kind, uint32_t key) const;
   void wake(uint32_t tasklet, uint64_t result = 0);
-  /// Ends the run. at: where the tasklet is, unless it is in a call or was interrupted.
-  After fault(FaultKind kind, uint32_t tasklet, std::string reason,
-              const Interrupted *at = nullptr);
   void fault_by_signal(const Door &door, uint32_t tasklet);
   /// Handles tasklets that wait although no other tasklet runs.
   void end_waiting();
 
   /// Returns the address after the call that the tasklet makes.
   uint32_t place_of_call(uint32_t tasklet) const;
-  /// Return parts of sentences: places in the PE's memory, what a tasklet waits for, the functions
-  /// that a tasklet runs.
+  /// Return parts of sentences: places in the PE's memory, what a tasklet waits for.
   std::string wram_place(uint32_t address) const;
   std::string mram_place(uint32_t address) const;
   std::string awaited(const Tasklet &tasklet) const;
-  std::string frames_of(uint32_t tasklet, const Interrupted *at) const;
+  std::string place_of(uint32_t tasklet) const override;
 
   /// Returns the bytes at an address of the program, or nullptr if a byte is outside the PE's
   /// memory.
@@ -146,19 +135,15 @@ class PeRun : public AnyRun {
   PE_CALL_TABLE(DPUEMU_DECLARE_CALL)
 #undef DPUEMU_DECLARE_CALL
 
-  Pe *pe_ = nullptr;
   PeCheck *check_ = nullptr;  // nullptr unless the run is checked
   PeSnapshot *snapshot_ = nullptr;
   PePlace place_ = {};
   uint32_t wram_bytes_ = 0;  // of the machine's chip
   bool has_both_counters_ = false;
   bool is_strict_ = false;
-  bool has_ended_ = false;
   Stacks stacks_;
   DirectMram direct_mram_;
-  PeClock clock_;
   Tasklet tasklets_[PE_MAX_TASKLETS];
-  uint32_t woken_ = 0;                           // bit set of the tasklets to resume now
   uint8_t mutex_holders_[PE_ATOMIC_BYTES] = {};  // the tasklet that has locked the mutex last
   // The list of tasklets that wait for an object with a wait_key, in the order of arrival.
   uint32_t first_waiter_ = PE_MAX_TASKLETS, last_waiter_ = PE_MAX_TASKLETS;

@@ -38,8 +38,9 @@ std::string PeRun::mram_place(uint32_t address) const {
   return "MRAM address " + pe_->program->address_and_variable(address, PE_MRAM_ORIGIN + offset);
 }
 
-std::string PeRun::frames_of(uint32_t number, const Interrupted *at) const {
+std::string PeRun::place_of(uint32_t number) const {
   const Program &program = *pe_->program;
+  const Interrupted *const at = tasklets_[number].interrupted.get();
   FrameRegisters registers;
   const auto read_word = [this](uint64_t address, uint64_t &word) {
     if (!stacks_.contains(address, sizeof word)) return false;
@@ -98,19 +99,10 @@ std::string PeRun::frames_of(uint32_t number, const Interrupted *at) const {
   return named == kMostNamedFrames ? text + ", ..." : text;
 }
 
-PeRun::After PeRun::fault(FaultKind kind, uint32_t tasklet, std::string reason,
-                          const Interrupted *at) {
-  const bool has_place = kind != FaultKind::kStopped && kind != FaultKind::kDeadlock;
-  if (at == nullptr) at = tasklets_[tasklet].interrupted.get();
-  if (has_place) reason += frames_of(tasklet, at);
-  pe_->fault = {kind, tasklet, std::move(reason)};
-  finish();
-  return After::kStay;
-}
-
 void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
   const auto end = [&](FaultKind kind, std::string reason) {
-    fault(kind, tasklet, std::move(reason), &door.interrupted);
+    tasklets_[tasklet].interrupted = std::make_unique<Interrupted>(door.interrupted);
+    fault(kind, tasklet, std::move(reason));
   };
   const uint64_t address = door.signal_address;
   if (door.signal == SIGFPE) return end(FaultKind::kDivision, "division by zero");
@@ -161,7 +153,7 @@ void PeRun::end_waiting() {
       waiting;  // what tasklets wait for and where, and these tasklets
   for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
     if (!waits(tasklets_[i])) continue;
-    const std::string what = awaited(tasklets_[i]) + frames_of(i, nullptr);
+    const std::string what = awaited(tasklets_[i]) + place_of(i);
     auto same = std::find_if(waiting.begin(), waiting.end(),
                              [&](const auto &entry) { return entry.first == what; });
     if (same == waiting.end()) same = waiting.insert(same, {what, {}});
