@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _FILE = Path(__file__).resolve().parent.parent / "runtime" / "instructions.inc"
-_ROW = re.compile(r"^(OPERATION|CONDITION|CONDITION_CLASS|ENCODING|FORM)\((.*?)\)$", re.M | re.S)
+_ROW = re.compile(r"^(OPERATION|EFFECT|CONDITION|CONDITION_CLASS|ENCODING|FORM)\((.*?)\)$", re.M | re.S)
 _PART = re.compile(r'^#define (\w+)((?: +"[^"]*")+)', re.M)  # of the strings of condition classes
 _STRING = re.compile(r'"([^"]*)"')
 
@@ -59,9 +59,8 @@ def instruction_set() -> InstructionSet:
         strings = _STRING.findall(arguments)
         identifier, _, rest = arguments.partition(", ")
         columns = re.split(r",\s+", rest)
-        if kind == "OPERATION":
-            has_result = not arguments.endswith("value = 0")
-            operations[identifier] = strings[0], columns[2], has_result
+        if kind in ("OPERATION", "EFFECT"):
+            operations[identifier] = strings[0], columns[2], kind == "OPERATION"
         elif kind == "CONDITION":
             names[identifier] = strings[0]
         elif kind == "CONDITION_CLASS":

@@ -63,7 +63,7 @@ class Random {
       std::optional<Instruction> drawn = decode(word_of(encodings()[below(rows())]));
       if (!drawn || (calls_scheduler(drawn->operation) && !is_one_of(8))) continue;
       if (drawn->jumps() && !is_one_of(16)) drawn->target = static_cast<uint16_t>(below(size));
-      if (bytes_of(drawn->operation) != 0 && !is_one_of(8)) drawn->offset = 8 * below(32);
+      if (row_of(drawn->operation).bytes != 0 && !is_one_of(8)) drawn->offset = 8 * below(32);
       if (drawn->operation == Operation::call && drawn->is_immediate && !is_one_of(4)) {
         drawn->a = kZero;
         drawn->immediate = below(size);
@@ -400,7 +400,7 @@ TEST(LoadsAndStores_FaultOutsideWramAndOffTheirAlignment) {
       Operation::ld,    Operation::sb,    Operation::sh,    Operation::sw,   Operation::sd,
       Operation::sb_id, Operation::sh_id, Operation::sw_id, Operation::sd_id};
   for (const Operation operation : operations) {
-    const uint32_t bytes = bytes_of(operation);
+    const uint32_t bytes = row_of(operation).bytes;
     const std::optional<uint64_t> word = encode(load_or_store(operation));
     CHECK(word.has_value());
     const Code code(std::array{*word, kIllegalWord});

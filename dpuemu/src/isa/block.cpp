@@ -18,7 +18,7 @@ const ConditionRow &condition_row_of(const Instruction &instruction) {
   return kConditionRows[static_cast<size_t>(instruction.condition)];
 }
 bool has_value(const Instruction &instruction) {
-  return static_cast<size_t>(instruction.operation) < std::size(kValueRows);
+  return row_of(instruction.operation).kind == Kind::VALUE;
 }
 CarryRule carry_rule_of(const Instruction &instruction) {
   return has_value(instruction) ? kValueRows[static_cast<size_t>(instruction.operation)].carry
@@ -50,7 +50,7 @@ std::vector<Flags> live_flags(const std::vector<const Instruction *> &instructio
     if (carry_rule_of(instruction) != CarryRule::kUnchanged) before.carry = false;
     if (condition_row_of(instruction).check == Check::kTwoWords) before.zero = true;
     if (reads_carry(instruction)) before.carry = true;
-    if (bytes_of(instruction.operation) != 0) before = {true, true};
+    if (row_of(instruction.operation).bytes != 0) before = {true, true};
   }
   return live;
 }
@@ -246,7 +246,8 @@ class BlockWriter {
 
   void write_value(const Instruction &instruction, Flags live) {
     const ValueRow &row = kValueRows[static_cast<size_t>(instruction.operation)];
-    const bool adds = !row.addition[0].empty(), has_shift = adds || is_immediate_shift(instruction);
+    const bool adds = !row.addition[0].empty(),
+               has_shift = adds || (instruction.is_immediate && is_shift(instruction.operation));
     get(kAx, instruction.a);
     if (has_shift || instruction.is_immediate)
       code_.move_number(kCx, has_shift ? instruction.shift : instruction.immediate);
@@ -270,10 +271,6 @@ class BlockWriter {
     if (live.carry && row.carry != CarryRule::kUnchanged)
       code_.set(row.carry == CarryRule::kEqual ? kBelow : kAboveEqual, kCarryOffset);
     finish(instruction, live.zero && !adds);
-  }
-  static bool is_immediate_shift(const Instruction &instruction) {
-    return instruction.is_immediate && instruction.operation >= Operation::lsl &&
-           instruction.operation <= Operation::ror;
   }
 
   void shift_a(const Instruction &instruction) {
@@ -370,8 +367,8 @@ class BlockWriter {
                                  : 0x8B,
                     kAx, bytes == 8 ? Width::k64 : Width::k32);
     swap(instruction, kAx, bytes);
-    if (instruction.operation == Operation::lbs) code_.hex("0F BE C0");  // movsx eax, al
-    if (instruction.operation == Operation::lhs) code_.hex("0F BF C0");  // movsx eax, ax
+    if (row_of(instruction.operation).pair == Pair::SIGNED)
+      code_.hex(bytes == 1 ? "0F BE C0" : "0F BF C0");  // movsx eax, al or ax
     if (bytes != 8) return put_result(instruction);
     put(instruction.c + 1u, kAx);
     code_.hex("48 C1 E8 20");  // shr rax, 32
@@ -382,7 +379,7 @@ class BlockWriter {
     if (instruction.is_immediate) {
       code_.with_registers(0xC7, 0, kCx, Width::k64);  // mov rcx, immediate
       code_.number(instruction.immediate);
-      if (instruction.operation >= Operation::sb_id)
+      if (row_of(instruction.operation).kind == Kind::STORE_ID)
         code_.with_registers(0x0B, kCx, held(kId), Width::k64);  // or
     } else {
       get(kCx, instruction.b);
@@ -399,21 +396,25 @@ class BlockWriter {
   }
 
   void write(const Instruction &instruction, Flags live) {
-    if (has_value(instruction)) return write_value(instruction, live);
-    if (const uint32_t bytes = bytes_of(instruction.operation); bytes != 0)
-      return instruction.operation <= Operation::ld ? write_load(instruction, bytes)
-                                                    : write_store(instruction, bytes);
-    switch (instruction.operation) {
-      case Operation::mul_step:
-        return write_mul_step(instruction, live);
-      case Operation::div_step:
-        return write_div_step(instruction);
-      case Operation::movd:
-      case Operation::swapd:
+    const OperationRow &row = row_of(instruction.operation);
+    switch (row.kind) {
+      case Kind::VALUE:
+        return write_value(instruction, live);
+      case Kind::STEP:
+        return instruction.operation == Operation::mul_step ? write_mul_step(instruction, live)
+                                                            : write_div_step(instruction);
+      case Kind::MOVE:
         return write_pair(instruction);
-      case Operation::call:
+      case Kind::CALL:
         return write_call(instruction);
-      default:  // nop
+      case Kind::LOAD:
+        return write_load(instruction, row.bytes);
+      case Kind::STORE:
+      case Kind::STORE_ID:
+        return write_store(instruction, row.bytes);
+      case Kind::NOP:
+      case Kind::DMA:
+      case Kind::SCHEDULER:
         return;
     }
   }

@@ -15,28 +15,6 @@ Code::Code(std::span<const uint64_t> words) : words_(words.begin(), words.end())
   for (const uint64_t word : words) instructions_.push_back(decode(word));
 }
 
-bool calls_scheduler(Operation operation) {
-  switch (operation) {
-    case Operation::ldma:
-    case Operation::ldmai:
-    case Operation::sdma:
-    case Operation::acquire:
-    case Operation::release:
-    case Operation::boot:
-    case Operation::resume:
-    case Operation::clr_run:
-    case Operation::read_run:
-    case Operation::stop:
-    case Operation::fault:
-    case Operation::tell:
-    case Operation::time:
-    case Operation::time_cfg:
-      return true;
-    default:
-      return false;
-  }
-}
-
 namespace {
 
 void write(Tasklet &tasklet, const Instruction &instruction, uint32_t value) {
@@ -61,39 +39,6 @@ void go_on(Tasklet &tasklet, const Instruction &instruction, bool holds) {
   tasklet.pc = instruction.jumps() && holds ? instruction.target : tasklet.pc + 1;
 }
 
-bool is_shift(Operation operation) {
-  return operation >= Operation::lsl && operation <= Operation::ror;
-}
-
-}  // namespace
-
-uint32_t bytes_of(Operation operation) {
-  switch (operation) {
-    case Operation::lbu:
-    case Operation::lbs:
-    case Operation::sb:
-    case Operation::sb_id:
-      return 1;
-    case Operation::lhu:
-    case Operation::lhs:
-    case Operation::sh:
-    case Operation::sh_id:
-      return 2;
-    case Operation::lw:
-    case Operation::sw:
-    case Operation::sw_id:
-      return 4;
-    case Operation::ld:
-    case Operation::sd:
-    case Operation::sd_id:
-      return 8;
-    default:
-      return 0;
-  }
-}
-
-namespace {
-
 uint64_t read_pair(const Tasklet &tasklet, uint32_t number) {
   return uint64_t{tasklet.registers[number]} << 32 | tasklet.registers[number + 1];
 }
@@ -111,23 +56,19 @@ void load(Tasklet &tasklet, const Instruction &instruction, const uint8_t *from,
   uint64_t value = 0;
   std::memcpy(&value, from, bytes);
   if (instruction.is_big_endian) value = swap_bytes(value, bytes);
-  if (instruction.operation == Operation::lbs)
-    value = static_cast<uint32_t>(static_cast<int8_t>(value));
-  if (instruction.operation == Operation::lhs)
-    value = static_cast<uint32_t>(static_cast<int16_t>(value));
-  if (instruction.operation == Operation::ld) {
-    write_pair(tasklet, instruction.c, value);
-  } else {
-    write(tasklet, instruction, static_cast<uint32_t>(value));
-  }
+  if (bytes == 8) return write_pair(tasklet, instruction.c, value);
+  auto word = static_cast<uint32_t>(value);
+  if (row_of(instruction.operation).pair == Pair::SIGNED)
+    word = bytes == 1 ? static_cast<uint32_t>(static_cast<int8_t>(word))
+                      : static_cast<uint32_t>(static_cast<int16_t>(word));
+  write(tasklet, instruction, word);
 }
 
 void store(const Tasklet &tasklet, const Instruction &instruction, uint8_t *to, uint32_t bytes) {
   uint64_t value;
   if (instruction.is_immediate) {
     value = static_cast<uint64_t>(int64_t{static_cast<int32_t>(instruction.immediate)});
-    if (instruction.operation >= Operation::sb_id && instruction.operation <= Operation::sd_id)
-      value |= tasklet.registers[kId];
+    if (row_of(instruction.operation).kind == Kind::STORE_ID) value |= tasklet.registers[kId];
   } else if (bytes == 8) {
     value = read_pair(tasklet, instruction.b);
   } else {
@@ -180,27 +121,30 @@ Outcome interpret(const Code &code, Tasklet &tasklet, Wram wram, uint64_t budget
     const Instruction *const at = code.at(tasklet.pc);
     if (at == nullptr) return {Stop::kIllegal, done};
     const Instruction &instruction = *at;
-    if (calls_scheduler(instruction.operation)) return {Stop::kCall, done};
+    const OperationRow &row = row_of(instruction.operation);
     const uint32_t pc = tasklet.pc;
     bool is_taken = false;
-    if (const uint32_t bytes = bytes_of(instruction.operation); bytes != 0) {
-      const uint32_t address = registers[instruction.a] + instruction.offset;
-      if (address % bytes != 0 || address > wram.size - bytes)
-        return {Stop::kAddress, done, address, bytes};
-      if (instruction.operation <= Operation::ld)
-        load(tasklet, instruction, wram.bytes + address, bytes);
-      else
-        store(tasklet, instruction, wram.bytes + address, bytes);
-      ++tasklet.pc;
-      continue;
-    }
-    switch (instruction.operation) {
-      case Operation::mul_step:
-      case Operation::div_step:
+    switch (row.kind) {
+      case Kind::DMA:
+      case Kind::SCHEDULER:
+        return {Stop::kCall, done};
+      case Kind::LOAD:
+      case Kind::STORE:
+      case Kind::STORE_ID: {
+        const uint32_t address = registers[instruction.a] + instruction.offset;
+        if (address % row.bytes != 0 || address > wram.size - row.bytes)
+          return {Stop::kAddress, done, address, row.bytes};
+        if (row.kind == Kind::LOAD)
+          load(tasklet, instruction, wram.bytes + address, row.bytes);
+        else
+          store(tasklet, instruction, wram.bytes + address, row.bytes);
+        ++tasklet.pc;
+        continue;
+      }
+      case Kind::STEP:
         step(tasklet, instruction);
         break;
-      case Operation::movd:
-      case Operation::swapd: {
+      case Kind::MOVE: {
         const bool swaps = instruction.operation == Operation::swapd;
         const uint32_t high = registers[instruction.b], low = registers[instruction.b + 1];
         registers[instruction.c] = swaps ? low : high;
@@ -208,7 +152,7 @@ Outcome interpret(const Code &code, Tasklet &tasklet, Wram wram, uint64_t budget
         go_on(tasklet, instruction, true);
         break;
       }
-      case Operation::call: {
+      case Kind::CALL: {
         const uint32_t target =
             registers[instruction.a] +
             (instruction.is_immediate ? instruction.immediate : registers[instruction.b]);
@@ -217,10 +161,10 @@ Outcome interpret(const Code &code, Tasklet &tasklet, Wram wram, uint64_t budget
         is_taken = true;
         break;
       }
-      case Operation::nop:
+      case Kind::NOP:
         ++tasklet.pc;
         break;
-      default: {
+      case Kind::VALUE: {
         const uint32_t b =
             instruction.is_immediate ? instruction.immediate : registers[instruction.b];
         const bool has_dynamic_shift = is_shift(instruction.operation) && !instruction.is_immediate;

@@ -59,11 +59,6 @@ struct Outcome {
 /// the run (kBudget).
 Outcome interpret(const Code &code, Tasklet &tasklet, Wram wram, uint64_t budget);
 
-/// Returns whether interpret() leaves the operation to its caller.
-bool calls_scheduler(Operation operation);
-/// Returns the size of a load or store of WRAM in bytes; 0 for other operations.
-uint32_t bytes_of(Operation operation);
-
 /// Writes the result of an instruction, and jumps or goes on to the next instruction.
 void finish(Tasklet &tasklet, const Instruction &instruction, const Result &result);
 /// Tests `value`, which updates the zero flag, for the condition of an instruction that writes no

@@ -12,39 +12,13 @@ namespace {
 
 constexpr uint32_t kWordBits = 48, kCodes = 64;
 
-struct OperationRow {
-  const char *name;
-  bool may_be_unsigned, may_be_signed;  // the upper half of its pair
-  size_t conditions;                    // place in kConditionClasses
-};
-
-namespace pair_of {
-constexpr std::pair<bool, bool> NONE{false, false}, UNSIGNED{true, false}, SIGNED{false, true},
-    BOTH{true, true};
-}
-
-enum ConditionClass : size_t {
-#define CONDITION_CLASS(name, ...) name,
-#include "runtime/instructions.inc"
-};
-
 constexpr const char *kConditionClasses[] = {
 #define CONDITION_CLASS(name, ...) __VA_ARGS__,
 #include "runtime/instructions.inc"
 };
 
-constexpr OperationRow kOperations[] = {
-#define OPERATION(identifier, name, pair, conditions, ...) \
-  {name, pair_of::pair.first, pair_of::pair.second, ConditionClass::conditions},
-#include "runtime/instructions.inc"
-};
-
 struct Identifier {
   const char *identifier, *name;
-};
-constexpr Identifier kOperationIdentifiers[] = {
-#define OPERATION(identifier, name, ...) {#identifier, name},
-#include "runtime/instructions.inc"
 };
 constexpr Identifier kConditionIdentifiers[] = {
     {"", ""},
@@ -91,7 +65,7 @@ const Codes &codes_of(Operation operation) {
     for (const char *text : kConditionClasses) codes.push_back(codes_of(text));
     return codes;
   }();
-  return all[kOperations[static_cast<size_t>(operation)].conditions];
+  return all[static_cast<size_t>(row_of(operation).conditions)];
 }
 
 void add_bits(Encoding &row, uint32_t &at, const std::string &token) {
@@ -125,10 +99,10 @@ Encoding row_of(const std::string &bits, std::string_view syntax, std::string_vi
   for (const std::string &token : words_of(bits)) add_bits(row, at, token);
   for (const std::string &word : words_of(operations)) {
     const auto found =
-        std::find_if(std::begin(kOperationIdentifiers), std::end(kOperationIdentifiers),
-                     [&](const Identifier &each) { return word == each.identifier; });
+        std::find_if(std::begin(kOperations), std::end(kOperations),
+                     [&](const OperationRow &each) { return word == each.identifier; });
     row.operations.push_back(
-        static_cast<Operation>(found - std::begin(kOperationIdentifiers)));  // kCount for "."
+        static_cast<Operation>(found - std::begin(kOperations)));  // kCount for "."
   }
   return row;
 }
@@ -172,9 +146,7 @@ const std::vector<Encoding> &encodings() {
   return rows;
 }
 
-std::string_view name_of(Operation operation) {
-  return kOperationIdentifiers[static_cast<size_t>(operation)].name;
-}
+std::string_view name_of(Operation operation) { return row_of(operation).name; }
 
 std::string_view name_of(Condition condition) {
   return kConditionIdentifiers[static_cast<size_t>(condition)].name;
@@ -214,13 +186,12 @@ std::optional<Instruction> decode_as(const Encoding &row, uint64_t word) {
 
   Instruction result;
   result.operation = row.operations[value('f')];
-  const OperationRow &operation = kOperations[static_cast<size_t>(result.operation)];
+  const auto pair = static_cast<uint32_t>(row_of(result.operation).pair);
   if (has('c')) {
     result.destination = Destination::kRegister;
     result.c = static_cast<uint8_t>(value('c'));
   } else if (has('d')) {
-    if (has('g') && !(value('g') ? operation.may_be_signed : operation.may_be_unsigned)) return {};
-    if (!has('g') && (operation.may_be_signed || operation.may_be_unsigned)) return {};
+    if (has('g') ? (pair >> value('g') & 1) == 0 : pair != 0) return {};
     result.destination = value('g') ? Destination::kSignedPair : Destination::kUnsignedPair;
     result.c = static_cast<uint8_t>(value('d'));
   }

@@ -1,6 +1,7 @@
 // The instructions of a DPU: decoding, encoding and text. instructions.inc has the tables.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,9 +12,44 @@ namespace dpuemu::isa {
 
 enum class Operation : uint8_t {
 #define OPERATION(identifier, ...) identifier,
+#define EFFECT(identifier, ...) identifier,
 #include "runtime/instructions.inc"
   kCount
 };
+
+enum class ConditionClass : uint8_t {
+#define CONDITION_CLASS(name, ...) name,
+#include "runtime/instructions.inc"
+};
+
+/// VALUE: a row of OPERATION; the others are those of EFFECT.
+enum class Kind : uint8_t { VALUE, STEP, MOVE, CALL, NOP, LOAD, STORE, STORE_ID, DMA, SCHEDULER };
+/// What the upper half of a pair may get: bit 0 for zeros, bit 1 for copies of the sign.
+enum class Pair : uint8_t { NONE, UNSIGNED, SIGNED, BOTH };
+
+struct OperationRow {
+  const char *identifier, *name;
+  Pair pair;
+  ConditionClass conditions;
+  Kind kind;
+  uint8_t bytes = 0;  // of a load or store
+};
+inline constexpr OperationRow kOperations[] = {
+#define OPERATION(identifier, name, pair, conditions, ...) \
+  {#identifier, name, Pair::pair, ConditionClass::conditions, Kind::VALUE},
+#define EFFECT(identifier, name, pair, conditions, ...) \
+  {#identifier, name, Pair::pair, ConditionClass::conditions, Kind::__VA_ARGS__},
+#include "runtime/instructions.inc"
+};
+constexpr const OperationRow &row_of(Operation operation) {
+  return kOperations[static_cast<size_t>(operation)];
+}
+/// Returns whether interpret() leaves the operation to its caller.
+constexpr bool calls_scheduler(Operation operation) { return row_of(operation).kind >= Kind::DMA; }
+/// Returns whether the second operand is a shift.
+constexpr bool is_shift(Operation operation) {
+  return row_of(operation).conditions == ConditionClass::SHIFT;
+}
 
 enum class Condition : uint8_t {
   kNone,

@@ -35,7 +35,7 @@ inline Result compute(Operation operation, Condition condition, const Operands &
     result = __pe_do_##identifier(a, b, shift, before.carry); \
     break;
 #include "runtime/instructions.inc"
-    case Operation::kCount:
+    default:
       break;
   }
   uint32_t holds = 0;

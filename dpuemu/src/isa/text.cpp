@@ -131,10 +131,7 @@ std::optional<Words> rewritten(const Words &words, const char *from, const char 
 }
 
 /// Returns whether the immediate has no sign: it is a number of blocks of 8 bytes, less one.
-bool counts_blocks(Operation operation) {
-  return operation == Operation::ldma || operation == Operation::ldmai ||
-         operation == Operation::sdma;
-}
+bool counts_blocks(Operation operation) { return row_of(operation).kind == Kind::DMA; }
 constexpr uint32_t kBlocksMask = 0xFF;
 
 bool has_immediate(const Encoding &row) {

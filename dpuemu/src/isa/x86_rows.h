@@ -178,6 +178,7 @@ constexpr ConditionRow kConditionRows[] = {
 };
 
 constexpr bool are_in_order() {
+  if (row_of(static_cast<Operation>(std::size(kValueRows))).kind == Kind::VALUE) return false;
   for (size_t i = 0; i < std::size(kValueRows); ++i)
     if (kValueRows[i].operation != static_cast<Operation>(i)) return false;
   for (size_t i = 0; i < std::size(kConditionRows); ++i)
