@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 _FILE = Path(__file__).resolve().parent.parent / "runtime" / "instructions.inc"
-_ROW = re.compile(r"^(OPERATION|EFFECT|CONDITION|CONDITION_CLASS|ENCODING|FORM)\((.*?)\)$", re.M | re.S)
+_ROW = re.compile(
+    r"^(OPERATION|EFFECT|CONDITION|CONDITION_CLASS|ENCODING|FORM)\((.*?)\)$", re.M | re.S
+)
 _PART = re.compile(r'^#define (\w+)((?: +"[^"]*")+)', re.M)  # of the strings of condition classes
 _STRING = re.compile(r'"([^"]*)"')
 

@@ -12,6 +12,24 @@
 
 namespace fixture {
 
+using Value = std::function<std::optional<int64_t>(std::string_view)>;
+
+inline std::optional<int64_t> value_of_number(std::string_view expression) {
+  size_t end = 0;
+  const int64_t value = std::stoll(std::string(expression), &end, 0);
+  return end == expression.size() ? std::optional(value) : std::nullopt;
+}
+
+/// Returns the word of an instruction. value: of an expression.
+inline uint64_t word_of(const std::string &line, const Value &value = value_of_number) {
+  std::string problem;
+  const auto instruction = dpuemu::isa::parse(line, value, problem);
+  CHECK_EQ(problem, "");
+  const auto word = dpuemu::isa::encode(*instruction);
+  CHECK(word.has_value());
+  return *word;
+}
+
 /// A program of machine code: its text, and variables in WRAM, which begin at kVariables.
 class MachineCode {
  public:
@@ -119,23 +137,15 @@ class MachineCode {
     std::vector<uint64_t> words;
     for (const std::string &line : lines) {
       const auto here = static_cast<int64_t>(words.size());
-      std::string problem;
-      const auto value = [&](std::string_view expression) -> std::optional<int64_t> {
+      words.push_back(word_of(line, [&](std::string_view expression) -> std::optional<int64_t> {
         const std::string name(expression);
         if (name == ".") return here;
         if (name.starts_with(".+")) return here + std::stoll(name.substr(2));
         if (const auto label = labels_.find(name); label != labels_.end()) return label->second;
         for (const Symbol &each : symbols_)
           if (each.name == name) return each.address;
-        size_t end = 0;
-        const int64_t number = std::stoll(name, &end, 0);
-        return end == name.size() ? std::optional(number) : std::nullopt;
-      };
-      const auto instruction = dpuemu::isa::parse(line, value, problem);
-      CHECK_EQ(problem, "");
-      const auto word = dpuemu::isa::encode(*instruction);
-      CHECK(word.has_value());
-      words.push_back(*word);
+        return value_of_number(expression);
+      }));
     }
     for (const auto &[index, word] : words_) words.at(index) = word;
     return words;

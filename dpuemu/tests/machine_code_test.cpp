@@ -186,6 +186,93 @@ TEST(MachineCode_DmaTakesItsSizeFromBothOperands) {
   CHECK_EQ(report.dma_write_bytes, 32u);
 }
 
+TEST(MachineCode_LoadsInstructionsFromMram) {
+  pe_machine(1);
+  Set set(3);
+  // PE i loads `move r0, 100 + i`, the last PE loads nothing.
+  MachineCode program(
+      "call r23, function\n sw zero, before, r0\n"
+      "lw r0, zero, loads\n jz r0, call\n"
+      "move r0, function\n lsl r0, r0, 3\n move r1, 0x08000400\n ldmai r0, r1, 1\n"
+      "call: call r23, function\n sw zero, after, r0\n" +
+      kEnd + "function: move r0, 1\n jump r23\n");
+  program.variable("before", {0});
+  program.variable("after", {0});
+  program.variable("loads", {1});
+  const auto dpus = set.dpus();
+  const auto run = [&](uint32_t loaded, uint32_t before) {
+    for (uint32_t i = 0; i < dpus.size(); ++i) {
+      put(dpus[i], kHeap, word_of("move r0, " + std::to_string(loaded + i)), 0x400);
+      put(dpus[i], kHeap, word_of("jump r23"), 0x408);
+    }
+    put(dpus[2], "loads", uint64_t{0});
+    launch(set.set);
+    for (uint32_t i = 0; i < dpus.size(); ++i) {
+      CHECK_EQ(number(dpus[i], "before"), i == 2 || before == 0 ? 1 : before + i);
+      CHECK_EQ(number(dpus[i], "after"), i == 2 ? 1 : loaded + i);
+    }
+  };
+  program.load(set.set);
+  run(100, 0);
+  const dpuemu_report_t report = report_of(set.set);
+  CHECK_EQ(report.dma_reads, 2u);
+  CHECK_EQ(report.dma_read_bytes, 32u);
+  run(200, 100);  // a launch keeps the instructions
+  program.load(set.set);
+  run(300, 0);  // a load restores them
+}
+
+TEST(MachineCode_TaskletsGoOnWithInstructionsThatReplaceTheirs) {
+  pe_machine(1);
+  Set set(1);
+  // Tasklet 0 replaces three instructions by `nop`, while the tasklets 1 to 3 wait for a mutex, or
+  // have not reached a fault and an illegal word in modelled time.
+  std::string text =
+      "jnz id, other\n acquire zero, 200, nz, .\n boot zero, 1\n boot zero, 2\n boot zero, 3\n"
+      "move r2, 100\ndelay: add r2, r2, -1, nz, delay\n";
+  for (const std::string at : {"at1", "at2", "at3"})
+    text += "move r0, " + at + "\n lsl r0, r0, 3\n move r1, 0x400\n ldmai r0, r1, 0\n";
+  MachineCode program(text +
+                      "jump end\n"
+                      "other: move r3, 1500\n jeq id, 1, at1\n"
+                      "wait: add r3, r3, -1, nz, wait\n jeq id, 2, at2\n jump at3\n"
+                      "at1: acquire zero, 200, nz, .\n jump go_on\n"
+                      "at2: fault 7\n jump go_on\n"
+                      "at3: fault 8\n"
+                      "go_on: sb id, results, 1\n" +
+                      kEnd);
+  program.variable("results", {0});
+  program.set_word(29, 0xFFFFFFFFFFFF);  // at3
+  program.load(set.set);
+  put(set.set, kHeap, word_of("nop"), 0x400);
+  launch(set.set);
+  CHECK_EQ(get<uint64_t>(set.dpus()[0], "results"), 0x01010100u);
+}
+
+TEST(MachineCode_LoadsInstructionsUpToTheEndOfIram) {
+  // The highest byte of the IRAM address adds to the length: 1 word and 1 + 1 + 1 words.
+  const auto fault = [](const std::string &address, int strict = kLenient) {
+    return fault_of(MachineCode("move r0, " + address + "\n move r1, 0\n ldmai r0, r1, 1\n" + kEnd),
+                    strict);
+  };
+  const std::string where = ", at 0x80000010";
+  CHECK_EQ(fault("0x7FF0"), "");
+  CHECK_EQ(fault("0x1007FE8"), "");
+  CHECK_EQ(fault("0x7FF8"),
+           "tasklet 0: ldmai of 16 bytes between IRAM address 0x7ff8 and MRAM address 0x0: beyond "
+           "the end of IRAM" +
+               where);
+  CHECK_EQ(fault("0x1007FF0"),
+           "tasklet 0: ldmai of 24 bytes between IRAM address 0x7ff0 and MRAM address 0x0: beyond "
+           "the end of IRAM" +
+               where);
+  CHECK_EQ(fault("0x804"), "");
+  CHECK(fault("0x804", kStrict).find("must be multiples of 8") != std::string::npos);
+  // The last loaded instruction runs; before it are words without an instruction.
+  MachineCode program("move r0, 0x7FF8\n move r1, 0\n ldmai r0, r1, 0\n move r0, 4094\n jump r0\n");
+  CHECK_EQ(fault_of(program), "tasklet 0: the word 0x0 is not an instruction, at 0x80007ff0");
+}
+
 // PrIM's Arithmetic-Throughput on DIMMs (CMU-SAFARI/prim-benchmarks, pull request 7): cycles per
 // addition of int32, whose loop has 6 instructions, of 1 to 24 tasklets.
 TEST(MachineCode_AdditionsTakeTheTimeOfDimms) {

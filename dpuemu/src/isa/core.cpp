@@ -1,5 +1,6 @@
 #include "isa/core.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -10,9 +11,13 @@ Tasklet::Tasklet(uint32_t number) {
   std::memcpy(registers + kGeneralRegisters, fixed, sizeof fixed);
 }
 
-Code::Code(std::span<const uint64_t> words) : words_(words.begin(), words.end()) {
-  instructions_.reserve(words.size());
-  for (const uint64_t word : words) instructions_.push_back(decode(word));
+void Code::write(uint32_t pc, std::span<const uint64_t> words) {
+  words_.resize(std::max(words_.size(), pc + words.size()));
+  instructions_.resize(words_.size());
+  for (const uint64_t word : words) {
+    words_[pc] = word;
+    instructions_[pc++] = decode(word);
+  }
 }
 
 namespace {

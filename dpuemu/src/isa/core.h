@@ -31,7 +31,9 @@ struct Wram {
 /// word that is not an instruction.
 class Code {
  public:
-  explicit Code(std::span<const uint64_t> words);
+  explicit Code(std::span<const uint64_t> words) { write(0, words); }
+  /// Replaces the instructions from `pc` on, and adds those beyond the end.
+  void write(uint32_t pc, std::span<const uint64_t> words);
   uint32_t size() const { return static_cast<uint32_t>(words_.size()); }
   uint64_t word(uint32_t pc) const { return words_[pc]; }
   /// Returns the instruction, or nullptr if the program has none there.

@@ -76,6 +76,7 @@ class CheckedMemory;
 struct Pe {
   LoadedProgram program;
   const Program *text = nullptr;    // the program whose text is in the PE's text area
+  std::unique_ptr<isa::Code> code;  // if the program has changed its instructions: all of them
   bool has_wram = false;            // whether the WRAM is accessible
   bool has_run = false;             // whether the PE has run since dpu_alloc
   std::string log;                  // output that the host has not read yet

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -42,8 +43,8 @@ bool CodeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_
                     bool is_accessible) {
   const Chip &chip = Machine::instance().chip();
   AnyRun::begin(pe);
-  code_ = pe.program->code();
   wram_ = {place.wram, chip.wram_bytes};
+  iram_bytes_ = chip.instructions * kInstructionBytes;
   mutexes_ = place.wram + PE_ATOMIC_ORIGIN;
   port_ = port;
   is_strict_ = is_strict;
@@ -67,7 +68,9 @@ bool CodeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_
 void CodeRun::execute(uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   tasklet.state = State::kExecuting;
-  tasklet.outcome = pe_->program->translation().run(tasklet.core, wram_, kQuantum);
+  tasklet.outcome = pe_->code != nullptr
+                        ? isa::interpret(*pe_->code, tasklet.core, wram_, kQuantum)
+                        : pe_->program->translation().run(tasklet.core, wram_, kQuantum);
   const bool ends_with_call = tasklet.outcome.stop != isa::Stop::kBudget;
   clock_.compute(number, tasklet.outcome.instructions + ends_with_call);
 }
@@ -93,24 +96,27 @@ CodeRun::Step CodeRun::step(Door &, std::atomic<uint64_t> &turns) {
 
 CodeRun::After CodeRun::carry_out(uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
+  const uint32_t pc = tasklet.core.pc;
+  const isa::Instruction *const next = code().at(pc);
   switch (tasklet.outcome.stop) {
     case isa::Stop::kBudget:
       return After::kGoOn;
-    case isa::Stop::kIllegal: {
-      const uint32_t pc = tasklet.core.pc;
+    case isa::Stop::kIllegal:
+      if (next != nullptr) return After::kGoOn;  // another tasklet has loaded it meanwhile
       return fault(FaultKind::kInstruction, number,
-                   pc < code_->size()
-                       ? "the word " + hexadecimal(code_->word(pc)) + " is not an instruction"
+                   pc < code().size()
+                       ? "the word " + hexadecimal(code().word(pc)) + " is not an instruction"
                        : "the program has no instruction");
-    }
     case isa::Stop::kAddress:
       return fault_by_address(number);
     case isa::Stop::kCall:
-      break;
+      // Another tasklet may have replaced the instruction meanwhile.
+      if (next == nullptr || !isa::calls_scheduler(next->operation)) return After::kGoOn;
   }
-  const isa::Instruction &instruction = instruction_of(tasklet);
+  const isa::Instruction &instruction = *next;
   switch (instruction.operation) {
     case isa::Operation::ldma:
+    case isa::Operation::ldmai:
     case isa::Operation::sdma:
       return transfer(number, instruction);
     case isa::Operation::acquire:
@@ -130,7 +136,7 @@ CodeRun::After CodeRun::carry_out(uint32_t number) {
     case isa::Operation::tell:
       ++tasklet.core.pc;
       return After::kGoOn;
-    default:
+    default:  // fault
       return fault_by_instruction(number, instruction);
   }
 }
@@ -151,11 +157,14 @@ uint32_t CodeRun::take_waiter(uint32_t awaited) {
         (first == PE_MAX_TASKLETS || tasklet.order < tasklets_[first].order))
       first = i;
   }
-  if (first == PE_MAX_TASKLETS) return first;
-  clock_.stop_spinning(first);
-  tasklets_[first].state = State::kExecuting;
-  woken_ |= 1u << first;
+  if (first != PE_MAX_TASKLETS) stop_repeating(first);
   return first;
+}
+
+void CodeRun::stop_repeating(uint32_t number) {
+  clock_.stop_spinning(number);
+  tasklets_[number].state = State::kExecuting;
+  woken_ |= 1u << number;
 }
 
 void CodeRun::wake_all(uint32_t awaited) {
@@ -167,40 +176,56 @@ void CodeRun::wake_all(uint32_t awaited) {
 CodeRun::After CodeRun::transfer(uint32_t number, const isa::Instruction &instruction) {
   Tasklet &tasklet = tasklets_[number];
   PeReport &report = pe_->report;
-  const bool is_read = instruction.operation == isa::Operation::ldma;
-  // The highest byte of the WRAM address is added to the length.
+  const isa::Operation operation = instruction.operation;
+  const bool has_iram = operation == isa::Operation::ldmai;
+  // The highest byte of the WRAM or IRAM address is added to the length.
   const uint32_t a = tasklet.core.registers[instruction.a], address = a & 0xFFFFFF,
                  mram = tasklet.core.registers[instruction.b],
                  bytes = (((a >> 24) + instruction.immediate) % kDmaUnits + 1) * kDmaUnitBytes,
-                 wram = address & ~kLowBits, offset = mram & (PE_MRAM_BYTES - 1) & ~kLowBits;
+                 place = address & ~kLowBits, offset = mram & (PE_MRAM_BYTES - 1) & ~kLowBits;
+  const std::string memory = has_iram ? "IRAM" : "WRAM";
   const auto refuse = [&](const std::string &rule) {
     return fault(FaultKind::kDma, number,
-                 std::string(is_read ? "ldma" : "sdma") + " of " + std::to_string(bytes) +
-                     " bytes between WRAM address " +
-                     pe_->program->address_and_variable(address, address) + " and MRAM address " +
+                 std::string(isa::name_of(operation)) + " of " + std::to_string(bytes) +
+                     " bytes between " + memory + " address " +
+                     (has_iram ? hexadecimal(address)
+                               : pe_->program->address_and_variable(address, address)) +
+                     " and MRAM address " +
                      pe_->program->address_and_variable(mram, kMramAddress + offset) + rule);
   };
   if (mram >= PE_MRAM_BYTES && mram - kMramAddress >= PE_MRAM_BYTES)
     return refuse(": outside MRAM");
   if (offset + bytes > PE_MRAM_BYTES) return refuse(": beyond the end of MRAM");
-  if (wram > wram_.size - bytes) return refuse(": beyond the end of WRAM");
+  if (place > (has_iram ? iram_bytes_ : wram_.size) - bytes)
+    return refuse(": beyond the end of " + memory);
   if (is_strict_ && ((address | mram) & kLowBits) != 0)
     return refuse(": the addresses must be multiples of 8");
   report.masked_addresses += ((address & kLowBits) != 0) + ((mram & kLowBits) != 0);
-  if (is_read) {
-    port_.read(offset, bytes, wram_.bytes + wram);
-    ++report.dma_reads;
-    report.dma_read_bytes += bytes;
-  } else {
-    port_.write(offset, bytes, wram_.bytes + wram);
+  if (operation == isa::Operation::sdma) {
+    port_.write(offset, bytes, wram_.bytes + place);
     ++report.dma_writes;
     report.dma_write_bytes += bytes;
+  } else {
+    uint64_t words[kDmaUnits];
+    port_.read(offset, bytes, has_iram ? reinterpret_cast<uint8_t *>(words) : wram_.bytes + place);
+    ++report.dma_reads;
+    report.dma_read_bytes += bytes;
+    if (has_iram) load_instructions(place / kInstructionBytes, {words, bytes / kInstructionBytes});
   }
   moved_bytes_ += bytes;
   ++tasklet.core.pc;
   tasklet.state = State::kTransferring;
   clock_.transfer(number, bytes);
   return After::kStay;
+}
+
+void CodeRun::load_instructions(uint32_t first, std::span<const uint64_t> words) {
+  if (pe_->code == nullptr) pe_->code = std::make_unique<isa::Code>(*pe_->program->code());
+  pe_->code->write(first, words);
+  for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+    const bool is_replaced = tasklets_[i].core.pc - first < words.size();
+    if (tasklets_[i].state == State::kRepeating && is_replaced) stop_repeating(i);
+  }
 }
 
 // --- Mutexes. A tasklet that waits for one repeats its instruction: `acquire r, 0, nz, .`.
@@ -221,7 +246,7 @@ CodeRun::After CodeRun::release(uint32_t number, const isa::Instruction &instruc
   isa::finish(tasklet.core, instruction, std::exchange(mutexes_[mutex], uint8_t{0}));
   if (const uint32_t waiter = take_waiter(mutex); waiter != PE_MAX_TASKLETS) {
     Tasklet &next = tasklets_[waiter];
-    isa::finish(next.core, instruction_of(next), std::exchange(mutexes_[mutex], uint8_t{1}));
+    isa::finish(next.core, *code().at(next.core.pc), std::exchange(mutexes_[mutex], uint8_t{1}));
   }
   return After::kGoOn;
 }
@@ -307,10 +332,6 @@ std::string CodeRun::place_of(uint32_t number) const {
 }
 
 CodeRun::After CodeRun::fault_by_instruction(uint32_t number, const isa::Instruction &instruction) {
-  if (instruction.operation != isa::Operation::fault)
-    return fault(FaultKind::kInstruction, number,
-                 "the instruction " + std::string(isa::name_of(instruction.operation)) +
-                     " is not supported");
   for (const auto &row : kRuntimeFaults)
     if (row.code == instruction.immediate) return fault(row.kind, number, row.reason);
   return fault(
@@ -332,7 +353,7 @@ CodeRun::After CodeRun::fault_by_address(uint32_t number) {
 void CodeRun::end_waiting() {
   // A tasklet at address 0 has not begun. A tasklet that has ended would stop again.
   const auto waits = [&](const Tasklet &tasklet) {
-    const isa::Instruction *const next = code_->at(tasklet.core.pc);
+    const isa::Instruction *const next = code().at(tasklet.core.pc);
     return tasklet.state == State::kRepeating ||
            (tasklet.core.pc != 0 && (next == nullptr || next->operation != isa::Operation::stop));
   };

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "isa/core.h"
@@ -41,14 +42,16 @@ class CodeRun : public AnyRun {
   static constexpr uint64_t kQuantum = 2000;
   static constexpr uint32_t kMutexes = PE_ATOMIC_BYTES, kRunBits = 64;
 
-  const isa::Instruction &instruction_of(const Tasklet &tasklet) const {
-    return *code_->at(tasklet.core.pc);
+  const isa::Code &code() const {
+    return pe_->code != nullptr ? *pe_->code : *pe_->program->code();
   }
   /// Executes instructions up to the next one that has to wait for its modelled time.
   void execute(uint32_t number);
   /// Carries out this instruction.
   After carry_out(uint32_t number);
   After transfer(uint32_t number, const isa::Instruction &instruction);
+  /// Gives the PE its own instructions. Those from `first` on are `words`.
+  void load_instructions(uint32_t first, std::span<const uint64_t> words);
   After acquire(uint32_t number, const isa::Instruction &instruction);
   After release(uint32_t number, const isa::Instruction &instruction);
   /// boot, resume, read_run and clr_run.
@@ -57,6 +60,7 @@ class CodeRun : public AnyRun {
   After read_time(uint32_t number, const isa::Instruction &instruction);
   /// The tasklet repeats its instruction until `awaited` changes.
   After repeat(uint32_t number, uint32_t awaited);
+  void stop_repeating(uint32_t number);
   /// Returns the tasklet that has repeated an instruction longest until `awaited` changes, or
   /// PE_MAX_TASKLETS; it then no longer repeats it.
   uint32_t take_waiter(uint32_t awaited);
@@ -72,8 +76,8 @@ class CodeRun : public AnyRun {
   void read_log();
   std::string place_of(uint32_t number) const override;
 
-  const isa::Code *code_ = nullptr;
   isa::Wram wram_ = {};
+  uint32_t iram_bytes_ = 0;     // of the machine's chip
   uint8_t *mutexes_ = nullptr;  // 256 bytes: 1 if locked
   MramPort port_;
   bool is_strict_ = false;

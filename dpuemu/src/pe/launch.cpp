@@ -268,6 +268,7 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     }
     program.write_wram(place, Machine::instance().chip());
     pe.program = &program;
+    pe.code.reset();
     if (check_settings().is_on) checked_memory(pe).load(program);
     pe.fault = {};
     pe.log.clear();
