@@ -11,8 +11,21 @@ import re
 from asm_instructions import FIXED, Instruction
 from asm_statement import UnsupportedError, pair_value, set_pair
 
-# Instructions that the emulator counts.
-_CALLS = {"stop": "__pe_stop(0);", "fault": "__pe_fault_now({0});"}
+# Instructions that call the emulator and have a value, which conditions test: C of the value, and
+# the instructions that the emulator counts.
+_VALUES = {
+    "resume": ("__pe_resume({a} + {i})", 1),
+    "read_run": ("__pe_read_run({a} + {i})", 1),
+    "clr_run": ("__pe_clr_run({a} + {i})", 1),
+    "stop": ("(__pe_stop(), 0u)", 1),
+    "time": ("(__pe_word)(__pe_counter() >> 4)", 3),
+    "time_cfg": ("__pe_configure_time({b})", 4),
+}
+_CALLS = {
+    "fault": "__pe_fault_now({i});",
+    "ldma": "__pe_ldma({a}, {b}, {i});",
+    "sdma": "__pe_sdma({a}, {b}, {i});",
+}
 _ACCESS = re.compile(r"(l|s)([bhwd])([us]?)(_id)?")
 _BITS = {"b": 8, "h": 16, "w": 32, "d": 64}
 _TYPES = {"b": "unsigned char", "h": "unsigned short", "w": "__pe_word", "d": "__pe_pair"}
@@ -62,10 +75,21 @@ class Writer:
         values, pairs = instruction.values, instruction.pairs
         a = values.get("a", "0u")
         if name in _CALLS:
-            return _CALLS[name].format(values.get("i", ""))
+            return _CALLS[name].format_map(values)
+        if name == "stop" and (instruction.condition, instruction.target) == ("true_", place):
+            return "__pe_end(0);"
+        if name in _VALUES:
+            value, counted = _VALUES[name]
+            compute = (
+                f"{count(1 - counted) if counted > 1 else ''} __pe_a = {value.format_map(values)};"
+                " __pe_b = 0; __pe_r = __pe_do_or_(__pe_a, 0, 0, __pe_carry); "
+            )
+            flags = "__pe_zero = __pe_r.is_zero; "
+            write = self._write(instruction, "__pe_r.value")
+            return compute + self._finish(instruction, flags, write)
         if name in ("acquire", "release"):
             return self._lock(instruction, place)
-        if name == "nop":
+        if name in ("nop", "tell"):
             return ""
         if name == "call" and "c" not in values and a == "0u" and instruction.target is not None:
             return self._goto(instruction)
@@ -149,7 +173,7 @@ class Writer:
                 end_run()
                 body.append(f"__pe_at{place}:;")
             run.append(statement)
-            is_call = instruction.row.name in (*_CALLS, "acquire", "release")
+            is_call = instruction.row.name in (*_CALLS, *_VALUES, "acquire", "release")
             counted += not is_call
             if is_call or instruction.target is not None:
                 end_run()

@@ -30,7 +30,16 @@
   X(17, __pe_print_bytes)   \
   X(18, __pe_turn)          \
   X(19, __pe_read_counters) \
-  X(20, __pe_await_host)
+  X(20, __pe_await_host)    \
+  X(21, __pe_ldma)          \
+  X(22, __pe_sdma)          \
+  X(23, __pe_use_run)       \
+  X(24, __pe_stop)
+
+/// The second argument of __pe_use_run: the instruction that uses a bit of the RUN register.
+#define PE_READ_RUN 0
+#define PE_RESUME 1
+#define PE_CLR_RUN 2
 
 /// Reasons that a PE program passes to __pe_fault.
 #define PE_FAULT_TABLE(X)                                                          \

@@ -86,6 +86,19 @@ TEST(AsmBlock_WithALockExcludesOtherTasklets) {
 TEST(AsmBlock_CountsEachInstructionAsOne) {
   for (const char *program : kAsmBlocks) run_topic(program, 2);
 }
+constexpr const char *kAsmThreads[] = {"asm_threads", "asm_threads_O0"};
+TEST(AsmBlock_TransfersByDma) {
+  for (const char *program : kAsmThreads) run_topic(program, 0);
+}
+TEST(AsmBlock_UsesTheRunRegister) {
+  for (const char *program : kAsmThreads) run_topic(program, 1);
+}
+TEST(AsmBlock_StopsAndResumesTasklets) {
+  for (const char *program : kAsmThreads) run_topic(program, 2);
+}
+TEST(AsmBlock_ReadsAndConfiguresTheTime) {
+  for (const char *program : kAsmThreads) run_topic(program, 3);
+}
 TEST(Functions_OfTheProgramReplaceMathFunctionsOfC) { run_topic("hardware", 2); }
 
 TEST(Loops_ThatWaitForAnotherTaskletsStoreEndAtTheSameModelledTime) {

@@ -53,6 +53,8 @@ class AnyRun {
   /// The limits of a step. The caches hold the lines of kStepBytes until the other PEs of the bank
   /// have accessed them.
   static constexpr uint32_t kStepBytes = 2048, kStepCalls = 1024;
+  /// The bits of the RUN register. The lowest ones say which tasklets run.
+  static constexpr uint32_t kRunBits = 64;
 
   /// Begins a run at modelled time 0.
   void begin(Pe &pe);

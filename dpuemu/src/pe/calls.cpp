@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/address_map.h"
+#include "machine/machine.h"
 #include "pe/format.h"
 #include "pe/run_calls.h"
 
@@ -246,6 +247,79 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
       check_->lock(waiter, PeCheck::Lock::kVirtualMutex, mutex.number, place_of_call(waiter));
   } else {
     *mutex.byte &= static_cast<uint8_t>(~mutex.bit);
+  }
+  return After::kGoOn;
+}
+
+// --- Instructions of DPU assembly
+
+PeRun::After PeRun::transfer_units(uint32_t tasklet, const uint32_t *arguments, bool is_read) {
+  constexpr uint32_t kUnits = 256, kUnitBytes = 8, kHighestByte = 24;
+  // The program has added the units to an address of this process: subtract them again.
+  uint32_t units = 0, places = 0;
+  for (uint32_t i = 1; i < kUnits && own_bytes(arguments[0], 1) == nullptr; ++i) {
+    if (own_bytes(arguments[0] - (i << kHighestByte), 1) == nullptr) continue;
+    units = i;
+    ++places;
+  }
+  if (places > 1)
+    return fault(FaultKind::kDma, tasklet,
+                 "the WRAM address " + hexadecimal(arguments[0]) +
+                     " of a DMA instruction, whose highest byte has a length, means two places of "
+                     "the emulator; write the length in the immediate");
+  const uint32_t bytes = ((units + arguments[2]) % kUnits + 1) * kUnitBytes,
+                 wram = arguments[0] - (units << kHighestByte);
+  return check_ == nullptr ? transfer(tasklet, arguments[1], wram, bytes, is_read)
+                           : transfer_checked(tasklet, arguments[1], wram, bytes, is_read);
+}
+
+PeRun::After PeRun::call___pe_ldma(uint32_t tasklet, const uint32_t *arguments) {
+  return transfer_units(tasklet, arguments, true);
+}
+
+PeRun::After PeRun::call___pe_sdma(uint32_t tasklet, const uint32_t *arguments) {
+  return transfer_units(tasklet, arguments, false);
+}
+
+PeRun::After PeRun::call___pe_stop(uint32_t tasklet, const uint32_t *) {
+  if (check_ != nullptr) check_->release(tasklet, PeCheck::Lock::kSemaphore, tasklet);
+  return wait(tasklet, WaitKind::kResume, tasklet);
+}
+
+/// A tasklet runs unless it has ended or its wait stops it on a DPU. A tasklet that has ended would
+/// end again after a resume.
+PeRun::After PeRun::call___pe_use_run(uint32_t tasklet, const uint32_t *arguments) {
+  const uint32_t bit = arguments[0] % kRunBits, instruction = arguments[1];
+  const std::string name = "tasklet " + std::to_string(bit);
+  uint64_t &was_set = tasklets_[tasklet].result;
+  if (bit >= Machine::instance().chip().tasklets) {
+    const uint64_t mask = UINT64_C(1) << bit;
+    was_set = (other_run_bits_ & mask) != 0;
+    if (instruction == PE_RESUME) other_run_bits_ |= mask;
+    if (instruction == PE_CLR_RUN) other_run_bits_ &= ~mask;
+    return After::kGoOn;
+  }
+  if (instruction == PE_CLR_RUN)
+    return fault(FaultKind::kInstruction, tasklet,
+                 "clr_run of " + name + " is not supported; use stop");
+  const Tasklet &other = tasklets_[bit];
+  was_set = bit == tasklet || (other.state != State::kEnded && !is_stopped(other));
+  if (was_set) return After::kGoOn;
+  if (instruction == PE_RESUME && bit >= pe_->program->tasklets())
+    return fault(FaultKind::kInstruction, tasklet,
+                 "resume of " + name + ", but the program has " +
+                     std::to_string(pe_->program->tasklets()) + " tasklets");
+  if (other.state == State::kEnded) return After::kGoOn;
+  if (instruction == PE_RESUME && other.wait_kind != WaitKind::kResume)
+    return fault(FaultKind::kInstruction, tasklet,
+                 "resume of " + name + ", which waits " + awaited(other));
+  // The resumed tasklet sees all stores before the resume, and the other one those before the stop.
+  if (check_ != nullptr) check_->acquire(tasklet, PeCheck::Lock::kSemaphore, bit);
+  if (instruction != PE_RESUME) return After::kGoOn;
+  wake(bit);
+  if (check_ != nullptr) {
+    check_->release(tasklet, PeCheck::Lock::kSemaphore, bit);
+    check_->acquire(bit, PeCheck::Lock::kSemaphore, bit);
   }
   return After::kGoOn;
 }

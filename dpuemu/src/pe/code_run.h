@@ -40,7 +40,7 @@ class CodeRun : public AnyRun {
     uint64_t order = 0;    // kRepeating: of the waiting tasklets
   };
   static constexpr uint64_t kQuantum = 2000;
-  static constexpr uint32_t kMutexes = PE_ATOMIC_BYTES, kRunBits = 64;
+  static constexpr uint32_t kMutexes = PE_ATOMIC_BYTES;
 
   const isa::Code &code() const {
     return pe_->code != nullptr ? *pe_->code : *pe_->program->code();

@@ -47,6 +47,7 @@ constexpr uint32_t mutex_lock = 1, mutex_trylock = 2, mutex_unlock = 1, vmutex_l
 constexpr uint32_t perfcounter_config = 4, perfcounter_get = 3, __pe_read_counters = 20;
 constexpr uint32_t __pe_print_format = 200, __pe_print_bytes = 100;
 constexpr uint32_t __pe_await_host = 4;
+constexpr uint32_t __pe_ldma = 1, __pe_sdma = 1, __pe_use_run = 1, __pe_stop = 1;
 constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of an allocator
 }  // namespace instructions_of
 
@@ -76,6 +77,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   has_both_counters_ = chip.name != std::string_view("v1A");
   is_strict_ = is_strict;
   first_waiter_ = last_waiter_ = PE_MAX_TASKLETS;
+  other_run_bits_ = 0;
   cycle_counter_ = instruction_counter_ = {};
   shows_instructions_ = false;
   direct_mram_.begin(port);
@@ -257,7 +259,7 @@ void PeRun::finish() {
 uint32_t PeRun::choose_step() {
   constexpr uint64_t kMutexes = UINT64_C(1) << 40, kObjects = UINT64_C(2) << 40,
                      kHandshakes = UINT64_C(3) << 40, kHeap = UINT64_C(4) << 40,
-                     kVirtualMutexes = UINT64_C(5) << 40;
+                     kVirtualMutexes = UINT64_C(5) << 40, kRun = UINT64_C(6) << 40;
   Explorer &explorer = *check_->explorer();
   clock_.start();  // the explorer replaces the clock
   uint32_t ready = 0;
@@ -294,6 +296,12 @@ uint32_t PeRun::choose_step() {
     case k_vmutex_unlock:
       explorer.note({kVirtualMutexes | (tasklet.at_call.arguments[1] & 0xFFFF), true,
                      tasklet.call == k_vmutex_lock});
+      break;
+    case k___pe_use_run:
+      explorer.note({kRun | argument % kRunBits, true, true});
+      break;
+    case k___pe_stop:
+      explorer.note({kRun | number, true, true});
       break;
     case k___pe_turn:
       if (!check_->is_delayed(number)) explorer.note({kHeap, true, true});

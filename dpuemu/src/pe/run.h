@@ -61,7 +61,8 @@ class PeRun : public AnyRun {
     kVirtualMutex,
     kSemaphore,
     kNotifier,
-    kNotified
+    kNotified,
+    kResume
   };
   struct alignas(64) Tasklet {
     AtCall at_call;
@@ -94,6 +95,11 @@ class PeRun : public AnyRun {
   /// tasklet waits for them.
   uint32_t first_waiter(WaitKind kind, uint32_t key) const;
   void wake(uint32_t tasklet, uint64_t result = 0);
+  /// Returns whether a tasklet waits by the instruction `stop` on a DPU, not in a loop.
+  static bool is_stopped(const Tasklet &tasklet) {
+    return tasklet.state == State::kWaiting && tasklet.wait_kind != WaitKind::kMutex &&
+           tasklet.wait_kind != WaitKind::kVirtualMutex;
+  }
   void fault_by_signal(const Door &door, uint32_t tasklet);
   /// Handles tasklets that wait although no other tasklet runs.
   void end_waiting();
@@ -128,6 +134,8 @@ class PeRun : public AnyRun {
   After transfer_checked(uint32_t tasklet, uint32_t mram_address, uint32_t wram_address,
                          uint32_t bytes, bool is_read);
   After move(uint32_t tasklet, uint32_t offset, uint8_t *wram, uint32_t bytes, bool is_read);
+  /// ldma and sdma. The highest byte of the WRAM address is added to the length.
+  After transfer_units(uint32_t tasklet, const uint32_t *arguments, bool is_read);
   void print(const char *bytes, size_t count);
 
 #define DPUEMU_DECLARE_CALL(number, name) \
@@ -149,6 +157,7 @@ class PeRun : public AnyRun {
   uint32_t first_waiter_ = PE_MAX_TASKLETS, last_waiter_ = PE_MAX_TASKLETS;
   uint32_t next_waiter_[PE_MAX_TASKLETS] = {};
   uint32_t moved_bytes_ = 0;  // by DMA in this step
+  uint64_t other_run_bits_ = 0;  // bits of RUN that belong to no tasklet
   PerformanceCounter cycle_counter_, instruction_counter_;
   bool shows_instructions_ = false;  // perfcounter_get returns the instructions
 };

@@ -140,8 +140,7 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
 void PeRun::end_waiting() {
   const auto waits = [](const Tasklet &tasklet) { return tasklet.state == State::kWaiting; };
   const auto spins = [&](const Tasklet &tasklet) {
-    return waits(tasklet) &&
-           (tasklet.wait_kind == WaitKind::kMutex || tasklet.wait_kind == WaitKind::kVirtualMutex);
+    return waits(tasklet) && !is_stopped(tasklet);
   };
   const auto count = std::count_if(std::begin(tasklets_), std::end(tasklets_), waits);
   pe_->report.waiting_tasklets = static_cast<uint64_t>(count);
@@ -190,6 +189,8 @@ std::string PeRun::awaited(const Tasklet &tasklet) const {
       return "for a handshake_wait_for on tasklet " + std::to_string(key);
     case WaitKind::kNotified:
       return "for a handshake_notify by tasklet " + std::to_string(key);
+    case WaitKind::kResume:
+      return "for another tasklet to resume it";
   }
   return "";
 }

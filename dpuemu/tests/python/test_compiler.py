@@ -21,7 +21,7 @@ ASM_UNKNOWN = (
 ASM_LABEL = 'int main(void) { int x;\n  __asm__("move %0, 1; jump g" : "=r"(x)); return x; }\n'
 ASM_REGISTER = 'int main(void) { int x = 0;\n  asm("nop; sub %0, r22, 4" : "=r"(x)); return x; }\n'
 ASM_INPUT = 'int main(void) { int x = 0;\n  asm volatile("add %0, %0, 1" : : "r"(x)); return x; }\n'
-ASM_DMA = 'int main(void) { int x = 0;\n  asm volatile("ldma %0, %0, 0" : : "r"(x)); return x; }\n'
+ASM_IRAM = 'int main(void) { int x = 0;\n  asm volatile("ldmai %0, %0, 0" : : "r"(x)); return x; }\n'
 ASM_MEMORY = 'int main(void) { int x = 0;\n  asm("lw %0, %1, 0" : "=r"(x) : "m"(x)); return x; }\n'
 ASM_AFTER_FOR = "int main(void) { int i;\n  for (i = ')'; i; i--) __asm__(\"ret\"); return i; }\n"
 ASM_AFTER_ELSE = 'int x; int main(void) { if (x) x = 1; else\n  __asm__("ret"); return 0; }\n'
@@ -71,7 +71,7 @@ def test_dpu_assembly_is_refused_with_its_line(
         (ASM_LABEL, "move %0, 1; jump g"),
         (ASM_REGISTER, "nop; sub %0, r22, 4"),
         (ASM_INPUT, "add %0, %0, 1"),
-        (ASM_DMA, "ldma %0, %0, 0"),
+        (ASM_IRAM, "ldmai %0, %0, 0"),
         (ASM_MEMORY, "lw %0, %1, 0"),
         (ASM_MACRO, "boot %0, 0"),
         *((text, "ret") for text in (ASM_AFTER_FOR, ASM_AFTER_ELSE, ASM_AFTER_CASE)),
