@@ -29,7 +29,9 @@ def translate(
     reader = Reader(template, statement)
     barrier = '__asm__ volatile("" : : : "memory");' if statement.orders_memory else ""
     writer = Writer(barrier)
-    body = writer.body([reader.read(place) for place in range(len(reader.lines))])
+    instructions = [reader.read(place) for place in range(len(reader.lines))]
+    statements = [writer.statement(each, place) for place, each in enumerate(instructions)]
+    body = writer.body(instructions, statements)
     labels = ", ".join(f"__pe_at{target}" for target in sorted(writer.targets))
     before = [f"__label__ {labels};" if labels else "", declarations(reader.registers)]
     after = []

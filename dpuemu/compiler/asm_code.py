@@ -153,9 +153,10 @@ class Writer:
         attempt = f"{count(-1)} __pe_zero = __pe_try_acquire({lock}); "
         return attempt + self._goto(instruction, test)
 
-    def body(self, instructions: list[Instruction]) -> list[str]:
-        """Return the C code of all instructions of a block, with labels and counting."""
-        statements = [self.statement(each, place) for place, each in enumerate(instructions)]
+    def body(self, instructions: list[Instruction], statements: list[str]) -> list[str]:
+        """Return the C code of all instructions of a block, with labels and counting. statements:
+        the C code of each of them.
+        """
         body: list[str] = []
         run: list[str] = []  # C of instructions that run one after the other
         counted = 0

@@ -23,7 +23,7 @@ _OPERAND = re.compile(r"%(?:\[(\w+)\]|(\d+))")
 _NUMBERS = re.compile(
     r"(?:0[xX][0-9a-fA-F]+|\d+|\(\(long long\)\(int\)__pe_\d+\)|[-+*/%()<>&|^~\s])+$"
 )
-_SYMBOL = re.compile(r"(?![rsd]\d+$)[A-Za-z_]\w*$")
+_SYMBOL = re.compile(r"(?![rsd]\d+$)(?:[A-Za-z_]|\.[A-Za-z_])[\w.$]*(?:\s*[-+]\s*\d+)?$")
 # Operators whose order differs between C and the assembler of the vendor's compiler.
 _MIXED = re.compile(r"[^(]*(?:[-+][^(]*(?:<<|>>|[&|^])|(?:<<|>>|[&|^])[^(]*[-+])[^(]*$")
 
@@ -43,6 +43,8 @@ class Instruction:
     condition: str = ""
     target: int | str | None = None
     is_big: int = 0  # 1: bytes in memory are in big-endian order
+    reads: set[str] = field(default_factory=set)  # the registers without those of operands
+    writes: set[str] = field(default_factory=set)
 
 
 class Reader:
@@ -55,6 +57,8 @@ class Reader:
         self._statement = statement
         self.registers: set[str] = set()
         self._written: set[str] = set()
+        self._reads: set[str] = set()
+        self._writes: set[str] = set()
         self._read_lines(template)
 
     def _read_lines(self, template: str) -> None:
@@ -139,11 +143,13 @@ class Reader:
 
     def _named(self, word: str, writes: bool) -> str:
         self.registers.add(word)
-        if writes:
-            self._writes.add(word)
-        elif word not in self._written:
+        if not writes and not self._may_read(word):
             raise UnsupportedError  # a value of the surrounding code
+        (self._writes if writes else self._reads).add(word)
         return f"__pe_{word}"
+
+    def _may_read(self, word: str) -> bool:
+        return word in self._written
 
     def _number(self, word: str) -> str | None:
         def variable(match: re.Match[str]) -> str:
@@ -249,21 +255,24 @@ class Reader:
             if (rewritten := self._rewritten(words, form, full, suffix)) is not None:
                 name, words = full_name, rewritten
                 break
+        reason = ""
         for row in instruction_set().rows.get(name, []):
             if row.has_suffix != (suffix != "") or suffix not in ("", "s", "u"):
                 continue
             result = Instruction(row, suffix)
-            self._writes: set[str] = set()
+            self._reads, self._writes = result.reads, result.writes
             pairs = [operand.is_pair for operand in self._statement.operands]
             try:
                 if self._read_row(words, place, result):
                     self._written |= self._writes
+                    if name in ("mul_step", "div_step"):
+                        result.reads |= result.writes
                     return result
-            except UnsupportedError:
-                pass  # another row may have these operands
+            except UnsupportedError as error:  # another row may have these operands
+                reason = str(error) or reason
             for operand, is_pair in zip(self._statement.operands, pairs, strict=True):
                 operand.is_pair = is_pair
-        raise UnsupportedError
+        raise UnsupportedError(reason)
 
 
 def _is_expression(text: str) -> bool:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 
 import asm_blocks
+import asm_functions
 
 # The C code of instructions is in a file with this part before its name, so that counting.py does
 # not count gcc's instructions there. counting.py removes the part.
@@ -127,6 +128,18 @@ def _in_c(
     )
 
 
+def functions(text: str, place: tuple[str, int], after: tuple[str, int]) -> str:
+    """Return C for functions in DPU assembly. place, after: the file and line of the text, and of
+    its end. Raises AssemblyError.
+    """
+    try:
+        in_c = asm_functions.translate(text, place, MARK)
+    except asm_functions.FunctionError as error:
+        shown = _shown(f"{error.place[0]}:{error.place[1]}", error.text)
+        raise AssemblyError(f"DPU assembly at {shown}: {error.rule}") from error
+    return f'# {place[1]} "{place[0]}"\n{in_c}\n# {after[1]} "{after[0]}"\n'
+
+
 def with_functions(preprocessed: str, functions: str, folder: str) -> str:
     """Return the C source with the functions that the C code of asm blocks calls.
 
@@ -196,9 +209,12 @@ def replace(preprocessed: str, own_headers: str, warn: Callable[[str], None]) ->
             continue
         here = line + preprocessed.count("\n", position, match.start())
         statement = None
-        if text is not None and depth:
+        if text is not None:
             after = _place_after(preprocessed[match.start() : end], (file, here))
-            statement = _in_c(text, lists, (file, here), after)
+            if depth:
+                statement = _in_c(text, lists, (file, here), after)
+            elif last in ("", *";{}") and not lists:
+                statement = "\n" + functions(text, (file, here), after)
         newlines = ""
         if statement is None:
             place = f"{file}:{here}"

@@ -21,6 +21,7 @@ import conversions
 import counting
 import dialect
 import mram_order
+import prototypes
 import source_model
 from options import is_source
 from real_compiler import gcc_command
@@ -355,9 +356,11 @@ class Compiler:
     def counted_assembly(
         self, source: str, flags: list[str], standard: str, dependencies: list[str] | None = None
     ) -> str:
-        """Return the counted assembly of a C or C++ file. flags: of the user; dependencies: flags
-        that write a make rule.
+        """Return the counted assembly of a C, C++ or assembly file. flags: of the user;
+        dependencies: flags that write a make rule.
         """
+        if not is_source(source):
+            return self._functions_in_assembly(source, flags)
         common = [*self.preprocess_flags(standard), *flags, *self.include_flags()]
         preprocessed = self.temporary(".i")
         self.checked(["-E", *common, *(dependencies or []), "-o", str(preprocessed), source])
@@ -375,12 +378,50 @@ class Compiler:
         except assembly.AssemblyError as error:
             raise CompileError(str(error)) from error
         if assembly.MARK in in_c:
-            functions = self.temporary(".h")
-            words = ["-E", "-P", "-x", "c", "-o", str(functions), str(RUNTIME / "asm_block.h")]
-            self.checked([*words, f"-I{RUNTIME}"])
-            in_c = assembly.with_functions(in_c, functions.read_text(), str(RUNTIME))
+            in_c = self._with_functions(in_c)
+        adapted = source_model.adapt(in_c, "++" in standard)
+        if adapted is None and (in_c != text or "++" in standard):
+            adapted = in_c
+        return self._counted(source, text, adapted, preprocessed, flags, standard)
+
+    def _functions_in_assembly(self, source: str, flags: list[str]) -> str:
+        """Return the counted assembly of a file of functions in DPU assembly. flags: of the
+        user.
+        """
+        text = Path(source).read_text(errors="surrogateescape")
+        if not source.endswith(".s"):
+            preprocessed = self.temporary(".s")
+            common = [*self.preprocess_flags("-std=gnu11"), *flags, *self.include_flags()]
+            words = ["-E", "-x", "assembler-with-cpp", *common, "-D__ASSEMBLER__"]
+            self.checked([*words, "-o", str(preprocessed), source])
+            text = preprocessed.read_text(errors="surrogateescape")
+        try:
+            in_c = assembly.functions(text, (source, 1), (source, 1))
+        except assembly.AssemblyError as error:
+            raise CompileError(str(error)) from error
+        in_c = self._with_functions(in_c)
+        adapted = source_model.adapt(in_c) or in_c
+        return self._counted(source, "", adapted, self.temporary(".i"), flags, "-std=gnu11")
+
+    def _with_functions(self, in_c: str) -> str:
+        functions = self.temporary(".h")
+        words = ["-E", "-P", "-x", "c", "-o", str(functions), str(RUNTIME / "asm_block.h")]
+        self.checked([*words, f"-I{RUNTIME}"])
+        return assembly.with_functions(in_c, functions.read_text(), str(RUNTIME))
+
+    def _counted(
+        self,
+        source: str,
+        text: str,
+        adapted: str | None,
+        preprocessed: Path,
+        flags: list[str],
+        standard: str,
+    ) -> str:
+        """Compile C. text: the preprocessed source; adapted: the same for gcc, or None if gcc can
+        compile the source; preprocessed: a file for it.
+        """
         is_cxx = "++" in standard
-        adapted = source_model.adapt(in_c, is_cxx) or (in_c if in_c != text or is_cxx else None)
         plain = self.temporary(".s")
         machine = [
             *([] if is_cxx else _LENIENCY),
@@ -407,7 +448,7 @@ class Compiler:
             str(preprocessed),
         ]
         command = [*self.preprocess_flags(standard), *machine, *self.include_flags(), source]
-        current = adapted or in_c
+        current = adapted or text
         for attempt in range(MOST_REPAIRS):
             if adapted is not None or attempt:
                 preprocessed.write_text(current, errors="surrogateescape")
@@ -445,7 +486,8 @@ class Compiler:
             self.checked([*words, "-w", "-mavx512f"])
             return other.read_text(errors="surrogateescape")
 
-        return conversions.replace(counted, for_avx512)
+        names = [] if is_cxx else prototypes.record(prototypes.OTHERS, prototypes.others(text))
+        return "\n".join([conversions.replace(counted, for_avx512), *names, ""])
 
     def _repaired(self, preprocessed: str, flags: list[str]) -> str:
         """Return the C source with the places changed that gcc refuses and the SDK's compiler
@@ -475,33 +517,18 @@ class Compiler:
         standard: str,
         dependencies: list[str] | None = None,
     ) -> None:
-        """Compile a C, C++ or assembly file to an object. Assembly is not counted."""
-        if is_source(source):
-            counted = self.temporary(".s")
-            counted.write_text(
-                self.counted_assembly(source, flags, standard, dependencies),
-                errors="surrogateescape",
-            )
-            self.checked(["-mx32", "-c", "-o", str(target), str(counted)])
-        else:
-            process = self.run(
-                [
-                    "-mx32",
-                    "-c",
-                    "-D__ASSEMBLER__",
-                    f"-I{RUNTIME}",
-                    *flags,
-                    "-o",
-                    str(target),
-                    source,
-                ]
-            )
-            if process.returncode:
-                line = re.search(rf"^{re.escape(source)}:(\d+)", process.stderr, re.MULTILINE)
-                place = f"{source}:{line[1]}" if line else source
-                raise CompileError(
-                    self._what_is_missing() or str(assembly.refused(place, "")), process.returncode
-                )
+        """Compile a C, C++ or assembly file to an object. The assembly of the runtime is x86-64
+        code, which is not counted.
+        """
+        if Path(source).parent == RUNTIME and not is_source(source):
+            self.checked(["-mx32", "-c", f"-I{RUNTIME}", *flags, "-o", str(target), source])
+            return
+        counted = self.temporary(".s")
+        counted.write_text(
+            self.counted_assembly(source, flags, standard, dependencies),
+            errors="surrogateescape",
+        )
+        self.checked(["-mx32", "-c", "-o", str(target), str(counted)])
 
     def runtime(self) -> Path:
         """Return the archive of the PE-side runtime, in the temporary folder.

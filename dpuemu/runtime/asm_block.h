@@ -43,3 +43,39 @@ PE_INSTRUCTION __pe_word __pe_configure_time(__pe_word configuration) {
   if (configuration >> 1 > 3) __pe_unsupported(text);
   return (__pe_word)(__pe_set_counter(configuration >> 1, configuration & 1) >> 4);
 }
+
+/// The state of a tasklet in functions in assembly (compiler/asm_functions.py).
+struct __pe_registers {
+  __pe_word r[24], zero, carry;
+};
+typedef __pe_word __pe_external(__pe_word, __pe_word, __pe_word, __pe_word, __pe_word, __pe_word,
+                                __pe_word, __pe_word);
+
+/// Returns where the tasklet keeps the stack pointer of such functions: its stack lies in WRAM.
+PE_INSTRUCTION __pe_word *__pe_stack(void) {
+  __pe_word *place;
+  __asm__("movl %%esp, %k0\n\torl $0xFFFF, %k0\n\tsubl $11, %k0" : "=r"(place));
+  return place;
+}
+
+/// Calls a C function from assembly.
+PE_INSTRUCTION void __pe_call(struct __pe_registers *s, __pe_external *function) {
+  __pe_word *const stack = __pe_stack(), before = *stack;
+  *stack = s->r[22];
+  s->r[0] = function(s->r[0], s->r[1], s->r[2], s->r[3], s->r[4], s->r[5], s->r[6], s->r[7]);
+  *stack = before;
+}
+
+/// Calls a function in assembly from C. Returns whether it has preserved r14 to r22. The call has
+/// the lowest return address.
+PE_INSTRUCTION __pe_word __pe_enter(struct __pe_registers *s,
+                                    void (*function)(struct __pe_registers *, __pe_word)) {
+  const __pe_word mark = 0xF1000000, address = 0xF0000000, stack = *__pe_stack();
+  for (__pe_word i = 14; i < 22; ++i) s->r[i] = mark + i;
+  s->r[22] = stack;
+  s->r[23] = address;
+  function(s, address);
+  __pe_word is_same = s->r[22] == stack;
+  for (__pe_word i = 14; i < 22; ++i) is_same &= s->r[i] == mark + i;
+  return is_same;
+}

@@ -158,8 +158,9 @@ namespace dpuemu {
 Door *current_door() { return dpuemu_door; }
 void set_current_door(Door *door) { dpuemu_door = door; }
 
-uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number) {
-  const uint32_t end_words[2] = {static_cast<uint32_t>(stack_top), number};
+uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number,
+                         uint32_t wram_stack) {
+  const uint32_t end_words[3] = {wram_stack, static_cast<uint32_t>(stack_top), number};
   std::memcpy(reinterpret_cast<void *>(block_end - sizeof end_words), end_words, sizeof end_words);
   // dpuemu_enter pops six registers (zero) and the entry; then the stack is aligned to 16.
   uint64_t frame[7] = {};

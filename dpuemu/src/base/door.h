@@ -88,9 +88,11 @@ inline uint32_t continue_tasklet(Door &door, AtCall &tasklet, const Interrupted 
 #undef DPUEMU_PASS_DOOR
 
 /// Prepares a tasklet that starts at `entry`. Its block of memory ends at `block_end` (a multiple
-/// of 64 KiB); the last kStackEndBytes of the block hold `number` and `stack_top`, where the
-/// tasklet's frames start (a multiple of 16). Returns its stack pointer.
-uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number);
+/// of 64 KiB); the last kStackEndBytes of the block hold `number`, `stack_top`, where the tasklet's
+/// frames start (a multiple of 16), and `wram_stack`, where its functions in DPU assembly have their
+/// stack. Returns its stack pointer.
+uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number,
+                         uint32_t wram_stack);
 constexpr uint32_t kStackEndBytes = 16;
 
 /// The addresses to which PE programs jump: for calls, and in loops that wait for another tasklet's

@@ -99,9 +99,14 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   // The start-up code of a DPU frees the mutexes. After them is the lock of the allocators.
   std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES + 1, uint8_t{0});
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
-  for (uint32_t i = 0; i < program.tasklets(); ++i) {
+  // The stacks of the tasklets in WRAM end where the heap begins.
+  constexpr uint32_t kStackAlignment = 8;
+  const dpu_symbol_t *const heap = program.find("__sys_heap_pointer_reset");
+  uint32_t wram_stack = address_of(place.wram) + (heap != nullptr ? heap->address : 0);
+  for (uint32_t i = program.tasklets(); i-- > 0;) {
+    wram_stack -= round_up(program.stack_bytes(i), kStackAlignment);
     tasklets_[i].at_call.stack =
-        prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i);
+        prepare_tasklet(stacks_.end(i), stack_tops[i], program.entry(place), i, wram_stack);
     tasklets_[i].state = State::kWaiting;
     woken_ |= 1u << i;
     if (check != nullptr) check->begin_stack(i, stack_tops[i]);
