@@ -99,6 +99,28 @@ TEST(AsmBlock_StopsAndResumesTasklets) {
 TEST(AsmBlock_ReadsAndConfiguresTheTime) {
   for (const char *program : kAsmThreads) run_topic(program, 3);
 }
+constexpr const char *kAssembly[] = {"assembly", "assembly_O0"};
+TEST(Assembly_AndCCallEachOther) {
+  for (const char *program : kAssembly) run_topic(program, 0);
+}
+TEST(Assembly_HasDataInWram) {
+  for (const char *program : kAssembly) run_topic(program, 1);
+}
+TEST(Assembly_CountsEachInstructionAsOne) { run_topic("assembly", 4); }
+TEST(Assembly_ThatBreaksTheCallingConventionFaults) {
+  constexpr struct {
+    uint32_t topic;
+    const char *reason;
+  } kCases[] = {{2, ".S:100 (a jump to an address that is not the return address), in wrong_return"},
+                {3, ".S: changes_r15 changes one of r14 to r22, which it must preserve"}};
+  for (const auto &[topic, reason] : kCases) {
+    pe_machine(1);
+    Loaded set(1, "assembly");
+    put(set.set, "topic", topic);
+    CHECK_EQ(dpu_launch(set.set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+    CHECK(fault_of(set.set).find(reason) != std::string::npos);
+  }
+}
 TEST(Functions_OfTheProgramReplaceMathFunctionsOfC) { run_topic("hardware", 2); }
 
 TEST(Loops_ThatWaitForAnotherTaskletsStoreEndAtTheSameModelledTime) {

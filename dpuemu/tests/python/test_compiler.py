@@ -13,7 +13,7 @@ import pytest
 
 from dpuemu import tools
 
-DPU_ASSEMBLY = ".text\n.global f\nf:\n  add r0, r0, r1\n  jump r23\n"
+DPU_ASSEMBLY = ".text\n.global f\nf:\n  add r0, r8, r1\n  jump r23\n"
 # The asm block starts in line 2.
 ASM_UNKNOWN = (
     'int main(void) { int x;\n  __asm__ volatile("mul_step %0, 7" : "=r"(x)); return x; }\n'
@@ -27,7 +27,7 @@ ASM_AFTER_FOR = "int main(void) { int i;\n  for (i = ')'; i; i--) __asm__(\"ret\
 ASM_AFTER_ELSE = 'int x; int main(void) { if (x) x = 1; else\n  __asm__("ret"); return 0; }\n'
 ASM_AFTER_CASE = 'int x; int main(void) { switch (x) { case 0:\n  __asm__("ret"); } return 0; }\n'
 ASM_VARIABLE = 'int main(void) {\n  register int x __asm__("r15") = 1; return x; }\n'
-ASM_FILE = '\nasm(".section .data.x\\n");\nint main(void) { return 0; }\n'
+ASM_FILE = '\nasm(".incbin");\nint main(void) { return 0; }\n'
 ASM_MACRO = (
     '#define F __asm__("boot %0, 0" : : "r"(x))\nint main(void) { int x = 0; F; return x; }\n'
 )
@@ -47,21 +47,21 @@ def compile_files(folder: Path, *names: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "line", "text"),
+    ("name", "line", "text", "rule"),
     [
-        ("f.S", 4, DPU_ASSEMBLY),
-        ("f.c", 2, ASM_FILE),
-        ("f.c", 2, ASM_VARIABLE),
+        ("f.S", 4, DPU_ASSEMBLY, "r8 has no value"),
+        ("f.c", 2, ASM_FILE, "the directive is not supported"),
+        ("f.c", 2, ASM_VARIABLE, "write this function in C"),
     ],
 )
 def test_dpu_assembly_is_refused_with_its_line(
-    tmp_path: Path, name: str, line: int, text: str
+    tmp_path: Path, name: str, line: int, text: str, rule: str
 ) -> None:
     (tmp_path / name).write_text(text)
     result = compile_files(tmp_path, name)
     assert result.returncode != 0
     assert f"error: DPU assembly at {name}:{line}" in result.stderr
-    assert "write this function in C" in result.stderr
+    assert rule in result.stderr
 
 
 @pytest.mark.parametrize(
