@@ -10,171 +10,26 @@ r22. A return address is a number that identifies a call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import prototypes
 from asm_code import Writer, declarations
+from asm_file import AssemblyFile, Function, FunctionError, Place
 from asm_instructions import Instruction, Reader
 from asm_statement import Statement, UnsupportedError
 
-_TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/|[;\n]', re.S)
-_MARKER = re.compile(r'#[ \t]*(?:line[ \t]+)?(\d+)[ \t]+"((?:\\.|[^"\\])*)"')
-_LABEL = re.compile(r"([\w.$]+)\s*:\s*")
+__all__ = ["FunctionError", "translate"]
+
 _WORD = re.compile(r"[A-Za-z_.$][\w.$]*")
-_SET = re.compile(r"\.(?:set|equ|equiv)\s+([\w.$]+)\s*,\s*(.*)|([A-Za-z_][\w.$]*)\s*=\s*(.*)", re.S)
-_IGNORED = re.compile(
-    r"\.(?:file|loc|cfi_\w+|ident|addrsig\w*|type|size|p2align|align|balign|local|hidden)\b"
-)
-_DATA = re.compile(
-    r"\.(?:byte|short|half|hword|2byte|word|long|int|4byte|quad|8byte|zero|skip|space|ascii|asciz"
-    r"|string|fill|p2align|align|balign|type|size|comm|local|hidden)\b"
-)
-_SECTION = re.compile(r"\.(?:section\s+([\w.$-]+)|(text|data|bss)\b)")
-_UNUSED_SECTION = re.compile(r"\.(?:debug|stack_sizes|note|comment|llvm)")
 _ARGUMENTS = ", ".join(f"__pe_word __pe_a{number}" for number in range(8))
 _FIRST_TOKEN = 0xF0000000
-_PRESERVED = {f"r{number}" for number in range(14, 23)}
+# Registers that have no value when a function begins.
 _OTHERS = {f"r{number}" for number in range(8, 14)}
-
-
-class FunctionError(Exception):
-    """Raised for assembly that cannot be translated. place: its file and line; text: the
-    assembly; rule: why.
-    """
-
-    def __init__(self, place: tuple[str, int], text: str, rule: str) -> None:
-        """All parts are parts of the message."""
-        super().__init__(rule)
-        self.place, self.text, self.rule = place, text, rule
-
-
-@dataclass
-class _Function:
-    """labels: the places of its labels; lines, places: its instructions, and their files and
-    lines; c_name: of the C function with the state.
-    """
-
-    name: str
-    c_name: str
-    place: tuple[str, int]
-    is_global: bool
-    lines: list[str] = field(default_factory=list)
-    places: list[tuple[str, int]] = field(default_factory=list)
-    labels: dict[str, list[int]] = field(default_factory=dict)
-
-
-def _statements(text: str, place: tuple[str, int]) -> Iterator[tuple[tuple[str, int], str]]:
-    """Yield the statements and their files and lines. place: of the text."""
-    file, line = place
-    parts: list[str] = []
-    at = 0
-    for token in [*_TOKEN.finditer(text + "\n")]:
-        parts.append(text[at : token.start()])
-        at = token.end()
-        if token[0][0] == '"':
-            parts.append(token[0])
-            continue
-        if token[0] in ";\n":
-            statement = "".join(parts).strip()
-            parts.clear()
-            if marker := _MARKER.match(statement):
-                line, file = int(marker[1]) - 1, marker[2]
-            elif statement and statement[0] != "#":
-                yield (file, line), statement
-        line += token[0].count("\n")
-
-
-class _File:
-    """The functions and the data of a file. constants: of .set; local: the labels inside
-    functions.
-    """
-
-    def __init__(self, text: str, place: tuple[str, int]) -> None:
-        self.functions: dict[str, _Function] = {}
-        self.constants: dict[str, str] = {}
-        self.data: list[str] = []
-        self._directive = ".text"
-        self.local: set[str] = set()
-        statements = list(_statements(text, place))
-        starts = self._starts(statements)
-        section, current = ".text", None
-        for where, statement in statements:
-            while label := _LABEL.match(statement):
-                name, statement = label[1], statement[label.end() :]
-                if not section.startswith(".text"):
-                    self._add_data(section, f"{name}:")
-                elif name in starts:
-                    if name in self.functions:
-                        raise FunctionError(where, name, "the label exists already")
-                    c_name = f"__pe_function{place[1]}_{len(self.functions)}"
-                    current = _Function(name, c_name, where, name in self._globals)
-                    self.functions[name] = current
-                elif current is not None:
-                    current.labels.setdefault(name, []).append(len(current.lines))
-                    self.local |= set() if name.isdigit() else {name}
-            if not statement:
-                continue
-            if entered := _SECTION.match(statement):
-                section = entered[1] or f".{entered[2]}"
-                self._directive = statement
-            elif statement.startswith((".globl", ".global")) or _SET.fullmatch(statement):
-                continue
-            elif _UNUSED_SECTION.match(section):
-                continue
-            elif section.startswith(".text"):
-                if statement[0] != ".":
-                    if current is None:
-                        rule = "no label before it names a function (.globl, or .type @function)"
-                        raise FunctionError(where, statement, rule)
-                    current.lines.append(self._with_constants(statement))
-                    current.places.append(where)
-                elif not _IGNORED.match(statement):
-                    raise FunctionError(where, statement, "the directive is not supported")
-            elif _DATA.match(statement):
-                self._add_data(section, self._with_constants(statement))
-            else:
-                rule = f"section {section} may have data only, by directives such as .long"
-                raise FunctionError(where, statement, rule)
-
-    def _starts(self, statements: list[tuple[tuple[str, int], str]]) -> set[str]:
-        """Return the labels at which functions start, and read constants and global names."""
-        self._globals: set[str] = set()
-        starts: set[str] = set()
-        for where, statement in statements:
-            text = _LABEL.sub("", statement) if _LABEL.match(statement) else statement
-            words = [word.strip() for word in re.split(r"[\s,]+", text)]
-            if words[0] in (".globl", ".global"):
-                self._globals |= set(words[1:])
-            elif words[0] == ".type" and words[-1] in ("@function", "%function"):
-                starts.add(words[1])
-            elif words[0] == "call" and _WORD.fullmatch(words[-1]):
-                starts.add(words[-1])
-            elif constant := _SET.fullmatch(text):
-                name, value = constant[1] or constant[3], constant[2] or constant[4]
-                value = f"({self._with_constants(value)})"
-                if self.constants.setdefault(name, value) != value:
-                    raise FunctionError(where, statement, f"{name} has two values")
-        return starts | self._globals
-
-    def _with_constants(self, text: str) -> str:
-        if text.startswith((".ascii", ".asciz", ".string")):
-            return text
-        return _WORD.sub(lambda word: self.constants.get(word[0], word[0]), text)
-
-    def _add_data(self, section: str, line: str) -> None:
-        """Add data. On a DPU, .word has 4 bytes."""
-        named = self._directive.partition("section")[2] or section
-        line = re.sub(r"^\.word\b", ".long", line)
-        name = line[:-1] if line.endswith(":") else ""
-        lines = [f".pushsection {named}", *([f".globl {name}"] if name in self._globals else [])]
-        self.data += [*lines, line, ".popsection"]
 
 
 class _FunctionReader(Reader):
     """Reads the instructions of a function. A target may be the name of a function."""
 
-    def __init__(self, function: _Function, file: _File) -> None:
+    def __init__(self, function: Function, file: AssemblyFile) -> None:
         super().__init__("", Statement([], lambda text, _: [text] if text else []))
         self.lines, self.labels = function.lines, function.labels
         self.registers.add("r23")
@@ -205,7 +60,9 @@ class _FunctionReader(Reader):
 class _FunctionWriter(Writer):
     """Writes the instructions of a function."""
 
-    def __init__(self, function: _Function, file: _File, registers: set[str], token: int) -> None:
+    def __init__(
+        self, function: Function, file: AssemblyFile, registers: set[str], token: int
+    ) -> None:
         super().__init__("")
         self._function, self._file = function, file
         self.token = token
@@ -292,7 +149,7 @@ def _ends(instruction: Instruction) -> bool:
     return instruction.row.name == "fault" or jumps
 
 
-def _check_flow(function: _Function, file: _File, instructions: list[Instruction]) -> None:
+def _check_flow(function: Function, file: AssemblyFile, instructions: list[Instruction]) -> None:
     """Raise FunctionError if an instruction reads a register that has no value on any path to it,
     or an argument on the stack, or if the function runs past its end.
     """
@@ -328,7 +185,9 @@ def _check_flow(function: _Function, file: _File, instructions: list[Instruction
             open_places.append((place + 1, undefined))
 
 
-def _in_c(function: _Function, file: _File, token: int, mark: str) -> tuple[str, set[str], int]:
+def _in_c(
+    function: Function, file: AssemblyFile, token: int, mark: str
+) -> tuple[str, set[str], int]:
     """Return the C functions of a function, the C functions that it calls, and the next token."""
     reader = _FunctionReader(function, file)
     instructions = []
@@ -371,13 +230,13 @@ def _in_c(function: _Function, file: _File, token: int, mark: str) -> tuple[str,
     )
 
 
-def translate(text: str, place: tuple[str, int], mark: str) -> str:
+def translate(text: str, place: Place, mark: str) -> str:
     """Return C for the functions and the data in assembly.
 
     place: the file and line of the text; mark: a part before the names of files whose C code counts
     itself (assembly.py). Raises FunctionError.
     """
-    file = _File(text, place)
+    file = AssemblyFile(text, place)
     token = _FIRST_TOKEN
     functions: list[str] = []
     externals: set[str] = set()

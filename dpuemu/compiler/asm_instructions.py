@@ -172,10 +172,10 @@ class Reader:
     def _target(self, word: str, place: int) -> int | str:
         """Return the target of a jump at a place."""
         if label := re.fullmatch(r"%l(?:\[(\w+)\]|(\d+))", word):
-            target = self._statement.c_labels.get(label[1] or label[2])
-            if target is None:
+            c_label = self._statement.c_labels.get(label[1] or label[2])
+            if c_label is None:
                 raise UnsupportedError
-            return target
+            return c_label
         if near := _NEAR.match(word):
             target = place + int((near[1] or "") + (near[2] or "0"))
         elif match := re.fullmatch(r"(\d+)([bf])", word):

@@ -136,8 +136,8 @@ def link(compiler: Compiler, options: Options, objects: list[str], output: str) 
     )
     content = bytearray(linked.read_bytes())
     program = Program(bytes(content))
-    if error := prototypes.link_error(*map(program.contents, prototypes.SECTIONS)):
-        raise CompileError(error)
+    if refusal := prototypes.link_error(*map(program.contents, prototypes.SECTIONS)):
+        raise CompileError(refusal)
     check(program, options, sizes, is_checked=compiler.checks)
     for symbol in program.symbols:
         if symbol.name == "__pe_instructions":

@@ -111,8 +111,9 @@ TEST(Assembly_ThatBreaksTheCallingConventionFaults) {
   constexpr struct {
     uint32_t topic;
     const char *reason;
-  } kCases[] = {{2, ".S:100 (a jump to an address that is not the return address), in wrong_return"},
-                {3, ".S: changes_r15 changes one of r14 to r22, which it must preserve"}};
+  } kCases[] = {
+      {2, ".S:100 (a jump to an address that is not the return address), in wrong_return"},
+      {3, ".S: changes_r15 changes one of r14 to r22, which it must preserve"}};
   for (const auto &[topic, reason] : kCases) {
     pe_machine(1);
     Loaded set(1, "assembly");

@@ -89,8 +89,8 @@ inline uint32_t continue_tasklet(Door &door, AtCall &tasklet, const Interrupted 
 
 /// Prepares a tasklet that starts at `entry`. Its block of memory ends at `block_end` (a multiple
 /// of 64 KiB); the last kStackEndBytes of the block hold `number`, `stack_top`, where the tasklet's
-/// frames start (a multiple of 16), and `wram_stack`, where its functions in DPU assembly have their
-/// stack. Returns its stack pointer.
+/// frames start (a multiple of 16), and `wram_stack`, where its functions in DPU assembly have
+/// their stack. Returns its stack pointer.
 uint64_t prepare_tasklet(uint64_t block_end, uint64_t stack_top, uint32_t entry, uint32_t number,
                          uint32_t wram_stack);
 constexpr uint32_t kStackEndBytes = 16;

@@ -156,7 +156,7 @@ class PeRun : public AnyRun {
   // The list of tasklets that wait for an object with a wait_key, in the order of arrival.
   uint32_t first_waiter_ = PE_MAX_TASKLETS, last_waiter_ = PE_MAX_TASKLETS;
   uint32_t next_waiter_[PE_MAX_TASKLETS] = {};
-  uint32_t moved_bytes_ = 0;  // by DMA in this step
+  uint32_t moved_bytes_ = 0;     // by DMA in this step
   uint64_t other_run_bits_ = 0;  // bits of RUN that belong to no tasklet
   PerformanceCounter cycle_counter_, instruction_counter_;
   bool shows_instructions_ = false;  // perfcounter_get returns the instructions

@@ -139,9 +139,7 @@ void PeRun::fault_by_signal(const Door &door, uint32_t tasklet) {
 // never done.
 void PeRun::end_waiting() {
   const auto waits = [](const Tasklet &tasklet) { return tasklet.state == State::kWaiting; };
-  const auto spins = [&](const Tasklet &tasklet) {
-    return waits(tasklet) && !is_stopped(tasklet);
-  };
+  const auto spins = [&](const Tasklet &tasklet) { return waits(tasklet) && !is_stopped(tasklet); };
   const auto count = std::count_if(std::begin(tasklets_), std::end(tasklets_), waits);
   pe_->report.waiting_tasklets = static_cast<uint64_t>(count);
   if (count == 0 ||

@@ -34,10 +34,8 @@ static void transfers(void) {
     memset(expected, 0, sizeof expected);
     mram_read((__mram_ptr void *)((uint32_t)mram + at - masked), expected + 8, bytes);
     const uint32_t address = (uint32_t)buffer + 8 + (round & 7) + (more << 24);
-#define LOAD(number)                                                        \
-  __asm__ volatile("ldma %0, %1, " #number                                  \
-                   :                                                        \
-                   : "r"(address + ((units - number) << 24)), "r"(from))
+#define LOAD(number) \
+  __asm__ volatile("ldma %0, %1, " #number : : "r"(address + ((units - number) << 24)), "r"(from))
     if (round % 3 == 0) LOAD(0);
     if (round % 3 == 1) LOAD(200);
     if (round % 3 == 2) LOAD(255);

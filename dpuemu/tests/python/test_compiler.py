@@ -21,7 +21,9 @@ ASM_UNKNOWN = (
 ASM_LABEL = 'int main(void) { int x;\n  __asm__("move %0, 1; jump g" : "=r"(x)); return x; }\n'
 ASM_REGISTER = 'int main(void) { int x = 0;\n  asm("nop; sub %0, r22, 4" : "=r"(x)); return x; }\n'
 ASM_INPUT = 'int main(void) { int x = 0;\n  asm volatile("add %0, %0, 1" : : "r"(x)); return x; }\n'
-ASM_IRAM = 'int main(void) { int x = 0;\n  asm volatile("ldmai %0, %0, 0" : : "r"(x)); return x; }\n'
+ASM_IRAM = (
+    'int main(void) { int x = 0;\n  asm volatile("ldmai %0, %0, 0" : : "r"(x)); return x; }\n'
+)
 ASM_MEMORY = 'int main(void) { int x = 0;\n  asm("lw %0, %1, 0" : "=r"(x) : "m"(x)); return x; }\n'
 ASM_AFTER_FOR = "int main(void) { int i;\n  for (i = ')'; i; i--) __asm__(\"ret\"); return i; }\n"
 ASM_AFTER_ELSE = 'int x; int main(void) { if (x) x = 1; else\n  __asm__("ret"); return 0; }\n'
