@@ -24,6 +24,7 @@ import mram_order
 import prototypes
 import source_model
 from options import is_source
+from profiling import Counters
 from real_compiler import gcc_command
 
 COMPILER = Path(__file__).resolve().parent
@@ -244,6 +245,7 @@ class Compiler:
         self._count = 0
         self._unknown: set[str] = set()  # options that this gcc does not know
         self.checks = os.environ.get("DPUEMU_CHECK", "") not in ("", "0")
+        self.profiles = not self.checks and os.environ.get("DPUEMU_PROFILE", "") != ""
 
     def temporary(self, suffix: str) -> Path:
         """Return a new path in the temporary folder."""
@@ -478,7 +480,10 @@ class Compiler:
                 f"{source} has a global object whose constructor would run before main, which DPU"
                 " programs do not support; use a constexpr constructor"
             )
-        counted = counting.count(code if is_cxx else mram_order.arrange(code, text))
+        counted = counting.count(
+            code if is_cxx else mram_order.arrange(code, text),
+            Counters() if self.profiles else None,
+        )
 
         def for_avx512() -> str:
             other = self.temporary(".s")
@@ -559,6 +564,7 @@ class Compiler:
                     status.st_mtime_ns,
                     self.include_flags()[-1],
                     self.checks,
+                    self.profiles,
                 )
             ).encode()
         )

@@ -24,6 +24,7 @@ from division import Constants, constants_at_labels, divides
 from gcc_assembly import read, register_of
 from instructions import Cost, Registers, instruction_cost, is_memory
 from loops import UnknownLengths
+from profiling import Counters
 from steps import COUNTER, count_steps, signed_division
 from waiting import WaitingLoops, yielding
 
@@ -65,15 +66,20 @@ def _is_logic(cost: Cost) -> bool:
     return cost.mnemonic[:-1] in costs.COMPLEMENTED
 
 
-def _sum_block(block: list[Cost], factors: dict[int, int], routines: set[str]) -> tuple[int, float]:
-    """Return the instructions that the block executes, and its size in IRAM.
+def _sum_block(
+    block: list[Cost], factors: dict[int, int], routines: set[str]
+) -> tuple[list[float], float]:
+    """Return the instructions that the block executes, up to the end of each of its instructions,
+    and its size in IRAM.
 
     factors: the constant factors of the block's products, by place.
     """
     run = size = 0.0
+    done = []
     indexed: set[str] = set()
     inlined = block[-1].inlined
     for place, cost in enumerate(block):
+        done.append(run)
         if inlined and _moves_argument(cost):
             continue  # the one instruction of an inlined call reads its operands where they are
         if _is_part_of_logic(block, place):
@@ -94,11 +100,14 @@ def _sum_block(block: list[Cost], factors: dict[int, int], routines: set[str]) -
             indexed.add(cost.indexed)
             run += costs.INDEXED_ADDRESS
             size += costs.INDEXED_ADDRESS
-    return int(run + 0.5), size
+    return [*done[1:], run], size
 
 
-def count(assembly: str) -> str:
-    """Return the assembly with counting instructions and size labels."""
+def count(assembly: str, counters: Counters | None = None) -> str:
+    """Return the assembly with counting instructions and size labels.
+
+    counters: gets the counters of `dpuemu profile`, if any.
+    """
     result: list[str] = []
     block: list[Cost] = []
     factors: dict[int, int] = {}  # of the block
@@ -123,8 +132,11 @@ def count(assembly: str) -> str:
     def close() -> None:
         nonlocal block, steps
         if block:
-            run, size = _sum_block(block, factors, routines.setdefault(section, set()))
+            done, size = _sum_block(block, factors, routines.setdefault(section, set()))
+            run = int(done[-1] + 0.5)
             sizes[section] = sizes.get(section, 0.0) + size
+            if counters is not None:
+                counters.close_block(result, start, done)
             if run and steps is not None:  # one instruction counts the block and the first steps
                 result[steps] = count_steps(1 + run)
             elif run:
@@ -141,6 +153,8 @@ def count(assembly: str) -> str:
     is_marked = False  # the line is of C code that counts itself
 
     for kind, line, value in lines:
+        if counters is not None:
+            counters.note_line(line)
         if marked and (place := _IN_FILE.match(line)):
             is_marked = place[1] in marked
         elif marked and MARK in line:
@@ -157,6 +171,8 @@ def count(assembly: str) -> str:
             directives.setdefault(value, line)
         elif kind == "inline" and is_marked and (counted := _COUNTED.match(line)):
             sizes[section] = sizes.get(section, 0.0) + int(counted[1])
+            if counters is not None:
+                result.extend(counters.add_constant(int(counted[1])))
         elif kind == "inline":
             loops.forget()
             if value:
@@ -187,9 +203,16 @@ def count(assembly: str) -> str:
             close()
             start = len(result)
             line = f"\tleaq\t({COUNTER},%rcx,{cost.turns}), {COUNTER}\n{line}"
-        if cost.steps and steps is None:
-            steps = len(result) + cost.steps.index(count_steps(1))
-        result.extend(cost.steps)
+            if counters is not None:
+                line = "\n".join([*counters.add_turns(cost.turns), line])
+        own_steps = cost.steps
+        if own_steps and counters is not None:
+            own_steps = counters.add_steps(own_steps, count_steps(1))
+        if own_steps and steps is None:
+            steps = len(result) + own_steps.index(count_steps(1))
+        result.extend(own_steps)
+        if counters is not None:
+            counters.note_instruction(len(result))
         if cost.mnemonic in ("idivl", "idivq"):
             result.extend(signed_division(cost.mnemonic, cost.operands[0]))
         else:
@@ -202,6 +225,8 @@ def count(assembly: str) -> str:
             close()
     close()
 
+    if counters is not None:
+        result.extend(counters.sections())
     for number, (name, size) in enumerate(sizes.items()):
         result.append(directives.get(name, "\t.text"))
         result.append(f"{SIZE_LABEL}{int(size + 0.5)}_{number}:")

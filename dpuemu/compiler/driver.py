@@ -19,7 +19,7 @@ NAME = "dpu-upmem-dpurte-clang"
 DPU_MACHINE = 0xF5  # e_machine in ELF files for DPUs
 # The section of a program that records its command: the folder and the words, in JSON.
 COMMAND = ".pe_command"
-COMPILE_FOR_CHECKS = "--compile-for-checks"
+COMPILE_AGAIN = "--compile-again"
 
 
 def _stem(path: str) -> str:
@@ -81,8 +81,8 @@ def _record(words: list[str]) -> str:
     )
 
 
-def _compile_for_checks(compiler: Compiler, program: str, output: str) -> None:
-    """Compile a program again, by the command that it records."""
+def _compile_again(compiler: Compiler, program: str, output: str) -> None:
+    """Compile a program again, by the command that it records, with checks or counters."""
     record = Program(Path(program).read_bytes()).contents(COMMAND)
     if not record:
         raise UsageError("the program does not record its command")
@@ -91,7 +91,7 @@ def _compile_for_checks(compiler: Compiler, program: str, output: str) -> None:
     options = _options(words)
     for name in options.inputs:
         if not (is_source(name) or is_assembly(name)):
-            raise UsageError(f"{name} is no source, and has no checks")
+            raise UsageError(f"{name} is no source, so it cannot be compiled again")
     options.dependencies, options.output = [], output
     _compile(compiler, options, words)
 
@@ -158,9 +158,9 @@ def _compile(compiler: Compiler, options: Options, words: list[str]) -> int:
 def main() -> int:
     """Run the command line; return 0, the exit code of the failed step, or 1 for our own errors."""
     try:
-        if sys.argv[1:2] == [COMPILE_FOR_CHECKS]:
+        if sys.argv[1:2] == [COMPILE_AGAIN]:
             with temporary_folder("dpuemu") as folder:
-                _compile_for_checks(Compiler(folder), *sys.argv[2:])
+                _compile_again(Compiler(folder), *sys.argv[2:])
             return 0
         if command := real_compiler(sys.argv[1:]):
             os.execv(command[0], command)

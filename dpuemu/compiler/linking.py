@@ -191,6 +191,12 @@ def check(
         ("of mutexes", ".atomic", sizes["PE_ATOMIC_ORIGIN"], options.chip.mutexes),
         ("of MRAM", ".mram", sizes["PE_MRAM_ORIGIN"], sizes["PE_MRAM_BYTES"]),
         ("of x86-64 code", ".text", sizes["PE_TEXT_ORIGIN"], sizes["PE_TEXT_BYTES"]),
+        (
+            "of counters",
+            ".pe_counters",
+            sizes["PE_COUNTERS_ORIGIN"],
+            sizes["PE_COUNTERS_BYTES"],
+        ),
     ):
         used = program.end(section) - origin
         if program.end(section) and used > available:

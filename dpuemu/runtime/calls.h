@@ -66,6 +66,10 @@
 #define PE_MRAM_BYTES 0x04000000
 #define PE_TEXT_ORIGIN 0x40000000
 #define PE_TEXT_BYTES 0x20000
+/// The counters of a program that is compiled for `dpuemu profile` (compiler/profiling.py). They
+/// follow the largest text, and move with it.
+#define PE_COUNTERS_ORIGIN 0x40020000
+#define PE_COUNTERS_BYTES 0x8000
 
 /// The size in bytes of the block that holds a tasklet's stack. The block is aligned to its size.
 /// Its last word holds the tasklet's number, and the word before it the address at which the

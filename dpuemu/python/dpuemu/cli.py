@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import dpuemu
-from dpuemu import _dpuemu, check, run, tools
+from dpuemu import _dpuemu, check, profile, run, tools
 
 STDOUT = "-"
 USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes of failures; 0 means success
@@ -99,8 +99,9 @@ def parser() -> argparse.ArgumentParser:
         "dpuemu",
         description="Build and run programs for the UPMEM SDK on machines without DIMMs.",
         epilog=(
-            "Exit codes: 0 for success, 2 for wrong usage or an error. `run` and `check` return the"
-            " code of the program; if it is 0 and there are findings, `check` returns 1."
+            "Exit codes: 0 for success, 2 for wrong usage or an error. `run`, `check` and"
+            " `profile` return the code of the program; if it is 0 and there are findings, `check`"
+            " returns 1."
         ),
     )
     top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
@@ -215,6 +216,35 @@ def parser() -> argparse.ArgumentParser:
     )
 
     subparser = command(
+        "profile",
+        profile_host_program,
+        "Run a host program, and show where its PE programs spend their time.\n\nA table has the"
+        " instructions, the DMA and the waiting of all PEs by source line, and a sentence says what"
+        " bounds each program: the pipeline, DMA, a mutex, imbalance, or too few tasklets. Times are"
+        " modelled: shares of the time of all tasklets. The exit code is the one of the"
+        " program.\n\nThe emulator compiles PE programs again, with counters, if one command"
+        " compiled them from sources that still exist; otherwise compile them in `dpuemu profile`"
+        " too: `dpuemu profile -- make -B`.",
+        "dpuemu profile --svg flames.svg -- ./host -n 64",
+    )
+    subparser.usage = "dpuemu profile [OPTIONS] [--] PROGRAM [ARGS]"
+    subparser.add_argument(
+        "--lines",
+        type=_number(1),
+        metavar="N",
+        default=20,
+        help="source lines in the table (default: 20)",
+    )
+    subparser.add_argument("--svg", metavar="FILE", help="write a flame graph")
+    subparser.add_argument(
+        "--speedscope", metavar="FILE", help="write a file for https://www.speedscope.app"
+    )
+    _add_json(subparser, "one line of JSON per PE program")
+    subparser.add_argument(
+        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
+    )
+
+    subparser = command(
         "objdump",
         print_disassembly,
         "Print the instructions of a program for real DPUs.\n\nThe UPMEM SDK's compiler makes such"
@@ -324,6 +354,38 @@ def check_host_program(options: argparse.Namespace) -> int:
     for line in check.summary(findings):
         print(f"dpuemu check: {line}", file=sys.stderr)
     return run.exit_code(code) or (check.FINDINGS if findings or faults else 0)
+
+
+def profile_host_program(options: argparse.Namespace) -> int:
+    """Run a host program with profiles; return its code."""
+    words = _words(options)
+    with (
+        _json_target(options.json) as write_json,
+        _json_target(options.svg) as write_svg,
+        _json_target(options.speedscope) as write_speedscope,
+        tools.temporary_folder() as folder,
+    ):
+        try:
+            code, launches, _ = run.run_program(
+                words,
+                variables=profile.variables(folder),
+                stdout=sys.stderr if options.json == STDOUT else None,
+            )
+        except OSError as error:
+            return _fail_to_run(words[0], error)
+        profiles = profile.read(folder)
+        for one in profiles:
+            write_json(json.dumps(one.as_json()))
+        write_svg(profile.flame_graph(profiles))
+        write_speedscope(json.dumps(profile.speedscope(profiles)))
+    for problem in run.faults(launches):
+        fail(problem)
+    if options.json != STDOUT:
+        for one in profiles:
+            print(*profile.table(one, options.lines), sep="\n")
+        if not profiles:
+            print("no PE program has a profile")
+    return run.exit_code(code)
 
 
 def _fail_to_run(program: str, error: OSError) -> int:

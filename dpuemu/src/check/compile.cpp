@@ -14,6 +14,7 @@
 
 #include "check/settings.h"
 #include "machine/program_file.h"
+#include "profile/profile.h"
 
 namespace dpuemu {
 namespace {
@@ -22,7 +23,7 @@ constexpr char kCompiler[] = "dpu-upmem-dpurte-clang";
 
 /// Compiles `from` to `to`. Returns whether this succeeded; else the compiler has said why.
 bool compile(const std::string &from, const std::string &to) {
-  std::string words[] = {kCompiler, "--compile-for-checks", from, to};
+  std::string words[] = {kCompiler, "--compile-again", from, to};
   char *const pointers[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(),
                             nullptr};
   pid_t process;
@@ -33,9 +34,9 @@ bool compile(const std::string &from, const std::string &to) {
 
 const Program *compiled_again(std::span<const char> file, const char *name) {
   namespace fs = std::filesystem;
-  std::string folder = (fs::temp_directory_path() / "dpuemu-check-XXXXXX").string();
+  std::string folder = (fs::temp_directory_path() / "dpuemu-again-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return nullptr;
-  const std::string from = folder + "/program", to = folder + "/checked";
+  const std::string from = folder + "/program", to = folder + "/again";
   std::ofstream(from, std::ios::binary)
       .write(file.data(), static_cast<std::streamsize>(file.size()));
   std::vector<char> bytes;
@@ -51,22 +52,18 @@ const Program *compiled_again(std::span<const char> file, const char *name) {
 
 }  // namespace
 
-const Program *program_for_checks(const Program &program, std::span<const char> file,
-                                  const char *name) {
-  if (check_settings().is_on == program.is_checked()) return &program;
+const Program *program_for_settings(const Program &program, std::span<const char> file,
+                                    const char *name) {
+  const bool is_checked = check_settings().is_on;
+  if (is_checked == program.is_checked() && (!profile_is_on() || program.counter_bytes() != 0))
+    return &program;
   static std::mutex mutex;
   static auto *const programs = new std::unordered_map<const Program *, const Program *>;
   std::lock_guard<std::mutex> lock(mutex);
   const auto [entry, is_new] = programs->try_emplace(&program, &program);
   if (!is_new) return entry->second;
-  if (program.code() != nullptr) {
-    std::fprintf(stderr,
-                 "dpuemu check: %s is machine code for DPUs, which is not checked; compile its "
-                 "source with dpuemu's dpu-upmem-dpurte-clang\n",
-                 name);
-    return &program;
-  }
-  if (program.is_checked()) {
+  const char *const tool = is_checked ? "check" : "profile";
+  if (program.is_checked() && !is_checked) {
     std::fprintf(
         stderr,
         "dpuemu: %s was compiled in `dpuemu check`, so its modelled times are wrong; compile "
@@ -74,12 +71,22 @@ const Program *program_for_checks(const Program &program, std::span<const char> 
         name);
     return &program;
   }
+  if (program.code() != nullptr) {
+    std::fprintf(stderr,
+                 "dpuemu %s: %s is machine code for DPUs, which has no %s; compile its source with "
+                 "dpuemu's dpu-upmem-dpurte-clang\n",
+                 tool, name, is_checked ? "checks" : "profile");
+    return &program;
+  }
   if (const Program *const again = compiled_again(file, name); again != nullptr)
     return entry->second = again;
   std::fprintf(stderr,
-               "dpuemu check: %s was compiled without checks, so only its DMA and waiting are "
-               "checked; compile it in `dpuemu check`, for example by `dpuemu check -- make -B`\n",
-               name);
+               "dpuemu %s: %s was compiled without %s; compile it in `dpuemu %s`, for example by "
+               "`dpuemu %s -- make -B`\n",
+               tool, name,
+               is_checked ? "checks, so only its DMA and waiting are checked"
+                          : "counters, so the profile does not have its instructions",
+               tool, tool);
   return &program;
 }
 

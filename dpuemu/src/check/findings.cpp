@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/json.h"
 #include "base/report_file.h"
 #include "check/settings.h"
 
@@ -25,21 +26,6 @@ constexpr struct {
 };
 
 const auto &row_of(const Finding &finding) { return kKinds[static_cast<size_t>(finding.kind)]; }
-
-std::string quoted(const std::string &text) {
-  std::string result = "\"";
-  for (const char character : text) {
-    char code[8];
-    if (character == '"' || character == '\\') result += '\\';
-    if (static_cast<unsigned char>(character) < ' ') {
-      std::snprintf(code, sizeof code, "\\u%04x", character);
-      result += code;
-    } else {
-      result += character;
-    }
-  }
-  return result + '"';
-}
 
 /// Splits "main (task.c:12)" into function, file and line.
 std::string side_as_json(const Side &side) {

@@ -7,15 +7,15 @@
 namespace dpuemu {
 namespace {
 
-// Each PE has 64 KiB of WRAM, a gap, the page of mutexes, text; then at least 64 KiB before the
-// next PE.
+// Each PE has 64 KiB of WRAM, a gap, the page of mutexes, text, counters; then at least 32 KiB
+// before the next PE.
 constexpr uint64_t kStrideBytes = 0x50000;
 constexpr uint64_t kTextOffset = 0x20000;
 constexpr uint64_t kChunkBytes = kStrideBytes * RankPlaces::kPesPerChunk;
 static_assert(PE_ATOMIC_ORIGIN > PE_WRAM_BYTES && PE_ATOMIC_BYTES < kPageBytes &&
               PE_ATOMIC_ORIGIN + kPageBytes <= kTextOffset);
 static_assert(PE_ATOMIC_ORIGIN % kPageBytes == 0 &&
-              kTextOffset + PE_TEXT_BYTES + 0x10000 <= kStrideBytes);
+              kTextOffset + PE_TEXT_BYTES + PE_COUNTERS_BYTES + 0x8000 <= kStrideBytes);
 
 }  // namespace
 
@@ -42,6 +42,10 @@ bool RankPlaces::open_wram(uint32_t dpu_index) {
 bool RankPlaces::set_text(uint32_t dpu_index, uint32_t bytes, bool executable) {
   return mprotect(of(dpu_index).text, bytes,
                   executable ? PROT_READ | PROT_EXEC : PROT_READ | PROT_WRITE) == 0;
+}
+
+bool RankPlaces::open_counters(uint32_t dpu_index, uint32_t bytes) {
+  return mprotect(of(dpu_index).counters(), bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
 bool RankPlaces::enter(uint32_t dpu_index) {

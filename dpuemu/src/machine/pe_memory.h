@@ -28,6 +28,9 @@ class RankPlaces {
   /// succeeded.
   bool set_text(uint32_t dpu_index, uint32_t bytes, bool executable);
 
+  /// Makes `bytes` bytes of counters accessible. Returns success.
+  bool open_counters(uint32_t dpu_index, uint32_t bytes);
+
   /// For strict mode: the WRAM and mutexes of a PE are accessible only between enter() and leave(),
   /// whose calls may nest. After the first leave(), an access at any other time faults. enter()
   /// returns whether the PE's memory is accessible. Requires open_wram().

@@ -25,6 +25,8 @@ namespace dpuemu {
 struct PePlace {
   uint8_t *wram;
   uint8_t *text;
+  /// Returns the counters of `dpuemu profile`.
+  uint8_t *counters() const { return text + PE_TEXT_BYTES; }
 };
 
 /// Returns the address of memory below 2 GiB, as PE programs see it.
@@ -85,6 +87,16 @@ class Program {
   };
   /// Returns the functions and labels by address; functions come before labels.
   const std::vector<TextSymbol> &text_symbols() const { return text_symbols_; }
+  /// A row of section .debug_pe_counters: addresses of the program file, and the instructions per
+  /// count.
+  struct CounterRow {
+    uint32_t counter, address;
+    int32_t instructions;
+  };
+  std::span<const CounterRow> counter_rows() const { return counter_rows_; }
+  /// Returns the size of the counters, a multiple of 8; 0 if the program is not compiled for
+  /// `dpuemu profile`.
+  uint32_t counter_bytes() const { return counter_bytes_; }
   /// Returns the contents of section .debug_line.
   std::span<const uint8_t> debug_line() const { return debug_line_; }
   /// Returns the text at an offset of section .pe_strings.
@@ -144,6 +156,7 @@ class Program {
   std::unordered_map<std::string, dpu_symbol_t> symbols_;
   std::vector<TextSymbol> text_symbols_;
   std::vector<uint8_t> debug_line_, debug_frame_, texts_;  // contents of sections
+  std::vector<CounterRow> counter_rows_;
   std::vector<uint8_t> file_;
   std::pair<uint32_t, uint32_t> host_variables_ = {0, 0};
   uint32_t tasklets_ = 0;
@@ -153,6 +166,7 @@ class Program {
   uint32_t entry_offset_ = 0;
   uint32_t gate_offset_ = 0, check_offset_ = 0;  // check_offset_: 0 without checks
   uint32_t stdout_bytes_ = 0;
+  uint32_t counter_bytes_ = 0;
 };
 
 /// Parses a program once: for files with equal bytes, returns the same object, which exists as long

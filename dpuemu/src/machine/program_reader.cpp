@@ -20,7 +20,7 @@ constexpr uint32_t kFirstDpuMutex = 200;
 constexpr uint16_t kDpuMachine = 0xF5;  // e_machine of the programs of the vendor's compiler
 constexpr const char *kNoProgram = "not a program of dpu-upmem-dpurte-clang";
 
-enum class Memory : uint8_t { kWram, kMutexes, kMram, kText };
+enum class Memory : uint8_t { kWram, kMutexes, kMram, kText, kCounters };
 /// The addresses of a memory in a program file.
 struct AddressRange {
   Memory memory;
@@ -32,7 +32,9 @@ constexpr AddressRange
     kRanges[] = {{Memory::kWram, PE_WRAM_ORIGIN, PE_WRAM_BYTES, DPU_ERR_INVALID_WRAM_ACCESS},
                  {Memory::kMutexes, PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES, DPU_ERR_INVALID_WRAM_ACCESS},
                  {Memory::kMram, PE_MRAM_ORIGIN, PE_MRAM_BYTES, DPU_ERR_INVALID_MRAM_ACCESS},
-                 {Memory::kText, PE_TEXT_ORIGIN, PE_TEXT_BYTES, DPU_ERR_INVALID_IRAM_ACCESS}},
+                 {Memory::kText, PE_TEXT_ORIGIN, PE_TEXT_BYTES, DPU_ERR_INVALID_IRAM_ACCESS},
+                 {Memory::kCounters, PE_COUNTERS_ORIGIN, PE_COUNTERS_BYTES,
+                  DPU_ERR_INVALID_IRAM_ACCESS}},
     kMachineCodeRanges[] = {
         {Memory::kWram, PE_WRAM_ORIGIN, PE_WRAM_BYTES, DPU_ERR_INVALID_WRAM_ACCESS},
         {Memory::kMram, PE_MRAM_ORIGIN, PE_MRAM_BYTES, DPU_ERR_INVALID_MRAM_ACCESS},
@@ -124,7 +126,8 @@ class ProgramReader {
 
   const AddressRange &range_of(uint32_t address) const {
     const AddressRange *found = kRanges;
-    for (const AddressRange &range : is_machine_code_ ? kMachineCodeRanges : kRanges)
+    using Ranges = std::span<const AddressRange>;
+    for (const AddressRange &range : is_machine_code_ ? Ranges(kMachineCodeRanges) : Ranges(kRanges))
       if (range.origin <= address) found = &range;
     return *found;
   }
@@ -140,6 +143,12 @@ class ProgramReader {
       case Memory::kText:
         areas_[index] = Area::kText;
         if (fits) put(program_.text_, offset, contents, section.sh_size);
+        break;
+      case Memory::kCounters:
+        areas_[index] = Area::kText;  // counters move with the text
+        if (contents != nullptr || section.sh_size % sizeof(uint64_t) != 0)
+          return refuse("the section of counters has contents, or a size that no counters have");
+        if (fits) program_.counter_bytes_ = std::max(program_.counter_bytes_, end);
         break;
       case Memory::kMram:
         if (!fits || contents == nullptr) break;
@@ -182,6 +191,12 @@ class ProgramReader {
                                        {".debug_frame", &program_.debug_frame_},
                                        {".pe_strings", &program_.texts_}})
       if (name == wanted) kept->assign(contents.begin(), contents.end());
+    if (name != ".debug_pe_counters") return;
+    Program::CounterRow row;
+    for (; contents.size() >= sizeof row; contents = contents.subspan(sizeof row)) {
+      std::memcpy(&row, contents.data(), sizeof row);
+      if (row.counter != 0) program_.counter_rows_.push_back(row);
+    }
   }
 
   static void put(std::vector<uint8_t> &image, uint32_t offset, const uint8_t *contents,

@@ -37,6 +37,10 @@ class PeClock {
   void compute(uint32_t tasklet, uint64_t instructions);
   /// The tasklet starts a DMA now and waits for it.
   void transfer(uint32_t tasklet, uint32_t bytes);
+  /// Returns how long a transfer occupies the engine.
+  static double engine_cycles(uint32_t bytes) {
+    return std::max(kLeastEngineCycles, kEngineCyclesPerByte * bytes);
+  }
   /// The tasklet starts to repeat one instruction until stop_spinning, as a tasklet that waits for
   /// a mutex does.
   void spin(uint32_t tasklet);
@@ -131,7 +135,7 @@ inline void PeClock::compute(uint32_t tasklet, uint64_t instructions) {
 
 inline void PeClock::transfer(uint32_t tasklet, uint32_t bytes) {
   const double begin = std::max(now_, engine_free_);
-  engine_free_ = begin + std::max(kLeastEngineCycles, kEngineCyclesPerByte * bytes);
+  engine_free_ = begin + engine_cycles(bytes);
   transferring_.insert(tasklet, begin + kTransferCycles + kTransferCyclesPerByte * bytes);
 }
 

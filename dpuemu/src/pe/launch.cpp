@@ -20,6 +20,7 @@
 #include "machine/host_ownership.h"
 #include "machine/job_queue.h"
 #include "pe/scheduler.h"
+#include "profile/profile.h"
 #include "transfer/transfer.h"
 
 namespace dpuemu {
@@ -150,6 +151,12 @@ void start_members(std::vector<Members> all, StopFlag stop, std::shared_ptr<Chec
       describe_fault(place.rank->id(), place.dpu_index, place.rank->pes[place.dpu_index].fault,
                      fault, sizeof fault);
     append_to_report_file(report, fault);
+    if (profile_is_on()) {
+      std::vector<const Pe *> ended;
+      for (const Members &members : all)
+        for_each_dpu(members.dpus, [&](uint32_t i) { ended.push_back(&members.rank->pes[i]); });
+      note_profiled_launch(ended);
+    }
     for (const Members &members : all) {
       const uint64_t faulted = faulted_of(members);
       any_fault = any_fault || faulted != 0;
@@ -257,6 +264,10 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
     const uint32_t i = targets[t].index;
     Pe &pe = rank.pes[i];
     const PePlace place = rank.places.of(i);
+    if (program.counter_bytes() != 0 && !rank.places.open_counters(i, program.counter_bytes())) {
+      all_executable = false;
+      return;
+    }
     if (program.code() == nullptr && pe.text != &program) {
       program.write_text(place, {dpuemu_gate, dpuemu_yield, check_callbacks()});
       const bool is_executable = rank.places.set_text(i, program.text_bytes(), true);

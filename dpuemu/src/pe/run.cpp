@@ -66,11 +66,12 @@ constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
 #undef DPUEMU_CALL_ROW
 
 bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
-                  bool is_accessible, PeCheck *check, PeSnapshot *snapshot) {
+                  bool is_accessible, PeCheck *check, PeSnapshot *snapshot, PeProfile *profile) {
   const Program &program = *pe.program;
   AnyRun::begin(pe);
   check_ = check;
   snapshot_ = snapshot;
+  profile_ = profile;
   place_ = place;
   const Chip &chip = Machine::instance().chip();
   wram_bytes_ = chip.wram_bytes;
@@ -96,6 +97,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
     fail_without_memory();
     return false;
   }
+  if (profile != nullptr) profile->begin(program, place);
   // The start-up code of a DPU frees the mutexes. After them is the lock of the allocators.
   std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES + 1, uint8_t{0});
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
@@ -114,11 +116,12 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   return true;
 }
 
-template <bool kIsChecked>
+template <PeRun::Watch kWatch>
 inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if constexpr (kIsChecked) check_->enter(number);
+  if constexpr (kWatch == Watch::kChecks) check_->enter(number);
+  if constexpr (kWatch == Watch::kProfile) profile_->start(number, clock_.cycles());
   const uint64_t instructions_before = tasklet.at_call.instructions;
   uint32_t call;
   if (tasklet.interrupted == nullptr) [[likely]] {
@@ -182,19 +185,44 @@ PeRun::After PeRun::carry_out_checked(uint32_t number) {
   }
 }
 
-PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
-  return check_ == nullptr ? step_as<false>(door, turns) : step_as<true>(door, turns);
+PeRun::After PeRun::carry_out_profiled(uint32_t number) {
+  constexpr Wait kWaitsOfKinds[] = {Wait::kBarrier,   Wait::kMutex,     Wait::kMutex,
+                                    Wait::kSemaphore, Wait::kHandshake, Wait::kHandshake,
+                                    Wait::kHandshake};
+  const Tasklet &tasklet = tasklets_[number];
+  const uint32_t woken = woken_, moved_bytes = moved_bytes_;
+  const uint64_t instructions = clock_.instructions();
+  const double now = clock_.cycles();
+  profile_->call(number, place_of_call(number) - address_of(place_.text),
+                 kCalls[tasklet.call].instructions);
+  const After after = carry_out(number);
+  if (has_ended_) return after;
+  for (uint32_t others = woken_ & ~woken; others != 0; others &= others - 1)
+    profile_->resume(static_cast<uint32_t>(std::countr_zero(others)), now,
+                     clock_.instructions() - instructions);
+  if (tasklet.state == State::kTransferring)
+    profile_->wait(number, Wait::kDma, now, moved_bytes_ - moved_bytes);
+  else if (tasklet.state == State::kWaiting && after == After::kStay)
+    profile_->wait(number, kWaitsOfKinds[static_cast<size_t>(tasklet.wait_kind)], now);
+  return after;
 }
 
-template <bool kIsChecked>
+PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
+  if (check_ != nullptr) return step_as<Watch::kChecks>(door, turns);
+  if (profile_ != nullptr) return step_as<Watch::kProfile>(door, turns);
+  return step_as<Watch::kNone>(door, turns);
+}
+
+template <PeRun::Watch kWatch>
 PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
+  constexpr bool kIsChecked = kWatch == Watch::kChecks, kIsProfiled = kWatch == Watch::kProfile;
   const bool is_explored = kIsChecked && check_->explorer() != nullptr;
   moved_bytes_ = 0;
   for (uint32_t calls = 0; calls < kStepCalls; ++calls) {
     while (woken_ != 0 && !has_ended_) {
       const auto number = static_cast<uint32_t>(std::countr_zero(woken_));
       woken_ &= woken_ - 1;
-      resume<kIsChecked>(door, turns, number);
+      resume<kWatch>(door, turns, number);
     }
     if (has_ended_) return Step::kEnded;
 
@@ -203,6 +231,7 @@ PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
     if (is_transfer) {
       woken_ |= 1u << number;
       if constexpr (kIsChecked) check_->end_transfer(number);
+      if constexpr (kIsProfiled) profile_->resume(number, clock_.cycles(), 0);
       continue;
     }
     if (number == PeClock::kNobody) {
@@ -211,6 +240,7 @@ PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
       return Step::kEnded;
     }
     Tasklet &tasklet = tasklets_[number];
+    if constexpr (kIsProfiled) profile_->pause(number, clock_.cycles());
     if (tasklet.state == State::kPaused) {
       woken_ |= 1u << number;
       return Step::kOther;
@@ -220,7 +250,9 @@ PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
       return Step::kEnded;
     }
     tasklet.state = State::kWaiting;
-    const After after = kIsChecked ? carry_out_checked(number) : carry_out(number);
+    const After after = kIsChecked    ? carry_out_checked(number)
+                        : kIsProfiled ? carry_out_profiled(number)
+                                      : carry_out(number);
     if (after == After::kGoOn) woken_ |= 1u << number;
     if (is_explored && tasklet.state == State::kTransferring) {
       woken_ |= 1u << number;  // the transfer is a single step
@@ -255,6 +287,7 @@ void PeRun::finish() {
         [this](uint64_t offset) { check_->note_direct_page(static_cast<uint32_t>(offset)); });
     check_->end(fault != FaultKind::kNone, waits_elsewhere ? 0 : at_barriers, mutexes);
   }
+  if (profile_ != nullptr && pe_->fault.kind != FaultKind::kNoMemory) profile_->end(pe_->report);
   if (snapshot_ != nullptr)
     direct_mram_.for_each_used_page(
         [this](uint64_t offset) { snapshot_->before_write(offset, kPageBytes); });

@@ -23,6 +23,7 @@
 #include "pe/direct_mram.h"
 #include "pe/performance_counter.h"
 #include "pe/snapshot.h"
+#include "profile/profile.h"
 
 namespace dpuemu {
 
@@ -34,9 +35,11 @@ class PeRun : public AnyRun {
   /// Starts every tasklet at the program's entry. If the host has no memory, sets a fault and
   /// returns false. is_accessible: whether the PE's WRAM is accessible, else the host has no
   /// memory. check: the checks of the run, which have begun, or nullptr. snapshot: gets the old
-  /// contents of MRAM, or nullptr. Requires reserve().
+  /// contents of MRAM, or nullptr. profile: gets the run, or nullptr; a run has checks or a
+  /// profile. Requires reserve().
   bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible,
-             PeCheck *check = nullptr, PeSnapshot *snapshot = nullptr);
+             PeCheck *check = nullptr, PeSnapshot *snapshot = nullptr,
+             PeProfile *profile = nullptr);
 
   Step step(Door &door, std::atomic<uint64_t> &turns) override;
 
@@ -46,8 +49,9 @@ class PeRun : public AnyRun {
   /// Returns the checks of the run, or nullptr.
   PeCheck *check() const override { return check_; }
   /// Returns whether a signal of the watch may interrupt the tasklet at this address. The code that
-  /// checks accesses is not interrupted.
+  /// checks accesses or counts is not interrupted.
   bool is_interruptible(uint64_t address) const override {
+    if (profile_ != nullptr) return !profile_->is_counting(address);
     return check_ == nullptr || address - reinterpret_cast<uintptr_t>(place_.text) < PE_TEXT_BYTES;
   }
   /// Returns the value of gs while the tasklets run.
@@ -78,9 +82,10 @@ class PeRun : public AnyRun {
 
   static const CallRow kCalls[];
 
-  template <bool kIsChecked>
+  enum class Watch { kNone, kChecks, kProfile };
+  template <Watch kWatch>
   Step step_as(Door &door, std::atomic<uint64_t> &turns);
-  template <bool kIsChecked>
+  template <Watch kWatch>
   [[gnu::always_inline]] void resume(Door &door, std::atomic<uint64_t> &turns, uint32_t tasklet);
   /// With an explorer (check/explorer.h): returns the tasklet that makes the next step, and notes
   /// which locks it uses, or kNobody if no tasklet is ready.
@@ -89,6 +94,7 @@ class PeRun : public AnyRun {
   After carry_out(uint32_t tasklet);
   /// The same with checks. The frequent calls have no checks themselves.
   After carry_out_checked(uint32_t tasklet);
+  After carry_out_profiled(uint32_t tasklet);
   void finish() override;
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
   /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no
@@ -145,6 +151,7 @@ class PeRun : public AnyRun {
 
   PeCheck *check_ = nullptr;  // nullptr unless the run is checked
   PeSnapshot *snapshot_ = nullptr;
+  PeProfile *profile_ = nullptr;  // nullptr unless the run has a profile
   PePlace place_ = {};
   uint32_t wram_bytes_ = 0;  // of the machine's chip
   bool has_both_counters_ = false;

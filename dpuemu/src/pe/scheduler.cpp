@@ -23,6 +23,7 @@
 #include "pe/run.h"
 #include "pe/signals.h"
 #include "pe/snapshot.h"
+#include "profile/profile.h"
 
 namespace dpuemu {
 namespace {
@@ -151,8 +152,13 @@ class Runner {
       return code_runs_[slot].begin(*task.pe, place, task.port, of.work.is_strict, is_accessible)
                  ? &code_runs_[slot]
                  : nullptr;
+    PeProfile *profile = nullptr;
+    if (profile_is_on()) {
+      if (profiles_[slot] == nullptr) profiles_[slot] = std::make_unique<PeProfile>();
+      profile = profiles_[slot].get();
+    }
     return runs_[slot].begin(*task.pe, place, task.port, of.work.is_strict, is_accessible, check,
-                             snapshot)
+                             snapshot, profile)
                ? &runs_[slot]
                : nullptr;
   }
@@ -267,6 +273,7 @@ class Runner {
   PeRun runs_[kChips];
   CodeRun code_runs_[kChips];
   std::unique_ptr<PeCheck> checks_[kChips];  // of these runs, from the first checked run on
+  std::unique_ptr<PeProfile> profiles_[kChips];
   uint64_t gs_base_ = kUnknownGs;            // gs of the thread
   pthread_t thread_ = {};
   std::atomic<uint64_t> progress_{1};  // incremented when PEs start, and when a PE ends

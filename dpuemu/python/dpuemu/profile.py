@@ -1,0 +1,311 @@
+"""Read the profiles of PE programs that src/profile writes, and make tables, flame graphs and
+sentences of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+WAITS = ("dma", "mutex", "barrier", "semaphore", "handshake")
+COMPUTING = "computing"
+FULL_PIPELINE = 11  # tasklets that issue one instruction per cycle (src/pe/clock.h)
+LEAST_IMBALANCE = 1.5  # of the slowest PE and the mean PE, that counts as the bound of a kernel
+LEAST_USE = 0.5  # of the pipeline, the DMA engine or a lock, that counts as the bound
+_TOTALS = (
+    *("launches", "pes", "instructions", "dma_bytes", "slowest_cycles", "mean_cycles", "cycles"),
+    *("computing_cycles", "engine_cycles"),
+)
+
+
+@dataclass
+class Row:
+    """One source line of a function, summed over all PEs and tasklets.
+
+    Times are modelled cycles of tasklets. ``repeated_instructions`` of waits for a mutex are a part
+    of ``instructions``. ``unfinished``: waits that lasted until the end of a launch.
+    """
+
+    function: str
+    file: str
+    line: int
+    instructions: int = 0
+    repeated_instructions: int = 0
+    dma_bytes: int = 0
+    waited_cycles: dict[str, float] = field(default_factory=dict)
+    unfinished: dict[str, int] = field(default_factory=dict)
+    computing_cycles: float = 0
+
+    @property
+    def cycles(self) -> float:
+        """Return the time that tasklets spent in the line."""
+        return self.computing_cycles + sum(self.waited_cycles.values())
+
+    def parts(self) -> Iterator[tuple[str, float]]:
+        """Yield what tasklets did in the line, and their time."""
+        yield COMPUTING, self.computing_cycles
+        for what in WAITS:
+            yield f"waiting: {what}", self.waited_cycles.get(what, 0)
+
+    @property
+    def place(self) -> str:
+        """Return the function, the file and the line."""
+        return f"{self.function} ({Path(self.file).name}:{self.line})" if self.line else self.function
+
+
+@dataclass
+class Profile:
+    """The profile of a program. The totals are those of the reports of its launches."""
+
+    name: str
+    tasklets: int
+    cycles_per_second: float
+    totals: dict[str, float]
+    rows: list[Row]
+
+    @property
+    def tasklet_cycles(self) -> float:
+        """Return the time of all tasklets."""
+        return self.totals["cycles"] * self.tasklets
+
+    def waited(self, what: str) -> float:
+        """Return the share of their time that tasklets wait."""
+        return _share(sum(row.waited_cycles.get(what, 0) for row in self.rows), self.tasklet_cycles)
+
+    def bound(self) -> str:
+        """Return a sentence: what bounds the program, with the number that shows it."""
+        total = self.totals
+        repeated = sum(row.repeated_instructions for row in self.rows)
+        imbalance = _share(total["slowest_cycles"], total["mean_cycles"])
+        if imbalance >= LEAST_IMBALANCE:
+            return (
+                f"imbalance of PEs bounds it: the slowest PE takes {imbalance:.1f} times as long as"
+                " the mean PE"
+            )
+        pipeline = _share(total["instructions"] - repeated, total["cycles"])
+        engine = _share(total["engine_cycles"], total["cycles"])
+        computing = _share(total["computing_cycles"], self.tasklet_cycles)
+        waited = {what: self.waited(what) for what in WAITS}
+        idle = waited["barrier"] + 1 - computing - sum(waited.values())
+        uses = {
+            f"the pipeline bounds it: a PE issues {pipeline:.2f} instructions per cycle, of at most"
+            " 1": pipeline,
+            f"DMA bounds it: the DMA engine is busy {engine:.0%} of the time": engine,
+            f"a mutex bounds it: tasklets wait for mutexes {waited['mutex']:.0%} of their time, most"
+            f" in {self._most('mutex')}": waited["mutex"],
+            f"imbalance of tasklets bounds it: tasklets wait at barriers or have ended {idle:.0%} of"
+            " their time": idle,
+            f"other tasklets bound it: tasklets wait for semaphores and handshakes"
+            f" {waited['semaphore'] + waited['handshake']:.0%} of their time": waited["semaphore"]
+            + waited["handshake"],
+        }
+        sentence, use = max(uses.items(), key=lambda item: item[1])
+        if use >= LEAST_USE:
+            return sentence
+        if waited["dma"] > computing:
+            return (
+                f"the latency of DMA bounds it: tasklets wait for DMA {waited['dma']:.0%} of their"
+                f" time, but the DMA engine is busy {engine:.0%}; use more tasklets or larger"
+                " transfers"
+            )
+        return (
+            f"too few tasklets bound it: {computing * self.tasklets:.1f} tasklets compute at a time,"
+            f" and {FULL_PIPELINE} fill the pipeline; a PE issues {pipeline:.2f} instructions per"
+            " cycle"
+        )
+
+    def _most(self, what: str) -> str:
+        return max(self.rows, key=lambda row: row.waited_cycles.get(what, 0)).place
+
+    def hangs(self) -> Iterator[str]:
+        """Yield a sentence per line in which tasklets waited until the end of a launch."""
+        for row in self.rows:
+            for what, tasklets in row.unfinished.items():
+                yield (
+                    f"{tasklets} waits of tasklets ({what}) lasted until the end of a launch:"
+                    f" {row.place}"
+                )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields for JSON."""
+        rows = [{**asdict(row), "cycles": row.cycles} for row in self.rows]
+        return {
+            "name": self.name,
+            "tasklets": self.tasklets,
+            "cycles_per_second": self.cycles_per_second,
+            **self.totals,
+            "bound": self.bound(),
+            "rows": rows,
+        }
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """Return the environment variables that turn profiles on."""
+    return {"DPUEMU_PROFILE": str(folder)}
+
+
+def read(folder: Path) -> list[Profile]:
+    """Return the profiles of all processes, summed by the program's name and its tasklets."""
+    profiles: dict[tuple[str, int], Profile] = {}
+    rows: dict[tuple[str, int, str, str, int], Row] = {}
+    for file in sorted(folder.glob("*.json")):
+        for fields in json.loads(file.read_text(errors="replace")):
+            key = (fields["name"], int(fields["tasklets"]))
+            profile = profiles.setdefault(
+                key, Profile(*key, fields["cycles_per_second"], dict.fromkeys(_TOTALS, 0), [])
+            )
+            for name in _TOTALS:
+                profile.totals[name] += fields[name]
+            for values in fields["rows"]:
+                place = (values["function"], values["file"], values["line"])
+                if (*key, *place) not in rows:
+                    rows[*key, *place] = Row(*place)
+                    profile.rows.append(rows[*key, *place])
+                _add(rows[*key, *place], values)
+    for profile in profiles.values():
+        computed = sum(row.instructions - row.repeated_instructions for row in profile.rows)
+        cycles = _share(profile.totals["computing_cycles"], computed)
+        for row in profile.rows:
+            row.computing_cycles = cycles * (row.instructions - row.repeated_instructions)
+        profile.rows.sort(key=lambda row: -row.cycles)
+    return list(profiles.values())
+
+
+def _add(row: Row, values: Mapping[str, Any]) -> None:
+    for name in ("instructions", "repeated_instructions", "dma_bytes"):
+        setattr(row, name, getattr(row, name) + values[name])
+    for name in ("waited_cycles", "unfinished"):
+        sums = getattr(row, name)
+        for what, value in values[name].items():
+            sums[what] = sums.get(what, 0) + value
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def table(profile: Profile, most_rows: int) -> Iterator[str]:
+    """Yield the lines of a table of the slowest functions and source lines.
+
+    All columns are modelled, except for the bytes of DMA, which are exact.
+    """
+    total = profile.totals
+    yield (
+        f"{profile.name}: {total['launches']:,.0f} launches, {total['pes']:,.0f} runs of PEs,"
+        f" {total['instructions']:,.0f} instructions, {total['dma_bytes']:,.0f} bytes of DMA,"
+        f" {1e6 * total['slowest_cycles'] / profile.cycles_per_second:,.1f} us (modelled)"
+    )
+    yield f"{profile.name}: {profile.bound()}"
+    yield from (f"{profile.name}: {hang}" for hang in profile.hangs())
+    used = [what for what in WAITS if profile.waited(what)]
+    columns = ["time", "instructions", "DMA bytes", *used, "place"]
+    cells = [columns, ["modelled", "modelled", "exact", *("modelled" for _ in used), ""]]
+    for row in profile.rows[:most_rows]:
+        cells.append(
+            [
+                f"{_share(row.cycles, profile.tasklet_cycles):.1%}",
+                f"{row.instructions:,}",
+                f"{row.dma_bytes:,}",
+                *(
+                    f"{_share(row.waited_cycles.get(what, 0), profile.tasklet_cycles):.1%}"
+                    for what in used
+                ),
+                row.place,
+            ]
+        )
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        *numbers, place = line
+        padded = [cell.rjust(width) for cell, width in zip(numbers, widths, strict=False)]
+        yield "  ".join([*padded, place]).rstrip()
+    if len(profile.rows) > most_rows:
+        yield f"{len(profile.rows) - most_rows} more lines: --lines N"
+
+
+def stacks(profile: Profile) -> Iterator[tuple[list[str], float]]:
+    """Yield function, source line and what tasklets did, and their cycles; functions together."""
+    functions: dict[str, list[Row]] = {}
+    for row in profile.rows:
+        functions.setdefault(row.function, []).append(row)
+    for function, rows in functions.items():
+        for row in rows:
+            for what, cycles in row.parts():
+                if cycles:
+                    yield [function, row.place, what], cycles
+
+
+def speedscope(profiles: Sequence[Profile]) -> dict[str, Any]:
+    """Return the profiles in the format of https://www.speedscope.app."""
+    frames: dict[str, int] = {}
+    documents = []
+    for profile in profiles:
+        samples, weights = [], []
+        for names, cycles in stacks(profile):
+            samples.append([frames.setdefault(name, len(frames)) for name in names])
+            weights.append(cycles)
+        documents.append(
+            {
+                "type": "sampled",
+                "name": f"{profile.name}: modelled cycles of tasklets",
+                "unit": "none",
+                "startValue": 0,
+                "endValue": sum(weights),
+                "samples": samples,
+                "weights": weights,
+            }
+        )
+    return {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "exporter": "dpuemu profile",
+        "name": "dpuemu profile",
+        "shared": {"frames": [{"name": name} for name in frames]},
+        "profiles": documents,
+    }
+
+
+_WIDTH, _HEIGHT, _LEAST_WIDTH, _LETTER = 1200, 18, 0.5, 6.5  # in pixels
+_COLOURS = {
+    COMPUTING: "#8fbc8f",
+    "waiting: dma": "#e9a23b",
+    "waiting: mutex": "#d9534f",
+    "waiting: barrier": "#9aa5d8",
+}
+
+
+def flame_graph(profiles: Sequence[Profile]) -> str:
+    """Return a flame graph (SVG): programs, functions, lines, and what tasklets did.
+
+    A box is as wide as its share of the modelled cycles of tasklets; its title has the numbers.
+    """
+    boxes: dict[tuple[str, ...], list[float]] = {}  # begin and end, in cycles
+    at = 0.0
+    for profile in profiles:
+        for names, cycles in stacks(profile):
+            path = ("all programs, modelled cycles of tasklets", profile.name, *names)
+            for depth in range(1, len(path) + 1):
+                boxes.setdefault(path[:depth], [at, at])[1] = at + cycles
+            at += cycles
+    scale = _share(_WIDTH, at)
+    rows = max(map(len, boxes), default=0)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{rows * _HEIGHT}"'
+        ' font-family="sans-serif" font-size="11">'
+    ]
+    for path, (begin, end) in boxes.items():
+        width = (end - begin) * scale
+        if width < _LEAST_WIDTH:
+            continue
+        x, y = begin * scale, (rows - len(path)) * _HEIGHT
+        title = escape(f"{path[-1]}: {end - begin:,.0f} cycles, {_share(end - begin, at):.1%}")
+        text = escape(path[-1][: int(width / _LETTER)])
+        colour = _COLOURS.get(path[-1], "#d8d8d8")
+        lines.append(
+            f'<g><title>{title}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}"'
+            f' height="{_HEIGHT - 1}" fill="{colour}"/><text x="{x + 2:.1f}" y="{y + 13}">{text}'
+            "</text></g>"
+        )
+    return "\n".join([*lines, "</svg>", ""])

@@ -1,0 +1,75 @@
+// The profiles of `dpuemu profile`: per program, the modelled instructions and waiting times of all
+// PEs by source line. They are on if the variable DPUEMU_PROFILE names a folder, to which each
+// process writes the file PID.json: after launches now and then, and at its end.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "machine/pe.h"
+#include "machine/program.h"
+
+namespace dpuemu {
+
+/// Returns whether profiles are on.
+bool profile_is_on();
+
+/// What tasklets wait for, in the order of PeProfile::Place::waited.
+enum class Wait : uint8_t { kDma, kMutex, kBarrier, kSemaphore, kHandshake };
+constexpr const char *kWaitNames[] = {"dma", "mutex", "barrier", "semaphore", "handshake"};
+constexpr size_t kWaits = std::size(kWaitNames);
+
+/// The profile of one run of a PE. All times are modelled cycles.
+class PeProfile {
+ public:
+  /// What the calls at one place of the text have done.
+  struct Place {
+    uint64_t instructions = 0;  // of the calls, without `repeated`
+    uint64_t repeated = 0;      // instructions, by waiting for a mutex
+    uint64_t dma_bytes = 0;
+    std::array<double, kWaits> waited = {};
+    std::array<uint64_t, kWaits> unfinished = {};  // waits that lasted until the end of the run
+    void add(const Place &other);
+  };
+
+  /// Requires a program without machine code, and accessible counters.
+  void begin(const Program &program, const PePlace &place);
+
+  /// The tasklet starts to compute.
+  void start(uint32_t tasklet, double now) { since_[tasklet] = now; }
+  /// The tasklet has computed until now.
+  void pause(uint32_t tasklet, double now) { computing_cycles_ += now - since_[tasklet]; }
+  /// The tasklet makes a call of `instructions` instructions. place: the offset of its return
+  /// address in the text.
+  void call(uint32_t tasklet, uint32_t place, uint32_t instructions);
+  /// The tasklet starts to wait in this call. bytes: of the DMA.
+  void wait(uint32_t tasklet, Wait what, double now, uint32_t bytes = 0);
+  /// The tasklet stops waiting. instructions: that it has repeated.
+  void resume(uint32_t tasklet, double now, uint64_t instructions);
+  /// Adds the profile to the profile of the program. Requires that the report is complete.
+  void end(const PeReport &report);
+
+  /// Returns whether code at `address` has read a counter and not yet written it. Then no other
+  /// tasklet may run.
+  bool is_counting(uint64_t address) const;
+
+ private:
+  const Program *program_ = nullptr;
+  PePlace place_ = {};
+  double computing_cycles_ = 0, engine_cycles_ = 0;
+  std::unordered_map<uint32_t, Place> places_;
+  Place *at_[PE_MAX_TASKLETS] = {};  // of the tasklet's last call
+  double since_[PE_MAX_TASKLETS] = {};
+  Wait waits_for_[PE_MAX_TASKLETS] = {};
+  uint32_t waiting_ = 0;  // bit set
+};
+
+/// Names the program in the file of profiles.
+void name_program(const Program &program, const char *name);
+
+/// Notes the end of a launch of these PEs, which have a program.
+void note_profiled_launch(const std::vector<const Pe *> &pes);
+
+}  // namespace dpuemu
