@@ -12,6 +12,8 @@ _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/|[;\n]', re.S)
 _MARKER = re.compile(r'#[ \t]*(?:line[ \t]+)?(\d+)[ \t]+"((?:\\.|[^"\\])*)"')
 _LABEL = re.compile(r"([\w.$]+)\s*:\s*")
 _WORD = re.compile(r"[A-Za-z_.$][\w.$]*")
+_MACRO = re.compile(r"\.macro\s+([\w.$]+)[\s,]*(.*)", re.S)
+_MOST_EXPANSIONS = 10_000
 _SET = re.compile(r"\.(?:set|equ|equiv)\s+([\w.$]+)\s*,\s*(.*)|([A-Za-z_][\w.$]*)\s*=\s*(.*)", re.S)
 _IGNORED = re.compile(
     r"\.(?:file|loc|cfi_\w+|ident|addrsig\w*|type|size|p2align|align|balign|local|hidden)\b"
@@ -73,6 +75,42 @@ def _statements(text: str, place: Place) -> Iterator[tuple[Place, str]]:
         line += token[0].count("\n")
 
 
+def _expanded(statements: list[tuple[Place, str]]) -> list[tuple[Place, str]]:
+    """Return the statements with those of macros in place of their names."""
+    macros: dict[str, tuple[list[str], list[str]]] = {}
+    result: list[tuple[Place, str]] = []
+    rest = statements[::-1]
+    expansions = 0
+    while rest:
+        where, statement = rest.pop()
+        name, _, given = statement.replace("\t", " ").partition(" ")
+        if macro := _MACRO.fullmatch(statement):
+            body: list[str] = []
+            while rest and rest[-1][1] != ".endm":
+                body.append(rest.pop()[1])
+            if not rest or any(line.startswith(".macro") for line in body):
+                raise FunctionError(where, statement, "the macro needs .endm, and no inner macro")
+            rest.pop()
+            names = macro[2].replace(",", " ").replace(":req", "").split()
+            if not all(map(str.isidentifier, names)):
+                raise FunctionError(where, statement, "the parameters may not have values")
+            macros[macro[1]] = names, body
+        elif name in macros:
+            names, body = macros[name]
+            values = [value.strip() for value in given.split(",")] if given.strip() else []
+            expansions += 1
+            if len(values) != len(names) or expansions > _MOST_EXPANSIONS:
+                rule = f"the macro needs {len(names)} arguments, and must not expand without end"
+                raise FunctionError(where, statement, rule)
+            for line in reversed(body):
+                for parameter, value in zip(names, values, strict=True):
+                    line = re.sub(rf"\\\s*{re.escape(parameter)}\b", lambda _, v=value: v, line)
+                rest.append((where, line))
+        else:
+            result.append((where, statement))
+    return result
+
+
 class AssemblyFile:
     """The functions and the data of a file. constants: of .set; local: the labels inside
     functions.
@@ -85,7 +123,7 @@ class AssemblyFile:
         self.data: list[str] = []
         self._directive = ".text"
         self.local: set[str] = set()
-        statements = list(_statements(text, place))
+        statements = _expanded(list(_statements(text, place)))
         starts = self._starts(statements)
         self._current: Function | None = None
         section = ".text"
@@ -124,7 +162,8 @@ class AssemblyFile:
             if self._current is None:
                 rule = "no label before it names a function (.globl, or .type @function)"
                 raise FunctionError(where, statement, rule)
-            self._current.lines.append(self._with_constants(statement))
+            # Older programs write conditions with a question mark.
+            self._current.lines.append(self._with_constants(re.sub(r"\?(?=\w)", "", statement)))
             self._current.places.append(where)
         elif not _IGNORED.match(statement):
             raise FunctionError(where, statement, "the directive is not supported")

@@ -394,7 +394,7 @@ class Compiler:
         if not source.endswith(".s"):
             preprocessed = self.temporary(".s")
             common = [*self.preprocess_flags("-std=gnu11"), *flags, *self.include_flags()]
-            words = ["-E", "-x", "assembler-with-cpp", *common, "-D__ASSEMBLER__"]
+            words = ["-E", "-x", "assembler-with-cpp", *common]
             self.checked([*words, "-o", str(preprocessed), source])
             text = preprocessed.read_text(errors="surrogateescape")
         try:

@@ -139,7 +139,7 @@ typedef struct dpuemu_report {
   uint64_t
       direct_pages;  ///< number of 4 KiB pages of MRAM that PEs accessed by dereferencing pointers
   uint64_t waiting_tasklets;  ///< number of tasklets that still waited at a barrier, for a
-                              ///< semaphore or a handshake when their PE ended
+                              ///< semaphore, a handshake or a `resume` when their PE ended
   uint64_t instructions;      ///< modelled number of instructions of all tasklets
   double cycles_max;          ///< modelled cycles of the slowest PE
   double cycles_sum;          ///< sum of the modelled cycles of all PEs

@@ -112,7 +112,7 @@ TEST(Assembly_ThatBreaksTheCallingConventionFaults) {
     uint32_t topic;
     const char *reason;
   } kCases[] = {
-      {2, ".S:100 (a jump to an address that is not the return address), in wrong_return"},
+      {2, ".S:114 (a jump to an address that is not the return address), in wrong_return"},
       {3, ".S: changes_r15 changes one of r14 to r22, which it must preserve"}};
   for (const auto &[topic, reason] : kCases) {
     pe_machine(1);

@@ -30,8 +30,8 @@ class LaunchReport:
     MRAM (``dma_writes``, ``dma_write_bytes``). DMA that the hardware changes silently:
     ``masked_addresses`` (low three bits dropped) and ``masked_sizes`` (not a multiple of 8 from 8
     to 2048). ``direct_pages``: pages of 4 KiB that the program reached by dereferencing pointers to
-    MRAM. ``waiting_tasklets``: tasklets that still waited at a barrier, for a semaphore or a
-    handshake when their PE ended.
+    MRAM. ``waiting_tasklets``: tasklets that still waited at a barrier, for a semaphore, a
+    handshake or a `resume` when their PE ended.
 
     Modelled counters, from the x86-64 code that replaces the DPU code: ``instructions`` of all
     tasklets, ``cycles_max`` of the slowest PE, ``cycles_sum`` over all PEs, and `modelled_seconds`

@@ -287,8 +287,8 @@ def problems(launches: Sequence[LaunchReport]) -> Iterator[str]:
     waiting = sum(launch.waiting_tasklets for launch in launches if not launch.faulted_pes)
     if waiting:
         yield (
-            f"{waiting} tasklets still waited at a barrier, for a semaphore or a handshake when"
-            " their PEs ended, as on hardware; --strict makes this a fault"
+            f"{waiting} tasklets still waited at a barrier, for a semaphore, a handshake or a"
+            " `resume` when their PEs ended, as on hardware; --strict makes this a fault"
         )
     odd = sum(map(odd_dma, launches))
     if odd:

@@ -3,6 +3,8 @@
 #define PE_STDINT_H
 
 #include <limits.h>
+#ifndef __ASSEMBLER__
 #include_next <stdint.h>
+#endif
 
 #endif  // PE_STDINT_H

@@ -4,6 +4,15 @@
     .set words, TABLE_BYTES / 4
     .equ last, words - 1
 
+#define FIRST r2
+    .macro ADD_TWICE FIRST:req value
+    add \FIRST, \FIRST, \value
+    ADD \FIRST, \value
+    .endm
+    .macro ADD to value
+    add \to, \to, \value, ?true, .+1
+    .endm
+
     .section .text.sum_words, "ax", @progbits
     .globl sum_words
     .type sum_words, @function
@@ -12,6 +21,11 @@ sum_words:                 // r0: words, r1: their number
     move r2, 0
     jeq r1, 0, 2f
 1:  lw r3, r0, 0
+    lsr r4, r3, 31
+    asr r3, r3, 1
+    ADD_TWICE r2, r3
+    lw r3, r0, 0
+    and r3, r3, 1
     add r2, r2, r3
     add r0, r0, 4; sub r1, r1, 1, nz, 1b
 2:  move r0, r2
