@@ -104,7 +104,7 @@ def _expanded(statements: list[tuple[Place, str]]) -> list[tuple[Place, str]]:
                 raise FunctionError(where, statement, rule)
             for line in reversed(body):
                 for parameter, value in zip(names, values, strict=True):
-                    line = re.sub(rf"\\\s*{re.escape(parameter)}\b", lambda _, v=value: v, line)
+                    line = value.join(re.split(rf"\\\s*{re.escape(parameter)}\b", line))
                 rest.append((where, line))
         else:
             result.append((where, statement))

@@ -107,20 +107,24 @@ TEST(Assembly_HasDataInWram) {
   for (const char *program : kAssembly) run_topic(program, 1);
 }
 TEST(Assembly_CountsEachInstructionAsOne) { run_topic("assembly", 4); }
+/// Checks the fault of a topic of a program.
+void check_fault(const char *name, uint32_t topic, const char *reason) {
+  pe_machine(1);
+  Loaded set(1, name);
+  put(set.set, "topic", topic);
+  CHECK_EQ(dpu_launch(set.set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
+  CHECK(fault_of(set.set).find(reason) != std::string::npos);
+}
+
+TEST(AsmBlock_ThatCannotResumeOrClearATaskletFaults) {
+  check_fault("asm_threads", 4, "resume of tasklet 1, which waits at the barrier at");
+  check_fault("asm_threads", 5, "resume of tasklet 4, but the program has 4 tasklets");
+  check_fault("asm_threads", 6, "clr_run of tasklet 1 is not supported; use stop");
+}
 TEST(Assembly_ThatBreaksTheCallingConventionFaults) {
-  constexpr struct {
-    uint32_t topic;
-    const char *reason;
-  } kCases[] = {
-      {2, ".S:114 (a jump to an address that is not the return address), in wrong_return"},
-      {3, ".S: changes_r15 changes one of r14 to r22, which it must preserve"}};
-  for (const auto &[topic, reason] : kCases) {
-    pe_machine(1);
-    Loaded set(1, "assembly");
-    put(set.set, "topic", topic);
-    CHECK_EQ(dpu_launch(set.set, DPU_SYNCHRONOUS), DPU_ERR_DPU_FAULT);
-    CHECK(fault_of(set.set).find(reason) != std::string::npos);
-  }
+  check_fault("assembly", 2,
+              ".S:114 (a jump to an address that is not the return address), in wrong_return");
+  check_fault("assembly", 3, ".S: changes_r15 changes one of r14 to r22, which it must preserve");
 }
 TEST(Functions_OfTheProgramReplaceMathFunctionsOfC) { run_topic("hardware", 2); }
 

@@ -7,7 +7,7 @@
 
 #include "expect.h"
 
-enum { kTransfers, kRunBits, kPairs, kTimes };
+enum { kTransfers, kRunBits, kPairs, kTimes, kWaitingFault, kMissingFault, kClearFault };
 enum { kMramBytes = 8192, kRounds = 100 };
 
 BARRIER_INIT(all, NR_TASKLETS);
@@ -124,10 +124,21 @@ static void times(void) {
   EXPECT(after >= 2 && after <= 60);
 }
 
+/// Faults of tasklet 0.
+static void faults(void) {
+  if (me() == 1) barrier_wait(&all);
+  if (me() != 0) return;
+  while (read_run(1)) continue;
+  if (topic == kWaitingFault) __asm__ volatile("resume zero, 1");
+  if (topic == kMissingFault) __asm__ volatile("resume zero, 4");
+  if (topic == kClearFault) __asm__ volatile("clr_run zero, 1");
+}
+
 int main(void) {
   if (topic == kTransfers) transfers();
   if (topic == kRunBits) run_bits();
   if (topic == kPairs) pairs();
   if (topic == kTimes) times();
+  if (topic > kTimes) faults();
   return 0;
 }
