@@ -21,7 +21,7 @@ static void transfers(void) {
   if (me() != 0) return;
   uint32_t random = 12345;
   __dma_aligned uint8_t local[16];
-  for (uint32_t i = 0; i < kMramBytes; i += sizeof buffer / 2) {
+  for (uint32_t i = 0; i + sizeof buffer / 2 <= kMramBytes; i += sizeof buffer / 2) {
     for (uint32_t j = 0; j < sizeof buffer; ++j) buffer[j] = (random = random * 1664525 + 1) >> 24;
     mram_write(buffer, mram + i / 8 * 8, 1032);
   }
