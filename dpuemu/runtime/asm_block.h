@@ -1,5 +1,5 @@
 /// asm_block.h: declarations for the C code that the compiler writes in place of asm blocks
-/// (compiler/asm_blocks.py). The compiler inserts the preprocessed text into programs, so it
+/// (compiler/asm_code.py). The compiler inserts the preprocessed text into programs, so it
 /// includes no header of a program and defines only reserved names.
 #define int8_t __INT8_TYPE__
 #define int16_t __INT16_TYPE__
