@@ -163,7 +163,9 @@ def with_operands(form: Instruction, rng: random.Random) -> Instruction:
 
 def test_each_operation_has_a_definition() -> None:
     rows = re.findall(
-        r'^(?:OPERATION|EFFECT)\(\w+, "(\w+)"', (PRODUCT / "runtime" / "instructions.inc").read_text(), re.M
+        r'^(?:OPERATION|EFFECT)\(\w+, "(\w+)"',
+        (PRODUCT / "runtime" / "instructions.inc").read_text(),
+        re.M,
     )
     defined = [*COMPUTATIONS, *PAIRS, *ACCESSES, "call", "nop"]
     assert sorted(rows) == sorted([*defined, *OF_CALLER])

@@ -8,16 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dpu_program
 import pytest
+from dpu_program import FUNCTION, IRAM, LABEL
 from isa_definition import ID, Instruction, encode
 
 DPUEMU = [sys.executable, "-m", "dpuemu"]
-IRAM = 0x80000000
-DPU = 245  # e_machine
-CODE, SYMBOLS, STRINGS, OTHER = 1, 2, 3, 1  # sh_type
-ALLOCATED_CODE = 6  # sh_flags: SHF_ALLOC, SHF_EXECINSTR
-LABEL, FUNCTION = 0, 2  # st_info: no type, STT_FUNC
-
 INSTRUCTIONS = [
     encode(Instruction("sub", a=ID, code=3, target=3)),
     encode(Instruction("call", "r", 23, immediate=4)),
@@ -71,41 +67,10 @@ def line_table() -> bytes:
     return struct.pack("<I", len(unit)) + unit
 
 
-def program_file(machine: int = DPU) -> bytes:
+def program_file(machine: int = dpu_program.DPU) -> bytes:
     """Return a program with code, symbols and source lines."""
-    code = b"".join(word.to_bytes(8, "little") for word in INSTRUCTIONS)
-    strings = b"\0" + b"".join(name.encode() + b"\0" for name, *_ in NAMES)
-    symbols = bytes(16) + b"".join(
-        struct.pack(
-            "<IIIBBH",
-            strings.index(b"\0" + name.encode() + b"\0") + 1,
-            IRAM + 8 * number,
-            8 * size,
-            kind,
-            0,
-            1,
-        )
-        for name, kind, number, size in NAMES
-    )
-    names = b"\0.text\0.symtab\0.strtab\0.debug_line\0.shstrtab\0"
-    sections = [  # name, type, flags, address, contents, link
-        (".text", CODE, ALLOCATED_CODE, IRAM, code, 0),
-        (".symtab", SYMBOLS, 0, 0, symbols, 3),
-        (".strtab", STRINGS, 0, 0, strings, 0),
-        (".debug_line", OTHER, 0, 0, line_table(), 0),
-        (".shstrtab", STRINGS, 0, 0, names, 0),
-    ]
-    body, headers, offset = b"", bytes(40), 52
-    for name, kind, flags, address, contents, link in sections:
-        place = names.index(name.encode())
-        size = len(contents)
-        fields = (place, kind, flags, address, offset + len(body), size, link, 0, 1, 0)
-        headers += struct.pack("<10I", *fields)
-        body += contents + bytes(-size % 4)  # the reader refuses unaligned tables
-    ident = b"\x7fELF\x01\x01\x01" + bytes(9)
-    sizes = (52, 0, 0, 40, len(sections) + 1, len(sections))
-    fields = (2, machine, 1, IRAM, 0, offset + len(body), 0, *sizes)
-    return ident + struct.pack("<HHIIIIIHHHHHH", *fields) + body + headers
+    symbols = [(name, kind, IRAM + 8 * number, 8 * size) for name, kind, number, size in NAMES]
+    return dpu_program.program_file(INSTRUCTIONS, symbols, debug_line=line_table(), machine=machine)
 
 
 @pytest.fixture
