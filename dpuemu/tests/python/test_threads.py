@@ -7,18 +7,19 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import dpu_program
 import thread_definition as threads
-from isa_definition import ID, MASK, ONE, ZERO, Instruction
+from isa_definition import ID, ID2, ID4, ID8, MASK, ONE, ZERO, Instruction
 from thread_definition import Machine
 
 WRAM_BYTES = MRAM_BYTES = 2048
 # The places of variables in WRAM.
 COUNT, PRIVATE, BLOCKS, REGISTERS = 252, 256, 512, 1536
-TRUE, Z, NZ = 1, 2, 3  # codes of conditions
+TRUE, Z, NZ, LTU, GEU = 1, 2, 3, 20, 21  # codes of conditions
 HOST = """
 import sys
 from dpu import DpuError, DpuSet
@@ -46,38 +47,34 @@ class Assembly:
     def __init__(self) -> None:
         self.code: list[tuple[Instruction, str]] = []
         self.labels: dict[str, int] = {}
+        self.barriers = self.chains = 0
 
     def label(self, name: str) -> None:
         self.labels[name] = len(self.code)
 
     def add(self, name: str, to: str = "z", c: int = 0, label: str = "", **fields: int) -> None:
-        """Append an instruction. label: the target of its jump."""
-        is_wide = name in ("or", "add") and to == "r" and "b" not in fields and not label
+        """Append an instruction. label: the target of its jump, or the place in IRAM to move."""
+        is_wide = name in ("or", "add") and to == "r" and not {"b", "code"} & fields.keys()
         self.code.append((Instruction(name, to, c, is_wide=is_wide, **fields), label))
 
     def move(self, c: int, value: int) -> None:
         self.add("or", "r", c, immediate=value & MASK)
 
-    def jump(self, label: str) -> None:
-        self.add("or", code=TRUE, label=label)
-
-    def jump_unless_equal(self, a: int, b: int, label: str) -> None:
-        self.add("sub", a=a, b=b, code=NZ, label=label)
-
     def program(self) -> list[Instruction]:
-        return [
-            replace(each, target=self.labels[label]) if label else each for each, label in self.code
-        ]
+        def resolved(each: Instruction, place: int) -> Instruction:
+            return replace(each, **{"immediate": 8 * place} if each.is_wide else {"target": place})
+
+        return [resolved(each, self.labels[label]) if label else each for each, label in self.code]
 
 
 class Case:
     """A program with the contents of its memories before and after."""
 
-    def __init__(self, assembly: Assembly, rng: random.Random, mram: bytes = b"") -> None:
+    def __init__(self, assembly: Assembly, rng: random.Random) -> None:
         self.program = assembly.program()
         self.known: list[Instruction] = []
         wram = rng.randbytes(WRAM_BYTES - 256)
-        self.before = bytes(256) + wram, mram + rng.randbytes(MRAM_BYTES - len(mram))
+        self.before = bytes(256) + wram, rng.randbytes(MRAM_BYTES)
 
     def want(self, seed: int) -> Machine:
         """Return the machine at the end."""
@@ -222,9 +219,170 @@ def sequence(rng: random.Random) -> Case:
 
 def test_sequences_of_one_tasklet_have_the_results_of_the_definition(tmp_path: Path) -> None:
     rng = random.Random(1)
-    cases = [sequence(rng) for _ in range(400)]
+    cases = [sequence(rng) for _ in range(300)]
     used = {each.name for case in cases for each in case.program}
     assert used >= set(threads.NAMES) - {"ldmai"}
     machines = check(cases, tmp_path)
     faults = sum(machine.fault is not None for machine in machines)
     assert 10 < faults < 200
+
+
+# --- Many tasklets. Register 0 has the result of a tasklet.
+
+
+def add_loop(code: Assembly, rng: random.Random) -> None:
+    """Execute a number of instructions that differs between tasklets."""
+    name = f"loop{len(code.code)}"
+    code.add("and", "r", 3, a=ID8, immediate=rng.choice([0, 24, 255]))
+    code.add("add", "r", 3, a=3, immediate=rng.randrange(1, 20))
+    code.label(name)
+    code.add("add", "r", 3, a=3, immediate=MASK, code=NZ, label=name)
+
+
+def add_barrier(code: Assembly, tasklets: int) -> None:
+    name = f"barrier{len(code.code)}"
+    code.barriers += 1
+    add_locked(code, 250, lambda: code.add("add", "r", 5, a=5, immediate=1), COUNT, NZ)
+    code.move(6, code.barriers * tasklets)
+    code.label(name)
+    code.add("lw", "r", 5, a=ZERO, offset=COUNT)
+    code.add("sub", a=5, b=6, code=LTU, label=name)
+
+
+def add_locked(
+    code: Assembly, mutex: int, change: Callable[[], None], variable: int, condition: int
+) -> None:
+    """Change a variable, in register 5, under a mutex."""
+    name = f"lock{len(code.code)}"
+    code.label(name)
+    if condition == NZ:
+        code.add("acquire", a=ZERO, immediate=mutex, code=NZ, label=name)
+    else:
+        code.add("acquire", a=ZERO, immediate=mutex, code=Z, label=name + "_locked")
+        code.add("or", code=TRUE, label=name)
+        code.label(name + "_locked")
+    code.add("lw", "r", 5, a=ZERO, offset=variable)
+    change()
+    code.add("sw", a=ZERO, b=5, offset=variable)
+    code.add("release", a=ZERO, immediate=mutex, label=name + "_free")
+    code.label(name + "_free")
+
+
+def add_start(code: Assembly, rng: random.Random, tasklets: int) -> None:
+    """Boot the tasklets: tasklet 0 boots all, each boots the next, or each boots two."""
+    kind = rng.choice(["all", "chain", "tree"])
+    if kind == "all":
+        code.add("sub", a=ID, code=NZ, label="begin")
+        for tasklet in rng.sample(range(1, tasklets), tasklets - 1):
+            code.add("boot", a=ZERO, immediate=tasklet)
+    else:
+        for place in range(2 if kind == "tree" else 1):
+            code.add("add", "r", 1, a=ID2 if kind == "tree" else ID, immediate=1 + place)
+            code.move(2, tasklets)
+            code.add("sub", a=1, b=2, code=GEU, label="begin")
+            code.add("boot", a=1)
+    code.label("begin")
+    code.move(0, rng.getrandbits(32))
+    for _ in range(rng.randrange(1, 4)):
+        code.add(rng.choice(["add", "xor", "sub"]), "r", 0, a=ID4, b=0)
+    add_barrier(code, tasklets)  # a tasklet resumes no tasklet that has not begun
+
+
+def add_updates(code: Assembly, rng: random.Random, _: int) -> None:
+    """Change a variable under its mutex; the order of the changes has no effect."""
+    variable = rng.randrange(32)
+    operation = ("add", "xor")[variable % 2]
+    a = rng.choice([0, ID, ONE])
+
+    def change() -> None:
+        if rng.getrandbits(1):
+            code.add("time")  # other tasklets run here
+        code.add(operation, "r", 5, a=a, b=5)
+
+    for _ in range(rng.randrange(1, 4)):
+        add_locked(code, rng.choice([variable, variable << 8]), change, 4 * variable, Z)
+
+
+def add_chain(code: Assembly, rng: random.Random, tasklets: int) -> None:
+    """Change a variable in the order of the tasklets: each stops until another resumes it."""
+    name, variable = f"chain{len(code.code)}", 128 + 4 * code.chains
+    code.chains += 1
+    code.add("sub", a=ID, code=Z, label=name)
+    code.add("stop", code=TRUE, label=name)
+    code.label(name)
+    code.add("lw", "r", 5, a=ZERO, offset=variable)
+    code.add("lsl_add", "r", 5, a=5, b=0, shift=rng.randrange(1, 4))
+    code.add("sw", a=ZERO, b=5, offset=variable)
+    code.add("xor", "r", 0, a=ID2, b=5)
+    code.add("sub", a=ID, immediate=tasklets - 1, code=Z, label=name + "_end")
+    code.label(name + "_next")
+    code.add("resume", a=ID, immediate=1, code=NZ, label=name + "_next")
+    code.label(name + "_end")
+
+
+def add_exchange(code: Assembly, rng: random.Random, tasklets: int) -> None:
+    """Read the result of another tasklet between two barriers."""
+    code.add("sw", a=ID4, b=0, offset=PRIVATE)
+    add_barrier(code, tasklets)
+    code.move(1, 4 * (tasklets - 1))
+    code.add("rsub", "r", 1, a=ID4, b=1)
+    code.add("lw", "r", 5, a=1, offset=PRIVATE)
+    code.add(rng.choice(["add", "xor"]), "r", 0, a=0, b=5)
+    add_barrier(code, tasklets)
+
+
+def add_blocks(code: Assembly, rng: random.Random, _: int) -> None:
+    """Change a block of MRAM of the tasklet."""
+    words = rng.randrange(1, 5)
+    code.move(8, BLOCKS)
+    code.move(9, rng.choice([0, dpu_program.MRAM]))
+    for register in (8, 9):
+        code.add("lsl_add", "r", register, a=ID8, b=register, shift=2)
+    code.add("ldma", a=8, b=9, immediate=words - 1)
+    code.add("lw", "r", 5, a=8, offset=8 * words - 4)
+    code.add("add", "r", 0, a=5, b=0)
+    code.add("sw", a=8, b=0)
+    code.add("sdma", a=8, b=9, immediate=words - 1)
+
+
+def add_load(code: Assembly, _: random.Random, tasklets: int) -> None:
+    """Let tasklet 0 replace an instruction of all by LOADED."""
+    name = f"load{len(code.code)}"
+    code.add("sub", a=ID, code=NZ, label=name)
+    code.add("or", "r", 8, label=name + "_loaded")
+    code.move(9, MRAM_BYTES - 8)
+    code.add("ldmai", a=8, b=9)
+    code.label(name)
+    add_barrier(code, tasklets)
+    code.label(name + "_loaded")
+    code.add("nop")
+
+
+LOADED = Instruction("add", "r", 0, ID, b=0)
+PARTS = [add_updates, add_chain, add_exchange, add_blocks, add_load]
+
+
+def together(rng: random.Random) -> Case:
+    """Return a program of many tasklets."""
+    tasklets = rng.randrange(2, threads.TASKLETS + 1)
+    code = Assembly()
+    add_start(code, rng, tasklets)
+    for add in rng.choices(PARTS, k=rng.randrange(1, 5)):
+        add_loop(code, rng)
+        add(code, rng, tasklets)
+    code.add("sw", a=ID4, b=0, offset=REGISTERS)
+    code.label("end")
+    code.add("stop", code=TRUE, label="end")
+    case = Case(code, rng)
+    case.known = [LOADED]
+    wram, mram = case.before
+    case.before = wram, mram[:-8] + threads.encode(LOADED).to_bytes(8, "little")
+    return case
+
+
+def test_tasklets_have_the_results_of_the_definition(tmp_path: Path) -> None:
+    rng = random.Random(2)
+    cases = [together(rng) for _ in range(40)]
+    used = {each.name for case in cases for each in case.program}
+    assert used >= {"boot", "resume", "stop", "acquire", "release", "ldma", "ldmai", "sdma"}
+    assert all(machine.fault is None for machine in check(cases, tmp_path))

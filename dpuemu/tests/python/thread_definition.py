@@ -91,13 +91,15 @@ class Machine:
 
     def step(self, tasklet: int) -> None:
         """Execute one instruction of a tasklet."""
-        before = replace(self.tasklets[tasklet], wram=bytes(self.wram))
+        before = self.tasklets[tasklet]
         it = self.iram[before.pc]
         self.instructions += 1
         if it.name not in NAMES or it.name == "nop":
-            after = isa.execute(it, before)
+            is_access = it.name in isa.LOADS or it.name in isa.STORES
+            after = isa.execute(it, replace(before, wram=bytes(self.wram) if is_access else b""))
             assert isinstance(after, State), f"{it} of tasklet {tasklet}: {after}"
-            self.wram = bytearray(after.wram)
+            if it.name in isa.STORES:
+                self.wram = bytearray(after.wram)
         elif it.name in DMA:
             self._transfer(it, before)
             after = replace(before, pc=before.pc + 1)
