@@ -3,9 +3,10 @@
 dpuemu run -- python bench/speed.py [--repetitions N]
 
 The first rows are kernels with 16 tasklets on 64 PEs, which resemble PrIM's VA, GEMV, HST-L and
-BFS: modelled instructions and DMA per second of CPU time of the launch, on all threads. The others
-are times on 2,560 PEs: launches of an empty program, and transfers of 4 bytes to and from WRAM. All
-rows are the best of N repetitions. The results of the kernels are compared with NumPy.
+BFS: modelled instructions and DMA per second of CPU time of the launch, on all threads. The next
+two are a kernel in machine code, translated and interpreted. The others are times on 2,560 PEs:
+launches of an empty program, and transfers of 4 bytes to and from WRAM. All rows are the best of N
+repetitions. The results of the kernels are compared with NumPy.
 """
 
 from __future__ import annotations
@@ -17,12 +18,18 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from dpu import DpuSet, library
 
 from dpuemu import report
 from dpuemu.tools import sdk_root, temporary_folder
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "python"))
+from dpu_program import VARIABLE, program_file
+from isa_definition import ID, ID4, MASK, ZERO, Instruction
+from thread_definition import encode
 
 PES, MOST_PES, TASKLETS, WORDS, PART = 64, 2560, 16, 256, 1 << 18
 HISTOGRAM_TURNS = 16
@@ -84,6 +91,58 @@ int main(void) {
   return 0;
 }
 """
+
+
+CODE_TURNS, CODE_RESULTS, CODE_WORDS = 4000, 512, 1024  # turns; addresses in WRAM
+
+
+def machine_code(first: str) -> bytes:
+    """Return a program whose tasklets add words at pseudorandom places. first: a transfer from
+    MRAM. After an ldmai, the emulator interprets a program.
+    """
+    xorshift = [("lsl", 13), ("lsr", 17), ("lsl", 5)]
+    begin = [
+        Instruction("nop"),
+        Instruction("or", "r", 9, immediate=0, is_wide=True),
+        Instruction(first, a=ZERO, b=9),
+        Instruction("add", "r", 0, ID, immediate=1, is_wide=True),
+        Instruction("sub", a=0, immediate=TASKLETS, code=2, target=6),
+        Instruction("boot", a=0),
+        Instruction("or", "r", 1, immediate=0, is_wide=True),
+        Instruction("or", "r", 4, immediate=CODE_WORDS, is_wide=True),
+        Instruction("or", "r", 6, immediate=CODE_TURNS, is_wide=True),
+    ]
+    turn = [
+        Instruction("and", "r", 2, 0, immediate=WORDS - 1),
+        Instruction("lsl_add", "r", 2, 2, 4, shift=2),
+        Instruction("lw", "r", 3, 2),
+        Instruction("add", "r", 1, 1, 3),
+    ]
+    for name, shift in xorshift:
+        turn += [Instruction(name, "r", 5, 0, shift=shift), Instruction("xor", "r", 0, 0, 5)]
+    turn.append(Instruction("add", "r", 6, 6, immediate=MASK, code=3, target=len(begin)))
+    place = len(begin + turn) + 1
+    end = [
+        Instruction("sw", a=ID4, b=1, offset=CODE_RESULTS),
+        Instruction("stop", code=1, target=place),
+    ]
+    symbols = [
+        ("results", VARIABLE, CODE_RESULTS, 4 * TASKLETS),
+        ("words", VARIABLE, CODE_WORDS, 4 * WORDS),
+    ]
+    code = [encode(each) for each in begin + turn + end]
+    nop = code[0].to_bytes(8, "little")
+    return program_file(code, symbols, wram=bytes(CODE_WORDS + 4 * WORDS), mram=nop)
+
+
+def check_machine_code(words: np.ndarray, results: np.ndarray) -> bool:
+    """Return whether all PEs have the results of machine_code."""
+    seeds, sums = np.arange(1, TASKLETS + 1, dtype=np.uint32), np.zeros_like(results)
+    for _ in range(CODE_TURNS):
+        sums += words[:, seeds % WORDS]
+        for shift in (13, -17, 5):
+            seeds ^= seeds << shift if shift > 0 else seeds >> -shift
+    return np.array_equal(results, sums)
 
 
 def expected(name: str, data: np.ndarray, launches: int) -> list[np.ndarray]:
@@ -165,6 +224,19 @@ def measure(repetitions: int) -> None:
             dma = (counts.dma_reads + counts.dma_writes) / seconds / 1e6
             rate = counts.instructions / seconds / 1e9
             print(f"{name:14} {rate:8.2f} G instructions/s {dma:8.2f} M DMA/s", flush=True)
+        words = np.random.default_rng(2).integers(1 << 32, size=(PES, WORDS), dtype=np.uint32)
+        results = np.empty((PES, TASKLETS), np.uint32)
+        for name, first in (("machine code", "ldma"), ("interpreted", "ldmai")):
+            with temporary_folder() as folder:
+                (folder / "program").write_bytes(machine_code(first))
+                dpus.load(str(folder / "program"))
+            dpus.copy("words", list(words))
+            seconds = best(repetitions, time.process_time, dpus.exec)
+            dpus.copy(list(results), "results")
+            if not check_machine_code(words, results):
+                sys.exit(f"speed.py: {name}: wrong results")
+            rate = report(SetBytes(bytes(dpus.c_set))).instructions / seconds / 1e9
+            print(f"{name:14} {rate:8.2f} G instructions/s", flush=True)
     with DpuSet(MOST_PES) as dpus:
         for tasklets in (1, 16):
             load(dpus, "int main(void) { return 0; }", tasklets)
