@@ -1,4 +1,6 @@
-"""The list of public programs, and the command that builds and runs them."""
+"""The list of public programs, and the command that builds and runs them. If
+DPUEMU_TEST_DPU_PROGRAMS names a folder, its programs of the vendor's compiler are tried too.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,28 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dpu_program
 import pytest
+import thread_definition
+from isa_definition import ZERO, Instruction
+
+from dpuemu.supervised import supervised
 
 TESTS = Path(__file__).resolve().parents[1]
 SCRIPT = TESTS / "run_programs.py"
+DPU_PROGRAMS = os.environ.get("DPUEMU_TEST_DPU_PROGRAMS", "")
+LAUNCH = """
+import sys
+from dpu import DpuError, DpuSet
+from dpuemu._dpuemu import explain_fault
+with DpuSet(1) as dpus:
+    dpus.load(sys.argv[1])
+    try:
+        dpus.exec()
+        print("ended")
+    except DpuError:
+        print(explain_fault(bytes(dpus.c_set)))
+"""
 EXAMPLE = TESTS.parent / "examples" / "vector_add"
 ROW = """
 [[program]]
@@ -109,3 +129,61 @@ def test_the_command_reports_how_far_a_program_comes(
     assert result.stdout.startswith(f"{name}: {line}"), result.stdout + result.stderr
     assert result.returncode == code
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.fixture(scope="module")
+def recode(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program isa_recode.cpp."""
+    program = tmp_path_factory.mktemp("recode") / "recode"
+    isa = TESTS.parent / "src" / "isa"
+    sources = [TESTS / "isa_recode.cpp", isa / "encoding.cpp", isa / "text.cpp"]
+    includes = [f"-I{TESTS.parent / 'src'}", f"-I{TESTS.parent}"]
+    subprocess.run(["c++", "-std=c++20", *includes, "-o", program, *sources], check=True)
+    return program
+
+
+def try_program(file: Path, recode: Path) -> str:
+    """Check that objdump lists a program and each instruction survives encoding; launch it without
+    input. Return "ended" or the fault.
+    """
+    dpuemu = [sys.executable, "-m", "dpuemu"]
+    listing = subprocess.run([*dpuemu, "objdump", file], capture_output=True, check=True).stdout
+    words = re.findall(rb"^  [0-9a-f]{8,}:  ([0-9a-f]+)  ", listing, re.M)
+    assert words, f"{file} has no instructions"
+    result = subprocess.run([recode], input=b"\n".join(words), capture_output=True, check=True)
+    assert result.stdout == b"", f"{file} has words that are not instructions"
+    launch = [*dpuemu, "run", "--", sys.executable, "-c", LAUNCH, str(file)]
+    variables = {**os.environ, "DPUEMU_PATIENCE": "5"}
+    with supervised(launch, stdout=subprocess.PIPE, env=variables) as process:
+        assert process.stdout is not None
+        end = process.stdout.read().decode().strip()
+        assert process.wait() == 0, f"{file}: {end}"
+    assert end, f"{file} neither ended nor is in fault"
+    return end
+
+
+@pytest.mark.parametrize(
+    ("instruction", "end"), [("stop", "ended"), ("fault", "executed the instruction fault 9, at")]
+)
+def test_a_program_of_machine_code_ends_or_reports_a_fault(
+    instruction: str, end: str, tmp_path: Path, recode: Path
+) -> None:
+    file = tmp_path / "program"
+    code = [Instruction("add", "r", 1, ZERO, immediate=7), Instruction(instruction, immediate=9)]
+    file.write_bytes(dpu_program.program_file([thread_definition.encode(it) for it in code], []))
+    assert end in try_program(file, recode)
+    file.write_bytes(dpu_program.program_file([(1 << 48) - 1], []))
+    with pytest.raises(AssertionError, match="not instructions"):
+        try_program(file, recode)
+
+
+@pytest.mark.skipif(not DPU_PROGRAMS, reason="DPUEMU_TEST_DPU_PROGRAMS names no folder")
+def test_programs_of_a_folder_end_or_report_a_fault(recode: Path) -> None:
+    files = [
+        file
+        for file in sorted(Path(DPU_PROGRAMS).rglob("*"))
+        if file.is_file() and file.read_bytes()[:20].endswith(b"\x02\x00\xf5\x00")
+    ]
+    assert files, f"{DPU_PROGRAMS} has no programs of the vendor's compiler"
+    for file in files:
+        try_program(file, recode)
