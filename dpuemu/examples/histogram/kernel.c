@@ -35,7 +35,8 @@ int main(void) {
 #ifdef PRIVATE
   barrier_wait(&all);
   for (uint32_t bin = me(); bin < kBins; bin += NR_TASKLETS)
-    for (uint32_t tasklet = 0; tasklet < NR_TASKLETS; ++tasklet) bins[bin] += own_bins[tasklet][bin];
+    for (uint32_t tasklet = 0; tasklet < NR_TASKLETS; ++tasklet)
+      bins[bin] += own_bins[tasklet][bin];
 #endif
   return 0;
 }

@@ -220,8 +220,8 @@ def parser() -> argparse.ArgumentParser:
         profile_host_program,
         "Run a host program, and show where its PE programs spend their time.\n\nA table has the"
         " instructions, the DMA and the waiting of all PEs by source line, and a sentence says what"
-        " bounds each program: the pipeline, DMA, a mutex, imbalance, or too few tasklets. Times are"
-        " modelled: shares of the time of all tasklets. The exit code is the one of the"
+        " bounds each program: the pipeline, DMA, a mutex, imbalance, or too few tasklets. Times"
+        " are modelled: shares of the time of all tasklets. The exit code is the one of the"
         " program.\n\nThe emulator compiles PE programs again, with counters, if one command"
         " compiled them from sources that still exist; otherwise compile them in `dpuemu profile`"
         " too: `dpuemu profile -- make -B`.",

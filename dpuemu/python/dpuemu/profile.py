@@ -54,7 +54,9 @@ class Row:
     @property
     def place(self) -> str:
         """Return the function, the file and the line."""
-        return f"{self.function} ({Path(self.file).name}:{self.line})" if self.line else self.function
+        return (
+            f"{self.function} ({Path(self.file).name}:{self.line})" if self.line else self.function
+        )
 
 
 @dataclass
@@ -91,19 +93,30 @@ class Profile:
         computing = _share(total["computing_cycles"], self.tasklet_cycles)
         waited = {what: self.waited(what) for what in WAITS}
         idle = waited["barrier"] + 1 - computing - sum(waited.values())
-        uses = {
-            f"the pipeline bounds it: a PE issues {pipeline:.2f} instructions per cycle, of at most"
-            " 1": pipeline,
-            f"DMA bounds it: the DMA engine is busy {engine:.0%} of the time": engine,
-            f"a mutex bounds it: tasklets wait for mutexes {waited['mutex']:.0%} of their time, most"
-            f" in {self._most('mutex')}": waited["mutex"],
-            f"imbalance of tasklets bounds it: tasklets wait at barriers or have ended {idle:.0%} of"
-            " their time": idle,
-            f"other tasklets bound it: tasklets wait for semaphores and handshakes"
-            f" {waited['semaphore'] + waited['handshake']:.0%} of their time": waited["semaphore"]
-            + waited["handshake"],
-        }
-        sentence, use = max(uses.items(), key=lambda item: item[1])
+        others = waited["semaphore"] + waited["handshake"]
+        use, sentence = max(
+            (
+                pipeline,
+                f"the pipeline bounds it: a PE issues {pipeline:.2f} instructions per cycle, of at"
+                " most 1",
+            ),
+            (engine, f"DMA bounds it: the DMA engine is busy {engine:.0%} of the time"),
+            (
+                waited["mutex"],
+                f"a mutex bounds it: tasklets wait for mutexes {waited['mutex']:.0%} of their time,"
+                f" most in {self._most('mutex')}",
+            ),
+            (
+                idle,
+                "imbalance of tasklets bounds it: tasklets wait at barriers or have ended"
+                f" {idle:.0%} of their time",
+            ),
+            (
+                others,
+                "other tasklets bound it: tasklets wait for semaphores and handshakes"
+                f" {others:.0%} of their time",
+            ),
+        )
         if use >= LEAST_USE:
             return sentence
         if waited["dma"] > computing:
@@ -113,9 +126,9 @@ class Profile:
                 " transfers"
             )
         return (
-            f"too few tasklets bound it: {computing * self.tasklets:.1f} tasklets compute at a time,"
-            f" and {FULL_PIPELINE} fill the pipeline; a PE issues {pipeline:.2f} instructions per"
-            " cycle"
+            f"too few tasklets bound it: {computing * self.tasklets:.1f} tasklets compute at a"
+            f" time, and {FULL_PIPELINE} fill the pipeline; a PE issues {pipeline:.2f}"
+            " instructions per cycle"
         )
 
     def _most(self, what: str) -> str:
@@ -151,7 +164,7 @@ def variables(folder: Path) -> dict[str, str]:
 def read(folder: Path) -> list[Profile]:
     """Return the profiles of all processes, summed by the program's name and its tasklets."""
     profiles: dict[tuple[str, int], Profile] = {}
-    rows: dict[tuple[str, int, str, str, int], Row] = {}
+    rows: dict[tuple[tuple[str, int], tuple[str, str, int]], Row] = {}
     for file in sorted(folder.glob("*.json")):
         for fields in json.loads(file.read_text(errors="replace")):
             key = (fields["name"], int(fields["tasklets"]))
@@ -162,10 +175,10 @@ def read(folder: Path) -> list[Profile]:
                 profile.totals[name] += fields[name]
             for values in fields["rows"]:
                 place = (values["function"], values["file"], values["line"])
-                if (*key, *place) not in rows:
-                    rows[*key, *place] = Row(*place)
-                    profile.rows.append(rows[*key, *place])
-                _add(rows[*key, *place], values)
+                if (key, place) not in rows:
+                    rows[key, place] = Row(*place)
+                    profile.rows.append(rows[key, place])
+                _add(rows[key, place], values)
     for profile in profiles.values():
         computed = sum(row.instructions - row.repeated_instructions for row in profile.rows)
         cycles = _share(profile.totals["computing_cycles"], computed)

@@ -127,7 +127,8 @@ class ProgramReader {
   const AddressRange &range_of(uint32_t address) const {
     const AddressRange *found = kRanges;
     using Ranges = std::span<const AddressRange>;
-    for (const AddressRange &range : is_machine_code_ ? Ranges(kMachineCodeRanges) : Ranges(kRanges))
+    for (const AddressRange &range :
+         is_machine_code_ ? Ranges(kMachineCodeRanges) : Ranges(kRanges))
       if (range.origin <= address) found = &range;
     return *found;
   }

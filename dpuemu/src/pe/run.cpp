@@ -195,7 +195,7 @@ PeRun::After PeRun::carry_out_profiled(uint32_t number) {
   const double now = clock_.cycles();
   profile_->call(number, place_of_call(number) - address_of(place_.text),
                  kCalls[tasklet.call].instructions);
-  const After after = carry_out(number);
+  const After after = (this->*kCalls[tasklet.call].function)(number, tasklet.at_call.arguments);
   if (has_ended_) return after;
   for (uint32_t others = woken_ & ~woken; others != 0; others &= others - 1)
     profile_->resume(static_cast<uint32_t>(std::countr_zero(others)), now,

@@ -94,6 +94,7 @@ class PeRun : public AnyRun {
   After carry_out(uint32_t tasklet);
   /// The same with checks. The frequent calls have no checks themselves.
   After carry_out_checked(uint32_t tasklet);
+  /// The same, and adds what happens to the profile.
   After carry_out_profiled(uint32_t tasklet);
   void finish() override;
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);

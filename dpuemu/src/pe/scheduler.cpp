@@ -274,7 +274,7 @@ class Runner {
   CodeRun code_runs_[kChips];
   std::unique_ptr<PeCheck> checks_[kChips];  // of these runs, from the first checked run on
   std::unique_ptr<PeProfile> profiles_[kChips];
-  uint64_t gs_base_ = kUnknownGs;            // gs of the thread
+  uint64_t gs_base_ = kUnknownGs;  // gs of the thread
   pthread_t thread_ = {};
   std::atomic<uint64_t> progress_{1};  // incremented when PEs start, and when a PE ends
   std::atomic<uint64_t> endless_progress_{

@@ -55,9 +55,9 @@ void PeProfile::end(const PeReport &report) {
     ++at_[tasklet]->unfinished[what];
   }
   std::vector<uint64_t> counters(program_->counter_bytes() / sizeof(uint64_t));
-  if (!counters.empty())
-    std::memcpy(counters.data(), place_.counters(), program_->counter_bytes());
-  Profiles::instance().add(*program_, {report, counters, places_, computing_cycles_, engine_cycles_});
+  if (!counters.empty()) std::memcpy(counters.data(), place_.counters(), program_->counter_bytes());
+  Profiles::instance().add(*program_,
+                           {report, counters, places_, computing_cycles_, engine_cycles_});
 }
 
 bool PeProfile::is_counting(uint64_t address) const {

@@ -180,8 +180,9 @@ std::string Profiles::as_json(const Program &program, const OfProgram &profile) 
   bool is_first = true;
   for (const auto &[line, place] : rows) {
     json += std::exchange(is_first, false) ? "\n" : ",\n";
-    json += "{\"function\": " + quoted(std::get<0>(line)) + ", \"file\": " +
-            quoted(std::get<1>(line)) + ", \"line\": " + std::to_string(std::get<2>(line)) +
+    json += "{\"function\": " + quoted(std::get<0>(line)) +
+            ", \"file\": " + quoted(std::get<1>(line)) +
+            ", \"line\": " + std::to_string(std::get<2>(line)) +
             ", \"instructions\": " + std::to_string(place.instructions + place.repeated) +
             ", \"repeated_instructions\": " + std::to_string(place.repeated) +
             ", \"dma_bytes\": " + std::to_string(place.dma_bytes) +

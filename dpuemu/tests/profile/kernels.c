@@ -61,7 +61,8 @@ static inline void works_by_number(void) { work(1000 + (number == 7) * 50000); }
 // Counters that only the run knows, software routines, calls of the runtime and of the emulator.
 static inline void does_everything(void) {
   uint32_t factor = me() * 77 + number + 1, sum = 0;
-  for (uint32_t i = 1; i < TURNS; ++i) sum += factor * i + factor / i + (int32_t)(sum - factor) % 13;
+  for (uint32_t i = 1; i < TURNS; ++i)
+    sum += factor * i + factor / i + (int32_t)(sum - factor) % 13;
   uint64_t wide = (uint64_t)sum * factor / (me() + 3);
   float real = (float)sum * 1.5f + (float)wide;
   uint8_t *own = mem_alloc(64);
@@ -90,6 +91,10 @@ static inline void keeps_a_mutex(void) {
 
 static inline void misses_a_barrier(void) {
   if (me() != 1) barrier_wait(&all);  // here
+}
+
+static inline void never_ends(void) {
+  while (counter != 77) work(1000);  // here
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-"""`dpuemu profile` on the kernels of tests/profile: totals, source lines, bounds, hangs, formats."""
+"""`dpuemu profile` on the kernels of tests/profile: totals, lines, bounds, hangs and formats."""
 
 from __future__ import annotations
 
@@ -44,7 +44,12 @@ class Runner:
         """Run a command in the folder by a command of dpuemu."""
         command = [sys.executable, "-m", "dpuemu", *tool, "--", *words]
         process = subprocess.run(
-            command, cwd=self.folder, env=self.variables, capture_output=True, text=True, check=False
+            command,
+            cwd=self.folder,
+            env=self.variables,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert process.returncode == code, process.stdout + process.stderr
         return process
@@ -173,6 +178,19 @@ def test_tasklets_that_hang_are_named_with_their_line(
         f"{PES * waiting} waits of tasklets ({what}) lasted until the end of a launch: main"
         f" (kernels.c:{line_of(name)})"
     ) in shown
+
+
+def test_an_endless_loop_is_the_first_line(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(runner.variables, "DPUEMU_PATIENCE", "1")
+    values = runner.profile("never_ends", tasklets=2, code=FAULT)
+    assert values["rows"][0]["line"] == line_of_work()
+    runs = [row for row in values["rows"] if row["line"] == line_of("never_ends")]
+    assert sum(row["instructions"] for row in runs) > 1000
+
+
+def line_of_work() -> int:
+    """Return the line of the loop in `work`."""
+    return KERNELS.count("\n", 0, KERNELS.index("for (uint32_t i = 0; i < turns; ++i)")) + 1
 
 
 def test_the_formats_have_the_same_times_as_the_table(runner: Runner) -> None:
