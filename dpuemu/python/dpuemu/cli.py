@@ -233,7 +233,10 @@ def parser() -> argparse.ArgumentParser:
         type=_number(1),
         metavar="N",
         default=20,
-        help="source lines in the table (default: 20)",
+        help="rows of the table (default: 20)",
+    )
+    subparser.add_argument(
+        "--functions", action="store_true", help="one row per function, not per source line"
     )
     subparser.add_argument("--svg", metavar="FILE", help="write a flame graph")
     subparser.add_argument(
@@ -382,7 +385,7 @@ def profile_host_program(options: argparse.Namespace) -> int:
         fail(problem)
     if options.json != STDOUT:
         for one in profiles:
-            print(*profile.table(one, options.lines), sep="\n")
+            print(*profile.table(one, options.lines, options.functions), sep="\n")
         if not profiles:
             print("no PE program has a profile")
     return run.exit_code(code)

@@ -143,6 +143,15 @@ class Profile:
                     f" {row.place}"
                 )
 
+    def by_function(self) -> list[Row]:
+        """Return a row per function, the one with the longest time first."""
+        sums: dict[str, Row] = {}
+        for row in self.rows:
+            own = sums.setdefault(row.function, Row(row.function, row.file, 0))
+            _add(own, asdict(row))
+            own.computing_cycles += row.computing_cycles
+        return sorted(sums.values(), key=lambda row: -row.cycles)
+
     def as_json(self) -> dict[str, Any]:
         """Return the fields for JSON."""
         rows = [{**asdict(row), "cycles": row.cycles} for row in self.rows]
@@ -201,8 +210,8 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def table(profile: Profile, most_rows: int) -> Iterator[str]:
-    """Yield the lines of a table of the slowest functions and source lines.
+def table(profile: Profile, most_rows: int, by_function: bool = False) -> Iterator[str]:
+    """Yield the lines of a table of the slowest source lines, or functions.
 
     All columns are modelled, except for the bytes of DMA, which are exact.
     """
@@ -217,7 +226,8 @@ def table(profile: Profile, most_rows: int) -> Iterator[str]:
     used = [what for what in WAITS if profile.waited(what)]
     columns = ["time", "instructions", "DMA bytes", *used, "place"]
     cells = [columns, ["modelled", "modelled", "exact", *("modelled" for _ in used), ""]]
-    for row in profile.rows[:most_rows]:
+    rows = profile.by_function() if by_function else profile.rows
+    for row in rows[:most_rows]:
         cells.append(
             [
                 f"{_share(row.cycles, profile.tasklet_cycles):.1%}",
@@ -235,8 +245,8 @@ def table(profile: Profile, most_rows: int) -> Iterator[str]:
         *numbers, place = line
         padded = [cell.rjust(width) for cell, width in zip(numbers, widths, strict=False)]
         yield "  ".join([*padded, place]).rstrip()
-    if len(profile.rows) > most_rows:
-        yield f"{len(profile.rows) - most_rows} more lines: --lines N"
+    if len(rows) > most_rows:
+        yield f"{len(rows) - most_rows} more lines: --lines N"
 
 
 def stacks(profile: Profile) -> Iterator[tuple[list[str], float]]:

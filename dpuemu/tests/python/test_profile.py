@@ -238,6 +238,25 @@ def test_objects_need_a_build_with_counters(runner: Runner) -> None:
     process = runner.run("./host", "./parts", "1", tool=("profile",))
     assert f"main (kernels.c:{line_of('computes')})" in process.stdout
     assert "without counters" not in process.stderr + process.stdout
+    # Without a profile, counters change nothing.
+    reports = []
+    for file in ("./parts", runner.kernel("computes", 4)):
+        runner.run("./host", file, "1", tool=("run", "--json", "report.json"))
+        (report,) = run.parse_launches((runner.folder / "report.json").read_text())
+        reports.append((report.instructions, report.cycles_sum))
+    assert reports[0] == reports[1]
+
+
+def test_rows_of_functions_are_sums_of_their_lines(runner: Runner) -> None:
+    words = ("./host", runner.kernel("does_everything"), "1")
+    options = ("--functions", "--json", "profile.json")
+    shown = runner.run(*words, tool=("profile", *options)).stdout
+    values = json.loads((runner.folder / "profile.json").read_text())
+    for function in ("main", "mram_read_unaligned"):
+        rows = [row for row in values["rows"] if row["function"] == function]
+        assert len(rows) > 1
+        (line,) = [line for line in shown.splitlines() if line.endswith(f"  {function}")]
+        assert f" {sum(row['instructions'] for row in rows):,} " in line
 
 
 def test_profiles_of_several_processes_are_summed(tmp_path: Path) -> None:
