@@ -5,22 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any
 
 import dpuemu
 from dpuemu import _dpuemu, check, profile, run, tools
+from dpuemu.arguments import USAGE, Parser, fail, number, pe, schedules
 
 STDOUT = "-"
-USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141  # exit codes of failures; 0 means success
+INTERRUPTED, BROKEN_PIPE = 130, 141  # exit codes
 
 
 def main() -> None:
@@ -54,43 +53,6 @@ def run_command(words: Sequence[str]) -> int:
         raise
     except (dpuemu.Error, OSError) as error:
         return fail(str(error))
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that refuses abbreviated options, and reports errors in one line."""
-
-    def __init__(self, *words: Any, **settings: Any) -> None:
-        super().__init__(*words, **{**settings, "allow_abbrev": False})
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse the words of this command. Refuses words that it does not know."""
-        options, rest = super().parse_known_args(args, namespace)
-        if rest and rest[0].startswith("-"):
-            name = rest[0].partition("=")[0]
-            self.error(f"option {name} is unknown{_near(name, self._option_string_actions)}")
-        if rest:
-            self.error(f"the command has no argument for {rest[0]!r}")
-        return options, rest
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            names, kind = list(action.choices), str(action.metavar or action.dest).lower()
-            known = f"use {', '.join(names)}{_near(value, names)}"
-            raise argparse.ArgumentError(None, f"{kind} {value!r} is unknown; {known}")
-
-    def error(self, message: str) -> NoReturn:
-        """Print the error in the words of `pidcomm`; exit."""
-        for words, ours in (
-            (r"argument (\S+): (expected one argument|expected .*)", r"\1 needs a value"),
-            (r"argument (\S+): ignored explicit argument .*", r"\1 takes no value"),
-            (r"argument (-\S+): ", r"\1 "),
-        ):
-            message = re.sub(words, ours, message)
-        sys.exit(fail(f"{message} (see {self.prog} --help)"))
-
-
-def _near(name: str, names: Iterable[str]) -> str:
-    return "".join(f"; did you mean {word!r}?" for word in get_close_matches(name, names, 1, 0.7))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -143,17 +105,17 @@ def parser() -> argparse.ArgumentParser:
     most = _dpuemu.MAX_RANKS
     subparser.add_argument(
         "--ranks",
-        type=_number(1, most),
+        type=number(1, most),
         metavar="N",
         help=f"number of ranks of the machine, 1 to {most}",
     )
     subparser.add_argument(
-        "--threads", type=_number(1), metavar="N", help="number of host threads that run PEs"
+        "--threads", type=number(1), metavar="N", help="number of host threads that run PEs"
     )
     _add_strict(subparser)
     subparser.add_argument(
         "--patience",
-        type=_number(1),
+        type=number(1),
         metavar="SECONDS",
         help="end a launch if one of its PEs takes longer on this computer (default: 60)",
     )
@@ -192,16 +154,16 @@ def parser() -> argparse.ArgumentParser:
     subparser.usage = "dpuemu check [OPTIONS] [--] PROGRAM [ARGS]"
     subparser.add_argument(
         "--schedules",
-        type=_schedules,
+        type=schedules,
         metavar="N|all",
         help="try N other orders of the tasklets of a PE in each launch, or all orders",
     )
     subparser.add_argument(
-        "--seed", type=_number(0), metavar="S", help="choose the orders by this number (default: 1)"
+        "--seed", type=number(0), metavar="S", help="choose the orders by this number (default: 1)"
     )
     subparser.add_argument(
         "--pe",
-        type=_pe,
+        type=pe,
         metavar="R.C.B|all",
         help="try them on this rank, chip and bank, or on all PEs (default: on the first PE)",
     )
@@ -230,7 +192,7 @@ def parser() -> argparse.ArgumentParser:
     subparser.usage = "dpuemu profile [OPTIONS] [--] PROGRAM [ARGS]"
     subparser.add_argument(
         "--lines",
-        type=_number(1),
+        type=number(1),
         metavar="N",
         default=20,
         help="rows of the table (default: 20)",
@@ -293,27 +255,6 @@ def _add_json(command: argparse.ArgumentParser, what: str) -> None:
         metavar="FILE|-",
         help=f"write {what} to a file; - writes only the JSON, to standard output",
     )
-
-
-def _number(low: int, high: int | None = None) -> Callable[[str], int]:
-    rule = f"of at least {low}" if high is None else f"from {low} to {high}"
-
-    def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < low or (high is not None and int(text) > high):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {rule}")
-        return int(text)
-
-    return parse
-
-
-def _schedules(text: str) -> str:
-    return text if text == check.ALL else str(_number(1)(text))
-
-
-def _pe(text: str) -> str:
-    if text == check.ALL or re.fullmatch(r"\d+\.[0-7]\.[0-7]", text):
-        return text
-    raise argparse.ArgumentTypeError(f"{text} is not RANK.CHIP.BANK or {check.ALL}")
 
 
 def _words(options: argparse.Namespace) -> list[str]:
@@ -508,9 +449,3 @@ def _json_target(target: str | None) -> Iterator[Callable[[str], None]]:
 def _print_json(target: str | None, value: object) -> None:
     with _json_target(target) as write_json:
         write_json(json.dumps(value, indent=2))
-
-
-def fail(sentence: str) -> int:
-    """Print an error to standard error; return its exit code."""
-    print(f"dpuemu: {sentence}", file=sys.stderr)
-    return USAGE
