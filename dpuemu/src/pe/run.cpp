@@ -200,8 +200,8 @@ PeRun::After PeRun::carry_out_profiled(uint32_t number) {
   for (uint32_t others = woken_ & ~woken; others != 0; others &= others - 1)
     profile_->resume(static_cast<uint32_t>(std::countr_zero(others)), now,
                      clock_.instructions() - instructions);
-  if (tasklet.state == State::kTransferring)
-    profile_->wait(number, Wait::kDma, now, moved_bytes_ - moved_bytes);
+  if (const uint32_t bytes = moved_bytes_ - moved_bytes; tasklet.state == State::kTransferring)
+    profile_->wait_for_dma(number, now, bytes, PeClock::engine_cycles(bytes));
   else if (tasklet.state == State::kWaiting && after == After::kStay)
     profile_->wait(number, kWaitsOfKinds[static_cast<size_t>(tasklet.wait_kind)], now);
   return after;

@@ -153,7 +153,7 @@ class Runner {
                  ? &code_runs_[slot]
                  : nullptr;
     PeProfile *profile = nullptr;
-    if (profile_is_on()) {
+    if (profile_is_on() && !of.work.is_checked) {
       if (profiles_[slot] == nullptr) profiles_[slot] = std::make_unique<PeProfile>();
       profile = profiles_[slot].get();
     }

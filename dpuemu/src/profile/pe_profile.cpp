@@ -2,7 +2,6 @@
 #include <bit>
 #include <cstring>
 
-#include "pe/clock.h"
 #include "profile/profile.h"
 #include "profile/profiles.h"
 
@@ -32,13 +31,16 @@ void PeProfile::call(uint32_t tasklet, uint32_t place, uint32_t instructions) {
   at_[tasklet]->instructions += instructions;
 }
 
-void PeProfile::wait(uint32_t tasklet, Wait what, double now, uint32_t bytes) {
+void PeProfile::wait(uint32_t tasklet, Wait what, double now) {
   since_[tasklet] = now;
   waits_for_[tasklet] = what;
   waiting_ |= 1u << tasklet;
-  if (what != Wait::kDma) return;
+}
+
+void PeProfile::wait_for_dma(uint32_t tasklet, double now, uint32_t bytes, double engine_cycles) {
+  wait(tasklet, Wait::kDma, now);
   at_[tasklet]->dma_bytes += bytes;
-  engine_cycles_ += PeClock::engine_cycles(bytes);
+  engine_cycles_ += engine_cycles;
 }
 
 void PeProfile::resume(uint32_t tasklet, double now, uint64_t instructions) {

@@ -1,6 +1,7 @@
 // The profiles of `dpuemu profile`: per program, the modelled instructions and waiting times of all
 // PEs by source line. They are on if the variable DPUEMU_PROFILE names a folder, to which each
-// process writes the file PID.json: after launches now and then, and at its end.
+// process writes the file PID.json: after launches now and then, and at its end. Runs with checks
+// have no profile.
 #pragma once
 
 #include <array>
@@ -44,8 +45,10 @@ class PeProfile {
   /// The tasklet makes a call of `instructions` instructions. place: the offset of its return
   /// address in the text.
   void call(uint32_t tasklet, uint32_t place, uint32_t instructions);
-  /// The tasklet starts to wait in this call. bytes: of the DMA.
-  void wait(uint32_t tasklet, Wait what, double now, uint32_t bytes = 0);
+  /// The tasklet starts to wait in this call.
+  void wait(uint32_t tasklet, Wait what, double now);
+  /// The same for a DMA, which occupies the engine for `engine_cycles`.
+  void wait_for_dma(uint32_t tasklet, double now, uint32_t bytes, double engine_cycles);
   /// The tasklet stops waiting. instructions: that it has repeated.
   void resume(uint32_t tasklet, double now, uint64_t instructions);
   /// Adds the profile to the profile of the program. Requires that the report is complete.

@@ -10,7 +10,6 @@
 
 #include "base/json.h"
 #include "base/worker_pool.h"
-#include "check/settings.h"
 #include "machine/debug_info.h"
 #include "machine/machine.h"
 
@@ -20,7 +19,7 @@ namespace {
 const std::string &folder() {
   static const auto *const name = [] {
     const char *const value = std::getenv("DPUEMU_PROFILE");
-    return new std::string(value != nullptr && !check_settings().is_on ? value : "");
+    return new std::string(value != nullptr ? value : "");
   }();
   return *name;
 }
@@ -196,7 +195,7 @@ void Profiles::write_locked() {
   const std::string path = folder() + "/" + std::to_string(getpid()) + ".json";
   std::string json;
   for (const auto &[program, profile] : programs_) {
-    if (profile.pes == 0 || program->code() != nullptr) continue;
+    if (profile.cycles == 0 || program->code() != nullptr) continue;
     json += (json.empty() ? "[" : ",\n") + as_json(*program, profile);
   }
   // A reader finds a complete file.
