@@ -73,12 +73,14 @@ std::string number(double value) {
 
 template <class Values>
 std::string by_wait(const Values &values) {
-  std::string json;
-  for (size_t i = 0; i < kWaits; ++i)
-    if (values[i] != 0)
-      json += (json.empty() ? "" : ", ") + quoted(kWaitNames[i]) + ": " +
-              number(static_cast<double>(values[i]));
-  return "{" + json + "}";
+  std::string json = "{";
+  for (size_t i = 0; i < kWaits; ++i) {
+    if (values[i] == 0) continue;
+    if (json.size() > 1) json.append(", ");
+    json.append(quoted(kWaitNames[i])).append(": ");
+    json.append(number(static_cast<double>(values[i])));
+  }
+  return json.append("}");
 }
 
 }  // namespace
@@ -160,10 +162,17 @@ std::string Profiles::as_json(const Program &program, const OfProgram &profile) 
     rows[lines.at(PE_TEXT_ORIGIN + offset - 1)].add(place);  // the call precedes its return address
   }
   if (rest > 0) rows[{"(without counters)", "", 0}].instructions += static_cast<uint64_t>(rest);
-  std::string json = "{\"name\": " + quoted(profile.name);
-  const auto add = [&](const char *name, double value) {
-    json += ", " + quoted(name) + ": " + number(value);
+  std::string json = "{";
+  const auto name = [&](const char *field) {
+    if (json.back() != '{') json.append(", ");
+    json.append(quoted(field)).append(": ");
   };
+  const auto add = [&](const char *field, double value) {
+    name(field);
+    json.append(number(value));
+  };
+  name("name");
+  json.append(quoted(profile.name));
   add("launches", static_cast<double>(profile.launches));
   add("pes", static_cast<double>(profile.pes));
   add("tasklets", program.tasklets());
@@ -175,20 +184,25 @@ std::string Profiles::as_json(const Program &program, const OfProgram &profile) 
   add("cycles", profile.cycles);
   add("computing_cycles", profile.computing_cycles);
   add("engine_cycles", profile.engine_cycles);
-  json += ", \"rows\": [";
-  bool is_first = true;
+  name("rows");
+  json.append("[");
   for (const auto &[line, place] : rows) {
-    json += std::exchange(is_first, false) ? "\n" : ",\n";
-    json += "{\"function\": " + quoted(std::get<0>(line)) +
-            ", \"file\": " + quoted(std::get<1>(line)) +
-            ", \"line\": " + std::to_string(std::get<2>(line)) +
-            ", \"instructions\": " + std::to_string(place.instructions + place.repeated) +
-            ", \"repeated_instructions\": " + std::to_string(place.repeated) +
-            ", \"dma_bytes\": " + std::to_string(place.dma_bytes) +
-            ", \"waited_cycles\": " + by_wait(place.waited) +
-            ", \"unfinished\": " + by_wait(place.unfinished) + "}";
+    json.append(json.back() == '[' ? "\n{" : ",\n{");
+    name("function");
+    json.append(quoted(std::get<0>(line)));
+    name("file");
+    json.append(quoted(std::get<1>(line)));
+    add("line", std::get<2>(line));
+    add("instructions", static_cast<double>(place.instructions + place.repeated));
+    add("repeated_instructions", static_cast<double>(place.repeated));
+    add("dma_bytes", static_cast<double>(place.dma_bytes));
+    name("waited_cycles");
+    json.append(by_wait(place.waited));
+    name("unfinished");
+    json.append(by_wait(place.unfinished));
+    json.append("}");
   }
-  return json + "]}";
+  return json.append("]}");
 }
 
 void Profiles::write_locked() {
@@ -196,7 +210,7 @@ void Profiles::write_locked() {
   std::string json;
   for (const auto &[program, profile] : programs_) {
     if (profile.cycles == 0 || program->code() != nullptr) continue;
-    json += (json.empty() ? "[" : ",\n") + as_json(*program, profile);
+    json.append(json.empty() ? "[" : ",\n").append(as_json(*program, profile));
   }
   // A reader finds a complete file.
   const std::string draft = path + ".draft";
