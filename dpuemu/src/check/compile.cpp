@@ -55,8 +55,8 @@ const Program *compiled_again(std::span<const char> file, const char *name) {
 const Program *program_for_settings(const Program &program, std::span<const char> file,
                                     const char *name) {
   const bool is_checked = check_settings().is_on;
-  if (is_checked == program.is_checked() && (!profile_is_on() || program.counter_bytes() != 0))
-    return &program;
+  const bool has_counters = is_checked || !profile_is_on() || program.counter_bytes() != 0;
+  if (is_checked == program.is_checked() && has_counters) return &program;
   static std::mutex mutex;
   static auto *const programs = new std::unordered_map<const Program *, const Program *>;
   std::lock_guard<std::mutex> lock(mutex);
