@@ -147,9 +147,10 @@ class ProgramReader {
         break;
       case Memory::kCounters:
         areas_[index] = Area::kText;  // counters move with the text
+        if (!fits) break;
         if (contents != nullptr || section.sh_size % sizeof(uint64_t) != 0)
           return refuse("the section of counters has contents, or a size that no counters have");
-        if (fits) program_.counter_bytes_ = std::max(program_.counter_bytes_, end);
+        program_.counter_bytes_ = std::max(program_.counter_bytes_, end);
         break;
       case Memory::kMram:
         if (!fits || contents == nullptr) break;

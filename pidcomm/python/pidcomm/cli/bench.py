@@ -234,9 +234,8 @@ def bench(
 
     Separate values by commas; every combination runs. Cases too large for memory are skipped. algbw
     is the larger side summed over PEs, divided by t_p50 + pe_us, in GB/s. bus is the bytes read and
-    written, divided by t_p50. limit% is bus in percent of the rate of the fastest copy of as many
-    bytes, speed-up is over conventional; both are medians over rounds. pe_us is the modelled time
-    of PE reordering.
+    written, divided by t_p50. limit% is the median of bus in percent of the fastest copy in the
+    same round. speed-up is over conventional. pe_us is the modelled time of PE reordering.
     """
     sweeps = parse_sweeps(sweep or ())
     if size is None:
