@@ -30,6 +30,7 @@ from pidcomm.pe_set import PeSet, allocate
 from pidcomm.places import Groups, Location
 from pidcomm.plans import Plan, plan
 from pidcomm.programs import Symbol
+from pidcomm.records import Record, Records, recorder
 from pidcomm.requests import Request
 from pidcomm.tables import (
     COHERENCES,
@@ -73,6 +74,8 @@ __all__ = [
     "OutOfMemoryError",
     "PeSet",
     "Plan",
+    "Record",
+    "Records",
     "Request",
     "ScaledSum",
     "Symbol",
@@ -81,6 +84,7 @@ __all__ = [
     "allocate",
     "displacements",
     "plan",
+    "recorder",
 ]
 
 

@@ -49,9 +49,22 @@ void Executor::run_batch(const std::vector<pidcomm_request> &requests,
   trace = {};
   if (requests.empty()) return;
   const Stopwatch total;
+  Recording recording(recorder_, requests.front(), requests.size(), total.begin_s());
+  recording.guard([&] { run_batch_recorded(recording, total, requests, options, trace); });
+  recording.done(trace);
+}
+
+void Executor::run_batch_recorded(Recording &recording, const Stopwatch &total,
+                                  const std::vector<pidcomm_request> &requests,
+                                  const std::vector<pidcomm_options> &options,
+                                  pidcomm_trace &trace) {
+  recording.enter(PIDCOMM_CALL_WAITS_FOR_PES);
   const dpu_error_t earlier = dpu_sync(set_);  // without a ticket, as in `run`
+  recording.enter(PIDCOMM_CALL_WAITS_FOR_CALLS);
   const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
+  recording.enter(PIDCOMM_CALL_WAITS_FOR_PES);
   wait_for_set(set_, placement_, earlier);
+  recording.enter(PIDCOMM_CALL_RUNS);
   const double waited = total.seconds();
 
   std::vector<Call> calls(requests.size());
@@ -70,6 +83,7 @@ void Executor::run_batch(const std::vector<pidcomm_request> &requests,
   std::optional<AcquiredRanks> ranks;
   double acquiring = 0;
   each_request(requests.size(), [&](std::size_t i) {
+    recording.begin_request(i, requests.size());
     calls[i].total.lap();
     if (is_host_pass(calls[i].cached->plan)) {
       if (!ranks) ranks.emplace(placement_, mapped_);

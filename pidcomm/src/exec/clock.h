@@ -12,6 +12,10 @@ inline double clock_s() {
 
 class Stopwatch {
  public:
+  /// The time of the construction, of clock_s.
+  double begin_s() const {
+    return std::chrono::duration<double>(start_.time_since_epoch()).count();
+  }
   /// Seconds since the construction.
   double seconds() const { return between(start_, Clock::now()); }
   /// Seconds since the lap before, or since the construction. One read of the clock

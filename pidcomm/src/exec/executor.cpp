@@ -71,6 +71,7 @@ Executor::Executor(struct dpu_set_t set, uint32_t first, const Hypercube &cube,
       placement_(Placement::of(set, cube_, first)),
       calls_(placement_.ranks),
       opened_(opened(set_, placement_, calls_)),
+      recorder_(cube_.to_string()),
       plans_(planner, cube_, is_whole(set_, placement_)) {
   if (program_changes()) return;
   const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
@@ -163,15 +164,28 @@ void Executor::finish(Call &call, pidcomm_trace &trace) {
 void Executor::run(const pidcomm_request &request, const pidcomm_options *options,
                    pidcomm_trace &trace) {
   Call call;
-  const dpu_error_t earlier = dpu_sync(
-      set_);  // without a ticket, so that callbacks of the set can call its other hypercubes
-  call.ticket.emplace(calls_.lock(RankLocks::Mode::exclusive));
-  trace = {};
-  wait_for_set(set_, placement_, earlier);
-  trace.seconds_acquire = call.total.lap();
-  plan_call(call, request, options, trace, true, true);
-  prepare(call, request, trace);
-  finish(call, trace);
+  Recording recording(recorder_, request, 1, call.total.begin_s());
+  run_recorded(call, recording, request, options, trace);
+}
+
+void Executor::run_recorded(Call &call, Recording &recording, const pidcomm_request &request,
+                            const pidcomm_options *options, pidcomm_trace &trace) {
+  recording.guard([&] {
+    recording.enter(PIDCOMM_CALL_WAITS_FOR_PES);
+    const dpu_error_t earlier = dpu_sync(
+        set_);  // without a ticket, so that callbacks of the set can call its other hypercubes
+    recording.enter(PIDCOMM_CALL_WAITS_FOR_CALLS);
+    call.ticket.emplace(calls_.lock(RankLocks::Mode::exclusive));
+    recording.enter(PIDCOMM_CALL_WAITS_FOR_PES);
+    trace = {};
+    wait_for_set(set_, placement_, earlier);
+    recording.enter(PIDCOMM_CALL_RUNS);
+    trace.seconds_acquire = call.total.lap();
+    plan_call(call, request, options, trace, true, true);
+    prepare(call, request, trace);
+    finish(call, trace);
+  });
+  recording.done(trace);
 }
 
 void Executor::run_with_reordering(Call &call, pidcomm_trace &trace) {

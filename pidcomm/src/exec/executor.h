@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/recorder.h"
 #include "exec/acquired_ranks.h"
+#include "exec/clock.h"
 #include "exec/device.h"
 #include "exec/host_buffer.h"
 #include "exec/opened_ranks.h"
@@ -81,6 +83,11 @@ class Executor {
   struct Call;
   struct Underway;
   static OpenedRanks opened(struct dpu_set_t set, const Placement &placement, RankLocks &calls);
+  void run_recorded(Call &call, Recording &recording, const pidcomm_request &request,
+                    const pidcomm_options *options, pidcomm_trace &trace);
+  void run_batch_recorded(Recording &recording, const Stopwatch &total,
+                          const std::vector<pidcomm_request> &requests,
+                          const std::vector<pidcomm_options> &options, pidcomm_trace &trace);
   void plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
                  pidcomm_trace &trace, bool reads_programs, bool is_timed);
   void prepare(Call &call, const pidcomm_request &request, pidcomm_trace &trace);
@@ -97,6 +104,7 @@ class Executor {
   Placement placement_;
   RankLocks calls_;  // serialises the calls with those of all hypercubes on these ranks
   OpenedRanks opened_;
+  Recorder recorder_;
 
   // Of the call that moves bytes.
   pidcomm_audit audit_{};

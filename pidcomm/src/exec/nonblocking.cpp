@@ -2,6 +2,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@ struct Executor::Underway {
   std::promise<pidcomm_trace> end{};
   pidcomm_trace trace{};
   Call call{};
+  std::optional<Recording> recording{};  // of `start`
 
   /// Plans the call. Reports only faults of earlier work that has ended, and no faults while other
   /// calls run on the ranks. Without reports of program changes, reads the programs only if no
@@ -36,18 +38,24 @@ struct Executor::Underway {
                        true);
   }
 
+  void run() {
+    call.ticket->wait();
+    recording->enter(PIDCOMM_CALL_WAITS_FOR_PES);
+    // Inside a job of the ranks' queues, only reports faults.
+    wait_for_set(executor.set_, executor.placement_);
+    recording->enter(PIDCOMM_CALL_RUNS);
+    trace.seconds_acquire += call.total.lap();
+    executor.require_heap_base(call);
+    executor.finish(call, trace);
+  }
+
   /// Carries out the call. Later work on the ranks waits until this function returns.
-  static dpu_error_t run(struct dpu_set_t, uint32_t, void *self) {
+  static dpu_error_t run_job(struct dpu_set_t, uint32_t, void *self) {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
     try {
-      own->call.ticket->wait();
-      wait_for_set(
-          own->executor.set_,
-          own->executor.placement_);  // inside a job of the ranks' queues, only reports faults
-      own->trace.seconds_acquire += own->call.total.lap();
-      own->executor.require_heap_base(own->call);
-      own->executor.finish(own->call, own->trace);
+      own->recording->guard([&own] { own->run(); });
+      own->recording->done(own->trace);
     } catch (...) {
       error = std::current_exception();
     }
@@ -70,15 +78,21 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request,
   std::unique_lock<std::mutex> queueing(queueing_, std::defer_lock);
   if (!rank_queues_block_later_work())
     queueing.lock();  // the worker gets calls in the order of their tickets
-  underway->plan(request, options);
-  prepare(underway->call, request, underway->trace);
+  Recording &recording =
+      underway->recording.emplace(recorder_, request, 1, underway->call.total.begin_s());
+  recording.guard([&] {
+    underway->plan(request, options);
+    prepare(underway->call, request, underway->trace);
+  });
+  if (rank_queues_block_later_work()) recording.enter(PIDCOMM_CALL_WAITS_FOR_PES);
   if (queue(*underway)) {
     underway.release();  // the other thread owns the object now
     return end;
   }
   underway->call.ticket.reset();
   if (queueing) queueing.unlock();
-  run(request, options, underway->trace);
+  Call call;
+  run_recorded(call, recording, request, options, underway->trace);
   underway->end.set_value(underway->trace);
   return end;
 }
@@ -89,10 +103,10 @@ bool Executor::queue(Underway &underway) {
     underway.call.ticket.emplace(calls_.lock(RankLocks::Mode::shared));
     constexpr auto kOnceForAllRanks =
         static_cast<dpu_callback_flags_t>(DPU_CALLBACK_ASYNC | DPU_CALLBACK_SINGLE_CALL);
-    return dpu_callback(set_, Underway::run, &underway, kOnceForAllRanks) == DPU_OK;
+    return dpu_callback(set_, Underway::run_job, &underway, kOnceForAllRanks) == DPU_OK;
   }
   try {
-    worker_.run([&underway] { Underway::run({}, 0, &underway); });
+    worker_.run([&underway] { Underway::run_job({}, 0, &underway); });
   } catch (const std::exception &) {
     return false;
   }

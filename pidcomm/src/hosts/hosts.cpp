@@ -50,6 +50,14 @@ void check_transport(const pidcomm_transport &transport, const Link &link) {
          transport.shared_bytes - link.pool_bytes(), " for the comparison of their calls");
 }
 
+template <class Body>
+pidcomm_trace recorded(Recording &recording, const Body &body) {
+  pidcomm_trace trace;
+  recording.guard([&] { trace = body(); });
+  recording.done(trace);
+  return trace;
+}
+
 }  // namespace
 
 HostsSettings HostsSettings::of(const pidcomm_hosts_settings &settings) {
@@ -113,7 +121,11 @@ struct HostsCube::Prepared {
 HostsCube::HostsCube(Executor &local, const pidcomm_transport &transport,
                      const pidcomm_hosts_settings &settings,
                      const std::function<pidcomm_machine()> &machine)
-    : local_(local), machine_(machine), link_(transport) {
+    : local_(local),
+      machine_(machine),
+      link_(transport),
+      recorder_(local.cube().to_string() + "x" + std::to_string(transport.hosts) + ", host " +
+                std::to_string(transport.host)) {
   if (transport.host >= transport.hosts)
     fail(PIDCOMM_ERR_ARGUMENT, "the transport's host (", transport.host,
          ") must be below its hosts (", transport.hosts, ")");
@@ -191,9 +203,10 @@ HostsCube::Prepared HostsCube::prepare(const MakePlan &make, const pidcomm_reque
   return prepared;
 }
 
-/// Prepares a call, and returns when all hosts have agreed on it.
+/// Prepares a call, and returns when all hosts have agreed on it. recording: of the call, or null.
 HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t root,
-                                      const pidcomm_options *options, bool checks_rows) {
+                                      const pidcomm_options *options, bool checks_rows,
+                                      Recording *recording) {
   const auto make = [&](uint32_t pieces) {
     return make_hosts_plan(local_.cube(), link_.hosts(), link_.host(), request, root,
                            resolve(options), local_.heap_base(), pieces, link_.kind());
@@ -213,6 +226,7 @@ HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t r
     intent = {PIDCOMM_ERR_MEMORY, "the host is out of memory"};
   }
   if (link_.hosts() == 1) return prepared;
+  if (recording != nullptr) recording->enter(PIDCOMM_CALL_WAITS_FOR_HOSTS);
   prepared.schedule.pieces = agree(link_, intent);
   if (prepared.schedule.pieces > 1) prepared.plan = make(prepared.schedule.pieces);
   prepared.memories.window = link_.window(prepared.plan.window_bytes);
@@ -220,10 +234,13 @@ HostsCube::Prepared HostsCube::agreed(const pidcomm_request &request, uint32_t r
   return prepared;
 }
 
-pidcomm_trace HostsCube::carry_out(const pidcomm_request &request, uint32_t root,
-                                   const pidcomm_options *options) {
+pidcomm_trace HostsCube::carry_out(Recording &recording, const pidcomm_request &request,
+                                   uint32_t root, const pidcomm_options *options) {
   const Stopwatch total;
-  Prepared prepared = agreed(request, root, options, true);
+  const Recording::Scope scope(recording);
+  recording.enter(PIDCOMM_CALL_WAITS_FOR_PES);
+  Prepared prepared = agreed(request, root, options, true, &recording);
+  recording.enter(PIDCOMM_CALL_RUNS);
   prepared.memories.user = static_cast<std::byte *>(request.host);
   const double seconds_plan = total.seconds();
   pidcomm_trace trace;
@@ -244,14 +261,15 @@ void HostsCube::validate(const pidcomm_request &request, uint32_t root,
                          const pidcomm_options *options) {
   const Ticket ticket(*this);
   ticket.wait();
-  agreed(request, root, options, request.host != nullptr || request.host_bytes != 0);
+  agreed(request, root, options, request.host != nullptr || request.host_bytes != 0, nullptr);
 }
 
 pidcomm_trace HostsCube::run(const pidcomm_request &request, uint32_t root,
                              const pidcomm_options *options) {
+  Recording recording(recorder_, request, 1, clock_s());
   const Ticket ticket(*this);
   ticket.wait();
-  return carry_out(request, root, options);
+  return recorded(recording, [&] { return carry_out(recording, request, root, options); });
 }
 
 std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint32_t root,
@@ -260,28 +278,35 @@ std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint
     fail(PIDCOMM_ERR_OPTION,
          "a call that does not wait needs a transport that any thread may use: start MPI with "
          "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+  auto recording = std::make_unique<Recording>(recorder_, request, 1, clock_s());
   auto ticket = std::make_unique<Ticket>(*this);
   try {
-    return std::async(std::launch::async,
-                      [this, call = pidcomm_request(request), root,
-                       options = options == nullptr ? pidcomm_options{} : *options,
-                       mask = std::string(request.mask == nullptr ? "" : request.mask),
-                       ticket = std::move(ticket)]() mutable {
-                        const std::unique_ptr<Ticket> own = std::move(ticket);
-                        own->wait();
-                        call.mask = mask.c_str();
-                        return carry_out(call, root, &options);
-                      });
+    return std::async(
+        std::launch::async,
+        [this, call = pidcomm_request(request), root, recording = std::move(recording),
+         options = options == nullptr ? pidcomm_options{} : *options,
+         mask = std::string(request.mask == nullptr ? "" : request.mask),
+         ticket = std::move(ticket)]() mutable {
+          const std::unique_ptr<Ticket> own = std::move(ticket);
+          own->wait();
+          call.mask = mask.c_str();
+          return recorded(*recording, [&] { return carry_out(*recording, call, root, &options); });
+        });
   } catch (const std::system_error &) {
     fail(PIDCOMM_ERR_MEMORY, "the system starts no thread for a call that does not wait");
   }
 }
 
 void HostsCube::refuse(pidcomm_status status, const std::string &sentence) {
+  Recording recording(recorder_, clock_s());
   const Ticket ticket(*this);
   ticket.wait();
-  if (link_.hosts() == 1) fail(status, sentence);
-  agree(link_, {status, sentence});
+  const Recording::Scope scope(recording);
+  recording.guard([&] {
+    if (link_.hosts() == 1) fail(status, sentence);
+    recording.enter(PIDCOMM_CALL_WAITS_FOR_HOSTS);
+    agree(link_, {status, sentence});
+  });
 }
 
 }  // namespace pidcomm

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/recorder.h"
 #include "exec/executor.h"
 #include "hosts/agreement.h"
 #include "hosts/link.h"
@@ -59,13 +60,14 @@ class HostsCube {
   Prepared prepare(const MakePlan &make, const pidcomm_request &request,
                    const pidcomm_options *options, bool checks_rows);
   Prepared agreed(const pidcomm_request &request, uint32_t root, const pidcomm_options *options,
-                  bool checks_rows);
-  pidcomm_trace carry_out(const pidcomm_request &request, uint32_t root,
+                  bool checks_rows, Recording *recording);
+  pidcomm_trace carry_out(Recording &recording, const pidcomm_request &request, uint32_t root,
                           const pidcomm_options *options);
 
   Executor &local_;
   std::function<pidcomm_machine()> machine_;
   Link link_;
+  Recorder recorder_;
   HostsSettings settings_;
   std::mutex tickets_;  // guards last_
   std::shared_future<void>

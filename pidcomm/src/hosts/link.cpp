@@ -9,8 +9,11 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "base/recorder.h"
 #include "exec/clock.h"
 #include "exec/flush.h"
 #include "line_kernels/kernels.h"
@@ -50,6 +53,12 @@ void cut_into(std::deque<Segment> &segments, const Transfer &transfer, uint64_t 
       segments.push_back({{transfer.host, transfer.is_send, base, rows, bytes,
                            rows == 1 ? bytes : transfer.stride}});
     }
+}
+
+std::string text_of(const std::vector<uint32_t> &hosts) {
+  std::string text;
+  for (const uint32_t host : hosts) text += (text.empty() ? "" : ", ") + std::to_string(host);
+  return text;
 }
 
 void sleep_for(double seconds) {
@@ -98,13 +107,12 @@ class Link::Queues {
       return !queue.empty() && queue.front().posted != nullptr;
     });
   }
-  /// Returns the hosts of which messages are missing, as text.
-  std::string missing() const {
-    std::string text;
+  /// Returns the hosts of which messages are missing.
+  std::vector<uint32_t> missing() const {
+    std::vector<uint32_t> missing;
     for (uint32_t host = 0; host < link_.hosts(); ++host)
-      if (!queues_[2 * host].empty() || !queues_[2 * host + 1].empty())
-        text += (text.empty() ? "" : ", ") + std::to_string(host);
-    return text;
+      if (!queues_[2 * host].empty() || !queues_[2 * host + 1].empty()) missing.push_back(host);
+    return missing;
   }
 
  private:
@@ -195,19 +203,28 @@ void Link::exchange(const std::vector<Transfer> &transfers) {
   try {
     Queues queues(*this, transfers);
     double sleep = kShortestSleep, last_progress = clock_s();
+    bool is_recorded = false;  // that the call waits for hosts
     while (!queues.is_empty()) {
       if (queues.poll()) {
+        if (std::exchange(is_recorded, false)) await_hosts(0, 0);
         sleep = kShortestSleep;
         last_progress = clock_s();
         continue;
       }
-      if (!queues.waits_for_host()) last_progress = clock_s();
+      const bool waits = queues.waits_for_host();
+      if (!waits) last_progress = clock_s();
       if (clock_s() - last_progress > settings_.timeout_s)
         fail(PIDCOMM_ERR_DEVICE, "host ", host(), " has waited ", settings_.timeout_s,
-             " s for messages of host ", queues.missing());
+             " s for messages of host ", text_of(queues.missing()));
+      if (waits && sleep == kLongestSleep && !is_recorded) {
+        const std::vector<uint32_t> missing = queues.missing();
+        await_hosts(missing.front(), static_cast<uint32_t>(missing.size()));
+        is_recorded = true;
+      }
       sleep_for(sleep);
       sleep = std::min(2 * sleep, kLongestSleep);
     }
+    if (is_recorded) await_hosts(0, 0);
   } catch (const Error &error) {
     give_up(error.what());
   } catch (const std::bad_alloc &) {

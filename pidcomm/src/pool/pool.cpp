@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/geometry.h"
+#include "base/recorder.h"
 #include "line_kernels/kernels.h"
 #include "pool/layout.h"
 #include "pool/wait.h"
@@ -102,11 +103,27 @@ void Pool::check_switch() {
   check_alive();
 }
 
+/// Records the hosts that have not arrived in a sync.
+void Pool::record_missing(uint32_t sync) const {
+  uint32_t first = 0, missing = 0;
+  for (uint32_t host = hosts(); host-- > 0;) {
+    if (has_reached(seat(seat_of(host)).arrived, sync)) continue;
+    first = host;
+    ++missing;
+  }
+  await_hosts(first, missing);
+}
+
 void Pool::sync(double timeout_s) {
   guarded([&] {
     Seat &own = seat(number_);
     const uint32_t count = ++syncs_;
-    const auto check = [this] { check_alive(); };
+    bool is_recorded = false;  // that the call waits for hosts
+    const auto check = [&] {
+      record_missing(count);
+      is_recorded = true;
+      check_alive();
+    };
     check_switch();
     own.allocated = allocated_;
     gather_area_bytes_ = 0;  // after a sync, hosts may use the area of an allgather otherwise
@@ -134,6 +151,7 @@ void Pool::sync(double timeout_s) {
       }
       set(head().released, count);
     }
+    if (is_recorded) await_hosts(0, 0);
   });
 }
 

@@ -103,6 +103,7 @@ class Pool {
   template <class T>
   void store(std::atomic<T> &word, T value) const;
   void flush(const void *begin, uint64_t bytes) const;
+  void record_missing(uint32_t sync) const;
   void check_switch();
   void exchange(const Gather &gather);
   void copy_to_host(std::byte *host, std::byte *pool, const std::byte *from, std::size_t bytes,

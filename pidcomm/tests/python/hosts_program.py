@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import mpi4py
@@ -141,6 +144,42 @@ def a_late_host_is_a_time_out() -> None:
         assert caught.value.status == "ERR_DEVICE"
         assert time.monotonic() - begin < 1.9
     COMM.Barrier()
+
+
+def a_host_that_does_not_call_is_recorded() -> None:
+    """Host 1 makes its call when host 0 has recorded that it waits for host 1."""
+    cube = pidcomm.hosts.connect(LOCAL, COMM, timeout=60)
+    cube.allreduce("111", bytes=96, dtype=np.int32)
+    flag = Path(COMM.bcast(tempfile.mkdtemp())) / "recorded"
+    found: list[pidcomm.Record] = []
+
+    def look() -> None:
+        while not found:
+            found.extend(
+                record
+                for record in pidcomm.recorder()
+                if record.state == "waits for hosts" and record.awaited_host == 1
+            )
+        flag.touch()
+
+    looking = threading.Thread(target=look)
+    if cube.host == 0:
+        looking.start()
+    while cube.host == 1 and not flag.exists():
+        time.sleep(0.01)
+    cube.allreduce("101", bytes=192, dtype=np.int32)
+    if cube.host == 0:
+        looking.join()
+        record = found[0]
+        assert (record.call, record.mask, record.bytes) == (2, "101", 192), record
+        assert (record.shape, record.awaited_hosts) == ("8x2x3, host 0", 1)
+        assert record.file == __file__
+        flag.unlink()
+        flag.parent.rmdir()
+    with pytest.raises(pidcomm.Error):
+        cube.allreduce("111", bytes=96 * (cube.host + 1), dtype=np.int32)
+    sentence = pidcomm.recorder()[-1].sentence
+    assert "different calls: host 0: allreduce with mask 111 of 8x2x3, 96 bytes" in sentence
 
 
 def a_pool_in_a_window_of_mpi() -> None:

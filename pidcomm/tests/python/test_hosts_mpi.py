@@ -93,6 +93,7 @@ def test_the_examples_in_python_have_no_wrong_element(mpi: Mpi, name: str) -> No
         "errors_are_the_same_everywhere",
         "a_wait_needs_a_thread_level",
         "a_late_host_is_a_time_out",
+        "a_host_that_does_not_call_is_recorded",
         "a_pool_in_a_window_of_mpi",
         "one_host",
         "the_order_of_dpu_foreach",

@@ -8,6 +8,7 @@ namespace core {
 void bind_tables(nanobind::module_ &m);
 void bind_cube(nanobind::module_ &m);
 void bind_hosts(nanobind::module_ &m);
+void bind_recorder(nanobind::module_ &m);
 void bind_pool(nanobind::module_ &m);
 void bind_set(nanobind::module_ &m);
 

@@ -20,6 +20,7 @@
 
 #include "allocation.h"
 #include "gil.h"
+#include "recorder.h"
 #include "values.h"
 
 namespace core {
@@ -120,6 +121,7 @@ class Cube {
 
   pidcomm_trace run(const Request &request, const std::optional<Bytes> &host_in,
                     const std::optional<MutableBytes> &host_out, OptionCodes codes) {
+    note_caller(2);
     const pidcomm_request value = value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     pidcomm_trace trace = {};
@@ -132,6 +134,7 @@ class Cube {
       std::tuple<const Request &, std::optional<Bytes>, std::optional<MutableBytes>, OptionCodes>;
 
   pidcomm_trace run_batch(const std::vector<Arguments> &calls) {
+    note_caller(0);
     std::vector<pidcomm_request> requests;
     std::vector<pidcomm_options> options;
     for (const auto &[request, host_in, host_out, codes] : calls) {
@@ -147,6 +150,7 @@ class Cube {
 
   std::unique_ptr<Pending> start(const Request &request, std::optional<Bytes> host_in,
                                  std::optional<MutableBytes> host_out, OptionCodes codes) {
+    note_caller(2);
     const pidcomm_request value = value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     auto pending = std::make_unique<Pending>(allocation_, std::move(host_in), std::move(host_out));

@@ -9,6 +9,7 @@
 #include "cube.h"
 #include "gil.h"
 #include "pool.h"
+#include "recorder.h"
 #include "status.h"
 #include "values.h"
 
@@ -110,6 +111,7 @@ class Hosts {
 
   pidcomm_trace run(const Request &request, uint32_t root, const std::optional<Bytes> &host_in,
                     const std::optional<MutableBytes> &host_out, const OptionCodes &codes) {
+    note_caller(2);
     const pidcomm_request value = Cube::value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     pidcomm_trace trace = {};
@@ -122,6 +124,7 @@ class Hosts {
   std::unique_ptr<Pending> start(const Request &request, uint32_t root,
                                  std::optional<Bytes> host_in, std::optional<MutableBytes> host_out,
                                  const OptionCodes &codes) {
+    note_caller(2);
     const pidcomm_request value = Cube::value_of(request, host_in, host_out);
     const pidcomm_options options = options_of(codes);
     auto pending = std::make_unique<Pending>(allocation_, std::move(host_in), std::move(host_out));

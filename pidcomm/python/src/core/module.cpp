@@ -99,6 +99,7 @@ NB_MODULE(_core, m) {
   core::bind_tables(m);
   core::bind_cube(m);
   core::bind_pool(m);
+  core::bind_recorder(m);
   core::bind_hosts(m);
   core::bind_set(m);
 }

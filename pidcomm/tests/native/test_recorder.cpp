@@ -1,0 +1,360 @@
+// The records of the last calls: of calls that have ended, that run, and that wait.
+#include <pidcomm/batch.h>
+#include <pidcomm/recorder.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hosts_cases.h"
+#include "nonblocking_calls.h"
+
+namespace {
+
+using namespace nonblocking_calls;
+using over_hosts::Hosts;
+
+constexpr std::size_t kDst = 1 << 20;
+
+std::vector<pidcomm_record> all_records() {
+  std::vector<pidcomm_record> records(1);
+  for (std::size_t count = 0;;) {
+    CHECK_EQ(pidcomm_recorder_read(records.data(), records.size(), &count), +PIDCOMM_OK);
+    const bool is_complete = count <= records.size();
+    records.resize(count, pidcomm_record{});
+    if (is_complete) return records;
+  }
+}
+
+/// Records of the hypercube that was created last.
+std::vector<pidcomm_record> last_records() {
+  std::vector<pidcomm_record> all = all_records(), last;
+  for (const pidcomm_record &record : all)
+    if (record.hypercube == all.back().hypercube) last.push_back(record);
+  return last;
+}
+
+std::string text_of(const pidcomm_record &record) {
+  std::string text(4096, '\0');
+  std::size_t length = 0;
+  CHECK_EQ(pidcomm_record_text(&record, text.data(), text.size(), &length), +PIDCOMM_OK);
+  text.resize(length);
+  return text;
+}
+
+pidcomm_request allreduce_of(std::size_t bytes, int op = PIDCOMM_SUM) {
+  return request::allreduce("10", bytes, 0, kDst, PIDCOMM_INT32, op);
+}
+
+int run(pidcomm_hypercube *cube, const pidcomm_request &request, pidcomm_trace *trace = nullptr) {
+  return pidcomm_run(cube, &request, nullptr, trace);
+}
+
+bool has(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Waits until a record fulfils a condition, and returns it.
+pidcomm_record wait_for(const std::function<bool(const pidcomm_record &)> &is_awaited) {
+  for (;;) {
+    for (const pidcomm_record &record : all_records())
+      if (is_awaited(record)) return record;
+    usleep(1000);
+  }
+}
+
+/// A job of the set for which calls wait until `may_end`.
+std::atomic<bool> may_end = false;
+dpu_error_t wait_for_may_end(struct dpu_set_t, std::uint32_t, void *) {
+  while (!may_end) usleep(1000);
+  return DPU_OK;
+}
+void block(const DpuSet &set) {
+  may_end = false;
+  CHECK_EQ(dpu_callback(set.get(), wait_for_may_end, nullptr, DPU_CALLBACK_ASYNC), DPU_OK);
+}
+
+struct Pipe {
+  int ends[2];
+  Pipe() { CHECK_EQ(pipe(ends), 0); }
+  ~Pipe() {
+    close(ends[0]);
+    close(ends[1]);
+  }
+  /// Reads until the text contains `part`.
+  std::string read_until(const std::string &part) const {
+    std::string text;
+    while (!has(text, part)) {
+      char byte = 0;
+      CHECK_EQ(read(ends[0], &byte, 1), 1);
+      text += byte;
+    }
+    return text;
+  }
+};
+
+}  // namespace
+
+TEST(Ring_KeepsTheLastCallsOfAHypercubeInOrder) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  constexpr std::size_t kCalls = PIDCOMM_RECORDED_CALLS + 10;
+  pidcomm_trace trace{};
+  for (std::size_t i = 1; i <= kCalls; ++i)
+    CHECK_EQ(run(cube.get(), allreduce_of(64 * i), &trace), +PIDCOMM_OK);
+  const std::vector<pidcomm_record> records = last_records();
+  CHECK_EQ(records.size(), std::size_t{PIDCOMM_RECORDED_CALLS});
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const pidcomm_record &record = records[i];
+    CHECK_EQ(record.call, i + 11);
+    CHECK_EQ(record.bytes, 64 * record.call);
+    CHECK_EQ(record.state, +PIDCOMM_CALL_DONE);
+    CHECK_EQ(record.collective, +PIDCOMM_ALLREDUCE);
+    CHECK_EQ(record.type, +PIDCOMM_INT32);
+    CHECK_EQ(record.op, +PIDCOMM_SUM);
+    CHECK_EQ(record.requests, 1u);
+    CHECK_EQ(std::string(record.shape), "8x8");
+    CHECK_EQ(std::string(record.mask), "10");
+  }
+  const pidcomm_record &last = records.back();
+  CHECK_EQ(last.trace.technique, trace.technique);
+  CHECK_EQ(last.trace.isa, trace.isa);
+  CHECK_EQ(last.trace.threads, trace.threads);
+  CHECK_EQ(last.trace.coherence, trace.coherence);
+  const auto near = [](double a, double b) { return std::abs(a - b) <= 1e-6 * b; };
+  CHECK(near(last.elapsed_s, trace.seconds_total));
+#define PIDCOMM_ROW(ctype, name, ...)                     \
+  if (std::string_view(#name).substr(0, 8) == "seconds_") \
+    CHECK(near(static_cast<double>(last.trace.name), static_cast<double>(trace.name)));
+  PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  CHECK(has(text_of(last), "(8x8), call 74: allreduce 10, 4736 bytes of int32, sum: done, "));
+}
+
+TEST(FailedCall_IsRecordedWithItsErrorSentence) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  pidcomm_recorder_place("program.c", 12);
+  CHECK_EQ(run(cube.get(), alltoall_of(100, 0, kDst)), +PIDCOMM_ERR_SIZE);
+  const std::string sentence = pidcomm_last_error();
+  pidcomm_recorder_place(nullptr, 0);
+  pidcomm_request wrong = allreduce_of(64);
+  wrong.mask = nullptr;
+  CHECK_EQ(run(cube.get(), wrong), +PIDCOMM_ERR_MASK);
+  wrong.collective = 99;
+  CHECK_EQ(run(cube.get(), wrong), +PIDCOMM_ERR_ARGUMENT);
+  const std::vector<pidcomm_record> records = last_records();
+  CHECK_EQ(records.size(), 3u);
+  CHECK_EQ(records[0].state, +PIDCOMM_CALL_FAILED);
+  CHECK_EQ(records[0].status, +PIDCOMM_ERR_SIZE);
+  CHECK_EQ(std::string(records[0].sentence), sentence);
+  CHECK_EQ(std::string(records[0].file), "program.c");
+  CHECK_EQ(records[0].line, 12);
+  CHECK(has(text_of(records[0]), "ERR_SIZE: " + sentence + ", program.c:12"));
+  CHECK_EQ(records[1].status, +PIDCOMM_ERR_MASK);
+  CHECK_EQ(records[2].status, +PIDCOMM_ERR_ARGUMENT);
+  for (const std::size_t i : {1, 2}) {
+    CHECK_EQ(std::string(records[i].mask), "");
+    CHECK(records[i].file == nullptr);
+  }
+}
+
+TEST(Batch_IsOneRecord) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  const std::vector<pidcomm_request> requests = {allreduce_of(64), alltoall_of(64, 0, kDst),
+                                                 allreduce_of(128)};
+  CHECK_EQ(pidcomm_batch(cube.get(), requests.data(), 3, nullptr, nullptr), +PIDCOMM_OK);
+  const std::vector<pidcomm_record> records = last_records();
+  CHECK_EQ(records.size(), 1u);
+  CHECK_EQ(records[0].requests, 3u);
+  CHECK_EQ(records[0].request, 2u);
+  CHECK_EQ(records[0].bytes, 64u);
+  CHECK_EQ(records[0].state, +PIDCOMM_CALL_DONE);
+}
+
+TEST(CallThatWaitsForPes_IsFoundByTheWatchAndByASignal) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  CHECK_EQ(run(cube.get(), allreduce_of(64)), +PIDCOMM_OK);
+  const Pipe watched;
+  static int signalled;
+  const Pipe by_signal;
+  signalled = by_signal.ends[1];
+  const auto before = signal(SIGUSR1, [](int) { pidcomm_recorder_write(signalled); });
+  block(set);
+  std::thread caller([&] { run(cube.get(), allreduce_of(128)); });
+  const pidcomm_record waiting = wait_for([](const pidcomm_record &record) {
+    return record.bytes == 128 && record.state == PIDCOMM_CALL_WAITS_FOR_PES;
+  });
+  CHECK_EQ(waiting.call, 2u);
+  CHECK_EQ(pidcomm_recorder_watch(0.001, watched.ends[1]), +PIDCOMM_OK);
+  const std::string found = watched.read_until(
+      "call 2: allreduce 10, 128 bytes of int32, sum: "
+      "waits for PEs, ");
+  CHECK(has(found, "pidcomm: a call has not ended after 1000.000 us:\n"));
+  raise(SIGUSR1);
+  const std::string text = by_signal.read_until(
+      "call 2: allreduce 10, 128 bytes of int32, sum: "
+      "waits for PEs, ");
+  CHECK(has(text, "call 1: allreduce 10, 64 bytes of int32, sum: done, "));
+  may_end = true;
+  caller.join();
+  CHECK_EQ(pidcomm_recorder_watch(0, -1), +PIDCOMM_OK);
+  signal(SIGUSR1, before);
+  CHECK_EQ(last_records()[1].state, +PIDCOMM_CALL_DONE);
+}
+
+TEST(NonBlockingCalls_KeepTheirRecordsUntilTheyEnd) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  block(set);
+  std::vector<pidcomm_pending *> pending;
+  for (std::size_t i = 1; i <= PIDCOMM_RECORDED_CALLS + 3; ++i)
+    pending.push_back(start(cube, allreduce_of(64 * i)));
+  std::vector<pidcomm_record> records = last_records();
+  CHECK_EQ(records.size(), std::size_t{PIDCOMM_RECORDED_CALLS});
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    CHECK_EQ(records[i].bytes, 64 * (i + 1));
+    CHECK(records[i].state < PIDCOMM_CALL_RUNS);
+  }
+  may_end = true;
+  for (pidcomm_pending *&call : pending) CHECK_EQ(pidcomm_wait(&call, nullptr), +PIDCOMM_OK);
+  for (const pidcomm_record &record : last_records()) CHECK_EQ(record.state, +PIDCOMM_CALL_DONE);
+  CHECK_EQ(run(cube.get(), allreduce_of(8)), +PIDCOMM_OK);
+  records = last_records();
+  CHECK_EQ(records.size(), std::size_t{PIDCOMM_RECORDED_CALLS});
+  CHECK_EQ(records.back().bytes, 8u);
+}
+
+TEST(RecordsAreConsistent_WhileThreadsCall) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  constexpr std::size_t kThreads = 3, kCalls = 300;
+  const int ops[] = {PIDCOMM_SUM, PIDCOMM_MIN, PIDCOMM_MAX};
+  std::atomic<std::size_t> running = kThreads;
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&, thread] {
+      for (std::size_t i = 0; i < kCalls; ++i)
+        run(cube.get(), allreduce_of(64 * (thread + 1), ops[thread]));
+      --running;
+    });
+  std::size_t wrong = 0;
+  while (running != 0) {
+    std::uint64_t before = 0;
+    for (const pidcomm_record &record : last_records()) {
+      wrong += record.call <= before || record.bytes % 64 != 0 || record.bytes == 0 ||
+               record.bytes > 64 * kThreads || record.op != ops[record.bytes / 64 - 1] ||
+               (record.state == PIDCOMM_CALL_DONE) != (record.trace.seconds_total > 0);
+      before = record.call;
+    }
+  }
+  for (std::thread &thread : threads) thread.join();
+  CHECK_EQ(wrong, 0u);
+  CHECK_EQ(last_records().back().call, kThreads * kCalls);
+}
+
+TEST(RecordsOfADestroyedHypercube_StayUntilAnotherOneTakesTheirMemory) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  std::uint64_t number = 0;
+  const auto count = [&number] {
+    std::size_t found = 0;
+    for (const pidcomm_record &record : all_records()) found += record.hypercube == number;
+    return found;
+  };
+  {
+    const Hypercube cube(set, {8, 8});
+    CHECK_EQ(run(cube.get(), allreduce_of(64)), +PIDCOMM_OK);
+    number = last_records().back().hypercube;
+  }
+  CHECK_EQ(count(), 1u);
+  std::vector<std::unique_ptr<Hypercube>> others;
+  while (count() != 0) others.push_back(std::make_unique<Hypercube>(set, machine::Axes{8}));
+}
+
+namespace {
+
+/// Host 1 makes its call when host 0 is recorded as waiting for it.
+void check_late_host(const over_hosts::Connection &connection) {
+  Hosts hosts(2, {8, 2}, {}, connection);
+  const auto call = [&](std::uint32_t host, std::size_t bytes) {
+    const pidcomm_request request =
+        request::allreduce("101", bytes, 0, kDst, PIDCOMM_INT32, PIDCOMM_SUM);
+    return pidcomm_hosts_run(hosts.cube(host), &request, 0, nullptr, nullptr);
+  };
+  EACH_OK(hosts, [&](std::uint32_t host) { return call(host, 64); });
+  pidcomm_record waiting{};
+  EACH_OK(hosts, [&](std::uint32_t host) {
+    if (host == 1)
+      waiting = wait_for([](const pidcomm_record &record) {
+        return record.state == PIDCOMM_CALL_WAITS_FOR_HOSTS && record.awaited_hosts != 0;
+      });
+    return call(host, 128);
+  });
+  CHECK_EQ(waiting.awaited_host, 1u);
+  CHECK_EQ(waiting.awaited_hosts, 1u);
+  CHECK_EQ(waiting.call, 2u);
+  CHECK_EQ(std::string(waiting.shape), "8x2x2, host 0");
+  CHECK(has(text_of(waiting),
+            "(8x2x2, host 0), call 2: allreduce 101, 128 bytes of int32, sum: "
+            "waits for hosts, misses host 1, "));
+  std::size_t done = 0;
+  for (const pidcomm_record &record : all_records())
+    done += std::string_view(record.shape).substr(0, 5) == "8x2x2" && record.bytes == 128 &&
+            record.state == PIDCOMM_CALL_DONE && record.call == 2 && record.awaited_hosts == 0;
+  CHECK_EQ(done, 2u);
+}
+
+}  // namespace
+
+TEST(HostThatMakesNoCall_IsNamedByTheRecordsOfTheOthers) { check_late_host({}); }
+
+TEST(HostThatMakesNoCall_IsNamedByTheRecordsOfTheOthers_OverAPool) {
+  check_late_host({std::size_t{1} << 20});
+}
+
+TEST(HostsThatMakeDifferentCalls_RecordBothCalls) {
+  Hosts hosts(2, {8, 2});
+  for (const int status : hosts.each([&](std::uint32_t host) {
+         const pidcomm_request request =
+             request::allreduce("101", host == 0 ? 64 : 128, 0, kDst, PIDCOMM_INT32, PIDCOMM_SUM);
+         return pidcomm_hosts_run(hosts.cube(host), &request, 0, nullptr, nullptr);
+       }))
+    CHECK_EQ(status, +PIDCOMM_ERR_ARGUMENT);
+  const pidcomm_record last = all_records().back();
+  CHECK_EQ(last.state, +PIDCOMM_CALL_FAILED);
+  CHECK(has(last.sentence,
+            "the hosts make different calls: host 0: allreduce with mask 101 of "
+            "8x2x2, 64 bytes of int32, sum; host 1: allreduce"));
+}
+
+TEST(WrongArguments_AreErrors) {
+  std::size_t count = 0;
+  pidcomm_record record{};
+  char text[8];
+  CHECK_EQ(pidcomm_recorder_read(nullptr, 0, nullptr), +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(pidcomm_recorder_read(nullptr, 1, &count), +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(pidcomm_recorder_read(nullptr, 0, &count), +PIDCOMM_OK);
+  CHECK_EQ(pidcomm_record_text(nullptr, text, sizeof text, &count), +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(pidcomm_record_text(&record, nullptr, 1, &count), +PIDCOMM_ERR_ARGUMENT);
+  CHECK_EQ(pidcomm_record_text(&record, text, sizeof text, &count), +PIDCOMM_OK);
+  CHECK_EQ(std::string(text),
+           "hyperc"
+           "u");
+  record.size = 8;
+  CHECK_EQ(pidcomm_recorder_read(&record, 1, &count), +PIDCOMM_ERR_ARGUMENT);
+  for (const double seconds : {-1.0, 1e9, std::nan("")})
+    CHECK_EQ(pidcomm_recorder_watch(seconds, 2), +PIDCOMM_ERR_ARGUMENT);
+}
