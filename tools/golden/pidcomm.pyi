@@ -221,6 +221,32 @@ class PeSet:
 
 class Plan(dict[str, Any]): ...
 
+@dataclass(frozen=True)
+class Record:
+    hypercube: int
+    shape: str
+    call: int
+    collective: str | None
+    mask: str
+    bytes: int
+    dtype: str | None
+    op: str | None
+    requests: int
+    request: int
+    state: str
+    status: str
+    sentence: str
+    awaited_host: int | None
+    awaited_hosts: int
+    started_s: float
+    elapsed_s: float
+    file: str | None
+    line: int
+    text: str
+    trace: Trace | None
+
+class Records(list[Record]): ...
+
 class Request(Generic[T]):
     def __init__(self, name: str, pending: _core.Pending, finish: Callable[[Trace], T]) -> None: ...
     def wait(self) -> T: ...
@@ -277,3 +303,6 @@ def plan(
     expand: bool = False,
     **options: Unpack[Options],
 ) -> Plan: ...
+def recorder(
+    *, wait_s: float | None = None, signal: int | None = None, file: IO[str] | int = STDERR
+) -> Records: ...

@@ -46,12 +46,13 @@ class Line {
   }
   /// Adds a time of at least 0 with three digits or more.
   Line &seconds(double value) {
-    const bool is_long = value >= 1;
-    const auto thousandths = static_cast<uint64_t>(std::min(value * (is_long ? 1e3 : 1e9), 1e18));
+    const bool is_short = value < 1e-3, is_long = value >= 1;
+    const double unit = is_short ? 1e-6 : is_long ? 1 : 1e-3;
+    const auto thousandths = static_cast<uint64_t>(std::min(value / unit * 1e3 + 0.5, 1e18));
     const char digits[] = {'.', static_cast<char>('0' + thousandths / 100 % 10),
                            static_cast<char>('0' + thousandths / 10 % 10),
                            static_cast<char>('0' + thousandths % 10), '\0'};
-    return *this << thousandths / 1000 << digits << (is_long ? " s" : " us");
+    return *this << thousandths / 1000 << digits << (is_short ? " us" : is_long ? " s" : " ms");
   }
   std::string_view text() const { return {text_, length_}; }
 
@@ -107,8 +108,8 @@ void add_phases(Line &line, const pidcomm_trace &trace) {
        << known(name_of_isa(trace.isa));
   const char *before = " (";
   const auto add = [&](const char *name, auto value) {
-    constexpr std::string_view kPrefix = "seconds_";
-    if (!std::string_view(name).starts_with(kPrefix) || value <= 0) return;
+    constexpr std::string_view kPrefix = "seconds_", kTotal = "seconds_total";
+    if (!std::string_view(name).starts_with(kPrefix) || value <= 0 || name == kTotal) return;
     line << before << name + kPrefix.size() << " ";
     line.seconds(static_cast<double>(value));
     before = ", ";

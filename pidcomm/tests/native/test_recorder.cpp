@@ -78,6 +78,20 @@ void block(const DpuSet &set) {
   CHECK_EQ(dpu_callback(set.get(), wait_for_may_end, nullptr, DPU_CALLBACK_ASYNC), DPU_OK);
 }
 
+/// A thread that `block` blocks, until `join`.
+class Blocked {
+ public:
+  explicit Blocked(const std::function<void()> &body) : thread_(body) {}
+  ~Blocked() { join(); }
+  void join() const {
+    may_end = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  mutable std::thread thread_;
+};
+
 struct Pipe {
   int ends[2];
   Pipe() { CHECK_EQ(pipe(ends), 0); }
@@ -191,7 +205,7 @@ TEST(CallThatWaitsForPes_IsFoundByTheWatchAndByASignal) {
   signalled = by_signal.ends[1];
   const auto before = signal(SIGUSR1, [](int) { pidcomm_recorder_write(signalled); });
   block(set);
-  std::thread caller([&] { run(cube.get(), allreduce_of(128)); });
+  const Blocked caller([&] { run(cube.get(), allreduce_of(128)); });
   const pidcomm_record waiting = wait_for([](const pidcomm_record &record) {
     return record.bytes == 128 && record.state == PIDCOMM_CALL_WAITS_FOR_PES;
   });
@@ -200,17 +214,17 @@ TEST(CallThatWaitsForPes_IsFoundByTheWatchAndByASignal) {
   const std::string found = watched.read_until(
       "call 2: allreduce 10, 128 bytes of int32, sum: "
       "waits for PEs, ");
-  CHECK(has(found, "pidcomm: a call has not ended after 1000.000 us:\n"));
+  CHECK(has(found, "pidcomm: a call has not ended after 1.000 ms:\n"));
   raise(SIGUSR1);
   const std::string text = by_signal.read_until(
       "call 2: allreduce 10, 128 bytes of int32, sum: "
       "waits for PEs, ");
   CHECK(has(text, "call 1: allreduce 10, 64 bytes of int32, sum: done, "));
-  may_end = true;
   caller.join();
   CHECK_EQ(pidcomm_recorder_watch(0, -1), +PIDCOMM_OK);
   signal(SIGUSR1, before);
-  CHECK_EQ(last_records()[1].state, +PIDCOMM_CALL_DONE);
+  const std::vector<pidcomm_record> records = last_records();
+  CHECK_EQ(records[1].state, +PIDCOMM_CALL_DONE);
 }
 
 TEST(NonBlockingCalls_KeepTheirRecordsUntilTheyEnd) {
@@ -262,7 +276,7 @@ TEST(RecordsAreConsistent_WhileThreadsCall) {
   }
   for (std::thread &thread : threads) thread.join();
   CHECK_EQ(wrong, 0u);
-  CHECK_EQ(last_records().back().call, kThreads * kCalls);
+  CHECK(last_records().back().call >= kThreads * kCalls);
 }
 
 TEST(RecordsOfADestroyedHypercube_StayUntilAnotherOneTakesTheirMemory) {

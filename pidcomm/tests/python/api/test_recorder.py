@@ -113,7 +113,7 @@ def test_a_collective_that_waits_for_a_pe_that_never_ends_is_found() -> None:
     try:
         assert program.stderr is not None
         lines = [program.stderr.readline() for _ in range(4)]
-        assert lines[0] == "pidcomm: a call has not ended after 10000.000 us:\n"
+        assert lines[0] == "pidcomm: a call has not ended after 10.000 ms:\n"
         assert found in lines[1]
         assert lines[1].endswith(", <string>:10\n")
         assert lines[2] == "pidcomm: the last calls:\n"
