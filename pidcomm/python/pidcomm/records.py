@@ -20,32 +20,49 @@ _files: list[IO[str] | int] = []  # of `recorder`, which must stay open
 class Record:
     """Report one of the last calls of a hypercube. ``str()`` returns a line of text.
 
-    ``call`` counts the calls of the hypercube; over hosts, a call has the same number on all of
-    them. ``awaited_host`` is the first of ``awaited_hosts`` hosts for which the call waits. A batch
-    is one call of ``requests`` requests; mask, bytes, dtype and op are of its first request, and
-    ``request`` is the one that runs. ``file`` and ``line`` are those of the caller.
+    A batch is one call; its collective, mask, bytes, dtype and op are of its first request.
     """
 
     hypercube: int
+    """Number of the hypercube, or of the cube over hosts, in this process."""
     shape: str
+    """Axis lengths of the hypercube; over hosts, with the number of this host."""
     call: int
+    """Number of the call on the hypercube, from 1; over hosts, the same on all hosts."""
     collective: str | None
+    """The collective, scan or "sendrecv"; None if a host has refused the arguments."""
     mask: str
+    """The axis mask; "" for messages."""
     bytes: int
+    """Bytes per PE; 0 for messages."""
     dtype: str | None
+    """The element type."""
     op: str | None
+    """The operator of a reduction; None for an operator of the program."""
     requests: int
+    """Number of requests of a batch; else 1."""
     request: int
+    """Number of the request that runs, from 0."""
     state: str
+    """A state of docs/recorder.md, such as "waits for PEs"."""
     status: str
+    """The status of a failed call; else "OK"."""
     sentence: str
+    """The begin of the error message of a failed call."""
     awaited_host: int | None
+    """The first host for which the call waits."""
     awaited_hosts: int
+    """Number of hosts for which the call waits."""
     started_s: float
+    """Start of the call, in seconds of `time.monotonic`."""
     elapsed_s: float
+    """Seconds until the end of the call, or until now."""
     file: str | None
+    """File of the innermost caller outside of this package."""
     line: int
+    """Line of this caller."""
     text: str
+    """The record as a line of text."""
     trace: Trace | None
     """Technique, instruction set, threads, coherence and times; all other fields are 0."""
 
@@ -72,6 +89,9 @@ def recorder(
     `file`; 0 writes no more. signal: from now on, if the process gets this signal, it writes all
     records to `file`, also while a call hangs. file: a file with ``fileno()``, or its number;
     default: standard error.
+
+    Raises ArgumentError if `wait_s` is negative or 1e9 or more, if the signal cannot have a
+    handler, or if `file` has no number. Raises OutOfMemoryError if the system starts no thread.
     """
     number = file if isinstance(file, int) else _number_of(file)
     if wait_s is not None:

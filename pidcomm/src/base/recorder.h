@@ -1,6 +1,6 @@
 // Records of the last calls of each hypercube, which threads and signal handlers read while calls
-// run. Writers and readers take no lock and allocate nothing. A record costs about 1% of a small
-// call, so it is two cache lines.
+// run. Writers and readers take no lock and allocate nothing. A record is two cache lines, because
+// a small call notices each further line.
 #pragma once
 
 #include <atomic>
@@ -63,7 +63,7 @@ class Recorder {
 /// kStarts; until it has ended, no other call writes to the slot. `start`, `requests` and `awaited`
 /// are valid from the first state on, and `end` after the end, if control has not changed after
 /// they were read.
-struct alignas(64) Recorder::Slot {
+struct Recorder::Slot {
   static constexpr uint64_t kEmpty = 0, kStarts = 1, kStates = 2;
 
   // All fields have 8 bytes: joining smaller ones in memory stalls on store forwarding.
@@ -79,7 +79,7 @@ struct alignas(64) Recorder::Slot {
     uint64_t seconds[6];  // pairs of floats: of a trace; the first one is the elapsed time
   };
 
-  std::atomic<uint64_t> control = kEmpty;
+  alignas(64) std::atomic<uint64_t> control = kEmpty;
   std::atomic<uint64_t> requests =
       0;  // of a batch: their number; in the upper half, which one runs
   AtomicWords<Start> start;

@@ -185,7 +185,8 @@ void on_signal(int number, int file_descriptor) {
 }  // namespace
 
 void bind_recorder(nb::module_ &m) {
-  m.def("records", records);
+  m.def("records", records,
+        nb::sig("def records() -> list[tuple[dict[str, Any], RawTrace | None]]"));
   m.def("recorder_watch", watch, "seconds"_a, "file_descriptor"_a);
   m.def("recorder_on_signal", on_signal, "number"_a, "file_descriptor"_a);
 }
