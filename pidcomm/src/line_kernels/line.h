@@ -20,7 +20,7 @@ struct LineOf {
   Part part[kParts];
 };
 
-/// Makes a function that only prefetches have an effect. Else gcc may remove its calls.
+/// An effect that gcc must keep. Without it, gcc removes calls of functions that only prefetch.
 [[gnu::always_inline]] inline void keep_calls() { asm volatile(""); }
 
 template <class T, int N>

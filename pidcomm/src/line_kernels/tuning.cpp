@@ -22,9 +22,9 @@ namespace {
 
 /// X(pass, least and most step_words, values on AMD CPUs, values on Intel CPUs). The values are
 /// step_words, ahead, ahead_level, members, items. They were measured with emulated DIMMs on 2
-/// CPUs: of an AMD EPYC (family 25, model 17), and of an Intel Xeon (family 6, model 207), where
-/// the values differ only if they are faster than those of the EPYC. On the Xeon, gcc had removed
-/// the prefetches of `transpose`. All other CPUs use the values of AMD CPUs.
+/// CPUs: of an AMD EPYC (family 25, model 17), and of an Intel Xeon (family 6, model 207). On the
+/// Xeon, 128 and 256 lines ahead were not compared on sections, and `ahead` of transpose had no
+/// effect: gcc had removed these prefetches. All other CPUs use the values of AMD CPUs.
 #define PIDCOMM_TUNED_PASSES(X)                                      \
   X(transpose, 1, 64, (4, 12, 2, 1, 8), (1, 8, 2, 1, 8))             \
   X(replicate, 8, 8, (8, 8, 1, 1, 8), (8, 8, 1, 1, 8))               \

@@ -68,11 +68,11 @@ class Row(Measured):
     collective. Passes and collectives alternate. The limit uses the copy order with the best median
     (limit_copy_order). limit is None if it was not measured. limit_pct and speed_up compare times
     of the same round, because the memory of a shared machine is not always equally fast. limit_pct:
-    the median over the rounds of bus in percent of the limit; limit_gb_s is bus by this share.
-    speed_up: the median over the rounds of the time of `conventional`, divided by the time of this
-    row, with pe_us; None if `conventional` was not measured or the comparison is not fair. source:
-    `measured`, or `mixed` if pe_us is not 0. isa: of the call's options. carried_out: the technique
-    that ran. If `technique` is auto, carried_out is the technique that auto chose.
+    the median over the rounds of bus in percent of the limit. limit_gb_s: bus / (limit_pct / 100).
+    speed_up: the median over the rounds of the time of `conventional`, divided by the time plus
+    pe_us of this row; None if `conventional` was not measured or the comparison is not fair.
+    source: `measured`, or `mixed` if pe_us is not 0. isa: of the call's options. carried_out: the
+    technique that ran. If `technique` is auto, carried_out is the technique that auto chose.
     """
 
     t_min_us: float

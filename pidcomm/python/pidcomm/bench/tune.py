@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from statistics import geometric_mean, median
 from time import monotonic
@@ -17,7 +16,6 @@ from pidcomm.bench.measure import Scratch, Trial
 from pidcomm.bench.oracle import Problem
 from pidcomm.errors import Error
 from pidcomm.pe_set import PeSet
-from pidcomm.tables import WORD_BYTES
 
 __all__ = ["CASES", "Choice", "gain", "tune", "write_file"]
 
@@ -26,29 +24,40 @@ ROUNDS = 4
 TILE: Options = {"technique": "tile"}
 
 
+class Group(NamedTuple):
+    """A shape and a mask on which a pass is timed. has_power: with the bytes per PE of the search,
+    which are a power of two; else with a multiple of 8 bytes for each member, for others behave
+    differently.
+    """
+
+    shape: tuple[int, ...]
+    mask: str
+    has_power: bool = False
+
+
 class Case(NamedTuple):
-    """A collective that runs a pass, and the shapes and masks on which it is timed."""
+    """A collective that runs a pass, and where it is timed."""
 
     collective: CollectiveName
-    groups: tuple[tuple[tuple[int, ...], str], ...]
+    groups: tuple[Group, ...]
 
 
-REGULAR = (((32, 32), "10"), ((32, 32), "01"))
-SECTIONS = (((12, 80), "01"), ((60, 16), "10"))
+REGULAR = (Group((32, 32), "10", has_power=True), Group((32, 32), "01"))
+SECTIONS = (Group((12, 80), "01"), Group((60, 16), "10"))
 CASES = {
-    "transpose": Case("alltoall", (*REGULAR, ((32, 32), "11"))),
+    "transpose": Case("alltoall", (*REGULAR, Group((32, 32), "11", has_power=True))),
     "replicate": Case("allgather", REGULAR),
     "reduce_blocks": Case("reduce_scatter", REGULAR),
     "reduce_lanes": Case("allreduce", REGULAR),
     "reduce_to_host": Case("reduce", REGULAR),
-    "merge": Case("alltoall", (((12, 80), "10"), ((3, 5, 64), "010"))),
+    "merge": Case("alltoall", (Group((12, 80), "10"), Group((3, 5, 64), "010"))),
     "reduce_rows": Case("reduce_scatter", SECTIONS),
     "reduce_rows_to_host": Case("reduce", SECTIONS),
     "to_host": Case("gather", REGULAR),
     "from_host": Case("scatter", REGULAR),
 }
-# A power of two and another number of bytes behave differently. For the groups of all cases,
-# SECTION_BYTES is a multiple of the members times 8 bytes.
+# The bytes of groups without has_power are a multiple of this number, which 8 bytes times the
+# members of each of these groups divides.
 SECTION_BYTES = 12 * 80 * 8
 
 
@@ -97,11 +106,16 @@ class _Search:
         case = CASES[pass_]
         other_size = max(size // 2 // SECTION_BYTES, 1) * SECTION_BYTES
         self._set, self._pass = pe_set, pass_
-        self._problems = []
-        for number, (shape, mask) in enumerate(case.groups):
-            is_power = number % 2 == 0 and size % (WORD_BYTES * prod(shape)) == 0
-            per_pe = size if is_power else other_size
-            self._problems.append(Problem(case.collective, shape, mask, per_pe, "int32"))
+        self._problems = [
+            Problem(
+                case.collective,
+                group.shape,
+                group.mask,
+                size if group.has_power else other_size,
+                "int32",
+            )
+            for group in case.groups
+        ]
         self._scratch = Scratch(self._problems)
 
     def us(self, variants: list[dict[str, int]]) -> list[Times]:
@@ -157,6 +171,7 @@ def tune(pe_set: PeSet, passes: list[str], size: int, seconds: float) -> Iterato
             fastest = max(range(len(others)), key=lambda i: gain(before, after[i]))
             if gain(before, after[fastest]) > LEAST_GAIN:  # again, because the fastest had luck
                 before, again = search.us([best, others[fastest]])
+                found_us = before
                 if gain(before, again) > LEAST_GAIN:
                     search.check(others[fastest])
                     found, found_us = others[fastest], again
