@@ -66,6 +66,13 @@ pidcomm_hypercube *hypercube_on(const DpuSet &pes, const std::vector<uint32_t> &
   return cube;
 }
 
+/// Options of make_plan, which makes the plan of one technique.
+pidcomm::Options tile_options() {
+  pidcomm::Options options = pidcomm::resolve(nullptr);
+  options.technique = PIDCOMM_TECHNIQUE_TILE;
+  return options;
+}
+
 struct Medians {
   double total_us, pass_us, outside_us;
 };
@@ -169,7 +176,7 @@ void print_shapes(int calls) {
       pidcomm_hypercube *const cube = hypercube_on(pes, shape);
       create.push_back(creating.seconds());
       const pidcomm::Hypercube cube_of = pidcomm::Hypercube::of(shape);
-      const pidcomm::Options options = pidcomm::resolve(nullptr);
+      const pidcomm::Options options = tile_options();
       const pidcomm::Stopwatch planning;
       pidcomm::make_plan(cube_of, request, options, 0);
       plan.push_back(planning.seconds());
@@ -256,7 +263,7 @@ void print_steps(int calls) {
     const pidcomm::Placement placement =
         pidcomm::Placement::of(pes.set, pidcomm::Hypercube::of(shape), 0);
     pidcomm::RankLocks locks(placement.ranks);
-    const pidcomm::Options options = pidcomm::resolve(nullptr);
+    const pidcomm::Options options = tile_options();
     const pidcomm::Plan made =
         pidcomm::make_plan(pidcomm::Hypercube::of(shape), request, options, 0);
     const int threads = pidcomm::useful_threads_of(made, options.threads);
