@@ -55,6 +55,8 @@ class Program {
   uint32_t tasklets() const { return tasklets_; }
   /// Returns the number of stack bytes that the program declares for the tasklet.
   uint32_t stack_bytes(uint32_t tasklet) const { return stack_bytes_[tasklet]; }
+  /// Returns the WRAM address of the heap, or 0 if the program has none.
+  uint32_t heap_address() const { return heap_address_; }
   /// Returns the address at which tasklets start.
   uint32_t entry(const PePlace &place) const { return address_of(place.text) + entry_offset_; }
   bool prints() const { return stdout_bytes_ != 0; }
@@ -163,7 +165,7 @@ class Program {
   uint32_t wram_end_ = 0, mutexes_ = 0,
            instructions_ = 0;  // the memories that the program needs; instructions: estimated
   uint32_t stack_bytes_[PE_MAX_TASKLETS] = {};
-  uint32_t entry_offset_ = 0;
+  uint32_t entry_offset_ = 0, heap_address_ = 0;
   uint32_t gate_offset_ = 0, check_offset_ = 0;  // check_offset_: 0 without checks
   uint32_t stdout_bytes_ = 0;
   uint32_t counter_bytes_ = 0;

@@ -261,9 +261,11 @@ class ProgramReader {
       check_bytes_ = symbol.st_size;
     }
     if (name == "__stdout_buffer") program_.stdout_bytes_ = symbol.st_size;
-    // The heap is not a variable, so loading does not change its contents.
-    if (name == "__sys_heap_pointer_reset" && symbol.st_value < program_.wram_.size())
-      program_.wram_.resize(symbol.st_value);
+    if (name == "__sys_heap_pointer_reset") {
+      program_.heap_address_ = symbol.st_value;
+      // The heap is not a variable, so loading does not change its contents.
+      if (symbol.st_value < program_.wram_.size()) program_.wram_.resize(symbol.st_value);
+    }
     // A global symbol overrides a local symbol with the same name.
     if (ELF32_ST_BIND(symbol.st_info) == STB_LOCAL)
       program_.symbols_.emplace(name, found);

@@ -255,10 +255,14 @@ PeRun::After PeRun::call_vmutex_unlock(uint32_t tasklet, const uint32_t *argumen
 
 PeRun::After PeRun::transfer_units(uint32_t tasklet, const uint32_t *arguments, bool is_read) {
   constexpr uint32_t kUnits = 256, kUnitBytes = 8, kHighestByte = 24;
-  // The program has added the units to an address of this process: subtract them again.
+  // The program may have added units to an address of this process, of WRAM or of the tasklet's
+  // stack: subtract them again.
+  const auto is_place = [&](uint32_t address) {
+    return address - address_of(place_.wram) < wram_bytes_ || stacks_.owner(address) == tasklet;
+  };
   uint32_t units = 0, places = 0;
-  for (uint32_t i = 1; i < kUnits && own_bytes(arguments[0], 1) == nullptr; ++i) {
-    if (own_bytes(arguments[0] - (i << kHighestByte), 1) == nullptr) continue;
+  for (uint32_t i = 0; i < kUnits; ++i) {
+    if (!is_place(arguments[0] - (i << kHighestByte))) continue;
     units = i;
     ++places;
   }

@@ -103,8 +103,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
   // The stacks of the tasklets in WRAM end where the heap begins.
   constexpr uint32_t kStackAlignment = 8;
-  const dpu_symbol_t *const heap = program.find("__sys_heap_pointer_reset");
-  uint32_t wram_stack = address_of(place.wram) + (heap != nullptr ? heap->address : 0);
+  uint32_t wram_stack = address_of(place.wram) + program.heap_address();
   for (uint32_t i = program.tasklets(); i-- > 0;) {
     wram_stack -= round_up(program.stack_bytes(i), kStackAlignment);
     tasklets_[i].at_call.stack =
