@@ -225,28 +225,30 @@ TEST(MachineCode_LoadsInstructionsFromMram) {
 TEST(MachineCode_TaskletsGoOnWithInstructionsThatReplaceTheirs) {
   pe_machine(1);
   Set set(1);
-  // Tasklet 0 replaces three instructions by `nop`, while the tasklets 1 to 3 wait for a mutex, or
-  // have not reached a fault and an illegal word in modelled time.
+  // Tasklet 0 replaces four instructions by `nop`, while the tasklets 1 to 4 wait for a mutex, or
+  // have not reached a fault, an illegal word and a misaligned load in modelled time.
   std::string text =
       "jnz id, other\n acquire zero, 200, nz, .\n boot zero, 1\n boot zero, 2\n boot zero, 3\n"
-      "move r2, 100\ndelay: add r2, r2, -1, nz, delay\n";
-  for (const std::string at : {"at1", "at2", "at3"})
+      "boot zero, 4\n move r2, 100\ndelay: add r2, r2, -1, nz, delay\n";
+  for (const std::string at : {"at1", "at2", "at3", "at4"})
     text += "move r0, " + at + "\n lsl r0, r0, 3\n move r1, 0x400\n ldmai r0, r1, 0\n";
-  MachineCode program(text +
-                      "jump end\n"
-                      "other: move r3, 1500\n jeq id, 1, at1\n"
-                      "wait: add r3, r3, -1, nz, wait\n jeq id, 2, at2\n jump at3\n"
-                      "at1: acquire zero, 200, nz, .\n jump go_on\n"
-                      "at2: fault 7\n jump go_on\n"
-                      "at3: fault 8\n"
-                      "go_on: sb id, results, 1\n" +
-                      kEnd);
+  MachineCode program(
+      text +
+      "jump end\n"
+      "other: move r3, 1500\n jeq id, 1, at1\n"
+      "wait: add r3, r3, -1, nz, wait\n jeq id, 2, at2\n jeq id, 3, at3\n jump at4\n"
+      "at1: acquire zero, 200, nz, .\n jump go_on\n"
+      "at2: fault 7\n jump go_on\n"
+      "at3: fault 8\n jump go_on\n"
+      "at4: lw r0, zero, 1\n"
+      "go_on: sb id, results, 1\n" +
+      kEnd);
   program.variable("results", {0});
-  program.set_word(29, 0xFFFFFFFFFFFF);  // at3
+  program.set_word(35, 0xFFFFFFFFFFFF);  // at3
   program.load(set.set);
   put(set.set, kHeap, word_of("nop"), 0x400);
   launch(set.set);
-  CHECK_EQ(get<uint64_t>(set.dpus()[0], "results"), 0x01010100u);
+  CHECK_EQ(get<uint64_t>(set.dpus()[0], "results"), 0x0101010100u);
 }
 
 TEST(MachineCode_LoadsInstructionsUpToTheEndOfIram) {

@@ -71,8 +71,10 @@ void CodeRun::execute(uint32_t number) {
   tasklet.outcome = pe_->code != nullptr
                         ? isa::interpret(*pe_->code, tasklet.core, wram_, kQuantum)
                         : pe_->program->translation().run(tasklet.core, wram_, kQuantum);
-  const bool ends_with_call = tasklet.outcome.stop != isa::Stop::kBudget;
-  clock_.compute(number, tasklet.outcome.instructions + ends_with_call);
+  const bool has_stopped = tasklet.outcome.stop != isa::Stop::kBudget;
+  clock_.compute(number, tasklet.outcome.instructions + has_stopped - tasklet.is_counted);
+  tasklet.is_counted = false;
+  tasklet.word = word_of(tasklet);
 }
 
 CodeRun::Step CodeRun::step(Door &, std::atomic<uint64_t> &turns) {
@@ -98,11 +100,14 @@ CodeRun::After CodeRun::carry_out(uint32_t number) {
   Tasklet &tasklet = tasklets_[number];
   const uint32_t pc = tasklet.core.pc;
   const isa::Instruction *const next = code().at(pc);
+  if (tasklet.outcome.stop != isa::Stop::kBudget && word_of(tasklet) != tasklet.word) {
+    tasklet.is_counted = true;  // another tasklet has replaced the instruction meanwhile
+    return After::kGoOn;
+  }
   switch (tasklet.outcome.stop) {
     case isa::Stop::kBudget:
       return After::kGoOn;
     case isa::Stop::kIllegal:
-      if (next != nullptr) return After::kGoOn;  // another tasklet has loaded it meanwhile
       return fault(FaultKind::kInstruction, number,
                    pc < code().size()
                        ? "the word " + hexadecimal(code().word(pc)) + " is not an instruction"
@@ -110,8 +115,7 @@ CodeRun::After CodeRun::carry_out(uint32_t number) {
     case isa::Stop::kAddress:
       return fault_by_address(number);
     case isa::Stop::kCall:
-      // Another tasklet may have replaced the instruction meanwhile.
-      if (next == nullptr || !isa::calls_scheduler(next->operation)) return After::kGoOn;
+      break;
   }
   const isa::Instruction &instruction = *next;
   switch (instruction.operation) {

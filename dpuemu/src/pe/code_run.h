@@ -35,6 +35,8 @@ class CodeRun : public AnyRun {
   struct Tasklet {
     isa::Tasklet core;
     isa::Outcome outcome = {};  // of the instructions until now
+    uint64_t word = 0;          // of the instruction that ended them
+    bool is_counted = false;    // the clock has counted the next instruction
     State state = State::kStopped;
     uint32_t awaited = 0;  // kRepeating: the mutex, or kMutexes + the bit of RUN, that it waits for
     uint64_t order = 0;    // kRepeating: of the waiting tasklets
@@ -44,6 +46,10 @@ class CodeRun : public AnyRun {
 
   const isa::Code &code() const {
     return pe_->code != nullptr ? *pe_->code : *pe_->program->code();
+  }
+  /// Returns the word of the tasklet's next instruction, or a value that is no word.
+  uint64_t word_of(const Tasklet &tasklet) const {
+    return tasklet.core.pc < code().size() ? code().word(tasklet.core.pc) : ~uint64_t{0};
   }
   /// Executes instructions up to the next one that has to wait for its modelled time.
   void execute(uint32_t number);
