@@ -4,9 +4,9 @@ dpuemu run -- python bench/speed.py [--repetitions N]
 
 The first rows are kernels with 16 tasklets on 64 PEs, which resemble PrIM's VA, GEMV, HST-L and
 BFS: modelled instructions and DMA per second of CPU time of the launch, on all threads. The next
-two are a kernel in machine code, translated and interpreted. The others are times on 2,560 PEs:
-launches of an empty program, and transfers of 4 bytes to and from WRAM. All rows are the best of N
-repetitions. The results of the kernels are compared with NumPy.
+two are one loop on WRAM in machine code, without DMA in its turns, translated and interpreted. The
+others are times on 2,560 PEs: launches of an empty program, and transfers of 4 bytes to and from
+WRAM. All rows are the best of N repetitions. The results of the kernels are compared with NumPy.
 """
 
 from __future__ import annotations
@@ -226,7 +226,10 @@ def measure(repetitions: int) -> None:
             print(f"{name:14} {rate:8.2f} G instructions/s {dma:8.2f} M DMA/s", flush=True)
         words = np.random.default_rng(2).integers(1 << 32, size=(PES, WORDS), dtype=np.uint32)
         results = np.empty((PES, TASKLETS), np.uint32)
-        for name, first in (("machine code", "ldma"), ("interpreted", "ldmai")):
+        for name, first in (
+            ("WRAM loop, machine code", "ldma"),
+            ("the same, interpreted", "ldmai"),
+        ):
             with temporary_folder() as folder:
                 (folder / "program").write_bytes(machine_code(first))
                 dpus.load(str(folder / "program"))
