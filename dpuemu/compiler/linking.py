@@ -187,16 +187,18 @@ def check(
             f"the program needs {used} bytes of WRAM ({heap_start} of data, {stacks} of stacks) "
             f"but a DPU has {options.chip.wram_bytes}"
         )
+    counter_bytes = 8
+    counters = (program.end(".pe_counters") - sizes["PE_COUNTERS_ORIGIN"]) // counter_bytes
+    most = sizes["PE_COUNTERS_BYTES"] // counter_bytes
+    if counters > most:
+        raise CompileError(
+            f"`dpuemu profile` has {most} counters, but the program needs {counters}; compile fewer"
+            " files in `dpuemu profile`"
+        )
     for name, section, origin, available in (
         ("of mutexes", ".atomic", sizes["PE_ATOMIC_ORIGIN"], options.chip.mutexes),
         ("of MRAM", ".mram", sizes["PE_MRAM_ORIGIN"], sizes["PE_MRAM_BYTES"]),
         ("of x86-64 code", ".text", sizes["PE_TEXT_ORIGIN"], sizes["PE_TEXT_BYTES"]),
-        (
-            "of counters",
-            ".pe_counters",
-            sizes["PE_COUNTERS_ORIGIN"],
-            sizes["PE_COUNTERS_BYTES"],
-        ),
     ):
         used = program.end(section) - origin
         if program.end(section) and used > available:

@@ -99,7 +99,9 @@ class Counters:
 
 
 def _add(counter: str, address: str) -> list[str]:
-    """Return code that adds to a counter. src/profile/counters.h knows its bytes."""
+    """Return code that adds to a counter. PeProfile::is_counting (src/profile/pe_profile.cpp)
+    recognises these bytes.
+    """
     return [
         f"\tmovq\t{counter}, %r11",
         f"\tleaq\t{address}, %r11",

@@ -69,6 +69,13 @@ def number(low: int, high: int | None = None) -> Callable[[str], int]:
     return parse
 
 
+def file_name(text: str) -> str:
+    """Parse the name of a file that cannot be standard output."""
+    if text == "-":
+        raise argparse.ArgumentTypeError("- is not a file name; standard output has other text")
+    return text
+
+
 def schedules(text: str) -> str:
     """Parse a number of schedules, or check.ALL."""
     return text if text == check.ALL else str(number(1)(text))

@@ -16,7 +16,7 @@ from typing import Any
 
 import dpuemu
 from dpuemu import _dpuemu, check, profile, run, tools
-from dpuemu.arguments import USAGE, Parser, fail, number, pe, schedules
+from dpuemu.arguments import USAGE, Parser, fail, file_name, number, pe, schedules
 
 STDOUT = "-"
 INTERRUPTED, BROKEN_PIPE = 130, 141  # exit codes
@@ -113,12 +113,7 @@ def parser() -> argparse.ArgumentParser:
         "--threads", type=number(1), metavar="N", help="number of host threads that run PEs"
     )
     _add_strict(subparser)
-    subparser.add_argument(
-        "--patience",
-        type=number(1),
-        metavar="SECONDS",
-        help="end a launch if one of its PEs takes longer on this computer (default: 60)",
-    )
+    _add_patience(subparser)
     subparser.add_argument(
         "--chip",
         choices=_dpuemu.chips(),
@@ -183,8 +178,8 @@ def parser() -> argparse.ArgumentParser:
         "Run a host program, and show where its PE programs spend their time.\n\nA table has the"
         " instructions, the DMA and the waiting of all PEs by source line, and a sentence says what"
         " bounds each program: the pipeline, DMA, a mutex, imbalance, or too few tasklets. Times"
-        " are modelled: shares of the time of all tasklets. The exit code is the one of the"
-        " program.\n\nThe emulator compiles PE programs again, with counters, if one command"
+        " are modelled: shares of the time of all tasklets. Returns the program's exit"
+        " code.\n\nThe emulator compiles PE programs again, with counters, if one command"
         " compiled them from sources that still exist; otherwise compile them in `dpuemu profile`"
         " too: `dpuemu profile -- make -B`.",
         "dpuemu profile --svg flames.svg -- ./host -n 64",
@@ -200,10 +195,14 @@ def parser() -> argparse.ArgumentParser:
     subparser.add_argument(
         "--functions", action="store_true", help="one row per function, not per source line"
     )
-    subparser.add_argument("--svg", metavar="FILE", help="write a flame graph")
+    subparser.add_argument("--svg", type=file_name, metavar="FILE", help="write a flame graph")
     subparser.add_argument(
-        "--speedscope", metavar="FILE", help="write a file for https://www.speedscope.app"
+        "--speedscope",
+        type=file_name,
+        metavar="FILE",
+        help="write a file for https://www.speedscope.app",
     )
+    _add_patience(subparser)
     _add_json(subparser, "one line of JSON per PE program")
     subparser.add_argument(
         "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
@@ -249,6 +248,15 @@ def _add_strict(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_patience(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--patience",
+        type=number(1),
+        metavar="SECONDS",
+        help="end a launch if one of its PEs takes longer on this computer (default: 60)",
+    )
+
+
 def _add_json(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument(
         "--json",
@@ -271,7 +279,7 @@ def check_host_program(options: argparse.Namespace) -> int:
     if options.suppressions is not None:
         with open(options.suppressions):
             pass
-    with _json_target(options.json) as write_json, tools.temporary_folder() as folder:
+    with _target(options.json) as write_json, tools.temporary_folder() as folder:
         file = folder / "findings.jsonl"
         variables = check.variables(
             file,
@@ -304,14 +312,15 @@ def profile_host_program(options: argparse.Namespace) -> int:
     """Run a host program with profiles; return its code."""
     words = _words(options)
     with (
-        _json_target(options.json) as write_json,
-        _json_target(options.svg) as write_svg,
-        _json_target(options.speedscope) as write_speedscope,
+        _target(options.json) as write_json,
+        _target(options.svg) as write_svg,
+        _target(options.speedscope) as write_speedscope,
         tools.temporary_folder() as folder,
     ):
         try:
             code, launches, _ = run.run_program(
                 words,
+                patience=options.patience,
                 variables=profile.variables(folder),
                 stdout=sys.stderr if options.json == STDOUT else None,
             )
@@ -322,7 +331,8 @@ def profile_host_program(options: argparse.Namespace) -> int:
             write_json(json.dumps(one.as_json()))
         write_svg(profile.flame_graph(profiles))
         write_speedscope(json.dumps(profile.speedscope(profiles)))
-    for problem in run.faults(launches):
+        problems = [*run.faults(launches), *profile.problems(folder)]
+    for problem in problems:
         fail(problem)
     if options.json != STDOUT:
         for one in profiles:
@@ -342,7 +352,7 @@ def run_host_program(options: argparse.Namespace) -> int:
     words = _words(options)
     if options.gdb:
         words = [*run.GDB, *words]
-    with _json_target(options.json) as write_json:
+    with _target(options.json) as write_json:
         try:
             code, launches, running = run.run_program(
                 words,
@@ -433,8 +443,8 @@ def print_information(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _json_target(target: str | None) -> Iterator[Callable[[str], None]]:
-    """Yield a function that writes a line of JSON: to a file (opened now), to stdout, or
+def _target(target: str | None) -> Iterator[Callable[[str], None]]:
+    """Yield a function that writes a text and a line feed: to a file (opened now), to stdout, or
     nowhere.
     """
     if target is None:
@@ -442,10 +452,10 @@ def _json_target(target: str | None) -> Iterator[Callable[[str], None]]:
     elif target == STDOUT:
         yield lambda text: print(text, flush=True)
     else:
-        with open(target, "w") as file:
+        with open(target, "w", encoding="utf-8") as file:
             yield lambda text: print(text, file=file, flush=True)
 
 
 def _print_json(target: str | None, value: object) -> None:
-    with _json_target(target) as write_json:
+    with _target(target) as write_json:
         write_json(json.dumps(value, indent=2))

@@ -5,17 +5,17 @@ sentences of them.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
-WAITS = ("dma", "mutex", "barrier", "semaphore", "handshake")
 COMPUTING = "computing"
-FULL_PIPELINE = 11  # tasklets that issue one instruction per cycle (src/pe/clock.h)
 LEAST_IMBALANCE = 1.5  # of the slowest PE and the mean PE, that counts as the bound of a kernel
 LEAST_USE = 0.5  # of the pipeline, the DMA engine or a lock, that counts as the bound
+_OF_PROGRAM = ("name", "path", "tasklets", "cycles_per_second", "waits", "full_pipeline")
 _TOTALS = (
     *("launches", "pes", "instructions", "dma_bytes", "slowest_cycles", "mean_cycles", "cycles"),
     *("computing_cycles", "engine_cycles"),
@@ -48,8 +48,8 @@ class Row:
     def parts(self) -> Iterator[tuple[str, float]]:
         """Yield what tasklets did in the line, and their time."""
         yield COMPUTING, self.computing_cycles
-        for what in WAITS:
-            yield f"waiting: {what}", self.waited_cycles.get(what, 0)
+        for what, cycles in self.waited_cycles.items():
+            yield f"waiting: {what}", cycles
 
     @property
     def place(self) -> str:
@@ -61,11 +61,18 @@ class Row:
 
 @dataclass
 class Profile:
-    """The profile of a program. The totals are those of the reports of its launches."""
+    """The profile of a program. The totals are those of the reports of its launches.
+
+    ``waits``: what tasklets wait for. ``full_pipeline``: the computing tasklets that issue one
+    instruction per cycle.
+    """
 
     name: str
+    path: str
     tasklets: int
     cycles_per_second: float
+    waits: list[str]
+    full_pipeline: int
     totals: dict[str, float]
     rows: list[Row]
 
@@ -80,6 +87,8 @@ class Profile:
 
     def bound(self) -> str:
         """Return a sentence: what bounds the program, with the number that shows it."""
+        if not self.rows:
+            return "no instruction ran"
         total = self.totals
         repeated = sum(row.repeated_instructions for row in self.rows)
         imbalance = _share(total["slowest_cycles"], total["mean_cycles"])
@@ -91,16 +100,18 @@ class Profile:
         pipeline = _share(total["instructions"] - repeated, total["cycles"])
         engine = _share(total["engine_cycles"], total["cycles"])
         computing = _share(total["computing_cycles"], self.tasklet_cycles)
-        waited = {what: self.waited(what) for what in WAITS}
+        waited = {what: self.waited(what) for what in self.waits}
         idle = waited["barrier"] + 1 - computing - sum(waited.values())
-        others = waited["semaphore"] + waited["handshake"]
-        use, sentence = max(
+        others = sum(waited.values()) - waited["dma"] - waited["mutex"] - waited["barrier"]
+        units = (
             (
                 pipeline,
                 f"the pipeline bounds it: a PE issues {pipeline:.2f} instructions per cycle, of at"
                 " most 1",
             ),
             (engine, f"DMA bounds it: the DMA engine is busy {engine:.0%} of the time"),
+        )
+        waits = (
             (
                 waited["mutex"],
                 f"a mutex bounds it: tasklets wait for mutexes {waited['mutex']:.0%} of their time,"
@@ -113,23 +124,27 @@ class Profile:
             ),
             (
                 others,
-                "other tasklets bound it: tasklets wait for semaphores and handshakes"
-                f" {others:.0%} of their time",
+                "other tasklets bound it: tasklets wait for semaphores and handshakes, or are"
+                f" stopped, {others:.0%} of their time",
             ),
         )
+        use, sentence = max(*units, *waits)
         if use >= LEAST_USE:
             return sentence
-        if waited["dma"] > computing:
-            return (
-                f"the latency of DMA bounds it: tasklets wait for DMA {waited['dma']:.0%} of their"
-                f" time, but the DMA engine is busy {engine:.0%}; use more tasklets or larger"
-                " transfers"
-            )
-        return (
-            f"too few tasklets bound it: {computing * self.tasklets:.1f} tasklets compute at a"
-            f" time, and {FULL_PIPELINE} fill the pipeline; a PE issues {pipeline:.2f}"
-            " instructions per cycle"
+        latency = (
+            waited["dma"],
+            f"the latency of DMA bounds it: tasklets wait for DMA {waited['dma']:.0%} of their"
+            f" time, but the DMA engine is busy {engine:.0%}; use more tasklets or larger"
+            " transfers",
         )
+        computes = computing * self.tasklets
+        few = (
+            computing if computes < self.full_pipeline else 0.0,
+            f"too few tasklets bound it: {computes:.1f} tasklets compute at a time, and"
+            f" {self.full_pipeline} fill the pipeline; a PE issues {pipeline:.2f} instructions per"
+            " cycle",
+        )
+        return max(*waits, latency, few)[1]
 
     def _most(self, what: str) -> str:
         return max(self.rows, key=lambda row: row.waited_cycles.get(what, 0)).place
@@ -138,8 +153,9 @@ class Profile:
         """Yield a sentence per line in which tasklets waited until the end of a launch."""
         for row in self.rows:
             for what, tasklets in row.unfinished.items():
+                awaited = {"dma": "DMA", "stop": "a resume"}.get(what, f"a {what}")
                 yield (
-                    f"{tasklets} waits of tasklets ({what}) lasted until the end of a launch:"
+                    f"at the end of a launch, {tasklets} tasklets still waited for {awaited} in"
                     f" {row.place}"
                 )
 
@@ -156,9 +172,7 @@ class Profile:
         """Return the fields for JSON."""
         rows = [{**asdict(row), "cycles": row.cycles} for row in self.rows]
         return {
-            "name": self.name,
-            "tasklets": self.tasklets,
-            "cycles_per_second": self.cycles_per_second,
+            **{name: getattr(self, name) for name in _OF_PROGRAM},
             **self.totals,
             "bound": self.bound(),
             "rows": rows,
@@ -166,20 +180,34 @@ class Profile:
 
 
 def variables(folder: Path) -> dict[str, str]:
-    """Return the environment variables that turn profiles on."""
-    return {"DPUEMU_PROFILE": str(folder)}
+    """Return the environment variables that turn profiles on, and checks off."""
+    return {"DPUEMU_PROFILE": str(folder), "DPUEMU_CHECK": "0"}
+
+
+def problems(folder: Path) -> Iterator[str]:
+    """Yield a sentence per process that did not complete its last file."""
+    for draft in sorted(folder.glob("*.draft")):
+        process = draft.name.partition(".")[0]
+        yield (
+            f"process {process} did not complete the file of its profile in {folder} (full disk or"
+            " signal); its latest launches are missing"
+        )
 
 
 def read(folder: Path) -> list[Profile]:
-    """Return the profiles of all processes, summed by the program's name and its tasklets."""
-    profiles: dict[tuple[str, int], Profile] = {}
-    rows: dict[tuple[tuple[str, int], tuple[str, str, int]], Row] = {}
+    """Return the profiles of all processes, summed by the contents of the program file.
+
+    The names of different programs are unique: equal names get numbers.
+    """
+    profiles: dict[str, Profile] = {}
+    rows: dict[tuple[str, tuple[str, str, int]], Row] = {}
     for file in sorted(folder.glob("*.json")):
         for fields in json.loads(file.read_text(errors="replace")):
-            key = (fields["name"], int(fields["tasklets"]))
-            profile = profiles.setdefault(
-                key, Profile(*key, fields["cycles_per_second"], dict.fromkeys(_TOTALS, 0), [])
-            )
+            key = fields["hash"]
+            if key not in profiles:
+                own = {name: fields[name] for name in _OF_PROGRAM}
+                profiles[key] = Profile(**own, totals=dict.fromkeys(_TOTALS, 0), rows=[])
+            profile = profiles[key]
             for name in _TOTALS:
                 profile.totals[name] += fields[name]
             for values in fields["rows"]:
@@ -194,6 +222,12 @@ def read(folder: Path) -> list[Profile]:
         for row in profile.rows:
             row.computing_cycles = cycles * (row.instructions - row.repeated_instructions)
         profile.rows.sort(key=lambda row: -row.cycles)
+    names = Counter(profile.name for profile in profiles.values())
+    numbers: Counter[str] = Counter()
+    for profile in profiles.values():
+        if names[name := profile.name] > 1:
+            numbers[name] += 1
+            profile.name += f" ({numbers[name]})"
     return list(profiles.values())
 
 
@@ -223,7 +257,7 @@ def table(profile: Profile, most_rows: int, by_function: bool = False) -> Iterat
     )
     yield f"{profile.name}: {profile.bound()}"
     yield from (f"{profile.name}: {hang}" for hang in profile.hangs())
-    used = [what for what in WAITS if profile.waited(what)]
+    used = [what for what in profile.waits if profile.waited(what)]
     columns = ["time", "instructions", "DMA bytes", *used, "place"]
     cells = [columns, ["modelled", "modelled", "exact", *("modelled" for _ in used), ""]]
     rows = profile.by_function() if by_function else profile.rows
@@ -249,8 +283,11 @@ def table(profile: Profile, most_rows: int, by_function: bool = False) -> Iterat
         yield f"{len(rows) - most_rows} more lines: --lines N"
 
 
-def stacks(profile: Profile) -> Iterator[tuple[list[str], float]]:
-    """Yield function, source line and what tasklets did, and their cycles; functions together."""
+def stacks(profile: Profile) -> Iterator[tuple[list[tuple[str, str]], float]]:
+    """Yield function, source line and what tasklets did, and their cycles; functions together.
+
+    Each level has a name and a file, or "".
+    """
     functions: dict[str, list[Row]] = {}
     for row in profile.rows:
         functions.setdefault(row.function, []).append(row)
@@ -258,17 +295,17 @@ def stacks(profile: Profile) -> Iterator[tuple[list[str], float]]:
         for row in rows:
             for what, cycles in row.parts():
                 if cycles:
-                    yield [function, row.place, what], cycles
+                    yield [(function, ""), (row.place, row.file), (what, "")], cycles
 
 
 def speedscope(profiles: Sequence[Profile]) -> dict[str, Any]:
     """Return the profiles in the format of https://www.speedscope.app."""
-    frames: dict[str, int] = {}
+    frames: dict[tuple[str, str], int] = {}
     documents = []
     for profile in profiles:
         samples, weights = [], []
-        for names, cycles in stacks(profile):
-            samples.append([frames.setdefault(name, len(frames)) for name in names])
+        for levels, cycles in stacks(profile):
+            samples.append([frames.setdefault(level, len(frames)) for level in levels])
             weights.append(cycles)
         documents.append(
             {
@@ -285,7 +322,7 @@ def speedscope(profiles: Sequence[Profile]) -> dict[str, Any]:
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "exporter": "dpuemu profile",
         "name": "dpuemu profile",
-        "shared": {"frames": [{"name": name} for name in frames]},
+        "shared": {"frames": [{"name": name, "file": file} for name, file in frames]},
         "profiles": documents,
     }
 
@@ -304,11 +341,13 @@ def flame_graph(profiles: Sequence[Profile]) -> str:
 
     A box is as wide as its share of the modelled cycles of tasklets; its title has the numbers.
     """
-    boxes: dict[tuple[str, ...], list[float]] = {}  # begin and end, in cycles
+    # Begin and end in cycles, by the levels down to the box; names alone are not unique.
+    boxes: dict[tuple[tuple[str, str], ...], list[float]] = {}
     at = 0.0
-    for profile in profiles:
-        for names, cycles in stacks(profile):
-            path = ("all programs, modelled cycles of tasklets", profile.name, *names)
+    root = ("all programs, modelled cycles of tasklets", "")
+    for index, profile in enumerate(profiles):
+        for levels, cycles in stacks(profile):
+            path = (root, (profile.name, str(index)), *levels)
             for depth in range(1, len(path) + 1):
                 boxes.setdefault(path[:depth], [at, at])[1] = at + cycles
             at += cycles
@@ -323,9 +362,10 @@ def flame_graph(profiles: Sequence[Profile]) -> str:
         if width < _LEAST_WIDTH:
             continue
         x, y = begin * scale, (rows - len(path)) * _HEIGHT
-        title = escape(f"{path[-1]}: {end - begin:,.0f} cycles, {_share(end - begin, at):.1%}")
-        text = escape(path[-1][: int(width / _LETTER)])
-        colour = _COLOURS.get(path[-1], "#d8d8d8")
+        name = path[-1][0]
+        title = escape(f"{name}: {end - begin:,.0f} cycles, {_share(end - begin, at):.1%}")
+        text = escape(name[: int(width / _LETTER)])
+        colour = _COLOURS.get(name, "#d8d8d8")
         lines.append(
             f'<g><title>{title}</title><rect x="{x:.1f}" y="{y}" width="{width:.1f}"'
             f' height="{_HEIGHT - 1}" fill="{colour}"/><text x="{x + 2:.1f}" y="{y + 13}">{text}'

@@ -51,7 +51,7 @@ dpu_error_t load(const dpu_set_t &dpu_set, const char *name, dpu_program_t **han
     status = find_or_parse_program({reinterpret_cast<const uint8_t *>(file.data()), file.size()},
                                    name, program);
     if (status == DPU_OK) program = program_for_settings(*program, file, name);
-    if (status == DPU_OK) name_program(*program, name);
+    if (status == DPU_OK) name_program(*program, name, {file.data(), file.size()});
     if (status == DPU_OK) status = program->check_fit(Machine::instance().chip());
     if (status == DPU_OK) status = load_program(set, *program);
     if (status == DPU_OK && handle != nullptr) *handle = as_handle(program);

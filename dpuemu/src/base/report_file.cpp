@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/json.h"
+
 namespace dpuemu {
 
 namespace {
@@ -51,9 +53,19 @@ void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
   // A thread that runs PEs must not fail here, so the line has a fixed buffer.
   char line[1024 + 6 * DPUEMU_FAULT_BYTES];
   int size = 0;
-  const auto add = [&](const char *name, double value) {
-    size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "%s\"%s\": %.17g",
-                          size == 0 ? "{" : ", ", name, value);
+  const auto put = [&](char character) {
+    if (static_cast<size_t>(size) < sizeof line) line[size++] = character;
+  };
+  const auto name = [&](const char *field) {
+    put(size == 0 ? '{' : ',');
+    if (size > 1) put(' ');
+    put_quoted(field, put);
+    put(':');
+    put(' ');
+  };
+  const auto add = [&](const char *field, double value) {
+    name(field);
+    put_number(value, put);
   };
 #define DPUEMU_ADD(field) add(#field, static_cast<double>(report.field))
   DPUEMU_ADD(pes);
@@ -72,13 +84,10 @@ void append_to_report_file(const dpuemu_report_t &report, const char *fault) {
   DPUEMU_ADD(cycles_per_second);
   DPUEMU_ADD(host_seconds);
 #undef DPUEMU_ADD
-  size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), ", \"fault\": \"");
-  for (const char *next = fault; *next != '\0'; ++next) {
-    const auto byte = static_cast<unsigned char>(*next);
-    const char *const format = byte == '"' || byte == '\\' ? "\\%c" : byte < ' ' ? "\\u%04x" : "%c";
-    size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), format, byte);
-  }
-  size += std::snprintf(line + size, sizeof line - static_cast<size_t>(size), "\"}\n");
+  name("fault");
+  put_quoted(fault, put);
+  put('}');
+  put('\n');
   append_to_named("DPUEMU_REPORT", line, size);
 }
 

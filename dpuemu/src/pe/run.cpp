@@ -184,10 +184,25 @@ PeRun::After PeRun::carry_out_checked(uint32_t number) {
   }
 }
 
+Wait PeRun::wait_of(WaitKind kind) {
+  switch (kind) {
+    case WaitKind::kBarrier:
+      return Wait::kBarrier;
+    case WaitKind::kMutex:
+    case WaitKind::kVirtualMutex:
+      return Wait::kMutex;
+    case WaitKind::kSemaphore:
+      return Wait::kSemaphore;
+    case WaitKind::kNotifier:
+    case WaitKind::kNotified:
+      return Wait::kHandshake;
+    case WaitKind::kResume:
+      break;
+  }
+  return Wait::kStop;
+}
+
 PeRun::After PeRun::carry_out_profiled(uint32_t number) {
-  constexpr Wait kWaitsOfKinds[] = {Wait::kBarrier,   Wait::kMutex,     Wait::kMutex,
-                                    Wait::kSemaphore, Wait::kHandshake, Wait::kHandshake,
-                                    Wait::kHandshake};
   const Tasklet &tasklet = tasklets_[number];
   const uint32_t woken = woken_, moved_bytes = moved_bytes_;
   const uint64_t instructions = clock_.instructions();
@@ -202,7 +217,7 @@ PeRun::After PeRun::carry_out_profiled(uint32_t number) {
   if (const uint32_t bytes = moved_bytes_ - moved_bytes; tasklet.state == State::kTransferring)
     profile_->wait_for_dma(number, now, bytes, PeClock::engine_cycles(bytes));
   else if (tasklet.state == State::kWaiting && after == After::kStay)
-    profile_->wait(number, kWaitsOfKinds[static_cast<size_t>(tasklet.wait_kind)], now);
+    profile_->wait(number, wait_of(tasklet.wait_kind), now);
   return after;
 }
 

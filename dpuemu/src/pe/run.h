@@ -96,6 +96,7 @@ class PeRun : public AnyRun {
   After carry_out_checked(uint32_t tasklet);
   /// The same, and adds what happens to the profile.
   After carry_out_profiled(uint32_t tasklet);
+  static Wait wait_of(WaitKind kind);
   void finish() override;
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
   /// Returns the tasklet that has waited longest for this kind and key, or PE_MAX_TASKLETS if no

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -18,8 +19,8 @@ namespace dpuemu {
 bool profile_is_on();
 
 /// What tasklets wait for, in the order of PeProfile::Place::waited.
-enum class Wait : uint8_t { kDma, kMutex, kBarrier, kSemaphore, kHandshake };
-constexpr const char *kWaitNames[] = {"dma", "mutex", "barrier", "semaphore", "handshake"};
+enum class Wait : uint8_t { kDma, kMutex, kBarrier, kSemaphore, kHandshake, kStop };
+constexpr const char *kWaitNames[] = {"dma", "mutex", "barrier", "semaphore", "handshake", "stop"};
 constexpr size_t kWaits = std::size(kWaitNames);
 
 /// The profile of one run of a PE. All times are modelled cycles.
@@ -69,8 +70,9 @@ class PeProfile {
   uint32_t waiting_ = 0;  // bit set
 };
 
-/// Names the program in the file of profiles.
-void name_program(const Program &program, const char *name);
+/// Names the program in the file of profiles. name: that the host program gave; file: the bytes of
+/// its program file.
+void name_program(const Program &program, const char *name, std::string_view file);
 
 /// Notes the end of a launch of these PEs, which have a program.
 void note_profiled_launch(const std::vector<const Pe *> &pes);

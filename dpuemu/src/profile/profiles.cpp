@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "base/worker_pool.h"
 #include "machine/debug_info.h"
 #include "machine/machine.h"
+#include "pe/clock.h"
 
 namespace dpuemu {
 namespace {
@@ -33,7 +36,8 @@ class Lines {
   explicit Lines(const Program &program) : program_(program) {
     for_each_line(program.debug_line(),
                   [&](uint32_t begin, uint32_t end, const std::string &file, uint32_t line) {
-                    if (begin >= PE_TEXT_ORIGIN) ranges_.push_back({begin, end, line, file});
+                    if (line != 0 && begin >= PE_TEXT_ORIGIN)
+                      ranges_.push_back({begin, end, line, file});
                     return false;
                   });
     std::sort(ranges_.begin(), ranges_.end(),
@@ -65,12 +69,6 @@ class Lines {
   std::vector<Range> ranges_;
 };
 
-std::string number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
-
 template <class Values>
 std::string by_wait(const Values &values) {
   std::string json = "{";
@@ -87,8 +85,8 @@ std::string by_wait(const Values &values) {
 
 bool profile_is_on() { return !folder().empty(); }
 
-void name_program(const Program &program, const char *name) {
-  if (profile_is_on()) Profiles::instance().name(program, name);
+void name_program(const Program &program, const char *name, std::string_view file) {
+  if (profile_is_on()) Profiles::instance().name(program, name, file);
 }
 
 void note_profiled_launch(const std::vector<const Pe *> &pes) {
@@ -97,11 +95,15 @@ void note_profiled_launch(const std::vector<const Pe *> &pes) {
 
 Profiles &Profiles::instance() { return of_this_process<Profiles>(); }
 
-void Profiles::name(const Program &program, const std::string &name) {
+void Profiles::name(const Program &program, const char *name, std::string_view file) {
   static const int at_exit = std::atexit([] { instance().write(); });
   static_cast<void>(at_exit);
+  const std::unique_ptr<char, decltype(&std::free)> path(realpath(name, nullptr), &std::free);
   std::lock_guard<std::mutex> lock(mutex_);
-  programs_[&program].name = name;
+  OfProgram &own = programs_[&program];
+  own.name = name;
+  own.path = path != nullptr ? path.get() : "";
+  own.hash = std::hash<std::string_view>()(file);
 }
 
 void Profiles::add(const Program &program, const Run &run) {
@@ -124,6 +126,7 @@ void Profiles::end_launch(const std::vector<const Pe *> &pes) {
   };
   std::map<const Program *, OfLaunch> launches;
   for (const Pe *pe : pes) {
+    if (pe->fault.kind == FaultKind::kNoMemory) continue;
     OfLaunch &launch = launches[pe->program];
     ++launch.pes;
     launch.slowest = std::max(launch.slowest, pe->report.cycles);
@@ -173,6 +176,16 @@ std::string Profiles::as_json(const Program &program, const OfProgram &profile) 
   };
   name("name");
   json.append(quoted(profile.name));
+  name("path");
+  json.append(quoted(profile.path));
+  name("hash");  // a text, because a double has fewer bits
+  json.append(quoted(std::to_string(profile.hash)));
+  name("waits");
+  json.append("[");
+  for (const char *const wait : kWaitNames)
+    json.append(json.back() == '[' ? "" : ", ").append(quoted(wait));
+  json.append("]");
+  add("full_pipeline", kIssueCycles);
   add("launches", static_cast<double>(profile.launches));
   add("pes", static_cast<double>(profile.pes));
   add("tasklets", program.tasklets());

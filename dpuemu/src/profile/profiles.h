@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -25,14 +26,15 @@ class Profiles {
     double computing_cycles, engine_cycles;
   };
   void add(const Program &program, const Run &run);
-  void name(const Program &program, const std::string &name);
+  void name(const Program &program, const char *name, std::string_view file);
   void end_launch(const std::vector<const Pe *> &pes);
-  /// Writes the file. Errors have no effect.
+  /// Writes the file. After an error, its draft stays, which the reader reports.
   void write();
 
  private:
   struct OfProgram {
-    std::string name;
+    std::string name, path;
+    size_t hash = 0;  // of the program file
     uint64_t launches = 0, pes = 0, instructions = 0, dma_bytes = 0;
     // Sums over the launches: of the slowest PE, and of the mean PE.
     double slowest_cycles = 0, mean_cycles = 0;

@@ -1,6 +1,7 @@
 // host PROGRAM LAUNCHES: launches the program on 8 PEs. If it has a variable `number`, each PE gets
-// its own number. Exit code 3: a launch ended in a fault.
+// its own number. The locale is that of the environment. Exit code 3: a launch ended in a fault.
 #include <dpu.h>
+#include <locale.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -9,6 +10,7 @@ int main(int count, char **arguments) {
   struct dpu_program_t *program;
   struct dpu_symbol_t symbol;
   if (count != 3) return 2;
+  setlocale(LC_ALL, "");
   DPU_ASSERT(dpu_alloc(8, NULL, &set));
   DPU_ASSERT(dpu_load(set, arguments[1], &program));
   if (dpu_get_symbol(program, "number", &symbol) == DPU_OK) {

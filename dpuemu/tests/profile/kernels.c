@@ -1,5 +1,5 @@
-// Kernels for test_profile.py and test_trace.py: -DKERNEL=name chooses the function that all
-// tasklets call. Comments `here` mark the line that a test looks for.
+// Kernels for test_profile.py: -DKERNEL=name chooses the function that all tasklets call. Comments
+// `here` mark the line that a test looks for.
 #include <alloc.h>
 #include <barrier.h>
 #include <defs.h>
@@ -80,9 +80,13 @@ static inline void does_everything(void) {
   barrier_wait(&all);
 }
 
-// Long enough to be interrupted, by two tasklets in the same block.
+// Two tasklets compute in the same block. Only an interruption of tasklet 0 lets tasklet 1 start.
 static inline void computes_for_long(void) {
-  if (me() < 2) work(40000000);
+  uint32_t turns = 0;
+  if (me() == 1) counter = 1;
+  do work(40000000);
+  while (counter == 0 && ++turns < TURNS);
+  if (counter == 0) halt();
 }
 
 static inline void keeps_a_mutex(void) {
@@ -91,6 +95,10 @@ static inline void keeps_a_mutex(void) {
 
 static inline void misses_a_barrier(void) {
   if (me() != 1) barrier_wait(&all);  // here
+}
+
+static inline void stops(void) {
+  if (me() == 0) __asm__ volatile("stop");  // here
 }
 
 static inline void never_ends(void) {
