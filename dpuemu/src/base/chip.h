@@ -12,6 +12,10 @@
 
 namespace dpuemu {
 
+/// Cycles between two instructions of a tasklet, so as many computing tasklets fill the pipeline
+/// (source: pe/clock.h).
+constexpr double kIssueCycles = 11;
+
 struct Chip {
   const char *name;
   uint32_t id;  // in the host API

@@ -20,11 +20,11 @@
 #include <limits>
 #include <utility>
 
+#include "base/chip.h"
 #include "runtime/calls.h"
 
 namespace dpuemu {
 
-constexpr double kIssueCycles = 11;
 constexpr double kTransferCycles = 44.9, kTransferCyclesPerByte = 0.534;
 constexpr double kEngineCyclesPerByte = 0.5, kLeastEngineCycles = 38;
 

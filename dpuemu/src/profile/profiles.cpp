@@ -10,11 +10,11 @@
 #include <tuple>
 #include <utility>
 
+#include "base/chip.h"
 #include "base/json.h"
 #include "base/worker_pool.h"
 #include "machine/debug_info.h"
 #include "machine/machine.h"
-#include "pe/clock.h"
 
 namespace dpuemu {
 namespace {
