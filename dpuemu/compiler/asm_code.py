@@ -176,7 +176,7 @@ class Writer:
             run.append(statement)
             is_call = instruction.row.name in (*_CALLS, *_VALUES, "acquire", "release")
             counted += not is_call
-            if is_call or instruction.target is not None:
+            if is_call or instruction.row.name == "call" or instruction.target is not None:
                 end_run()
         end_run()
         if len(instructions) in self.targets:

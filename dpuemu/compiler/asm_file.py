@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,9 +12,11 @@ Place = tuple[str, int]  # a file and a line
 _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/|[;\n]', re.S)
 _MARKER = re.compile(r'#[ \t]*(?:line[ \t]+)?(\d+)[ \t]+"((?:\\.|[^"\\])*)"')
 _LABEL = re.compile(r"([\w.$]+)\s*:\s*")
+_LABELS = re.compile(rf"(?:{_LABEL.pattern})*")
 _WORD = re.compile(r"[A-Za-z_.$][\w.$]*")
 _MACRO = re.compile(r"\.macro\s+([\w.$]+)[\s,]*(.*)", re.S)
 _MOST_EXPANSIONS = 10_000
+_NUMBERS = itertools.count()  # of the functions of a translation unit, which may have several texts
 _SET = re.compile(r"\.(?:set|equ|equiv)\s+([\w.$]+)\s*,\s*(.*)|([A-Za-z_][\w.$]*)\s*=\s*(.*)", re.S)
 _IGNORED = re.compile(
     r"\.(?:file|loc|cfi_\w+|ident|addrsig\w*|type|size|p2align|align|balign|local|hidden)\b"
@@ -36,7 +39,7 @@ class FunctionError(Exception):
     """
 
     def __init__(self, place: Place, text: str, rule: str) -> None:
-        """All parts are parts of the message."""
+        """Keep the parts of the message."""
         super().__init__(rule)
         self.place, self.text, self.rule = place, text, rule
 
@@ -83,7 +86,11 @@ def _expanded(statements: list[tuple[Place, str]]) -> list[tuple[Place, str]]:
     expansions = 0
     while rest:
         where, statement = rest.pop()
-        name, _, given = statement.replace("\t", " ").partition(" ")
+        labels = _LABELS.match(statement)
+        if labels and labels[0]:
+            result.append((where, labels[0]))
+            statement = statement[labels.end() :]
+        name, _, arguments = statement.replace("\t", " ").partition(" ")
         if macro := _MACRO.fullmatch(statement):
             body: list[str] = []
             while rest and rest[-1][1] != ".endm":
@@ -97,11 +104,12 @@ def _expanded(statements: list[tuple[Place, str]]) -> list[tuple[Place, str]]:
             macros[macro[1]] = names, body
         elif name in macros:
             names, body = macros[name]
-            values = [value.strip() for value in given.split(",")] if given.strip() else []
+            values = [value.strip() for value in arguments.split(",")] if arguments.strip() else []
             expansions += 1
-            if len(values) != len(names) or expansions > _MOST_EXPANSIONS:
-                rule = f"the macro needs {len(names)} arguments, and must not expand without end"
-                raise FunctionError(where, statement, rule)
+            if len(values) != len(names):
+                raise FunctionError(where, statement, f"the macro needs {len(names)} arguments")
+            if expansions > _MOST_EXPANSIONS:
+                raise FunctionError(where, statement, "the macro expands without end")
             for line in reversed(body):
                 for parameter, value in zip(names, values, strict=True):
                     line = value.join(re.split(rf"\\\s*{re.escape(parameter)}\b", line))
@@ -130,21 +138,21 @@ class AssemblyFile:
         for where, statement in statements:
             while label := _LABEL.match(statement):
                 statement = statement[label.end() :]
-                self._add_label(label[1], section, where, starts, f"{place[1]}_")
+                self._add_label(label[1], section, where, starts)
             if entered := _SECTION.match(statement):
                 section = entered[1] or f".{entered[2]}"
                 self._directive = statement
             elif not (_EVERYWHERE.match(statement) or _UNUSED_SECTION.match(section)):
                 self._add(statement, section, where)
 
-    def _add_label(self, name: str, section: str, where: Place, starts: set[str], c: str) -> None:
-        """Add a label. c: a part of the names of functions in C."""
+    def _add_label(self, name: str, section: str, where: Place, starts: set[str]) -> None:
+        """Add a label."""
         if not section.startswith(".text"):
             self._add_data(section, f"{name}:")
         elif name in starts:
             if name in self.functions:
                 raise FunctionError(where, name, "the label exists already")
-            c_name = f"__pe_function{c}{len(self.functions)}"
+            c_name = f"__pe_function{next(_NUMBERS)}"
             self._current = Function(name, c_name, where, name in self._globals)
             self.functions[name] = self._current
         elif self._current is not None:

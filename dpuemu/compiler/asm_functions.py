@@ -150,39 +150,41 @@ def _ends(instruction: Instruction) -> bool:
 
 
 def _check_flow(function: Function, file: AssemblyFile, instructions: list[Instruction]) -> None:
-    """Raise FunctionError if an instruction reads a register that has no value on any path to it,
+    """Raise FunctionError if an instruction reads a register that has no value on some path to it,
     or an argument on the stack, or if the function runs past its end.
     """
     entry = frozenset(_OTHERS | {"stack"}) if function.is_global else frozenset[str]()
-    states: dict[int, frozenset[str]] = {}
-    open_places = [(0, entry)]
+    states = {0: entry}  # the registers without a value on some path to each place
+    open_places = [0]
     while open_places:
-        place, undefined = open_places.pop()
-        if place in states and states[place] <= undefined:
-            continue
+        place = open_places.pop()
         if place >= len(instructions):
             where = function.places[-1] if function.places else function.place
             last = function.lines[-1] if function.lines else function.name
             raise FunctionError(where, last, f"{function.name} continues beyond its end")
-        undefined &= states.get(place, undefined)
-        states[place] = undefined
+        instruction = instructions[place]
+        undefined = states[place] - instruction.writes
+        undefined -= {"stack"} if "r22" in instruction.writes else set()
+        if instruction.row.name == "call" and "c" in instruction.values:
+            is_own = instruction.target in file.functions
+            undefined = frozenset() if is_own else undefined | {f"r{i}" for i in range(1, 14)}
+        following = [instruction.target] if isinstance(instruction.target, int) else []
+        following += [] if _ends(instruction) else [place + 1]
+        for each in following:
+            union = states.get(each, frozenset()) | undefined
+            if states.get(each) != union:
+                states[each] = union
+                open_places.append(each)
+    for place, undefined in sorted(states.items()):
         instruction = instructions[place]
         if names := sorted(instruction.reads & undefined):
-            rule = f"{names[0]} has no value: only r0 to r7 have one at the start of a global"
-            rule += " function, and only r0 and r14 to r23 after a call of a C function"
+            rule = f"{names[0]} has no value here: a global function starts with values in r0 to r7"
+            rule += " and r14 to r23; a call of a C function keeps r14 to r23 and sets r0"
             raise FunctionError(function.places[place], function.lines[place], rule)
         offset = instruction.values.get("o", "")
         if "stack" in undefined and instruction.values.get("a") == "__pe_r22" and "-" in offset:
             rule = "an address below the function's stack: all arguments must be in r0 to r7"
             raise FunctionError(function.places[place], function.lines[place], rule)
-        undefined -= instruction.writes | ({"stack"} if "r22" in instruction.writes else set())
-        if instruction.row.name == "call" and "c" in instruction.values:
-            is_own = instruction.target in file.functions
-            undefined = frozenset() if is_own else undefined | {f"r{i}" for i in range(1, 14)}
-        if isinstance(instruction.target, int):
-            open_places.append((instruction.target, undefined))
-        if not _ends(instruction):
-            open_places.append((place + 1, undefined))
 
 
 def _in_c(

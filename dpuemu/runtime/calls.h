@@ -72,8 +72,8 @@
 #define PE_COUNTERS_BYTES 0x8000
 
 /// The size in bytes of the block that holds a tasklet's stack. The block is aligned to its size.
-/// Its last word holds the tasklet's number, and the word before it the address at which the
-/// tasklet's frames start.
+/// Its last words hold, from the end, the tasklet's number, the address at which its frames start,
+/// and the WRAM address of the stack of its functions in assembly (src/base/door.h).
 #define PE_STACK_BLOCK_BYTES 0x10000
 
 #define PE_MAX_TASKLETS 24

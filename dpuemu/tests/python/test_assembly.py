@@ -144,6 +144,20 @@ SAVED = START + "f: sd r22, 0, d22\n add r22, r22, 8\n"
     [
         (START + "f:\n frob r0\n jump r23", 3, "frob r0", "cannot translate"),
         (START + "f:\n add r0, r9, 1\n jump r23", 3, "add r0, r9, 1", "r9 has no value"),
+        (
+            START + "f: jz r0, 1f\n move r9, 1\n1: add r0, r0, r9\n jump r23",
+            4,
+            "add r0, r0, r9",
+            "r9",
+        ),
+        (
+            START + "f: jz r0, 2f\n1: add r0, r0, r9\n jump r23\n2: move r9, 1, true, 1b",
+            3,
+            "add r0, r0, r9",
+            "r9 has no value",
+        ),
+        (START + ".macro add a\nfrob \\a\n.endm\nf: add r0", 5, "frob r0", "cannot translate"),
+        (START + ".macro m a\nfrob \\a\n.endm\nf: 1: m r0", 5, "frob r0", "cannot translate"),
         (SAVED + " call r23, g\n move r0, r1\n jump r23", 5, "move r0, r1", "r1 has no value"),
         (START + "f: lw r0, r22, -4\n jump r23", 2, "lw r0, r22, -4", "in r0 to r7"),
         (START + "f: add r0, r0, 1\n", 2, "add r0, r0, 1", "continues beyond its end"),
@@ -173,6 +187,29 @@ def test_assembly_without_translation_is_refused(
         assembly.functions(text, ("f.S", 1), ("f.S", 1))
     assert str(error.value).startswith(f"DPU assembly at f.S:{line} ({shown}): ")
     assert rule in str(error.value)
+
+
+def test_instructions_after_a_call_through_a_register_count_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(tools.sdk_root() / "compiler"))
+    assembly = importlib.import_module("assembly")
+    text = SAVED + " call r23, r0\n add r0, r0, 1\n jump r23\n"
+    before, after = assembly.functions(text, ("f.S", 1), ("f.S", 6)).split("__pe_call(")
+    assert "leaq 3(" in before
+    assert "leaq 2(" in after
+
+
+def test_functions_of_two_texts_have_different_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tools.sdk_root() / "compiler"))
+    assembly = importlib.import_module("assembly")
+    names = [
+        assembly.functions(f".globl {name}\n{name}: jump r23", (f"{name}.h", 1), ("f.c", 2))
+        .split("static void ")[1]
+        .split("(")[0]
+        for name in "fg"
+    ]
+    assert names[0] != names[1]
 
 
 @pytest.mark.parametrize(
