@@ -362,7 +362,7 @@ class Compiler:
         dependencies: flags that write a make rule.
         """
         if not is_source(source):
-            return self._functions_in_assembly(source, flags)
+            return self._functions_in_assembly(source, flags, dependencies or [])
         common = [*self.preprocess_flags(standard), *flags, *self.include_flags()]
         preprocessed = self.temporary(".i")
         self.checked(["-E", *common, *(dependencies or []), "-o", str(preprocessed), source])
@@ -386,16 +386,16 @@ class Compiler:
             adapted = in_c
         return self._counted(source, text, adapted, preprocessed, flags, standard)
 
-    def _functions_in_assembly(self, source: str, flags: list[str]) -> str:
-        """Return the counted assembly of a file of functions in DPU assembly. flags: of the
-        user.
+    def _functions_in_assembly(self, source: str, flags: list[str], dependencies: list[str]) -> str:
+        """Return the counted assembly of a file of functions in DPU assembly. flags: of the user;
+        dependencies: flags that write a make rule.
         """
         text = Path(source).read_text(errors="surrogateescape")
         if not source.endswith(".s"):
             preprocessed = self.temporary(".s")
             common = [*self.preprocess_flags("-std=gnu11"), *flags, *self.include_flags()]
             words = ["-E", "-x", "assembler-with-cpp", *common]
-            self.checked([*words, "-o", str(preprocessed), source])
+            self.checked([*words, *dependencies, "-o", str(preprocessed), source])
             text = preprocessed.read_text(errors="surrogateescape")
         try:
             in_c = assembly.functions(text, (source, 1), (source, 1))

@@ -137,7 +137,7 @@ def _compile(compiler: Compiler, options: Options, words: list[str]) -> int:
                 target,
                 flags,
                 options.standard_of(source),
-                _dependencies(options, source) if is_source(source) else None,
+                _dependencies(options, source),
             )
             objects.append(str(target))
         elif _is_for_real_dpus(source):

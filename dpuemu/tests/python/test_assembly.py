@@ -135,6 +135,15 @@ def test_random_functions_have_the_results_of_the_definition(tmp_path: Path) -> 
         assert result == value, assembly_of("f", functions[place // ROUNDS])
 
 
+def test_assembly_has_a_make_rule_with_its_headers(tmp_path: Path) -> None:
+    (tmp_path / "f.h").write_text("")
+    (tmp_path / "f.S").write_text('#include "f.h"\n' + START + "f: jump r23\n")
+    command = [str(tools.sdk_root() / "bin" / tools.COMPILER)]
+    subprocess.run([*command, "-MD", "-c", "f.S", "-o", "f.o"], cwd=tmp_path, check=True)
+    rule = (tmp_path / "f.d").read_text().replace("\\\n", " ").split()
+    assert rule == ["f.o:", "f.S", "f.h"]
+
+
 START = ".globl f\n"
 SAVED = START + "f: sd r22, 0, d22\n add r22, r22, 8\n"
 
