@@ -42,6 +42,8 @@ class _FunctionReader(Reader):
         is_own = word in self.labels
         if word in self._file.local and not is_own:
             raise UnsupportedError("the label belongs to another function")
+        if word in self._file.functions:
+            return word
         if not is_own and _WORD.fullmatch(word) and not word.startswith("."):
             return word
         return super()._target(word, place)

@@ -47,12 +47,12 @@ factorial:                 /* calls itself, and
     add r0, r0, -1
     call r23, factorial
     lw r1, r22, -16
-    call r10, product      // returns by r10, and has its result in r9
+    call r10, .Lproduct    // returns by r10, and has its result in r9
     move r0, r9
     ld d22, r22, -8
     jump r23
 
-product:
+.Lproduct:
     move r9, 0
     move r8, r1
 1:  jz r8, product_end
