@@ -69,7 +69,7 @@ static void run_bits(void) {
   EXPECT(read_run(0) && !read_run(3 + NR_TASKLETS) && sums[1] == 0);
   uint32_t was_clear = 0, was_set = 0, parity = 0;
   __asm__ volatile("resume %1, 1, z, 1f; jump 2f; 1: move %0, 1; 2:" : "+r"(was_clear) : "r"(me()));
-  while (sums[1] != 7) __asm__ volatile("nop");
+  while (sums[1] != 7) read_run(1);
   EXPECT(was_clear);
   __asm__ volatile("resume %1, 0, nz, 1f; jump 2f; 1: move %0, 1; 2:" : "+r"(was_set) : "r"(me()));
   EXPECT(was_set);
