@@ -115,7 +115,7 @@ def test_the_tables_of_a_report_have_the_values_of_the_rows(report: Path) -> Non
 def test_a_report_defines_its_columns_and_names_machine_and_limits(report: Path) -> None:
     text = report.read_text()
     for wanted in (
-        "limit_pct: bus in percent of",
+        "limit_pct: the median over the rounds of bus in percent of",
         "Rows of an ablation",
         "emulated machine",
         "best orders",
