@@ -177,19 +177,16 @@ Recording::Recording(Recorder &recorder, double started_s) : ring_(recorder.ring
   claim({nullptr, started_s, 0, codes_of(-1, 0, 0), {}}, 1);
 }
 
-/// Claims a slot, unless no call has ended. Concurrent threads may read the same next_call; control
-/// decides between them.
+/// Claims a slot, unless no call has ended. A call without a slot has a number, too. Of concurrent
+/// calls, control gives a slot to one.
 void Recording::claim(Slot::Start start, std::size_t requests) {
-  uint64_t call = ring_.next_call.load(std::memory_order_relaxed);
-  for (int i = 0;; ++i, ++call) {
-    if (i == 2 * PIDCOMM_RECORDED_CALLS) return;
-    Slot &slot = ring_.slots[call % PIDCOMM_RECORDED_CALLS];
+  const uint64_t call = ring_.next_call.fetch_add(1, std::memory_order_relaxed);
+  for (uint64_t i = 0; slot_ == nullptr; ++i) {
+    if (i == PIDCOMM_RECORDED_CALLS) return;
+    Slot &slot = ring_.slots[(call + i) % PIDCOMM_RECORDED_CALLS];
     uint64_t control = slot.control.load(std::memory_order_acquire);
-    if ((control != Slot::kEmpty && !has_ended(control)) || call_of(control) >= call) continue;
-    if (!slot.control.compare_exchange_strong(control, call << 8 | Slot::kStarts)) continue;
-    ring_.next_call.store(call + 1, std::memory_order_relaxed);
-    slot_ = &slot;
-    break;
+    if (control != Slot::kEmpty && !has_ended(control)) continue;
+    if (slot.control.compare_exchange_strong(control, call << 8 | Slot::kStarts)) slot_ = &slot;
   }
   call_ = call;
   __builtin_prefetch(&slot_->end, 1);

@@ -126,6 +126,9 @@ class Recording {
     } catch (const std::bad_alloc &) {
       fail(PIDCOMM_ERR_MEMORY, "the host is out of memory");
       throw;
+    } catch (...) {
+      fail(PIDCOMM_ERR_INTERNAL, "");
+      throw;
     }
   }
 

@@ -183,7 +183,12 @@ class Watch {
   void run() {
     const std::chrono::duration<double> pause(std::clamp(seconds_ / 8, 1e-3, 1.0));
     std::unique_lock<std::mutex> lock(mutex_);
-    while (!changed_.wait_for(lock, pause, [this] { return is_over_; })) report();
+    while (!changed_.wait_for(lock, pause, [this] { return is_over_; })) {
+      try {
+        report();
+      } catch (const std::bad_alloc &) {  // the next pause tries again
+      }
+    }
   }
   void report() {
     std::set<std::pair<uint64_t, uint64_t>> late;
@@ -224,7 +229,7 @@ Watch *started(double seconds, int file_descriptor) {
   std::unique_ptr<Watch> watch;
   try {
     watch = std::make_unique<Watch>(seconds, file_descriptor);
-  } catch (const std::system_error &) {
+  } catch (const std::exception &) {
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (watch == nullptr)

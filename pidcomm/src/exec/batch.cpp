@@ -71,6 +71,7 @@ void Executor::run_batch_recorded(Recording &recording, const Stopwatch &total,
   std::vector<pidcomm_trace> traces(requests.size());
   uint64_t host_bytes = 0;
   each_request(requests.size(), [&](std::size_t i) {
+    recording.begin_request(i, requests.size());
     calls[i].total.lap();
     plan_call(calls[i], requests[i], &options[i], traces[i], true, false);
     for (std::size_t j = 0; j < i && calls[i].prepared == nullptr; ++j)
