@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from asm_instructions import LABEL
+
 Place = tuple[str, int]  # a file and a line
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/|[;\n]', re.S)
 _MARKER = re.compile(r'#[ \t]*(?:line[ \t]+)?(\d+)[ \t]+"((?:\\.|[^"\\])*)"')
-_LABEL = re.compile(r"([\w.$]+)\s*:\s*")
-_LABELS = re.compile(rf"(?:{_LABEL.pattern})*")
+_LABELS = re.compile(rf"(?:{LABEL.pattern})*")
 _WORD = re.compile(r"[A-Za-z_.$][\w.$]*")
 _MACRO = re.compile(r"\.macro\s+([\w.$]+)[\s,]*(.*)", re.S)
 _MOST_EXPANSIONS = 10_000
@@ -136,7 +137,7 @@ class AssemblyFile:
         self._current: Function | None = None
         section = ".text"
         for where, statement in statements:
-            while label := _LABEL.match(statement):
+            while label := LABEL.match(statement):
                 statement = statement[label.end() :]
                 self._add_label(label[1], section, where, starts)
             if entered := _SECTION.match(statement):
@@ -181,7 +182,7 @@ class AssemblyFile:
         self._globals: set[str] = set()
         starts: set[str] = set()
         for where, statement in statements:
-            text = _LABEL.sub("", statement) if _LABEL.match(statement) else statement
+            text = LABEL.sub("", statement) if LABEL.match(statement) else statement
             words = [word.strip() for word in re.split(r"[\s,]+", text)]
             if words[0] in (".globl", ".global"):
                 self._globals |= set(words[1:])

@@ -17,7 +17,7 @@ FIXED = {
     **{f"id{scale}": f"{scale or 1} * __pe_tasklet()" for scale in ("", "2", "4", "8")},
 }
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-_LABEL = re.compile(r"([\w.$]+)\s*:\s*")
+LABEL = re.compile(r"([\w.$]+)\s*:\s*")
 _NEAR = re.compile(r"\.\s*(?:([+-])\s*(\d+))?$")
 _OPERAND = re.compile(r"%(?:\[(\w+)\]|(\d+))")
 _NUMBERS = re.compile(
@@ -66,7 +66,7 @@ class Reader:
         self.labels: dict[str, list[int]] = {}
         text = _COMMENT.sub(" ", template.replace("%=", "0").replace("%%", "%"))
         for line in map(str.strip, re.split(r"[;\n]", text)):
-            while label := _LABEL.match(line):
+            while label := LABEL.match(line):
                 self.labels.setdefault(label[1], []).append(len(self.lines))
                 line = line[label.end() :]
             if line:

@@ -1,5 +1,6 @@
 // host PROGRAM LAUNCHES: launches the program on 8 PEs. If it has a variable `number`, each PE gets
-// its own number. The locale is that of the environment. Exit code 3: a launch ended in a fault.
+// its own number. The process uses the locale of the environment. Exit code 3: a launch ended in a
+// fault.
 #include <dpu.h>
 #include <locale.h>
 #include <stdint.h>

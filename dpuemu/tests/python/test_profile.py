@@ -46,10 +46,10 @@ class Runner:
         text = self.run("dpu-pkg-config", "--cflags", "--libs", "dpu").stdout
         return [str(word) for word in text.split()]
 
-    def run(self, *words: str, code: int = 0, tool: tuple[str, ...] = ("run",)) -> Any:
-        """Run a command in the folder by a command of dpuemu."""
+    def ended(self, *words: str, tool: tuple[str, ...] = ("run",)) -> Any:
+        """Return the process that ran a command in the folder by a command of dpuemu."""
         command = [sys.executable, "-m", "dpuemu", *tool, "--", *words]
-        process = subprocess.run(
+        return subprocess.run(
             command,
             cwd=self.folder,
             env=self.variables,
@@ -57,6 +57,10 @@ class Runner:
             text=True,
             check=False,
         )
+
+    def run(self, *words: str, code: int = 0, tool: tuple[str, ...] = ("run",)) -> Any:
+        """Do the same for a command that returns `code`."""
+        process = self.ended(*words, tool=tool)
         assert process.returncode == code, process.stdout + process.stderr
         return process
 
@@ -309,16 +313,7 @@ def test_a_program_with_too_many_counters_is_refused(runner: Runner) -> None:
     )
     compile_it = (tools.COMPILER, "-O2", "-c", "-o", "long.o", "long.c")
     runner.run(*compile_it, tool=("profile",))
-    link = (tools.COMPILER, "-o", "long", "long.o")
-    command = [sys.executable, "-m", "dpuemu", "profile", "--", *link]
-    process = subprocess.run(
-        command,
-        cwd=runner.folder,
-        env=runner.variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    process = runner.ended(tools.COMPILER, "-o", "long", "long.o", tool=("profile",))
     assert process.returncode != 0
     rule = r"`dpuemu profile` has 4096 counters, but the program needs \d+; compile fewer files in"
     assert re.search(rule, process.stderr), process.stderr

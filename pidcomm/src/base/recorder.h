@@ -160,8 +160,8 @@ void await_hosts(uint32_t first, uint32_t hosts);
 /// Sets the place of the caller for later records of this thread.
 void set_call_place(const char *file, int line);
 
-/// Stores the first record after (hypercube, call) of *record, by hypercube and call. Returns false
-/// if there is none. A signal handler may call it. now_s: of clock_s.
+/// Stores the record that follows *record in the order of hypercubes and calls. Returns false if
+/// *record is the last one. A signal handler may call this function. now_s: the time of clock_s.
 bool next_record(pidcomm_record *record, double now_s);
 
 }  // namespace pidcomm
