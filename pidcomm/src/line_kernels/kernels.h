@@ -161,6 +161,12 @@ struct Accumulator {
   /// + i * kItemBufferBytes. The functions accumulate[1] transpose lines after loading;
   /// accumulate[0] do not, and are null for operators that are not byte-wise.
   void (*accumulate[2][kFunctions])(std::byte *sums, const Visit &visit);
+  /// Combines `words` lines, at most kStripWords, into rows: the words of lane l into row row_of[l]
+  /// (see RowTable), which begins at rows + row * kStripLines * kLineBytes. A lane whose entry has
+  /// kFirstOfRow replaces the contents of its row. transposes: the lines are in MRAM; else they are
+  /// contiguous and in host order.
+  void (*accumulate_rows)(std::byte *rows, const uint32_t *row_of, const std::byte *from,
+                          uint32_t words, bool transposes);
 };
 
 /// The functions that combine lines, for an element type and operator.
@@ -180,11 +186,6 @@ struct Reducer {
   /// Computes into = into (op) from for `bytes` bytes, a multiple of 8. The data are in host order;
   /// for byte-wise operators the data may be in any order. Both pointers may be unaligned.
   void (*combine)(std::byte *into, const std::byte *from, std::size_t bytes);
-  /// Combines `lines` lines of each of 8 lanes into the rows of these lanes. The lines of lane l
-  /// begin at from + l * kStripLines * kLineBytes; row_of[l] is the row of lane l (see RowTable). A
-  /// lane whose entry has kFirstOfRow replaces the contents of its row.
-  void (*combine_rows)(std::byte *rows, const uint32_t *row_of, const std::byte *from,
-                       uint32_t lines);
 };
 
 /// The streams of one item. Each pointer points to word 0 of the chunk in its stream.

@@ -271,15 +271,45 @@ void combine(std::byte *into, const std::byte *from, std::size_t bytes) {
   __builtin_memcpy(into + i, &a, bytes - i);
 }
 
+/// Loads up to 8 lines, and makes line l the words of lane l. transposes: as for accumulate_rows.
+[[gnu::always_inline]] inline void load_lanes(Line *tile, const std::byte *from, uint32_t words,
+                                              bool transposes) {
+  const auto line = [&](uint32_t w) {
+    return transposes ? Isa::transpose(Isa::load_line(line_at(from, w)))
+                      : reinterpret_cast<const Line *>(from)[w];
+  };
+  for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = w < words ? line(w) : kZeroLine;
+  transpose_tile<7, HostOrder>(tile);
+}
+[[gnu::noinline]] void call_load_lanes(Line *tile, const std::byte *from, uint32_t words,
+                                       bool transposes) {
+  load_lanes(tile, from, words, transposes);
+}
+
+/// See Accumulator::accumulate_rows.
 template <class T, int Op>
-void combine_rows(std::byte *rows, const uint32_t *row_of, const std::byte *from, uint32_t lines) {
-  for (uint32_t lane = 0; lane < 8; ++lane) {
-    if (row_of[lane] == kNoRow) continue;
-    Line *const row = reinterpret_cast<Line *>(rows) + (row_of[lane] & ~kFirstOfRow) * kStripLines;
-    const Line *const more = reinterpret_cast<const Line *>(from) + lane * kStripLines;
-    const bool replaces = (row_of[lane] & kFirstOfRow) != 0;
-    for (uint32_t i = 0; i < lines; ++i)
-      row[i] = replaces ? more[i] : combine_lines<T, Op>(row[i], more[i]);
+void accumulate_rows(std::byte *rows, const uint32_t *row_of, const std::byte *from, uint32_t words,
+                     bool transposes) {
+  // Then the tile stays in registers. The code is longer.
+  constexpr bool kIsUnrolled = Line::kParts == 1 && !__is_class(T);
+  for (uint32_t first = 0; first < words; first += kStepWords) {
+    const std::byte *const lines = from + first * (transposes ? kLineStride : sizeof(Line));
+    Line tile[kMaxTileLines];
+    (kIsUnrolled ? load_lanes : call_load_lanes)(tile, lines, words - first, transposes);
+    const auto combine_lane = [&](uint32_t lane) __attribute__((always_inline)) {
+      if (row_of[lane] == kNoRow) return;
+      Line *const row = reinterpret_cast<Line *>(rows) +
+                        (row_of[lane] & ~kFirstOfRow) * kStripLines + first / kStepWords;
+      *row =
+          (row_of[lane] & kFirstOfRow) != 0 ? tile[lane] : combine_lines<T, Op>(*row, tile[lane]);
+    };
+    if constexpr (kIsUnrolled) {
+#pragma GCC unroll 8
+      for (uint32_t lane = 0; lane < kLanes; ++lane) combine_lane(lane);
+    } else {
+#pragma GCC unroll 0
+      for (uint32_t lane = 0; lane < kLanes; ++lane) combine_lane(lane);
+    }
   }
 }
 
@@ -299,8 +329,9 @@ constexpr Accumulator entry_of(const Accumulator *) {
       accumulate<T, Op, transposes, instance_for(kMembers[2])>, \
       accumulate<T, Op, transposes, instance_for(kMembers[3])>, \
       accumulate<T, Op, transposes, kAny>
-  if constexpr (Bytewise) return {{{PIDCOMM_EACH_MEMBERS(false)}, {PIDCOMM_EACH_MEMBERS(true)}}};
-  return {{{}, {PIDCOMM_EACH_MEMBERS(true)}}};
+  if constexpr (Bytewise)
+    return {{{PIDCOMM_EACH_MEMBERS(false)}, {PIDCOMM_EACH_MEMBERS(true)}}, accumulate_rows<T, Op>};
+  return {{{}, {PIDCOMM_EACH_MEMBERS(true)}}, accumulate_rows<T, Op>};
 #undef PIDCOMM_EACH_MEMBERS
 }
 template <class T, int Op, bool Bytewise>
@@ -314,7 +345,7 @@ constexpr Reducer entry_of(const Reducer *) {
         PIDCOMM_FOR_MASK(function, 7)                                                            \
   }
   return {PIDCOMM_EACH_MASK(reduce_words_over), PIDCOMM_EACH_MASK(reduce_blocks_over),
-          combine<T, Op>, combine_rows<T, Op>};
+          combine<T, Op>};
 #undef PIDCOMM_EACH_MASK
 #undef PIDCOMM_FOR_MASK
 }

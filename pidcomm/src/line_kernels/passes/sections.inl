@@ -161,16 +161,6 @@ void pass_merge(const SweepCall &call) {
   call.merge->is_buffered ? merge_in_place(call) : merge_lines(call);
 }
 
-/// Transposes a tile in host order to the words of its 8 lanes. line(w) returns the line of word w.
-template <class LineOfWord>
-[[gnu::always_inline]] inline void part_lanes(Line words[8][kStripLines], uint32_t t,
-                                              const LineOfWord &line) {
-  Line tile[kMaxTileLines];
-  for (uint32_t w = 0; w < kStepWords; ++w) tile[w] = line(t * kStepWords + w);
-  transpose_tile<7, HostOrder>(tile);
-  for (uint32_t lane = 0; lane < 8; ++lane) words[lane][t] = tile[lane];
-}
-
 /// The passes with rows. They visit item after item in every step.
 class RowPass {
  public:
@@ -240,26 +230,10 @@ class RowPass {
     Line *const sums = row(table_.rows);
     if (has_sums_) accumulate_step(call_, step, sums, table_.in_streams, nullptr);
     for (uint32_t i = 0; i < table_.in_streams; ++i) {
-      const Line *const sum = sums + i * step.count;
-      const std::byte *const from = line_at(item.in[i], step.word);
-      Line words[8][kStripLines];
-      if (step.count == kStripWords &&
-          !has_sums_) {  // the usual case, without a test for each word
-        for (uint32_t t = 0; t < kStripLines; ++t)
-          part_lanes(words, t,
-                     [&](uint32_t w) { return Isa::transpose(Isa::load_line(line_at(from, w))); });
-      } else {
-        for (uint32_t t = 0; t * kStepWords < step.count; ++t) {
-          part_lanes(words, t, [&](uint32_t w) {
-            return w >= step.count ? kZeroLine
-                   : has_sums_     ? sum[w]
-                                   : Isa::transpose(Isa::load_line(line_at(from, w)));
-          });
-        }
-      }
-      const uint32_t lines = (step.count + kStepWords - 1) / kStepWords;
-      call_.reducer->combine_rows(call_.section_buffer, table_.in + i * 8, bytes_of(&words[0][0]),
-                                  lines);
+      const std::byte *const from =
+          has_sums_ ? bytes_of(sums + i * step.count) : line_at(item.in[i], step.word);
+      call_.accumulator->accumulate_rows(call_.section_buffer, table_.in + i * 8, from, step.count,
+                                         !has_sums_);
       advance();
     }
   }
