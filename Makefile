@@ -216,7 +216,7 @@ coverage: $(VENV)/tools
 # into the documents.
 evaluation: install
 	for product in pidcomm studies; do grep -E '^(pidcomm|python) ' $$product/bench/README.md \
-	  | (cd $$product && $(WITH_BIN) sh -ex) || exit 1; done
+	  | (cd $$product && PIDCOMM_TUNING= PIDCOMM_CHOICES= $(WITH_BIN) sh -ex) || exit 1; done
 	$(PYTHON) tools/figures.py
 
 # The documents and the reference as a site, build/site/index.html.
