@@ -35,7 +35,7 @@ namespace {
   X(reduce_rows, 8, 8, (8, 256, 2, 8, 8), (8, 128, 2, 8, 8))         \
   X(reduce_rows_to_host, 8, 8, (8, 256, 2, 8, 8), (8, 128, 2, 8, 8)) \
   X(to_host, 8, 16, (8, 64, 2, 1, 8), (16, 64, 2, 1, 8))             \
-  X(from_host, 8, 512, (64, 64, 1, 1, 8), (8, 64, 2, 1, 8))
+  X(from_host, 8, 512, (256, 256, 2, 1, 8), (8, 64, 2, 1, 8))
 
 /// The values of the other passes, on all CPUs.
 constexpr struct {
