@@ -169,7 +169,7 @@ typedef struct pidcomm_bfloat16 {
   X(int, technique, TECHNIQUE, "the technique that ran")                                       \
   X(int, isa, ISA, "the instruction set that ran")                                             \
   X(int, threads, NUMBER,                                                                      \
-    "number of host threads that the call may use; the pass of a small call uses one")         \
+    "number of host threads that the call may use; for a small call, the default is one")      \
   X(int, coherence, COHERENCE, "the coherence policy that the call used")                      \
   X(double, seconds_total, NUMBER, "the complete call, with waiting")                          \
   X(double, seconds_plan, NUMBER, "checks and planning")                                       \
