@@ -165,14 +165,20 @@ void Pool::exchange(const Gather &gather) {
   flush(own.gather, sizeof own.gather);
   kernels_.fence();
   set(own.arrived, gather.sync);
+  bool is_recorded = false;  // that the call waits for hosts
+  const auto check = [&] {
+    record_missing(gather.sync);
+    is_recorded = true;
+    check_alive();
+  };
   for (uint32_t n = 1; n < hosts(); ++n) {
     const uint32_t host = (this->host() + n) % hosts();
     Seat &other = seat(seat_of(host));
     const auto has_arrived = [&] { return has_reached(other.arrived, gather.sync); };
     wait(
         &other.arrived, settings_.timeout_s,
-        [&] { return has_arrived() || load(head().refusal) != PIDCOMM_OK; },
-        [this] { check_alive(); }, [&] { return name_of(seat_of(host)); });
+        [&] { return has_arrived() || load(head().refusal) != PIDCOMM_OK; }, check,
+        [&] { return name_of(seat_of(host)); });
     if (!has_arrived()) check_refused();
     flush(other.gather, sizeof other.gather);
     const Gather &others = other.gather[gather.sync % 2];
@@ -185,6 +191,7 @@ void Pool::exchange(const Gather &gather) {
            ", host ", host, " ", others.sync == gather.sync ? text(others) : "is in a sync",
            "; all hosts must make the same calls");
   }
+  if (is_recorded) await_hosts(0, 0);
 }
 
 /// The area has two slots of a chunk for each host. Chunks use the first and the second slots in
