@@ -6,6 +6,10 @@
  * ended keeps its record until it ends. If no record is free, the next calls leave no record. The
  * records of a destroyed hypercube stay until a new hypercube takes their memory.
  *
+ * When the process creates its first hypercube, the library reads the environment variable
+ * PIDCOMM_RECORDER: "signal" calls pidcomm_recorder_signal(SIGUSR1, 2), and "wait=5" calls
+ * pidcomm_recorder_watch(5, 2). Commas separate several items.
+ *
  * All hosts make the same calls on a cube over hosts, so a call has the same number on all of them.
  * If a call waits for a host, its record names the host: the calls of that host end with the call
  * before it. */
@@ -19,6 +23,7 @@ extern "C" {
 #endif
 
 #define PIDCOMM_RECORDED_CALLS 64
+#define PIDCOMM_RECORDED_CODE 126
 
 /* X(ENUM, code, text): what a call does. */
 #define PIDCOMM_CALL_STATES(X)             \
@@ -39,10 +44,10 @@ typedef struct pidcomm_record {
   uint64_t call;      /* calls of the hypercube are numbered from 1 */
   int state;          /* pidcomm_call_state */
   int status;         /* pidcomm_status; of a failed call */
-  int collective;     /* -1: a host has refused its arguments */
-  int type;
-  int op;   /* -1: an operator of the program */
-  int line; /* of the caller; see pidcomm_recorder_place */
+  int collective;     /* -1: a host has refused its arguments. In this field, `type` and `op`, */
+  int type;           /* PIDCOMM_RECORDED_CODE stands for every code that is negative or larger */
+  int op;             /* -1: an operator of the program */
+  int line;           /* of the caller; see pidcomm_recorder_place */
   const char *file;
   uint64_t bytes;         /* of the request; 0 for messages */
   uint64_t requests;      /* of a batch; else 1. The fields above are of the first request */
@@ -53,7 +58,7 @@ typedef struct pidcomm_record {
   uint32_t awaited_hosts; /* number of hosts for which the call has waited for some time */
   char shape[64];         /* of the hypercube, such as "8x8", or "8x8x4, host 1" */
   char mask[24];          /* "" for messages */
-  char sentence[256];     /* the begin of the error sentence of a failed call, or "" */
+  char sentence[256];     /* the start of the error sentence of a failed call, or "" */
   pidcomm_trace trace;    /* of a call that is done; else 0 */
 } pidcomm_record;
 #define PIDCOMM_RECORD_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_record)
@@ -72,10 +77,14 @@ PIDCOMM_API int pidcomm_record_text(const pidcomm_record *record, char *text, si
 /* Writes all records as lines of text to a file descriptor. A signal handler may call it. */
 PIDCOMM_API void pidcomm_recorder_write(int file_descriptor);
 
+/* From now on, if the process gets the signal, pidcomm_recorder_write writes the records to the
+ * file descriptor. Errors: ERR_ARGUMENT (the signal cannot have a handler). */
+PIDCOMM_API int pidcomm_recorder_signal(int number, int file_descriptor);
+
 /* From now on, if a call has not ended after `seconds`, a thread writes this call and all records
- * to a file descriptor, once per call. With 0 seconds, writes no more, and returns when nothing is
- * being written. A process after fork has no such thread. Errors: ERR_ARGUMENT (seconds is negative
- * or 1e9 or more), ERR_MEMORY (the system starts no thread). */
+ * to a file descriptor, once per call. A call with 0 seconds ends this, after the thread has
+ * written its last line. A process after fork has no such thread. Errors: ERR_ARGUMENT (seconds is
+ * negative or 1e9 or more), ERR_MEMORY (the system starts no thread). */
 PIDCOMM_API int pidcomm_recorder_watch(double seconds, int file_descriptor);
 
 /* Sets `file` and `line` in records of later calls of this thread. `file` stays valid until the

@@ -13,6 +13,7 @@ from pidcomm.trace import Trace, trace_of
 __all__: list[str] = []
 
 STDERR = 2
+MAX_INT = 2**31 - 1
 _files: list[IO[str] | int] = []  # of `recorder`, which must stay open
 
 
@@ -48,7 +49,7 @@ class Record:
     status: str
     """The status of a failed call; else "OK"."""
     sentence: str
-    """The begin of the error message of a failed call."""
+    """The start of the error message of a failed call."""
     awaited_host: int | None
     """The first host for which the call waits."""
     awaited_hosts: int
@@ -91,13 +92,15 @@ def recorder(
     default: standard error.
 
     Raises ArgumentError if `wait_s` is negative or 1e9 or more, if the signal cannot have a
-    handler, or if `file` has no number. Raises OutOfMemoryError if the system starts no thread.
+    handler, or if `file` has no number or is closed. Raises OutOfMemoryError if the system starts
+    no thread.
     """
-    number = file if isinstance(file, int) else _number_of(file)
-    if wait_s is not None:
-        _core.recorder_watch(as_number("wait_s", wait_s), number)
+    number = as_integer("file", _number_of(file), high=MAX_INT)
+    wait = None if wait_s is None else as_number("wait_s", wait_s)
     if signal is not None:
-        _core.recorder_on_signal(as_integer("signal", signal, high=2**31 - 1), number)
+        _core.recorder_on_signal(as_integer("signal", signal, high=MAX_INT), number)
+    if wait is not None:
+        _core.recorder_watch(wait, number)
     if (wait_s is not None or signal is not None) and file not in _files:
         _files.append(file)
     return Records(
@@ -106,8 +109,10 @@ def recorder(
     )
 
 
-def _number_of(file: IO[str]) -> int:
+def _number_of(file: IO[str] | int) -> int:
+    if isinstance(file, int):
+        return file
     try:
         return file.fileno()
-    except (AttributeError, OSError):
+    except (AttributeError, OSError, ValueError):  # ValueError: the file is closed
         raise ArgumentError(f"file ({shown(file)}) has no fileno()") from None

@@ -5,6 +5,9 @@
 #include <ctime>
 #include <string_view>
 
+#include "base/call_events.h"
+#include "base/utf8.h"
+
 namespace pidcomm {
 
 struct RecordedText {
@@ -46,8 +49,11 @@ struct ThreadPlace {
 };
 thread_local constinit ThreadPlace this_thread;
 
+/// Copies at most `bytes` bytes, and no part of a character. The bytes after them stay 0.
 void copy_text(char *to, std::size_t bytes, const char *from) {
-  for (std::size_t i = 0; i < bytes && from[i] != '\0'; ++i) to[i] = from[i];
+  std::size_t length = strnlen(from, bytes);
+  if (length == bytes && from[bytes] != '\0') length = cut_before(from, bytes);
+  std::memcpy(to, from, length);
 }
 
 /// Calls visit(value, i) for the fields seconds_NAME of a trace; i counts from 0, which is
@@ -81,9 +87,21 @@ bool has_mask(int collective) {
   }
 }
 
-uint64_t codes_of(int collective, int type, int op) {
-  const auto byte = [](int value) { return uint64_t{static_cast<uint8_t>(value)}; };
-  return byte(collective) | byte(type) << 8 | byte(op) << 16;
+constexpr uint8_t kNoCode = 0xFF;  // is -1 in a record
+
+/// A code in a byte. Codes outside of 0 .. PIDCOMM_RECORDED_CODE are unknown.
+uint8_t byte_of(int code) {
+  return static_cast<uint8_t>(
+      std::min(static_cast<unsigned>(code), unsigned{PIDCOMM_RECORDED_CODE}));
+}
+uint64_t codes_of(uint8_t collective, uint8_t type, uint8_t op) {
+  return uint64_t{collective} | uint64_t{type} << 8 | uint64_t{op} << 16;
+}
+
+double now_s() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 Ring &free_ring() {
@@ -162,19 +180,22 @@ Recorder::~Recorder() { ring_.is_taken.store(false); }
 Recording::Recording(Recorder &recorder, const pidcomm_request &request, std::size_t requests,
                      double started_s)
     : ring_(recorder.ring_) {
-  const int op = request.operation != nullptr ? -1 : request.op;
-  Slot::Start start{nullptr, started_s, 0, codes_of(request.collective, request.type, op), {}};
+  const uint8_t op = request.operation != nullptr ? kNoCode : byte_of(request.op);
+  Slot::Start start{
+      nullptr, started_s, 0, codes_of(byte_of(request.collective), byte_of(request.type), op), {}};
   if (has_mask(request.collective)) {
     start.bytes = request.bytes;
     const char *const mask = request.mask == nullptr ? "" : request.mask;
-    for (unsigned i = 0; i < 16 && mask[i] != '\0'; ++i)
+    std::size_t length = strnlen(mask, sizeof start.mask);
+    if (length == sizeof start.mask && mask[length] != '\0') length = cut_before(mask, length);
+    for (std::size_t i = 0; i < length; ++i)
       start.mask[i / 8] |= uint64_t{static_cast<unsigned char>(mask[i])} << i % 8 * 8;
   }
   claim(start, requests);
 }
 
 Recording::Recording(Recorder &recorder, double started_s) : ring_(recorder.ring_) {
-  claim({nullptr, started_s, 0, codes_of(-1, 0, 0), {}}, 1);
+  claim({nullptr, started_s, 0, codes_of(kNoCode, 0, 0), {}}, 1);
 }
 
 /// Claims a slot, unless no call has ended. A call without a slot has a number, too. Of concurrent
@@ -198,9 +219,26 @@ void Recording::claim(Slot::Start start, std::size_t requests) {
   enter(PIDCOMM_CALL_WAITS_FOR_CALLS);
 }
 
+/// Reports a part of the call that ends now, if the program is traced.
+[[gnu::noinline]] void Recording::report(const char *prefix) const {
+  const CallEvents *const events = call_events.load(std::memory_order_acquire);
+  pidcomm_record record;
+  if (events == nullptr || slot_ == nullptr ||
+      !read_slot(ring_, static_cast<std::size_t>(slot_ - ring_.slots), call_, 0, &record))
+    return;
+  const double begin_s = begin_s_ != 0 ? begin_s_ : record.started_s;
+  events->call(prefix, record, static_cast<int64_t>(begin_s * 1e9 + 0.5),
+               static_cast<int64_t>(now_s() * 1e9 + 0.5));
+}
+
+void Recording::take_over() {
+  if (call_events.load(std::memory_order_relaxed) != nullptr) begin_s_ = now_s();
+}
+
 void Recording::end(pidcomm_call_state state, const Slot::End &end) {
   slot_->end.store(end);
   enter(state);
+  if (call_events.load(std::memory_order_relaxed) != nullptr) report("");
   __builtin_prefetch(&ring_.slots[(call_ + 1) % PIDCOMM_RECORDED_CALLS], 1);
   slot_ = nullptr;
 }
@@ -222,12 +260,8 @@ void Recording::fail(pidcomm_status status, const char *sentence) {
   RecordedText text;
   copy_text(text.sentence, sizeof text.sentence - 1, sentence);
   ring_.sentences[slot_ - ring_.slots].store(text);
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
   Slot::End own{static_cast<uint64_t>(status), {}};
-  put_seconds(own, 0,
-              static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
-                  slot_->start.load().started_s);
+  put_seconds(own, 0, now_s() - slot_->start.load().started_s);
   end(PIDCOMM_CALL_FAILED, own);
 }
 

@@ -112,6 +112,10 @@ class Recording {
     if (slot_ != nullptr)
       slot_->requests.store(uint64_t{request} << 32 | requests, std::memory_order_release);
   }
+  /// If the program is traced, reports the part of a non-blocking call before its start returns.
+  void report_start() const { report("start "); }
+  /// This thread, which did not make the call, carries out the rest of it.
+  void take_over();
   void done(const pidcomm_trace &trace);
   void fail(pidcomm_status status, const char *sentence);
 
@@ -146,11 +150,13 @@ class Recording {
 
  private:
   void claim(Recorder::Slot::Start start, std::size_t requests);
+  void report(const char *prefix) const;
   void end(pidcomm_call_state state, const Recorder::Slot::End &end);
 
   Recorder::Ring &ring_;
   Recorder::Slot *slot_ = nullptr;  // null: no record is free, or the call has ended
   uint64_t call_ = 0;
+  double begin_s_ = 0;  // of the rest of the call on another thread, if not 0
 };
 
 /// The call over hosts of this thread waits for `hosts` hosts, the first of which is `first`. If

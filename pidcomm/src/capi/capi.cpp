@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/sized.h"
+#include "capi/environment.h"
 #include "capi/guarded.h"
 #include "capi/hypercube.h"
 #include "exec/default_options.h"
@@ -229,6 +230,7 @@ int pidcomm_hypercube_create_at(struct dpu_set_t set, uint32_t first, uint32_t a
   return guarded([&] {
     require(cube, "cube");
     *cube = nullptr;
+    apply_environment();
     *cube = new pidcomm_hypercube{Executor(set, first, cube_of(axes, axis_len), kPlanner)};
   });
 }

@@ -1,5 +1,4 @@
-// The functions of recorder.h. The text of a record is made without allocations and locks, because
-// signal handlers write it.
+// The functions of recorder.h.
 #include "pidcomm/recorder.h"
 
 #include <signal.h>
@@ -9,13 +8,11 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <set>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -23,130 +20,12 @@
 #include "base/recorder.h"
 #include "base/sized.h"
 #include "capi/guarded.h"
+#include "capi/record_text.h"
 #include "exec/clock.h"
-#include "plan/request.h"
 
 namespace {
 
 using namespace pidcomm;
-
-/// A text of limited length; drops what does not fit.
-class Line {
- public:
-  Line &operator<<(const char *text) {
-    while (*text != '\0' && length_ < sizeof text_) text_[length_++] = *text++;
-    return *this;
-  }
-  Line &operator<<(uint64_t value) {
-    char digits[21] = {};
-    char *begin = digits + sizeof digits - 1;
-    do *--begin = static_cast<char>('0' + value % 10);
-    while ((value /= 10) != 0);
-    return *this << begin;
-  }
-  /// Adds a time of at least 0 with three digits or more.
-  Line &seconds(double value) {
-    const bool is_short = value < 1e-3, is_long = value >= 1;
-    const double unit = is_short ? 1e-6 : is_long ? 1 : 1e-3;
-    const auto thousandths = static_cast<uint64_t>(std::min(value / unit * 1e3 + 0.5, 1e18));
-    const char digits[] = {'.', static_cast<char>('0' + thousandths / 100 % 10),
-                           static_cast<char>('0' + thousandths / 10 % 10),
-                           static_cast<char>('0' + thousandths % 10), '\0'};
-    return *this << thousandths / 1000 << digits << (is_short ? " us" : is_long ? " s" : " ms");
-  }
-  std::string_view text() const { return {text_, length_}; }
-
- private:
-  char text_[1024];
-  std::size_t length_ = 0;
-};
-
-const char *text_of_state(int state) {
-  switch (state) {
-#define PIDCOMM_ROW(ENUM, code, text) \
-  case code:                          \
-    return text;
-    PIDCOMM_CALL_STATES(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
-    default:
-      return "?";
-  }
-}
-
-const char *known(const char *name) { return name == nullptr ? "?" : name; }
-
-bool has_operator(int collective) {
-  switch (collective) {
-#define PIDCOMM_ROW(ENUM, code, name, op, ...) \
-  case code:                                   \
-    return op != 0;
-    PIDCOMM_COLLECTIVES(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
-#define PIDCOMM_ROW(ENUM, code, ...) case code:
-    PIDCOMM_SCANS(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
-    return true;
-    default:
-      return false;
-  }
-}
-
-void add_request(Line &line, const pidcomm_record &record) {
-  line << (record.collective < 0 ? "a refused call" : known(name_of_collective(record.collective)));
-  if (record.mask[0] != '\0')
-    line << " " << record.mask << ", " << record.bytes << " bytes of "
-         << known(name_of_type(record.type));
-  if (has_operator(record.collective))
-    line << ", " << (record.op < 0 ? "own operator" : known(name_of_op(record.op)));
-  if (record.requests > 1)
-    line << ", request " << record.request << " of a batch of " << record.requests;
-}
-
-/// Adds the phases that took time, which are the fields seconds_NAME of the trace.
-void add_phases(Line &line, const pidcomm_trace &trace) {
-  line << ", " << known(name_of_technique(trace.technique)) << " with "
-       << known(name_of_isa(trace.isa));
-  const char *before = " (";
-  const auto add = [&](const char *name, auto value) {
-    constexpr std::string_view kPrefix = "seconds_", kTotal = "seconds_total";
-    if (!std::string_view(name).starts_with(kPrefix) || value <= 0 || name == kTotal) return;
-    line << before << name + kPrefix.size() << " ";
-    line.seconds(static_cast<double>(value));
-    before = ", ";
-  };
-#define PIDCOMM_ROW(ctype, name, ...) add(#name, trace.name);
-  PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
-  if (*before == ',') line << ")";
-}
-
-Line line_of(const pidcomm_record &record) {
-  Line line;
-  line << "hypercube " << record.hypercube << " (" << record.shape << "), call " << record.call
-       << ": ";
-  add_request(line, record);
-  line << ": " << text_of_state(record.state);
-  if (record.awaited_hosts != 0) line << ", misses host " << record.awaited_host;
-  if (record.awaited_hosts > 1) line << " and " << record.awaited_hosts - 1 << " more";
-  line << ", ";
-  line.seconds(record.elapsed_s);
-  if (record.state == PIDCOMM_CALL_DONE && record.trace.technique != 0)
-    add_phases(line, record.trace);
-  if (record.state == PIDCOMM_CALL_FAILED)
-    line << ", " << known(name_of_status(record.status)) << ": " << record.sentence;
-  if (record.file != nullptr)
-    line << ", " << record.file << ":" << static_cast<uint64_t>(record.line);
-  return line;
-}
-
-void write_all(int file_descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(file_descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
 
 template <class Visit>
 void each_record(const Visit &visit) {
@@ -156,8 +35,7 @@ void each_record(const Visit &visit) {
 }
 
 void write_line(int file_descriptor, const pidcomm_record &record) {
-  const Line line = line_of(record) << "\n";
-  write_all(file_descriptor, line.text());
+  write_all(file_descriptor, line_of(record).end_line().text());
 }
 
 /// A thread that reports the calls that take longer than some time.
@@ -199,7 +77,7 @@ class Watch {
       if (reported_.contains({record.hypercube, record.call})) return;
       Line line;
       line << "pidcomm: a call has not ended after ";
-      write_all(file_descriptor_, (line.seconds(seconds_) << ":\n").text());
+      write_all(file_descriptor_, (line.seconds(seconds_) << ":").end_line().text());
       write_line(file_descriptor_, record);
       has_new = true;
     });
@@ -220,6 +98,8 @@ class Watch {
 };
 
 std::atomic<Watch *> current_watch = nullptr;
+
+std::atomic<int> files[NSIG];  // of pidcomm_recorder_signal, by signal
 
 /// Starts a watch. Its thread gets no signals of the process.
 Watch *started(double seconds, int file_descriptor) {
@@ -260,7 +140,8 @@ int pidcomm_record_text(const pidcomm_record *record, char *text, size_t capacit
     const Line line = line_of(*record);
     *length = line.text().size();
     if (capacity == 0) return;
-    const size_t copied = std::min(*length, capacity - 1);
+    const size_t copied =
+        *length < capacity ? *length : cut_before(line.text().data(), capacity - 1);
     std::memcpy(text, line.text().data(), copied);
     text[copied] = '\0';
   });
@@ -279,6 +160,18 @@ int pidcomm_recorder_watch(double seconds, int file_descriptor) {
     Watch *const next = seconds == 0 ? nullptr : started(seconds, file_descriptor);
     std::unique_ptr<Watch> before(current_watch.exchange(next));
     if (before != nullptr && !before->is_here()) static_cast<void>(before.release());
+  });
+}
+
+int pidcomm_recorder_signal(int number, int file_descriptor) {
+  return guarded([&] {
+    struct sigaction action{};
+    action.sa_handler = [](int signal) { pidcomm_recorder_write(files[signal]); };
+    action.sa_flags = SA_RESTART;
+    const bool is_signal = number > 0 && number < NSIG;
+    if (is_signal) files[number] = file_descriptor;
+    if (!is_signal || sigaction(number, &action, nullptr) != 0)
+      fail(PIDCOMM_ERR_ARGUMENT, "signal ", number, " cannot have a handler");
   });
 }
 

@@ -65,7 +65,7 @@ void Executor::run_batch_recorded(Recording &recording, const Stopwatch &total,
   recording.enter(PIDCOMM_CALL_WAITS_FOR_PES);
   wait_for_set(set_, placement_, earlier);
   recording.enter(PIDCOMM_CALL_RUNS);
-  const double waited = total.seconds();
+  const double waited = total.seconds("acquire");
 
   std::vector<Call> calls(requests.size());
   std::vector<pidcomm_trace> traces(requests.size());
@@ -88,7 +88,7 @@ void Executor::run_batch_recorded(Recording &recording, const Stopwatch &total,
     calls[i].total.lap();
     if (is_host_pass(calls[i].cached->plan)) {
       if (!ranks) ranks.emplace(placement_, mapped_);
-      acquiring += calls[i].total.lap();
+      acquiring += calls[i].total.lap("acquire");
       audit_ = {};
       run_on_ranks(*ranks, calls[i], traces[i]);
     } else {

@@ -3,6 +3,8 @@
 
 #include <chrono>
 
+#include "base/call_events.h"
+
 namespace pidcomm {
 
 /// Seconds of a clock that only goes forward.
@@ -26,8 +28,29 @@ class Stopwatch {
     return between(before, lap_);
   }
 
+  /// The same, for a phase of a call. The name is a static text.
+  double seconds(const char *phase) const {
+    const Clock::time_point now = Clock::now();
+    add_phase(phase, start_, now);
+    return between(start_, now);
+  }
+  double lap(const char *phase) {
+    const Clock::time_point before = lap_;
+    const double seconds = lap();
+    add_phase(phase, before, lap_);
+    return seconds;
+  }
+
  private:
   using Clock = std::chrono::steady_clock;
+  static void add_phase(const char *phase, Clock::time_point begin, Clock::time_point end) {
+    const CallEvents *const events = call_events.load(std::memory_order_acquire);
+    if (events == nullptr) return;
+    const auto ns = [](Clock::time_point time) {
+      return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
+    };
+    events->phase(phase, ns(begin), ns(end));
+  }
   static double between(Clock::time_point begin, Clock::time_point end) {
     return std::chrono::duration<double>(end - begin).count();
   }

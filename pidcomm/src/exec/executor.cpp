@@ -118,7 +118,7 @@ void Executor::prepare(Call &call, const pidcomm_request &request, pidcomm_trace
     call.keeps_prepared = call.prepared->tables().bytes() <= kKeptTableBytes;
     call.cached->prepared = call.keeps_prepared ? call.prepared : nullptr;
   }
-  trace.seconds_plan = call.total.lap();
+  trace.seconds_plan = call.total.lap("plan");
   if (plan.bytes == 0) return;
 
   const uint64_t line_bytes = kLanes * placement_.egs.size();
@@ -183,7 +183,7 @@ void Executor::run_recorded(Call &call, Recording &recording, const pidcomm_requ
     trace = {};
     wait_for_set(set_, placement_, earlier);
     recording.enter(PIDCOMM_CALL_RUNS);
-    trace.seconds_acquire = call.total.lap();
+    trace.seconds_acquire = call.total.lap("acquire");
     plan_call(call, request, options, trace, true, true);
     prepare(call, request, trace);
     finish(call, trace);
@@ -218,11 +218,11 @@ void Executor::run_pass(Call &call, pidcomm_trace &trace) {
     call.total.lap();
     run_sdk_rows(plan, *form, set_, placement_, kernels_of(plan.options.isa), call.host,
                  host_buffer_, trace);
-    trace.seconds_pass = call.total.lap();
+    trace.seconds_pass = call.total.lap("pass");
     return;
   }
   const AcquiredRanks ranks(placement_, mapped_);
-  trace.seconds_acquire += call.total.lap();
+  trace.seconds_acquire += call.total.lap("acquire");
   run_on_ranks(ranks, call, trace);
 }
 
@@ -264,7 +264,7 @@ void Executor::run_on_ranks(const AcquiredRanks &ranks, Call &call, pidcomm_trac
     audit_ = audit->record.counts();
     audit_.lines_outside = lines_outside(audit->record, plan, ranks.eg_base());
   }
-  trace.seconds_pass = call.total.lap();
+  trace.seconds_pass = call.total.lap("pass");
 }
 
 uint64_t Executor::heap_base() {

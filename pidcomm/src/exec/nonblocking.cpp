@@ -33,7 +33,7 @@ struct Executor::Underway {
       is_first = call.ticket->is_first();
     }
     if (is_first) check_faults(executor.set_, executor.placement_);
-    trace.seconds_acquire = call.total.lap();
+    trace.seconds_acquire = call.total.lap("acquire");
     executor.plan_call(call, request, options, trace, is_first || program_changes().has_value(),
                        true);
   }
@@ -53,6 +53,7 @@ struct Executor::Underway {
   static dpu_error_t run_job(struct dpu_set_t, uint32_t, void *self) {
     const std::unique_ptr<Underway> own(static_cast<Underway *>(self));
     std::exception_ptr error;
+    own->recording->take_over();
     try {
       own->recording->guard([&own] { own->run(); });
       own->recording->done(own->trace);
@@ -85,6 +86,7 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request,
     prepare(underway->call, request, underway->trace);
   });
   if (rank_queues_block_later_work()) recording.enter(PIDCOMM_CALL_WAITS_FOR_PES);
+  recording.report_start();
   if (queue(*underway)) {
     underway.release();  // the other thread owns the object now
     return end;

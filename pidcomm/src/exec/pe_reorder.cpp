@@ -134,7 +134,7 @@ PeReorder::PeReorder(struct dpu_set_t set, const Placement &placement, uint64_t 
   load(set, heap_base);
   for (const OtherHeap &other : others) load(other.dpu, other.base);
   trace.pe_loads += 1;
-  trace.seconds_load += loading.seconds();
+  trace.seconds_load += loading.seconds("load");
 }
 
 void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
@@ -167,7 +167,7 @@ void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
     check_device(status, "reordering blocks in the PEs");
     transfer_jobs(DPU_XFER_FROM_DPU, set_, placement_,
                   jobs);  // reads the cycles; not part of the technique
-    trace.seconds_launch += launch.seconds();
+    trace.seconds_launch += launch.seconds("launch");
   }
   const auto slowest = std::max_element(
       jobs.begin(), jobs.end() - 1, [](const pidcomm_reorder_job &a, const pidcomm_reorder_job &b) {
@@ -179,7 +179,7 @@ void PeReorder::run(const Reorder &reorder, pidcomm_trace &trace) const {
     trace.pe_seconds +=
         static_cast<double>(slowest->cycles) / static_cast<double>(slowest->cycles_per_second);
   trace.pe_bytes += 2 * reorder.bytes() * placement_.dpus.size();
-  trace.seconds_reorder += reordering.seconds();
+  trace.seconds_reorder += reordering.seconds("reorder");
 }
 
 }  // namespace pidcomm

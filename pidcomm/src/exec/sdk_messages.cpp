@@ -26,7 +26,7 @@ void run_sdk_messages(const Plan &plan, const SdkForm &form, struct dpu_set_t se
     trace.mram_bytes_read += plan.out_pe_bytes * plan.cube.pes;
     trace.host_bytes_written += form.result_bytes;
   }
-  trace.seconds_from_pes = from_pes.seconds();
+  trace.seconds_from_pes = from_pes.seconds("from_pes");
 
   const Stopwatch host_work;
   WorkQueue queue(messages.list().size(), plan.options.threads);
@@ -46,11 +46,11 @@ void run_sdk_messages(const Plan &plan, const SdkForm &form, struct dpu_set_t se
       }
     });
   });
-  trace.seconds_host = host_work.seconds();
+  trace.seconds_host = host_work.seconds("host");
 
   const Stopwatch to_pes;
   transfer_rows(DPU_XFER_TO_DPU, set, placement, kMram, plan.dst, plan.out_pe_bytes, out_row);
-  trace.seconds_to_pes = to_pes.seconds();
+  trace.seconds_to_pes = to_pes.seconds("to_pes");
 }
 
 }  // namespace pidcomm

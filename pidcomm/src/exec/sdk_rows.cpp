@@ -204,11 +204,11 @@ void run_sdk_rows(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
                     return form.has_host_work ? rows.in + pe * plan.in_pe_bytes
                                               : host_row(plan, host, pe, plan.out);
                   });
-  trace.seconds_from_pes = from_pes.seconds();
+  trace.seconds_from_pes = from_pes.seconds("from_pes");
 
   Stopwatch host_work;
   if (form.has_host_work) HostWork(plan, form, kernels, rows).run();
-  trace.seconds_host = host_work.seconds();
+  trace.seconds_host = host_work.seconds("host");
 
   const auto result_of = [&](uint32_t pe) {
     if (!form.has_host_work) return host_row(plan, host, pe, plan.in);
@@ -226,7 +226,7 @@ void run_sdk_rows(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
                  "writing to the PEs");
   else if (!to_host)
     transfer_rows(DPU_XFER_TO_DPU, set, placement, kMram, plan.dst, plan.out_pe_bytes, result_of);
-  trace.seconds_to_pes = to_pes.seconds();
+  trace.seconds_to_pes = to_pes.seconds("to_pes");
 }
 
 }  // namespace pidcomm

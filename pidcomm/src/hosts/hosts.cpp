@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -93,8 +94,12 @@ std::string HostsSettings::to_string() const {
 /// destroyed.
 class HostsCube::Ticket {
  public:
-  explicit Ticket(HostsCube &cube) {
+  /// recorded: arguments of Recording after the recorder; none: the call has no record. The records
+  /// have the order of the tickets.
+  template <class... Recorded>
+  explicit Ticket(HostsCube &cube, const Recorded &...recorded) {
     const std::lock_guard<std::mutex> lock(cube.tickets_);
+    if constexpr (sizeof...(recorded) != 0) recording_.emplace(cube.recorder_, recorded...);
     before_ = std::exchange(cube.last_, done_.get_future().share());
   }
   ~Ticket() {
@@ -106,8 +111,10 @@ class HostsCube::Ticket {
   void wait() const {
     if (before_.valid()) before_.wait();
   }
+  Recording &recording() { return *recording_; }
 
  private:
+  std::optional<Recording> recording_;
   std::promise<void> done_;
   std::shared_future<void> before_;
 };
@@ -242,7 +249,7 @@ pidcomm_trace HostsCube::carry_out(Recording &recording, const pidcomm_request &
   Prepared prepared = agreed(request, root, options, true, &recording);
   recording.enter(PIDCOMM_CALL_RUNS);
   prepared.memories.user = static_cast<std::byte *>(request.host);
-  const double seconds_plan = total.seconds();
+  const double seconds_plan = total.seconds("plan");
   pidcomm_trace trace;
   try {
     trace = run_plan(prepared.plan, local_, link_, options, prepared.memories,
@@ -266,10 +273,10 @@ void HostsCube::validate(const pidcomm_request &request, uint32_t root,
 
 pidcomm_trace HostsCube::run(const pidcomm_request &request, uint32_t root,
                              const pidcomm_options *options) {
-  Recording recording(recorder_, request, 1, clock_s());
-  const Ticket ticket(*this);
+  Ticket ticket(*this, request, std::size_t{1}, clock_s());
   ticket.wait();
-  return recorded(recording, [&] { return carry_out(recording, request, root, options); });
+  return recorded(ticket.recording(),
+                  [&] { return carry_out(ticket.recording(), request, root, options); });
 }
 
 std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint32_t root,
@@ -278,19 +285,20 @@ std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint
     fail(PIDCOMM_ERR_OPTION,
          "a call that does not wait needs a transport that any thread may use: start MPI with "
          "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
-  auto recording = std::make_unique<Recording>(recorder_, request, 1, clock_s());
-  auto ticket = std::make_unique<Ticket>(*this);
+  auto ticket = std::make_unique<Ticket>(*this, request, std::size_t{1}, clock_s());
+  ticket->recording().report_start();
   try {
     return std::async(
-        std::launch::async,
-        [this, call = pidcomm_request(request), root, recording = std::move(recording),
-         options = options == nullptr ? pidcomm_options{} : *options,
-         mask = std::string(request.mask == nullptr ? "" : request.mask),
-         ticket = std::move(ticket)]() mutable {
+        std::launch::async, [this, call = pidcomm_request(request), root,
+                             options = options == nullptr ? pidcomm_options{} : *options,
+                             mask = std::string(request.mask == nullptr ? "" : request.mask),
+                             ticket = std::move(ticket)]() mutable {
           const std::unique_ptr<Ticket> own = std::move(ticket);
           own->wait();
           call.mask = mask.c_str();
-          return recorded(*recording, [&] { return carry_out(*recording, call, root, &options); });
+          Recording &recording = own->recording();
+          recording.take_over();
+          return recorded(recording, [&] { return carry_out(recording, call, root, &options); });
         });
   } catch (const std::system_error &) {
     fail(PIDCOMM_ERR_MEMORY, "the system starts no thread for a call that does not wait");
@@ -298,9 +306,9 @@ std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint
 }
 
 void HostsCube::refuse(pidcomm_status status, const std::string &sentence) {
-  Recording recording(recorder_, clock_s());
-  const Ticket ticket(*this);
+  Ticket ticket(*this, clock_s());
   ticket.wait();
+  Recording &recording = ticket.recording();
   const Recording::Scope scope(recording);
   recording.guard([&] {
     if (link_.hosts() == 1) fail(status, sentence);

@@ -133,7 +133,7 @@ class Runner {
         else if (plan_.host == 0)
           link_.reduce(reduction_of(one));
     }
-    seconds_exchange_ += exchanging.seconds();
+    seconds_exchange_ += exchanging.seconds("exchange");
   }
 
   /// Runs a function that reads and writes areas of the pool.

@@ -2,12 +2,15 @@
 #include <pidcomm/batch.h>
 #include <pidcomm/recorder.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "hosts_cases.h"
@@ -58,13 +61,28 @@ bool has(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Waits until a record fulfils a condition, and returns it.
-pidcomm_record wait_for(const std::function<bool(const pidcomm_record &)> &is_awaited) {
-  for (;;) {
-    for (const pidcomm_record &record : all_records())
-      if (is_awaited(record)) return record;
+/// Calls look() until it returns true. Many looks without success are a failure: the test ends
+/// instead of hanging, also on a slow machine.
+void look_until(const char *awaited, const std::function<bool()> &look) {
+  constexpr int kLooks = 100'000;
+  for (int i = 0; !look(); ++i) {
+    if (i == kLooks) machine::fail(std::string("never happened: ") + awaited);
     usleep(1000);
   }
+}
+
+/// Waits until a record fulfils a condition, and returns it.
+pidcomm_record wait_for(const std::function<bool(const pidcomm_record &)> &is_awaited) {
+  pidcomm_record found{};
+  look_until("the record", [&] {
+    for (const pidcomm_record &record : all_records())
+      if (is_awaited(record)) {
+        found = record;
+        return true;
+      }
+    return false;
+  });
+  return found;
 }
 
 /// A job of the set for which calls wait until `may_end`.
@@ -92,23 +110,30 @@ class Blocked {
   mutable std::thread thread_;
 };
 
-struct Pipe {
-  int ends[2];
-  Pipe() { CHECK_EQ(pipe(ends), 0); }
-  ~Pipe() {
-    close(ends[0]);
-    close(ends[1]);
-  }
-  /// Reads until the text contains `part`.
-  std::string read_until(const std::string &part) const {
+/// A file in memory, which has room for all lines.
+class File {
+ public:
+  File() { CHECK(descriptor_ >= 0); }
+  ~File() { close(descriptor_); }
+  File(const File &) = delete;
+  File &operator=(const File &) = delete;
+  int descriptor() const { return descriptor_; }
+  std::string text() const {
     std::string text;
-    while (!has(text, part)) {
-      char byte = 0;
-      CHECK_EQ(read(ends[0], &byte, 1), 1);
-      text += byte;
-    }
+    char part[4096];
+    for (ssize_t bytes;
+         (bytes = pread(descriptor_, part, sizeof part, static_cast<off_t>(text.size()))) > 0;)
+      text.append(part, static_cast<std::size_t>(bytes));
     return text;
   }
+  /// Waits until the text contains `part`, and returns the text.
+  std::string read_until(const std::string &part) const {
+    look_until(part.c_str(), [&] { return has(text(), part); });
+    return text();
+  }
+
+ private:
+  const int descriptor_ = memfd_create("records", 0);
 };
 
 }  // namespace
@@ -192,6 +217,79 @@ TEST(Batch_IsOneRecord) {
   CHECK_EQ(records[0].request, 2u);
   CHECK_EQ(records[0].bytes, 64u);
   CHECK_EQ(records[0].state, +PIDCOMM_CALL_DONE);
+  CHECK(has(text_of(records[0]), ", sum, a batch of 3: done, "));
+  pidcomm_record running = records[0];
+  running.state = PIDCOMM_CALL_RUNS;
+  CHECK(has(text_of(running), ", sum, request 2 of a batch of 3: runs, "));
+}
+
+TEST(SmallCall_UsesOneThreadByDefault) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  CHECK_EQ(setenv("OMP_NUM_THREADS", "3", 1), 0);
+  pidcomm_options two = PIDCOMM_OPTIONS_INITIALIZER;
+  two.threads = 2;
+  // 512 bytes read and written by each of 64 PEs are the limit.
+  for (const auto &[bytes, options, threads] :
+       {std::tuple<std::size_t, const pidcomm_options *, int>{448, nullptr, 1},
+        {448, &two, 2},
+        {512, nullptr, 3}}) {
+    pidcomm_trace trace{};
+    const pidcomm_request request = allreduce_of(bytes);
+    CHECK_EQ(pidcomm_run(cube.get(), &request, options, &trace), +PIDCOMM_OK);
+    CHECK_EQ(trace.threads, threads);
+  }
+  CHECK_EQ(setenv("OMP_NUM_THREADS", "2", 1), 0);
+  pidcomm_trace trace{};
+  CHECK_EQ(run(cube.get(), allreduce_of(512), &trace), +PIDCOMM_OK);
+  CHECK_EQ(trace.threads, 2);
+  CHECK_EQ(unsetenv("OMP_NUM_THREADS"), 0);
+}
+
+TEST(LongTexts_AreCutBetweenCharacters) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  std::string mask = "x", file;
+  for (int i = 0; i < 20; ++i) mask += "\u00e9";
+  while (file.size() < 4000) file += "\u20ac";
+  pidcomm_recorder_place(file.c_str(), 1);
+  const pidcomm_request request =
+      request::allreduce(mask.c_str(), 64, 0, kDst, PIDCOMM_INT32, PIDCOMM_SUM);
+  CHECK_EQ(run(cube.get(), request), +PIDCOMM_ERR_MASK);
+  pidcomm_recorder_place(nullptr, 0);
+  const pidcomm_record record = last_records().back();
+  CHECK_EQ(std::string(record.mask), mask.substr(0, 15));
+  const std::string text = text_of(record);
+  CHECK_EQ(text.substr(text.size() - 3), "\u20ac");
+  const File lines;
+  pidcomm_recorder_write(lines.descriptor());
+  CHECK(has(lines.text(), text + "\n"));
+  std::size_t length = 0;
+  for (std::size_t capacity = text.size() - 2; capacity <= text.size(); ++capacity) {
+    std::string part(capacity, '?');
+    CHECK_EQ(pidcomm_record_text(&record, part.data(), capacity, &length), +PIDCOMM_OK);
+    CHECK_EQ(std::string(part.c_str()), text.substr(0, text.size() - 3));
+  }
+}
+
+TEST(UnknownCodes_AreNotRecordedAsOtherCodes) {
+  machine::power_up(1);
+  const DpuSet set = DpuSet::of_ranks(1);
+  const Hypercube cube(set, {8, 8});
+  pidcomm_request wrong = allreduce_of(64, 256 + PIDCOMM_SUM);
+  CHECK_EQ(run(cube.get(), wrong), +PIDCOMM_ERR_OP);
+  wrong = allreduce_of(64, -1);
+  wrong.type = 256 + PIDCOMM_INT32;
+  CHECK_EQ(run(cube.get(), wrong), +PIDCOMM_ERR_TYPE);
+  wrong.collective = 256 + PIDCOMM_ALLREDUCE;
+  CHECK_EQ(run(cube.get(), wrong), +PIDCOMM_ERR_ARGUMENT);
+  const std::vector<pidcomm_record> records = last_records();
+  CHECK_EQ(records[0].op, PIDCOMM_RECORDED_CODE);
+  CHECK_EQ(records[1].op, PIDCOMM_RECORDED_CODE);
+  CHECK_EQ(records[1].type, PIDCOMM_RECORDED_CODE);
+  CHECK_EQ(records[2].collective, PIDCOMM_RECORDED_CODE);
 }
 
 TEST(CallThatWaitsForPes_IsFoundByTheWatchAndByASignal) {
@@ -199,18 +297,15 @@ TEST(CallThatWaitsForPes_IsFoundByTheWatchAndByASignal) {
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
   CHECK_EQ(run(cube.get(), allreduce_of(64)), +PIDCOMM_OK);
-  const Pipe watched;
-  static int signalled;
-  const Pipe by_signal;
-  signalled = by_signal.ends[1];
-  const auto before = signal(SIGUSR1, [](int) { pidcomm_recorder_write(signalled); });
+  const File watched, by_signal;
+  CHECK_EQ(pidcomm_recorder_signal(SIGUSR1, by_signal.descriptor()), +PIDCOMM_OK);
   block(set);
   const Blocked caller([&] { run(cube.get(), allreduce_of(128)); });
   const pidcomm_record waiting = wait_for([](const pidcomm_record &record) {
     return record.bytes == 128 && record.state == PIDCOMM_CALL_WAITS_FOR_PES;
   });
   CHECK_EQ(waiting.call, 2u);
-  CHECK_EQ(pidcomm_recorder_watch(0.001, watched.ends[1]), +PIDCOMM_OK);
+  CHECK_EQ(pidcomm_recorder_watch(0.001, watched.descriptor()), +PIDCOMM_OK);
   const std::string found = watched.read_until(
       "call 2: allreduce 10, 128 bytes of int32, sum: "
       "waits for PEs, ");
@@ -222,7 +317,7 @@ TEST(CallThatWaitsForPes_IsFoundByTheWatchAndByASignal) {
   CHECK(has(text, "call 1: allreduce 10, 64 bytes of int32, sum: done, "));
   caller.join();
   CHECK_EQ(pidcomm_recorder_watch(0, -1), +PIDCOMM_OK);
-  signal(SIGUSR1, before);
+  signal(SIGUSR1, SIG_DFL);
   const std::vector<pidcomm_record> records = last_records();
   CHECK_EQ(records[1].state, +PIDCOMM_CALL_DONE);
 }
@@ -264,18 +359,21 @@ TEST(RecordsAreConsistent_WhileThreadsCall) {
         run(cube.get(), allreduce_of(64 * (thread + 1), ops[thread]));
       --running;
     });
-  std::size_t wrong = 0;
-  while (running != 0) {
+  std::string wrong;  // the first one
+  do {
     std::uint64_t before = 0;
     for (const pidcomm_record &record : last_records()) {
-      wrong += record.call <= before || record.bytes % 64 != 0 || record.bytes == 0 ||
-               record.bytes > 64 * kThreads || record.op != ops[record.bytes / 64 - 1] ||
-               (record.state == PIDCOMM_CALL_DONE) != (record.trace.seconds_total > 0);
+      const bool is_right = record.call > before && record.bytes % 64 == 0 && record.bytes != 0 &&
+                            record.bytes <= 64 * kThreads &&
+                            record.op == ops[record.bytes / 64 - 1] &&
+                            (record.state == PIDCOMM_CALL_DONE) == (record.trace.seconds_total > 0);
+      if (!is_right && wrong.empty())
+        wrong = text_of(record) + ", after call " + std::to_string(before);
       before = record.call;
     }
-  }
+  } while (running != 0);
   for (std::thread &thread : threads) thread.join();
-  CHECK_EQ(wrong, 0u);
+  CHECK_EQ(wrong, "");
   CHECK(last_records().back().call >= kThreads * kCalls);
 }
 
@@ -295,13 +393,18 @@ TEST(RecordsOfADestroyedHypercube_StayUntilAnotherOneTakesTheirMemory) {
   }
   CHECK_EQ(count(), 1u);
   std::vector<std::unique_ptr<Hypercube>> others;
-  while (count() != 0) others.push_back(std::make_unique<Hypercube>(set, machine::Axes{8}));
+  // At most one ring per hypercube of the process exists.
+  for (std::uint64_t i = 0; i < number; ++i)
+    others.push_back(std::make_unique<Hypercube>(set, machine::Axes{8}));
+  CHECK_EQ(count(), 0u);
 }
 
 namespace {
 
 /// Host 1 makes its call when host 0 is recorded as waiting for it.
 void check_late_host(const over_hosts::Connection &connection) {
+  const std::vector<pidcomm_record> older = all_records();
+  const std::uint64_t before = older.empty() ? 0 : older.back().hypercube;
   Hosts hosts(2, {8, 2}, {}, connection);
   const auto call = [&](std::uint32_t host, std::size_t bytes) {
     const pidcomm_request request =
@@ -312,8 +415,9 @@ void check_late_host(const over_hosts::Connection &connection) {
   pidcomm_record waiting{};
   EACH_OK(hosts, [&](std::uint32_t host) {
     if (host == 1)
-      waiting = wait_for([](const pidcomm_record &record) {
-        return record.state == PIDCOMM_CALL_WAITS_FOR_HOSTS && record.awaited_hosts != 0;
+      waiting = wait_for([before](const pidcomm_record &record) {
+        return record.hypercube > before && record.state == PIDCOMM_CALL_WAITS_FOR_HOSTS &&
+               record.awaited_hosts != 0;
       });
     return call(host, 128);
   });
@@ -324,11 +428,16 @@ void check_late_host(const over_hosts::Connection &connection) {
   CHECK(has(text_of(waiting),
             "(8x2x2, host 0), call 2: allreduce 101, 128 bytes of int32, sum: "
             "waits for hosts, misses host 1, "));
-  std::size_t done = 0;
+  std::vector<std::string> done;
   for (const pidcomm_record &record : all_records())
-    done += std::string_view(record.shape).substr(0, 5) == "8x2x2" && record.bytes == 128 &&
-            record.state == PIDCOMM_CALL_DONE && record.call == 2 && record.awaited_hosts == 0;
-  CHECK_EQ(done, 2u);
+    if (record.hypercube > before && std::string_view(record.shape).substr(0, 5) == "8x2x2" &&
+        record.bytes == 128 && record.call == 2) {
+      CHECK_EQ(record.state, +PIDCOMM_CALL_DONE);
+      CHECK_EQ(record.awaited_hosts, 0u);
+      done.push_back(record.shape);
+    }
+  std::sort(done.begin(), done.end());
+  CHECK(done == std::vector<std::string>({"8x2x2, host 0", "8x2x2, host 1"}));
 }
 
 }  // namespace
@@ -369,6 +478,8 @@ TEST(WrongArguments_AreErrors) {
            "u");
   record.size = 8;
   CHECK_EQ(pidcomm_recorder_read(&record, 1, &count), +PIDCOMM_ERR_ARGUMENT);
+  for (const int number : {-1, 0, SIGKILL, 1000})
+    CHECK_EQ(pidcomm_recorder_signal(number, 2), +PIDCOMM_ERR_ARGUMENT);
   for (const double seconds : {-1.0, 1e9, std::nan("")})
     CHECK_EQ(pidcomm_recorder_watch(seconds, 2), +PIDCOMM_ERR_ARGUMENT);
 }

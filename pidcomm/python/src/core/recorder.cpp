@@ -4,9 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <pidcomm/recorder.h>
-#include <signal.h>
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -99,8 +97,6 @@ void note_caller(int inner) {
 
 namespace {
 
-std::atomic<int> signalled_file = -1;
-
 std::string text_of_record(const pidcomm_record &record) {
   return text_of([&](char *text, std::size_t capacity, std::size_t *length) {
     return pidcomm_record_text(&record, text, capacity, length);
@@ -173,13 +169,7 @@ void watch(double seconds, int file_descriptor) {
 
 /// A handler in C runs while the interpreter waits for a call.
 void on_signal(int number, int file_descriptor) {
-  signalled_file = file_descriptor;
-  struct sigaction action{};
-  action.sa_handler = [](int) { pidcomm_recorder_write(signalled_file); };
-  action.sa_flags = SA_RESTART;
-  if (sigaction(number, &action, nullptr) != 0)
-    throw StatusError(PIDCOMM_ERR_ARGUMENT,
-                      "signal " + std::to_string(number) + " cannot have a handler");
+  check(pidcomm_recorder_signal(number, file_descriptor));
 }
 
 }  // namespace

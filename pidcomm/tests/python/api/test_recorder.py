@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import signal
 import subprocess
 import sys
@@ -92,11 +93,13 @@ def test_more_calls_than_records_keep_the_last_ones(own: pidcomm.Hypercube) -> N
     assert str(records[0]) in str(pidcomm.recorder())
 
 
+# The PE computes until the limit of CPU time ends the program: no test waits for ever.
 HANG = """
-import signal, sys
+import resource, signal, sys
 import pidcomm
 
-pidcomm.recorder(wait_s=0.01, signal=signal.SIGUSR1)
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+if "own" in sys.argv: pidcomm.recorder(wait_s=0.01, signal=signal.SIGUSR1)
 pes = pidcomm.allocate(pes=64)
 cube = pes.hypercube(8, 8)
 pes.load("int main(void) { volatile int runs = 1; while (runs); return 0; }")
@@ -105,17 +108,23 @@ cube.allreduce("10", bytes=64, dst=64, dtype="int32", op="sum")
 """
 
 
-def test_a_collective_that_waits_for_a_pe_that_never_ends_is_found() -> None:
+@pytest.mark.parametrize("by", ["own", "environment"])
+def test_a_collective_that_waits_for_a_pe_that_never_ends_is_found(by: str) -> None:
     found = "call 1: allreduce 10, 64 bytes of int32, sum: waits for PEs, "
+    variables = {"PIDCOMM_RECORDER": "signal,wait=0.01"} if by == "environment" else {}
     program = subprocess.Popen(
-        [sys.executable, "-c", HANG], stderr=subprocess.PIPE, text=True, bufsize=1
+        [sys.executable, "-c", HANG, by],
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        env={**os.environ, **variables},
     )
     try:
         assert program.stderr is not None
         lines = [program.stderr.readline() for _ in range(4)]
         assert lines[0] == "pidcomm: a call has not ended after 10.000 ms:\n"
         assert found in lines[1]
-        assert lines[1].endswith(", <string>:10\n")
+        assert lines[1].endswith(", <string>:11\n")
         assert lines[2] == "pidcomm: the last calls:\n"
         program.send_signal(signal.SIGUSR1)
         assert found in program.stderr.readline()
@@ -124,13 +133,32 @@ def test_a_collective_that_waits_for_a_pe_that_never_ends_is_found() -> None:
         program.communicate()
 
 
+@pytest.mark.parametrize("text", ["signals", "wait=", "wait=5s", "wait=-1", "signal,,wait=1"])
+def test_a_wrong_environment_variable_is_an_error(text: str) -> None:
+    program = "import pidcomm; pidcomm.allocate(pes=64).hypercube(8, 8)"
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PIDCOMM_RECORDER": text},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode != 0
+    assert "ArgumentError: environment variable PIDCOMM_RECORDER: " in ran.stderr
+
+
 def test_wrong_arguments_are_errors() -> None:
+    with open(os.devnull) as closed:
+        pass
     wrong: list[dict[str, Any]] = [
         {"wait_s": -1},
         {"wait_s": "soon"},
         {"signal": signal.SIGKILL},
         {"signal": "USR1"},
         {"file": object()},
+        {"file": True},
+        {"file": -1},
+        {"file": closed},
     ]
     for arguments in wrong:
         with pytest.raises(pidcomm.ArgumentError):
