@@ -177,30 +177,9 @@ Recorder::Recorder(const std::string &shape) : ring_(free_ring()) {
 
 Recorder::~Recorder() { ring_.is_taken.store(false); }
 
-Recording::Recording(Recorder &recorder, const pidcomm_request &request, std::size_t requests,
-                     double started_s)
-    : ring_(recorder.ring_) {
-  const uint8_t op = request.operation != nullptr ? kNoCode : byte_of(request.op);
-  Slot::Start start{
-      nullptr, started_s, 0, codes_of(byte_of(request.collective), byte_of(request.type), op), {}};
-  if (has_mask(request.collective)) {
-    start.bytes = request.bytes;
-    const char *const mask = request.mask == nullptr ? "" : request.mask;
-    std::size_t length = strnlen(mask, sizeof start.mask);
-    if (length == sizeof start.mask && mask[length] != '\0') length = cut_before(mask, length);
-    for (std::size_t i = 0; i < length; ++i)
-      start.mask[i / 8] |= uint64_t{static_cast<unsigned char>(mask[i])} << i % 8 * 8;
-  }
-  claim(start, requests);
-}
-
-Recording::Recording(Recorder &recorder, double started_s) : ring_(recorder.ring_) {
-  claim({nullptr, started_s, 0, codes_of(kNoCode, 0, 0), {}}, 1);
-}
-
 /// Claims a slot, unless no call has ended. A call without a slot has a number, too. Of concurrent
 /// calls, control gives a slot to one.
-void Recording::claim(Slot::Start start, std::size_t requests) {
+inline void Recording::claim(Slot::Start &start, std::size_t requests) {
   const uint64_t call = ring_.next_call.fetch_add(1, std::memory_order_relaxed);
   for (uint64_t i = 0; slot_ == nullptr; ++i) {
     if (i == PIDCOMM_RECORDED_CALLS) return;
@@ -219,6 +198,30 @@ void Recording::claim(Slot::Start start, std::size_t requests) {
   enter(PIDCOMM_CALL_WAITS_FOR_CALLS);
 }
 
+Recording::Recording(Recorder &recorder, const pidcomm_request &request, std::size_t requests,
+                     double started_s)
+    : ring_(recorder.ring_) {
+  const uint8_t op = request.operation != nullptr ? kNoCode : byte_of(request.op);
+  Slot::Start start{
+      nullptr, started_s, 0, codes_of(byte_of(request.collective), byte_of(request.type), op), {}};
+  if (has_mask(request.collective)) {
+    start.bytes = request.bytes;
+    const char *const mask = request.mask == nullptr ? "" : request.mask;
+    for (std::size_t i = 0; i < sizeof start.mask && mask[i] != '\0'; ++i)
+      start.mask[i / 8] |= uint64_t{static_cast<unsigned char>(mask[i])} << i % 8 * 8;
+    if (start.mask[1] >> 56 != 0) {  // all bytes are in use
+      start.mask[0] = start.mask[1] = 0;
+      copy_text(reinterpret_cast<char *>(start.mask), sizeof start.mask, mask);
+    }
+  }
+  claim(start, requests);
+}
+
+Recording::Recording(Recorder &recorder, double started_s) : ring_(recorder.ring_) {
+  Slot::Start start{nullptr, started_s, 0, codes_of(kNoCode, 0, 0), {}};
+  claim(start, 1);
+}
+
 /// Reports a part of the call that ends now, if the program is traced.
 [[gnu::noinline]] void Recording::report(const char *prefix) const {
   const CallEvents *const events = call_events.load(std::memory_order_acquire);
@@ -235,7 +238,7 @@ void Recording::take_over() {
   if (call_events.load(std::memory_order_relaxed) != nullptr) begin_s_ = now_s();
 }
 
-void Recording::end(pidcomm_call_state state, const Slot::End &end) {
+inline void Recording::end(pidcomm_call_state state, const Slot::End &end) {
   slot_->end.store(end);
   enter(state);
   if (call_events.load(std::memory_order_relaxed) != nullptr) report("");

@@ -21,10 +21,16 @@ namespace pidcomm {
 template <class T>
 class AtomicWords {
  public:
+  /// Copies word by word: copies of several words at a time would wait until the words that were
+  /// just written to `value` reach the cache.
   void store(const T &value) {
-    uint64_t words[kWords];
-    std::memcpy(words, &value, sizeof words);
-    for (std::size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
+    const auto *const bytes = reinterpret_cast<const std::byte *>(&value);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kWords; ++i) {
+      uint64_t word;
+      std::memcpy(&word, bytes + i * sizeof word, sizeof word);
+      words_[i].store(word, std::memory_order_release);
+    }
   }
   T load() const {
     uint64_t words[kWords];
@@ -149,7 +155,7 @@ class Recording {
   };
 
  private:
-  void claim(Recorder::Slot::Start start, std::size_t requests);
+  void claim(Recorder::Slot::Start &start, std::size_t requests);
   void report(const char *prefix) const;
   void end(pidcomm_call_state state, const Recorder::Slot::End &end);
 

@@ -88,7 +88,7 @@ Executor::~Executor() = default;
 void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
                          pidcomm_trace &trace, bool reads_programs, bool is_timed) {
   pidcomm_options own = options == nullptr ? pidcomm_options{} : *options;
-  // The system calls that find the default take a fourth of the time of a small call.
+  // The system calls that find the default take a third of the time of a small call.
   if (own.threads == 0 && needs_one_thread(request, cube_.pes)) own.threads = 1;
   const Options resolved = resolve(&own);
   const std::lock_guard<std::mutex> lock(planning_);
