@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from dpuemu import check
+from dpuemu import _dpuemu, check
 
+BANKS = 8  # of a chip
 USAGE = 2  # exit code of wrong usage and errors
 
 
@@ -79,6 +80,20 @@ def file_name(text: str) -> str:
 def schedules(text: str) -> str:
     """Parse a number of schedules, or check.ALL."""
     return text if text == check.ALL else str(number(1)(text))
+
+
+def one_pe(text: str) -> str:
+    """Parse RANK.CHIP.BANK, or a number in the order of DPU_FOREACH over all ranks, into
+    RANK.CHIP.BANK.
+    """
+    if text.isdecimal():
+        rank, index = divmod(int(text), _dpuemu.PES_PER_RANK)
+        text = f"{rank}.{index // BANKS}.{index % BANKS}"
+    match = re.fullmatch(r"(\d+)\.[0-7]\.[0-7]", text)
+    if match is None or int(match[1]) >= _dpuemu.MAX_RANKS:
+        most = _dpuemu.MAX_RANKS * _dpuemu.PES_PER_RANK - 1
+        raise argparse.ArgumentTypeError(f"{text} is not RANK.CHIP.BANK or a number up to {most}")
+    return text
 
 
 def pe(text: str) -> str:

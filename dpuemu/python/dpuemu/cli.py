@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 import dpuemu
-from dpuemu import _dpuemu, check, profile, run, tools
+from dpuemu import _dpuemu, check, debug, profile, run, tools
 from dpuemu.arguments import USAGE, Parser, fail, file_name, number, pe, schedules
 
 STDOUT = "-"
@@ -120,11 +120,6 @@ def parser() -> argparse.ArgumentParser:
         help="chip whose limits and clock PE programs have (default: generic)",
     )
     subparser.add_argument(
-        "--gdb",
-        action="store_true",
-        help="run the program in GDB, without a limit of patience; compile PE programs with -O0 -g",
-    )
-    subparser.add_argument(
         "--report", action="store_true", help="print a table of the launches at the end"
     )
     _add_json(subparser, "one line of JSON per launch")
@@ -209,6 +204,23 @@ def parser() -> argparse.ArgumentParser:
     )
 
     subparser = command(
+        "debug",
+        debug_host_program,
+        "Run a host program in GDB, which stops in PE programs.\n\nThe program stops at each"
+        " --break and at each fault of a PE. At a stop, GDB has these commands: `info tasklets`,"
+        " `tasklet N`, `pe N`, `wram X`, `mram X` and `dpuemu-core FILE`; `help` explains them."
+        " Compile PE programs with -O0 -g. The exit code is the one of GDB.",
+        "dpuemu debug --pe 17 --tasklet 3 --break kernel.c:42 -- ./host -n 64",
+    )
+    subparser.usage = "dpuemu debug [OPTIONS] [--] PROGRAM [ARGS]\n       dpuemu debug --open FILE"
+    debug.add_options(subparser)
+    _add_strict(subparser)
+    _add_patience(subparser, "none")
+    subparser.add_argument(
+        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
+    )
+
+    subparser = command(
         "objdump",
         print_disassembly,
         "Print the instructions of a program for real DPUs.\n\nThe UPMEM SDK's compiler makes such"
@@ -248,12 +260,12 @@ def _add_strict(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_patience(command: argparse.ArgumentParser) -> None:
+def _add_patience(command: argparse.ArgumentParser, default: str = "60") -> None:
     command.add_argument(
         "--patience",
         type=number(1),
         metavar="SECONDS",
-        help="end a launch if one of its PEs takes longer on this computer (default: 60)",
+        help=f"end a launch if one of its PEs takes longer on this computer (default: {default})",
     )
 
 
@@ -347,11 +359,25 @@ def _fail_to_run(program: str, error: OSError) -> int:
     return run.NOT_FOUND if isinstance(error, FileNotFoundError) else run.NOT_EXECUTABLE
 
 
+def debug_host_program(options: argparse.Namespace) -> int:
+    """Run a host program in GDB, or open a core file; return the code of GDB."""
+    if options.core_to_open and (options.words or options.places or options.core):
+        options.usage_error("--open takes no PROGRAM, --break or --core")
+    if options.tasklet is not None and not options.places:
+        options.usage_error("--tasklet needs --break")
+    words = [] if options.core_to_open else _words(options)
+    code, _, _ = run.run_program(
+        debug.gdb_command(options, words),
+        strict=options.strict,
+        patience=options.patience or debug.MOST_PATIENCE,
+        variables=debug.variables(options),
+    )
+    return run.exit_code(code)
+
+
 def run_host_program(options: argparse.Namespace) -> int:
     """Run a host program; return its code."""
     words = _words(options)
-    if options.gdb:
-        words = [*run.GDB, *words]
     with _target(options.json) as write_json:
         try:
             code, launches, running = run.run_program(
@@ -359,7 +385,7 @@ def run_host_program(options: argparse.Namespace) -> int:
                 ranks=options.ranks,
                 threads=options.threads,
                 strict=options.strict,
-                patience=options.patience or (run.MOST_PATIENCE if options.gdb else None),
+                patience=options.patience,
                 chip=options.chip,
                 stdout=sys.stderr if options.json == STDOUT else None,
                 on_long_launch=print_long_launch if sys.stderr.isatty() else None,

@@ -22,14 +22,6 @@ from dpuemu.supervised import supervised
 
 NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 126, 127, 128  # exit codes that shells use
 
-# GDB, which waits for PE programs to be loaded, and does not stop at the emulator's own signals:
-# those of direct accesses to MRAM, and of tasklets that compute for long.
-GDB = [
-    *("gdb", "-q", "-ex", "set breakpoint pending on"),
-    *("-ex", f"handle SIGSEGV SIG{signal.SIGRTMAX - 1} nostop noprint pass", "--args"),
-]
-MOST_PATIENCE = 1000000  # the largest value of DPUEMU_PATIENCE
-
 MOST_FAULTS = 3
 LONG_SECONDS = 2.0
 EXACT, MODELLED, MEASURED = "exact", "modelled", "measured"

@@ -14,11 +14,13 @@ void *HandleArena::allocate(size_t pages) {
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED) throw std::bad_alloc();
     madvise(begin, kChunkBytes, MADV_NOHUGEPAGE);  // because retire() frees single pages
+    madvise(begin, kChunkBytes, MADV_DONTDUMP);
     chunks_.push_back({static_cast<uint8_t *>(begin), 0});
   }
   Chunk &chunk = chunks_.back();
   void *first_page = chunk.begin + chunk.used_bytes;
   chunk.used_bytes += bytes;
+  madvise(first_page, bytes, MADV_DODUMP);
   return first_page;
 }
 

@@ -4,13 +4,19 @@
 
 #include <elf.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "base/address_map.h"
+#include "machine/pe.h"
+#include "machine/rank.h"
 
 extern "C" {
 
@@ -31,6 +37,23 @@ __attribute__((visibility("protected"))) jit_descriptor __jit_debug_descriptor =
 
 __attribute__((noinline, visibility("protected"))) void __jit_debug_register_code() {
   __asm__ volatile("" ::: "memory");
+}
+
+/// The state of the machine, for debuggers.
+struct dpuemu_debug_state_t {
+  dpuemu::DebuggedRun *runs;
+  uint64_t unwritten;  // the value of unwritten bytes of MRAM
+  struct {
+    const uint8_t *region;
+    const uint8_t *wram[dpuemu::kDpusPerRank];  // nullptr: not used yet
+  } ranks[DPUEMU_MAX_RANKS];
+};
+__attribute__((visibility("protected"))) dpuemu_debug_state_t dpuemu_debug_state = {};
+
+/// The debugger sets a breakpoint here.
+__attribute__((noinline, visibility("protected"))) void dpuemu_debug_fault(
+    const dpuemu::DebuggedRun *run, uint64_t tasklet, const char *reason) {
+  __asm__ volatile("" ::"r"(run), "r"(tasklet), "r"(reason) : "memory");
 }
 }
 
@@ -226,19 +249,31 @@ bool is_debugger_attached() {
   return false;
 }
 
-void announce_code(std::span<const uint8_t> file, const PePlace &place) {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (announcements.size() == kMostPes) return;
+namespace {
+
+/// Requires `mutex`.
+void announce(std::span<const uint8_t> file, const PePlace &place) {
+  if (announcements.contains(place.text)) return;
   auto announcement = std::make_unique<Announcement>();
   announcement->object = Converter(file, place).object();
   jit_code_entry &entry = announcement->entry;
   entry = {__jit_debug_descriptor.first_entry, nullptr,
            reinterpret_cast<const char *>(announcement->object.data()),
            announcement->object.size()};
+  announcements[place.text] = std::move(announcement);
   if (entry.next_entry != nullptr) entry.next_entry->prev_entry = &entry;
   __jit_debug_descriptor.first_entry = &entry;
-  announcements[place.text] = std::move(announcement);
   notify(kRegister, &entry);
+}
+
+}  // namespace
+
+void announce_code(std::span<const uint8_t> file, const PePlace &place, uint32_t rank,
+                   uint32_t dpu_index) {
+  const char *const chosen = std::getenv("DPUEMU_DEBUG_PE");
+  if (chosen != nullptr && chosen != short_name(rank, dpu_index)) return;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (announcements.size() < kMostPes) announce(file, place);
 }
 
 void withdraw_code(const PePlace &place) {
@@ -251,6 +286,35 @@ void withdraw_code(const PePlace &place) {
   if (entry.next_entry != nullptr) entry.next_entry->prev_entry = entry.prev_entry;
   notify(kUnregister, &entry);
   announcements.erase(found);
+}
+
+DebuggedRun::DebuggedRun() {
+  std::lock_guard<std::mutex> lock(mutex);
+  next = std::exchange(dpuemu_debug_state.runs, this);
+}
+
+DebuggedRun::~DebuggedRun() {
+  std::lock_guard<std::mutex> lock(mutex);
+  DebuggedRun **link = &dpuemu_debug_state.runs;
+  while (*link != this) link = &(*link)->next;
+  *link = next;
+}
+
+void show_memory(uint32_t rank, uint32_t dpu_index, const uint8_t *region, const uint8_t *wram) {
+  dpuemu_debug_state.ranks[rank].region = region;
+  dpuemu_debug_state.ranks[rank].wram[dpu_index] = wram;
+}
+
+void show_unwritten(uint8_t byte) { dpuemu_debug_state.unwritten = byte; }
+
+void stop_at_fault(const DebuggedRun &run, const Program &program, uint32_t tasklet,
+                   const std::string &reason) {
+  if (program.file().empty()) return;  // no debugger
+  if (program.code() == nullptr) {
+    std::lock_guard<std::mutex> lock(mutex);
+    announce(program.file(), run.place);
+  }
+  dpuemu_debug_fault(&run, tasklet, reason.c_str());
 }
 
 }  // namespace dpuemu

@@ -96,6 +96,12 @@ inline void describe_fault(uint32_t rank, uint32_t dpu_index, const PeFault &fau
       fault.kind == FaultKind::kNoMemory ? "the host has no more memory" : fault.reason.c_str());
 }
 
+/// Returns RANK.CHIP.BANK, which names a PE in options.
+inline std::string short_name(uint32_t rank, uint32_t dpu_index) {
+  return std::to_string(rank) + "." + std::to_string(dpu_index / kBanks) + "." +
+         std::to_string(dpu_index % kBanks);
+}
+
 /// Returns the words that name a PE in sentences.
 inline std::string pe_name(uint32_t rank, uint32_t dpu_index) {
   return "rank " + std::to_string(rank) + ", chip " + std::to_string(dpu_index / kBanks) +

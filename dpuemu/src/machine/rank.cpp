@@ -119,7 +119,9 @@ void Rank::cancel_run() {
 bool Rank::open_wram(uint32_t dpu_index) {
   std::lock_guard<std::mutex> lock(mutex_);
   Pe &pe = pes[dpu_index];
-  pe.has_wram = pe.has_wram || (places.reserve() && places.open_wram(dpu_index));
+  if (pe.has_wram) return true;
+  pe.has_wram = places.reserve() && places.open_wram(dpu_index);
+  if (pe.has_wram) show_memory(id_, dpu_index, region_.base(), places.of(dpu_index).wram);
   return pe.has_wram;
 }
 

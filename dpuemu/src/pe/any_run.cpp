@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "machine/debugger.h"
 #include "machine/machine.h"
 
 namespace dpuemu {
@@ -21,6 +22,8 @@ AnyRun::After AnyRun::fault(FaultKind kind, uint32_t tasklet, std::string reason
   // The reason of a deadlock has a place for each tasklet.
   if (kind != FaultKind::kStopped && kind != FaultKind::kDeadlock) reason += place_of(tasklet);
   pe_->fault = {kind, tasklet, std::move(reason)};
+  if (kind != FaultKind::kStopped)
+    stop_at_fault(debugged_, *pe_->program, tasklet, pe_->fault.reason);
   end();
   return After::kStay;
 }
@@ -52,6 +55,7 @@ void AnyRun::end() {
   woken_ = 0;
   pe_->report.instructions = clock_.instructions();
   pe_->report.cycles = clock_.cycles();
+  debugged_.place = {};
   finish();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/door.h"
+#include "machine/debugger.h"
 #include "machine/pe.h"
 #include "pe/clock.h"
 
@@ -67,6 +68,7 @@ class AnyRun {
   bool has_ended_ = false;
   PeClock clock_;
   uint32_t woken_ = 0;  // bit set of the tasklets to run now
+  DebuggedRun debugged_;
 
  private:
   /// Releases what the run uses. pe_->fault has its fault.

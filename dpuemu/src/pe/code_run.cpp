@@ -39,6 +39,17 @@ uint32_t mutex_number(uint32_t address) { return (address ^ address >> 8) & 0xFF
 
 }  // namespace
 
+CodeRun::CodeRun() {
+  const Tasklet &first = tasklets_[0];
+  debugged_.is_machine_code = 1;
+  debugged_.tasklet_bytes = sizeof first;
+  debugged_.woken = &woken_;
+  debugged_.state = &first.state;
+  debugged_.awaited = &first.awaited;
+  debugged_.registers = first.core.registers;
+  debugged_.pc = &first.core.pc;
+}
+
 bool CodeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
                     bool is_accessible) {
   const Chip &chip = Machine::instance().chip();
@@ -60,6 +71,8 @@ bool CodeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_
     tasklets_[i] = Tasklet();
     tasklets_[i].core = isa::Tasklet(i);
   }
+  debugged_.place = place;
+  debugged_.tasklets = tasklet_count_;
   tasklets_[0].state = State::kExecuting;
   woken_ = 1;
   return true;

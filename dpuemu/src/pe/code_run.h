@@ -21,6 +21,8 @@ namespace dpuemu {
 
 class CodeRun : public AnyRun {
  public:
+  CodeRun();
+
   /// Boots tasklet 0. If the PE's WRAM is not accessible, because the host has no memory, sets a
   /// fault and returns false.
   bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
@@ -29,6 +31,7 @@ class CodeRun : public AnyRun {
   Step step(Door &door, std::atomic<uint64_t> &turns) override;
 
  private:
+  /// python/dpuemu/in_gdb has the names of the values.
   /// kRepeating: the tasklet repeats an instruction that jumps to itself until its condition
   /// changes.
   enum class State : uint8_t { kStopped, kExecuting, kTransferring, kRepeating };

@@ -29,13 +29,17 @@ void for_each_page(uint64_t offset, uint64_t bytes, Act act) {
   }
 }
 
+constexpr uint64_t kGsBytes = (UINT64_C(4) << 30) + kPageBytes;
+void exclude_from_core_files(void *range) { madvise(range, kGsBytes, MADV_DONTDUMP); }
+
 /// Reserves inaccessible addresses: all addresses that a 32-bit pointer and an operand of 16 bytes
 /// reach from gs. Returns 0 on failure.
-constexpr uint64_t kGsBytes = (UINT64_C(4) << 30) + kPageBytes;
 uint64_t reserve_gs_range() {
   void *reserved =
       mmap(nullptr, kGsBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return reserved != MAP_FAILED ? reinterpret_cast<uint64_t>(reserved) : 0;
+  if (reserved == MAP_FAILED) return 0;
+  exclude_from_core_files(reserved);
+  return reinterpret_cast<uint64_t>(reserved);
 }
 
 /// The windows in which a program sees its MRAM, from gs: MRAM addresses begin at 0, but hardware
@@ -61,6 +65,7 @@ uint64_t reserve_copy() {
                                   MAP_SHARED | MAP_NORESERVE | MAP_FIXED, file, 0) == wanted;
   }
   if (file >= 0) close(file);
+  exclude_from_core_files(reinterpret_cast<void *>(base));
   if (is_mapped) return base;
   munmap(reinterpret_cast<void *>(base), kGsBytes);
   return 0;

@@ -13,6 +13,7 @@
 
 #include "base/address_map.h"
 #include "base/low_memory.h"
+#include "machine/debugger.h"
 #include "pe/mram_port.h"
 #include "runtime/calls.h"
 
@@ -24,6 +25,12 @@ class DirectMram {
 
   /// Reserves the resources that every run needs. Returns whether the reservation succeeded.
   bool reserve();
+  /// Sets the members for the copy. Requires reserve().
+  void show_to(DebuggedRun &run) const {
+    run.copy = &copy_base_;
+    run.copy_pages = pages_.data();
+    run.has_copy = &is_used_;
+  }
   /// Begins a run of this PE. begin() takes no time unless the program makes a direct access.
   /// Requires reserve().
   void begin(const MramPort &port) {

@@ -287,7 +287,8 @@ dpu_error_t load_program(const PinnedSet &set, const Program &program) {
   });
   if (!program.file().empty() && all_executable)
     for (const Target &target : changed)
-      announce_code(program.file(), target.rank->places.of(target.index));
+      announce_code(program.file(), target.rank->places.of(target.index), target.rank->id(),
+                    target.index);
   for (const Members &members : all) members.rank->forget_faults(members.dpus);
   for (const Transfer &transfer : transfers) move_bytes(transfer);
   return all_executable ? DPU_OK : DPU_ERR_SYSTEM;

@@ -65,6 +65,22 @@ enum CallNumber : uint32_t { PE_CALL_TABLE(DPUEMU_CALL_NUMBER) };
 constexpr PeRun::CallRow PeRun::kCalls[] = {PE_CALL_TABLE(DPUEMU_CALL_ROW)};
 #undef DPUEMU_CALL_ROW
 
+bool PeRun::reserve() {
+  if (!stacks_.reserve() || !direct_mram_.reserve()) return false;
+  const Tasklet &first = tasklets_[0];
+  debugged_.tasklet_bytes = sizeof first;
+  debugged_.woken = &woken_;
+  debugged_.state = &first.state;
+  debugged_.wait_kind = &first.wait_kind;
+  debugged_.wait_key = &first.wait_key;
+  debugged_.interrupted = &first.interrupted;
+  debugged_.stack = &first.at_call.stack;
+  debugged_.stack_end = stacks_.end(0);
+  debugged_.mutex_holders = mutex_holders_;
+  direct_mram_.show_to(debugged_);
+  return true;
+}
+
 bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
                   bool is_accessible, PeCheck *check, PeSnapshot *snapshot, PeProfile *profile) {
   const Program &program = *pe.program;
@@ -112,6 +128,8 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
     woken_ |= 1u << i;
     if (check != nullptr) check->begin_stack(i, stack_tops[i]);
   }
+  debugged_.tasklets = program.tasklets();
+  debugged_.place = place;
   return true;
 }
 

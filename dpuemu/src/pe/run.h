@@ -30,7 +30,7 @@ namespace dpuemu {
 class PeRun : public AnyRun {
  public:
   /// Reserves the addresses that runs need. Returns whether the reservation succeeded.
-  bool reserve() { return stacks_.reserve() && direct_mram_.reserve(); }
+  bool reserve();
 
   /// Starts every tasklet at the program's entry. If the host has no memory, sets a fault and
   /// returns false. is_accessible: whether the PE's WRAM is accessible, else the host has no
@@ -58,6 +58,7 @@ class PeRun : public AnyRun {
   uint64_t gs_base() const override { return direct_mram_.gs_base(); }
 
  private:
+  // python/dpuemu/in_gdb has the names of the values of both types.
   enum class State : uint8_t { kCalling, kPaused, kTransferring, kWaiting, kEnded };
   enum class WaitKind : uint8_t {
     kBarrier,

@@ -133,9 +133,7 @@ class Runner {
     if (!task.pe->program->is_checked() || (!settings.is_exhaustive && settings.schedules == 0))
       return false;
     if (settings.pe.empty()) return &task == &of.work.groups[0][0];
-    const auto name = std::to_string(task.rank) + "." + std::to_string(task.dpu_index / kBanks) +
-                      "." + std::to_string(task.dpu_index % kBanks);
-    return settings.pe == "all" || settings.pe == name;
+    return settings.pe == "all" || settings.pe == short_name(task.rank, task.dpu_index);
   }
 
   void run_once(const PeTask &task, Batch &of, PeCheck *check, PeSnapshot *snapshot,

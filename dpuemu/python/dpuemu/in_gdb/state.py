@@ -1,0 +1,180 @@
+"""Read the state of the emulator from the process or the core file."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+
+import gdb
+
+
+CHIPS = BANKS = WORD = 8
+PES = CHIPS * BANKS  # of a rank
+RANKS = 40
+MRAM_BYTES, WRAM_BYTES, PAGE = 64 << 20, 64 << 10, 4096
+RUN_BYTES = 8 << 10  # of MRAM whose lines lie at LINE_STRIDE (src/base/address_map.h)
+LINE_STRIDE = 128
+STACK_BLOCK, MUTEXES = 0x10000, 0x1F000  # runtime/calls.h
+FLAT = 0x4D52414D << 32  # where core files have the MRAM of PE 0, without interleaving
+SIZES = {"b": 1, "h": 2, "w": 4, "g": 8}
+PE_ERROR = "name a PE by its number or as RANK.CHIP.BANK"
+
+# The states of src/pe/run.h and src/pe/code_run.h.
+READY, DMA, WAITS, ENDED = "ready", "waits for DMA", "waits ", "ended"
+STATES = [READY, READY, DMA, WAITS, ENDED]
+CODE_STATES = ["stopped", READY, DMA, WAITS]
+AWAITED = ["at the barrier {}", "for the mutex {}", "for a bit of the vmutex {}"]
+AWAITED += ["for the semaphore {}", "for a handshake_wait_for on tasklet {}"]
+AWAITED += ["for a handshake_notify by tasklet {}", "for another tasklet to resume it"]
+
+# src/base/door.h: in the order of memory, after a call and after a signal.
+AT_CALL = "r15 r14 r13 r12 rbp rbx rip".split()
+INTERRUPTED = "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rip cs eflags rsp".split()
+FLOATING_POINT_BYTES = 512
+ENTRY = "__pe_start"  # where tasklets begin
+
+
+def read(address: int, count: int) -> bytes:
+    """Return bytes of the process or core file."""
+    return bytes(gdb.selected_inferior().read_memory(address, count))
+
+
+def number_at(address: int, count: int = 8) -> int:
+    """Return an unsigned number."""
+    return int.from_bytes(read(address, count), "little")
+
+
+def is_core() -> bool:
+    """Return whether GDB shows a core file."""
+    connection = gdb.selected_inferior().connection
+    return connection is not None and connection.type == "core"
+
+
+class Run:
+    """A run of a PE (DebuggedRun)."""
+
+    NAMES = (
+        "next wram text is_code tasklets tasklet_bytes woken state awaited registers pc"
+        " wait_kind interrupted wait_key stack stack_end mutex_holders copy copy_pages has_copy"
+    ).split()
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        words = struct.unpack(f"<{len(self.NAMES)}Q", read(address, 8 * len(self.NAMES)))
+        self.at = dict(zip(self.NAMES, words, strict=True))
+        self.pe = pe_of_wram(self.at["wram"])
+        self.tasklets = self.at["tasklets"]
+
+    def member(self, name: str, tasklet: int, size: int = 8) -> int:
+        """Return a member of a tasklet."""
+        return number_at(self.at[name] + tasklet * self.at["tasklet_bytes"], size)
+
+    def tasklet_of_stack(self, address: int) -> int | None:
+        """Return the tasklet whose stack has the address."""
+        first = self.at["stack_end"] - STACK_BLOCK
+        tasklet = (address - first) // STACK_BLOCK
+        return tasklet if first and 0 <= tasklet < self.tasklets else None
+
+    def saved_registers(self, tasklet: int) -> dict[str, int]:
+        """Return the registers of a tasklet that no thread executes."""
+        address = self.member("interrupted", tasklet)
+        if address:
+            raw = read(address + FLOATING_POINT_BYTES, 8 * len(INTERRUPTED))
+            values = dict(zip(INTERRUPTED, struct.unpack(f"<{len(raw) // 8}Q", raw), strict=True))
+            # For frames that made a call, GDB looks up the line of the address before.
+            return {**values, "rip": values["rip"] + 1}
+        stack = self.member("stack", tasklet)
+        raw = read(stack, 8 * len(AT_CALL))
+        values = dict(zip(AT_CALL, struct.unpack(f"<{len(raw) // 8}Q", raw), strict=True))
+        begins = variable_at(values["rip"]) == ENTRY
+        return {**values, "rip": values["rip"] + begins, "rsp": stack + len(raw)}
+
+    def state(self, tasklet: int) -> str:
+        """Return the state of a tasklet that no thread executes, and what it waits for."""
+        states = CODE_STATES if self.at["is_code"] else STATES
+        text = states[self.member("state", tasklet, 1)]
+        if number_at(self.at["woken"], 4) >> tasklet & 1:
+            return READY
+        if text != WAITS:
+            return text
+        if self.at["is_code"]:
+            awaited = self.member("awaited", tasklet, 4)
+            return f"waits for mutex {awaited}" if awaited < 256 else "waits for the RUN register"
+        kind, key = self.member("wait_kind", tasklet, 1), self.member("wait_key", tasklet, 4)
+        return text + AWAITED[kind].format(self.awaited(AWAITED[kind], key))
+
+    def awaited(self, words: str, key: int) -> str:
+        """Return the name of the object or the tasklet for which a tasklet waits."""
+        if "tasklet" in words:
+            return str(key)
+        if "mutex {" in words and "vmutex" not in words:
+            name = variable_at(self.at["wram"] + MUTEXES + key) or str(key)
+            return f"{name}, held by tasklet {number_at(self.at['mutex_holders'] + key, 1)}"
+        address = self.at["wram"] + key // 8 if "vmutex" in words else key
+        return variable_at(address) or f"at {address - self.at['wram']:#x}"
+
+
+class State:
+    """The published state of the emulator: its runs, and the memory of PEs."""
+
+    def __init__(self) -> None:
+        try:
+            self.address = int(gdb.parse_and_eval("(unsigned long)&dpuemu_debug_state"))
+            self.first, self.unwritten = struct.unpack("<2Q", read(self.address, 16))
+        except gdb.error:
+            raise gdb.GdbError("the program has not used dpuemu yet") from None
+
+    def region(self, pe: int) -> int:
+        """Return the address of the memory of the rank."""
+        return number_at(self.address + 16 + pe // PES * 8 * (PES + 1))
+
+    def wram(self, pe: int) -> int:
+        """Return the address of the WRAM of a PE. Raises GdbError if the PE was not used."""
+        place = self.address + 16 + (pe // PES * (PES + 1) + 1 + pe % PES) * 8
+        address = number_at(place) if 0 <= pe < RANKS * PES else 0
+        if address == 0:
+            raise gdb.GdbError(f"PE {pe_name(pe)} has not loaded a program")
+        return address
+
+    def runs(self) -> Iterator[Run]:
+        """Yield the runs that have a PE."""
+        address = self.first
+        while address:
+            if number_at(address + 8):
+                yield Run(address)
+            address = number_at(address)
+
+
+def pe_name(pe: int) -> str:
+    """Return RANK.CHIP.BANK and the number."""
+    return f"{pe // PES}.{pe % PES // BANKS}.{pe % BANKS} (number {pe})"
+
+
+def parse_pe(text: str) -> int:
+    """Return the number of a PE."""
+    places = [int(part) for part in text.split(".") if part.isdecimal()]
+    if len(places) == 1 and text.isdecimal():
+        return places[0]
+    if len(places) != 3 or len(text.split(".")) != 3 or max(places[1:]) >= CHIPS:
+        raise gdb.GdbError(f"{text!r} is not a PE; {PE_ERROR}")
+    return places[0] * PES + places[1] * BANKS + places[2]
+
+
+def pe_of_wram(address: int) -> int | None:
+    """Return the PE whose WRAM or page of mutexes has the address."""
+    table = State()
+    raw = read(table.address + 16, RANKS * (PES + 1) * 8)
+    for place, (wram,) in enumerate(struct.iter_unpack("<Q", raw)):
+        rank, index = divmod(place, PES + 1)
+        if index and wram and 0 <= address - wram < MUTEXES + PAGE:
+            return rank * PES + index - 1
+    return None
+
+
+def variable_at(address: int) -> str:
+    """Return the variable at an address, or ""."""
+    text = gdb.execute(f"info symbol {address}", to_string=True)
+    if text.startswith("No symbol"):
+        return ""
+    return re.sub(r"^__atomic_bit_(mutex_)?", "", text.partition(" in section")[0])

@@ -1,0 +1,182 @@
+"""Select tasklets, and show their frames.
+
+A tasklet that no thread executes has its registers in memory. An unwinder returns these registers
+as those of the caller of the thread's innermost frame.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import gdb
+from gdb.unwinder import Unwinder, register_unwinder
+
+from .state import ENDED, PE_ERROR, WORD, Run, State
+
+
+
+class TaskletUnwinder(Unwinder):  # type: ignore[misc]
+    """Returns the registers of the chosen tasklet as those of the caller of frame 0."""
+
+    def __init__(self) -> None:
+        super().__init__("dpuemu-tasklet")
+        self.thread: Any = None
+        self.registers: dict[str, Any] = {}
+        self.run: Run | None = None
+        self.tasklet = 0
+
+    def __call__(self, frame: Any) -> Any:
+        """Unwind frame 0 of the thread at which a tasklet was chosen."""
+        if self.run is None or frame.level() != 0 or gdb.selected_thread().ptid != self.thread:
+            return None
+        # GDB ends at frames that lie above their callers.
+        identity = type("Identity", (), {})()
+        identity.sp = self.registers["rsp"] - 2 * WORD
+        identity.pc = frame.read_register("rip")
+        info = frame.create_unwind_info(identity)
+        for name, value in self.registers.items():
+            info.add_saved_register(name, value)
+        return info
+
+    def choose(self, run: Run, tasklet: int) -> None:
+        """Let the frames from 1 on be those of a tasklet that no thread executes."""
+        kind = gdb.lookup_type("long")
+        registers = run.saved_registers(tasklet)
+        values = {name: gdb.Value(value).cast(kind) for name, value in registers.items()}
+        values = {name: value for name, value in values.items() if name not in ("cs", "eflags")}
+        self.thread, self.registers = gdb.selected_thread().ptid, values
+        self.run, self.tasklet = run, tasklet
+        gdb.invalidate_cached_frames()
+
+    def reset(self) -> None:
+        """Show the frames of the threads again."""
+        if self.run is not None:
+            self.run = None
+            gdb.invalidate_cached_frames()
+
+
+unwinder = TaskletUnwinder()
+register_unwinder(None, unwinder, replace=True)
+
+
+class SkipHostFrame:
+    """A frame filter that hides frame 0, which is the thread's, while a tasklet is chosen."""
+
+    name, priority, enabled = "dpuemu-tasklet", 100, True
+
+    def filter(self, frames: Any) -> Any:
+        """Return the frames to show."""
+        if unwinder.run is None:
+            return frames
+        return (one for one in frames if one.inferior_frame().level() != 0)
+
+
+gdb.frame_filters[SkipHostFrame.name] = SkipHostFrame()
+
+
+def executed() -> Iterator[tuple[Any, Run, int]]:
+    """Yield the threads that execute a tasklet, the selected one first; select each of them."""
+    runs = list(State().runs())
+    selected = gdb.selected_thread().num
+    for thread in sorted(gdb.selected_inferior().threads(), key=lambda one: one.num != selected):
+        thread.switch()
+        frame = gdb.newest_frame()
+        for _ in range(4):  # outside the frames of a signal handler
+            stack = int(frame.read_register("rsp"))
+            found = [(run, run.tasklet_of_stack(stack)) for run in runs]
+            here = [(run, tasklet) for run, tasklet in found if tasklet is not None]
+            if here:
+                yield thread, *here[0]
+            frame = frame.older()
+            if here or frame is None:
+                break
+
+
+class Chosen:
+    """The PE that the user has chosen, if any."""
+
+    pe: int | None = None
+
+
+@contextmanager
+def preserved() -> Iterator[None]:
+    """Select the same thread, tasklet and frame at the end."""
+    thread, run, level = gdb.selected_thread(), unwinder.run, gdb.selected_frame().level()
+    try:
+        yield
+    finally:
+        thread.switch()
+        unwinder.reset()
+        if run is not None:
+            unwinder.choose(run, unwinder.tasklet)
+        frame = gdb.newest_frame()
+        for _ in range(level):
+            frame = frame.older() or frame
+        frame.select()
+
+
+def current() -> tuple[int, Run | None, int | None]:
+    """Return the PE of the commands, its run, and the tasklet whose frames are shown, if any.
+
+    The PE is the chosen one, else that of the selected thread, else any that runs.
+    """
+    if unwinder.run is not None and unwinder.run.pe is not None:
+        return unwinder.run.pe, unwinder.run, unwinder.tasklet
+    if gdb.selected_thread() is None:
+        raise gdb.GdbError("the program does not run")
+    with preserved():
+        places = list(executed())
+    for thread, run, tasklet in places:
+        if Chosen.pe in (None, run.pe) and run.pe is not None:
+            return run.pe, run, tasklet if thread.num == gdb.selected_thread().num else None
+    for run in State().runs():
+        if Chosen.pe in (None, run.pe) and run.pe is not None:
+            return run.pe, run, None
+    if Chosen.pe is None:
+        raise gdb.GdbError(f"no PE runs now; {PE_ERROR}: pe NUMBER")
+    return Chosen.pe, None, None
+
+
+def select_source(skipped: int) -> Any:
+    """Select the innermost frame with a source line, of the frames from `skipped` on."""
+    frame = gdb.newest_frame()
+    for _ in range(skipped):
+        frame = frame.older() or frame
+    first = frame
+    while frame is not None and (frame.find_sal().symtab is None or frame.name() is None):
+        frame = frame.older()
+    (frame or first).select()
+    return frame or first
+
+
+def place_text(frame: Any) -> str:
+    """Return the function, the file and the line of a frame."""
+    line = frame.find_sal()
+    name = frame.name() or f"{frame.pc():#x}"
+    if line.symtab is None:
+        return name
+    return f"{name} ({os.path.basename(line.symtab.filename)}:{line.line})"
+
+
+def select_tasklet(run: Run, tasklet: int) -> str:
+    """Select the innermost frame of a tasklet with a source line; return its state and place."""
+    if not 0 <= tasklet < run.tasklets:
+        raise gdb.GdbError(f"tasklet {tasklet} is not from 0 to {run.tasklets - 1}")
+    unwinder.reset()
+    if run.at["is_code"]:
+        pc = 0x80000000 + 8 * run.member("pc", tasklet, 4)
+        return f"{run.state(tasklet)}, at {pc:#x}"
+    with preserved():
+        threads = list(executed())
+    for thread, other, number in threads:
+        if (other.pe, number) == (run.pe, tasklet):
+            thread.switch()
+            return f"runs, in {place_text(select_source(0))}"
+    state = run.state(tasklet)
+    if state == ENDED:
+        return state
+    unwinder.choose(run, tasklet)
+    return f"{state}, in {place_text(select_source(1))}"
