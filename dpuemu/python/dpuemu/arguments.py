@@ -86,14 +86,15 @@ def one_pe(text: str) -> str:
     """Parse RANK.CHIP.BANK, or a number in the order of DPU_FOREACH over all ranks, into
     RANK.CHIP.BANK.
     """
+    name = text
     if text.isdecimal():
         rank, index = divmod(int(text), _dpuemu.PES_PER_RANK)
-        text = f"{rank}.{index // BANKS}.{index % BANKS}"
-    match = re.fullmatch(r"(\d+)\.[0-7]\.[0-7]", text)
+        name = f"{rank}.{index // BANKS}.{index % BANKS}"
+    match = re.fullmatch(r"(\d+)\.[0-7]\.[0-7]", name)
     if match is None or int(match[1]) >= _dpuemu.MAX_RANKS:
         most = _dpuemu.MAX_RANKS * _dpuemu.PES_PER_RANK - 1
         raise argparse.ArgumentTypeError(f"{text} is not RANK.CHIP.BANK or a number up to {most}")
-    return text
+    return name
 
 
 def pe(text: str) -> str:

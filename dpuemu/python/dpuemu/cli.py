@@ -368,6 +368,7 @@ def debug_host_program(options: argparse.Namespace) -> int:
     words = [] if options.core_to_open else _words(options)
     code, _, _ = run.run_program(
         debug.gdb_command(options, words),
+        threads=None if os.environ.get("DPUEMU_THREADS") else 1,  # so that stops are repeatable
         strict=options.strict,
         patience=options.patience or debug.MOST_PATIENCE,
         variables=debug.variables(options),

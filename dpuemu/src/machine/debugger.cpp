@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "base/address_map.h"
-#include "machine/pe.h"
 #include "machine/rank.h"
 
 extern "C" {
@@ -50,10 +49,11 @@ struct dpuemu_debug_state_t {
 };
 __attribute__((visibility("protected"))) dpuemu_debug_state_t dpuemu_debug_state = {};
 
-/// The debugger sets a breakpoint here.
+/// The debugger sets a breakpoint here. is_cause: whether the tasklet's last instruction or call is
+/// the fault.
 __attribute__((noinline, visibility("protected"))) void dpuemu_debug_fault(
-    const dpuemu::DebuggedRun *run, uint64_t tasklet, const char *reason) {
-  __asm__ volatile("" ::"r"(run), "r"(tasklet), "r"(reason) : "memory");
+    const dpuemu::DebuggedRun *run, uint64_t tasklet, const char *reason, uint64_t is_cause) {
+  __asm__ volatile("" ::"r"(run), "r"(tasklet), "r"(reason), "r"(is_cause) : "memory");
 }
 }
 
@@ -307,14 +307,14 @@ void show_memory(uint32_t rank, uint32_t dpu_index, const uint8_t *region, const
 
 void show_unwritten(uint8_t byte) { dpuemu_debug_state.unwritten = byte; }
 
-void stop_at_fault(const DebuggedRun &run, const Program &program, uint32_t tasklet,
-                   const std::string &reason) {
+void stop_at_fault(const DebuggedRun &run, const Program &program, const PeFault &fault) {
   if (program.file().empty()) return;  // no debugger
   if (program.code() == nullptr) {
     std::lock_guard<std::mutex> lock(mutex);
     announce(program.file(), run.place);
   }
-  dpuemu_debug_fault(&run, tasklet, reason.c_str());
+  const bool is_cause = fault.kind != FaultKind::kDeadlock && fault.kind != FaultKind::kEndless;
+  dpuemu_debug_fault(&run, fault.tasklet, fault.reason.c_str(), is_cause);
 }
 
 }  // namespace dpuemu

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 
+#include "machine/pe.h"
 #include "machine/program.h"
 
 namespace dpuemu {
@@ -58,7 +58,6 @@ void show_memory(uint32_t rank, uint32_t dpu_index, const uint8_t *region, const
 void show_unwritten(uint8_t byte);
 
 /// Lets an attached debugger stop at a fault, with the code of the PE announced. program: of the PE.
-void stop_at_fault(const DebuggedRun &run, const Program &program, uint32_t tasklet,
-                   const std::string &reason);
+void stop_at_fault(const DebuggedRun &run, const Program &program, const PeFault &fault);
 
 }  // namespace dpuemu

@@ -22,8 +22,7 @@ AnyRun::After AnyRun::fault(FaultKind kind, uint32_t tasklet, std::string reason
   // The reason of a deadlock has a place for each tasklet.
   if (kind != FaultKind::kStopped && kind != FaultKind::kDeadlock) reason += place_of(tasklet);
   pe_->fault = {kind, tasklet, std::move(reason)};
-  if (kind != FaultKind::kStopped)
-    stop_at_fault(debugged_, *pe_->program, tasklet, pe_->fault.reason);
+  if (kind != FaultKind::kStopped) stop_at_fault(debugged_, *pe_->program, pe_->fault);
   end();
   return After::kStay;
 }

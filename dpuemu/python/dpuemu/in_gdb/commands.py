@@ -52,6 +52,8 @@ class InfoTaskletsCommand(gdb.Command):  # type: ignore[misc]
             raise gdb.GdbError(f"PE {pe_name(pe)} does not run")
         print(f"PE {pe_name(pe)}")
         for tasklet in range(run.tasklets):
+            if run.is_unused(tasklet):
+                continue
             with preserved():
                 print(f"{'*' if tasklet == own else ' '} {tasklet:2} {select_tasklet(run, tasklet)}")
 
@@ -118,7 +120,7 @@ class FaultBreakpoint(gdb.Breakpoint):  # type: ignore[misc]
 def show_stop(event: Any) -> None:
     """Name the PE and the tasklet at a stop, and select its frame; write the core file, if any."""
     unwinder.reset()
-    Chosen.pe = None
+    Chosen.pe = Chosen.fault = None
     try:
         frame = gdb.newest_frame()
         if frame.name() == FAULT:
@@ -127,9 +129,10 @@ def show_stop(event: Any) -> None:
                 gdb.lookup_type("char").pointer()
             )
             print(f"PE {pe_name(run.pe or 0)}, tasklet {tasklet}: {reason.string()}")
-            Chosen.pe = run.pe
+            Chosen.fault, Chosen.is_cause = (run, tasklet), bool(frame.read_register("rcx"))
             select_tasklet(run, tasklet)
-            gdb.execute("frame")
+            if not run.at["is_code"]:
+                gdb.execute("frame")
         else:
             pe, _, tasklet = current()
             print(f"PE {pe_name(pe)}" + (f", tasklet {tasklet}" if tasklet is not None else ""))

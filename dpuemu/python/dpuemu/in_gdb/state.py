@@ -16,13 +16,14 @@ MRAM_BYTES, WRAM_BYTES, PAGE = 64 << 20, 64 << 10, 4096
 RUN_BYTES = 8 << 10  # of MRAM whose lines lie at LINE_STRIDE (src/base/address_map.h)
 LINE_STRIDE = 128
 STACK_BLOCK, MUTEXES = 0x10000, 0x1F000  # runtime/calls.h
+CODE = 0x80000000  # the address of the first instruction of machine code
 FLAT = 0x4D52414D << 32  # where core files have the MRAM of PE 0, without interleaving
 SIZES = {"b": 1, "h": 2, "w": 4, "g": 8}
 PE_ERROR = "name a PE by its number or as RANK.CHIP.BANK"
 
 # The states of src/pe/run.h and src/pe/code_run.h.
-READY, DMA, WAITS, ENDED = "ready", "waits for DMA", "waits ", "ended"
-STATES = [READY, READY, DMA, WAITS, ENDED]
+READY, COMPUTES, DMA, WAITS, ENDED = "ready", "computes", "waits for DMA", "waits ", "ended"
+STATES = [READY, COMPUTES, DMA, WAITS, ENDED]
 CODE_STATES = ["stopped", READY, DMA, WAITS]
 AWAITED = ["at the barrier {}", "for the mutex {}", "for a bit of the vmutex {}"]
 AWAITED += ["for the semaphore {}", "for a handshake_wait_for on tasklet {}"]
@@ -94,7 +95,7 @@ class Run:
         """Return the state of a tasklet that no thread executes, and what it waits for."""
         states = CODE_STATES if self.at["is_code"] else STATES
         text = states[self.member("state", tasklet, 1)]
-        if number_at(self.at["woken"], 4) >> tasklet & 1:
+        if number_at(self.at["woken"], 4) >> tasklet & 1 and text != COMPUTES:
             return READY
         if text != WAITS:
             return text
@@ -103,6 +104,12 @@ class Run:
             return f"waits for mutex {awaited}" if awaited < 256 else "waits for the RUN register"
         kind, key = self.member("wait_kind", tasklet, 1), self.member("wait_key", tasklet, 4)
         return text + AWAITED[kind].format(self.awaited(AWAITED[kind], key))
+
+    def is_unused(self, tasklet: int) -> bool:
+        """Return whether a tasklet of machine code was never started."""
+        return bool(self.at["is_code"]) and not (
+            self.member("state", tasklet, 1) or self.member("pc", tasklet, 4)
+        )
 
     def awaited(self, words: str, key: int) -> str:
         """Return the name of the object or the tasklet for which a tasklet waits."""

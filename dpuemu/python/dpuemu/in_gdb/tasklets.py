@@ -14,7 +14,7 @@ from typing import Any
 import gdb
 from gdb.unwinder import Unwinder, register_unwinder
 
-from .state import ENDED, PE_ERROR, WORD, Run, State
+from .state import CODE, ENDED, PE_ERROR, WORD, Run, State
 
 
 
@@ -96,22 +96,32 @@ def executed() -> Iterator[tuple[Any, Run, int]]:
 
 
 class Chosen:
-    """The PE that the user has chosen, if any."""
+    """The PE that the user has chosen, and the run and the tasklet of the fault at this stop."""
 
     pe: int | None = None
+    fault: tuple[Run, int] | None = None
+    is_cause = False
+
+
+def state_text(run: Run, tasklet: int) -> str:
+    """Return the state of a tasklet that no thread executes."""
+    fault = Chosen.fault
+    is_here = fault is not None and (fault[0].address, fault[1]) == (run.address, tasklet)
+    return "in fault" if is_here and Chosen.is_cause else run.state(tasklet)
 
 
 @contextmanager
 def preserved() -> Iterator[None]:
     """Select the same thread, tasklet and frame at the end."""
-    thread, run, level = gdb.selected_thread(), unwinder.run, gdb.selected_frame().level()
+    thread, level = gdb.selected_thread(), gdb.selected_frame().level()
+    run, tasklet = unwinder.run, unwinder.tasklet
     try:
         yield
     finally:
         thread.switch()
         unwinder.reset()
         if run is not None:
-            unwinder.choose(run, unwinder.tasklet)
+            unwinder.choose(run, tasklet)
         frame = gdb.newest_frame()
         for _ in range(level):
             frame = frame.older() or frame
@@ -127,6 +137,9 @@ def current() -> tuple[int, Run | None, int | None]:
         return unwinder.run.pe, unwinder.run, unwinder.tasklet
     if gdb.selected_thread() is None:
         raise gdb.GdbError("the program does not run")
+    if Chosen.fault is not None and Chosen.pe in (None, Chosen.fault[0].pe):
+        run, tasklet = Chosen.fault
+        return run.pe or 0, run, tasklet
     with preserved():
         places = list(executed())
     for thread, run, tasklet in places:
@@ -167,15 +180,14 @@ def select_tasklet(run: Run, tasklet: int) -> str:
         raise gdb.GdbError(f"tasklet {tasklet} is not from 0 to {run.tasklets - 1}")
     unwinder.reset()
     if run.at["is_code"]:
-        pc = 0x80000000 + 8 * run.member("pc", tasklet, 4)
-        return f"{run.state(tasklet)}, at {pc:#x}"
+        return f"{state_text(run, tasklet)}, at {CODE + 8 * run.member('pc', tasklet, 4):#x}"
     with preserved():
         threads = list(executed())
     for thread, other, number in threads:
         if (other.pe, number) == (run.pe, tasklet):
             thread.switch()
             return f"runs, in {place_text(select_source(0))}"
-    state = run.state(tasklet)
+    state = state_text(run, tasklet)
     if state == ENDED:
         return state
     unwinder.choose(run, tasklet)
