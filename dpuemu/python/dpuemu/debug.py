@@ -76,7 +76,9 @@ def gdb_command(options: argparse.Namespace, words: Sequence[str]) -> list[str]:
         f"python import sys; sys.path.append({os.path.dirname(__file__)!r})",
         "python import in_gdb.commands",
         *(f"break {place}{condition}" for place in options.places),
-        "run" if words else f"python in_gdb.commands.open_core({os.path.abspath(options.core_to_open)!r})",
+        "run"
+        if words
+        else f"python in_gdb.commands.open_core({os.path.abspath(options.core_to_open)!r})",
         *options.commands,
     ]
     result = ["gdb", "-q", *(["-batch"] if options.commands else [])]

@@ -57,7 +57,8 @@ void show_memory(uint32_t rank, uint32_t dpu_index, const uint8_t *region, const
 /// Sets the value of unwritten bytes of MRAM.
 void show_unwritten(uint8_t byte);
 
-/// Lets an attached debugger stop at a fault, with the code of the PE announced. program: of the PE.
+/// Lets an attached debugger stop at a fault, with the code of the PE announced. program: of the
+/// PE.
 void stop_at_fault(const DebuggedRun &run, const Program &program, const PeFault &fault);
 
 }  // namespace dpuemu

@@ -187,7 +187,7 @@ dpu_error_t Machine::allocate(Unit unit, uint32_t count, uint32_t sg_max_blocks,
 
   for (size_t i = 0; i < taken.size(); ++i) {
     if (!taken[i]->region().map(is_strict())) return DPU_ERR_SYSTEM;
-  show_unwritten(is_strict() ? kLeftoverByte : uint8_t{0});
+    show_unwritten(is_strict() ? kLeftoverByte : uint8_t{0});
     // If a rank has few enabled DPUs, huge pages would mostly hold zeros of the disabled DPUs.
     const bool is_worth_it = static_cast<uint32_t>(std::popcount(enabled[i])) >= kDpusPerRank / 2;
     taken[i]->region().advise_huge_pages(settings_.hugepages == kOn && is_worth_it);

@@ -124,9 +124,7 @@ def debug(folder: Path, *options: str, commands: list[str], run: str = "") -> st
 def test_gdb_stops_at_a_line_of_each_pe_and_shows_variables(programs: Path) -> None:
     commands = ["backtrace", "info locals", "print total", "next", "print total", "continue"]
     commands += ["delete", "continue"]
-    output = debug(
-        programs, "--break", "kernel.c:10", commands=commands, run="./host other kernel"
-    )
+    output = debug(programs, "--break", "kernel.c:10", commands=commands, run="./host other kernel")
     assert re.search(r"hit Breakpoint 1(\.\d+)?, plus \(number=21\) at kernel.c:10", output), output
     assert re.search(r"#1 +0x\w+ in main \(\) at kernel.c:\d+\n#2 +0x\w+ in __pe_start", output)
     assert "#3" not in output

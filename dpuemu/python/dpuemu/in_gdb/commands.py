@@ -8,9 +8,8 @@ from typing import Any
 import gdb
 
 from .core import open_core_file, write_core
-from .state import Run, State, number_at, parse_pe, pe_name
+from .state import REGISTERS, Run, State, parse_pe, pe_name
 from .tasklets import Chosen, current, preserved, select_tasklet, unwinder
-
 
 
 class TaskletCommand(gdb.Command):  # type: ignore[misc]
@@ -27,16 +26,14 @@ class TaskletCommand(gdb.Command):  # type: ignore[misc]
         pe, run, tasklet = current()
         if run is None:
             raise gdb.GdbError(f"PE {pe_name(pe)} does not run")
-        if not argument.isdecimal() and (argument or tasklet is None):
+        number = tasklet if not argument else int(argument) if argument.isdecimal() else None
+        if number is None:
             raise gdb.GdbError("use tasklet NUMBER")
-        tasklet = int(argument) if argument else tasklet
-        print(f"PE {pe_name(pe)}, tasklet {tasklet} {select_tasklet(run, int(tasklet or 0))}")
+        print(f"PE {pe_name(pe)}, tasklet {number} {select_tasklet(run, number)}")
         if run.at["is_code"]:
-            count = 24  # general registers
-            values = [number_at(run.at["registers"] + int(tasklet or 0) * run.at["tasklet_bytes"]
-                                + 4 * i, 4) for i in range(count)]
-            for begin in range(0, count, 8):
-                print(*(f"r{i}={values[i]:#x}" for i in range(begin, begin + 8)))
+            for begin in range(0, REGISTERS, 8):
+                row = range(begin, begin + 8)
+                print(*(f"r{i}={run.register(number, i):#x}" for i in row))
 
 
 class InfoTaskletsCommand(gdb.Command):  # type: ignore[misc]
@@ -54,8 +51,9 @@ class InfoTaskletsCommand(gdb.Command):  # type: ignore[misc]
         for tasklet in range(run.tasklets):
             if run.is_unused(tasklet):
                 continue
+            mark = "*" if tasklet == own else " "
             with preserved():
-                print(f"{'*' if tasklet == own else ' '} {tasklet:2} {select_tasklet(run, tasklet)}")
+                print(f"{mark} {tasklet:2} {select_tasklet(run, tasklet)}")
 
 
 class PeCommand(gdb.Command):  # type: ignore[misc]
@@ -124,13 +122,13 @@ def show_stop(event: Any) -> None:
     try:
         frame = gdb.newest_frame()
         if frame.name() == FAULT:
-            run, tasklet = Run(int(frame.read_register("rdi"))), int(frame.read_register("rsi"))
-            reason = gdb.Value(int(frame.read_register("rdx"))).cast(
-                gdb.lookup_type("char").pointer()
-            )
-            print(f"PE {pe_name(run.pe or 0)}, tasklet {tasklet}: {reason.string()}")
-            Chosen.fault, Chosen.is_cause = (run, tasklet), bool(frame.read_register("rcx"))
-            select_tasklet(run, tasklet)
+            arguments = [int(frame.read_register(name)) for name in ("rdi", "rsi", "rdx", "rcx")]
+            run, number = Run(arguments[0]), arguments[1]
+            Chosen.fault, Chosen.is_cause = (run, number), bool(arguments[3])
+            text = gdb.lookup_type("char").pointer()
+            reason = gdb.Value(arguments[2]).cast(text).string(errors="replace")
+            print(f"PE {pe_name(run.pe or 0)}, tasklet {number}: {reason}")
+            select_tasklet(run, number)
             if not run.at["is_code"]:
                 gdb.execute("frame")
         else:
@@ -161,5 +159,6 @@ def stop_at_faults(event: Any) -> None:
 
 gdb.events.new_objfile.connect(stop_at_faults)
 gdb.events.stop.connect(show_stop)
-for name in "continue step next stepi nexti finish until advance run jump".split():
+RESUMING = "continue step next stepi nexti finish until advance run jump"
+for name in RESUMING.split():
     gdb.execute(f"define hook-{name}\npython in_gdb.tasklets.unwinder.reset()\nend")

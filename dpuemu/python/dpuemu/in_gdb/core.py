@@ -15,7 +15,7 @@ from .tasklets import current
 
 
 class CoreCommand(gdb.Command):  # type: ignore[misc]
-    """Write a core file with the MRAM of the PE: dpuemu-core FILE. `dpuemu debug --open` reads it."""
+    """Write a core file with the MRAM of the PE, for `dpuemu debug --open`: dpuemu-core FILE."""
 
     def __init__(self) -> None:
         super().__init__("dpuemu-core", gdb.COMMAND_DATA, gdb.COMPLETE_FILENAME)

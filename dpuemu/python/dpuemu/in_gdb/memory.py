@@ -28,7 +28,6 @@ from .state import (
 from .tasklets import current
 
 
-
 def line_offset(bank: int, offset: int) -> int:
     """Return the place of a word of MRAM in the rank's memory (src/base/address_map.h)."""
     swizzled = offset & ~0x3FC000 | offset >> 1 & 0x1FC000 | (offset & 0x4000) << 7

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import gdb
 
-
 CHIPS = BANKS = WORD = 8
 PES = CHIPS * BANKS  # of a rank
 RANKS = 40
@@ -16,6 +15,7 @@ MRAM_BYTES, WRAM_BYTES, PAGE = 64 << 20, 64 << 10, 4096
 RUN_BYTES = 8 << 10  # of MRAM whose lines lie at LINE_STRIDE (src/base/address_map.h)
 LINE_STRIDE = 128
 STACK_BLOCK, MUTEXES = 0x10000, 0x1F000  # runtime/calls.h
+REGISTERS = 24  # of a tasklet of machine code
 CODE = 0x80000000  # the address of the first instruction of machine code
 FLAT = 0x4D52414D << 32  # where core files have the MRAM of PE 0, without interleaving
 SIZES = {"b": 1, "h": 2, "w": 4, "g": 8}
@@ -30,8 +30,8 @@ AWAITED += ["for the semaphore {}", "for a handshake_wait_for on tasklet {}"]
 AWAITED += ["for a handshake_notify by tasklet {}", "for another tasklet to resume it"]
 
 # src/base/door.h: in the order of memory, after a call and after a signal.
-AT_CALL = "r15 r14 r13 r12 rbp rbx rip".split()
-INTERRUPTED = "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rip cs eflags rsp".split()
+AT_CALL = "r15 r14 r13 r12 rbp rbx rip"
+INTERRUPTED = "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rip cs eflags rsp"
 FLOATING_POINT_BYTES = 512
 ENTRY = "__pe_start"  # where tasklets begin
 
@@ -46,6 +46,13 @@ def number_at(address: int, count: int = 8) -> int:
     return int.from_bytes(read(address, count), "little")
 
 
+def words_at(address: int, names: str) -> dict[str, int]:
+    """Return consecutive words of 64 bits by their names."""
+    keys = names.split()
+    words = struct.unpack(f"<{len(keys)}Q", read(address, 8 * len(keys)))
+    return dict(zip(keys, words, strict=True))
+
+
 def is_core() -> bool:
     """Return whether GDB shows a core file."""
     connection = gdb.selected_inferior().connection
@@ -58,12 +65,11 @@ class Run:
     NAMES = (
         "next wram text is_code tasklets tasklet_bytes woken state awaited registers pc"
         " wait_kind interrupted wait_key stack stack_end mutex_holders copy copy_pages has_copy"
-    ).split()
+    )
 
     def __init__(self, address: int) -> None:
         self.address = address
-        words = struct.unpack(f"<{len(self.NAMES)}Q", read(address, 8 * len(self.NAMES)))
-        self.at = dict(zip(self.NAMES, words, strict=True))
+        self.at = words_at(address, self.NAMES)
         self.pe = pe_of_wram(self.at["wram"])
         self.tasklets = self.at["tasklets"]
 
@@ -81,15 +87,13 @@ class Run:
         """Return the registers of a tasklet that no thread executes."""
         address = self.member("interrupted", tasklet)
         if address:
-            raw = read(address + FLOATING_POINT_BYTES, 8 * len(INTERRUPTED))
-            values = dict(zip(INTERRUPTED, struct.unpack(f"<{len(raw) // 8}Q", raw), strict=True))
+            values = words_at(address + FLOATING_POINT_BYTES, INTERRUPTED)
             # For frames that made a call, GDB looks up the line of the address before.
             return {**values, "rip": values["rip"] + 1}
         stack = self.member("stack", tasklet)
-        raw = read(stack, 8 * len(AT_CALL))
-        values = dict(zip(AT_CALL, struct.unpack(f"<{len(raw) // 8}Q", raw), strict=True))
+        values = words_at(stack, AT_CALL)
         begins = variable_at(values["rip"]) == ENTRY
-        return {**values, "rip": values["rip"] + begins, "rsp": stack + len(raw)}
+        return {**values, "rip": values["rip"] + begins, "rsp": stack + 8 * len(values)}
 
     def state(self, tasklet: int) -> str:
         """Return the state of a tasklet that no thread executes, and what it waits for."""
@@ -104,6 +108,11 @@ class Run:
             return f"waits for mutex {awaited}" if awaited < 256 else "waits for the RUN register"
         kind, key = self.member("wait_kind", tasklet, 1), self.member("wait_key", tasklet, 4)
         return text + AWAITED[kind].format(self.awaited(AWAITED[kind], key))
+
+    def register(self, tasklet: int, number: int) -> int:
+        """Return a register of machine code."""
+        place = self.at["registers"] + tasklet * self.at["tasklet_bytes"] + 4 * number
+        return number_at(place, 4)
 
     def is_unused(self, tasklet: int) -> bool:
         """Return whether a tasklet of machine code was never started."""

@@ -17,7 +17,6 @@ from gdb.unwinder import Unwinder, register_unwinder
 from .state import CODE, ENDED, PE_ERROR, WORD, Run, State
 
 
-
 class TaskletUnwinder(Unwinder):  # type: ignore[misc]
     """Returns the registers of the chosen tasklet as those of the caller of frame 0."""
 
