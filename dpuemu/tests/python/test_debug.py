@@ -166,8 +166,25 @@ def test_wram_and_mram_have_the_values_of_the_program(programs: Path) -> None:
 
 
 @needs_gdb
+def test_a_core_file_of_a_break_has_the_mram_of_its_pe(programs: Path, tmp_path: Path) -> None:
+    core = tmp_path / "core"
+    options = ["--pe", "17", "--tasklet", "3", "--break", "plus"]
+    debug(programs, *options, "--core", str(core), commands=["pe"], run="./host kernel")
+    places = [0, 1024, 3000, WORDS - 1]
+    commands = [f"mram/1ug &words[{place}]" for place in places]
+    output = debug(
+        programs, "--open", str(core), commands=["pe", *commands, "mram directly[1]", "info locals"]
+    )
+    numbers = [int(number) for number in re.findall(r"^mram 0x\w+: (\d+)$", output, re.M)]
+    assert numbers == [*(3 * place + 1 for place in places), 77], output
+    assert output.count("PE 0.2.1 (number 17), tasklet 3\n") == 2, output
+    assert "doubled = " in output
+
+
+@needs_gdb
 def test_a_hang_shows_the_place_of_each_tasklet(programs: Path) -> None:
     commands = ["info tasklets", "tasklet 1", "backtrace", "tasklet 2", "info line"]
+    commands += ["thread 1", "tasklet 1", "frame"]  # the host's thread
     output = debug(programs, "--patience", "1", commands=commands, run="./host loop")
     assert "tasklet 2: the PE ran for longer than DPUEMU_PATIENCE (1 s" in output, output
     table = re.findall(r"^[* ] +(\d+) (.*)", output, re.M)
@@ -179,6 +196,8 @@ def test_a_hang_shows_the_place_of_each_tasklet(programs: Path) -> None:
     ], output
     assert re.search(r"tasklet 1 waits .*\n#1 +0x\w+ in main \(\) at hang.c:10\n", output), output
     assert 'Line 12 of "hang.c"' in output
+    of_host_thread = output[output.index("[Switching to thread 1 ") :]
+    assert re.search(r"#\d+ +0x\w+ in main \(\) at hang.c:10\n10\t", of_host_thread), output
 
 
 @needs_gdb

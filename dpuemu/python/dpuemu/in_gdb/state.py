@@ -24,7 +24,7 @@ PE_ERROR = "name a PE by its number or as RANK.CHIP.BANK"
 # The states of src/pe/run.h and src/pe/code_run.h.
 READY, COMPUTES, DMA, WAITS, ENDED = "ready", "computes", "waits for DMA", "waits ", "ended"
 STATES = [READY, COMPUTES, DMA, WAITS, ENDED]
-CODE_STATES = ["stopped", READY, DMA, WAITS]
+CODE_STATES = ["stopped", COMPUTES, DMA, WAITS]
 AWAITED = ["at the barrier {}", "for the mutex {}", "for a bit of the vmutex {}"]
 AWAITED += ["for the semaphore {}", "for a handshake_wait_for on tasklet {}"]
 AWAITED += ["for a handshake_notify by tasklet {}", "for another tasklet to resume it"]
@@ -100,7 +100,7 @@ class Run:
         states = CODE_STATES if self.at["is_code"] else STATES
         text = states[self.member("state", tasklet, 1)]
         if number_at(self.at["woken"], 4) >> tasklet & 1 and text != COMPUTES:
-            return READY
+            return READY  # the state is that before
         if text != WAITS:
             return text
         if self.at["is_code"]:
@@ -108,6 +108,11 @@ class Run:
             return f"waits for mutex {awaited}" if awaited < 256 else "waits for the RUN register"
         kind, key = self.member("wait_kind", tasklet, 1), self.member("wait_key", tasklet, 4)
         return text + AWAITED[kind].format(self.awaited(AWAITED[kind], key))
+
+    def computes(self) -> bool:
+        """Return whether a tasklet was interrupted while it computed, as in an endless loop."""
+        states = [self.member("state", tasklet, 1) for tasklet in range(self.tasklets)]
+        return STATES.index(COMPUTES) in states  # also the number in CODE_STATES
 
     def register(self, tasklet: int, number: int) -> int:
         """Return a register of machine code."""

@@ -18,18 +18,19 @@ from .state import CODE, ENDED, PE_ERROR, WORD, Run, State
 
 
 class TaskletUnwinder(Unwinder):  # type: ignore[misc]
-    """Returns the registers of the chosen tasklet as those of the caller of frame 0."""
+    """Returns the registers of the chosen tasklet as those of the caller of the thread's frame."""
 
     def __init__(self) -> None:
         super().__init__("dpuemu-tasklet")
         self.thread: Any = None
+        self.stack = 0  # the stack pointer of the thread
         self.registers: dict[str, Any] = {}
         self.run: Run | None = None
         self.tasklet = 0
 
     def __call__(self, frame: Any) -> Any:
-        """Unwind frame 0 of the thread at which a tasklet was chosen."""
-        if self.run is None or frame.level() != 0 or gdb.selected_thread().ptid != self.thread:
+        """Unwind the thread's innermost frame, with the functions that are inline in it."""
+        if not self.hides(frame):
             return None
         # GDB ends at frames that lie above their callers.
         identity = type("Identity", (), {})()
@@ -40,13 +41,20 @@ class TaskletUnwinder(Unwinder):  # type: ignore[misc]
             info.add_saved_register(name, value)
         return info
 
+    def hides(self, frame: Any) -> bool:
+        """Return whether the frame is the thread's, not the chosen tasklet's."""
+        if self.run is None or gdb.selected_thread().ptid != self.thread:
+            return False
+        return int(frame.read_register("rsp")) == self.stack
+
     def choose(self, run: Run, tasklet: int) -> None:
-        """Let the frames from 1 on be those of a tasklet that no thread executes."""
+        """Let the callers of the thread's frame be those of a tasklet that no thread executes."""
         kind = gdb.lookup_type("long")
         registers = run.saved_registers(tasklet)
         values = {name: gdb.Value(value).cast(kind) for name, value in registers.items()}
-        values = {name: value for name, value in values.items() if name not in ("cs", "eflags")}
-        self.thread, self.registers = gdb.selected_thread().ptid, values
+        self.registers = {name: values[name] for name in values if name not in ("cs", "eflags")}
+        self.thread = gdb.selected_thread().ptid
+        self.stack = int(gdb.newest_frame().read_register("rsp"))
         self.run, self.tasklet = run, tasklet
         gdb.invalidate_cached_frames()
 
@@ -61,19 +69,17 @@ unwinder = TaskletUnwinder()
 register_unwinder(None, unwinder, replace=True)
 
 
-class SkipHostFrame:
-    """A frame filter that hides frame 0, which is the thread's, while a tasklet is chosen."""
+class HideThreadFrame:
+    """A frame filter that hides the thread's frames while a tasklet is chosen."""
 
     name, priority, enabled = "dpuemu-tasklet", 100, True
 
     def filter(self, frames: Any) -> Any:
         """Return the frames to show."""
-        if unwinder.run is None:
-            return frames
-        return (one for one in frames if one.inferior_frame().level() != 0)
+        return (one for one in frames if not unwinder.hides(one.inferior_frame()))
 
 
-gdb.frame_filters[SkipHostFrame.name] = SkipHostFrame()
+gdb.frame_filters[HideThreadFrame.name] = HideThreadFrame()
 
 
 def executed() -> Iterator[tuple[Any, Run, int]]:
@@ -130,7 +136,7 @@ def preserved() -> Iterator[None]:
 def current() -> tuple[int, Run | None, int | None]:
     """Return the PE of the commands, its run, and the tasklet whose frames are shown, if any.
 
-    The PE is the chosen one, else that of the selected thread, else any that runs.
+    The PE is the chosen one, else that of the selected thread, else one that runs.
     """
     if unwinder.run is not None and unwinder.run.pe is not None:
         return unwinder.run.pe, unwinder.run, unwinder.tasklet
@@ -144,7 +150,7 @@ def current() -> tuple[int, Run | None, int | None]:
     for thread, run, tasklet in places:
         if Chosen.pe in (None, run.pe) and run.pe is not None:
             return run.pe, run, tasklet if thread.num == gdb.selected_thread().num else None
-    for run in State().runs():
+    for run in sorted(State().runs(), key=lambda run: not run.computes()):
         if Chosen.pe in (None, run.pe) and run.pe is not None:
             return run.pe, run, None
     if Chosen.pe is None:
@@ -152,16 +158,17 @@ def current() -> tuple[int, Run | None, int | None]:
     return Chosen.pe, None, None
 
 
-def select_source(skipped: int) -> Any:
-    """Select the innermost frame with a source line, of the frames from `skipped` on."""
+def select_source() -> Any:
+    """Select the innermost frame of the tasklet with a source line, or its innermost frame."""
     frame = gdb.newest_frame()
-    for _ in range(skipped):
-        frame = frame.older() or frame
+    while unwinder.hides(frame):
+        frame = frame.older()
     first = frame
     while frame is not None and (frame.find_sal().symtab is None or frame.name() is None):
         frame = frame.older()
-    (frame or first).select()
-    return frame or first
+    frame = frame or first
+    frame.select()
+    return frame
 
 
 def place_text(frame: Any) -> str:
@@ -185,9 +192,9 @@ def select_tasklet(run: Run, tasklet: int) -> str:
     for thread, other, number in threads:
         if (other.pe, number) == (run.pe, tasklet):
             thread.switch()
-            return f"runs, in {place_text(select_source(0))}"
+            return f"runs, in {place_text(select_source())}"
     state = state_text(run, tasklet)
     if state == ENDED:
         return state
     unwinder.choose(run, tasklet)
-    return f"{state}, in {place_text(select_source(1))}"
+    return f"{state}, in {place_text(select_source())}"
