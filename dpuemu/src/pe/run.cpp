@@ -144,14 +144,17 @@ inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t num
   if (tasklet.interrupted == nullptr) [[likely]] {
     call = enter_tasklet(door, tasklet.at_call, tasklet.result);
   } else {
-    const auto at = std::move(tasklet.interrupted);
-    call = continue_tasklet(door, tasklet.at_call, *at);
+    call = continue_tasklet(door, tasklet.at_call, *tasklet.interrupted);
+    if (call != kInterrupted) tasklet.interrupted.reset();
   }
   if (call == kSignal) [[unlikely]]
     return fault_by_signal(door, number);
   const uint64_t computed = tasklet.at_call.instructions - instructions_before;
   if (call == kInterrupted) [[unlikely]] {
-    tasklet.interrupted = std::make_unique<Interrupted>(door.interrupted);
+    if (tasklet.interrupted == nullptr)
+      tasklet.interrupted = std::make_unique<Interrupted>(door.interrupted);
+    else
+      *tasklet.interrupted = door.interrupted;
     tasklet.state = State::kPaused;
     return clock_.compute(number, computed);
   }

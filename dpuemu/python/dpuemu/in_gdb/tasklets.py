@@ -192,7 +192,9 @@ def select_tasklet(run: Run, tasklet: int) -> str:
     for thread, other, number in threads:
         if (other.pe, number) == (run.pe, tasklet):
             thread.switch()
-            return f"runs, in {place_text(select_source())}"
+            frame = select_source()
+            if frame.find_sal().symtab is not None:  # not between the tasklet and the emulator
+                return f"runs, in {place_text(frame)}"
     state = state_text(run, tasklet)
     if state == ENDED:
         return state
