@@ -47,11 +47,11 @@ struct dpuemu_debug_state_t {
     const uint8_t *wram[dpuemu::kDpusPerRank];  // nullptr: not used yet
   } ranks[DPUEMU_MAX_RANKS];
 };
-__attribute__((visibility("protected"))) dpuemu_debug_state_t dpuemu_debug_state = {};
+__attribute__((visibility("protected"))) dpuemu_debug_state_t __dpuemu_debug_state = {};
 
 /// The debugger sets a breakpoint here. is_cause: whether the tasklet's last instruction or call is
 /// the fault.
-__attribute__((noinline, visibility("protected"))) void dpuemu_debug_fault(
+__attribute__((noinline, visibility("protected"))) void __dpuemu_debug_fault(
     const dpuemu::DebuggedRun *run, uint64_t tasklet, const char *reason, uint64_t is_cause) {
   __asm__ volatile("" ::"r"(run), "r"(tasklet), "r"(reason), "r"(is_cause) : "memory");
 }
@@ -290,22 +290,22 @@ void withdraw_code(const PePlace &place) {
 
 DebuggedRun::DebuggedRun() {
   std::lock_guard<std::mutex> lock(mutex);
-  next = std::exchange(dpuemu_debug_state.runs, this);
+  next = std::exchange(__dpuemu_debug_state.runs, this);
 }
 
 DebuggedRun::~DebuggedRun() {
   std::lock_guard<std::mutex> lock(mutex);
-  DebuggedRun **link = &dpuemu_debug_state.runs;
+  DebuggedRun **link = &__dpuemu_debug_state.runs;
   while (*link != this) link = &(*link)->next;
   *link = next;
 }
 
 void show_memory(uint32_t rank, uint32_t dpu_index, const uint8_t *region, const uint8_t *wram) {
-  dpuemu_debug_state.ranks[rank].region = region;
-  dpuemu_debug_state.ranks[rank].wram[dpu_index] = wram;
+  __dpuemu_debug_state.ranks[rank].region = region;
+  __dpuemu_debug_state.ranks[rank].wram[dpu_index] = wram;
 }
 
-void show_unwritten(uint8_t byte) { dpuemu_debug_state.unwritten = byte; }
+void show_unwritten(uint8_t byte) { __dpuemu_debug_state.unwritten = byte; }
 
 void stop_at_fault(const DebuggedRun &run, const Program &program, const PeFault &fault) {
   if (program.file().empty()) return;  // no debugger
@@ -314,7 +314,7 @@ void stop_at_fault(const DebuggedRun &run, const Program &program, const PeFault
     announce(program.file(), run.place);
   }
   const bool is_cause = fault.kind != FaultKind::kDeadlock && fault.kind != FaultKind::kEndless;
-  dpuemu_debug_fault(&run, fault.tasklet, fault.reason.c_str(), is_cause);
+  __dpuemu_debug_fault(&run, fault.tasklet, fault.reason.c_str(), is_cause);
 }
 
 }  // namespace dpuemu

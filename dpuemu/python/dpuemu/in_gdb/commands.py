@@ -104,7 +104,7 @@ NumberFunction("_tasklet")
 # --- Stops
 
 
-FAULT = "dpuemu_debug_fault"  # src/machine/debugger.cpp
+FAULT = "__dpuemu_debug_fault"  # src/machine/debugger.cpp
 
 
 class FaultBreakpoint(gdb.Breakpoint):  # type: ignore[misc]

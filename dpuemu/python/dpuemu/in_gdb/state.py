@@ -141,7 +141,7 @@ class State:
 
     def __init__(self) -> None:
         try:
-            self.address = int(gdb.parse_and_eval("(unsigned long)&dpuemu_debug_state"))
+            self.address = int(gdb.parse_and_eval("(unsigned long)&__dpuemu_debug_state"))
             self.first, self.unwritten = struct.unpack("<2Q", read(self.address, 16))
         except gdb.error:
             raise gdb.GdbError("the program has not used dpuemu yet") from None
