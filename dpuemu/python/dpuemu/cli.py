@@ -366,6 +366,9 @@ def debug_host_program(options: argparse.Namespace) -> int:
     if options.tasklet is not None and not options.places:
         options.usage_error("--tasklet needs --break")
     words = [] if options.core_to_open else _words(options)
+    if options.core_to_open:
+        with open(options.core_to_open):
+            pass
     code, _, _ = run.run_program(
         debug.gdb_command(options, words),
         threads=None if os.environ.get("DPUEMU_THREADS") else 1,  # so that stops are repeatable

@@ -152,7 +152,7 @@ def test_wram_and_mram_have_the_values_of_the_program(programs: Path) -> None:
     places = [0, 1, 1023, 1024, 2047, 2048, 3000, 4095, 4096, WORDS - 1]
     commands = ["tasklet 0", *(f"mram/1ug &words[{place}]" for place in places)]
     commands += ["mram directly[1]", "wram total", "wram/1dw &total", "wram/0", "mram 0x3fffff8"]
-    commands += ["wram words", "wram/2xw 65536"]
+    commands += ["wram words", "wram/2xw 65536", "wram absent", "mram/q 3"]
     options = ["--pe", "17", "--tasklet", "3", "--break", "plus"]
     output = debug(programs, *options, commands=commands, run="./host kernel")
     numbers = [int(number) for number in re.findall(r"^mram 0x\w+: (\d+)$", output, re.M)]
@@ -163,6 +163,9 @@ def test_wram_and_mram_have_the_values_of_the_program(programs: Path) -> None:
     assert "0x3fffff8 and 32 bytes exceed 67108864 bytes" in output
     assert "0x10000 is not in WRAM" in output
     assert "is not in WRAM; for stacks" in output
+    assert 'No symbol "absent" in current context.' in output
+    assert "use mram[/COUNT, one of xduoatcf, one of bhwg] ADDRESS" in output
+    assert "Python Exception" not in output
 
 
 @needs_gdb
@@ -274,6 +277,7 @@ def test_a_machine_without_gdb_is_named(tmp_path: Path) -> None:
         (["--pe", "0.8.0", "./host"], "0.8.0 is not RANK.CHIP.BANK or a number up to 2559"),
         (["--tasklet", "24", "--break", "f", "./host"], "from 0 to 23"),
         (["--open", "core", "./host"], "--open takes no PROGRAM, --break or --core"),
+        (["--open", "absent"], "No such file or directory: 'absent'"),
         ([], "argument PROGRAM is missing"),
     ],
 )

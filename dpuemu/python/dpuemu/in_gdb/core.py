@@ -73,9 +73,12 @@ def write_core(path: str, pe: int) -> None:
 
 def open_core_file(path: str) -> None:
     """Open a core file, with the program that it names."""
-    gdb.execute(f"core-file {path}", to_string=True)
-    program = re.search(r'AT_EXECFN .*"(.*)"', gdb.execute("info auxv", to_string=True))
-    if program is None:
-        raise gdb.GdbError(f"{path} names no program")
-    gdb.execute(f"file {program[1]}", to_string=True)
-    gdb.execute(f"core-file {path}", to_string=True)
+    try:
+        gdb.execute(f"core-file {path}", to_string=True)
+        program = re.search(r'AT_EXECFN .*"(.*)"', gdb.execute("info auxv", to_string=True))
+        if program is None:
+            raise gdb.GdbError(f"{path} names no program")
+        gdb.execute(f"file {program[1]}", to_string=True)
+        gdb.execute(f"core-file {path}", to_string=True)
+    except gdb.error as error:
+        raise gdb.GdbError(f"cannot open {path}: {error}") from None

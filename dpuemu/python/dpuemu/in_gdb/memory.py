@@ -96,11 +96,14 @@ class MemoryCommand(gdb.Command):  # type: ignore[misc]
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Print the bytes at an address, or a variable."""
-        match = re.fullmatch(r"(?:/(\d*)([xduoatcf]?)([bhwg]?)\s+)?(\S.*)", argument.strip())
+        match = re.fullmatch(r"(?:/(\d*)([xduoatcf]?)([bhwg]?)\s+)?([^/\s].*)", argument.strip())
         if match is None:
             raise gdb.GdbError(f"use {self.name}[/COUNT, one of xduoatcf, one of bhwg] ADDRESS")
         pe, _, _ = current()
-        value = gdb.parse_and_eval(match[4])
+        try:
+            value = gdb.parse_and_eval(match[4])
+        except gdb.error as error:
+            raise gdb.GdbError(str(error)) from None
         place = value.address
         offset = self.offset(int(value) if place is None else int(place))
         has_format = argument.strip().startswith("/")
