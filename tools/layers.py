@@ -23,7 +23,7 @@ LAYERS = {
         ["dpuemu/include", "dpuemu/runtime"],
         ["dpuemu/src/base", "dpuemu/src/isa", "dpuemu/compiler"],
         ["dpuemu/src/machine"],
-        ["dpuemu/src/profile"],
+        ["dpuemu/src/profile", "dpuemu/src/trace"],
         ["dpuemu/src/check"],
         ["dpuemu/src/transfer"],
         ["dpuemu/src/pe"],

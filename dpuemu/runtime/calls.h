@@ -34,12 +34,17 @@
   X(21, __pe_ldma)          \
   X(22, __pe_sdma)          \
   X(23, __pe_use_run)       \
-  X(24, __pe_stop)
+  X(24, __pe_stop)          \
+  X(25, __pe_region)
 
 /// The second argument of __pe_use_run: the instruction that uses a bit of the RUN register.
 #define PE_READ_RUN 0
 #define PE_RESUME 1
 #define PE_CLR_RUN 2
+
+/// The second argument of __pe_region, whose first one is a string in section .pe_strings or NULL.
+#define PE_REGION_END 0
+#define PE_REGION_BEGIN 1
 
 /// Reasons that a PE program passes to __pe_fault.
 #define PE_FAULT_TABLE(X)                                                          \

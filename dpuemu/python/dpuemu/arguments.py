@@ -70,6 +70,11 @@ def number(low: int, high: int | None = None) -> Callable[[str], int]:
     return parse
 
 
+def numbers(low: int, high: int) -> Callable[[str], tuple[int, ...]]:
+    """Return a parser of a list of whole numbers from `low` to `high`."""
+    return lambda text: tuple(map(number(low, high), text.split(",")))
+
+
 def file_name(text: str) -> str:
     """Parse the name of a file that cannot be standard output."""
     if text == "-":

@@ -5,20 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import dpuemu
-from dpuemu import _dpuemu, check, debug, profile, run, tools
-from dpuemu.arguments import USAGE, Parser, fail, file_name, number, pe, schedules
+from dpuemu import _dpuemu, check, debug, profile, run, tools, trace
+from dpuemu.arguments import USAGE, Parser, fail, file_name, number, numbers, pe, schedules
+from dpuemu.facts import (
+    STDOUT,
+    print_disassembly,
+    print_environment,
+    print_information,
+    target,
+)
 
-STDOUT = "-"
 INTERRUPTED, BROKEN_PIPE = 130, 141  # exit codes
 
 
@@ -61,9 +63,9 @@ def parser() -> argparse.ArgumentParser:
         "dpuemu",
         description="Build and run programs for the UPMEM SDK on machines without DIMMs.",
         epilog=(
-            "Exit codes: 0 for success, 2 for wrong usage or an error. `run`, `check` and"
-            " `profile` return the code of the program; if it is 0 and there are findings, `check`"
-            " returns 1."
+            "Exit codes: 0 for success, 2 for wrong usage or an error. `run`, `check`, `profile`"
+            " and `trace` return the code of the program; if it is 0 and there are findings,"
+            " `check` returns 1."
         ),
     )
     top.add_argument("--version", action="version", version=f"dpuemu {dpuemu.__version__}")
@@ -221,6 +223,56 @@ def parser() -> argparse.ArgumentParser:
     )
 
     subparser = command(
+        "trace",
+        trace_host_program,
+        "Run a host program, and write its events over time to a file for"
+        " https://ui.perfetto.dev.\n\nTransfers and launches of the host have measured times."
+        " Launches on ranks, waits of tasklets, DMA and marked regions of PEs have modelled times."
+        " Returns the program's exit code.",
+        "dpuemu trace --out trace.json -- ./host -n 64",
+    )
+    subparser.usage = "dpuemu trace [OPTIONS] [--] PROGRAM [ARGS]"
+    subparser.add_argument(
+        "--out",
+        type=file_name,
+        metavar="FILE",
+        default="trace.json",
+        help="file to write (default: trace.json)",
+    )
+    most_pes = most * _dpuemu.PES_PER_RANK
+    subparser.add_argument(
+        "--sample",
+        type=number(0, most_pes),
+        metavar="N",
+        help="show N PEs in detail, evenly spread over the first loaded sets (default:"
+        f" {trace.DEFAULT_SAMPLE}; with --pes: 0)",
+    )
+    subparser.add_argument(
+        "--pes",
+        type=numbers(0, most_pes - 1),
+        metavar="N,...",
+        default=(),
+        help="show these PEs in detail: rank * 64 + chip * 8 + bank",
+    )
+    subparser.add_argument(
+        "--limit",
+        type=number(1),
+        metavar="MB",
+        default=trace.DEFAULT_LIMIT_MB,
+        help=f"drop events that exceed this size of the file (default: {trace.DEFAULT_LIMIT_MB})",
+    )
+    subparser.add_argument(
+        "--plot",
+        type=file_name,
+        metavar="FILE",
+        help="write a picture (SVG): load over PEs, use of pipeline and DMA over time",
+    )
+    _add_patience(subparser)
+    subparser.add_argument(
+        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
+    )
+
+    subparser = command(
         "objdump",
         print_disassembly,
         "Print the instructions of a program for real DPUs.\n\nThe UPMEM SDK's compiler makes such"
@@ -291,7 +343,7 @@ def check_host_program(options: argparse.Namespace) -> int:
     if options.suppressions is not None:
         with open(options.suppressions):
             pass
-    with _target(options.json) as write_json, tools.temporary_folder() as folder:
+    with target(options.json) as write_json, tools.temporary_folder() as folder:
         file = folder / "findings.jsonl"
         variables = check.variables(
             file,
@@ -324,9 +376,9 @@ def profile_host_program(options: argparse.Namespace) -> int:
     """Run a host program with profiles; return its code."""
     words = _words(options)
     with (
-        _target(options.json) as write_json,
-        _target(options.svg) as write_svg,
-        _target(options.speedscope) as write_speedscope,
+        target(options.json) as write_json,
+        target(options.svg) as write_svg,
+        target(options.speedscope) as write_speedscope,
         tools.temporary_folder() as folder,
     ):
         try:
@@ -351,6 +403,34 @@ def profile_host_program(options: argparse.Namespace) -> int:
             print(*profile.table(one, options.lines, options.functions), sep="\n")
         if not profiles:
             print("no PE program has a profile")
+    return run.exit_code(code)
+
+
+def trace_host_program(options: argparse.Namespace) -> int:
+    """Run a host program with a trace; return its code."""
+    words = _words(options)
+    limit_bytes = options.limit * 1_000_000
+    sample = options.sample
+    if sample is None:
+        sample = 0 if options.pes else trace.DEFAULT_SAMPLE
+    with (
+        open(options.out, "wb") as file,
+        target(options.plot) as write_plot,
+        tools.temporary_folder() as folder,
+    ):
+        try:
+            code, launches, _ = run.run_program(
+                words,
+                patience=options.patience,
+                variables=trace.variables(folder, limit_bytes, sample, options.pes),
+            )
+        except OSError as error:
+            return _fail_to_run(words[0], error)
+        summary, plot = trace.write(folder, file, limit_bytes)
+        write_plot(plot)
+    for problem in [*run.faults(launches), *summary.problems(limit_bytes)]:
+        fail(problem)
+    print(*summary.lines(options.out), sep="\n")
     return run.exit_code(code)
 
 
@@ -382,7 +462,7 @@ def debug_host_program(options: argparse.Namespace) -> int:
 def run_host_program(options: argparse.Namespace) -> int:
     """Run a host program; return its code."""
     words = _words(options)
-    with _target(options.json) as write_json:
+    with target(options.json) as write_json:
         try:
             code, launches, running = run.run_program(
                 words,
@@ -415,77 +495,3 @@ def run_host_program(options: argparse.Namespace) -> int:
 def print_long_launch(launch: str) -> None:
     """Tell the user of a launch that takes long."""
     print(f"dpuemu: still running: {launch}", file=sys.stderr)
-
-
-def print_disassembly(options: argparse.Namespace) -> int:
-    """Print the machine code of a program."""
-    file, symbol = os.fsencode(options.file), os.fsencode(options.symbol)
-    print(_dpuemu.disassemble(file, symbol), end="")
-    return 0
-
-
-def print_environment(options: argparse.Namespace) -> int:
-    """Print the variables that let builds and programs find the emulator."""
-    variables = tools.environment(strict=options.strict)
-    _print_json(options.json, variables)
-    if options.json != STDOUT:
-        for name, value in variables.items():
-            earlier = f'"${{{name}:+:${name}}}"' if name in tools.SEARCH_PATHS else ""
-            print(f"export {name}={shlex.quote(value)}{earlier}")
-    return 0
-
-
-def print_information(options: argparse.Namespace) -> int:
-    """Print the version, the machine and the tools."""
-    machine = dpuemu.machine()
-    pes = machine.ranks * _dpuemu.PES_PER_RANK
-    facts: dict[str, Any] = {
-        "version": dpuemu.__version__,
-        "machine": {**asdict(machine), "pes": pes, "mram_bytes": _dpuemu.MRAM_BYTES},
-        "sdk": str(tools.sdk_root()),
-        "library": str(tools.library_folder()),
-        "cmake": str(tools.library_folder() / "cmake"),
-        "gcc": os.environ.get("DPUEMU_CC") or shutil.which("gcc") or shutil.which("cc"),
-    }
-    _print_json(options.json, facts)
-    if options.json != STDOUT:
-        flush = (
-            machine.flush if isinstance(machine.flush, str) else "on" if machine.flush else "off"
-        )
-        rows = {
-            "version": facts["version"],
-            "machine": (
-                f"{machine.ranks} ranks in {machine.channels} channels, {pes} PEs of"
-                f" {_dpuemu.MRAM_BYTES >> 20} MiB"
-            ),
-            "chip": machine.chip,
-            "transfers": f"{machine.threads} threads, flush {flush}",
-            "strict": "on" if machine.strict else "off",
-            "huge pages": "on" if machine.hugepages else "off",
-            "tools": f"{facts['sdk']}/bin",
-            "library": facts["library"],
-            "CMake": f"-Ddpuemu_DIR={facts['cmake']}",
-            "C compiler": facts["gcc"] or "none in PATH; PE programs cannot be compiled",
-        }
-        for name, value in rows.items():
-            print(f"{name:<12}{value}")
-    return 0
-
-
-@contextmanager
-def _target(target: str | None) -> Iterator[Callable[[str], None]]:
-    """Yield a function that writes a text and a line feed: to a file (opened now), to stdout, or
-    nowhere.
-    """
-    if target is None:
-        yield lambda text: None
-    elif target == STDOUT:
-        yield lambda text: print(text, flush=True)
-    else:
-        with open(target, "w", encoding="utf-8") as file:
-            yield lambda text: print(text, file=file, flush=True)
-
-
-def _print_json(target: str | None, value: object) -> None:
-    with _target(target) as write_json:
-        write_json(json.dumps(value, indent=2))

@@ -24,6 +24,7 @@
 #include "machine/symbols.h"
 #include "pe/launch.h"
 #include "profile/profile.h"
+#include "trace/trace.h"
 
 using namespace dpuemu;
 
@@ -44,6 +45,7 @@ dpu_error_t load(const dpu_set_t &dpu_set, const char *name, dpu_program_t **han
     dpu_error_t status = set.pin(dpu_set);
     if (status != DPU_OK) return status;
     if (set.is_single_dpu() && set.members(0) == 0) return DPU_ERR_DPU_DISABLED;
+    HostSpan span("dpu_load");
     std::vector<char> file;
     status = read(file);
     if (status != DPU_OK) return status;
@@ -52,6 +54,8 @@ dpu_error_t load(const dpu_set_t &dpu_set, const char *name, dpu_program_t **han
                                    name, program);
     if (status == DPU_OK) program = program_for_settings(*program, file, name);
     if (status == DPU_OK) name_program(*program, name, {file.data(), file.size()});
+    if (status == DPU_OK && trace_is_on()) name_traced_program(*program, name);
+    span.add("program", name != nullptr ? name : "");
     if (status == DPU_OK) status = program->check_fit(Machine::instance().chip());
     if (status == DPU_OK) status = load_program(set, *program);
     if (status == DPU_OK && handle != nullptr) *handle = as_handle(program);

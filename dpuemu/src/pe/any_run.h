@@ -8,7 +8,7 @@
 
 #include "base/door.h"
 #include "machine/debugger.h"
-#include "machine/pe.h"
+#include "machine/pe_observer.h"
 #include "pe/clock.h"
 
 namespace dpuemu {
@@ -63,6 +63,12 @@ class AnyRun {
   After fault(FaultKind kind, uint32_t tasklet, std::string reason);
   /// Ends the run.
   void end();
+
+  /// Returns the last transfer, for an observer.
+  PeObserver::Dma last_dma(uint32_t bytes, bool is_read) const {
+    const double end = clock_.engine_free();
+    return {bytes, is_read, end - PeClock::engine_cycles(bytes), end};
+  }
 
   Pe *pe_ = nullptr;
   bool has_ended_ = false;

@@ -381,6 +381,17 @@ PeRun::After PeRun::call___pe_read_counters(uint32_t tasklet, const uint32_t *ar
   return call_perfcounter_config(tasklet, restart);
 }
 
+// --- Marks of a program for traces
+
+PeRun::After PeRun::call___pe_region(uint32_t tasklet, const uint32_t *arguments) {
+  if (observer_ == nullptr) return After::kGoOn;
+  if (arguments[1] == PE_REGION_BEGIN)
+    observer_->begin_region(tasklet, clock_.cycles(), arguments[0]);
+  else
+    observer_->end_region(tasklet, clock_.cycles());
+  return After::kGoOn;
+}
+
 // --- Printing
 
 void PeRun::print(const char *bytes, size_t count) {

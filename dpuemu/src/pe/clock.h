@@ -41,6 +41,8 @@ class PeClock {
   static double engine_cycles(uint32_t bytes) {
     return std::max(kLeastEngineCycles, kEngineCyclesPerByte * bytes);
   }
+  /// Returns when the engine ends the last transfer.
+  double engine_free() const { return engine_free_; }
   /// The tasklet starts to repeat one instruction until stop_spinning, as a tasklet that waits for
   /// a mutex does.
   void spin(uint32_t tasklet);

@@ -51,9 +51,10 @@ CodeRun::CodeRun() {
 }
 
 bool CodeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
-                    bool is_accessible) {
+                    bool is_accessible, PeObserver *observer) {
   const Chip &chip = Machine::instance().chip();
   AnyRun::begin(pe);
+  observer_ = nullptr;
   wram_ = {place.wram, chip.wram_bytes};
   iram_bytes_ = chip.instructions * kInstructionBytes;
   mutexes_ = place.wram + PE_ATOMIC_ORIGIN;
@@ -75,6 +76,8 @@ bool CodeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_
   debugged_.tasklets = tasklet_count_;
   tasklets_[0].state = State::kExecuting;
   woken_ = 1;
+  observer_ = observer;
+  if (observer != nullptr) observer->begin(*pe.program, place);
   return true;
 }
 
@@ -85,7 +88,9 @@ void CodeRun::execute(uint32_t number) {
                         ? isa::interpret(*pe_->code, tasklet.core, wram_, kQuantum)
                         : pe_->program->translation().run(tasklet.core, wram_, kQuantum);
   const bool has_stopped = tasklet.outcome.stop != isa::Stop::kBudget;
-  clock_.compute(number, tasklet.outcome.instructions + has_stopped - tasklet.is_counted);
+  const uint64_t issued = tasklet.outcome.instructions + has_stopped - tasklet.is_counted;
+  if (observer_ != nullptr) observer_->start(number, clock_.cycles(), issued);
+  clock_.compute(number, issued);
   tasklet.is_counted = false;
   tasklet.word = word_of(tasklet);
 }
@@ -103,7 +108,10 @@ CodeRun::Step CodeRun::step(Door &, std::atomic<uint64_t> &turns) {
       if (!has_ended_) end();
       return Step::kEnded;
     }
-    if (is_transfer || carry_out(number) == After::kGoOn) woken_ |= 1u << number;
+    if (observer_ != nullptr && is_transfer) observer_->resume(number, clock_.cycles(), 0);
+    if (is_transfer ||
+        (observer_ == nullptr ? carry_out(number) : carry_out_observed(number)) == After::kGoOn)
+      woken_ |= 1u << number;
     if (moved_bytes_ >= kStepBytes) return Step::kTransferred;
   }
   return Step::kOther;
@@ -156,6 +164,33 @@ CodeRun::After CodeRun::carry_out(uint32_t number) {
     default:  // fault
       return fault_by_instruction(number, instruction);
   }
+}
+
+CodeRun::After CodeRun::carry_out_observed(uint32_t number) {
+  const Tasklet &tasklet = tasklets_[number];
+  const uint32_t woken = woken_, moved_bytes = moved_bytes_, pc = tasklet.core.pc;
+  const uint64_t reads = pe_->report.dma_reads;
+  const double now = clock_.cycles();
+  const isa::Instruction *const next = code().at(pc);
+  const bool reads_time =
+      next != nullptr && tasklet.outcome.stop == isa::Stop::kCall &&
+      (next->operation == isa::Operation::time || next->operation == isa::Operation::time_cfg);
+  observer_->pause(number, now);
+  observer_->call(number, kIramAddress + pc * kInstructionBytes, 1);
+  const After after = carry_out(number);
+  if (has_ended_) return after;
+  for (uint32_t others = woken_ & ~woken & ~(1u << number); others != 0; others &= others - 1)
+    observer_->resume(static_cast<uint32_t>(std::countr_zero(others)), now, 0);
+  if (tasklet.state == State::kTransferring)
+    observer_->wait_for_dma(number, now,
+                            last_dma(moved_bytes_ - moved_bytes, pe_->report.dma_reads != reads));
+  else if (tasklet.state == State::kStopped)
+    observer_->wait(number, Wait::kStop, now);
+  else if (tasklet.state == State::kRepeating)
+    observer_->wait(number, tasklet.awaited < kMutexes ? Wait::kMutex : Wait::kHandshake, now);
+  else if (reads_time)
+    observer_->read_counter(number, now, time_);
+  return after;
 }
 
 CodeRun::After CodeRun::repeat(uint32_t number, uint32_t awaited) {
@@ -315,6 +350,7 @@ CodeRun::After CodeRun::read_time(uint32_t number, const isa::Instruction &instr
   const double cycles = clock_.cycles(), instructions = static_cast<double>(clock_.instructions());
   const uint64_t counted =
       shows_instructions_ ? instruction_counter_.value(instructions) : cycle_counter_.value(cycles);
+  time_ = counted;
   const auto value = static_cast<uint32_t>(counted >> kMissingBits);
   if (instruction.operation == isa::Operation::time_cfg) {
     using Counter = PerformanceCounter;
@@ -394,7 +430,9 @@ void CodeRun::end_waiting() {
 }
 
 void CodeRun::finish() {
-  if (pe_->fault.kind != FaultKind::kNoMemory) read_log();
+  if (pe_->fault.kind == FaultKind::kNoMemory) return;
+  read_log();
+  if (observer_ != nullptr) observer_->end(pe_->report);
 }
 
 void CodeRun::read_log() {

@@ -24,9 +24,9 @@ class CodeRun : public AnyRun {
   CodeRun();
 
   /// Boots tasklet 0. If the PE's WRAM is not accessible, because the host has no memory, sets a
-  /// fault and returns false.
-  bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
-             bool is_accessible);
+  /// fault and returns false. observer: gets the events of the run, or nullptr.
+  bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible,
+             PeObserver *observer);
 
   Step step(Door &door, std::atomic<uint64_t> &turns) override;
 
@@ -58,6 +58,8 @@ class CodeRun : public AnyRun {
   void execute(uint32_t number);
   /// Carries out this instruction.
   After carry_out(uint32_t number);
+  /// The same, and reports what happens to the observer.
+  After carry_out_observed(uint32_t number);
   After transfer(uint32_t number, const isa::Instruction &instruction);
   /// Gives the PE its own instructions. Those from `first` on are `words`.
   void load_instructions(uint32_t first, std::span<const uint64_t> words);
@@ -85,6 +87,7 @@ class CodeRun : public AnyRun {
   void read_log();
   std::string place_of(uint32_t number) const override;
 
+  PeObserver *observer_ = nullptr;
   isa::Wram wram_ = {};
   uint32_t iram_bytes_ = 0;     // of the machine's chip
   uint8_t *mutexes_ = nullptr;  // 256 bytes: 1 if locked
@@ -97,6 +100,7 @@ class CodeRun : public AnyRun {
   uint64_t repeats_ = 0;
   PerformanceCounter cycle_counter_, instruction_counter_;
   bool shows_instructions_ = false;
+  uint64_t time_ = 0;  // that the last instruction time or time_cfg has read
 };
 
 }  // namespace dpuemu

@@ -21,6 +21,7 @@
 #include "machine/job_queue.h"
 #include "pe/scheduler.h"
 #include "profile/profile.h"
+#include "trace/trace.h"
 #include "transfer/transfer.h"
 
 namespace dpuemu {
@@ -120,9 +121,10 @@ class CheckedLaunch {
 };
 
 /// Starts the PEs of the members. Rank::begin_run must have succeeded for all their ranks. When all
-/// PEs have ended, ends the runs and calls on_end(whether a PE is in fault).
-void start_members(std::vector<Members> all, StopFlag stop, std::shared_ptr<CheckedLaunch> launch,
-                   std::function<void(bool)> on_end) {
+/// PEs have ended, ends the runs and calls on_end(whether a PE is in fault). caller_waits: until
+/// then.
+void start_members(std::vector<Members> all, StopFlag stop, bool caller_waits,
+                   std::shared_ptr<CheckedLaunch> launch, std::function<void(bool)> on_end) {
   Machine &machine = Machine::instance();
   PeBatch batch;
   batch.is_strict = machine.is_strict();
@@ -134,10 +136,16 @@ void start_members(std::vector<Members> all, StopFlag stop, std::shared_ptr<Chec
   uint64_t pes = 0;
   for (const PeGroup &group : batch.groups) pes += group.size();
   launch->begin();
+  if (trace_is_on()) {
+    std::vector<TracedRank> ranks;
+    for (const Members &members : all) ranks.push_back({members.rank, members.dpus});
+    batch.trace = std::make_shared<TracedLaunch>(std::move(ranks), caller_waits);
+  }
   const uint64_t key = note_start(pes);
   const auto begin = std::chrono::steady_clock::now();
   batch.on_end = [all = std::move(all), on_end = std::move(on_end), begin, key,
-                  launch = std::move(launch), is_strict = batch.is_strict] {
+                  launch = std::move(launch), trace = batch.trace, is_strict = batch.is_strict] {
+    if (trace != nullptr) trace->end();
     note_end(key);
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -193,7 +201,7 @@ dpu_error_t begin_and_start(const std::vector<Members> &all, bool caller_waits,
   const dpu_error_t status = begin_runs(all, stop, caller_waits);
   if (status != DPU_OK) return status;
   try {
-    start_members(all, stop, std::move(launch), std::move(on_end));
+    start_members(all, stop, caller_waits, std::move(launch), std::move(on_end));
   } catch (...) {
     for (const Members &members : all) members.rank->cancel_run();
     throw;
@@ -205,6 +213,13 @@ dpu_error_t begin_and_start(const std::vector<Members> &all, bool caller_waits,
 
 dpu_error_t load_program(const PinnedSet &set, const Program &program) {
   const std::vector<Members> all = members_of(set);
+  if (trace_is_on()) {
+    std::vector<uint32_t> pes;
+    for (const Members &members : all)
+      for_each_dpu(members.dpus,
+                   [&](uint32_t i) { pes.push_back(pe_number(members.rank->id(), i)); });
+    choose_traced_pes(pes);
+  }
   HostOwnership ownership;
   for (const Members &members : all)
     if (const dpu_error_t status = ownership.take(*members.rank); status != DPU_OK) return status;

@@ -48,6 +48,7 @@ constexpr uint32_t perfcounter_config = 4, perfcounter_get = 3, __pe_read_counte
 constexpr uint32_t __pe_print_format = 200, __pe_print_bytes = 100;
 constexpr uint32_t __pe_await_host = 4;
 constexpr uint32_t __pe_ldma = 1, __pe_sdma = 1, __pe_use_run = 1, __pe_stop = 1;
+constexpr uint32_t __pe_region = 0;
 constexpr uint32_t __pe_turn = 2;  // acquire and release the lock of an allocator
 }  // namespace instructions_of
 
@@ -82,12 +83,12 @@ bool PeRun::reserve() {
 }
 
 bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict,
-                  bool is_accessible, PeCheck *check, PeSnapshot *snapshot, PeProfile *profile) {
+                  bool is_accessible, PeCheck *check, PeSnapshot *snapshot, PeObserver *observer) {
   const Program &program = *pe.program;
   AnyRun::begin(pe);
   check_ = check;
   snapshot_ = snapshot;
-  profile_ = profile;
+  observer_ = observer;
   place_ = place;
   const Chip &chip = Machine::instance().chip();
   wram_bytes_ = chip.wram_bytes;
@@ -113,7 +114,7 @@ bool PeRun::begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_st
     fail_without_memory();
     return false;
   }
-  if (profile != nullptr) profile->begin(program, place);
+  if (observer != nullptr) observer->begin(program, place);
   // The start-up code of a DPU frees the mutexes. After them is the lock of the allocators.
   std::fill_n(place.wram + PE_ATOMIC_ORIGIN, PE_ATOMIC_BYTES + 1, uint8_t{0});
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
@@ -138,7 +139,6 @@ inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t num
   Tasklet &tasklet = tasklets_[number];
   turns.store(turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if constexpr (kWatch == Watch::kChecks) check_->enter(number);
-  if constexpr (kWatch == Watch::kProfile) profile_->start(number, clock_.cycles());
   const uint64_t instructions_before = tasklet.at_call.instructions;
   uint32_t call;
   if (tasklet.interrupted == nullptr) [[likely]] {
@@ -156,11 +156,14 @@ inline void PeRun::resume(Door &door, std::atomic<uint64_t> &turns, uint32_t num
     else
       *tasklet.interrupted = door.interrupted;
     tasklet.state = State::kPaused;
+    if constexpr (kWatch == Watch::kObserver) observer_->start(number, clock_.cycles(), computed);
     return clock_.compute(number, computed);
   }
   tasklet.call = call;
   tasklet.state = State::kCalling;
-  clock_.compute(number, computed + (call < std::size(kCalls) ? kCalls[call].instructions : 1));
+  const uint64_t issued = computed + (call < std::size(kCalls) ? kCalls[call].instructions : 1);
+  if constexpr (kWatch == Watch::kObserver) observer_->start(number, clock_.cycles(), issued);
+  clock_.compute(number, issued);
 }
 
 inline PeRun::After PeRun::carry_out(uint32_t number) {
@@ -223,34 +226,39 @@ Wait PeRun::wait_of(WaitKind kind) {
   return Wait::kStop;
 }
 
-PeRun::After PeRun::carry_out_profiled(uint32_t number) {
+PeRun::After PeRun::carry_out_observed(uint32_t number) {
   const Tasklet &tasklet = tasklets_[number];
   const uint32_t woken = woken_, moved_bytes = moved_bytes_;
-  const uint64_t instructions = clock_.instructions();
+  const uint64_t instructions = clock_.instructions(), reads = pe_->report.dma_reads;
   const double now = clock_.cycles();
-  profile_->call(number, place_of_call(number) - address_of(place_.text),
-                 kCalls[tasklet.call].instructions);
+  observer_->call(number, place_of_call(number) - address_of(place_.text),
+                  kCalls[tasklet.call].instructions);
   const After after = (this->*kCalls[tasklet.call].function)(number, tasklet.at_call.arguments);
   if (has_ended_) return after;
   for (uint32_t others = woken_ & ~woken; others != 0; others &= others - 1)
-    profile_->resume(static_cast<uint32_t>(std::countr_zero(others)), now,
-                     clock_.instructions() - instructions);
-  if (const uint32_t bytes = moved_bytes_ - moved_bytes; tasklet.state == State::kTransferring)
-    profile_->wait_for_dma(number, now, bytes, PeClock::engine_cycles(bytes));
+    observer_->resume(static_cast<uint32_t>(std::countr_zero(others)), now,
+                      clock_.instructions() - instructions);
+  if (tasklet.state == State::kTransferring)
+    observer_->wait_for_dma(number, now,
+                            last_dma(moved_bytes_ - moved_bytes, pe_->report.dma_reads != reads));
+  else if (tasklet.state == State::kEnded)
+    observer_->end_tasklet(number, now);
   else if (tasklet.state == State::kWaiting && after == After::kStay)
-    profile_->wait(number, wait_of(tasklet.wait_kind), now);
+    observer_->wait(number, wait_of(tasklet.wait_kind), now);
+  else if (tasklet.call == k_perfcounter_get || tasklet.call == k_perfcounter_config)
+    observer_->read_counter(number, now, tasklet.result);
   return after;
 }
 
 PeRun::Step PeRun::step(Door &door, std::atomic<uint64_t> &turns) {
   if (check_ != nullptr) return step_as<Watch::kChecks>(door, turns);
-  if (profile_ != nullptr) return step_as<Watch::kProfile>(door, turns);
+  if (observer_ != nullptr) return step_as<Watch::kObserver>(door, turns);
   return step_as<Watch::kNone>(door, turns);
 }
 
 template <PeRun::Watch kWatch>
 PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
-  constexpr bool kIsChecked = kWatch == Watch::kChecks, kIsProfiled = kWatch == Watch::kProfile;
+  constexpr bool kIsChecked = kWatch == Watch::kChecks, kIsObserved = kWatch == Watch::kObserver;
   const bool is_explored = kIsChecked && check_->explorer() != nullptr;
   moved_bytes_ = 0;
   for (uint32_t calls = 0; calls < kStepCalls; ++calls) {
@@ -266,7 +274,7 @@ PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
     if (is_transfer) {
       woken_ |= 1u << number;
       if constexpr (kIsChecked) check_->end_transfer(number);
-      if constexpr (kIsProfiled) profile_->resume(number, clock_.cycles(), 0);
+      if constexpr (kIsObserved) observer_->resume(number, clock_.cycles(), 0);
       continue;
     }
     if (number == PeClock::kNobody) {
@@ -275,7 +283,7 @@ PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
       return Step::kEnded;
     }
     Tasklet &tasklet = tasklets_[number];
-    if constexpr (kIsProfiled) profile_->pause(number, clock_.cycles());
+    if constexpr (kIsObserved) observer_->pause(number, clock_.cycles());
     if (tasklet.state == State::kPaused) {
       woken_ |= 1u << number;
       return Step::kOther;
@@ -286,7 +294,7 @@ PeRun::Step PeRun::step_as(Door &door, std::atomic<uint64_t> &turns) {
     }
     tasklet.state = State::kWaiting;
     const After after = kIsChecked    ? carry_out_checked(number)
-                        : kIsProfiled ? carry_out_profiled(number)
+                        : kIsObserved ? carry_out_observed(number)
                                       : carry_out(number);
     if (after == After::kGoOn) woken_ |= 1u << number;
     if (is_explored && tasklet.state == State::kTransferring) {
@@ -322,7 +330,7 @@ void PeRun::finish() {
         [this](uint64_t offset) { check_->note_direct_page(static_cast<uint32_t>(offset)); });
     check_->end(fault != FaultKind::kNone, waits_elsewhere ? 0 : at_barriers, mutexes);
   }
-  if (profile_ != nullptr && pe_->fault.kind != FaultKind::kNoMemory) profile_->end(pe_->report);
+  if (observer_ != nullptr && pe_->fault.kind != FaultKind::kNoMemory) observer_->end(pe_->report);
   if (snapshot_ != nullptr)
     direct_mram_.for_each_used_page(
         [this](uint64_t offset) { snapshot_->before_write(offset, kPageBytes); });

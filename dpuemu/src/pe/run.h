@@ -19,11 +19,11 @@
 #include "base/door.h"
 #include "check/pe_check.h"
 #include "machine/pe_memory.h"
+#include "machine/pe_observer.h"
 #include "pe/any_run.h"
 #include "pe/direct_mram.h"
 #include "pe/performance_counter.h"
 #include "pe/snapshot.h"
-#include "profile/profile.h"
 
 namespace dpuemu {
 
@@ -35,11 +35,11 @@ class PeRun : public AnyRun {
   /// Starts every tasklet at the program's entry. If the host has no memory, sets a fault and
   /// returns false. is_accessible: whether the PE's WRAM is accessible, else the host has no
   /// memory. check: the checks of the run, which have begun, or nullptr. snapshot: gets the old
-  /// contents of MRAM, or nullptr. profile: gets the run, or nullptr; a run has checks or a
-  /// profile. Requires reserve().
+  /// contents of MRAM, or nullptr. observer: gets the events of the run, or nullptr; a run has
+  /// checks or an observer. Requires reserve().
   bool begin(Pe &pe, const PePlace &place, const MramPort &port, bool is_strict, bool is_accessible,
              PeCheck *check = nullptr, PeSnapshot *snapshot = nullptr,
-             PeProfile *profile = nullptr);
+             PeObserver *observer = nullptr);
 
   Step step(Door &door, std::atomic<uint64_t> &turns) override;
 
@@ -51,7 +51,7 @@ class PeRun : public AnyRun {
   /// Returns whether a signal of the watch may interrupt the tasklet at this address. The code that
   /// checks accesses or counts is not interrupted.
   bool is_interruptible(uint64_t address) const override {
-    if (profile_ != nullptr) return !profile_->is_counting(address);
+    if (observer_ != nullptr) return !observer_->is_counting(address);
     return check_ == nullptr || address - reinterpret_cast<uintptr_t>(place_.text) < PE_TEXT_BYTES;
   }
   /// Returns the value of gs while the tasklets run.
@@ -83,7 +83,7 @@ class PeRun : public AnyRun {
 
   static const CallRow kCalls[];
 
-  enum class Watch { kNone, kChecks, kProfile };
+  enum class Watch { kNone, kChecks, kObserver };
   template <Watch kWatch>
   Step step_as(Door &door, std::atomic<uint64_t> &turns);
   template <Watch kWatch>
@@ -95,8 +95,8 @@ class PeRun : public AnyRun {
   After carry_out(uint32_t tasklet);
   /// The same with checks. The frequent calls have no checks themselves.
   After carry_out_checked(uint32_t tasklet);
-  /// The same, and adds what happens to the profile.
-  After carry_out_profiled(uint32_t tasklet);
+  /// The same, and reports what happens to the observer.
+  After carry_out_observed(uint32_t tasklet);
   static Wait wait_of(WaitKind kind);
   void finish() override;
   After wait(uint32_t tasklet, WaitKind kind, uint32_t key);
@@ -154,7 +154,7 @@ class PeRun : public AnyRun {
 
   PeCheck *check_ = nullptr;  // nullptr unless the run is checked
   PeSnapshot *snapshot_ = nullptr;
-  PeProfile *profile_ = nullptr;  // nullptr unless the run has a profile
+  PeObserver *observer_ = nullptr;  // nullptr unless the run has a profile or a trace
   PePlace place_ = {};
   uint32_t wram_bytes_ = 0;  // of the machine's chip
   bool has_both_counters_ = false;

@@ -24,6 +24,7 @@
 #include "pe/signals.h"
 #include "pe/snapshot.h"
 #include "profile/profile.h"
+#include "trace/pe_trace.h"
 
 namespace dpuemu {
 namespace {
@@ -146,19 +147,29 @@ class Runner {
   AnyRun *begin_run(const PeTask &task, const Batch &of, size_t slot, PeCheck *check,
                     PeSnapshot *snapshot, bool is_accessible) {
     const PePlace place = task.places->of(task.dpu_index);
+    PeObserver *const observer = of.work.is_checked ? nullptr : observer_of(task, of, slot);
     if (task.pe->program->code() != nullptr)
-      return code_runs_[slot].begin(*task.pe, place, task.port, of.work.is_strict, is_accessible)
+      return code_runs_[slot].begin(*task.pe, place, task.port, of.work.is_strict, is_accessible,
+                                    observer)
                  ? &code_runs_[slot]
                  : nullptr;
-    PeProfile *profile = nullptr;
-    if (profile_is_on() && !of.work.is_checked) {
-      if (profiles_[slot] == nullptr) profiles_[slot] = std::make_unique<PeProfile>();
-      profile = profiles_[slot].get();
-    }
     return runs_[slot].begin(*task.pe, place, task.port, of.work.is_strict, is_accessible, check,
-                             snapshot, profile)
+                             snapshot, observer)
                ? &runs_[slot]
                : nullptr;
+  }
+
+  /// Returns the profile or the trace of a run without checks, or nullptr if it has none.
+  PeObserver *observer_of(const PeTask &task, const Batch &of, size_t slot) {
+    if (profile_is_on() && task.pe->program->code() == nullptr) {
+      if (profiles_[slot] == nullptr) profiles_[slot] = std::make_unique<PeProfile>();
+      return profiles_[slot].get();
+    }
+    const uint32_t number = pe_number(task.rank, task.dpu_index);
+    if (of.work.trace == nullptr || !of.work.trace->shows(number)) return nullptr;
+    if (traces_[slot] == nullptr) traces_[slot] = std::make_unique<PeTrace>();
+    traces_[slot]->set(of.work.trace, number);
+    return traces_[slot].get();
   }
 
   /// Runs the PE, then repeats the run in other orders of its tasklets, and compares the results.
@@ -272,6 +283,7 @@ class Runner {
   CodeRun code_runs_[kChips];
   std::unique_ptr<PeCheck> checks_[kChips];  // of these runs, from the first checked run on
   std::unique_ptr<PeProfile> profiles_[kChips];
+  std::unique_ptr<PeTrace> traces_[kChips];
   uint64_t gs_base_ = kUnknownGs;  // gs of the thread
   pthread_t thread_ = {};
   std::atomic<uint64_t> progress_{1};  // incremented when PEs start, and when a PE ends

@@ -12,6 +12,7 @@
 #include "machine/pe_memory.h"
 #include "machine/program.h"
 #include "pe/mram_port.h"
+#include "trace/trace.h"
 
 namespace dpuemu {
 
@@ -36,8 +37,9 @@ struct PeBatch {
   std::chrono::seconds
       patience;  // if no PE of a thread ends for this time, all PEs that have not ended get a fault
   std::shared_ptr<const std::atomic<bool>>
-      is_stopped;                // if true, every PE that has not ended gets a fault
-  std::function<void()> on_end;  // one of the threads calls on_end when all PEs have ended
+      is_stopped;                       // if true, every PE that has not ended gets a fault
+  std::shared_ptr<TracedLaunch> trace;  // nullptr without a trace
+  std::function<void()> on_end;         // one of the threads calls on_end when all PEs have ended
 };
 
 /// Starts the batch on up to `threads` threads (at most 32, which all batches share), and returns

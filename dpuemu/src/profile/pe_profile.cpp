@@ -37,10 +37,10 @@ void PeProfile::wait(uint32_t tasklet, Wait what, double now) {
   waiting_ |= 1u << tasklet;
 }
 
-void PeProfile::wait_for_dma(uint32_t tasklet, double now, uint32_t bytes, double engine_cycles) {
+void PeProfile::wait_for_dma(uint32_t tasklet, double now, const Dma &dma) {
   wait(tasklet, Wait::kDma, now);
-  at_[tasklet]->dma_bytes += bytes;
-  engine_cycles_ += engine_cycles;
+  at_[tasklet]->dma_bytes += dma.bytes;
+  engine_cycles_ += dma.engine_end - dma.engine_begin;
 }
 
 void PeProfile::resume(uint32_t tasklet, double now, uint64_t instructions) {

@@ -10,54 +10,37 @@
 #include <unordered_map>
 #include <vector>
 
-#include "machine/pe.h"
-#include "machine/program.h"
+#include "machine/pe_observer.h"
 
 namespace dpuemu {
 
 /// Returns whether profiles are on.
 bool profile_is_on();
 
-/// What tasklets wait for, in the order of PeProfile::Place::waited.
-enum class Wait : uint8_t { kDma, kMutex, kBarrier, kSemaphore, kHandshake, kStop };
-constexpr const char *kWaitNames[] = {"dma", "mutex", "barrier", "semaphore", "handshake", "stop"};
-constexpr size_t kWaits = std::size(kWaitNames);
-
 /// The profile of one run of a PE. All times are modelled cycles.
-class PeProfile {
+class PeProfile final : public PeObserver {
  public:
   /// What the calls at one place of the text have done.
   struct Place {
     uint64_t instructions = 0;  // of the calls, without `repeated`
     uint64_t repeated = 0;      // instructions, by waiting for a mutex
     uint64_t dma_bytes = 0;
-    std::array<double, kWaits> waited = {};
+    std::array<double, kWaits> waited = {};        // by Wait
     std::array<uint64_t, kWaits> unfinished = {};  // waits that lasted until the end of the run
     void add(const Place &other);
   };
 
   /// Requires a program without machine code, and accessible counters.
-  void begin(const Program &program, const PePlace &place);
-
-  /// The tasklet starts to compute.
-  void start(uint32_t tasklet, double now) { since_[tasklet] = now; }
-  /// The tasklet has computed until now.
-  void pause(uint32_t tasklet, double now) { computing_cycles_ += now - since_[tasklet]; }
-  /// The tasklet makes a call of `instructions` instructions. place: the offset of its return
-  /// address in the text.
-  void call(uint32_t tasklet, uint32_t place, uint32_t instructions);
-  /// The tasklet starts to wait in this call.
-  void wait(uint32_t tasklet, Wait what, double now);
-  /// The same for a DMA, which occupies the engine for `engine_cycles`.
-  void wait_for_dma(uint32_t tasklet, double now, uint32_t bytes, double engine_cycles);
-  /// The tasklet stops waiting. instructions: that it has repeated.
-  void resume(uint32_t tasklet, double now, uint64_t instructions);
-  /// Adds the profile to the profile of the program. Requires that the report is complete.
-  void end(const PeReport &report);
-
-  /// Returns whether code at `address` has read a counter and not yet written it. Then no other
-  /// tasklet may run.
-  bool is_counting(uint64_t address) const;
+  void begin(const Program &program, const PePlace &place) override;
+  void start(uint32_t tasklet, double now, uint64_t) override { since_[tasklet] = now; }
+  void pause(uint32_t tasklet, double now) override { computing_cycles_ += now - since_[tasklet]; }
+  void call(uint32_t tasklet, uint32_t place, uint32_t instructions) override;
+  void wait(uint32_t tasklet, Wait what, double now) override;
+  void wait_for_dma(uint32_t tasklet, double now, const Dma &dma) override;
+  void resume(uint32_t tasklet, double now, uint64_t instructions) override;
+  /// Adds the profile to the profile of the program.
+  void end(const PeReport &report) override;
+  bool is_counting(uint64_t address) const override;
 
  private:
   const Program *program_ = nullptr;

@@ -18,6 +18,7 @@
 #include "machine/checked_memory.h"
 #include "machine/machine.h"
 #include "machine/machine_settings.h"
+#include "trace/trace.h"
 
 namespace dpuemu {
 namespace {
@@ -198,10 +199,34 @@ void note_transfer(const Transfer &transfer) {
     }
 }
 
+/// Returns the name of the transfer in a trace.
+const char *trace_name(const Transfer &transfer) {
+  const bool is_mram = transfer.memory == Memory::kMram;
+  switch (transfer.move) {
+    case Move::kWrite:
+      return is_mram ? "write MRAM" : "write WRAM";
+    case Move::kBroadcast:
+      return is_mram ? "broadcast to MRAM" : "broadcast to WRAM";
+    case Move::kRead:
+      break;
+  }
+  return is_mram ? "read MRAM" : "read WRAM";
+}
+
+void add_sizes(const Transfer &transfer, HostSpan &span) {
+  uint64_t pes = 0;
+  for (const RankBuffers &rank : transfer.ranks)
+    for (const uint8_t *const buffer : rank.buffers.of_dpu) pes += buffer != nullptr;
+  span.add("pes", static_cast<double>(pes));
+  span.add("bytes", static_cast<double>(pes * transfer.length));
+}
+
 }  // namespace
 
 void move_bytes(const Transfer &transfer) {
   if (check_settings().is_on) note_transfer(transfer);
+  HostSpan span(trace_is_on() && !transfer.is_of_fifo ? trace_name(transfer) : nullptr);
+  if (span.is_on()) add_sizes(transfer, span);
   if (transfer.memory == Memory::kWram) return move_wram_bytes(transfer);
   if (transfer.length > 0) WordMover(transfer).run();
 }

@@ -1,0 +1,217 @@
+#include "trace/pe_trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/json.h"
+#include "trace/traces.h"
+
+namespace dpuemu {
+
+void PeUse::clear() {
+  width_ = kLeastWidth;
+  pipeline_.fill(0);
+  engine_.fill(0);
+}
+
+void PeUse::add(Bins &bins, double begin, double end, double amount) {
+  while (end >= width_ * kBins) {
+    for (Bins *all : {&pipeline_, &engine_}) {
+      for (size_t i = 0; i < kBins / 2; ++i) (*all)[i] = (*all)[2 * i] + (*all)[2 * i + 1];
+      std::fill(all->begin() + kBins / 2, all->end(), 0.0);
+    }
+    width_ *= 2;
+  }
+  const auto first = static_cast<size_t>(begin / width_), last = static_cast<size_t>(end / width_);
+  if (first == last) {
+    bins[first] += amount;
+    return;
+  }
+  for (size_t i = first; i <= last; ++i) {
+    const double from = std::max(begin, width_ * static_cast<double>(i)),
+                 to = std::min(end, width_ * static_cast<double>(i + 1));
+    bins[i] += amount * (to - from) / (end - begin);
+  }
+}
+
+void PeTrace::set(std::shared_ptr<TracedLaunch> launch, uint32_t number) {
+  launch_ = std::move(launch);
+  number_ = number;
+}
+
+void PeTrace::begin(const Program &program, const PePlace &) {
+  program_ = &program;
+  for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
+  outer_.clear();
+  events_.clear();
+  dropped_ = 0;
+  use_.clear();
+}
+
+void PeTrace::add(std::vector<Event> &events, const Event &event, uint64_t most) {
+  if (events.size() < most) return events.push_back(event);
+  if (dropped_++ == 0) complete_until_ = event.begin;
+}
+
+void PeTrace::start(uint32_t number, double now, uint64_t instructions) {
+  Tasklet &tasklet = tasklets_[number];
+  if (!std::exchange(tasklet.runs, true)) tasklet.begin = now;
+  tasklet.computes = true;
+  tasklet.computes_since = now;
+  tasklet.instructions = instructions;
+}
+
+void PeTrace::pause(uint32_t number, double now) {
+  Tasklet &tasklet = tasklets_[number];
+  if (std::exchange(tasklet.computes, false))
+    use_.add_instructions(tasklet.computes_since, now, static_cast<double>(tasklet.instructions));
+}
+
+void PeTrace::wait(uint32_t number, Wait what, double now) {
+  Tasklet &tasklet = tasklets_[number];
+  tasklet.waits = true;
+  tasklet.waits_since = now;
+  tasklet.dma_bytes = 0;
+  tasklet.waits_for = static_cast<Kind>(kWait + static_cast<uint8_t>(what));
+}
+
+void PeTrace::wait_for_dma(uint32_t number, double now, const Dma &dma) {
+  const Kind kind = dma.is_read ? kRead : kWrite;
+  wait(number, Wait::kDma, now);
+  tasklets_[number].dma_bytes = dma.bytes;
+  tasklets_[number].waits_for = kind;
+  use_.add_transfer(dma.engine_begin, dma.engine_end);
+  add(events_, {dma.engine_begin, dma.engine_end, dma.bytes, 0, kEngineRow, kind},
+      launch_->most_events());
+}
+
+void PeTrace::resume(uint32_t number, double now, uint64_t) {
+  Tasklet &tasklet = tasklets_[number];
+  if (!std::exchange(tasklet.waits, false)) return;  // it begins
+  add(events_,
+      {tasklet.waits_since, now, tasklet.dma_bytes, tasklet.at, static_cast<uint8_t>(number + 1),
+       tasklet.waits_for},
+      launch_->most_events());
+}
+
+void PeTrace::end_tasklet(uint32_t number, double now) {
+  Tasklet &tasklet = tasklets_[number];
+  while (!tasklet.regions.empty()) end_region(number, now);
+  if (std::exchange(tasklet.runs, false))
+    add(outer_, {tasklet.begin, now, 0, 0, static_cast<uint8_t>(number + 1), kRun}, UINT64_MAX);
+}
+
+void PeTrace::read_counter(uint32_t number, double now, uint64_t value) {
+  add(events_, {now, now, value, tasklets_[number].at, static_cast<uint8_t>(number + 1), kCounter},
+      launch_->most_events());
+}
+
+void PeTrace::begin_region(uint32_t number, double now, uint32_t name) {
+  tasklets_[number].regions.emplace_back(now, name);
+}
+
+void PeTrace::end_region(uint32_t number, double now) {
+  Tasklet &tasklet = tasklets_[number];
+  if (tasklet.regions.empty()) return;
+  const auto [begin, name] = tasklet.regions.back();
+  tasklet.regions.pop_back();
+  add(outer_, {begin, now, name, 0, static_cast<uint8_t>(number + 1), kRegion},
+      launch_->most_events());
+}
+
+void PeTrace::end(const PeReport &report) {
+  try {
+    for (uint32_t i = 0; i < PE_MAX_TASKLETS; ++i) {
+      // A tasklet of machine code ends by stopping for ever.
+      const bool has_stopped = program_->code() != nullptr && tasklets_[i].waits &&
+                               tasklets_[i].waits_for == kWait + static_cast<int>(Wait::kStop);
+      const double until = has_stopped ? tasklets_[i].waits_since : report.cycles;
+      pause(i, report.cycles);
+      if (!has_stopped) resume(i, report.cycles, 0);
+      end_tasklet(i, until);
+    }
+    write(report.cycles);
+  } catch (const std::bad_alloc &) {  // the host has no memory for the trace
+  }
+  launch_->drop(dropped_);
+  launch_.reset();
+}
+
+void PeTrace::write(double cycles) {
+  std::string lines;
+  uint64_t rows = 0;
+  for (const std::vector<Event> *events : {&outer_, &events_})
+    for (const Event &event : *events) {
+      rows |= UINT64_C(1) << event.row;
+      append(lines, event, cycles);
+    }
+  const std::string pid = std::to_string(kFirstPePid + number_);
+  const auto append_at = [&](double time) {
+    append_us(lines, static_cast<uint64_t>(
+                         std::llround(launch_->begin_ns() + time * launch_->ns_per_cycle())));
+  };
+  const auto append_use = [&](double time, double pipeline, double engine) {
+    char values[64];
+    std::snprintf(values, sizeof values, R"({"pipeline":%d,"dma":%d})",
+                  static_cast<int>(std::lround(100 * pipeline)),
+                  static_cast<int>(std::lround(100 * engine)));
+    lines += R"({"ph":"C","pid":)" + pid + R"(,"tid":0,"ts":)";
+    append_at(time);
+    lines += R"(,"cat":"modelled","name":"use in percent","args":)";
+    lines += std::string(values) + "}\n";
+  };
+  use_.for_each(cycles, [&](double begin, double, double pipeline, double engine) {
+    append_use(begin, pipeline, engine);
+  });
+  append_use(cycles, 0, 0);
+  if (dropped_ != 0) {
+    lines += R"({"ph":"i","s":"p","pid":)" + pid + R"(,"tid":1,"ts":)";
+    append_at(complete_until_);
+    lines += R"(,"cat":"modelled","name":"limit: later events of this launch are missing"})";
+    lines += "\n";
+  }
+  if (!Traces::instance().add_pe(number_, rows, lines)) dropped_ += outer_.size() + events_.size();
+}
+
+void PeTrace::append(std::string &lines, const Event &event, double cycles) const {
+  const auto at = [&](double time) {
+    return static_cast<uint64_t>(
+        std::llround(launch_->begin_ns() + std::min(time, cycles) * launch_->ns_per_cycle()));
+  };
+  append_span(lines, kFirstPePid + number_, event.row, "modelled", at(event.begin), at(event.end),
+              name_of(event));
+  std::string arguments;
+  const auto append_argument = [&](const char *field, const std::string &value) {
+    arguments += (arguments.empty() ? "" : ",") + quoted(field) + ":" + value;
+  };
+  if (event.kind == kRead || event.kind == kWrite)
+    append_argument("bytes", std::to_string(event.value));
+  if (event.kind == kCounter) append_argument("value", std::to_string(event.value));
+  if (event.at != 0) {
+    // The place of dpuemu's compiler is the end of a call.
+    const uint32_t address = program_->code() != nullptr ? event.at : PE_TEXT_ORIGIN + event.at - 1;
+    append_argument("at", Traces::instance().place_of(*program_, address));
+  }
+  if (!arguments.empty()) lines += R"(,"args":{)" + arguments + "}";
+  lines += "}\n";
+}
+
+std::string PeTrace::name_of(const Event &event) const {
+  switch (event.kind) {
+    case kRun:
+      return R"("run")";
+    case kRegion:
+      return quoted(program_->text_at(static_cast<uint32_t>(event.value)));
+    case kCounter:
+      return R"("perfcounter")";
+    case kRead:
+      return R"("DMA read")";
+    case kWrite:
+      return R"("DMA write")";
+    default:
+      return quoted(kWaitNames[event.kind - kWait]);
+  }
+}
+
+}  // namespace dpuemu
