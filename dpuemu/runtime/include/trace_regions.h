@@ -3,7 +3,7 @@
 #ifndef PE_TRACE_REGIONS_H
 #define PE_TRACE_REGIONS_H
 
-#ifdef __x86_64__ /* dpuemu's compiler */
+#ifndef __clang__ /* dpuemu's compiler is gcc, the vendor's is Clang */
 #ifdef __cplusplus
 extern "C"
 #endif

@@ -51,7 +51,7 @@ void PeTrace::begin(const Program &program, const PePlace &) {
 
 void PeTrace::add(std::vector<Event> &events, const Event &event, uint64_t most) {
   if (events.size() < most) return events.push_back(event);
-  if (dropped_++ == 0) complete_until_ = event.begin;
+  if (dropped_++ == 0) complete_until_ = event.end;
 }
 
 void PeTrace::start(uint32_t number, double now, uint64_t instructions) {
@@ -138,6 +138,11 @@ void PeTrace::end(const PeReport &report) {
   launch_.reset();
 }
 
+uint64_t PeTrace::at(double time, double cycles) const {
+  return static_cast<uint64_t>(
+      std::llround(launch_->begin_ns() + std::min(time, cycles) * launch_->ns_per_cycle()));
+}
+
 void PeTrace::write(double cycles) {
   std::string lines;
   uint64_t rows = 0;
@@ -147,17 +152,13 @@ void PeTrace::write(double cycles) {
       append(lines, event, cycles);
     }
   const std::string pid = std::to_string(kFirstPePid + number_);
-  const auto append_at = [&](double time) {
-    append_us(lines, static_cast<uint64_t>(
-                         std::llround(launch_->begin_ns() + time * launch_->ns_per_cycle())));
-  };
   const auto append_use = [&](double time, double pipeline, double engine) {
     char values[64];
     std::snprintf(values, sizeof values, R"({"pipeline":%d,"dma":%d})",
                   static_cast<int>(std::lround(100 * pipeline)),
                   static_cast<int>(std::lround(100 * engine)));
     lines += R"({"ph":"C","pid":)" + pid + R"(,"tid":0,"ts":)";
-    append_at(time);
+    append_us(lines, at(time, cycles));
     lines += R"(,"cat":"modelled","name":"use in percent","args":)";
     lines += std::string(values) + "}\n";
   };
@@ -166,21 +167,20 @@ void PeTrace::write(double cycles) {
   });
   append_use(cycles, 0, 0);
   if (dropped_ != 0) {
-    lines += R"({"ph":"i","s":"p","pid":)" + pid + R"(,"tid":1,"ts":)";
-    append_at(complete_until_);
-    lines += R"(,"cat":"modelled","name":"limit: later events of this launch are missing"})";
-    lines += "\n";
+    append_instant(lines, kFirstPePid + number_, 1, "modelled", at(complete_until_, cycles),
+                   R"("limit: later events of this launch are missing")", 'p');
+    lines += "}\n";
   }
   if (!Traces::instance().add_pe(number_, rows, lines)) dropped_ += outer_.size() + events_.size();
 }
 
 void PeTrace::append(std::string &lines, const Event &event, double cycles) const {
-  const auto at = [&](double time) {
-    return static_cast<uint64_t>(
-        std::llround(launch_->begin_ns() + std::min(time, cycles) * launch_->ns_per_cycle()));
-  };
-  append_span(lines, kFirstPePid + number_, event.row, "modelled", at(event.begin), at(event.end),
-              name_of(event));
+  if (event.kind == kCounter)
+    append_instant(lines, kFirstPePid + number_, event.row, "modelled", at(event.begin, cycles),
+                   name_of(event), 't');
+  else
+    append_span(lines, kFirstPePid + number_, event.row, "modelled", at(event.begin, cycles),
+                at(event.end, cycles), name_of(event));
   std::string arguments;
   const auto append_argument = [&](const char *field, const std::string &value) {
     arguments += (arguments.empty() ? "" : ",") + quoted(field) + ":" + value;

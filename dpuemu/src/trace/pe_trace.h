@@ -82,6 +82,8 @@ class PeTrace final : public PeObserver {
   };
 
   void add(std::vector<Event> &events, const Event &event, uint64_t most);
+  /// Returns the time of the trace, in ns, of a time of the run, which takes `cycles`.
+  uint64_t at(double time, double cycles) const;
   void write(double cycles);
   void append(std::string &lines, const Event &event, double cycles) const;
   std::string name_of(const Event &event) const;
@@ -93,7 +95,7 @@ class PeTrace final : public PeObserver {
   // Runs of tasklets and regions end last, so they do not share the limit of the other events.
   std::vector<Event> outer_, events_;
   uint64_t dropped_ = 0;
-  double complete_until_ = 0;  // the time of the first dropped event
+  double complete_until_ = 0;  // events that end later may be missing
   PeUse use_;
 };
 

@@ -15,6 +15,17 @@
 #include "trace/trace.h"
 
 namespace dpuemu {
+
+void append_us(std::string &json, uint64_t ns) {
+  char text[32];
+  char *end = std::to_chars(text, std::end(text), ns / 1000).ptr;
+  const uint64_t rest = ns % 1000;
+  *end++ = '.';
+  for (const uint64_t digit : {rest / 100, rest / 10 % 10, rest % 10})
+    *end++ = static_cast<char>('0' + digit);
+  json.append(text, end);
+}
+
 namespace {
 
 constexpr size_t kBlockBytes = 1 << 20;
@@ -34,6 +45,21 @@ void append_name(std::string &json, uint64_t pid, uint64_t row, const char *kind
           R"(,"name":")" + kind + R"(","args":{"name":)" + quoted(name) + "}}\n";
 }
 
+void append_event(std::string &json, char phase, uint64_t pid, uint64_t row, const char *category,
+                  uint64_t ns, const std::string &quoted_name) {
+  char number[24];
+  const auto add = [&](const char *field, uint64_t value) {
+    json += field;
+    json.append(number, std::to_chars(number, std::end(number), value).ptr);
+  };
+  json.append(R"({"ph":")").append(1, phase);
+  add(R"(","pid":)", pid);
+  add(R"(,"tid":)", row);
+  json += R"(,"ts":)";
+  append_us(json, ns);
+  json.append(R"(,"cat":")").append(category).append(R"(","name":)").append(quoted_name);
+}
+
 }  // namespace
 
 bool trace_is_on() {
@@ -47,33 +73,17 @@ uint64_t host_ns() {
                                    .count());
 }
 
-void append_us(std::string &json, uint64_t ns) {
-  char text[32];
-  char *end = std::to_chars(text, std::end(text), ns / 1000).ptr;
-  const uint64_t rest = ns % 1000;
-  *end++ = '.';
-  for (const uint64_t digit : {rest / 100, rest / 10 % 10, rest % 10})
-    *end++ = static_cast<char>('0' + digit);
-  json.append(text, end);
-}
-
 void append_span(std::string &json, uint64_t pid, uint64_t row, const char *category,
                  uint64_t begin_ns, uint64_t end_ns, const std::string &quoted_name) {
-  char number[24];
-  const auto add = [&](const char *field, uint64_t value) {
-    json += field;
-    json.append(number, std::to_chars(number, std::end(number), value).ptr);
-  };
-  add(R"({"ph":"X","pid":)", pid);
-  add(R"(,"tid":)", row);
-  json += R"(,"ts":)";
-  append_us(json, begin_ns);
+  append_event(json, 'X', pid, row, category, begin_ns, quoted_name);
   json += R"(,"dur":)";
   append_us(json, end_ns - begin_ns);
-  json += R"(,"cat":")";
-  json += category;
-  json += R"(","name":)";
-  json += quoted_name;
+}
+
+void append_instant(std::string &json, uint64_t pid, uint64_t row, const char *category,
+                    uint64_t ns, const std::string &quoted_name, char scope) {
+  append_event(json, 'i', pid, row, category, ns, quoted_name);
+  json.append(R"(,"s":")").append(1, scope) += '"';
 }
 
 Traces &Traces::instance() { return of_this_process<Traces>(); }
@@ -111,7 +121,13 @@ std::string Traces::name_of(const Program &program) {
 std::string Traces::place_of(const Program &program, uint32_t address) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [place, is_new] = places_.try_emplace({&program, address});
-  if (is_new) place->second = quoted(program.function_at(address));
+  if (is_new) {
+    std::string text = program.function_at(address);  // such as "main (folder/task.c:12)"
+    if (const size_t file = text.find('('), end = text.rfind('/');
+        file != std::string::npos && end != std::string::npos && end > file)
+      text.erase(file + 1, end - file);
+    place->second = quoted(text);
+  }
   return place->second;
 }
 
@@ -175,7 +191,8 @@ void Traces::add_limited_locked(Output &output, const std::string &lines, uint64
   output.is_full = output.bytes + lines.size() > limit_bytes_ / kPart;
   if (!output.is_full) return add_locked(output, lines);
   std::string end;
-  append_span(end, pid, kRankThread, "measured", ns, ns, R"("limit: later events are missing")");
+  append_instant(end, pid, kRankThread, "measured", ns, R"("limit: later events are missing")",
+                 'p');
   add_locked(output, end + "}\n");
 }
 

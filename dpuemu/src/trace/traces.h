@@ -27,7 +27,10 @@ uint64_t host_ns();
 
 /// Appends a time in us, of whole ns: so the ends of nested events are nested too.
 void append_us(std::string &json, uint64_t ns);
-/// Appends an event without its closing brace, for arguments.
+/// Append an event without its closing brace, for arguments. scope: 't' (the row) or 'p' (the
+/// process).
+void append_instant(std::string &json, uint64_t pid, uint64_t row, const char *category,
+                    uint64_t ns, const std::string &quoted_name, char scope);
 void append_span(std::string &json, uint64_t pid, uint64_t row, const char *category,
                  uint64_t begin_ns, uint64_t end_ns, const std::string &quoted_name);
 

@@ -1,4 +1,4 @@
-// Kernels for test_profile.py: -DKERNEL=name chooses the function that all tasklets call. Comments
+// Kernels for test_profile.py and test_trace.py: -DKERNEL=name chooses the function that all tasklets call. Comments
 // `here` mark the line that a test looks for.
 #include <alloc.h>
 #include <barrier.h>
@@ -7,10 +7,12 @@
 #include <mram.h>
 #include <mram_unaligned.h>
 #include <mutex.h>
+#include <perfcounter.h>
 #include <sem.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <trace_regions.h>
 
 #define TURNS 100
 MUTEX_INIT(lock);
@@ -99,6 +101,28 @@ static inline void misses_a_barrier(void) {
 
 static inline void stops(void) {
   if (me() == 0) __asm__ volatile("stop");  // here
+}
+
+// Regions nest, an end without a begin has no effect, and the last region ends with the tasklet.
+static inline void marks(void) {
+  TRACE_BEGIN("load");
+  copies_words();
+  TRACE_END();
+  TRACE_BEGIN("all \"turns\"");
+  for (uint32_t i = 0; i < 3; ++i) {
+    TRACE_BEGIN("turn");
+    work(100 * (me() + 1));
+    TRACE_END();
+  }
+  TRACE_END();
+  TRACE_END();
+  if (me() == 1) {
+    perfcounter_config(COUNT_CYCLES, true);
+    work(1000);
+    counter = perfcounter_get();
+  }
+  TRACE_BEGIN("until the end");
+  work(10);
 }
 
 static inline void never_ends(void) {
