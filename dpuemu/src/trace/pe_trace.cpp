@@ -41,7 +41,7 @@ void PeTrace::set(std::shared_ptr<TracedLaunch> launch, uint32_t number) {
 }
 
 void PeTrace::begin(const Program &program, const PePlace &) {
-  program_ = &program;
+  if (std::exchange(program_, &program) != &program) places_.clear();
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
   outer_.clear();
   events_.clear();
@@ -174,27 +174,31 @@ void PeTrace::write(double cycles) {
   if (!Traces::instance().add_pe(number_, rows, lines)) dropped_ += outer_.size() + events_.size();
 }
 
-void PeTrace::append(std::string &lines, const Event &event, double cycles) const {
+void PeTrace::append(std::string &lines, const Event &event, double cycles) {
+  const uint64_t pid = kFirstPePid + number_, begin = at(event.begin, cycles);
   if (event.kind == kCounter)
-    append_instant(lines, kFirstPePid + number_, event.row, "modelled", at(event.begin, cycles),
-                   name_of(event), 't');
+    append_instant(lines, pid, event.row, "modelled", begin, name_of(event), 't');
   else
-    append_span(lines, kFirstPePid + number_, event.row, "modelled", at(event.begin, cycles),
-                at(event.end, cycles), name_of(event));
-  std::string arguments;
+    append_span(lines, pid, event.row, "modelled", begin, at(event.end, cycles), name_of(event));
+  bool has_arguments = false;
   const auto append_argument = [&](const char *field, const std::string &value) {
-    arguments += (arguments.empty() ? "" : ",") + quoted(field) + ":" + value;
+    lines.append(std::exchange(has_arguments, true) ? "," : R"(,"args":{)");
+    lines.append(field).append(value);
   };
   if (event.kind == kRead || event.kind == kWrite)
-    append_argument("bytes", std::to_string(event.value));
-  if (event.kind == kCounter) append_argument("value", std::to_string(event.value));
-  if (event.at != 0) {
-    // The place of dpuemu's compiler is the end of a call.
-    const uint32_t address = program_->code() != nullptr ? event.at : PE_TEXT_ORIGIN + event.at - 1;
-    append_argument("at", Traces::instance().place_of(*program_, address));
-  }
-  if (!arguments.empty()) lines += R"(,"args":{)" + arguments + "}";
-  lines += "}\n";
+    append_argument(R"("bytes":)", std::to_string(event.value));
+  if (event.kind == kCounter) append_argument(R"("value":)", std::to_string(event.value));
+  if (event.at != 0) append_argument(R"("at":)", place_of(event.at));
+  lines.append(has_arguments ? "}}\n" : "}\n");
+}
+
+const std::string &PeTrace::place_of(uint32_t place) {
+  const auto [known, is_new] = places_.try_emplace(place);
+  // The place of dpuemu's compiler is the end of a call.
+  if (is_new)
+    known->second = Traces::instance().place_of(
+        *program_, program_->code() != nullptr ? place : PE_TEXT_ORIGIN + place - 1);
+  return known->second;
 }
 
 std::string PeTrace::name_of(const Event &event) const {
@@ -209,8 +213,14 @@ std::string PeTrace::name_of(const Event &event) const {
       return R"("DMA read")";
     case kWrite:
       return R"("DMA write")";
-    default:
-      return quoted(kWaitNames[event.kind - kWait]);
+    default: {
+      static const auto *const names = [] {
+        auto *const all = new std::array<std::string, kWaits>;
+        for (size_t i = 0; i < kWaits; ++i) (*all)[i] = quoted(kWaitNames[i]);
+        return all;
+      }();
+      return (*names)[event.kind - kWait];
+    }
   }
 }
 

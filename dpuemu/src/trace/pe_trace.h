@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "machine/pe_observer.h"
@@ -85,12 +87,15 @@ class PeTrace final : public PeObserver {
   /// Returns the time of the trace, in ns, of a time of the run, which takes `cycles`.
   uint64_t at(double time, double cycles) const;
   void write(double cycles);
-  void append(std::string &lines, const Event &event, double cycles) const;
+  void append(std::string &lines, const Event &event, double cycles);
+  /// Returns the function and line of a place, quoted.
+  const std::string &place_of(uint32_t place);
   std::string name_of(const Event &event) const;
 
   std::shared_ptr<TracedLaunch> launch_;
   uint32_t number_ = 0;
   const Program *program_ = nullptr;
+  std::unordered_map<uint32_t, std::string> places_;  // of program_
   std::array<Tasklet, PE_MAX_TASKLETS> tasklets_;
   // Runs of tasklets and regions end last, so they do not share the limit of the other events.
   std::vector<Event> outer_, events_;

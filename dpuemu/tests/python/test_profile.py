@@ -188,12 +188,8 @@ def test_the_formats_have_the_same_times_as_the_table(runner: Runner) -> None:
     spent = sum(row["cycles"] for row in values["rows"])
 
     scope = json.loads((runner.folder / "scope.json").read_text())
-    assert scope["$schema"] == "https://www.speedscope.app/file-format-schema.json"
-    names = [frame["name"] for frame in scope["shared"]["frames"]]
+    check_speedscope(scope)
     (one,) = scope["profiles"]
-    assert one["type"] == "sampled"
-    assert len(one["samples"]) == len(one["weights"])
-    assert all(0 <= frame < len(names) for stack in one["samples"] for frame in stack)
     assert sum(one["weights"]) == pytest.approx(spent)
     assert one["endValue"] - one["startValue"] == pytest.approx(spent)
 
@@ -204,6 +200,69 @@ def test_the_formats_have_the_same_times_as_the_table(runner: Runner) -> None:
     widths = [float(box[1].attrib["width"]) for box in boxes]
     assert max(widths) == 1200
     assert f"waiting: mutex: {mutex_cycles(values):,.0f} cycles" in " ".join(titles)
+
+
+# The fields of a speedscope file with sampled profiles, from its public description. `?` marks
+# fields that may be missing; no others may exist.
+SPEEDSCOPE: dict[str, Any] = {
+    **{"$schema": str, "exporter?": str, "name?": str, "activeProfileIndex?": int},
+    "shared": {"frames": [{"name": str, "file?": str, "line?": int, "col?": int}]},
+    "profiles": [
+        {
+            **{"type": str, "name": str, "unit": str, "startValue": (int, float)},
+            **{"endValue": (int, float), "samples": [[int]], "weights": [(int, float)]},
+        }
+    ],
+}
+UNITS = ("none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes")
+
+
+def check_fields(value: Any, schema: Any) -> None:
+    """Check the types of a value and of all its parts."""
+    if isinstance(schema, dict):
+        known = {name.rstrip("?"): kind for name, kind in schema.items()}
+        required = {name for name in schema if not name.endswith("?")}
+        assert required <= value.keys() <= known.keys(), value.keys()
+        for name, part in value.items():
+            check_fields(part, known[name])
+    elif isinstance(schema, list):
+        assert isinstance(value, list)
+        for part in value:
+            check_fields(part, schema[0])
+    else:
+        assert isinstance(value, schema), (value, schema)
+        assert not isinstance(value, bool)
+
+
+def check_speedscope(scope: Any) -> None:
+    """Check a speedscope file: its fields, and the rules between them."""
+    check_fields(scope, SPEEDSCOPE)
+    assert scope["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    frames = scope["shared"]["frames"]
+    for one in scope["profiles"]:
+        assert one["type"] == "sampled"
+        assert one["unit"] in UNITS
+        assert len(one["samples"]) == len(one["weights"])
+        assert min(one["weights"], default=0) >= 0
+        assert one["startValue"] <= one["endValue"]
+        assert all(0 <= frame < len(frames) for stack in one["samples"] for frame in stack)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"extra": 1},
+        {"$schema": "other"},
+        {"shared": {"frames": []}},
+        {"shared": {"frames": [{"file": "a"}]}},
+        {"profiles": [{}]},
+    ],
+)
+def test_the_check_of_speedscope_files_finds_errors(change: dict[str, Any]) -> None:
+    scope = profile.speedscope([made()])
+    check_speedscope(scope)
+    with pytest.raises(AssertionError):
+        check_speedscope({**scope, **change})
 
 
 def mutex_cycles(values: dict[str, Any]) -> float:
