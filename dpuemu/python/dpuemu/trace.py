@@ -16,12 +16,13 @@ from typing import Any, BinaryIO
 from dpuemu import trace_plot
 
 DEFAULT_SAMPLE, DEFAULT_LIMIT_MB = 16, 100
-RANKS_PID, FIRST_PE_PID, RANK_THREAD = 2, 3, 10_000_000  # as in src/trace/traces.h
+RANKS_PID, FIRST_PE_PID, RANK_THREAD = 90, 100, 10_000_000  # as in src/trace/traces.h
 HOST_PID, OTHER_THREADS = 1, 20_000_000
 PIDS_PER_PROCESS = 4096  # more than there are PEs
 _PID = re.compile(rb'"pid":(\d+)')
 _HEAD = b'{"displayTimeUnit":"ns","traceEvents":[\n'
 _TAIL = b"\n]}\n"
+_BEFORE_PES = 1_000_000
 _INCOMPLETE = "limit: "  # how the names of events begin after which others are missing
 
 
@@ -121,22 +122,25 @@ class Merger:
 
     def _name(self, pid: int, name: str) -> None:
         self._add({"ph": "M", "pid": pid, "tid": 0, "name": "process_name", "args": {"name": name}})
-        order = {"sort_index": pid}
+        order = {"sort_index": pid - _BEFORE_PES}
         self._add({"ph": "M", "pid": pid, "tid": 0, "name": "process_sort_index", "args": order})
 
     def _events(self, file: Path) -> Iterator[dict[str, Any]]:
         """Yield the events of a file; a line that a signal cut off is skipped."""
         if not file.exists():
             return
-        for line in file.read_bytes().split(b"\n")[:-1]:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                event = None
-            if is_event(event):
-                yield event
-            else:
-                self.summary.refused[file.name] = self.summary.refused.get(file.name, 0) + 1
+        with file.open("rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    event = json.loads(line)
+                except ValueError:
+                    event = None
+                if is_event(event):
+                    yield event
+                else:
+                    self.summary.refused[file.name] = self.summary.refused.get(file.name, 0) + 1
 
     def _add_rank(self, event: dict[str, Any], base: int) -> None:
         values = event.get("args", {})
@@ -236,15 +240,19 @@ def is_event(event: Any) -> bool:
         return event["name"] != "thread_name" or "name" in event.get("args", {})
     times = ["ts", "dur"] if event["ph"] == "X" else ["ts"]
     return (
-        all(is_time(event.get(name)) for name in times)
+        all(isinstance(event.get(name), (int, float)) for name in times)
         and event.get("dur", 0) >= 0
         and isinstance(event.get("tid", 0), int)
+        and _has_finite_numbers(event)
     )
 
 
-def is_time(value: Any) -> bool:
-    """Return whether a value is a finite number."""
-    return isinstance(value, (int, float)) and math.isfinite(value)
+def _has_finite_numbers(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_has_finite_numbers, value.values()))
+    if isinstance(value, list):
+        return all(map(_has_finite_numbers, value))
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def write(folder: Path, file: BinaryIO, limit_bytes: int) -> tuple[Summary, str]:

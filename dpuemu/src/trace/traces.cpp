@@ -149,7 +149,8 @@ void Traces::set_rank_free(uint32_t rank, double ns) {
 
 void Traces::add_host(const std::string &lines) {
   std::lock_guard<std::mutex> lock(mutex_);
-  add_limited_locked(host_, lines, static_cast<uint64_t>(getpid()), host_ns());
+  const auto process = static_cast<uint64_t>(getpid());  // also the number of its main thread
+  add_limited_locked(host_, lines, process, process, host_ns());
 }
 
 void Traces::add_rank(uint32_t rank, const std::string &lines) {
@@ -161,7 +162,7 @@ void Traces::add_rank(uint32_t rank, const std::string &lines) {
                 std::string("rank ").append(std::to_string(rank)));
     add_locked(ranks_, name);
   }
-  add_limited_locked(ranks_, lines, kRanksPid, host_ns() - origin_ns_);
+  add_limited_locked(ranks_, lines, kRanksPid, rank, host_ns() - origin_ns_);
 }
 
 bool Traces::add_pe(uint32_t number, uint64_t rows, const std::string &lines) {
@@ -186,13 +187,12 @@ bool Traces::add_pe(uint32_t number, uint64_t rows, const std::string &lines) {
 }
 
 void Traces::add_limited_locked(Output &output, const std::string &lines, uint64_t pid,
-                                uint64_t ns) {
+                                uint64_t row, uint64_t ns) {
   if (output.is_full) return;
   output.is_full = output.bytes + lines.size() > limit_bytes_ / kPart;
   if (!output.is_full) return add_locked(output, lines);
   std::string end;
-  append_instant(end, pid, kRankThread, "measured", ns, R"("limit: later events are missing")",
-                 'p');
+  append_instant(end, pid, row, "measured", ns, R"("limit: later events are missing")", 'p');
   add_locked(output, end + "}\n");
 }
 

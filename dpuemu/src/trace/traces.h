@@ -16,8 +16,9 @@
 
 namespace dpuemu {
 
-/// The fields `pid` of events; python/dpuemu/trace.py has the same numbers.
-constexpr uint64_t kRanksPid = 2, kFirstPePid = 3;
+/// The fields `pid` of events; python/dpuemu/trace.py has the same numbers. They differ from the
+/// rows, because viewers take a row with the number of its process for the main thread.
+constexpr uint64_t kRanksPid = 90, kFirstPePid = 100;
 /// The field `tid`: rows of asynchronous launches of a rank, after the threads of the host; the row
 /// of a PE's DMA engine; a tasklet t has the row t + 1.
 constexpr uint64_t kRankThread = 10000000, kEngineRow = PE_MAX_TASKLETS + 1;
@@ -73,7 +74,8 @@ class Traces {
   };
   void add_locked(Output &output, const std::string &lines);
   /// The same for lines that may take a part of the limit.
-  void add_limited_locked(Output &output, const std::string &lines, uint64_t pid, uint64_t ns);
+  void add_limited_locked(Output &output, const std::string &lines, uint64_t pid, uint64_t row,
+                          uint64_t ns);
   static void write_locked(Output &output);
 
   std::mutex mutex_;  // guards the members below, except for atomics and settings
