@@ -1,5 +1,5 @@
-// host PROGRAM LAUNCHES [async]: launches the program on 8 PEs; with `async`, it queues all launches
-// on the 128 PEs of two ranks, and then waits. If it has a variable `number`, each PE gets
+// host PROGRAM LAUNCHES [async]: launches the program on 8 PEs; with `async`, it queues all
+// launches on the 128 PEs of two ranks, and then waits. If it has a variable `number`, each PE gets
 // its own number. The process uses the locale of the environment. Exit code 3: a launch ended in a
 // fault.
 #include <dpu.h>

@@ -1,5 +1,5 @@
-// Kernels for test_profile.py and test_trace.py: -DKERNEL=name chooses the function that all tasklets call. Comments
-// `here` mark the line that a test looks for.
+// Kernels for test_profile.py and test_trace.py: -DKERNEL=name chooses the function that all
+// tasklets call. Comments `here` mark the line that a test looks for.
 #include <alloc.h>
 #include <barrier.h>
 #include <defs.h>
