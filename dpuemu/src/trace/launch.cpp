@@ -79,6 +79,7 @@ TracedLaunch::TracedLaunch(std::vector<TracedRank> ranks, bool caller_waits)
   }
   name_.append("launch ").append(std::to_string(traces.count_launch()));
   if (program != nullptr) name_.append(": ").append(traces.name_of(*program));
+  traces.write_now_and_then();
   most_events_ = traces.room() / kEventBytes / std::max<uint64_t>(shown, 1);
 }
 

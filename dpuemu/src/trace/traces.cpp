@@ -29,6 +29,7 @@ void append_us(std::string &json, uint64_t ns) {
 namespace {
 
 constexpr size_t kBlockBytes = 1 << 20;
+constexpr uint64_t kPeriodNs = 1000000000;
 constexpr uint64_t kPart = 4;  // hosts, ranks and new launches may take this part of the limit
 
 const std::string &trace_folder() {
@@ -211,6 +212,14 @@ void Traces::write_locked(Output &output) {
 void Traces::write() {
   std::lock_guard<std::mutex> lock(mutex_);
   for (Output *output : {&host_, &ranks_, &pes_}) write_locked(*output);
+  next_write_ns_ = host_ns() + kPeriodNs;
+}
+
+void Traces::write_now_and_then() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const bool is_due = host_ns() >= next_write_ns_;
+  lock.unlock();
+  if (is_due) write();
 }
 
 }  // namespace dpuemu

@@ -64,6 +64,9 @@ class Traces {
   bool add_pe(uint32_t number, uint64_t rows, const std::string &lines);
   /// Writes all lines to the files.
   void write();
+  /// The same, at the first call and then at most once per second, so that a signal that kills the
+  /// process leaves most events.
+  void write_now_and_then();
 
  private:
   /// A file that gets its lines in large blocks.
@@ -86,6 +89,7 @@ class Traces {
   std::array<double, DPUEMU_MAX_RANKS> rank_free_ns_ = {};
   std::array<std::atomic<bool>, DPUEMU_MAX_RANKS * kDpusPerRank> shown_ = {};
   std::atomic<uint64_t> launches_{0};
+  uint64_t next_write_ns_ = 0;
   uint64_t origin_ns_ = 0, limit_bytes_ = 0;
   uint32_t sample_ = 0, sampled_ = 0;  // PEs to choose, and chosen ones
 };

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -15,6 +16,7 @@ from trace_format import (
     HOST,
     NUMBERS,
     PES,
+    check_format,
     end_of,
     ns,
     of,
@@ -183,3 +185,48 @@ def test_events_of_libraries_must_have_the_fields_of_their_phase() -> None:
     wrong += [{"ts": float("inf")}, {"args": {"a": [float("nan")]}}]
     assert not any(trace.is_event({**good, **change}) for change in wrong)
     assert not trace.is_event({"ph": "M", "name": "thread_name", "args": {}})
+
+
+KILLED = """
+import os, signal
+from dpu import DpuSet
+
+with DpuSet(8, binary="KERNEL") as dpus:
+    dpus.exec()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_leaves_the_events_before_its_launch(runner: Runner) -> None:
+    kernel = runner.kernel("computes", 2)
+    (runner.folder / "killed.py").write_text(KILLED.replace("KERNEL", kernel))
+    events, _ = traced(runner, sys.executable, "killed.py", code=128 + 9)
+    assert len(of(events, HOST, "dpu_load")) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dur": -1},
+        {"dur": "1"},
+        {"ts": -1},
+        {"ph": "?"},
+        {"pid": 7},
+        {"tid": 7},
+        {"ts": 5, "dur": 10},
+    ],
+)
+def test_the_check_of_the_format_finds_errors(change: dict[str, Any]) -> None:
+    names = [
+        {"ph": "M", "pid": 1, "tid": 0, "name": "process_name", "args": {"name": "p"}},
+        {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "t"}},
+    ]
+    outer = {"ph": "X", "pid": 1, "tid": 2, "ts": 0, "dur": 9, "name": "a", "cat": "c"}
+    inner = {**outer, "ts": 2, "dur": 3}
+
+    def document(event: dict[str, Any]) -> dict[str, Any]:
+        return {"displayTimeUnit": "ns", "traceEvents": [*names, outer, event]}
+
+    check_format(document(inner))
+    with pytest.raises((AssertionError, KeyError)):
+        check_format(document({**inner, **change}))
