@@ -178,7 +178,7 @@ def test_run_of_a_missing_program_prints_one_line(tmp_path: Path) -> None:
         (
             "inf",
             "command 'inf' is unknown; use run, check, profile, debug, trace, objdump, env, info; did"
-            " mean 'info'?",
+            " you mean 'info'?",
         ),
         ("--vers", "option --vers is unknown; did you mean '--version'? (see dpuemu --help)"),
         ("--strict", "option --strict is unknown (see dpuemu --help)"),
