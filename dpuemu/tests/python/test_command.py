@@ -177,8 +177,8 @@ def test_run_of_a_missing_program_prints_one_line(tmp_path: Path) -> None:
         ("env --js -", "option --js is unknown; did you mean '--json'? (see dpuemu env --help)"),
         (
             "inf",
-            "command 'inf' is unknown; use run, check, profile, debug, trace, objdump, env, info; did"
-            " you mean 'info'?",
+            "command 'inf' is unknown; use run, check, profile, debug, trace, objdump, env, info;"
+            " did you mean 'info'?",
         ),
         ("--vers", "option --vers is unknown; did you mean '--version'? (see dpuemu --help)"),
         ("--strict", "option --strict is unknown (see dpuemu --help)"),
