@@ -12,6 +12,9 @@ from typing import Any, NoReturn
 from dpuemu import _dpuemu, check
 
 BANKS = 8  # of a chip
+LAST_PE = _dpuemu.MAX_RANKS * _dpuemu.PES_PER_RANK - 1
+PE = "N|R.C.B"
+PE_HELP = "a PE is its number 64 R + 8 C + B, or its rank, chip and bank"
 USAGE = 2  # exit code of wrong usage and errors
 
 
@@ -70,11 +73,6 @@ def number(low: int, high: int | None = None) -> Callable[[str], int]:
     return parse
 
 
-def numbers(low: int, high: int) -> Callable[[str], tuple[int, ...]]:
-    """Return a parser of a list of whole numbers from `low` to `high`."""
-    return lambda text: tuple(map(number(low, high), text.split(",")))
-
-
 def file_name(text: str) -> str:
     """Parse the name of a file that cannot be standard output."""
     if text == "-":
@@ -87,23 +85,33 @@ def schedules(text: str) -> str:
     return text if text == check.ALL else str(number(1)(text))
 
 
-def one_pe(text: str) -> str:
-    """Parse RANK.CHIP.BANK, or a number in the order of DPU_FOREACH over all ranks, into
-    RANK.CHIP.BANK.
+def one_pe(text: str) -> int:
+    """Parse RANK.CHIP.BANK, or a number in the order of DPU_FOREACH over all ranks, into this
+    number.
     """
-    name = text
-    if text.isdecimal():
-        rank, index = divmod(int(text), _dpuemu.PES_PER_RANK)
-        name = f"{rank}.{index // BANKS}.{index % BANKS}"
-    match = re.fullmatch(r"(\d+)\.[0-7]\.[0-7]", name)
-    if match is None or int(match[1]) >= _dpuemu.MAX_RANKS:
-        most = _dpuemu.MAX_RANKS * _dpuemu.PES_PER_RANK - 1
-        raise argparse.ArgumentTypeError(f"{text} is not RANK.CHIP.BANK or a number up to {most}")
-    return name
+    match = re.fullmatch(r"(\d+)\.([0-7])\.([0-7])|\d+", text, re.ASCII)
+    if match is not None:
+        rank, chip, bank = (int(place or 0) for place in match.groups())
+        index = rank * _dpuemu.PES_PER_RANK + chip * BANKS + bank if match[1] else int(text)
+        if index <= LAST_PE:
+            return index
+    raise argparse.ArgumentTypeError(f"{text!r} is not RANK.CHIP.BANK or a number up to {LAST_PE}")
 
 
-def pe(text: str) -> str:
-    """Parse the name of a PE, or check.ALL."""
-    if text == check.ALL or re.fullmatch(r"\d+\.[0-7]\.[0-7]", text):
-        return text
-    raise argparse.ArgumentTypeError(f"{text} is not RANK.CHIP.BANK or {check.ALL}")
+def some_pes(text: str) -> tuple[int, ...]:
+    """Parse a list of PEs."""
+    return tuple(map(one_pe, text.split(",")))
+
+
+def one_pe_or_all(text: str) -> str:
+    """Parse a PE into RANK.CHIP.BANK, or check.ALL."""
+    try:
+        return text if text == check.ALL else pe_name(one_pe(text))
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, or {check.ALL}") from None
+
+
+def pe_name(pe: int) -> str:
+    """Return RANK.CHIP.BANK."""
+    rank, index = divmod(pe, _dpuemu.PES_PER_RANK)
+    return f"{rank}.{index // BANKS}.{index % BANKS}"

@@ -12,7 +12,18 @@ from collections.abc import Callable, Sequence
 
 import dpuemu
 from dpuemu import _dpuemu, check, debug, profile, run, tools, trace
-from dpuemu.arguments import USAGE, Parser, fail, file_name, number, numbers, pe, schedules
+from dpuemu.arguments import (
+    PE,
+    PE_HELP,
+    USAGE,
+    Parser,
+    fail,
+    file_name,
+    number,
+    one_pe_or_all,
+    schedules,
+    some_pes,
+)
 from dpuemu.facts import (
     STDOUT,
     print_disassembly,
@@ -155,9 +166,9 @@ def parser() -> argparse.ArgumentParser:
     )
     subparser.add_argument(
         "--pe",
-        type=pe,
-        metavar="R.C.B|all",
-        help="try them on this rank, chip and bank, or on all PEs (default: on the first PE)",
+        type=one_pe_or_all,
+        metavar=f"{PE}|all",
+        help=f"try them on this PE, or on all PEs (default: on the first PE); {PE_HELP}",
     )
     subparser.add_argument(
         "--suppressions",
@@ -249,10 +260,10 @@ def parser() -> argparse.ArgumentParser:
     )
     subparser.add_argument(
         "--pes",
-        type=numbers(0, most_pes - 1),
-        metavar="N,...",
+        type=some_pes,
+        metavar=f"{PE},...",
         default=(),
-        help="show these PEs in detail: rank * 64 + chip * 8 + bank",
+        help=f"show these PEs in detail; {PE_HELP}",
     )
     subparser.add_argument(
         "--limit",
@@ -446,9 +457,6 @@ def debug_host_program(options: argparse.Namespace) -> int:
     if options.tasklet is not None and not options.places:
         options.usage_error("--tasklet needs --break")
     words = [] if options.core_to_open else _words(options)
-    if options.core_to_open:
-        with open(options.core_to_open):
-            pass
     code, _, _ = run.run_program(
         debug.gdb_command(options, words),
         threads=None if os.environ.get("DPUEMU_THREADS") else 1,  # so that stops are repeatable

@@ -8,11 +8,12 @@ import shutil
 import signal
 from collections.abc import Sequence
 
-from dpuemu.arguments import file_name, number, one_pe
+from dpuemu.arguments import PE, PE_HELP, file_name, number, one_pe, pe_name
 from dpuemu.errors import Error
+from dpuemu.in_gdb.layout import TASKLETS
 
 MOST_PATIENCE = 1000000  # the largest value of DPUEMU_PATIENCE
-TASKLETS = 24
+ELF, ET_CORE, TYPE_OFFSET = b"\x7fELF", 4, 16
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
@@ -28,8 +29,8 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--pe",
         type=one_pe,
-        metavar="N|R.C.B",
-        help="break only in this PE: its number (64 R + 8 C + B), or rank, chip and bank",
+        metavar=PE,
+        help=f"break only in this PE; {PE_HELP}",
     )
     command.add_argument(
         "--tasklet",
@@ -63,11 +64,15 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def gdb_command(options: argparse.Namespace, words: Sequence[str]) -> list[str]:
     """Return the command that runs GDB: on a program and its arguments, or on a core file.
 
-    Raises Error if the machine has no GDB.
+    Raises Error if the machine has no GDB, or if a file cannot be used; OSError if it cannot be
+    read.
     """
     if shutil.which("gdb") is None:
         raise Error("`dpuemu debug` needs the program gdb; install it (on Debian: gdb)")
-    condition = "" if options.tasklet is None else f" if $_tasklet() == {options.tasklet}"
+    check_files(options, words)
+    limits = {"pe": options.pe, "tasklet": options.tasklet}
+    terms = [f"$_{name}() == {value}" for name, value in limits.items() if value is not None]
+    condition = f" if {' && '.join(terms)}" if terms else ""
     commands = [
         "set debuginfod enabled off",
         "set breakpoint pending on",
@@ -87,10 +92,34 @@ def gdb_command(options: argparse.Namespace, words: Sequence[str]) -> list[str]:
     return [*result, "--args", *words] if words else result
 
 
+def check_files(options: argparse.Namespace, words: Sequence[str]) -> None:
+    """Refuse files that GDB cannot use."""
+    if options.core_to_open:
+        with open(options.core_to_open, "rb") as file:
+            head = file.read(TYPE_OFFSET + 2)
+        if head[:4] != ELF or int.from_bytes(head[TYPE_OFFSET:], "little") != ET_CORE:
+            raise Error(f"{options.core_to_open} is not a core file")
+    if options.core:
+        folder = os.path.dirname(os.path.abspath(options.core))
+        if not os.access(folder, os.W_OK | os.X_OK) or os.path.isdir(options.core):
+            raise Error(
+                f"cannot write {options.core}: the folder {folder} must exist and be writable"
+            )
+    if words:
+        program = words[0] if os.path.isfile(words[0]) else shutil.which(words[0]) or words[0]
+        with open(program, "rb") as file:
+            head = file.read(len(ELF))
+        if head != ELF:
+            raise Error(
+                f"{words[0]} is not an ELF program, which gdb needs; for a script, begin with its"
+                " interpreter, as in `python3 script.py`"
+            )
+
+
 def variables(options: argparse.Namespace) -> dict[str, str]:
     """Return the environment variables for the emulator and for `in_gdb`."""
     wanted = {
-        "DPUEMU_DEBUG_PE": options.pe,
+        "DPUEMU_DEBUG_PE": None if options.pe is None else pe_name(options.pe),
         "DPUEMU_DEBUG_CORE": options.core and os.path.abspath(options.core),
     }
     return {name: value for name, value in wanted.items() if value is not None}

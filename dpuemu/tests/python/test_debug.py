@@ -72,6 +72,35 @@ int main(void) {
 }
 """
 
+# Each tasklet but the first waits for something else, for ever.
+WAITS = """
+#include <defs.h>
+#include <barrier.h>
+#include <handshake.h>
+#include <mutex.h>
+#include <sem.h>
+#include <vmutex.h>
+BARRIER_INIT(all, 2);
+MUTEX_INIT(lock);
+SEMAPHORE_INIT(filled, 0);
+VMUTEX_INIT(many, 8, 1)
+volatile uint32_t is_locked;
+int main(void) {
+  if (me() == 0) return mutex_lock(lock), vmutex_lock(&many, 3), is_locked = 1, 0;
+  while (!is_locked) {}
+  switch (me()) {
+    case 1: barrier_wait(&all); return 0;  // line 17
+    case 2: mutex_lock(lock); return 0;
+    case 3: vmutex_lock(&many, 3); return 0;
+    case 4: sem_take(&filled); return 0;
+    case 5: handshake_notify(); return 0;
+    case 6: handshake_wait_for(7); return 0;
+  }
+  __asm__("stop");  // line 24
+  return 0;
+}
+"""
+
 FAULT = f"""
 #include <defs.h>
 #include <mram.h>
@@ -95,13 +124,14 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a host program, which runs PE programs one after another, and PE programs."""
     folder = tmp_path_factory.mktemp("debug")
     sources = {"host.c": HOST, "kernel.c": KERNEL, "hang.c": HANG, "fault.c": FAULT}
+    sources["waits.c"] = WAITS
     for name, text in {**sources, "other.c": "int main(void) { return 0; }"}.items():
         (folder / name).write_text(text)
     compiler = "dpu-upmem-dpurte-clang -O0 -g -DNR_TASKLETS=4"
     build = "cc -o host host.c $(dpu-pkg-config --cflags --libs dpu)"
     for name in ("kernel", "hang", "fault", "other"):
         build += f" && {compiler} -o {name} {name}.c"
-    build += f" && {compiler} -DLOOPS -o loop hang.c"
+    build += f" && {compiler} -DLOOPS -o loop hang.c && {compiler} -DNR_TASKLETS=8 -o waits waits.c"
     subprocess.run([*DPUEMU, "run", "--", "sh", "-c", build], check=True, cwd=folder)
     return folder
 
@@ -153,11 +183,13 @@ def test_wram_and_mram_have_the_values_of_the_program(programs: Path) -> None:
     commands = ["tasklet 0", *(f"mram/1ug &words[{place}]" for place in places)]
     commands += ["mram directly[1]", "wram total", "wram/1dw &total", "wram/0", "mram 0x3fffff8"]
     commands += ["wram words", "wram/2xw 65536", "wram absent", "mram/q 3"]
+    commands += ["mram total", "mram &set", "mram/1ug 0x8000000", "mram 0xc000000"]
     options = ["--pe", "17", "--tasklet", "3", "--break", "plus"]
     output = debug(programs, *options, commands=commands, run="./host kernel")
     numbers = [int(number) for number in re.findall(r"^mram 0x\w+: (\d+)$", output, re.M)]
     # Tasklet 3 is the last to stop, so all words have been written.
-    assert numbers == [*(3 * place + 1 for place in places), 77], output
+    assert numbers[:-1] == [*(3 * place + 1 for place in places), 77], output
+    assert output.count("is not in MRAM; for WRAM, use `wram`") == 2, output
     total = 5 + 42 + 44 + 46
     assert re.findall(r"^wram 0x\w+: (\d+)$", output, re.M) == [str(total), str(total)], output
     assert "0x3fffff8 and 32 bytes exceed 67108864 bytes" in output
@@ -175,13 +207,83 @@ def test_a_core_file_of_a_break_has_the_mram_of_its_pe(programs: Path, tmp_path:
     debug(programs, *options, "--core", str(core), commands=["pe"], run="./host kernel")
     places = [0, 1024, 3000, WORDS - 1]
     commands = [f"mram/1ug &words[{place}]" for place in places]
-    output = debug(
-        programs, "--open", str(core), commands=["pe", *commands, "mram directly[1]", "info locals"]
-    )
+    commands += ["mram directly[1]", "info locals", "pe 8", "mram directly[1]"]
+    output = debug(programs, "--open", str(core), commands=["pe", *commands])
+    assert "the core file has the MRAM of PE 0.2.1 only" in output, output
     numbers = [int(number) for number in re.findall(r"^mram 0x\w+: (\d+)$", output, re.M)]
     assert numbers == [*(3 * place + 1 for place in places), 77], output
     assert output.count("PE 0.2.1 (number 17), tasklet 3\n") == 2, output
     assert "doubled = " in output
+
+
+@needs_gdb
+def test_each_command_of_the_page_exists_and_a_core_file_of_its_pe_opens(
+    programs: Path, tmp_path: Path
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/debug.md").read_text()
+    cells = re.findall(r"^\| (`.*) \|.*\|$", page, re.M)
+    words = [re.split(r"[/ ](?!tasklets)", cell.strip("`"))[0].split("`")[0] for cell in cells]
+    assert len(words) == 6
+    core, unwritten = tmp_path / "core", tmp_path / "core of other"
+    commands = [*(f"help {word}" for word in words), f"dpuemu-core {core}", "dpuemu-core"]
+    commands += ["dpuemu-core /absent/core", "continue"]
+    options = ["--pe", "17", "--tasklet", "3", "--break", "plus"]
+    output = debug(programs, *options, commands=commands, run="./host kernel")
+    assert "Undefined" not in output, output
+    assert "use dpuemu-core FILE" in output
+    assert "cannot write the core file /absent/core: " in output
+    assert "Python Exception" not in output
+    assert "mram 0x0: 1\n" in debug(programs, "--open", str(core), commands=["mram/1ug 0"])
+    options = ["--break", "other.c:1", "--core", str(unwritten)]
+    debug(programs, *options, commands=["pe"], run="./host other")
+    output = debug(programs, "--open", str(unwritten), commands=["mram/1ug 65536", "pe 1"])
+    assert re.search(r"^mram 0x10000: \d+$", output, re.M), output  # of unwritten MRAM
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["core", "core of other"]
+
+
+@needs_gdb
+def test_breaks_that_are_never_hit_are_reported_at_the_end(programs: Path) -> None:
+    options = ["--tasklet", "3"]
+    for place in ("absent.c:7", "plus", "handshake_wait_for"):
+        options += ["--break", place]
+    output = debug(programs, *options, "--pe", "1", commands=["continue"], run="./host kernel")
+    reports = [line for line in output.splitlines() if "was never hit" in line]
+    assert len(reports) == 2, output
+    causes = "no program has this place: check its name, and compile PE programs with -g"
+    assert reports[0] == (
+        f"breakpoint 1 at absent.c:7 was never hit: {causes}; gdb follows one process"
+    )
+    assert reports[1].startswith("breakpoint 3 at handshake_wait_for was never hit: ")
+    output = debug(programs, *options[:2], "--break", "absence", commands=[], run="./host kernel")
+    assert "breakpoint 1 at absence was never hit: " in output, output
+
+
+@needs_gdb
+def test_an_executed_place_in_another_tasklet_is_reported_as_such(programs: Path) -> None:
+    options = ["--tasklet", "9", "--break", "plus"]
+    output = debug(programs, *options, commands=["continue"], run="./host kernel")
+    assert "breakpoint 1 at plus was never hit: the program did not execute it, or not in" in output
+
+
+@needs_gdb
+@pytest.mark.parametrize("options", [["--pe", "1"], ["--tasklet", "3"]])
+def test_limits_hold_in_host_code_before_the_library_is_loaded(
+    programs: Path, options: list[str]
+) -> None:
+    (programs / "host.py").write_text("import dpuemu; dpuemu.machine()")
+    host = f"{sys.executable} host.py"
+    place = ["--break", "PyImport_ImportModule"]
+    output = debug(programs, *place, commands=["print $_pe()", "print $_tasklet()"], run=host)
+    assert "Breakpoint 1, " in output, output
+    assert ("$1 = -1\n" in output, "$2 = -1\n" in output) == (True, True), output
+    output = debug(programs, *place, *options, commands=["print $_pe()"], run=host)
+    assert "exited normally" in output, output
+    assert "Breakpoint 1, " not in output
+    assert "Error in testing" not in output
+    output = debug(
+        programs, "--break", "main", *options, commands=["backtrace 1"], run="./host kernel"
+    )
+    assert re.search(r"hit Breakpoint 1(\.\d+)?, main \(\) at kernel.c", output), output
 
 
 @needs_gdb
@@ -204,10 +306,19 @@ def test_a_hang_shows_the_place_of_each_tasklet(programs: Path) -> None:
 
 
 @needs_gdb
-def test_gdb_stops_at_a_deadlock(programs: Path) -> None:
-    output = debug(programs, commands=["info tasklets"], run="./host hang")
-    assert "deadlock: tasklet 1 waits for the semaphore" in output, output
-    assert "1 waits for the semaphore filled, in main (hang.c:10)" in output
+def test_a_deadlock_shows_all_kinds_of_waits(programs: Path) -> None:
+    output = debug(programs, commands=["info tasklets"], run="./host waits")
+    assert "deadlock: tasklet 1 waits at the barrier" in output, output
+    assert re.findall(r"^[* ] +(\d+ .*)", output, re.M) == [
+        "0 ended",
+        "1 waits at the barrier all, in main (waits.c:17)",
+        "2 waits for the mutex lock, held by tasklet 0, in main (waits.c:18)",
+        "3 waits for a bit of the vmutex vmutex_many, in main (waits.c:19)",
+        "4 waits for the semaphore filled, in main (waits.c:20)",
+        "5 waits for a handshake_wait_for on tasklet 5, in main (waits.c:21)",
+        "6 waits for a handshake_notify by tasklet 7, in main (waits.c:22)",
+        "7 waits for another tasklet to resume it, in main (waits.c:24)",
+    ], output
 
 
 @needs_gdb
@@ -259,7 +370,7 @@ def refusal(*words: str, path: str | None = None) -> str:
     result = subprocess.run(
         [*DPUEMU, "debug", *words], capture_output=True, text=True, check=False, env=environment
     )
-    assert (result.returncode, result.stdout) == (2, "")
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (2, "", 1), result
     return result.stderr
 
 
@@ -273,11 +384,17 @@ def test_a_machine_without_gdb_is_named(tmp_path: Path) -> None:
     ("words", "sentence"),
     [
         (["--tasklet", "3", "./host"], "--tasklet needs --break"),
-        (["--pe", "2560", "./host"], "2560 is not RANK.CHIP.BANK or a number up to 2559"),
-        (["--pe", "0.8.0", "./host"], "0.8.0 is not RANK.CHIP.BANK or a number up to 2559"),
+        (["--pe", "2560", "./host"], "'2560' is not RANK.CHIP.BANK or a number up to 2559"),
+        (["--pe", "0.8.0", "./host"], "'0.8.0' is not RANK.CHIP.BANK or a number up to 2559"),
         (["--tasklet", "24", "--break", "f", "./host"], "from 0 to 23"),
         (["--open", "core", "./host"], "--open takes no PROGRAM, --break or --core"),
         (["--open", "absent"], "No such file or directory: 'absent'"),
+        (["--open", __file__], f"{__file__} is not a core file"),
+        (["--open", sys.executable], f"{sys.executable} is not a core file"),
+        (["--core", "/absent/core", "true"], "the folder /absent must exist and be writable"),
+        (["--core", "/", "true"], "cannot write /: "),
+        ([__file__], "is not an ELF program, which gdb needs; for a script, begin with"),
+        (["./absent"], "No such file or directory: './absent'"),
         ([], "argument PROGRAM is missing"),
     ],
 )

@@ -38,7 +38,7 @@ def runner(tmp_path_factory: pytest.TempPathFactory) -> Runner:
     [
         (("--pes", "40,16"), {16, 40}),
         (("--sample", "2"), {0, 32}),
-        (("--sample", "1", "--pes", "56"), {0, 56}),
+        (("--sample", "1", "--pes", "0.7.0"), {0, 56}),
         (("--sample", "0"), set()),
         ((), set(NUMBERS)),
     ],
@@ -152,8 +152,8 @@ def test_a_program_without_pes_has_an_empty_trace(runner: Runner) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--pes", "0,2560"), "--pes '2560' is not a whole number from 0 to 2559"),
-        (("--pes", "1,,2"), "--pes '' is not a whole number"),
+        (("--pes", "0,2560"), "--pes '2560' is not RANK.CHIP.BANK or a number up to 2559"),
+        (("--pes", "1,,2"), "--pes '' is not RANK.CHIP.BANK"),
         (("--sample", "-1"), "--sample"),
         (("--limit", "0"), "--limit '0' is not a whole number of at least 1"),
         (("--out", "-"), "--out - is not a file name"),

@@ -8,7 +8,8 @@ from typing import Any
 import gdb
 
 from .core import open_core_file, write_core
-from .state import REGISTERS, Run, State, parse_pe, pe_name
+from .layout import REGISTERS
+from .state import Run, State, parse_pe, pe_name
 from .tasklets import Chosen, current, preserved, select_tasklet, unwinder
 
 
@@ -86,11 +87,14 @@ class NumberFunction(gdb.Function):  # type: ignore[misc]
 
     def invoke(self) -> int:
         """Return the number."""
-        stack = int(gdb.newest_frame().read_register("rsp"))
-        for run in State().runs():
-            tasklet = run.tasklet_of_stack(stack)
-            if tasklet is not None and run.pe is not None:
-                return run.pe if self.is_pe else tasklet
+        try:
+            stack = int(gdb.newest_frame().read_register("rsp"))
+            for run in State().runs():
+                tasklet = run.tasklet_of_stack(stack)
+                if tasklet is not None and run.pe is not None:
+                    return run.pe if self.is_pe else tasklet
+        except (gdb.error, gdb.GdbError):  # the host has not loaded the library yet
+            pass
         return -1
 
 
@@ -138,7 +142,10 @@ def show_stop(event: Any) -> None:
         return  # no PE runs
     path = os.environ.pop("DPUEMU_DEBUG_CORE", "")
     if path and event is not None:
-        write_core(path, current()[0])
+        try:
+            write_core(path, current()[0])
+        except gdb.GdbError as error:
+            print(error)
 
 
 def open_core(path: str) -> None:
@@ -157,6 +164,33 @@ def stop_at_faults(event: Any) -> None:
     FaultBreakpoint()
 
 
+located: set[int] = set()  # the breakpoints for which GDB has found code
+
+
+def note_place(breakpoint: Any) -> None:
+    """Note a breakpoint for which GDB has found code."""
+    if not breakpoint.pending:
+        located.add(breakpoint.number)
+
+
+def report_breakpoints(event: Any) -> None:
+    """Print a line for each breakpoint that was never hit, at the end of the program."""
+    for one in gdb.breakpoints():
+        if one.number > 0 and one.type == gdb.BP_BREAKPOINT and one.hit_count == 0:
+            cause = (
+                "the program did not execute it, or not in the chosen PE and tasklet"
+                if one.number in located
+                else "no program has this place: check its name, and compile PE programs with -g"
+            )
+            print(
+                f"breakpoint {one.number} at {one.location} was never hit: {cause};"
+                " gdb follows one process"
+            )
+
+
+gdb.events.breakpoint_created.connect(note_place)
+gdb.events.breakpoint_modified.connect(note_place)
+gdb.events.exited.connect(report_breakpoints)
 gdb.events.new_objfile.connect(stop_at_faults)
 gdb.events.stop.connect(show_stop)
 RESUMING = "continue step next stepi nexti finish until advance run jump"

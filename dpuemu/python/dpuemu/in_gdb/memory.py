@@ -7,24 +7,22 @@ from typing import Any
 
 import gdb
 
-from .state import (
+from .layout import (
     BANKS,
     CHIPS,
     FLAT,
     LINE_STRIDE,
     MRAM_BYTES,
+    MRAM_WINDOWS,
     PAGE,
     PES,
+    RANKS,
     RUN_BYTES,
     SIZES,
     WORD,
     WRAM_BYTES,
-    State,
-    is_core,
-    number_at,
-    pe_of_wram,
-    read,
 )
+from .state import State, is_core, number_at, pe_of_wram, place_name, read
 from .tasklets import current
 
 
@@ -42,6 +40,10 @@ class Mram:
         table = State()
         self.pe, self.unwritten = pe, bytes([table.unwritten]) * RUN_BYTES
         self.region, self.copy, self.filled = table.region(pe), 0, 0
+        if is_core() and not has_mram(pe):
+            owners = [place_name(other) for other in range(RANKS * PES) if has_mram(other)]
+            only = f"the MRAM of PE {owners[0]} only" if owners else "no MRAM"
+            raise gdb.GdbError(f"the core file has {only}")
         for run in table.runs():
             if run.pe == pe and run.at["has_copy"] and number_at(run.at["has_copy"], 1):
                 self.copy = number_at(run.at["copy"])
@@ -72,6 +74,14 @@ class Mram:
             if self.is_copied(page):
                 result[begin : begin + PAGE] = read(self.copy + page * PAGE, PAGE)
         return bytes(result)
+
+
+def has_mram(pe: int) -> bool:
+    """Return whether the core file has the MRAM of a PE: at least its first run."""
+    try:
+        return bool(read(FLAT + pe * MRAM_BYTES, 1))
+    except gdb.MemoryError:
+        return False
 
 
 def read_mram(pe: int, offset: int, count: int) -> bytes:
@@ -130,7 +140,10 @@ class MemoryCommand(gdb.Command):  # type: ignore[misc]
     def offset(self, address: int) -> int:
         """Return the address in this memory: PE programs and symbols use other addresses."""
         if self.name == "mram":
-            return address % MRAM_BYTES
+            for begin in MRAM_WINDOWS:
+                if begin <= address < begin + MRAM_BYTES:
+                    return address - begin
+            raise gdb.GdbError(f"{address:#x} is not in MRAM; for WRAM, use `wram`")
         owner = None if address < self.size else pe_of_wram(address)
         if owner is not None:
             address -= State().wram(owner)

@@ -8,32 +8,28 @@ from collections.abc import Iterator
 
 import gdb
 
-CHIPS = BANKS = WORD = 8
-PES = CHIPS * BANKS  # of a rank
-RANKS = 40
-MRAM_BYTES, WRAM_BYTES, PAGE = 64 << 20, 64 << 10, 4096
-RUN_BYTES = 8 << 10  # of MRAM whose lines lie at LINE_STRIDE (src/base/address_map.h)
-LINE_STRIDE = 128
-STACK_BLOCK, MUTEXES = 0x10000, 0x1F000  # runtime/calls.h
-REGISTERS = 24  # of a tasklet of machine code
-CODE = 0x80000000  # the address of the first instruction of machine code
-FLAT = 0x4D52414D << 32  # where core files have the MRAM of PE 0, without interleaving
-SIZES = {"b": 1, "h": 2, "w": 4, "g": 8}
+from .layout import (
+    AT_CALL,
+    AWAITED,
+    BANKS,
+    CHIPS,
+    CODE_STATES,
+    COMPUTES,
+    ENTRY,
+    FLOATING_POINT_BYTES,
+    INTERRUPTED,
+    MUTEXES,
+    PAGE,
+    PES,
+    RANKS,
+    READY,
+    RUN,
+    STACK_BLOCK,
+    STATES,
+    WAITS,
+)
+
 PE_ERROR = "name a PE by its number or as RANK.CHIP.BANK"
-
-# The states of src/pe/run.h and src/pe/code_run.h.
-READY, COMPUTES, DMA, WAITS, ENDED = "ready", "computes", "waits for DMA", "waits ", "ended"
-STATES = [READY, COMPUTES, DMA, WAITS, ENDED]
-CODE_STATES = ["stopped", COMPUTES, DMA, WAITS]
-AWAITED = ["at the barrier {}", "for the mutex {}", "for a bit of the vmutex {}"]
-AWAITED += ["for the semaphore {}", "for a handshake_wait_for on tasklet {}"]
-AWAITED += ["for a handshake_notify by tasklet {}", "for another tasklet to resume it"]
-
-# src/base/door.h: in the order of memory, after a call and after a signal.
-AT_CALL = "r15 r14 r13 r12 rbp rbx rip"
-INTERRUPTED = "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rip cs eflags rsp"
-FLOATING_POINT_BYTES = 512
-ENTRY = "__pe_start"  # where tasklets begin
 
 
 def read(address: int, count: int) -> bytes:
@@ -62,14 +58,9 @@ def is_core() -> bool:
 class Run:
     """A run of a PE (DebuggedRun)."""
 
-    NAMES = (
-        "next wram text is_code tasklets tasklet_bytes woken state awaited registers pc"
-        " wait_kind interrupted wait_key stack stack_end mutex_holders copy copy_pages has_copy"
-    )
-
     def __init__(self, address: int) -> None:
         self.address = address
-        self.at = words_at(address, self.NAMES)
+        self.at = words_at(address, RUN)
         self.pe = pe_of_wram(self.at["wram"])
         self.tasklets = self.at["tasklets"]
 
@@ -167,9 +158,14 @@ class State:
             address = number_at(address)
 
 
+def place_name(pe: int) -> str:
+    """Return RANK.CHIP.BANK."""
+    return f"{pe // PES}.{pe % PES // BANKS}.{pe % BANKS}"
+
+
 def pe_name(pe: int) -> str:
     """Return RANK.CHIP.BANK and the number."""
-    return f"{pe // PES}.{pe % PES // BANKS}.{pe % BANKS} (number {pe})"
+    return f"{place_name(pe)} (number {pe})"
 
 
 def parse_pe(text: str) -> int:

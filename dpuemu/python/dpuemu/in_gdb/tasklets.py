@@ -14,7 +14,8 @@ from typing import Any
 import gdb
 from gdb.unwinder import Unwinder, register_unwinder
 
-from .state import CODE, ENDED, PE_ERROR, WORD, Run, State
+from .layout import CODE, ENDED, RUNTIME, WORD
+from .state import PE_ERROR, Run, State
 
 
 class TaskletUnwinder(Unwinder):  # type: ignore[misc]
@@ -158,13 +159,19 @@ def current() -> tuple[int, Run | None, int | None]:
     return Chosen.pe, None, None
 
 
+def is_of_program(frame: Any) -> bool:
+    """Return whether a frame has a source line, not one of the runtime."""
+    file = frame.find_sal().symtab
+    return file is not None and frame.name() is not None and not file.filename.startswith(RUNTIME)
+
+
 def select_source() -> Any:
-    """Select the innermost frame of the tasklet with a source line, or its innermost frame."""
+    """Select the tasklet's innermost frame of the program, or else its innermost frame."""
     frame = gdb.newest_frame()
     while unwinder.hides(frame):
         frame = frame.older()
     first = frame
-    while frame is not None and (frame.find_sal().symtab is None or frame.name() is None):
+    while frame is not None and not is_of_program(frame):
         frame = frame.older()
     frame = frame or first
     frame.select()
@@ -181,7 +188,7 @@ def place_text(frame: Any) -> str:
 
 
 def select_tasklet(run: Run, tasklet: int) -> str:
-    """Select the innermost frame of a tasklet with a source line; return its state and place."""
+    """Select the innermost frame of a tasklet in its program; return its state and place."""
     if not 0 <= tasklet < run.tasklets:
         raise gdb.GdbError(f"tasklet {tasklet} is not from 0 to {run.tasklets - 1}")
     unwinder.reset()
