@@ -452,19 +452,8 @@ def _fail_to_run(program: str, error: OSError) -> int:
 
 def debug_host_program(options: argparse.Namespace) -> int:
     """Run a host program in GDB, or open a core file; return the code of GDB."""
-    if options.core_to_open and (options.words or options.places or options.core):
-        options.usage_error("--open takes no PROGRAM, --break or --core")
-    if options.tasklet is not None and not options.places:
-        options.usage_error("--tasklet needs --break")
-    words = [] if options.core_to_open else _words(options)
-    code, _, _ = run.run_program(
-        debug.gdb_command(options, words),
-        threads=None if os.environ.get("DPUEMU_THREADS") else 1,  # so that stops are repeatable
-        strict=options.strict,
-        patience=options.patience or debug.MOST_PATIENCE,
-        variables=debug.variables(options),
-    )
-    return run.exit_code(code)
+    debug.check_options(options)
+    return debug.run_gdb(options, [] if options.core_to_open else _words(options))
 
 
 def run_host_program(options: argparse.Namespace) -> int:

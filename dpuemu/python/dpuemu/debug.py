@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections.abc import Sequence
 
+from dpuemu import run
 from dpuemu.arguments import PE, PE_HELP, file_name, number, one_pe, pe_name
 from dpuemu.errors import Error
 from dpuemu.in_gdb.layout import TASKLETS
@@ -61,6 +62,26 @@ def add_options(command: argparse.ArgumentParser) -> None:
     )
 
 
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse options that exclude each other."""
+    if options.core_to_open and (options.words or options.places or options.core):
+        options.usage_error("--open takes no PROGRAM, --break or --core")
+    if options.tasklet is not None and not options.places:
+        options.usage_error("--tasklet needs --break")
+
+
+def run_gdb(options: argparse.Namespace, words: Sequence[str]) -> int:
+    """Run GDB on a program and its arguments, or on a core file; return the code of GDB."""
+    code, _, _ = run.run_program(
+        gdb_command(options, words),
+        threads=None if os.environ.get("DPUEMU_THREADS") else 1,  # so that stops are repeatable
+        strict=options.strict,
+        patience=options.patience or MOST_PATIENCE,
+        variables=variables(options),
+    )
+    return run.exit_code(code)
+
+
 def gdb_command(options: argparse.Namespace, words: Sequence[str]) -> list[str]:
     """Return the command that runs GDB: on a program and its arguments, or on a core file.
 
@@ -102,9 +123,7 @@ def check_files(options: argparse.Namespace, words: Sequence[str]) -> None:
     if options.core:
         folder = os.path.dirname(os.path.abspath(options.core))
         if not os.access(folder, os.W_OK | os.X_OK) or os.path.isdir(options.core):
-            raise Error(
-                f"cannot write {options.core}: the folder {folder} must exist and be writable"
-            )
+            raise Error(f"cannot write {options.core}: it must be a file in a writable folder")
     if words:
         program = words[0] if os.path.isfile(words[0]) else shutil.which(words[0]) or words[0]
         with open(program, "rb") as file:

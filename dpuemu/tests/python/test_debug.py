@@ -391,8 +391,11 @@ def test_a_machine_without_gdb_is_named(tmp_path: Path) -> None:
         (["--open", "absent"], "No such file or directory: 'absent'"),
         (["--open", __file__], f"{__file__} is not a core file"),
         (["--open", sys.executable], f"{sys.executable} is not a core file"),
-        (["--core", "/absent/core", "true"], "the folder /absent must exist and be writable"),
-        (["--core", "/", "true"], "cannot write /: "),
+        (
+            ["--core", "/absent/core", "true"],
+            "cannot write /absent/core: it must be a file in a writable folder",
+        ),
+        (["--core", "/", "true"], "cannot write /: it must be a file"),
         ([__file__], "is not an ELF program, which gdb needs; for a script, begin with"),
         (["./absent"], "No such file or directory: './absent'"),
         ([], "argument PROGRAM is missing"),
