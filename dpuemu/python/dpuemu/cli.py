@@ -9,6 +9,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import dpuemu
 from dpuemu import _dpuemu, check, debug, profile, run, tools, trace
@@ -29,6 +30,7 @@ from dpuemu.facts import (
     print_disassembly,
     print_environment,
     print_information,
+    replacement,
     target,
 )
 
@@ -424,9 +426,11 @@ def trace_host_program(options: argparse.Namespace) -> int:
     sample = options.sample
     if sample is None:
         sample = 0 if options.pes else trace.DEFAULT_SAMPLE
+    if options.plot is not None and os.path.realpath(options.out) == os.path.realpath(options.plot):
+        options.usage_error(f"--out {options.out} and --plot {options.plot} are the same file")
     with (
-        open(options.out, "wb") as file,
-        target(options.plot) as write_plot,
+        replacement(options.out) as file,
+        replacement(options.plot) if options.plot else nullcontext() as plot_file,
         tools.temporary_folder() as folder,
     ):
         try:
@@ -438,7 +442,8 @@ def trace_host_program(options: argparse.Namespace) -> int:
         except OSError as error:
             return _fail_to_run(words[0], error)
         summary, plot = trace.write(folder, file, limit_bytes)
-        write_plot(plot)
+        if plot_file is not None:
+            plot_file.write(f"{plot}\n".encode())
     for problem in [*run.faults(launches), *summary.problems(limit_bytes)]:
         fail(problem)
     print(*summary.lines(options.out), sep="\n")

@@ -8,9 +8,9 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import Any
+from typing import Any, BinaryIO
 
 import dpuemu
 from dpuemu import _dpuemu, tools
@@ -85,6 +85,28 @@ def target(name: str | None) -> Iterator[Callable[[str], None]]:
     else:
         with open(name, "w", encoding="utf-8") as file:
             yield lambda text: print(text, file=file, flush=True)
+
+
+@contextmanager
+def replacement(name: str) -> Iterator[BinaryIO]:
+    """Yield a new file, which replaces the file `name` at the end. If nothing was written to it, or
+    after an exception, the earlier file stays. Devices and pipes are opened in place.
+    """
+    if os.path.exists(name) and not os.path.isfile(name):
+        with open(name, "wb") as file:
+            yield file
+        return
+    place = os.path.realpath(name)
+    draft = f"{place}.{os.getpid()}.draft"
+    try:
+        with open(draft, "xb") as file:
+            yield file
+            is_written = file.tell() > 0
+        if is_written:
+            os.replace(draft, place)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
 
 
 def print_json(name: str | None, value: object) -> None:

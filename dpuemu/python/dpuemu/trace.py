@@ -23,7 +23,9 @@ _PID = re.compile(rb'"pid":(\d+)')
 _HEAD = b'{"displayTimeUnit":"ns","traceEvents":[\n'
 _TAIL = b"\n]}\n"
 _BEFORE_PES = 1_000_000
-_INCOMPLETE = "limit: "  # how the names of events begin after which others are missing
+_PHASES = ("X", "i", "C", "M")
+_MOST = 2**53  # viewers read numbers as float64
+_SURROGATES = re.compile("[\ud800-\udfff]")  # json.loads returns them, but they have no UTF-8
 
 
 def variables(folder: Path, limit_bytes: int, sample: int, pes: Sequence[int]) -> dict[str, str]:
@@ -41,39 +43,42 @@ def variables(folder: Path, limit_bytes: int, sample: int, pes: Sequence[int]) -
 
 @dataclass
 class Summary:
-    """The contents of a trace file, in sums.
+    """The sums of all processes, which include events that the limit drops.
 
-    Times are in us: `host_us` of the launches and `moved_us` of the transfers are measured,
-    `modelled_us` is the time of the slowest PE of each launch.
+    Times are in us. Each is the length of the union of spans: `host_us` of the launches and
+    `moved_us` of the transfers are measured; `modelled_us` is of launches, each as long as its
+    slowest PE. A launch on two ranks is two launches. `pe_us` has the modelled time of each PE.
     """
 
     launches: int = 0
+    transfers: int = 0
+    dropped_events: int = 0
     host_us: float = 0
     modelled_us: float = 0
-    transfers: int = 0
     moved_us: float = 0
-    pe_times: dict[int, float] = field(default_factory=dict)
+    pe_us: list[float] = field(default_factory=list)
     shown_pes: set[int] = field(default_factory=set)
+    other_events: int = 0
     file_bytes: int = 0
-    dropped_events: int = 0
-    is_incomplete: bool = False
     refused: dict[str, int] = field(default_factory=dict)
 
     def lines(self, file: str) -> Iterator[str]:
         """Yield sentences about the contents of the file."""
         yield (
-            f"{file}: {self.launches:,} launches of {len(self.pe_times):,} PEs,"
-            f" {len(self.shown_pes):,} PEs in detail, {self.file_bytes / 1e6:,.1f} MB; open it in"
-            " https://ui.perfetto.dev"
+            f"{file}: {self.launches:,} launches of ranks on {len(self.pe_us):,} PEs,"
+            f" {len(self.shown_pes):,} PEs in detail, {self.transfers:,} transfers,"
+            f" {self.other_events:,} events of other libraries, {self.file_bytes / 1e6:,.1f} MB;"
+            " open it in https://ui.perfetto.dev"
         )
         yield (
             f"transfers {self.moved_us:,.1f} us (measured), launches {self.modelled_us:,.1f} us"
-            f" (modelled; their emulation {self.host_us:,.1f} us, measured)"
+            f" (modelled; their emulation {self.host_us:,.1f} us, measured); concurrent times count"
+            " once"
         )
 
     def problems(self, limit_bytes: int) -> Iterator[str]:
         """Yield a sentence per reason for which the file lacks events."""
-        if self.dropped_events or self.is_incomplete:
+        if self.dropped_events:
             yield (
                 f"at least {self.dropped_events:,} events are missing from the trace, which has a"
                 f" limit of {limit_bytes / 1e6:,.0f} MB; see --limit, --sample and --pes"
@@ -110,6 +115,7 @@ class Merger:
             of = f" of process {process}" if len(bases) > 1 else ""
             self._name(HOST_PID + base, f"host{of} (measured time)")
             self._name(RANKS_PID + base, f"ranks{of} (modelled time)")
+            self._add_totals(self._folder / f"{process}.totals")
             for event in self._events(self._folder / f"{process}.ranks"):
                 self._add_rank(event, base)
         # dpuemu's files come first, so the others cannot take their part of the limit.
@@ -133,26 +139,21 @@ class Merger:
             for line in lines:
                 if not line.endswith(b"\n"):
                     break
-                try:
-                    event = json.loads(line)
-                except ValueError:
-                    event = None
-                if is_event(event):
+                event = parsed_event(line)
+                if event is not None:
                     yield event
                 else:
                     self.summary.refused[file.name] = self.summary.refused.get(file.name, 0) + 1
 
     def _add_rank(self, event: dict[str, Any], base: int) -> None:
-        values = event.get("args", {})
-        if "pe_us" in values:
-            rank = base // PIDS_PER_PROCESS * 40 + event["tid"]
-            dpus = values.get("dpus", range(64))
-            for dpu, us in zip(dpus, values["pe_us"], strict=True):
-                number = 64 * rank + dpu
-                self.summary.pe_times[number] = self.summary.pe_times.get(number, 0) + us
-            self.summary.dropped_events += values.get("dropped_events", 0)
+        if "pe_us" in event.get("args", {}):
             self.spans.append((event["ts"], event["ts"] + event["dur"]))
         self._add({**event, "pid": event["pid"] + base})
+
+    def _add_totals(self, file: Path) -> None:
+        totals = json.loads(file.read_bytes()) if file.exists() else {}
+        for name, value in totals.items():
+            setattr(self.summary, name, getattr(self.summary, name) + value)
 
     def _merge_host(self, file: Path, process: int, base: int) -> None:
         library = file.name.rpartition(f".{process}.jsonl")[0]
@@ -173,23 +174,12 @@ class Merger:
                 self._add({"ph": "M", "pid": pid, "tid": row, "name": "thread_name", "args": words})
             if event["ph"] == "M":
                 continue
-            if is_own:
-                self._sum(event)
+            self.summary.other_events += not is_own
             place = {"pid": pid, "tid": row, "ts": round(event["ts"] - self._origin_us, 3)}
             self._add({"cat": "measured", **event, **place})
 
     def _row(self, file: str, tid: int) -> int:
         return self._threads.setdefault((file, tid), OTHER_THREADS + len(self._threads))
-
-    def _sum(self, event: dict[str, Any]) -> None:
-        summary, values = self.summary, event.get("args", {})
-        if "modelled_us" in values:
-            summary.launches += 1
-            summary.host_us += event["dur"]
-            summary.modelled_us += values["modelled_us"]
-        elif "bytes" in values:
-            summary.transfers += 1
-            summary.moved_us += event["dur"]
 
     def _merge_pes(self, file: Path, base: int) -> None:
         if not file.exists():
@@ -215,9 +205,8 @@ class Merger:
         self.uses.extend(runs.values())
 
     def _add(self, event: dict[str, Any]) -> None:
-        if str(event["name"]).startswith(_INCOMPLETE):
-            self.summary.is_incomplete = True
-        if not self._add_text(json.dumps(event, separators=(",", ":")).encode()):
+        text = json.dumps(event, separators=(",", ":"), ensure_ascii=False)
+        if not self._add_text(_SURROGATES.sub("\ufffd", text).encode()):
             self.summary.dropped_events += 1
 
     def _add_text(self, text: bytes) -> bool:
@@ -230,21 +219,35 @@ class Merger:
         return True
 
 
+def parsed_event(line: bytes) -> dict[str, Any] | None:
+    """Return the event in a line, or None if the line has no event that libraries may write."""
+    try:
+        event = json.loads(line)
+        return event if is_event(event) else None
+    except (ValueError, RecursionError):
+        return None
+
+
 def is_event(event: Any) -> bool:
     """Return whether a value is an event of the trace format, as libraries may write it."""
-    if not isinstance(event, dict) or not isinstance(event.get("ph"), str):
+    if not isinstance(event, dict) or event.get("ph") not in _PHASES:
         return False
     if not isinstance(event.get("name"), str) or not isinstance(event.get("args", {}), dict):
         return False
+    if not _is_integer(event.get("tid", 0)) or not _has_finite_numbers(event):
+        return False
     if event["ph"] == "M":
         return event["name"] != "thread_name" or "name" in event.get("args", {})
-    times = ["ts", "dur"] if event["ph"] == "X" else ["ts"]
-    return (
-        all(isinstance(event.get(name), (int, float)) for name in times)
-        and event.get("dur", 0) >= 0
-        and isinstance(event.get("tid", 0), int)
-        and _has_finite_numbers(event)
-    )
+    dur: Any = event.get("dur", None if event["ph"] == "X" else 0)
+    return _is_number(event.get("ts")) and _is_number(dur) and dur >= 0
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MOST
+
+
+def _is_number(value: Any) -> bool:
+    return _is_integer(value) or (isinstance(value, float) and abs(value) < _MOST)
 
 
 def _has_finite_numbers(value: Any) -> bool:
@@ -261,5 +264,5 @@ def write(folder: Path, file: BinaryIO, limit_bytes: int) -> tuple[Summary, str]
     """
     merger = Merger(folder, file, limit_bytes)
     merger.merge()
-    plot = trace_plot.plot(list(merger.summary.pe_times.values()), merger.spans, merger.uses)
+    plot = trace_plot.plot(merger.summary.pe_us, merger.spans, merger.uses)
     return merger.summary, plot

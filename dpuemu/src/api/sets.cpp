@@ -11,6 +11,7 @@
 #include "base/explanation.h"
 #include "base/guard.h"
 #include "machine/machine.h"
+#include "trace/trace.h"
 
 using namespace dpuemu;
 
@@ -74,7 +75,11 @@ dpu_error_t dpu_alloc_ranks(uint32_t nr_ranks, const char *profile, struct dpu_s
 }
 
 dpu_error_t dpu_free(struct dpu_set_t dpu_set) {
-  return guarded([&] { return Machine::instance().free(dpu_set); });
+  return guarded([&] {
+    const dpu_error_t status = Machine::instance().free(dpu_set);
+    write_trace();  // the process may end by _exit()
+    return status;
+  });
 }
 
 dpu_error_t dpu_get_nr_ranks(struct dpu_set_t dpu_set, uint32_t *nr_ranks) {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -14,7 +15,6 @@
 namespace dpuemu {
 namespace {
 
-constexpr uint64_t kEventBytes = 120;  // of one event of a PE, about
 constexpr double kNsPerSecond = 1e9;
 
 void append_argument(std::string &arguments, const char *field, const std::string &value) {
@@ -32,7 +32,16 @@ std::string in_us(double ns) {
 
 }  // namespace
 
-HostSpan::HostSpan(const char *name) : name_(trace_is_on() ? name : nullptr) {
+void write_trace() {
+  if (!trace_is_on()) return;
+  try {
+    Traces::instance().write();
+  } catch (const std::bad_alloc &) {  // the host has no memory for the trace
+  }
+}
+
+HostSpan::HostSpan(const char *name, bool is_transfer)
+    : name_(trace_is_on() ? name : nullptr), is_transfer_(is_transfer) {
   if (is_on()) begin_ns_ = host_ns();
 }
 
@@ -48,8 +57,14 @@ HostSpan::~HostSpan() {
   if (!is_on()) return;
   try {
     std::string line;
-    append_span(line, static_cast<uint64_t>(getpid()), thread_id(), "measured", begin_ns_,
-                host_ns(), quoted(name_));
+    const uint64_t end_ns = host_ns();
+    append_span(line, static_cast<uint64_t>(getpid()), thread_id(), "measured", begin_ns_, end_ns,
+                quoted(name_));
+    if (is_transfer_)
+      Traces::instance().count([&](Totals &totals) {
+        ++totals.transfers;
+        totals.moved.add(begin_ns_, end_ns);
+      });
     Traces::instance().add_host(line + arguments_ + (arguments_.empty() ? "}\n" : "}}\n"));
   } catch (const std::bad_alloc &) {  // the host has no memory for the trace
   }
@@ -63,6 +78,7 @@ void name_traced_program(const Program &program, const std::string &path) {
 
 TracedLaunch::TracedLaunch(std::vector<TracedRank> ranks, bool caller_waits)
     : ranks_(std::move(ranks)),
+      number_(Traces::instance().count_launch()),
       thread_(caller_waits ? thread_id() : kRankThread + ranks_[0].rank->id()),
       host_begin_ns_(host_ns()),
       begin_ns_(static_cast<double>(host_begin_ns_ - Traces::instance().origin_ns())),
@@ -77,10 +93,10 @@ TracedLaunch::TracedLaunch(std::vector<TracedRank> ranks, bool caller_waits)
       if (program == nullptr) program = traced.rank->pes[i].program;
     });
   }
-  name_.append("launch ").append(std::to_string(traces.count_launch()));
+  name_.append("launch ").append(std::to_string(number_));
   if (program != nullptr) name_.append(": ").append(traces.name_of(*program));
   traces.write_now_and_then();
-  most_events_ = traces.room() / kEventBytes / std::max<uint64_t>(shown, 1);
+  bytes_per_pe_ = traces.room() / std::max<uint64_t>(shown, 1);
 }
 
 bool TracedLaunch::shows(uint32_t number) const { return Traces::instance().shows(number); }
@@ -89,6 +105,11 @@ void TracedLaunch::end() {
   const uint64_t end_ns = host_ns();
   try {
     write(end_ns);
+    // A process may end by _exit() after a single launch.
+    if (number_ == 1)
+      Traces::instance().write();
+    else
+      Traces::instance().write_now_and_then();
   } catch (const std::bad_alloc &) {  // the host has no memory for the trace
   }
 }
@@ -103,8 +124,9 @@ void TracedLaunch::write(uint64_t host_end_ns) {
     double slowest = 0, sum = 0;
     uint32_t slowest_dpu = 0, count = 0;
     std::string times, dpus;
+    std::array<double, kDpusPerRank> pe_ns = {};
     for_each_dpu(traced.dpus, [&](uint32_t i) {
-      const double ns = traced.rank->pes[i].report.cycles * ns_per_cycle_;
+      const double ns = pe_ns[i] = traced.rank->pes[i].report.cycles * ns_per_cycle_;
       if (ns > slowest) slowest_dpu = i;
       slowest = std::max(slowest, ns);
       sum += ns;
@@ -116,18 +138,25 @@ void TracedLaunch::write(uint64_t host_end_ns) {
     pes += count;
     slowest_of_all = std::max(slowest_of_all, slowest);
     const uint32_t rank = traced.rank->id();
+    traces.count([&](Totals &totals) {
+      ++totals.launches;
+      totals.launched.add(host_begin_ns_, host_end_ns);
+      totals.modelled.add(at(0), at(slowest));
+      for_each_dpu(traced.dpus, [&](uint32_t i) {
+        totals.pe_ns[pe_number(rank, i)] += pe_ns[i];
+        totals.has_launched.set(pe_number(rank, i));
+      });
+    });
     std::string lines, arguments;
     append_span(lines, kRanksPid, rank, "modelled", at(0), at(slowest), quoted(name_));
     append_argument(arguments, "host_us", host_us);
     append_argument(arguments, "slowest_pe", std::to_string(pe_number(rank, slowest_dpu)));
     append_argument(arguments, "mean_pe_us", in_us(sum / count));
-    if (dropped_ != 0) append_argument(arguments, "dropped_events", std::to_string(dropped_));
     if (count != kDpusPerRank) append_argument(arguments, "dpus", "[" + dpus + "]");
     append_argument(arguments, "pe_us", "[" + times + "]");
     lines += arguments + "}}\n";
     append_span(lines, kRanksPid, rank, "modelled", at(0), at(sum / count), R"("mean of the PEs")");
     traces.add_rank(rank, lines + "}\n");
-    dropped_ = 0;  // only the first rank has them
   }
   for (const TracedRank &traced : ranks_)
     traces.set_rank_free(traced.rank->id(), begin_ns_ + slowest_of_all);

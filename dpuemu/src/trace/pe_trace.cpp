@@ -8,6 +8,12 @@
 #include "trace/traces.h"
 
 namespace dpuemu {
+namespace {
+
+constexpr uint64_t kLeastEventBytes = 72;  // of a formatted event
+constexpr uint64_t kRegionPart = 2;  // regions may take this part of the bytes, the rest the others
+
+}  // namespace
 
 void PeUse::clear() {
   width_ = kLeastWidth;
@@ -43,15 +49,21 @@ void PeTrace::set(std::shared_ptr<TracedLaunch> launch, uint32_t number) {
 void PeTrace::begin(const Program &program, const PePlace &) {
   if (std::exchange(program_, &program) != &program) places_.clear();
   for (Tasklet &tasklet : tasklets_) tasklet = Tasklet();
-  outer_.clear();
+  runs_.clear();
+  regions_.clear();
   events_.clear();
   dropped_ = 0;
   use_.clear();
 }
 
-void PeTrace::add(std::vector<Event> &events, const Event &event, uint64_t most) {
-  if (events.size() < most) return events.push_back(event);
-  if (dropped_++ == 0) complete_until_ = event.end;
+void PeTrace::add(std::vector<Event> &events, const Event &event) {
+  if (events.size() < launch_->bytes_per_pe() / kLeastEventBytes) return events.push_back(event);
+  drop(event, 1);
+}
+
+void PeTrace::drop(const Event &first, uint64_t events) {
+  complete_until_ = dropped_ == 0 ? first.end : std::min(complete_until_, first.end);
+  dropped_ += events;
 }
 
 void PeTrace::start(uint32_t number, double now, uint64_t instructions) {
@@ -82,29 +94,25 @@ void PeTrace::wait_for_dma(uint32_t number, double now, const Dma &dma) {
   tasklets_[number].dma_bytes = dma.bytes;
   tasklets_[number].waits_for = kind;
   use_.add_transfer(dma.engine_begin, dma.engine_end);
-  add(events_, {dma.engine_begin, dma.engine_end, dma.bytes, 0, kEngineRow, kind},
-      launch_->most_events());
+  add(events_, {dma.engine_begin, dma.engine_end, dma.bytes, 0, kEngineRow, kind});
 }
 
 void PeTrace::resume(uint32_t number, double now, uint64_t) {
   Tasklet &tasklet = tasklets_[number];
   if (!std::exchange(tasklet.waits, false)) return;  // it begins
-  add(events_,
-      {tasklet.waits_since, now, tasklet.dma_bytes, tasklet.at, static_cast<uint8_t>(number + 1),
-       tasklet.waits_for},
-      launch_->most_events());
+  add(events_, {tasklet.waits_since, now, tasklet.dma_bytes, tasklet.at,
+                static_cast<uint8_t>(number + 1), tasklet.waits_for});
 }
 
 void PeTrace::end_tasklet(uint32_t number, double now) {
   Tasklet &tasklet = tasklets_[number];
   while (!tasklet.regions.empty()) end_region(number, now);
   if (std::exchange(tasklet.runs, false))
-    add(outer_, {tasklet.begin, now, 0, 0, static_cast<uint8_t>(number + 1), kRun}, UINT64_MAX);
+    runs_.push_back({tasklet.begin, now, 0, 0, static_cast<uint8_t>(number + 1), kRun});
 }
 
 void PeTrace::read_counter(uint32_t number, double now, uint64_t value) {
-  add(events_, {now, now, value, tasklets_[number].at, static_cast<uint8_t>(number + 1), kCounter},
-      launch_->most_events());
+  add(events_, {now, now, value, tasklets_[number].at, static_cast<uint8_t>(number + 1), kCounter});
 }
 
 void PeTrace::begin_region(uint32_t number, double now, uint32_t name) {
@@ -116,8 +124,7 @@ void PeTrace::end_region(uint32_t number, double now) {
   if (tasklet.regions.empty()) return;
   const auto [begin, name] = tasklet.regions.back();
   tasklet.regions.pop_back();
-  add(outer_, {begin, now, name, 0, static_cast<uint8_t>(number + 1), kRegion},
-      launch_->most_events());
+  add(regions_, {begin, now, name, 0, static_cast<uint8_t>(number + 1), kRegion});
 }
 
 void PeTrace::end(const PeReport &report) {
@@ -134,7 +141,8 @@ void PeTrace::end(const PeReport &report) {
     write(report.cycles);
   } catch (const std::bad_alloc &) {  // the host has no memory for the trace
   }
-  launch_->drop(dropped_);
+  if (dropped_ != 0)
+    Traces::instance().count([&](Totals &totals) { totals.dropped_events += dropped_; });
   launch_.reset();
 }
 
@@ -145,12 +153,14 @@ uint64_t PeTrace::at(double time, double cycles) const {
 
 void PeTrace::write(double cycles) {
   std::string lines;
+  const uint64_t bytes = launch_->bytes_per_pe();
+  size_t written = append_all(lines, runs_, UINT64_MAX, cycles);
+  const size_t run_bytes = lines.size();
+  written += append_all(lines, regions_, bytes / kRegionPart, cycles);
+  written += append_all(lines, events_, bytes - (lines.size() - run_bytes), cycles);
   uint64_t rows = 0;
-  for (const std::vector<Event> *events : {&outer_, &events_})
-    for (const Event &event : *events) {
-      rows |= UINT64_C(1) << event.row;
-      append(lines, event, cycles);
-    }
+  for (const std::vector<Event> *events : {&runs_, &events_})
+    for (const Event &event : *events) rows |= UINT64_C(1) << event.row;
   const std::string pid = std::to_string(kFirstPePid + number_);
   const auto append_use = [&](double time, double pipeline, double engine) {
     char values[64];
@@ -171,7 +181,23 @@ void PeTrace::write(double cycles) {
                    R"("limit: later events of this launch are missing")", 'p');
     lines += "}\n";
   }
-  if (!Traces::instance().add_pe(number_, rows, lines)) dropped_ += outer_.size() + events_.size();
+  if (!Traces::instance().add_pe(number_, rows, lines)) dropped_ += written;
+}
+
+size_t PeTrace::append_all(std::string &lines, const std::vector<Event> &events, uint64_t bytes,
+                           double cycles) {
+  std::string line;
+  for (size_t i = 0; i < events.size(); ++i) {
+    line.clear();
+    append(line, events[i], cycles);
+    if (line.size() > bytes) {
+      drop(events[i], events.size() - i);
+      return i;
+    }
+    bytes -= line.size();
+    lines += line;
+  }
+  return events.size();
 }
 
 void PeTrace::append(std::string &lines, const Event &event, double cycles) {

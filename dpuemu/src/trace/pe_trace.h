@@ -83,10 +83,16 @@ class PeTrace final : public PeObserver {
     std::vector<std::pair<double, uint32_t>> regions;  // open ones: begin and name
   };
 
-  void add(std::vector<Event> &events, const Event &event, uint64_t most);
+  /// Adds a wait, DMA, counter or region, while memory for the formatted bytes is left.
+  void add(std::vector<Event> &events, const Event &event);
+  /// Drops an event and those that end later.
+  void drop(const Event &first, uint64_t events);
   /// Returns the time of the trace, in ns, of a time of the run, which takes `cycles`.
   uint64_t at(double time, double cycles) const;
   void write(double cycles);
+  /// Appends the first events that fit into `bytes` bytes; returns their number.
+  size_t append_all(std::string &lines, const std::vector<Event> &events, uint64_t bytes,
+                    double cycles);
   void append(std::string &lines, const Event &event, double cycles);
   /// Returns the function and line of a place, quoted.
   const std::string &place_of(uint32_t place);
@@ -97,8 +103,7 @@ class PeTrace final : public PeObserver {
   const Program *program_ = nullptr;
   std::unordered_map<uint32_t, std::string> places_;  // of program_
   std::array<Tasklet, PE_MAX_TASKLETS> tasklets_;
-  // Runs of tasklets and regions end last, so they do not share the limit of the other events.
-  std::vector<Event> outer_, events_;
+  std::vector<Event> runs_, regions_, events_;  // each in the order of their ends
   uint64_t dropped_ = 0;
   double complete_until_ = 0;  // events that end later may be missing
   PeUse use_;

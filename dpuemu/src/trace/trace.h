@@ -3,7 +3,8 @@
 // numbers: the origin of times in ns of CLOCK_MONOTONIC, the most bytes of a process, how many PEs
 // have details, and these PEs (none: PEs of the first loaded sets).
 //
-// Each process PID writes three files, whose lines are events of Chrome's trace format:
+// Each process PID writes a file PID.totals, with sums (totals.h) for the summary, and three files
+// whose lines are events of Chrome's trace format:
 // dpuemu.PID.jsonl, in the form that all libraries may use (times of CLOCK_MONOTONIC); PID.ranks
 // and PID.pes, whose times begin at the origin, and whose `pid` is kRanksPid, or kFirstPePid plus
 // the number of a PE. A launch begins in modelled time when the host starts it, or when an earlier
@@ -27,11 +28,14 @@ constexpr uint32_t pe_number(uint32_t rank, uint32_t dpu_index) {
   return rank * kDpusPerRank + dpu_index;
 }
 
+/// Writes all events so far, if traces are on.
+void write_trace();
+
 /// Measures the time until the end of this object, as an event of the calling thread.
 class HostSpan {
  public:
   /// name: of the event; no event if it is nullptr or traces are off.
-  explicit HostSpan(const char *name);
+  explicit HostSpan(const char *name, bool is_transfer = false);
   HostSpan(const HostSpan &) = delete;
   HostSpan &operator=(const HostSpan &) = delete;
   ~HostSpan();
@@ -42,6 +46,7 @@ class HostSpan {
 
  private:
   const char *name_;
+  bool is_transfer_;
   uint64_t begin_ns_ = 0;
   std::string arguments_;
 };
@@ -67,10 +72,8 @@ class TracedLaunch {
   /// Returns when the launch begins in modelled time, since the origin.
   double begin_ns() const { return begin_ns_; }
   double ns_per_cycle() const { return ns_per_cycle_; }
-  /// Returns how many events of one PE the trace may have.
-  uint64_t most_events() const { return most_events_; }
-  /// Adds dropped events of a PE.
-  void drop(uint64_t events) { dropped_ += events; }
+  /// Returns how many bytes the waits, DMA and regions of one PE may take.
+  uint64_t bytes_per_pe() const { return bytes_per_pe_; }
   /// All PEs have ended, and their reports are complete.
   void end();
 
@@ -79,11 +82,11 @@ class TracedLaunch {
 
   std::vector<TracedRank> ranks_;
   std::string name_;
+  uint64_t number_;
   uint64_t thread_;         // of the host's events
   uint64_t host_begin_ns_;  // of CLOCK_MONOTONIC
   double begin_ns_, ns_per_cycle_;
-  uint64_t most_events_;
-  std::atomic<uint64_t> dropped_{0};
+  uint64_t bytes_per_pe_;
 };
 
 }  // namespace dpuemu

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -94,6 +95,7 @@ Traces::Traces() {
   host_.path = prefix + "dpuemu." + process + ".jsonl";
   ranks_.path = prefix + process + ".ranks";
   pes_.path = prefix + process + ".pes";
+  totals_path_ = prefix + process + ".totals";
   std::ifstream settings(prefix + "settings");
   settings >> origin_ns_ >> limit_bytes_ >> sample_;
   for (uint32_t number; settings >> number;)
@@ -189,9 +191,11 @@ bool Traces::add_pe(uint32_t number, uint64_t rows, const std::string &lines) {
 
 void Traces::add_limited_locked(Output &output, const std::string &lines, uint64_t pid,
                                 uint64_t row, uint64_t ns) {
-  if (output.is_full) return;
-  output.is_full = output.bytes + lines.size() > limit_bytes_ / kPart;
+  const bool was_full = output.is_full;
+  output.is_full = was_full || output.bytes + lines.size() > limit_bytes_ / kPart;
   if (!output.is_full) return add_locked(output, lines);
+  totals_.dropped_events += static_cast<uint64_t>(std::ranges::count(lines, '\n'));
+  if (was_full) return;
   std::string end;
   append_instant(end, pid, row, "measured", ns, R"("limit: later events are missing")", 'p');
   add_locked(output, end + "}\n");
@@ -209,9 +213,18 @@ void Traces::write_locked(Output &output) {
   output.lines.clear();
 }
 
+void Traces::write_totals_locked() const {
+  // A signal may end the process at any time, so the earlier file stays until this one is complete.
+  const std::string draft = totals_path_ + ".draft";
+  std::ofstream file(draft);
+  file << totals_.json() << "\n" << std::flush;
+  if (file) std::rename(draft.c_str(), totals_path_.c_str());
+}
+
 void Traces::write() {
   std::lock_guard<std::mutex> lock(mutex_);
   for (Output *output : {&host_, &ranks_, &pes_}) write_locked(*output);
+  if (host_.bytes != 0) write_totals_locked();
   next_write_ns_ = host_ns() + kPeriodNs;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "machine/rank.h"
+#include "trace/totals.h"
 
 namespace dpuemu {
 
@@ -57,15 +58,22 @@ class Traces {
   double rank_free_ns(uint32_t rank);
   void set_rank_free(uint32_t rank, double ns);
 
-  /// Add lines. From the limit on, they drop lines, and host and rank lines say so.
+  /// Calls change(totals); no other thread uses them meanwhile.
+  template <class Change>
+  void count(Change change) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    change(totals_);
+  }
+
+  /// Add lines. From the limit on, they drop lines and count them; host and rank lines say so.
   void add_host(const std::string &lines);
   void add_rank(uint32_t rank, const std::string &lines);
   /// rows: bit set of the rows. Returns whether the file has the lines.
   bool add_pe(uint32_t number, uint64_t rows, const std::string &lines);
-  /// Writes all lines to the files.
+  /// Writes all lines and the totals to the files.
   void write();
-  /// The same, at the first call and then at most once per second, so that a signal that kills the
-  /// process leaves most events.
+  /// The same if the last write() was a second ago, so that a process that ends by a signal or by
+  /// _exit() leaves most events.
   void write_now_and_then();
 
  private:
@@ -80,15 +88,18 @@ class Traces {
   void add_limited_locked(Output &output, const std::string &lines, uint64_t pid, uint64_t row,
                           uint64_t ns);
   static void write_locked(Output &output);
+  void write_totals_locked() const;
 
   std::mutex mutex_;  // guards the members below, except for atomics and settings
   Output host_, ranks_, pes_;
+  Totals totals_;
   std::map<const Program *, std::string> names_;
   std::map<std::pair<const Program *, uint32_t>, std::string> places_;
   std::map<uint64_t, uint64_t> rows_;  // by pid: those that have a name
   std::array<double, DPUEMU_MAX_RANKS> rank_free_ns_ = {};
   std::array<std::atomic<bool>, DPUEMU_MAX_RANKS * kDpusPerRank> shown_ = {};
   std::atomic<uint64_t> launches_{0};
+  std::string totals_path_;
   uint64_t next_write_ns_ = 0;
   uint64_t origin_ns_ = 0, limit_bytes_ = 0;
   uint32_t sample_ = 0, sampled_ = 0;  // PEs to choose, and chosen ones

@@ -225,7 +225,7 @@ void add_sizes(const Transfer &transfer, HostSpan &span) {
 
 void move_bytes(const Transfer &transfer) {
   if (check_settings().is_on) note_transfer(transfer);
-  HostSpan span(trace_is_on() && !transfer.is_of_fifo ? trace_name(transfer) : nullptr);
+  HostSpan span(trace_is_on() && !transfer.is_of_fifo ? trace_name(transfer) : nullptr, true);
   if (span.is_on()) add_sizes(transfer, span);
   if (transfer.memory == Memory::kWram) return move_wram_bytes(transfer);
   if (transfer.length > 0) WordMover(transfer).run();

@@ -125,6 +125,18 @@ static inline void marks(void) {
   work(10);
 }
 
+static inline void marks_often(void) {
+  for (uint32_t i = 0; i < 500; ++i) {
+    TRACE_BEGIN(
+        "one of many turns, with a long name that takes more bytes than the other fields do");
+    work(10);
+    TRACE_END();
+  }
+  TRACE_BEGIN("after \xff all");
+  copies_words();
+  TRACE_END();
+}
+
 static inline void never_ends(void) {
   while (counter != 77) work(1000);  // here
 }
