@@ -38,7 +38,7 @@ LAYERS = {
         ["pidcomm/src/plan"],
         ["pidcomm/src/line_kernels", "pidcomm/src/rank_access"],
         ["pidcomm/src/exec", "pidcomm/src/model"],
-        ["pidcomm/src/hosts", "pidcomm/src/pool"],
+        ["pidcomm/src/hosts", "pidcomm/src/pool", "pidcomm/src/stream"],
         ["pidcomm/src/capi", "pidcomm/artifact"],
         ["pidcomm/doctor", "pidcomm/python/src"],
         ["pidcomm/python/pidcomm"],

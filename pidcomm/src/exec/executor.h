@@ -32,6 +32,7 @@ class Executor {
 
   const Hypercube &cube() const { return cube_; }
   const Placement &placement() const { return placement_; }
+  const Planner &planner() const { return plans_.planner(); }
 
   /// Carries out a request and fills `trace`. Errors: see pidcomm.h. All errors except ERR_DEVICE
   /// are thrown before any byte of MRAM or of a host buffer changes.

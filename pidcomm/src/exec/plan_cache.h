@@ -44,6 +44,8 @@ class PlanCache {
   PlanCache(const Planner &planner, const Hypercube &cube, bool is_whole_set)
       : planner_(planner), cube_(cube), is_whole_set_(is_whole_set) {}
 
+  const Planner &planner() const { return planner_; }
+
   /// Returns the plan of a request, from the cache if it has the plan. is_timed: whether a trial
   /// may time the call. Errors: those of make_plan.
   PlannedCall plan_for(const pidcomm_request &request, const Options &options, uint64_t heap_base,

@@ -24,6 +24,12 @@ bool rank_queues_block_later_work();
 /// ends; otherwise a load frees the earlier program.
 std::optional<uint64_t> program_changes();
 
+/// Whether launches take modelled time: true for emulated DIMMs, false for real DIMMs.
+bool launches_are_modelled();
+/// Returns the modelled seconds of the last launch of a set. Requires launches_are_modelled().
+/// Errors: ERR_DEVICE.
+double modelled_launch_seconds(struct dpu_set_t set);
+
 /// Finds the region of an allocated rank. After this call, the rank may be acquired until the
 /// matching rank_access_close. Several opens of one rank may nest. The calling thread must not have
 /// acquired the rank before. On real DIMMs the call waits for running PEs and earlier asynchronous

@@ -23,6 +23,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/error.h"
 #include "base/geometry.h"
 #include "pidcomm/sdk_error.hpp"
 #include "rank_access/rank_access.h"
@@ -298,6 +299,10 @@ dpu_error_t find_region(struct dpu_rank_t *rank, OpenRank &open, std::unique_loc
 bool ranks_are_coherent() { return false; }
 bool rank_queues_block_later_work() { return false; }
 std::optional<uint64_t> program_changes() { return std::nullopt; }
+bool launches_are_modelled() { return false; }
+double modelled_launch_seconds(struct dpu_set_t) {
+  fail(PIDCOMM_ERR_INTERNAL, "real DIMMs have no modelled time");
+}
 
 dpu_error_t rank_access_open(struct dpu_rank_t *rank, std::string *why) {
   std::unique_lock<std::mutex> lock(mutex);

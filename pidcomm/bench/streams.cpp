@@ -1,0 +1,130 @@
+// Measures how much of a stream's work is hidden: kernel, allreduce, kernel, on 32 ranks. The
+// kernels together take about as long as the allreduce.
+//
+//   make -C .. test-native-pidcomm
+//   ../build/pidcomm/release/bench/bench_streams [ranks = 32] [KiB per PE = 64]
+//
+// Times are medians in milliseconds. `hidden` is the time that the stream saves, as a share of the
+// shorter of kernels and allreduce, both one after another (1 rank group, 1 part). On emulated
+// DIMMs the clock is `mixed` (stream.h). The last lines compare a call with a stream of this call.
+#include <pidcomm/stream.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace {
+
+constexpr int kRuns = 5;
+
+void dpu_ok(dpu_error_t status) {
+  if (status == DPU_OK) return;
+  std::fprintf(stderr, "an SDK call ended with status %d\n", static_cast<int>(status));
+  std::exit(EXIT_FAILURE);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+struct Problem {
+  struct dpu_set_t set;
+  pidcomm_hypercube *cube;
+  pidcomm_request allreduce;
+};
+
+/// Median times of a stream of kernel, allreduce, kernel.
+pidcomm_stream_trace measure(const Problem &problem, std::uint32_t rank_groups, std::uint32_t parts,
+                             bool has_kernels = true) {
+  pidcomm_stream *stream = nullptr;
+  PIDCOMM_CHECK(pidcomm_stream_create(problem.set, rank_groups, &stream));
+  const pidcomm_access window{0, problem.allreduce.bytes, 1, 1};
+  if (has_kernels) PIDCOMM_CHECK(pidcomm_stream_launch(stream, &window, 1, parts, "part"));
+  PIDCOMM_CHECK(pidcomm_stream_run(stream, problem.cube, &problem.allreduce, nullptr, parts));
+  if (has_kernels) PIDCOMM_CHECK(pidcomm_stream_launch(stream, &window, 1, parts, "part"));
+  std::vector<double> total, host, pes;
+  pidcomm_stream_trace trace{};
+  for (int run = 0; run <= kRuns; ++run) {
+    PIDCOMM_CHECK(pidcomm_stream_execute(stream, &trace));
+    if (run == 0) continue;  // its first use of memory
+    total.push_back(trace.seconds_total);
+    host.push_back(trace.seconds_host);
+    pes.push_back(trace.seconds_pes);
+  }
+  pidcomm_stream_destroy(stream);
+  trace.seconds_total = median(total);
+  trace.seconds_host = median(host);
+  trace.seconds_pes = median(pes);
+  return trace;
+}
+
+void set_job(const Problem &problem, std::uint32_t repeats) {
+  const std::uint32_t job[2] = {static_cast<std::uint32_t>(problem.allreduce.bytes), repeats};
+  dpu_ok(dpu_broadcast_to(problem.set, "job", 0, job, sizeof job, DPU_XFER_DEFAULT));
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 32, kib = argc > 2 ? std::atoi(argv[2]) : 64;
+  if (ranks < 1 || kib < 1 || argc > 3) {
+    std::fprintf(stderr, "usage: %s [ranks] [KiB per PE], both at least 1\n", argv[0]);
+    return EXIT_FAILURE;
+  }
+  Problem problem{};
+  dpu_ok(dpu_alloc_ranks(static_cast<std::uint32_t>(ranks), nullptr, &problem.set));
+  dpu_ok(dpu_load(problem.set, PIDCOMM_STREAM_KERNEL, nullptr));
+  const std::uint32_t lengths[2] = {64, static_cast<std::uint32_t>(ranks)};
+  PIDCOMM_CHECK(pidcomm_hypercube_create(problem.set, 2, lengths, &problem.cube));
+  problem.allreduce.collective = PIDCOMM_ALLREDUCE;
+  problem.allreduce.mask = "11";
+  problem.allreduce.bytes = static_cast<std::size_t>(kib) << 10;
+  problem.allreduce.type = PIDCOMM_INT32;
+  problem.allreduce.op = PIDCOMM_SUM;
+
+  set_job(problem, 1);
+  const double one_s = measure(problem, 1, 1).seconds_pes;
+  set_job(problem, 2);
+  const pidcomm_stream_trace two = measure(problem, 1, 1);
+  const double repeats = 1 + (two.seconds_host - one_s) / (two.seconds_pes - one_s);
+  set_job(problem, static_cast<std::uint32_t>(std::clamp(repeats + 0.5, 1.0, 1e6)));
+
+  const pidcomm_stream_trace sequential = measure(problem, 1, 1);
+  const double shorter_s = std::min(sequential.seconds_host, sequential.seconds_pes);
+  std::printf("%d ranks, %d KiB per PE, clock: %s\n", ranks, kib,
+              sequential.is_mixed ? "mixed" : "measured");
+  std::printf("%11s %5s %9s %9s %9s %7s\n", "rank groups", "parts", "total ms", "host ms", "PEs ms",
+              "hidden");
+  for (std::uint32_t groups = 1; groups <= 8 && ranks % static_cast<int>(groups) == 0; groups *= 2)
+    for (std::uint32_t parts = 1; parts <= 8; parts *= 2) {
+      const pidcomm_stream_trace trace = measure(problem, groups, parts);
+      std::printf("%11u %5u %9.3f %9.3f %9.3f %6.1f%%\n", groups, parts, trace.seconds_total * 1e3,
+                  trace.seconds_host * 1e3, trace.seconds_pes * 1e3,
+                  100 * (sequential.seconds_total - trace.seconds_total) / shorter_s);
+    }
+
+  for (const std::size_t bytes : {std::size_t{64}, problem.allreduce.bytes}) {
+    problem.allreduce.bytes = bytes;
+    pidcomm_stream *stream = nullptr;
+    PIDCOMM_CHECK(pidcomm_stream_create(problem.set, 1, &stream));
+    PIDCOMM_CHECK(pidcomm_stream_run(stream, problem.cube, &problem.allreduce, nullptr, 1));
+    std::vector<double> call_s, stream_s;
+    for (int run = 0; run < 200; ++run) {
+      const auto begin = std::chrono::steady_clock::now();
+      PIDCOMM_CHECK(pidcomm_run(problem.cube, &problem.allreduce, nullptr, nullptr));
+      const auto middle = std::chrono::steady_clock::now();
+      PIDCOMM_CHECK(pidcomm_stream_execute(stream, nullptr));
+      const auto end = std::chrono::steady_clock::now();
+      call_s.push_back(std::chrono::duration<double>(middle - begin).count());
+      stream_s.push_back(std::chrono::duration<double>(end - middle).count());
+    }
+    std::printf("allreduce of %zu bytes: call %.3f ms, stream %.3f ms\n", bytes,
+                median(call_s) * 1e3, median(stream_s) * 1e3);
+    pidcomm_stream_destroy(stream);
+  }
+  PIDCOMM_CHECK(pidcomm_hypercube_destroy(problem.cube));
+  dpu_ok(dpu_free(problem.set));
+}

@@ -1,0 +1,99 @@
+/* stream.h: streams of work. A stream records launches and collectives, and runs some ranks while
+ * the host moves the bytes of others.
+ *
+ * A stream divides the ranks of a set into `rank_groups` groups of consecutive ranks. Each step
+ * becomes pieces: a launch has a piece for each rank group and part; a collective has one if its
+ * groups of PEs lie inside rank groups (docs/streams.md), and else waits for all ranks. A piece
+ * begins when all earlier pieces have ended that conflict with it. Two pieces conflict if they
+ * share a rank and one writes MRAM that the other uses, if one writes host memory that the other
+ * uses, or if both are launches or writes of variables on the same rank. So the results are those
+ * of the steps in their recorded order, bit by bit.
+ *
+ * The calls of a stream are for one thread at a time. While pidcomm_stream_execute runs, no other
+ * thread may use the set. */
+#ifndef PIDCOMM_STREAM_H
+#define PIDCOMM_STREAM_H
+
+#include <pidcomm/pidcomm.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pidcomm_stream pidcomm_stream;
+
+/* MRAM of each PE that a launch reads, and writes if `writes` is not 0. window: as in requests. If
+ * `is_cut` is not 0, launch i of P uses only bytes [i * bytes / P, (i + 1) * bytes / P). */
+typedef struct pidcomm_access {
+  size_t window, bytes;
+  int writes, is_cut;
+} pidcomm_access;
+
+/* Times are seconds from the start of pidcomm_stream_execute. */
+typedef struct pidcomm_stream_trace {
+  PIDCOMM_SIZE(struct pidcomm_stream_trace);
+  double seconds_total;
+  double seconds_host; /* the host moved bytes */
+  double seconds_pes;  /* at least one launch ran */
+  size_t pieces;
+  size_t is_mixed; /* 1 on emulated DIMMs: the end of a launch is its begin plus its modelled time;
+                      all other times are measured. 0: all times are measured */
+} pidcomm_stream_trace;
+#define PIDCOMM_STREAM_TRACE_INITIALIZER PIDCOMM_SIZE_OF(pidcomm_stream_trace)
+
+/* A piece. step: the number of the recording call, from 0; part: from 0. */
+typedef struct pidcomm_stream_piece {
+  size_t step, part;
+  uint32_t first_rank, ranks;
+  double begin_s, end_s;
+  int is_launch;
+} pidcomm_stream_piece;
+
+/* Stores a stream without steps in *stream. Errors: ERR_ARGUMENT (stream is null; rank_groups does
+ * not divide the number of ranks), ERR_SHAPE (a PE is missing, and rank_groups is not 1), ERR_SET,
+ * ERR_DEVICE, ERR_MEMORY. */
+PIDCOMM_API int pidcomm_stream_create(struct dpu_set_t set, uint32_t rank_groups,
+                                      pidcomm_stream **stream);
+/* Releases a stream before its set and its hypercubes. `stream` may be NULL. */
+PIDCOMM_API void pidcomm_stream_destroy(pidcomm_stream *stream);
+
+/* Records `parts` launches of the loaded program on all ranks. If `count` is 0, each may use all
+ * MRAM. Before launch i, the stream writes {i, parts} to the variable `part_variable` (uint32_t[2])
+ * of the program, unless it is NULL. Keep the program loaded until the last execute. Errors:
+ * ERR_ARGUMENT (a pointer is null, parts is 0, the program has no such variable or it has not 8
+ * bytes, parts is not 1 and part_variable is NULL), ERR_SIZE (the bytes of a cut access are not
+ * divisible by 8 * parts, of another not by 8), ERR_WINDOW, ERR_DEVICE (a PE has no program). */
+PIDCOMM_API int pidcomm_stream_launch(pidcomm_stream *stream, const pidcomm_access *accesses,
+                                      size_t count, uint32_t parts, const char *part_variable);
+
+/* Records a collective of a hypercube of all PEs of the set. If `parts` is not 1, cuts each window
+ * and host row of an allreduce, reduce or broadcast into equal parts. The hypercube, the host
+ * buffer and the operator must exist until the last execute. Errors: those of pidcomm_validate,
+ * ERR_SHAPE (the hypercube has not all PEs of the set), ERR_ARGUMENT (parts is 0, or not 1 for
+ * another collective), ERR_SIZE (8 * parts does not divide `bytes`). */
+PIDCOMM_API int pidcomm_stream_run(pidcomm_stream *stream, pidcomm_hypercube *cube,
+                                   const pidcomm_request *request, const pidcomm_options *options,
+                                   uint32_t parts);
+
+/* Records a write of `bytes` bytes to the WRAM variable `name` of every PE; copies `data` now.
+ * Errors: ERR_ARGUMENT (a pointer is null, the program has no such variable in WRAM), ERR_SIZE
+ * (bytes is not divisible by 4, or the variable is smaller), ERR_DEVICE. */
+PIDCOMM_API int pidcomm_stream_write(pidcomm_stream *stream, const char *name, const void *data,
+                                     size_t bytes);
+
+/* Runs all recorded steps and waits for their end. Later steps append to the stream, and another
+ * call runs all of them again. If a piece fails, starts no other piece, waits for running launches,
+ * and returns the error; the sentence begins with the number of the step. If `trace` is not NULL,
+ * stores the times. */
+PIDCOMM_API int pidcomm_stream_execute(pidcomm_stream *stream, pidcomm_stream_trace *trace);
+
+/* Stores in *count the number of pieces of the last execute that ended, and in `pieces` the first
+ * `capacity` of them in the order of their begins. Errors: ERR_ARGUMENT (a pointer is null). */
+PIDCOMM_API int pidcomm_stream_timeline(const pidcomm_stream *stream, pidcomm_stream_piece *pieces,
+                                        size_t capacity, size_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PIDCOMM_STREAM_H */
