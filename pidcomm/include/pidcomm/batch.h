@@ -15,10 +15,10 @@ extern "C" {
  * and so do all options.
  *
  * If `trace` is not NULL, stores in *trace the sums of the times and bytes (bytes_staged: the
- * largest), and the technique, ISA, threads and coherence of the first request. pidcomm_audit_of
- * returns the counts of the last request. Errors: those of pidcomm_run, with the number of the
- * request, from 0; ERR_ARGUMENT (requests is null, sizes differ). After ERR_DEVICE or ERR_MEMORY,
- * earlier requests may have moved bytes. */
+ * largest), the largest number of threads, and the technique, ISA and coherence of the first
+ * request. pidcomm_audit_of returns the counts of the last request. Errors: those of pidcomm_run,
+ * with the number of the request, from 0; ERR_ARGUMENT (requests is null, sizes differ). After
+ * ERR_DEVICE or ERR_MEMORY, earlier requests may have moved bytes. */
 PIDCOMM_API int pidcomm_batch(pidcomm_hypercube *cube, const pidcomm_request *requests,
                               size_t count, const pidcomm_options *options, pidcomm_trace *trace);
 

@@ -98,11 +98,12 @@ uint64_t codes_of(uint8_t collective, uint8_t type, uint8_t op) {
   return uint64_t{collective} | uint64_t{type} << 8 | uint64_t{op} << 16;
 }
 
-double now_s() {
+int64_t now_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
+double seconds_of(int64_t ns) { return 1e-9 * static_cast<double>(ns); }
 
 Ring &free_ring() {
   for (Ring *ring = rings.load(std::memory_order_acquire); ring != nullptr; ring = ring->next)
@@ -199,11 +200,14 @@ inline void Recording::claim(Slot::Start &start, std::size_t requests) {
 }
 
 Recording::Recording(Recorder &recorder, const pidcomm_request &request, std::size_t requests,
-                     double started_s)
-    : ring_(recorder.ring_) {
+                     int64_t started_ns)
+    : ring_(recorder.ring_), begin_ns_(started_ns) {
   const uint8_t op = request.operation != nullptr ? kNoCode : byte_of(request.op);
-  Slot::Start start{
-      nullptr, started_s, 0, codes_of(byte_of(request.collective), byte_of(request.type), op), {}};
+  Slot::Start start{nullptr,
+                    seconds_of(started_ns),
+                    0,
+                    codes_of(byte_of(request.collective), byte_of(request.type), op),
+                    {}};
   if (has_mask(request.collective)) {
     start.bytes = request.bytes;
     const char *const mask = request.mask == nullptr ? "" : request.mask;
@@ -217,37 +221,39 @@ Recording::Recording(Recorder &recorder, const pidcomm_request &request, std::si
   claim(start, requests);
 }
 
-Recording::Recording(Recorder &recorder, double started_s) : ring_(recorder.ring_) {
-  Slot::Start start{nullptr, started_s, 0, codes_of(kNoCode, 0, 0), {}};
+Recording::Recording(Recorder &recorder, int64_t started_ns)
+    : ring_(recorder.ring_), begin_ns_(started_ns) {
+  Slot::Start start{nullptr, seconds_of(started_ns), 0, codes_of(kNoCode, 0, 0), {}};
   claim(start, 1);
 }
 
-/// Reports a part of the call that ends now, if the program is traced.
-[[gnu::noinline]] void Recording::report(const char *prefix) const {
+/// The part of the call that ends now, if the program is traced and the call has a record.
+[[gnu::noinline]] std::optional<Recording::Part> Recording::part(const char *prefix) const {
   const CallEvents *const events = call_events.load(std::memory_order_acquire);
-  pidcomm_record record;
-  if (events == nullptr || slot_ == nullptr ||
-      !read_slot(ring_, static_cast<std::size_t>(slot_ - ring_.slots), call_, 0, &record))
-    return;
-  const double begin_s = begin_s_ != 0 ? begin_s_ : record.started_s;
-  events->call(prefix, record, static_cast<int64_t>(begin_s * 1e9 + 0.5),
-               static_cast<int64_t>(now_s() * 1e9 + 0.5));
+  if (events == nullptr) return std::nullopt;
+  Part part{*events, prefix, {}, begin_ns_, now_ns()};
+  if (slot_ != nullptr &&
+      read_slot(ring_, static_cast<std::size_t>(slot_ - ring_.slots), call_, 0, &part.record))
+    return part;
+  events->drop();
+  return std::nullopt;
 }
 
 void Recording::take_over() {
-  if (call_events.load(std::memory_order_relaxed) != nullptr) begin_s_ = now_s();
+  if (call_events.load(std::memory_order_relaxed) != nullptr) begin_ns_ = now_ns();
 }
 
 inline void Recording::end(pidcomm_call_state state, const Slot::End &end) {
   slot_->end.store(end);
   enter(state);
-  if (call_events.load(std::memory_order_relaxed) != nullptr) report("");
+  if (call_events.load(std::memory_order_relaxed) != nullptr)
+    if (const std::optional<Part> whole = part("")) whole->report();
   __builtin_prefetch(&ring_.slots[(call_ + 1) % PIDCOMM_RECORDED_CALLS], 1);
   slot_ = nullptr;
 }
 
 void Recording::done(const pidcomm_trace &trace) {
-  if (slot_ == nullptr) return;
+  if (slot_ == nullptr) return static_cast<void>(part(""));
   const auto code = [](int value, int place) {
     return uint64_t{static_cast<uint16_t>(value)} << 16 * place;
   };
@@ -259,12 +265,12 @@ void Recording::done(const pidcomm_trace &trace) {
 }
 
 void Recording::fail(pidcomm_status status, const char *sentence) {
-  if (slot_ == nullptr) return;
+  if (slot_ == nullptr) return static_cast<void>(part(""));
   RecordedText text;
   copy_text(text.sentence, sizeof text.sentence - 1, sentence);
   ring_.sentences[slot_ - ring_.slots].store(text);
   Slot::End own{static_cast<uint64_t>(status), {}};
-  put_seconds(own, 0, now_s() - slot_->start.load().started_s);
+  put_seconds(own, 0, seconds_of(now_ns()) - slot_->start.load().started_s);
   end(PIDCOMM_CALL_FAILED, own);
 }
 

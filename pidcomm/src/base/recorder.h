@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 #include <type_traits>
 
+#include "base/call_events.h"
 #include "base/error.h"
 #include "pidcomm/recorder.h"
 
@@ -97,11 +99,11 @@ struct Recorder::Slot {
 /// time may use it. A call that ends without `done` has failed.
 class Recording {
  public:
-  /// started_s: of clock_s. requests: see pidcomm_record.
+  /// started_ns: of clock_ns. requests: see pidcomm_record.
   Recording(Recorder &recorder, const pidcomm_request &request, std::size_t requests,
-            double started_s);
+            int64_t started_ns);
   /// The record of a call over hosts whose arguments this host refuses.
-  Recording(Recorder &recorder, double started_s);
+  Recording(Recorder &recorder, int64_t started_ns);
   ~Recording() {
     if (slot_ != nullptr) fail(PIDCOMM_ERR_INTERNAL, "");
   }
@@ -118,8 +120,17 @@ class Recording {
     if (slot_ != nullptr)
       slot_->requests.store(uint64_t{request} << 32 | requests, std::memory_order_release);
   }
-  /// If the program is traced, reports the part of a non-blocking call before its start returns.
-  void report_start() const { report("start "); }
+  /// A part of the call that has ended. `report` writes, which takes time, so call it when no time
+  /// of the call runs on. It needs no recording.
+  struct Part {
+    const CallEvents &events;
+    const char *prefix;  // see CallEvents
+    pidcomm_record record;
+    int64_t begin_ns, end_ns;
+    void report() const { events.call(prefix, record, begin_ns, end_ns); }
+  };
+  /// The part of a non-blocking call before its start returns, if the program is traced.
+  std::optional<Part> start_part() const { return part("start "); }
   /// This thread, which did not make the call, carries out the rest of it.
   void take_over();
   void done(const pidcomm_trace &trace);
@@ -156,13 +167,13 @@ class Recording {
 
  private:
   void claim(Recorder::Slot::Start &start, std::size_t requests);
-  void report(const char *prefix) const;
+  std::optional<Part> part(const char *prefix) const;
   void end(pidcomm_call_state state, const Recorder::Slot::End &end);
 
   Recorder::Ring &ring_;
   Recorder::Slot *slot_ = nullptr;  // null: no record is free, or the call has ended
   uint64_t call_ = 0;
-  double begin_s_ = 0;  // of the rest of the call on another thread, if not 0
+  int64_t begin_ns_;  // of the call, or of its rest on another thread
 };
 
 /// The call over hosts of this thread waits for `hosts` hosts, the first of which is `first`. If

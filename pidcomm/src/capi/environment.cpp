@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "capi/recorder.h"
 #include "capi/trace_events.h"
 #include "pidcomm/recorder.h"
 
@@ -31,10 +32,17 @@ double seconds_of(std::string_view item) {
   const std::string_view number = item.starts_with(kWait) ? item.substr(kWait.size()) : "";
   double seconds = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), seconds);
-  if (number.empty() || error != std::errc() || end != number.data() + number.size())
+  if (number.empty() || error != std::errc() || end != number.data() + number.size() ||
+      seconds == 0)
     fail(PIDCOMM_ERR_ARGUMENT, kVariable, "\"", std::string(item),
-         "\" is unknown; use signal, wait=SECONDS, or both with a comma between them");
+         "\" is unknown; use signal, wait=SECONDS above 0, or both with a comma between them");
   return seconds;
+}
+
+bool has_default_handler() {
+  struct sigaction action{};
+  return sigaction(SIGUSR1, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
+         action.sa_handler == SIG_DFL;
 }
 
 bool apply() {
@@ -44,14 +52,16 @@ bool apply() {
   for (std::string_view rest = text == nullptr ? "" : text; !rest.empty();) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
     const std::string_view item = rest.substr(0, comma);
+    if (item == "signal" ? has_signal : wait_s != 0)
+      fail(PIDCOMM_ERR_ARGUMENT, kVariable, "\"", text, "\" has an item twice");
     if (item == "signal")
       has_signal = true;
     else
       wait_s = seconds_of(item);
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
-  if (wait_s != 0) check(pidcomm_recorder_watch(wait_s, kStderr));
-  if (has_signal) check(pidcomm_recorder_signal(SIGUSR1, kStderr));
+  if (wait_s != 0 && !has_watch()) check(pidcomm_recorder_watch(wait_s, kStderr));
+  if (has_signal && has_default_handler()) check(pidcomm_recorder_signal(SIGUSR1, kStderr));
   if (const char *const folder = std::getenv("TRACE_EVENTS_FOLDER");
       folder != nullptr && *folder != '\0')
     trace_events_to(folder);

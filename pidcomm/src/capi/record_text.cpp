@@ -46,7 +46,7 @@ const char *name_of_recorded(const pidcomm_record &record) {
 
 namespace {
 
-void add_request(Line &line, const pidcomm_record &record) {
+void add_request(TextLine &line, const pidcomm_record &record) {
   line << name_of_recorded(record);
   if (record.mask[0] != '\0')
     line << " " << record.mask << ", " << record.bytes << " bytes of "
@@ -60,7 +60,7 @@ void add_request(Line &line, const pidcomm_record &record) {
 }
 
 /// Adds the phases that took time, which are the fields seconds_NAME of the trace.
-void add_phases(Line &line, const pidcomm_trace &trace) {
+void add_phases(TextLine &line, const pidcomm_trace &trace) {
   line << ", " << known(name_of_technique(trace.technique)) << " with "
        << known(name_of_isa(trace.isa));
   const char *before = " (";
@@ -79,8 +79,8 @@ void add_phases(Line &line, const pidcomm_trace &trace) {
 
 }  // namespace
 
-Line line_of(const pidcomm_record &record) {
-  Line line;
+TextLine line_of(const pidcomm_record &record) {
+  TextLine line;
   line << "hypercube " << record.hypercube << " (" << record.shape << "), call " << record.call
        << ": ";
   add_request(line, record);

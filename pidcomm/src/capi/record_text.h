@@ -1,7 +1,7 @@
 // Records as text. Signal handlers may call these functions.
 #pragma once
 
-#include "capi/line.h"
+#include "capi/text_line.h"
 #include "pidcomm/recorder.h"
 
 namespace pidcomm {
@@ -15,6 +15,6 @@ const char *name_of_recorded(const pidcomm_record &record);
 bool has_operator(int collective);
 
 /// The text of pidcomm_record_text.
-Line line_of(const pidcomm_record &record);
+TextLine line_of(const pidcomm_record &record);
 
 }  // namespace pidcomm

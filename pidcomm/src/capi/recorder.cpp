@@ -21,6 +21,7 @@
 #include "base/sized.h"
 #include "capi/guarded.h"
 #include "capi/record_text.h"
+#include "capi/recorder.h"
 #include "exec/clock.h"
 
 namespace {
@@ -75,7 +76,7 @@ class Watch {
       if (record.state >= PIDCOMM_CALL_DONE || record.elapsed_s <= seconds_) return;
       late.emplace(record.hypercube, record.call);
       if (reported_.contains({record.hypercube, record.call})) return;
-      Line line;
+      TextLine line;
       line << "pidcomm: a call has not ended after ";
       write_all(file_descriptor_, (line.seconds(seconds_) << ":").end_line().text());
       write_line(file_descriptor_, record);
@@ -119,6 +120,8 @@ Watch *started(double seconds, int file_descriptor) {
 
 }  // namespace
 
+bool pidcomm::has_watch() { return current_watch != nullptr; }
+
 int pidcomm_recorder_read(pidcomm_record *records, size_t capacity, size_t *count) {
   return guarded([&] {
     require(count, "count");
@@ -137,7 +140,7 @@ int pidcomm_record_text(const pidcomm_record *record, char *text, size_t capacit
     check_size(record, "record");
     require(length, "length");
     if (capacity != 0) require(text, "text");
-    const Line line = line_of(*record);
+    const TextLine line = line_of(*record);
     *length = line.text().size();
     if (capacity == 0) return;
     const size_t copied =

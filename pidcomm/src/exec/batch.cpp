@@ -1,27 +1,22 @@
 // Calls of Executor that carry out several requests.
 #include <algorithm>
 #include <optional>
-#include <type_traits>
 
 #include "base/error.h"
 #include "exec/acquired_ranks.h"
 #include "exec/device.h"
 #include "exec/executor.h"
 #include "exec/executor_call.h"
+#include "exec/trace_sum.h"
 
 namespace pidcomm {
 
 namespace {
 
-/// Adds times and bytes. All requests use the same host buffer.
+/// All requests use the same host buffer.
 void add(pidcomm_trace &sum, const pidcomm_trace &trace) {
-  const auto add_field = [](auto &field, const auto &more) {
-    if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, int>) field += more;
-  };
   const uint64_t bytes_staged = std::max(sum.bytes_staged, trace.bytes_staged);
-#define PIDCOMM_ROW(ctype, name, ...) add_field(sum.name, trace.name);
-  PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
+  add_trace(sum, trace);
   sum.bytes_staged = bytes_staged;
 }
 
@@ -49,7 +44,7 @@ void Executor::run_batch(const std::vector<pidcomm_request> &requests,
   trace = {};
   if (requests.empty()) return;
   const Stopwatch total;
-  Recording recording(recorder_, requests.front(), requests.size(), total.begin_s());
+  Recording recording(recorder_, requests.front(), requests.size(), total.begin_ns());
   recording.guard([&] { run_batch_recorded(recording, total, requests, options, trace); });
   recording.done(trace);
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "base/call_events.h"
 #include "base/geometry.h"
 #include "exec/clock.h"
 #include "exec/default_options.h"
@@ -84,17 +85,20 @@ Executor::Executor(struct dpu_set_t set, uint32_t first, const Hypercube &cube,
 Executor::~Executor() = default;
 
 /// reads_programs: whether no other call can load a program now, or the SDK reports program
-/// changes. is_timed: false for calls that share work with others.
+/// changes. is_timed: false for calls that share work with others. Calls of traced programs take
+/// more time, so no trial times them.
 void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
                          pidcomm_trace &trace, bool reads_programs, bool is_timed) {
   pidcomm_options own = options == nullptr ? pidcomm_options{} : *options;
-  // The system calls that find the default take a third of the time of a small call.
-  if (own.threads == 0 && needs_one_thread(request, cube_.pes)) own.threads = 1;
+  // The system calls that find the default take a large part of the time of a small call.
+  if (own.threads == 0 && request.collective != PIDCOMM_SENDRECV &&
+      is_small(request.collective, request.bytes, cube_.pes))
+    own.threads = 1;
   const Options resolved = resolve(&own);
   const std::lock_guard<std::mutex> lock(planning_);
   PlannedCall planned = plans_.plan_for(
       request, resolved, reads_programs ? heap_base_.of(placement_) : heap_base_.last().value(),
-      is_timed);
+      is_timed && call_events.load(std::memory_order_relaxed) == nullptr);
   call.cached = std::move(planned.cached);
   call.trial = std::move(planned.trial);
   call.host = static_cast<std::byte *>(request.host);
@@ -167,7 +171,7 @@ void Executor::finish(Call &call, pidcomm_trace &trace) {
 void Executor::run(const pidcomm_request &request, const pidcomm_options *options,
                    pidcomm_trace &trace) {
   Call call;
-  Recording recording(recorder_, request, 1, call.total.begin_s());
+  Recording recording(recorder_, request, 1, call.total.begin_ns());
   run_recorded(call, recording, request, options, trace);
 }
 

@@ -20,7 +20,7 @@ struct Executor::Underway {
   std::promise<pidcomm_trace> end{};
   pidcomm_trace trace{};
   Call call{};
-  std::optional<Recording> recording{};  // of `start`
+  std::optional<Recording> recording{};  // of `start`; `validate` has none
 
   /// Plans the call. Reports only faults of earlier work that has ended, and no faults while other
   /// calls run on the ranks. Without reports of program changes, reads the programs only if no
@@ -33,7 +33,7 @@ struct Executor::Underway {
       is_first = call.ticket->is_first();
     }
     if (is_first) check_faults(executor.set_, executor.placement_);
-    trace.seconds_acquire = call.total.lap("acquire");
+    trace.seconds_acquire = call.total.lap(recording ? "acquire" : nullptr);
     executor.plan_call(call, request, options, trace, is_first || program_changes().has_value(),
                        true);
   }
@@ -80,17 +80,17 @@ std::future<pidcomm_trace> Executor::start(const pidcomm_request &request,
   if (!rank_queues_block_later_work())
     queueing.lock();  // the worker gets calls in the order of their tickets
   Recording &recording =
-      underway->recording.emplace(recorder_, request, 1, underway->call.total.begin_s());
+      underway->recording.emplace(recorder_, request, 1, underway->call.total.begin_ns());
   recording.guard([&] {
     underway->plan(request, options);
     prepare(underway->call, request, underway->trace);
   });
   if (rank_queues_block_later_work()) recording.enter(PIDCOMM_CALL_WAITS_FOR_PES);
-  recording.report_start();
-  if (queue(*underway)) {
-    underway.release();  // the other thread owns the object now
-    return end;
-  }
+  const std::optional<Recording::Part> start_part = recording.start_part();
+  const bool is_queued = queue(*underway);
+  if (is_queued) underway.release();  // the other thread owns the object now
+  if (start_part) start_part->report();
+  if (is_queued) return end;
   underway->call.ticket.reset();
   if (queueing) queueing.unlock();
   Call call;

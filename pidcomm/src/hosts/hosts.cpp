@@ -273,7 +273,7 @@ void HostsCube::validate(const pidcomm_request &request, uint32_t root,
 
 pidcomm_trace HostsCube::run(const pidcomm_request &request, uint32_t root,
                              const pidcomm_options *options) {
-  Ticket ticket(*this, request, std::size_t{1}, clock_s());
+  Ticket ticket(*this, request, std::size_t{1}, clock_ns());
   ticket.wait();
   return recorded(ticket.recording(),
                   [&] { return carry_out(ticket.recording(), request, root, options); });
@@ -285,8 +285,8 @@ std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint
     fail(PIDCOMM_ERR_OPTION,
          "a call that does not wait needs a transport that any thread may use: start MPI with "
          "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
-  auto ticket = std::make_unique<Ticket>(*this, request, std::size_t{1}, clock_s());
-  ticket->recording().report_start();
+  auto ticket = std::make_unique<Ticket>(*this, request, std::size_t{1}, clock_ns());
+  if (const auto start = ticket->recording().start_part()) start->report();
   try {
     return std::async(
         std::launch::async, [this, call = pidcomm_request(request), root,
@@ -306,7 +306,7 @@ std::future<pidcomm_trace> HostsCube::start(const pidcomm_request &request, uint
 }
 
 void HostsCube::refuse(pidcomm_status status, const std::string &sentence) {
-  Ticket ticket(*this, clock_s());
+  Ticket ticket(*this, clock_ns());
   ticket.wait();
   Recording &recording = ticket.recording();
   const Recording::Scope scope(recording);

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,21 +14,13 @@
 #include "exec/flush.h"
 #include "exec/parallel.h"
 #include "exec/reducer.h"
+#include "exec/trace_sum.h"
 
 namespace pidcomm {
 
 namespace {
 
 constexpr uint64_t kCombineBytes = 65536;  // of a unit of work of Round::combines
-
-/// Adds the work of a local collective to the trace of the call.
-void add_to(pidcomm_trace &sum, const pidcomm_trace &trace) {
-  const auto codes = std::tuple(trace.technique, trace.isa, trace.threads, trace.coherence);
-#define PIDCOMM_ROW(ctype, name, ...) sum.name += trace.name;
-  PIDCOMM_TRACE_FIELDS(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
-  std::tie(sum.technique, sum.isa, sum.threads, sum.coherence) = codes;
-}
 
 /// Carries out one plan.
 class Runner {
@@ -50,6 +41,7 @@ class Runner {
       (is_send ? trace_.bytes_sent : trace_.bytes_received) = traffic_of(plan_, is_send).bytes;
     trace_.bytes_staged += plan_.window_bytes;
     trace_.seconds_exchange = seconds_exchange_;
+    trace_.threads = std::max(trace_.threads, combine_threads_);
     return trace_;
   }
 
@@ -60,7 +52,7 @@ class Runner {
       pidcomm_trace trace{};
       use_pool(read, written,
                [&] { local_.run(local_request(plan_, one, memories_), &options_, trace); });
-      add_to(trace_, trace);
+      add_trace(trace_, trace);
     }
   }
 
@@ -173,8 +165,9 @@ class Runner {
     return reduction;
   }
 
-  void combine(const Combine &one) const {
+  void combine(const Combine &one) {
     const Options &options = plan_.whole.options;
+    combine_threads_ = options.threads;
     const Reducer *const reducer =
         reducer_of(kernels_of(options.isa), plan_.whole);  // null if all of them are copies
     const uint64_t width = std::min(one.into.bytes, kCombineBytes),
@@ -223,6 +216,7 @@ class Runner {
   const Memories memories_;
   pidcomm_trace trace_{};  // of the thread that runs the local collectives
   double seconds_exchange_ = 0;
+  int combine_threads_ = 0;
   std::mutex mutex_;  // guards all later members
   std::condition_variable changed_;
   std::size_t prepared_ = 0, exchanged_ = 0;  // pieces whose `before` and whose exchange have ended

@@ -14,9 +14,9 @@
 namespace pidcomm {
 
 /// Drops the end of a text that is too long, and no part of a character. `end_line` always fits.
-class Line {
+class TextLine {
  public:
-  Line &operator<<(const char *text) {
+  TextLine &operator<<(const char *text) {
     for (; *text != '\0' && !is_full_; ++text) {
       text_[length_] = *text;
       is_full_ = length_ == kCapacity;
@@ -24,7 +24,7 @@ class Line {
     }
     return *this;
   }
-  Line &operator<<(uint64_t value) {
+  TextLine &operator<<(uint64_t value) {
     char digits[21] = {};
     char *begin = digits + sizeof digits - 1;
     do *--begin = static_cast<char>('0' + value % 10);
@@ -32,14 +32,14 @@ class Line {
     return *this << begin;
   }
   /// Adds value / 1000 with three decimals.
-  Line &thousandths(uint64_t value) {
+  TextLine &thousandths(uint64_t value) {
     const char digits[] = {'.', static_cast<char>('0' + value / 100 % 10),
                            static_cast<char>('0' + value / 10 % 10),
                            static_cast<char>('0' + value % 10), '\0'};
     return *this << value / 1000 << digits;
   }
   /// Adds a time of at least 0 with three digits or more.
-  Line &seconds(double value) {
+  TextLine &seconds(double value) {
     const bool is_short = value < 1e-3, is_long = value >= 1;
     const double unit = is_short ? 1e-6 : is_long ? 1 : 1e-3;
     return thousandths(static_cast<uint64_t>(std::min(value / unit * 1e3 + 0.5, 1e18)))
@@ -47,7 +47,7 @@ class Line {
                : is_long ? " s"
                          : " ms");
   }
-  Line &end_line() {
+  TextLine &end_line() {
     text_[length_++] = '\n';
     return *this;
   }
