@@ -182,7 +182,7 @@ typedef struct pidcomm_options {
   PIDCOMM_SIZE(struct pidcomm_options);
   int technique; /* pidcomm_technique; default: AUTO without scratch_offset */
   int isa;       /* pidcomm_isa; default: the best instruction set that this machine can run */
-  int threads;   /* host threads, 1 to 1024; default: see pidcomm_default_threads */
+  int threads;   /* host threads, 1 to 1024; default: pidcomm_default_threads; small calls: 1 */
   int coherence; /* pidcomm_coherence; default: `none` on emulated DIMMs, `hardware` on real DIMMs,
                     where `none` is an error */
   size_t scratch_offset; /* offset of the PE scratch from the MRAM heap base, or
@@ -259,11 +259,12 @@ PIDCOMM_API const char *pidcomm_name(pidcomm_table table, int code);
  * is unknown, returns 0. */
 PIDCOMM_API int pidcomm_isa_available(int isa);
 
-/* Returns the number of host threads of a call whose options have 0 threads, unless the call is so
- * small that it uses one: the first number of OMP_NUM_THREADS (4 for "4,2"), but at most 1024. If
- * OMP_NUM_THREADS is not set or empty, or if its first item is not a whole number of at least 1,
- * returns the number of CPUs that the caller may use. If is_ignored is not NULL, stores in
- * *is_ignored 1 for an OMP_NUM_THREADS that is neither empty nor valid, else 0. */
+/* Returns the default of the option threads. Small calls use 1 instead. The default is the first
+ * number of OMP_NUM_THREADS (4 for "4,2"), but at most 1024. If OMP_NUM_THREADS is not set or
+ * empty, or if its first item is not a whole number of at least 1, it is the number of CPUs that
+ * the caller may use. If is_ignored is not NULL, stores in *is_ignored 1 for an OMP_NUM_THREADS
+ * that is neither empty nor valid, else 0. The limit of small calls: docs/performance.md,
+ * "Threads". */
 PIDCOMM_API int pidcomm_default_threads(int *is_ignored);
 
 /* A PE that a hypercube can use: its DPU as a set for dpu_prepare_xfer, the index of its rank in

@@ -8,7 +8,8 @@
  *
  * When the process creates its first hypercube, the library reads the environment variable
  * PIDCOMM_RECORDER: "signal" calls pidcomm_recorder_signal(SIGUSR1, 2), and "wait=5" calls
- * pidcomm_recorder_watch(5, 2). Commas separate several items.
+ * pidcomm_recorder_watch(5, 2). A comma separates the items. A handler of SIGUSR1 and a watch that
+ * the program has set stay. TRACE_EVENTS_FOLDER names a folder for trace events (docs/recorder.md).
  *
  * All hosts make the same calls on a cube over hosts, so a call has the same number on all of them.
  * If a call waits for a host, its record names the host: the calls of that host end with the call
@@ -38,16 +39,17 @@ extern "C" {
 typedef enum pidcomm_call_state { PIDCOMM_CALL_STATES(PIDCOMM_ROW) } pidcomm_call_state;
 #undef PIDCOMM_ROW
 
+/* collective, type, op: PIDCOMM_RECORDED_CODE stands for every code that is negative or larger. */
 typedef struct pidcomm_record {
   PIDCOMM_SIZE(struct pidcomm_record);
   uint64_t hypercube; /* hypercubes of the process are numbered from 1 */
   uint64_t call;      /* calls of the hypercube are numbered from 1 */
   int state;          /* pidcomm_call_state */
   int status;         /* pidcomm_status; of a failed call */
-  int collective;     /* -1: a host has refused its arguments. In this field, `type` and `op`, */
-  int type;           /* PIDCOMM_RECORDED_CODE stands for every code that is negative or larger */
-  int op;             /* -1: an operator of the program */
-  int line;           /* of the caller; see pidcomm_recorder_place */
+  int collective;     /* -1: a host has refused its arguments */
+  int type;
+  int op;   /* -1: an operator of the program */
+  int line; /* of the caller; see pidcomm_recorder_place */
   const char *file;
   uint64_t bytes;         /* of the request; 0 for messages */
   uint64_t requests;      /* of a batch; else 1. The fields above are of the first request */

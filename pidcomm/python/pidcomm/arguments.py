@@ -80,7 +80,7 @@ class Options(TypedDict, total=False):
     (docs/performance.md). Auto considers techniques that need scratch only if scratch is given.
     Default: auto, without scratch. isa: a name of ``pidcomm.ISAS`` (default: the best instruction
     set of this machine).
-    threads: 1 to 1024 host threads (default, or 0: OMP_NUM_THREADS if set, else all CPUs).
+    threads: 1 to 1024 host threads (default, or 0: see docs/performance.md, "Threads").
     coherence: a name of ``pidcomm.COHERENCES`` (default: none on emulated DIMMs). scratch: MRAM
     offset in bytes, not 0. Techniques that run a PE program may overwrite scratch of the size of a
     PE's input; techniques without a PE program do not use scratch.

@@ -90,7 +90,7 @@ Executor::~Executor() = default;
 void Executor::plan_call(Call &call, const pidcomm_request &request, const pidcomm_options *options,
                          pidcomm_trace &trace, bool reads_programs, bool is_timed) {
   pidcomm_options own = options == nullptr ? pidcomm_options{} : *options;
-  // The system calls that find the default take a large part of the time of a small call.
+  // Finding the default takes system calls, which are slow for a small call.
   if (own.threads == 0 && request.collective != PIDCOMM_SENDRECV &&
       is_small(request.collective, request.bytes, cube_.pes))
     own.threads = 1;

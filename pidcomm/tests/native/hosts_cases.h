@@ -4,6 +4,7 @@
 #include <pidcomm/pool.h>
 
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <random>
 #include <thread>
@@ -99,18 +100,25 @@ class Hosts {
   Hosts &operator=(const Hosts &) = delete;
 
   /// Calls body(host) on a thread for each host, and returns the statuses. Keeps the error
-  /// sentences.
+  /// sentences. If a body throws, throws the first exception after all threads have ended.
   template <class Body>
   std::vector<int> each(const Body &body) {
     std::vector<int> statuses(size());
     sentences.assign(size(), "");
+    std::vector<std::exception_ptr> thrown(size());
     std::vector<std::thread> threads;
     for (std::uint32_t host = 0; host < size(); ++host)
       threads.emplace_back([&, host] {
-        statuses[host] = body(host);
-        sentences[host] = pidcomm_last_error();
+        try {
+          statuses[host] = body(host);
+          sentences[host] = pidcomm_last_error();
+        } catch (...) {
+          thrown[host] = std::current_exception();
+        }
       });
     for (std::thread &thread : threads) thread.join();
+    for (const std::exception_ptr &one : thrown)
+      if (one != nullptr) std::rethrow_exception(one);
     return statuses;
   }
 

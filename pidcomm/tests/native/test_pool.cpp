@@ -33,20 +33,6 @@ bool runs_each_once(int count) {
   return true;
 }
 
-/// Sets OMP_NUM_THREADS for its lifetime.
-class OmpNumThreads {
- public:
-  explicit OmpNumThreads(const char *text) {
-    if (const char *before = std::getenv(kName)) before_ = before;
-    text == nullptr ? unsetenv(kName) : setenv(kName, text, 1);
-  }
-  ~OmpNumThreads() { before_ ? setenv(kName, before_->c_str(), 1) : unsetenv(kName); }
-
- private:
-  static constexpr const char *kName = "OMP_NUM_THREADS";
-  std::optional<std::string> before_;
-};
-
 int threads_with(const char *omp_num_threads) {
   const OmpNumThreads environment(omp_num_threads);
   return resolve(nullptr).threads;

@@ -8,13 +8,16 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "hosts_cases.h"
 #include "nonblocking_calls.h"
+#include "omp_num_threads.h"
 
 namespace {
 
@@ -227,7 +230,7 @@ TEST(SmallCall_UsesOneThreadByDefault) {
   machine::power_up(1);
   const DpuSet set = DpuSet::of_ranks(1);
   const Hypercube cube(set, {8, 8});
-  CHECK_EQ(setenv("OMP_NUM_THREADS", "3", 1), 0);
+  std::optional<OmpNumThreads> variable("3");
   pidcomm_options two = PIDCOMM_OPTIONS_INITIALIZER;
   two.threads = 2;
   // 512 bytes read and written by each of 64 PEs are the limit.
@@ -240,11 +243,29 @@ TEST(SmallCall_UsesOneThreadByDefault) {
     CHECK_EQ(pidcomm_run(cube.get(), &request, options, &trace), +PIDCOMM_OK);
     CHECK_EQ(trace.threads, threads);
   }
-  CHECK_EQ(setenv("OMP_NUM_THREADS", "2", 1), 0);
+  // A PE of a gather reads, and does not write.
+  std::vector<std::byte> rows(64 * 1024);
+  for (const auto &[bytes, threads] : {std::pair<std::size_t, int>{1016, 1}, {1024, 3}}) {
+    pidcomm_request gather = PIDCOMM_REQUEST_INITIALIZER;
+    gather.collective = PIDCOMM_GATHER;
+    gather.mask = "11";
+    gather.bytes = bytes;
+    gather.host = rows.data();
+    gather.host_bytes = 64 * bytes;
+    gather.type = PIDCOMM_INT64;
+    pidcomm_trace trace{};
+    CHECK_EQ(run(cube.get(), gather, &trace), +PIDCOMM_OK);
+    CHECK_EQ(trace.threads, threads);
+  }
+  const std::vector<pidcomm_request> small_and_large = {allreduce_of(64), allreduce_of(512)};
+  pidcomm_trace sum{};
+  CHECK_EQ(pidcomm_batch(cube.get(), small_and_large.data(), 2, nullptr, &sum), +PIDCOMM_OK);
+  CHECK_EQ(sum.threads, 3);
+  variable.reset();
+  variable.emplace("2");
   pidcomm_trace trace{};
   CHECK_EQ(run(cube.get(), allreduce_of(512), &trace), +PIDCOMM_OK);
   CHECK_EQ(trace.threads, 2);
-  CHECK_EQ(unsetenv("OMP_NUM_THREADS"), 0);
 }
 
 TEST(LongTexts_AreCutBetweenCharacters) {

@@ -74,7 +74,7 @@ DtypeOption = Annotated[
     str, typer.Option("--dtype", help="Type of the elements.", autocompletion=complete_name(TYPES))
 ]
 ThreadsOption = Annotated[
-    int, typer.Option("--threads", min=0, help="Host threads, 0: as the SDK.")
+    int, typer.Option("--threads", min=0, help="Host threads, 0: the default.")
 ]
 WideOption = Annotated[bool, typer.Option("--wide", help="Show all columns of the table.")]
 

@@ -290,7 +290,7 @@ void combine(std::byte *into, const std::byte *from, std::size_t bytes) {
 template <class T, int Op>
 void accumulate_rows(std::byte *rows, const uint32_t *row_of, const std::byte *from, uint32_t words,
                      bool transposes) {
-  // Then the tile stays in registers. The code is longer.
+  // If a line is one register, the unrolled loop keeps the tile in registers.
   constexpr bool kIsUnrolled = Line::kParts == 1 && !__is_class(T);
   for (uint32_t first = 0; first < words; first += kStepWords) {
     const std::byte *const lines = from + first * (transposes ? kLineStride : sizeof(Line));

@@ -133,7 +133,19 @@ def test_a_collective_that_waits_for_a_pe_that_never_ends_is_found(by: str) -> N
         program.communicate()
 
 
-@pytest.mark.parametrize("text", ["signals", "wait=", "wait=5s", "wait=-1", "signal,,wait=1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "signals",
+        "wait=",
+        "wait=5s",
+        "wait=-1",
+        "wait=0",
+        "signal,,wait=1",
+        "signal,signal",
+        "wait=1,wait=2",
+    ],
+)
 def test_a_wrong_environment_variable_is_an_error(text: str) -> None:
     program = "import pidcomm; pidcomm.allocate(pes=64).hypercube(8, 8)"
     ran = subprocess.run(
@@ -163,3 +175,23 @@ def test_wrong_arguments_are_errors() -> None:
     for arguments in wrong:
         with pytest.raises(pidcomm.ArgumentError):
             pidcomm.recorder(**arguments)
+
+
+OWN_HANDLER = """
+import os, signal
+import pidcomm
+signal.signal(signal.SIGUSR1, lambda number, frame: print("own"))
+pidcomm.allocate(pes=64).hypercube(8, 8).alltoall("10", bytes=64, dst=64)
+os.kill(os.getpid(), signal.SIGUSR1)
+"""
+
+
+def test_the_environment_variable_keeps_a_handler_of_the_program() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", OWN_HANDLER],
+        env={**os.environ, "PIDCOMM_RECORDER": "signal"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "own\n", "")
