@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -18,6 +17,7 @@
 #include "harness.h"
 #include "line_kernels/audit.h"
 #include "line_kernels/kernels.h"
+#include "omp_num_threads.h"
 
 using namespace pidcomm;
 
