@@ -138,9 +138,7 @@ def parser() -> argparse.ArgumentParser:
         "--report", action="store_true", help="print a table of the launches at the end"
     )
     _add_json(subparser, "one line of JSON per launch")
-    subparser.add_argument(
-        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
-    )
+    _add_program(subparser)
 
     subparser = command(
         "check",
@@ -178,9 +176,7 @@ def parser() -> argparse.ArgumentParser:
         help="hide findings: a line `KIND:PATTERN` or `PATTERN` each; * matches any text",
     )
     _add_json(subparser, "one line of JSON per finding")
-    subparser.add_argument(
-        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
-    )
+    _add_program(subparser)
 
     subparser = command(
         "profile",
@@ -214,9 +210,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_patience(subparser)
     _add_json(subparser, "one line of JSON per PE program")
-    subparser.add_argument(
-        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
-    )
+    _add_program(subparser)
 
     subparser = command(
         "debug",
@@ -231,9 +225,7 @@ def parser() -> argparse.ArgumentParser:
     debug.add_options(subparser)
     _add_strict(subparser)
     _add_patience(subparser, "none")
-    subparser.add_argument(
-        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
-    )
+    _add_program(subparser)
 
     subparser = command(
         "trace",
@@ -281,9 +273,7 @@ def parser() -> argparse.ArgumentParser:
         help="write a picture (SVG): load over PEs, use of pipeline and DMA over time",
     )
     _add_patience(subparser)
-    subparser.add_argument(
-        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
-    )
+    _add_program(subparser)
 
     subparser = command(
         "objdump",
@@ -317,6 +307,12 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_json(subparser, "this information as one JSON object")
     return top
+
+
+def _add_program(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "words", metavar="PROGRAM [ARGS]", nargs=argparse.REMAINDER, help="program and arguments"
+    )
 
 
 def _add_strict(command: argparse.ArgumentParser) -> None:

@@ -25,7 +25,7 @@ void withdraw_code(const PePlace &place);
 /// A run for debuggers. The commands for GDB (python/dpuemu/in_gdb) read this structure, in this
 /// order, from the memory of the process or from a core file. The values of State and WaitKind of
 /// PeRun and CodeRun, and the frames of door.h, are known there too. A pointer to a member of a
-/// tasklet is that of tasklet 0; tasklet i has it i * tasklet_bytes later.
+/// tasklet points to the member of tasklet 0. The member of tasklet i is i * tasklet_bytes later.
 struct DebuggedRun {
   /// All existing runs are in a list.
   DebuggedRun();

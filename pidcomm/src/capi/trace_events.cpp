@@ -109,7 +109,7 @@ class Lines {
   std::size_t length_ = 0;
 };
 
-/// The bytes of the UTF-8 character at `text`; 0: it is none.
+/// Returns the number of bytes of the UTF-8 character at `text`, or 0 if `text` is not UTF-8.
 std::size_t character_bytes(const char *text) {
   const auto at = [text](int i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = at(0);

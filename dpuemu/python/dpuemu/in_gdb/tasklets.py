@@ -137,7 +137,8 @@ def preserved() -> Iterator[None]:
 def current() -> tuple[int, Run | None, int | None]:
     """Return the PE of the commands, its run, and the tasklet whose frames are shown, if any.
 
-    The PE is the chosen one, else that of the selected thread, else one that runs.
+    The PE is the one that the user chose. Without a choice, it is the PE of the selected thread. If
+    this thread runs no PE, it is any PE that runs.
     """
     if unwinder.run is not None and unwinder.run.pe is not None:
         return unwinder.run.pe, unwinder.run, unwinder.tasklet
