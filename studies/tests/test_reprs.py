@@ -53,7 +53,7 @@ def test_sets_hypercubes_and_requests_say_what_they_are() -> None:
         assert repr(cube) == "<Hypercube 8x8 of 64 PEs>"
         assert repr(pes.hypercube(row=8, column=8)) == "<Hypercube row=8 column=8 of 64 PEs>"
         assert repr(cube.arrays) == "<ArrayCollectives on Hypercube 8x8 of 64 PEs>"
-        trace = cube.write(np.ones((64, 64), np.int32))
+        trace = cube.write(np.ones((64, 64), np.int32), technique="tile")
         assert repr(trace).startswith("<Trace tile, ")
         assert repr(trace).endswith("32 KiB over the memory bus>")
         request = cube.alltoall("10", bytes=64, dst=64, wait=False)

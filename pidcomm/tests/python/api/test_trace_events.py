@@ -18,7 +18,7 @@ cube = pes.hypercube(8, 8)
 x = cube.empty(96, "int32")
 
 def call(bytes):
-    cube.allreduce("10", bytes=bytes, dst=4096, dtype="int32", op="sum")
+    cube.allreduce("10", bytes=bytes, dst=4096, dtype="int32", op="sum", technique="tile")
 
 call(64)
 cube.alltoall("01", bytes=128, dst=4096, wait=False).wait()
