@@ -7,7 +7,8 @@
  *
  * A pidcomm_request whose `operation` is not NULL reduces with this operator: allreduce,
  * reduce_scatter, reduce, and the scans below. An operator with `combine` replaces type and op. The
- * bytes of a block must be a multiple of 8 and of element_bytes.
+ * bytes of a block must be a multiple of 8 and of element_bytes. A gather takes an operator without
+ * combine, whose `store` changes the elements on their way to the host rows (with 1 member).
  *
  * Scans: member q of a group receives the reduction of the blocks of members 0 .. q (scan), or
  * 0 .. q - 1 (exscan). Member 0 of an exscan receives the identity of the operator. Scans work with

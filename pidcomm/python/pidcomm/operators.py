@@ -47,24 +47,40 @@ SOURCE = """\
 {element}
 #line 1 "operator"
 {source}
+{loop}"""
+COMBINE = """\
 void pidcomm_combine(void *restrict partials, const void *restrict elements, size_t count,
-                     const void *context) {{
+                     const void *context) {
   element *restrict into = partials;
   const element *restrict from = elements;
   (void)context;
   for (size_t i = 0; i < count; ++i) into[i] = combine(into[i], from[i]);
-}}
+}
+"""
+STORE = """\
+void pidcomm_store(void *elements, const void *partials, size_t count, size_t members,
+                   const void *context) {
+  element *results = elements;
+  (void)partials;  // the same memory
+  (void)context;
+  for (size_t i = 0; i < count; ++i) results[i] = store(results[i], members);
+}
 """
 
 
 class Operator:
-    """An operator of reductions and scans: a C function that combines two elements.
+    """An operator of reductions and scans: a C function that combines two elements, or a function
+    of the result of an operator of the library.
 
     source: C text that defines ``static element combine(element a, element b)``, where ``element``
     is the C type of dtype: a number, or a struct with the fields of a structured dtype. The
     operator must be associative. The library combines members in order, a before b, so it need not
     be commutative. It must not fault on undefined elements, such as padding. identity: the element
     that member 0 of an exscan receives. options: more options of the compiler.
+
+    op: a key of ``pidcomm.OPS``. The library then reduces elements of dtype, a key of
+    ``pidcomm.TYPES``, with op, and source defines ``static element store(element result, size_t
+    members)``: the value to write for the result over this number of members.
 
     The C compiler of the host (environment variable CC, else cc) compiles the loop over elements
     with -O3 -march=native; signed integers wrap, and a * b + c rounds twice. The code stays in
@@ -77,15 +93,32 @@ class Operator:
         source: str,
         dtype: DTypeLike,
         *,
+        op: OpName | None = None,
         identity: ArrayLike | None = None,
         options: list[str] | tuple[str, ...] = (),
     ) -> None:
         self._dtype = as_dtype(dtype)
-        text = SOURCE.format(element=c_type_of(self._dtype), source=as_text("source", source))
+        self._codes = TYPES["uint8"].code, SUM
+        if op is not None:
+            row = row_of(OPS, "operator", op, "ERR_OP")
+            if self._dtype.name not in TYPES:
+                raise ArgumentError(
+                    f"an operator with op is not for dtype {self._dtype}; use {', '.join(TYPES)}",
+                    "ERR_TYPE",
+                )
+            self._codes = as_type(self._dtype, row.name).code, row.code
+        text = SOURCE.format(
+            element=c_type_of(self._dtype),
+            source=as_text("source", source),
+            loop=COMBINE if op is None else STORE,
+        )
         self._library = _compiled(text, as_words("options", options))
-        combine = ctypes.cast(self._library.pidcomm_combine, ctypes.c_void_p).value or 0
+        combine, store = (
+            ctypes.cast(getattr(self._library, name, None), ctypes.c_void_p).value or 0
+            for name in ("pidcomm_combine", "pidcomm_store")
+        )
         self._core = _core.Operator(
-            self._dtype.itemsize, combine, _element_bytes(identity, self._dtype)
+            self._dtype.itemsize, combine, store, _element_bytes(identity, self._dtype)
         )
 
     @property
@@ -97,11 +130,11 @@ class Operator:
         """Report the dtype."""
         return f"<Operator on {self._dtype}>"
 
-    def _for(self, dtype: np.dtype[Any]) -> _core.Operator:
-        """Return the operator of the library for elements of dtype."""
+    def _codes_for(self, dtype: np.dtype[Any]) -> tuple[int, int, _core.Operator]:
+        """Return the result of codes_of_op for elements of dtype."""
         if dtype != self._dtype:
             raise ArgumentError(f"{self!r} is not for elements of {dtype}", "ERR_OP")
-        return self._core
+        return *self._codes, self._core
 
 
 @dataclass(frozen=True)
@@ -140,7 +173,7 @@ def codes_of_op(
     if not takes_op:
         return as_type(dtype).code, 0, None
     if isinstance(op, Operator):
-        return TYPES["uint8"].code, SUM, op._for(dtype)
+        return op._codes_for(dtype)
     if isinstance(op, ScaledSum):
         code = as_type(dtype, "sum").code
         return code, SUM, _of_library("scaled_sum", code, repr(float(op.factor)))

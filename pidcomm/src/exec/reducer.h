@@ -18,7 +18,7 @@ inline const Reducer *reducer_of(const Kernels &kernels, const Plan &plan) {
 }
 
 /// Returns what a plan's operator does with the results for `members` members, if it has no
-/// `combine`.
+/// `combine`. The result of a gather is for one member.
 inline std::optional<Finish> finish_of(const Plan &plan, uint32_t members) {
   if (!plan.finish) return std::nullopt;
   return Finish{plan.finish->store, plan.finish->context, plan.type.size_bytes, members};

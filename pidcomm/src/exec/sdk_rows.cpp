@@ -168,6 +168,17 @@ class HostWork {
   const Rows rows_;
 };
 
+/// Applies the operator of a gather to the elements of each PE.
+void finish_gathered(const Plan &plan, std::byte *host) {
+  const Finish finish = *finish_of(plan, 1);
+  WorkQueue queue(plan.cube.pes, plan.options.threads);
+  run_threads(plan.options.threads, [&](int thread) {
+    queue.each(thread, [&](uint64_t pe) {
+      finish.apply(host_row(plan, host, static_cast<uint32_t>(pe), plan.out), plan.in_pe_bytes);
+    });
+  });
+}
+
 }  // namespace
 
 bool is_whole(struct dpu_set_t set, const Placement &placement) {
@@ -208,6 +219,7 @@ void run_sdk_rows(const Plan &plan, const SdkForm &form, struct dpu_set_t set,
 
   Stopwatch host_work;
   if (form.has_host_work) HostWork(plan, form, kernels, rows).run();
+  if (!plan.reduces && plan.finish) finish_gathered(plan, host);
   trace.seconds_host = host_work.seconds("host");
 
   const auto result_of = [&](uint32_t pe) {

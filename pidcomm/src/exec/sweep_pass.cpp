@@ -205,7 +205,7 @@ class SweepWorker {
         units_(units),
         item_buffers_(kCallBufferBytes),
         section_buffer_(prepared.tables().buffer_bytes()),
-        finish_(finish_of(pass.plan, pass.plan.grouping.group_pes)) {
+        finish_(finish_of(pass.plan, pass.plan.reduces ? pass.plan.grouping.group_pes : 1)) {
     chunks_.reserve(chunks);
     for (uint64_t chunk = 0; chunk < chunks; ++chunk) chunks_.emplace_back(pass, prepared, units);
     const Sweep &sweep = prepared.sweep();

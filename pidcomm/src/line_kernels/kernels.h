@@ -240,7 +240,7 @@ struct SweepCall {
   bool non_temporal_rows;  // to_host: use non-temporal stores for aligned rows
   const Accumulator *accumulator;
   const Reducer *reducer;
-  const Finish *finish;     // of reductions; may be null
+  const Finish *finish;     // of reductions and to_host; may be null
   std::byte *item_buffers;  // kCallBufferBytes, aligned to 64
   const MergeTable *merge;  // merge
   const RowTable *rows;     // reduce_rows, reduce_rows_to_host

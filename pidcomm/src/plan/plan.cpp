@@ -197,11 +197,15 @@ std::optional<pidcomm_operator> operation_of(const pidcomm_request &request,
                                              const TechniqueRule &technique) {
   if (request.operation == nullptr) return std::nullopt;
   const char *name = name_of_collective(rule.code);
-  if (!rule.reduces) fail(PIDCOMM_ERR_ARGUMENT, name, " does not reduce; operation must be null");
+  const auto operation = received(request.operation, "operation");
+  if (!rule.reduces && rule.code != PIDCOMM_GATHER)
+    fail(PIDCOMM_ERR_ARGUMENT, name, " does not reduce; operation must be null");
+  if (!rule.reduces && operation.combine != nullptr)
+    fail(PIDCOMM_ERR_ARGUMENT, name, " does not reduce; its operation must have no combine");
   if (!technique.takes_operators)
     fail(PIDCOMM_ERR_OPTION, name, ": technique ", name_of_technique(technique.code),
          " is for the operators of PIDCOMM_OPS; use tile or conventional");
-  return received(request.operation, "operation");
+  return operation;
 }
 
 void check_elements(const Plan &plan) {

@@ -174,7 +174,8 @@ verify::Problem problem_of(const Operation &operation, const Call &call, const A
           blocks * call.block_bytes,
           operation.type,
           operation.op,
-          std::make_shared<const verify::Fold>(operation.fold)};
+          call.collective == PIDCOMM_GATHER ? nullptr
+                                            : std::make_shared<const verify::Fold>(operation.fold)};
 }
 
 /// Returns rows with random elements: all bits; places with few values, which are often equal; or
@@ -206,7 +207,8 @@ Bytes random_rows(const Operation &operation, const verify::Problem &problem, st
 void check_call(const Hypercube &cube, const Operation &operation, const Call &call,
                 const pidcomm_options &options, std::uint64_t seed, Run run = pidcomm_run) {
   const verify::Problem problem = problem_of(operation, call, cube.axis_len());
-  const bool is_reduce = call.collective == PIDCOMM_REDUCE;
+  const bool is_gather = call.collective == PIDCOMM_GATHER,
+             is_to_host = is_gather || call.collective == PIDCOMM_REDUCE;
   const std::size_t in_bytes = problem.bytes;
   const std::size_t dst = call.in_place ? kSrc : kDst;
   Picture mram;
@@ -216,8 +218,10 @@ void check_call(const Hypercube &cube, const Operation &operation, const Call &c
   const Bytes in = random_rows(operation, problem, seed);
   mram.put(cube, kSrc, in_bytes, in);
   mram.write(cube);
-  const Bytes want = verify::expected(problem, in);
-  HostBuffer host(is_reduce ? want.size() : 0, 8, seed);
+  Bytes want = verify::expected(problem, in);
+  if (is_gather)
+    for (std::uint8_t &byte : want) byte ^= 0xFF;
+  HostBuffer host(is_to_host ? want.size() : 0, 8, seed);
   pidcomm_request request{};
   request.collective = call.collective;
   request.mask = call.mask.c_str();
@@ -236,7 +240,7 @@ void check_call(const Hypercube &cube, const Operation &operation, const Call &c
       std::to_string(options.isa) + ", technique " + std::to_string(options.technique) + ", seed " +
       std::to_string(seed) + (call.in_place ? ", in place]" : "]");
   if (run(cube.get(), &request, &options, &trace) != PIDCOMM_OK) fail(pidcomm_last_error() + where);
-  if (is_reduce)
+  if (is_to_host)
     CHECK(host.content() == want && host.is_unchanged_around());
   else
     mram.put(cube, dst, call.block_bytes, want);
@@ -247,7 +251,7 @@ void check_call(const Hypercube &cube, const Operation &operation, const Call &c
   if (cube.pes() % 8 != 0) return;
   if (call.collective != PIDCOMM_REDUCE_SCATTER || is_fast(cube.axis_len()))
     CHECK_EQ(trace.mram_bytes_read, cube.pes() * in_bytes);
-  CHECK_EQ(trace.mram_bytes_written, is_reduce ? 0 : cube.pes() * call.block_bytes);
+  CHECK_EQ(trace.mram_bytes_written, is_to_host ? 0 : cube.pes() * call.block_bytes);
 }
 
 TEST(Operators_AreRightOnEveryShapeIsaAndCollective) {
@@ -302,6 +306,27 @@ TEST(Operators_WithoutCombineAreRightForAllLaneMasks) {
       for (const Operation &operation : flips())
         for (int collective : {+PIDCOMM_ALLREDUCE, +PIDCOMM_REDUCE_SCATTER, +PIDCOMM_REDUCE})
           check_call(cube, operation, {collective, mask, 8 * 11, false}, {}, 7);
+  }
+}
+
+TEST(Operators_OfGathersChangeEachElement) {
+  power_up(3, {{1, 2, 1}});
+  const DpuSet set = DpuSet::of_ranks(3);
+  std::uint64_t seed = 0;
+  for (const Axes &axes : {Axes{8, 8}, Axes{3, 5}, Axes{12, 11}, Axes{2, 4, 16}, Axes{7}}) {
+    const Hypercube cube(set, axes);
+    for (const std::string &mask : masks_of(axes.size()))
+      for (const Operation &operation : flips())
+        for (const int isa : available_isas())
+          for (const int technique : {PIDCOMM_TECHNIQUE_TILE, PIDCOMM_TECHNIQUE_CONVENTIONAL}) {
+            pidcomm_options options{};
+            options.isa = isa;
+            options.technique = technique;
+            options.threads = static_cast<int>(1 + ++seed % 3);
+            const std::size_t words[] = {1, 8, 11, 150};
+            check_call(cube, operation, {PIDCOMM_GATHER, mask, 8 * words[seed % 4], false}, options,
+                       seed, seed % 5 == 0 ? start_and_wait : pidcomm_run);
+          }
   }
 }
 

@@ -18,8 +18,8 @@ using namespace nanobind::literals;
 
 void bind_cube(nb::module_ &m) {
   nb::class_<Operator>(m, "Operator")
-      .def(nb::init<uint64_t, uint64_t, const nb::bytes &>(), "element_bytes"_a, "combine"_a,
-           "identity"_a)
+      .def(nb::init<uint64_t, uint64_t, uint64_t, const nb::bytes &>(), "element_bytes"_a,
+           "combine"_a, "store"_a, "identity"_a)
       .def_static("of_library", &Operator::of_library, "name"_a, "type"_a, "factor"_a);
   nb::class_<Request>(m, "Request")
       .def(

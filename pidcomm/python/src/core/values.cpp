@@ -13,10 +13,12 @@ pidcomm_request Request::value() const {
   return request;
 }
 
-Operator::Operator(uint64_t element_bytes, uint64_t combine, const nb::bytes &identity)
+Operator::Operator(uint64_t element_bytes, uint64_t combine, uint64_t store,
+                   const nb::bytes &identity)
     : identity_(identity.c_str(), identity.c_str() + identity.size()) {
   value_.element_bytes = element_bytes;
   value_.combine = reinterpret_cast<decltype(value_.combine)>(combine);
+  value_.store = reinterpret_cast<decltype(value_.store)>(store);
   if (!identity_.empty()) value_.identity = identity_.data();
 }
 

@@ -28,8 +28,9 @@ using MutableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device:
 /// An operator of pidcomm/operators.h, and the memory that it refers to.
 class Operator {
  public:
-  /// combine: the address of a function, as in pidcomm_operator. identity: empty, or an element.
-  Operator(uint64_t element_bytes, uint64_t combine, const nb::bytes &identity);
+  /// combine, store: addresses of functions, as in pidcomm_operator, or 0. identity: empty, or an
+  /// element.
+  Operator(uint64_t element_bytes, uint64_t combine, uint64_t store, const nb::bytes &identity);
   /// name: of PIDCOMM_OPERATORS, or scaled_sum, which has a factor.
   static std::unique_ptr<Operator> of_library(const std::string &name, int type, double factor);
   Operator(const Operator &) = delete;

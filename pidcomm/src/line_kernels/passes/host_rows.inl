@@ -7,6 +7,7 @@ void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
                    std::byte *const *rows, uint32_t first) {
   for (uint32_t w = step.word; w < step.word + step.count; ++w) {
     Line line = Isa::transpose(next_line(call, item, e, w));
+    finish_lines(call, &line, 1);
     for (uint32_t lane = 0; lane < 8; ++lane)
       if (rows[lane] != nullptr)
         store_word(host_word(rows[lane], w - first), load_word(bytes_of(&line) + 8 * lane));
@@ -28,6 +29,7 @@ void words_to_rows(const SweepCall &call, uint32_t item, uint32_t e, Step step,
   for (uint32_t w = 0; w < kStepWords; ++w)
     tile[w] = Isa::transpose(Isa::load_line(line_at(in, w)));
   transpose_tile<7, HostOrder>(tile);
+  finish_lines(call, tile, kStepWords);
 }
 
 template <bool NonTemporal>

@@ -100,6 +100,39 @@ def test_operators_report_what_is_wrong(cube: Any) -> None:
         cube.allreduce(y, "x", op="avg", technique="ring")
 
 
+def test_functions_change_the_results_of_the_operators_of_the_library(cube: Any) -> None:
+    """Operators with op reduce as op does, then call store once for each result."""
+    relu = pidcomm.Operator(
+        "static element store(element sum, size_t members) {"
+        " return sum < 0 ? 0 : sum + (element)members; }",
+        "int32",
+        op="sum",
+    )
+    rows = np.random.default_rng(3).integers(-100, 100, (16, 40), np.int32)
+    sums = rows.reshape(2, 8, 40).sum(1)
+    want = np.where(sums < 0, 0, sums + 8)
+    x = cube.array(rows)
+    for technique in ("tile", "conventional"):
+        assert (cube.allreduce(x, "x", op=relu, technique=technique).get()[3] == want[0]).all()
+        assert (cube.reduce(x, "x", op=relu, technique=technique) == want).all()
+    flipped = pidcomm.Operator(
+        "static element store(element bits, size_t members) { (void)members; return ~bits; }",
+        "uint8",
+        op="xor",
+    )
+    rows = rows.astype(np.uint8)
+    want = ~np.bitwise_xor.reduce(rows.reshape(2, 8, 40), 1)
+    assert (cube.reduce(cube.array(rows), "x", op=flipped) == want).all()
+    with pytest.raises(pidcomm.ArgumentError, match="operator 'mean' is unknown"):
+        pidcomm.Operator(ADD, "f4", op="mean")  # type: ignore[arg-type]
+    with pytest.raises(pidcomm.ArgumentError, match="is not for elements of int32"):
+        cube.allreduce(x, "x", op=flipped)
+    with pytest.raises(pidcomm.ArgumentError, match="complex64"):
+        pidcomm.Operator(ADD, "complex64", op="sum")
+    with pytest.raises(pidcomm.ArgumentError, match="store"):
+        pidcomm.Operator(ADD, "f4", op="sum")  # it defines combine
+
+
 def test_windows_and_plans_know_operators(cube: Any) -> None:
     """Byte windows take operators; plans name the path of scans and operators."""
     cube.write(np.arange(32, dtype=np.int64).reshape(16, 2))
