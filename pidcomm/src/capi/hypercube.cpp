@@ -1,86 +1,32 @@
-// The C API: every function calls the library, and turns exceptions into a status and an error
-// sentence. One file, because all functions share this conversion and the last error.
+// The functions of pidcomm.h and audit.h.
+#include "capi/hypercube.h"
+
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <future>
 #include <memory>
-#include <string>
-#include <tuple>
 #include <utility>
-#include <vector>
 
 #include "base/sized.h"
 #include "capi/environment.h"
 #include "capi/guarded.h"
-#include "capi/hypercube.h"
+#include "capi/pending.h"
+#include "capi/plans.h"
 #include "exec/default_options.h"
 #include "exec/device.h"
 #include "exec/pe_reorder.h"
 #include "exec/placement.h"
-#include "hosts/hosts.h"
 #include "line_kernels/kernels.h"
-#include "model/machine.h"
-#include "model/price.h"
 #include "pidcomm/audit.h"
 #include "pidcomm/request.hpp"
-#include "plan/planner.h"
 #include "rank_access/rank_access.h"
-
-namespace pidcomm {
-namespace {
-
-/// Returns the machine for which plans are priced: the machine that pidcomm_use_machine has set,
-/// or, if it has set none, the built-in machine for the DIMMs of this SDK.
-pidcomm_machine current_machine() {
-  return machine_in_use(ranks_are_coherent() ? "emulated-host" : "upmem-2560");
-}
-
-/// A planner that predicts times. If the program has set a machine, it returns only the technique
-/// with the lowest predicted time, because times of this machine say nothing about another.
-class PricingPlanner : public Planner {
- public:
-  uint64_t version() const override { return machine_version(); }
-  std::vector<int> techniques(const Hypercube &cube, const pidcomm_request &request,
-                              const Options &options, uint64_t heap_base) const override {
-    const std::vector<PricedPlan> plans =
-        priced_plans(cube, request, options, heap_base, current_machine());
-    if (is_machine_set()) return {plans[0].plan.options.technique};
-    return rival_techniques(plans);
-  }
-};
-const PricingPlanner kPlanner;
-
-}  // namespace
-}  // namespace pidcomm
-
-struct pidcomm_hosts {
-  pidcomm::HostsCube cube;
-  std::atomic<uint32_t> pending = 0;  // as in pidcomm_hypercube
-};
-
-struct pidcomm_pending {
-  std::atomic<uint32_t> *pending;  // of the cube of the call
-  std::future<pidcomm_trace> end;
-  pid_t process;  // the process that started the call
-};
 
 namespace {
 
 using namespace pidcomm;
-
-/// axes: the number of axes, and PIDCOMM_FOREACH_ORDER for PeOrder::foreach.
-Hypercube cube_of(uint32_t axes, const uint32_t *axis_len) {
-  require(axis_len, "axis_len");
-  const uint32_t count = axes & ~PIDCOMM_FOREACH_ORDER;
-  if (count > kMaxAxes)
-    fail(PIDCOMM_ERR_SHAPE, "a hypercube has 1 to ", kMaxAxes, " axes, not ", count);
-  return Hypercube::of({axis_len, axis_len + count},
-                       count == axes ? PeOrder::chips : PeOrder::foreach);
-}
 
 void require_pe(const pidcomm_hypercube *cube, uint32_t pe) {
   require(cube, "cube");
@@ -114,53 +60,6 @@ pidcomm_trace end_of(pidcomm_pending **pending) {
   call->end.wait();
   --*call->pending;
   return call->end.get();
-}
-
-/// Checks the arguments with which a caller receives a text; deliver_text fills them.
-void require_text(const char *text, size_t capacity, const size_t *length) {
-  require(length, "length");
-  if (capacity != 0) require(text, "json");
-}
-
-void deliver_text(const std::string &own, char *text, size_t capacity, size_t *length) {
-  *length = own.size();
-  if (capacity == 0) return;
-  const std::size_t copied = std::min(own.size(), capacity - 1);
-  std::memcpy(text, own.data(), copied);
-  text[copied] = '\0';
-}
-
-struct Call {
-  pidcomm_options options;
-  pidcomm_request request;
-};
-
-/// Returns the call that the caller asks for. If its structs are wrong, the other hosts get the
-/// error in their next call.
-Call received_call(pidcomm_hosts *hosts, const pidcomm_request *request,
-                   const pidcomm_options *options) {
-  try {
-    return {received_options(options), received(request, "request")};
-  } catch (const Error &error) {
-    hosts->cube.refuse(error.status(), error.what());
-    throw;
-  }
-}
-
-void check_functions(const pidcomm_transport &transport) {
-  if (transport.shared != nullptr) {
-    require(reinterpret_cast<const void *>(transport.sync), "transport.sync");
-  } else {
-    require(reinterpret_cast<const void *>(transport.post), "transport.post");
-    require(reinterpret_cast<const void *>(transport.test), "transport.test");
-    require(reinterpret_cast<const void *>(transport.abandon), "transport.abandon");
-  }
-  require(reinterpret_cast<const void *>(transport.allocate), "transport.allocate");
-  require(reinterpret_cast<const void *>(transport.release), "transport.release");
-}
-
-pidcomm_hosts_settings received_settings(const pidcomm_hosts_settings *settings) {
-  return settings == nullptr ? pidcomm_hosts_settings{} : received(settings, "settings");
 }
 
 }  // namespace
@@ -231,7 +130,7 @@ int pidcomm_hypercube_create_at(struct dpu_set_t set, uint32_t first, uint32_t a
     require(cube, "cube");
     *cube = nullptr;
     apply_environment();
-    *cube = new pidcomm_hypercube{Executor(set, first, cube_of(axes, axis_len), kPlanner)};
+    *cube = new pidcomm_hypercube{Executor(set, first, cube_of(axes, axis_len), planner())};
   });
 }
 
@@ -437,161 +336,6 @@ int pidcomm_sync(pidcomm_hypercube *cube) {
   return guarded([&] {
     require(cube, "cube");
     cube->executor.wait_for_calls();
-  });
-}
-
-int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request,
-                      const pidcomm_options *options, int expand, char *json, size_t capacity,
-                      size_t *length) {
-  return guarded([&] {
-    require_text(json, capacity, length);
-    const pidcomm_options given = received_options(options);
-    const Hypercube cube = cube_of(axes, axis_len);
-    const std::string text =
-        to_json(plan_on(current_machine, cube, received(request, "request"), resolve(&given), 0),
-                expand != 0);
-    deliver_text(text, json, capacity, length);
-  });
-}
-
-int pidcomm_machine_builtin(size_t index, const char **name, pidcomm_machine *machine) {
-  return guarded([&] {
-    require(name, "name");
-    check_size(machine, "machine");
-    std::tie(*name, *machine) = builtin_machine(index);
-  });
-}
-
-int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_request *request,
-                    const pidcomm_options *options, const pidcomm_machine *machine,
-                    pidcomm_prediction *prediction) {
-  return guarded([&] {
-    check_size(prediction, "prediction");
-    if (machine != nullptr) check_size(machine, "machine");
-    const pidcomm_options given = received_options(options);
-    const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
-    if (machine != nullptr) check_machine(on);
-    const Hypercube cube = cube_of(axes, axis_len);
-    *prediction = price(
-        plan_on([&] { return on; }, cube, received(request, "request"), resolve_for(on, &given), 0),
-        on);
-  });
-}
-
-int pidcomm_use_machine(const pidcomm_machine *machine) {
-  return guarded([&] {
-    if (machine != nullptr) check_size(machine, "machine");
-    use_machine(machine);
-  });
-}
-
-int pidcomm_stream_limit(pidcomm_hypercube *cube, int copy_order, size_t bytes_read,
-                         size_t bytes_written, size_t src, size_t dst,
-                         const pidcomm_options *options, double *seconds, uint64_t *bytes_moved) {
-  return guarded([&] {
-    require(cube, "cube");
-    require(seconds, "seconds");
-    require(bytes_moved, "bytes_moved");
-    const pidcomm_options given = received_options(options);
-    *seconds = cube->executor.stream_limit(copy_order, bytes_read, bytes_written, src, dst, &given);
-    *bytes_moved =
-        uint64_t{bytes_read + bytes_written} * (cube->executor.cube().pes / kLanes * kLanes);
-  });
-}
-
-int pidcomm_hosts_connect(pidcomm_hypercube *cube, const pidcomm_transport *transport,
-                          const pidcomm_hosts_settings *settings, pidcomm_hosts **hosts) {
-  return guarded([&] {
-    require(hosts, "hosts");
-    *hosts = nullptr;
-    require(cube, "cube");
-    const pidcomm_transport own = received(transport, "transport");
-    check_functions(own);
-    *hosts = new pidcomm_hosts{
-        HostsCube(cube->executor, own, received_settings(settings), current_machine)};
-  });
-}
-
-int pidcomm_hosts_disconnect(pidcomm_hosts *hosts) {
-  return guarded([&] {
-    if (hosts != nullptr && hosts->pending != 0)
-      fail(PIDCOMM_ERR_BUSY,
-           "the cube over hosts has non-blocking calls that have not been waited for: ",
-           hosts->pending, "; call pidcomm_wait before pidcomm_hosts_disconnect");
-    delete hosts;
-  });
-}
-
-int pidcomm_hosts_run(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root,
-                      const pidcomm_options *options, pidcomm_trace *trace) {
-  return guarded([&] {
-    deliver_trace(trace, [&] {
-      require(hosts, "hosts");
-      const Call call = received_call(hosts, request, options);
-      return hosts->cube.run(call.request, root, &call.options);
-    });
-  });
-}
-
-int pidcomm_hosts_validate(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root,
-                           const pidcomm_options *options) {
-  return guarded([&] {
-    require(hosts, "hosts");
-    const Call call = received_call(hosts, request, options);
-    hosts->cube.validate(call.request, root, &call.options);
-  });
-}
-
-int pidcomm_hosts_irun(pidcomm_hosts *hosts, const pidcomm_request *request, uint32_t root,
-                       const pidcomm_options *options, pidcomm_pending **pending) {
-  return guarded([&] {
-    require(pending, "pending");
-    *pending = nullptr;
-    require(hosts, "hosts");
-    const Call call = received_call(hosts, request, options);
-    auto started =
-        std::make_unique<pidcomm_pending>(pidcomm_pending{&hosts->pending, {}, getpid()});
-    started->end = hosts->cube.start(call.request, root, &call.options);
-    ++hosts->pending;
-    *pending = started.release();
-  });
-}
-
-int pidcomm_hosts_refuse(pidcomm_hosts *hosts, int status, const char *sentence) {
-  return guarded([&] {
-    require(hosts, "hosts");
-    require(sentence, "sentence");
-    if (status == PIDCOMM_OK || name_of_status(status) == nullptr)
-      fail(PIDCOMM_ERR_ARGUMENT, "status (", status, ") must be the code of an error");
-    hosts->cube.refuse(static_cast<pidcomm_status>(status), sentence);
-  });
-}
-
-int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t host,
-                            const pidcomm_request *request, uint32_t root,
-                            const pidcomm_options *options, const pidcomm_hosts_settings *settings,
-                            const pidcomm_machine *machine, char *json, size_t capacity,
-                            size_t *length) {
-  return guarded([&] {
-    require_text(json, capacity, length);
-    const Hypercube whole = cube_of(axes, axis_len);
-    if (whole.axes.size() < 2)
-      fail(PIDCOMM_ERR_SHAPE, "a cube over hosts has at least 2 axes, not ", whole.axes.size(),
-           "; the last is the axis of the hosts");
-    const uint32_t count = whole.axes.back().length;
-    if (host >= count)
-      fail(PIDCOMM_ERR_ARGUMENT, "host (", host, ") must be below the number of hosts (", count,
-           ")");
-    if (machine != nullptr) {
-      check_size(machine, "machine");
-      check_machine(*machine);
-    }
-    const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
-    const pidcomm_options given = received_options(options);
-    deliver_text(hosts_plan_json(cube_of(axes - 1, axis_len), count, host,
-                                 received(request, "request"), root, resolve_for(on, &given),
-                                 HostsSettings::of(received_settings(settings)), on),
-                 json, capacity, length);
   });
 }
 

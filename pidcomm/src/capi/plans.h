@@ -1,0 +1,29 @@
+// Plans and prices for the functions of several headers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "pidcomm/model.h"
+#include "plan/planner.h"
+#include "topology/hypercube.h"
+
+namespace pidcomm {
+
+/// Returns the machine for which plans are priced: the machine that pidcomm_use_machine has set,
+/// or, if it has set none, the built-in machine for the DIMMs of this SDK.
+pidcomm_machine current_machine();
+
+/// Predicts times for current_machine().
+const Planner &planner();
+
+/// axes: the number of axes, and PIDCOMM_FOREACH_ORDER for PeOrder::foreach. Errors: ERR_SHAPE,
+/// ERR_ARGUMENT (axis_len is null).
+Hypercube cube_of(uint32_t axes, const uint32_t *axis_len);
+
+/// Checks the arguments with which a caller receives a text; deliver_text fills them.
+void require_text(const char *text, size_t capacity, const size_t *length);
+void deliver_text(const std::string &own, char *text, size_t capacity, size_t *length);
+
+}  // namespace pidcomm
