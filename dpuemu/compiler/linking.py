@@ -12,7 +12,8 @@ from pathlib import Path
 import costs
 import counting
 import prototypes
-from compiler import RUNTIME, CompileError, Compiler
+from compiler import CompileError, Compiler
+from gcc_flags import RUNTIME
 from options import Options
 
 _CONSTANT = re.compile(r"^#define (PE_\w+) (0[xX][0-9a-fA-F]+|\d+)\s*$", re.MULTILINE)
