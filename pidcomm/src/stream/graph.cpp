@@ -1,11 +1,12 @@
 #include "stream/graph.h"
 
-#include <algorithm>
-#include <iterator>
+#include <utility>
 
 namespace pidcomm {
 
 namespace {
+
+constexpr std::size_t kBits = 64;
 
 bool conflict(const std::vector<ByteRange> &ranges, const std::vector<ByteRange> &others) {
   for (const ByteRange &a : ranges)
@@ -21,18 +22,23 @@ bool conflict(const StreamPiece &a, const StreamPiece &b) {
   return a.shares_rank(b) && ((a.uses_wram && b.uses_wram) || conflict(a.mram, b.mram));
 }
 
-void StreamGraph::add(std::vector<StreamPiece> pieces) {
-  std::vector<std::vector<std::size_t>> all_before;
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    std::vector<std::size_t> &before = all_before.emplace_back();
-    for (std::size_t j = 0; j < pieces_.size() + i; ++j)
-      if (conflict(j < pieces_.size() ? pieces_[j] : pieces[j - pieces_.size()], pieces[i]))
-        before.push_back(j);
+void StreamGraph::add(StreamPiece piece) {
+  const std::size_t number = pieces_.size();
+  std::vector<uint64_t> all_before(number / kBits + 1);
+  std::size_t before = 0;
+  // The latest first, because it is ordered after most others.
+  for (std::size_t i = number; i-- > 0;) {
+    if ((all_before[i / kBits] >> i % kBits & 1) != 0 || !conflict(pieces_[i], piece)) continue;
+    for (std::size_t word = 0; word < all_before_[i].size(); ++word)
+      all_before[word] |= all_before_[i][word];
+    all_before[i / kBits] |= uint64_t{1} << i % kBits;
+    after_[i].push_back(number);
+    ++before;
   }
-  pieces_.reserve(pieces_.size() + pieces.size());
-  before_.reserve(before_.size() + pieces.size());
-  std::move(pieces.begin(), pieces.end(), std::back_inserter(pieces_));
-  std::move(all_before.begin(), all_before.end(), std::back_inserter(before_));
+  pieces_.push_back(std::move(piece));
+  before_.push_back(before);
+  after_.emplace_back();
+  all_before_.push_back(std::move(all_before));
 }
 
 }  // namespace pidcomm

@@ -1,28 +1,49 @@
-// The pieces of a stream, and their conflicts.
+// The pieces of a stream, and their order.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
+#include <variant>
 #include <vector>
+
+#include "line_kernels/kernels.h"
+#include "stream/steps.h"
 
 namespace pidcomm {
 
-struct ByteRange {
-  uint64_t begin = 0, end = 0;
-  bool writes = false;
+struct LaunchWork {
+  const LaunchStep *step;
+};
+/// A collective of one of `groups` groups of ranks.
+struct CollectiveWork {
+  const CollectiveStep *step;
+  uint32_t group, groups;
+  pidcomm_request request;
+  Executor *executor = nullptr;  // null until the piece is about to run
+};
+/// Reduces rows of `bytes` bytes each to the first.
+struct CombineWork {
+  std::shared_ptr<std::vector<std::byte>> rows;
+  std::size_t bytes;
+  const Reducer *reducer;
+  int threads;
+};
+struct WriteWork {
+  const WriteStep *step;
 };
 
 /// A launch or a host pass on consecutive ranks.
 struct StreamPiece {
-  std::size_t step = 0, part = 0;
+  std::size_t step = 0;
+  uint32_t part = 0, parts = 1;
   uint32_t first_rank = 0, ranks = 0;
-  bool is_launch = false;
-  bool uses_wram = false;        // launches, and work that writes variables or loads programs
-  std::vector<ByteRange> mram;   // of each PE of the ranks
-  std::vector<ByteRange> host;   // addresses
-  std::function<void()> work{};  // a launch: what precedes it; else the host pass
+  std::variant<LaunchWork, CollectiveWork, CombineWork, WriteWork> work{};
+  bool uses_wram = false;       // launches, and work that writes variables or loads programs
+  std::vector<ByteRange> mram;  // of each PE of the ranks
+  std::vector<ByteRange> host;
 
+  bool is_launch() const { return std::holds_alternative<LaunchWork>(work); }
   bool shares_rank(const StreamPiece &other) const {
     return first_rank < other.first_rank + other.ranks && other.first_rank < first_rank + ranks;
   }
@@ -34,15 +55,23 @@ bool conflict(const StreamPiece &a, const StreamPiece &b);
 /// Pieces in recorded order. A piece follows each earlier piece with which it conflicts.
 class StreamGraph {
  public:
-  /// After an exception, the graph is unchanged.
-  void add(std::vector<StreamPiece> pieces);
+  /// Adds a piece. Cost for the n-th piece: n tests of a bit, and a comparison of windows for each
+  /// piece that is not yet ordered before it.
+  void add(StreamPiece piece);
+
   const std::vector<StreamPiece> &pieces() const { return pieces_; }
-  /// The earlier pieces that must end before a piece begins.
-  const std::vector<std::size_t> &before(std::size_t piece) const { return before_[piece]; }
+  std::vector<StreamPiece> &pieces() { return pieces_; }
+  /// The number of pieces that must end before a piece begins, and the pieces that wait for its
+  /// end. Pieces that are ordered through others are not listed.
+  std::size_t before(std::size_t piece) const { return before_[piece]; }
+  const std::vector<std::size_t> &after(std::size_t piece) const { return after_[piece]; }
 
  private:
   std::vector<StreamPiece> pieces_;
-  std::vector<std::vector<std::size_t>> before_;
+  std::vector<std::size_t> before_;
+  std::vector<std::vector<std::size_t>> after_;
+  std::vector<std::vector<uint64_t>>
+      all_before_;  // bit j of a piece: piece j ends before it begins
 };
 
 }  // namespace pidcomm

@@ -3,15 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "exec/executor.h"
 #include "exec/placement.h"
 #include "pidcomm/stream.h"
 #include "stream/graph.h"
+#include "stream/group_executors.h"
+#include "stream/lower.h"
+#include "stream/schedule.h"
 
 namespace pidcomm {
 
@@ -32,25 +33,24 @@ class Stream {
   const std::vector<pidcomm_stream_piece> &timeline() const { return timeline_; }
 
  private:
-  struct Collective;
-  struct dpu_set_t group_set(uint32_t group) const;
-  uint32_t group_ranks() const { return set_.list.nr_ranks / rank_groups_; }
-  Executor &group_executor(const Executor &whole, uint32_t group);
-  StreamPiece piece_of(std::size_t part, uint32_t group) const;
-  void record(std::vector<StreamPiece> pieces);
-  std::vector<StreamPiece> pieces_of(Executor &executor, const Collective &collective,
-                                     std::size_t part);
-  std::vector<StreamPiece> combined_pieces_of(Executor &executor, const Collective &collective,
-                                              std::size_t part);
-  StreamPiece pass_of(Executor &executor, const pidcomm_request &request,
-                      const Collective &collective, StreamPiece piece) const;
+  /// The pieces for some cuts.
+  struct Lowered {
+    Lowered(const StreamSteps &steps, StreamCuts own_cuts, uint32_t ranks)
+        : cuts(own_cuts), graph(lower(steps, own_cuts, ranks)), schedule(graph) {}
+    StreamCuts cuts;
+    StreamGraph graph;
+    PieceSchedule schedule;
+  };
+  void record(StreamStep step);
+  Lowered &lowered(StreamCuts cuts);
+  void fill_timeline(const Lowered &lowered);
 
   struct dpu_set_t set_;
-  uint32_t rank_groups_;
+  StreamCuts cuts_;
   Placement placement_;  // of all PEs of the set
-  std::size_t steps_ = 0;
-  StreamGraph graph_;
-  std::map<std::vector<uint32_t>, std::unique_ptr<Executor>> executors_;  // by group, order, shape
+  StreamSteps steps_;
+  GroupExecutors executors_;
+  std::unique_ptr<Lowered> lowered_;  // of all steps; null: none
   std::vector<pidcomm_stream_piece> timeline_;
 };
 

@@ -1,0 +1,94 @@
+#include "stream/collective.h"
+
+#include <algorithm>
+
+#include "exec/default_options.h"
+
+namespace pidcomm {
+
+namespace {
+
+bool may_load_program(const pidcomm_options &options) {
+  switch (options.technique) {
+    case PIDCOMM_TECHNIQUE_AUTO:
+      return options.scratch_offset != 0;
+    case PIDCOMM_TECHNIQUE_DEFAULT:
+    case PIDCOMM_TECHNIQUE_TILE:
+    case PIDCOMM_TECHNIQUE_CONVENTIONAL:
+    case PIDCOMM_TECHNIQUE_BASELINE:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void set_host(pidcomm_request &request, uint64_t offset, uint64_t rows, uint64_t row_bytes,
+              uint64_t stride) {
+  request.host = static_cast<std::byte *>(request.host) + offset;
+  request.host_bytes = (rows - 1) * stride + row_bytes;
+  request.host_stride = stride;
+}
+
+Plan tile_plan(const CollectiveStep &step, const pidcomm_request &request) {
+  Options options = resolve(&step.options);
+  options.technique = PIDCOMM_TECHNIQUE_TILE;
+  return make_plan(step.executor->cube(), request, options, step.heap_base);
+}
+
+pidcomm_request request_of(const CollectiveStep &step) {
+  pidcomm_request request = step.request;
+  if (request.mask != nullptr) request.mask = step.mask.c_str();
+  return request;
+}
+
+}  // namespace
+
+bool is_cut_by_words(int collective) {
+  return collective == PIDCOMM_ALLREDUCE || collective == PIDCOMM_REDUCE ||
+         collective == PIDCOMM_BROADCAST;
+}
+
+CollectivePart::CollectivePart(const CollectiveStep &step, uint32_t part, uint32_t parts)
+    : request(request_of(step)),
+      plan(tile_plan(step, request)),
+      may_load_(may_load_program(step.options)) {
+  if (parts == 1) return;
+  const uint64_t whole_stride = stride();
+  request.bytes /= parts;
+  const uint64_t offset = part * request.bytes;
+  if (plan.in_pe_bytes != 0) request.src += offset;
+  if (plan.out_pe_bytes != 0) request.dst += offset;
+  if (has_host()) set_host(request, offset, plan.grouping.groups, request.bytes, whole_stride);
+  plan = tile_plan(step, request);
+}
+
+uint64_t CollectivePart::stride() const {
+  return std::max({plan.row_stride_bytes, plan.in_row_bytes, plan.out_row_bytes});
+}
+
+bool CollectivePart::is_cut_by_ranks(uint32_t groups) const {
+  if (plan.bytes == 0 || plan.cube.axes.back().length % groups != 0 || may_load_ ||
+      plan.messages != nullptr || plan.transposes)
+    return false;
+  return plan.mask.back() == '0' || plan.collective == PIDCOMM_SCATTER ||
+         plan.collective == PIDCOMM_GATHER || plan.collective == PIDCOMM_BROADCAST;
+}
+
+bool CollectivePart::is_combined(uint32_t groups) const {
+  return plan.collective == PIDCOMM_ALLREDUCE && plan.mask.back() == '1' && plan.bytes != 0 &&
+         plan.type.kind != ElementType::Kind::floating && request.operation == nullptr &&
+         plan.cube.axes.back().length % groups == 0 && !may_load_;
+}
+
+pidcomm_request CollectivePart::of_group(uint32_t group, uint32_t groups) const {
+  pidcomm_request own = request;
+  if (!has_host() || groups == 1) return own;
+  const uint64_t rows = plan.grouping.groups, row = plan.in_row_bytes + plan.out_row_bytes;
+  if (plan.mask.back() == '0')
+    set_host(own, group * (rows / groups) * stride(), rows / groups, row, stride());
+  else if (plan.collective != PIDCOMM_BROADCAST)
+    set_host(own, group * (row / groups), rows, row / groups, stride());
+  return own;
+}
+
+}  // namespace pidcomm

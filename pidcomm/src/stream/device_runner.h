@@ -1,0 +1,26 @@
+// Carries out the pieces of a stream on a set.
+#pragma once
+
+#include <memory>
+
+#include "exec/placement.h"
+#include "stream/schedule.h"
+
+namespace pidcomm {
+
+/// Returns the ranks first .. first + count - 1 of a set of ranks.
+inline struct dpu_set_t ranks_of(struct dpu_set_t set, uint32_t first, uint32_t count) {
+  set.list.ranks += first;
+  set.list.nr_ranks = count;
+  return set;
+}
+
+/// Returns a runner of the pieces on a set of ranks, which all must outlive it. The calling thread
+/// runs the host passes. On emulated DIMMs, each launch runs to its end before the next work
+/// starts, so that host passes are measured without other load; it then takes its modelled time on
+/// the clock. Errors of the runner name the step and the ranks.
+/// placement: of the set.
+std::unique_ptr<PieceRunner> device_runner(const StreamGraph &graph, struct dpu_set_t set,
+                                           const Placement &placement);
+
+}  // namespace pidcomm

@@ -1,0 +1,93 @@
+// The recording calls of a stream.
+#include <utility>
+
+#include "base/error.h"
+#include "exec/device.h"
+#include "plan/window.h"
+#include "stream/collective.h"
+#include "stream/stream.h"
+
+namespace pidcomm {
+
+Stream::Stream(struct dpu_set_t set, uint32_t rank_groups)
+    : set_(set), cuts_{rank_groups}, placement_(Placement::largest(set)), executors_(set) {
+  uint32_t pes = 0;
+  check_device(dpu_get_nr_dpus(set, &pes), "reading the DPU set");
+  if (set.kind != DPU_SET_RANKS) fail(PIDCOMM_ERR_SET, "a stream needs a set of ranks");
+  if (rank_groups == 0 || set_.list.nr_ranks % rank_groups != 0)
+    fail(PIDCOMM_ERR_ARGUMENT, "rank_groups (", rank_groups, ") must divide the ",
+         set_.list.nr_ranks, " ranks of the set");
+  if (rank_groups != 1 && (pes != set_.list.nr_ranks * kLanes * kBanks))
+    fail(PIDCOMM_ERR_SHAPE, "a stream of ", rank_groups, " rank groups needs all PEs of ",
+         set_.list.nr_ranks, " ranks; the set has ", pes, " PEs");
+}
+
+void Stream::record(StreamStep step) {
+  steps_.push_back(std::move(step));
+  lowered_ = nullptr;
+}
+
+void Stream::launch(const std::vector<pidcomm_access> &accesses, uint32_t parts,
+                    const char *part_variable) {
+  if (parts == 0) fail(PIDCOMM_ERR_ARGUMENT, "parts is 0; a launch has at least 1 part");
+  if (parts != 1 && part_variable == nullptr)
+    fail(PIDCOMM_ERR_ARGUMENT, "part_variable is null, but the launch has ", parts, " parts");
+  for (std::size_t pe = 0; pe < placement_.dpus.size(); ++pe)
+    if (dpu_get_program(placement_.dpus[pe]) == nullptr)
+      fail(PIDCOMM_ERR_DEVICE, "PE ", pe, " has no program to launch");
+  LaunchStep step{{}, parts};
+  if (part_variable != nullptr) {
+    step.part_variable = {symbol_of(placement_, part_variable), part_variable};
+    const struct dpu_symbol_t symbol = step.part_variable->symbol;
+    if (symbol.size != 8 || symbol.address >= kMramAddress)
+      fail(PIDCOMM_ERR_ARGUMENT, "part_variable ", part_variable,
+           " must be a uint32_t[2] in WRAM; it has ", symbol.size, " bytes");
+  }
+  const uint64_t heap_base = heap_base_of(placement_);
+  for (const pidcomm_access &access : accesses) {
+    const uint64_t parts_of_access = access.is_cut != 0 ? parts : 1;
+    if (access.bytes % (kWordBytes * parts_of_access) != 0)
+      fail(PIDCOMM_ERR_SIZE, "the bytes of an access (", access.bytes, ") must be a multiple of ",
+           kWordBytes * parts_of_access);
+    const uint64_t begin =
+        checked_window("launch", "access", access.window, access.bytes, heap_base);
+    step.accesses.push_back(
+        {{begin, begin + access.bytes, access.writes != 0}, access.is_cut != 0});
+  }
+  record(std::move(step));
+}
+
+void Stream::write(const char *name, const void *data, std::size_t bytes) {
+  const struct dpu_symbol_t symbol = symbol_of(placement_, name);
+  if (symbol.address >= kMramAddress)
+    fail(PIDCOMM_ERR_ARGUMENT, "variable ", name, " is not in WRAM");
+  if (bytes % 4 != 0 || bytes > symbol.size)
+    fail(PIDCOMM_ERR_SIZE, "bytes (", bytes, ") must be a multiple of 4 and at most the ",
+         symbol.size, " bytes of variable ", name);
+  const auto *const begin = static_cast<const std::byte *>(data);
+  record(WriteStep{{symbol, name}, {begin, begin + bytes}});
+}
+
+void Stream::run(Executor &executor, const pidcomm_request &request, const pidcomm_options &options,
+                 uint32_t parts) {
+  if (executor.placement().ranks != placement_.ranks ||
+      executor.cube().pes != placement_.dpus.size())
+    fail(PIDCOMM_ERR_SHAPE, "the hypercube ", executor.cube().to_string(), " must have all ",
+         placement_.dpus.size(), " PEs of the set of the stream");
+  executor.validate(request, &options);
+  if (parts == 0 || (parts != 1 && !is_cut_by_words(request.collective)))
+    fail(PIDCOMM_ERR_ARGUMENT, "parts (", parts,
+         ") must be at least 1, and 1 unless the collective is allreduce, reduce or broadcast");
+  if (request.bytes % (kWordBytes * parts) != 0)
+    fail(PIDCOMM_ERR_SIZE, "bytes (", request.bytes, ") must be a multiple of 8 * parts (",
+         kWordBytes * parts, ")");
+  CollectiveStep step{&executor, request, request.mask == nullptr ? "" : request.mask,
+                      options,   parts,   executor.heap_base_now()};
+  for (const uint32_t cuts : {1u, parts}) {
+    const CollectivePart last(step, cuts - 1, cuts);
+    check_host(last.plan, last.request);
+  }
+  record(std::move(step));
+}
+
+}  // namespace pidcomm

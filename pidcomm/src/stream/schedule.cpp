@@ -1,0 +1,119 @@
+#include "stream/schedule.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace pidcomm {
+
+void ModelledRunner::start(std::size_t piece) {
+  const LaunchSeconds seconds = launch_s(piece);
+  now_s_ += seconds.host;
+  end_s_[piece] = now_s_ + seconds.pes;
+}
+
+std::optional<double> ModelledRunner::end_s(std::size_t launch) {
+  return end_s_[launch] <= now_s_ ? std::optional(end_s_[launch]) : std::nullopt;
+}
+
+void ModelledRunner::wait(const std::vector<std::size_t> &launches) {
+  double first_s = end_s_[launches.front()];
+  for (const std::size_t launch : launches) first_s = std::min(first_s, end_s_[launch]);
+  now_s_ = std::max(now_s_, first_s);
+}
+
+PieceSchedule::PieceSchedule(const StreamGraph &graph)
+    : graph_(graph), times_(graph.pieces().size()) {
+  uint32_t ranks = 0;
+  for (const StreamPiece &piece : graph.pieces())
+    ranks = std::max(ranks, piece.first_rank + piece.ranks);
+  is_busy_.resize(ranks);
+  for (auto *pieces : {&before_, &ready_, &running_, &ended_}) pieces->reserve(times_.size());
+}
+
+void PieceSchedule::reset() {
+  for (auto *pieces : {&before_, &ready_, &running_, &ended_}) pieces->clear();
+  std::fill(is_busy_.begin(), is_busy_.end(), false);
+  for (std::size_t piece = 0; piece < times_.size(); ++piece) {
+    before_.push_back(graph_.before(piece));
+    if (before_.back() == 0) ready_.push_back(piece);
+  }
+}
+
+bool PieceSchedule::are_ranks_idle(std::size_t piece) const {
+  const StreamPiece &own = graph_.pieces()[piece];
+  const auto first = is_busy_.begin() + own.first_rank;
+  return std::find(first, first + own.ranks, true) == first + own.ranks;
+}
+
+void PieceSchedule::set_busy(std::size_t piece, bool is_busy) {
+  const StreamPiece &own = graph_.pieces()[piece];
+  std::fill_n(is_busy_.begin() + own.first_rank, own.ranks, is_busy);
+}
+
+void PieceSchedule::run(PieceRunner &runner) {
+  reset();
+  try {
+    while (ended_.size() < times_.size()) step(runner);
+  } catch (...) {
+    runner.abandon(running_);  // the first error is the one to report
+    throw;
+  }
+}
+
+void PieceSchedule::step(PieceRunner &runner) {
+  const auto pass = std::find_if(ready_.begin(), ready_.end(), [this](std::size_t piece) {
+    return !graph_.pieces()[piece].is_launch() && are_ranks_idle(piece);
+  });
+  if (pass != ready_.end()) {
+    const std::size_t piece = *pass;
+    ready_.erase(pass);
+    set_busy(piece, true);
+    start_launches(runner);
+    times_[piece].begin_s = runner.now_s();
+    runner.run(piece);
+    end(piece, runner.now_s());
+    collect(runner);
+    return;
+  }
+  start_launches(runner);
+  if (running_.empty()) fail(PIDCOMM_ERR_INTERNAL, "no piece of the stream can start");
+  const std::size_t before = ended_.size();
+  for (collect(runner); ended_.size() == before; collect(runner)) runner.wait(running_);
+}
+
+void PieceSchedule::start_launches(PieceRunner &runner) {
+  std::erase_if(ready_, [&](std::size_t piece) {
+    if (!graph_.pieces()[piece].is_launch() || !are_ranks_idle(piece)) return false;
+    set_busy(piece, true);
+    running_.push_back(piece);  // also if it fails: it may have started on some ranks
+    times_[piece].begin_s = runner.now_s();
+    runner.start(piece);
+    times_[piece].host_s = runner.now_s() - times_[piece].begin_s;
+    return true;
+  });
+}
+
+void PieceSchedule::end(std::size_t piece, double end_s) {
+  times_[piece].end_s = end_s;
+  set_busy(piece, false);
+  ended_.push_back(piece);
+  for (const std::size_t next : graph_.after(piece))
+    if (--before_[next] == 0)
+      ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), next), next);
+}
+
+void PieceSchedule::collect(PieceRunner &runner) {
+  for (std::size_t i = 0; i < running_.size();) {
+    const std::size_t piece = running_[i];
+    const std::optional<double> end_s = runner.end_s(piece);
+    if (!end_s) {
+      ++i;
+      continue;
+    }
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+    end(piece, *end_s);
+  }
+}
+
+}  // namespace pidcomm

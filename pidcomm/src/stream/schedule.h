@@ -1,0 +1,88 @@
+// The order in which the pieces of a stream run.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "stream/graph.h"
+
+namespace pidcomm {
+
+/// Carries out pieces, or only computes their times.
+class PieceRunner {
+ public:
+  virtual ~PieceRunner() = default;
+  /// Seconds since the construction.
+  virtual double now_s() const = 0;
+  /// Starts a launch.
+  virtual void start(std::size_t piece) = 0;
+  /// Carries out a host pass.
+  virtual void run(std::size_t piece) = 0;
+  /// When the launch ended, or nothing if it still runs.
+  virtual std::optional<double> end_s(std::size_t launch) = 0;
+  /// Waits until at least one of the launches may have ended.
+  virtual void wait(const std::vector<std::size_t> &launches) = 0;
+  /// Waits for the ends of the launches, whatever they return.
+  virtual void abandon(const std::vector<std::size_t> &launches) = 0;
+};
+
+/// The clock of emulated and predicted launches: a launch takes its seconds, whenever it starts.
+class ModelledRunner : public PieceRunner {
+ public:
+  explicit ModelledRunner(std::size_t pieces) : end_s_(pieces) {}
+  double now_s() const final { return now_s_; }
+  void start(std::size_t piece) final;
+  void run(std::size_t piece) final { now_s_ += pass_s(piece); }
+  std::optional<double> end_s(std::size_t launch) final;
+  void wait(const std::vector<std::size_t> &launches) final;
+  void abandon(const std::vector<std::size_t> &) final {}
+
+ protected:
+  struct LaunchSeconds {
+    double host, pes;  // of the host to start the launch, then of the PEs
+  };
+  virtual LaunchSeconds launch_s(std::size_t piece) = 0;
+  virtual double pass_s(std::size_t piece) = 0;
+
+ private:
+  double now_s_ = 0;
+  std::vector<double> end_s_;  // of launches
+};
+
+/// When a piece ran. host_s: until the host had started it, if it is a launch.
+struct PieceTimes {
+  double begin_s = 0, host_s = 0, end_s = 0;
+};
+
+/// Runs the pieces of a graph. One host pass runs at a time; before it, all launches begin that are
+/// ready and whose ranks are idle.
+class PieceSchedule {
+ public:
+  explicit PieceSchedule(const StreamGraph &graph);
+
+  /// Errors: those of the runner, thrown after the end of all launches.
+  void run(PieceRunner &runner);
+  /// The pieces of the last run in the order of their ends, and their times by piece.
+  const std::vector<std::size_t> &ended() const { return ended_; }
+  const std::vector<PieceTimes> &times() const { return times_; }
+
+ private:
+  void reset();
+  void step(PieceRunner &runner);
+  bool are_ranks_idle(std::size_t piece) const;
+  void set_busy(std::size_t piece, bool is_busy);
+  void start_launches(PieceRunner &runner);
+  void end(std::size_t piece, double end_s);
+  void collect(PieceRunner &runner);
+
+  const StreamGraph &graph_;
+  std::vector<std::size_t> before_;   // the earlier pieces that have not ended
+  std::vector<std::size_t> ready_;    // in recorded order; ranks may be busy
+  std::vector<std::size_t> running_;  // launches
+  std::vector<std::size_t> ended_;
+  std::vector<bool> is_busy_;  // by rank
+  std::vector<PieceTimes> times_;
+};
+
+}  // namespace pidcomm

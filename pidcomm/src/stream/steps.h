@@ -1,0 +1,67 @@
+// The recorded steps of a stream.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "exec/executor.h"
+#include "rank_access/sdk.h"
+
+namespace pidcomm {
+
+/// Bytes [begin, end) of MRAM, or of host memory by address.
+struct ByteRange {
+  uint64_t begin = 0, end = 0;
+  bool writes = false;
+};
+
+/// A variable of the loaded program.
+struct PeVariable {
+  struct dpu_symbol_t symbol;
+  std::string name;
+};
+
+/// Launches of the loaded program on all ranks; see pidcomm_stream_launch.
+struct LaunchStep {
+  struct Access {
+    ByteRange range;  // of MRAM, of all parts together
+    bool is_cut;
+  };
+  std::vector<Access> accesses;  // empty: all MRAM
+  uint32_t parts;
+  std::optional<PeVariable> part_variable{};
+};
+
+/// A collective of all PEs of the set; see pidcomm_stream_run.
+struct CollectiveStep {
+  Executor *executor;
+  pidcomm_request request;
+  std::string mask;  // the request's
+  pidcomm_options options;
+  uint32_t parts;
+  uint64_t heap_base;
+};
+
+/// A write of a variable of all PEs; see pidcomm_stream_write.
+struct WriteStep {
+  PeVariable variable;
+  std::vector<std::byte> data;
+};
+
+using StreamStep = std::variant<LaunchStep, CollectiveStep, WriteStep>;
+/// A deque, because pieces point to their steps.
+using StreamSteps = std::deque<StreamStep>;
+
+/// Returns the parts with which a step was recorded.
+inline uint32_t parts_of(const StreamStep &step) {
+  const auto *const launch = std::get_if<LaunchStep>(&step);
+  const auto *const collective = std::get_if<CollectiveStep>(&step);
+  return launch != nullptr ? launch->parts : collective != nullptr ? collective->parts : 1;
+}
+
+}  // namespace pidcomm
