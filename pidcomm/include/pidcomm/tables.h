@@ -222,6 +222,7 @@ typedef struct pidcomm_bfloat16 {
   X(ERR_DEVICE, 11, "the device reported an error")                                           \
   X(ERR_MEMORY, 12, "the host is out of memory, or MRAM has no place for a buffer")           \
   X(ERR_INTERNAL, 13, "an internal check of the library failed; please report it")            \
-  X(ERR_BUSY, 14, "a non-blocking call has not been waited for")
+  X(ERR_BUSY, 14, "a non-blocking call has not been waited for")                              \
+  X(ERR_FUNCTION, 15, "a function of the program returned an error")
 
 #endif /* PIDCOMM_TABLES_H */

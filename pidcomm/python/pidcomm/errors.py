@@ -82,6 +82,7 @@ _CLASSES: dict[str, type[Error]] = {
     "ERR_SET": Error,
     "ERR_DEVICE": Error,
     "ERR_BUSY": Error,
+    "ERR_FUNCTION": Error,
     "ERR_INTERNAL": Error,
     "ERR_MEMORY": OutOfMemoryError,
 }

@@ -67,7 +67,7 @@ int pidcomm_hosts_connect(pidcomm_hypercube *cube, const pidcomm_transport *tran
     const pidcomm_transport own = received(transport, "transport");
     check_functions(own);
     *hosts = new pidcomm_hosts{
-        HostsCube(cube->executor, own, received_settings(settings), current_machine)};
+        HostsCube(cube->executor, own, received_settings(settings), machine_in_use)};
   });
 }
 
@@ -145,7 +145,7 @@ int pidcomm_hosts_plan_json(uint32_t axes, const uint32_t *axis_len, uint32_t ho
       check_size(machine, "machine");
       check_machine(*machine);
     }
-    const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
+    const pidcomm_machine on = machine == nullptr ? machine_in_use() : *machine;
     const pidcomm_options given = received_options(options);
     deliver_text(hosts_plan_json(cube_of(axes - 1, axis_len), count, host,
                                  received(request, "request"), root, resolve_for(on, &given),

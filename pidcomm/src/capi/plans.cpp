@@ -13,13 +13,8 @@
 #include "model/machine.h"
 #include "model/price.h"
 #include "pidcomm/audit.h"
-#include "rank_access/rank_access.h"
 
 namespace pidcomm {
-
-pidcomm_machine current_machine() {
-  return machine_in_use(ranks_are_coherent() ? "emulated-host" : "upmem-2560");
-}
 
 namespace {
 
@@ -31,7 +26,7 @@ class PricingPlanner : public Planner {
   std::vector<int> techniques(const Hypercube &cube, const pidcomm_request &request,
                               const Options &options, uint64_t heap_base) const override {
     const std::vector<PricedPlan> plans =
-        priced_plans(cube, request, options, heap_base, current_machine());
+        priced_plans(cube, request, options, heap_base, machine_in_use());
     if (is_machine_set()) return {plans[0].plan.options.technique};
     return rival_techniques(plans);
   }
@@ -78,7 +73,7 @@ int pidcomm_plan_json(uint32_t axes, const uint32_t *axis_len, const pidcomm_req
     const pidcomm_options given = received_options(options);
     const Hypercube cube = cube_of(axes, axis_len);
     const std::string text =
-        to_json(plan_on(current_machine, cube, received(request, "request"), resolve(&given), 0),
+        to_json(plan_on(machine_in_use, cube, received(request, "request"), resolve(&given), 0),
                 expand != 0);
     deliver_text(text, json, capacity, length);
   });
@@ -99,7 +94,7 @@ int pidcomm_predict(uint32_t axes, const uint32_t *axis_len, const pidcomm_reque
     check_size(prediction, "prediction");
     if (machine != nullptr) check_size(machine, "machine");
     const pidcomm_options given = received_options(options);
-    const pidcomm_machine on = machine == nullptr ? current_machine() : *machine;
+    const pidcomm_machine on = machine == nullptr ? machine_in_use() : *machine;
     if (machine != nullptr) check_machine(on);
     const Hypercube cube = cube_of(axes, axis_len);
     *prediction = price(

@@ -5,17 +5,12 @@
 #include <cstdint>
 #include <string>
 
-#include "pidcomm/model.h"
 #include "plan/planner.h"
 #include "topology/hypercube.h"
 
 namespace pidcomm {
 
-/// Returns the machine for which plans are priced: the machine that pidcomm_use_machine has set,
-/// or, if it has set none, the built-in machine for the DIMMs of this SDK.
-pidcomm_machine current_machine();
-
-/// Predicts times for current_machine().
+/// Predicts times for machine_in_use().
 const Planner &planner();
 
 /// axes: the number of axes, and PIDCOMM_FOREACH_ORDER for PeOrder::foreach. Errors: ERR_SHAPE,

@@ -15,6 +15,23 @@ struct pidcomm_stream {
 
 using namespace pidcomm;
 
+namespace {
+
+int traced(pidcomm_stream *stream, pidcomm_stream_trace *trace,
+           pidcomm_stream_trace (Stream::*call)()) {
+  return guarded([&] {
+    require(stream, "stream");
+    if (trace != nullptr) {
+      check_size(trace, "trace", kLargestBytes);
+      deliver(pidcomm_stream_trace{}, trace);
+    }
+    const pidcomm_stream_trace own = (stream->stream.*call)();
+    if (trace != nullptr) deliver(own, trace);
+  });
+}
+
+}  // namespace
+
 int pidcomm_stream_create(struct dpu_set_t set, uint32_t rank_groups, pidcomm_stream **stream) {
   return guarded([&] {
     require(stream, "stream");
@@ -54,16 +71,22 @@ int pidcomm_stream_write(pidcomm_stream *stream, const char *name, const void *d
   });
 }
 
-int pidcomm_stream_execute(pidcomm_stream *stream, pidcomm_stream_trace *trace) {
+int pidcomm_stream_call(pidcomm_stream *stream, int (*function)(void *context), void *context,
+                        const pidcomm_stream_host_access *ranges, size_t count) {
   return guarded([&] {
     require(stream, "stream");
-    if (trace != nullptr) {
-      check_size(trace, "trace", kLargestBytes);
-      deliver(pidcomm_stream_trace{}, trace);
-    }
-    const pidcomm_stream_trace own = stream->stream.execute();
-    if (trace != nullptr) deliver(own, trace);
+    if (function == nullptr) fail(PIDCOMM_ERR_ARGUMENT, "function is null");
+    if (count != 0) require(ranges, "ranges");
+    stream->stream.call(function, context, {ranges, ranges + count});
   });
+}
+
+int pidcomm_stream_execute(pidcomm_stream *stream, pidcomm_stream_trace *trace) {
+  return traced(stream, trace, &Stream::execute);
+}
+
+int pidcomm_stream_plan(pidcomm_stream *stream, pidcomm_stream_trace *trace) {
+  return traced(stream, trace, &Stream::plan);
 }
 
 int pidcomm_stream_timeline(const pidcomm_stream *stream, pidcomm_stream_piece *pieces,

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "model/price.h"
+#include "rank_access/rank_access.h"
 
 namespace pidcomm {
 
@@ -96,11 +97,12 @@ std::pair<const char *, pidcomm_machine> builtin_machine(std::size_t index) {
   return {builtins()[index].name, builtin_machines()[index]};
 }
 
-pidcomm_machine machine_in_use(const char *builtin) {
+pidcomm_machine machine_in_use() {
   {
     const std::lock_guard<std::mutex> lock(in_use_mutex);
     if (in_use) return *in_use;
   }
+  const char *const builtin = ranks_are_coherent() ? "emulated-host" : "upmem-2560";
   for (std::size_t index = 0; index < builtins().size(); ++index)
     if (std::strcmp(builtins()[index].name, builtin) == 0) return builtin_machines()[index];
   fail(PIDCOMM_ERR_INTERNAL, "there is no machine ", builtin);

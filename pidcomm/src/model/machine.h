@@ -14,9 +14,9 @@ namespace pidcomm {
 /// machines).
 std::pair<const char *, pidcomm_machine> builtin_machine(std::size_t index);
 
-/// Returns the machine that use_machine has set. If use_machine has set no machine, returns the
-/// built-in machine with the name `builtin`.
-pidcomm_machine machine_in_use(const char *builtin);
+/// Returns the machine for which calls are priced: the machine that use_machine has set, or, if it
+/// has set none, the built-in machine for the DIMMs of this SDK.
+pidcomm_machine machine_in_use();
 
 /// Whether use_machine has set a machine.
 bool is_machine_set();

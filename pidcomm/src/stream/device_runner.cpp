@@ -8,6 +8,7 @@
 #include "exec/clock.h"
 #include "exec/device.h"
 #include "exec/parallel.h"
+#include "exec/useful_threads.h"
 #include "rank_access/rank_access.h"
 
 namespace pidcomm {
@@ -17,18 +18,15 @@ namespace {
 constexpr std::size_t kCombinedBytes = std::size_t{4} << 10;  // of a row: stay in the first cache
 
 void combine(const CombineWork &work) {
-  std::vector<std::byte> &rows = *work.rows;
-  const std::size_t bytes = work.bytes, chunks = (bytes + kCombinedBytes - 1) / kCombinedBytes;
-  const int threads =
-      rows.size() < (std::size_t{256} << 10)
-          ? 1
-          : static_cast<int>(std::min<std::size_t>(chunks, static_cast<std::size_t>(work.threads)));
+  std::byte *const rows = work.memory.get();
+  const uint64_t chunks = (work.bytes + kCombinedBytes - 1) / kCombinedBytes;
   const auto combine_chunk = [&](uint64_t chunk) {
     const std::size_t begin = chunk * kCombinedBytes,
-                      count = std::min(kCombinedBytes, bytes - begin);
-    for (std::size_t row = bytes; row < rows.size(); row += bytes)
-      work.reducer->combine(rows.data() + begin, rows.data() + row + begin, count);
+                      bytes = std::min(kCombinedBytes, work.bytes - begin);
+    for (std::size_t row = 1; row < work.rows; ++row)
+      work.reducer->combine(rows + begin, rows + row * work.bytes + begin, bytes);
   };
+  const int threads = useful_threads(work.rows * work.bytes, work.threads);
   WorkQueue queue(chunks, threads);
   run_threads(threads, [&](int thread) { queue.each(thread, combine_chunk); });
 }
@@ -51,6 +49,7 @@ class Device {
     try {
       work();
     } catch (const Error &error) {
+      if (own.ranks == 0) fail(error.status(), "step ", own.step, ": ", error.what());
       fail(error.status(), "step ", own.step, ", ranks ", own.first_rank, " to ",
            own.first_rank + own.ranks - 1, " of the set: ", error.what());
     }
@@ -97,6 +96,10 @@ class Device {
     const WriteStep &step = *work.step;
     if (!step.data.empty()) write(number, step.variable, step.data.data(), step.data.size());
   }
+  void pass(std::size_t, const CallWork &work) const {
+    if (const int status = work.step->function(work.step->context); status != 0)
+      fail(PIDCOMM_ERR_FUNCTION, "the function returned ", status);
+  }
 
   const StreamGraph &graph_;
   struct dpu_set_t set_;
@@ -109,7 +112,7 @@ class MixedRunner : public ModelledRunner {
       : ModelledRunner(graph.pieces().size()), device_(device) {}
 
  protected:
-  LaunchSeconds launch_s(std::size_t piece) override {
+  PieceSeconds launch_s(std::size_t piece) override {
     const Stopwatch watch;
     device_.write_part(piece);
     const double host_s = watch.seconds();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "line_kernels/kernels.h"
+#include "pidcomm/stream.h"
 #include "stream/steps.h"
 
 namespace pidcomm {
@@ -22,15 +23,18 @@ struct CollectiveWork {
   pidcomm_request request;
   Executor *executor = nullptr;  // null until the piece is about to run
 };
-/// Reduces rows of `bytes` bytes each to the first.
+/// Reduces `rows` rows of `bytes` bytes each to the first.
 struct CombineWork {
-  std::shared_ptr<std::vector<std::byte>> rows;
-  std::size_t bytes;
+  std::shared_ptr<std::byte[]> memory;
+  std::size_t rows, bytes;
   const Reducer *reducer;
   int threads;
 };
 struct WriteWork {
   const WriteStep *step;
+};
+struct CallWork {
+  const CallStep *step;
 };
 
 /// A launch or a host pass on consecutive ranks.
@@ -38,12 +42,14 @@ struct StreamPiece {
   std::size_t step = 0;
   uint32_t part = 0, parts = 1;
   uint32_t first_rank = 0, ranks = 0;
-  std::variant<LaunchWork, CollectiveWork, CombineWork, WriteWork> work{};
+  std::variant<LaunchWork, CollectiveWork, CombineWork, WriteWork, CallWork> work{};
   bool uses_wram = false;       // launches, and work that writes variables or loads programs
   std::vector<ByteRange> mram;  // of each PE of the ranks
   std::vector<ByteRange> host;
 
-  bool is_launch() const { return std::holds_alternative<LaunchWork>(work); }
+  /// A code of PIDCOMM_STREAM_KINDS, whose order is that of `work`.
+  int kind() const { return static_cast<int>(work.index()); }
+  bool is_launch() const { return kind() == PIDCOMM_STREAM_LAUNCH; }
   bool shares_rank(const StreamPiece &other) const {
     return first_rank < other.first_rank + other.ranks && other.first_rank < first_rank + ranks;
   }

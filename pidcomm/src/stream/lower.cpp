@@ -70,6 +70,14 @@ class Lowering {
     }
   }
 
+  void add(const CallStep &step) {
+    StreamPiece piece = piece_of(0, 1);
+    piece.ranks = 0;
+    piece.host = step.host;
+    piece.work = CallWork{&step};
+    graph.add(std::move(piece));
+  }
+
   void add(const CollectiveStep &step) {
     const CollectivePart part(step, part_, parts_);
     const uint32_t groups = cuts_.rank_groups;
@@ -103,12 +111,13 @@ class Lowering {
     const Plan &plan = part.plan;
     const uint32_t groups = cuts_.rank_groups;
     const std::size_t bytes = plan.grouping.groups * plan.bytes;  // the rows of a rank group
-    const auto rows = std::make_shared<std::vector<std::byte>>(bytes * groups);
+    const std::shared_ptr<std::byte[]> rows =
+        std::make_unique_for_overwrite<std::byte[]>(bytes * groups);
     const auto add_all = [&](int kind, std::size_t distance, ByteRange mram) {
       for (uint32_t group = 0; group < groups; ++group) {
         pidcomm_request request = part.request;
         request.collective = kind;
-        request.host = rows->data() + group * distance;
+        request.host = rows.get() + group * distance;
         request.host_bytes = bytes;
         request.host_stride = 0;
         StreamPiece piece = piece_of(group, groups);
@@ -121,8 +130,8 @@ class Lowering {
     add_all(PIDCOMM_REDUCE, bytes, {plan.src, plan.src + plan.bytes, false});
     StreamPiece combine = piece_of(0, groups);
     combine.ranks = 0;
-    combine.host = {host_range(rows->data(), rows->size(), true)};
-    combine.work = CombineWork{rows, bytes, reducer_of(kernels_of(plan.options.isa), plan),
+    combine.host = {host_range(rows.get(), bytes * groups, true)};
+    combine.work = CombineWork{rows, groups, bytes, reducer_of(kernels_of(plan.options.isa), plan),
                                plan.options.threads};
     graph.add(std::move(combine));
     add_all(PIDCOMM_BROADCAST, 0, {plan.dst, plan.dst + plan.bytes, true});

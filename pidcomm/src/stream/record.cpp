@@ -1,4 +1,5 @@
 // The recording calls of a stream.
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -10,21 +11,22 @@
 namespace pidcomm {
 
 Stream::Stream(struct dpu_set_t set, uint32_t rank_groups)
-    : set_(set), cuts_{rank_groups}, placement_(Placement::largest(set)), executors_(set) {
+    : set_(set), rank_groups_(rank_groups), placement_(Placement::largest(set)), executors_(set) {
   uint32_t pes = 0;
   check_device(dpu_get_nr_dpus(set, &pes), "reading the DPU set");
   if (set.kind != DPU_SET_RANKS) fail(PIDCOMM_ERR_SET, "a stream needs a set of ranks");
-  if (rank_groups == 0 || set_.list.nr_ranks % rank_groups != 0)
+  if (rank_groups != 0 && set_.list.nr_ranks % rank_groups != 0)
     fail(PIDCOMM_ERR_ARGUMENT, "rank_groups (", rank_groups, ") must divide the ",
          set_.list.nr_ranks, " ranks of the set");
-  if (rank_groups != 1 && (pes != set_.list.nr_ranks * kLanes * kBanks))
+  has_all_pes_ = pes == set_.list.nr_ranks * kLanes * kBanks;
+  if (rank_groups > 1 && !has_all_pes_)
     fail(PIDCOMM_ERR_SHAPE, "a stream of ", rank_groups, " rank groups needs all PEs of ",
          set_.list.nr_ranks, " ranks; the set has ", pes, " PEs");
 }
 
 void Stream::record(StreamStep step) {
   steps_.push_back(std::move(step));
-  lowered_ = nullptr;
+  cutter_.reset();
 }
 
 void Stream::launch(const std::vector<pidcomm_access> &accesses, uint32_t parts,
@@ -66,6 +68,17 @@ void Stream::write(const char *name, const void *data, std::size_t bytes) {
          symbol.size, " bytes of variable ", name);
   const auto *const begin = static_cast<const std::byte *>(data);
   record(WriteStep{{symbol, name}, {begin, begin + bytes}});
+}
+
+void Stream::call(int (*function)(void *), void *context,
+                  const std::vector<pidcomm_stream_host_access> &ranges) {
+  CallStep step{function, context, {}};
+  for (const pidcomm_stream_host_access &range : ranges) {
+    const auto begin = reinterpret_cast<uintptr_t>(range.address);
+    step.host.push_back({begin, begin + range.bytes, range.writes != 0});
+  }
+  if (ranges.empty()) step.host.push_back({0, std::numeric_limits<uint64_t>::max(), true});
+  record(std::move(step));
 }
 
 void Stream::run(Executor &executor, const pidcomm_request &request, const pidcomm_options &options,

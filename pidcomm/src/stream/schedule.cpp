@@ -7,7 +7,7 @@
 namespace pidcomm {
 
 void ModelledRunner::start(std::size_t piece) {
-  const LaunchSeconds seconds = launch_s(piece);
+  const PieceSeconds seconds = launch_s(piece);
   now_s_ += seconds.host;
   end_s_[piece] = now_s_ + seconds.pes;
 }
@@ -23,7 +23,7 @@ void ModelledRunner::wait(const std::vector<std::size_t> &launches) {
 }
 
 PieceSchedule::PieceSchedule(const StreamGraph &graph)
-    : graph_(graph), times_(graph.pieces().size()) {
+    : graph_(graph), times_(graph.pieces().size()), urgencies_(times_.size()) {
   uint32_t ranks = 0;
   for (const StreamPiece &piece : graph.pieces())
     ranks = std::max(ranks, piece.first_rank + piece.ranks);
@@ -36,8 +36,21 @@ void PieceSchedule::reset() {
   std::fill(is_busy_.begin(), is_busy_.end(), false);
   for (std::size_t piece = 0; piece < times_.size(); ++piece) {
     before_.push_back(graph_.before(piece));
-    if (before_.back() == 0) ready_.push_back(piece);
+    if (before_.back() == 0) add_ready(piece);
   }
+}
+
+void PieceSchedule::add_ready(std::size_t piece) {
+  const auto is_first = [this](std::size_t a, std::size_t b) {
+    return urgencies_[a] != urgencies_[b] ? urgencies_[a] > urgencies_[b] : a < b;
+  };
+  ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), piece, is_first), piece);
+}
+
+double PieceSchedule::total_s() const {
+  double total_s = 0;
+  for (const std::size_t piece : ended_) total_s = std::max(total_s, times_[piece].end_s);
+  return total_s;
 }
 
 bool PieceSchedule::are_ranks_idle(std::size_t piece) const {
@@ -99,8 +112,7 @@ void PieceSchedule::end(std::size_t piece, double end_s) {
   set_busy(piece, false);
   ended_.push_back(piece);
   for (const std::size_t next : graph_.after(piece))
-    if (--before_[next] == 0)
-      ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), next), next);
+    if (--before_[next] == 0) add_ready(next);
 }
 
 void PieceSchedule::collect(PieceRunner &runner) {

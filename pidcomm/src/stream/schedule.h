@@ -3,11 +3,17 @@
 
 #include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "stream/graph.h"
 
 namespace pidcomm {
+
+/// Seconds of the host, then, of a launch, of the PEs.
+struct PieceSeconds {
+  double host = 0, pes = 0;
+};
 
 /// Carries out pieces, or only computes their times.
 class PieceRunner {
@@ -39,10 +45,7 @@ class ModelledRunner : public PieceRunner {
   void abandon(const std::vector<std::size_t> &) final {}
 
  protected:
-  struct LaunchSeconds {
-    double host, pes;  // of the host to start the launch, then of the PEs
-  };
-  virtual LaunchSeconds launch_s(std::size_t piece) = 0;
+  virtual PieceSeconds launch_s(std::size_t piece) = 0;
   virtual double pass_s(std::size_t piece) = 0;
 
  private:
@@ -56,21 +59,26 @@ struct PieceTimes {
 };
 
 /// Runs the pieces of a graph. One host pass runs at a time; before it, all launches begin that are
-/// ready and whose ranks are idle.
+/// ready and whose ranks are idle. Of several pieces that are ready, the most urgent runs first.
 class PieceSchedule {
  public:
   explicit PieceSchedule(const StreamGraph &graph);
+  /// urgencies: by piece. Equal ones keep the recorded order.
+  void set_urgencies(std::vector<double> urgencies) { urgencies_ = std::move(urgencies); }
 
   /// Errors: those of the runner, thrown after the end of all launches.
   void run(PieceRunner &runner);
   /// The pieces of the last run in the order of their ends, and their times by piece.
   const std::vector<std::size_t> &ended() const { return ended_; }
   const std::vector<PieceTimes> &times() const { return times_; }
+  /// The end of the last piece of the last run.
+  double total_s() const;
 
  private:
   void reset();
   void step(PieceRunner &runner);
   bool are_ranks_idle(std::size_t piece) const;
+  void add_ready(std::size_t piece);
   void set_busy(std::size_t piece, bool is_busy);
   void start_launches(PieceRunner &runner);
   void end(std::size_t piece, double end_s);
@@ -78,11 +86,12 @@ class PieceSchedule {
 
   const StreamGraph &graph_;
   std::vector<std::size_t> before_;   // the earlier pieces that have not ended
-  std::vector<std::size_t> ready_;    // in recorded order; ranks may be busy
+  std::vector<std::size_t> ready_;    // the most urgent first; their ranks may be busy
   std::vector<std::size_t> running_;  // launches
   std::vector<std::size_t> ended_;
   std::vector<bool> is_busy_;  // by rank
   std::vector<PieceTimes> times_;
+  std::vector<double> urgencies_;
 };
 
 }  // namespace pidcomm

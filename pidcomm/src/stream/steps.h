@@ -53,7 +53,14 @@ struct WriteStep {
   std::vector<std::byte> data;
 };
 
-using StreamStep = std::variant<LaunchStep, CollectiveStep, WriteStep>;
+/// A function of the program; see pidcomm_stream_call.
+struct CallStep {
+  int (*function)(void *);
+  void *context;
+  std::vector<ByteRange> host;
+};
+
+using StreamStep = std::variant<LaunchStep, CollectiveStep, WriteStep, CallStep>;
 /// A deque, because pieces point to their steps.
 using StreamSteps = std::deque<StreamStep>;
 

@@ -17,7 +17,7 @@ pidcomm_stream_trace trace_of(const std::vector<pidcomm_stream_piece> &timeline)
   double pes_until_s = 0;
   for (const pidcomm_stream_piece &piece : timeline) {
     trace.seconds_total = std::max(trace.seconds_total, piece.end_s);
-    if (piece.is_launch == 0) {
+    if (piece.kind != PIDCOMM_STREAM_LAUNCH) {
       trace.seconds_host += piece.end_s - piece.begin_s;
     } else {
       trace.seconds_pes += std::max(0.0, piece.end_s - std::max(piece.begin_s, pes_until_s));
@@ -29,44 +29,55 @@ pidcomm_stream_trace trace_of(const std::vector<pidcomm_stream_piece> &timeline)
 
 }  // namespace
 
-Stream::Lowered &Stream::lowered(StreamCuts cuts) {
-  if (lowered_ == nullptr || lowered_->cuts != cuts)
-    lowered_ = std::make_unique<Lowered>(steps_, cuts, set_.list.nr_ranks);
-  for (StreamPiece &piece : lowered_->graph.pieces())
-    if (auto *const work = std::get_if<CollectiveWork>(&piece.work))
-      if (work->executor == nullptr)
-        work->executor = &executors_.of(*work->step->executor, work->group, work->groups);
-  return *lowered_;
+StreamCutter &Stream::cutter() {
+  const uint32_t ranks = set_.list.nr_ranks;
+  if (!cutter_ && rank_groups_ == 0)
+    cutter_.emplace(steps_, prices_, ranks, has_all_pes_);
+  else if (!cutter_)
+    cutter_.emplace(steps_, prices_, ranks, StreamCuts{rank_groups_, 0});
+  return *cutter_;
 }
 
-/// Lists the pieces that have ended, in the order of their begins.
-void Stream::fill_timeline(const Lowered &lowered) {
+/// Lists the pieces of the last run or prediction in the order of their begins.
+pidcomm_stream_trace Stream::fill_timeline(const CutStream &stream) {
   timeline_.clear();
-  for (const std::size_t number : lowered.schedule.ended()) {
-    const StreamPiece &piece = lowered.graph.pieces()[number];
-    const PieceTimes &times = lowered.schedule.times()[number];
+  for (const std::size_t number : stream.schedule.ended()) {
+    const StreamPiece &piece = stream.graph.pieces()[number];
+    const PieceTimes &times = stream.schedule.times()[number];
     timeline_.push_back({piece.step, piece.part, piece.first_rank, piece.ranks, times.begin_s,
-                         times.end_s, piece.is_launch() ? 1 : 0});
+                         times.end_s, piece.kind()});
   }
   std::stable_sort(timeline_.begin(), timeline_.end(),
                    [](const pidcomm_stream_piece &a, const pidcomm_stream_piece &b) {
                      return a.begin_s < b.begin_s;
                    });
+  pidcomm_stream_trace trace = trace_of(timeline_);
+  trace.rank_groups = stream.cuts.rank_groups;
+  trace.parts = 1;
+  for (const StreamPiece &piece : stream.graph.pieces())
+    trace.parts = std::max<std::size_t>(trace.parts, piece.parts);
+  return trace;
 }
+
+pidcomm_stream_trace Stream::plan() { return fill_timeline(cutter().predict()); }
 
 pidcomm_stream_trace Stream::execute() {
   timeline_.clear();
   wait_for_set(set_, placement_);
-  Lowered &now = lowered(cuts_);
-  const std::unique_ptr<PieceRunner> runner = device_runner(now.graph, set_, placement_);
+  CutStream &stream = cutter().next();
+  for (StreamPiece &piece : stream.graph.pieces())
+    if (auto *const work = std::get_if<CollectiveWork>(&piece.work); work != nullptr)
+      if (work->executor == nullptr)
+        work->executor = &executors_.of(*work->step->executor, work->group, work->groups);
+  const std::unique_ptr<PieceRunner> runner = device_runner(stream.graph, set_, placement_);
   try {
-    now.schedule.run(*runner);
+    stream.schedule.run(*runner);
   } catch (...) {
-    fill_timeline(now);
+    fill_timeline(stream);
     throw;
   }
-  fill_timeline(now);
-  return trace_of(timeline_);
+  cutter_->ran();
+  return fill_timeline(stream);
 }
 
 }  // namespace pidcomm

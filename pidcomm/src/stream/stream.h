@@ -3,16 +3,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "exec/executor.h"
 #include "exec/placement.h"
 #include "pidcomm/stream.h"
-#include "stream/graph.h"
+#include "stream/cuts.h"
 #include "stream/group_executors.h"
-#include "stream/lower.h"
-#include "stream/schedule.h"
+#include "stream/prices.h"
+#include "stream/steps.h"
 
 namespace pidcomm {
 
@@ -28,29 +28,26 @@ class Stream {
   void run(Executor &executor, const pidcomm_request &request, const pidcomm_options &options,
            uint32_t parts);
   void write(const char *name, const void *data, std::size_t bytes);
+  void call(int (*function)(void *), void *context,
+            const std::vector<pidcomm_stream_host_access> &ranges);
 
   pidcomm_stream_trace execute();
+  pidcomm_stream_trace plan();
   const std::vector<pidcomm_stream_piece> &timeline() const { return timeline_; }
 
  private:
-  /// The pieces for some cuts.
-  struct Lowered {
-    Lowered(const StreamSteps &steps, StreamCuts own_cuts, uint32_t ranks)
-        : cuts(own_cuts), graph(lower(steps, own_cuts, ranks)), schedule(graph) {}
-    StreamCuts cuts;
-    StreamGraph graph;
-    PieceSchedule schedule;
-  };
   void record(StreamStep step);
-  Lowered &lowered(StreamCuts cuts);
-  void fill_timeline(const Lowered &lowered);
+  StreamCutter &cutter();
+  pidcomm_stream_trace fill_timeline(const CutStream &stream);
 
   struct dpu_set_t set_;
-  StreamCuts cuts_;
-  Placement placement_;  // of all PEs of the set
+  uint32_t rank_groups_;      // 0: planned
+  bool has_all_pes_ = false;  // of its ranks
+  Placement placement_;       // of all PEs of the set
   StreamSteps steps_;
   GroupExecutors executors_;
-  std::unique_ptr<Lowered> lowered_;  // of all steps; null: none
+  StreamPrices prices_;
+  std::optional<StreamCutter> cutter_;  // of all steps; nothing: steps have been recorded since
   std::vector<pidcomm_stream_piece> timeline_;
 };
 

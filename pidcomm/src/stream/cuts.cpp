@@ -1,0 +1,132 @@
+#include "stream/cuts.h"
+
+#include <algorithm>
+
+namespace pidcomm {
+
+namespace {
+
+constexpr int kRuns = 2, kMostTrials = 6;
+constexpr double kWorthATrial = 0.97, kFaster = 0.98;
+constexpr uint32_t kMostRankGroups = 16;
+constexpr std::size_t kMostPieces = 4096;
+
+std::vector<uint32_t> divisors_of(uint32_t number, uint32_t largest) {
+  std::vector<uint32_t> divisors;
+  for (uint32_t divisor = 1; divisor <= std::min(number, largest); ++divisor)
+    if (number % divisor == 0) divisors.push_back(divisor);
+  return divisors;
+}
+
+std::vector<PieceSeconds> prices_of(const StreamGraph &graph, StreamPrices &prices) {
+  std::vector<PieceSeconds> seconds;
+  for (const StreamPiece &piece : graph.pieces()) seconds.push_back(prices.of(piece));
+  return seconds;
+}
+
+}  // namespace
+
+void CutStream::set_urgencies(StreamPrices &prices) {
+  if (!prices.has_measured()) return;  // the recorded order is better than a part of the times
+  std::vector<double> remaining_s(graph.pieces().size());
+  for (std::size_t piece = remaining_s.size(); piece-- > 0;) {
+    for (const std::size_t next : graph.after(piece))
+      remaining_s[piece] = std::max(remaining_s[piece], remaining_s[next]);
+    const PieceSeconds own = prices.of(graph.pieces()[piece]);
+    remaining_s[piece] += own.host + own.pes;
+  }
+  schedule.set_urgencies(std::move(remaining_s));
+}
+
+double CutStream::predict(StreamPrices &prices) {
+  const std::vector<PieceSeconds> seconds = prices_of(graph, prices);
+  set_urgencies(prices);
+  PricedRunner runner(seconds);
+  schedule.run(runner);
+  return schedule.total_s();
+}
+
+StreamCutter::StreamCutter(const StreamSteps &steps, StreamPrices &prices, uint32_t ranks,
+                           StreamCuts cuts)
+    : steps_(steps), ranks_(ranks), prices_(prices) {
+  candidates_.push_back({cuts});
+}
+
+StreamCutter::StreamCutter(const StreamSteps &steps, StreamPrices &prices, uint32_t ranks,
+                           bool can_cut_ranks)
+    : StreamCutter(steps, prices, ranks, StreamCuts{1, 1}) {
+  const bool has_launch = std::any_of(steps.begin(), steps.end(), [](const StreamStep &step) {
+    return std::holds_alternative<LaunchStep>(step);
+  });
+  if (!has_launch) return;  // nothing can run beside the host passes
+  uint32_t most_parts = 1;
+  for (const StreamStep &step : steps) most_parts = std::max(most_parts, parts_of(step));
+  for (const uint32_t rank_groups : divisors_of(ranks, can_cut_ranks ? kMostRankGroups : 1))
+    for (const uint32_t parts : divisors_of(most_parts, most_parts))
+      if (rank_groups * parts != 1 && 2 * steps.size() * rank_groups * parts <= kMostPieces)
+        candidates_.push_back({{rank_groups, parts}});
+}
+
+CutStream &StreamCutter::stream_of(Candidate &candidate) {
+  if (candidate.stream == nullptr)
+    candidate.stream = std::make_unique<CutStream>(steps_, candidate.cuts, ranks_);
+  return *candidate.stream;
+}
+
+CutStream &StreamCutter::next() {
+  if (next_ == nullptr) {
+    Candidate &candidate = choose();
+    if (candidate.runs <= kRuns) stream_of(candidate).set_urgencies(prices_);
+    next_ = &candidate;
+  }
+  return stream_of(*next_);
+}
+
+void StreamCutter::ran() {
+  const CutStream &stream = *next_->stream;
+  const double total_s = stream.schedule.total_s();
+  if (next_->runs < kRuns) prices_.learn(stream.graph, stream.schedule);
+  next_->least_s = next_->runs++ == 0 ? total_s : std::min(next_->least_s, total_s);
+  next_ = nullptr;
+}
+
+CutStream &StreamCutter::predict() {
+  next().predict(prices_);
+  return next();
+}
+
+StreamCutter::Candidate &StreamCutter::fastest() {
+  Candidate *fastest = &candidates_.front();
+  for (Candidate &each : candidates_)
+    if (each.runs >= kRuns &&
+        each.least_s < fastest->least_s * (fastest == &candidates_.front() ? kFaster : 1))
+      fastest = &each;
+  return *fastest;
+}
+
+StreamCutter::Candidate &StreamCutter::choose() {
+  Candidate &uncut = candidates_.front();
+  if (candidates_.size() == 1 || uncut.runs < kRuns) return uncut;
+  if (trial_ != nullptr && trial_->runs < kRuns) return *trial_;
+  Candidate &best = fastest();
+  double shortest_s = best.least_s * kWorthATrial;
+  trial_ = nullptr;
+  if (trials_ < kMostTrials)
+    for (Candidate &each : candidates_) {
+      if (each.runs != 0) continue;
+      const double predicted_s = stream_of(each).predict(prices_);
+      if (predicted_s >= shortest_s) continue;
+      shortest_s = predicted_s;
+      trial_ = &each;
+    }
+  if (trial_ != nullptr) {
+    ++trials_;
+    return *trial_;
+  }
+  trials_ = kMostTrials;
+  for (Candidate &each : candidates_)
+    if (&each != &best) each.stream = nullptr;
+  return best;
+}
+
+}  // namespace pidcomm
