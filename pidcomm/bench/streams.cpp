@@ -5,8 +5,12 @@
 //   ../build/pidcomm/release/bench/bench_streams [ranks = 32] [KiB per PE = 64]
 //
 // Times are medians in milliseconds. `hidden` is the time that the stream saves, as a share of the
-// shorter of kernels and allreduce, both one after another (1 rank group, 1 part). On emulated
-// DIMMs the clock is `mixed` (stream.h). The last lines compare a call with a stream of this call.
+// shorter of kernels P and allreduce H, both one after another (1 rank group, 1 part). `bound` is
+// its limit for g rank groups and p parts. The host waits for the first part of the first kernel,
+// and the last part of the second kernel waits for the host, so the total is at least H + P / p.
+// The PEs of a rank group compute for P, and the host has their MRAM for H / g, so the total is at
+// least P + H / g. In row `planned`, the stream has chosen the cuts. On emulated DIMMs the clock is
+// `mixed` (stream.h). The last lines compare a call with a stream of this call.
 #include <pidcomm/stream.h>
 
 #include <algorithm>
@@ -17,7 +21,8 @@
 
 namespace {
 
-constexpr int kRuns = 5;
+constexpr int kRuns = 5, kTrialRuns = 14;
+constexpr std::uint32_t kMostCuts = 16, kPlanned = 0;
 
 void dpu_ok(dpu_error_t status) {
   if (status == DPU_OK) return;
@@ -47,9 +52,10 @@ pidcomm_stream_trace measure(const Problem &problem, std::uint32_t rank_groups, 
   if (has_kernels) PIDCOMM_CHECK(pidcomm_stream_launch(stream, &window, 1, parts, "part"));
   std::vector<double> total, host, pes;
   pidcomm_stream_trace trace{};
-  for (int run = 0; run <= kRuns; ++run) {
+  const int first_run = rank_groups == kPlanned ? kTrialRuns : 1;  // later than the first touches
+  for (int run = 0; run < first_run + kRuns; ++run) {
     PIDCOMM_CHECK(pidcomm_stream_execute(stream, &trace));
-    if (run == 0) continue;  // its first use of memory
+    if (run < first_run) continue;
     total.push_back(trace.seconds_total);
     host.push_back(trace.seconds_host);
     pes.push_back(trace.seconds_pes);
@@ -93,18 +99,26 @@ int main(int argc, char **argv) {
   set_job(problem, static_cast<std::uint32_t>(std::clamp(repeats + 0.5, 1.0, 1e6)));
 
   const pidcomm_stream_trace sequential = measure(problem, 1, 1);
-  const double shorter_s = std::min(sequential.seconds_host, sequential.seconds_pes);
+  const double host_s = sequential.seconds_host, pes_s = sequential.seconds_pes;
   std::printf("%d ranks, %d KiB per PE, clock: %s\n", ranks, kib,
               sequential.is_mixed ? "mixed" : "measured");
-  std::printf("%11s %5s %9s %9s %9s %7s\n", "rank groups", "parts", "total ms", "host ms", "PEs ms",
-              "hidden");
-  for (std::uint32_t groups = 1; groups <= 8 && ranks % static_cast<int>(groups) == 0; groups *= 2)
-    for (std::uint32_t parts = 1; parts <= 8; parts *= 2) {
-      const pidcomm_stream_trace trace = measure(problem, groups, parts);
-      std::printf("%11u %5u %9.3f %9.3f %9.3f %6.1f%%\n", groups, parts, trace.seconds_total * 1e3,
-                  trace.seconds_host * 1e3, trace.seconds_pes * 1e3,
-                  100 * (sequential.seconds_total - trace.seconds_total) / shorter_s);
-    }
+  std::printf("%11s %5s %9s %9s %9s %7s %7s\n", "rank groups", "parts", "total ms", "host ms",
+              "PEs ms", "hidden", "bound");
+  const auto print = [&](const pidcomm_stream_trace &trace, const char *planned) {
+    const double saved_s = host_s + pes_s - trace.seconds_total,
+                 shorter_s = std::min(host_s, pes_s);
+    const double bound_s = std::min(pes_s * (1 - 1 / static_cast<double>(trace.parts)),
+                                    host_s * (1 - 1 / static_cast<double>(trace.rank_groups)));
+    std::printf("%11zu %5zu %9.3f %9.3f %9.3f %6.1f%% %6.1f%%%s\n", trace.rank_groups, trace.parts,
+                trace.seconds_total * 1e3, trace.seconds_host * 1e3, trace.seconds_pes * 1e3,
+                100 * saved_s / shorter_s, std::min(100.0, 100 * bound_s / shorter_s), planned);
+  };
+  for (std::uint32_t groups = 1; groups <= kMostCuts && ranks % static_cast<int>(groups) == 0;
+       groups *= 2)
+    for (std::uint32_t parts = std::max(groups / 2, 1u); parts <= std::min(2 * groups, kMostCuts);
+         parts *= 2)
+      print(measure(problem, groups, parts), "");
+  print(measure(problem, kPlanned, kMostCuts), " planned");
 
   for (const std::size_t bytes : {std::size_t{64}, problem.allreduce.bytes}) {
     problem.allreduce.bytes = bytes;

@@ -271,6 +271,11 @@ void Executor::run_on_ranks(const AcquiredRanks &ranks, Call &call, pidcomm_trac
   trace.seconds_pass = call.total.lap("pass");
 }
 
+void Executor::keep_plans(std::size_t plans) {
+  const std::lock_guard<std::mutex> lock(planning_);
+  plans_.keep(plans);
+}
+
 uint64_t Executor::heap_base() {
   const RankLocks::Ticket ticket = calls_.lock(RankLocks::Mode::exclusive);
   wait_for_set(set_, placement_);

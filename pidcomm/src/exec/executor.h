@@ -33,6 +33,8 @@ class Executor {
   const Hypercube &cube() const { return cube_; }
   const Placement &placement() const { return placement_; }
   const Planner &planner() const { return plans_.planner(); }
+  /// Keeps the plans of at least `plans` different requests between calls.
+  void keep_plans(std::size_t plans);
 
   /// Carries out a request and fills `trace`. Errors: see pidcomm.h. All errors except ERR_DEVICE
   /// are thrown before any byte of MRAM or of a host buffer changes.

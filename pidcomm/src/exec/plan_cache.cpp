@@ -61,7 +61,6 @@ std::shared_ptr<CachedPlan> PlanCache::find(const pidcomm_request &request, cons
 
 std::shared_ptr<CachedPlan> PlanCache::add(const pidcomm_request &request, const Options &options,
                                            uint64_t version, Plan plan) {
-  constexpr std::size_t kCachedPlans = 16;
   constexpr uint64_t kKeptMessageBytes = uint64_t{16} << 20;
   const bool is_kept =
       plan.messages == nullptr || plan.messages->table_bytes() <= kKeptMessageBytes;
@@ -69,7 +68,7 @@ std::shared_ptr<CachedPlan> PlanCache::add(const pidcomm_request &request, const
   std::shared_ptr<CachedPlan> made(
       new CachedPlan{request, mask, options, version, std::move(plan)});
   if (!is_kept) return made;
-  if (plans_.size() == kCachedPlans) plans_.pop_back();
+  if (plans_.size() >= kept_plans_) plans_.pop_back();
   plans_.insert(plans_.begin(), made);
   return made;
 }

@@ -1,6 +1,8 @@
 // The plans of the most recent calls on one hypercube.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -45,6 +47,8 @@ class PlanCache {
       : planner_(planner), cube_(cube), is_whole_set_(is_whole_set) {}
 
   const Planner &planner() const { return planner_; }
+  /// Keeps at least `plans` plans from now on.
+  void keep(std::size_t plans) { kept_plans_ = std::max(kept_plans_, plans); }
 
   /// Returns the plan of a request, from the cache if it has the plan. is_timed: whether a trial
   /// may time the call. Errors: those of make_plan.
@@ -62,6 +66,7 @@ class PlanCache {
   const Planner &planner_;
   const Hypercube &cube_;
   const bool is_whole_set_;
+  std::size_t kept_plans_ = 16;
   std::vector<std::shared_ptr<CachedPlan>> plans_;  // the most recently used plan first
 };
 

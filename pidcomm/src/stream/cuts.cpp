@@ -7,7 +7,7 @@ namespace pidcomm {
 namespace {
 
 constexpr int kRuns = 2, kMostTrials = 6;
-constexpr double kWorthATrial = 0.97, kFaster = 0.98;
+constexpr double kWorthATrial = 0.97, kFaster = 0.98, kFewerSeconds = 0.999;
 constexpr uint32_t kMostRankGroups = 16;
 constexpr std::size_t kMostPieces = 4096;
 
@@ -26,24 +26,22 @@ std::vector<PieceSeconds> prices_of(const StreamGraph &graph, StreamPrices &pric
 
 }  // namespace
 
-void CutStream::set_urgencies(StreamPrices &prices) {
-  if (!prices.has_measured()) return;  // the recorded order is better than a part of the times
-  std::vector<double> remaining_s(graph.pieces().size());
-  for (std::size_t piece = remaining_s.size(); piece-- > 0;) {
-    for (const std::size_t next : graph.after(piece))
-      remaining_s[piece] = std::max(remaining_s[piece], remaining_s[next]);
-    const PieceSeconds own = prices.of(graph.pieces()[piece]);
-    remaining_s[piece] += own.host + own.pes;
-  }
-  schedule.set_urgencies(std::move(remaining_s));
-}
-
 double CutStream::predict(StreamPrices &prices) {
   const std::vector<PieceSeconds> seconds = prices_of(graph, prices);
-  set_urgencies(prices);
-  PricedRunner runner(seconds);
-  schedule.run(runner);
-  return schedule.total_s();
+  const auto run = [&](PassOrder order) {
+    schedule.set_urgencies(urgencies_of(order, graph, seconds));
+    PricedRunner runner(seconds);
+    schedule.run(runner);
+    return schedule.total_s();
+  };
+  PassOrder best = PassOrder::recorded;
+  double best_s = run(best);
+  // Before a run, launches have no time, and a part of the times orders worse than none.
+  if (prices.has_measured())
+    for (const PassOrder order : {PassOrder::longest_path, PassOrder::most_released})
+      if (const double total_s = run(order); total_s < best_s * kFewerSeconds)
+        best = order, best_s = total_s;
+  return run(best);
 }
 
 StreamCutter::StreamCutter(const StreamSteps &steps, StreamPrices &prices, uint32_t ranks,
@@ -76,7 +74,7 @@ CutStream &StreamCutter::stream_of(Candidate &candidate) {
 CutStream &StreamCutter::next() {
   if (next_ == nullptr) {
     Candidate &candidate = choose();
-    if (candidate.runs <= kRuns) stream_of(candidate).set_urgencies(prices_);
+    if (candidate.runs <= kRuns) stream_of(candidate).predict(prices_);
     next_ = &candidate;
   }
   return stream_of(*next_);

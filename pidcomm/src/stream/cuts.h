@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stream/lower.h"
+#include "stream/orders.h"
 #include "stream/prices.h"
 #include "stream/schedule.h"
 
@@ -15,10 +16,9 @@ namespace pidcomm {
 struct CutStream {
   CutStream(const StreamSteps &steps, StreamCuts own_cuts, uint32_t ranks)
       : cuts(own_cuts), graph(lower(steps, own_cuts, ranks)), schedule(graph) {}
-  /// Predicts the times of the schedule. Returns the total.
+  /// Chooses the order of the host passes with the shortest predicted total, and leaves the
+  /// predicted times in the schedule. Returns the total.
   double predict(StreamPrices &prices);
-  /// Orders host passes that are ready by the longest remaining time.
-  void set_urgencies(StreamPrices &prices);
 
   StreamCuts cuts;
   StreamGraph graph;

@@ -1,6 +1,7 @@
 #include "stream/stream.h"
 
 #include <algorithm>
+#include <map>
 
 #include "exec/device.h"
 #include "rank_access/rank_access.h"
@@ -9,6 +10,8 @@
 namespace pidcomm {
 
 namespace {
+
+constexpr std::size_t kMostPlans = 256;  // of an executor
 
 pidcomm_stream_trace trace_of(const std::vector<pidcomm_stream_piece> &timeline) {
   pidcomm_stream_trace trace{};
@@ -59,16 +62,25 @@ pidcomm_stream_trace Stream::fill_timeline(const CutStream &stream) {
   return trace;
 }
 
+/// Finds the executors of a graph before its first run.
+void Stream::find_executors(StreamGraph &graph) {
+  std::map<Executor *, std::size_t> calls;
+  for (StreamPiece &piece : graph.pieces()) {
+    auto *const work = std::get_if<CollectiveWork>(&piece.work);
+    if (work == nullptr || work->executor != nullptr) continue;
+    work->executor = &executors_.of(*work->step->executor, work->group, work->groups);
+    ++calls[work->executor];
+  }
+  for (const auto &[executor, count] : calls) executor->keep_plans(std::min(count, kMostPlans));
+}
+
 pidcomm_stream_trace Stream::plan() { return fill_timeline(cutter().predict()); }
 
 pidcomm_stream_trace Stream::execute() {
   timeline_.clear();
   wait_for_set(set_, placement_);
   CutStream &stream = cutter().next();
-  for (StreamPiece &piece : stream.graph.pieces())
-    if (auto *const work = std::get_if<CollectiveWork>(&piece.work); work != nullptr)
-      if (work->executor == nullptr)
-        work->executor = &executors_.of(*work->step->executor, work->group, work->groups);
+  find_executors(stream.graph);
   const std::unique_ptr<PieceRunner> runner = device_runner(stream.graph, set_, placement_);
   try {
     stream.schedule.run(*runner);

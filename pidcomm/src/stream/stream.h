@@ -38,6 +38,7 @@ class Stream {
  private:
   void record(StreamStep step);
   StreamCutter &cutter();
+  void find_executors(StreamGraph &graph);
   pidcomm_stream_trace fill_timeline(const CutStream &stream);
 
   struct dpu_set_t set_;
