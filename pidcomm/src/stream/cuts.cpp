@@ -28,20 +28,23 @@ std::vector<PieceSeconds> prices_of(const StreamGraph &graph, StreamPrices &pric
 
 double CutStream::predict(StreamPrices &prices) {
   const std::vector<PieceSeconds> seconds = prices_of(graph, prices);
-  const auto run = [&](PassOrder order) {
-    schedule.set_urgencies(urgencies_of(order, graph, seconds));
+  const auto run = [&](PassOrder order, bool keeps_host_busy) {
+    schedule.set_policy({urgencies_of(order, graph, seconds), seconds, keeps_host_busy});
     PricedRunner runner(seconds);
     schedule.run(runner);
     return schedule.total_s();
   };
   PassOrder best = PassOrder::recorded;
-  double best_s = run(best);
+  bool best_keeps = false;
+  double best_s = run(best, best_keeps);
   // Before a run, launches have no time, and a part of the times orders worse than none.
   if (prices.has_measured())
-    for (const PassOrder order : {PassOrder::longest_path, PassOrder::most_released})
-      if (const double total_s = run(order); total_s < best_s * kFewerSeconds)
-        best = order, best_s = total_s;
-  return run(best);
+    for (const PassOrder order :
+         {PassOrder::recorded, PassOrder::longest_path, PassOrder::most_released})
+      for (const bool keeps : {false, true})
+        if (const double total_s = run(order, keeps); total_s < best_s * kFewerSeconds)
+          best = order, best_keeps = keeps, best_s = total_s;
+  return run(best, best_keeps);
 }
 
 StreamCutter::StreamCutter(const StreamSteps &steps, StreamPrices &prices, uint32_t ranks,

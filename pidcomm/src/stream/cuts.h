@@ -16,8 +16,8 @@ namespace pidcomm {
 struct CutStream {
   CutStream(const StreamSteps &steps, StreamCuts own_cuts, uint32_t ranks)
       : cuts(own_cuts), graph(lower(steps, own_cuts, ranks)), schedule(graph) {}
-  /// Chooses the order of the host passes with the shortest predicted total, and leaves the
-  /// predicted times in the schedule. Returns the total.
+  /// Chooses the policy of the schedule with the shortest predicted total, and leaves the predicted
+  /// times in the schedule. Returns the total.
   double predict(StreamPrices &prices);
 
   StreamCuts cuts;

@@ -13,7 +13,7 @@ namespace pidcomm {
 /// second of the host until that launch; it prevents that all launches wait for all passes.
 enum class PassOrder { recorded, longest_path, most_released };
 
-/// Returns the urgencies of the pieces for PieceSchedule. seconds: of the pieces.
+/// Returns the urgencies of the pieces for SchedulePolicy. seconds: of the pieces.
 std::vector<double> urgencies_of(PassOrder order, const StreamGraph &graph,
                                  const std::vector<PieceSeconds> &seconds);
 

@@ -1,6 +1,7 @@
 #include "stream/schedule.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 
@@ -23,11 +24,13 @@ void ModelledRunner::wait(const std::vector<std::size_t> &launches) {
 }
 
 PieceSchedule::PieceSchedule(const StreamGraph &graph)
-    : graph_(graph), times_(graph.pieces().size()), urgencies_(times_.size()) {
+    : graph_(graph), times_(graph.pieces().size()) {
+  policy_.urgencies.resize(times_.size());
   uint32_t ranks = 0;
   for (const StreamPiece &piece : graph.pieces())
     ranks = std::max(ranks, piece.first_rank + piece.ranks);
   is_busy_.resize(ranks);
+  is_kept_.resize(ranks);
   for (auto *pieces : {&before_, &ready_, &running_, &ended_}) pieces->reserve(times_.size());
 }
 
@@ -42,7 +45,8 @@ void PieceSchedule::reset() {
 
 void PieceSchedule::add_ready(std::size_t piece) {
   const auto is_first = [this](std::size_t a, std::size_t b) {
-    return urgencies_[a] != urgencies_[b] ? urgencies_[a] > urgencies_[b] : a < b;
+    const double of_a = policy_.urgencies[a], of_b = policy_.urgencies[b];
+    return of_a != of_b ? of_a > of_b : a < b;
   };
   ready_.insert(std::upper_bound(ready_.begin(), ready_.end(), piece, is_first), piece);
 }
@@ -82,6 +86,7 @@ void PieceSchedule::step(PieceRunner &runner) {
     const std::size_t piece = *pass;
     ready_.erase(pass);
     set_busy(piece, true);
+    if (policy_.keeps_host_busy) keep_ranks(runner.now_s(), policy_.seconds[piece].host);
     start_launches(runner);
     times_[piece].begin_s = runner.now_s();
     runner.run(piece);
@@ -95,9 +100,34 @@ void PieceSchedule::step(PieceRunner &runner) {
   for (collect(runner); ended_.size() == before; collect(runner)) runner.wait(running_);
 }
 
+/// Keeps ranks for the passes that the host reaches before another launch ends. host_s: of the pass
+/// that runs next.
+void PieceSchedule::keep_ranks(double now_s, double host_s) {
+  constexpr double kRounding = 0.999;
+  const auto seconds_of = [this](std::size_t launch) {
+    return policy_.seconds[launch].host + policy_.seconds[launch].pes;
+  };
+  double until_s = std::numeric_limits<double>::max();
+  for (const std::size_t launch : running_)
+    until_s = std::min(until_s, times_[launch].begin_s + seconds_of(launch) - now_s);
+  if (running_.empty())
+    for (const std::size_t piece : ready_)
+      if (graph_.pieces()[piece].is_launch()) until_s = std::min(until_s, seconds_of(piece));
+  for (const std::size_t piece : ready_) {
+    if (host_s > until_s * kRounding) return;
+    const StreamPiece &own = graph_.pieces()[piece];
+    if (own.is_launch() || !are_ranks_idle(piece)) continue;
+    std::fill_n(is_kept_.begin() + own.first_rank, own.ranks, true);
+    host_s += policy_.seconds[piece].host;
+  }
+}
+
 void PieceSchedule::start_launches(PieceRunner &runner) {
   std::erase_if(ready_, [&](std::size_t piece) {
     if (!graph_.pieces()[piece].is_launch() || !are_ranks_idle(piece)) return false;
+    const auto kept = is_kept_.begin() + graph_.pieces()[piece].first_rank;
+    const auto kept_end = kept + graph_.pieces()[piece].ranks;
+    if (std::find(kept, kept_end, true) != kept_end) return false;
     set_busy(piece, true);
     running_.push_back(piece);  // also if it fails: it may have started on some ranks
     times_[piece].begin_s = runner.now_s();
@@ -105,6 +135,7 @@ void PieceSchedule::start_launches(PieceRunner &runner) {
     times_[piece].host_s = runner.now_s() - times_[piece].begin_s;
     return true;
   });
+  std::fill(is_kept_.begin(), is_kept_.end(), false);
 }
 
 void PieceSchedule::end(std::size_t piece, double end_s) {

@@ -58,13 +58,22 @@ struct PieceTimes {
   double begin_s = 0, host_s = 0, end_s = 0;
 };
 
-/// Runs the pieces of a graph. One host pass runs at a time; before it, all launches begin that are
-/// ready and whose ranks are idle. Of several pieces that are ready, the most urgent runs first.
+/// How a schedule decides; the vectors are by piece. Of several pieces that are ready, the most
+/// urgent runs first, and of equal ones the first that was recorded.
+struct SchedulePolicy {
+  std::vector<double> urgencies;
+  std::vector<PieceSeconds> seconds;
+  /// Whether a launch waits if its ranks have a pass that the host reaches before another launch
+  /// ends, by `seconds`. Otherwise all rank groups compute at the same time while the host idles.
+  bool keeps_host_busy = false;
+};
+
+/// Runs the pieces of a graph. One host pass runs at a time; before it, the launches begin that are
+/// ready and whose ranks are idle.
 class PieceSchedule {
  public:
   explicit PieceSchedule(const StreamGraph &graph);
-  /// urgencies: by piece. Equal ones keep the recorded order.
-  void set_urgencies(std::vector<double> urgencies) { urgencies_ = std::move(urgencies); }
+  void set_policy(SchedulePolicy policy) { policy_ = std::move(policy); }
 
   /// Errors: those of the runner, thrown after the end of all launches.
   void run(PieceRunner &runner);
@@ -80,6 +89,7 @@ class PieceSchedule {
   bool are_ranks_idle(std::size_t piece) const;
   void add_ready(std::size_t piece);
   void set_busy(std::size_t piece, bool is_busy);
+  void keep_ranks(double now_s, double host_s);
   void start_launches(PieceRunner &runner);
   void end(std::size_t piece, double end_s);
   void collect(PieceRunner &runner);
@@ -89,9 +99,9 @@ class PieceSchedule {
   std::vector<std::size_t> ready_;    // the most urgent first; their ranks may be busy
   std::vector<std::size_t> running_;  // launches
   std::vector<std::size_t> ended_;
-  std::vector<bool> is_busy_;  // by rank
+  std::vector<bool> is_busy_, is_kept_;  // by rank
   std::vector<PieceTimes> times_;
-  std::vector<double> urgencies_;
+  SchedulePolicy policy_;
 };
 
 }  // namespace pidcomm
