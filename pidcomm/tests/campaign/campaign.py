@@ -62,6 +62,7 @@ ATTACKS = [
     Attack("mpi", False, "random collectives against an MPI library"),
     Attack("hosts", False, "random collectives over hosts against an MPI library"),
     Attack("threads", True, "collectives of several host threads"),
+    Attack("streams", True, "random streams with faults against their steps in order"),
     Attack("c_api", True, "hostile calls of the C API"),
     Attack("sdk_transfers", True, "random transfers of the SDK's C++ API against a model of MRAM"),
     Attack("dpu_module", False, "the same with the SDK's Python module"),

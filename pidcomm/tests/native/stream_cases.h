@@ -68,6 +68,8 @@ struct Setting {
     load();
     mram.cover(0, kSlots * kBytes);
     mram.poison(cube, 1);
+    host_before.resize(cube.pes() * kBytes);
+    verify::fill_distinct(7, host_before.size(), host_before);
   }
   void load() const {
     DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_STREAM_PROGRAM, nullptr));
@@ -75,15 +77,12 @@ struct Setting {
   }
   void reset() {
     mram.write(cube);
-    for (Bytes &buffer : host) {
-      buffer.resize(cube.pes() * kBytes);
-      verify::fill_distinct(7, buffer.size(), buffer);
-    }
+    for (Bytes &buffer : host) buffer = host_before;
   }
   DpuSet set;
   Hypercube cube;
   Picture mram;
-  Bytes host[kHostBuffers];
+  Bytes host_before, host[kHostBuffers];
 };
 
 inline std::vector<Step> random_steps(Setting &setting, std::mt19937 &random) {

@@ -1,4 +1,8 @@
 // Streams have the results of their steps one after another.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
 #include "stream_cases.h"
 
 namespace {
@@ -71,6 +75,65 @@ TEST(HostPasses_RunWhileOtherRanksCompute) {
                   launch.begin_s < pass.end_s && pass.begin_s < launch.end_s;
   CHECK(overlaps != 0);
   CHECK_EQ(trace.is_mixed, is_over_sdk_access() ? 0u : 1u);
+}
+
+TEST(PlanOfAStream_HasTheCutsAndPiecesOfTheNextExecute) {
+  Setting setting;
+  setting.reset();
+  std::mt19937 random(5);
+  std::vector<Step> steps = random_steps(setting, random);
+  for (const std::uint32_t rank_groups : {0u, 1u, 2u}) {
+    const StreamPointer stream = stream_of(setting.set, rank_groups);
+    record(stream.get(), setting, steps, true);
+    for (int run = 0; run < 5; ++run) {
+      pidcomm_stream_trace plan{}, trace{};
+      ok(pidcomm_stream_plan(stream.get(), &plan));
+      auto planned = timeline_of(stream.get());
+      ok(pidcomm_stream_execute(stream.get(), &trace));
+      auto ran = timeline_of(stream.get());
+      CHECK_EQ(plan.rank_groups, trace.rank_groups);
+      CHECK_EQ(plan.parts, trace.parts);
+      if (rank_groups != 0) CHECK_EQ(trace.rank_groups, rank_groups);
+      if (rank_groups == 0 && run == 0) CHECK_EQ(trace.rank_groups * trace.parts, 1u);
+      const auto key = [](const pidcomm_stream_piece &piece) {
+        return std::tuple(piece.step, piece.part, piece.first_rank, piece.ranks, piece.kind);
+      };
+      const auto is_before = [&](const auto &a, const auto &b) { return key(a) < key(b); };
+      std::sort(planned.begin(), planned.end(), is_before);
+      std::sort(ran.begin(), ran.end(), is_before);
+      CHECK_EQ(planned.size(), ran.size());
+      for (std::size_t i = 0; i < ran.size(); ++i) CHECK(key(planned[i]) == key(ran[i]));
+      if (run != 0) CHECK(plan.seconds_total > 0);
+    }
+  }
+}
+
+TEST(PiecesOfAStream_HaveTheKindsOfTheirSteps) {
+  Setting setting;
+  setting.reset();
+  const StreamPointer stream = stream_of(setting.set, 2);
+  const Job job{0, kBytes, kBytes, 3, kNoPe};
+  Call call{setting.host[0].data(), setting.host[1].data(), 1, 0};
+  pidcomm_request request{};
+  request.collective = PIDCOMM_ALLREDUCE;
+  request.mask = "111";
+  request.bytes = 64;
+  request.type = PIDCOMM_INT32;
+  ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
+  ok(pidcomm_stream_launch(stream.get(), nullptr, 0, 2, "part"));
+  ok(pidcomm_stream_run(stream.get(), setting.cube.get(), &request, nullptr, 1));
+  ok(pidcomm_stream_call(stream.get(), combine, &call, nullptr, 0));
+  ok(pidcomm_stream_execute(stream.get(), nullptr));
+  std::map<std::pair<std::size_t, int>, std::size_t> counts;
+  for (const pidcomm_stream_piece &piece : timeline_of(stream.get()))
+    ++counts[{piece.step, piece.kind}];
+  const std::map<std::pair<std::size_t, int>, std::size_t> want = {
+      {{0, PIDCOMM_STREAM_WRITE}, 2},
+      {{1, PIDCOMM_STREAM_LAUNCH}, 4},
+      {{2, PIDCOMM_STREAM_COLLECTIVE}, 4},
+      {{2, PIDCOMM_STREAM_COMBINE}, 1},
+      {{3, PIDCOMM_STREAM_CALL}, 1}};
+  CHECK(counts == want);
 }
 
 TEST(FaultOfAPe_EndsTheStreamAndNamesStepAndPe) {
