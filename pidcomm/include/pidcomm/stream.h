@@ -83,10 +83,10 @@ PIDCOMM_API void pidcomm_stream_destroy(pidcomm_stream *stream);
 /* Records `parts` launches of the loaded program on all ranks. If `count` is 0, each may use all
  * MRAM. Before launch i, the stream writes {i, P} to the variable `part_variable` (uint32_t[2]) of
  * the program, unless it is NULL. P is `parts`, or a divisor of it if the stream plans the cuts.
- * Keep the program loaded until the last execute. Errors:
- * ERR_ARGUMENT (a pointer is null, parts is 0, the program has no such variable or it has not 8
- * bytes, parts is not 1 and part_variable is NULL), ERR_SIZE (the bytes of a cut access are not
- * divisible by 8 * parts, of another not by 8), ERR_WINDOW, ERR_DEVICE (a PE has no program). */
+ * Keep the program loaded until the last execute. Errors: ERR_ARGUMENT (a pointer is null, parts is
+ * 0, the program has no such variable or it has not 8 bytes, parts is not 1 and part_variable is
+ * NULL), ERR_SIZE (the bytes of a cut access are not divisible by 8 * parts, of another not by 8),
+ * ERR_WINDOW, ERR_DEVICE (a PE has no program). */
 PIDCOMM_API int pidcomm_stream_launch(pidcomm_stream *stream, const pidcomm_access *accesses,
                                       size_t count, uint32_t parts, const char *part_variable);
 
