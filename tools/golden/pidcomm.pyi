@@ -211,6 +211,8 @@ class PeSet:
     ) -> None: ...
     def launch(self, *, wait: bool = True) -> None: ...
     def wait(self) -> None: ...
+    @contextmanager
+    def stream(self, rank_groups: int | None = None, *, parts: int = 1) -> Iterator[Stream]: ...
     def symbol(self, name: str) -> Symbol: ...
     def buffer(self, name: str, shape: int | Sequence[int], dtype: DTypeLike) -> Buffer: ...
     def logs(self) -> list[str]: ...
@@ -257,6 +259,47 @@ STATUSES: dict
 @dataclass(frozen=True)
 class ScaledSum:
     factor: float
+
+class Stream:
+    def __init__(
+        self,
+        core_set: _core.Set,
+        symbol: Callable[[str], Symbol],
+        heap_windows: HeapWindows,
+        rank_groups: int | None,
+        parts: int,
+    ) -> None: ...
+    def launch(
+        self,
+        reads: Sequence[Buffer] = (),
+        writes: Sequence[Buffer] = (),
+        whole: Sequence[Buffer] = (),
+        *,
+        parts: int | None = None,
+        part: str | None = None,
+    ) -> None: ...
+    def write(self, name: str, values: ArrayLike, *, dtype: DTypeLike | None = None) -> None: ...
+    def run(self) -> None: ...
+    @property
+    def trace(self) -> StreamTrace | None: ...
+    def timeline(self) -> list[StreamPiece]: ...
+    def explain(self) -> str: ...
+
+class StreamPiece(NamedTuple):
+    step: int
+    part: int
+    first_rank: int
+    ranks: int
+    begin_s: float
+    end_s: float
+    kind: str
+
+class StreamTrace(NamedTuple):
+    seconds_total: float
+    seconds_host: float
+    seconds_pes: float
+    pieces: int
+    is_mixed: bool
 
 class Symbol(Buffer):
     def __init__(self, core_set: _core.Set, name: str, types: DebugTypes) -> None: ...

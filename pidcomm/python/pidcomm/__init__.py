@@ -32,6 +32,7 @@ from pidcomm.plans import Plan, plan
 from pidcomm.programs import Symbol
 from pidcomm.records import Record, Records, recorder
 from pidcomm.requests import Request
+from pidcomm.streams import Stream, StreamPiece, StreamTrace
 from pidcomm.tables import (
     COHERENCES,
     COLLECTIVES,
@@ -78,6 +79,9 @@ __all__ = [
     "Records",
     "Request",
     "ScaledSum",
+    "Stream",
+    "StreamPiece",
+    "StreamTrace",
     "Symbol",
     "Trace",
     "__version__",

@@ -20,6 +20,7 @@ from pidcomm.arguments import (
     input_rows,
     output_rows,
 )
+from pidcomm.batches import refuse_in_stream
 from pidcomm.errors import ArgumentError
 from pidcomm.tables import COLLECTIVES, Collective
 from pidcomm.trace import Trace
@@ -132,6 +133,7 @@ class ArrayCollectives(ArrayCollectivesBase):
         options: Options,
         **root: int,
     ) -> Array | None:
+        self._checked(lambda: refuse_in_stream(f"arrays.{name}"))
         cube, row = self._cube, COLLECTIVES[name]
         mask = selected = self._checked(lambda: cube.mask_of(mask))
         rows, count, size_bytes, groups = self._checked(lambda: self._sizes(row, x, selected))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import local
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pidcomm import _core
 from pidcomm.errors import ArgumentError, shown
@@ -39,6 +39,31 @@ class CollectedCall(NamedTuple):
     arguments: CoreArguments
     finish: Callable[[Any], Any]
     buffers: tuple[Buffer, ...]
+
+
+class Collector(Protocol):
+    """A batch or a stream, which collects the calls of a thread."""
+
+    def _collect(
+        self,
+        cube: Any,
+        name: str,
+        arguments: CoreArguments,
+        wait: bool,
+        finish: Callable[[Any], Any],
+        collected: Collected | None,
+    ) -> Any:
+        """Collect a call of a hypercube; return what it will fill."""
+
+
+def collectable(collector: str, name: str, wait: bool, collected: Collected | None) -> Collected:
+    """Return the call. Raises ArgumentError for calls that no collector can collect."""
+    if collected is None:
+        raise ArgumentError(f"{name}: a {collector} collects calls on buffers, not on byte windows")
+    if not wait:
+        hint = "; use Batch.start" if collector == "batch" else ""
+        raise ArgumentError(f"{name}: calls in a {collector} take no wait=False{hint}")
+    return collected
 
 
 class Batch:
@@ -120,10 +145,13 @@ class Batch:
         return f"<Batch of {len(self._calls)} call{'s' if len(self._calls) != 1 else ''}>"
 
     def _require_ready(self) -> None:
-        if self._cube._own_batch() is self:
+        collector = self._cube._collector()
+        if collector is self:
             raise ArgumentError(
                 f"{self!r} still collects calls; run it after the block", "ERR_BUSY"
             )
+        if collector is not None:
+            raise ArgumentError(f"{self!r} runs at once: call it outside of the block of a stream")
         if self._requests:
             raise ArgumentError(f"{self!r} runs; wait for its end", "ERR_BUSY")
         for call in self._calls:
@@ -132,35 +160,70 @@ class Batch:
 
     def _collect(
         self,
+        cube: Any,
         name: str,
         arguments: CoreArguments,
         wait: bool,
         finish: Callable[[Any], Any],
         collected: Collected | None,
     ) -> Any:
-        if collected is None:
-            raise ArgumentError(f"{name}: a batch collects calls on buffers, not on byte windows")
-        if not wait:
-            raise ArgumentError(f"{name}: calls in a batch take no wait=False; use Batch.start")
+        collected = collectable("batch", name, wait, collected)
         self._calls.append(CollectedCall(name, arguments, finish, collected.buffers))
         self._result = collected.value
         return self._result
 
 
 class _Collecting(local):
-    """The batches that collect calls of this thread, by the identity of the hypercube."""
+    """What collects calls of this thread: batches by the identity of the hypercube, and streams by
+    the identity of the core set.
+    """
 
     def __init__(self) -> None:
         self.batches: dict[int, Batch] = {}
+        self.streams: dict[int, Collector] = {}
 
 
 _COLLECTING = _Collecting()
+
+
+def collecting_stream(core_set: _core.Set) -> Collector | None:
+    """Return the stream that records the calls of this thread on a set.
+
+    Raises ArgumentError if this thread records a stream, but none of the set.
+    """
+    streams = _COLLECTING.streams
+    if streams and id(core_set) not in streams:
+        raise ArgumentError("the block of a stream takes calls on the PEs of the stream only")
+    return streams.get(id(core_set))
+
+
+def refuse_in_stream(name: str) -> None:
+    """Raise ArgumentError if this thread records a stream."""
+    if _COLLECTING.streams:
+        raise ArgumentError(
+            f"{name}: a stream cannot record it; call it outside of the block of the stream"
+        )
+
+
+@contextmanager
+def recording(core_set: _core.Set, stream: Collector) -> Iterator[None]:
+    """Let a stream record the calls of this thread on hypercubes of a set."""
+    if id(core_set) in _COLLECTING.streams:
+        raise ArgumentError("the set records another stream", "ERR_BUSY")
+    if any(batch._cube._core_set is core_set for batch in _COLLECTING.batches.values()):
+        raise ArgumentError("a hypercube of the set collects the calls of a batch", "ERR_BUSY")
+    _COLLECTING.streams[id(core_set)] = stream
+    try:
+        yield
+    finally:
+        del _COLLECTING.streams[id(core_set)]
 
 
 class BatchCube:
     """The batches of `Hypercube`."""
 
     _axes: Axes
+    _core_set: _core.Set
     _core: _core.Cube
     _last_fields: Any
     _run: Callable[..., Any]
@@ -197,14 +260,17 @@ class BatchCube:
 
     @contextmanager
     def _collecting(self) -> Iterator[Batch]:
-        if self._own_batch() is not None:
-            raise ArgumentError("the hypercube collects the calls of another batch", "ERR_BUSY")
+        if self._collector() is not None:
+            raise ArgumentError(
+                "the hypercube collects the calls of another batch or of a stream", "ERR_BUSY"
+            )
         _COLLECTING.batches[id(self)] = batch = Batch(self)
         try:
             yield batch
         finally:
             del _COLLECTING.batches[id(self)]
 
-    def _own_batch(self) -> Batch | None:
-        """Return the batch that collects the calls of this thread."""
-        return _COLLECTING.batches.get(id(self))
+    def _collector(self) -> Collector | None:
+        """Return the batch or stream that collects the calls of this thread."""
+        batch = _COLLECTING.batches.get(id(self))
+        return batch if batch is not None else collecting_stream(self._core_set)

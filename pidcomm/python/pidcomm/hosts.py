@@ -47,6 +47,7 @@ from pidcomm.arguments import (
 )
 from pidcomm.arrays import ArrayCollectives
 from pidcomm.axes import CHIPS, HOST, ORDERS
+from pidcomm.batches import refuse_in_stream
 from pidcomm.calls import Call, prepare_call
 from pidcomm.errors import ArgumentError, shown
 from pidcomm.hypercube import Hypercube
@@ -304,6 +305,7 @@ class Cube(HostsCollectives):
         """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled
         host array, or None.
         """
+        self.or_refuse(partial(refuse_in_stream, name))
         mask = self.or_refuse(partial(self.mask_of, mask))
         if self._is_local(mask, root):
             trace, out = self._local.carry_out(name, mask[:-1], **arguments)
@@ -336,6 +338,7 @@ class Cube(HostsCollectives):
     def _call(
         self, name: str, mask: Axis, wait: bool, root: int = 0, **arguments: Unpack[AnyArguments]
     ) -> Any:
+        self.or_refuse(partial(refuse_in_stream, name))
         row = row_of(COLLECTIVES, "collective", name)
         mask = self.or_refuse(partial(self.mask_of, mask))
         if self._is_local(mask, root):

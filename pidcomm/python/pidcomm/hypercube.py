@@ -522,7 +522,8 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
         self, name: str, x: Any, axis: Axis, wait: bool, op: object, out: Any, options: Options
     ) -> Any:
         is_plain = wait is True and not options and type(axis) is str and type(op) in PLAIN_OPS
-        key = (name, axis, op, id(x), id(out)) if is_plain and self._own_batch() is None else None
+        collector = self._collector()
+        key = (name, axis, op, id(x), id(out)) if is_plain and collector is None else None
         kept = None if key is None else self._kept_calls.get(key)
         if kept is not None and kept.is_of(x, out):
             x._storage.require_valid()
@@ -535,11 +536,11 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
                 self._kept_calls.clear()
             self._kept_calls[key] = KeptCall(ref(x), ref(out), call[:4])
         collected = None
-        if self._own_batch() is not None:
+        if collector is not None:
             if call.copies_host_rows:
                 raise ArgumentError(
-                    f"{name} in a batch needs C-contiguous host arrays whose rows have a multiple"
-                    f" of {WORD_BYTES} bytes"
+                    f"{name} in a batch or stream needs C-contiguous host arrays whose rows have a"
+                    f" multiple of {WORD_BYTES} bytes"
                 )
             buffers = tuple(b for b in (x, call.result) if isinstance(b, Buffer))
             collected = Collected(call.result, buffers)
@@ -553,14 +554,14 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
         result: Callable[[Trace], T],
         collected: Collected | None = None,
     ) -> T | Request[T]:
-        """Run a collective, or collect it for a batch. Return result(its trace), or a request for
-        it without `wait`.
+        """Run a collective, or collect it for a batch or stream. Return result(its trace), or a
+        request for it without `wait`.
 
-        collected: the call in a batch; None for calls that a batch cannot collect.
+        collected: the call in a batch or stream; None for calls that they cannot collect.
         """
         wait = as_flag("wait", wait)
-        if (batch := self._own_batch()) is not None:
-            value: T = batch._collect(name, arguments, wait, result, collected)
+        if (collector := self._collector()) is not None:
+            value: T = collector._collect(self, name, arguments, wait, result, collected)
             return value
         if wait:
             return result(self._finished(name, arguments))

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from pidcomm.arguments import Options
     from pidcomm.axes import Axes
-    from pidcomm.batches import Batch
+    from pidcomm.batches import Collector
     from pidcomm.calls import CoreArguments
     from pidcomm.programs import HeapWindows, Window
     from pidcomm.trace import Trace
@@ -83,7 +83,7 @@ class Movements:
     mask_of: Callable[[Axis], str]
     _require_own: Callable[..., None]
     _run: Callable[..., Any]
-    _own_batch: Callable[[], Batch | None]
+    _collector: Callable[[], Collector | None]
 
     def sendrecv(
         self,
@@ -382,8 +382,10 @@ class Movements:
     # ---- implementation
 
     def _refuse_batch(self, name: str) -> None:
-        if self._own_batch() is not None:
-            raise ArgumentError(f"{name} cannot run in a batch, because it copies host arrays")
+        if self._collector() is not None:
+            raise ArgumentError(
+                f"{name} cannot run in a batch or stream, because it copies host arrays"
+            )
 
     def _groups_of(self, axis: Axis) -> NDArray[np.int64]:
         """Return the PEs of each group in member order, shape (groups, N)."""
@@ -493,7 +495,7 @@ class Movements:
         if self._heap_windows.has_moved:
             self._heap_windows.require_unmoved(request.src, in_bytes)
         collected = None
-        if self._own_batch() is not None and isinstance(src, Buffer) and isinstance(dst, Buffer):
+        if self._collector() is not None and isinstance(src, Buffer) and isinstance(dst, Buffer):
             messages = messages.copy()  # the caller may change them
             collected = Collected(result(None), (src, dst))
         data = as_bytes(np.ascontiguousarray(messages))

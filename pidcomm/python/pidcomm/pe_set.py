@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,6 +16,7 @@ from numpy.typing import DTypeLike
 from pidcomm import _core, emulated
 from pidcomm.arguments import MAX_COUNT, as_flag, as_integer, as_text
 from pidcomm.axes import OrderName, axes_of
+from pidcomm.batches import recording, refuse_in_stream
 from pidcomm.buffers import Block, Buffer
 from pidcomm.compiling import compiled, compiler_options, header_of
 from pidcomm.debug_types import DebugTypes
@@ -30,6 +32,7 @@ from pidcomm.programs import (
     is_source_text,
 )
 from pidcomm.requests import Request
+from pidcomm.streams import Stream
 
 
 class PeSet:
@@ -176,6 +179,7 @@ class PeSet:
         `dpuemu.report` describes the launch. A PE in an endless loop faults after
         ``dpuemu.Machine.patience_seconds``. On DIMMs, Ctrl-C takes effect when the PEs have ended.
         """
+        refuse_in_stream("PeSet.launch")
         self._core.launch(as_flag("wait", wait), emulated.stop, emulated.explain_fault)
         self._heap_windows.launch()
 
@@ -185,6 +189,28 @@ class PeSet:
         Raises Error if PEs fault, as `launch` does, and if nothing has been launched.
         """
         self._core.sync(emulated.stop, emulated.explain_fault)
+
+    @contextmanager
+    def stream(self, rank_groups: int | None = None, *, parts: int = 1) -> Iterator[Stream]:
+        """Record the steps in a ``with`` block as a `Stream`, and run it at the end of the block.
+
+        Records `Stream.launch`, `Stream.write`, and the collectives, scans and movements on buffers
+        that this thread calls on hypercubes of the set, as `Hypercube.batch` does; each returns its
+        buffer or host array, which is filled at the end. All other methods run at once. After an
+        exception in the block, no step runs.
+
+        rank_groups: the ranks are divided into this number of groups, which run at different times;
+        it divides their number. None: the library chooses. parts: the largest number of parts into
+        which launches, allreduce, reduce and broadcast are cut.
+
+        Raises ArgumentError for calls that a batch cannot collect, and for calls on other sets, on
+        `Hypercube.arrays` and over hosts. Raises Error if not all PEs of the ranks are in the set
+        and `rank_groups` is not 1.
+        """
+        stream = Stream(self._core, self.symbol, self._heap_windows, rank_groups, parts)
+        with recording(self._core, stream):
+            yield stream
+        stream.run()
 
     def symbol(self, name: str) -> Symbol:
         """Return the variable `name` of the loaded program. The variable can be written and read as

@@ -4,8 +4,10 @@
 #include <nanobind/nanobind.h>
 #include <pidcomm/buffer.h>
 #include <pidcomm/pidcomm.h>
+#include <pidcomm/stream.h>
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -39,6 +41,7 @@ class Allocation {
     const std::scoped_lock entry(entry_);  // blocks new users until the set is freed
     const std::unique_lock lock(mutex_);
     if (is_freed_) return;
+    require_no_stream();
     require_no_pending();  // a non-blocking call may have started before this thread acquired the
                            // lock
     is_freed_ = true;
@@ -47,6 +50,8 @@ class Allocation {
       for (pidcomm_buffer *buffer : buffers_) pidcomm_buffer_destroy(buffer);
       buffers_.clear();
     }
+    for (pidcomm_stream *stream : streams_) pidcomm_stream_destroy(stream);
+    streams_.clear();
     for (pidcomm_hypercube *cube : cubes_) pidcomm_hypercube_destroy(cube);
     cubes_.clear();
     check_device(dpu_free(set_), "freeing the PE set");
@@ -67,6 +72,20 @@ class Allocation {
   void remove(pidcomm_hypercube *cube) {
     const std::unique_lock lock(mutex_);
     if (std::erase(cubes_, cube) != 0) pidcomm_hypercube_destroy(cube);
+  }
+
+  pidcomm_stream *add_stream(uint32_t rank_groups) {
+    const std::unique_lock lock(mutex_);
+    require_allocated();
+    pidcomm_stream *stream = nullptr;
+    check(pidcomm_stream_create(set_, rank_groups, &stream));
+    streams_.push_back(stream);
+    return stream;
+  }
+
+  void remove(pidcomm_stream *stream) {
+    const std::unique_lock lock(mutex_);
+    if (std::erase(streams_, stream) != 0) pidcomm_stream_destroy(stream);
   }
 
   void remove(pidcomm_buffer *buffer) {
@@ -90,7 +109,23 @@ class Allocation {
     return body(set_);
   }
 
-  /// The same for a body that uses the SDK. First waits for non-blocking calls.
+  /// The same for a body that runs a stream. Waits for other users; until the end of the body, all
+  /// other calls on the set raise an error, also those of functions that the stream calls.
+  template <class Body>
+  auto use_alone(const Body &body) {
+    const gil::Released released;
+    {
+      const std::scoped_lock entry(entry_);
+      const std::unique_lock lock(mutex_);
+      require_allocated();
+      runs_stream_ = true;
+    }
+    const auto ends = [](std::atomic<bool> *runs) { *runs = false; };
+    const std::unique_ptr<std::atomic<bool>, decltype(ends)> guard(&runs_stream_);
+    return body(set_);
+  }
+
+  /// The same as `use` for a body that uses the SDK. First waits for non-blocking calls.
   template <class Body>
   auto use_sdk(const Body &body) const {
     return use([&](struct dpu_set_t set) {
@@ -133,6 +168,11 @@ class Allocation {
       throw StatusError(
           PIDCOMM_ERR_SET,
           "the PE set has been freed; allocate a new one and make the hypercube again");
+    require_no_stream();
+  }
+  void require_no_stream() const {
+    if (runs_stream_)
+      throw StatusError(PIDCOMM_ERR_BUSY, "the PE set runs a stream; wait for its end");
   }
   struct dpu_set_t set_;
   mutable std::mutex
@@ -140,9 +180,11 @@ class Allocation {
   mutable std::shared_mutex mutex_;
   mutable std::mutex transfers_;
   std::vector<pidcomm_hypercube *> cubes_;
+  std::vector<pidcomm_stream *> streams_;
   std::mutex buffers_mutex_;
   std::vector<pidcomm_buffer *> buffers_;
   std::atomic<bool> is_freed_ = false;
+  std::atomic<bool> runs_stream_ = false;
   std::atomic<uint32_t> pending_ = 0;
 };
 

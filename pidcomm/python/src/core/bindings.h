@@ -11,5 +11,6 @@ void bind_hosts(nanobind::module_ &m);
 void bind_recorder(nanobind::module_ &m);
 void bind_pool(nanobind::module_ &m);
 void bind_set(nanobind::module_ &m);
+void bind_stream(nanobind::module_ &m);
 
 }  // namespace core

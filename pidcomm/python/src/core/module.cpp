@@ -102,4 +102,5 @@ NB_MODULE(_core, m) {
   core::bind_recorder(m);
   core::bind_hosts(m);
   core::bind_set(m);
+  core::bind_stream(m);
 }

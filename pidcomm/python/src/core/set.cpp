@@ -15,10 +15,8 @@ extern "C" {
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -29,22 +27,14 @@ extern "C" {
 #include "bindings.h"
 #include "cube.h"
 #include "gil.h"
+#include "launching.h"
+#include "stream.h"
 
 using namespace nanobind::literals;
 
 namespace core {
 
 namespace {
-
-/// The names of the techniques: "pr, pr+im, ...".
-std::string techniques_with_pe_program() {
-  std::string names;
-#define PIDCOMM_ROW(ENUM, code, name, path, steps, ...) \
-  if ((steps & PIDCOMM_STEP_PR) != 0) names += names.empty() ? name : ", " name;
-  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
-#undef PIDCOMM_ROW
-  return names;
-}
 
 /// The PEs of a set as sets of one PE, in the order of rows. PEs of the largest possible hypercube
 /// come first, in the order of the hypercube. PEs of incomplete entangled groups, which no
@@ -66,31 +56,6 @@ std::vector<struct dpu_set_t> rows_of(struct dpu_set_t set) {
     if (!std::binary_search(placed.begin(), placed.end(), dpu_from_set(dpu))) rows.push_back(dpu);
   }
   return rows;
-}
-
-/// The bytes of a struct dpu_set_t, which other extension modules use to access a set.
-nb::bytes bytes_of(const struct dpu_set_t &set) { return nb::bytes(&set, sizeof set); }
-
-/// Functions that exist only on emulated DIMMs. Their argument is bytes_of(set).
-using Stop = std::optional<nb::callable>;  // ends the launch of a set
-using ExplainFault =
-    std::optional<nb::callable>;  // returns a sentence about a faulting PE of a set
-
-/// Waits for `run`. After Ctrl-C, the function throws KeyboardInterrupt as soon as the PEs have
-/// ended; on emulated DIMMs, it first stops the PEs. Requires a released GIL.
-template <class Run>
-dpu_error_t run_interruptibly(struct dpu_set_t set, const Stop &stop, Run run) {
-  constexpr std::chrono::milliseconds kPeriod{50};
-  std::future<dpu_error_t> end = std::async(std::launch::async, run);
-  std::optional<nb::python_error> interrupt;
-  while (end.wait_for(kPeriod) != std::future_status::ready) {
-    const gil::Held held;
-    if (!interrupt && PyErr_CheckSignals() != 0) interrupt.emplace();
-    if (interrupt && stop) (*stop)(bytes_of(set));
-  }
-  const dpu_error_t error = end.get();
-  if (interrupt) throw nb::python_error(std::move(*interrupt));
-  return error;
 }
 
 using SymbolPlace = std::pair<uint32_t, uint32_t>;  // address, size in bytes
@@ -127,6 +92,9 @@ class Set {
                                   uint32_t first) const {
     const gil::Released released;
     return std::make_unique<Cube>(allocation_, lengths, order, first);
+  }
+  std::unique_ptr<Stream> stream(uint32_t rank_groups) const {
+    return std::make_unique<Stream>(allocation_, rank_groups);
   }
   void free() {
     const gil::Released released;
@@ -323,18 +291,6 @@ class Set {
     return symbol.first >= PIDCOMM_MRAM_ADDRESS && symbol.first < kIramAddress;
   }
 
-  /// Throws if a collective with PE reordering has replaced the caller's program. Launches and
-  /// symbols would use the wrong program.
-  static void require_own_program(struct dpu_set_t set) {
-    int is_replaced = 0;
-    check(pidcomm_program_replaced(set, &is_replaced));
-    if (is_replaced != 0)
-      throw StatusError(PIDCOMM_ERR_DEVICE,
-                        "a collective has replaced the program of these PEs by its program that "
-                        "reorders blocks (one of the techniques " +
-                            techniques_with_pe_program() + "); load yours again");
-  }
-
   std::shared_ptr<Allocation> allocation_;
   uint32_t pes_ = 0, ranks_ = 0;
   std::atomic<struct dpu_program_t *> program_ = nullptr;  // exists as long as the process
@@ -350,6 +306,7 @@ void bind_set(nb::module_ &m) {
       .def(nb::init<uint32_t, uint32_t, const std::optional<std::string> &>(), "pes"_a, "ranks"_a,
            "profile"_a.none())
       .def("hypercube", &Set::hypercube, "axis_len"_a, "order"_a, "first"_a)
+      .def("stream", &Set::stream, "rank_groups"_a)
       .def("free", &Set::free)
       .def("load", &Set::load, "path"_a)
       .def("launch", &Set::launch, "waits"_a, "stop"_a.none(), "explain_fault"_a.none())

@@ -25,9 +25,9 @@ from pidcomm.bench.over_hosts import _Alone
 
 PROGRAM = """
 #include <mram.h>
-__host unsigned count;
+__host unsigned count, part[2];
 __mram_noinit unsigned words[64];
-int main(void) { return count > 1 && words[count]; }
+int main(void) { return count > 1 && words[count] && part[0]; }
 """
 
 
@@ -98,6 +98,10 @@ BUFFER: dict[str, Mapping[str, Any]] = {
     "grid": {},
     "reshape": {"shape": (2, 4)},
     "set": {"values": np.zeros(8, np.int32)},
+}
+STREAM: dict[str, Mapping[str, Any]] = {
+    "launch": {"reads": [], "writes": (), "whole": (), "parts": 1, "part": "part"},
+    "write": {"name": "count", "values": np.uint32(1), "dtype": None},
 }
 SYMBOL: dict[str, Mapping[str, Any]] = {
     "write": {"values": np.zeros(4, np.uint32), "offset": 0, "dtype": None},
@@ -173,6 +177,20 @@ def test_a_set_refuses_wrong_arguments(pes: pidcomm.PeSet, name: str) -> None:
     assert wrong_calls(getattr(pes, name), SET[name]) == []
     if name == "load":
         assert wrong_calls(pes.hypercube(64).load, CUBE[name]) == []
+
+
+def test_a_stream_refuses_wrong_arguments(pes: pidcomm.PeSet) -> None:
+    pes.load(PROGRAM)
+
+    def make(**arguments: Any) -> None:
+        with pes.stream(**arguments):
+            pass
+
+    assert wrong_calls(make, {"rank_groups": 2, "parts": 4}) == []
+    with pes.stream() as stream:
+        for name, right in STREAM.items():
+            getattr(stream, name)(**right)
+            assert wrong_calls(getattr(stream, name), right) == []
 
 
 @pytest.mark.parametrize("variable", ["count", "words"])
@@ -337,12 +355,17 @@ def test_every_public_method_is_in_the_tables() -> None:
         "connect",
         "batch",
         "prepare",
+        "stream",
+        "run",
+        "timeline",
+        "explain",
     }  # without arguments, tested above or in test_batches.py, or only for pidcomm.hosts
     for kind, table in (
         (pidcomm.Hypercube, CUBE),
         (pidcomm.ArrayCollectives, ARRAYS),
         (pidcomm.PeSet, SET),
         (pidcomm.Buffer, BUFFER),
+        (pidcomm.Stream, STREAM),
     ):
         methods = {
             name

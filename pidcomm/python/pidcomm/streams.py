@@ -1,0 +1,296 @@
+"""Streams of work: launches and collectives that run at the same time on different ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from pidcomm import _core, emulated
+from pidcomm.arguments import MAX_COUNT, as_bytes, as_integer, as_text
+from pidcomm.batches import Collected, collectable, collecting_stream
+from pidcomm.buffers import Buffer
+from pidcomm.errors import ArgumentError, Error, shown
+from pidcomm.programs import HeapWindows, Symbol
+from pidcomm.sizes import format_duration
+from pidcomm.tables import TECHNIQUES, WORD_BYTES
+
+if TYPE_CHECKING:
+    from pidcomm.calls import CoreArguments
+    from pidcomm.hypercube import Hypercube
+
+__all__: list[str] = []
+
+AUTO_CODE = -1
+PLANNED = 1
+KINDS = ("pass", "launch")
+BAR_CHARACTERS = 32
+MOST_PARTS = 1024  # pieces take memory
+PE_PROGRAMS = {row.code for row in TECHNIQUES.values() if row.runs_pe_program}
+
+
+class StreamPiece(NamedTuple):
+    """A part of a step on consecutive ranks. Times are seconds from the start of the run."""
+
+    step: int
+    """Number of the step, from 0."""
+    part: int
+    """Number of the part of the step, from 0."""
+    first_rank: int
+    """First rank of the set."""
+    ranks: int
+    """Number of ranks."""
+    begin_s: float
+    """Begin."""
+    end_s: float
+    """End."""
+    kind: str
+    """What the piece is: "launch" or "pass"."""
+
+
+class StreamTrace(NamedTuple):
+    """Times of a run of a stream, in seconds."""
+
+    seconds_total: float
+    """From the begin of the first piece to the end of the last."""
+    seconds_host: float
+    """The host moved bytes."""
+    seconds_pes: float
+    """At least one launch ran."""
+    pieces: int
+    """Number of pieces."""
+    is_mixed: bool
+    """Whether the times of launches are modelled and all others measured (emulated DIMMs); else all
+    times are measured."""
+
+
+class Stream:
+    """Launches, collectives and writes of variables that run as a graph: some ranks run while the
+    host moves the bytes of others. `PeSet.stream` makes a stream.
+
+    The results are those of the steps one after another. Each run uses the content that the buffers
+    and host arrays have then. The stream keeps them alive. docs/streams.md describes which
+    collectives can be cut.
+    """
+
+    def __init__(
+        self,
+        core_set: _core.Set,
+        symbol: Callable[[str], Symbol],
+        heap_windows: HeapWindows,
+        rank_groups: int | None,
+        parts: int,
+    ) -> None:
+        self._core_set = core_set
+        self._symbol = symbol
+        self._heap_windows = heap_windows
+        self._parts = as_integer("parts", parts, 1, MOST_PARTS)
+        groups = PLANNED if rank_groups is None else rank_groups
+        self._core = core_set.stream(as_integer("rank_groups", groups, 1, MAX_COUNT))
+        self._loads: int | None = None  # of the set, when the first step with a program was added
+        self._steps: list[str] = []
+        self._loading = ""  # a call that may replace the program
+        self._launches = 0
+        self._held: list[Any] = []
+        self._trace: StreamTrace | None = None
+
+    def launch(
+        self,
+        reads: Sequence[Buffer] = (),
+        writes: Sequence[Buffer] = (),
+        whole: Sequence[Buffer] = (),
+        *,
+        parts: int | None = None,
+        part: str | None = None,
+    ) -> None:
+        """Record a launch of the loaded program on all PEs.
+
+        reads, writes: all buffers of which launch i of P reads or writes only bytes i * n / P to (i
+        + 1) * n / P, where n is `size_bytes` with padding to words. whole: all buffers that each
+        launch may read and write as a whole. Without buffers, the launch may use all MRAM. part:
+        the variable ``uint32_t[2]`` that gets i and P before launch i; None: one launch. parts: P;
+        None: the largest divisor of the `parts` of the stream that the bytes allow.
+
+        Raises ArgumentError if a buffer is not in MRAM of the set, if P is not 1 without `part`, if
+        n is not divisible by 8 * P, or if the program has no such variable.
+        """
+        cut = [(buffer, False) for buffer in _buffers("reads", reads)]
+        cut += [(buffer, True) for buffer in _buffers("writes", writes)]
+        uncut = [(buffer, True) for buffer in _buffers("whole", whole)]
+        accesses = [(*self._window_of(buffer), is_written, True) for buffer, is_written in cut]
+        if parts is not None:
+            count = as_integer("parts", parts, 1, MOST_PARTS)
+        elif part is None:
+            count = 1
+        else:
+            count = math.gcd(self._parts, *(access[1] // WORD_BYTES for access in accesses))
+        accesses += [(*self._window_of(buffer), is_written, False) for buffer, is_written in uncut]
+        name = None if part is None else as_text("part", part)
+        self._require_no_mixture(launches=self._launches + 1)
+        self._require_program()
+        self._core.launch(accesses, count, name)
+        self._launches += 1
+        self._note(f"launch{_of_parts(count)}", [buffer for buffer, _ in cut + uncut])
+
+    def write(self, name: str, values: ArrayLike, *, dtype: DTypeLike | None = None) -> None:
+        """Record a write of values to the variable `name` in WRAM of every PE; copy the values now.
+
+        values, dtype: as for `Symbol.write`, but an array of shape (n,) or a single value, which
+        every PE gets. Writes n * itemsize bytes, a multiple of 4. Raises the errors of
+        `PeSet.symbol` and `Symbol.write`.
+        """
+        symbol = self._symbol(name)
+        array = symbol._elements(values, 0, dtype)
+        if array.ndim > 1:
+            raise ArgumentError(
+                f"values for {symbol!r} have shape {array.shape}; a stream writes the same values"
+                " to all PEs, shape (n,)",
+                "ERR_HOST_BUFFER",
+            )
+        symbol._require_inside(0, array.nbytes)
+        self._require_program()
+        self._core.write(name, as_bytes(np.ascontiguousarray(array)))
+        self._note(f"write {name}", ())
+
+    def run(self) -> None:
+        """Run all steps, and wait for their end. `trace` and `timeline` then have its times.
+
+        Raises the error of the first piece that failed; the sentence begins with the number of the
+        step, from 0. Then no other piece starts. Raises Error if the set has loaded a program since
+        a launch or write was recorded. On emulated DIMMs, Ctrl-C stops the PEs.
+        """
+        self._require_collected()
+        for held in self._held:
+            if isinstance(held, Buffer):
+                held._storage.require_valid()  # a load may have removed the memory
+        if self._loads is not None:
+            self._require_program()
+        self._trace = None
+        if self._launches:
+            self._heap_windows.launch()
+        self._trace = StreamTrace(**self._core.execute(emulated.stop, emulated.explain_fault))
+
+    @property
+    def trace(self) -> StreamTrace | None:
+        """Times of the last run; None before the first run, and if it failed."""
+        return self._trace
+
+    def timeline(self) -> list[StreamPiece]:
+        """Return the pieces of the last run, in the order of their begins.
+
+        Raises Error if the set is freed or runs a stream.
+        """
+        return [
+            StreamPiece(step, part, first_rank, ranks, begin_s, end_s, KINDS[kind])
+            for step, part, first_rank, ranks, begin_s, end_s, kind in self._core.timeline()
+        ]
+
+    def explain(self) -> str:
+        """Return the times of the last run as text, with a line for each step: its pieces, begin,
+        end, the sum of the durations of its pieces, and when they ran.
+        """
+        trace, lines = self._trace, [repr(self)]
+        if trace is None:
+            return lines[0]
+        source = "launches modelled, all others measured" if trace.is_mixed else "measured"
+        lines.append(
+            f"total {format_duration(trace.seconds_total)}: host"
+            f" {format_duration(trace.seconds_host)}, PEs {format_duration(trace.seconds_pes)}"
+            f" ({source})"
+        )
+        names = [f"{number} {name}" for number, name in enumerate(self._steps)]
+        width = max(map(len, ["step", *names]))
+        lines.append(f"{'step':{width}} pieces  begin us    end us   busy us")
+        pieces = self.timeline()
+        for number, name in enumerate(names):
+            own = [piece for piece in pieces if piece.step == number]
+            if not own:
+                continue
+            begin_s, end_s = min(piece.begin_s for piece in own), max(piece.end_s for piece in own)
+            busy_s = sum(piece.end_s - piece.begin_s for piece in own)
+            lines.append(
+                f"{name:{width}} {len(own):6} {begin_s * 1e6:9.1f} {end_s * 1e6:9.1f}"
+                f" {busy_s * 1e6:9.1f} |{_bar(own, trace.seconds_total)}|"
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Report the number of steps and of ranks."""
+        steps, ranks = len(self._steps), self._core_set.ranks
+        return (
+            f"<Stream of {steps} step{'' if steps == 1 else 's'} on {ranks}"
+            f" rank{'' if ranks == 1 else 's'}>"
+        )
+
+    # ---- implementation
+
+    def _collect(
+        self,
+        cube: Hypercube,
+        name: str,
+        arguments: CoreArguments,
+        wait: bool,
+        finish: Callable[[Any], Any],
+        collected: Collected | None,
+    ) -> Any:
+        """Record a collective of a hypercube of the set; return its buffer or host array."""
+        collected = collectable("stream", name, wait, collected)
+        technique, *_, scratch = arguments[-1]
+        if technique in PE_PROGRAMS or (technique == AUTO_CODE and scratch):
+            self._require_no_mixture(loading=name)
+            self._loading = name
+        parts = self._core.run(cube._core, *arguments, self._parts)
+        held = (*collected.buffers, collected.value, finish)
+        self._note(f"{name} {arguments[0].mask}".rstrip() + _of_parts(parts), held)
+        return collected.value
+
+    def _require_no_mixture(self, launches: int = 0, loading: str = "") -> None:
+        loading = loading or self._loading
+        if loading and (launches or self._launches):
+            raise ArgumentError(
+                f"{loading} with this technique may replace the program that the stream launches"
+            )
+
+    def _require_program(self) -> None:
+        if self._loads is None:
+            self._loads = self._core_set.loads
+        elif self._loads != self._core_set.loads:
+            raise Error("the set has loaded a program since a step was recorded; record it again")
+
+    def _require_collected(self) -> None:
+        if collecting_stream(self._core_set) is self:
+            raise ArgumentError(f"{self!r} still records steps; run it after the block", "ERR_BUSY")
+
+    def _window_of(self, buffer: Buffer) -> tuple[int, int]:
+        """Return the window of a buffer, and its bytes with padding to words."""
+        if not buffer._is_of(self._core_set):
+            raise ArgumentError(f"{buffer!r} is on another set of PEs")
+        size_bytes = buffer.size_bytes + -buffer.size_bytes % WORD_BYTES
+        return buffer._window_of(size_bytes), size_bytes
+
+    def _note(self, step: str, held: Sequence[Any]) -> None:
+        self._steps.append(step)
+        self._held += held
+
+
+def _buffers(name: str, buffers: object) -> list[Buffer]:
+    if not isinstance(buffers, Sequence) or not all(isinstance(item, Buffer) for item in buffers):
+        raise ArgumentError(f"{name} ({shown(buffers)}) must be a list of buffers")
+    return list(buffers)
+
+
+def _of_parts(parts: int) -> str:
+    return f" in {parts} parts" if parts != 1 else ""
+
+
+def _bar(pieces: Sequence[StreamPiece], seconds: float) -> str:
+    """Return a character for each interval of time: # if a piece begins or runs in it."""
+    bar = [" "] * BAR_CHARACTERS
+    for piece in pieces:
+        first = min(int(piece.begin_s / seconds * BAR_CHARACTERS), BAR_CHARACTERS - 1)
+        behind = max(first + 1, math.ceil(piece.end_s / seconds * BAR_CHARACTERS))
+        bar[first:behind] = "#" * (behind - first)
+    return "".join(bar[:BAR_CHARACTERS])

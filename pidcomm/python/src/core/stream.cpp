@@ -1,0 +1,160 @@
+#include "stream.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <numeric>
+#include <utility>
+
+#include "bindings.h"
+#include "gil.h"
+
+using namespace nanobind::literals;
+
+namespace core {
+
+namespace {
+
+/// The names of the techniques: "pr, pr+im, ...".
+std::string techniques_with_pe_program() {
+  std::string names;
+#define PIDCOMM_ROW(ENUM, code, name, path, steps, ...) \
+  if ((steps & PIDCOMM_STEP_PR) != 0) names += names.empty() ? name : ", " name;
+  PIDCOMM_TECHNIQUES(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  return names;
+}
+
+/// The largest number of parts that divides `most`, with whole words and elements in each part.
+uint32_t parts_of(const pidcomm_request &request, uint32_t most) {
+  switch (request.collective) {
+    case PIDCOMM_ALLREDUCE:
+    case PIDCOMM_REDUCE:
+    case PIDCOMM_BROADCAST: {
+      const uint64_t element = request.operation != nullptr ? request.operation->element_bytes : 1;
+      const uint64_t unit = std::lcm(uint64_t{PIDCOMM_WORD_BYTES}, element);
+      return request.bytes < unit
+                 ? 1
+                 : static_cast<uint32_t>(std::gcd(uint64_t{most}, request.bytes / unit));
+    }
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+
+void require_own_program(struct dpu_set_t set) {
+  int is_replaced = 0;
+  check(pidcomm_program_replaced(set, &is_replaced));
+  if (is_replaced != 0)
+    throw StatusError(PIDCOMM_ERR_DEVICE,
+                      "a collective has replaced the program of these PEs by its program that "
+                      "reorders blocks (one of the techniques " +
+                          techniques_with_pe_program() + "); load yours again");
+}
+
+Stream::Stream(std::shared_ptr<Allocation> allocation, uint32_t rank_groups)
+    : allocation_(std::move(allocation)) {
+  const gil::Released released;
+  stream_ = allocation_->add_stream(rank_groups);
+}
+
+Stream::~Stream() {
+  const gil::Released released;
+  allocation_->remove(stream_);
+  allocation_.reset();
+}
+
+template <class Body>
+void Stream::record(const Body &body) {
+  allocation_->use([&](struct dpu_set_t) {
+    const std::scoped_lock lock(mutex_);
+    body();
+  });
+}
+
+void Stream::launch(const std::vector<Access> &accesses, uint32_t parts,
+                    const std::optional<std::string> &part_variable) {
+  std::vector<pidcomm_access> values;
+  for (const auto &[window, bytes, writes, is_cut] : accesses)
+    values.push_back({window, bytes, writes ? 1 : 0, is_cut ? 1 : 0});
+  record([&] {
+    check(pidcomm_stream_launch(stream_, values.data(), values.size(), parts,
+                                part_variable ? part_variable->c_str() : nullptr));
+    has_launches_ = true;
+  });
+}
+
+uint32_t Stream::run(const Cube &cube, const Request &request, const std::optional<Bytes> &host_in,
+                     const std::optional<MutableBytes> &host_out, OptionCodes codes,
+                     uint32_t parts) {
+  const pidcomm_request value = Cube::value_of(request, host_in, host_out);
+  const pidcomm_options options = options_of(codes);
+  const uint32_t own_parts = parts_of(value, parts);
+  used_.emplace_back(request, host_in, host_out);
+  record([&] { check(pidcomm_stream_run(stream_, cube.get(), &value, &options, own_parts)); });
+  return own_parts;
+}
+
+void Stream::write(const std::string &name, const Bytes &data) {
+  record([&] { check(pidcomm_stream_write(stream_, name.c_str(), data.data(), data.size())); });
+}
+
+nb::dict Stream::execute(const Stop &stop, const ExplainFault &explain) {
+  pidcomm_stream_trace trace = PIDCOMM_STREAM_TRACE_INITIALIZER;
+  allocation_->use_alone([&](struct dpu_set_t set) {
+    const auto execute = [&] {
+      allocation_->wait_for_calls();
+      if (has_launches_) require_own_program(set);
+      check(pidcomm_stream_execute(stream_, &trace));
+      return true;
+    };
+    if (!has_launches_) return execute();
+    try {
+      return run_interruptibly(set, stop, execute);
+    } catch (const StatusError &error) {
+      if (error.status() != PIDCOMM_ERR_DEVICE || !explain) throw;
+      const gil::Held held;
+      const auto fault = nb::cast<std::string>((*explain)(bytes_of(set)));
+      throw StatusError(error.status(), error.what() + (fault.empty() ? "" : ": " + fault));
+    }
+  });
+  nb::dict fields;
+  fields["seconds_total"] = trace.seconds_total;
+  fields["seconds_host"] = trace.seconds_host;
+  fields["seconds_pes"] = trace.seconds_pes;
+  fields["pieces"] = trace.pieces;
+  fields["is_mixed"] = trace.is_mixed != 0;
+  return fields;
+}
+
+std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>> Stream::timeline()
+    const {
+  std::vector<pidcomm_stream_piece> pieces;
+  allocation_->use([&](struct dpu_set_t) {
+    std::size_t count = 0;
+    check(pidcomm_stream_timeline(stream_, nullptr, 0, &count));
+    pieces.resize(count);
+    check(pidcomm_stream_timeline(stream_, pieces.data(), count, &count));
+  });
+  std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>> rows;
+  for (const pidcomm_stream_piece &piece : pieces)
+    rows.emplace_back(piece.step, piece.part, piece.first_rank, piece.ranks, piece.begin_s,
+                      piece.end_s, piece.is_launch);
+  return rows;
+}
+
+void bind_stream(nb::module_ &m) {
+  nb::class_<Stream>(m, "Stream")
+      .def("launch", &Stream::launch, "accesses"_a, "parts"_a, "part_variable"_a.none())
+      .def("run", &Stream::run, "cube"_a, "request"_a, "host_in"_a.noconvert().none(),
+           "host_out"_a.noconvert().none(), "options"_a, "parts"_a, nb::keep_alive<1, 2>())
+      .def("write", &Stream::write, "name"_a, "data"_a.noconvert())
+      .def("execute", &Stream::execute, "stop"_a.none(), "explain_fault"_a.none())
+      .def("timeline", &Stream::timeline);
+}
+
+}  // namespace core

@@ -1,0 +1,53 @@
+// Streams of work.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <pidcomm/stream.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "allocation.h"
+#include "cube.h"
+#include "launching.h"
+
+namespace core {
+
+/// A pidcomm_stream, and what its steps use until the last `execute`, except hypercubes and buffers
+/// in MRAM.
+class Stream {
+ public:
+  Stream(std::shared_ptr<Allocation> allocation, uint32_t rank_groups);
+  ~Stream();
+  Stream(const Stream &) = delete;
+  Stream &operator=(const Stream &) = delete;
+
+  using Access = std::tuple<uint64_t, uint64_t, bool, bool>;  // as pidcomm_access
+
+  void launch(const std::vector<Access> &accesses, uint32_t parts,
+              const std::optional<std::string> &part_variable);
+  /// Records a collective in the largest number of parts that divides `parts` and that its bytes
+  /// allow; returns this number.
+  uint32_t run(const Cube &cube, const Request &request, const std::optional<Bytes> &host_in,
+               const std::optional<MutableBytes> &host_out, OptionCodes codes, uint32_t parts);
+  void write(const std::string &name, const Bytes &data);
+  nb::dict execute(const Stop &stop, const ExplainFault &explain);
+  /// The fields of each pidcomm_stream_piece.
+  std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>> timeline() const;
+
+ private:
+  template <class Body>
+  void record(const Body &body);
+
+  std::shared_ptr<Allocation> allocation_;
+  pidcomm_stream *stream_;
+  std::mutex mutex_;  // of threads that record
+  bool has_launches_ = false;
+  std::vector<std::tuple<Request, std::optional<Bytes>, std::optional<MutableBytes>>> used_;
+};
+
+}  // namespace core
