@@ -279,6 +279,12 @@ class Stream:
         part: str | None = None,
     ) -> None: ...
     def write(self, name: str, values: ArrayLike, *, dtype: DTypeLike | None = None) -> None: ...
+    def call(
+        self,
+        function: Callable[[], object],
+        reads: Sequence[Array] = (),
+        writes: Sequence[Array] = (),
+    ) -> None: ...
     def run(self) -> None: ...
     @property
     def trace(self) -> StreamTrace | None: ...
@@ -299,7 +305,9 @@ class StreamTrace(NamedTuple):
     seconds_host: float
     seconds_pes: float
     pieces: int
-    is_mixed: bool
+    rank_groups: int
+    parts: int
+    source: str
 
 class Symbol(Buffer):
     def __init__(self, core_set: _core.Set, name: str, types: DebugTypes) -> None: ...

@@ -24,6 +24,8 @@ SCANS: dict[str, int]
 """The codes of scans in a request, by name; see pidcomm/operators.h."""
 OPERATORS: dict[str, int]
 """The operators of the library that are no rows of ``pidcomm.OPS``, by name, with their numbers."""
+STREAM_KINDS: dict[int, str]
+"""The names of the kinds of pieces of a stream, by code; see pidcomm/stream.h."""
 WORD_BYTES: int
 """Bytes of a word; blocks and offsets are multiples of it."""
 LINE_BYTES: int
@@ -202,6 +204,10 @@ class Stream:
         parts: int,
     ) -> int: ...
     def write(self, name: str, data: _Bytes) -> None: ...
+    def call(
+        self, function: Callable[[], object], reads: Sequence[_Bytes], writes: Sequence[_Bytes]
+    ) -> None: ...
+    def plan(self) -> dict[str, Any]: ...
     def execute(
         self, stop: Callable[[bytes], None] | None, explain_fault: Callable[[bytes], str] | None
     ) -> dict[str, Any]: ...

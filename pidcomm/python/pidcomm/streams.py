@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from pidcomm import _core, emulated
-from pidcomm.arguments import MAX_COUNT, as_bytes, as_integer, as_text
+from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_integer, as_text
 from pidcomm.batches import Collected, collectable, collecting_stream
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, Error, shown
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 AUTO_CODE = -1
-PLANNED = 1
-KINDS = ("pass", "launch")
+PLANNED = 0
 BAR_CHARACTERS = 32
 MOST_PARTS = 1024  # pieces take memory
 PE_PROGRAMS = {row.code for row in TECHNIQUES.values() if row.runs_pe_program}
@@ -48,7 +47,7 @@ class StreamPiece(NamedTuple):
     end_s: float
     """End."""
     kind: str
-    """What the piece is: "launch" or "pass"."""
+    """A kind of stream.h: "launch", "collective", "combine", "write" or "call"."""
 
 
 class StreamTrace(NamedTuple):
@@ -57,14 +56,18 @@ class StreamTrace(NamedTuple):
     seconds_total: float
     """From the begin of the first piece to the end of the last."""
     seconds_host: float
-    """The host moved bytes."""
+    """The host moved bytes or ran functions."""
     seconds_pes: float
     """At least one launch ran."""
     pieces: int
     """Number of pieces."""
-    is_mixed: bool
-    """Whether the times of launches are modelled and all others measured (emulated DIMMs); else all
-    times are measured."""
+    rank_groups: int
+    """Number of rank groups."""
+    parts: int
+    """Number of parts of the step that had most."""
+    source: str
+    """"measured"; "mixed": launches take their modelled time, all others are measured (emulated
+    DIMMs); or "predicted"."""
 
 
 class Stream:
@@ -88,14 +91,17 @@ class Stream:
         self._symbol = symbol
         self._heap_windows = heap_windows
         self._parts = as_integer("parts", parts, 1, MOST_PARTS)
-        groups = PLANNED if rank_groups is None else rank_groups
-        self._core = core_set.stream(as_integer("rank_groups", groups, 1, MAX_COUNT))
+        groups = PLANNED
+        if rank_groups is not None:
+            groups = as_integer("rank_groups", rank_groups, 1, MAX_COUNT)
+        self._core = core_set.stream(groups)
         self._loads: int | None = None  # of the set, when the first step with a program was added
         self._steps: list[str] = []
         self._loading = ""  # a call that may replace the program
         self._launches = 0
         self._held: list[Any] = []
         self._trace: StreamTrace | None = None
+        self._has_run = False
 
     def launch(
         self,
@@ -155,12 +161,38 @@ class Stream:
         self._core.write(name, as_bytes(np.ascontiguousarray(array)))
         self._note(f"write {name}", ())
 
+    def call(
+        self,
+        function: Callable[[], object],
+        reads: Sequence[Array] = (),
+        writes: Sequence[Array] = (),
+    ) -> None:
+        """Record a call of ``function()`` on the thread that runs the stream.
+
+        reads, writes: all host arrays that the function uses, C-contiguous, of any shape and dtype.
+        Without arrays, the function may use all host arrays of the stream. An exception of the
+        function ends the run, which raises it. In the function, calls on the set raise Error.
+
+        Raises ArgumentError if an array is not C-contiguous, or an array of `writes` is read-only.
+        """
+        if not callable(function):
+            raise ArgumentError(f"function ({shown(function)}) must be callable")
+        read, written = _host_bytes("reads", reads), _host_bytes("writes", writes)
+        if not all(array.flags.writeable for array in written):
+            raise ArgumentError("an array of writes is read-only", "ERR_HOST_BUFFER")
+        self._core.call(function, read, written)
+        self._note(f"call {getattr(function, '__name__', type(function).__name__)}", ())
+
     def run(self) -> None:
         """Run all steps, and wait for their end. `trace` and `timeline` then have its times.
 
-        Raises the error of the first piece that failed; the sentence begins with the number of the
-        step, from 0. Then no other piece starts. Raises Error if the set has loaded a program since
-        a launch or write was recorded. On emulated DIMMs, Ctrl-C stops the PEs.
+        If `PeSet.stream` got no rank_groups, the first runs measure the steps without cuts, later
+        runs try cuts that are predicted to be faster, and then the fastest stay. Raises the error
+        of the first piece that failed; the sentence begins with the number of the step, from 0.
+        Then no other piece starts. Raises Error if the set has loaded a program since
+        a launch or write was recorded. On emulated DIMMs, Ctrl-C stops the PEs, and the
+        run ends; the PEs can be used again after a load or a launch. On DIMMs, Ctrl-C takes effect
+        at the end of the run.
         """
         self._require_collected()
         for held in self._held:
@@ -168,7 +200,7 @@ class Stream:
                 held._storage.require_valid()  # a load may have removed the memory
         if self._loads is not None:
             self._require_program()
-        self._trace = None
+        self._trace, self._has_run = None, True
         if self._launches:
             self._heap_windows.launch()
         self._trace = StreamTrace(**self._core.execute(emulated.stop, emulated.explain_fault))
@@ -179,32 +211,39 @@ class Stream:
         return self._trace
 
     def timeline(self) -> list[StreamPiece]:
-        """Return the pieces of the last run, in the order of their begins.
+        """Return the pieces of the last run, in the order of their begins. Before the first run,
+        return the pieces of the next run with predicted times; launches, writes and calls take 0 s.
 
         Raises Error if the set is freed or runs a stream.
         """
+        if not self._has_run:
+            self._core.plan()
         return [
-            StreamPiece(step, part, first_rank, ranks, begin_s, end_s, KINDS[kind])
+            StreamPiece(step, part, first_rank, ranks, begin_s, end_s, _core.STREAM_KINDS[kind])
             for step, part, first_rank, ranks, begin_s, end_s, kind in self._core.timeline()
         ]
 
     def explain(self) -> str:
-        """Return the times of the last run as text, with a line for each step: its pieces, begin,
+        """Return the times of `timeline` as text, with a line for each step: its pieces, begin,
         end, the sum of the durations of its pieces, and when they ran.
+
+        Raises Error as `timeline` does.
         """
-        trace, lines = self._trace, [repr(self)]
+        pieces, trace = self.timeline(), self._trace
+        if not self._has_run:
+            trace = StreamTrace(**self._core.plan())
+        lines = [repr(self)]
         if trace is None:
-            return lines[0]
-        source = "launches modelled, all others measured" if trace.is_mixed else "measured"
+            return f"{lines[0]}, failed"
         lines.append(
-            f"total {format_duration(trace.seconds_total)}: host"
+            f"{trace.rank_groups} rank groups, {trace.parts} parts;"
+            f" total {format_duration(trace.seconds_total)}: host"
             f" {format_duration(trace.seconds_host)}, PEs {format_duration(trace.seconds_pes)}"
-            f" ({source})"
+            f" ({trace.source})"
         )
         names = [f"{number} {name}" for number, name in enumerate(self._steps)]
         width = max(map(len, ["step", *names]))
         lines.append(f"{'step':{width}} pieces  begin us    end us   busy us")
-        pieces = self.timeline()
         for number, name in enumerate(names):
             own = [piece for piece in pieces if piece.step == number]
             if not own:
@@ -282,15 +321,25 @@ def _buffers(name: str, buffers: object) -> list[Buffer]:
     return list(buffers)
 
 
+def _host_bytes(name: str, arrays: object) -> list[Array]:
+    """Return the memory of C-contiguous arrays."""
+    if not isinstance(arrays, Sequence) or not all(isinstance(a, np.ndarray) for a in arrays):
+        raise ArgumentError(f"{name} ({shown(arrays)}) must be a list of NumPy arrays")
+    for array in arrays:
+        if not array.flags.c_contiguous:
+            raise ArgumentError(f"an array of {name} is not C-contiguous", "ERR_HOST_BUFFER")
+    return [as_bytes(array) for array in arrays]
+
+
 def _of_parts(parts: int) -> str:
     return f" in {parts} parts" if parts != 1 else ""
 
 
 def _bar(pieces: Sequence[StreamPiece], seconds: float) -> str:
     """Return a character for each interval of time: # if a piece begins or runs in it."""
-    bar = [" "] * BAR_CHARACTERS
+    bar, scale = [" "] * BAR_CHARACTERS, BAR_CHARACTERS / seconds if seconds else 0
     for piece in pieces:
-        first = min(int(piece.begin_s / seconds * BAR_CHARACTERS), BAR_CHARACTERS - 1)
-        behind = max(first + 1, math.ceil(piece.end_s / seconds * BAR_CHARACTERS))
+        first = min(int(piece.begin_s * scale), BAR_CHARACTERS - 1)
+        behind = min(max(first + 1, math.ceil(piece.end_s * scale)), BAR_CHARACTERS)
         bar[first:behind] = "#" * (behind - first)
-    return "".join(bar[:BAR_CHARACTERS])
+    return "".join(bar)

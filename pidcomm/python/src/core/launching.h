@@ -5,7 +5,11 @@
 #include <pidcomm/pidcomm.h>
 
 #include <chrono>
+#include <condition_variable>
+#include <functional>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,24 +29,67 @@ using Stop = std::optional<nb::callable>;  // ends the launch of a set
 using ExplainFault =
     std::optional<nb::callable>;  // returns a sentence about a faulting PE of a set
 
-/// Waits for `run`. After Ctrl-C, the function throws KeyboardInterrupt as soon as the PEs have
-/// ended; on emulated DIMMs, it first stops the PEs. Requires a released GIL.
-template <class Run>
-auto run_interruptibly(struct dpu_set_t set, const Stop &stop, const Run &run) {
-  std::chrono::milliseconds period{50};
-  auto end = std::async(std::launch::async, run);
-  std::optional<nb::python_error> interrupt;
-  while (end.wait_for(period) != std::future_status::ready) {
-    const gil::Held held;
-    if (!interrupt && PyErr_CheckSignals() != 0) interrupt.emplace();
-    if (!interrupt || !stop) continue;
-    period = std::chrono::milliseconds(1);  // a stream may have many short launches
-    (*stop)(bytes_of(set));
+/// The thread that waits for launches on another thread.
+class CallerThread {
+ public:
+  /// Returns the result of `work`, which runs on another thread. After Ctrl-C, throws
+  /// KeyboardInterrupt as soon as the work has ended; on emulated DIMMs, it first stops the PEs.
+  /// Requires a released GIL.
+  template <class Work>
+  auto run(struct dpu_set_t set, const Stop &stop, const Work &work) {
+    is_over_ = false;
+    auto end = std::async(std::launch::async, [&] {
+      const auto ends = [](CallerThread *own) {
+        const std::scoped_lock lock(own->mutex_);
+        own->is_over_ = true;
+        own->changed_.notify_all();
+      };
+      const std::unique_ptr<CallerThread, decltype(ends)> guard(this, ends);
+      return work();
+    });
+    std::optional<nb::python_error> interrupt;
+    std::chrono::milliseconds period{50};
+    for (std::unique_lock lock(mutex_); !is_over_;) {
+      changed_.wait_for(lock, period, [&] { return is_over_ || function_ != nullptr; });
+      if (is_over_) break;
+      if (const auto *const function = std::exchange(function_, nullptr); function != nullptr) {
+        lock.unlock();
+        if (!interrupt) (*function)();
+        lock.lock();
+        has_called_ = true;
+        changed_.notify_all();
+        continue;
+      }
+      lock.unlock();
+      {
+        const gil::Held held;
+        if (!interrupt && PyErr_CheckSignals() != 0) interrupt.emplace();
+        if (interrupt) period = std::chrono::milliseconds(1);  // a stream has short launches
+        if (interrupt && stop) (*stop)(bytes_of(set));
+      }
+      lock.lock();
+    }
+    end.wait();
+    if (interrupt) throw nb::python_error(std::move(*interrupt));
+    return end.get();
   }
-  end.wait();
-  if (interrupt) throw nb::python_error(std::move(*interrupt));
-  return end.get();
-}
+
+  /// The work calls it: runs a function on the thread of `run`, but not after Ctrl-C. The function
+  /// must not throw.
+  void call(const std::function<void()> &function) {
+    std::unique_lock lock(mutex_);
+    function_ = &function;
+    has_called_ = false;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return has_called_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = true, has_called_ = false;
+  const std::function<void()> *function_ = nullptr;  // the next one to run
+};
 
 /// Throws if a collective with PE reordering has replaced the caller's program. Launches and
 /// symbols would use the wrong program.

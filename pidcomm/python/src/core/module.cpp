@@ -7,6 +7,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <pidcomm/messages.h>
+#include <pidcomm/stream.h>
 
 #include "bindings.h"
 #include "cube.h"
@@ -90,6 +91,11 @@ NB_MODULE(_core, m) {
   PIDCOMM_OPERATORS(PIDCOMM_ROW)
 #undef PIDCOMM_ROW
   m.attr("OPERATORS") = operators;
+  nanobind::dict stream_kinds;
+#define PIDCOMM_ROW(ENUM, code, name) stream_kinds[nanobind::int_(code)] = #name;
+  PIDCOMM_STREAM_KINDS(PIDCOMM_ROW)
+#undef PIDCOMM_ROW
+  m.attr("STREAM_KINDS") = stream_kinds;
   m.attr("WORD_BYTES") = PIDCOMM_WORD_BYTES;
   m.attr("LINE_BYTES") = PIDCOMM_LINE_BYTES;
   m.attr("RUN_BYTES") = PIDCOMM_RUN_BYTES;

@@ -137,7 +137,7 @@ class Set {
         return dpu_launch(set, waits ? DPU_SYNCHRONOUS : DPU_ASYNCHRONOUS);
       };
       check_run(
-          waits || allocation_->pending() != 0 ? run_interruptibly(set, stop, launch) : launch(),
+          waits || allocation_->pending() != 0 ? CallerThread().run(set, stop, launch) : launch(),
           set, explain);
     });
   }
@@ -149,7 +149,7 @@ class Set {
         allocation_->wait_for_calls();
         return dpu_sync(set);
       };
-      check_run(run_interruptibly(set, stop, wait), set, explain);
+      check_run(CallerThread().run(set, stop, wait), set, explain);
     });
   }
 

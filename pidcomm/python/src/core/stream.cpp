@@ -44,6 +44,18 @@ uint32_t parts_of(const pidcomm_request &request, uint32_t most) {
   }
 }
 
+nb::dict dict_of(const pidcomm_stream_trace &trace, const char *source) {
+  nb::dict fields;
+  fields["seconds_total"] = trace.seconds_total;
+  fields["seconds_host"] = trace.seconds_host;
+  fields["seconds_pes"] = trace.seconds_pes;
+  fields["pieces"] = trace.pieces;
+  fields["rank_groups"] = trace.rank_groups;
+  fields["parts"] = trace.parts;
+  fields["source"] = source;
+  return fields;
+}
+
 }  // namespace
 
 void require_own_program(struct dpu_set_t set) {
@@ -94,7 +106,9 @@ uint32_t Stream::run(const Cube &cube, const Request &request, const std::option
   const pidcomm_request value = Cube::value_of(request, host_in, host_out);
   const pidcomm_options options = options_of(codes);
   const uint32_t own_parts = parts_of(value, parts);
-  used_.emplace_back(request, host_in, host_out);
+  requests_.push_back(request);
+  if (host_in) read_.push_back(*host_in);
+  if (host_out) written_.push_back(*host_out);
   record([&] { check(pidcomm_stream_run(stream_, cube.get(), &value, &options, own_parts)); });
   return own_parts;
 }
@@ -103,8 +117,42 @@ void Stream::write(const std::string &name, const Bytes &data) {
   record([&] { check(pidcomm_stream_write(stream_, name.c_str(), data.data(), data.size())); });
 }
 
+void Stream::call(nb::callable function, const std::vector<Bytes> &reads,
+                  const std::vector<MutableBytes> &writes) {
+  std::vector<pidcomm_stream_host_access> ranges;
+  for (const Bytes &array : reads) ranges.push_back({array.data(), array.size(), 0});
+  for (const MutableBytes &array : writes) ranges.push_back({array.data(), array.size(), 1});
+  read_.insert(read_.end(), reads.begin(), reads.end());
+  written_.insert(written_.end(), writes.begin(), writes.end());
+  functions_.push_back(std::make_unique<Function>(Function{this, std::move(function)}));
+  record([&] {
+    check(pidcomm_stream_call(stream_, run_function, functions_.back().get(), ranges.data(),
+                              ranges.size()));
+  });
+}
+
+int Stream::run_function(void *function) {
+  const auto &[stream, callable] = *static_cast<const Function *>(function);
+  bool has_returned = false;
+  const auto run = [&] {
+    const gil::Held held;
+    try {
+      callable();
+      has_returned = true;
+    } catch (nb::python_error &error) {
+      stream->raised_.emplace(std::move(error));
+    }
+  };
+  if (stream->caller_)
+    stream->caller_->call(run);
+  else
+    run();
+  return has_returned ? 0 : 1;
+}
+
 nb::dict Stream::execute(const Stop &stop, const ExplainFault &explain) {
   pidcomm_stream_trace trace = PIDCOMM_STREAM_TRACE_INITIALIZER;
+  raised_.reset();
   allocation_->use_alone([&](struct dpu_set_t set) {
     const auto execute = [&] {
       allocation_->wait_for_calls();
@@ -112,23 +160,27 @@ nb::dict Stream::execute(const Stop &stop, const ExplainFault &explain) {
       check(pidcomm_stream_execute(stream_, &trace));
       return true;
     };
-    if (!has_launches_) return execute();
     try {
-      return run_interruptibly(set, stop, execute);
+      if (!has_launches_) return execute();
+      caller_.emplace();
+      const std::unique_ptr<std::optional<CallerThread>, void (*)(std::optional<CallerThread> *)>
+          guard(&caller_, [](std::optional<CallerThread> *caller) { caller->reset(); });
+      return caller_->run(set, stop, execute);
     } catch (const StatusError &error) {
+      if (raised_) throw nb::python_error(std::move(*raised_));
       if (error.status() != PIDCOMM_ERR_DEVICE || !explain) throw;
       const gil::Held held;
       const auto fault = nb::cast<std::string>((*explain)(bytes_of(set)));
       throw StatusError(error.status(), error.what() + (fault.empty() ? "" : ": " + fault));
     }
   });
-  nb::dict fields;
-  fields["seconds_total"] = trace.seconds_total;
-  fields["seconds_host"] = trace.seconds_host;
-  fields["seconds_pes"] = trace.seconds_pes;
-  fields["pieces"] = trace.pieces;
-  fields["is_mixed"] = trace.is_mixed != 0;
-  return fields;
+  return dict_of(trace, trace.is_mixed != 0 ? "mixed" : "measured");
+}
+
+nb::dict Stream::plan() {
+  pidcomm_stream_trace trace = PIDCOMM_STREAM_TRACE_INITIALIZER;
+  record([&] { check(pidcomm_stream_plan(stream_, &trace)); });
+  return dict_of(trace, "predicted");
 }
 
 std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>> Stream::timeline()
@@ -143,7 +195,7 @@ std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>>
   std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>> rows;
   for (const pidcomm_stream_piece &piece : pieces)
     rows.emplace_back(piece.step, piece.part, piece.first_rank, piece.ranks, piece.begin_s,
-                      piece.end_s, piece.is_launch);
+                      piece.end_s, piece.kind);
   return rows;
 }
 
@@ -153,6 +205,8 @@ void bind_stream(nb::module_ &m) {
       .def("run", &Stream::run, "cube"_a, "request"_a, "host_in"_a.noconvert().none(),
            "host_out"_a.noconvert().none(), "options"_a, "parts"_a, nb::keep_alive<1, 2>())
       .def("write", &Stream::write, "name"_a, "data"_a.noconvert())
+      .def("call", &Stream::call, "function"_a, "reads"_a, "writes"_a)
+      .def("plan", &Stream::plan)
       .def("execute", &Stream::execute, "stop"_a.none(), "explain_fault"_a.none())
       .def("timeline", &Stream::timeline);
 }

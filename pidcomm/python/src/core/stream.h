@@ -35,19 +35,34 @@ class Stream {
   uint32_t run(const Cube &cube, const Request &request, const std::optional<Bytes> &host_in,
                const std::optional<MutableBytes> &host_out, OptionCodes codes, uint32_t parts);
   void write(const std::string &name, const Bytes &data);
+  /// Records a call of a function without arguments on the thread that calls `execute`.
+  void call(nb::callable function, const std::vector<Bytes> &reads,
+            const std::vector<MutableBytes> &writes);
+  /// Throws the exception of a function as it is.
   nb::dict execute(const Stop &stop, const ExplainFault &explain);
+  nb::dict plan();
   /// The fields of each pidcomm_stream_piece.
   std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>> timeline() const;
 
  private:
+  struct Function {
+    Stream *stream;
+    nb::callable function;
+  };
   template <class Body>
   void record(const Body &body);
+  static int run_function(void *function);
 
   std::shared_ptr<Allocation> allocation_;
   pidcomm_stream *stream_;
   std::mutex mutex_;  // of threads that record
   bool has_launches_ = false;
-  std::vector<std::tuple<Request, std::optional<Bytes>, std::optional<MutableBytes>>> used_;
+  std::optional<CallerThread> caller_;      // while launches run on another thread
+  std::optional<nb::python_error> raised_;  // by a function
+  std::vector<std::unique_ptr<Function>> functions_;
+  std::vector<Request> requests_;
+  std::vector<Bytes> read_;
+  std::vector<MutableBytes> written_;
 };
 
 }  // namespace core

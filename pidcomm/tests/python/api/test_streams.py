@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +185,11 @@ def test_cuts_give_pieces_for_rank_groups_and_parts(pes: pidcomm.PeSet) -> None:
     pieces = stream.timeline()
     counts = [sum(piece.step == step for piece in pieces) for step in range(6)]
     assert counts == [2, 16, 2, 16, 4, 1]
-    assert {piece.kind for piece in pieces if piece.step in (1, 2)} == {"launch"}
+    assert [{piece.kind for piece in pieces if piece.step == step} for step in (0, 1, 3)] == [
+        {"write"},
+        {"launch"},
+        {"collective"},
+    ]
     assert {(p.first_rank, p.ranks) for p in pieces if p.step == 3} == {(0, 2), (2, 2)}
     assert {piece.part for piece in pieces if piece.step == 4} == {0, 1}
     assert all(0 <= piece.begin_s <= piece.end_s for piece in pieces)
@@ -192,6 +198,7 @@ def test_cuts_give_pieces_for_rank_groups_and_parts(pes: pidcomm.PeSet) -> None:
     assert trace.pieces == len(pieces)
     assert trace.seconds_total == max(piece.end_s for piece in pieces)
     assert trace.seconds_total >= max(trace.seconds_host, trace.seconds_pes) > 0
+    assert (trace.rank_groups, trace.parts) == (2, 8)
     lines = stream.explain().splitlines()
     assert lines[0] == repr(stream) == "<Stream of 6 steps on 4 ranks>"
     assert lines[4].split()[:6] == ["1", "launch", "in", "8", "parts", "16"]
@@ -208,8 +215,8 @@ def test_an_exception_in_the_block_runs_no_step(pes: pidcomm.PeSet) -> None:
         cube.allreduce(x, "10", out=y)
         1 // 0  # noqa: B018
     assert (y.get() == before).all()
-    assert (stream.trace, stream.timeline()) == (None, [])
-    assert stream.explain() == "<Stream of 1 step on 4 ranks>"
+    assert stream.trace is None
+    assert "(predicted)" in stream.explain()
     cube.allreduce(x, "10", out=y)
     assert (y.get() != before).any()
 
@@ -243,6 +250,10 @@ def test_calls_that_a_stream_cannot_record_raise_errors(pes: pidcomm.PeSet, prog
             (lambda s: s.write("values", np.zeros(COUNT, np.int32)), "not in WRAM"),
             (lambda s: s.write("row", np.zeros((PES, 1), np.int32)), "the same values"),
             (lambda s: s.write("row", np.zeros(2, np.int32)), "pass the end"),
+            (lambda s: s.call(None), "must be callable"),
+            (lambda s: s.call(bool, [x]), "NumPy arrays"),
+            (lambda s: s.call(bool, [np.zeros((4, 4)).T]), "not C-contiguous"),
+            (lambda s: s.call(bool, [], [np.broadcast_to(np.zeros(1), 1)]), "read-only"),
             (lambda s: s.write("rows", np.int32(0)), "rows"),
         ]
         with pes.stream(2) as stream:
@@ -334,6 +345,151 @@ def test_ctrl_c_ends_a_stream_and_the_set_stays_usable(pes: pidcomm.PeSet, progr
     assert (y.get() == x.get() * 2 + np.arange(PES)[:, np.newaxis]).all()
 
 
+def test_functions_run_in_order_on_the_thread_of_the_run(pes: pidcomm.PeSet) -> None:
+    """They see the results of earlier steps; later steps see theirs."""
+    cube = pes.hypercube(64, 4)
+    x, y, z = random_buffers(cube, 1)
+    threads = []
+
+    def double(rows: Any, out: Any) -> None:
+        threads.append(threading.current_thread())
+        out[:] = rows * 2
+
+    for has_launch in (False, True):
+        twice = np.zeros((PES, COUNT), np.int32)
+        with pes.stream(4, parts=2) as stream:
+            stream.write("job", job_of(x, y, 3))
+            if has_launch:
+                stream.launch([x], [y], part="part")
+            rows = cube.gather(y if has_launch else x, "00")
+            stream.call(partial(double, rows, twice), reads=[rows], writes=[twice])
+            cube.scatter(twice, "00", out=z)
+        assert (z.get() == rows * 2).all()
+        assert (rows == (x.get() * 3 + np.arange(PES)[:, np.newaxis] if has_launch else x)).all()
+        assert [piece.kind for piece in stream.timeline()].count("call") == 1
+    assert threads == [threading.current_thread()] * 2
+
+
+@pytest.mark.parametrize("raised", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("has_launch", [False, True])
+def test_an_exception_of_a_function_ends_the_run(
+    pes: pidcomm.PeSet, raised: type[BaseException], has_launch: bool
+) -> None:
+    """The run raises it; later steps do not run; the set stays usable."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    before, error, is_wrong = y.get(), raised("mine"), [True]
+
+    def check() -> None:
+        if is_wrong:
+            raise error
+
+    def fail_at_the_end() -> None:
+        raise OSError("last")
+
+    def steps(stream: pidcomm.Stream) -> None:
+        stream.write("job", job_of(x, x, 1))
+        if has_launch:
+            stream.launch([x], [x])
+        stream.call(check)
+        cube.broadcast(np.ones((1, COUNT), np.int32), "11", out=y)
+        stream.call(fail_at_the_end)
+
+    stream = recorded(pes, steps)
+    with pytest.raises(raised, match="mine") as caught:
+        stream.run()
+    assert caught.value is error
+    assert stream.trace is None
+    assert stream.explain() == "<Stream of 5 steps on 4 ranks>, failed".replace(
+        "5", "5" if has_launch else "4"
+    )
+    assert (y.get() == before).all()
+    is_wrong.clear()
+    with pytest.raises(OSError, match="last"):
+        stream.run()
+    assert (y.get() == 1).all()
+
+
+def test_ctrl_c_in_a_function_ends_the_run(pes: pidcomm.PeSet) -> None:
+    """The function gets the signal, and the PEs need no load."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    before = y.get()
+
+    def interrupt() -> None:
+        signal.raise_signal(signal.SIGINT)
+        for _ in range(2):  # Python handles signals between bytecodes
+            pass
+
+    def steps(stream: pidcomm.Stream) -> None:
+        stream.write("job", job_of(x, x, 1))
+        stream.launch([x], [x])
+        stream.call(interrupt)
+        cube.broadcast(np.ones((1, COUNT), np.int32), "11", out=y)
+
+    stream = recorded(pes, steps)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            stream.run()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert (y.get() == before).all()
+
+
+def test_a_function_and_another_thread_cannot_use_the_set(pes: pidcomm.PeSet) -> None:
+    """Their calls raise Error, and the stream goes on."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    calls = [x.get, pes.launch, pes.free, lambda: cube.allreduce(x, "10", out=y)]
+    errors: list[str] = []
+    with pes.stream() as stream:
+        uses = [*calls, stream.run, stream.timeline, stream.launch, lambda: pes.hypercube(64)]
+
+        def use() -> None:
+            for call in uses:
+                with pytest.raises(pidcomm.Error, match="runs a stream") as caught:
+                    call()
+                errors.append(caught.value.status)
+
+        def both() -> None:
+            use()
+            thread = threading.Thread(target=use)
+            thread.start()
+            thread.join()
+
+        stream.call(both)
+        cube.allreduce(x, "10", out=y)
+    assert errors == ["ERR_BUSY"] * 2 * len(uses)
+    assert (y.get()[:64] == x.get()[:64].sum(axis=0)).all()
+
+
+def test_a_planned_stream_predicts_then_measures(pes: pidcomm.PeSet) -> None:
+    """Before the first run, the times are predictions; nothing runs."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    before = y.get()
+    with pes.stream(parts=4) as stream:
+        stream.write("job", job_of(x, y, 3))
+        stream.launch([x], [y], part="part")
+        cube.allreduce(y, "10", out=y)
+        pieces = stream.timeline()
+        assert {piece.step for piece in pieces} == {0, 1, 2}
+        assert sum(piece.end_s - piece.begin_s for piece in pieces if piece.step == 2) > 0
+        assert "1 rank groups, 1 parts" in stream.explain()
+        assert "(predicted)" in stream.explain()
+        assert (y.get() == before).all()
+    want = y.get()
+    for _ in range(20):
+        trace = stream.trace
+        assert trace is not None
+        assert trace.source == ("measured" if "PIDCOMM_TEST_SDK_ACCESS" in os.environ else "mixed")
+        assert 4 % trace.rank_groups == 4 % trace.parts == 0
+        y[:] = 0
+        stream.run()
+        assert (y.get() == want).all()
+
+
 def test_a_stream_keeps_buffers_and_hypercubes_alive(pes: pidcomm.PeSet) -> None:
     """It frees them with its own end."""
     cube = pes.hypercube(64, 4)
@@ -342,12 +498,14 @@ def test_a_stream_keeps_buffers_and_hypercubes_alive(pes: pidcomm.PeSet) -> None
     with pes.stream(2) as stream:
         cube.allreduce(x, "10", out=y)
         rows = cube.gather(y, "10")
+        stream.call(partial(np.copyto, copy := np.zeros_like(rows), rows), [rows], [copy])
     buffer, hypercube = weakref.ref(y), weakref.ref(cube)
     del cube, x, y
     gc.collect()
     assert buffer() is not None
-    rows[:] = 0
+    rows[:] = copy[:] = 0
     stream.run()
+    assert (copy == rows).all()
     assert (rows.reshape(4, 64, COUNT) == want[:, np.newaxis]).all()
     del stream
     gc.collect()
