@@ -26,10 +26,13 @@ PREPARED = (
 
 
 class Collected(NamedTuple):
-    """What a call on buffers fills, and its buffers."""
+    """What a call fills, and its buffers. uses_heap: whether it has byte windows, which a load of a
+    program may move.
+    """
 
     value: Any
     buffers: tuple[Buffer, ...]
+    uses_heap: bool = False
 
 
 class CollectedCall(NamedTuple):
@@ -43,6 +46,9 @@ class CollectedCall(NamedTuple):
 
 class Collector(Protocol):
     """A batch or a stream, which collects the calls of a thread."""
+
+    _takes_windows: bool
+    """Whether it collects calls on byte windows."""
 
     def _collect(
         self,
@@ -73,6 +79,8 @@ class Batch:
     Each run uses the content that the buffers and host arrays have then, and fills the same buffers
     and arrays: copy a result that you keep. The batch keeps them alive.
     """
+
+    _takes_windows = False
 
     def __init__(self, cube: BatchCube) -> None:
         self._cube = cube

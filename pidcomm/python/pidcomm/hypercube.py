@@ -459,7 +459,7 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
         self, name: str, mask: Axis, **arguments: Unpack[AnyArguments]
     ) -> tuple[Trace, Array | None]:
         """Run the collective `name` of `pidcomm.COLLECTIVES`; return its trace and the filled host
-        array, or None.
+        array, or None. Batches and streams do not record it.
 
         arguments: the arguments of the method `name`, with a dict ``options``. Arguments that the
         collective does not use are ignored. Host rows, errors and costs are the same as for the
@@ -516,7 +516,15 @@ class Hypercube(HypercubeCollectives, Movements, Scans, BatchCube, MeasuredPasse
         def result(trace: Trace, _: object = (src, dst)) -> Trace | Array:  # keeps buffers
             return trace if call.out is None else call.out
 
-        return self._run(name, call.arguments, wait, result)
+        collected = None
+        if (collector := self._collector()) is not None and collector._takes_windows:
+            if call.rows_in is not None and not (
+                isinstance(host, np.ndarray) and np.shares_memory(call.rows_in, host)
+            ):
+                raise ArgumentError(f"{name} in a stream needs C-contiguous host arrays")
+            buffers = tuple(window for window in (src, dst) if isinstance(window, Buffer))
+            collected = Collected(call.out, buffers, uses_heap=True)
+        return self._run(name, call.arguments, wait, result, collected)
 
     def _call_on_buffers(
         self, name: str, x: Any, axis: Axis, wait: bool, op: object, out: Any, options: Options

@@ -494,10 +494,11 @@ class Movements:
         request = request_of_messages(src, dst, in_bytes, out_bytes)
         if self._heap_windows.has_moved:
             self._heap_windows.require_unmoved(request.src, in_bytes)
-        collected = None
-        if self._collector() is not None and isinstance(src, Buffer) and isinstance(dst, Buffer):
+        collected, collector = None, self._collector()
+        buffers = tuple(window for window in (src, dst) if isinstance(window, Buffer))
+        if collector is not None and (len(buffers) == 2 or collector._takes_windows):
             messages = messages.copy()  # the caller may change them
-            collected = Collected(result(None), (src, dst))
+            collected = Collected(result(None), buffers, uses_heap=len(buffers) < 2)
         data = as_bytes(np.ascontiguousarray(messages))
         arguments: CoreArguments = (request, data, None, option_codes(options))
         held = (src, dst)

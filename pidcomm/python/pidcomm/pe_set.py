@@ -194,18 +194,18 @@ class PeSet:
     def stream(self, rank_groups: int | None = None, *, parts: int = 1) -> Iterator[Stream]:
         """Record the steps in a ``with`` block as a `Stream`, and run it at the end of the block.
 
-        Records `Stream.launch`, `Stream.write`, and the collectives, scans and movements on buffers
-        that this thread calls on hypercubes of the set, as `Hypercube.batch` does; each returns its
-        buffer or host array, which is filled at the end. All other methods run at once. After an
-        exception in the block, no step runs.
+        Records `Stream.launch`, `Stream.write`, `Stream.call`, and the collectives, scans and
+        movements that this thread calls on hypercubes of the set. They return their buffer or host
+        array, which is filled at the end; calls on byte windows without a host array return None.
+        All other methods run at once. After an exception in the block, no step runs.
 
         rank_groups: the ranks are divided into this number of groups, which run at different times;
         it divides their number. None: the library chooses. parts: the largest number of parts into
         which launches, allreduce, reduce and broadcast are cut.
 
-        Raises ArgumentError for calls that a batch cannot collect, and for calls on other sets, on
-        `Hypercube.arrays` and over hosts. Raises Error if not all PEs of the ranks are in the set
-        and `rank_groups` is not 1.
+        Raises ArgumentError for calls that `Hypercube.batch` refuses, except byte windows, and for
+        calls on other sets, on `Hypercube.arrays` and over hosts. Raises Error if not all PEs of
+        the ranks are in the set and `rank_groups` is above 1.
         """
         stream = Stream(self._core, self.symbol, self._heap_windows, rank_groups, parts)
         with recording(self._core, stream):

@@ -79,6 +79,8 @@ class Stream:
     collectives can be cut.
     """
 
+    _takes_windows = True
+
     def __init__(
         self,
         core_set: _core.Set,
@@ -189,10 +191,10 @@ class Stream:
         If `PeSet.stream` got no rank_groups, the first runs measure the steps without cuts, later
         runs try cuts that are predicted to be faster, and then the fastest stay. Raises the error
         of the first piece that failed; the sentence begins with the number of the step, from 0.
-        Then no other piece starts. Raises Error if the set has loaded a program since
-        a launch or write was recorded. On emulated DIMMs, Ctrl-C stops the PEs, and the
-        run ends; the PEs can be used again after a load or a launch. On DIMMs, Ctrl-C takes effect
-        at the end of the run.
+        Then no other piece starts. Raises Error if the set has loaded a program since a launch, a
+        write or a call on byte windows was recorded. On emulated DIMMs, Ctrl-C stops the PEs, and
+        the run ends; the PEs can be used again after a load or a launch. On DIMMs, Ctrl-C takes
+        effect at the end of the run.
         """
         self._require_collected()
         for held in self._held:
@@ -281,7 +283,10 @@ class Stream:
         if technique in PE_PROGRAMS or (technique == AUTO_CODE and scratch):
             self._require_no_mixture(loading=name)
             self._loading = name
+        if collected.uses_heap:
+            self._require_program()
         parts = self._core.run(cube._core, *arguments, self._parts)
+        cube._note_arguments(name, arguments)
         held = (*collected.buffers, collected.value, finish)
         self._note(f"{name} {arguments[0].mask}".rstrip() + _of_parts(parts), held)
         return collected.value

@@ -171,6 +171,26 @@ def test_a_stream_has_the_bits_of_its_steps_one_after_another(
         stream.run()
 
 
+def test_calls_on_byte_windows_become_steps(pes: pidcomm.PeSet, program: Path) -> None:
+    """They return a host array or None. A load, which may move the windows, ends the stream."""
+    cube = pes.hypercube(64, 4)
+    x = np.random.default_rng(1).integers(-9, 9, (4, COUNT))
+    size_bytes = 8 * COUNT
+    result = np.zeros((4, COUNT), np.int64)
+    with pes.stream(2, parts=4) as stream:
+        assert cube.broadcast("10", host=x, dst=64) is None
+        assert cube.allreduce("10", bytes=size_bytes, src=64, dst=64, dtype="int64") is None
+        assert cube.sendrecv([(0, 1)], src=64, dst=4096 + 64, bytes=size_bytes) is None
+        rows = cube.gather("00", bytes=size_bytes, src=4096 + 64, dtype="int64")
+        assert cube.reduce("10", bytes=size_bytes, src=64, dtype="int64", out=result) is result
+    assert repr(stream) == "<Stream of 5 steps on 4 ranks>"
+    assert (result == x * 64 * 64).all()
+    assert (rows[1] == x[0] * 64).all()
+    load(pes, program)
+    with pytest.raises(pidcomm.Error, match="has loaded a program"):
+        stream.run()
+
+
 def test_cuts_give_pieces_for_rank_groups_and_parts(pes: pidcomm.PeSet) -> None:
     """A step without parts of whole words takes the next smaller number."""
     cube = pes.hypercube(64, 4)
@@ -231,7 +251,8 @@ def test_calls_that_a_stream_cannot_record_raise_errors(pes: pidcomm.PeSet, prog
         z = far.empty(COUNT, np.int32)
         refused: list[tuple[Callable[[Any], Any], str]] = [
             (lambda _: cube.allreduce(x, "10", out=y, wait=False), "take no wait=False"),
-            (lambda _: cube.allreduce("10", bytes=64, dtype="int32"), "not on byte windows"),
+            (lambda _: cube.allreduce("10", bytes=64, dtype="int32", wait=False), "take no wait"),
+            (lambda _: cube.broadcast("10", host=[[1]] * 4), "C-contiguous"),
             (lambda _: cube.arrays.allreduce(x.get(), "10"), "cannot record it"),
             (lambda _: cube.broadcast([[1, 2]] * 4, "10"), "C-contiguous"),
             (lambda _: far.allreduce(z, "1", out=z), "the PEs of the stream only"),
