@@ -29,7 +29,7 @@ namespace {
 struct Code {
   nb::object object;
   const char *file;
-  bool is_inside;  // of the package
+  bool is_inside;  // of the package, or of contextlib, which ends the blocks of batches and streams
   std::unordered_map<long, int> lines{};
 };
 
@@ -41,6 +41,8 @@ struct Names {
   nb::str instruction{"f_lasti"}, back{"f_back"};
   std::string package =
       nb::cast<std::string>(nb::module_::import_("pidcomm").attr("__path__")[nb::int_(0)]) + "/";
+  std::string contextlib =
+      nb::cast<std::string>(nb::module_::import_("contextlib").attr("__file__"));
   std::unordered_set<std::string> files;  // records keep pointers to their characters
   std::unordered_map<PyObject *, Code> codes;
 };
@@ -58,7 +60,7 @@ Code &code_of(nb::handle frame) {
   if (all.codes.size() == kMostCodes) all.codes.clear();
   const std::string &file =
       *all.files.insert(nb::cast<std::string>(object.attr("co_filename"))).first;
-  const bool is_inside = std::string_view(file).starts_with(all.package);
+  const bool is_inside = std::string_view(file).starts_with(all.package) || file == all.contextlib;
   PyObject *const key = object.ptr();
   return all.codes.try_emplace(key, Code{std::move(object), file.c_str(), is_inside}).first->second;
 }
@@ -75,7 +77,7 @@ int line_of(Code &code, nb::handle frame) {
 
 }  // namespace
 
-void note_caller(int inner) {
+Place place_of_caller(int inner) {
   try {
     nb::object frame;
     if (inner != 0) {
@@ -88,11 +90,16 @@ void note_caller(int inner) {
     if (!frame.is_valid()) frame = names().getframe(0);
     for (; !frame.is_none(); frame = frame.attr(names().back)) {
       Code &code = code_of(frame);
-      if (!code.is_inside) return pidcomm_recorder_place(code.file, line_of(code, frame));
+      if (!code.is_inside) return {code.file, line_of(code, frame)};
     }
   } catch (const std::exception &) {  // a call without a known caller has a record, too
   }
-  pidcomm_recorder_place(nullptr, 0);
+  return {nullptr, 0};
+}
+
+void note_caller(int inner) {
+  const auto [file, line] = place_of_caller(inner);
+  pidcomm_recorder_place(file, line);
 }
 
 namespace {

@@ -4,12 +4,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+#include <pidcomm/recorder.h>
 
 #include <numeric>
 #include <utility>
 
 #include "bindings.h"
 #include "gil.h"
+#include "recorder.h"
 
 using namespace nanobind::literals;
 
@@ -153,8 +155,10 @@ int Stream::run_function(void *function) {
 nb::dict Stream::execute(const Stop &stop, const ExplainFault &explain) {
   pidcomm_stream_trace trace = PIDCOMM_STREAM_TRACE_INITIALIZER;
   raised_.reset();
+  const Place place = place_of_caller(0);
   allocation_->use_alone([&](struct dpu_set_t set) {
     const auto execute = [&] {
+      pidcomm_recorder_place(place.file, place.line);
       allocation_->wait_for_calls();
       if (has_launches_) require_own_program(set);
       check(pidcomm_stream_execute(stream_, &trace));

@@ -52,10 +52,24 @@ def test_a_record_has_the_arguments_the_trace_and_the_line_of_the_call(
     assert "(8x8), call 1: allreduce 01, 96 bytes of float32, max: done, " in str(record)
 
 
-def calls_of(cube: pidcomm.Hypercube) -> dict[str, Callable[[], Any]]:
+def calls_of(pes: Any, cube: pidcomm.Hypercube) -> dict[str, Callable[[], Any]]:
     x, out = cube.array(np.ones((64, 16), np.int32)), cube.empty(16, "int32")
     prepared = cube.prepare("allreduce", x, "10", op="sum", out=out)
     rows = np.ones((64, 16), np.int32)
+
+    def batch() -> None:
+        with cube.batch():
+            cube.shift(x, "10", 1, out=out)
+
+    def stream() -> None:
+        with pes.stream():
+            cube.shift(x, "10", 1, out=out)
+
+    def launching_stream() -> None:
+        with pes.stream() as steps:
+            cube.shift(x, "10", 1, out=out)
+            steps.launch()
+
     return {
         "buffers": lambda: cube.allreduce(x, "10", op="sum", out=out),
         "arrays": lambda: cube.arrays.allreduce(rows, "10"),
@@ -65,16 +79,21 @@ def calls_of(cube: pidcomm.Hypercube) -> dict[str, Callable[[], Any]]:
         "no wait": lambda: cube.alltoall("10", bytes=64, dst=64, wait=False).wait(),
         "shift": lambda: cube.shift(x, "10", 1, out=out),
         "scan": lambda: cube.scan(x, "10", op="sum", out=out),
+        "batch": batch,
+        "stream": stream,
+        "launching stream": launching_stream,
     }
 
 
 def test_the_line_is_that_of_the_innermost_caller_outside_of_the_package(
     own: pidcomm.Hypercube,
 ) -> None:
-    for name, call in calls_of(own).items():
+    own.load("int main(void) { return 0; }")
+    for name, call in calls_of(own.pe_set, own).items():
         for _ in range(2):  # the second call is in caches
             call()
-            assert (last().file, last().line) == (__file__, call.__code__.co_firstlineno), name
+            line = call.__code__.co_firstlineno + (call.__name__ != "<lambda>")  # of the block
+            assert (last().file, last().line) == (__file__, line), name
 
 
 def test_failed_calls_have_the_error(own: pidcomm.Hypercube) -> None:
