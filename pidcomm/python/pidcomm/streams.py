@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from pidcomm import _core, emulated
-from pidcomm.arguments import MAX_COUNT, Array, as_bytes, as_integer, as_text
+from pidcomm.arguments import AUTO_CODE, MAX_COUNT, Array, as_bytes, as_integer, as_text
 from pidcomm.batches import Collected, collectable, collecting_stream
 from pidcomm.buffers import Buffer
 from pidcomm.errors import ArgumentError, Error, shown
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-AUTO_CODE = -1
 PLANNED = 0
 BAR_CHARACTERS = 32
 MOST_PARTS = 1024  # pieces take memory
@@ -97,7 +96,7 @@ class Stream:
         if rank_groups is not None:
             groups = as_integer("rank_groups", rank_groups, 1, MAX_COUNT)
         self._core = core_set.stream(groups)
-        self._loads: int | None = None  # of the set, when the first step with a program was added
+        self._loads: int | None = None  # of the set, when steps that depend on them were recorded
         self._steps: list[str] = []
         self._loading = ""  # a call that may replace the program
         self._launches = 0
@@ -137,10 +136,12 @@ class Stream:
             count = math.gcd(self._parts, *(access[1] // WORD_BYTES for access in accesses))
         accesses += [(*self._window_of(buffer), is_written, False) for buffer, is_written in uncut]
         name = None if part is None else as_text("part", part)
-        self._require_no_mixture(launches=self._launches + 1)
         self._require_program()
+        if self._loading:
+            raise ArgumentError(f"{self._loading} may replace the program of a launch")
         self._core.launch(accesses, count, name)
         self._launches += 1
+        self._loads = self._core_set.loads
         self._note(f"launch{_of_parts(count)}", [buffer for buffer, _ in cut + uncut])
 
     def write(self, name: str, values: ArrayLike, *, dtype: DTypeLike | None = None) -> None:
@@ -161,6 +162,7 @@ class Stream:
         symbol._require_inside(0, array.nbytes)
         self._require_program()
         self._core.write(name, as_bytes(np.ascontiguousarray(array)))
+        self._loads = self._core_set.loads
         self._note(f"write {name}", ())
 
     def call(
@@ -200,8 +202,7 @@ class Stream:
         for held in self._held:
             if isinstance(held, Buffer):
                 held._storage.require_valid()  # a load may have removed the memory
-        if self._loads is not None:
-            self._require_program()
+        self._require_program()
         self._trace, self._has_run = None, True
         if self._launches:
             self._heap_windows.launch()
@@ -238,7 +239,7 @@ class Stream:
         if trace is None:
             return f"{lines[0]}, failed"
         lines.append(
-            f"{trace.rank_groups} rank groups, {trace.parts} parts;"
+            f"rank groups: {trace.rank_groups}, parts: {trace.parts};"
             f" total {format_duration(trace.seconds_total)}: host"
             f" {format_duration(trace.seconds_host)}, PEs {format_duration(trace.seconds_pes)}"
             f" ({trace.source})"
@@ -280,28 +281,23 @@ class Stream:
         """Record a collective of a hypercube of the set; return its buffer or host array."""
         collected = collectable("stream", name, wait, collected)
         technique, *_, scratch = arguments[-1]
-        if technique in PE_PROGRAMS or (technique == AUTO_CODE and scratch):
-            self._require_no_mixture(loading=name)
-            self._loading = name
+        may_load = technique in PE_PROGRAMS or (technique == AUTO_CODE and scratch)
+        if may_load and self._launches:
+            raise ArgumentError(f"{name} with this technique may replace the program of a launch")
         if collected.uses_heap:
             self._require_program()
         parts = self._core.run(cube._core, *arguments, self._parts)
+        if collected.uses_heap:
+            self._loads = self._core_set.loads
+        if may_load:
+            self._loading = f"the technique of {name}"
         cube._note_arguments(name, arguments)
         held = (*collected.buffers, collected.value, finish)
         self._note(f"{name} {arguments[0].mask}".rstrip() + _of_parts(parts), held)
         return collected.value
 
-    def _require_no_mixture(self, launches: int = 0, loading: str = "") -> None:
-        loading = loading or self._loading
-        if loading and (launches or self._launches):
-            raise ArgumentError(
-                f"{loading} with this technique may replace the program that the stream launches"
-            )
-
     def _require_program(self) -> None:
-        if self._loads is None:
-            self._loads = self._core_set.loads
-        elif self._loads != self._core_set.loads:
+        if self._loads not in (None, self._core_set.loads):
             raise Error("the set has loaded a program since a step was recorded; record it again")
 
     def _require_collected(self) -> None:

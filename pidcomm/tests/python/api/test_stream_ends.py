@@ -1,0 +1,214 @@
+"""Streams with functions of the program, and streams that end early: exceptions, faults, Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from stream_cases import (
+    COUNT,
+    PES,
+    SPINS,
+    TRAPS,
+    job_of,
+    load,
+    random_buffers,
+    recorded,
+    run_then_sum,
+)
+from stream_cases import pes as pes
+from stream_cases import program as program
+
+import pidcomm
+
+
+def test_functions_run_in_order_on_the_thread_of_the_run(pes: pidcomm.PeSet) -> None:
+    """They see the results of earlier steps; later steps see theirs."""
+    cube = pes.hypercube(64, 4)
+    x, y, z = random_buffers(cube, 1)
+    threads = []
+
+    def double(rows: Any, out: Any) -> None:
+        threads.append(threading.current_thread())
+        out[:] = rows * 2
+
+    for has_launch in (False, True):
+        twice = np.zeros((PES, COUNT), np.int32)
+        with pes.stream(4, parts=2) as stream:
+            stream.write("job", job_of(x, y, 3))
+            if has_launch:
+                stream.launch([x], [y], part="part")
+            rows = cube.gather(y if has_launch else x, "00")
+            stream.call(partial(double, rows, twice), reads=[rows], writes=[twice])
+            cube.scatter(twice, "00", out=z)
+        assert (z.get() == rows * 2).all()
+        assert (rows == (x.get() * 3 + np.arange(PES)[:, np.newaxis] if has_launch else x)).all()
+        assert [piece.kind for piece in stream.timeline()].count("call") == 1
+    assert threads == [threading.current_thread()] * 2
+
+
+@pytest.mark.parametrize("raised", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("has_launch", [False, True])
+def test_an_exception_of_a_function_ends_the_run(
+    pes: pidcomm.PeSet, raised: type[BaseException], has_launch: bool
+) -> None:
+    """The run raises it; later steps do not run; the set stays usable."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    before, error, is_wrong = y.get(), raised("mine"), [True]
+
+    def check() -> None:
+        if is_wrong:
+            raise error
+
+    def fail_at_the_end() -> None:
+        raise OSError("last")
+
+    def steps(stream: pidcomm.Stream) -> None:
+        stream.write("job", job_of(x, x, 1))
+        if has_launch:
+            stream.launch([x], [x])
+        stream.call(check)
+        cube.broadcast(np.ones((1, COUNT), np.int32), "11", out=y)
+        stream.call(fail_at_the_end)
+
+    stream = recorded(pes, steps)
+    with pytest.raises(raised, match="mine") as caught:
+        stream.run()
+    assert caught.value is error
+    assert stream.trace is None
+    assert stream.explain() == "<Stream of 5 steps on 4 ranks>, failed".replace(
+        "5", "5" if has_launch else "4"
+    )
+    assert (y.get() == before).all()
+    is_wrong.clear()
+    with pytest.raises(OSError, match="last"):
+        stream.run()
+    assert (y.get() == 1).all()
+
+
+def test_ctrl_c_in_a_function_ends_the_run(pes: pidcomm.PeSet) -> None:
+    """The function gets the signal, and the PEs need no load."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    before = y.get()
+
+    def interrupt() -> None:
+        signal.raise_signal(signal.SIGINT)
+        for _ in range(2):  # Python handles signals between bytecodes
+            pass
+
+    def steps(stream: pidcomm.Stream) -> None:
+        stream.write("job", job_of(x, x, 1))
+        stream.launch([x], [x])
+        stream.call(interrupt)
+        cube.broadcast(np.ones((1, COUNT), np.int32), "11", out=y)
+
+    stream = recorded(pes, steps)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            stream.run()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert (y.get() == before).all()
+
+
+def test_a_function_and_another_thread_cannot_use_the_set(pes: pidcomm.PeSet) -> None:
+    """Their calls raise Error, and the stream goes on."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    calls = [x.get, pes.launch, pes.free, lambda: cube.allreduce(x, "10", out=y)]
+    errors: list[str] = []
+    with pes.stream() as stream:
+        uses = [*calls, stream.run, stream.timeline, stream.launch, lambda: pes.hypercube(64)]
+
+        def use() -> None:
+            for call in uses:
+                with pytest.raises(pidcomm.Error, match="runs a stream") as caught:
+                    call()
+                errors.append(caught.value.status)
+
+        def both() -> None:
+            use()
+            thread = threading.Thread(target=use)
+            thread.start()
+            thread.join()
+
+        stream.call(both)
+        cube.allreduce(x, "10", out=y)
+    assert errors == ["ERR_BUSY"] * 2 * len(uses)
+    assert (y.get()[:64] == x.get()[:64].sum(axis=0)).all()
+
+
+def test_a_fault_names_the_step_and_the_pe(pes: pidcomm.PeSet, program: Path) -> None:
+    """No later step runs. After a load, the set is usable again."""
+    cube = pes.hypercube(64, 4)
+    x, y, z = random_buffers(cube, 1)
+    before = z.get()
+    stream = recorded(pes, lambda stream: run_then_sum(stream, TRAPS, cube, x, y, z))
+    with pytest.raises(
+        pidcomm.Error, match=r"step 1, ranks 0 to 1 .*\(PE 0\) is in fault.*in main"
+    ):
+        stream.run()
+    assert stream.trace is None
+    load(pes, program)
+    assert (z.get() == before).all()
+    with pytest.raises(pidcomm.Error, match="has loaded a program"):
+        stream.run()
+    with pes.stream(2) as stream:
+        stream.write("job", job_of(x, y, 2))
+        stream.launch([x], [y])
+    assert (y.get() == x.get() * 2 + np.arange(PES)[:, np.newaxis]).all()
+
+
+def test_ctrl_c_ends_a_stream_and_the_set_stays_usable(pes: pidcomm.PeSet, program: Path) -> None:
+    """The signal arrives while the PEs run without end."""
+    cube = pes.hypercube(64, 4)
+    x, y, z = random_buffers(cube, 1)
+    before = z.get()
+
+    def interrupt() -> None:
+        """Send the signal as soon as the stream runs."""
+        with suppress(pidcomm.Error):
+            while True:
+                cube.location(0)  # raises Error while the stream runs
+        signal.raise_signal(signal.SIGINT)
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    thread = threading.Thread(target=interrupt)
+    stream = recorded(pes, lambda stream: run_then_sum(stream, SPINS, cube, x, y, z))
+    thread.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            stream.run()
+    finally:
+        thread.join()
+        signal.signal(signal.SIGINT, handler)
+    load(pes, program)
+    with pes.stream(2) as stream:
+        stream.write("job", job_of(x, y, 2))
+        stream.launch([x], [y])
+    assert (z.get() == before).all()
+    assert (y.get() == x.get() * 2 + np.arange(PES)[:, np.newaxis]).all()
+
+
+def test_an_exception_in_the_block_runs_no_step(pes: pidcomm.PeSet) -> None:
+    """Afterwards, calls run at once again."""
+    cube = pes.hypercube(64, 4)
+    x, y, _ = random_buffers(cube, 1)
+    before = y.get()
+    with suppress(ZeroDivisionError), pes.stream(2) as stream:
+        cube.allreduce(x, "10", out=y)
+        1 // 0  # noqa: B018
+    assert (y.get() == before).all()
+    assert stream.trace is None
+    assert "(predicted)" in stream.explain()
+    cube.allreduce(x, "10", out=y)
+    assert (y.get() != before).any()
