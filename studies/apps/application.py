@@ -46,7 +46,7 @@ class Application(ABC):
     """The NAME in ``pidcomm app NAME``, which is also the name of the folder."""
     about: ClassVar[str]
     """The sentence that --help prints."""
-    axes: ClassVar[int]
+    axes: int
     """Number of axes of the hypercube."""
     data_help: ClassVar[str]
     """The files that `make` reads."""

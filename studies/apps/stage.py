@@ -283,6 +283,9 @@ class Stage:
         trace = self.cube.write(rows, self.offsets[name] + at, threads=self._options.get("threads"))
         self.setup += Cost(measured=trace.host_seconds, calls=1, bus_bytes=trace.bus_bytes)
 
+    def wait(self) -> None:
+        """Complete the arrays of `lay_out` and of gathers without wait. Here they are complete."""
+
     # ---- work of the host
 
     def host_work(self, act: Callable[[], T]) -> T:
@@ -294,6 +297,19 @@ class Stage:
         """
         self._on_phase(f"{self.technique}: {HOST}")
         return self._time_host(act, calls=1)
+
+    def lay_out(
+        self, rows: Array, fill: Callable[[slice, Array], object], reads: Array | None = None
+    ) -> Array:
+        """Return `rows` after fill(slices, rows[slices]): work of the host, as `host_work`.
+
+        rows: C-contiguous; the first axis has an element per slice, the PEs with one number on the
+        last axis of the hypercube; or for every so many slices. It is zero before `fill`. reads:
+        the array from which `fill` reads; its elements in order belong to the slices in order.
+        """
+        rows.fill(0)  # untimed: the first touch of memory is slow
+        self.host_work(lambda: fill(slice(0, len(rows)), rows))
+        return rows
 
     def _time_host(self, act: Callable[[], T], calls: int) -> T:
         seconds = []
@@ -382,8 +398,14 @@ class Stage:
         """Copy a group's row of `host`, shape (groups, n), to every member."""
         self._from_host("broadcast", mask, host, dst, host[0].nbytes)
 
-    def gather(self, mask: str, *, bytes: int, src: str, dtype: DTypeLike) -> Array:
-        """Return the data of the members, in member order: shape (groups, N * bytes / itemsize)."""
+    def gather(
+        self, mask: str, *, bytes: int, src: str, dtype: DTypeLike, wait: bool = True
+    ) -> Array:
+        """Return the data of the members, in member order: shape (groups, N * bytes / itemsize).
+
+        wait: False: a stream fills the array later; pass it to `lay_out` as `reads`, or call `wait`
+        before reading it.
+        """
         return self._to_host("gather", mask, bytes, src, dtype, self.cube.groups(mask).group_pes)
 
     def reduce(

@@ -29,6 +29,7 @@ def problem_of(
     dense: int = 13,
     bottom: Sequence[int] = (9,),
     top: Sequence[int] = (10, 3),
+    **others: int,
 ) -> Dlrm:
     """A model and a batch of random 32-bit integers: results are right only if sums wrap."""
     heights = np.full(tables, rows)
@@ -47,6 +48,7 @@ def problem_of(
         dense=integers(samples, dense),
         bottom=layers(dense, *bottom, embedding),
         top=layers(embedding + tables * (tables + 1) // 2, *top, 1),
+        **others,
     )
 
 
@@ -87,6 +89,30 @@ def assert_right(problem: Dlrm, shape: tuple[int, ...], technique: str = "tile")
 )
 def test_the_result_equals_numpys_on_every_shape(shape: tuple[int, ...], embedding: int) -> None:
     assert_right(problem_of(embedding=embedding), shape)
+
+
+@pytest.mark.parametrize("chunks", [1, 3, 37])
+@pytest.mark.parametrize("shape", [(2, 2, 2, 3), (1, 1, 1, 5), (3, 2, 1, 2)])
+def test_replicas_and_chunks_do_not_change_the_result(shape: tuple[int, ...], chunks: int) -> None:
+    assert_right(problem_of(replicas=shape[3], chunks=chunks), shape)
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "message"),
+    [
+        ({"replicas": 0}, (1, 1, 1), r"replicas \(0\) must be between 1"),
+        ({"chunks": 38}, (1, 1, 1), r"chunks \(38\) must be between 1 and 37"),
+        ({"replicas": 2}, (1, 1, 1, 3), "shape 1x1x1x3 has 3 replicas; the model has 2"),
+        ({"replicas": 2}, (1, 1, 3), "needs a shape of 4 axes"),
+        ({"replicas": 2}, 3, "2 replicas must divide the 3 PEs"),
+    ],
+)
+def test_replicas_and_chunks_that_do_not_fit_are_refused(
+    options: dict[str, int], shape: tuple[int, ...] | int, message: str
+) -> None:
+    where = {"pes": shape} if isinstance(shape, int) else {"shape": shape}
+    with pytest.raises(ArgumentError, match=message):
+        apps.run(problem_of(**options), **where)
 
 
 def pytorchs(problem: Dlrm) -> Array:
@@ -245,7 +271,7 @@ def test_phases_match_the_paper() -> None:
     run = apps.run(problem_of(samples=64), shape=(2, 2, 2), iters=1)
     calls = {name: cost.calls for name, cost in run.costs.items()}
     assert calls == {
-        "host": 1,
+        "host": 2,
         "scatter": 2,
         "kernel": 3,
         "alltoall": 2,
@@ -259,13 +285,16 @@ def test_phases_match_the_paper() -> None:
 
 @pytest.mark.parametrize("pes", [1, 3, 6, 8, 40, 64, 256, 1000, 1024, 2560])
 def test_any_number_of_pes_has_a_shape_that_the_model_fits(pes: int) -> None:
-    shape = Dlrm.shape_of(pes)
+    problem = problem_of()
+    shape = problem.shape_of(pes)
     assert prod(shape) == pes
-    problem_of().place(shape)
+    problem.place(shape)
 
 
 def test_powers_of_two_are_divided_among_tables_rows_and_columns() -> None:
-    assert [Dlrm.shape_of(pes) for pes in (64, 256, 1024)] == [(4, 4, 4), (8, 8, 4), (16, 8, 8)]
+    shapes = [problem_of().shape_of(pes) for pes in (64, 256, 1024)]
+    assert shapes == [(4, 4, 4), (8, 8, 4), (16, 8, 8)]
+    assert problem_of(replicas=4).shape_of(256) == (4, 4, 4, 4)
 
 
 @pytest.mark.parametrize(("z", "columns"), [(3, 16), (16, 16), (32, 32)])
@@ -363,7 +392,7 @@ def test_options_are_the_sizes_of_the_model() -> None:
             "rows": 7,
             "embedding": 32,
         },
-        **{"bottom": "13-32", "top": "383-5-1", "seed": 1},
+        **{"bottom": "13-32", "top": "383-5-1", "replicas": 1, "chunks": 1, "seed": 1},
     }
     assert "seed" not in problem_of().facts
 

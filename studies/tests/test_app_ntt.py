@@ -178,6 +178,25 @@ def test_every_decomposition_is_right(
         assert_right(problem, shape)
 
 
+@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("operation", ["forward", "inverse", "product"])
+@pytest.mark.parametrize("chunks", [2, 3, 6])
+def test_chunks_do_not_change_the_result(chunks: int, operation: str, bits: int) -> None:
+    """With two slices, three limbs of a chunk fill one slice and half of the other."""
+    problem = Ntt.make(
+        size=256, limbs=6, bits=bits, steps="16x16", operation=operation, chunks=chunks
+    )
+    for slices in {1, 6 // chunks}:
+        assert_right(problem, (4, 1, 1, slices))
+    if chunks == 2:
+        assert_right(problem, (4, 1, 1, 2))
+
+
+def test_chunks_that_do_not_divide_the_limbs_are_refused() -> None:
+    with pytest.raises(ArgumentError, match=r"chunks \(4\) must divide the 6 limbs"):
+        Ntt.make(size=256, limbs=6, chunks=4)
+
+
 @pytest.mark.parametrize("limbs", [1, 3])
 @pytest.mark.parametrize(
     ("steps", "shape"),

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
 
 from pidcomm import ArgumentError
-from pidcomm.arguments import Array, as_integer
+from pidcomm.arguments import MAX_COUNT, Array, as_integer
 from pidcomm.bench.measure import require_bytes
+from pidcomm.sizes import format_shape
 from pidcomm_studies.apps import inputs
 from pidcomm_studies.apps.application import Application
 from pidcomm_studies.apps.dlrm.criteo import CATEGORIES, Criteo, read
@@ -73,7 +75,7 @@ class Dlrm(Application):
     about = (
         "Deep learning recommendation model: embedding tables, dot products of pairs, dense layers."
     )
-    axes = 3
+    axes: int = 3
     data_help: ClassVar[str] = (
         "a Criteo click log (.gz also works): each line has a label, 13 numbers and 26 categories,"
         " separated by tabs"
@@ -90,6 +92,8 @@ class Dlrm(Application):
         source: str = "arrays",
         seed: int | None = None,
         heights: Array | None = None,
+        replicas: int = 1,
+        chunks: int = 1,
     ) -> None:
         """Take a model and a batch.
 
@@ -100,7 +104,9 @@ class Dlrm(Application):
         bias. The last layer of bottom has an output for each column of a table. The inputs of the
         first layer of top are these outputs and a dot product for each pair of vectors. The last
         layer of top has one output. source: origin of the samples, for `facts`. seed: seed of the
-        model, for `facts`.
+        model, for `facts`. replicas: number of copies of the model, each on its own PEs and with
+        its own samples; the number of PEs along a fourth axis. chunks: number of parts of the
+        batch, one after another.
 
         Raises ArgumentError if shapes do not agree or a row is not in its table.
         """
@@ -158,6 +164,9 @@ class Dlrm(Application):
         self.bottom_widths = _widths("bottom", self.bottom, self.dense.shape[1], columns)
         self.top_widths = _widths("top", self.top, columns + vectors * (vectors - 1) // 2, 1)
         self.source, self.seed = source, seed
+        self.replicas = as_integer("replicas", replicas, 1, MAX_COUNT)
+        self.axes = 3 if replicas == 1 else 4
+        self.chunks = as_integer("chunks", chunks, 1, len(self.rows))
 
     @classmethod
     def make(
@@ -189,6 +198,12 @@ class Dlrm(Application):
             str, "Numbers of outputs of the hidden layers after the dot products, such as 64,32."
         ] = "64,32",
         seed: Annotated[int, "Seed of the random tables and layers."] = 1,
+        replicas: Annotated[
+            int, "Number of copies of the model, each with its own PEs and samples."
+        ] = 1,
+        chunks: Annotated[
+            int, "Number of chunks of the batch, which the PEs process one after another."
+        ] = 1,
     ) -> Dlrm:
         """Return the model with random tables and layers, and a batch of clicks.
 
@@ -235,6 +250,8 @@ class Dlrm(Application):
             top=_random_layers(rng, [columns + vectors * (vectors - 1) // 2, *hidden["top"], 1]),
             source=source,
             seed=seed,
+            replicas=replicas,
+            chunks=chunks,
         )
 
     @property
@@ -254,33 +271,36 @@ class Dlrm(Application):
             "embedding": self._all_tables.shape[1],
             "bottom": "-".join(map(str, self.bottom_widths)),
             "top": "-".join(map(str, self.top_widths)),
+            "replicas": self.replicas,
+            "chunks": self.chunks,
             **({} if self.seed is None else {"seed": self.seed}),
         }
 
-    @classmethod
-    def shape_of(cls, pes: int) -> tuple[int, ...]:
+    def shape_of(self, pes: int) -> tuple[int, ...]:
         """Return axis lengths.
 
-        Factors of 2 go to x, y, z, x, y, ..., up to x = 16 and z = 8. The remaining factors go to
-        y.
+        Factors of 2 of the PEs of a replica go to x, y, z, x, y, ..., up to x = 16 and z = 8. The
+        remaining factors go to y. Several replicas are a fourth axis.
         """
+        if pes % self.replicas:
+            raise ArgumentError(f"{self.replicas} replicas must divide the {pes} PEs")
         lengths, most = [1, 1, 1], (16, pes, 8)
-        rest, axis = pes, 0
+        rest, axis = pes // self.replicas, 0
         while rest % 2 == 0:
             if lengths[axis] < most[axis]:
                 lengths[axis] *= 2
                 rest //= 2
             axis = (axis + 1) % 3
         lengths[1] *= rest
-        return tuple(lengths)
+        return (*lengths, self.replicas)[: self.axes]
 
     def place(self, shape: Sequence[int]) -> Placement:
         """Return the layout.
 
         Raises ArgumentError if slices of columns are not words, or if WRAM is too small.
         """
-        x, y, z = shape
-        pes = x * y * z
+        x, y, z = self._of_replica(shape)
+        pes = prod(shape)
         part = self._part(shape)
         all_tables, embedding = len(self.heights), self._all_tables.shape[1]
         dense = self.dense.shape[1]
@@ -327,40 +347,59 @@ class Dlrm(Application):
 
     def run(self, stage: Stage) -> Array:
         """Compute the forward pass; return int32, shape (samples,)."""
-        x, y, _ = stage.shape
-        pes = stage.pes
         part = self._part(stage.shape)
-        samples, places = part.samples, part.places.ravel()
-        stage.place("tables", self._parts_of_tables(stage.shape, part))
-        stage.place("weights", np.tile(self._layers(), (pes, 1)))
+        tables = self._parts_of_tables(stage.shape, part)
+        stage.place("tables", np.tile(tables, (self.replicas, 1)))
+        stage.place("weights", np.tile(self._layers(), (stage.pes, 1)))
+        each = self._samples
+        outputs = [
+            self._run_chunk(stage, part, slice(first, first + each))
+            for first in range(0, len(self.rows), each)
+        ]
+        stage.wait()
+        return np.concatenate([row[0, :each] for row in outputs])[: len(self.rows)]
 
-        def inputs_of_pes() -> tuple[Array, Array]:
-            numbers = padded(self.dense, self._dense_shape(pes * samples)).reshape(1, -1)
-            wanted = np.full((pes * samples, places.size), NO_ROW)
-            is_table = places < len(self.heights)
-            wanted[: len(self.rows), is_table] = self.rows[:, places[is_table]]
-            by_x = wanted.reshape(pes, samples, x, part.tables).swapaxes(1, 2)
-            return numbers, by_x.reshape(1, -1)
+    def _run_chunk(self, stage: Stage, part: Part, chunk: slice) -> Array:
+        """Return the outputs of some samples, shape (1, samples of all PEs)."""
+        x, y, _ = self._of_replica(stage.shape)
+        slices, pes, samples = stage.shape[-1], stage.pes, part.samples
+        places, all_rows, all_dense = part.places.ravel(), self.rows[chunk], self.dense[chunk]
+        is_table = places < len(self.heights)
 
-        numbers, by_x = stage.host_work(inputs_of_pes)
-        stage.scatter("111", numbers, dst="dense")
-        stage.scatter("111", by_x, dst="wanted")
+        def fill_dense(own: slice, filled: Array) -> None:
+            numbers = filled.reshape(self._dense_shape(len(filled) * pes // slices * samples))
+            dense = all_dense[own.start * pes // slices * samples :][: len(numbers)]
+            numbers[: len(dense), : dense.shape[1]] = dense
 
-        stage.launch(phase=PHASES["ARRANGE"])
+        def fill_wanted(own: slice, filled: Array) -> None:
+            wanted = np.full((len(filled) * pes // slices * samples, places.size), NO_ROW)
+            rows = all_rows[own.start * pes // slices * samples :][: len(wanted)]
+            wanted[: len(rows), is_table] = rows[:, places[is_table]]
+            by_x = filled.reshape(-1, x, samples, part.tables)
+            by_x[...] = wanted.reshape(-1, samples, x, part.tables).swapaxes(1, 2)
 
-        stage.alltoall("111", bytes=part.index_bytes, src="indices", dst="requests")
+        every = "1" * self.axes
+        for window, dtype, fill, words in (
+            ("dense", np.int32, fill_dense, prod(self._dense_shape(samples))),
+            ("wanted", np.uint32, fill_wanted, part.wanted_bytes // 4),
+        ):
+            rows = stage.lay_out(np.empty((slices, pes // slices * words), dtype), fill)
+            stage.scatter(every, rows.reshape(1, -1), dst=window)
 
-        stage.launch(phase=PHASES["LOOK_UP"], own_y=np.arange(pes) // x % y)
+        stage.launch(phase=PHASES["ARRANGE"], own_y=np.arange(pes) // x % y)
+
+        of_xyz, of_y, of_xz = (mask.ljust(self.axes, "0") for mask in ("111", "010", "101"))
+        stage.alltoall(of_xyz, bytes=part.index_bytes, src="indices", dst="requests")
+
+        stage.launch(phase=PHASES["LOOK_UP"])
 
         stage.reduce_scatter(
-            "010", bytes=y * part.vector_bytes, src="lookups", dst="sums", dtype=np.int32
+            of_y, bytes=y * part.vector_bytes, src="lookups", dst="sums", dtype=np.int32
         )
-        stage.alltoall("101", bytes=part.vector_bytes, src="sums", dst="vectors")
+        stage.alltoall(of_xz, bytes=part.vector_bytes, src="sums", dst="vectors")
 
         stage.launch(phase=PHASES["PREDICT"])
-        return stage.gather("111", bytes=4 * samples, src="outputs", dtype=np.int32)[
-            0, : len(self.rows)
-        ]
+        return stage.gather(every, bytes=4 * samples, src="outputs", dtype=np.int32, wait=False)
 
     def reference(self) -> Array:
         """Compute the forward pass on all CPUs."""
@@ -385,9 +424,24 @@ class Dlrm(Application):
             widths[1],
         )
 
+    @property
+    def _samples(self) -> int:
+        """Number of samples of a chunk."""
+        return -(-len(self.rows) // self.chunks)
+
+    def _of_replica(self, shape: Sequence[int]) -> tuple[int, int, int]:
+        """Return the axes of a replica. Raises ArgumentError for another number of replicas."""
+        x, y, z, replicas = (*shape, 1)[:4]
+        if replicas != self.replicas:
+            raise ArgumentError(
+                f"shape {format_shape(tuple(shape))} has {replicas} replicas; the model has"
+                f" {self.replicas}"
+            )
+        return x, y, z
+
     def _part(self, shape: Sequence[int]) -> Part:
         """Return the part of each PE. Raises ArgumentError if slices of columns are not words."""
-        x, y, z = shape
+        x, y, z = self._of_replica(shape)
         all_tables, embedding = len(self.heights), self._all_tables.shape[1]
         if embedding % (2 * z):
             raise ArgumentError(
@@ -395,7 +449,7 @@ class Dlrm(Application):
                 f" along z; the length of z must divide {embedding // 2}"
             )
         tables, columns = -(-all_tables // x), embedding // z
-        samples = share(len(self.rows), x * y * z, np.int32)
+        samples = share(self._samples, prod(shape), np.int32)
         places = np.full(tables * x, all_tables)
         places[:all_tables] = np.argsort(-self.heights, kind="stable")
         rows = tuple(int(-(-height // y)) for height in self.heights[places[::x]])
@@ -411,8 +465,8 @@ class Dlrm(Application):
         )
 
     def _parts_of_tables(self, shape: Sequence[int], part: Part) -> Array:
-        """Return the parts of the tables of each PE, shape (pes, words)."""
-        x, y, z = shape
+        """Return the parts of the tables of each PE of a replica, shape (pes, words)."""
+        x, y, z = self._of_replica(shape)
         columns = part.columns
         parts = np.zeros((z, y, x, sum(part.rows), columns), np.int32)
         tables, ends = self.tables, np.cumsum(part.rows)

@@ -14,6 +14,7 @@ transforms; here the twiddles are part of the next step's tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -91,10 +92,11 @@ class Ntt(Application):
         steps: str = STEPS,
         radix: int | None = None,
         tasklets: int = TASKLETS,
+        chunks: int = 1,
         source: str = "arrays",
     ) -> None:
         """Take polynomials a, shape (limbs, size), and for products b, with elements below their
-        moduli.
+        moduli. chunks: divides the limbs; the PEs transform 1 / chunks of the limbs at a time.
 
         steps: sizes such as "256x256", or a number of steps. radix: 2, 4 or 16; None chooses the
         one with the most equal steps. Raises ArgumentError for arrays, moduli, steps and radixes
@@ -108,6 +110,9 @@ class Ntt(Application):
         self.tasklets = as_integer("tasklets", tasklets, 1, TASKLETS_MAX)
         operands = {"a": a, "b": b} if operation == "product" else {"a": a}
         self.moduli = check_polynomials(moduli, operands)
+        self.chunks = as_integer("chunks", chunks, 1, LIMBS_MAX)
+        if len(self.moduli) % self.chunks:
+            raise ArgumentError(f"chunks ({chunks}) must divide the {len(self.moduli)} limbs")
         self.size = a.shape[1]
         self.steps, self.radix = steps_of(self.size, steps, radix)
         self.operands = [
@@ -147,6 +152,9 @@ class Ntt(Application):
             " most equal steps).",
         ] = None,
         tasklets: Annotated[int, f"Tasklets of a PE, 1 to {TASKLETS_MAX}."] = TASKLETS,
+        chunks: Annotated[
+            int, "Number of chunks of limbs, which the PEs transform one after another."
+        ] = 1,
     ) -> Ntt:
         """Return the polynomials of a file or of a generator.
 
@@ -182,6 +190,7 @@ class Ntt(Application):
             steps=steps,
             radix=radix,
             tasklets=tasklets,
+            chunks=chunks,
             source=source,
         )
 
@@ -198,28 +207,37 @@ class Ntt(Application):
             "steps": format_shape(self.steps),
             "radix": self.radix,
             "tasklets": self.tasklets,
+            "chunks": self.chunks,
         }
 
     def shape_of(self, pes: int) -> tuple[int, ...]:
         """Return a shape with as many PEs per limb as the steps allow; the last axis is for
         limbs.
         """
-        return Decomposition.shape_of(pes, self.steps, len(self.moduli))
+        return Decomposition.shape_of(pes, self.steps, self._limbs)
 
     def cut(self, shape: Sequence[int]) -> Decomposition:
-        """Return the decomposition on a shape."""
+        """Return the decomposition of the limbs of a chunk on a shape."""
         return Decomposition(
-            self.size, self.steps, tuple(shape), len(self.moduli), self.radix, self.word
+            self.size, self.steps, tuple(shape), self._limbs, self.radix, self.word
         )
 
     def transforms(self, shape: Sequence[int]) -> Transforms:
-        """Return the transforms on a shape."""
-        return Transforms(self.cut(shape), self.tables, has_inverse=self.operation != "forward")
+        """Return the transforms on a shape. A PE has its limbs of all chunks, chunk by chunk."""
+        cut = self.cut(shape)
+        limbs = [chunk * self._limbs + cut.limb_rows() for chunk in range(self.chunks)]
+        order = np.concatenate(limbs, axis=1).ravel()
+        return Transforms(
+            replace(cut, limbs=len(order)),
+            self.tables.of(order),
+            has_inverse=self.operation != "forward",
+            chunks=self.chunks,
+        )
 
     def place(self, shape: Sequence[int]) -> Placement:
         """Return the layout of a PE: twiddles, and the elements of its limbs."""
         transforms = self.transforms(shape)
-        size = transforms.cut.bytes
+        size = transforms.window_cut.bytes
         names = [
             "a",
             *(["b"] if self.operation == "product" else []),
@@ -241,34 +259,59 @@ class Ntt(Application):
         transform.
         """
         transforms = self.transforms(stage.shape)
-        cut = transforms.cut
         transforms.place(stage)
-        is_inverse = self.operation == "inverse"
-        for window, values in zip("ab", self.operands, strict=False):
-            rows = stage.host_work(
-                lambda values=values: cut.rows(values, is_inverse=is_inverse).reshape(1, -1)  # type: ignore[misc]
+        cut = transforms.window_cut
+        values = np.empty((self.chunks, cut.slices, cut.limbs_per_pe, self.size), np.uint64)
+        for chunk, of_chunk in enumerate(values):
+            kernels = self._run_chunk(stage, transforms, chunk, of_chunk)
+        stage.wait()
+        by_chunk = values.reshape(self.chunks, -1, self.size)[:, : self._limbs]
+        return by_chunk.reshape(-1, self.size), kernels
+
+    def _run_chunk(
+        self, stage: Stage, transforms: Transforms, chunk: int, values: Array
+    ) -> list[float]:
+        cut, limbs = self.cut(stage.shape), slice(chunk * self._limbs, (chunk + 1) * self._limbs)
+        first = {"first": chunk * cut.limbs_per_pe}
+        is_inverse, is_forward = self.operation == "inverse", self.operation == "forward"
+        for window, operand in zip("ab", self.operands, strict=False):
+            rows = stage.lay_out(
+                np.empty((cut.slices, cut.words(is_input=not is_inverse)), self.word.dtype),
+                lambda slices, rows, values=operand[limbs]: cut.fill_rows(  # type: ignore[misc]
+                    values, slices, rows, is_inverse=is_inverse
+                ),
             )
-            stage.scatter("1" * self.axes, rows, dst=window)
+            stage.scatter("1" * self.axes, rows.reshape(1, -1), dst=window)
         if is_inverse:
-            kernels = transforms.inverse(stage, "a")
+            kernels = transforms.inverse(stage, "a", variables=first)
         else:
             for window, _ in zip("ab", self.operands, strict=False):
-                kernels = transforms.forward(stage, window)
+                kernels = transforms.forward(stage, window, variables=first)
         if self.operation == "product":
             stage.launch(
                 operation=MULTIPLY, step=0, source=stage.offsets["a"], target=stage.offsets["b"]
             )
-            kernels = transforms.inverse(stage, "a")
+            kernels = transforms.inverse(stage, "a", variables=first)
         gathered = stage.gather(
             "1" * self.axes,
-            bytes=cut.host_bytes(is_input=self.operation != "forward"),
+            bytes=cut.host_bytes(is_input=not is_forward),
             src="a",
             dtype=self.word.dtype,
-        ).reshape(stage.pes, -1)
-        return (
-            stage.host_work(lambda: cut.values(gathered, is_inverse=self.operation != "forward")),
-            kernels,
+            wait=False,
+        ).reshape(cut.slices, -1)
+        stage.lay_out(
+            values,
+            lambda slices, values: cut.fill_values(
+                gathered[slices], values, is_inverse=not is_forward
+            ),
+            reads=gathered,
         )
+        return kernels
+
+    @property
+    def _limbs(self) -> int:
+        """Number of limbs of a chunk."""
+        return len(self.moduli) // self.chunks
 
     @property
     def cpu_lanes(self) -> int:

@@ -291,25 +291,49 @@ class Decomposition:
 
         is_inverse: for an inverse transform, which begins with the last step.
         """
-        lengths, order = self._layout(is_input=not is_inverse)
-        padded = values if self.limbs == self.limb_rows().size else values[self.limb_rows().ravel()]
-        arranged = padded.reshape(lengths).transpose(order)
-        pes, elements = prod(self.shape), self.host_bytes(not is_inverse) // self.word.bytes
-        if elements == self.elements:
-            return arranged.astype(self.word.dtype).reshape(pes, -1)
-        blocks = self.blocks(is_input=not is_inverse)
-        with_gaps = np.zeros((pes, blocks, elements // blocks), self.word.dtype)
-        with_gaps[..., : self.elements // blocks] = arranged.reshape(pes, blocks, -1)
-        return with_gaps.reshape(pes, -1)
+        rows = np.zeros((self.slices, self.words(is_input=not is_inverse)), self.word.dtype)
+        self.fill_rows(values, slice(None), rows, is_inverse=is_inverse)
+        return rows.reshape(prod(self.shape), -1)
 
     def values(self, rows: Array, *, is_inverse: bool = False) -> Array:
         """Return the results of a transform, shape (limbs, N), from what each PE has, as `rows`."""
-        lengths, order = self._layout(is_input=is_inverse)
-        blocks = self.blocks(is_input=is_inverse)
-        with_gaps = rows.reshape(prod(self.shape), blocks, -1)
-        split = with_gaps[..., : self.elements // blocks].reshape([lengths[axis] for axis in order])
-        values = split.transpose(np.argsort(order)).reshape(-1, self.size)[: self.limbs]
-        return values.astype(np.uint64)
+        values = np.empty((self.slices, self.limbs_per_pe, self.size), np.uint64)
+        self.fill_values(rows.reshape(self.slices, -1), values, is_inverse=is_inverse)
+        return values.reshape(-1, self.size)[: self.limbs]
+
+    def words(self, *, is_input: bool) -> int:
+        """Return the words of all PEs of a slice before the first step or after the last."""
+        return self.pes_per_limb * self.host_bytes(is_input) // self.word.bytes
+
+    def fill_rows(
+        self, values: Array, slices: slice, rows: Array, *, is_inverse: bool = False
+    ) -> None:
+        """Fill the rows of some slices, shape (slices, `words`), as `rows`; gaps stay as they
+        are.
+        """
+        placed, order = self._placed(rows, is_input=not is_inverse)
+        limbs = self.limb_rows()[slices].ravel()
+        is_run = len(limbs) == limbs[-1] - limbs[0] + 1
+        chosen = values[limbs[0] : limbs[-1] + 1] if is_run else values[limbs]
+        lengths = [placed.shape[place] for place in np.argsort(order)]
+        placed[...] = chosen.reshape(lengths).transpose(order)
+
+    def fill_values(self, rows: Array, values: Array, *, is_inverse: bool = False) -> None:
+        """Fill the results of some slices, shape (slices, limbs_per_pe, N), from their rows."""
+        placed, order = self._placed(rows, is_input=is_inverse)
+        back = np.argsort(order)
+        values.reshape([placed.shape[place] for place in back])[...] = placed.transpose(back)
+
+    def _placed(self, rows: Array, *, is_input: bool) -> tuple[Array, list[int]]:
+        """Return a view of the rows of some slices without gaps, and the order of its axes; see
+        `_layout`.
+        """
+        lengths, order = self._layout(is_input=is_input)
+        lengths[0] = len(rows)
+        blocks = self.blocks(is_input=is_input)
+        with_gaps = rows.reshape(len(rows) * self.pes_per_limb, blocks, -1)
+        elements = with_gaps[..., : self.elements // blocks]
+        return elements.reshape([lengths[axis] for axis in order]), order
 
     def _layout(self, *, is_input: bool) -> tuple[list[int], list[int]]:
         """Return the axes of an array of coefficients, and their order on the PEs before or after a

@@ -81,11 +81,15 @@ class Transforms:
     steps need a window ``spare`` of that size too, because their middle steps cannot work in place.
     """
 
-    def __init__(self, cut: Decomposition, tables: Tables, *, has_inverse: bool = True) -> None:
+    def __init__(
+        self, cut: Decomposition, tables: Tables, *, has_inverse: bool = True, chunks: int = 1
+    ) -> None:
         """Take the tables of the decomposition's limbs. has_inverse: whether `inverse` will be
-        called.
+        called. chunks: a window has 1 / chunks of the limbs of a PE; the kernel's variable
+        ``first`` is its first limb.
         """
         self.cut, self.tables, self.has_inverse = cut, tables, has_inverse
+        self.window_cut = replace(cut, limbs=cut.limbs_per_pe // chunks * cut.slices)
 
     @property
     def resident(self) -> dict[str, int]:
@@ -107,8 +111,8 @@ class Transforms:
         tables, inverse = ([at.get(name, 0) for name in of_steps] for of_steps in names)
         return {
             "STEPS": self.cut.descriptions(tables, inverse),
-            "LIMBS": self.cut.limbs_per_pe,
-            "ELEMENTS": self.cut.host_bytes(is_input=False) // self.cut.word.bytes,
+            "LIMBS": self.window_cut.limbs_per_pe,
+            "ELEMENTS": self.window_cut.host_bytes(is_input=False) // self.cut.word.bytes,
             "WORD_BITS": self.cut.word.bits,
             "LOG_RADIX": self.cut.radix.bit_length() - 1,
             "BATCH": max(BATCH, *self.cut.steps),
@@ -136,7 +140,7 @@ class Transforms:
     ) -> list[float]:
         """Transform a window in place. Return the modelled seconds of each step's kernel.
 
-        limbs: limbs of a PE in the window; None: those of the decomposition. variables: more
+        limbs: limbs of a PE in the window; None: those of a chunk. variables: more
         variables of the kernel.
         """
         return self._run(stage, window, limbs, FORWARD, variables or {})
@@ -164,7 +168,9 @@ class Transforms:
     ) -> list[float]:
         count, masks = len(self.cut.steps), self.cut.masks()
         order = list(range(count)) if operation == FORWARD else list(reversed(range(count)))
-        window_cut = self.cut if limbs is None else replace(self.cut, limbs=limbs * self.cut.slices)
+        window_cut = self.window_cut
+        if limbs is not None:
+            window_cut = replace(self.cut, limbs=limbs * self.cut.slices)
         here, seconds = window, []
         for turn, step in enumerate(order):
             there = self._target(window, here, step)

@@ -266,12 +266,12 @@ static inline void ntt_transform(const struct ntt_step *it, const struct ntt_lim
 
 /* Multiplies element by element, a *= b, in the layout in which the last step leaves its results.
  * elements: including gaps, whose products do not matter. */
-static inline void ntt_multiply(const struct ntt_step *last, uint32_t limbs, uint32_t elements,
-                                uint32_t a, uint32_t b) {
+static inline void ntt_multiply(const struct ntt_step *last, const struct ntt_limbs *limbs,
+                                uint32_t elements, uint32_t a, uint32_t b) {
   const uint32_t log_piece =
       last->log_k + last->log_c + last->log_low_received; /* elements of one limb in a block */
   const uint32_t chunk = log_piece == 0 ? DMA_ELEMENTS : min_of(CHUNK, 1u << log_piece);
-  const uint32_t block = ntt_side_of(last, limbs, 0, 1, 0).block;
+  const uint32_t block = ntt_side_of(last, limbs->count, 0, 1, 0).block;
   word_t *const x = ntt_elements + me() * 2 * CHUNK, *const y = x + CHUNK;
   for (uint32_t at = me() * chunk; at < elements; at += NR_TASKLETS * chunk) {
     struct factor modulus __dma_aligned;
@@ -279,8 +279,9 @@ static inline void ntt_multiply(const struct ntt_step *last, uint32_t limbs, uin
     read_heap(b + at * ELEMENT_BYTES, y, chunk * ELEMENT_BYTES);
     for (uint32_t i = 0; i < chunk; ++i) {
       if (i % (1u << log_piece) == 0) {
-        const uint32_t limb = min_of((at + i) % block >> log_piece, limbs - 1);
-        read_heap(last->tables + (limb * FACTOR_BYTES << (last->log_k + last->log_size)), &modulus,
+        const uint32_t limb = min_of((at + i) % block >> log_piece, limbs->count - 1);
+        const uint32_t modulus_at = ntt_modulus(limbs, limb);
+        read_heap(last->tables + (modulus_at * FACTOR_BYTES << (last->log_k + last->log_size)), &modulus,
                   FACTOR_BYTES);
       }
       x[i] = reduced(product(x[i], y[i], &modulus), modulus.value, PRODUCT_LIMIT);
