@@ -22,6 +22,7 @@ from pidcomm.bench.timing import BASE as BASE
 from pidcomm.sizes import format_shape
 from pidcomm.tables import WORD_BYTES
 from pidcomm_studies.apps.stage import HOST, KERNEL, Call, Cost, Placement, Stage, require_room
+from pidcomm_studies.apps.streamed import PLANNED, Streamed, StreamedStage, can_stream
 
 CONDITION_ROUNDS = 9
 REFERENCE_RUNS, REFERENCE_SECONDS = 3, 0.1  # minimum number of runs, and minimum time of all runs
@@ -116,6 +117,7 @@ class Run:
     total contains it. All runs of a comparison are measured in the same rounds; the cost of the
     host is equal in all. cpu_seconds: measured time of `Application.reference`, the median of
     several runs with all CPUs or with one CPU; None if not timed. calls: the collectives, in order.
+    streamed: cost of the same work as streams; None if not run.
     """
 
     application: str
@@ -128,6 +130,7 @@ class Run:
     setup: Cost
     cpu_seconds: float | None
     calls: Sequence[Call] = ()
+    streamed: Streamed | None = None
 
     @property
     def pes(self) -> int:
@@ -179,6 +182,7 @@ def compare(
     options: Options | None = None,
     iters: int = 3,
     with_cpu: bool = False,
+    stream: int | None = None,
     on_phase: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Run]:
     """Run an application with every technique on emulated DIMMs; check each result against the
@@ -190,7 +194,9 @@ def compare(
     pes, shape: give pes or shape; for pes the application chooses the shape. techniques: auto, or
     names of ``pidcomm.TECHNIQUES`` that support all collectives. options: options of the
     collectives, except technique and scratch. iters: number of timed rounds; the median time of
-    each collective counts. with_cpu: whether to time the reference.
+    each collective counts. with_cpu: whether to time the reference. stream: None, or the number of
+    rank groups of streams; 0: the library chooses it. Then each technique that leaves the program
+    loaded also runs as streams.
     on_phase: a function that is called with a few words before each phase.
 
     Raises ArgumentError, before any allocation, if the input does not fit the machine or its
@@ -205,9 +211,12 @@ def compare(
     for name in techniques:
         require_technique(name, lengths, chosen)
     rounds = as_integer("iters", iters, 1, MAX_COUNT)
+    groups = None if stream is None else as_integer("stream", stream, PLANNED, MAX_COUNT)
     placement = problem.place(lengths)
     require_room(placement, lengths, techniques)
-    return _runs(problem, lengths, placement, techniques, chosen, rounds, with_cpu, on_phase)
+    return _runs(
+        problem, lengths, placement, techniques, chosen, rounds, with_cpu, groups, on_phase
+    )
 
 
 def _runs(
@@ -218,6 +227,7 @@ def _runs(
     options: Options,
     rounds: int,
     with_cpu: bool,
+    rank_groups: int | None,
     on_phase: Callable[[str], None],
 ) -> Iterator[Run]:
     on_phase("reference")
@@ -242,6 +252,19 @@ def _runs(
                 result = problem.run(stage)
             if index == 0:
                 timed = stage.timed
+            streamed = None
+            if rank_groups is not None and can_stream(technique):
+                as_streams = StreamedStage(
+                    pe_set, shape, placement, own, rounds, on_phase, rank_groups=rank_groups
+                )
+                with as_streams:
+                    as_streams.poison()
+                    streamed_result = problem.run(as_streams)
+                streamed = Streamed(
+                    sum(as_streams.costs.values(), Cost()),
+                    rank_groups,
+                    problem.wrong(streamed_result, expected),
+                )
             yield Run(
                 application=problem.name,
                 facts=problem.facts,
@@ -256,6 +279,7 @@ def _runs(
                 setup=stage.setup,
                 cpu_seconds=cpu_seconds,
                 calls=tuple(stage.calls),
+                streamed=streamed,
             )
 
 

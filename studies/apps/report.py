@@ -58,9 +58,11 @@ class Row(Shown):
     percent of the streaming limit; None if `conventional` did not run. fair_bytes_per_pe: the bytes
     per PE of the SDK's transfers, which is the size of the collective that takes the most time.
     cpu_us: measured time of the reference on the CPUs of this machine; None if not timed.
-    cpu_speed_up: cpu_us divided by the sum of total_us and assumed_us. wrong: number of elements
-    that differ from the reference. source: source of totals and speed-ups, always `mixed`: some
-    parts are measured, some are modelled.
+    cpu_speed_up: cpu_us divided by the sum of total_us and assumed_us. stream_us: time of the same
+    work as streams on stream_groups rank groups (0: the library chose them). stream_speed_up:
+    total_us divided by stream_us. All three are None without streams. wrong: number of elements
+    that differ from the reference, also of the streams. source: source of totals and speed-ups,
+    always `mixed`: some parts are measured, some are modelled.
     """
 
     application: str
@@ -90,6 +92,9 @@ class Row(Shown):
     sdk_share_pct: float | None
     cpu_us: float | None
     cpu_speed_up: float | None
+    stream_groups: int | None
+    stream_us: float | None
+    stream_speed_up: float | None
     setup_us: float
     wrong: int
     source: str
@@ -159,6 +164,7 @@ def rows_of(runs: Iterable[Run], conditions: Conditions) -> list[Row]:
 def _row(run: Run, base: Run | None, conditions: Conditions) -> Row:
     facts = dict(run.facts)
     communication, total = run.communication, run.total
+    streamed = run.streamed
     options = with_defaults(conditions.options)
     return Row(
         application=run.application,
@@ -190,8 +196,11 @@ def _row(run: Run, base: Run | None, conditions: Conditions) -> Row:
         sdk_share_pct=conditions.sdk_share_pct,
         cpu_us=None if run.cpu_seconds is None else 1e6 * run.cpu_seconds,
         cpu_speed_up=_ratio(run.cpu_seconds, total.total + total.assumed),
+        stream_groups=None if streamed is None else streamed.rank_groups,
+        stream_us=None if streamed is None else 1e6 * streamed.cost.total,
+        stream_speed_up=None if streamed is None else _ratio(total.total, streamed.cost.total),
         setup_us=1e6 * run.setup.measured,
-        wrong=run.wrong,
+        wrong=run.wrong + (0 if streamed is None else streamed.wrong),
         source=SOURCE,
         iters=conditions.iters,
         coherence=options["coherence"] or "",

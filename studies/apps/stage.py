@@ -275,12 +275,18 @@ class Stage:
         """Write row p, shape (pes, n), to PE p, `at` bytes into resident data. The cost is in
         `setup` and in no total.
 
+        Fewer rows are for the PEs with number 0 on the last axis; the others get the same data.
         Rows are multiples of 8 bytes. The technique is always `tile`: the technique of the stage is
         for repeated transfers only.
         """
         _require_room_in(self._placement.resident, name, at + rows[0].nbytes)
         self._on_phase(f"{self.technique}: placing {name}")
-        trace = self.cube.write(rows, self.offsets[name] + at, threads=self._options.get("threads"))
+        offset, options = self.offsets[name] + at, {"threads": self._options.get("threads")}
+        if len(rows) == self.pes:
+            trace = self.cube.write(rows, offset, **options)
+        else:
+            mask = "1".rjust(len(self.shape), "0")
+            trace = self.cube.broadcast(mask, host=rows, dst=offset, technique="tile", **options)
         self.setup += Cost(measured=trace.host_seconds, calls=1, bus_bytes=trace.bus_bytes)
 
     def wait(self) -> None:
@@ -331,18 +337,20 @@ class Stage:
         """
         self._on_phase(f"{self.technique}: {KERNEL}")
         self._load()
-        before = self._variables
-        self._variables = {
-            **before,
-            **{name: np.asarray(value, np.uint32) for name, value in variables.items()},
-        }
-        changed = {
-            name: column
-            for name, column in self._variables.items()
-            if name not in before or not np.array_equal(column, before[name])
-        }
+        changed = self._changed(variables)
         self._time_host(lambda: self._write(changed), calls=0)
         self._add(KERNEL, Cost(modelled=platform.launch_seconds(self._pe_set), launches=1, calls=1))
+
+    def _changed(self, variables: Mapping[str, int | Array]) -> dict[str, Array]:
+        """Note values of variables for the next launch; return those that differ from before."""
+        before = self._variables
+        columns = {name: np.asarray(value, np.uint32) for name, value in variables.items()}
+        self._variables = {**before, **columns}
+        return {
+            name: column
+            for name, column in columns.items()
+            if name not in before or not np.array_equal(column, before[name])
+        }
 
     def _write(self, variables: Mapping[str, Array]) -> None:
         for name, column in variables.items():

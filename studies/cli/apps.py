@@ -55,6 +55,7 @@ COLUMNS = (
     Column("comm. gain", "{communication:>10}", is_wide=True),
     Column("gain", "{gain:>7}"),
     Column("over CPU", "{over_cpu:>8}"),
+    Column("stream", "{stream:>8}"),
     Column("wrong", "{0.wrong:>5}"),
     Column("source", "{0.source:<6}", is_wide=True),
 )
@@ -116,6 +117,14 @@ def common_options(
             help="Number of timed rounds of each collective; rows show the median time.",
         ),
     ] = 3,
+    stream: Annotated[
+        int | None,
+        typer.Option(
+            "--stream",
+            min=0,
+            help="Also run as streams on this number of rank groups; 0: the library chooses it.",
+        ),
+    ] = None,
     threads: ThreadsOption = 0,
     coherence: Annotated[
         Coherence,
@@ -176,6 +185,7 @@ def _run(application: type[Application], own: dict[str, Any], **common: Any) -> 
                 options=options,
                 iters=common["iters"],
                 with_cpu=common["cpu"],
+                stream=common["stream"],
                 on_phase=lambda phase, shape=shape: work.phase(f"{format_shape(shape)}: {phase}"),  # type: ignore[misc]
             )
             all_runs = list(runs)
@@ -239,8 +249,9 @@ def _header(problem: Application, options: Options, facts: Mapping[str, Any]) ->
     )
     yield (
         f"gain is the speed-up of the total over {BASE}, comm. gain the speed-up of the"
-        " collectives; over CPU is the speed-up of total + assumed_us over the CPUs; wrong is the"
-        " number of wrong elements in the result"
+        " collectives; over CPU is the speed-up of total + assumed_us over the CPUs; stream is"
+        " total_us divided by the time of the same work as streams (mixed); wrong is the number of"
+        " wrong elements in the result"
     )
 
 
@@ -256,6 +267,7 @@ def _write(results: Results, rows: Sequence[Row], *, is_wide: bool) -> None:
             "communication": _gain(row.communication_speed_up),
             "gain": _gain(row.speed_up),
             "over_cpu": _gain(row.cpu_speed_up),
+            "stream": _gain(row.stream_speed_up),
         }
         results.text(lines.line(row, **fields), style="red" if row.wrong else None)
     lines = Lines(PHASE_COLUMNS, is_wide=is_wide)

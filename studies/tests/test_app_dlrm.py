@@ -29,7 +29,7 @@ def problem_of(
     dense: int = 13,
     bottom: Sequence[int] = (9,),
     top: Sequence[int] = (10, 3),
-    **others: int,
+    **others: Any,
 ) -> Dlrm:
     """A model and a batch of random 32-bit integers: results are right only if sums wrap."""
     heights = np.full(tables, rows)
@@ -108,7 +108,7 @@ def test_replicas_and_chunks_do_not_change_the_result(shape: tuple[int, ...], ch
     ],
 )
 def test_replicas_and_chunks_that_do_not_fit_are_refused(
-    options: dict[str, int], shape: tuple[int, ...] | int, message: str
+    options: dict[str, Any], shape: tuple[int, ...] | int, message: str
 ) -> None:
     where = {"pes": shape} if isinstance(shape, int) else {"shape": shape}
     with pytest.raises(ArgumentError, match=message):

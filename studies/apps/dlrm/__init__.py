@@ -337,19 +337,17 @@ class Dlrm(Application):
                 },
                 **{"GROUP": self._group(widest, part.samples), "BUFFER_BYTES": BUFFER_BYTES},
             },
-            host_bytes=pes
-            * max(
-                resident["tables"] + 4 * part.rows[0] * part.columns,
-                2 * part.wanted_bytes,
-                resident["weights"],
+            host_bytes=max(
+                x * y * z * (resident["tables"] + 4 * part.rows[0] * part.columns),
+                pes * 2 * part.wanted_bytes,
+                pes * resident["weights"],
             ),
         )
 
     def run(self, stage: Stage) -> Array:
         """Compute the forward pass; return int32, shape (samples,)."""
         part = self._part(stage.shape)
-        tables = self._parts_of_tables(stage.shape, part)
-        stage.place("tables", np.tile(tables, (self.replicas, 1)))
+        stage.place("tables", self._parts_of_tables(stage.shape, part))
         stage.place("weights", np.tile(self._layers(), (stage.pes, 1)))
         each = self._samples
         outputs = [

@@ -15,7 +15,7 @@ from pidcomm.model import Machine, predict
 from pidcomm.tables import CollectiveName
 from pidcomm_studies.apps.ntt import field
 from pidcomm_studies.apps.ntt.decomposition import Decomposition
-from pidcomm_studies.apps.stage import KERNEL, Placement, Stage
+from pidcomm_studies.apps.stage import KERNEL, Cost, Placement, Stage
 
 BATCH = 1024  # elements in WRAM at a time, unless a step is larger
 STACK_BYTES = 640
@@ -174,7 +174,7 @@ class Transforms:
         here, seconds = window, []
         for turn, step in enumerate(order):
             there = self._target(window, here, step)
-            before = stage.costs[KERNEL].modelled if KERNEL in stage.costs else 0.0
+            before = stage.costs.get(KERNEL, Cost()).modelled
             at = stage.offsets
             own = {} if limbs is None else {"limbs": limbs}
             stage.launch(
@@ -185,7 +185,7 @@ class Transforms:
                 **own,
                 **variables,
             )
-            seconds.append(stage.costs[KERNEL].modelled - before)
+            seconds.append(stage.costs.get(KERNEL, Cost()).modelled - before)
             here = there
             if turn + 1 < count:
                 axis = min(step, order[turn + 1])

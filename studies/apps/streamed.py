@@ -1,0 +1,173 @@
+"""Run an application as streams of work (`pidcomm.Stream`): some ranks compute while the host moves
+the bytes of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pidcomm import TECHNIQUES, ArgumentError, Stream
+from pidcomm.arguments import Array
+from pidcomm.bench.measure import require_bytes
+from pidcomm_studies.apps.stage import Call, Cost, Stage
+
+STREAM = "stream"  # the phase of all streams
+PLANNED = 0  # rank groups: the library chooses their number
+TRIALS = 14  # runs in which a planned stream measures its cuts
+LAYOUT_PARTS = 8  # parts of a layout, at most
+
+Step = Callable[[Stream], object]
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Cost of a run as streams.
+
+    cost: of layouts outside streams and of all streams. On emulated DIMMs, launches take their
+    modelled time, and the rest is measured. rank_groups: of the streams; `PLANNED` if the library
+    chose them. wrong: number of elements that differ from the reference.
+    """
+
+    cost: Cost
+    rank_groups: int
+    wrong: int
+
+
+def can_stream(technique: str) -> bool:
+    """Return whether collectives with a technique leave the program of the PEs loaded."""
+    return technique in TECHNIQUES and not TECHNIQUES[technique].runs_pe_program
+
+
+class StreamedStage(Stage):
+    """A stage that records launches, collectives and layouts, and runs them as one stream when the
+    application needs a result.
+
+    `costs` has the phases ``host`` and `STREAM`. With rounds, each stream first runs until its cuts
+    are chosen, and then in each round. All runs begin with the same windows and variables, because
+    a program keeps nothing else between launches.
+    """
+
+    def __init__(self, *arguments: Any, rank_groups: int = PLANNED, **others: Any) -> None:
+        """Take the arguments of `Stage`, without other techniques.
+
+        rank_groups: number of groups of ranks that work independently, or `PLANNED`.
+        """
+        super().__init__(*arguments, **others)
+        self._rank_groups = rank_groups
+        self._steps: list[Step] = []
+        self._has_launch = False
+        self._before: dict[str, Array] = {}  # variables that the steps write, before the steps
+
+    def launch(self, **variables: int | Array) -> None:
+        """Record writes of variables and a launch.
+
+        Variables with a value for each PE are written at once, after the end of recorded launches.
+        """
+        self._load()
+        before = self._variables
+        changed = self._changed(variables)
+        of_pes = {name: column for name, column in changed.items() if column.ndim}
+        if of_pes:
+            if self._has_launch:
+                self.wait()
+            self._time_host(lambda: self._write(of_pes), calls=0)
+        for name, value in changed.items():
+            if name in of_pes:
+                continue
+            if name in before:
+                self._before.setdefault(name, before[name])
+            self._steps.append(_step("write", name, value))
+        self._steps.append(_step("launch"))
+        self._has_launch = True
+
+    def lay_out(
+        self, rows: Array, fill: Callable[[slice, Array], object], reads: Array | None = None
+    ) -> Array:
+        """Record calls of `fill` for parts of the slices."""
+        rows.fill(0)
+        parts = max(n for n in range(1, LAYOUT_PARTS + 1) if len(rows) % n == 0)
+        each = len(rows) // parts
+        for first in range(0, len(rows), each):
+            own = slice(first, first + each)
+            self._steps.append(
+                _step(
+                    "call",
+                    partial(fill, own, rows[own]),
+                    reads=[] if reads is None else [reads[own]],
+                    writes=[rows[own]],
+                )
+            )
+        return rows
+
+    def gather(self, *arguments: Any, wait: bool = True, **others: Any) -> Array:
+        """Record a gather; complete the array if `wait`."""
+        return self._waited(super().gather(*arguments, **others), wait)
+
+    def reduce(self, *arguments: Any, **others: Any) -> Array:
+        """Record a reduce, and complete the array."""
+        return self._waited(super().reduce(*arguments, **others), True)
+
+    def wait(self) -> None:
+        """Run the recorded steps."""
+        steps, self._steps, self._has_launch = self._steps, [], False
+        before, self._before = self._before, {}
+        if not steps:
+            return
+        self._on_phase(f"{self.technique}: {STREAM}")
+        trials = TRIALS if self._rank_groups == PLANNED else 1
+        kept = self._kept_windows() if self._rounds else None
+        seconds = []
+        with self._pe_set.stream(self._rank_groups or None) as stream:
+            for step in steps:
+                step(stream)
+        seconds.append(_total(stream))
+        if kept is not None:
+            for _ in range(trials - 1 + self._rounds):
+                self.cube.write(kept, self._first_window)
+                self._write(before)
+                stream.run()
+                seconds.append(_total(stream))
+            del seconds[:trials]
+        self._add(STREAM, Cost(calls=1), np.array(seconds).reshape(-1, 1))
+
+    def _carry_out(
+        self, collective: str, mask: str, size: int, output_bytes: int = 0, **arguments: Any
+    ) -> None:
+        dtype = np.dtype(arguments.get("dtype", np.uint8)).name
+        self.calls.append(Call(collective, mask, size, dtype, arguments.get("op")))
+        given = {name: value for name, value in arguments.items() if value is not None}
+        run = partial(getattr(self.cube, collective), mask, bytes=size, **given, **self._options)
+        self._steps.append(lambda _: run())
+
+    def _waited(self, out: Array, wait: bool) -> Array:
+        if wait:
+            self.wait()
+        return out
+
+    @property
+    def _first_window(self) -> int:
+        return min(self.offsets[name] for name in self._placement.windows)
+
+    def _kept_windows(self) -> Array | None:
+        """Return the bytes of the windows of all PEs, or None without memory for them."""
+        size = self._placement.bytes - self._first_window
+        try:
+            require_bytes(self.pes * size, "copies of the windows of a stream")
+        except ArgumentError:
+            return None
+        return self.cube.read(size, np.uint8, self._first_window)
+
+
+def _step(name: str, *arguments: Any, **others: Any) -> Step:
+    return lambda stream: getattr(stream, name)(*arguments, **others)
+
+
+def _total(stream: Stream) -> float:
+    trace = stream.trace
+    assert trace is not None  # of the run that has just ended
+    return trace.seconds_total
