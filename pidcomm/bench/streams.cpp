@@ -21,7 +21,7 @@
 
 namespace {
 
-constexpr int kRuns = 5, kTrialRuns = 14;
+constexpr int kRuns = 5, kTrialRuns = 15;
 constexpr std::uint32_t kMostCuts = 16, kPlanned = 0;
 
 void dpu_ok(dpu_error_t status) {

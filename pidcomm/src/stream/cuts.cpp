@@ -125,6 +125,7 @@ StreamCutter::Candidate &StreamCutter::choose() {
     return *trial_;
   }
   trials_ = kMostTrials;
+  if (&best != &uncut && uncut.runs == kRuns) return uncut;
   for (Candidate &each : candidates_)
     if (&each != &best) each.stream = nullptr;
   return best;

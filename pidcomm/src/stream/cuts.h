@@ -27,7 +27,9 @@ struct CutStream {
 
 /// The cuts of the next run: first none, then those whose predicted total is the shortest of all
 /// that have not run and at least 3% below the shortest measured total, for at most 6 cuts. Each
-/// runs twice, because its first run may be the first to touch memory. From then on, the fastest.
+/// runs twice, because its first run may be the first to touch memory. If cuts are the fastest, the
+/// uncut steps run once more, because calls may still have tried techniques in their first runs.
+/// From then on, the fastest.
 class StreamCutter {
  public:
   /// The only choice: cuts. The steps and prices must outlive the cutter.
