@@ -25,11 +25,11 @@ struct CutStream {
   PieceSchedule schedule;
 };
 
-/// The cuts of the next run: first none, then those whose predicted total is the shortest of all
-/// that have not run and at least 3% below the shortest measured total, for at most 6 cuts. Each
-/// runs twice, because its first run may be the first to touch memory. If cuts are the fastest, the
-/// uncut steps run once more, because calls may still have tried techniques in their first runs.
-/// From then on, the fastest.
+/// Chooses the cuts of each run. The first two runs are uncut. Then it tries at most 6 cuts: each
+/// time those with the shortest predicted total of all that have not run, if this is at least 3%
+/// below the shortest measured total. Each runs twice, because its first run may be the first to
+/// touch memory. If cuts are the fastest, the uncut steps run once more, because calls may have
+/// tried slow techniques in the first runs. Then the fastest cuts stay.
 class StreamCutter {
  public:
   /// The only choice: cuts. The steps and prices must outlive the cutter.

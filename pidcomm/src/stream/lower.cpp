@@ -23,7 +23,7 @@ class Lowering {
  public:
   Lowering(StreamCuts cuts, uint32_t ranks) : cuts_(cuts), ranks_(ranks) {}
 
-  StreamGraph graph{};
+  StreamGraph graph{};  // of the steps that have been added
 
   void add(std::size_t number, const StreamStep &step) {
     step_ = number;
