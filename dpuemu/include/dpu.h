@@ -237,9 +237,9 @@ dpu_error_t dpu_sync(struct dpu_set_t dpu_set);
 dpu_error_t dpu_prepare_xfer(struct dpu_set_t dpu_set, void *buffer);
 
 /// Moves `length` bytes between each prepared buffer and its DPU's MRAM or WRAM at symbol + offset.
-/// The transfer skips DPUs without a buffer. In MRAM, offset and length may be any number of bytes.
-/// Unlike the SDK, the emulator does not round offset and length to multiples of 8, but transfers
-/// with multiples of 8 are faster. In WRAM, offset and length must be multiples of 4. Errors:
+/// The transfer skips DPUs without a buffer. In MRAM, the offset and the length are rounded down to
+/// multiples of 8; strict mode returns an error instead. In WRAM, offset and length must be
+/// multiples of 4. Errors:
 /// DPU_ERR_INVALID_MEMORY_TRANSFER, DPU_ERR_INVALID_SYMBOL_ACCESS,
 /// DPU_ERR_INVALID_{MRAM,WRAM,IRAM}_ACCESS, DPU_ERR_INVALID_PARALLEL_MEMORY_TRANSFER,
 /// DPU_ERR_DPU_DISABLED, the errors of dpu_get_symbol, DPU_ERR_DIFFERENT_DPU_PROGRAMS if the

@@ -29,7 +29,12 @@ def doctor(
         ),
     ] = None,
     ranks: Annotated[
-        int | None, typer.Option("--ranks", min=1, help="Number of ranks to allocate (default: 4).")
+        int | None,
+        typer.Option(
+            "--ranks",
+            min=1,
+            help="Number of ranks to allocate (default: 4; on DIMMs, all free ranks).",
+        ),
     ] = None,
     seed: Annotated[
         int | None,
