@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "exec/device.h"
 #include "rank_access/rank_access.h"
@@ -50,10 +51,11 @@ pidcomm_stream_trace Stream::fill_timeline(const CutStream &stream) {
     timeline_.push_back({piece.step, piece.part, piece.first_rank, piece.ranks, times.begin_s,
                          times.end_s, piece.kind()});
   }
-  std::stable_sort(timeline_.begin(), timeline_.end(),
-                   [](const pidcomm_stream_piece &a, const pidcomm_stream_piece &b) {
-                     return a.begin_s < b.begin_s;
-                   });
+  std::sort(timeline_.begin(), timeline_.end(),
+            [](const pidcomm_stream_piece &a, const pidcomm_stream_piece &b) {
+              return std::tie(a.begin_s, a.step, a.part, a.first_rank, a.kind) <
+                     std::tie(b.begin_s, b.step, b.part, b.first_rank, b.kind);
+            });
   pidcomm_stream_trace trace = trace_of(timeline_);
   trace.rank_groups = stream.cuts.rank_groups;
   trace.parts = 1;

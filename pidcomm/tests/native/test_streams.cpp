@@ -136,6 +136,26 @@ TEST(PiecesOfAStream_HaveTheKindsOfTheirSteps) {
   CHECK(counts == want);
 }
 
+TEST(StreamOfASetWithAMissingPe_HasOneRankGroup) {
+  power_up(2, {{1, 3, 4}});
+  const DpuSet set = DpuSet::of_ranks(2);
+  DPU_OK_OR_FAIL(dpu_load(set.get(), PIDCOMM_TEST_STREAM_PROGRAM, nullptr));
+  pidcomm_stream *none = nullptr;
+  check_refused(pidcomm_stream_create(set.get(), 2, &none), PIDCOMM_ERR_SHAPE, "127 PEs");
+  const StreamPointer stream = stream_of(set, 0);
+  const Job job{0, kBytes, kBytes, 3, kNoPe};
+  Bytes host(2 * kBytes);
+  Call call{host.data(), host.data() + kBytes, 1, 0};
+  ok(pidcomm_stream_write(stream.get(), "job", &job, sizeof job));
+  ok(pidcomm_stream_launch(stream.get(), nullptr, 0, 4, "part"));
+  ok(pidcomm_stream_call(stream.get(), combine, &call, nullptr, 0));
+  for (int run = 0; run < 6; ++run) {
+    pidcomm_stream_trace trace{};
+    ok(pidcomm_stream_execute(stream.get(), &trace));
+    CHECK_EQ(trace.rank_groups, 1u);
+  }
+}
+
 TEST(FaultOfAPe_EndsTheStreamAndNamesStepAndPe) {
   for (const std::uint32_t pe : {0u, 70u, 255u}) {
     Setting setting;
