@@ -101,6 +101,7 @@ class Stream:
         self._loading = ""  # a call that may replace the program
         self._launches = 0
         self._held: list[Any] = []
+        self._functions: list[Callable[[], object]] = []
         self._trace: StreamTrace | None = None
         self._has_run = False
 
@@ -184,7 +185,8 @@ class Stream:
         read, written = _host_bytes("reads", reads), _host_bytes("writes", writes)
         if not all(array.flags.writeable for array in written):
             raise ArgumentError("an array of writes is read-only", "ERR_HOST_BUFFER")
-        self._core.call(function, read, written)
+        self._core.call(len(self._functions), read, written)
+        self._functions.append(function)
         self._note(f"call {getattr(function, '__name__', type(function).__name__)}", ())
 
     def run(self) -> None:
@@ -206,7 +208,8 @@ class Stream:
         self._trace, self._has_run = None, True
         if self._launches:
             self._heap_windows.launch()
-        self._trace = StreamTrace(**self._core.execute(emulated.stop, emulated.explain_fault))
+        fields = self._core.execute(emulated.stop, emulated.explain_fault, self._functions)
+        self._trace = StreamTrace(**fields)
 
     @property
     def trace(self) -> StreamTrace | None:

@@ -119,27 +119,27 @@ void Stream::write(const std::string &name, const Bytes &data) {
   record([&] { check(pidcomm_stream_write(stream_, name.c_str(), data.data(), data.size())); });
 }
 
-void Stream::call(nb::callable function, const std::vector<Bytes> &reads,
+void Stream::call(std::size_t number, const std::vector<Bytes> &reads,
                   const std::vector<MutableBytes> &writes) {
   std::vector<pidcomm_stream_host_access> ranges;
   for (const Bytes &array : reads) ranges.push_back({array.data(), array.size(), 0});
   for (const MutableBytes &array : writes) ranges.push_back({array.data(), array.size(), 1});
   read_.insert(read_.end(), reads.begin(), reads.end());
   written_.insert(written_.end(), writes.begin(), writes.end());
-  functions_.push_back(std::make_unique<Function>(Function{this, std::move(function)}));
+  calls_.push_back(std::make_unique<Function>(Function{this, number}));
   record([&] {
-    check(pidcomm_stream_call(stream_, run_function, functions_.back().get(), ranges.data(),
+    check(pidcomm_stream_call(stream_, run_function, calls_.back().get(), ranges.data(),
                               ranges.size()));
   });
 }
 
 int Stream::run_function(void *function) {
-  const auto &[stream, callable] = *static_cast<const Function *>(function);
+  const auto &[stream, number] = *static_cast<const Function *>(function);
   bool has_returned = false;
   const auto run = [&] {
     const gil::Held held;
     try {
-      callable();
+      stream->functions_->at(number)();
       has_returned = true;
     } catch (nb::python_error &error) {
       stream->raised_.emplace(std::move(error));
@@ -152,11 +152,13 @@ int Stream::run_function(void *function) {
   return has_returned ? 0 : 1;
 }
 
-nb::dict Stream::execute(const Stop &stop, const ExplainFault &explain) {
+nb::dict Stream::execute(const Stop &stop, const ExplainFault &explain,
+                         const std::vector<nb::callable> &functions) {
   pidcomm_stream_trace trace = PIDCOMM_STREAM_TRACE_INITIALIZER;
   raised_.reset();
   const Place place = place_of_caller(0);
   allocation_->use_alone([&](struct dpu_set_t set) {
+    functions_ = &functions;
     const auto execute = [&] {
       pidcomm_recorder_place(place.file, place.line);
       allocation_->wait_for_calls();
@@ -209,9 +211,9 @@ void bind_stream(nb::module_ &m) {
       .def("run", &Stream::run, "cube"_a, "request"_a, "host_in"_a.noconvert().none(),
            "host_out"_a.noconvert().none(), "options"_a, "parts"_a, nb::keep_alive<1, 2>())
       .def("write", &Stream::write, "name"_a, "data"_a.noconvert())
-      .def("call", &Stream::call, "function"_a, "reads"_a, "writes"_a)
+      .def("call", &Stream::call, "number"_a, "reads"_a, "writes"_a)
       .def("plan", &Stream::plan)
-      .def("execute", &Stream::execute, "stop"_a.none(), "explain_fault"_a.none())
+      .def("execute", &Stream::execute, "stop"_a.none(), "explain_fault"_a.none(), "functions"_a)
       .def("timeline", &Stream::timeline);
 }
 

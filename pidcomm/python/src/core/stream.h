@@ -35,11 +35,14 @@ class Stream {
   uint32_t run(const Cube &cube, const Request &request, const std::optional<Bytes> &host_in,
                const std::optional<MutableBytes> &host_out, OptionCodes codes, uint32_t parts);
   void write(const std::string &name, const Bytes &data);
-  /// Records a call of a function without arguments on the thread that calls `execute`.
-  void call(nb::callable function, const std::vector<Bytes> &reads,
+  /// Records a call of function `number` of the next execute, without arguments, on the thread that
+  /// calls `execute`.
+  void call(std::size_t number, const std::vector<Bytes> &reads,
             const std::vector<MutableBytes> &writes);
+  /// functions: of calls. They are not kept: Python finds cycles between them and the stream.
   /// Throws the exception of a function as it is.
-  nb::dict execute(const Stop &stop, const ExplainFault &explain);
+  nb::dict execute(const Stop &stop, const ExplainFault &explain,
+                   const std::vector<nb::callable> &functions);
   nb::dict plan();
   /// The fields of each pidcomm_stream_piece.
   std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>> timeline() const;
@@ -47,7 +50,7 @@ class Stream {
  private:
   struct Function {
     Stream *stream;
-    nb::callable function;
+    std::size_t number;
   };
   template <class Body>
   void record(const Body &body);
@@ -57,9 +60,10 @@ class Stream {
   pidcomm_stream *stream_;
   std::mutex mutex_;  // of threads that record
   bool has_launches_ = false;
-  std::optional<CallerThread> caller_;      // while launches run on another thread
-  std::optional<nb::python_error> raised_;  // by a function
-  std::vector<std::unique_ptr<Function>> functions_;
+  std::optional<CallerThread> caller_;                    // while launches run on another thread
+  std::optional<nb::python_error> raised_;                // by a function
+  const std::vector<nb::callable> *functions_ = nullptr;  // of the running execute
+  std::vector<std::unique_ptr<Function>> calls_;
   std::vector<Request> requests_;
   std::vector<Bytes> read_;
   std::vector<MutableBytes> written_;

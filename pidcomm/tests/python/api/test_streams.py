@@ -270,6 +270,7 @@ def test_a_stream_keeps_buffers_and_hypercubes_alive(pes: pidcomm.PeSet) -> None
         cube.allreduce(x, "10", out=y)
         rows = cube.gather(y, "10")
         stream.call(partial(np.copyto, copy := np.zeros_like(rows), rows), [rows], [copy])
+        stream.call(partial(getattr, stream, "trace"))  # a cycle
     buffer, hypercube = weakref.ref(y), weakref.ref(cube)
     del cube, x, y
     gc.collect()
