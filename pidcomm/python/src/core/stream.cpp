@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 #include <pidcomm/recorder.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -35,8 +36,8 @@ uint32_t parts_of(const pidcomm_request &request, uint32_t most) {
     case PIDCOMM_ALLREDUCE:
     case PIDCOMM_REDUCE:
     case PIDCOMM_BROADCAST: {
-      const uint64_t element = request.operation != nullptr ? request.operation->element_bytes : 1;
-      const uint64_t unit = std::lcm(uint64_t{PIDCOMM_WORD_BYTES}, element);
+      const uint64_t element = request.operation != nullptr ? request.operation->element_bytes : 0;
+      const uint64_t unit = std::lcm(uint64_t{PIDCOMM_WORD_BYTES}, std::max(element, uint64_t{1}));
       return request.bytes < unit
                  ? 1
                  : static_cast<uint32_t>(std::gcd(uint64_t{most}, request.bytes / unit));

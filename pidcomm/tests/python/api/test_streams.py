@@ -32,6 +32,14 @@ int main(void) { return 0; }
 """
 
 
+PRODUCT = """
+static element combine(element x, element y) {
+  x.value += y.value, x.index ^= y.index, x.product *= y.product;
+  return x;
+}
+"""
+
+
 class AtOnce:
     """Runs the steps of a stream one after another."""
 
@@ -101,6 +109,30 @@ def test_a_stream_has_the_bits_of_its_steps_one_after_another(
         for buffer, content in zip(buffers, fresh, strict=True):
             buffer[:] = content
         stream.run()
+
+
+@pytest.mark.parametrize("kind", ["own operator", "argmin", "float32"])
+def test_parts_have_whole_elements_of_operators(pes: pidcomm.PeSet, kind: str) -> None:
+    """Also if an element has 12 bytes, and floats are added in the same order."""
+    cube = pes.hypercube(8, 8, 4)
+    random = np.random.default_rng(1)
+    values: Any = random.random((PES, 48)).astype(np.float32)
+    op: Any = pidcomm.ScaledSum(0.3)
+    if kind != "float32":
+        op, fields = "argmin", [("value", "i4"), ("index", "u4")]
+        if kind == "own operator":
+            fields.append(("product", "u4"))
+            op = pidcomm.Operator(PRODUCT, fields)
+        values = random.integers(0, 255, (PES, 48 * 4 * len(fields)), np.uint8).view(fields)
+    x = cube.array(values)
+    for mask in ("110", "001", "111"):
+        want, wanted_rows = cube.allreduce(x, mask, op=op).get(), cube.reduce(x, mask, op=op)
+        for groups in (1, 2, 4):
+            with pes.stream(groups, parts=16) as stream:
+                y = cube.allreduce(x, mask, op=op)
+                rows = cube.reduce(x, mask, op=op)
+            assert (y.get().tobytes(), rows.tobytes()) == (want.tobytes(), wanted_rows.tobytes())
+            assert max(piece.part for piece in stream.timeline()) == (15 if kind == "argmin" else 7)
 
 
 def test_calls_on_byte_windows_become_steps(pes: pidcomm.PeSet, program: Path) -> None:
