@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from pidcomm import _core, emulated
 from pidcomm.arguments import AUTO_CODE, MAX_COUNT, Array, as_bytes, as_integer, as_text
 from pidcomm.batches import Collected, collectable, collecting_stream
-from pidcomm.buffers import Buffer
+from pidcomm.buffers import Buffer, Storage
 from pidcomm.errors import ArgumentError, Error, shown
 from pidcomm.programs import HeapWindows, Symbol
 from pidcomm.sizes import format_duration
@@ -102,8 +102,9 @@ class Stream:
         self._launches = 0
         self._held: list[Any] = []
         self._functions: list[Callable[[], object]] = []
-        self._trace: StreamTrace | None = None
+        self._storages: dict[int, Storage] = {}  # of buffers, by identity
         self._has_run = False
+        self._has_ended = False  # the last run had no error
 
     def launch(
         self,
@@ -201,20 +202,19 @@ class Stream:
         effect at the end of the run.
         """
         self._require_collected()
-        for held in self._held:
-            if isinstance(held, Buffer):
-                held._storage.require_valid()  # a load may have removed the memory
+        for storage in self._storages.values():
+            storage.require_valid()  # a load may have removed the memory
         self._require_program()
-        self._trace, self._has_run = None, True
+        self._has_run, self._has_ended = True, False
         if self._launches:
             self._heap_windows.launch()
-        fields = self._core.execute(emulated.stop, emulated.explain_fault, self._functions)
-        self._trace = StreamTrace(**fields)
+        self._core.execute(emulated.stop, emulated.explain_fault, self._functions)
+        self._has_ended = True
 
     @property
     def trace(self) -> StreamTrace | None:
         """Times of the last run; None before the first run, and if it failed."""
-        return self._trace
+        return StreamTrace(**self._core.trace()) if self._has_ended else None
 
     def timeline(self) -> list[StreamPiece]:
         """Return the pieces of the last run, in the order of their begins. Before the first run,
@@ -235,7 +235,7 @@ class Stream:
 
         Raises Error as `timeline` does.
         """
-        pieces, trace = self.timeline(), self._trace
+        pieces, trace = self.timeline(), self.trace
         if not self._has_run:
             trace = StreamTrace(**self._core.plan())
         lines = [repr(self)]
@@ -317,6 +317,9 @@ class Stream:
     def _note(self, step: str, held: Sequence[Any]) -> None:
         self._steps.append(step)
         self._held += held
+        for buffer in held:
+            if isinstance(buffer, Buffer):
+                self._storages[id(buffer._storage)] = buffer._storage
 
 
 def _buffers(name: str, buffers: object) -> list[Buffer]:

@@ -153,9 +153,8 @@ int Stream::run_function(void *function) {
   return has_returned ? 0 : 1;
 }
 
-nb::dict Stream::execute(const Stop &stop, const ExplainFault &explain,
-                         const std::vector<nb::callable> &functions) {
-  pidcomm_stream_trace trace = PIDCOMM_STREAM_TRACE_INITIALIZER;
+void Stream::execute(const Stop &stop, const ExplainFault &explain,
+                     const std::vector<nb::callable> &functions) {
   raised_.reset();
   const Place place = place_of_caller(0);
   allocation_->use_alone([&](struct dpu_set_t set) {
@@ -164,7 +163,7 @@ nb::dict Stream::execute(const Stop &stop, const ExplainFault &explain,
       pidcomm_recorder_place(place.file, place.line);
       allocation_->wait_for_calls();
       if (has_launches_) require_own_program(set);
-      check(pidcomm_stream_execute(stream_, &trace));
+      check(pidcomm_stream_execute(stream_, &trace_));
       return true;
     };
     try {
@@ -181,7 +180,10 @@ nb::dict Stream::execute(const Stop &stop, const ExplainFault &explain,
       throw StatusError(error.status(), error.what() + (fault.empty() ? "" : ": " + fault));
     }
   });
-  return dict_of(trace, trace.is_mixed != 0 ? "mixed" : "measured");
+}
+
+nb::dict Stream::trace() const {
+  return dict_of(trace_, trace_.is_mixed != 0 ? "mixed" : "measured");
 }
 
 nb::dict Stream::plan() {
@@ -215,6 +217,7 @@ void bind_stream(nb::module_ &m) {
       .def("call", &Stream::call, "number"_a, "reads"_a, "writes"_a)
       .def("plan", &Stream::plan)
       .def("execute", &Stream::execute, "stop"_a.none(), "explain_fault"_a.none(), "functions"_a)
+      .def("trace", &Stream::trace)
       .def("timeline", &Stream::timeline);
 }
 

@@ -41,8 +41,10 @@ class Stream {
             const std::vector<MutableBytes> &writes);
   /// functions: of calls. They are not kept: Python finds cycles between them and the stream.
   /// Throws the exception of a function as it is.
-  nb::dict execute(const Stop &stop, const ExplainFault &explain,
-                   const std::vector<nb::callable> &functions);
+  void execute(const Stop &stop, const ExplainFault &explain,
+               const std::vector<nb::callable> &functions);
+  /// The fields of the trace of the last `execute`.
+  nb::dict trace() const;
   nb::dict plan();
   /// The fields of each pidcomm_stream_piece.
   std::vector<std::tuple<size_t, size_t, uint32_t, uint32_t, double, double, int>> timeline() const;
@@ -60,6 +62,7 @@ class Stream {
   pidcomm_stream *stream_;
   std::mutex mutex_;  // of threads that record
   bool has_launches_ = false;
+  pidcomm_stream_trace trace_ = PIDCOMM_STREAM_TRACE_INITIALIZER;
   std::optional<CallerThread> caller_;                    // while launches run on another thread
   std::optional<nb::python_error> raised_;                // by a function
   const std::vector<nb::callable> *functions_ = nullptr;  // of the running execute
