@@ -113,10 +113,9 @@ class Operator:
             loop=COMBINE if op is None else STORE,
         )
         self._library = _compiled(text, as_words("options", options))
-        combine, store = (
-            ctypes.cast(getattr(self._library, name, None), ctypes.c_void_p).value or 0
-            for name in ("pidcomm_combine", "pidcomm_store")
-        )
+        loop = getattr(self._library, "pidcomm_combine" if op is None else "pidcomm_store")
+        address = ctypes.cast(loop, ctypes.c_void_p).value or 0
+        combine, store = (address, 0) if op is None else (0, address)
         self._core = _core.Operator(
             self._dtype.itemsize, combine, store, _element_bytes(identity, self._dtype)
         )
